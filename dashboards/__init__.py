@@ -1,0 +1,1 @@
+"""The Streamlit dashboard: explore and compare results by release."""

@@ -1,0 +1,98 @@
+"""`perfdb`: the table of commands, and the one door through which errors leave."""
+
+import sys
+import tempfile
+import traceback
+from importlib import import_module
+from pathlib import Path
+
+import click
+
+from perfdb import __version__
+from perfdb.errors import PerfdbError
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "run": ("runner.cli:run", "Run recipes: plan, execute, leave one run directory per case."),
+    "ingest": ("perfdb.cli.ingest:ingest", "Read runs and published pages into the store."),
+    "compare": ("perfdb.cli.compare:compare", "Compare two releases, case by case."),
+    "export": ("perfdb.cli.export:export", "Write results as CSV, JSON, Parquet or Markdown."),
+    "recipes": ("perfdb.cli.recipes:recipes", "List, show and validate recipes; their schema."),
+    "systems": ("perfdb.cli.catalog:systems", "List the systems; detect this machine's."),
+    "models": ("perfdb.cli.catalog:models", "List the models and their shapes."),
+    "db": ("perfdb.cli.db:db", "Upgrade, downgrade and check the store's schema."),
+    "selftest": ("runner.cli:selftest", "Prove that this machine's runner computes right."),
+    "dashboard": ("dashboards.cli:dashboard", "Open the Streamlit dashboard."),
+}
+"""Each command's module and function, loaded when it is asked for, and its line in the help."""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called, so that `--help` is quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order people meet them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a name, imported now."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, function = COMMANDS[cmd_name][0].split(":")
+        command = getattr(import_module(module), function)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="perfdb")
+def cli() -> None:
+    """The system of record for LLM training performance.
+
+    \b
+    perfdb run recipes/        run the benchmark recipes that fit this machine
+    perfdb ingest              read the runs into the store
+    perfdb dashboard           explore and compare them by release
+
+    The store is perfdb.sqlite in the current folder unless --db or PERFDB_URL names another.
+    Exit codes: 0 done, 1 something failed, 2 bad input, 3 a defect of perfdb, 130 interrupted.
+    """
+
+
+def main() -> None:
+    """The console script: every error that leaves perfdb leaves through here."""
+    try:
+        code = cli.main(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except PerfdbError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+    except Exception as error:  # noqa: BLE001  the door: what arrives here is a defect of ours
+        sys.exit(_defect(error))
+
+
+def _defect(error: Exception) -> int:
+    """Keep the traceback in a file and say where it is."""
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="perfdb-defect-", suffix=".txt", delete=False
+    ) as file:
+        traceback.print_exception(error, file=file)
+    click.echo(
+        f"defect: {type(error).__name__}: {error}\nThis is a fault of perfdb {__version__}, not "
+        f"yours. Please report it with {Path(file.name)}",
+        err=True,
+    )
+    return 3

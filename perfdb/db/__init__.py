@@ -1,0 +1,1 @@
+"""The store: tables, sessions, every write, and the migrations."""

@@ -1,0 +1,102 @@
+"""Bring a database to this version's schema, and say which it has."""
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from alembic.util import CommandError
+from sqlalchemy import URL, Connection, inspect
+
+import perfdb
+from perfdb.db.session import reader, writer
+from perfdb.errors import StoreError
+
+PACKAGE = Path(perfdb.__file__).parent
+
+POSTGRES_LOCK = 0x70657266
+"""Any constant: processes that migrate the same database at once take turns on it."""
+
+
+def scripts() -> Path:
+    """The migrations: inside an installed wheel, beside the package in a checkout."""
+    packaged = PACKAGE / "_migrations"
+    return packaged if packaged.is_dir() else PACKAGE.parent / "migrations"
+
+
+def config(connection: Connection | None = None) -> Config:
+    """Alembic's configuration, with the connection its env.py is to use."""
+    made = Config()
+    made.set_main_option("script_location", str(scripts()))
+    made.attributes["connection"] = connection
+    return made
+
+
+def head() -> str:
+    """The newest schema this version knows."""
+    revision = ScriptDirectory.from_config(config()).get_current_head()
+    if revision is None:
+        raise StoreError("this installation of perfdb holds no migrations")
+    return revision
+
+
+def current(url: URL) -> str | None:
+    """The schema a database has; None where it has none."""
+    engine = reader(url)
+    try:
+        with engine.connect() as connection:
+            return MigrationContext.configure(connection).get_current_revision()
+    finally:
+        engine.dispose()
+
+
+def upgrade(url: URL, revision: str = "head") -> None:
+    """Bring a database up to a schema, making it if need be; many processes may try at once."""
+    _migrate(url, revision, upwards=True)
+
+
+def downgrade(url: URL, revision: str) -> None:
+    """Bring a database down to a schema."""
+    _migrate(url, revision, upwards=False)
+
+
+def _migrate(url: URL, revision: str, *, upwards: bool) -> None:
+    engine = writer(url)
+    move = command.upgrade if upwards else command.downgrade
+    try:
+        with engine.begin() as connection:
+            if engine.dialect.name == "postgresql":
+                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({POSTGRES_LOCK})")
+            move(config(connection), revision)
+    except CommandError as error:
+        raise StoreError(f"{url.render_as_string()}: {error}") from error
+    finally:
+        engine.dispose()
+
+
+def require_current(connection: Connection, where: str) -> None:
+    """Raises StoreError unless the database has exactly this version's schema."""
+    if not inspect(connection).has_table("alembic_version"):
+        raise StoreError(f"{where}: not a perfdb database; run `perfdb db upgrade`")
+    found = MigrationContext.configure(connection).get_current_revision()
+    if found != head():
+        raise StoreError(
+            f"{where}: schema {found} is not {head()}, this version's; run `perfdb db upgrade`, "
+            "or use the perfdb that wrote it"
+        )
+
+
+def differences(url: URL) -> list[str]:
+    """How the tables differ from what the code expects; empty where they do not."""
+    from alembic.autogenerate import compare_metadata  # noqa: PLC0415  only this command needs it
+
+    from perfdb.db.tables import metadata  # noqa: PLC0415  likewise
+
+    engine = reader(url)
+    try:
+        with engine.connect() as connection:
+            context = MigrationContext.configure(connection, opts={"compare_type": True})
+            return [str(difference) for difference in compare_metadata(context, metadata)]
+    finally:
+        engine.dispose()

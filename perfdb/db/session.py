@@ -1,0 +1,93 @@
+"""Engines and transactions: SQLite made safe for many processes, PostgreSQL as it is."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from sqlite3 import Connection as SqliteConnection
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError
+
+from perfdb.errors import InputError, Problem, StoreError
+
+DEFAULT_URL = "sqlite:///perfdb.sqlite"
+BUSY_TIMEOUT_S = 60
+
+
+def store_url(given: str | None = None) -> URL:
+    """The store's address: what was given, else PERFDB_URL, else perfdb.sqlite here.
+
+    A plain file name is a SQLite file; postgresql:// takes the psycopg driver. Raises InputError.
+    """
+    text = given or os.environ.get("PERFDB_URL") or DEFAULT_URL
+    if "://" not in text:
+        text = f"sqlite:///{text}"
+    try:
+        url = make_url(text)
+    except ArgumentError as error:
+        remedy = "give sqlite:///FILE or postgresql://USER@HOST/DATABASE"
+        raise InputError(
+            Problem("--db", f"not a database address: {text!r}", remedy=remedy)
+        ) from error
+    if url.get_backend_name() not in ("sqlite", "postgresql"):
+        remedy = "perfdb keeps its data in sqlite or postgresql"
+        raise InputError(
+            Problem("--db", f"unknown database {url.get_backend_name()!r}", remedy=remedy)
+        )
+    return url.set(drivername="postgresql+psycopg") if url.drivername == "postgresql" else url
+
+
+def writer(url: URL) -> Engine:
+    """An engine that may write. Every SQLite transaction takes the write lock as it begins."""
+    if url.get_backend_name() != "sqlite":
+        return create_engine(url)
+    engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_S, "isolation_level": None})
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+    return engine
+
+
+def reader(url: URL) -> Engine:
+    """An engine that cannot write. Raises StoreError where there is no database."""
+    if url.get_backend_name() != "sqlite":
+        return create_engine(
+            url,
+            execution_options={"postgresql_readonly": True, "isolation_level": "REPEATABLE READ"},
+        )
+    path = Path(url.database or "")
+    if not path.is_file():
+        raise StoreError(
+            f"{path}: no database here; run `perfdb ingest` first, or name one with --db"
+        )
+    address = f"sqlite:///file:{path.absolute()}?mode=ro&uri=true"
+    return create_engine(address, connect_args={"timeout": BUSY_TIMEOUT_S})
+
+
+@contextmanager
+def reading(url: URL) -> Iterator[Connection]:
+    """One consistent read of the store, released at the end."""
+    engine = reader(url)
+    try:
+        with engine.connect() as connection:
+            yield connection
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def writing(url: URL) -> Iterator[Connection]:
+    """One write transaction: committed at the end, or undone whole."""
+    engine = writer(url)
+    try:
+        with engine.begin() as connection:
+            yield connection
+    finally:
+        engine.dispose()
+
+
+def _prepare_sqlite(connection: SqliteConnection, _record: object) -> None:
+    """WAL lets readers read while one writes; foreign keys are off in SQLite unless asked for."""
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=NORMAL")
+    connection.execute("PRAGMA foreign_keys=ON")

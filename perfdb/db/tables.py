@@ -1,0 +1,228 @@
+"""The tables: what each column holds. migrations/ makes them; a test keeps the two equal.
+
+Raw facts (sources, runs, steps, results' figures as read) are appended. A result that says
+something else than before is a new revision of the same identity; `superseded` marks the old one.
+"""
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    false,
+)
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+def _id() -> Column[int]:
+    return Column("id", Integer, primary_key=True)
+
+
+def _reference(name: str, target: str, *, nullable: bool = False) -> Column[int]:
+    return Column(name, ForeignKey(f"{target}.id", ondelete="CASCADE"), nullable=nullable)
+
+
+systems = Table(
+    "systems",
+    metadata,
+    _id(),
+    Column("name", Text, nullable=False, unique=True),
+    Column("title", Text, nullable=False),
+    Column("specification", JSON, nullable=False, comment="the catalogue's entry"),
+)
+
+models = Table(
+    "models",
+    metadata,
+    _id(),
+    Column("name", Text, nullable=False, unique=True),
+    Column("title", Text, nullable=False),
+    Column("family", Text, comment="NULL: a name on a page, not in the catalogue"),
+    Column("specification", JSON, nullable=False, comment="the catalogue's entry; {} if none"),
+)
+
+releases = Table(
+    "releases",
+    metadata,
+    _id(),
+    Column("key", Text, nullable=False, unique=True),
+    Column("framework", Text, nullable=False),
+    Column("version", Text, comment="NULL: unattributed"),
+    Column("container", Text),
+    Column("container_digest", Text),
+)
+
+cases = Table(
+    "cases",
+    metadata,
+    _id(),
+    Column("key", Text, nullable=False, unique=True),
+    Column("workload_key", Text, nullable=False, index=True),
+    Column("framework", Text, nullable=False),
+    _reference("model_id", "models"),
+    Column("qualifiers", Text, nullable=False, server_default="", comment="joined by ', '"),
+    Column("task", Text, nullable=False),
+    _reference("system_id", "systems"),
+    Column("num_gpus", Integer, nullable=False),
+    Column("precision", Text),
+    Column("sequence_length", Integer, nullable=False),
+    Column("global_batch_size", Integer, nullable=False),
+    Column("micro_batch_size", Integer),
+    Column("local_batch_size", Integer),
+    Column("gradient_accumulation", Integer),
+    Column("tensor_parallel", Integer),
+    Column("pipeline_parallel", Integer),
+    Column("context_parallel", Integer),
+    Column("expert_parallel", Integer),
+    Column("expert_tensor_parallel", Integer),
+    Column("virtual_pipeline", Integer),
+    Column("data_parallel", Integer),
+    Column("fsdp_enabled", Boolean),
+    Column("fsdp_size", Integer),
+    Column("sequence_parallel", Boolean),
+    Column("kernels", Text, nullable=False, server_default="", comment="joined by ', '"),
+    Column("variant", Text),
+    Column("options", JSON, nullable=False),
+)
+
+sources = Table(
+    "sources",
+    metadata,
+    _id(),
+    Column("sha256", Text, nullable=False),
+    Column("path", Text, nullable=False, comment="where it was when it was read"),
+    Column("parser", Text, nullable=False),
+    Column("parser_version", Integer, nullable=False),
+    Column("size_bytes", BigInteger, nullable=False),
+    Column("content", LargeBinary, nullable=False, comment="the bytes, zlib-compressed"),
+    Column("ingested_at", DateTime(timezone=True), nullable=False),
+    UniqueConstraint("sha256", "path", "parser", "parser_version"),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    _id(),
+    Column("run_id", Text, nullable=False, unique=True),
+    _reference("case_id", "cases"),
+    _reference("release_id", "releases"),
+    _reference("source_id", "sources"),
+    Column("recipe", Text, nullable=False),
+    Column("outcome", Text, nullable=False),
+    Column("error", Text),
+    Column("exit_code", Integer),
+    Column("attempt", Integer, nullable=False),
+    Column("started_at", DateTime(timezone=True), nullable=False),
+    Column("ended_at", DateTime(timezone=True)),
+    Column("warmup_steps", Integer, nullable=False),
+    Column("measured_steps", Integer, nullable=False),
+    Column("environment", JSON, nullable=False),
+    Column("command", JSON, nullable=False),
+    Column("summary", JSON, comment="what the worker said at its end; NULL: it had none"),
+    Column("content_hash", Text, nullable=False, comment="of every file it was read from"),
+)
+
+run_files = Table(
+    "run_files",
+    metadata,
+    Column("run_id", ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("name", Text, primary_key=True, comment="the path inside the run directory"),
+    _reference("source_id", "sources"),
+)
+
+steps = Table(
+    "steps",
+    metadata,
+    Column("run_id", ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("step", Integer, primary_key=True, autoincrement=False),
+    Column("step_time_s", Double, nullable=False),
+    Column("step_time_min_s", Double),
+    Column("loss", Double),
+    Column("grad_norm", Double),
+    Column("tokens", BigInteger),
+    Column("peak_memory_bytes", BigInteger),
+    Column("skipped", Boolean, nullable=False, server_default=false()),
+    Column("source_line", Integer, nullable=False),
+)
+
+results = Table(
+    "results",
+    metadata,
+    _id(),
+    Column("key", Text, nullable=False, comment="identity: case, release, origin, run or page"),
+    Column("revision", Integer, nullable=False),
+    Column("superseded", Boolean, nullable=False, server_default=false()),
+    Column("content_hash", Text, nullable=False),
+    _reference("case_id", "cases"),
+    _reference("release_id", "releases"),
+    Column("origin", Text, nullable=False, comment="measured | published"),
+    _reference("run_id", "runs", nullable=True),
+    _reference("source_id", "sources"),
+    Column("source_line", Integer),
+    Column("outcome", Text, nullable=False),
+    Column("withheld", Text, comment="why there are no figures; NULL: nothing is withheld"),
+    Column("step_time_s", Double),
+    Column("step_time_mean_s", Double),
+    Column("step_time_stdev_s", Double),
+    Column("step_time_p10_s", Double),
+    Column("step_time_p90_s", Double),
+    Column("step_time_last_s", Double),
+    Column("num_steps", Integer),
+    Column("window", Text),
+    Column("tokens_per_sec_per_gpu", Double),
+    Column("model_tflops_per_sec_per_gpu", Double),
+    Column("mfu", Double),
+    Column("peak_tflops", Double, comment="the peak that mfu was computed with"),
+    Column("flops_convention", Text),
+    Column("formula_version", Integer, comment="NULL: the figures are as printed"),
+    Column("raw", JSON, nullable=False, comment="the text of each cell as printed"),
+    Column("extras", JSON, nullable=False, comment="columns without a field"),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    UniqueConstraint("key", "revision"),
+    Index("ix_results_case_id_release_id", "case_id", "release_id"),
+)
+
+findings = Table(
+    "findings",
+    metadata,
+    _id(),
+    _reference("result_id", "results"),
+    Column("rule", Text, nullable=False),
+    Column("severity", Text, nullable=False),
+    Column("fields", JSON, nullable=False),
+    Column("expected", Text),
+    Column("found", Text),
+    Column("message", Text, nullable=False),
+    Column("suggestion", Text),
+)
+
+ingest_log = Table(
+    "ingest_log",
+    metadata,
+    _id(),
+    Column("at", DateTime(timezone=True), nullable=False),
+    Column("path", Text, nullable=False),
+    Column("action", Text, nullable=False, comment="new | revised | rejected"),
+    Column("line", Integer),
+    Column("reason", Text),
+    Column("perfdb_version", Text, nullable=False),
+)

@@ -1,0 +1,86 @@
+"""Everything perfdb raises on purpose, and the exit code each one means.
+
+PerfdbError                 1  something failed that the user can understand
+├── InputError              2  what was given is wrong; holds every problem found, not the first
+│   ├── RecipeError            a recipe file
+│   ├── CatalogError           a system or model file, or a name that is in neither
+│   ├── PageError              a published page
+│   └── RunDirError            a run directory
+├── StoreError              2  the database is missing, older or newer than this version
+└── RunError                1  a run could not be started
+
+Anything else that reaches the door (perfdb.cli.main) is a defect of ours: exit code 3.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong with an input: where it is, what is wrong, and what to do."""
+
+    where: str
+    """The file, or the command line option."""
+    message: str
+    field: str | None = None
+    line: int | None = None
+    remedy: str | None = None
+
+    def __str__(self) -> str:
+        place = f"{self.where}:{self.line}" if self.line else self.where
+        field = f"{self.field}: " if self.field else ""
+        remedy = f"; {self.remedy}" if self.remedy else ""
+        return f"{place}: {field}{self.message}{remedy}"
+
+
+class PerfdbError(Exception):
+    """Something failed that the user can understand."""
+
+    exit_code = 1
+
+
+class InputError(PerfdbError):
+    """What was given is wrong."""
+
+    exit_code = 2
+
+    def __init__(self, problems: Problem | Iterable[Problem]) -> None:
+        self.problems: Sequence[Problem] = (
+            (problems,) if isinstance(problems, Problem) else tuple(problems)
+        )
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+class RecipeError(InputError):
+    """A recipe file is wrong."""
+
+
+class CatalogError(InputError):
+    """A catalogue file is wrong, or a name is not in the catalogue."""
+
+
+class PageError(InputError):
+    """A published page cannot be read."""
+
+
+class RunDirError(InputError):
+    """A run directory is damaged or of another version."""
+
+
+class StoreError(PerfdbError):
+    """The database is missing, or its schema is not this version's."""
+
+    exit_code = 2
+
+
+class RunError(PerfdbError):
+    """A run could not be started."""
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """'did you mean X?' where a known word is close, else the list of the known words."""
+    choices = sorted(known)
+    close = get_close_matches(word, choices, n=1, cutoff=0.6)
+    return f"did you mean {close[0]}?" if close else f"known: {', '.join(choices)}"

@@ -1,0 +1,80 @@
+"""What there is: releases, systems, models, runs and their steps and files."""
+
+from sqlalchemy import Select, func, select
+
+from perfdb.db.tables import (
+    cases,
+    models,
+    releases,
+    results,
+    run_files,
+    runs,
+    sources,
+    steps,
+    systems,
+)
+
+
+def all_releases() -> Select[*tuple[object, ...]]:
+    """Every release that has results, with how many, ordered by framework and version."""
+    return (
+        select(
+            releases.c.id.label("release_id"),
+            releases.c.framework,
+            releases.c.version.label("release"),
+            releases.c.container,
+            results.c.origin,
+            func.count().label("num_results"),
+        )
+        .join(results, results.c.release_id == releases.c.id)
+        .where(~results.c.superseded)
+        .group_by(
+            releases.c.id,
+            releases.c.framework,
+            releases.c.version,
+            releases.c.container,
+            results.c.origin,
+        )
+        .order_by(releases.c.framework, releases.c.version, releases.c.id, results.c.origin)
+    )
+
+
+def all_runs() -> Select[*tuple[object, ...]]:
+    """Every run with its case's main fields, in order of its run id."""
+    return (
+        select(
+            runs,
+            cases.c.framework,
+            releases.c.version.label("release"),
+            systems.c.name.label("system"),
+            models.c.name.label("model"),
+            models.c.title.label("model_title"),
+            cases.c.key.label("case_key"),
+        )
+        .join(cases, runs.c.case_id == cases.c.id)
+        .join(releases, runs.c.release_id == releases.c.id)
+        .join(systems, cases.c.system_id == systems.c.id)
+        .join(models, cases.c.model_id == models.c.id)
+        .order_by(runs.c.run_id)
+    )
+
+
+def steps_of(run_id: str) -> Select[*tuple[object, ...]]:
+    """The steps of a run, by its run id, in order."""
+    return (
+        select(steps)
+        .join(runs, steps.c.run_id == runs.c.id)
+        .where(runs.c.run_id == run_id)
+        .order_by(steps.c.step)
+    )
+
+
+def files_of(run_id: str) -> Select[*tuple[object, ...]]:
+    """The files a run was read from: name, SHA-256, size, and the bytes zlib-compressed."""
+    return (
+        select(run_files.c.name, sources.c.sha256, sources.c.size_bytes, sources.c.content)
+        .join(runs, run_files.c.run_id == runs.c.id)
+        .join(sources, run_files.c.source_id == sources.c.id)
+        .where(runs.c.run_id == run_id)
+        .order_by(run_files.c.name)
+    )

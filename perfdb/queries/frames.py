@@ -1,0 +1,12 @@
+"""From a Select to a DataFrame in which unknown is unknown: nullable types, never 0 or NaN."""
+
+import pandas as pd
+from sqlalchemy import Connection, Select
+
+
+def frame(connection: Connection, question: Select[*tuple[object, ...]]) -> pd.DataFrame:
+    """The rows as a frame; integer and boolean columns are nullable, so an id stays an integer."""
+    found = connection.execute(question)
+    columns = list(found.keys())
+    rows = pd.DataFrame([tuple(row) for row in found], columns=columns, dtype=object)
+    return rows.convert_dtypes(convert_string=False)

@@ -1,0 +1,263 @@
+"""What a run and a published row are: the values that travel between the parts of perfdb."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
+
+SCHEMA_VERSION: Final = 1
+"""The version of a run directory's content. Raised when a reader of the old one would misread it."""
+
+Scalar = bool | int | float | str
+
+
+class Frozen(BaseModel):
+    """A value: checked once when it is made, then trusted and never changed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="strings")
+
+
+class Outcome(StrEnum):
+    """How a run ended. A run that failed is data too."""
+
+    FINISHED = "finished"
+    FAILED = "failed"
+    OUT_OF_MEMORY = "out_of_memory"
+    NAN_LOSS = "nan_loss"
+    NAN_GRAD_NORM = "nan_grad_norm"
+    TIMED_OUT = "timed_out"
+    INTERRUPTED = "interrupted"
+    INCOMPLETE = "incomplete"
+
+
+class Origin(StrEnum):
+    """Where a result's figures come from. The two are never mixed."""
+
+    MEASURED = "measured"
+    PUBLISHED = "published"
+
+
+Task = Literal["pretrain", "sft", "lora"]
+
+
+def _no_virtual_pipeline(value: object) -> object:
+    """VP of 0 or 1 is no virtual pipeline; pages print both for it."""
+    return None if value in (0, 1) else value
+
+
+class Case(Frozen):
+    """One fully resolved point of work on a system. None: not known, or not applicable.
+
+    `gradient_accumulation` and `data_parallel` follow from the other fields; they are kept because
+    pages print them, and stay out of the identity.
+    """
+
+    framework: str
+    model: str
+    qualifiers: tuple[str, ...] = ()
+    task: Task = "pretrain"
+    system: str
+    num_gpus: PositiveInt
+    precision: str | None = None
+    sequence_length: PositiveInt
+    global_batch_size: PositiveInt
+    micro_batch_size: PositiveInt | None = None
+    local_batch_size: PositiveInt | None = None
+    gradient_accumulation: PositiveInt | None = None
+    tensor_parallel: PositiveInt | None = None
+    pipeline_parallel: PositiveInt | None = None
+    context_parallel: PositiveInt | None = None
+    expert_parallel: PositiveInt | None = None
+    expert_tensor_parallel: PositiveInt | None = None
+    virtual_pipeline: Annotated[PositiveInt | None, BeforeValidator(_no_virtual_pipeline)] = None
+    data_parallel: PositiveInt | None = None
+    fsdp_enabled: bool | None = None
+    fsdp_size: PositiveInt | None = None
+    sequence_parallel: bool | None = None
+    kernels: tuple[str, ...] = ()
+    variant: str | None = None
+    options: Mapping[str, Scalar] = Field(default_factory=dict)
+
+    @property
+    def workload_key(self) -> str:
+        """SHA-256 of what was done, whatever the parallelism: the key that releases share."""
+        return self._digest(WORKLOAD_FIELDS)
+
+    @property
+    def key(self) -> str:
+        """SHA-256 of what was done and how: the identity of the case."""
+        return self._digest(WORKLOAD_FIELDS + CONFIGURATION_FIELDS)
+
+    def _digest(self, fields: tuple[str, ...]) -> str:
+        return content_hash(self.model_dump(mode="json", include=set(fields)))
+
+
+WORKLOAD_FIELDS = (
+    "framework", "model", "qualifiers", "task", "system", "num_gpus", "precision",
+    "sequence_length", "global_batch_size",
+)  # fmt: skip
+CONFIGURATION_FIELDS = (
+    "micro_batch_size", "local_batch_size", "tensor_parallel", "pipeline_parallel",
+    "context_parallel", "expert_parallel", "expert_tensor_parallel", "virtual_pipeline",
+    "fsdp_enabled", "fsdp_size", "sequence_parallel", "kernels", "variant", "options",
+)  # fmt: skip
+
+
+def content_hash(fields: Mapping[str, object]) -> str:
+    """SHA-256 over the canonical JSON of the fields that say something.
+
+    Unknown and empty fields are left out, so a field added to a later version changes no old hash.
+    """
+    said = {name: value for name, value in fields.items() if value not in (None, [], {}, "")}
+    return hashlib.sha256(
+        json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
+    ).hexdigest()
+
+
+class Release(Frozen):
+    """A framework at a version, in a container image where there is one."""
+
+    framework: str
+    version: str | None = None
+    container: str | None = None
+    container_digest: str | None = None
+
+    @property
+    def name(self) -> str:
+        """'nemo 25.04'; a release whose version nobody stated is unattributed."""
+        return f"{self.framework} {self.version or '(unattributed)'}"
+
+    @property
+    def key(self) -> str:
+        """SHA-256 of all that is known of the release."""
+        return content_hash(self.model_dump(mode="json"))
+
+
+class Figures(Frozen):
+    """What was achieved. None: not known; never zero for unknown."""
+
+    step_time_s: float | None = None
+    tokens_per_sec_per_gpu: float | None = None
+    model_tflops_per_sec_per_gpu: float | None = None
+    mfu: float | None = None
+
+
+class StepRecord(Frozen):
+    """One optimizer step, as the worker streams it (a line of steps.jsonl).
+
+    Times are seconds of the whole synchronised step (forward, backward, optimizer): the slowest
+    and the fastest rank. `tokens` counts the global batch.
+    """
+
+    step: PositiveInt
+    step_time_s: float
+    step_time_min_s: float | None = None
+    loss: float | None = None
+    grad_norm: float | None = None
+    tokens: int | None = None
+    peak_memory_bytes: int | None = None
+    skipped: bool = False
+    cuda_event_time_s: float | None = None
+
+
+class WorkerSummary(BaseModel):
+    """What the worker says of itself after its last step. Written only on success."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    schema_version: Literal[1]
+    world_size: PositiveInt
+    data_parallel: PositiveInt
+    num_parameters: int
+    backend: str
+    device: str
+    cpu_shim: bool
+    memory_kind: str
+    peak_memory_bytes: tuple[int | None, ...]
+    versions: Mapping[str, str | None]
+
+
+class Environment(Frozen):
+    """The machine and software a run had, with secrets left out."""
+
+    hostname: str
+    os: str
+    python: str
+    cpu: str | None = None
+    cpu_count: int | None = None
+    memory_bytes: int | None = None
+    gpu: str | None = None
+    gpu_count: int = 0
+    driver: str | None = None
+    cuda: str | None = None
+    nccl: str | None = None
+    packages: Mapping[str, str] = Field(default_factory=dict)
+    git_commit: str | None = None
+    git_dirty: bool | None = None
+    container: str | None = None
+    variables: Mapping[str, str] = Field(default_factory=dict)
+
+
+class RecipeRef(Frozen):
+    """The recipe a run came from."""
+
+    name: str
+    path: str
+    sha256: str
+
+
+class RunRecord(Frozen):
+    """What a run directory says of its run (run.json).
+
+    `outcome` is None while the runner is at work; a directory that still says None when its
+    runner is gone was cut off.
+    """
+
+    schema_version: Literal[1] = 1
+    run_id: str
+    case: Case
+    release: Release
+    recipe: RecipeRef
+    environment: Environment
+    command: tuple[str, ...]
+    warmup_steps: int
+    measured_steps: int
+    seed: int
+    attempt: PositiveInt = 1
+    runner_pid: int
+    perfdb_version: str
+    started_at: datetime
+    ended_at: datetime | None = None
+    outcome: Outcome | None = None
+    exit_code: int | None = None
+    error: str | None = None
+
+    def ended(self, outcome: Outcome, when: datetime, exit_code: int, error: str | None) -> Self:
+        """The same record, with how it ended."""
+        return self.model_copy(
+            update={
+                "outcome": outcome,
+                "ended_at": when,
+                "exit_code": exit_code,
+                "error": error,
+            }
+        )
+
+
+class PublishedResult(Frozen):
+    """One row of a published page.
+
+    `raw` keeps the text of each cell as it was printed, by the page's own column name; `extras`
+    the columns perfdb has no field for.
+    """
+
+    case: Case
+    release: Release
+    figures: Figures
+    line: PositiveInt
+    raw: Mapping[str, str] = Field(default_factory=dict)
+    extras: Mapping[str, str] = Field(default_factory=dict)

@@ -1,0 +1,136 @@
+"""RunDir: the only one who knows the names of the files in a run's directory."""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from perfdb.errors import Problem, RunDirError
+from perfdb.record import RunRecord, StepRecord, WorkerSummary
+
+Value = TypeVar("Value", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class StepsRead:
+    """The whole lines of a steps file, each with its line number, and what could not be read."""
+
+    steps: tuple[tuple[int, StepRecord], ...]
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True)
+class RunDir:
+    """One run's directory. Everything in it is text; nothing in it is ever rewritten but run.json."""
+
+    path: Path
+
+    @property
+    def record(self) -> Path:
+        """What the run is and how it ended (RunRecord); its presence makes a folder a run directory."""
+        return self.path / "run.json"
+
+    @property
+    def recipe(self) -> Path:
+        """The recipe file, byte for byte."""
+        return self.path / "recipe.yaml"
+
+    @property
+    def worker_config(self) -> Path:
+        """What the worker was told to do."""
+        return self.path / "worker_config.json"
+
+    @property
+    def steps(self) -> Path:
+        """One StepRecord a line, written as the steps happen."""
+        return self.path / "steps.jsonl"
+
+    @property
+    def summary(self) -> Path:
+        """What the worker says of itself at its end (WorkerSummary); only on success."""
+        return self.path / "worker.json"
+
+    @property
+    def console(self) -> Path:
+        """What the launched command printed."""
+        return self.path / "console.log"
+
+    @property
+    def rank_logs(self) -> Path:
+        """The launcher's own folder with each rank's output."""
+        return self.path / "ranks"
+
+    def logs(self) -> list[Path]:
+        """The raw logs that exist, console first, then the ranks in order."""
+        ranks = sorted(self.rank_logs.rglob("*.log")) if self.rank_logs.is_dir() else []
+        return [log for log in [self.console, *ranks] if log.is_file() and log.stat().st_size]
+
+    def is_run(self) -> bool:
+        """Whether this folder is a run directory."""
+        return self.record.is_file()
+
+    def write_record(self, record: RunRecord) -> None:
+        """Replace run.json at once: a crash leaves the old one or the new one."""
+        write_atomically(self.record, record.model_dump_json(indent=1))
+
+    def read_record(self) -> RunRecord:
+        """Raises RunDirError where run.json is damaged or of another version."""
+        return read_json(self.record, RunRecord)
+
+    def read_summary(self) -> WorkerSummary | None:
+        """None where the worker did not come to its end."""
+        return read_json(self.summary, WorkerSummary) if self.summary.is_file() else None
+
+    def read_steps(self) -> StepsRead:
+        """The steps that are whole; a last line cut off by a crash is a problem, not an error."""
+        if not self.steps.is_file():
+            return StepsRead((), ())
+        return parse_steps(str(self.steps), self.steps.read_text().splitlines())
+
+
+def find_runs(root: Path) -> list[RunDir]:
+    """Every run directory at or below a folder, in path order."""
+    return [RunDir(record.parent) for record in sorted(root.rglob("run.json"))]
+
+
+def parse_steps(where: str, lines: Iterable[str]) -> StepsRead:
+    """The steps a steps file holds."""
+    steps: list[tuple[int, StepRecord]] = []
+    problems: list[Problem] = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            steps.append((number, StepRecord.model_validate_json(line)))
+        except ValidationError as error:
+            problems.append(Problem(where, first_error(error), line=number))
+    return StepsRead(tuple(steps), tuple(problems))
+
+
+def read_json(path: Path, kind: type[Value]) -> Value:
+    """A JSON file as a checked value. Raises RunDirError."""
+    try:
+        return kind.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise RunDirError(Problem(str(path), error.strerror or str(error))) from error
+    except ValidationError as error:
+        raise RunDirError(
+            Problem(str(path), first_error(error), remedy="was it written by another version?")
+        ) from error
+
+
+def first_error(error: ValidationError) -> str:
+    """The first thing pydantic found, as 'field: what'."""
+    first = error.errors()[0]
+    field = ".".join(map(str, first["loc"]))
+    return f"{field}: {first['msg']}" if field else first["msg"]
+
+
+def write_atomically(path: Path, content: str) -> None:
+    """Write to a neighbour and rename, so that no reader ever sees half a file."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(content)
+    with temporary.open() as file:
+        os.fsync(file.fileno())
+    temporary.replace(path)

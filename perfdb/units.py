@@ -1,0 +1,44 @@
+"""Convert and print: the only place where a number becomes text for people."""
+
+import math
+
+UNKNOWN = "–"
+"""What stands where a value is not known. Never 0."""
+
+SECONDS_PER_DAY = 86_400
+
+
+def number(value: float | None, digits: int = 0) -> str:
+    """A number with thousands separators and a fixed number of decimals; – when unknown."""
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    return f"{value:,.{digits}f}"
+
+
+def significant(value: float | None, figures: int = 4) -> str:
+    """A number to so many significant figures, never in exponent form; – when unknown."""
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    if value == 0 or math.isinf(value):
+        return f"{value:g}"
+    decimals = max(0, figures - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:,.{decimals}f}"
+
+
+def percent(fraction: float | None, digits: int = 1) -> str:
+    """0.4312 → 43.1%; – when unknown."""
+    return UNKNOWN if fraction is None else f"{fraction * 100:.{digits}f}%"
+
+
+def text(value: object) -> str:
+    """Any scalar as a page prints it: True is 1, unknown is –."""
+    if value is None or value == "":
+        return UNKNOWN
+    if isinstance(value, bool):
+        return str(int(value))
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def gib(size_bytes: float | None) -> str:
+    """Bytes as GiB with two decimals; – when unknown."""
+    return UNKNOWN if size_bytes is None else f"{size_bytes / 2**30:.2f} GiB"

@@ -1,0 +1,126 @@
+"""Read YAML as data with line numbers, and say of every field that is wrong where it stands."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from perfdb.errors import Problem, suggestion
+
+Place = tuple[str | int, ...]
+"""The way to a value: ('matrix', 'num_gpus', 2)."""
+
+Value = TypeVar("Value", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Document:
+    """A YAML document: its content, and the line of each value."""
+
+    where: str
+    content: object
+    lines: Mapping[Place, int]
+
+    def line(self, place: Place) -> int | None:
+        """The line of a value, or of the nearest thing that holds it."""
+        while place and place not in self.lines:
+            place = place[:-1]
+        return self.lines.get(place)
+
+    def problem(self, place: Place, message: str, remedy: str | None = None) -> Problem:
+        """A problem with the value at a place."""
+        field = ".".join(map(str, place)) or None
+        return Problem(self.where, message, field=field, line=self.line(place), remedy=remedy)
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A text that is not one YAML document, and why."""
+
+    problems: tuple[Problem, ...]
+
+
+def parse(where: str, text: str) -> Document | Unreadable:
+    """The document in a text; a key given twice is a problem, not a silent choice."""
+    loader = yaml.SafeLoader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return Unreadable((Problem(where, "the file is empty", line=1),))
+        lines: dict[Place, int] = {}
+        twice = _mark(node, (), lines)
+        if twice:
+            return Unreadable(tuple(_given_twice(where, place, line) for place, line in twice))
+        return Document(where, loader.construct_document(node), lines)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else None
+        return Unreadable((Problem(where, f"not YAML: {error.problem}", line=line),))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        return Unreadable((Problem(where, f"not YAML: {error}"),))
+    finally:
+        loader.dispose()
+
+
+def _given_twice(where: str, place: Place, line: int) -> Problem:
+    field = ".".join(map(str, place))
+    return Problem(where, "given twice", field=field, line=line, remedy="keep one of them")
+
+
+def _mark(node: yaml.Node, place: Place, lines: dict[Place, int]) -> list[tuple[Place, int]]:
+    """Note the line of every value below a node; the result is what was given twice."""
+    lines[place] = node.start_mark.line + 1
+    twice: list[tuple[Place, int]] = []
+    if isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            twice += _mark(item, (*place, index), lines)
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            inner = (*place, str(key.value))
+            if inner in lines:
+                twice.append((inner, key.start_mark.line + 1))
+            twice += _mark(value, inner, lines)
+            lines[inner] = key.start_mark.line + 1
+    return twice
+
+
+def validate(document: Document, kind: type[Value]) -> Value | list[Problem]:
+    """The document as a checked value, or everything that is wrong with it."""
+    if not isinstance(document.content, Mapping):
+        return [document.problem((), f"expected fields, found {_name_of(document.content)}")]
+    try:
+        return kind.model_validate(document.content)
+    except ValidationError as error:
+        return [
+            _problem(document, detail["loc"], detail["type"], detail["msg"], kind)
+            for detail in error.errors()
+        ]
+
+
+def _problem(
+    document: Document, place: Place, what: str, message: str, kind: type[BaseModel]
+) -> Problem:
+    name = str(place[-1]) if place else ""
+    if what == "extra_forbidden":
+        remedy = suggestion(name, kind.model_fields) if len(place) == 1 else "remove it"
+        return document.problem(place, "no such field", remedy)
+    if what == "missing":
+        return document.problem(place, "is required and missing", "add it")
+    given = _at(document.content, place)
+    found = "" if isinstance(given, Mapping | Sequence) and given else f", found {given!r}"
+    return document.problem(place, message.removeprefix("Value error, ") + found)
+
+
+def _at(content: object, place: Place) -> object:
+    """The value at a place, as far as the place can be followed."""
+    for part in place:
+        if (isinstance(content, Mapping) and part in content) or (
+            isinstance(content, list) and isinstance(part, int) and part < len(content)
+        ):
+            content = content[part]
+    return content
+
+
+def _name_of(content: Hashable | object) -> str:
+    return "a list" if isinstance(content, list) else f"the {type(content).__name__} {content!r}"

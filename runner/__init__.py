@@ -1,0 +1,1 @@
+"""Plans and starts benchmark runs, and leaves one run directory per case."""

@@ -1,0 +1,267 @@
+"""Builds what is trained: Megatron-Core's GPTModel, wrapped for data parallelism, and its optimizer.
+
+The one place where the project's field names meet Megatron-Core's.
+"""
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from megatron.core import parallel_state, tensor_parallel
+from megatron.core.activations import squared_relu
+from megatron.core.distributed import (
+    DistributedDataParallel,
+    DistributedDataParallelConfig,
+    finalize_model_grads,
+)
+from megatron.core.models.gpt.gpt_model import GPTModel
+from megatron.core.optimizer import MegatronOptimizer, OptimizerConfig, get_megatron_optimizer
+from megatron.core.transformer.module import Float16Module
+from megatron.core.transformer.transformer_config import TransformerConfig
+from megatron.core.utils import is_te_min_version
+from torch import Tensor, nn
+
+from runner.megatron import weights
+from runner.megatron.attention import HAVE_TRANSFORMER_ENGINE, layer_spec
+from runner.megatron.config import ModelShape, WorkerConfig
+from runner.megatron.data import Part
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "silu": nn.functional.silu,
+    "gelu": nn.functional.gelu,
+    "squared_relu": squared_relu,
+}
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
+
+
+@dataclass(frozen=True)
+class Training:
+    """One rank's part of a training run; a chunk is a stage of a virtual pipeline."""
+
+    chunks: list[DistributedDataParallel]
+    optimizer: MegatronOptimizer
+    weight_counts: dict[str, int]
+    """Elements of each weight this rank has a part of, in the whole model, by global name."""
+
+
+def build(config: WorkerConfig, device: torch.device) -> Training:
+    """This rank's model and optimizer; the process groups exist already."""
+    tensor_parallel.model_parallel_cuda_manual_seed(config.seed)
+    megatron = transformer_config(config, on_gpu=device.type == "cuda")
+    chunks = [_chunk(config, megatron, vp).to(device) for vp in _virtual_stages(config)]
+    place = _place(config)
+    if config.options.init == "layout_invariant":
+        weights.initialise(chunks, config.model, place)
+    counts = weights.counts(chunks, place)
+    wrapped = _data_parallel(config, megatron, chunks)
+    optimizer = _optimizer(config, wrapped)
+    _connect(config, megatron, wrapped, optimizer)
+    return Training(wrapped, optimizer, counts)
+
+
+def _virtual_stages(config: WorkerConfig) -> list[int | None]:
+    return [None] if config.virtual_pipeline is None else [*range(config.virtual_pipeline)]
+
+
+def _place(config: WorkerConfig) -> weights.Place:
+    local_experts = (config.model.num_experts or 0) // config.expert_parallel
+    return weights.Place(
+        dense=Part(
+            parallel_state.get_tensor_model_parallel_rank(),
+            parallel_state.get_tensor_model_parallel_world_size(),
+        ),
+        expert=Part(
+            parallel_state.get_expert_tensor_parallel_rank(),
+            parallel_state.get_expert_tensor_parallel_world_size(),
+        ),
+        first_expert=parallel_state.get_expert_model_parallel_rank() * local_experts,
+    )
+
+
+# ------------------------------------------------------------------------------- TransformerConfig
+
+
+def transformer_config(config: WorkerConfig, *, on_gpu: bool) -> TransformerConfig:
+    """Megatron-Core's description of the same run."""
+    return TransformerConfig(
+        **_shape(config.model),
+        **_parallel(config),
+        **_numerics(config, on_gpu),
+        **_kernels(config.model, on_gpu),
+        **_experts(config),
+        **_recompute(config),
+    )
+
+
+def _shape(model: ModelShape) -> dict[str, object]:
+    return {
+        "num_layers": model.num_layers,
+        "hidden_size": model.hidden_size,
+        "ffn_hidden_size": model.ffn_hidden_size,
+        "num_attention_heads": model.num_attention_heads,
+        "num_query_groups": model.num_query_groups,
+        "kv_channels": model.head_dim,
+        "gated_linear_unit": model.gated_mlp,
+        "activation_func": ACTIVATIONS[model.activation],
+        "normalization": model.normalization,
+        "add_bias_linear": False,
+        "hidden_dropout": 0.0,
+        "attention_dropout": 0.0,
+    }
+
+
+def _parallel(config: WorkerConfig) -> dict[str, object]:
+    return {
+        "tensor_model_parallel_size": config.tensor_parallel,
+        "pipeline_model_parallel_size": config.pipeline_parallel,
+        "virtual_pipeline_model_parallel_size": config.virtual_pipeline,
+        "context_parallel_size": config.context_parallel,
+        "expert_model_parallel_size": config.expert_parallel,
+        "expert_tensor_parallel_size": config.effective_expert_tensor_parallel,
+        "sequence_parallel": config.sequence_parallel,
+        "batch_p2p_comm": config.batch_p2p_comm,
+        # Megatron-LM's arguments.py: interleaved pipelines overlap, and then never batch.
+        "overlap_p2p_comm": config.virtual_pipeline is not None and not config.batch_p2p_comm,
+    }
+
+
+def _numerics(config: WorkerConfig, on_gpu: bool) -> dict[str, object]:
+    dtype = DTYPES[config.precision]
+    return {
+        "params_dtype": dtype,
+        "pipeline_dtype": dtype,
+        "bf16": config.precision == "bf16",
+        "use_cpu_initialization": not on_gpu,
+        # A device synchronisation after batched sends, for GPUs' sake.
+        "batch_p2p_sync": on_gpu,
+    }
+
+
+def _kernels(model: ModelShape, on_gpu: bool) -> dict[str, object]:
+    """Fused kernels: none on a CPU; on a GPU those that torch alone compiles, and the rest if there."""
+    transformer_engine = on_gpu and HAVE_TRANSFORMER_ENGINE
+    return {
+        # SwiGLU is the one gated activation that every supported version fuses without biases.
+        "bias_activation_fusion": on_gpu and model.gated_mlp and model.activation == "silu",
+        "bias_dropout_fusion": on_gpu,
+        "cross_entropy_loss_fusion": on_gpu,
+        "masked_softmax_fusion": False,  # neither Transformer Engine nor SDPA has a softmax of its own
+        "apply_rope_fusion": transformer_engine,
+        # Apex's kernel, which NVIDIA's containers have and PyPI has not.
+        "gradient_accumulation_fusion": on_gpu and _installed("fused_weight_gradient_mlp_cuda"),
+        "persist_layer_norm": False,
+    }
+
+
+def _installed(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
+
+
+def _experts(config: WorkerConfig) -> dict[str, object]:
+    model = config.model
+    if model.num_experts is None:
+        return {}
+    return {
+        "num_moe_experts": model.num_experts,
+        "moe_router_topk": model.moe_top_k,
+        "moe_ffn_hidden_size": model.moe_ffn_hidden_size,
+        "moe_shared_expert_intermediate_size": model.moe_shared_expert_ffn_hidden_size,
+        "moe_token_dispatcher_type": config.options.moe_dispatcher,
+        "moe_router_load_balancing_type": "aux_loss",
+        "moe_aux_loss_coeff": 1e-2,
+        "moe_grouped_gemm": HAVE_TRANSFORMER_ENGINE,
+        "moe_permute_fusion": HAVE_TRANSFORMER_ENGINE and is_te_min_version("2.1.0"),
+    }
+
+
+def _recompute(config: WorkerConfig) -> dict[str, object]:
+    granularity = config.options.recompute
+    if granularity == "none":
+        return {}
+    if granularity == "selective":
+        return {"recompute_granularity": "selective"}
+    return {
+        "recompute_granularity": "full",
+        "recompute_method": "uniform",
+        "recompute_num_layers": 1,
+    }
+
+
+# ----------------------------------------------------------------------------- model and optimizer
+
+
+def _chunk(config: WorkerConfig, megatron: TransformerConfig, vp_stage: int | None) -> nn.Module:
+    """One chunk of consecutive layers, with the embedding or the loss where it is first or last."""
+    model = GPTModel(
+        config=megatron,
+        transformer_layer_spec=layer_spec(megatron),
+        vocab_size=config.model.vocab_size,
+        max_sequence_length=config.sequence_length,
+        pre_process=parallel_state.is_pipeline_first_stage(ignore_virtual=False, vp_stage=vp_stage),
+        post_process=parallel_state.is_pipeline_last_stage(ignore_virtual=False, vp_stage=vp_stage),
+        share_embeddings_and_output_weights=config.model.tied_embeddings,
+        position_embedding_type="rope",
+        rotary_base=config.model.rotary_base,
+        vp_stage=vp_stage,
+    )
+    chunk: nn.Module = Float16Module(megatron, model) if config.precision == "bf16" else model
+    return chunk
+
+
+def _data_parallel(
+    config: WorkerConfig, megatron: TransformerConfig, chunks: list[nn.Module]
+) -> list[DistributedDataParallel]:
+    options = config.options
+    settings = DistributedDataParallelConfig(
+        grad_reduce_in_fp32=True,
+        overlap_grad_reduce=options.overlap,
+        overlap_param_gather=options.overlap and options.distributed_optimizer,
+        use_distributed_optimizer=options.distributed_optimizer,
+        # A run that diverges is data: it goes on, and its steps say NaN.
+        check_for_nan_in_grad=False,
+    )
+    wrapped = [
+        # As Megatron-LM does: only the first chunk's gradients are needed in pieces.
+        DistributedDataParallel(megatron, settings, chunk, disable_bucketing=index > 0)
+        for index, chunk in enumerate(chunks)
+    ]
+    for chunk in wrapped:
+        chunk.broadcast_params()
+    return wrapped
+
+
+def _optimizer(config: WorkerConfig, chunks: list[DistributedDataParallel]) -> MegatronOptimizer:
+    options = config.options
+    settings = OptimizerConfig(
+        optimizer="adam",
+        lr=options.optimizer_lr,
+        weight_decay=0.01,
+        clip_grad=1.0,
+        bf16=config.precision == "bf16",
+        params_dtype=DTYPES[config.precision],
+        use_distributed_optimizer=options.distributed_optimizer,
+        overlap_param_gather=options.overlap and options.distributed_optimizer,
+    )
+    return get_megatron_optimizer(settings, chunks)
+
+
+def _connect(
+    config: WorkerConfig,
+    megatron: TransformerConfig,
+    chunks: list[DistributedDataParallel],
+    optimizer: MegatronOptimizer,
+) -> None:
+    """Tell the pipeline schedule how to scale, hold back, start and finish the gradients."""
+    megatron.grad_scale_func = optimizer.scale_loss
+    megatron.finalize_model_grads_func = finalize_model_grads
+    megatron.no_sync_func = _one_or_all([chunk.no_sync for chunk in chunks])
+    if config.options.overlap:
+        megatron.grad_sync_func = _one_or_all([chunk.start_grad_sync for chunk in chunks])
+    if config.options.overlap and config.options.distributed_optimizer:
+        megatron.param_sync_func = _one_or_all([chunk.start_param_sync for chunk in chunks])
+
+
+def _one_or_all(functions: list[Callable[..., object]]) -> object:
+    """The schedules take a function for a plain pipeline, a list for an interleaved one."""
+    return functions[0] if len(functions) == 1 else functions
