@@ -13,7 +13,7 @@ Anything else that reaches the door (perfdb.cli.main) is a defect of ours: exit 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 
@@ -33,6 +33,11 @@ class Problem:
         field = f"{self.field}: " if self.field else ""
         remedy = f"; {self.remedy}" if self.remedy else ""
         return f"{place}: {field}{self.message}{remedy}"
+
+    def of(self, field: str) -> "Problem":
+        """The same problem, named after a field that the file does not hold itself."""
+        named = self.field and field in self.field.split(".")
+        return self if named else replace(self, field=field)
 
 
 class PerfdbError(Exception):

@@ -56,7 +56,7 @@ METRICS = {
             "fraction",
             "higher",
             3,
-            "Model FLOPs utilisation: how much of the GPU's dense peak the model's arithmetic uses.",
+            "Model FLOPs utilisation: the share of the GPU's dense peak that its FLOPs use.",
             "model TFLOP/s/GPU ÷ dense peak TFLOP/s of the system at the precision",
         ),
     )

@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
 
 SCHEMA_VERSION: Final = 1
-"""The version of a run directory's content. Raised when a reader of the old one would misread it."""
+"""The version of run directories; raised when a reader of the old one would misread it."""
 
 Scalar = bool | int | float | str
 

@@ -1,7 +1,10 @@
 """RunDir: the only one who knows the names of the files in a run's directory."""
 
+import fcntl
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -24,13 +27,13 @@ class StepsRead:
 
 @dataclass(frozen=True)
 class RunDir:
-    """One run's directory. Everything in it is text; nothing in it is ever rewritten but run.json."""
+    """One run's directory. All of it is text; nothing in it is ever rewritten but run.json."""
 
     path: Path
 
     @property
     def record(self) -> Path:
-        """What the run is and how it ended (RunRecord); its presence makes a folder a run directory."""
+        """What the run is and how it ended (RunRecord); it makes a folder a run directory."""
         return self.path / "run.json"
 
     @property
@@ -59,6 +62,11 @@ class RunDir:
         return self.path / "console.log"
 
     @property
+    def lock(self) -> Path:
+        """Held by the runner for as long as it works on the run; says nothing itself."""
+        return self.path / "run.lock"
+
+    @property
     def rank_logs(self) -> Path:
         """The launcher's own folder with each rank's output."""
         return self.path / "ranks"
@@ -71,6 +79,24 @@ class RunDir:
     def is_run(self) -> bool:
         """Whether this folder is a run directory."""
         return self.record.is_file()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the run's lock. The system lets go of it when the process dies, however it does."""
+        with self.lock.open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def in_progress(self) -> bool:
+        """Whether a living runner is at work on this run."""
+        if not self.lock.is_file():
+            return False
+        with self.lock.open() as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+        return False
 
     def write_record(self, record: RunRecord) -> None:
         """Replace run.json at once: a crash leaves the old one or the new one."""
@@ -111,12 +137,21 @@ def parse_steps(where: str, lines: Iterable[str]) -> StepsRead:
 def read_json(path: Path, kind: type[Value]) -> Value:
     """A JSON file as a checked value. Raises RunDirError."""
     try:
-        return kind.model_validate_json(path.read_bytes())
+        return parse_json(str(path), path.read_bytes(), kind)
     except OSError as error:
         raise RunDirError(Problem(str(path), error.strerror or str(error))) from error
+
+
+def parse_json(where: str, content: bytes, kind: type[Value]) -> Value:
+    """A JSON document as a checked value. Raises RunDirError."""
+    try:
+        return kind.model_validate_json(content)
     except ValidationError as error:
+        message = first_error(error)
+        line = re.search(r"at line (\d+)", message)
+        remedy = "was it written by another version?"
         raise RunDirError(
-            Problem(str(path), first_error(error), remedy="was it written by another version?")
+            Problem(where, message, line=int(line[1]) if line else None, remedy=remedy)
         ) from error
 
 

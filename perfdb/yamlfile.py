@@ -44,7 +44,10 @@ class Unreadable:
 
 def parse(where: str, text: str) -> Document | Unreadable:
     """The document in a text; a key given twice is a problem, not a silent choice."""
-    loader = yaml.SafeLoader(text)
+    try:
+        loader = yaml.SafeLoader(text)
+    except yaml.reader.ReaderError as error:
+        return Unreadable((Problem(where, f"not YAML: {error.reason}"),))
     try:
         node = loader.get_single_node()
         if node is None:

@@ -8,6 +8,9 @@ import click
 
 from perfdb.units import text
 
+PIPE_WIDTH = 240
+"""Columns where stdout is no terminal: wide enough that no cell of ours is broken."""
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -37,9 +40,12 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
     from rich.console import Console  # noqa: PLC0415  likewise
     from rich.table import Table  # noqa: PLC0415  likewise
 
+    console = Console(markup=False, highlight=False)
+    if not console.is_terminal:
+        console.width = PIPE_WIDTH
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left")
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*[text(cell) for cell in row])
-    Console(markup=False, highlight=False).print(table)
+    console.print(table)

@@ -96,7 +96,9 @@ class AllGather(torch.autograd.Function):
     """Every rank's tensor, stacked in rank order; the gradient of each goes back to its owner."""
 
     @staticmethod
-    def forward(ctx: torch.autograd.function.FunctionCtx, mine: Tensor, group: dist.ProcessGroup) -> Tensor:
+    def forward(
+        ctx: torch.autograd.function.FunctionCtx, mine: Tensor, group: dist.ProcessGroup
+    ) -> Tensor:
         ctx.group = group
         everyones = [torch.empty_like(mine) for _ in range(group.size())]
         dist.all_gather(everyones, mine.contiguous(), group=group)

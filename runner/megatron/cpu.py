@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import ParamSpec, TypeVar
 
 import torch
+import torch.distributed as dist
 from megatron.core.tensor_parallel import random as megatron_random
 from megatron.core.transformer.moe import moe_utils, token_dispatcher
 from torch import Tensor
@@ -32,6 +33,7 @@ def install() -> Counter[str]:
     _generator(hits)
     _side_stream(hits)
     _split_sizes(hits)
+    _uneven_collectives(hits)
     DeviceNames(hits).__enter__()
     return hits
 
@@ -101,6 +103,38 @@ def _split_sizes(hits: Counter[str]) -> None:
         return original(tensor, as_numpy, record_stream)
 
     token_dispatcher.maybe_move_tensor_to_cpu = _counted(hits, "split_sizes", move)
+
+
+def _uneven_collectives(hits: Counter[str]) -> None:
+    """Experts cut by tensor parallelism gather and scatter as many tokens as each rank has.
+
+    Without: "ProcessGroupGloo::allgather: invalid tensor size": gloo's parts must be equal,
+    NCCL's need not be. Expert parallelism with ETP > 1 and the all-to-all dispatcher needs it.
+    """
+    even_gather, even_scatter = dist.all_gather, dist.reduce_scatter
+
+    def gather(parts: list[Tensor], mine: Tensor, group: dist.ProcessGroup) -> object:
+        if _even(parts):
+            return even_gather(parts, mine, group=group)
+        hits["uneven_collective"] += 1
+        parts[group.rank()].copy_(mine)
+        for rank, part in enumerate(parts):
+            dist.broadcast(part, src=dist.get_global_rank(group, rank), group=group)
+        return None
+
+    def scatter(mine: Tensor, parts: list[Tensor], group: dist.ProcessGroup) -> object:
+        if _even(parts):
+            return even_scatter(mine, parts, group=group)
+        hits["uneven_collective"] += 1
+        whole = torch.cat(parts)
+        dist.all_reduce(whole, group=group)
+        return mine.copy_(whole.split([len(part) for part in parts])[group.rank()])
+
+    dist.all_gather, dist.reduce_scatter = gather, scatter
+
+
+def _even(parts: list[Tensor]) -> bool:
+    return len({len(part) for part in parts}) == 1
 
 
 class DeviceNames(TorchFunctionMode):

@@ -89,6 +89,14 @@ def _experts(config: WorkerConfig, world_size: int) -> Iterator[str]:
         if ep > 1 or config.expert_tensor_parallel is not None:
             yield "expert_parallel > 1 or expert_tensor_parallel needs a model with num_experts"
         return
+    # Megatron-Core marks expert weights as such only with EP > 1; with EP 1 it reduces and broadcasts
+    # them like dense ones. Measured with 0.16.1: no error, and wrong gradients (TP 2, ETP 1) or
+    # wrong weights (TP 1, ETP 2).
+    if ep == 1 and etp != config.tensor_parallel:
+        yield (
+            f"expert_tensor_parallel {etp} with tensor_parallel {config.tensor_parallel} and "
+            "expert_parallel 1 trains with wrong gradients: set expert_tensor_parallel to null"
+        )
     if config.tensor_parallel > 1 and not config.sequence_parallel:
         yield "experts with tensor_parallel > 1 need sequence_parallel true"
     parts = "expert_tensor_parallel × expert_parallel × pipeline_parallel"

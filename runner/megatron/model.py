@@ -41,6 +41,7 @@ class Training:
 
     chunks: list[DistributedDataParallel]
     optimizer: MegatronOptimizer
+    device: torch.device
     weight_counts: dict[str, int]
     """Elements of each weight this rank has a part of, in the whole model, by global name."""
 
@@ -57,7 +58,7 @@ def build(config: WorkerConfig, device: torch.device) -> Training:
     wrapped = _data_parallel(config, megatron, chunks)
     optimizer = _optimizer(config, wrapped)
     _connect(config, megatron, wrapped, optimizer)
-    return Training(wrapped, optimizer, counts)
+    return Training(wrapped, optimizer, device, counts)
 
 
 def _virtual_stages(config: WorkerConfig) -> list[int | None]:

@@ -3,46 +3,45 @@
     torchrun --nproc-per-node 8 -m runner.megatron.train \
         --config worker.json --steps steps.jsonl --summary summary.json
 
-Rank 0 writes one line per step as it happens, and the summary only when all went well. Without a
-GPU the same code runs on gloo, behind the device shim of cpu.py; set OMP_NUM_THREADS=1 there.
+Rank 0 writes a line per step as it happens, and the summary only when all went well. Without a
+GPU the same code trains over gloo, behind the device shim of cpu.py; set OMP_NUM_THREADS=1 there.
 """
 
 import argparse
-import json
-import math
 import os
-import platform
-import resource
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
 import torch
 
 if not torch.cuda.is_available():
-    # Megatron-Core wraps functions in torch.compile as it is imported: minutes of compiling on CPU.
+    # Megatron-Core wraps functions in torch.compile as it is imported; on a CPU, where no fused
+    # kernel is used, that only costs time.
     os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
 
-import megatron.core
 import torch.distributed as dist
-from megatron.core import parallel_state as ps
+from megatron.core import parallel_state
 from megatron.core.pipeline_parallel import get_forward_backward_func
-from torch import Tensor
+from torch import Tensor, nn
 from torch.distributed.elastic.multiprocessing.errors import record
 
-from runner.megatron import layout, model
+from runner.megatron import layout, summary
 from runner.megatron.config import WorkerConfig, read_config
 from runner.megatron.data import MicroBatch, MockData, Part
+from runner.megatron.measure import Clock, greatest, peak_memory_bytes, total
+from runner.megatron.model import Training, build
+from runner.megatron.steps import MegatronLog, Step
 
-SUMMARY_VERSION = 1
+LossFunction = Callable[[Tensor], tuple[Tensor, dict[str, Tensor]]]
 
 
-@record  # leaves the traceback of a failing rank in torchrun's error.json
+@record  # a failing rank leaves its traceback in torchrun's error.json
 def main() -> None:
     started = time.perf_counter()
     arguments = parse_arguments()
@@ -50,19 +49,147 @@ def main() -> None:
     layout.check(config, world_size=int(os.environ.get("WORLD_SIZE", "1")))
     device, shim_hits = start_device()
     start_processes(config, device)
-    training = model.build(config, device)
+    first = dist.get_rank() == 0
+    training = build(config, device)
     data = mock_data(config, device)
     setup_time_s = time.perf_counter() - started
 
-    with StepLog(arguments.steps, config) as log:
+    log = MegatronLog(config.total_steps, config.global_batch_size, config.options.optimizer_lr)
+    with open(arguments.steps if first else os.devnull, "w", encoding="utf-8") as steps:
         for number in range(1, config.total_steps + 1):
-            batches = data.step(number - 1)
-            log.write(timed_step(number, training, batches, config))
+            step = timed_step(number, data.step(number - 1), training, config)
+            write_line(steps, step.as_json())
+            if first:
+                write_line(sys.stdout, log.line(step, datetime.now()))
 
-    summary = summarise(training, device) | {
-        "setup_time_s": setup_time_s,
-        "cpu_shim_hits": dict(shim_hits),
-    }
-    stop_processes()
-    if is_first():
-        write_atomically(arguments.summary, json.dumps(summary, indent=2) + "\n")
+    outcome = summary.summarise(training, config)
+    outcome |= {"cpu_shim_hits": dict(shim_hits), "setup_time_s": setup_time_s}
+    dist.barrier()
+    parallel_state.destroy_model_parallel()
+    dist.destroy_process_group()
+    if first:
+        summary.write(arguments.summary, outcome)
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--config", type=Path, required=True, help="what to train (JSON)")
+    parser.add_argument("--steps", type=Path, required=True, help="gets one JSON line per step")
+    parser.add_argument("--summary", type=Path, required=True, help="written last, on success")
+    return parser.parse_args()
+
+
+def write_line(file: TextIO, line: str) -> None:
+    """At once: who watches a run sees its last step, and a killed run leaves whole lines."""
+    file.write(line + "\n")
+    file.flush()
+
+
+# ------------------------------------------------------------------------------- device and ranks
+
+
+def start_device() -> tuple[torch.device, Counter[str]]:
+    """This rank's device, and the live count of how often the CPU shim stood in for one."""
+    if not torch.cuda.is_available():
+        from runner.megatron import cpu  # noqa: PLC0415  # never imported where there is a GPU
+
+        return torch.device("cpu"), cpu.install()
+    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+    torch.cuda.set_device(device)
+    return device, Counter()
+
+
+def start_processes(config: WorkerConfig, device: torch.device) -> None:
+    """Join the other ranks, and divide them into Megatron-Core's groups."""
+    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    parallel_state.initialize_model_parallel(
+        tensor_model_parallel_size=config.tensor_parallel,
+        pipeline_model_parallel_size=config.pipeline_parallel,
+        virtual_pipeline_model_parallel_size=config.virtual_pipeline,
+        context_parallel_size=config.context_parallel,
+        expert_model_parallel_size=config.expert_parallel,
+        expert_tensor_parallel_size=config.effective_expert_tensor_parallel,
+    )
+
+
+def mock_data(config: WorkerConfig, device: torch.device) -> MockData:
+    replica = Part(
+        parallel_state.get_data_parallel_rank(), parallel_state.get_data_parallel_world_size()
+    )
+    context = Part(
+        parallel_state.get_context_parallel_rank(), parallel_state.get_context_parallel_world_size()
+    )
+    return MockData(config, replica, context, device)
+
+
+# --------------------------------------------------------------------------------------- one step
+
+
+def timed_step(
+    number: int, batches: list[MicroBatch], training: Training, config: WorkerConfig
+) -> Step:
+    """Train one step, timing it on every rank; agree on the figures outside the timed region."""
+    device = training.device
+    clock = Clock(device)
+    losses, grad_norm, updated = train_step(batches, training, config)
+    own_s, event_s = clock.stop()
+    slowest_s, minus_fastest_s, event_max_s, memory, skipped = greatest(
+        [own_s, -own_s, event_s or 0.0, peak_memory_bytes(device), not updated], device
+    )
+    # Only the last pipeline stage has losses; its tensor-parallel ranks all have the same ones.
+    copies = config.tensor_parallel * config.global_batch_size // config.micro_batch_size
+    return Step(
+        step=number,
+        step_time_s=slowest_s,
+        step_time_min_s=-minus_fastest_s,
+        loss=total(sum(map(float, losses)), device) / copies,
+        grad_norm=None if grad_norm is None else float(grad_norm),
+        tokens=config.tokens_per_step,
+        peak_memory_bytes=int(memory),
+        skipped=bool(skipped),
+        cuda_event_time_s=None if event_s is None else event_max_s,
+    )
+
+
+def train_step(
+    batches: list[MicroBatch], training: Training, config: WorkerConfig
+) -> tuple[list[Tensor], float | None, bool]:
+    """Forward and backward of all micro-batches, then one optimizer step.
+
+    Returns this rank's losses (of the last pipeline stage only), the gradient norm, and whether
+    the optimizer made the update.
+    """
+    for chunk in training.chunks:
+        chunk.zero_grad_buffer()
+    training.optimizer.zero_grad()
+    reported = get_forward_backward_func()(
+        forward_step_func=forward_step,
+        data_iterator=[iter(batches) for _ in training.chunks],
+        model=training.chunks,
+        num_microbatches=len(batches),
+        seq_length=config.sequence_length,
+        micro_batch_size=config.micro_batch_size,
+        forward_only=False,
+    )
+    updated, grad_norm, _zeros = training.optimizer.step()
+    return [entry["lm loss"] for entry in reported], grad_norm, updated
+
+
+def forward_step(batches: Iterator[MicroBatch], chunk: nn.Module) -> tuple[Tensor, LossFunction]:
+    """One micro-batch through one chunk, in the form that Megatron-Core's schedules call."""
+    batch = next(batches)
+    # No mask: every attention used here is causal by itself.
+    output = chunk(batch.tokens, batch.position_ids, None, labels=batch.labels)
+    whole = batch.tokens.numel() * parallel_state.get_context_parallel_world_size()
+    return output, partial(mean_loss, num_tokens=whole)
+
+
+def mean_loss(token_losses: Tensor, num_tokens: int) -> tuple[Tensor, dict[str, Tensor]]:
+    """This rank's share of the mean; the schedule multiplies by CP, divides by micro-batches."""
+    loss = token_losses.float().sum() / num_tokens
+    # A copy to report: the schedule scales the loss in place.
+    return loss, {"lm loss": loss.detach().clone()}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""`perfdb compare`: two releases side by side, with verdicts."""
+
+from typing import Literal
+
+import click
+
+from perfdb.cli.options import db_option, print_json, print_table
+from perfdb.compare import Comparison, Match, Side, comparison, metric_for, named, read, words
+from perfdb.compare.document import document
+from perfdb.db.migrate import require_current
+from perfdb.db.session import reading, store_url
+from perfdb.metrics import METRICS
+from perfdb.units import number
+
+
+@click.command()
+@click.argument("a")
+@click.argument("b")
+@db_option
+@click.option(
+    "--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True
+)
+@click.option(
+    "--metric",
+    type=click.Choice(list(METRICS)),
+    help="The figure to compare. [default: tokens_per_sec_per_gpu, or "
+    "model_tflops_per_sec_per_gpu where that is all both sides have]",
+)
+def compare(
+    a: str, b: str, db: str | None, style: Literal["table", "json"], metric: str | None
+) -> None:
+    """Compare release A with release B, case by case.
+
+    A and B are names such as 'nemo 25.04' or nemo@25.04; the version alone will do where only
+    one framework has it. The ratio is B over A, with a 95 % interval where the runs' spread gives
+    one. Verdicts speak of B: faster, slower, same (no difference can be told), unknown.
+    """
+    names, found = _compared((a, b), db, metric)
+    if not found.matched:
+        click.echo(words.why_nothing(*names, found), err=style == "json")
+    if style == "json":
+        print_json(document(found))
+    else:
+        _print(names, found)
+
+
+def _compared(
+    asked: tuple[str, str], db: str | None, metric: str | None
+) -> tuple[tuple[str, str], Comparison]:
+    url = store_url(db)
+    with reading(url) as connection:
+        require_current(connection, url.render_as_string())
+        known = read.known_releases(connection)
+        a, b = (named(name, known) for name in asked)
+        of_a, of_b = (read.results_of(connection, choice) for choice in (a, b))
+    return (a.name, b.name), comparison(of_a, of_b, metric)
+
+
+def _print(names: tuple[str, str], found: Comparison) -> None:
+    if found.matched:
+        title = f"A: {names[0]}, B: {names[1]}"
+        columns = ["Case", "Figure", "A", "B", "B/A", "95 % interval", "B is"]
+        print_table(title, columns, [_row(match) for match in found.matched])
+    for name, sides in zip(names, (found.only_a, found.only_b), strict=True):
+        if sides:
+            print_table(f"Only in {name}", ["Case", "Figure", "Value"], map(_unmatched, sides))
+    click.echo(words.summary(found))
+
+
+def _row(it: Match) -> tuple[str, ...]:
+    metric, a, b = METRICS[it.metric], it.a.shown, it.b.shown
+    notes = words.workload(a), words.how(it), words.remark(it)
+    return (
+        "\n".join(filter(None, notes)),
+        metric.title,
+        number(a.figure(metric.name), metric.digits),
+        number(b.figure(metric.name), metric.digits),
+        number(it.judgement.ratio, 3),
+        words.interval(it.judgement),
+        it.judgement.verdict,
+    )
+
+
+def _unmatched(side: Side) -> tuple[str, ...]:
+    metric, it = METRICS[metric_for([side], [side], None)], side.shown
+    notes = words.workload(it), words.configuration(it), words.remark_of(side)
+    value = number(it.figure(metric.name), metric.digits)
+    return "\n".join(filter(None, notes)), metric.title, value

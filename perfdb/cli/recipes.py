@@ -1,0 +1,118 @@
+"""`perfdb recipes`: list, show and validate recipes; print their JSON Schema."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+import yaml
+
+from perfdb import recipe
+from perfdb.cli.options import json_option, print_json, print_table
+from perfdb.errors import InputError, Problem, suggestion
+from perfdb.recipe import Point, RecipeFile
+
+PATHS = click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+DEFAULT = Path("recipes")
+
+
+@click.group()
+def recipes() -> None:
+    """List, show and validate recipes; print their JSON Schema.
+
+    A recipe is a YAML file: a model, a system, a batch and a layout, and where it is a sweep the
+    fields that vary. Without PATHS the folder recipes/ is read.
+    """
+
+
+@recipes.command("list")
+@PATHS
+@json_option
+def list_(paths: tuple[Path, ...], as_json: bool) -> None:
+    """List the recipes and how many cases each makes."""
+    files = _load(paths)
+    if as_json:
+        print_json([_listed(file) for file in files])
+        return
+    columns = ("Recipe", "Framework", "Model", "Systems", "GPUs", "Cases", "Description")
+    print_table(f"{len(files)} recipes", columns, [_row(file) for file in files])
+
+
+def _load(paths: tuple[Path, ...]) -> list[RecipeFile]:
+    return recipe.load(paths or (DEFAULT,))
+
+
+def _listed(file: RecipeFile) -> dict[str, object]:
+    return {
+        "name": file.recipe.name,
+        "path": str(file.path),
+        "description": file.recipe.description,
+        "cases": [point.name for point in file.points],
+    }
+
+
+def _row(file: RecipeFile) -> tuple[object, ...]:
+    cases = [point.case for point in file.points]
+    return (
+        file.recipe.name,
+        _joined(case.framework for case in cases),
+        _joined(case.model for case in cases),
+        _joined(case.system for case in cases),
+        _joined(str(case.num_gpus) for case in cases),
+        len(cases),
+        file.recipe.description,
+    )
+
+
+def _joined(values: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(values))
+
+
+@recipes.command()
+@click.argument("name")
+@PATHS
+@json_option
+def show(name: str, paths: tuple[Path, ...], as_json: bool) -> None:
+    """Show every case of the recipe NAME, fully resolved."""
+    files = {file.recipe.name: file for file in _load(paths)}
+    if name not in files:
+        remedy = suggestion(name, files)
+        raise InputError(Problem("recipes show", f"no recipe {name!r}", remedy=remedy))
+    resolved = [_resolved(point) for point in files[name].points]
+    if as_json:
+        print_json(resolved)
+    else:
+        click.echo(yaml.safe_dump_all(resolved, sort_keys=False, allow_unicode=True), nl=False)
+
+
+def _resolved(point: Point) -> dict[str, object]:
+    said = point.case.model_dump(mode="json", exclude_none=True)
+    return {
+        "name": point.name,
+        "case_key": point.case.key,
+        **{field: value for field, value in said.items() if value not in ([], {})},
+        "warmup_steps": point.warmup_steps,
+        "measured_steps": point.measured_steps,
+        "seed": point.seed,
+        "timeout_s": point.timeout_s,
+        "container": point.container,
+    }
+
+
+@recipes.command()
+@PATHS
+@json_option
+def validate(paths: tuple[Path, ...], as_json: bool) -> None:
+    """Check recipes and say everything that is wrong with all of them."""
+    files = _load(paths)
+    cases = sum(len(file.points) for file in files)
+    if as_json:
+        print_json({"recipes": len(files), "cases": cases, "problems": []})
+    else:
+        click.echo(f"{len(files)} recipes with {cases} cases are right")
+
+
+@recipes.command()
+def schema() -> None:
+    """Print the JSON Schema of a recipe, for editors."""
+    click.echo(json.dumps(recipe.schema(), indent=2))

@@ -1,0 +1,19 @@
+"""Compare two releases: match their results, judge each pair by its noise, say it in words."""
+
+from perfdb.compare.base import (
+    Comparison,
+    Difference,
+    Judgement,
+    Level,
+    Match,
+    Result,
+    Side,
+    Verdict,
+)
+from perfdb.compare.match import comparison, metric_for
+from perfdb.compare.releases import Choice, named
+
+__all__ = [
+    "Choice", "Comparison", "Difference", "Judgement", "Level", "Match", "Result", "Side",
+    "Verdict", "comparison", "metric_for", "named",
+]  # fmt: skip

@@ -1,0 +1,69 @@
+"""The JSON of a comparison: what `perfdb compare --format json` prints."""
+
+from collections.abc import Iterable
+
+from perfdb.compare.base import Comparison, Match, Result, Side
+from perfdb.record import CONFIGURATION_FIELDS, WORKLOAD_FIELDS
+
+Fields = dict[str, object]
+
+
+def document(comparison: Comparison) -> Fields:
+    """`matched`, `only_a` and `only_b`, each a list of flat objects; null is unknown."""
+    return {
+        "matched": [_matched(match) for match in comparison.matched],
+        "only_a": [_unmatched(side) for side in comparison.only_a],
+        "only_b": [_unmatched(side) for side in comparison.only_b],
+    }
+
+
+def _matched(match: Match) -> Fields:
+    """Identity, then figures. A field the two sides do not share is under `differences` alone."""
+    judgement, a, b = match.judgement, match.a.shown, match.b.shown
+    differing = {one.field: [one.a, one.b] for one in match.differences}
+    identity = {name: value for name, value in _identity(a).items() if name not in differing}
+    return {
+        **identity,
+        "level": match.level,
+        "differences": differing,
+        **_of_sides((("a", match.a), ("b", match.b))),
+        "metric": match.metric,
+        "a": a.figure(match.metric),
+        "b": b.figure(match.metric),
+        "ratio": judgement.ratio,
+        "low": judgement.low,
+        "high": judgement.high,
+        "verdict": judgement.verdict,
+    }
+
+
+def _of_sides(sides: Iterable[tuple[str, Side]]) -> Fields:
+    said: Fields = {}
+    for name, side in sides:
+        said |= {f"{field}_{name}": value for field, value in _of_side(side).items()}
+    return said
+
+
+def _of_side(side: Side) -> Fields:
+    it = side.shown
+    return {
+        "release": it.release,
+        "origin": it.origin,
+        "outcome": it.outcome,
+        "num_results": len(side.results),
+    }
+
+
+def _unmatched(side: Side) -> Fields:
+    it = side.shown
+    return {
+        **_identity(it),
+        **_of_side(side),
+        "tokens_per_sec_per_gpu": it.figure("tokens_per_sec_per_gpu"),
+        "model_tflops_per_sec_per_gpu": it.figure("model_tflops_per_sec_per_gpu"),
+    }
+
+
+def _identity(result: Result) -> Fields:
+    fields = WORKLOAD_FIELDS + CONFIGURATION_FIELDS
+    return result.model_dump(mode="json", include=set(fields))

@@ -1,0 +1,133 @@
+"""Which results of two releases belong together: by case, and by workload."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from perfdb.compare.base import Comparison, Difference, Level, Match, Result, Side
+from perfdb.compare.verdict import judge
+from perfdb.metrics import METRICS
+from perfdb.record import CONFIGURATION_FIELDS, Origin
+
+DEFAULT_METRIC = "tokens_per_sec_per_gpu"
+FALLBACK_METRIC = "model_tflops_per_sec_per_gpu"
+"""What stands in where two sides do not both have the default one (DiT pages print no tokens)."""
+
+Sides = Mapping[Origin, Side]
+
+
+def comparison(a: Iterable[Result], b: Iterable[Result], metric: str | None = None) -> Comparison:
+    """Match the results of release A with those of release B.
+
+    A case that both have is a match at equal configuration. A workload that both have, but whose
+    best configuration is not the same case on both sides, is one more match, at workload level.
+    Measured results are matched with measured ones and published with published ones; only what
+    has no counterpart of its own origin is matched across. Without `metric` it is
+    tokens/s/GPU, or model TFLOP/s/GPU where only that is known on both sides.
+    """
+    sides_a, sides_b = _sides(a), _sides(b)
+    matched = (*_equal(sides_a, sides_b, metric), *_best(sides_a, sides_b, metric))
+    taken = {(id(match.a), id(match.b)) for match in matched}
+    used = {one for pair in taken for one in pair}
+    return Comparison(
+        matched=tuple(sorted(matched, key=_order_of_match)),
+        only_a=tuple(sorted((side for side in sides_a if id(side) not in used), key=_order)),
+        only_b=tuple(sorted((side for side in sides_b if id(side) not in used), key=_order)),
+    )
+
+
+def _sides(results: Iterable[Result]) -> list[Side]:
+    grouped: dict[tuple[str, Origin], list[Result]] = defaultdict(list)
+    for result in results:
+        grouped[result.case_key, result.origin].append(result)
+    return [Side(tuple(group)) for group in grouped.values()]
+
+
+def _equal(a: list[Side], b: list[Side], metric: str | None) -> Iterator[Match]:
+    by_case = _grouped(a, _case_key), _grouped(b, _case_key)
+    for key in by_case[0].keys() & by_case[1].keys():
+        for one, other in _pairs(_by_origin(by_case[0][key]), _by_origin(by_case[1][key])):
+            yield _match(Level.CONFIGURATION, one, other, metric)
+
+
+def _best(a: list[Side], b: list[Side], metric: str | None) -> Iterator[Match]:
+    by_workload = _grouped(a, _workload_key), _grouped(b, _workload_key)
+    for key in by_workload[0].keys() & by_workload[1].keys():
+        group_a, group_b = by_workload[0][key], by_workload[1][key]
+        judged_by = metric_for(group_a, group_b, metric)
+        best = _fastest(group_a, judged_by), _fastest(group_b, judged_by)
+        for one, other in _pairs(*best):
+            if _case_key(one) != _case_key(other):
+                yield _match(Level.WORKLOAD, one, other, metric)
+
+
+def metric_for(a: Iterable[Side], b: Iterable[Side], asked: str | None) -> str:
+    """The metric to judge by: the one asked for, else the first that both sides know."""
+    if asked is not None:
+        return asked
+    sides = list(a), list(b)
+    for metric in (DEFAULT_METRIC, FALLBACK_METRIC):
+        if all(any(side.shown.figure(metric) for side in group) for group in sides):
+            return metric
+    return DEFAULT_METRIC
+
+
+def differences(a: Result, b: Result) -> tuple[Difference, ...]:
+    """The configuration fields in which two results differ, options one by one."""
+    fields = [name for name in CONFIGURATION_FIELDS if name != "options"]
+    found = [Difference(name, getattr(a, name), getattr(b, name)) for name in fields]
+    options = sorted(a.options.keys() | b.options.keys())
+    found += [Difference(name, a.options.get(name), b.options.get(name)) for name in options]
+    return tuple(one for one in found if one.a != one.b)
+
+
+def _match(level: Level, a: Side, b: Side, asked: str | None) -> Match:
+    metric = metric_for([a], [b], asked)
+    return Match(level, a, b, metric, judge(a, b, metric), differences(a.shown, b.shown))
+
+
+def _pairs(a: Sides, b: Sides) -> list[tuple[Side, Side]]:
+    shared = [origin for origin in Origin if origin in a and origin in b]
+    if shared:
+        return [(a[origin], b[origin]) for origin in shared]
+    return [(one, other) for one in a.values() for other in b.values()]
+
+
+def _by_origin(sides: Iterable[Side]) -> Sides:
+    return {side.origin: side for side in sides}
+
+
+def _fastest(sides: list[Side], metric: str) -> Sides:
+    """The best side of each origin. One without the figure is never better than one with it."""
+    return _by_origin(sorted(sides, key=lambda side: _goodness(side, metric)))
+
+
+def _goodness(side: Side, metric: str) -> tuple[bool, float, str]:
+    figure = side.shown.figure(metric)
+    sign = 1 if METRICS[metric].better == "higher" else -1
+    return (figure is not None, sign * (figure or 0.0), _case_key(side))
+
+
+def _grouped(sides: Iterable[Side], key: Callable[[Side], str]) -> dict[str, list[Side]]:
+    groups: dict[str, list[Side]] = defaultdict(list)
+    for side in sides:
+        groups[key(side)].append(side)
+    return groups
+
+
+def _case_key(side: Side) -> str:
+    return side.shown.case_key
+
+
+def _workload_key(side: Side) -> str:
+    return side.shown.workload_key
+
+
+def _order(side: Side) -> tuple[str, str, str, str, int, int, int, str, str]:
+    it = side.shown
+    work = (it.model_title, it.system_title, it.task, it.precision or "")
+    size = (it.num_gpus, it.sequence_length, it.global_batch_size)
+    return (*work, *size, it.case_key, it.origin)
+
+
+def _order_of_match(match: Match) -> tuple[object, ...]:
+    return (*_order(match.a)[:-2], match.level, *_order(match.a)[-2:])

@@ -1,0 +1,92 @@
+"""Which releases there are to choose from, and which one a name means."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pydantic import ConfigDict
+
+from perfdb.errors import InputError, Problem, suggestion
+from perfdb.record import Frozen, Release
+
+
+class KnownRelease(Frozen):
+    """A release as `perfdb.queries.catalog.all_releases` gives it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    release_id: int
+    framework: str
+    release: str | None
+    container: str | None
+
+    @property
+    def name(self) -> str:
+        """'nemo 25.04'."""
+        return Release(framework=self.framework, version=self.release).name
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a person can ask to compare: a name, and the releases in the store it stands for."""
+
+    name: str
+    version: str | None
+    release_ids: tuple[int, ...]
+
+
+def choices(known: Iterable[KnownRelease]) -> tuple[Choice, ...]:
+    """Every release by name, versions in their own order: 0.9 before 0.10.
+
+    A version that was run in several containers is one choice for all of them, followed by one for
+    each, named 'nemo 25.04 [CONTAINER]'.
+    """
+    ordered = sorted(set(known), key=_natural_order)
+    by_name: dict[str, list[KnownRelease]] = defaultdict(list)
+    for one in ordered:
+        by_name[one.name].append(one)
+    return tuple(choice for name, group in by_name.items() for choice in _of_name(name, group))
+
+
+def _of_name(name: str, group: Sequence[KnownRelease]) -> list[Choice]:
+    whole = Choice(name, group[0].release, tuple(one.release_id for one in group))
+    by_container: dict[str, list[int]] = defaultdict(list)
+    for one in group:
+        by_container[one.container or "no container"].append(one.release_id)
+    if len(by_container) == 1:
+        return [whole]
+    parts = [Choice(f"{name} [{box}]", None, tuple(ids)) for box, ids in by_container.items()]
+    return [whole, *parts]
+
+
+def _natural_order(one: KnownRelease) -> tuple[str, bool, list[str | int], str, int]:
+    words = re.split(r"(\d+)", one.release or "")
+    version = [int(word) if place % 2 else word for place, word in enumerate(words)]
+    return (one.framework, one.release is None, version, one.container or "", one.release_id)
+
+
+def named(text: str, known: Sequence[Choice]) -> Choice:
+    """The choice that a text means: 'nemo 25.04', 'nemo@25.04', or '25.04' where one has it.
+
+    Raises InputError that lists the known names.
+    """
+    spelled = text.strip().replace("@", " ", 1).lower()
+    exact = [choice for choice in known if choice.name.lower() == spelled]
+    found = exact or [choice for choice in known if choice.version == text.strip()]
+    if len(found) == 1:
+        return found[0]
+    raise InputError(_not_one(text, found, known))
+
+
+def _not_one(text: str, found: Sequence[Choice], known: Sequence[Choice]) -> Problem:
+    if not known:
+        remedy = "the store holds no results; fill it with `perfdb ingest`"
+        return Problem("release", f"no release {text!r}", remedy=remedy)
+    if found:
+        meant = " or ".join(choice.name for choice in found)
+        return Problem("release", f"{text!r} is the version of several", remedy=f"say {meant}")
+    names = [choice.name for choice in known]
+    hint, listed = suggestion(text, names), f"known: {', '.join(sorted(names))}"
+    remedy = listed if hint == listed else f"{hint} {listed}"
+    return Problem("release", f"no release {text!r}", remedy=remedy)

@@ -1,0 +1,143 @@
+"""How a comparison reads: a case in a line, what differs, and why nothing matched."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from perfdb.compare.base import (
+    Comparison,
+    Difference,
+    Judgement,
+    Level,
+    Match,
+    Result,
+    Side,
+    Verdict,
+)
+from perfdb.record import Origin, Outcome
+from perfdb.units import UNKNOWN, number, text
+
+SHORT: Mapping[str, str] = {
+    "micro_batch_size": "MBS",
+    "local_batch_size": "LBS",
+    "tensor_parallel": "TP",
+    "pipeline_parallel": "PP",
+    "context_parallel": "CP",
+    "expert_parallel": "EP",
+    "expert_tensor_parallel": "ETP",
+    "virtual_pipeline": "VP",
+    "fsdp_enabled": "FSDP",
+    "fsdp_size": "FSDP size",
+    "sequence_parallel": "SP",
+    "kernels": "kernels",
+    "variant": "variant",
+}
+"""What pages print for a configuration field."""
+
+WORKLOAD_WORDS: Mapping[str, str] = {
+    "framework": "frameworks",
+    "system_title": "systems",
+    "model_title": "models",
+    "qualifiers": "model qualifiers",
+    "task": "tasks",
+    "precision": "precisions",
+    "num_gpus": "numbers of GPUs",
+    "sequence_length": "sequence lengths",
+    "global_batch_size": "global batch sizes",
+}
+"""The fields that must agree before two results are the same work, as a sentence names them."""
+
+
+def workload(result: Result) -> str:
+    """'Llama 3 8B · pretrain · fp8_cs · 8 × DGX-H100 · sequence 8,192 · GBS 128'."""
+    parts = (
+        " ".join(filter(None, (result.model_title, result.qualifiers))),
+        result.task,
+        result.precision or "precision unknown",
+        f"{result.num_gpus:,} × {result.system_title}",
+        f"sequence {result.sequence_length:,}",
+        f"GBS {result.global_batch_size:,}",
+    )
+    return " · ".join(parts)
+
+
+def configuration(result: Result) -> str:
+    """'MBS 1, TP 2, PP 1': what is known of how the work was laid out; – where nothing is."""
+    stated = [(SHORT[field], getattr(result, field)) for field in SHORT]
+    stated += sorted(result.options.items())
+    known = [f"{name} {text(value)}" for name, value in stated if value not in (None, "")]
+    return ", ".join(known) or UNKNOWN
+
+
+def changes(differences: Iterable[Difference]) -> str:
+    """'TP 2 → 1, MBS 1 → 2'; empty where the configuration is equal."""
+    return ", ".join(
+        f"{SHORT.get(one.field, one.field)} {text(one.a)} → {text(one.b)}" for one in differences
+    )
+
+
+def how(match: Match) -> str:
+    """The configuration both sides share, or what the best configurations differ in."""
+    if match.level is Level.CONFIGURATION:
+        return configuration(match.a.shown)
+    return f"best of each: {changes(match.differences)}"
+
+
+def interval(judgement: Judgement) -> str:
+    """'1.012 – 1.041'; – where there is none."""
+    if judgement.low is None or judgement.high is None:
+        return UNKNOWN
+    return f"{number(judgement.low, 3)} – {number(judgement.high, 3)}"
+
+
+def remark(match: Match) -> str:
+    """What a reader must know beside the ratio: where both figures come from, what failed."""
+    a, b = remark_of(match.a), remark_of(match.b)
+    return a if a == b else f"A: {a}; B: {b}"
+
+
+def remark_of(side: Side) -> str:
+    """'measured', 'measured, 3 runs', 'measured, out of memory', 'published'."""
+    runs = len(side.results) if side.origin is Origin.MEASURED else 1
+    return ", ".join(
+        filter(None, (str(side.origin), f"{runs} runs" if runs > 1 else "", ended(side)))
+    )
+
+
+def ended(side: Side) -> str:
+    """Why a side has no figures, in words; empty where it has them."""
+    it = side.shown
+    if it.outcome is not Outcome.FINISHED:
+        return it.outcome.replace("_", " ")
+    return it.withheld or ""
+
+
+def summary(comparison: Comparison) -> str:
+    """'3 matched: 1 faster, 2 same. 1 only in A, 0 only in B.'"""
+    counts = Counter(match.judgement.verdict for match in comparison.matched)
+    verdicts = ", ".join(f"{counts[one]} {one}" for one in Verdict if counts[one])
+    matched = f"{len(comparison.matched)} matched" + (f": {verdicts}" if verdicts else "")
+    return f"{matched}. {len(comparison.only_a)} only in A, {len(comparison.only_b)} only in B."
+
+
+def why_nothing(name_a: str, name_b: str, comparison: Comparison) -> str:
+    """A sentence that says that, and why, two releases share no work."""
+    sides = (comparison.only_a, comparison.only_b)
+    for name, found in zip((name_a, name_b), sides, strict=True):
+        if not found:
+            return f"Nothing to compare: {name} has no results."
+    reasons = [_disjoint(field, *sides) for field in WORKLOAD_WORDS]
+    reason = "; ".join(filter(None, reasons)) or "no combination of them is in both"
+    return f"Nothing to compare: {name_a} and {name_b} share no work: {reason}."
+
+
+def _disjoint(field: str, a: Iterable[Side], b: Iterable[Side]) -> str:
+    """'different systems (DGX-H100 / DGX-B200)'; empty where the two sides share a value."""
+    values = [{getattr(side.shown, field) for side in sides} for sides in (a, b)]
+    if values[0] & values[1]:
+        return ""
+    listed = " / ".join(", ".join(sorted(map(_value, found))) for found in values)
+    return f"different {WORKLOAD_WORDS[field]} ({listed})"
+
+
+def _value(value: object) -> str:
+    return UNKNOWN if value in (None, "") else text(value)

@@ -1,0 +1,150 @@
+"""What is written to the store: the bytes of a source, a run with its steps, a result."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from functools import cached_property
+
+from perfdb.record import Case, Origin, Outcome, Release, content_hash
+
+
+class Action(StrEnum):
+    """What became of a source or a result that was read."""
+
+    NEW = "new"
+    REVISED = "revised"
+    UNCHANGED = "unchanged"
+    REJECTED = "rejected"
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """The bytes a number came from, where they were, and who read them."""
+
+    path: str
+    content: bytes
+    parser: str
+    parser_version: int
+
+    @cached_property
+    def sha256(self) -> str:
+        """The SHA-256 of the bytes, in hexadecimal."""
+        return hashlib.sha256(self.content).hexdigest()
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """The columns of `runs` that a run directory gives."""
+
+    run_id: str
+    recipe: str
+    outcome: Outcome
+    error: str | None
+    exit_code: int | None
+    attempt: int
+    started_at: datetime
+    ended_at: datetime | None
+    warmup_steps: int
+    measured_steps: int
+    environment: Mapping[str, object]
+    command: tuple[str, ...]
+    summary: Mapping[str, object] | None
+    content_hash: str
+
+
+@dataclass(frozen=True)
+class StepRow:
+    """A row of `steps`. A loss or gradient norm that is not a number is None: SQLite has no NaN."""
+
+    step: int
+    step_time_s: float
+    step_time_min_s: float | None
+    loss: float | None
+    grad_norm: float | None
+    tokens: int | None
+    peak_memory_bytes: int | None
+    skipped: bool
+    source_line: int
+
+
+@dataclass(frozen=True)
+class ResultRow:
+    """The columns of `results`, with the case and the release that the result is of."""
+
+    case: Case
+    release: Release
+    key: str
+    content_hash: str
+    origin: Origin
+    outcome: Outcome
+    withheld: str | None = None
+    source_line: int | None = None
+    step_time_s: float | None = None
+    step_time_mean_s: float | None = None
+    step_time_stdev_s: float | None = None
+    step_time_p10_s: float | None = None
+    step_time_p90_s: float | None = None
+    step_time_last_s: float | None = None
+    num_steps: int | None = None
+    window: str | None = None
+    tokens_per_sec_per_gpu: float | None = None
+    model_tflops_per_sec_per_gpu: float | None = None
+    mfu: float | None = None
+    peak_tflops: float | None = None
+    flops_convention: str | None = None
+    formula_version: int | None = None
+    raw: Mapping[str, str] = field(default_factory=dict)
+    extras: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """A run as it is stored: its row, its steps and its one result."""
+
+    run: RunRow
+    steps: tuple[StepRow, ...]
+    result: ResultRow
+
+
+@dataclass(frozen=True)
+class RunFiles:
+    """The files a run was read from, by their name inside the run directory.
+
+    `record` names the one that says what the run is, `measured_in` the one its figures are from.
+    """
+
+    by_name: Mapping[str, SourceFile]
+    record: str
+    measured_in: str
+
+    @property
+    def content_hash(self) -> str:
+        """SHA-256 over the names and contents: what was read, wherever the directory is."""
+        return content_hash({name: file.sha256 for name, file in self.by_name.items()})
+
+
+@dataclass(frozen=True)
+class PageWritten:
+    """What became of each row of a page, and how many results it no longer states."""
+
+    actions: tuple[Action, ...]
+    withdrawn: int
+
+    @property
+    def action(self) -> Action:
+        """What became of the page as a whole."""
+        if Action.REVISED in self.actions or self.withdrawn:
+            return Action.REVISED
+        return Action.NEW if Action.NEW in self.actions else Action.UNCHANGED
+
+
+@dataclass(frozen=True)
+class LogEntry:
+    """A row of `ingest_log`."""
+
+    path: str
+    action: Action
+    line: int | None = None
+    reason: str | None = None

@@ -1,0 +1,153 @@
+"""Puts sources into the store, each in its own transaction, and says what became of them."""
+
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar
+
+from sqlalchemy import URL, Connection, Engine
+from sqlalchemy.exc import DataError, DBAPIError
+
+from perfdb.db import migrate, store
+from perfdb.db.rows import Action, LogEntry, ResultRow
+from perfdb.db.session import writer
+from perfdb.errors import Problem, StoreError
+from perfdb.ingest.find import Source, find
+from perfdb.ingest.read import (
+    STILL_RUNNING,
+    PageRead,
+    Read,
+    Rejected,
+    RunRead,
+    problems_of,
+    read_source,
+    results_of,
+)
+from perfdb.pages import PageContext
+
+ATTEMPTS = 8
+"""How often a transaction is tried that other processes got in the way of."""
+
+FIRST_PAUSE_S = 0.02
+
+Answer = TypeVar("Answer")
+
+
+def _in_turn(sources: Sequence[Source]) -> Iterable[Source]:
+    return sources
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a page does not say of itself, and who watches the sources go by."""
+
+    context: PageContext = PageContext()
+    watched: Callable[[Sequence[Source]], Iterable[Source]] = _in_turn
+
+
+@dataclass(frozen=True)
+class Report:
+    """What became of all that was read: how many results, and what was rejected.
+
+    `withdrawn` counts results that an edited page no longer states; `unattributed` says where the
+    results are whose release nobody stated.
+    """
+
+    new: int = 0
+    revised: int = 0
+    unchanged: int = 0
+    withdrawn: int = 0
+    rejected: tuple[Problem, ...] = ()
+    unattributed: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether anything was rejected; a run that is still at work is not a failure."""
+        return any(problem.message != STILL_RUNNING for problem in self.rejected)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What became of one source."""
+
+    read: Read
+    actions: tuple[Action, ...] = ()
+    withdrawn: int = 0
+    problems: tuple[Problem, ...] = ()
+
+
+def ingest(paths: Iterable[Path], url: URL, options: Options) -> Report:
+    """Store every run and page at or below the paths, making or upgrading the store if need be.
+
+    Raises InputError for a path that does not exist, and StoreError for a store that cannot be
+    written or is of a newer version.
+    """
+    sources = find(paths)
+    engine = writer(url)
+    try:
+        _retried(lambda: migrate.upgrade(url))
+        reads = (read_source(source, options.context) for source in options.watched(sources))
+        return _report([_stored(engine, read) for read in reads])
+    except DBAPIError as error:
+        raise StoreError(f"{url.render_as_string()}: {error.orig}") from error
+    finally:
+        engine.dispose()
+
+
+def preview(paths: Iterable[Path], options: Options) -> tuple[list[ResultRow], Report]:
+    """The results that the paths hold, and what would be rejected; nothing is stored."""
+    reads = [read_source(source, options.context) for source in options.watched(find(paths))]
+    rows = [row for read in reads for row in results_of(read)]
+    return rows, _report([Stored(read, problems=tuple(problems_of(read))) for read in reads])
+
+
+def _stored(engine: Engine, read: Read) -> Stored:
+    try:
+        return _retried(lambda: _in_one_transaction(engine, read))
+    except (DataError, OverflowError) as error:
+        # The source is well formed and yet says what no column can hold, such as 10²⁰ GPUs.
+        reason = error.orig if isinstance(error, DataError) else error
+        path = _path_of(read)
+        rejected = Rejected(path, (Problem(path, f"cannot be stored: {reason}"),))
+        return _retried(lambda: _in_one_transaction(engine, rejected))
+
+
+def _in_one_transaction(engine: Engine, read: Read) -> Stored:
+    when = datetime.now(UTC)
+    with engine.begin() as connection:
+        stored = _put(connection, read, when)
+        for entry in _log_entries(stored):
+            store.log(connection, entry, when)
+        return stored
+
+
+def _put(connection: Connection, read: Read, when: datetime) -> Stored:
+    match read:
+        case RunRead():
+            return Stored(read, (store.put_run(connection, read.run, read.files, when),))
+        case PageRead():
+            whole = not read.problems
+            page = store.put_page(connection, read.source, read.rows, when, whole=whole)
+            return Stored(read, page.actions, page.withdrawn, read.problems)
+        case Rejected():
+            return Stored(read, problems=read.problems)
+
+
+def _log_entries(stored: Stored) -> Iterator[LogEntry]:
+    path = _path_of(stored.read)
+    for action in (Action.REVISED, Action.NEW):
+        count = stored.actions.count(action)
+        if count:
+            yield LogEntry(path, action, reason=f"{count} results")
+    if stored.withdrawn:
+        yield LogEntry(path, Action.REVISED, reason=f"{stored.withdrawn} results withdrawn")
+    for problem in stored.problems:
+        if problem.message != STILL_RUNNING:
+            yield LogEntry(problem.where, Action.REJECTED, problem.line, _reason(problem))
+
+
+def _path_of(read: Read) -> str:
+    return read.source.path if isinstance(read, PageRead) else read.path

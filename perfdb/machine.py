@@ -1,0 +1,63 @@
+"""Which system this machine is: what nvidia-smi says, matched with the catalogue; never a guess."""
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+
+from perfdb import catalog
+
+QUERY = ("--query-gpu=name,driver_version,memory.total", "--format=csv,noheader,nounits")
+TIMEOUT_S = 30
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What is here. `system` is None where the GPUs are none that the catalogue knows."""
+
+    system: str | None
+    gpu: str | None
+    gpu_count: int
+    driver: str | None
+    reason: str
+    """How `system` was found, or why it was not."""
+
+
+def detect() -> Machine:
+    """The machine this process is on."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return without_gpu("no nvidia-smi here: a machine without NVIDIA GPUs")
+    try:
+        found = subprocess.run(
+            [tool, *QUERY], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Machine(None, None, 0, None, f"nvidia-smi cannot be asked: {error}")
+    if found.returncode:
+        said = (found.stderr or found.stdout).strip().splitlines()
+        return without_gpu(f"nvidia-smi finds no GPU: {said[0] if said else found.returncode}")
+    return from_nvidia_smi(found.stdout)
+
+
+def without_gpu(reason: str) -> Machine:
+    """A machine that runs on its CPU."""
+    return Machine("cpu", None, 0, None, reason)
+
+
+def from_nvidia_smi(printed: str) -> Machine:
+    """The machine that lines of 'name, driver, memory' describe."""
+    lines = [[cell.strip() for cell in line.split(",")] for line in printed.splitlines() if line]
+    if not lines:
+        return without_gpu("nvidia-smi lists no GPU")
+    names = sorted({line[0] for line in lines})
+    driver = lines[0][1]
+    if len(names) > 1:
+        reason = f"different GPUs in one machine: {', '.join(names)}"
+        return Machine(None, names[0], len(lines), driver, reason)
+    system = catalog.system_of_gpu(names[0])
+    reason = (
+        f"nvidia-smi reports {len(lines)} × {names[0]}"
+        if system
+        else f"no system in the catalogue has a {names[0]}"
+    )
+    return Machine(system.name if system else None, names[0], len(lines), driver, reason)

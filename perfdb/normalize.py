@@ -1,0 +1,223 @@
+"""From what was read to what is stored: a run's steps or a page's row become one result. Pure."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from perfdb import catalog, flops, metrics, windows
+from perfdb.db.rows import MeasuredRun, ResultRow, RunRow, StepRow
+from perfdb.errors import Problem
+from perfdb.record import (
+    Case,
+    Origin,
+    Outcome,
+    PublishedResult,
+    RunRecord,
+    StepRecord,
+    WorkerSummary,
+    content_hash,
+)
+from perfdb.rundir import StepsRead
+
+WITHHELD: Mapping[Outcome, str] = {
+    Outcome.FAILED: "the run failed",
+    Outcome.OUT_OF_MEMORY: "the run was out of memory",
+    Outcome.NAN_LOSS: "the loss was not a number",
+    Outcome.NAN_GRAD_NORM: "the gradient norm was not a number",
+    Outcome.TIMED_OUT: "the run reached its time limit",
+    Outcome.INTERRUPTED: "the run was interrupted",
+    Outcome.INCOMPLETE: "the run is incomplete",
+}
+"""Why a result has no figures, where nothing more exact is known."""
+
+CUT_OFF = "the run was cut off: its runner is gone and did not say how it ended"
+
+
+def measured(
+    record: RunRecord, read: StepsRead, summary: WorkerSummary | None, content: str
+) -> MeasuredRun:
+    """A run with its steps and its one result; `content` is the hash of all that it was read from.
+
+    The result's figures are taken over all steps but the warm-up ones.
+    """
+    steps = [step for _, step in read.steps]
+    outcome, withheld = judged(record, steps)
+    identity = {"case": record.case.key, "release": record.release.key, "run": record.run_id}
+    result = ResultRow(
+        case=record.case,
+        release=record.release,
+        key=content_hash(identity | {"origin": Origin.MEASURED}),
+        content_hash=content,
+        origin=Origin.MEASURED,
+        outcome=outcome,
+        withheld=withheld,
+        formula_version=flops.FORMULA_VERSION,
+    )
+    if withheld is None:
+        result = _with_figures(result, steps, windows.skip_warmup(record.warmup_steps))
+    return MeasuredRun(_run_row(record, outcome, summary, content), _step_rows(read), result)
+
+
+def published_row(row: PublishedResult) -> ResultRow:
+    """A row of a page, with its figures as they were printed."""
+    identity = {"case": row.case.key, "release": row.release.key, "origin": Origin.PUBLISHED}
+    said = row.model_dump(mode="json", include={"figures", "raw", "extras"})
+    return ResultRow(
+        case=row.case,
+        release=row.release,
+        key=content_hash(identity),
+        content_hash=content_hash(said),
+        origin=Origin.PUBLISHED,
+        outcome=Outcome.FINISHED,
+        source_line=row.line,
+        raw=row.raw,
+        extras=row.extras,
+        **row.figures.model_dump(),
+    )
+
+
+def damage(where: str, read: StepsRead) -> Problem | None:
+    """What makes a steps file unusable; a last line cut off by a crash does not.
+
+    A line that cannot be read has whole ones after it, or a step took no time, or took forever.
+    """
+    last = read.steps[-1][0] if read.steps else 0
+    unreadable = [problem for problem in read.problems if (problem.line or 0) < last]
+    if unreadable or len(read.problems) > 1:
+        return (unreadable or read.problems)[0]
+    for line, step in read.steps:
+        if not 0 < step.step_time_s < math.inf:
+            message = f"{step.step_time_s:g} seconds is no duration of a step"
+            return Problem(where, message, field="step_time_s", line=line)
+    return None
+
+
+def judged(record: RunRecord, steps: Sequence[StepRecord]) -> tuple[Outcome, str | None]:
+    """How a run ended, by its record and its steps, and why it has no figures if it has none."""
+    not_a_number = _not_a_number(steps)
+    if not_a_number:
+        return not_a_number
+    if record.outcome is None:
+        return Outcome.INCOMPLETE, CUT_OFF
+    if record.outcome is not Outcome.FINISHED:
+        return record.outcome, WITHHELD[record.outcome]
+    gap = _gap(record, steps)
+    return (Outcome.INCOMPLETE, gap) if gap else (Outcome.FINISHED, None)
+
+
+def _not_a_number(steps: Sequence[StepRecord]) -> tuple[Outcome, str] | None:
+    for step in steps:
+        if step.loss is not None and not math.isfinite(step.loss):
+            return Outcome.NAN_LOSS, f"the loss is {step.loss:g} at step {step.step}"
+        if step.grad_norm is not None and not math.isfinite(step.grad_norm):
+            reason = f"the gradient norm is {step.grad_norm:g} at step {step.step}"
+            return Outcome.NAN_GRAD_NORM, reason
+    return None
+
+
+def _gap(record: RunRecord, steps: Sequence[StepRecord]) -> str | None:
+    """What keeps the steps from being each planned one, once and in order."""
+    for expected, step in enumerate(steps, start=1):
+        if step.step > expected:
+            return f"step {expected} is missing"
+        if step.step < expected:
+            return f"step {step.step} is there twice or out of order"
+        if step.skipped and step.step > record.warmup_steps:
+            return f"the optimizer skipped step {step.step}"
+    planned = record.warmup_steps + record.measured_steps
+    return f"{len(steps)} of {planned} steps" if len(steps) < planned else None
+
+
+def _with_figures(
+    result: ResultRow, steps: Sequence[StepRecord], window: windows.Window
+) -> ResultRow:
+    times = windows.summarise(window.pick(steps))
+    if times is None:
+        reason = f"no step in {window.name}"
+        return replace(result, outcome=Outcome.INCOMPLETE, withheld=reason)
+    timed = replace(
+        result,
+        window=window.name,
+        num_steps=times.num_steps,
+        step_time_s=times.median_s,
+        step_time_mean_s=times.mean_s,
+        step_time_stdev_s=times.stdev_s,
+        step_time_p10_s=times.p10_s,
+        step_time_p90_s=times.p90_s,
+        step_time_last_s=times.last_s,
+    )
+    return _with_rates(timed, times.median_s)
+
+
+def _with_rates(result: ResultRow, step_time_s: float) -> ResultRow:
+    case = result.case
+    tokens = metrics.tokens_per_sec_per_gpu(
+        case.global_batch_size, case.sequence_length, step_time_s, case.num_gpus
+    )
+    per_token = _flops_per_token(case)
+    if per_token is None:
+        return replace(result, tokens_per_sec_per_gpu=tokens)
+    achieved = metrics.model_tflops_per_sec_per_gpu(tokens, per_token)
+    peak = catalog.peak(case.system, case.precision)
+    return replace(
+        result,
+        tokens_per_sec_per_gpu=tokens,
+        model_tflops_per_sec_per_gpu=achieved,
+        flops_convention=flops.DEFAULT.name,
+        mfu=metrics.mfu(achieved, peak.tflops) if peak else None,
+        peak_tflops=peak.tflops if peak else None,
+    )
+
+
+def _flops_per_token(case: Case) -> float | None:
+    """None where the model is not in the catalogue, and for LoRA, which trains a part of it."""
+    model = catalog.models().get(case.model)
+    if model is None or case.task == "lora":
+        return None
+    return flops.flops_per_token(model, case.sequence_length)
+
+
+def _run_row(
+    record: RunRecord, outcome: Outcome, summary: WorkerSummary | None, content: str
+) -> RunRow:
+    return RunRow(
+        run_id=record.run_id,
+        recipe=record.recipe.name,
+        outcome=outcome,
+        error=record.error,
+        exit_code=record.exit_code,
+        attempt=record.attempt,
+        started_at=_utc(record.started_at),
+        ended_at=_utc(record.ended_at) if record.ended_at else None,
+        warmup_steps=record.warmup_steps,
+        measured_steps=record.measured_steps,
+        environment=record.environment.model_dump(mode="json"),
+        command=record.command,
+        summary=summary.model_dump(mode="json") if summary else None,
+        content_hash=content,
+    )
+
+
+def _utc(moment: datetime) -> datetime:
+    """SQLite keeps no offset: all moments are stored in UTC."""
+    return moment.astimezone(UTC)
+
+
+def _step_rows(read: StepsRead) -> tuple[StepRow, ...]:
+    """The first row of each step: a step that is there twice has one row, and no figures."""
+    rows: dict[int, StepRow] = {}
+    for line, step in read.steps:
+        fields = step.model_dump(exclude={"cuda_event_time_s", "loss", "grad_norm"})
+        row = StepRow(
+            **fields,
+            loss=_finite(step.loss),
+            grad_norm=_finite(step.grad_norm),
+            source_line=line,
+        )
+        rows.setdefault(row.step, row)
+    return tuple(rows[number] for number in sorted(rows))
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

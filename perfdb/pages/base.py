@@ -1,0 +1,113 @@
+"""What a page is to perfdb, whatever its markup: pieces in reading order; and what reading gives."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from perfdb.errors import Problem
+from perfdb.record import PublishedResult
+
+
+@dataclass(frozen=True)
+class PageContext:
+    """What the command line says of a page. None: it says nothing, the page decides."""
+
+    framework: str | None = None
+    release: str | None = None
+    container: str | None = None
+    system: str | None = None
+    precision: str | None = None
+
+
+@dataclass(frozen=True)
+class PageRead:
+    """The results a page holds, and what perfdb has to say of it."""
+
+    results: tuple[PublishedResult, ...]
+    problems: tuple[Problem, ...]
+    """One for each row that could not be read, and one for front matter that is wrong."""
+    notes: tuple[Problem, ...] = ()
+    """What was kept but not understood."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell: as it stands in the source, and the words a reader sees."""
+
+    raw: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table, or its header."""
+
+    line: int
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading; 1 is the outermost level."""
+
+    level: int
+    text: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Enter:
+    """The start of a labelled box: a tab, a dropdown. What is said inside holds only inside."""
+
+    label: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Leave:
+    """The end of the box entered last."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of running text; `listed`: of an item of a list."""
+
+    text: str
+    line: int
+    listed: bool = False
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table as it stands; `ruled`: a rule sets its header off from its rows."""
+
+    header: Row
+    rows: tuple[Row, ...]
+    ruled: bool = True
+
+
+Piece = Heading | Enter | Leave | Line | Grid
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page: its YAML front matter, which starts on line 2, and what follows in reading order."""
+
+    front: str | None
+    pieces: tuple[Piece, ...]
+
+
+class PageFormat(Protocol):
+    """One markup that published pages are written in."""
+
+    @property
+    def NAME(self) -> str:
+        """perfdb's word for the markup."""
+        ...
+
+    def recognises(self, text: str) -> bool:
+        """Whether the text looks like this markup."""
+        ...
+
+    def page(self, text: str) -> Page:
+        """The pieces of a text. Takes any text; lines end with a newline alone."""
+        ...

@@ -1,0 +1,116 @@
+"""From the text of a cell to a value: numbers, flags, lists, pairs, and what stands for nothing."""
+
+import re
+from dataclasses import dataclass
+
+ABSENT = frozenset({"", "-", "--", "–", "—", "−", "n/a", "na", "n.a.", "none", "null", "nan", "tbd"})
+"""What pages print where there is no value, in lower case."""
+
+LARGEST = 2**31 - 1
+"""No size on a page is larger; the store's integer columns end here."""
+
+_NOTE = re.compile(r"\[\^[^\]\s]+\]|<sup>[^<]*</sup>|[*†‡§⁰¹²³⁴-⁹]+(?=\s|[()]|$)")
+_NUMBER = re.compile(
+    r"[0-9]{1,3}([,_'’ \u00a0\u2009\u202f])[0-9]{3}(?:\1[0-9]{3})*(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]+)?"
+)
+_SEPARATOR = re.compile(r"[^0-9.]")
+_PAIR = re.compile(r"([^()]*[^()\s])\s*\(([^()]+)\)")
+_LONGEST = 30
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """Why a cell is not a value, and what to do."""
+
+    message: str
+    remedy: str
+
+
+def cleaned(text: str) -> str:
+    """A cell's text without footnote marks and with single spaces."""
+    return " ".join(_NOTE.sub("", text).split())
+
+
+def absent(text: str) -> bool:
+    """Whether a cell says that there is no value."""
+    return text.casefold() in ABSENT
+
+
+def pair(text: str) -> tuple[str, str] | None:
+    """The two values of a cell such as `661 (624)`; None where it holds one."""
+    found = _PAIR.fullmatch(text)
+    return (found[1], found[2].strip()) if found else None
+
+
+def decimal(text: str) -> float | None | Wrong:
+    """A number, with or without thousands separators; None where there is none."""
+    if absent(text):
+        return None
+    if len(text) > _LONGEST or not _NUMBER.fullmatch(text):
+        remedy = "write it as 1022.26 or 1,022.26, or - where there is none"
+        return Wrong(f"{_shown(text)} is not a number", remedy)
+    return float(_SEPARATOR.sub("", text))
+
+
+def whole(text: str) -> int | None | Wrong:
+    """A whole number of 0 or more; None where there is none."""
+    value = decimal(text)
+    if value is None or isinstance(value, Wrong):
+        return value
+    if "." in text or value > LARGEST:
+        remedy = f"write a whole number up to {LARGEST:,}"
+        return Wrong(f"{_shown(text)} is not a whole number of that size", remedy)
+    return int(value)
+
+
+def positive(text: str) -> int | None | Wrong:
+    """A whole number above 0."""
+    value = whole(text)
+    return Wrong("0 is not possible", "write a number above 0, or - if unknown") if value == 0 else value
+
+
+def required(text: str) -> int | Wrong:
+    """A whole number above 0 that identifies the work: a row cannot do without it."""
+    value = positive(text)
+    return Wrong("is missing", "fill it in: a row cannot be told from others without it") if value is None else value
+
+
+def size(text: str) -> int | None | Wrong:
+    """A parallel size; 0 says that it is not used."""
+    value = whole(text)
+    return None if value == 0 else value
+
+
+def figure(text: str) -> float | None | Wrong:
+    """A rate or a time. 0 stands for a figure that is missing: nothing trains at rate 0."""
+    value = decimal(text)
+    return None if value == 0 else value
+
+
+def fraction(text: str) -> float | None | Wrong:
+    """A share of the peak: `43.1%` is 0.431."""
+    value = decimal(text.removesuffix("%").rstrip())
+    if value is None or isinstance(value, Wrong):
+        return value
+    if text.endswith("%"):
+        return value / 100
+    return value if value <= 1 else Wrong(f"{text} is above 1", f"write it as {text}%")
+
+
+def flag(text: str) -> bool | None | Wrong:
+    """0 or 1, no or yes."""
+    words = {"0": False, "1": True, "no": False, "yes": True, "false": False, "true": True}
+    if absent(text):
+        return None
+    known = words.get(text.casefold())
+    return Wrong(f"{_shown(text)} is neither 0 nor 1", "write 0 or 1") if known is None else known
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """The parts of `TE + DeepEP`."""
+    parts = (part.strip() for part in text.split("+"))
+    return () if absent(text) else tuple(part for part in parts if part)
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")

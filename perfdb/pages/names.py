@@ -1,0 +1,74 @@
+"""From the names that pages print to perfdb's own: systems, models, precisions, tasks."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from perfdb import catalog
+from perfdb.errors import suggestion
+from perfdb.pages.cells import Wrong, absent
+from perfdb.record import Task
+
+_QUALIFIER = re.compile(r"\(([^()]*)\)|\b([0-9]+-nodes?)\b", re.IGNORECASE)
+_TASKS: Final = (
+    ("lora", re.compile(r"\blora\b", re.IGNORECASE)),
+    ("sft", re.compile(r"\bsft\b|\bfine-?tun", re.IGNORECASE)),
+    ("pretrain", re.compile(r"\bpre-?train", re.IGNORECASE)),
+)
+
+
+@dataclass(frozen=True)
+class ModelName:
+    """A model, and what a page says beside its name: token-drop, two nodes."""
+
+    name: str
+    qualifiers: tuple[str, ...] = ()
+
+
+def model(printed: str) -> ModelName | Wrong:
+    """The model of a printed name; one that the catalogue lacks keeps its name as a slug."""
+    if known := catalog.named_model(printed):
+        return ModelName(known)
+    found = (" ".join((a or b).split()) for a, b in _QUALIFIER.findall(printed))
+    base = _QUALIFIER.sub(" ", printed)
+    name = catalog.named_model(base) or _slug(base)
+    if not name or absent(printed):
+        return Wrong("is missing", "name the model")
+    return ModelName(name, tuple(qualifier for qualifier in found if qualifier))
+
+
+def _slug(words: str) -> str:
+    return re.sub(r"[^\w.]+|_+", "-", words.casefold()).strip("-.")
+
+
+def system(printed: str) -> str | Wrong:
+    """The system of a printed name, by its name or title in the catalogue."""
+    wanted = catalog.squeezed(printed)
+    for entry in catalog.systems().values():
+        if wanted in (catalog.squeezed(entry.name), catalog.squeezed(entry.title)):
+            return entry.name
+    remedy = suggestion(printed.casefold(), catalog.systems())
+    return Wrong(f"no system {printed!r} in the catalogue", remedy)
+
+
+def precision(printed: str) -> str | None | Wrong:
+    """The precision recipe of a printed word; None where the page says that there is none."""
+    if absent(printed):
+        return None
+    if known := catalog.precision_of(printed):
+        return known
+    remedy = suggestion(printed.casefold(), catalog.precisions())
+    return Wrong(f"no precision {printed!r} in the catalogue", remedy)
+
+
+def task(printed: str) -> Task | None:
+    """The task that words name; None where they name none, or more than one.
+
+    'Fine-Tuning (LoRA)' names one: LoRA says which fine-tuning.
+    """
+    found = {name for name, words in _TASKS if words.search(printed)}
+    if found == {"lora"} or (found == {"lora", "sft"} and not re.search(r"\bsft\b", printed, re.I)):
+        return "lora"
+    if found == {"sft"}:
+        return "sft"
+    return "pretrain" if found == {"pretrain"} else None

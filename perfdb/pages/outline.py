@@ -1,0 +1,91 @@
+"""From a page's pieces to its tables, each with what the page says above it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from perfdb.pages.base import Enter, Grid, Heading, Leave, Line, Piece, Row
+
+
+@dataclass(frozen=True)
+class Said:
+    """A heading, a tab's label, or a line of text that holds for what follows it."""
+
+    text: str
+    line: int
+    heading: bool
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table, what is said of it (outermost first), and rows that a blank line cut off from it."""
+
+    header: Row
+    rows: tuple[Row, ...]
+    said: tuple[Said, ...]
+    detached: tuple[Row, ...] = ()
+
+
+@dataclass
+class _Scope:
+    level: int
+    said: list[Said]
+    box: bool = False
+
+
+@dataclass
+class _Outline:
+    """What holds at a place of the page, while it is read from top to bottom."""
+
+    scopes: list[_Scope] = field(default_factory=lambda: [_Scope(0, [])])
+    tables: list[Table] = field(default_factory=list)
+
+    def heading(self, heading: Heading) -> None:
+        while self.scopes[-1].level >= heading.level and not self.scopes[-1].box:
+            self.scopes.pop()
+        self.scopes.append(_Scope(heading.level, [Said(heading.text, heading.line, True)]))
+
+    def enter(self, box: Enter) -> None:
+        said = [Said(box.label, box.line, True)] if box.label else []
+        self.scopes.append(_Scope(0, said, box=True))
+
+    def leave(self) -> None:
+        while not self.scopes.pop().box:
+            pass
+
+    def line(self, line: Line) -> None:
+        if not line.listed:
+            self.scopes[-1].said.append(Said(line.text, line.line, False))
+
+    def grid(self, grid: Grid, before: Piece | None) -> None:
+        if not grid.ruled and isinstance(before, Grid) and len(grid.header.cells) > 2:
+            self._detach((grid.header, *grid.rows))
+        elif not grid.ruled and not grid.rows:
+            text = " | ".join(cell.text for cell in grid.header.cells)
+            self.line(Line(text, grid.header.line))
+        else:
+            said = tuple(said for scope in self.scopes for said in scope.said)
+            self.tables.append(Table(grid.header, grid.rows, said))
+
+    def _detach(self, rows: tuple[Row, ...]) -> None:
+        last = self.tables.pop()
+        self.tables.append(Table(last.header, last.rows, last.said, last.detached + rows))
+
+
+def tables(pieces: Iterable[Piece]) -> tuple[Table, ...]:
+    """Every table of a page, in reading order."""
+    outline = _Outline()
+    before: Piece | None = None
+    for piece in pieces:
+        match piece:
+            case Heading():
+                outline.heading(piece)
+            case Enter():
+                outline.enter(piece)
+            case Leave():
+                outline.leave()
+            case Line():
+                outline.line(piece)
+            case Grid():
+                outline.grid(piece, before)
+        before = piece
+    return tuple(outline.tables)

@@ -1,0 +1,97 @@
+"""Recipe: the fields of a recipe file, and its JSON Schema for editors."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+
+from perfdb import catalog
+from perfdb.record import Frozen, Scalar, Task
+
+FRAMEWORKS = ("megatron-core", "automodel")
+"""The training frameworks a recipe may name."""
+
+Size = Annotated[PositiveInt | None, Field(strict=True)]
+Flag = Annotated[bool | None, Field(strict=True)]
+
+
+class Settings(Frozen):
+    """The fields of a case. At the top of a recipe they hold for every case; `cases` and `matrix`
+    give the ones that differ.
+    """
+
+    framework: str | None = Field(None, description="The training framework to run.")
+    model: str | None = Field(None, description="A model of the catalogue (perfdb models).")
+    qualifiers: tuple[str, ...] = Field((), description="What sets this model apart: dropless, …")
+    task: Task = Field("pretrain", description="What kind of training this is.")
+    systems: tuple[str, ...] = Field((), description="Systems to run on (perfdb systems).")
+    num_gpus: Size = Field(None, description="GPUs in all; processes on the cpu system.")
+    precision: str | None = Field(None, description="A precision of the catalogue: bf16, fp8_cs, …")
+    sequence_length: Size = Field(None, description="Tokens per sample.")
+    global_batch_size: Size = Field(None, description="GBS: samples per step over all GPUs.")
+    global_batch_size_per_gpu: Size = Field(
+        None, description="Weak scaling: GBS is this times num_gpus. Give it or GBS, not both."
+    )
+    micro_batch_size: Size = Field(None, description="MBS: samples per GPU and forward pass.")
+    local_batch_size: Size = Field(None, description="LBS (AutoModel): samples per GPU and pass.")
+    tensor_parallel: Size = Field(1, description="TP")
+    pipeline_parallel: Size = Field(1, description="PP")
+    context_parallel: Size = Field(1, description="CP")
+    expert_parallel: Size = Field(1, description="EP")
+    expert_tensor_parallel: Size = Field(None, description="ETP; TP where it is not given.")
+    virtual_pipeline: Size = Field(None, description="VP: model chunks per pipeline stage.")
+    sequence_parallel: Flag = Field(False, description="SP")
+    fsdp_size: Size = Field(None, description="AutoModel: GPUs that share one copy of the state.")
+    kernels: tuple[str, ...] = Field((), description="Kernel optimisations, as pages print them.")
+    variant: str | None = Field(None, description="A name for a configuration, where one needs it.")
+    options: Mapping[str, Scalar] = Field(
+        default_factory=dict, description="Settings handed to the framework as they are."
+    )
+    warmup_steps: NonNegativeInt = Field(5, description="Steps that are run and not counted.")
+    measured_steps: PositiveInt = Field(50, description="Steps that the figures are taken over.")
+    seed: NonNegativeInt = Field(1234, description="Seed of weights and data.")
+    timeout_s: PositiveFloat = Field(3600, description="Seconds after which a run is stopped.")
+    container: str | None = Field(None, description="Container image the run needs.")
+
+
+class Recipe(Settings):
+    """A recipe file: a benchmark and, where it is a sweep, how its cases differ."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", description="Unique among the recipes.")
+    description: str | None = Field(None, description="One sentence for the list of recipes.")
+    cases: tuple[Mapping[str, Any], ...] = Field(
+        (), description="Each gives the fields in which one case differs from the recipe."
+    )
+    matrix: Mapping[str, list[Any]] = Field(
+        default_factory=dict, description="Field to list of values: a case for each combination."
+    )
+
+
+def schema() -> dict[str, object]:
+    """The JSON Schema of a recipe file, with the catalogue's names as choices."""
+    made: dict[str, Any] = Recipe.model_json_schema()
+    made["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    made["title"] = "perfdb recipe"
+    properties = made["properties"]
+    names = {
+        "framework": list(FRAMEWORKS),
+        "model": list(catalog.models()),
+        "precision": list(catalog.precisions()),
+    }
+    for field, choices in names.items():
+        properties[field]["enum"] = [*choices, None]
+    properties["systems"]["items"]["enum"] = list(catalog.systems())
+    settings = {name: properties[name] for name in Settings.model_fields if name in properties}
+    properties["cases"]["items"] = {
+        "type": "object", "additionalProperties": False, "properties": settings,
+    }  # fmt: skip
+    properties["matrix"] = {
+        "type": "object",
+        "description": properties["matrix"]["description"],
+        "additionalProperties": False,
+        "properties": {
+            name: {"type": "array", "minItems": 1, "items": entry}
+            for name, entry in settings.items()
+        },
+    }
+    return made

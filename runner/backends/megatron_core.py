@@ -1,0 +1,80 @@
+"""Megatron-Core: its own GPT model, schedules and optimizer, driven by runner.megatron.train."""
+
+import json
+from importlib import metadata
+
+from perfdb import catalog
+from perfdb.recipe import Point
+from perfdb.record import Case
+from perfdb.rundir import RunDir
+from runner.backends.base import Command
+
+NAME = "megatron-core"
+FAMILIES = ("gpt", "moe")
+PRECISIONS = ("fp32", "bf16")
+
+SHAPE_FIELDS = (
+    "num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "num_query_groups",
+    "head_dim", "vocab_size", "gated_mlp", "activation", "normalization", "tied_embeddings",
+    "rotary_base", "num_experts", "moe_top_k", "moe_ffn_hidden_size",
+    "moe_shared_expert_ffn_hidden_size",
+)  # fmt: skip
+LAYOUT_FIELDS = (
+    "precision", "sequence_length", "global_batch_size", "micro_batch_size", "tensor_parallel",
+    "pipeline_parallel", "virtual_pipeline", "context_parallel", "expert_parallel",
+    "expert_tensor_parallel", "sequence_parallel",
+)  # fmt: skip
+
+
+def version() -> str | None:
+    """The installed megatron-core."""
+    try:
+        return metadata.version("megatron-core")
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def unsupported(case: Case) -> str | None:
+    """This worker pre-trains GPT and MoE models in BF16 or FP32."""
+    family = catalog.model(case.model).family
+    if family not in FAMILIES:
+        return f"the worker builds {' and '.join(FAMILIES)} models, and {case.model} is {family}"
+    if case.precision not in PRECISIONS:
+        return f"the worker trains in {' and '.join(PRECISIONS)}, not {case.precision}"
+    if case.task != "pretrain":
+        return f"the worker pre-trains; {case.task} is not built"
+    if case.fsdp_size:
+        return "the worker has no FSDP"
+    return None
+
+
+def worker_config(point: Point) -> str:
+    """The JSON that runner.megatron.config reads."""
+    case = point.case
+    return json.dumps(
+        {
+            "schema_version": 1,
+            "model": catalog.model(case.model).model_dump(include=set(SHAPE_FIELDS)),
+            **case.model_dump(include=set(LAYOUT_FIELDS)),
+            "warmup_steps": point.warmup_steps,
+            "measured_steps": point.measured_steps,
+            "seed": point.seed,
+            "options": dict(case.options),
+        },
+        indent=1,
+    )
+
+
+def command(point: Point, run: RunDir) -> Command:
+    """One process per GPU (per rank on the cpu system), which computes on one thread there."""
+    on_cpu = point.case.system == "cpu"
+    return Command(
+        module="runner.megatron.train",
+        arguments=(
+            "--config", str(run.worker_config.absolute()),
+            "--steps", str(run.steps.absolute()),
+            "--summary", str(run.summary.absolute()),
+        ),
+        processes=point.case.num_gpus,
+        variables={"OMP_NUM_THREADS": "1", "TORCHDYNAMO_DISABLE": "1"} if on_cpu else {},
+    )  # fmt: skip

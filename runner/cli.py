@@ -1,0 +1,193 @@
+"""`perfdb run` and `perfdb selftest`."""
+
+import dataclasses
+import signal
+from pathlib import Path
+from types import FrameType
+
+import click
+from rich.console import Console
+
+from perfdb import machine, recipe, units
+from perfdb.cli.options import json_option, print_json, print_table
+from perfdb.errors import InputError, Problem
+from runner import history, report
+from runner.backends import BACKENDS
+from runner.launchers import LAUNCHERS
+from runner.plan import Here, Planned, Support, Verdict, plan
+from runner.progress import watching
+from runner.run import Site, execute
+
+NAMES_SHOWN = 3
+
+
+@click.command(no_args_is_help=True)
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--output", default="runs", show_default=True, type=click.Path(path_type=Path),
+              help="The folder for run directories.")  # fmt: skip
+@click.option("--launcher", default="local", show_default=True, type=click.Choice(list(LAUNCHERS)),
+              help="Where to start the processes.")  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Show the plan and the commands; run nothing.")
+@click.option("--only", metavar="GLOB", default="*", help="Only cases whose name matches.")
+@click.option("--repeat", metavar="N", default=1, show_default=True, type=click.IntRange(min=1),
+              help="Finished runs wanted of each case; those there are count.")  # fmt: skip
+@json_option
+@click.pass_context
+def run(context: click.Context, /, **_options: object) -> int:
+    """Run the cases of recipes that fit this machine, and leave one run directory for each.
+
+    PATHS are recipe files or folders of them. Cases for other systems are skipped with the
+    reason. The same command again resumes: finished cases are not run again. One that fails does
+    not stop the others; the exit code is then 1.
+    """
+    request = Request(**context.params)
+    files = recipe.load(request.paths)
+    planned = planned_cases(files, request)
+    console = Console(stderr=True, highlight=False)
+    show_plan(console, planned)
+    if request.dry_run:
+        rows = [report.not_run(one) for one in planned]
+    else:
+        rows = run_all(console, planned, request)
+    if request.as_json:
+        print_json({"cases": [dataclasses.asdict(row) for row in rows]})
+    elif not request.dry_run:
+        show_summary(rows)
+    return 1 if any(row.failed for row in rows) else 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What the command line asks for."""
+
+    paths: tuple[Path, ...]
+    only: str
+    output: Path
+    launcher: str
+    dry_run: bool
+    repeat: int
+    as_json: bool
+
+
+def planned_cases(files: list[recipe.RecipeFile], request: Request) -> list[Planned]:
+    """The plan of this machine. Raises InputError where `--only` matches nothing."""
+    before = history.read(request.output)
+    for problem in before.problems:
+        click.echo(f"warning: {problem}", err=True)
+    here = Here(
+        machine=machine.detect(),
+        frameworks={
+            name: Support(backend.version(), backend.unsupported)
+            for name, backend in BACKENDS.items()
+        },
+        done=before.done,
+        running=before.running,
+    )
+    planned = plan(files, here, only=request.only, repeat=request.repeat)
+    if not planned:
+        names = ", ".join(point.name for file in files[:NAMES_SHOWN] for point in file.points[:1])
+        message = f"{request.only!r} matches none of the cases"
+        raise InputError(Problem("--only", message, remedy=f"their names are like {names}"))
+    return planned
+
+
+def show_plan(console: Console, planned: list[Planned]) -> None:
+    """What will run, what was done, and what is skipped and why."""
+    console.print(f"plan: {report.counted(planned)}", markup=False)
+    for reason, names in report.skipped_reasons(planned):
+        shown = ", ".join(names[:NAMES_SHOWN])
+        more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+        console.print(f"  skip {len(names)} ({shown}{more}): {reason}", markup=False, soft_wrap=True)
+    for one in planned:
+        if one.verdict is Verdict.RUN:
+            case = one.point.case
+            console.print(
+                f"  run  {one.point.name} on {case.num_gpus} × {case.system}", markup=False
+            )
+
+
+def run_all(console: Console, planned: list[Planned], request: Request) -> list[report.Row]:
+    """Run what is to run, one after the other; a failed case does not stop the rest."""
+    signal.signal(signal.SIGTERM, _stop)
+    site = Site(request.output, machine.detect(), LAUNCHERS[request.launcher])
+    total = sum(one.verdict is Verdict.RUN for one in planned)
+    rows: list[report.Row] = []
+    number = 0
+    for one in planned:
+        if one.verdict is not Verdict.RUN:
+            rows.append(report.not_run(one))
+            continue
+        number += 1
+        with watching(console, one, f"[{number}/{total}]") as watcher:
+            directory, record = execute(one, site, watcher)
+        steps = [step for _, step in directory.read_steps().steps]
+        rows.append(report.ran(one, directory.path, record, steps))
+        console.print(f"[{number}/{total}] {one.point.name}: {_said(rows[-1])}", markup=False)
+    return rows
+
+
+def _stop(_signal: int, _frame: FrameType | None) -> None:
+    """A scheduler's SIGTERM ends a run as cleanly as Ctrl-C."""
+    raise KeyboardInterrupt
+
+
+def _said(row: report.Row) -> str:
+    if row.failed:
+        return f"{row.outcome}: {row.reason} (see {row.run_dir})"
+    return f"{units.significant(row.step_time_s)} s/step, {row.num_steps} steps"
+
+
+def show_summary(rows: list[report.Row]) -> None:
+    """The summary table on stdout; skipped cases were listed with the plan."""
+    shown = [row for row in rows if row.status != Verdict.SKIP.value]
+    print_table(
+        f"{len(shown)} cases",
+        ("Case", "Status", "Step time (s)", "Tokens/sec/GPU", "Steps", "Run directory or reason"),
+        [
+            (
+                row.case,
+                row.outcome or row.status,
+                units.significant(row.step_time_s),
+                units.number(row.tokens_per_sec_per_gpu),
+                row.num_steps,
+                row.reason or row.run_dir,
+            )
+            for row in shown
+        ],
+    )
+
+
+@click.command()
+@click.option("--max-processes", metavar="N", default=4, show_default=True,
+              type=click.IntRange(min=1), help="Leave out layouts of more processes.")  # fmt: skip
+@json_option
+def selftest(max_processes: int, as_json: bool) -> int:
+    """Prove that this machine's runner computes right, before its timings are trusted.
+
+    The same small model, seed and data are trained for four steps under different parallel
+    layouts. Every layout must give the same losses and gradient norms, to float32 rounding; a
+    layout that computes something else is fast for the wrong reason.
+    """
+    from runner.selftest import check  # noqa: PLC0415  needs a training framework installed
+
+    console = Console(stderr=True, highlight=False)
+    rows = check(console, max_processes)
+    if as_json:
+        print_json({"layouts": [dataclasses.asdict(row) for row in rows]})
+    else:
+        print_table(
+            "selftest",
+            ("Layout", "Processes", "Verdict", "Largest difference", "Loss, step 4", "Reason"),
+            [
+                (
+                    row.layout,
+                    row.processes,
+                    "same" if row.agrees else "WRONG",
+                    f"{row.difference:.1e}" if row.difference is not None else None,
+                    units.significant(row.loss, 7),
+                    row.reason,
+                )
+                for row in rows
+            ],
+        )
+    return 0 if all(row.agrees for row in rows) else 1

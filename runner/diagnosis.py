@@ -1,0 +1,50 @@
+"""How a run ended, from its exit code, its steps and the last lines of its logs. Pure."""
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from perfdb.record import Outcome, StepRecord
+
+OUT_OF_MEMORY = re.compile(
+    r"CUDA out of memory|OutOfMemoryError|DefaultCPUAllocator: can't allocate memory|MemoryError"
+)
+ERROR_LINE = re.compile(r"^(?:\[rank\d+\]: ?)?((?:[A-Za-z_][\w.]*)?(?:Error|Exception)\b.*)")
+KILLED = -9
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """An outcome and, where it is not `finished`, the reason in one line."""
+
+    outcome: Outcome
+    error: str | None = None
+
+
+def diagnose(
+    exit_code: int, steps: Sequence[StepRecord], planned: int, log_lines: Iterable[str]
+) -> Diagnosis:
+    """What a command's end means; `planned` counts warm-up and measured steps."""
+    if exit_code:
+        return _failed(exit_code, log_lines)
+    for step in steps:
+        if step.loss is not None and not math.isfinite(step.loss):
+            return Diagnosis(Outcome.NAN_LOSS, f"step {step.step}: loss is {step.loss}")
+        if step.grad_norm is not None and not math.isfinite(step.grad_norm):
+            message = f"step {step.step}: gradient norm is {step.grad_norm}"
+            return Diagnosis(Outcome.NAN_GRAD_NORM, message)
+    if len(steps) < planned:
+        return Diagnosis(Outcome.INCOMPLETE, f"{len(steps)} of {planned} steps were written")
+    return Diagnosis(Outcome.FINISHED)
+
+
+def _failed(exit_code: int, log_lines: Iterable[str]) -> Diagnosis:
+    found = None
+    for line in log_lines:
+        if OUT_OF_MEMORY.search(line):
+            return Diagnosis(Outcome.OUT_OF_MEMORY, line.strip())
+        match = ERROR_LINE.match(line)
+        if match and found is None and "ChildFailedError" not in line:
+            found = match[1].strip()
+    return Diagnosis(Outcome.FAILED, found or f"the command ended with exit code {exit_code}")

@@ -1,0 +1,89 @@
+"""What a record must remember of the machine and its software; secrets stay out."""
+
+import os
+import platform
+import re
+import socket
+import subprocess
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+
+from perfdb.machine import Machine
+from perfdb.record import Environment
+
+PACKAGES = ("torch", "megatron-core", "transformer-engine", "nemo-automodel", "numpy", "triton")
+
+RELEVANT = re.compile(
+    r"^(CUDA|NCCL|NVTE|NVIDIA|TORCH|PYTORCH|OMP|MKL|KMP|GLOO|UCX|SHARP|MEGATRON|NEMO|SLURM|MASTER)"
+    r"(_|$)"
+)
+SECRET = re.compile(r"TOKEN|SECRET|PASSW|KEY|CREDENTIAL|AUTH|COOKIE|JWT|PRIVATE", re.IGNORECASE)
+
+
+def capture(machine: Machine, container: str | None, near: Path) -> Environment:
+    """The environment of a run on this machine; `near` is in the recipe's git checkout, if any."""
+    commit, dirty = git_state(near)
+    return Environment(
+        hostname=socket.gethostname(),
+        os=f"{platform.system()} {platform.release()}",
+        python=platform.python_version(),
+        cpu=cpu_name(),
+        cpu_count=os.cpu_count(),
+        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        gpu=machine.gpu,
+        gpu_count=machine.gpu_count,
+        driver=machine.driver,
+        packages=packages(),
+        git_commit=commit,
+        git_dirty=dirty,
+        container=container or os.environ.get("SINGULARITY_CONTAINER"),
+        variables=relevant(os.environ),
+    )
+
+
+def relevant(variables: Mapping[str, str]) -> dict[str, str]:
+    """The variables that change how training runs, less those whose name smells of a secret."""
+    return {
+        name: value
+        for name, value in sorted(variables.items())
+        if RELEVANT.match(name) and not SECRET.search(name)
+    }
+
+
+def packages() -> dict[str, str]:
+    """The installed versions of what a run's speed depends on."""
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def cpu_name() -> str | None:
+    """The processor's name as Linux says it."""
+    path = Path("/proc/cpuinfo")
+    if not path.is_file():
+        return platform.processor() or None
+    names = re.findall(r"^model name\s*:\s*(.+)$", path.read_text(), flags=re.MULTILINE)
+    return names[0] if names else platform.machine()
+
+
+def git_state(near: Path) -> tuple[str | None, bool | None]:
+    """The commit of the checkout that holds a file, and whether it has changes; None: none."""
+    folder = near if near.is_dir() else near.parent
+    commit = _git(folder, "rev-parse", "HEAD")
+    changes = _git(folder, "status", "--porcelain") if commit else None
+    return (commit or None, bool(changes) if changes is not None else None)
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError:
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

@@ -1,0 +1,69 @@
+"""One optimizer step as all ranks saw it, and the two forms in which it is written down."""
+
+import json
+import math
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True)
+class Step:
+    """The fields of a line of the steps file."""
+
+    step: int
+    """From 1; warm-up steps are counted and written like the others."""
+    step_time_s: float
+    """Of the slowest rank."""
+    step_time_min_s: float
+    """Of the fastest rank."""
+    loss: float
+    """The mean over all tokens of the global batch."""
+    grad_norm: float | None
+    """Of the whole model, before clipping; none if the optimizer skipped the update."""
+    tokens: int
+    """In the global batch."""
+    peak_memory_bytes: int
+    """The most that any rank has held so far."""
+    skipped: bool
+    """Whether the optimizer skipped the update."""
+    cuda_event_time_s: float | None
+    """The step by the slowest GPU's own clock; none, and left out of the file, on CPU."""
+
+    def as_json(self) -> str:
+        fields = {name: _number_or_text(value) for name, value in vars(self).items()}
+        if self.cuda_event_time_s is None:
+            del fields["cuda_event_time_s"]
+        return json.dumps(fields, allow_nan=False)
+
+
+def _number_or_text(value: float | None) -> float | str | None:
+    """JSON has no NaN and no infinities: they are written as texts."""
+    if value is None or math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+@dataclass(frozen=True)
+class MegatronLog:
+    """Writes steps as Megatron-LM's training_log does, so that its readers read ours."""
+
+    total_steps: int
+    global_batch_size: int
+    learning_rate: float
+
+    def line(self, step: Step, now: datetime) -> str:
+        is_nan = not math.isfinite(step.loss)
+        cells = [
+            f" [{now:%Y-%m-%d %H:%M:%S}] iteration {step.step:8d}/{self.total_steps:8d}",
+            f"consumed samples: {step.step * self.global_batch_size:12d}",
+            f"elapsed time per iteration (ms): {step.step_time_s * 1e3:.1f}",
+            f"learning rate: {self.learning_rate:.6E}",
+            f"global batch size: {self.global_batch_size:5d}",
+            # Like there, a loss that is not a number is counted, not printed.
+            "" if is_nan else f"lm loss: {step.loss:.6E}",
+            "loss scale: 1.0",
+            "" if step.grad_norm is None else f"grad norm: {step.grad_norm:.3f}",
+            f"number of skipped iterations: {step.skipped:3d}",
+            f"number of nan iterations: {is_nan:3d}",
+        ]
+        return " | ".join(cell for cell in cells if cell) + " |"

@@ -1,0 +1,110 @@
+"""Which cases run here, which are done, and which are skipped and why. Pure."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+
+from perfdb.machine import Machine
+from perfdb.recipe import Point, RecipeFile
+from perfdb.record import Case, Release
+
+
+class Verdict(StrEnum):
+    """What happens to a planned case."""
+
+    RUN = "run"
+    DONE = "done"
+    SKIP = "skip"
+
+
+@dataclass(frozen=True)
+class Support:
+    """A framework installed here: its version, and what it says of a case it cannot run."""
+
+    version: str | None
+    unsupported: Callable[[Case], str | None]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One attempt at a case: the `repeat`-th of it."""
+
+    file: RecipeFile
+    point: Point
+    release: Release
+    repeat: int
+    verdict: Verdict
+    reason: str
+
+
+@dataclass(frozen=True)
+class Here:
+    """What this machine offers, and what was finished here before."""
+
+    machine: Machine
+    frameworks: Mapping[str, Support]
+    done: Mapping[tuple[str, str], int]
+    """(case key, release key) to the number of finished runs."""
+    running: frozenset[tuple[str, str]] = frozenset()
+    """What another runner is at work on at this moment."""
+
+
+def plan(files: Iterable[RecipeFile], here: Here, *, only: str, repeat: int) -> list[Planned]:
+    """Every case whose name matches `only`, `repeat` times, with its verdict."""
+    left = Counter(dict(here.done))
+    planned: list[Planned] = []
+    for file in files:
+        for point in file.points:
+            if not fnmatchcase(point.name, only):
+                continue
+            for number in range(1, repeat + 1):
+                planned.append(_planned(file, point, here, left, number))
+    return planned
+
+
+def _planned(
+    file: RecipeFile, point: Point, here: Here, left: Counter[tuple[str, str]], number: int
+) -> Planned:
+    release = release_of(point, here)
+    reason = obstacle(point, here)
+    key = (point.case.key, release.key)
+    if not reason and key in here.running:
+        reason = "another runner is at work on it"
+    if reason:
+        verdict = Verdict.SKIP
+    elif left[key] > 0:
+        left[key] -= 1
+        verdict, reason = Verdict.DONE, "finished before"
+    else:
+        verdict, reason = Verdict.RUN, ""
+    return Planned(file, point, release, number, verdict, reason)
+
+
+def release_of(point: Point, here: Here) -> Release:
+    """The release a case would run at: the framework as it is installed here."""
+    framework = point.case.framework
+    support = here.frameworks.get(framework)
+    return Release(
+        framework=framework,
+        version=support.version if support else None,
+        container=point.container,
+    )
+
+
+def obstacle(point: Point, here: Here) -> str:
+    """Why a case cannot run here; empty where it can."""
+    case, machine = point.case, here.machine
+    if machine.system is None:
+        return f"this machine is no system of the catalogue: {machine.reason}"
+    if case.system != machine.system:
+        return f"needs {case.system}, this machine is {machine.system}"
+    if machine.gpu_count and case.num_gpus > machine.gpu_count:
+        return f"needs {case.num_gpus} GPUs, this machine has {machine.gpu_count}"
+    support = here.frameworks.get(case.framework)
+    if support is None:
+        return f"no backend runs {case.framework} yet"
+    if support.version is None:
+        return f"{case.framework} is not installed here"
+    return support.unsupported(case) or ""

@@ -1,0 +1,91 @@
+"""Show how runs go: a live display at a terminal, plain lines elsewhere. All of it on stderr."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from perfdb import catalog, flops, metrics, units
+from perfdb.record import Case, StepRecord
+from runner.plan import Planned
+
+PLAIN_EVERY_S = 10
+
+
+@dataclass
+class PlainWatcher:
+    """A line every few seconds."""
+
+    console: Console
+    planned: Planned
+    last_said: float = field(default_factory=time.monotonic)
+
+    def steps_done(self, steps: Sequence[StepRecord], planned: int) -> None:
+        """Say how far it is, if that was not said just now."""
+        now = time.monotonic()
+        if steps and now - self.last_said >= PLAIN_EVERY_S:
+            self.last_said = now
+            said = f"  {self.planned.point.name}: step {len(steps)}/{planned}"
+            self.console.print(f"{said}, {pace(self.planned.point.case, steps)}")
+
+
+@dataclass
+class LiveWatcher:
+    """A bar."""
+
+    progress: Progress
+    task: TaskID
+    case: Case
+
+    def steps_done(self, steps: Sequence[StepRecord], planned: int) -> None:
+        """Move the bar."""
+        self.progress.update(
+            self.task, total=planned, completed=len(steps), pace=pace(self.case, steps)
+        )
+
+
+@contextmanager
+def watching(
+    console: Console, planned: Planned, title: str
+) -> Iterator[PlainWatcher | LiveWatcher]:
+    """A watcher for one case, live where the console is a terminal."""
+    if not console.is_terminal:
+        console.print(f"{title} {planned.point.name}")
+        yield PlainWatcher(console, planned)
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[pace]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(f"{title} {planned.point.name}", total=None, pace="starting")
+        yield LiveWatcher(progress, task, planned.point.case)
+
+
+def pace(case: Case, steps: Sequence[StepRecord]) -> str:
+    """The last step's time and, where the model's FLOPs are known, its TFLOP/s per GPU."""
+    if not steps:
+        return "starting"
+    seconds = steps[-1].step_time_s
+    said = f"{units.significant(seconds, 3)} s/step"
+    per_token = flops.flops_per_token(catalog.model(case.model), case.sequence_length)
+    if per_token is None or not seconds:
+        return said
+    rate = metrics.tokens_per_sec_per_gpu(
+        case.global_batch_size, case.sequence_length, seconds, case.num_gpus
+    )
+    achieved = metrics.model_tflops_per_sec_per_gpu(rate, per_token)
+    return f"{said}, {units.significant(achieved, 3)} TFLOP/s/GPU"

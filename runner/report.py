@@ -1,0 +1,70 @@
+"""What `perfdb run` says: the plan, a row per case, and the summary. Pure."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from perfdb import metrics, windows
+from perfdb.record import Outcome, RunRecord, StepRecord
+from runner.plan import Planned, Verdict
+
+
+@dataclass(frozen=True)
+class Row:
+    """How one planned case went; figures are None where the run has none."""
+
+    case: str
+    status: str
+    reason: str
+    run_dir: str | None = None
+    outcome: str | None = None
+    num_steps: int | None = None
+    step_time_s: float | None = None
+    tokens_per_sec_per_gpu: float | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether the case was to run and did not finish."""
+        return self.status == "failed"
+
+
+def not_run(planned: Planned) -> Row:
+    """The row of a case that was skipped, done before, or only planned."""
+    return Row(planned.point.name, planned.verdict.value, planned.reason)
+
+
+def ran(planned: Planned, path: Path, record: RunRecord, steps: list[StepRecord]) -> Row:
+    """The row of a case that was run; its step time is the median after warm-up."""
+    finished = record.outcome is Outcome.FINISHED
+    window = windows.skip_warmup(record.warmup_steps)
+    summary = windows.summarise(window.pick(steps)) if finished else None
+    case = record.case
+    return Row(
+        case=planned.point.name,
+        status="finished" if finished else "failed",
+        reason=record.error or "",
+        run_dir=str(path),
+        outcome=record.outcome.value if record.outcome else None,
+        num_steps=summary.num_steps if summary else None,
+        step_time_s=summary.median_s if summary else None,
+        tokens_per_sec_per_gpu=metrics.tokens_per_sec_per_gpu(
+            case.global_batch_size, case.sequence_length, summary.median_s, case.num_gpus
+        )
+        if summary
+        else None,
+    )
+
+
+def counted(planned: list[Planned]) -> str:
+    """'9 to run, 2 finished before, 30 skipped'."""
+    words = {Verdict.RUN: "to run", Verdict.DONE: "finished before", Verdict.SKIP: "skipped"}
+    counts = {verdict: sum(p.verdict is verdict for p in planned) for verdict in words}
+    return ", ".join(f"{counts[verdict]} {word}" for verdict, word in words.items())
+
+
+def skipped_reasons(planned: list[Planned]) -> list[tuple[str, list[str]]]:
+    """Each reason for skipping, with the cases it holds for."""
+    found: dict[str, list[str]] = {}
+    for one in planned:
+        if one.verdict is Verdict.SKIP:
+            found.setdefault(one.reason, []).append(one.point.name)
+    return list(found.items())

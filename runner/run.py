@@ -1,0 +1,131 @@
+"""Execute one planned case: make its run directory, start it, watch it, and say how it ended."""
+
+import os
+import re
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+import perfdb
+from perfdb.errors import PerfdbError
+from perfdb.machine import Machine
+from perfdb.record import Outcome, RunRecord, StepRecord
+from perfdb.rundir import RunDir, write_atomically
+from runner import environment
+from runner.backends import BACKENDS
+from runner.diagnosis import Diagnosis, diagnose
+from runner.launchers import Launcher, Process
+from runner.plan import Planned
+
+POLL_S = 0.3
+LOG_TAIL_BYTES = 200_000
+"""How much of each log's end is searched for the reason of a failure."""
+
+
+class Watcher(Protocol):
+    """Who is told of a run's steps as they happen."""
+
+    def steps_done(self, steps: tuple[StepRecord, ...], planned: int) -> None:
+        """The steps so far, and how many there will be."""
+        ...
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where runs are executed: the folder they go to, the machine, and how they are started."""
+
+    output: Path
+    machine: Machine
+    launcher: Launcher
+
+
+def execute(planned: Planned, site: Site, watcher: Watcher) -> tuple[RunDir, RunRecord]:
+    """Run a case to its end, whatever that is. Raises KeyboardInterrupt after a clean stop."""
+    run = _new_directory(planned, site.output)
+    with run.held():
+        backend = BACKENDS[planned.point.case.framework]
+        command = backend.command(planned.point, run)
+        record = _record(planned, run, site, site.launcher.argv(command, run))
+        run.write_record(record)
+        write_atomically(run.recipe, planned.file.text)
+        write_atomically(run.worker_config, backend.worker_config(planned.point))
+        exit_code, diagnosis = -1, Diagnosis(Outcome.INTERRUPTED, "stopped by the user")
+        try:
+            process = site.launcher.start(command, run)
+            exit_code, diagnosis = _watch(process, run, planned, watcher)
+        except PerfdbError as error:
+            diagnosis = Diagnosis(Outcome.FAILED, str(error))
+        finally:
+            now = datetime.now(UTC)
+            record = record.ended(diagnosis.outcome, now, exit_code, diagnosis.error)
+            run.write_record(record)
+    return run, record
+
+
+def _new_directory(planned: Planned, output: Path) -> RunDir:
+    """A directory that no other run has, even of another runner at the same moment."""
+    slug = re.sub(r"[^a-z0-9.]+", "-", planned.point.name.lower()).strip("-")
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    path = output / f"{slug[:80]}-{stamp}-{secrets.token_hex(3)}"
+    path.mkdir(parents=True)
+    return RunDir(path)
+
+
+def _record(planned: Planned, run: RunDir, site: Site, argv: tuple[str, ...]) -> RunRecord:
+    point = planned.point
+    return RunRecord(
+        run_id=run.path.name,
+        case=point.case,
+        release=planned.release,
+        recipe=planned.file.reference,
+        environment=environment.capture(site.machine, point.container, planned.file.path),
+        command=argv,
+        warmup_steps=point.warmup_steps,
+        measured_steps=point.measured_steps,
+        seed=point.seed,
+        attempt=planned.repeat,
+        runner_pid=os.getpid(),
+        perfdb_version=perfdb.__version__,
+        started_at=datetime.now(UTC),
+    )
+
+
+def _watch(
+    process: Process, run: RunDir, planned: Planned, watcher: Watcher
+) -> tuple[int, Diagnosis]:
+    """Wait for the end, telling of steps; stop what takes too long, or when the user says so."""
+    point = planned.point
+    total = point.warmup_steps + point.measured_steps
+    deadline = time.monotonic() + point.timeout_s
+    try:
+        while (exit_code := process.poll()) is None:
+            watcher.steps_done(_steps(run), total)
+            if time.monotonic() > deadline:
+                process.stop()
+                message = f"stopped after {point.timeout_s:g} s (timeout_s)"
+                return process.poll() or 0, Diagnosis(Outcome.TIMED_OUT, message)
+            time.sleep(POLL_S)
+    except KeyboardInterrupt:
+        process.stop()
+        raise
+    steps = _steps(run)
+    watcher.steps_done(steps, total)
+    return exit_code, diagnose(exit_code, steps, total, _log_lines(run))
+
+
+def _steps(run: RunDir) -> tuple[StepRecord, ...]:
+    """The steps so far; a line still being written is left for the next look."""
+    return tuple(step for _, step in run.read_steps().steps)
+
+
+def _log_lines(run: RunDir) -> Iterator[str]:
+    """The ends of the raw logs, ranks before the launcher, whose errors only point at theirs."""
+    for log in reversed(run.logs()):
+        with suppress(OSError), log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - LOG_TAIL_BYTES))
+            yield from file.read().decode(errors="replace").splitlines()

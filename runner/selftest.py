@@ -1,0 +1,144 @@
+"""Train one small model under different layouts: all must give the same losses and grad norms."""
+
+import math
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from perfdb import machine, recipe
+from perfdb.errors import InputError, Problem
+from perfdb.record import Outcome, Release, StepRecord
+from perfdb.rundir import RunDir
+from runner.backends import megatron_core
+from runner.launchers import local
+from runner.plan import Planned, Verdict
+from runner.progress import watching
+from runner.run import Site, execute
+
+STEPS = 4
+TOLERANCE = 1e-5
+"""Relative. Sums in another order differ by some 1e-6 in float32; wrong gradients by far more."""
+
+TEMPLATE = """\
+name: selftest-{name}
+framework: megatron-core
+model: {model}
+systems: [{system}]
+num_gpus: {processes}
+precision: fp32
+sequence_length: 64
+global_batch_size: 4
+micro_batch_size: 1
+options: {{init: layout_invariant}}
+warmup_steps: 0
+measured_steps: 4
+timeout_s: 300
+{layout}
+"""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A way to split the model; `fields` as a recipe gives them."""
+
+    name: str
+    model: str
+    processes: int
+    fields: str = ""
+
+
+LAYOUTS = (
+    Layout("single", "gpt-tiny", 1),
+    Layout("DP2", "gpt-tiny", 2),
+    Layout("TP2-SP", "gpt-tiny", 2, "tensor_parallel: 2\nsequence_parallel: true"),
+    Layout("PP2", "gpt-tiny", 2, "pipeline_parallel: 2"),
+    Layout("PP2-VP2", "gpt-tiny", 2, "pipeline_parallel: 2\nvirtual_pipeline: 2"),
+    Layout("CP2", "gpt-tiny", 2, "context_parallel: 2"),
+    Layout("TP2-PP2", "gpt-tiny", 4, "tensor_parallel: 2\npipeline_parallel: 2"),
+    Layout("MoE-single", "moe-tiny", 1),
+    Layout("MoE-EP2", "moe-tiny", 2, "expert_parallel: 2"),
+)
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What a layout gave: the largest relative difference from its reference, if it has one."""
+
+    layout: str
+    processes: int
+    agrees: bool
+    difference: float | None
+    loss: float | None
+    reason: str
+
+
+def check(console: Console, max_processes: int) -> list[Verified]:
+    """Run every layout that fits, each held against the first one of its model."""
+    here = machine.detect()
+    if here.system is None or megatron_core.version() is None:
+        missing = here.reason if here.system is None else "megatron-core is not installed"
+        raise InputError(Problem("selftest", missing, remedy="pip install 'perfdb[mcore]'"))
+    limit = min(max_processes, here.gpu_count) if here.gpu_count else max_processes
+    with tempfile.TemporaryDirectory(prefix="perfdb-selftest-") as folder:
+        site = Site(Path(folder), here, local)
+        return list(_verified(console, site, [one for one in LAYOUTS if one.processes <= limit]))
+
+
+def _verified(console: Console, site: Site, layouts: Sequence[Layout]) -> Iterator[Verified]:
+    references: dict[str, tuple[StepRecord, ...]] = {}
+    for number, layout in enumerate(layouts, start=1):
+        planned = _planned(layout, site)
+        with watching(console, planned, f"[{number}/{len(layouts)}]") as watcher:
+            run, record = execute(planned, site, watcher)
+        if record.outcome is not Outcome.FINISHED:
+            yield Verified(layout.name, layout.processes, False, None, None, record.error or "")
+            continue
+        steps = _steps(run)
+        reference = references.setdefault(layout.model, steps)
+        yield _compared(layout, steps, reference)
+
+
+def _planned(layout: Layout, site: Site) -> Planned:
+    text = TEMPLATE.format(
+        name=layout.name.lower(), model=layout.model, system=site.machine.system,
+        processes=layout.processes, layout=layout.fields,
+    )  # fmt: skip
+    path = site.output / f"{layout.name}.yaml"
+    path.write_text(text)
+    [file] = recipe.load([path])
+    release = Release(framework=megatron_core.NAME, version=megatron_core.version())
+    return Planned(file, file.points[0], release, 1, Verdict.RUN, "")
+
+
+def _steps(run: RunDir) -> tuple[StepRecord, ...]:
+    return tuple(step for _, step in run.read_steps().steps)
+
+
+def _compared(
+    layout: Layout, steps: Sequence[StepRecord], reference: Sequence[StepRecord]
+) -> Verified:
+    difference = largest_difference(steps, reference)
+    agrees = difference <= TOLERANCE
+    reason = "" if agrees else f"differs by more than {TOLERANCE:g}"
+    return Verified(layout.name, layout.processes, agrees, difference, steps[-1].loss, reason)
+
+
+def largest_difference(steps: Sequence[StepRecord], reference: Sequence[StepRecord]) -> float:
+    """The largest relative difference of a loss or gradient norm; infinite where one is missing."""
+    if len(steps) != STEPS or len(reference) != STEPS:
+        return math.inf
+    pairs = [
+        (getattr(ours, name), getattr(theirs, name))
+        for ours, theirs in zip(steps, reference, strict=True)
+        for name in ("loss", "grad_norm")
+    ]
+    return max(_relative(ours, theirs) for ours, theirs in pairs)
+
+
+def _relative(ours: float | None, theirs: float | None) -> float:
+    if ours is None or theirs is None or not (math.isfinite(ours) and math.isfinite(theirs)):
+        return math.inf
+    return abs(ours - theirs) / abs(theirs) if theirs else abs(ours)

@@ -1,0 +1,185 @@
+"""Makes what tests need: cases, releases, runs on disk, published rows, and stores that hold them."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from sqlalchemy import URL
+
+from perfdb.record import (
+    Case,
+    Environment,
+    Figures,
+    Outcome,
+    PublishedResult,
+    RecipeRef,
+    Release,
+    RunRecord,
+    StepRecord,
+    WorkerSummary,
+)
+from perfdb.rundir import RunDir
+
+STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+NO_SUCH_PROCESS = 2**22 + 1
+"""Above the most that Linux numbers a process with."""
+
+
+def case(**changed: object) -> Case:
+    """Llama 3 8B in BF16 on one DGX-H100, with what is given changed."""
+    fields: dict[str, object] = {
+        "framework": "megatron-core",
+        "model": "llama3-8b",
+        "system": "dgx-h100",
+        "num_gpus": 8,
+        "precision": "bf16",
+        "sequence_length": 8192,
+        "global_batch_size": 128,
+        "micro_batch_size": 1,
+        "gradient_accumulation": 32,
+        "tensor_parallel": 1,
+        "pipeline_parallel": 1,
+        "context_parallel": 2,
+        "data_parallel": 4,
+    }
+    return Case.model_validate(fields | changed)
+
+
+def release(version: str | None = "0.16.0", **changed: object) -> Release:
+    """A Megatron-Core release, with what is given changed."""
+    return Release.model_validate({"framework": "megatron-core", "version": version} | changed)
+
+
+def environment(**changed: object) -> Environment:
+    """A machine that is not this one."""
+    fields: dict[str, object] = {"hostname": "node-1", "os": "Linux 6.1", "python": "3.11.7"}
+    return Environment.model_validate(fields | changed)
+
+
+def record(**changed: object) -> RunRecord:
+    """A run of two warm-up steps and eight measured ones that finished."""
+    fields: dict[str, object] = {
+        "run_id": "llama3-8b_bf16_8gpu-1",
+        "case": case(),
+        "release": release(),
+        "recipe": RecipeRef(name="llama3-8b", path="recipes/llama3-8b.yaml", sha256="0" * 64),
+        "environment": environment(),
+        "command": ("torchrun", "train.py"),
+        "warmup_steps": 2,
+        "measured_steps": 8,
+        "seed": 1234,
+        "runner_pid": NO_SUCH_PROCESS,
+        "perfdb_version": "0.1.0",
+        "started_at": STARTED,
+        "ended_at": STARTED + timedelta(minutes=5),
+        "outcome": Outcome.FINISHED,
+        "exit_code": 0,
+    }
+    return RunRecord.model_validate(fields | changed)
+
+
+TEN_STEPS = (9.0, 5.0, 4.1, 4.0, 4.2, 4.0, 4.3, 4.0, 4.1, 4.0)
+"""Seconds; over the last eight the median is 4.05."""
+
+
+def steps(step_times: Sequence[float] = TEN_STEPS, **changed: object) -> list[StepRecord]:
+    """Steps from 1 of so many seconds each, with what is given changed in all of them."""
+    return [
+        StepRecord.model_validate(
+            {
+                "step": number,
+                "step_time_s": seconds,
+                "step_time_min_s": seconds * 0.99,
+                "loss": 11.0 - number / 10,
+                "grad_norm": 1.5,
+                "tokens": 128 * 8192,
+                "peak_memory_bytes": 60 * 2**30,
+            }
+            | changed
+        )
+        for number, seconds in enumerate(step_times, start=1)
+    ]
+
+
+def write_run(
+    folder: Path,
+    *,
+    case: Case | None = None,
+    release: Release | None = None,
+    step_times: Sequence[float] = TEN_STEPS,
+    **changed: object,
+) -> RunDir:
+    """A run directory `folder/RUN_ID`; `changed` are fields of its record.
+
+    The run plans two warm-up steps and measures the rest, and its id is the folder's own unless
+    told otherwise: RunRecord's `run_id`, `outcome`, `warmup_steps`, `measured_steps`, …
+    """
+    fields = {"measured_steps": max(1, len(step_times) - 2)} | changed
+    given = {"case": case, "release": release}
+    made = record(**{name: value for name, value in given.items() if value}, **fields)
+    run = RunDir(folder / made.run_id)
+    run.path.mkdir(parents=True)
+    run.write_record(made)
+    run.recipe.write_text(f"name: {made.recipe.name}\n")
+    run.worker_config.write_text("{}\n")
+    run.console.write_text("".join(f"step {n}\n" for n, _ in enumerate(step_times, start=1)))
+    write_steps(run, steps(step_times))
+    if made.outcome is Outcome.FINISHED:
+        run.summary.write_text(summary(made.case.num_gpus).model_dump_json())
+    return run
+
+
+def write_steps(run: RunDir, written: Iterable[StepRecord]) -> None:
+    """Replace a run's steps."""
+    run.steps.write_text("".join(step.model_dump_json() + "\n" for step in written))
+
+
+def summary(world_size: int = 8) -> WorkerSummary:
+    """What a worker says of itself at its end."""
+    return WorkerSummary(
+        schema_version=1,
+        world_size=world_size,
+        data_parallel=world_size,
+        num_parameters=8_030_261_248,
+        backend="nccl",
+        device="NVIDIA H100 80GB HBM3",
+        cpu_shim=False,
+        memory_kind="cuda_allocated",
+        peak_memory_bytes=(60 * 2**30,) * world_size,
+        versions={"torch": "2.9.0", "nccl": None},
+    )
+
+
+def published(line: int = 7, **changed: object) -> PublishedResult:
+    """A row of a published page: NeMo 25.04, Llama 3 8B. Give case=, release=, figures= to differ."""
+    fields: dict[str, object] = {
+        "case": case(framework="nemo"),
+        "release": Release(framework="nemo", version="25.04", container="nvcr.io/nvidia/nemo:25.04"),
+        "figures": Figures(tokens_per_sec_per_gpu=12_273, model_tflops_per_sec_per_gpu=711),
+        "line": line,
+        "raw": {"Model": "LLAMA3-8B", "Tokens / sec / GPU": "12,273"},
+    }
+    return PublishedResult.model_validate(fields | changed)
+
+
+def stored(url: URL, *things: RunDir | PublishedResult, page: str = "data/published/page.md") -> None:
+    """Put runs, and published rows as if read off one page, into a store, making it if need be."""
+    from perfdb import ingest
+    from perfdb.db import migrate, store
+    from perfdb.db.rows import SourceFile
+    from perfdb.db.session import writer
+    from perfdb.normalize import published_row
+
+    migrate.upgrade(url)
+    runs = [thing.path for thing in things if isinstance(thing, RunDir)]
+    if runs:
+        report = ingest.ingest(runs, url, ingest.Options())
+        assert report.rejected == ()
+    rows = [published_row(thing) for thing in things if isinstance(thing, PublishedResult)]
+    if rows:
+        content = "\n".join(row.content_hash for row in rows).encode()
+        source = SourceFile(path=page, content=content, parser="page", parser_version=1)
+        engine = writer(url)
+        with engine.begin() as connection:
+            store.put_page(connection, source, rows, STARTED)
+        engine.dispose()

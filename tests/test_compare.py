@@ -1,0 +1,425 @@
+"""Comparing two releases: what is matched, which figure, how sure, and in what words."""
+
+from math import exp, hypot, log, pi, sqrt
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfdb.compare import (
+    Comparison,
+    Difference,
+    Level,
+    Result,
+    Side,
+    Verdict,
+    comparison,
+    metric_for,
+    named,
+    words,
+)
+from perfdb.compare.document import document
+from perfdb.compare.releases import Choice, KnownRelease, choices
+from perfdb.compare.verdict import half_unit, judge, spread
+from perfdb.errors import InputError
+from perfdb.record import Origin, Outcome
+from tests.factories import case
+
+
+def result(**changed: object) -> Result:
+    """Llama 3 8B on 8 GPUs, measured over 50 steps; a given `case` sets its keys and fields."""
+    made = changed.pop("case", case())
+    fields: dict[str, object] = {
+        **made.model_dump(),
+        "result_id": 1,
+        "case_key": made.key,
+        "workload_key": made.workload_key,
+        "release": "0.16.0",
+        "system_title": made.system.upper(),
+        "model_title": made.model.upper(),
+        "qualifiers": ", ".join(made.qualifiers),
+        "kernels": ", ".join(made.kernels),
+        "origin": Origin.MEASURED,
+        "outcome": Outcome.FINISHED,
+        "withheld": None,
+        "step_time_s": 4.0,
+        "step_time_mean_s": 4.0,
+        "step_time_stdev_s": 0.04,
+        "num_steps": 50,
+        "tokens_per_sec_per_gpu": 32_768.0,
+        "model_tflops_per_sec_per_gpu": 400.0,
+        "mfu": 0.404,
+        "flops_convention": None,
+    }
+    return Result.model_validate(fields | changed)
+
+
+def at(step_time_s: float, **changed: object) -> Result:
+    """A run of such a step time, with the throughput that follows from it."""
+    fields: dict[str, object] = {
+        "step_time_s": step_time_s,
+        "step_time_mean_s": step_time_s,
+        "step_time_stdev_s": step_time_s / 100,
+        "tokens_per_sec_per_gpu": 128 * 8192 / step_time_s / 8,
+    }
+    return result(**(fields | changed))
+
+
+def printed(tokens: float | None, **changed: object) -> Result:
+    """A row of a published page."""
+    fields: dict[str, object] = {
+        "origin": Origin.PUBLISHED,
+        "tokens_per_sec_per_gpu": tokens,
+        "step_time_s": None,
+        "step_time_mean_s": None,
+        "step_time_stdev_s": None,
+        "num_steps": None,
+    }
+    return result(**(fields | changed))
+
+
+def verdicts(found: Comparison) -> list[Verdict]:
+    """The verdict of each match."""
+    return [match.judgement.verdict for match in found.matched]
+
+
+def only_match(a: Result, b: Result, metric: str | None = None):
+    """The one match between two results."""
+    (match,) = comparison([a], [b], metric).matched
+    return match
+
+
+class TestMatching:
+    def test_the_same_case_in_both_releases_is_a_match_at_equal_configuration(self):
+        match = only_match(at(4.0), at(3.0))
+        assert (Level.CONFIGURATION, ()) == (match.level, match.differences)
+
+    def test_what_only_one_release_has_is_listed_on_its_side(self):
+        other = case(system="dgx-b200")
+        found = comparison([at(4.0), at(2.0, case=other)], [at(4.0)])
+        assert ["dgx-b200"] == [side.shown.system for side in found.only_a]
+        assert () == found.only_b
+
+    def test_a_retuned_configuration_is_matched_by_its_workload_with_what_changed(self):
+        match = only_match(
+            at(4.0, case=case(tensor_parallel=2, options={"overlap": True})),
+            at(3.0, case=case(tensor_parallel=1, options={})),
+        )
+        expected = (Difference("tensor_parallel", 2, 1), Difference("overlap", True, None))
+        assert (Level.WORKLOAD, expected) == (match.level, match.differences)
+
+    def test_of_several_configurations_the_best_of_each_side_is_matched(self):
+        slow, fast = case(micro_batch_size=1), case(micro_batch_size=4)
+        found = comparison(
+            [at(4.0, case=slow), at(3.0, case=fast)],
+            [at(5.0, case=slow), at(2.0, case=case(micro_batch_size=2))],
+        )
+        pairs = {m.level: (m.a.shown.step_time_s, m.b.shown.step_time_s) for m in found.matched}
+        assert {Level.CONFIGURATION: (4.0, 5.0), Level.WORKLOAD: (3.0, 2.0)} == pairs
+        assert ((), ()) == (found.only_a, found.only_b)
+
+    def test_no_workload_match_repeats_the_one_at_equal_configuration(self):
+        slow, fast = case(micro_batch_size=1), case(micro_batch_size=4)
+        both = [at(4.0, case=slow), at(3.0, case=fast)]
+        assert [Level.CONFIGURATION] * 2 == [m.level for m in comparison(both, both).matched]
+
+    def test_a_configuration_that_ran_out_of_memory_is_never_the_best(self):
+        failed = {"outcome": Outcome.OUT_OF_MEMORY, "withheld": "out of memory"}
+        found = comparison(
+            [at(4.0), at(1.0, case=case(micro_batch_size=8), **failed)],
+            [at(3.0, case=case(micro_batch_size=2))],
+        )
+        assert [4.0] == [match.a.shown.step_time_s for match in found.matched]
+        assert [1.0] == [side.shown.step_time_s for side in found.only_a]
+
+    def test_measured_results_meet_measured_ones_and_published_meet_published(self):
+        found = comparison([at(4.0), printed(30_000)], [printed(31_000), at(3.0)])
+        pairs = [(match.a.origin, match.b.origin) for match in found.matched]
+        assert [(Origin.MEASURED,) * 2, (Origin.PUBLISHED,) * 2] == sorted(pairs)
+
+    def test_a_measured_result_meets_a_published_one_only_where_it_has_no_other(self):
+        match = only_match(at(4.0), printed(31_000))
+        assert "A: measured; B: published" == words.remark(match)
+        assert Verdict.UNKNOWN == match.judgement.verdict
+
+
+class TestSide:
+    def test_of_three_runs_the_one_of_median_step_time_is_shown(self):
+        side = Side((at(5.0), at(3.0), at(4.0)))
+        assert 4.0 == side.shown.step_time_s
+
+    def test_of_two_runs_the_faster_is_shown(self):
+        assert 3.0 == Side((at(5.0), at(3.0))).shown.step_time_s
+
+    def test_a_failed_run_is_shown_only_where_none_finished(self):
+        failed = at(1.0, outcome=Outcome.FAILED, withheld="failed")
+        assert 5.0 == Side((failed, at(5.0))).shown.step_time_s
+        assert "failed" == words.ended(Side((failed,)))
+
+
+class TestMetric:
+    def test_tokens_per_second_and_gpu_is_compared_unless_another_is_asked_for(self):
+        assert "tokens_per_sec_per_gpu" == only_match(at(4.0), at(3.0)).metric
+        assert "mfu" == only_match(at(4.0), at(3.0), "mfu").metric
+
+    def test_tflops_stand_in_where_pages_print_no_tokens(self):
+        match = only_match(printed(None), printed(None, model_tflops_per_sec_per_gpu=500.0))
+        assert "model_tflops_per_sec_per_gpu" == match.metric
+        assert 500 / 400 == match.judgement.ratio
+
+    def test_a_metric_that_was_asked_for_is_never_replaced(self):
+        match = only_match(printed(None), printed(None), "tokens_per_sec_per_gpu")
+        assert "tokens_per_sec_per_gpu" == match.metric
+        assert (None, Verdict.UNKNOWN) == (match.judgement.ratio, match.judgement.verdict)
+
+    def test_where_nothing_is_known_it_is_the_default(self):
+        nothing = Side((printed(None, model_tflops_per_sec_per_gpu=None),))
+        assert "tokens_per_sec_per_gpu" == metric_for([nothing], [nothing], None)
+
+    def test_a_longer_step_is_slower_and_more_tokens_are_faster(self):
+        a, b = at(4.0), at(3.0)
+        assert Verdict.FASTER == only_match(a, b, "step_time_s").judgement.verdict
+        assert Verdict.FASTER == only_match(a, b, "tokens_per_sec_per_gpu").judgement.verdict
+        assert 0.75 == only_match(a, b, "step_time_s").judgement.ratio
+
+
+class TestVerdict:
+    def test_the_interval_of_single_runs_is_that_of_their_steps_and_of_run_to_run_noise(self):
+        """By hand: 50 steps of 1 % each, a median, 0.51 % between runs, t of ten or more: 2.228."""
+        each = hypot(sqrt(pi / 2) * 0.01 / sqrt(50), 0.0051)
+        half = 2.228 * sqrt(2) * each
+        judged = judge(Side((at(4.0),)), Side((at(3.96),)), "step_time_s")
+        assert [0.99 * exp(-half), 0.99 * exp(half)] == pytest.approx([judged.low, judged.high])
+        assert Verdict.SAME == judged.verdict
+
+    def test_the_interval_of_several_runs_is_that_of_the_runs(self):
+        """By hand: 3.9, 4.0, 4.1 spread by 2.5 %; Welch: 4 degrees of freedom, t 2.776."""
+        a = Side(tuple(at(time) for time in (3.9, 4.0, 4.1)))
+        b = Side(tuple(at(time * 0.9) for time in (3.9, 4.0, 4.1)))
+        half = 2.776 * sqrt(2) * 0.025 / sqrt(3)
+        judged = judge(a, b, "step_time_s")
+        assert pytest.approx(0.9 * exp(half)) == judged.high
+        assert Verdict.FASTER == judged.verdict
+
+    def test_a_difference_above_the_noise_is_seen(self):
+        assert [Verdict.FASTER] == verdicts(comparison([at(4.0)], [at(3.8)]))
+        assert [Verdict.SLOWER] == verdicts(comparison([at(3.8)], [at(4.0)]))
+
+    def test_runs_of_one_step_have_no_spread_and_no_verdict(self):
+        lone = {"num_steps": 1, "step_time_stdev_s": None}
+        judged = judge(Side((at(4.0, **lone),)), Side((at(3.0, **lone),)), "step_time_s")
+        assert (0.75, None, Verdict.UNKNOWN) == (judged.ratio, judged.low, judged.verdict)
+
+    @pytest.mark.parametrize(
+        ("a", "b", "verdict"),
+        [
+            (9_300, 9_301, Verdict.SAME),  # each may be off by half a token
+            (9_300, 9_302, Verdict.FASTER),
+            (9_300, 9_298, Verdict.SLOWER),
+            (9.3, 9.2, Verdict.SAME),
+            (9.3, 9.1, Verdict.SLOWER),
+            (9_300, 9_300, Verdict.SAME),
+        ],
+    )
+    def test_published_figures_differ_beyond_the_rounding_of_their_digits(self, a, b, verdict):
+        judged = judge(Side((printed(a),)), Side((printed(b),)), "tokens_per_sec_per_gpu")
+        assert (None, None, verdict) == (judged.low, judged.high, judged.verdict)
+
+    @pytest.mark.parametrize(
+        ("value", "half"), [(9300.0, 0.5), (9.3, 0.05), (0.404, 0.0005), (1e6, 0.5), (1e-7, 5e-8)]
+    )
+    def test_half_a_unit_of_the_last_printed_place(self, value, half):
+        assert half == half_unit(value)
+
+    def test_a_missing_figure_makes_no_ratio(self):
+        failed = at(4.0, outcome=Outcome.OUT_OF_MEMORY, withheld="out of memory")
+        judged = only_match(at(4.0), failed).judgement
+        assert (None, Verdict.UNKNOWN) == (judged.ratio, judged.verdict)
+
+    @pytest.mark.parametrize("impossible", [0.0, -1.0, float("nan"), float("inf")])
+    def test_a_figure_that_cannot_be_a_rate_counts_as_unknown(self, impossible):
+        judged = only_match(at(4.0), at(4.0, tokens_per_sec_per_gpu=impossible), None).judgement
+        assert Verdict.SAME == judged.verdict  # by the TFLOP/s, which both have
+        asked = only_match(
+            at(4.0), at(4.0, tokens_per_sec_per_gpu=impossible), "tokens_per_sec_per_gpu"
+        )
+        assert (None, Verdict.UNKNOWN) == (asked.judgement.ratio, asked.judgement.verdict)
+
+    def test_flops_of_two_conventions_are_two_quantities(self):
+        a, b = at(4.0, flops_convention="full"), at(3.0, flops_convention="causal")
+        assert Verdict.UNKNOWN == only_match(a, b, "mfu").judgement.verdict
+        assert Verdict.FASTER == only_match(a, b, "step_time_s").judgement.verdict
+
+    def test_a_published_figure_has_no_spread(self):
+        assert spread(Side((printed(9_300), printed(9_400)))) is None
+
+
+STEP_TIMES = st.floats(0.001, 1_000)
+CASES = st.sampled_from(
+    [case(micro_batch_size=size, system=on) for size in (1, 2, 4) for on in ("dgx-h100", "cpu")]
+)
+RESULTS = st.lists(
+    st.one_of(
+        st.builds(lambda of, time: at(time, case=of), CASES, STEP_TIMES),
+        st.builds(lambda of, rate: printed(rate, case=of), CASES, st.floats(1, 99_999)),
+        st.builds(
+            lambda of: at(1.0, case=of, outcome=Outcome.NAN_LOSS, withheld="the loss is NaN"), CASES
+        ),
+    ),
+    max_size=8,
+).map(lambda made: [one.model_copy(update={"result_id": n}) for n, one in enumerate(made)])
+
+
+@given(RESULTS)
+def test_a_release_is_the_same_as_itself(results):
+    found = comparison(results, results)
+    told = [m for m in found.matched if m.a.shown.figure(m.metric) is not None]
+    assert [(1.0, Verdict.SAME)] * len(told) == [
+        (m.judgement.ratio, m.judgement.verdict) for m in told
+    ]
+    assert ((), ()) == (found.only_a, found.only_b)
+    assert {Level.CONFIGURATION} >= {m.level for m in found.matched}
+
+
+INVERSE = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}
+
+
+@given(RESULTS, RESULTS)
+def test_exchanging_the_releases_inverts_ratios_and_verdicts(results_a, results_b):
+    there, back = comparison(results_a, results_b), comparison(results_b, results_a)
+    forward = {(id_of(m.a), id_of(m.b)): m.judgement for m in there.matched}
+    backward = {(id_of(m.b), id_of(m.a)): m.judgement for m in back.matched}
+    assert forward.keys() == backward.keys()
+    for pair, one in forward.items():
+        other = backward[pair]
+        assert INVERSE.get(one.verdict, one.verdict) == other.verdict
+        assert inverse(one.ratio) == pytest.approx(other.ratio)
+        assert [inverse(one.high), inverse(one.low)] == pytest.approx([other.low, other.high])
+    assert (there.only_a, there.only_b) == (back.only_b, back.only_a)
+
+
+@given(RESULTS, RESULTS)
+def test_every_result_is_matched_or_listed_as_unmatched(results_a, results_b):
+    found = comparison(results_a, results_b)
+    for results, sides in (
+        (results_a, [m.a for m in found.matched] + list(found.only_a)),
+        (results_b, [m.b for m in found.matched] + list(found.only_b)),
+    ):
+        assert {r.result_id for r in results} == {r.result_id for s in sides for r in s.results}
+
+
+def id_of(side: Side) -> tuple[str, Origin]:
+    return side.shown.case_key, side.origin
+
+
+def inverse(value: float | None) -> float | None:
+    return None if value is None else exp(-log(value))
+
+
+def known(*releases: tuple[str, str | None, str | None]) -> tuple[Choice, ...]:
+    return choices(
+        KnownRelease(release_id=n, framework=framework, release=version, container=container)
+        for n, (framework, version, container) in enumerate(releases, start=1)
+    )
+
+
+class TestNames:
+    KNOWN = known(
+        ("nemo", "25.10", None), ("nemo", "25.9", None), ("automodel", "25.10", None),
+        ("nemo", None, None),
+    )  # fmt: skip
+
+    def test_releases_are_listed_in_the_order_of_their_versions(self):
+        expected = ["automodel 25.10", "nemo 25.9", "nemo 25.10", "nemo (unattributed)"]
+        assert expected == [choice.name for choice in self.KNOWN]
+
+    @pytest.mark.parametrize("text", ["nemo 25.9", "nemo@25.9", "NeMo 25.9", " nemo 25.9 ", "25.9"])
+    def test_a_release_is_named_by_framework_and_version_or_a_version_of_its_own(self, text):
+        assert "nemo 25.9" == named(text, self.KNOWN).name
+
+    def test_a_version_of_two_frameworks_asks_which_one(self):
+        with pytest.raises(InputError) as raised:
+            named("25.10", self.KNOWN)
+        assert "say automodel 25.10 or nemo 25.10" in str(raised.value)
+
+    def test_a_version_is_never_read_as_a_number(self):
+        with pytest.raises(InputError):
+            named("25.1", self.KNOWN)
+
+    def test_an_unknown_name_gets_a_suggestion_and_the_known_ones(self):
+        with pytest.raises(InputError) as raised:
+            named("nemo 25.8", self.KNOWN)
+        assert "release: no release 'nemo 25.8'; did you mean nemo 25.9? known: automodel 25.10, " in str(raised.value)  # fmt: skip # noqa: E501
+
+    def test_a_name_like_no_other_gets_the_known_ones_once(self):
+        with pytest.raises(InputError) as raised:
+            named("xyz", known(("nemo", "25.9", None)))
+        assert "release: no release 'xyz'; known: nemo 25.9" == str(raised.value)
+
+    def test_an_empty_store_says_how_to_fill_it(self):
+        with pytest.raises(InputError, match="perfdb ingest"):
+            named("nemo 25.9", ())
+
+    def test_two_containers_of_a_version_are_one_choice_and_one_each(self):
+        found = known(("nemo", "25.9", "nemo:25.9.1"), ("nemo", "25.9", None))
+        expected = {"nemo 25.9": (2, 1), "nemo 25.9 [no container]": (2,)}
+        expected["nemo 25.9 [nemo:25.9.1]"] = (1,)
+        assert expected == {choice.name: choice.release_ids for choice in found}
+        assert (1,) == named("nemo 25.9 [nemo:25.9.1]", found).release_ids
+
+
+class TestWords:
+    def test_two_releases_without_common_work_say_why(self):
+        found = comparison([at(4.0)], [at(4.0, case=case(system="dgx-b200", precision="fp8_mx"))])
+        expected = (
+            "Nothing to compare: one and other share no work: "
+            "different systems (DGX-H100 / DGX-B200); different precisions (bf16 / fp8_mx)."
+        )
+        assert expected == words.why_nothing("one", "other", found)
+
+    def test_a_release_without_results_is_said_to_have_none(self):
+        found = comparison([], [at(4.0)])
+        assert "Nothing to compare: one has no results." == words.why_nothing("one", "two", found)
+
+    def test_releases_that_share_each_field_but_no_combination_say_so(self):
+        ours = [at(4.0), at(4.0, case=case(system="cpu", model="gpt-tiny"))]
+        theirs = [at(4.0, case=case(model="gpt-tiny")), at(4.0, case=case(system="cpu"))]
+        said = words.why_nothing("one", "two", comparison(ours, theirs))
+        assert said.endswith("no combination of them is in both.")
+
+    def test_a_summary_counts_each_verdict(self):
+        found = comparison([at(4.0), at(1.0, case=case(system="cpu"))], [at(3.0)])
+        assert "1 matched: 1 faster. 1 only in A, 0 only in B." == words.summary(found)
+
+    def test_a_case_reads_in_a_line(self):
+        expected = "LLAMA3-8B · pretrain · bf16 · 8 × DGX-H100 · sequence 8,192 · GBS 128"
+        assert expected == words.workload(at(4.0))
+        assert "MBS 1, TP 1, PP 1, CP 2" == words.configuration(at(4.0))
+
+    def test_a_retuned_configuration_says_what_changed(self):
+        match = only_match(at(4.0), at(4.0, case=case(tensor_parallel=4, variant="x")))
+        assert "best of each: TP 1 → 4, variant – → x" == words.how(match)
+
+
+def test_the_document_has_exactly_the_promised_parts():
+    found = document(comparison([at(4.0), at(1.0, case=case(system="cpu"))], [at(2.0)]))
+    assert {"matched", "only_a", "only_b"} == set(found)
+    (match,) = found["matched"]
+    assert 2.0 == pytest.approx(match["ratio"])
+    assert ("faster", "tokens_per_sec_per_gpu") == (match["verdict"], match["metric"])
+    assert ("llama3-8b", 8, 128) == (
+        match["model"], match["num_gpus"], match["global_batch_size"],
+    )  # fmt: skip
+    assert "cpu" == found["only_a"][0]["system"]
+
+
+def test_a_field_the_sides_do_not_share_stands_only_under_differences():
+    a, b = at(4.0), at(2.0, case=case(tensor_parallel=4))
+    (match,) = document(comparison([a], [b]))["matched"]
+    assert {"tensor_parallel": [1, 4]} == match["differences"]
+    assert "tensor_parallel" not in match
+
+
+def test_several_runs_are_counted():
+    side = Side((at(4.0), at(3.0)))
+    assert "measured, 2 runs" == words.remark_of(side)
