@@ -1,5 +1,6 @@
 """From what was read to what is stored: a run's steps or a page's row become one result. Pure."""
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -194,9 +195,15 @@ def _run_row(
         measured_steps=record.measured_steps,
         environment=record.environment.model_dump(mode="json"),
         command=record.command,
-        summary=summary.model_dump(mode="json") if summary else None,
+        summary=_plain(summary) if summary else None,
         content_hash=content,
     )
+
+
+def _plain(summary: WorkerSummary) -> Mapping[str, object]:
+    """The summary as JSON without NaN, which PostgreSQL refuses."""
+    plain: dict[str, object] = json.loads(summary.model_dump_json())
+    return plain
 
 
 def _utc(moment: datetime) -> datetime:

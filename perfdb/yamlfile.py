@@ -1,6 +1,6 @@
 """Read YAML as data with line numbers, and say of every field that is wrong where it stands."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -111,19 +111,20 @@ def _problem(
     if what == "missing":
         return document.problem(place, "is required and missing", "add it")
     given = _at(document.content, place)
-    found = "" if isinstance(given, Mapping | Sequence) and given else f", found {given!r}"
+    found = "" if isinstance(given, Mapping | list) and given else f", found {given!r}"
     return document.problem(place, message.removeprefix("Value error, ") + found)
 
 
 def _at(content: object, place: Place) -> object:
     """The value at a place, as far as the place can be followed."""
     for part in place:
-        if (isinstance(content, Mapping) and part in content) or (
-            isinstance(content, list) and isinstance(part, int) and part < len(content)
-        ):
-            content = content[part]
+        match content, part:
+            case Mapping(), _ if part in content:
+                content = content[part]
+            case list(), int(index) if index < len(content):
+                content = content[index]
     return content
 
 
-def _name_of(content: Hashable | object) -> str:
+def _name_of(content: object) -> str:
     return "a list" if isinstance(content, list) else f"the {type(content).__name__} {content!r}"

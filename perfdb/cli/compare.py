@@ -71,7 +71,7 @@ def _row(it: Match) -> tuple[str, ...]:
     metric, a, b = METRICS[it.metric], it.a.shown, it.b.shown
     notes = words.workload(a), words.how(it), words.remark(it)
     return (
-        "\n".join(filter(None, notes)),
+        _cell(notes),
         metric.title,
         number(a.figure(metric.name), metric.digits),
         number(b.figure(metric.name), metric.digits),
@@ -85,4 +85,9 @@ def _unmatched(side: Side) -> tuple[str, ...]:
     metric, it = METRICS[metric_for([side], [side], None)], side.shown
     notes = words.workload(it), words.configuration(it), words.remark_of(side)
     value = number(it.figure(metric.name), metric.digits)
-    return "\n".join(filter(None, notes)), metric.title, value
+    return _cell(notes), metric.title, value
+
+
+def _cell(notes: tuple[str, str, str]) -> str:
+    """Lines of a cell, the last one empty: rows of several lines need air between them."""
+    return "\n".join((*filter(None, notes), ""))

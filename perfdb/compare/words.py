@@ -96,7 +96,7 @@ def remark(match: Match) -> str:
 
 
 def remark_of(side: Side) -> str:
-    """'measured', 'measured, 3 runs', 'measured, out of memory', 'published'."""
+    """'measured', 'measured, 3 runs', 'measured, the run was out of memory', 'published'."""
     runs = len(side.results) if side.origin is Origin.MEASURED else 1
     return ", ".join(
         filter(None, (str(side.origin), f"{runs} runs" if runs > 1 else "", ended(side)))
@@ -106,9 +106,8 @@ def remark_of(side: Side) -> str:
 def ended(side: Side) -> str:
     """Why a side has no figures, in words; empty where it has them."""
     it = side.shown
-    if it.outcome is not Outcome.FINISHED:
-        return it.outcome.replace("_", " ")
-    return it.withheld or ""
+    unfinished = "" if it.outcome is Outcome.FINISHED else it.outcome.replace("_", " ")
+    return it.withheld or unfinished
 
 
 def summary(comparison: Comparison) -> str:

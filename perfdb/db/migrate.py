@@ -10,7 +10,7 @@ from alembic.util import CommandError
 from sqlalchemy import URL, Connection, inspect
 
 import perfdb
-from perfdb.db.session import reader, writer
+from perfdb.db.session import opened, reading, writer
 from perfdb.errors import StoreError
 
 PACKAGE = Path(perfdb.__file__).parent
@@ -43,12 +43,8 @@ def head() -> str:
 
 def current(url: URL) -> str | None:
     """The schema a database has; None where it has none."""
-    engine = reader(url)
-    try:
-        with engine.connect() as connection:
-            return MigrationContext.configure(connection).get_current_revision()
-    finally:
-        engine.dispose()
+    with reading(url) as connection:
+        return MigrationContext.configure(connection).get_current_revision()
 
 
 def upgrade(url: URL, revision: str = "head") -> None:
@@ -65,12 +61,13 @@ def _migrate(url: URL, revision: str, *, upwards: bool) -> None:
     engine = writer(url)
     move = command.upgrade if upwards else command.downgrade
     try:
-        with engine.begin() as connection:
+        with opened(engine, url) as connection, connection.begin():
             if engine.dialect.name == "postgresql":
                 connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({POSTGRES_LOCK})")
             move(config(connection), revision)
     except CommandError as error:
-        raise StoreError(f"{url.render_as_string()}: {error}") from error
+        remedy = "; use the perfdb that wrote it, or a newer one" if upwards else ""
+        raise StoreError(f"{url.render_as_string()}: {error}{remedy}") from error
     finally:
         engine.dispose()
 
@@ -93,10 +90,6 @@ def differences(url: URL) -> list[str]:
 
     from perfdb.db.tables import metadata  # noqa: PLC0415  likewise
 
-    engine = reader(url)
-    try:
-        with engine.connect() as connection:
-            context = MigrationContext.configure(connection, opts={"compare_type": True})
-            return [str(difference) for difference in compare_metadata(context, metadata)]
-    finally:
-        engine.dispose()
+    with reading(url) as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        return [str(difference) for difference in compare_metadata(context, metadata)]

@@ -132,13 +132,6 @@ class PageWritten:
     actions: tuple[Action, ...]
     withdrawn: int
 
-    @property
-    def action(self) -> Action:
-        """What became of the page as a whole."""
-        if Action.REVISED in self.actions or self.withdrawn:
-            return Action.REVISED
-        return Action.NEW if Action.NEW in self.actions else Action.UNCHANGED
-
 
 @dataclass(frozen=True)
 class LogEntry:

@@ -7,7 +7,7 @@ from pathlib import Path
 from sqlite3 import Connection as SqliteConnection
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from perfdb.errors import InputError, Problem, StoreError
 
@@ -61,18 +61,28 @@ def reader(url: URL) -> Engine:
             f"{path}: no database here; run `perfdb ingest` first, or name one with --db"
         )
     address = f"sqlite:///file:{path.absolute()}?mode=ro&uri=true"
-    return create_engine(address, connect_args={"timeout": BUSY_TIMEOUT_S})
+    engine = create_engine(address, connect_args={"timeout": BUSY_TIMEOUT_S})
+    event.listen(engine, "connect", _look_at_sqlite)
+    return engine
 
 
 @contextmanager
 def reading(url: URL) -> Iterator[Connection]:
-    """One consistent read of the store, released at the end."""
+    """One consistent read of the store, released at the end. Raises StoreError."""
     engine = reader(url)
     try:
-        with engine.connect() as connection:
+        with opened(engine, url) as connection:
             yield connection
     finally:
         engine.dispose()
+
+
+def opened(engine: Engine, url: URL) -> Connection:
+    """A connection to the store at an address. Raises StoreError where there is none to be had."""
+    try:
+        return engine.connect()
+    except DBAPIError as error:
+        raise StoreError(f"{url.render_as_string()}: {error.orig}") from error
 
 
 @contextmanager
@@ -91,3 +101,8 @@ def _prepare_sqlite(connection: SqliteConnection, _record: object) -> None:
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=NORMAL")
     connection.execute("PRAGMA foreign_keys=ON")
+
+
+def _look_at_sqlite(connection: SqliteConnection, _record: object) -> None:
+    """SQLite opens any file; that it is no database shows when it is first read."""
+    connection.execute("PRAGMA schema_version")

@@ -3,7 +3,7 @@
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -18,10 +18,11 @@ from perfdb.errors import Problem, StoreError
 from perfdb.ingest.find import Source, find
 from perfdb.ingest.read import (
     STILL_RUNNING,
-    PageRead,
+    PageRows,
     Read,
     Rejected,
     RunRead,
+    notes_of,
     problems_of,
     read_source,
     results_of,
@@ -44,7 +45,7 @@ def _in_turn(sources: Sequence[Source]) -> Iterable[Source]:
 class Options:
     """What a page does not say of itself, and who watches the sources go by."""
 
-    context: PageContext = PageContext()
+    context: PageContext = field(default_factory=PageContext)
     watched: Callable[[Sequence[Source]], Iterable[Source]] = _in_turn
 
 
@@ -62,6 +63,7 @@ class Report:
     withdrawn: int = 0
     rejected: tuple[Problem, ...] = ()
     unattributed: tuple[str, ...] = ()
+    notes: tuple[Problem, ...] = ()
 
     @property
     def failed(self) -> bool:
@@ -109,9 +111,9 @@ def _stored(engine: Engine, read: Read) -> Stored:
         return _retried(lambda: _in_one_transaction(engine, read))
     except (DataError, OverflowError) as error:
         # The source is well formed and yet says what no column can hold, such as 10²⁰ GPUs.
-        reason = error.orig if isinstance(error, DataError) else error
+        cause = error.orig if isinstance(error, DataError) else error
         path = _path_of(read)
-        rejected = Rejected(path, (Problem(path, f"cannot be stored: {reason}"),))
+        rejected = Rejected(path, (Problem(path, f"cannot be stored: {cause}"),))
         return _retried(lambda: _in_one_transaction(engine, rejected))
 
 
@@ -128,7 +130,7 @@ def _put(connection: Connection, read: Read, when: datetime) -> Stored:
     match read:
         case RunRead():
             return Stored(read, (store.put_run(connection, read.run, read.files, when),))
-        case PageRead():
+        case PageRows():
             whole = not read.problems
             page = store.put_page(connection, read.source, read.rows, when, whole=whole)
             return Stored(read, page.actions, page.withdrawn, read.problems)
@@ -138,16 +140,55 @@ def _put(connection: Connection, read: Read, when: datetime) -> Stored:
 
 def _log_entries(stored: Stored) -> Iterator[LogEntry]:
     path = _path_of(stored.read)
-    for action in (Action.REVISED, Action.NEW):
-        count = stored.actions.count(action)
-        if count:
-            yield LogEntry(path, action, reason=f"{count} results")
-    if stored.withdrawn:
-        yield LogEntry(path, Action.REVISED, reason=f"{stored.withdrawn} results withdrawn")
+    counts = {action: stored.actions.count(action) for action in (Action.NEW, Action.REVISED)}
+    said = [f"{count} {action}" for action, count in counts.items() if count]
+    said += [f"{stored.withdrawn} withdrawn"] if stored.withdrawn else []
+    if said:
+        first = Action.REVISED if counts[Action.REVISED] or stored.withdrawn else Action.NEW
+        yield LogEntry(path, first, reason=", ".join(said))
     for problem in stored.problems:
         if problem.message != STILL_RUNNING:
-            yield LogEntry(problem.where, Action.REJECTED, problem.line, _reason(problem))
+            yield LogEntry(problem.where, Action.REJECTED, problem.line, reason(problem))
+
+
+def reason(problem: Problem) -> str:
+    """What is wrong and what to do, without the place."""
+    name = f"{problem.field}: " if problem.field else ""
+    remedy = f"; {problem.remedy}" if problem.remedy else ""
+    return f"{name}{problem.message}{remedy}"
 
 
 def _path_of(read: Read) -> str:
-    return read.source.path if isinstance(read, PageRead) else read.path
+    return read.source.path if isinstance(read, PageRows) else read.path
+
+
+def _retried(act: Callable[[], Answer]) -> Answer:
+    """The answer of a transaction, tried again while other processes are in its way."""
+    for attempt in range(ATTEMPTS - 1):
+        try:
+            return act()
+        except DBAPIError as error:
+            if not store.is_race(error):
+                raise
+            time.sleep(FIRST_PAUSE_S * 2**attempt * random.uniform(0.5, 1.5))
+    return act()
+
+
+def _report(stored: Sequence[Stored]) -> Report:
+    actions = [action for one in stored for action in one.actions]
+    return Report(
+        new=actions.count(Action.NEW),
+        revised=actions.count(Action.REVISED),
+        unchanged=actions.count(Action.UNCHANGED),
+        withdrawn=sum(one.withdrawn for one in stored),
+        rejected=tuple(problem for one in stored for problem in one.problems),
+        unattributed=tuple(place for one in stored for place in _unattributed(one.read)),
+        notes=tuple(note for one in stored for note in notes_of(one.read)),
+    )
+
+
+def _unattributed(read: Read) -> Iterator[str]:
+    for row in results_of(read):
+        if row.release.version is None:
+            line = f":{row.source_line}" if row.source_line else ""
+            yield f"{_path_of(read)}{line}: {row.case.model} on {row.case.system}"

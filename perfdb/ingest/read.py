@@ -30,12 +30,13 @@ class RunRead:
 
 
 @dataclass(frozen=True)
-class PageRead:
-    """A page's rows, ready to be stored, and the rows of it that are not."""
+class PageRows:
+    """A page's rows, ready to be stored, those that are not, and what was not understood."""
 
     source: SourceFile
     rows: tuple[ResultRow, ...]
     problems: tuple[Problem, ...]
+    notes: tuple[Problem, ...]
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Rejected:
     problems: tuple[Problem, ...]
 
 
-Read = RunRead | PageRead | Rejected
+Read = RunRead | PageRows | Rejected
 
 
 def results_of(read: Read) -> Sequence[ResultRow]:
@@ -54,7 +55,7 @@ def results_of(read: Read) -> Sequence[ResultRow]:
     match read:
         case RunRead():
             return (read.run.result,)
-        case PageRead():
+        case PageRows():
             return read.rows
         case Rejected():
             return ()
@@ -63,6 +64,11 @@ def results_of(read: Read) -> Sequence[ResultRow]:
 def problems_of(read: Read) -> Sequence[Problem]:
     """What of a source is rejected."""
     return () if isinstance(read, RunRead) else read.problems
+
+
+def notes_of(read: Read) -> Sequence[Problem]:
+    """What of a source is kept but not understood."""
+    return read.notes if isinstance(read, PageRows) else ()
 
 
 def read_source(source: Source, context: pages.PageContext) -> Read:
@@ -76,7 +82,7 @@ def read_run(run: RunDir) -> RunRead | Rejected:
     """A run directory; one that says of no end is read when its runner is gone, as it was left."""
     where = str(run.path)
     try:
-        if is_running(run.read_record()):
+        if is_running(run, run.read_record()):
             return Rejected(where, (Problem(where, STILL_RUNNING),))
         return _read_ended(run)
     except RunDirError as error:
@@ -86,13 +92,22 @@ def read_run(run: RunDir) -> RunRead | Rejected:
         return Rejected(where, (problem,))
 
 
-def is_running(record: RunRecord) -> bool:
-    """Whether a run has not ended and its runner is a living process of this machine."""
-    if record.outcome is not None or record.environment.hostname != socket.gethostname():
+def is_running(run: RunDir, record: RunRecord) -> bool:
+    """Whether a run has not ended and its runner is at work on it.
+
+    A runner holds its run's lock; of one that has none, its process on this machine tells.
+    """
+    if record.outcome is not None:
         return False
+    if run.lock.is_file():
+        return run.in_progress()
+    return record.environment.hostname == socket.gethostname() and _is_alive(record.runner_pid)
+
+
+def _is_alive(pid: int) -> bool:
     try:
-        os.kill(record.runner_pid, 0)
-    except ProcessLookupError:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:  # another user's, but alive
         return True
@@ -133,29 +148,27 @@ def _content(files: RunFiles, path: Path) -> bytes:
     return file.content if file else b""
 
 
-def read_page(source: Source, context: pages.PageContext) -> PageRead | Rejected:
-    """A page's rows. A file that the user named and that has no figures is rejected."""
+def read_page(source: Source, context: pages.PageContext) -> PageRows | Rejected:
+    """A page's rows. A file that is no page is passed over, unless the user named it."""
     where = str(source.path)
     try:
         content = source.path.read_bytes()
-        text = content.decode("utf-8-sig")
+        text = content.decode()
     except OSError as error:
         return Rejected(where, (Problem(where, error.strerror or str(error)),))
     except UnicodeDecodeError:
         return _unknown(source)
-    if "\0" in text:
+    if not pages.looks_like_page(text):
         return _unknown(source)
     found = pages.read(where, text, context)
     rows, repeated = _once_each(where, [normalize.published_row(row) for row in found.results])
-    if source.named and not rows and not found.problems:
-        return _unknown(source)
     file = SourceFile(where, content, "page", PAGE_PARSER_VERSION)
-    return PageRead(file, rows, (*found.problems, *repeated))
+    return PageRows(file, rows, (*found.problems, *repeated), found.notes)
 
 
 def _unknown(source: Source) -> Rejected:
     where = str(source.path)
-    message = "neither a run directory nor a page with a table of figures"
+    message = "neither a run directory nor a page with a table of results"
     return Rejected(where, (Problem(where, message),) if source.named else ())
 
 

@@ -1,4 +1,4 @@
-"""What a page is to perfdb, whatever its markup: pieces in reading order; and what reading gives."""
+"""What a page is, whatever its markup: pieces in reading order; and what reading it gives."""
 
 from dataclasses import dataclass
 from typing import Protocol

@@ -3,7 +3,9 @@
 import re
 from dataclasses import dataclass
 
-ABSENT = frozenset({"", "-", "--", "–", "—", "−", "n/a", "na", "n.a.", "none", "null", "nan", "tbd"})
+ABSENT = frozenset(
+    {"", "-", "--", "–", "—", "−", "n/a", "na", "n.a.", "none", "null", "nan", "tbd"}
+)
 """What pages print where there is no value, in lower case."""
 
 LARGEST = 2**31 - 1
@@ -42,7 +44,7 @@ def pair(text: str) -> tuple[str, str] | None:
     return (found[1], found[2].strip()) if found else None
 
 
-def decimal(text: str) -> float | None | Wrong:
+def decimal(text: str) -> float | Wrong | None:
     """A number, with or without thousands separators; None where there is none."""
     if absent(text):
         return None
@@ -52,7 +54,7 @@ def decimal(text: str) -> float | None | Wrong:
     return float(_SEPARATOR.sub("", text))
 
 
-def whole(text: str) -> int | None | Wrong:
+def whole(text: str) -> int | Wrong | None:
     """A whole number of 0 or more; None where there is none."""
     value = decimal(text)
     if value is None or isinstance(value, Wrong):
@@ -63,31 +65,39 @@ def whole(text: str) -> int | None | Wrong:
     return int(value)
 
 
-def positive(text: str) -> int | None | Wrong:
+def positive(text: str) -> int | Wrong | None:
     """A whole number above 0."""
     value = whole(text)
-    return Wrong("0 is not possible", "write a number above 0, or - if unknown") if value == 0 else value
+    return (
+        Wrong("0 is not possible", "write a number above 0, or - if unknown")
+        if value == 0
+        else value
+    )
 
 
 def required(text: str) -> int | Wrong:
     """A whole number above 0 that identifies the work: a row cannot do without it."""
     value = positive(text)
-    return Wrong("is missing", "fill it in: a row cannot be told from others without it") if value is None else value
+    return (
+        Wrong("is missing", "fill it in: a row cannot be told from others without it")
+        if value is None
+        else value
+    )
 
 
-def size(text: str) -> int | None | Wrong:
+def size(text: str) -> int | Wrong | None:
     """A parallel size; 0 says that it is not used."""
     value = whole(text)
     return None if value == 0 else value
 
 
-def figure(text: str) -> float | None | Wrong:
+def figure(text: str) -> float | Wrong | None:
     """A rate or a time. 0 stands for a figure that is missing: nothing trains at rate 0."""
     value = decimal(text)
     return None if value == 0 else value
 
 
-def fraction(text: str) -> float | None | Wrong:
+def fraction(text: str) -> float | Wrong | None:
     """A share of the peak: `43.1%` is 0.431."""
     value = decimal(text.removesuffix("%").rstrip())
     if value is None or isinstance(value, Wrong):
@@ -97,7 +107,7 @@ def fraction(text: str) -> float | None | Wrong:
     return value if value <= 1 else Wrong(f"{text} is above 1", f"write it as {text}%")
 
 
-def flag(text: str) -> bool | None | Wrong:
+def flag(text: str) -> bool | Wrong | None:
     """0 or 1, no or yes."""
     words = {"0": False, "1": True, "no": False, "yes": True, "false": False, "true": True}
     if absent(text):

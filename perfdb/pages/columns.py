@@ -1,9 +1,13 @@
 """Every spelling of every column that published tables use, and the field each one means."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
+
+from perfdb.pages import cells
+from perfdb.pages.outline import Table
 
 ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "model": ("Model", "Model Name"),
@@ -68,24 +72,24 @@ class Column:
 
 
 def _squeezed(title: str) -> str:
-    without_tags = re.sub(r"<[^>]*>|\[\^[^\]]*\]", " ", title)
-    return re.sub(r"[^a-z0-9]+", "", without_tags.casefold())
+    return re.sub(r"[^a-z0-9]+", "", re.sub(r"<[^>]*>", " ", title).casefold())
 
 
 _FIELDS = {_squeezed(title): field for field, titles in ALIASES.items() for title in titles}
 _KNOWN_EXTRAS = frozenset(map(_squeezed, EXTRAS))
 
 
-def columns(titles: Sequence[str]) -> tuple[Column, ...]:
-    """The columns of a header. A title that stands twice gets a number, to tell them apart."""
+def of(table: Table) -> tuple[Column, ...]:
+    """The columns of a table. A title that stands twice gets a number, to tell them apart."""
+    titles = [cells.cleaned(cell.text) for cell in table.header.cells]
     found: list[Column] = []
-    for at, title in enumerate(titles):
-        times = titles[: at + 1].count(title)
+    seen: Counter[str] = Counter()
+    for title in titles:
+        seen[title] += 1
+        times = seen[title]
         key = _squeezed(title)
         known = key in _FIELDS or key in _KNOWN_EXTRAS
-        found.append(
-            Column(title if times == 1 else f"{title} ({times})", _FIELDS.get(key), known)
-        )
+        found.append(Column(title if times == 1 else f"{title} ({times})", _FIELDS.get(key), known))
     return tuple(found)
 
 
@@ -99,3 +103,9 @@ def title_of(field: str, header: Sequence[Column]) -> str:
     """What the page calls a field; its usual title where the page has no column for it."""
     printed = (column.title for column in header if column.field == field)
     return next(printed, ALIASES[field][0])
+
+
+def given_twice(header: Sequence[Column]) -> list[str]:
+    """The titles of columns that mean the same field as another one."""
+    fields = Counter(column.field for column in header if column.field)
+    return [column.title for column in header if fields[column.field or ""] > 1]

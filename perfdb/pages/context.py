@@ -1,22 +1,19 @@
-"""What holds for a table: framework, release, task, system, model, precision, variant.
+"""What holds for a table: framework, release, variant, and what is said above it.
 
 It is said by the command line, the front matter, the title, headings, the labels of tabs and lines
-such as `System: DGX-H100, Precision: BF16`. Where two say it, the nearest to the table holds, and
-the command line over all.
+of text. Where two say it, the nearest to the table holds, and the command line over all.
 """
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from perfdb import catalog
-from perfdb.pages import names
+from perfdb.pages import statements
 from perfdb.pages.base import Grid, Heading, Line, Page, PageContext
-from perfdb.pages.cells import Wrong
 from perfdb.pages.front import Settings
-from perfdb.pages.outline import Said
-from perfdb.record import Release, Task
+from perfdb.pages.outline import Table
+from perfdb.pages.statements import Statement
 
 _FRAMEWORKS: Final = (
     # DFM's and Megatron-Bridge's pages name the NeMo Framework too, as what they are part of.
@@ -25,26 +22,10 @@ _FRAMEWORKS: Final = (
     ("megatron-bridge", re.compile(r"\bMegatron[- ]Bridge\b", re.IGNORECASE)),
     ("nemo", re.compile(r"\bNeMo\b", re.IGNORECASE)),
 )
-_BACKENDS: Final = (
-    ("automodel", re.compile(r"\bAuto-?Model\b", re.IGNORECASE)),
-    ("megatron-core", re.compile(r"\bMegatron[- ]Core\b", re.IGNORECASE)),
-)
 _WITH_BACKENDS: Final = frozenset({"dfm"})
 """Frameworks that train with more than one backend, and publish them on one page."""
 
-_KEYS: Final = "System|Precision|Container|Model|Task|Release"
-_STATEMENT = re.compile(rf"({_KEYS})\s*:\s*(.+)", re.IGNORECASE)
-_BETWEEN = re.compile(rf"\s*[,;|]\s*(?=(?:{_KEYS})\s*:)", re.IGNORECASE)
-_BARE_TASK = re.compile(
-    r"(pre-?training|fine-?tuning|sft|lora)\s*(\([^()]*\))?\s*(performance)?", re.IGNORECASE
-)
-_AT_PRECISION = re.compile(r"\b(?:with|at|in)\s+(?:the\s+)?(\w+(?:-\w+)?)\s+precision\b", re.I)
-_RELEASE_HEADING = re.compile(
-    r"v?([0-9]+\.[0-9][\w.]*)\s+(?:NeMo\s+)?(Container|Release)|Release\s+v?([0-9]+\.[0-9][\w.]*)",
-    re.IGNORECASE,
-)
-_IN_CONTAINER = re.compile(r"\bnemo[\s:-]*([0-9]{2}\.[0-9]{2}[\w.]*)", re.IGNORECASE)
-_PAGE_VERSION = re.compile(
+_VERSION = re.compile(
     r"^(?:NeMo )?(?:AutoModel|DFM|Framework|Megatron[- ]Bridge) Version\s*:\s*"
     r"(main|v?[0-9]+\.[0-9][\w.]*)",
     re.IGNORECASE | re.MULTILINE,
@@ -52,37 +33,76 @@ _PAGE_VERSION = re.compile(
 
 
 @dataclass(frozen=True)
-class Statement:
-    """What a text says, in the page's own words."""
-
-    system: str | None = None
-    precision: str | None = None
-    container: str | None = None
-    model: str | None = None
-    task: Task | None = None
-    release: str | None = None
-    backend: str | None = None
-
-    def then(self, nearer: "Statement") -> "Statement":
-        """Both: where the nearer one says something, that holds."""
-        said = {f.name: getattr(nearer, f.name) for f in fields(nearer)}
-        return replace(self, **{name: value for name, value in said.items() if value})
-
-
-@dataclass(frozen=True)
 class Setting:
-    """What holds for the rows of a table; `insisted` is what holds over the row itself."""
+    """What holds for the rows of a table; `insisted` holds over the row itself."""
 
     framework: str | None
-    version: str | None
+    release: str | None
     container: str | None
     variant: str | None
     said: Statement
     insisted: PageContext
 
-    @property
-    def release(self) -> Release:
-        """The release of the rows, where the framework is known."""
-        return Release(
-            framework=self.framework or "", version=self.version, container=self.container
+
+@dataclass(frozen=True)
+class PageSetting:
+    """What holds for every table of a page."""
+
+    framework: str | None
+    release: str | None
+    container: str | None
+    insisted: PageContext
+
+    def of(self, table: Table) -> Setting:
+        """What holds for the rows of one table."""
+        said = statements.in_force(table.said)
+        stated = said.release or statements.release_in(said.container)
+        return Setting(
+            framework=self.framework,
+            release=self.insisted.release or stated or self.release,
+            container=self.insisted.container or said.container or self.container,
+            variant=said.backend if self.framework in _WITH_BACKENDS else None,
+            said=said,
+            insisted=self.insisted,
         )
+
+
+def of_page(page: Page, settings: Settings, insisted: PageContext) -> PageSetting:
+    """What a page says of all its tables: in its front matter, its title and what opens it."""
+    return PageSetting(
+        framework=insisted.framework or settings.framework or _framework(page),
+        release=settings.release or _version(page),
+        container=settings.container,
+        insisted=insisted,
+    )
+
+
+def _framework(page: Page) -> str | None:
+    """The framework that the title names, else the front matter, else the opening words.
+
+    Not the headings of sections: a page of DFM has a section on its AutoModel backend.
+    """
+    title = next((piece.text for piece in page.pieces if isinstance(piece, Heading)), "")
+    for text in (title, page.front or "", "\n".join(_opening(page))):
+        for name, words in _FRAMEWORKS:
+            if words.search(text):
+                return name
+    return None
+
+
+def _opening(page: Page) -> Iterator[str]:
+    """The lines above the first section and the first table."""
+    headings = 0
+    for piece in page.pieces:
+        headings += isinstance(piece, Heading)
+        if headings > 1 or isinstance(piece, Grid):
+            return
+        if isinstance(piece, Line):
+            yield piece.text
+
+
+def _version(page: Page) -> str | None:
+    """The version that a page states for all of itself, wherever it does."""
+    lines: Sequence[str] = [piece.text for piece in page.pieces if isinstance(piece, Line)]
+    found = _VERSION.search("\n".join(lines))
+    return found[1] if found else None

@@ -1,12 +1,13 @@
 """Markdown and MyST: pipe tables, headings, and tabs from directives, each with its line.
 
-A table is read from its source lines, because the parser pads short rows and cuts long ones in
-silence, and takes text that follows a table without a blank line for rows of it.
+Tables are read from the lines of their paragraph: a parser of GFM tables pads short rows and cuts
+long ones in silence, and takes text that follows a table without a blank line for rows of it.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -18,10 +19,11 @@ from perfdb.pages.base import Cell, Enter, Grid, Heading, Leave, Line, Page, Pie
 NAME = "markdown"
 
 _INLINE = MarkdownIt("commonmark")
-_BLOCKS = MarkdownIt("commonmark").enable("table").use(colon_fence_plugin)
-_BLOCKS.core.ruler.enableOnly(["normalize", "block"])
-_DOCUMENT = MarkdownIt("commonmark").enable("table").use(colon_fence_plugin)
-_DOCUMENT.use(front_matter_plugin).core.ruler.enableOnly(["normalize", "block"])
+_BOX = MarkdownIt("commonmark").use(colon_fence_plugin)
+_BOX.core.ruler.enableOnly(["normalize", "block"])
+_DOCUMENT = MarkdownIt("commonmark").use(colon_fence_plugin).use(front_matter_plugin)
+_DOCUMENT.core.ruler.enableOnly(["normalize", "block"])
+_START = Token("start", "", 0)
 
 _DIRECTIVE = re.compile(r"\s*\{([\w:.-]+)\}\s*(.*)")
 _LITERAL = frozenset(
@@ -38,57 +40,54 @@ _DEEPEST = 20
 
 def recognises(text: str) -> bool:
     """Any text is Markdown."""
-    return isinstance(text, str)
+    return True
 
 
 def page(text: str) -> Page:
     """The pieces of a Markdown text."""
     tokens = _DOCUMENT.parse(text)
     front = tokens[0].content if tokens and tokens[0].type == "front_matter" else None
-    return Page(front, tuple(_pieces(tokens, _Source(text.split("\n"), 1, 0))))
+    return Page(front, tuple(_pieces([_START, *tokens], _Place(1))))
 
 
 @dataclass(frozen=True)
-class _Source:
-    """The lines that tokens count from 0, and the line of the page that the first one is."""
+class _Place:
+    """The line of the page that a text's first line is, and how many boxes it is in."""
 
-    lines: Sequence[str]
     first: int
-    depth: int
+    depth: int = 0
 
-    def span(self, token: Token) -> tuple[int, Sequence[str]]:
-        start, end = token.map or (0, 0)
-        return self.first + start, self.lines[start:end]
+    def line(self, token: Token) -> int:
+        return self.first + (token.map[0] if token.map else 0)
 
 
-def _pieces(tokens: Sequence[Token], source: _Source) -> Iterator[Piece]:
+def _pieces(tokens: Sequence[Token], place: _Place) -> Iterator[Piece]:
     """What a run of block tokens says, in reading order."""
     lists = 0
-    before: Token | None = None
-    for token in tokens:
+    for before, token in pairwise(tokens):
         lists += {"list_item_open": 1, "list_item_close": -1}.get(token.type, 0)
         if token.type in ("fence", "colon_fence"):
-            yield from _directive(token, source)
-        elif token.type == "table_open":
-            line, lines = source.span(token)
-            yield from _flow([re.sub(r"^[\s>]+", "", text) for text in lines], line)
-        elif token.type == "inline" and before and before.type == "heading_open":
-            yield Heading(int(before.tag[1]), words(token.content), source.span(token)[0])
-        elif token.type == "inline" and before and before.type == "paragraph_open":
-            yield from _said(token.content.split("\n"), source.span(token)[0], listed=lists > 0)
-        before = token
+            yield from _directive(token, place)
+        elif before.type == "heading_open" and not _is_table(before, token):
+            yield Heading(int(before.tag[1]), words(token.content), place.line(token))
+        elif before.type in ("paragraph_open", "heading_open"):
+            yield from _said(token.content.split("\n"), place.line(token), listed=lists > 0)
 
 
-def _directive(token: Token, source: _Source) -> Iterator[Piece]:
+def _is_table(heading: Token, content: Token) -> bool:
+    """Whether a line of dashes, which ends a table, was taken for the underline of a heading."""
+    return heading.markup in ("-", "=") and "|" in content.content
+
+
+def _directive(token: Token, place: _Place) -> Iterator[Piece]:
     """What stands inside a directive; code and other literal text says nothing."""
     found = _DIRECTIVE.match(token.info)
-    if not found or found[1] in _LITERAL or source.depth >= _DEEPEST:
+    if not found or found[1] in _LITERAL or place.depth >= _DEEPEST:
         return
     content = _OPTIONS.sub(lambda options: "\n" * options[0].count("\n"), token.content, count=1)
-    line = source.span(token)[0]
-    inner = _Source(content.split("\n"), line + 1, source.depth + 1)
+    line = place.line(token)
     yield Enter(words(found[2]), line)
-    yield from _pieces(_BLOCKS.parse(content), inner)
+    yield from _pieces([_START, *_BOX.parse(content)], _Place(line + 1, place.depth + 1))
     yield Leave()
 
 

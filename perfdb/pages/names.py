@@ -51,7 +51,7 @@ def system(printed: str) -> str | Wrong:
     return Wrong(f"no system {printed!r} in the catalogue", remedy)
 
 
-def precision(printed: str) -> str | None | Wrong:
+def precision(printed: str) -> str | Wrong | None:
     """The precision recipe of a printed word; None where the page says that there is none."""
     if absent(printed):
         return None

@@ -5,6 +5,7 @@ A rule line such as `---|---|---|` says how many columns a table has; a heading 
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from perfdb.pages.base import Cell, Grid, Heading, Line, Page, Piece, Row
 
@@ -19,7 +20,7 @@ def recognises(text: str) -> bool:
     lines = text.split("\n")
     return any(
         _RULE.fullmatch(line.strip()) and _CELL.fullmatch(before)
-        for before, line in zip(lines, lines[1:], strict=False)
+        for before, line in pairwise(lines)
     )
 
 
@@ -56,8 +57,7 @@ def _grids(lines: Sequence[str], first: int) -> Iterator[Grid]:
     for rule, width, end in zip(rules, widths, [*starts[1:], len(lines)], strict=True):
         header = _row(lines[max(0, rule - width) : rule], first + max(0, rule - width))
         rows = (
-            _row(lines[at : min(at + width, end)], first + at)
-            for at in range(rule + 1, end, width)
+            _row(lines[at : min(at + width, end)], first + at) for at in range(rule + 1, end, width)
         )
         yield Grid(header, tuple(rows))
 

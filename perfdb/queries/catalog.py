@@ -4,6 +4,7 @@ from sqlalchemy import Select, func, select
 
 from perfdb.db.tables import (
     cases,
+    ingest_log,
     models,
     releases,
     results,
@@ -78,3 +79,8 @@ def files_of(run_id: str) -> Select[*tuple[object, ...]]:
         .where(runs.c.run_id == run_id)
         .order_by(run_files.c.name)
     )
+
+
+def last_ingest() -> Select[int | None]:
+    """The number of the last entry of the ingest log: it grows with every change of the store."""
+    return select(func.max(ingest_log.c.id))

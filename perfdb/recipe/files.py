@@ -90,7 +90,8 @@ def _read(path: Path) -> RecipeFile | list[Problem]:
 
 def _wrong_names(document: Document, problems: list[Problem]) -> list[Problem]:
     """The unknown names among the fields that are right, where others are not."""
-    assert isinstance(document.content, dict)
+    if not isinstance(document.content, dict):
+        return []
     bad = {(problem.field or "").split(".")[0] for problem in problems}
     good = {
         name: value
@@ -124,7 +125,7 @@ def _same_case(files: list[RecipeFile]) -> Iterator[Problem]:
     first: dict[str, str] = {}
     for file in files:
         for made in file.points:
-            other = first.setdefault(made.case.key, made.name)
-            if other != made.name:
-                message = f"case {made.name} is the same as {other}"
+            if made.case.key in first:
+                message = f"case {made.name} is the same as {first[made.case.key]}"
                 yield Problem(str(file.path), message, remedy="remove one, or give one a variant")
+            first.setdefault(made.case.key, made.name)

@@ -1,1 +1,1 @@
-"""The training process on the GPUs: imports the standard library, torch and megatron.core, nothing else."""
+"""The training process on the GPUs; imports only the standard library, torch and megatron."""

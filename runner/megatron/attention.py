@@ -5,6 +5,8 @@ refuses sequence parallelism (norm) and context parallelism (attention), and its
 the whole matrix of scores; both are replaced here, so that it trains in every layout.
 """
 
+from collections.abc import Callable
+
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
@@ -16,7 +18,8 @@ from megatron.core.transformer.transformer_block import TransformerBlockSubmodul
 from megatron.core.transformer.transformer_config import TransformerConfig
 from torch import Tensor, nn
 
-HAVE_TRANSFORMER_ENGINE: bool = gpt_layer_specs.HAVE_TE
+# It only runs on a GPU, though a container that has it may be started elsewhere.
+HAVE_TRANSFORMER_ENGINE: bool = gpt_layer_specs.HAVE_TE and torch.cuda.is_available()
 
 
 def layer_spec(config: TransformerConfig) -> ModuleSpec | TransformerBlockSubmodules:
@@ -30,7 +33,7 @@ def layer_spec(config: TransformerConfig) -> ModuleSpec | TransformerBlockSubmod
 
 def _local_block(config: TransformerConfig) -> TransformerBlockSubmodules:
     # Upstream bug: the router looks at a name that is only defined where Transformer Engine is
-    # installed (NameError: te_general_gemm), on a GPU as on a CPU. Seen in 0.15 and 0.16.
+    # installed (NameError: te_general_gemm), on a GPU as on a CPU. Seen in 0.16.1.
     if not hasattr(moe_utils, "te_general_gemm"):
         moe_utils.te_general_gemm = None
     layer = gpt_layer_specs.get_gpt_layer_local_spec(
@@ -38,30 +41,41 @@ def _local_block(config: TransformerConfig) -> TransformerBlockSubmodules:
         moe_grouped_gemm=False,
         normalization=config.normalization,
     )
-    layer.submodules.input_layernorm = Norm
-    layer.submodules.pre_mlp_layernorm = Norm
+    norm = NORMS[config.normalization]
+    layer.submodules.input_layernorm = norm
+    layer.submodules.pre_mlp_layernorm = norm
     layer.submodules.self_attention.submodules.core_attention = CoreAttention
     stages = config.pipeline_model_parallel_size
     stages *= config.virtual_pipeline_model_parallel_size or 1
-    return TransformerBlockSubmodules([layer] * (config.num_layers // stages), layer_norm=Norm)
+    return TransformerBlockSubmodules([layer] * (config.num_layers // stages), layer_norm=norm)
 
 
-class Norm:
-    """Builds PyTorch's RMSNorm or LayerNorm with the marks that Megatron-Core looks for.
+class RMSNorm(nn.RMSNorm):
+    """PyTorch's, built and marked as Megatron-Core wants it."""
 
-    The library's own wrapper refuses sequence parallelism, though the norm itself is fine with
-    it: each rank norms its tokens, and `finalize_model_grads` adds up the gradients of the
-    parameters marked `sequence_parallel`.
+    def __init__(self, config: TransformerConfig, hidden_size: int, eps: float) -> None:
+        super().__init__(hidden_size, eps=eps, dtype=config.params_dtype)
+        _mark_for_sequence_parallelism(self, config)
+
+
+class LayerNorm(nn.LayerNorm):
+    """PyTorch's, built and marked as Megatron-Core wants it."""
+
+    def __init__(self, config: TransformerConfig, hidden_size: int, eps: float) -> None:
+        super().__init__(hidden_size, eps=eps, dtype=config.params_dtype)
+        _mark_for_sequence_parallelism(self, config)
+
+
+NORMS = {"RMSNorm": RMSNorm, "LayerNorm": LayerNorm}
+
+
+def _mark_for_sequence_parallelism(norm: nn.Module, config: TransformerConfig) -> None:
+    """Each rank norms its own tokens; `finalize_model_grads` adds up the marked gradients.
+
+    The library's wrapper of these norms refuses sequence parallelism instead.
     """
-
-    def __new__(  # type: ignore[misc]  # a factory, as the library's WrappedTorchNorm is
-        cls, config: TransformerConfig, hidden_size: int, eps: float = 1e-5
-    ) -> nn.Module:
-        kind = nn.RMSNorm if config.normalization == "RMSNorm" else nn.LayerNorm
-        norm = kind(hidden_size, eps=eps, dtype=config.params_dtype)
-        for parameter in norm.parameters():
-            setattr(parameter, "sequence_parallel", config.sequence_parallel)
-        return norm
+    for parameter in norm.parameters():
+        vars(parameter)["sequence_parallel"] = config.sequence_parallel
 
 
 class CoreAttention(nn.Module):
@@ -84,7 +98,7 @@ class CoreAttention(nn.Module):
         mask = None
         if self._group.size() > 1:
             mask = _causal_mask(len(query), self._group.size(), self._group.rank(), query.device)
-            key, value = (AllGather.apply(t, self._group).flatten(0, 1) for t in (key, value))
+            key, value = (gathered(t, self._group).flatten(0, 1) for t in (key, value))
         q, k, v = (t.permute(1, 2, 0, 3) for t in (query, key, value))
         out = F.scaled_dot_product_attention(
             q, k, v, attn_mask=mask, is_causal=mask is None, scale=self._scale, enable_gqa=True
@@ -92,23 +106,29 @@ class CoreAttention(nn.Module):
         return out.permute(2, 0, 1, 3).flatten(2)
 
 
-class AllGather(torch.autograd.Function):
-    """Every rank's tensor, stacked in rank order; the gradient of each goes back to its owner."""
+class _Context(torch.autograd.function.FunctionCtx):
+    group: dist.ProcessGroup
+
+
+class _Gather(torch.autograd.Function):
+    """Every rank's tensor, stacked in rank order; a part's gradients all go to its owner."""
 
     @staticmethod
-    def forward(
-        ctx: torch.autograd.function.FunctionCtx, mine: Tensor, group: dist.ProcessGroup
-    ) -> Tensor:
+    def forward(ctx: _Context, mine: Tensor, group: dist.ProcessGroup) -> Tensor:
         ctx.group = group
+        mine = mine.contiguous()
         everyones = [torch.empty_like(mine) for _ in range(group.size())]
-        dist.all_gather(everyones, mine.contiguous(), group=group)
+        dist.all_gather(everyones, mine, group=group)
         return torch.stack(everyones)
 
     @staticmethod
-    def backward(ctx: torch.autograd.function.FunctionCtx, gradient: Tensor) -> tuple[Tensor, None]:
-        total = gradient.contiguous()
-        dist.all_reduce(total, group=ctx.group)
-        return total[ctx.group.rank()], None
+    def backward(ctx: _Context, gradient: Tensor) -> tuple[Tensor, None]:
+        summed = gradient.clone(memory_format=torch.contiguous_format)
+        dist.all_reduce(summed, group=ctx.group)
+        return summed[ctx.group.rank()], None
+
+
+gathered: Callable[[Tensor, dist.ProcessGroup], Tensor] = _Gather.apply
 
 
 def _causal_mask(tokens: int, size: int, rank: int, device: torch.device) -> Tensor:

@@ -112,7 +112,7 @@ class WorkerConfig:
 
 
 def read_config(path: Path) -> WorkerConfig:
-    """The configuration in a JSON file; raises `WorkerConfigError` naming the file and the field."""
+    """The configuration in a JSON file; raises `WorkerConfigError` naming file and field."""
     try:
         return parse_config(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:

@@ -1,15 +1,14 @@
 """Stands in for CUDA where there is none, so that Megatron-Core trains on CPU; counts its uses.
 
 Megatron-Core takes a GPU for granted in some thirty places. Each remedy below says what breaks
-without it (found by leaving it out, megatron-core 0.14.0 to 0.16.1). None touches arithmetic,
-layout, schedule or communication: those are the library's own, over gloo. Never imported on a
-machine with a GPU. For the life of the process.
+without it (found by leaving it out, megatron-core 0.16.1). None touches arithmetic, layout or
+schedule: those are the library's own. Never imported on a machine with a GPU; once installed it
+stays for the life of the process.
 """
 
-import contextlib
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import ParamSpec, TypeVar
+from contextlib import ExitStack, nullcontext
 
 import torch
 import torch.distributed as dist
@@ -18,14 +17,12 @@ from megatron.core.transformer.moe import moe_utils, token_dispatcher
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
 CPU = torch.device("cpu")
+_TYPE_NAME: object = Tensor.type
 
 
 def install() -> Counter[str]:
-    """Put every remedy in place; returns the live count of how often each is used."""
+    """Put every remedy in place; returns the live count of how often each stood in."""
     if torch.cuda.is_available():
         raise RuntimeError("the CPU shim must not be installed where there is a GPU")
     hits: Counter[str] = Counter()
@@ -34,38 +31,42 @@ def install() -> Counter[str]:
     _side_stream(hits)
     _split_sizes(hits)
     _uneven_collectives(hits)
-    DeviceNames(hits).__enter__()
+    ExitStack().enter_context(DeviceNames(hits))
     return hits
 
 
-def _counted(hits: Counter[str], name: str, function: Callable[P, R]) -> Callable[P, R]:
-    def counting(*args: P.args, **kwargs: P.kwargs) -> R:
+def _replace(hits: Counter[str], owner: object, name: str, stand_in: Callable[..., object]) -> None:
+    def counting(*args: object, **kwargs: object) -> object:
         hits[name] += 1
-        return function(*args, **kwargs)
+        return stand_in(*args, **kwargs)
 
-    return counting
+    setattr(owner, name, counting)
 
 
 def _current_device(hits: Counter[str]) -> None:
-    """`device=torch.cuda.current_device()`: gradient buffers, pipeline receives, rotary tables.
+    """`device=torch.cuda.current_device()`: gradient buffers, pipeline receives, gathers.
 
     Without: "Torch not compiled with CUDA enabled" when the model is wrapped for data parallelism.
     """
-    torch.cuda.current_device = _counted(hits, "current_device", lambda: CPU)
+    _replace(hits, torch.cuda, "current_device", lambda: CPU)
 
 
 def _generator(hits: Counter[str]) -> None:
-    """Megatron's named random states, kept of the CPU generator instead of the GPU's.
+    """Megatron's named random states, kept of the CPU's generator instead of the GPU's.
 
     Without: "Torch not compiled with CUDA enabled" in model_parallel_cuda_manual_seed. The
     library's tracker, its states and its forks (recomputation needs them) work unchanged.
     """
-    get = _counted(hits, "generator_state", lambda *_args, **_kwargs: torch.get_rng_state())
-    put = _counted(hits, "generator_state", lambda s, *_args, **_kwargs: torch.set_rng_state(s))
-    torch.cuda.manual_seed = _counted(hits, "generator_state", torch.manual_seed)
-    torch.cuda.get_rng_state = get
-    megatron_random._get_cuda_rng_state = get
-    megatron_random._set_cuda_rng_state = put
+    _replace(hits, torch.cuda, "manual_seed", torch.manual_seed)
+    _replace(hits, torch.cuda, "get_rng_state", torch.get_rng_state)
+    for name in ("_get_cuda_rng_state", "_set_cuda_rng_state"):
+        function = torch.get_rng_state if "get" in name else torch.set_rng_state
+        _replace(hits, megatron_random, name, _without_options(function))
+
+
+def _without_options(function: Callable[..., object]) -> Callable[..., object]:
+    """Leaves out the device and whether a CUDA graph is being recorded."""
+    return lambda *args, **_options: function(*args)
 
 
 class _Stream:
@@ -86,14 +87,14 @@ def _side_stream(hits: Counter[str]) -> None:
     """
     stream = _Stream()
     token_dispatcher.MoEAlltoAllTokenDispatcher.cuda_dtoh_stream = stream
-    torch.cuda.current_stream = _counted(hits, "side_stream", lambda: stream)
-    torch.cuda.stream = _counted(hits, "side_stream", contextlib.nullcontext)
+    _replace(hits, torch.cuda, "current_stream", lambda: stream)
+    _replace(hits, torch.cuda, "stream", nullcontext)
 
 
 def _split_sizes(hits: Counter[str]) -> None:
     """The dispatcher turns split sizes into numpy as it copies them from the GPU.
 
-    Without: they stay tensors, which all_to_all_single does not take for sizes.
+    Without: they stay tensors, and all_to_all_single says "incompatible function arguments".
     """
     original = moe_utils.maybe_move_tensor_to_cpu
 
@@ -102,35 +103,38 @@ def _split_sizes(hits: Counter[str]) -> None:
             return tensor.numpy()
         return original(tensor, as_numpy, record_stream)
 
-    token_dispatcher.maybe_move_tensor_to_cpu = _counted(hits, "split_sizes", move)
+    _replace(hits, token_dispatcher, "maybe_move_tensor_to_cpu", move)
 
 
 def _uneven_collectives(hits: Counter[str]) -> None:
     """Experts cut by tensor parallelism gather and scatter as many tokens as each rank has.
 
-    Without: "ProcessGroupGloo::allgather: invalid tensor size": gloo's parts must be equal,
-    NCCL's need not be. Expert parallelism with ETP > 1 and the all-to-all dispatcher needs it.
+    Without: "ProcessGroupGloo::allgather: invalid tensor size" with EP > 1, ETP > 1 and the
+    all-to-all dispatcher: gloo's parts must be equal, NCCL's need not be.
     """
     even_gather, even_scatter = dist.all_gather, dist.reduce_scatter
 
-    def gather(parts: list[Tensor], mine: Tensor, group: dist.ProcessGroup) -> object:
+    def gather(parts: list[Tensor], mine: Tensor, group: dist.ProcessGroup) -> None:
         if _even(parts):
-            return even_gather(parts, mine, group=group)
-        hits["uneven_collective"] += 1
+            even_gather(parts, mine, group=group)
+            return
+        hits["all_gather"] += 1
         parts[group.rank()].copy_(mine)
         for rank, part in enumerate(parts):
             dist.broadcast(part, src=dist.get_global_rank(group, rank), group=group)
-        return None
 
-    def scatter(mine: Tensor, parts: list[Tensor], group: dist.ProcessGroup) -> object:
+    def scatter(mine: Tensor, parts: list[Tensor], group: dist.ProcessGroup) -> None:
         if _even(parts):
-            return even_scatter(mine, parts, group=group)
-        hits["uneven_collective"] += 1
+            even_scatter(mine, parts, group=group)
+            return
+        hits["reduce_scatter"] += 1
         whole = torch.cat(parts)
         dist.all_reduce(whole, group=group)
-        return mine.copy_(whole.split([len(part) for part in parts])[group.rank()])
+        start = sum(len(part) for part in parts[: group.rank()])
+        mine.copy_(whole[start : start + len(mine)])
 
-    dist.all_gather, dist.reduce_scatter = gather, scatter
+    for name, stand_in in {"all_gather": gather, "reduce_scatter": scatter}.items():
+        setattr(dist, name, stand_in)
 
 
 def _even(parts: list[Tensor]) -> bool:
@@ -140,11 +144,12 @@ def _even(parts: list[Tensor]) -> bool:
 class DeviceNames(TorchFunctionMode):
     """Reads "cuda" as "cpu" in every call to torch.
 
-    - the literal `device="cuda"` (schedules, optimizer, gradient clipping, MoE losses), `.cuda()`,
-      `pin_memory=True` (rotary tables under context parallelism).
-      Without: "Torch not compiled with CUDA enabled" in the first step.
-    - `Tensor.type()` answers "torch.cuda.FloatTensor": the optimizers compare type names.
-      Without: "Wrapped parameters must be one of torch.cuda.FloatTensor".
+    - The literal `device="cuda"`: schedules, optimizer, gradient clipping, MoE losses. Without:
+      "Torch not compiled with CUDA enabled" when the optimizer is built.
+    - `.cuda()` and `pin_memory=True`: rotary positions under context parallelism, tied embeddings
+      over a pipeline. Without: the same, or "pin_memory=True requires a CUDA".
+    - `Tensor.type()`, here "torch.cuda.FloatTensor": the optimizers compare type names. Without:
+      "Wrapped parameters must be one of torch.cuda.FloatTensor".
     """
 
     def __init__(self, hits: Counter[str]) -> None:
@@ -158,19 +163,19 @@ class DeviceNames(TorchFunctionMode):
         args: tuple[object, ...] = (),
         kwargs: Mapping[str, object] | None = None,
     ) -> object:
-        named = dict(kwargs or {})
+        options = dict(kwargs or {})
         if func is Tensor.cuda:
-            return self._hit("tensor_cuda", args[0])
-        if func is Tensor.type and len(args) == 1 and not named:
+            return self._hit("Tensor.cuda", args[0])
+        if func is _TYPE_NAME and len(args) == 1 and not options:
             name = str(func(*args)).replace("torch.", "torch.cuda.", 1)
-            return self._hit("tensor_type", name)
-        if _is_cuda(named.get("device")):
-            named["device"] = self._hit("device_literal", CPU)
-        if named.get("pin_memory"):
-            named["pin_memory"] = self._hit("pin_memory", False)
-        return func(*args, **named)
+            return self._hit("Tensor.type", name)
+        if _is_cuda(options.get("device")):
+            options["device"] = self._hit("device=cuda", CPU)
+        if options.get("pin_memory"):
+            options["pin_memory"] = self._hit("pin_memory", False)
+        return func(*args, **options)
 
-    def _hit(self, name: str, answer: R) -> R:
+    def _hit(self, name: str, answer: object) -> object:
         self._hits[name] += 1
         return answer
 

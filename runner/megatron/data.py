@@ -45,13 +45,11 @@ class MockData:
     def step(self, index: int) -> list[MicroBatch]:
         """The micro-batches of step `index` (from 0), on the device, ready to be used."""
         mbs = self._config.micro_batch_size
-        drawn = self._samples(index)
-        tokens, labels = self._on_device(drawn[:, :-1]), self._on_device(drawn[:, 1:])
+        samples = self._samples(index)
+        tokens, labels = self._on_device(samples[:, :-1]), self._on_device(samples[:, 1:])
         positions = self._on_device(torch.arange(self._config.sequence_length).expand(mbs, -1))
-        return [
-            MicroBatch(t, lab, positions)
-            for t, lab in zip(tokens.split(mbs), labels.split(mbs), strict=True)
-        ]
+        starts = range(0, len(samples), mbs)
+        return [MicroBatch(tokens[i : i + mbs], labels[i : i + mbs], positions) for i in starts]
 
     def _samples(self, index: int) -> Tensor:
         """All samples of this rank in a step, [samples, sequence length + 1]."""

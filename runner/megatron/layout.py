@@ -9,7 +9,7 @@ from runner.megatron.config import ModelShape, WorkerConfig, WorkerConfigError
 
 
 def check(config: WorkerConfig, world_size: int) -> None:
-    """Raise one `WorkerConfigError` with all that is wrong with this layout on `world_size` ranks."""
+    """Raise one `WorkerConfigError` that says all that is wrong on so many ranks."""
     problems = [*_problems(config, world_size)]
     if problems:
         raise WorkerConfigError("; ".join(problems))
@@ -89,9 +89,9 @@ def _experts(config: WorkerConfig, world_size: int) -> Iterator[str]:
         if ep > 1 or config.expert_tensor_parallel is not None:
             yield "expert_parallel > 1 or expert_tensor_parallel needs a model with num_experts"
         return
-    # Megatron-Core marks expert weights as such only with EP > 1; with EP 1 it reduces and broadcasts
-    # them like dense ones. Measured with 0.16.1: no error, and wrong gradients (TP 2, ETP 1) or
-    # wrong weights (TP 1, ETP 2).
+    # Megatron-Core marks expert weights as such only with EP > 1, else it reduces and broadcasts
+    # them like dense ones. Measured with 0.16.1: no error, and wrong gradients (TP 2, ETP 1), or
+    # wrong weights from the start (TP 1, ETP 2).
     if ep == 1 and etp != config.tensor_parallel:
         yield (
             f"expert_tensor_parallel {etp} with tensor_parallel {config.tensor_parallel} and "

@@ -2,6 +2,7 @@
 
 import resource
 import time
+from collections.abc import Callable
 
 import torch
 import torch.distributed as dist
@@ -32,7 +33,8 @@ class Clock:
     def _event(self) -> torch.cuda.Event | None:
         if self._device.type != "cuda":
             return None
-        event = torch.cuda.Event(enable_timing=True)
+        timed_event: Callable[..., torch.cuda.Event] = torch.cuda.Event
+        event = timed_event(enable_timing=True)
         event.record()
         return event
 

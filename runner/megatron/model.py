@@ -1,4 +1,4 @@
-"""Builds what is trained: Megatron-Core's GPTModel, wrapped for data parallelism, and its optimizer.
+"""Builds what is trained: Megatron-Core's GPTModel, wrapped for data parallelism, and optimizer.
 
 The one place where the project's field names meet Megatron-Core's.
 """
@@ -140,15 +140,15 @@ def _numerics(config: WorkerConfig, on_gpu: bool) -> dict[str, object]:
 
 
 def _kernels(model: ModelShape, on_gpu: bool) -> dict[str, object]:
-    """Fused kernels: none on a CPU; on a GPU those that torch alone compiles, and the rest if there."""
-    transformer_engine = on_gpu and HAVE_TRANSFORMER_ENGINE
+    """Fused kernels: none on a CPU; on a GPU those torch compiles, and the others if there."""
     return {
         # SwiGLU is the one gated activation that every supported version fuses without biases.
         "bias_activation_fusion": on_gpu and model.gated_mlp and model.activation == "silu",
         "bias_dropout_fusion": on_gpu,
         "cross_entropy_loss_fusion": on_gpu,
-        "masked_softmax_fusion": False,  # neither Transformer Engine nor SDPA has a softmax of its own
-        "apply_rope_fusion": transformer_engine,
+        # A kernel of the library's own attention, which is not used here.
+        "masked_softmax_fusion": False,
+        "apply_rope_fusion": HAVE_TRANSFORMER_ENGINE,
         # Apex's kernel, which NVIDIA's containers have and PyPI has not.
         "gradient_accumulation_fusion": on_gpu and _installed("fused_weight_gradient_mlp_cuda"),
         "persist_layer_norm": False,

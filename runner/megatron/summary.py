@@ -4,13 +4,16 @@ import json
 import os
 import platform
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import megatron.core
 import torch
 import torch.distributed as dist
 from megatron.core import parallel_state
+from megatron.core.utils import get_te_version
 
+from runner.megatron.attention import HAVE_TRANSFORMER_ENGINE
 from runner.megatron.config import WorkerConfig
 from runner.megatron.measure import peak_memory_bytes
 from runner.megatron.model import Training
@@ -54,13 +57,15 @@ def _rank() -> dict[str, int]:
 
 
 def _versions() -> dict[str, str | None]:
-    nccl = torch.cuda.nccl.version() if torch.cuda.is_available() else None
+    nccl_version: Callable[[], tuple[int, ...]] = torch.cuda.nccl.version
+    on_gpu = torch.cuda.is_available()
     return {
         "python": platform.python_version(),
         "torch": torch.__version__,
         "megatron-core": megatron.core.__version__,
+        "transformer-engine": str(get_te_version()) if HAVE_TRANSFORMER_ENGINE else None,
         "cuda": torch.version.cuda,
-        "nccl": None if nccl is None else ".".join(map(str, nccl)),
+        "nccl": ".".join(map(str, nccl_version())) if on_gpu else None,
     }
 
 
@@ -68,4 +73,4 @@ def write(path: Path, summary: dict[str, object]) -> None:
     """Write beside, then rename: a reader never sees half a summary."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     beside.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
-    os.replace(beside, path)
+    beside.replace(path)

@@ -55,7 +55,8 @@ def main() -> None:
     setup_time_s = time.perf_counter() - started
 
     log = MegatronLog(config.total_steps, config.global_batch_size, config.options.optimizer_lr)
-    with open(arguments.steps if first else os.devnull, "w", encoding="utf-8") as steps:
+    own_steps = arguments.steps if first else Path(os.devnull)
+    with own_steps.open("w", encoding="utf-8") as steps:
         for number in range(1, config.total_steps + 1):
             step = timed_step(number, data.step(number - 1), training, config)
             write_line(steps, step.as_json())

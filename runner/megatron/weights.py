@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from runner.megatron.config import ModelShape
 from runner.megatron.data import Part
 
-# Which dimension tensor parallelism cuts, for each module that owns a matrix; None: whole on
-# every rank. From Megatron-Core's layers: column-parallel ones cut the output, row-parallel the input.
+# Which dimension tensor parallelism cuts, for each module that owns a matrix; None: whole on every
+# rank. From Megatron-Core's layers: column-parallel ones cut the output, row-parallel the input.
 CUT_DIMENSION = {
     "word_embeddings": 0,
     "linear_qkv": 0,  # whole query groups, each with its keys and values
@@ -113,7 +113,10 @@ def _drawn(weight: Weight) -> Tensor:
 
 
 def cut(whole: Tensor, weight: Weight, *, halves: int) -> Tensor:
-    """This rank's part of a weight; of each half apart where a gate lies on top of its up-projection."""
+    """This rank's part of a weight.
+
+    Where the gate lies on top of the up-projection, a rank holds a part of each: two halves.
+    """
     if weight.dimension is None:
         return whole
     parts = [

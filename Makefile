@@ -1,0 +1,57 @@
+# perfdb: every job of the project. `make help` lists them.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+EXTRAS ?= site,dashboard,mcore,postgres,dev
+INSTALLED := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test check docs dashboard bench lint format clean
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+$(INSTALLED): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
+	touch $@
+
+install: $(INSTALLED) ## make .venv and install perfdb with everything it needs
+
+run: $(INSTALLED) ## install, run the recipes, fill the store, build the site
+	$(BIN)/perfdb run recipes/
+	$(BIN)/perfdb ingest runs data/published
+	$(MAKE) --no-print-directory docs
+	@echo
+	@echo "runs      $(CURDIR)/runs"
+	@echo "store     $(CURDIR)/perfdb.sqlite"
+	@echo "site      $(CURDIR)/docs/_build/html/index.html"
+	@echo "dashboard make dashboard"
+
+test: $(INSTALLED) ## install and run the whole test suite
+	$(BIN)/python -m pytest -q --durations=10
+
+docs: $(INSTALLED) ## build the site from the store into docs/_build/html
+	$(BIN)/python -m sphinx -nWq -b html docs docs/_build/html
+
+dashboard: $(INSTALLED) ## open the dashboard on the store
+	$(BIN)/perfdb dashboard
+
+bench: $(INSTALLED) ## time perfdb against its limits (benchmarks/)
+	$(BIN)/python -m benchmarks.startup
+
+lint: $(INSTALLED) ## formatting, lint, types, and who may import whom
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(INSTALLED) ## format the code and apply the safe fixes
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+check: lint docs test ## all that continuous integration runs
+
+clean: ## remove what was built; runs, the store and .venv stay
+	rm -rf docs/_build docs/_generated dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

@@ -1,0 +1,47 @@
+"""`perfdb dashboard`: serve the pages on this machine, and ask nothing of any other."""
+
+import os
+from pathlib import Path
+
+import click
+
+from perfdb.cli.options import db_option
+from perfdb.db.session import store_url
+
+APP = Path(__file__).with_name("app.py")
+
+SETTINGS = {
+    "browser.gatherUsageStats": "false",  # else the browser calls data.streamlit.io
+    "server.showEmailPrompt": "false",
+    "server.fileWatcherType": "none",
+    "client.toolbarMode": "viewer",
+    "client.showErrorLinks": "false",
+    "logger.hideWelcomeMessage": "true",
+    "theme.light.primaryColor": "#0072B2",
+    "theme.dark.primaryColor": "#56B4E9",
+}
+"""Given on the command line, so that an installed perfdb has them too. A named server.address
+(below) also keeps Streamlit from asking a service on the internet for this machine's address."""
+
+
+@click.command()
+@db_option
+@click.option("--host", default="localhost", show_default=True, help="The address to listen on.")
+@click.option("--port", type=click.IntRange(1, 65535), default=8501, show_default=True)
+@click.option("--no-browser", "--headless", is_flag=True, help="Open no browser.")
+def dashboard(db: str | None, host: str, port: int, no_browser: bool) -> None:
+    """Open the dashboard: compare releases, explore results, look into runs.
+
+    It only reads the store, and shows what is ingested while it runs at the next click.
+    """
+    from streamlit.web import cli as streamlit  # noqa: PLC0415  a second of imports
+
+    os.environ["PERFDB_URL"] = store_url(db).render_as_string(hide_password=False)
+    settings = SETTINGS | {
+        "server.address": host,
+        "server.port": str(port),
+        "server.headless": str(no_browser).lower(),
+    }
+    click.echo(f"perfdb dashboard: http://{host}:{port} (Ctrl-C ends it)", err=True)
+    options = [f"--{name}={value}" for name, value in settings.items()]
+    streamlit.main(["run", str(APP), *options], standalone_mode=False)

@@ -1,0 +1,124 @@
+"""What the pages ask of the store: read-only, cached, and fresh as soon as the store changes."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+import streamlit as st
+from sqlalchemy import URL, Connection, Select, make_url
+from sqlalchemy.exc import DBAPIError
+
+from perfdb.compare import Choice, Result, read
+from perfdb.db.migrate import require_current
+from perfdb.db.session import reading, store_url
+from perfdb.errors import InputError, StoreError
+from perfdb.queries import catalog, results
+from perfdb.queries.frames import frame
+
+KEPT = 32
+"""Answers kept of each question: a few states of the store, for a few people."""
+
+
+class Store(NamedTuple):
+    """The store at a moment: every cached answer belongs to one state of it."""
+
+    address: str
+    state: str
+
+
+class Obstacle(NamedTuple):
+    """Why there is nothing to show, and the commands that change it."""
+
+    sentence: str
+    commands: str
+
+
+FILL = "perfdb run recipes/\nperfdb ingest runs/"
+NAME = "perfdb dashboard --db sqlite:///FILE"
+
+
+def obstacle() -> Obstacle | None:
+    """What stands in the way of showing the store; None where nothing does."""
+    try:
+        now = store()
+    except (InputError, StoreError) as error:
+        return Obstacle(str(error), f"{FILL}\n{NAME}")
+    except DBAPIError as error:
+        return Obstacle(f"The database does not answer: {error.orig}", NAME)
+    if not releases(now) and runs(now).empty:
+        return Obstacle("The store is empty.", FILL)
+    return None
+
+
+def store() -> Store:
+    """The store and its state now. Raises StoreError where it is missing or of another schema."""
+    url = store_url()
+    with reading(url) as connection:
+        require_current(connection, url.render_as_string())
+        return Store(url.render_as_string(hide_password=False), _state(url, connection))
+
+
+def _state(url: URL, connection: Connection) -> str:
+    """Changes with every write: for SQLite the sizes and times of its files, else the last ingest.
+
+    An empty write-ahead log says nothing: opening the database to read may have made it.
+    """
+    if url.get_backend_name() != "sqlite":
+        return str(connection.execute(catalog.last_ingest()).scalar())
+    files = (Path(f"{url.database}{ending}") for ending in ("", "-wal"))
+    found = (file.stat() for file in files if file.exists())
+    return " ".join(f"{stat.st_mtime_ns}/{stat.st_size}" for stat in found if stat.st_size)
+
+
+@st.cache_resource(max_entries=KEPT, show_spinner=False)
+def releases(now: Store) -> tuple[Choice, ...]:
+    """The releases that have results."""
+    with reading(make_url(now.address)) as connection:
+        return read.known_releases(connection)
+
+
+@st.cache_resource(max_entries=KEPT, show_spinner="Reading the results …")
+def results_of(now: Store, choice: Choice) -> tuple[Result, ...]:
+    """Every result of a release. Frozen, and so shared between people rather than copied."""
+    with reading(make_url(now.address)) as connection:
+        return read.results_of(connection, choice)
+
+
+@st.cache_data(max_entries=KEPT, show_spinner="Reading the results …")
+def representative(now: Store) -> pd.DataFrame:
+    """One result for each case, release and origin."""
+    return _frame(now, results.representative())
+
+
+@st.cache_data(max_entries=KEPT, show_spinner="Reading the runs …")
+def runs(now: Store) -> pd.DataFrame:
+    """Every run with its case's main fields."""
+    return _frame(now, catalog.all_runs())
+
+
+def results_of_run(now: Store, run_id: str) -> pd.DataFrame:
+    """The result of a run, or its results."""
+    found = _current(now)
+    return found[found["run_id"] == run_id]
+
+
+@st.cache_data(max_entries=KEPT, show_spinner="Reading the results …")
+def _current(now: Store) -> pd.DataFrame:
+    return _frame(now, results.current())
+
+
+@st.cache_data(max_entries=KEPT, show_spinner="Reading the steps …")
+def steps(now: Store, run_id: str) -> pd.DataFrame:
+    """The steps of a run."""
+    return _frame(now, catalog.steps_of(run_id))
+
+
+@st.cache_data(max_entries=KEPT, show_spinner="Reading the files …")
+def files(now: Store, run_id: str) -> pd.DataFrame:
+    """The files a run was read from: name, SHA-256 and size."""
+    return _frame(now, catalog.files_of(run_id)).drop(columns="content")
+
+
+def _frame(now: Store, question: Select[*tuple[object, ...]]) -> pd.DataFrame:
+    with reading(make_url(now.address)) as connection:
+        return frame(connection, question)

@@ -1,0 +1,166 @@
+"""Two releases side by side: what became faster, what slower, and what cannot be compared."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import altair as alt
+import pandas as pd
+import streamlit as st
+from pandas.io.formats.style import Styler
+
+from dashboards import data
+from dashboards.look import COLOURS, FILLS, GREY, MARKS, SHAPES, printed, remembered
+from perfdb.compare import (
+    Choice,
+    Comparison,
+    Match,
+    Side,
+    Verdict,
+    comparison,
+    metric_for,
+    words,
+)
+from perfdb.metrics import METRICS
+from perfdb.units import UNKNOWN
+
+AUTOMATIC = "Tokens/sec/GPU, else TFLOP/sec/GPU"
+CHARTED = 40
+"""A chart of more matches is a wall; the table has them all."""
+
+
+def show() -> None:
+    """The page."""
+    st.title("Compare releases")
+    now = data.store()
+    known = data.releases(now)
+    if not known:
+        st.info("Nothing to compare: no release in the store has results yet.")
+        return
+    a, b, metric = _chosen(known)
+    found = comparison(data.results_of(now, a), data.results_of(now, b), metric)
+    if found.matched:
+        _matches(found.matched, a.name, b.name)
+    else:
+        st.info(words.why_nothing(a.name, b.name, found))
+    _unmatched(found, a.name, b.name)
+
+
+def _chosen(known: Sequence[Choice]) -> tuple[Choice, Choice, str | None]:
+    """What to compare, kept in the address, so that a link shows the same comparison."""
+    by_name = {choice.name: choice for choice in known}
+    names, newest = list(by_name), len(known) - 1
+    left, middle, right = st.columns(3)
+    with left:
+        a = remembered("Release A", names, names[max(0, newest - 1)], "a")
+    with middle:
+        b = remembered("Release B", names, names[newest], "b")
+    titles = {AUTOMATIC: None} | {metric.title: metric.name for metric in METRICS.values()}
+    with right:
+        figure = st.selectbox("Figure", list(titles), key="figure", bind="query-params")
+    return by_name[a], by_name[b], titles[figure]
+
+
+def _matches(matches: Sequence[Match], name_a: str, name_b: str) -> None:
+    counts = Counter(match.judgement.verdict for match in matches)
+    with st.container(horizontal=True):
+        for verdict in Verdict:
+            st.metric(MARKS[verdict], counts[verdict], border=True, width=140)
+    st.caption(
+        f"A is {name_a}, B is {name_b}. B/A is the ratio of the figures, 95 % its interval where "
+        "the spread of the runs gives one. Verdicts speak of B; “same” means that no difference "
+        "can be told."
+    )
+    st.dataframe(
+        styled(matches),
+        hide_index=True,
+        placeholder=UNKNOWN,
+        alt=f"The figures of {name_a} and {name_b}, case by case, with their ratio and verdict",
+    )
+    charted = [match for match in matches if match.judgement.ratio is not None][:CHARTED]
+    if charted:
+        st.subheader("B/A by case")
+        st.altair_chart(ratios(charted))
+
+
+def styled(matches: Sequence[Match]) -> Styler:
+    """The matches as a table, its verdicts on their colours."""
+    table = pd.DataFrame([_row(match) for match in matches])
+    fills = {MARKS[verdict]: fill for verdict, fill in FILLS.items()}
+    coloured = table.style.map(lambda mark: fills[str(mark)], subset=["B is"])
+    return coloured.format("{:.3f}", subset=["B/A"], na_rep=UNKNOWN)
+
+
+def _row(match: Match) -> dict[str, str | float | None]:
+    metric, it = METRICS[match.metric], match.a.shown
+    return {
+        "Model": " ".join(filter(None, (it.model_title, it.qualifiers))),
+        "System": it.system_title,
+        "GPUs": it.num_gpus,
+        "Precision": it.precision or UNKNOWN,
+        "B/A": match.judgement.ratio,
+        "B is": MARKS[match.judgement.verdict],
+        "95 %": words.interval(match.judgement),
+        "A": printed(metric, it.figure(match.metric)),
+        "B": printed(metric, match.b.shown.figure(match.metric)),
+        "Figures are": words.remark(match),
+        "Figure": metric.title,
+        "Configuration": words.how(match),
+        "Task": it.task,
+        "Sequence": it.sequence_length,
+        "GBS": it.global_batch_size,
+    }
+
+
+def ratios(matches: Sequence[Match]) -> alt.LayerChart | alt.FacetChart:
+    """A mark for each ratio with its interval, and a rule where nothing changed."""
+    rows = [
+        {
+            "case": f"{place}. {words.workload(match.a.shown)}",
+            "ratio": match.judgement.ratio,
+            "low": match.judgement.low,
+            "high": match.judgement.high,
+            "verdict": MARKS[match.judgement.verdict],
+            "how": words.how(match),
+        }
+        for place, match in enumerate(matches, start=1)
+    ]
+    told = ["case", "ratio", "low", "high", "verdict", "how"]
+    base = alt.Chart(pd.DataFrame(rows)).encode(
+        y=alt.Y("case:N", sort=None, axis=None, scale=alt.Scale(padding=0.7)), tooltip=told
+    )
+    seen = [one for one in Verdict if MARKS[one] in {row["verdict"] for row in rows}]
+    legend = alt.Legend(title="B is", orient="top")
+    colour = alt.Color("verdict:N", scale=_scale(COLOURS, seen), legend=legend)
+    shape = alt.Shape("verdict:N", scale=_scale(SHAPES, seen), legend=legend)
+    ratio = alt.X("ratio:Q", title="B/A", scale=alt.Scale(zero=False, padding=20))
+    marks = base.mark_point(filled=True, size=110, opacity=1).encode(ratio, shape, colour)
+    spans = base.mark_rule(size=2).encode(alt.X("low:Q"), alt.X2("high:Q"), colour)
+    names = base.mark_text(align="left", dy=-15, fontSize=12, color=GREY).encode(
+        x=alt.value(0), text="case"
+    )
+    unchanged = alt.Chart().mark_rule(strokeDash=[2, 4], color=GREY).encode(x=alt.datum(1))
+    spanned = [spans] if any(row["low"] is not None for row in rows) else []
+    layers = alt.layer(unchanged, names, *spanned, marks)
+    return layers.properties(height=46 * len(rows) + 40)
+
+
+def _scale(of: Mapping[Verdict, str], seen: Sequence[Verdict]) -> alt.Scale:
+    return alt.Scale(domain=[MARKS[one] for one in seen], range=[of[one] for one in seen])
+
+
+def _unmatched(found: Comparison, name_a: str, name_b: str) -> None:
+    for name, sides in ((name_a, found.only_a), (name_b, found.only_b)):
+        if sides:
+            with st.expander(f"Only in {name}: {len(sides)}", expanded=not found.matched):
+                st.dataframe(pd.DataFrame([_lone(side) for side in sides]), hide_index=True)
+
+
+def _lone(side: Side) -> dict[str, str]:
+    metric, it = METRICS[metric_for([side], [side], None)], side.shown
+    return {
+        "Case": words.workload(it),
+        "Figure": metric.title,
+        "Value": printed(metric, it.figure(metric.name)),
+        "Configuration": words.configuration(it),
+        "Figures are": words.remark_of(side),
+    }

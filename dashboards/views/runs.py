@@ -1,0 +1,149 @@
+"""Every run with how it ended; one of them with its steps, its machine, its command, its files."""
+
+import shlex
+from collections.abc import Mapping
+
+import altair as alt
+import pandas as pd
+import streamlit as st
+from pydantic import ConfigDict
+
+from dashboards import data
+from dashboards.look import columns, printed, remembered
+from perfdb.metrics import METRICS
+from perfdb.record import Frozen, Outcome, Release
+from perfdb.units import UNKNOWN, text
+
+SHOWN = (
+    "run_id", "outcome", "release_name", "system", "model_title", "recipe", "attempt",
+    "started_at", "ended_at", "exit_code", "error",
+)  # fmt: skip
+
+WARM_UP, MEASURED = "#E69F00", "#0072B2"
+
+
+class Run(Frozen):
+    """What is said of the run that was chosen."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    run_id: str
+    outcome: Outcome
+    error: str | None
+    warmup_steps: int
+    command: tuple[str, ...]
+    environment: Mapping[str, object]
+
+
+def show() -> None:
+    """The page."""
+    st.title("Look into runs")
+    now = data.store()
+    everything = labelled(data.runs(now))
+    if everything.empty:
+        st.info("The store holds published results only. Runs come with `perfdb ingest runs/`.")
+        return
+    outcomes = list(dict.fromkeys(everything["outcome"]))
+    chosen = st.multiselect("Outcome", outcomes, key="outcome", bind="query-params")
+    found = everything[everything["outcome"].isin(chosen)] if chosen else everything
+    st.caption(f"{len(found):,} of {len(everything):,} runs.")
+    st.dataframe(
+        found[list(SHOWN)],
+        hide_index=True,
+        column_config=columns(SHOWN),
+        placeholder=UNKNOWN,
+        alt="The runs with their outcome",
+    )
+    run_ids = list(everything["run_id"])
+    run_id = remembered("Run", run_ids, run_ids[-1], "run")
+    _one(now, chosen_run(everything, run_id))
+
+
+def labelled(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs with the name of their release as text."""
+    names = [
+        Release(framework=framework, version=version).name
+        for framework, version in zip(runs["framework"], runs["release"], strict=True)
+    ]
+    return runs.assign(release_name=names)
+
+
+def chosen_run(runs: pd.DataFrame, run_id: str) -> Run:
+    """The run of an id; what a frame holds as missing is None."""
+    rows = runs[runs["run_id"] == run_id].astype(object)
+    return Run.model_validate(rows.where(rows.notna(), None).to_dict("records")[0])
+
+
+def _one(now: data.Store, run: Run) -> None:
+    st.header(run.run_id)
+    if run.error:
+        st.error(f"{run.outcome}: {run.error}")
+    _figures(data.results_of_run(now, run.run_id))
+    _steps(data.steps(now, run.run_id), run.warmup_steps)
+    st.subheader("Command")
+    st.code(shlex.join(run.command), language="bash", wrap_lines=True)
+    _environment(run.environment)
+    st.subheader("Files it was read from")
+    files = data.files(now, run.run_id)
+    st.dataframe(files, hide_index=True, column_config=columns(files.columns))
+
+
+def _figures(results: pd.DataFrame) -> None:
+    """The run's figures, with the window they are taken over; why not, where they are withheld."""
+    for result in results.to_dict("records"):
+        with st.container(horizontal=True):
+            for metric in METRICS.values():
+                value = printed(metric, result[metric.name])
+                st.metric(metric.title, value, border=True, width=200, help=metric.meaning)
+        withheld = result["withheld"]
+        steps = f"The median over {text(result['num_steps'])} steps, {result['window']}."
+        st.caption(f"Measured. No figures: {withheld}." if withheld else f"Measured. {steps}")
+
+
+def _steps(steps: pd.DataFrame, warmup_steps: int) -> None:
+    if steps.empty:
+        st.info("No step of this run was recorded.")
+        return
+    left, right = st.columns(2)
+    left.subheader("Step time")
+    left.altair_chart(step_times(steps, warmup_steps))
+    if steps["loss"].notna().any():
+        right.subheader("Loss")
+        right.altair_chart(_line(steps, "loss", "Loss").mark_line(color=MEASURED))
+
+
+def step_times(steps: pd.DataFrame, warmup_steps: int) -> alt.LayerChart | alt.FacetChart:
+    """Seconds of each step; warm-up steps are hollow triangles of another colour."""
+    phase = (steps["step"] <= warmup_steps).map({True: "warm-up", False: "measured"})
+    told = _line(steps.assign(phase=phase), "step_time_s", "Step time (s)")
+    shades = alt.Scale(domain=["warm-up", "measured"], range=[WARM_UP, MEASURED])
+    shapes = alt.Scale(domain=["warm-up", "measured"], range=["triangle-up", "circle"])
+    points = told.mark_point(size=50, filled=True, opacity=1).encode(
+        color=alt.Color("phase:N", title="Steps", scale=shades),
+        shape=alt.Shape("phase:N", title="Steps", scale=shapes),
+    )
+    return alt.layer(told.mark_line(color="#999999", size=1), points)
+
+
+def _line(steps: pd.DataFrame, name: str, title: str) -> alt.Chart:
+    rows = steps[["step", name, *(["phase"] if "phase" in steps else [])]]
+    known = rows[rows[name].notna()].astype({"step": int, name: float})
+    return alt.Chart(known).encode(
+        x=alt.X("step:Q", title="Step", axis=alt.Axis(tickMinStep=1, format="d")),
+        y=alt.Y(f"{name}:Q", title=title, scale=alt.Scale(zero=False)),
+        tooltip=list(known.columns),
+    )
+
+
+def _environment(environment: Mapping[str, object]) -> None:
+    st.subheader("Machine and software")
+    plain = {name: value for name, value in environment.items() if not isinstance(value, dict)}
+    rows = pd.DataFrame({"What": list(plain), "Value": [text(value) for value in plain.values()]})
+    st.dataframe(rows, hide_index=True)
+    for name, value in environment.items():
+        if isinstance(value, dict) and value:
+            with st.expander(f"{name.capitalize()}: {len(value)}"):
+                st.dataframe(
+                    pd.DataFrame({"What": list(value), "Value": list(value.values())}),
+                    hide_index=True,
+                )

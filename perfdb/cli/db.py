@@ -1,0 +1,54 @@
+"""`perfdb db`: the store's schema."""
+
+import click
+
+from perfdb.cli.options import db_option
+from perfdb.db import migrate
+from perfdb.db.session import reading, store_url
+
+
+@click.group()
+def db() -> None:
+    """Upgrade, downgrade and check the store's schema."""
+
+
+@db.command()
+@db_option
+def upgrade(db: str | None) -> None:
+    """Bring the store to this version's schema, making it if there is none."""
+    url = store_url(db)
+    migrate.upgrade(url)
+    click.echo(f"{url.render_as_string()}: schema {migrate.current(url)}")
+
+
+@db.command()
+@click.argument("revision")
+@db_option
+def downgrade(revision: str, db: str | None) -> None:
+    """Bring the store down to REVISION: 0001, -1 for one step, base for an empty store."""
+    url = store_url(db)
+    migrate.downgrade(url, revision)
+    click.echo(f"{url.render_as_string()}: schema {migrate.current(url) or 'none'}")
+
+
+@db.command()
+@db_option
+def current(db: str | None) -> None:
+    """Print the store's schema, and the newest there is."""
+    found = migrate.current(store_url(db))
+    click.echo(f"{found or 'none'} (newest: {migrate.head()})")
+
+
+@db.command()
+@db_option
+def check(db: str | None) -> int:
+    """Compare the store's tables with what this version expects; exits with 1 if they differ."""
+    url = store_url(db)
+    with reading(url) as connection:
+        migrate.require_current(connection, url.render_as_string())
+    differences = migrate.differences(url)
+    for difference in differences:
+        click.echo(difference)
+    if not differences:
+        click.echo(f"{url.render_as_string()}: schema {migrate.head()}, as expected")
+    return 1 if differences else 0

@@ -1,0 +1,117 @@
+"""`perfdb ingest`: read runs and published pages into the store."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import track
+
+from perfdb import ingest as ingestion
+from perfdb.cli.options import db_option, json_option, print_json, print_table
+from perfdb.db.rows import ResultRow
+from perfdb.db.session import store_url
+from perfdb.errors import InputError, Problem
+from perfdb.pages import PageContext
+
+DEFAULT_PATH = Path("runs")
+MANY = 20
+"""From so many sources on, progress is worth showing."""
+
+MOST_LISTED = 20
+"""Unattributed results that are listed one by one."""
+
+
+@click.command()
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PATH]...")
+@db_option
+@click.option("--framework", help="Of pages that do not say theirs.")
+@click.option("--release", help="The framework's version, of pages that do not say it.")
+@click.option("--container", help="The container image, of pages that do not say it.")
+@click.option("--system", help="The system, of pages that do not say it.")
+@click.option("--precision", help="The precision, of pages that do not say it.")
+@click.option("--dry-run", is_flag=True, help="Show what would be stored and store nothing.")
+@json_option
+def ingest(
+    paths: Sequence[Path], db: str | None, *, dry_run: bool, as_json: bool, **context: str | None
+) -> int:
+    """Read run directories and published pages (*.md) into the store, from ./runs by default.
+
+    A folder is searched. Reading the same things again changes nothing; what has changed becomes
+    a new revision, and the old one is kept. Exits with 1 if something was rejected.
+    """
+    given = _given(paths)
+    options = ingestion.Options(PageContext(**context), _watched)
+    if dry_run:
+        rows, report = ingestion.preview(given, options)
+        if not as_json:
+            _print_rows(rows)
+    else:
+        report = ingestion.ingest(given, store_url(db), options)
+    if as_json:
+        print_json(_as_json(report))
+    else:
+        _print(report, dry_run=dry_run)
+    return 1 if report.failed else 0
+
+
+def _given(paths: Sequence[Path]) -> Sequence[Path]:
+    if paths:
+        return paths
+    if not DEFAULT_PATH.exists():
+        remedy = "name the folder or the page to read, or run `perfdb run` first"
+        raise InputError(Problem("PATH", f"there is no folder {DEFAULT_PATH} here", remedy=remedy))
+    return [DEFAULT_PATH]
+
+
+def _watched(sources: Sequence[ingestion.Source]) -> Iterable[ingestion.Source]:
+    quiet = len(sources) < MANY
+    return track(sources, "Reading", console=Console(stderr=True), disable=quiet)
+
+
+def _as_json(report: ingestion.Report) -> dict[str, object]:
+    rejected = [
+        {"path": problem.where, "line": problem.line, "reason": ingestion.reason(problem)}
+        for problem in report.rejected
+    ]
+    counts = {"new": report.new, "revised": report.revised, "unchanged": report.unchanged}
+    return counts | {"rejected": rejected, "unattributed": len(report.unattributed)}
+
+
+def _print_rows(rows: Iterable[ResultRow]) -> None:
+    columns = ("Release", "System", "Model", "GPUs", "Step time (s)", "Tokens/s/GPU", "Outcome")
+    cells = [
+        (
+            row.release.name,
+            row.case.system,
+            row.case.model,
+            row.case.num_gpus,
+            row.step_time_s,
+            row.tokens_per_sec_per_gpu,
+            row.withheld or row.outcome.value,
+        )
+        for row in rows
+    ]
+    print_table("Would be stored", columns, cells)
+
+
+def _print(report: ingestion.Report, *, dry_run: bool) -> None:
+    for problem in report.rejected:
+        click.echo(f"rejected: {problem}", err=True)
+    for note in report.notes:
+        click.echo(f"note: {note}", err=True)
+    for place in report.unattributed[:MOST_LISTED]:
+        click.echo(f"unattributed: {place}", err=True)
+    counts = {
+        "new": report.new,
+        "revised": report.revised,
+        "unchanged": report.unchanged,
+        "withdrawn": report.withdrawn,
+        "rejected": len(report.rejected),
+        "unattributed": len(report.unattributed),
+    }
+    always = ("rejected",) if dry_run else ("new", "revised", "unchanged", "rejected")
+    shown = [f"{count} {word}" for word, count in counts.items() if count or word in always]
+    click.echo(", ".join(shown))
+    if report.unattributed:
+        click.echo("Give --release to say which release the unattributed results are of.", err=True)

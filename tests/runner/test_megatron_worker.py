@@ -1,0 +1,213 @@
+"""The training process: what it writes, what it refuses, and what it never imports."""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from tests.runner.megatron_worker import ROOT, Job, config, job, needs_megatron
+
+PACKAGE = ROOT / "runner" / "megatron"
+
+# As Megatron-LM 0.16 prints it, less the fields it prints on request only.
+ITERATION = re.compile(
+    r"^ \[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] iteration +(\d+)/ +4 \| consumed samples: +\d+ \| "
+    r"elapsed time per iteration \(ms\): [\d.]+ \| learning rate: 1\.000000E-03 \| "
+    r"global batch size: +8 \| lm loss: 6\.\d{6}E\+00 \| loss scale: 1\.0 \| "
+    r"grad norm: \d\.\d{3} \| number of skipped iterations:   0 \| "
+    r"number of nan iterations:   0 \|$",
+    re.MULTILINE,
+)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Job, str]:
+    """A run in BF16 on two processes, with recomputation, and what it printed."""
+    run = job(
+        tmp_path_factory.mktemp("run"), config(precision="bf16", recompute="selective"), processes=2
+    )
+    return run, run.run()
+
+
+@needs_megatron
+def test_it_writes_a_line_for_every_step(finished: tuple[Job, str]) -> None:
+    """Warm-up steps too; the fastest rank is not slower than the slowest."""
+    run, _ = finished
+
+    assert [1, 2, 3, 4] == [step["step"] for step in run.steps]
+    assert {8 * 64} == {step["tokens"] for step in run.steps}
+    assert all(0 < step["step_time_min_s"] <= step["step_time_s"] < 60 for step in run.steps)
+    assert all(step["peak_memory_bytes"] > 100e6 for step in run.steps)
+    assert not any(step["skipped"] for step in run.steps)
+    assert not any("cuda_event_time_s" in step for step in run.steps)
+
+
+@needs_megatron
+def test_it_trains_in_bf16(finished: tuple[Job, str]) -> None:
+    """Within 1e-3 of the losses in FP32."""
+    run, _ = finished
+
+    fp32 = [6.248015, 6.178706, 6.167975, 6.121106]
+    assert fp32 == pytest.approx([step["loss"] for step in run.steps], rel=1e-3)
+
+
+@needs_megatron
+def test_it_sums_up_a_run_that_went_well(finished: tuple[Job, str]) -> None:
+    """With the layout it really had, and with the uses of the CPU shim."""
+    run, _ = finished
+    summary = run.summary
+
+    told = ("schema_version", "world_size", "data_parallel", "num_microbatches", "num_parameters")
+    assert [1, 2, 2, 4, 229_952] == [summary[name] for name in told]
+    told = ("backend", "device", "memory_kind", "cpu_shim")
+    assert ["gloo", "cpu", "process_rss", True] == [summary[name] for name in told]
+    assert summary["cpu_shim_hits"]
+    first, second = summary["ranks"]
+    assert {"rank": 0, "tp": 0, "pp": 0, "cp": 0, "ep": 0, "dp": 0} == first
+    assert first | {"rank": 1, "dp": 1} == second
+    assert {"python", "torch", "megatron-core", "cuda", "nccl"} <= set(summary["versions"])
+    assert 2 == len(summary["peak_memory_bytes"])
+    assert not list(run.folder.glob(".summary*"))
+
+
+@needs_megatron
+def test_it_logs_in_megatrons_words(finished: tuple[Job, str]) -> None:
+    """Once per step, from the first rank alone."""
+    _, output = finished
+
+    assert ["1", "2", "3", "4"] == ITERATION.findall(output)
+
+
+@needs_megatron
+def test_a_run_that_diverges_goes_on_and_says_so(tmp_path: Path) -> None:
+    """Not-a-number is written as text, so that every JSON reader reads the line."""
+    run = job(tmp_path, config(optimizer_lr=1e30))
+
+    output = run.run()
+
+    assert ["NaN", "NaN"] == [step["loss"] for step in run.steps[2:]]
+    assert ["NaN", "NaN"] == [step["grad_norm"] for step in run.steps[2:]]
+    assert 2 <= output.count("number of nan iterations:   1 |")
+
+
+@needs_megatron
+def test_a_run_stopped_in_the_middle_leaves_whole_lines(tmp_path: Path) -> None:
+    """Each step is in the file as it happens; there is no summary."""
+    run = job(tmp_path, config(measured_steps=100_000))
+    steps = tmp_path / "steps.jsonl"
+
+    with run.start() as process:
+        deadline = time.monotonic() + 120
+        while process.poll() is None and time.monotonic() < deadline:
+            if steps.exists() and steps.read_text().count("\n") >= 5:
+                break
+            time.sleep(0.05)
+        process.terminate()
+        process.communicate(timeout=60)
+
+    assert steps.read_text().endswith("}\n")
+    assert list(range(1, len(run.steps) + 1)) == [step["step"] for step in run.steps]
+    assert len(run.steps) >= 5
+    assert not (tmp_path / "summary.json").exists()
+
+
+@needs_megatron
+def test_a_refused_layout_ends_the_job_with_its_reason(tmp_path: Path) -> None:
+    """On the console and in torchrun's error file; no step is made."""
+    wrong = config(pipeline_parallel=2, virtual_pipeline=2, batch_p2p_comm=True)
+    run = job(tmp_path, wrong, processes=2)
+
+    with run.start() as process:
+        output, _ = process.communicate()
+
+    reason = "WorkerConfigError: pipeline_parallel 2 with virtual_pipeline and options.batch_p2p"
+    assert 1 == process.returncode
+    assert reason in output
+    errors = [json.loads(path.read_text()) for path in tmp_path.glob("logs/**/error.json")]
+    assert any("set options.batch_p2p_comm to false" in str(error) for error in errors)
+    assert not (tmp_path / "steps.jsonl").exists()
+    assert not (tmp_path / "summary.json").exists()
+
+
+@needs_megatron
+def test_the_cpu_shim_is_imported_only_when_it_is_installed() -> None:
+    """So that it is never imported where there is a GPU."""
+    code = (
+        "import sys, runner.megatron.train\n"
+        "loaded = {name for name in sys.modules if name.startswith('runner.megatron.')}\n"
+        "print(*sorted(loaded))"
+    )
+
+    loaded = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+
+    every_module = {f"runner.megatron.{path.stem}" for path in PACKAGE.glob("[!_]*.py")}
+    assert every_module - {"runner.megatron.cpu"} == set(loaded)
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.glob("*.py")), ids=lambda path: path.name)
+def test_the_worker_imports_only_what_every_container_has(path: Path) -> None:
+    """The standard library, torch, megatron, and its own modules."""
+    allowed = sys.stdlib_module_names | {"torch", "megatron"}
+    imported = {
+        name
+        for node in ast.walk(ast.parse(path.read_text()))
+        for name in (
+            [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else []
+        )
+    }
+
+    strangers = {name for name in imported if name.partition(".")[0] not in allowed}
+    assert set() == {name for name in strangers if not name.startswith("runner.megatron")}
+
+
+def test_a_step_is_written_in_plain_json() -> None:
+    """Infinities as texts, no GPU clock where there is no GPU."""
+    from runner.megatron.steps import Step
+
+    step = Step(3, 0.5, 0.25, float("inf"), float("-inf"), 256, 1024, True, None)
+
+    assert {
+        "step": 3,
+        "step_time_s": 0.5,
+        "step_time_min_s": 0.25,
+        "loss": "Infinity",
+        "grad_norm": "-Infinity",
+        "tokens": 256,
+        "peak_memory_bytes": 1024,
+        "skipped": True,
+    } == json.loads(step.as_json())
+    assert (
+        0.4 == json.loads(Step(3, 0.5, 0.5, 1, 1, 1, 1, False, 0.4).as_json())["cuda_event_time_s"]
+    )
+
+
+def test_a_nan_loss_is_counted_and_left_out_of_the_log_line() -> None:
+    """As Megatron-LM does."""
+    from runner.megatron.steps import MegatronLog, Step
+
+    step = Step(3, 0.5, 0.25, float("nan"), None, 256, 1024, True, None)
+
+    line = MegatronLog(10, 4, 1e-3).line(step, datetime(2026, 1, 16, 7, 32, 24))
+
+    assert (
+        " [2026-01-16 07:32:24] iteration        3/      10 | consumed samples:           12 | "
+        "elapsed time per iteration (ms): 500.0 | learning rate: 1.000000E-03 | "
+        "global batch size:     4 | loss scale: 1.0 | number of skipped iterations:   1 | "
+        "number of nan iterations:   1 |"
+    ) == line

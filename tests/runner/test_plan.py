@@ -1,0 +1,92 @@
+"""The plan: which cases run here, which are done, and which are skipped and why."""
+
+from pathlib import Path
+
+import pytest
+
+from perfdb import machine, recipe
+from perfdb.record import Case, Release
+from runner.plan import Here, Support, Verdict, plan
+
+RECIPES = Path(__file__).parents[2] / "recipes"
+H100 = machine.from_nvidia_smi("NVIDIA H100 80GB HBM3, 580.65.06, 81559\n" * 8)
+CPU = machine.without_gpu("no GPU")
+
+
+def supported(case: Case) -> str | None:
+    return "not in FP8" if case.precision == "fp8" else None
+
+
+def here(where: machine.Machine = CPU, **changes: object) -> Here:
+    fields = {"frameworks": {"megatron-core": Support("0.16.1", supported)}, "done": {}, **changes}
+    return Here(machine=where, **fields)  # type: ignore[arg-type]  # the test's own fields
+
+
+def verdicts(found: Here, only: str = "*", repeat: int = 1) -> dict[str, tuple[str, str]]:
+    planned = plan(recipe.load([RECIPES]), found, only=only, repeat=repeat)
+    return {one.point.name: (one.verdict.value, one.reason) for one in planned}
+
+
+def test_a_recipe_for_a_dgx_is_skipped_on_a_cpu_with_its_reason() -> None:
+    found = verdicts(here(), only="llama3-8b-8l-1gpu/dgx-h100")
+    assert {"llama3-8b-8l-1gpu/dgx-h100": ("skip", "needs dgx-h100, this machine is cpu")} == found
+
+
+def test_smoke_recipes_are_for_the_cpu_only() -> None:
+    assert {"run"} == {verdict for verdict, _ in verdicts(here(), only="smoke-*").values()}
+    assert {"skip"} == {verdict for verdict, _ in verdicts(here(H100), only="smoke-*").values()}
+
+
+def test_a_case_larger_than_the_machine_is_skipped() -> None:
+    found = verdicts(here(H100), only="nemotron4-15b/*")
+    reason = "needs 16 GPUs, this machine has 8"
+    assert ("skip", reason) == found["nemotron4-15b/num_gpus=16/precision=bf16"]
+
+
+def test_what_a_backend_cannot_run_is_skipped_with_the_backends_words() -> None:
+    one_gpu = here(H100, frameworks={"megatron-core": Support("0.16.1", lambda case: "not today")})
+    assert ("skip", "not today") == verdicts(one_gpu)["llama3-8b-8l-1gpu/dgx-h100"]
+
+
+def test_a_framework_that_is_not_installed_is_a_reason() -> None:
+    missing = here(frameworks={"megatron-core": Support(None, supported)})
+    assert ("skip", "megatron-core is not installed here") == verdicts(missing)["smoke-dp2"]
+
+
+def test_a_framework_without_a_backend_is_a_reason() -> None:
+    assert ("skip", "no backend runs megatron-core yet") == verdicts(here(frameworks={}))[
+        "smoke-dp2"
+    ]
+
+
+def test_an_unknown_gpu_runs_nothing() -> None:
+    unknown = machine.from_nvidia_smi("NVIDIA A100-SXM4-80GB, 580, 81920\n")
+    assert {"skip"} == {verdict for verdict, _ in verdicts(here(unknown)).values()}
+
+
+def test_finished_runs_count_towards_the_repeats_wanted() -> None:
+    [file] = recipe.load([RECIPES / "smoke" / "single.yaml"])
+    release = Release(framework="megatron-core", version="0.16.1")
+    key = (file.points[0].case.key, release.key)
+    planned = plan([file], here(done={key: 2}), only="*", repeat=3)
+    assert [Verdict.DONE, Verdict.DONE, Verdict.RUN] == [one.verdict for one in planned]
+
+
+def test_another_release_is_run_again() -> None:
+    [file] = recipe.load([RECIPES / "smoke" / "single.yaml"])
+    older = Release(framework="megatron-core", version="0.15.3")
+    done = {(file.points[0].case.key, older.key): 1}
+    [planned] = plan([file], here(done=done), only="*", repeat=1)
+    assert Verdict.RUN is planned.verdict
+
+
+def test_what_another_runner_is_at_work_on_is_left_to_it() -> None:
+    [file] = recipe.load([RECIPES / "smoke" / "single.yaml"])
+    key = (file.points[0].case.key, Release(framework="megatron-core", version="0.16.1").key)
+    [planned] = plan([file], here(running=frozenset([key])), only="*", repeat=1)
+    assert (Verdict.SKIP, "another runner is at work on it") == (planned.verdict, planned.reason)
+
+
+@pytest.mark.parametrize(("only", "count"), [("smoke-*", 9), ("*single*", 1), ("nothing", 0)])
+def test_only_picks_cases_by_name(only: str, count: int) -> None:
+    assert count == len(verdicts(here(), only=only))

@@ -1,0 +1,42 @@
+"""What a store says, without the numbers and moments that depend on who came first."""
+
+from sqlalchemy import URL, Column, Select, Table, select
+
+from perfdb.db.session import reading
+from perfdb.db.tables import cases, metadata, models, releases, results, runs, sources, systems
+
+ACCIDENTAL = {"id", "ingested_at", "created_at", "at", "content", "specification"}
+NAMES: dict[Table, Column[str]] = {
+    cases: cases.c.key,
+    models: models.c.name,
+    releases: releases.c.key,
+    results: results.c.key,
+    runs: runs.c.run_id,
+    sources: sources.c.sha256,
+    systems: systems.c.name,
+}
+"""What stands for a row wherever another one refers to it."""
+
+
+def snapshot(url: URL) -> dict[str, list[str]]:
+    """Every row of every table but the log, as text, in an order of its own."""
+    tables = [table for table in metadata.sorted_tables if table.name != "ingest_log"]
+    with reading(url) as connection:
+        return {
+            table.name: sorted(repr(tuple(row)) for row in connection.execute(_said(table)))
+            for table in tables
+        }
+
+
+def _said(table: Table) -> Select[*tuple[object, ...]]:
+    shown: list[Column[object]] = []
+    joined = table.select().froms[0]
+    for column in table.columns:
+        if column.foreign_keys:
+            referred = next(iter(column.foreign_keys)).column.table
+            alias = referred.alias(f"of_{column.name}")
+            joined = joined.outerjoin(alias, alias.c.id == column)
+            shown.append(alias.c[NAMES[referred].name])
+        elif column.name not in ACCIDENTAL:
+            shown.append(column)
+    return select(*shown).select_from(joined)

@@ -1,0 +1,302 @@
+"""From steps to figures: the arithmetic, and what withholds it."""
+
+import json
+import math
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfdb.errors import Problem
+from perfdb.normalize import damage, measured, published_row
+from perfdb.record import Figures, Outcome, RunRecord, StepRecord
+from perfdb.rundir import StepsRead, parse_steps
+from tests import factories
+
+ORACLE = Path(__file__).parents[2] / "shared" / "feasibility" / "flops_oracle.json"
+FIGURES = (
+    "step_time_s", "step_time_mean_s", "step_time_stdev_s", "step_time_p10_s", "step_time_p90_s",
+    "step_time_last_s", "num_steps", "window", "tokens_per_sec_per_gpu",
+    "model_tflops_per_sec_per_gpu", "mfu", "peak_tflops", "flops_convention",
+)  # fmt: skip
+
+
+def read_of(steps: list[StepRecord]) -> StepsRead:
+    return StepsRead(tuple(enumerate(steps, start=1)), ())
+
+
+def figures_of(record: RunRecord, steps: list[StepRecord]) -> dict[str, object]:
+    result = asdict(measured(record, read_of(steps), None, "0").result)
+    return {name: result[name] for name in (*FIGURES, "outcome", "withheld")}
+
+
+def run(step_times: tuple[float, ...] = factories.TEN_STEPS, **changed: object) -> RunRecord:
+    return factories.record(measured_steps=len(step_times) - 2, **changed)
+
+
+def test_the_nemotron_recipe_computes_389371_tokens_per_second() -> None:
+    """The DGX Cloud recipe: 256 sequences of 4096 in 2.693 s are 389,371 tokens/s, on 64 GPUs."""
+    case = factories.case(
+        model="nemotron4-15b", num_gpus=64, sequence_length=4096, global_batch_size=256
+    )
+    times = (9.0, 9.0, 2.693, 2.693, 2.693)
+    found = figures_of(run(times, case=case), factories.steps(times))
+
+    tokens_per_gpu = found["tokens_per_sec_per_gpu"]
+    assert isinstance(tokens_per_gpu, float)
+    assert 389_371 == round(tokens_per_gpu * 64)
+
+
+def test_llama3_8b_is_computed_as_by_hand() -> None:
+    """GBS 128 × 8192 ÷ 12.15 s ÷ 8 = 10,787.82 tokens/s/GPU.
+
+    FLOPs per token by hand, attention at half: a layer's projections are 4096·(2·4096 + 2·1024) =
+    41,943,040 and its attention 8192·4096 = 33,554,432, its MLP 3·4096·14336 = 176,160,768; with
+    32 layers, logits of 4096·128256 and a factor of 6 that is 51,470,401,536; H100 BF16: 989.
+    """
+    found = figures_of(run(), factories.steps())
+
+    assert 12.15 == pytest.approx(found["step_time_s"])
+    assert 10_787.8189300 == pytest.approx(found["tokens_per_sec_per_gpu"])
+    assert 10_787.8189300 * 51_470_401_536 / 1e12 == pytest.approx(
+        found["model_tflops_per_sec_per_gpu"]
+    )
+    assert 0.5614291 == pytest.approx(found["mfu"], rel=1e-6)
+    assert 989 == found["peak_tflops"]
+    assert "causal" == found["flops_convention"]
+
+
+def test_step_times_are_summarised_after_the_warm_up() -> None:
+    """Of ten steps the first two are left out: 12.3 12.0 12.6 12.0 12.9 12.0 12.3 12.0."""
+    found = figures_of(run(), factories.steps())
+
+    assert "skip_warmup(2)" == found["window"]
+    assert 8 == found["num_steps"]
+    assert 12.2625 == pytest.approx(found["step_time_mean_s"])
+    assert 0.33779749 == pytest.approx(found["step_time_stdev_s"])
+    assert 12.0 == pytest.approx(found["step_time_p10_s"])
+    assert 12.69 == pytest.approx(found["step_time_p90_s"])
+    assert 12.0 == found["step_time_last_s"]
+
+
+@pytest.mark.skipif(not ORACLE.is_file(), reason="the oracle lies beside a checkout")
+@pytest.mark.parametrize("model", ["llama3-8b", "llama3-70b", "llama3.1-405b"])
+def test_flops_agree_with_automodel_and_megatron_lm(model: str) -> None:
+    """A step of one second on one GPU shows the FLOPs of the batch, in TFLOP."""
+    case = factories.case(model=model, num_gpus=1, sequence_length=4096, global_batch_size=1)
+    times = (1.0,) * 4
+    found = figures_of(run(times, case=case), factories.steps(times))
+
+    expected = json.loads(ORACLE.read_text())["models"][model]["flops"]["seq4096_gbs1"]
+    assert expected / 1e12 == pytest.approx(found["model_tflops_per_sec_per_gpu"], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("changed", "known"),
+    [
+        ({"system": "cpu"}, {"tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu"}),
+        ({"precision": "fp32"}, {"tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu"}),
+        ({"precision": None}, {"tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu"}),
+        ({"system": "abacus"}, {"tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu"}),
+        ({"model": "unheard-of"}, {"tokens_per_sec_per_gpu"}),
+        ({"task": "lora"}, {"tokens_per_sec_per_gpu"}),
+    ],
+    ids=["no peak", "fp32", "no precision", "unknown system", "unknown model", "lora"],
+)
+def test_a_rate_that_cannot_be_known_is_unknown(
+    changed: dict[str, object], known: set[str]
+) -> None:
+    """MFU needs a peak, TFLOP/s a model whose training is wholly counted."""
+    found = figures_of(run(case=factories.case(**changed)), factories.steps())
+
+    rates = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu")
+    assert known == {name for name in rates if found[name] is not None}
+    assert (found["peak_tflops"] is None) == (found["mfu"] is None)
+    assert (found["flops_convention"] is None) == (found["model_tflops_per_sec_per_gpu"] is None)
+
+
+def changed_step(number: int, **changed: object) -> list[StepRecord]:
+    steps = factories.steps()
+    steps[number - 1] = steps[number - 1].model_copy(update=changed)
+    return steps
+
+
+TEN = factories.steps()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "steps", "expected", "reason"),
+    [
+        ("failed", TEN[:3], "failed", "the run failed"),
+        ("out_of_memory", [], "out_of_memory", "the run was out of memory"),
+        ("timed_out", TEN[:9], "timed_out", "the run reached its time limit"),
+        ("interrupted", TEN[:9], "interrupted", "the run was interrupted"),
+        ("nan_loss", TEN[:9], "nan_loss", "the loss was not a number"),
+        (
+            None,
+            TEN,
+            "incomplete",
+            "the run was cut off: its runner is gone and did not say how it ended",
+        ),
+        ("finished", [], "incomplete", "0 of 10 steps"),
+        ("finished", TEN[:9], "incomplete", "9 of 10 steps"),
+        ("finished", TEN[:4] + TEN[5:], "incomplete", "step 5 is missing"),
+        ("finished", TEN[1:], "incomplete", "step 1 is missing"),
+        ("finished", TEN[:5] + TEN[4:], "incomplete", "step 5 is there twice or out of order"),
+        ("finished", [*TEN, TEN[0]], "incomplete", "step 1 is there twice or out of order"),
+        ("finished", [*TEN[:3], TEN[4], TEN[3], *TEN[5:]], "incomplete", "step 4 is missing"),
+        (
+            "finished",
+            changed_step(7, skipped=True),
+            "incomplete",
+            "the optimizer skipped step 7",
+        ),
+        ("finished", changed_step(1, skipped=True, grad_norm=None), "finished", None),
+        ("finished", changed_step(1, loss=math.nan), "nan_loss", "the loss is nan at step 1"),
+        ("finished", changed_step(4, loss=math.inf), "nan_loss", "the loss is inf at step 4"),
+        (None, changed_step(4, loss=-math.inf), "nan_loss", "the loss is -inf at step 4"),
+        (
+            "finished",
+            changed_step(9, grad_norm=math.nan),
+            "nan_grad_norm",
+            "the gradient norm is nan at step 9",
+        ),
+        ("failed", changed_step(9, loss=math.nan), "nan_loss", "the loss is nan at step 9"),
+    ],
+)
+def test_only_a_whole_run_has_figures(
+    outcome: str | None, steps: list[StepRecord], expected: str, reason: str | None
+) -> None:
+    """Every planned step once, in order, with finite loss; what is amiss is said in words."""
+    found = figures_of(run(outcome=outcome), steps)
+
+    assert (expected, reason) == (found["outcome"], found["withheld"])
+    shown = {name for name in FIGURES if found[name] is not None}
+    assert (set() if reason else set(FIGURES)) == shown
+
+
+def test_a_run_that_measured_no_step_has_no_figures() -> None:
+    """Warm-up alone is a plan that says nothing."""
+    record = factories.record(warmup_steps=10, measured_steps=0)
+
+    found = figures_of(record, factories.steps())
+    assert ("incomplete", "no step in skip_warmup(10)") == (found["outcome"], found["withheld"])
+
+
+def test_steps_keep_their_first_reading_and_no_nan() -> None:
+    """A step that is there twice has one row; a loss that is not a number is unknown there."""
+    steps = [*factories.steps((2.0, 1.0)), *factories.steps((7.0,), loss=math.nan)]
+    steps[0] = steps[0].model_copy(update={"grad_norm": math.inf})
+    rows = measured(run(), read_of(steps), None, "0").steps
+
+    assert [(1, 2.0, 1), (2, 1.0, 2)] == [(r.step, r.step_time_s, r.source_line) for r in rows]
+    assert [None, 1.5] == [row.grad_norm for row in rows]
+
+
+def test_moments_are_stored_in_utc() -> None:
+    """SQLite keeps no offset."""
+    started = datetime(2026, 1, 2, 12, 0, tzinfo=timezone(timedelta(hours=5)))
+
+    row = measured(run(started_at=started), read_of(TEN), None, "0").run
+    assert datetime(2026, 1, 2, 7, 0, tzinfo=UTC) == row.started_at
+
+
+def test_a_summary_with_nan_can_be_stored_as_json() -> None:
+    """PostgreSQL refuses NaN in JSON; what the worker could not say is null."""
+    summary = factories.summary().model_copy(update={"final_loss": math.nan})
+
+    row = measured(run(), read_of(TEN), summary, "0").run
+    assert row.summary is not None
+    assert None is row.summary["final_loss"]
+    assert 8 == row.summary["world_size"]
+
+
+def test_a_published_row_keeps_its_figures_as_they_were_printed() -> None:
+    """No formula touches them, and what is not printed is not computed."""
+    row = published_row(factories.published(line=7))
+
+    assert (12_273, 711, None, None) == (
+        row.tokens_per_sec_per_gpu,
+        row.model_tflops_per_sec_per_gpu,
+        row.step_time_s,
+        row.mfu,
+    )
+    assert (None, None, None) == (row.formula_version, row.window, row.num_steps)
+    assert ("published", 7) == (row.origin, row.source_line)
+    assert {"Model": "LLAMA3-8B", "Tokens / sec / GPU": "12,273"} == row.raw
+
+
+def test_a_published_and_a_measured_result_of_one_case_are_two_results() -> None:
+    """They share the case and the release, and never the identity."""
+    release = factories.release("25.04")
+    row = published_row(factories.published(case=factories.case(), release=release))
+    results = [
+        measured(run(run_id=run_id, release=release), read_of(TEN), None, "0").result
+        for run_id in ("a", "b")
+    ]
+
+    assert 3 == len({row.key, *(result.key for result in results)})
+
+
+STEP = factories.steps((4.0,))[0].model_dump_json()
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ([STEP, STEP], None),
+        ([STEP, STEP[:20]], None),
+        ([], None),
+        ([STEP, STEP[:20], STEP], 2),
+        ([STEP, "", STEP], 2),
+        ([STEP[:20], STEP[:30]], 1),
+        ([STEP, STEP.replace("4.0", "0.0", 1)], 2),
+        ([STEP, STEP.replace("4.0", "-1.0", 1)], 2),
+        ([STEP.replace("4.0", '"NaN"', 1), STEP], 1),
+        ([STEP.replace("4.0", '"Infinity"', 1)], 1),
+    ],
+    ids=[
+        "whole", "cut off", "empty", "a line in the middle", "an empty line", "two lines",
+        "no time", "negative", "nan", "forever",
+    ],
+)  # fmt: skip
+def test_a_steps_file_may_be_cut_off_but_not_damaged(
+    lines: list[str], expected: int | None
+) -> None:
+    """A crash cuts off the last line; anything else is no steps file of ours."""
+    found = damage("steps.jsonl", parse_steps("steps.jsonl", lines))
+
+    assert expected == (found.line if isinstance(found, Problem) else None)
+
+
+times = st.floats(min_value=1e-3, max_value=1e4)
+
+
+@given(
+    step_times=st.lists(times, min_size=1, max_size=12),
+    warmup=st.integers(0, 6),
+    planned=st.integers(0, 12),
+    outcome=st.sampled_from([*Outcome, None]),
+    figures=st.builds(Figures, tokens_per_sec_per_gpu=st.none() | times, mfu=st.none() | times),
+)
+def test_nothing_unknown_becomes_zero(
+    step_times: list[float],
+    warmup: int,
+    planned: int,
+    outcome: Outcome | None,
+    figures: Figures,
+) -> None:
+    """A figure is positive or unknown; it is withheld exactly where there is a reason."""
+    record = factories.record(warmup_steps=warmup, measured_steps=planned, outcome=outcome)
+    result = measured(record, read_of(factories.steps(step_times)), None, "0").result
+    numbers = [asdict(result)[name] for name in FIGURES if name != "step_time_stdev_s"]
+
+    assert 0 not in numbers
+    assert (result.step_time_s is None) == (result.withheld is not None)
+    assert (result.outcome == "finished") == (result.withheld is None)
+    row = published_row(factories.published(figures=figures))
+    assert figures.tokens_per_sec_per_gpu == row.tokens_per_sec_per_gpu
+    assert (row.step_time_s, row.num_steps, row.mfu) == (None, None, figures.mfu)

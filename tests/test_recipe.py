@@ -1,0 +1,171 @@
+"""Recipes: what they expand to, and what is said of the ones that are wrong."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfdb import cli, recipe, yamlfile
+from perfdb.errors import RecipeError
+from perfdb.recipe import Recipe
+
+DATA = Path(__file__).parent / "data" / "recipes"
+BAD = sorted((DATA / "bad").glob("*.yaml"))
+ROOT = Path(__file__).parents[1]
+
+
+def test_there_are_at_least_twenty_kinds_of_bad_recipes() -> None:
+    assert len(BAD) >= 20
+
+
+@pytest.mark.parametrize("path", BAD, ids=lambda path: path.stem)
+def test_a_bad_recipe_gives_its_message_with_file_and_line(path: Path) -> None:
+    expected = path.with_suffix(".txt").read_text().splitlines()
+    with pytest.raises(RecipeError) as caught:
+        recipe.load([path])
+    said = str(caught.value)
+    assert str(path) in said
+    assert expected
+    for message in expected:
+        assert message in said
+
+
+@pytest.mark.parametrize("path", BAD, ids=lambda path: path.stem)
+def test_a_bad_recipe_ends_the_command_line_with_2_and_no_traceback(
+    path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["perfdb", "run", str(path)])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    printed = capsys.readouterr()
+    assert 2 == ended.value.code
+    assert "Traceback" not in printed.err
+    assert "" == printed.out
+
+
+def test_all_problems_of_all_files_are_said_at_once() -> None:
+    with pytest.raises(RecipeError) as caught:
+        recipe.load([DATA / "bad"])
+    named = {problem.where for problem in caught.value.problems}
+    assert {str(path) for path in BAD} == named
+
+
+def test_a_missing_path_is_said_beside_the_problems_of_the_others(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError) as caught:
+        recipe.load([tmp_path / "nowhere", BAD[0]])
+    assert 2 == len(caught.value.problems)
+
+
+def test_a_file_that_is_not_text_is_said_to_be_unreadable(tmp_path: Path) -> None:
+    path = tmp_path / "binary.yaml"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(RecipeError, match="cannot be read"):
+        recipe.load([path])
+
+
+def test_two_recipes_of_one_name_are_a_problem(tmp_path: Path) -> None:
+    text = (DATA / "good" / "automodel.yaml").read_text()
+    for name in ("a.yaml", "b.yaml"):
+        (tmp_path / name).write_text(text)
+    with pytest.raises(RecipeError, match="is the name of"):
+        recipe.load([tmp_path])
+
+
+def test_the_nemotron_recipe_scales_as_its_published_table() -> None:
+    """GPUs, DP, GBS and GA of the eight rows of the Nemotron-4 15B table; MBS 2, TP 2."""
+    published = [
+        (16, 8, 64, 4), (32, 16, 128, 4), (64, 32, 256, 4), (128, 64, 512, 4),
+        (256, 128, 1024, 4), (512, 256, 2048, 4), (1024, 512, 4096, 4), (2048, 1024, 8192, 4),
+    ]  # fmt: skip
+    [file] = recipe.load([DATA / "good" / "nemotron4-15b.yaml"])
+    cases = [point.case for point in file.points]
+    for precision in ("bf16", "fp8"):
+        found = [
+            (c.num_gpus, c.data_parallel, c.global_batch_size, c.gradient_accumulation)
+            for c in cases
+            if c.precision == precision
+        ]
+        assert published == found
+
+
+def test_the_340b_recipe_scales_as_its_published_table() -> None:
+    """GPUs, DP, GBS and GA of the four rows of the Nemotron-4 340B table; MBS 1, TP 8, PP 8."""
+    published = [(256, 4, 64, 16), (512, 8, 128, 16), (1024, 16, 256, 16), (2048, 32, 512, 16)]
+    [file] = recipe.load([ROOT / "recipes" / "megatron-core" / "nemotron4-340b.yaml"])
+    cases = [point.case for point in file.points]
+    assert published == [
+        (c.num_gpus, c.data_parallel, c.global_batch_size, c.gradient_accumulation) for c in cases
+    ]
+
+
+def test_automodel_counts_accumulation_by_local_batches() -> None:
+    """The published AutoModel row of Llama 3 70B: GBS 128, LBS 1, 64 GPUs, CP 2, GA 4."""
+    [file] = recipe.load([DATA / "good" / "automodel.yaml"])
+    assert (32, 4) == (
+        file.points[0].case.data_parallel,
+        file.points[0].case.gradient_accumulation,
+    )
+
+
+def test_overrides_matrix_and_systems_multiply_and_options_are_merged() -> None:
+    [file] = recipe.load([DATA / "good" / "overrides.yaml"])
+    names = [point.name for point in file.points]
+    assert 2 * 2 * 2 == len(names) == len(set(names))
+    assert "overrides/tensor_parallel=2/sequence_length=4096/dgx-h100" == names[0]
+    merged = [p.case.options for p in file.points if "overlap" in p.case.options]
+    assert [{"recompute": "none", "overlap": True}] * 4 == merged
+
+
+def test_the_key_of_a_case_ignores_what_follows_from_the_rest() -> None:
+    [file] = recipe.load([DATA / "good" / "automodel.yaml"])
+    case = file.points[0].case
+    assert case.key == case.model_copy(update={"data_parallel": None}).key
+    assert case.key != case.model_copy(update={"micro_batch_size": 2}).key
+    assert case.workload_key == case.model_copy(update={"micro_batch_size": 2}).workload_key
+    assert case.workload_key != case.model_copy(update={"global_batch_size": 256}).workload_key
+
+
+def test_every_recipe_of_the_project_is_right() -> None:
+    assert recipe.load([ROOT / "recipes"])
+
+
+def test_the_smoke_recipes_cover_every_kind_of_parallelism() -> None:
+    cases = [p.case for f in recipe.load([ROOT / "recipes" / "smoke"]) for p in f.points]
+    layouts = {
+        (c.tensor_parallel, c.pipeline_parallel, c.virtual_pipeline, c.context_parallel,
+         c.expert_parallel, c.data_parallel, c.sequence_parallel)
+        for c in cases
+    }  # fmt: skip
+    assert {
+        (1, 1, None, 1, 1, 1, False),
+        (2, 1, None, 1, 1, 1, True),
+        (1, 2, None, 1, 1, 1, False),
+        (1, 2, 2, 1, 1, 1, False),
+        (1, 1, None, 2, 1, 1, False),
+        (1, 1, None, 1, 2, 2, False),
+        (2, 2, None, 1, 1, 1, False),
+        (1, 1, None, 1, 1, 2, False),
+    } <= layouts
+
+
+def test_the_schema_beside_the_recipes_is_the_codes() -> None:
+    kept = json.loads((ROOT / "recipes" / "recipe.schema.json").read_text())
+    assert recipe.schema() == kept
+
+
+def test_the_schema_offers_the_catalogues_names() -> None:
+    schema = json.loads(CliRunner().invoke(cli.cli, ["recipes", "schema"]).stdout)
+    assert "llama3-70b" in schema["properties"]["model"]["enum"]
+    assert "dgx-gb200" in schema["properties"]["systems"]["items"]["enum"]
+    assert "num_gpus" in schema["properties"]["matrix"]["properties"]
+
+
+@given(st.text())
+def test_no_text_makes_the_reader_of_recipes_fail(text: str) -> None:
+    document = yamlfile.parse("x.yaml", text)
+    if isinstance(document, yamlfile.Document):
+        checked = yamlfile.validate(document, Recipe)
+        assert isinstance(checked, Recipe | list)
