@@ -1,5 +1,6 @@
 """What the pages ask of the store: read-only, cached, and fresh as soon as the store changes."""
 
+from collections.abc import Hashable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -117,6 +118,12 @@ def steps(now: Store, run_id: str) -> pd.DataFrame:
 def files(now: Store, run_id: str) -> pd.DataFrame:
     """The files a run was read from: name, SHA-256 and size."""
     return _frame(now, catalog.files_of(run_id)).drop(columns="content")
+
+
+def records(rows: pd.DataFrame) -> list[dict[Hashable, object]]:
+    """The rows of a frame one by one, with None for what is unknown."""
+    plain = rows.astype(object)
+    return plain.where(plain.notna(), None).to_dict("records")
 
 
 def _frame(now: Store, question: Select[*tuple[object, ...]]) -> pd.DataFrame:

@@ -1,6 +1,6 @@
 """What a store says, without the numbers and moments that depend on who came first."""
 
-from sqlalchemy import URL, Column, Select, Table, select
+from sqlalchemy import URL, Column, FromClause, Select, Table, select
 
 from perfdb.db.session import reading
 from perfdb.db.tables import cases, metadata, models, releases, results, runs, sources, systems
@@ -30,7 +30,7 @@ def snapshot(url: URL) -> dict[str, list[str]]:
 
 def _said(table: Table) -> Select[*tuple[object, ...]]:
     shown: list[Column[object]] = []
-    joined = table.select().froms[0]
+    joined: FromClause = table
     for column in table.columns:
         if column.foreign_keys:
             referred = next(iter(column.foreign_keys)).column.table

@@ -14,6 +14,7 @@ from perfdb.compare import (
     Choice,
     Comparison,
     Match,
+    Result,
     Side,
     Verdict,
     comparison,
@@ -95,11 +96,11 @@ def _row(match: Match) -> dict[str, str | float | None]:
     return {
         "Model": " ".join(filter(None, (it.model_title, it.qualifiers))),
         "System": it.system_title,
-        "GPUs": it.num_gpus,
-        "Precision": it.precision or UNKNOWN,
         "B/A": match.judgement.ratio,
         "B is": MARKS[match.judgement.verdict],
         "95 %": words.interval(match.judgement),
+        "Precision": it.precision or UNKNOWN,
+        "GPUs": it.num_gpus,
         "A": printed(metric, it.figure(match.metric)),
         "B": printed(metric, match.b.shown.figure(match.metric)),
         "Figures are": words.remark(match),
@@ -115,7 +116,8 @@ def ratios(matches: Sequence[Match]) -> alt.LayerChart | alt.FacetChart:
     """A mark for each ratio with its interval, and a rule where nothing changed."""
     rows = [
         {
-            "case": f"{place}. {words.workload(match.a.shown)}",
+            "case": f"{place}. {_briefly(match.a.shown)}",
+            "work": words.workload(match.a.shown),
             "ratio": match.judgement.ratio,
             "low": match.judgement.low,
             "high": match.judgement.high,
@@ -124,7 +126,7 @@ def ratios(matches: Sequence[Match]) -> alt.LayerChart | alt.FacetChart:
         }
         for place, match in enumerate(matches, start=1)
     ]
-    told = ["case", "ratio", "low", "high", "verdict", "how"]
+    told = ["work", "ratio", "low", "high", "verdict", "how"]
     base = alt.Chart(pd.DataFrame(rows)).encode(
         y=alt.Y("case:N", sort=None, axis=None, scale=alt.Scale(padding=0.7)), tooltip=told
     )
@@ -132,7 +134,9 @@ def ratios(matches: Sequence[Match]) -> alt.LayerChart | alt.FacetChart:
     legend = alt.Legend(title="B is", orient="top")
     colour = alt.Color("verdict:N", scale=_scale(COLOURS, seen), legend=legend)
     shape = alt.Shape("verdict:N", scale=_scale(SHAPES, seen), legend=legend)
-    ratio = alt.X("ratio:Q", title="B/A", scale=alt.Scale(zero=False, padding=20))
+    ratio = alt.X(
+        "ratio:Q", title="B/A", scale=alt.Scale(zero=False, padding=20), axis=alt.Axis(tickCount=6)
+    )
     marks = base.mark_point(filled=True, size=110, opacity=1).encode(ratio, shape, colour)
     spans = base.mark_rule(size=2).encode(alt.X("low:Q"), alt.X2("high:Q"), colour)
     names = base.mark_text(align="left", dy=-15, fontSize=12, color=GREY).encode(
@@ -142,6 +146,11 @@ def ratios(matches: Sequence[Match]) -> alt.LayerChart | alt.FacetChart:
     spanned = [spans] if any(row["low"] is not None for row in rows) else []
     layers = alt.layer(unchanged, names, *spanned, marks)
     return layers.properties(height=46 * len(rows) + 40)
+
+
+def _briefly(it: Result) -> str:
+    """A case in so few words that they fit on a telephone."""
+    return f"{it.model_title}, {it.precision or UNKNOWN}, {it.num_gpus:,} × {it.system_title}"
 
 
 def _scale(of: Mapping[Verdict, str], seen: Sequence[Verdict]) -> alt.Scale:

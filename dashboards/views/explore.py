@@ -23,9 +23,9 @@ FILTERS: Mapping[str, str] = {
 """Each filter's name in the address, and the column that it narrows."""
 
 SHOWN = (
-    "release_name", "system_title", "model_title", "qualifiers", "task", "precision", "num_gpus",
+    "model_title", "qualifiers", "system_title", "release_name", "origin", "precision", "num_gpus",
     "tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu", "step_time_s",
-    "origin", "outcome", "withheld", "sequence_length", "global_batch_size",
+    "outcome", "withheld", "task", "sequence_length", "global_batch_size",
     *(name for name in CONFIGURATION_FIELDS if name != "options"),
     "num_results", "window", "num_steps", "flops_convention", "container", "source", "run_link",
 )  # fmt: skip
@@ -105,20 +105,17 @@ def bars(best: pd.DataFrame, metric: str) -> alt.LayerChart | alt.FacetChart:
         printed=[printed(METRICS[metric], value) for value in best[metric]],
         label=best["model_title"] + " · " + best["system_title"] + " · " + best["origin"],
     )
-    legend = alt.Legend(orient="top")
     base = alt.Chart(rows).encode(
-        x=alt.X("figure:Q", title=METRICS[metric].title),
+        x=alt.X("figure:Q", title=METRICS[metric].title, axis=alt.Axis(tickCount=6)),
         y=alt.Y("label:N", title=None, sort=None, axis=alt.Axis(labelLimit=260)),
         tooltip=[*told.columns, "figure"],
     )
     drawn = base.mark_bar().encode(
-        color=alt.Color(
-            "system_title:N", title="System", scale=alt.Scale(range=PALETTE), legend=legend
-        ),
+        color=alt.Color("system_title:N", scale=alt.Scale(range=PALETTE), legend=None),
         fillOpacity=alt.condition("datum.origin === 'measured'", alt.value(1), alt.value(0.45)),
     )
     figures = base.mark_text(align="left", dx=4, color=GREY).encode(text="printed")
-    return alt.layer(drawn, figures).properties(height=alt.Step(26))
+    return alt.layer(drawn, figures).properties(height=26 * len(rows) + 40)
 
 
 def _table(results: pd.DataFrame) -> None:

@@ -11,12 +11,12 @@ from pydantic import ConfigDict
 from dashboards import data
 from dashboards.look import columns, printed, remembered
 from perfdb.metrics import METRICS
-from perfdb.record import Frozen, Outcome, Release
+from perfdb.record import Figures, Frozen, Outcome, Release
 from perfdb.units import UNKNOWN, text
 
 SHOWN = (
-    "run_id", "outcome", "release_name", "system", "model_title", "recipe", "attempt",
-    "started_at", "ended_at", "exit_code", "error",
+    "run_id", "outcome", "release_name", "system", "model_title", "started_at", "error",
+    "exit_code", "recipe", "attempt", "ended_at",
 )  # fmt: skip
 
 WARM_UP, MEASURED = "#E69F00", "#0072B2"
@@ -33,6 +33,16 @@ class Run(Frozen):
     warmup_steps: int
     command: tuple[str, ...]
     environment: Mapping[str, object]
+
+
+class Measured(Figures):
+    """What was measured in it, over which steps, or why there is nothing to say."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    withheld: str | None
+    window: str | None
+    num_steps: int | None
 
 
 def show() -> None:
@@ -69,9 +79,8 @@ def labelled(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def chosen_run(runs: pd.DataFrame, run_id: str) -> Run:
-    """The run of an id; what a frame holds as missing is None."""
-    rows = runs[runs["run_id"] == run_id].astype(object)
-    return Run.model_validate(rows.where(rows.notna(), None).to_dict("records")[0])
+    """The run of an id."""
+    return Run.model_validate(data.records(runs[runs["run_id"] == run_id])[0])
 
 
 def _one(now: data.Store, run: Run) -> None:
@@ -89,15 +98,17 @@ def _one(now: data.Store, run: Run) -> None:
 
 
 def _figures(results: pd.DataFrame) -> None:
-    """The run's figures, with the window they are taken over; why not, where they are withheld."""
-    for result in results.to_dict("records"):
+    """The run's figures and the steps they are taken over; why not, where they are withheld."""
+    for measured in map(Measured.model_validate, data.records(results)):
+        if measured.withheld:
+            st.warning(f"No figures: {measured.withheld}.")
+            continue
         with st.container(horizontal=True):
             for metric in METRICS.values():
-                value = printed(metric, result[metric.name])
-                st.metric(metric.title, value, border=True, width=200, help=metric.meaning)
-        withheld = result["withheld"]
-        steps = f"The median over {text(result['num_steps'])} steps, {result['window']}."
-        st.caption(f"Measured. No figures: {withheld}." if withheld else f"Measured. {steps}")
+                value = printed(metric, getattr(measured, metric.name))
+                st.metric(metric.title, value, border=True, width=164, help=metric.meaning)
+        steps = f"the median step time of {text(measured.num_steps)} steps, {measured.window}"
+        st.caption(f"Measured: from {steps}.")
 
 
 def _steps(steps: pd.DataFrame, warmup_steps: int) -> None:
@@ -118,9 +129,10 @@ def step_times(steps: pd.DataFrame, warmup_steps: int) -> alt.LayerChart | alt.F
     told = _line(steps.assign(phase=phase), "step_time_s", "Step time (s)")
     shades = alt.Scale(domain=["warm-up", "measured"], range=[WARM_UP, MEASURED])
     shapes = alt.Scale(domain=["warm-up", "measured"], range=["triangle-up", "circle"])
+    legend = alt.Legend(title=None, orient="top")
     points = told.mark_point(size=50, filled=True, opacity=1).encode(
-        color=alt.Color("phase:N", title="Steps", scale=shades),
-        shape=alt.Shape("phase:N", title="Steps", scale=shapes),
+        color=alt.Color("phase:N", scale=shades, legend=legend),
+        shape=alt.Shape("phase:N", scale=shapes, legend=legend),
     )
     return alt.layer(told.mark_line(color="#999999", size=1), points)
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 Kind = Literal[
-    "model", "text", "flag", "integer", "figure", "seconds", "percent", "spread", "outcome",
+    "model", "precision", "text", "integer", "figure", "seconds", "percent", "spread", "outcome",
     "origin", "run", "moment",
 ]  # fmt: skip
-"""How a value is printed; perfdb.site.tables has one printer for each."""
+"""How a value is printed (perfdb.site.tables)."""
 
 
 @dataclass(frozen=True)
@@ -22,14 +22,13 @@ class Column:
     fields: tuple[str, ...]
     kind: Kind = "integer"
     digits: int = 0
-    grouped: bool = False
     shown: Literal["filled", "varies", "always"] = "filled"
     term: str | None = None
 
     @property
     def numeric(self) -> bool:
         """Whether it holds numbers, which stand to the right."""
-        return self.kind in ("flag", "integer", "figure", "seconds", "percent", "spread")
+        return self.kind in ("integer", "figure", "seconds", "percent", "spread")
 
 
 @dataclass(frozen=True)
@@ -47,27 +46,24 @@ MBS = Column("MBS", ("micro_batch_size",), term="MBS")
 LBS = Column("LBS", ("local_batch_size",), term="LBS")
 GA = Column("GA", ("gradient_accumulation",), term="GA")
 SEQUENCE = Column("Sequence Length", ("sequence_length",), shown="always")
-FSDP = Column("FSDP", ("fsdp_size", "fsdp_enabled"), "flag", term="FSDP")
+FSDP = Column("FSDP", ("fsdp_size", "fsdp_enabled"), term="FSDP")
 DP = Column("DP", ("data_parallel",), term="DP")
 TP = Column("TP", ("tensor_parallel",), term="TP")
-SP = Column("SP", ("sequence_parallel",), "flag", term="SP")
+SP = Column("SP", ("sequence_parallel",), term="SP")
 PP = Column("PP", ("pipeline_parallel",), term="PP")
 CP = Column("CP", ("context_parallel",), term="CP")
 VP = Column("VP", ("virtual_pipeline",), term="VP")
 EP = Column("EP", ("expert_parallel",), term="EP")
 ETP = Column("ETP", ("expert_tensor_parallel",), term="ETP")
 KERNELS = Column("Kernel Optimizations", ("kernels",), "text")
-PRECISION = Column("Precision", ("precision",), "text", term="Precision")
+PRECISION = Column("Precision", ("precision",), "precision", term="Precision")
 CONTAINER = Column("Container", ("container",), "text", shown="varies")
-TOKENS = Column(
-    "Tokens / sec / GPU", ("tokens_per_sec_per_gpu",), "figure", grouped=True, term="Tokens/s/GPU"
-)
+TOKENS = Column("Tokens / sec / GPU", ("tokens_per_sec_per_gpu",), "figure", term="Tokens/s/GPU")
 TFLOPS = Column(
     "Model TFLOP / sec / GPU",
     ("model_tflops_per_sec_per_gpu",),
     "figure",
     digits=2,
-    grouped=True,
     term="TFLOP/s/GPU",
 )
 STEP_TIME = Column("Step time (s)", ("step_time_s",), "seconds", digits=4, term="Step time")

@@ -37,7 +37,7 @@ def results_table(
 ) -> Table:
     """A row for each result; columns that say nothing are left out."""
     cells = {
-        column: [PRINTERS[column.kind](column, result, address) for result in results]
+        column: [PRINTERS.get(column.kind, _plain)(column, result, address) for result in results]
         for column in profile.columns
     }
     columns = [column for column, printed in cells.items() if _is_shown(column, printed)]
@@ -76,19 +76,27 @@ def formatted(column: Column, value: object) -> str:
     """A value by the column's kind and digits; – when unknown."""
     if isinstance(value, bool):
         return str(int(value))
-    if not isinstance(value, int | float):
-        return units.text(value)
-    if column.kind == "percent":
-        return units.percent(value, column.digits)
-    if column.kind == "seconds":
-        return units.significant(value, column.digits)
-    printed = units.number(value, column.digits) if _is_large(column, value) else None
-    return (printed or units.significant(value, 3)) if column.grouped else f"{value}"
+    if isinstance(value, int | float):
+        return NUMBERS.get(column.kind, _whole)(column, value)
+    return units.text(value)
 
 
-def _is_large(column: Column, value: float) -> bool:
-    """Whether the column's digits are enough to say something of a value."""
-    return value == 0 or abs(value) >= 10 ** (1 - column.digits) or column.kind == "integer"
+def _whole(_column: Column, value: float) -> str:
+    return str(value)
+
+
+def _figure(column: Column, value: float) -> str:
+    """With the column's digits, or more where these would say nothing: 0.00502, not 0.01."""
+    enough = value == 0 or abs(value) >= 10 ** (1 - column.digits)
+    return units.number(value, column.digits) if enough else units.significant(value, 3)
+
+
+NUMBERS: Final[Mapping[Kind, Callable[[Column, float], str]]] = {
+    "figure": _figure,
+    "percent": lambda column, value: units.percent(value, column.digits),
+    "seconds": lambda column, value: units.significant(value, column.digits),
+}
+"""How numbers of a kind are printed; the others are whole and stand without separators."""
 
 
 def _is_shown(column: Column, printed: Sequence[Cell]) -> bool:
@@ -113,6 +121,12 @@ def _says(text: str, value: object) -> bool:
 
 def _plain(column: Column, result: Result, _address: Address) -> Cell:
     return Cell(as_printed(column, result) or formatted(column, known(column, result)))
+
+
+def _precision(column: Column, result: Result, _address: Address) -> Cell:
+    entry = catalog.precisions().get(result.precision or "")
+    title = entry.title if entry else units.text(result.precision)
+    return Cell(as_printed(column, result) or title)
 
 
 def _model(column: Column, result: Result, _address: Address) -> Cell:
@@ -182,15 +196,11 @@ def moment(when: datetime | None) -> str:
 
 PRINTERS: Final[Mapping[Kind, Printer]] = {
     "model": _model,
-    "text": _plain,
-    "flag": _plain,
-    "integer": _plain,
-    "figure": _plain,
-    "seconds": _plain,
-    "percent": _plain,
+    "precision": _precision,
     "spread": _spread,
     "outcome": _outcome,
     "origin": _origin,
     "run": _run,
     "moment": _moment,
 }
+"""Kinds that take more than one value to print."""
