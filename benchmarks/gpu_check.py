@@ -13,44 +13,37 @@ import argparse
 import json
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median, quantiles
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# Llama 3 8B (https://huggingface.co/meta-llama/Meta-Llama-3-8B), but for the number of layers.
-LLAMA: dict[str, object] = {
-    "hidden_size": 4096,
-    "ffn_hidden_size": 14336,
-    "num_attention_heads": 32,
-    "num_query_groups": 8,
-    "head_dim": 128,
-    "vocab_size": 128256,
-    "rotary_base": 500000.0,
-}
+SHAPE = (
+    "hidden_size", "ffn_hidden_size", "num_attention_heads", "num_query_groups", "head_dim",
+    "vocab_size", "rotary_base",
+)  # fmt: skip
+# https://huggingface.co/meta-llama/Meta-Llama-3-8B, but for the number of layers.
+LLAMA = (4096, 14336, 32, 8, 128, 128256, 500000.0)
 # The model of tests/runner/test_layout_invariance.py, and its losses on a CPU.
-TINY: dict[str, object] = {
-    "hidden_size": 64,
-    "ffn_hidden_size": 128,
-    "num_attention_heads": 4,
-    "num_query_groups": 4,
-    "head_dim": 16,
-    "vocab_size": 512,
-    "rotary_base": 10000.0,
-}
+TINY = (64, 128, 4, 4, 16, 512, 10000.0)
 TINY_LOSSES = (6.248015, 6.178706, 6.167975, 6.121106)
 SEQUENCE_LENGTH = 4096
 GLOBAL_BATCH_SIZE = 8
+WARMUP_STEPS = 5
 
-# Dense BF16 TFLOP/s, from NVIDIA's data sheets (half of the figures printed "with sparsity").
-PEAK_TFLOPS = {"A100": 312.0, "H100": 989.4, "H200": 989.4, "B200": 2250.0}
+# Dense BF16 TFLOP/s by the first name that fits, from NVIDIA's data sheets (which print "with
+# sparsity" twice as much).
+PEAK_TFLOPS = {
+    "A100": 312.0, "H100 PCIe": 756.0, "H100": 989.4, "H200": 989.4, "GB200": 2500.0, "B200": 2250.0
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -84,14 +77,14 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         tiny = train(Path(scratch), tiny_run(), timeout_s=120)
     full = train(out, llama_run(layers, arguments.measured_steps), timeout_s=300)
-    measured = full.steps[5:]
+    measured = full.steps[WARMUP_STEPS:]
     checks = [*right_losses(tiny), *went_well(full), *clocks_agree(measured)]
     report = {
         "passed": all(check.passed for check in checks),
         "checks": [asdict(check) for check in checks],
         "environment": environment(),
         "matmul_tflops": matmul_tflops(),
-        "training": speed(measured, layers) if measured else None,
+        "training": speed(measured, layers, torch.cuda.get_device_name(0)) if measured else None,
         "tiny": asdict(tiny),
         "full": asdict(full),
     }
@@ -111,15 +104,16 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def layers_that_fit(memory_bytes: int) -> int:
-    """18 bytes per parameter with Adam in FP32, 4 of scratch; 0.22 G a layer, 1.05 G around."""
-    return 12 if memory_bytes > 120e9 else 6
+    """22 bytes a parameter (BF16, FP32 gradient, Adam, scratch); 0.22 G a layer, 1.05 G beside."""
+    return 12 if memory_bytes > 120e9 else 6 if memory_bytes > 70e9 else 2
 
 
 # ------------------------------------------------------------------------------- the two trainings
 
 
 def tiny_run() -> dict[str, object]:
-    return configuration(TINY | {"num_layers": 4}, "fp32") | {
+    return configuration(4, TINY) | {
+        "precision": "fp32",
         "sequence_length": 64,
         "warmup_steps": 1,
         "measured_steps": 3,
@@ -128,42 +122,29 @@ def tiny_run() -> dict[str, object]:
 
 
 def llama_run(layers: int, measured_steps: int) -> dict[str, object]:
-    return configuration(LLAMA | {"num_layers": layers}, "bf16") | {
+    return configuration(layers, LLAMA) | {
+        "precision": "bf16",
         "sequence_length": SEQUENCE_LENGTH,
-        "warmup_steps": 5,
+        "warmup_steps": WARMUP_STEPS,
         "measured_steps": measured_steps,
-        # Small enough that fifty steps stay finite without a learning rate schedule.
+        # Small enough to stay finite without a schedule of the learning rate.
         "options": {"optimizer_lr": 1e-5},
     }
 
 
-def configuration(shape: dict[str, object], precision: str) -> dict[str, object]:
+def configuration(layers: int, shape: tuple[float, ...]) -> dict[str, object]:
     """The fields that both runs share; runner/megatron/config.py says what they mean."""
-    model = {
-        "gated_mlp": True,
-        "activation": "silu",
-        "normalization": "RMSNorm",
-        "tied_embeddings": False,
-        "num_experts": None,
-        "moe_top_k": None,
-        "moe_ffn_hidden_size": None,
-        "moe_shared_expert_ffn_hidden_size": None,
-    }
-    return {
-        "schema_version": 1,
-        "model": model | shape,
-        "precision": precision,
-        "global_batch_size": GLOBAL_BATCH_SIZE,
-        "micro_batch_size": 1,
-        "tensor_parallel": 1,
-        "pipeline_parallel": 1,
-        "virtual_pipeline": None,
-        "context_parallel": 1,
-        "expert_parallel": 1,
-        "expert_tensor_parallel": None,
-        "sequence_parallel": False,
-        "seed": 1234,
-    }
+    parallel = ("tensor", "pipeline", "context", "expert")
+    experts = ("top_k", "ffn_hidden_size", "shared_expert_ffn_hidden_size")
+    model: dict[str, object] = {"num_layers": layers, "num_experts": None, "gated_mlp": True}
+    model |= {"activation": "silu", "normalization": "RMSNorm", "tied_embeddings": False}
+    model |= zip(SHAPE, shape, strict=True)
+    model |= {f"moe_{name}": None for name in experts}
+    run: dict[str, object] = {"schema_version": 1, "model": model, "seed": 1234}
+    run |= {"global_batch_size": GLOBAL_BATCH_SIZE, "micro_batch_size": 1}
+    run |= {f"{name}_parallel": 1 for name in parallel}
+    run |= {"virtual_pipeline": None, "expert_tensor_parallel": None, "sequence_parallel": False}
+    return run
 
 
 def train(folder: Path, config: dict[str, object], timeout_s: float) -> Trained:
@@ -202,7 +183,7 @@ def run_for(command: list[str], output: int, timeout_s: float) -> int:
 
 
 def worker_environment() -> dict[str, str]:
-    """Ours; without a C compiler torch cannot compile, and Megatron-Core's fusions run as written."""
+    """Ours; without a C compiler torch cannot compile: Megatron-Core's fusions run unfused."""
     compiler = any(map(shutil.which, ("cc", "gcc", "clang")))
     return os.environ | ({} if compiler else {"TORCHDYNAMO_DISABLE": "1"})
 
@@ -224,10 +205,10 @@ def went_well(full: Trained) -> Iterator[Check]:
     shim = summary.get("cpu_shim")
     yield Check("the CPU shim was not imported", shim is False, f"cpu_shim {shim}")
     yield Check("over NCCL", summary.get("backend") == "nccl", f"{summary.get('backend')}")
-    losses = [step["loss"] for step in full.steps]
-    falls = bool(losses) and all(isinstance(loss, float) for loss in losses)
-    falls = falls and losses[-1] < losses[0]
-    ends = f"{losses[0]} to {losses[-1]}" if losses else "no steps"
+    # What is not finite is written as text.
+    losses = [step["loss"] for step in full.steps if isinstance(step["loss"], float)]
+    falls = 0 < len(losses) == len(full.steps) and losses[-1] < losses[0]
+    ends = f"{losses[0]} to {losses[-1]}" if losses else "no finite loss"
     yield Check("the loss is finite and falls", falls, ends)
 
 
@@ -241,15 +222,12 @@ def clocks_agree(steps: list[dict[str, float]]) -> Iterator[Check]:
 # ------------------------------------------------------------------------------------ the measures
 
 
-def speed(steps: list[dict[str, float]], layers: int) -> dict[str, object]:
+def speed(steps: list[dict[str, float]], layers: int, gpu: str) -> dict[str, object]:
     """From the median of the measured steps."""
-    import torch
-
     times = [step["step_time_s"] for step in steps]
     rate = steps[0]["tokens"] / median(times)
     tflops = rate * flops_per_token(layers) / 1e12
-    name = torch.cuda.get_device_name(0)
-    peak = next((value for gpu, value in PEAK_TFLOPS.items() if gpu in name), None)
+    peak = next((value for name, value in PEAK_TFLOPS.items() if name in gpu), None)
     spread = quantiles(times, n=10) if len(times) > 1 else times
     return {
         "layers": layers,
@@ -281,28 +259,29 @@ def matmul_tflops(size: int = 8192, repeats: int = 20) -> float:
     left, right = (torch.randn(size, size, device="cuda", dtype=torch.bfloat16) for _ in range(2))
     for _ in range(5):
         left @ right
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    timed_event: Callable[..., torch.cuda.Event] = torch.cuda.Event
+    begin, end = timed_event(enable_timing=True), timed_event(enable_timing=True)
     begin.record()
     for _ in range(repeats):
         left @ right
     end.record()
     torch.cuda.synchronize()
-    return 2 * size**3 * repeats / (begin.elapsed_time(end) / 1e3) / 1e12
+    seconds: float = begin.elapsed_time(end) / 1e3
+    return 2.0 * size**3 * repeats / seconds / 1e12
 
 
 def environment() -> dict[str, object]:
     import torch
 
-    smi = shutil.which("nvidia-smi")
-    gpu = "name,driver_version,power.limit,clocks.max.sm,temperature.gpu"
-    query = [smi or "", f"--query-gpu={gpu}", "--format=csv"]
+    query = "--query-gpu=name,driver_version,power.limit,clocks.max.sm,temperature.gpu"
+    smi = ["nvidia-smi", query, "--format=csv"]
+    there = shutil.which("nvidia-smi")
     return {
-        "host": platform.node(),
         "gpu": torch.cuda.get_device_name(0),
         "gpu_memory_bytes": torch.cuda.get_device_properties(0).total_memory,
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "nvidia_smi": subprocess.run(query, capture_output=True, text=True).stdout if smi else None,
+        "nvidia_smi": subprocess.getoutput(shlex.join(smi)) if there else None,
         "torch_compile": "TORCHDYNAMO_DISABLE" not in worker_environment(),
     }
 

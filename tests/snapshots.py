@@ -1,5 +1,8 @@
 """What a store says, without the numbers and moments that depend on who came first."""
 
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
 from sqlalchemy import URL, Column, FromClause, Select, Table, select
 
 from perfdb.db.session import reading
@@ -23,9 +26,18 @@ def snapshot(url: URL) -> dict[str, list[str]]:
     tables = [table for table in metadata.sorted_tables if table.name != "ingest_log"]
     with reading(url) as connection:
         return {
-            table.name: sorted(repr(tuple(row)) for row in connection.execute(_said(table)))
+            table.name: sorted(_text(row) for row in connection.execute(_said(table)))
             for table in tables
         }
+
+
+def _text(row: Iterable[object]) -> str:
+    """The same on SQLite, which keeps no offset, and on PostgreSQL."""
+    return repr([_in_utc(cell) if isinstance(cell, datetime) else cell for cell in row])
+
+
+def _in_utc(moment: datetime) -> datetime:
+    return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
 
 
 def _said(table: Table) -> Select[*tuple[object, ...]]:

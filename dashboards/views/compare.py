@@ -9,7 +9,7 @@ import streamlit as st
 from pandas.io.formats.style import Styler
 
 from dashboards import data
-from dashboards.look import COLOURS, FILLS, GREY, MARKS, SHAPES, printed, remembered
+from dashboards.look import COLOURS, FILLS, GREY, MARKS, SHAPES, ink, printed, remembered
 from perfdb.compare import (
     Choice,
     Comparison,
@@ -139,7 +139,7 @@ def ratios(matches: Sequence[Match]) -> alt.LayerChart | alt.FacetChart:
     )
     marks = base.mark_point(filled=True, size=110, opacity=1).encode(ratio, shape, colour)
     spans = base.mark_rule(size=2).encode(alt.X("low:Q"), alt.X2("high:Q"), colour)
-    names = base.mark_text(align="left", dy=-15, fontSize=12, color=GREY).encode(
+    names = base.mark_text(align="left", dy=-15, fontSize=12, color=ink()).encode(
         x=alt.value(0), text="case"
     )
     unchanged = alt.Chart().mark_rule(strokeDash=[2, 4], color=GREY).encode(x=alt.datum(1))

@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from dashboards import data
-from dashboards.look import GREY, PALETTE, columns, printed
+from dashboards.look import PALETTE, columns, ink, printed
 from perfdb.metrics import METRICS
 from perfdb.record import CONFIGURATION_FIELDS, Release
 from perfdb.units import UNKNOWN
@@ -114,7 +114,7 @@ def bars(best: pd.DataFrame, metric: str) -> alt.LayerChart | alt.FacetChart:
         color=alt.Color("system_title:N", scale=alt.Scale(range=PALETTE), legend=None),
         fillOpacity=alt.condition("datum.origin === 'measured'", alt.value(1), alt.value(0.45)),
     )
-    figures = base.mark_text(align="left", dx=4, color=GREY).encode(text="printed")
+    figures = base.mark_text(align="left", dx=4, color=ink()).encode(text="printed")
     return alt.layer(drawn, figures).properties(height=26 * len(rows) + 40)
 
 

@@ -105,11 +105,13 @@ def _known(
 def _known_sources(connection: Connection, files: Sequence[SourceFile]) -> dict[str, int]:
     wanted = {(one.sha256, one.path, one.parser, one.parser_version) for one in files}
     natural = (sources.c.sha256, sources.c.path, sources.c.parser, sources.c.parser_version)
-    hashes = {one.sha256 for one in files}
-    rows = connection.execute(
-        select(*natural, sources.c.id).where(sources.c.sha256.in_(sorted(hashes)))
+    # Both: many runs share a recipe's hash, and a path has as many hashes as it had states.
+    alike = select(*natural, sources.c.id).where(
+        sources.c.sha256.in_(sorted({one.sha256 for one in files})),
+        sources.c.path.in_(sorted({one.path for one in files})),
     )
-    return {path: found for *key, found in rows if tuple(key) in wanted for path in [key[1]]}
+    rows = [tuple(row) for row in connection.execute(alike)]
+    return {row[1]: row[4] for row in rows if row[:4] in wanted}
 
 
 def _system_ids(connection: Connection, names: Iterable[str]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""HTML for people: text escaped, tables that scroll, sort and read well; nothing else makes tags."""
+"""HTML for people: text escaped, tables that scroll, sort and read well."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

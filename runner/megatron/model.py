@@ -48,7 +48,7 @@ class Training:
 
 def build(config: WorkerConfig, device: torch.device) -> Training:
     """This rank's model and optimizer; the process groups exist already."""
-    tensor_parallel.model_parallel_cuda_manual_seed(config.seed)
+    _seed(config.seed)
     megatron = transformer_config(config, on_gpu=device.type == "cuda")
     chunks = [_chunk(config, megatron, vp).to(device) for vp in _virtual_stages(config)]
     place = _place(config)
@@ -59,6 +59,13 @@ def build(config: WorkerConfig, device: torch.device) -> Training:
     optimizer = _optimizer(config, wrapped)
     _connect(config, megatron, wrapped, optimizer)
     return Training(wrapped, optimizer, device, counts)
+
+
+def _seed(seed: int) -> None:
+    """As Megatron-LM: by pipeline stage, lest all start alike; torch's too, which draws routers."""
+    seed += 100 * parallel_state.get_pipeline_model_parallel_rank()
+    torch.manual_seed(seed)
+    tensor_parallel.model_parallel_cuda_manual_seed(seed)
 
 
 def _virtual_stages(config: WorkerConfig) -> list[int | None]:

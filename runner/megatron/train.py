@@ -45,11 +45,13 @@ LossFunction = Callable[[Tensor], tuple[Tensor, dict[str, Tensor]]]
 def main() -> None:
     started = time.perf_counter()
     arguments = parse_arguments()
+    first = os.environ.get("RANK", "0") == "0"
+    if first:
+        arguments.summary.unlink(missing_ok=True)  # it would say that this run went well
     config = read_config(arguments.config)
     layout.check(config, world_size=int(os.environ.get("WORLD_SIZE", "1")))
     device, shim_hits = start_device()
     start_processes(config, device)
-    first = dist.get_rank() == 0
     training = build(config, device)
     data = mock_data(config, device)
     setup_time_s = time.perf_counter() - started

@@ -1,0 +1,25 @@
+"""The Sphinx extension: `extensions = ["perfdb.site"]` makes pages from the store.
+
+`perfdb_url` in conf.py names the store; where it is None, PERFDB_URL does.
+"""
+
+from sphinx.application import Sphinx
+from sphinx.util.typing import ExtensionMetadata
+
+from perfdb import __version__
+from perfdb.site.directives import DIRECTIVES
+from perfdb.site.events import add_files, make_pages
+
+__all__ = ["setup"]
+
+
+def setup(app: Sphinx) -> ExtensionMetadata:
+    """What Sphinx calls: our directives, our option, and what happens when a build begins."""
+    for extension in ("myst_parser", "sphinx_design"):
+        app.setup_extension(extension)
+    app.add_config_value("perfdb_url", None, "env", frozenset({str, type(None)}))
+    for name, directive in DIRECTIVES.items():
+        app.add_directive(name, directive)
+    app.connect("config-inited", add_files)
+    app.connect("builder-inited", make_pages)
+    return {"version": __version__, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,93 @@
+"""Read from the store what the site shows, in one read-only transaction."""
+
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from sqlalchemy import URL, Connection, Select
+
+from perfdb.db.migrate import require_current
+from perfdb.db.session import reading
+from perfdb.queries import catalog, results, site
+from perfdb.rundir import RunDir
+from perfdb.site.data import Result, Row, Run, RunFile, RunPage, SourcePage, Step
+from perfdb.site.pages import Contents
+
+RECIPE = RunDir(Path()).recipe.name
+
+Kind = TypeVar("Kind", bound=Row)
+
+
+def contents(connection: Connection) -> Contents:
+    """Everything but the bytes of run files. The same store always gives the same."""
+    files: dict[str, list[RunFile]] = defaultdict(list)
+    for file in _rows(connection, site.all_run_files(), RunFile):
+        files[file.run_id].append(file)
+    measured = _rows(connection, results.measured(results.current()), Result)
+    of_run = {result.run_id: result for result in measured}
+    runs = _rows(connection, catalog.all_runs(), Run)
+    return Contents(
+        results=tuple(_rows(connection, results.representative(), Result)),
+        runs=tuple(_run(connection, run, of_run, files[run.run_id]) for run in runs),
+        sources=tuple(_sources(connection)),
+    )
+
+
+def stored(url: URL) -> Contents:
+    """The contents of a store; nothing where there is no database file yet.
+
+    Raises StoreError where the database is not this version's.
+    """
+    if is_missing(url):
+        return Contents()
+    with reading(url) as connection:
+        require_current(connection, url.render_as_string())
+        return contents(connection)
+
+
+def is_missing(url: URL) -> bool:
+    """Whether the store is a file that nobody has made yet."""
+    return url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file()
+
+
+def content(connection: Connection, sha256: str) -> bytes:
+    """The bytes of a source."""
+    return zlib.decompress(connection.execute(site.content_of(sha256)).scalar_one())
+
+
+def _run(
+    connection: Connection,
+    run: Run,
+    of_run: Mapping[str | None, Result],
+    files: Iterable[RunFile],
+) -> RunPage:
+    kept = tuple(files)
+    recipe = next((file for file in kept if file.name == RECIPE), None)
+    return RunPage(
+        run=run,
+        result=of_run[run.run_id],
+        steps=tuple(_rows(connection, catalog.steps_of(run.run_id), Step)),
+        files=kept,
+        recipe_text=content(connection, recipe.sha256).decode(errors="replace") if recipe else None,
+    )
+
+
+def _sources(connection: Connection) -> list[SourcePage]:
+    """One page for the same bytes, by whichever path they were read."""
+    found = {sha256: path for path, sha256 in connection.execute(site.published_sources())}
+    return [
+        SourcePage(
+            path=str(path),
+            sha256=str(sha256),
+            text=content(connection, str(sha256)).decode(errors="replace"),
+        )
+        for sha256, path in found.items()
+    ]
+
+
+def _rows(
+    connection: Connection, question: Select[*tuple[object, ...]], kind: type[Kind]
+) -> list[Kind]:
+    return [kind.model_validate(dict(row)) for row in connection.execute(question).mappings()]

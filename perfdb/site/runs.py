@@ -1,0 +1,202 @@
+"""The parts of a run's page as HTML: how it ended, its figures, its case, its steps."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from perfdb import units
+from perfdb.metrics import METRICS
+from perfdb.site import addresses, charts
+from perfdb.site.addresses import Address
+from perfdb.site.data import Result, RunPage, Step
+from perfdb.site.glossary import TERMS
+from perfdb.site.markup import Cell, Content, Head, Html, Table, facts, joined, link, table, tag
+from perfdb.site.tables import moment, outcome_badge
+from perfdb.site.words import release_title, section_title
+
+MOST_STEPS: Final = 1000
+"""Rows of the table of steps; a page with more of them is slow to open, the file has them all."""
+
+
+def outcome(page: RunPage, address: Address) -> Html:
+    """How the run ended and why, when and where it ran."""
+    run, result = page.run, page.result
+    release = addresses.of_release(result.framework, result.release)
+    known: list[tuple[str, Content]] = [
+        ("Outcome", outcome_badge(run.outcome)),
+        ("Why no figures", result.withheld or units.UNKNOWN),
+        ("Error", tag("pre", run.error) if run.error else units.UNKNOWN),
+        ("Exit code", units.text(run.exit_code)),
+        ("Release", link(release_title(result.framework, result.release), address(release))),
+        ("Recipe", run.recipe),
+        ("System", result.system_title),
+        ("Started", f"{moment(run.started_at)} UTC"),
+        ("Ended", f"{moment(run.ended_at)} UTC" if run.ended_at else units.UNKNOWN),
+        ("Attempt", str(run.attempt)),
+    ]
+    always = {"Outcome", "Release", "Recipe", "Started", "Ended"}
+    shown = [(name, said) for name, said in known if name in always or said != units.UNKNOWN]
+    return facts("Outcome", shown)
+
+
+def figures(page: RunPage, _address: Address) -> Html:
+    """Each figure with its formula, the numbers put into it, and the window."""
+    result = page.result
+    if result.withheld:
+        return tag("p", f"There are no figures: {result.withheld}.")
+    heads = [Head("Figure"), Head("Value", numeric=True), Head("Formula"), Head("With numbers")]
+    rows = [
+        [Cell(METRICS[name].title), Cell(value), Cell(METRICS[name].formula), Cell(numbers)]
+        for name, value, numbers in _derived(result)
+    ]
+    spread = [_spread_row(title, value) for title, value in _spread(result) if value is not None]
+    return table(Table("Figures", heads, rows + spread, sortable=False))
+
+
+def _derived(result: Result) -> list[tuple[str, str, str]]:
+    """Each metric's name and value, and its formula with this run's numbers."""
+    tokens, flops = result.tokens_per_sec_per_gpu, result.model_tflops_per_sec_per_gpu
+    per_token = flops / tokens * 1e3 if flops and tokens else None
+    step_time = units.significant(result.step_time_s)
+    return [
+        ("step_time_s", step_time, f"median of {result.num_steps} steps: {result.window}"),
+        (
+            "tokens_per_sec_per_gpu",
+            units.significant(tokens),
+            f"{result.global_batch_size:,} × {result.sequence_length:,} ÷ {step_time} ÷ "
+            f"{result.num_gpus:,}",
+        ),
+        (
+            "model_tflops_per_sec_per_gpu",
+            units.significant(flops),
+            f"{units.significant(per_token)} GFLOP per token, convention "
+            f"{result.flops_convention}" if per_token else "no formula for this model and task",
+        ),
+        (
+            "mfu",
+            units.percent(result.mfu),
+            f"{units.significant(flops)} ÷ {units.significant(result.peak_tflops)}"
+            if result.peak_tflops else "no peak for this system and precision",
+        ),
+    ]  # fmt: skip
+
+
+def _spread(result: Result) -> list[tuple[str, float | None]]:
+    return [
+        ("Mean step time (s)", result.step_time_mean_s),
+        ("Standard deviation (s)", result.step_time_stdev_s),
+        ("10th percentile (s)", result.step_time_p10_s),
+        ("90th percentile (s)", result.step_time_p90_s),
+        ("Last step (s)", result.step_time_last_s),
+    ]
+
+
+def _spread_row(title: str, seconds: float | None) -> list[Cell]:
+    return [Cell(title), Cell(units.significant(seconds)), Cell("over the same steps"), Cell("")]
+
+
+CASE: Final[Mapping[str, str]] = {
+    "model_title": "Model",
+    "qualifiers": "Qualifiers",
+    "precision": "Precision",
+    "num_gpus": "GPUs",
+    "sequence_length": "Sequence length",
+    "global_batch_size": "GBS",
+    "micro_batch_size": "MBS",
+    "local_batch_size": "LBS",
+    "gradient_accumulation": "GA",
+    "data_parallel": "DP",
+    "tensor_parallel": "TP",
+    "pipeline_parallel": "PP",
+    "context_parallel": "CP",
+    "expert_parallel": "EP",
+    "expert_tensor_parallel": "ETP",
+    "virtual_pipeline": "VP",
+    "sequence_parallel": "SP",
+    "fsdp_enabled": "FSDP",
+    "fsdp_size": "FSDP size",
+    "kernels": "Kernels",
+    "variant": "Variant",
+    "container": "Container",
+}
+
+
+def case(page: RunPage, _address: Address) -> Html:
+    """Every field of the resolved case; what is not known is –."""
+    fields = [(title, units.text(getattr(page.result, name))) for name, title in CASE.items()]
+    options = [(f"option {name}", _plain(value)) for name, value in page.result.options.items()]
+    task = ("Task", section_title(page.result.task, None))
+    return facts("Case", [task, *((_term(title), said) for title, said in [*fields, *options])])
+
+
+def _term(title: str) -> str:
+    term = TERMS.get(title)
+    return f"{title} ({term.name.lower()})" if term else title
+
+
+def environment(page: RunPage, _address: Address) -> Html:
+    """The machine and the software, as the run recorded them."""
+    return facts("Environment", [*_lines(page.run.environment), *_worker(page.run.summary)])
+
+
+def _worker(summary: Mapping[str, object] | None) -> list[tuple[str, str]]:
+    return _lines({f"worker: {name}": value for name, value in (summary or {}).items()})
+
+
+def _lines(values: Mapping[str, object]) -> list[tuple[str, str]]:
+    """Names and values, those of a mapping each on a line of its own; unknown ones left out."""
+    lines: list[tuple[str, str]] = []
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            lines += [(f"{name}: {key}", _plain(one)) for key, one in value.items()]
+        elif value not in (None, ""):
+            lines.append((name.replace("_", " "), _plain(value)))
+    return lines
+
+
+def _plain(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def chart(page: RunPage, _address: Address) -> Html:
+    """The step times as a drawing."""
+    return charts.step_times(page) or tag("p", "The run left no step.")
+
+
+def steps(page: RunPage, _address: Address) -> Html:
+    """The steps, each with the line of the steps file it is from."""
+    if not page.steps:
+        return Html("")
+    heads = [
+        Head(title, numeric=True)
+        for title in ("Step", "Step time (s)", "Loss", "Grad norm", "Peak memory", "Line")
+    ]
+    rows = [_step_row(step, page.run.warmup_steps) for step in page.steps[:MOST_STEPS]]
+    made = table(Table("Steps", heads, rows))
+    left = len(page.steps) - len(rows)
+    more = tag("p", f"{left:,} more steps are in the steps file.") if left > 0 else Html("")
+    return joined((made, more))
+
+
+def _step_row(step: Step, warmup_steps: int) -> Sequence[Cell]:
+    mark = " warm-up" if step.step <= warmup_steps else " skipped" if step.skipped else ""
+    number = joined((str(step.step), tag("small", mark) if mark else ""))
+    return (
+        Cell(number, sort=step.step),
+        Cell(units.significant(step.step_time_s, 5)),
+        Cell(units.significant(step.loss, 6)),
+        Cell(units.significant(step.grad_norm, 5)),
+        Cell(units.gib(step.peak_memory_bytes), sort=step.peak_memory_bytes),
+        Cell(str(step.source_line)),
+    )
+
+
+PARTS: Final[Mapping[str, Callable[[RunPage, Address], Html]]] = {
+    "outcome": outcome,
+    "figures": figures,
+    "chart": chart,
+    "steps": steps,
+    "case": case,
+    "environment": environment,
+}
+"""What the page of a run is made of."""

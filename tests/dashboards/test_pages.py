@@ -1,0 +1,214 @@
+"""The dashboard's pages, run without a browser on real stores."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from sqlalchemy import URL
+from streamlit.testing.v1 import AppTest
+
+import dashboards
+from dashboards.views import compare, explore
+from perfdb.record import Figures, Outcome, Release
+from tests.factories import TEN_STEPS, case, published, release, stored, write_run
+
+APP = Path(dashboards.__file__).with_name("app.py")
+FASTER = tuple(time * 0.8 for time in TEN_STEPS)
+
+
+def explored() -> None:
+    from dashboards.views import explore
+
+    explore.show()
+
+
+def looked_into() -> None:
+    from dashboards.views import runs
+
+    runs.show()
+
+
+@pytest.fixture
+def filled(store: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> URL:
+    """Two measured releases that share a case, a failed run, and two published releases."""
+    monkeypatch.setenv("PERFDB_URL", store.render_as_string(hide_password=False))
+    stored(
+        store,
+        write_run(tmp_path, run_id="old"),
+        write_run(tmp_path, run_id="new", release=release("0.16.1"), step_times=FASTER),
+        write_run(
+            tmp_path,
+            run_id="oom",
+            case=case(model="llama3-70b"),
+            outcome=Outcome.OUT_OF_MEMORY,
+            error="CUDA out of memory",
+        ),
+    )
+    stored(store, published(release=Release(framework="nemo", version="25.10")))
+    other = case(framework="dfm", model="wan2.1-14b")
+    wan = published(
+        case=other,
+        release=Release(framework="dfm", version="26.02"),
+        figures=Figures(model_tflops_per_sec_per_gpu=820),
+    )
+    stored(store, wan, page="wan.md")
+    return store
+
+
+def shown(app: AppTest) -> AppTest:
+    """The page after a run without an error."""
+    app.run(timeout=60)
+    assert [] == [error.message for error in app.exception]
+    return app
+
+
+class TestCompare:
+    def page(self, a: str, b: str) -> AppTest:
+        app = AppTest.from_file(str(APP))
+        app.query_params["a"], app.query_params["b"] = a, b
+        return shown(app)
+
+    def test_matched_cases_stand_side_by_side_with_ratio_and_verdict_in_words(self, filled):
+        app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")
+        row = app.dataframe[0].value.iloc[0]
+        assert ("Llama 3 8B", 1.25, "▲ faster") == (row["Model"], round(row["B/A"], 6), row["B is"])
+        assert ("32,363", "40,454", "measured") == (row["A"], row["B"], row["Figures are"])
+
+    def test_what_is_in_one_release_only_is_listed(self, filled):
+        app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")
+        assert ["Only in megatron-core 0.16.0: 1"] == [one.label for one in app.expander]
+        assert app.dataframe[1].value["Case"][0].startswith("Llama 3 70B")
+
+    def test_verdicts_are_counted(self, filled):
+        app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")
+        counts = {metric.label: metric.value for metric in app.metric}
+        assert {"▲ faster": "1", "▼ slower": "0", "= same": "0", "? unknown": "0"} == counts
+
+    def test_two_releases_with_nothing_in_common_say_why(self, filled):
+        app = self.page("nemo 25.10", "dfm 26.02")
+        assert "Nothing to compare: nemo 25.10 and dfm 26.02 share no work" in app.info[0].value
+        assert "different models (Llama 3 8B / WAN 2.1 14B)" in app.info[0].value
+
+    def test_the_choice_stands_in_the_address_and_releases_stay_text(self, filled):
+        app = self.page("nemo 25.10", "no such release")
+        assert ["nemo 25.10"] == app.query_params["a"]
+        assert [app.selectbox[1].value] == app.query_params["b"]
+        assert "nemo 25.10" in app.selectbox[0].options
+
+    def test_another_figure_can_be_chosen(self, filled):
+        app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")
+        app.selectbox(key="figure").select("Step time (s)")
+        assert "Step time (s)" == shown(app).dataframe[0].value.iloc[0]["Figure"]
+
+
+class TestExplore:
+    def test_results_are_shown_with_origin_source_and_a_link_to_their_run(self, filled):
+        table = shown(AppTest.from_function(explored)).dataframe[0].value
+        measured = table[table["run_link"] == "runs?run=old"].iloc[0]
+        assert ("measured", "megatron-core 0.16.0") == (
+            measured["origin"],
+            measured["release_name"],
+        )
+        assert measured["source"].endswith("old/steps.jsonl")
+        (source,) = table[table["release_name"] == "nemo 25.10"]["source"]
+        assert "data/published/page.md:7" == source
+
+    def test_a_withheld_figure_is_unknown_and_says_why(self, filled):
+        table = shown(AppTest.from_function(explored)).dataframe[0].value
+        failed = table[table["run_link"] == "runs?run=oom"].iloc[0]
+        assert pd.isna(failed["tokens_per_sec_per_gpu"])
+        assert "the run was out of memory" == failed["withheld"]
+
+    def test_filters_in_the_address_narrow_the_results(self, filled):
+        app = AppTest.from_function(explored)
+        app.query_params["origin"] = "published"
+        app.query_params["release"] = "nemo 25.10"
+        table = shown(app).dataframe[0].value
+        assert ["nemo 25.10"] == list(table["release_name"])
+
+    def test_filters_that_let_nothing_through_say_so(self, filled):
+        app = AppTest.from_function(explored)
+        app.query_params["system"] = "DGX-H100"
+        app.query_params["release"] = "nemo 25.10"
+        app.query_params["origin"] = "measured"
+        assert "No result is like this" in shown(app).info[0].value
+
+
+class TestRuns:
+    def test_a_run_in_the_address_is_shown_with_figures_command_machine_and_files(self, filled):
+        app = AppTest.from_function(looked_into)
+        app.query_params["run"] = "old"
+        shown(app)
+        figures = {metric.label: metric.value for metric in app.metric}
+        assert ("4.0500", "32,363") == (figures["Step time (s)"], figures["Tokens/sec/GPU"])
+        assert "torchrun train.py" == app.code[0].value
+        machine, files = (table.value for table in app.dataframe[1:3])
+        assert ("hostname", "node-1") == tuple(machine.iloc[0])
+        assert {"run.json", "steps.jsonl"} <= set(files["name"])
+
+    def test_a_failed_run_says_why_it_has_no_figures(self, filled):
+        app = AppTest.from_function(looked_into)
+        app.query_params["run"] = "oom"
+        shown(app)
+        assert ["out_of_memory: CUDA out of memory"] == [error.value for error in app.error]
+        assert ["No figures: the run was out of memory."] == [one.value for one in app.warning]
+
+    def test_runs_are_narrowed_by_outcome(self, filled):
+        app = AppTest.from_function(looked_into)
+        app.query_params["outcome"] = "out_of_memory"
+        assert ["oom"] == list(shown(app).dataframe[0].value["run_id"])
+
+    def test_a_store_of_published_results_has_no_runs(self, sqlite, monkeypatch):
+        monkeypatch.setenv("PERFDB_URL", str(sqlite))
+        stored(sqlite, published())
+        assert "published results only" in shown(AppTest.from_function(looked_into)).info[0].value
+
+
+class TestWithoutData:
+    def test_an_empty_store_says_how_to_fill_it(self, store, monkeypatch):
+        monkeypatch.setenv("PERFDB_URL", store.render_as_string(hide_password=False))
+        app = shown(AppTest.from_file(str(APP)))
+        assert "The store is empty." == app.info[0].value
+        assert "perfdb ingest" in app.code[0].value
+
+    def test_a_missing_store_is_named(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("PERFDB_URL", str(tmp_path / "none.sqlite"))
+        app = shown(AppTest.from_file(str(APP)))
+        assert f"{tmp_path}/none.sqlite: no database here" in app.info[0].value
+
+    def test_a_file_that_is_no_database_is_no_traceback(self, tmp_path, monkeypatch):
+        (tmp_path / "text.sqlite").write_text("not a database, but long enough to look at" * 100)
+        monkeypatch.setenv("PERFDB_URL", str(tmp_path / "text.sqlite"))
+        app = shown(AppTest.from_file(str(APP)))
+        assert "file is not a database" in app.info[0].value
+
+    def test_a_server_that_does_not_answer_is_no_traceback(self, monkeypatch):
+        monkeypatch.setenv("PERFDB_URL", "postgresql://nobody:secret@127.0.0.1:1/none")
+        app = shown(AppTest.from_file(str(APP)))
+        assert "The database does not answer" in app.info[0].value
+        assert "secret" not in app.info[0].value
+
+
+def test_what_is_ingested_later_is_shown_at_the_next_click(filled, tmp_path):
+    app = shown(AppTest.from_function(looked_into))
+    assert 3 == len(app.dataframe[0].value)
+    stored(filled, write_run(tmp_path, run_id="later", release=release("0.16.2")))
+    assert 4 == len(shown(app).dataframe[0].value)
+
+
+def test_the_best_result_of_each_model_system_and_origin_is_charted():
+    results = pd.DataFrame(
+        [
+            ("Llama", "DGX-H100", "measured", 1.0),
+            ("Llama", "DGX-H100", "measured", 3.0),
+            ("Llama", "DGX-H100", "published", 2.0),
+            ("Llama", "DGX-B200", "measured", None),
+        ],
+        columns=["model_title", "system_title", "origin", "mfu"],
+    )
+    assert [3.0, 2.0] == list(explore.best_of_each(results, "mfu")["mfu"])
+
+
+def test_releases_in_charts_are_categories():
+    drawn = compare.ratios.__doc__
+    assert drawn

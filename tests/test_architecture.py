@@ -1,0 +1,96 @@
+"""The shape of the project: what its modules say of themselves and where things belong."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import perfdb.cli
+from perfdb import flops
+from runner.backends import BACKENDS
+from runner.launchers import LAUNCHERS
+
+ROOT = Path(__file__).parents[1]
+MODULES = sorted(
+    path for folder in ("perfdb", "runner", "dashboards") for path in (ROOT / folder).rglob("*.py")
+)
+FUNCTION_LINES, MODULE_LINES = 40, 300
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_says_its_job_and_stays_small(path: Path) -> None:
+    text = path.read_text()
+    tree = ast.parse(text)
+    assert ast.get_docstring(tree), "no module docstring"
+    assert text.count("\n") <= MODULE_LINES
+    long = [
+        node.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and _body_lines(node) > FUNCTION_LINES
+    ]
+    assert [] == long
+
+
+def _body_lines(function: ast.FunctionDef) -> int:
+    docstring = ast.get_docstring(function, clean=False)
+    total = (function.end_lineno or 0) - function.lineno + 1
+    return total - (docstring.count("\n") + 1 if docstring else 0)
+
+
+def test_only_the_door_catches_everything() -> None:
+    broad = {
+        str(path.relative_to(ROOT))
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ExceptHandler)
+        and (node.type is None or getattr(node.type, "id", "") in ("Exception", "BaseException"))
+    }
+    assert {"perfdb/cli/__init__.py"} == broad
+
+
+@pytest.mark.parametrize(
+    ("folder", "table"),
+    [
+        ("perfdb/flops", {formula.__name__.split(".")[-1] for formula in flops.FORMULAS.values()}),  # type: ignore[attr-defined]  # a member is a module
+        ("runner/backends", {backend.__name__.split(".")[-1] for backend in BACKENDS.values()}),  # type: ignore[attr-defined]  # likewise
+        ("runner/launchers", {place.__name__.split(".")[-1] for place in LAUNCHERS.values()}),  # type: ignore[attr-defined]  # likewise
+    ],
+)
+def test_every_member_of_a_family_is_in_its_table(folder: str, table: set[str]) -> None:
+    members = {path.stem for path in (ROOT / folder).glob("*.py")}
+    assert table == members - {"__init__", "base", "conventions"}
+
+
+def test_one_module_knows_the_names_of_a_runs_files() -> None:
+    names = re.compile(r'"(run\.json|steps\.jsonl|worker\.json|worker_config\.json|console\.log)"')
+    knowing = {str(path.relative_to(ROOT)) for path in MODULES if names.search(path.read_text())}
+    assert {"perfdb/rundir.py"} == knowing
+
+
+def test_queries_are_asked_in_one_place() -> None:
+    asking = {
+        path.relative_to(ROOT).parts[1]
+        for path in MODULES
+        if re.search(r"\bselect\(", path.read_text())
+    }
+    assert asking <= {"queries", "db"}
+
+
+def test_the_places_where_things_are_added_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    table = text[text.index("## Where do I add") : text.index("## House rules")]
+    named = re.findall(r"`((?:perfdb|runner|dashboards|tests|recipes)/[\w./]*)`", table)
+    missing = [
+        name for name in named
+        if "NAME" not in name and "**" not in name and not (ROOT / name).exists()
+    ]  # fmt: skip
+    assert named
+    assert [] == missing
+
+
+def test_every_command_of_the_table_can_be_loaded_and_says_what_it_does() -> None:
+    for name in perfdb.cli.COMMANDS:
+        command = perfdb.cli.cli.get_command(perfdb.cli.click.Context(perfdb.cli.cli), name)
+        assert command
+        assert command.help

@@ -1,0 +1,101 @@
+"""The command line: what it answers, and the one door through which errors leave."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from perfdb import cli
+from perfdb.errors import InputError, Problem, RunError
+
+PERFDB = str(Path(sys.executable).with_name("perfdb"))
+
+
+def ended(
+    monkeypatch: pytest.MonkeyPatch, raised: BaseException | int, *arguments: str
+) -> int | str | None:
+    """How the console script ends when a command raises, or returns a code."""
+
+    @click.command()
+    def command() -> int:
+        if isinstance(raised, int):
+            return raised
+        raise raised
+
+    monkeypatch.setattr(cli.LazyGroup, "get_command", lambda *_: command)
+    monkeypatch.setattr("sys.argv", ["perfdb", "any", *arguments])
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    return caught.value.code
+
+
+@pytest.mark.parametrize(
+    ("raised", "code"),
+    [
+        (0, 0),
+        (1, 1),
+        (InputError(Problem("a.yaml", "wrong")), 2),
+        (RunError("torchrun cannot be started"), 1),
+        (KeyboardInterrupt(), 130),
+        (ZeroDivisionError("ours"), 3),
+    ],
+)
+def test_every_way_to_end_has_its_exit_code(
+    monkeypatch: pytest.MonkeyPatch, raised: BaseException | int, code: int
+) -> None:
+    assert code == ended(monkeypatch, raised)
+
+
+def test_an_unknown_option_is_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 2 == ended(monkeypatch, 0, "--nonsense")
+
+
+def test_a_defect_leaves_its_traceback_in_a_file_and_not_on_the_screen(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended(monkeypatch, ZeroDivisionError("ours"))
+    said = capsys.readouterr().err
+    assert "Traceback" not in said
+    report = Path(said.split("report it with ")[1].strip())
+    assert "ZeroDivisionError: ours" in report.read_text()
+    report.unlink()
+
+
+def test_every_problem_is_said_on_a_line_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    problems = [Problem("a.yaml", "wrong", "num_gpus", 3, "add it"), Problem("b.yaml", "empty")]
+    ended(monkeypatch, InputError(problems))
+    assert "error: a.yaml:3: num_gpus: wrong; add it\nb.yaml: empty\n" == capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", list(cli.COMMANDS))
+def test_every_command_explains_itself(command: str) -> None:
+    done = subprocess.run([PERFDB, command, "--help"], capture_output=True, text=True, check=True)
+    assert f"Usage: perfdb {command}" in done.stdout
+
+
+LISTS = (
+    ["systems"], ["systems", "detect"], ["models"], ["recipes", "list"],
+    ["recipes", "show", "smoke-dp2"],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("command", LISTS)
+def test_every_list_can_be_json_and_nothing_else_is_on_stdout(command: list[str]) -> None:
+    root = Path(__file__).parents[1]
+    done = subprocess.run(
+        [PERFDB, *command, "--json"], cwd=root, capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout)
+
+
+def test_output_into_a_closed_pipe_is_no_defect() -> None:
+    done = subprocess.run(
+        f"{PERFDB} systems --json | head -1", shell=True, capture_output=True, text=True, check=True
+    )
+    assert "defect" not in done.stderr
+    assert "[" == done.stdout.strip()

@@ -1,0 +1,139 @@
+"""`perfdb compare` on real stores: what it prints, and with which exit code it ends."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from sqlalchemy import URL
+
+from perfdb.cli import main
+from perfdb.record import Figures, Outcome, Release
+from tests.factories import TEN_STEPS, case, published, release, stored, write_run
+
+FASTER = tuple(time * 0.8 for time in TEN_STEPS)
+
+
+@pytest.fixture
+def perfdb(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Run perfdb as the shell does: exit code, stdout, stderr."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["perfdb", *arguments])
+        monkeypatch.setenv("COLUMNS", "160")
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        return int(ended.value.code or 0), printed.out, printed.err
+
+    return run
+
+
+def address(url: URL) -> str:
+    return url.render_as_string(hide_password=False)
+
+
+@pytest.fixture
+def two_releases(sqlite: URL, tmp_path: Path) -> URL:
+    """Llama 3 8B in two releases, the second 1.25 times as fast, and one case of the first alone."""
+    stored(
+        sqlite,
+        write_run(tmp_path, run_id="old"),
+        write_run(tmp_path, run_id="alone", case=case(system="dgx-b200")),
+        write_run(tmp_path, run_id="new", release=release("0.16.1"), step_times=FASTER),
+    )
+    return sqlite
+
+
+def test_two_runs_of_a_case_are_compared_with_ratio_interval_and_verdict(perfdb, two_releases):
+    code, out, err = perfdb(
+        "compare", "0.16.0", "0.16.1", "--db", address(two_releases), "--format", "json"
+    )
+    found = json.loads(out)
+    assert (0, "") == (code, err)
+    assert ["matched", "only_a", "only_b"] == list(found)
+    (match,) = found["matched"]
+    assert ("llama3-8b", "dgx-h100", "bf16") == (
+        match["model"], match["system"], match["precision"],
+    )  # fmt: skip
+    assert 1.25 == pytest.approx(match["ratio"])
+    assert match["low"] < 1.25 < match["high"]
+    assert ("faster", "tokens_per_sec_per_gpu") == (match["verdict"], match["metric"])
+    assert [128 * 8192 / 4.05 / 8, 128 * 8192 / 3.24 / 8] == pytest.approx([match["a"], match["b"]])
+    assert (["dgx-b200"], []) == ([one["system"] for one in found["only_a"]], found["only_b"])
+
+
+def test_the_table_says_the_same_in_words(perfdb, two_releases):
+    code, out, _ = perfdb(
+        "compare", "megatron-core 0.16.0", "megatron-core@0.16.1", "--db", address(two_releases)
+    )
+    assert 0 == code
+    for said in ("Llama 3 8B", "1.250", "faster", "measured", "Only in megatron-core 0.16.0"):
+        assert said in out
+    assert "1 matched: 1 faster. 1 only in A, 0 only in B." in out
+
+
+def test_the_metric_that_is_asked_for_is_compared(perfdb, two_releases):
+    _, out, _ = perfdb(
+        "compare", "0.16.0", "0.16.1", "--metric", "step_time_s", "--format", "json",
+        "--db", address(two_releases),
+    )  # fmt: skip
+    (match,) = json.loads(out)["matched"]
+    assert ("step_time_s", "faster") == (match["metric"], match["verdict"])
+    assert 0.8 == pytest.approx(match["ratio"])
+
+
+def test_a_run_that_failed_in_the_new_release_is_shown_as_such(perfdb, sqlite, tmp_path):
+    stored(
+        sqlite,
+        write_run(tmp_path, run_id="old"),
+        write_run(tmp_path, run_id="new", release=release("0.16.1"), outcome=Outcome.OUT_OF_MEMORY),
+    )
+    _, out, _ = perfdb("compare", "0.16.0", "0.16.1", "--db", address(sqlite))
+    assert "B: measured, the run was out of memory" in out
+    assert "1 matched: 1 unknown." in out
+
+
+def test_two_releases_with_nothing_in_common_say_why_and_succeed(perfdb, sqlite):
+    stored(sqlite, published())
+    other = published(
+        case=case(framework="dfm", model="wan2.1-14b"),
+        release=Release(framework="dfm", version="26.02"),
+    )
+    stored(sqlite, other, page="other.md")
+    code, out, err = perfdb("compare", "nemo 25.04", "dfm 26.02", "--db", address(sqlite))
+    assert 0 == code
+    assert "Nothing to compare: nemo 25.04 and dfm 26.02 share no work: different frameworks" in out
+    code, out, err = perfdb(
+        "compare", "25.04", "26.02", "--db", address(sqlite), "--format", "json"
+    )
+    found = json.loads(out)
+    assert (0, [], 1, 1) == (code, found["matched"], len(found["only_a"]), len(found["only_b"]))
+    assert "Nothing to compare" in err
+
+
+def test_published_figures_are_compared_by_their_digits(perfdb, sqlite):
+    stored(sqlite, published())
+    later = published(
+        release=Release(framework="nemo", version="25.07"),
+        figures=Figures(tokens_per_sec_per_gpu=12_274),
+    )
+    stored(sqlite, later, page="later.md")
+    _, out, _ = perfdb("compare", "25.04", "25.07", "--db", address(sqlite), "--format", "json")
+    (match,) = json.loads(out)["matched"]
+    assert (None, None, "same") == (match["low"], match["high"], match["verdict"])
+
+
+def test_an_unknown_release_is_bad_input_and_lists_the_known(perfdb, two_releases):
+    code, out, err = perfdb(
+        "compare", "0.16.0", "megatron-core 0.16.2", "--db", address(two_releases)
+    )
+    assert (2, "") == (code, out)
+    assert "error: release: no release 'megatron-core 0.16.2'; did you mean megatron-core" in err
+    assert "known: megatron-core 0.16.0, megatron-core 0.16.1" in err
+
+
+def test_a_missing_database_is_named(perfdb, tmp_path):
+    code, _, err = perfdb("compare", "a", "b", "--db", str(tmp_path / "none.sqlite"))
+    assert 2 == code
+    assert f"{tmp_path}/none.sqlite: no database here" in err

@@ -1,0 +1,147 @@
+"""Ingest by many processes at once, and by processes that are killed: the same rows in the end."""
+
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+
+import pytest
+from sqlalchemy import URL, func, select
+from sqlalchemy.exc import DBAPIError
+
+from perfdb.db.session import reading
+from perfdb.db.tables import results, run_files, runs, steps
+from perfdb.errors import StoreError
+from perfdb.ingest import Options, ingest
+from perfdb.pages import PageContext
+from tests import factories
+from tests.snapshots import snapshot
+
+PROCESSES = 8
+RUNS = 40
+PAGE_ROWS = 200
+FILES_OF_A_RUN = 6
+NEMO = Options(PageContext(framework="nemo", release="25.04", precision="bf16"))
+COMMAND = [
+    sys.executable, "-c", "from perfdb.cli import main; main()",
+    "ingest", "--framework", "nemo", "--release", "25.04", "--precision", "bf16",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs of ten cases, one of them damaged, and a page of many rows."""
+    folder = tmp_path_factory.mktemp("tree")
+    for number in range(RUNS):
+        case = factories.case(num_gpus=8 * (1 + number % 10))
+        factories.write_run(folder / "runs", run_id=f"run-{number:03}", case=case)
+    factories.write_run(folder / "runs", run_id="damaged").record.write_text("{")
+    head = "## DGX-H100\n\n| Model | #-GPUs | GBS | Sequence Length | Tokens / sec / GPU |\n"
+    rows = [
+        f"| LLAMA3-8B | {8 * n} | 128 | 8192 | {10_000 + n} |\n" for n in range(1, PAGE_ROWS + 1)
+    ]
+    (folder / "page.md").write_text(head + "|---|---|---|---|---|\n" + "".join(rows))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """What one process that nobody disturbs stores."""
+    url = URL.create("sqlite", database=str(tmp_path_factory.mktemp("one") / "store.sqlite"))
+    report = ingest([tree], url, NEMO)
+    assert (RUNS + PAGE_ROWS, 1) == (report.new, len(report.rejected))
+    return snapshot(url)
+
+
+def ingest_together(start: Barrier, address: str, tree: Path) -> None:
+    """What each process does: wait for the others, then ingest. Leaves with 1 if it failed."""
+    from perfdb.db.session import store_url
+
+    start.wait(60)
+    report = ingest([tree], store_url(address), NEMO)
+    assert RUNS + PAGE_ROWS == report.new + report.unchanged
+
+
+def test_eight_processes_at_once_store_what_one_stores(
+    empty_database: URL, tree: Path, undisturbed: dict[str, list[str]]
+) -> None:
+    """From a database that does not exist yet: they migrate it and fill it together."""
+    spawning = multiprocessing.get_context("spawn")
+    start = spawning.Barrier(PROCESSES)
+    address = empty_database.render_as_string(hide_password=False)
+    processes = [
+        spawning.Process(target=ingest_together, args=(start, address, tree))
+        for _ in range(PROCESSES)
+    ]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(120)
+
+    assert [0] * PROCESSES == [process.exitcode for process in processes]
+    assert undisturbed == snapshot(empty_database)
+
+
+def stored_runs(url: URL) -> int:
+    """How many runs a store holds; 0 where there is no store yet."""
+    try:
+        with reading(url) as connection:
+            return connection.scalar(select(func.count()).select_from(runs)) or 0
+    except (DBAPIError, StoreError):
+        return 0
+
+
+def killed_when(url: URL, tree: Path, is_time: Callable[[], bool]) -> None:
+    """Start the real command and kill it with SIGKILL as soon as it is time."""
+    address = url.render_as_string(hide_password=False)
+    process = subprocess.Popen(
+        [*COMMAND, "--db", address, str(tree)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    while not is_time() and process.poll() is None:
+        time.sleep(0.002)
+    time.sleep(random.uniform(0, 0.01))  # anywhere inside the next transaction
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def assert_every_source_is_whole_or_absent(url: URL) -> None:
+    """A run has all its steps, files and its result; a page has all its rows or none."""
+    with reading(url) as connection:
+        count = connection.scalar(select(func.count()).select_from(runs))
+        parts = {
+            table.name: connection.scalar(
+                select(func.count()).select_from(table).where(table.c.run_id.is_not(None))
+            )
+            for table in (steps, run_files, results)
+        }
+        published = connection.scalar(
+            select(func.count()).select_from(results).where(results.c.run_id.is_(None))
+        )
+    assert count is not None
+    expected = {"steps": 10 * count, "run_files": FILES_OF_A_RUN * count, "results": count}
+    assert expected == parts
+    assert published in (0, PAGE_ROWS)
+
+
+def test_an_ingest_that_is_killed_leaves_whole_sources_and_the_next_one_completes_it(
+    empty_database: URL, tree: Path, undisturbed: dict[str, list[str]]
+) -> None:
+    """Killed while it makes the store, at the first run, amid the runs, and at the page."""
+    url = empty_database
+    soon = time.monotonic() + random.uniform(0.4, 0.7)
+    killed_when(url, tree, lambda: time.monotonic() > soon)
+    for number in (1, 15, RUNS):
+        killed_when(url, tree, lambda number=number: stored_runs(url) >= number)
+        assert_every_source_is_whole_or_absent(url)
+
+    report = ingest([tree], url, NEMO)
+    assert RUNS + PAGE_ROWS == report.new + report.unchanged
+    assert undisturbed == snapshot(url)
