@@ -7,7 +7,6 @@ from typing import NamedTuple
 import pandas as pd
 import streamlit as st
 from sqlalchemy import URL, Connection, Select, make_url
-from sqlalchemy.exc import DBAPIError
 
 from perfdb.compare import Choice, Result, read
 from perfdb.db.migrate import require_current
@@ -44,8 +43,6 @@ def obstacle() -> Obstacle | None:
         now = store()
     except (InputError, StoreError) as error:
         return Obstacle(str(error), f"{FILL}\n{NAME}")
-    except DBAPIError as error:
-        return Obstacle(f"The database does not answer: {error.orig}", NAME)
     if not releases(now) and runs(now).empty:
         return Obstacle("The store is empty.", FILL)
     return None

@@ -1,7 +1,6 @@
 """Ingest by many processes at once, and by processes that are killed: the same rows in the end."""
 
 import multiprocessing
-import os
 import random
 import signal
 import subprocess
@@ -24,7 +23,7 @@ from tests import factories
 from tests.snapshots import snapshot
 
 PROCESSES = 8
-RUNS = 40
+RUNS = 60
 PAGE_ROWS = 200
 FILES_OF_A_RUN = 6
 NEMO = Options(PageContext(framework="nemo", release="25.04", precision="bf16"))
@@ -97,8 +96,18 @@ def stored_runs(url: URL) -> int:
         return 0
 
 
-def killed_when(url: URL, tree: Path, is_time: Callable[[], bool]) -> None:
-    """Start the real command and kill it with SIGKILL as soon as it is time."""
+def is_being_made(url: URL) -> bool:
+    """Whether another process has begun to make the store."""
+    if url.get_backend_name() == "sqlite":
+        return Path(str(url.database)).exists()
+    with reading(url) as connection:
+        others = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s AND state = %s"
+        found = connection.exec_driver_sql(others, (url.database, "active")).scalar_one()
+    return int(found) > 1
+
+
+def killed_when(url: URL, tree: Path, is_time: Callable[[], bool]) -> int:
+    """Start the real command and kill it with SIGKILL when it is time; how it ended."""
     address = url.render_as_string(hide_password=False)
     process = subprocess.Popen(
         [*COMMAND, "--db", address, str(tree)],
@@ -106,10 +115,10 @@ def killed_when(url: URL, tree: Path, is_time: Callable[[], bool]) -> None:
         stderr=subprocess.DEVNULL,
     )
     while not is_time() and process.poll() is None:
-        time.sleep(0.002)
+        time.sleep(0.001)
     time.sleep(random.uniform(0, 0.01))  # anywhere inside the next transaction
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    process.kill()
+    return process.wait()
 
 
 def assert_every_source_is_whole_or_absent(url: URL) -> None:
@@ -136,11 +145,15 @@ def test_an_ingest_that_is_killed_leaves_whole_sources_and_the_next_one_complete
 ) -> None:
     """Killed while it makes the store, at the first run, amid the runs, and at the page."""
     url = empty_database
-    soon = time.monotonic() + random.uniform(0.4, 0.7)
-    killed_when(url, tree, lambda: time.monotonic() > soon)
-    for number in (1, 15, RUNS):
-        killed_when(url, tree, lambda number=number: stored_runs(url) >= number)
+    killed = [killed_when(url, tree, lambda: is_being_made(url))]
+    for number in (1, 20):
+        killed.append(killed_when(url, tree, lambda number=number: stored_runs(url) >= number))
         assert_every_source_is_whole_or_absent(url)
+    assert [-signal.SIGKILL] * 3 == killed
+    assert stored_runs(url) < RUNS
+
+    killed_when(url, tree, lambda: stored_runs(url) >= RUNS)
+    assert_every_source_is_whole_or_absent(url)
 
     report = ingest([tree], url, NEMO)
     assert RUNS + PAGE_ROWS == report.new + report.unchanged

@@ -71,10 +71,9 @@ def _matches(matches: Sequence[Match], name_a: str, name_b: str) -> None:
         "the spread of the runs gives one. Verdicts speak of B; “same” means that no difference "
         "can be told."
     )
-    st.dataframe(
+    st.table(
         styled(matches),
         hide_index=True,
-        placeholder=UNKNOWN,
         alt=f"The figures of {name_a} and {name_b}, case by case, with their ratio and verdict",
     )
     charted = [match for match in matches if match.judgement.ratio is not None][:CHARTED]

@@ -67,13 +67,13 @@ def labelled(results: pd.DataFrame) -> pd.DataFrame:
 def _narrowed(results: pd.DataFrame) -> pd.DataFrame:
     """The results that the filters let through; a filter with nothing chosen lets all through."""
     st.sidebar.header("Show only")
+    kept = pd.Series(data=True, index=results.index)
     for name, column in FILTERS.items():
         said = results[column].fillna(UNKNOWN)
-        chosen = st.sidebar.multiselect(
-            name.capitalize(), list(dict.fromkeys(said)), key=name, bind="query-params"
-        )
-        results = results[said.reindex(results.index).isin(chosen)] if chosen else results
-    return results
+        options = sorted(said.unique())
+        chosen = st.sidebar.multiselect(name.capitalize(), options, key=name, bind="query-params")
+        kept &= said.isin(chosen) if chosen else True
+    return results[kept]
 
 
 def _chart(results: pd.DataFrame) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, delete, insert, or_, select, update
+from sqlalchemy import Connection, delete, func, insert, or_, select, update
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from perfdb import __version__
@@ -42,11 +42,9 @@ def is_race(error: DBAPIError) -> bool:
 
 def put_run(connection: Connection, given: MeasuredRun, files: RunFiles, when: datetime) -> Action:
     """Store a run, its files, steps and result; read anew from other bytes, it replaces itself."""
-    # The lock makes a second process that re-reads the same run wait, and then find it unchanged.
+    _take_turns(connection, given.run.run_id)
     known = connection.execute(
-        select(runs.c.id, runs.c.content_hash)
-        .where(runs.c.run_id == given.run.run_id)
-        .with_for_update()
+        select(runs.c.id, runs.c.content_hash).where(runs.c.run_id == given.run.run_id)
     ).one_or_none()
     if known and known.content_hash == given.run.content_hash:
         return Action.UNCHANGED
@@ -73,6 +71,7 @@ def put_page(
     Where every row could be read (`whole`), the results that an earlier state of the page had and
     this one does not are withdrawn.
     """
+    _take_turns(connection, source.path)
     past = _written(connection, [row.key for row in given])
     actions = [_action(row, past.get(row.key, ()), source.path) for row in given]
     changed = [
@@ -117,6 +116,15 @@ class Written:
     superseded: bool
     content_hash: str
     path: str
+
+
+def _take_turns(connection: Connection, what: str) -> None:
+    """Wait for a process that is storing the same thing, so as to find it there and unchanged.
+
+    A SQLite transaction holds the only write lock from its beginning.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(what, 0))))
 
 
 def _put_run_row(

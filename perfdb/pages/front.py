@@ -1,13 +1,15 @@
 """What a page's own front matter says to perfdb: the mapping `perfdb:` in its YAML."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pydantic import BaseModel, ConfigDict
 
 from perfdb import yamlfile
 from perfdb.errors import Problem
 from perfdb.record import Frozen
+
+_REMEDY = 'write a text, in quotes where it looks like a number: "25.10"'
 
 
 class Settings(Frozen):
@@ -46,5 +48,5 @@ def read(where: str, front: str | None) -> Front:
         return Front()
     checked = yamlfile.validate(document, _Front)
     if isinstance(checked, list):
-        return Front(problems=tuple(checked))
+        return Front(problems=tuple(replace(p, remedy=p.remedy or _REMEDY) for p in checked))
     return Front(checked.perfdb or Settings())

@@ -107,12 +107,12 @@ class TableReader:
 
     def _faulty(self, row: Row, faults: Faults) -> Problem:
         """One problem for a row, on its first wrong cell; it names the others."""
-        titles = {name: columns.title_of(name, self.header) for name in faults.wrong}
-        (name, first), *rest = faults.wrong.items()
-        also = "".join(f"; {titles[other]}: {wrong.message}" for other, wrong in rest)
-        return Problem(
-            self.where, first.message + also, titles[name], line=row.line, remedy=first.remedy
-        )
+        titled = {columns.title_of(name, self.header): w for name, w in faults.wrong.items()}
+        order = [column.title for column in self.header]
+        places = {title: order.index(title) if title in order else -1 for title in titled}
+        (title, first), *rest = sorted(titled.items(), key=lambda item: places[item[0]])
+        also = "".join(f"; {other}: {wrong.message}" for other, wrong in rest)
+        return Problem(self.where, first.message + also, title, line=row.line, remedy=first.remedy)
 
     def _problem(self, row: Row, message: str, remedy: str | None = None) -> Problem:
         return Problem(self.where, message, line=row.line, remedy=remedy)

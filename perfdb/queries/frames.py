@@ -5,8 +5,8 @@ from sqlalchemy import Connection, Select
 
 
 def frame(connection: Connection, question: Select[*tuple[object, ...]]) -> pd.DataFrame:
-    """The rows as a frame; integer and boolean columns are nullable, so an id stays an integer."""
+    """The rows as a frame of nullable columns, so that an id stays an integer beside an unknown."""
     found = connection.execute(question)
     columns = list(found.keys())
     rows = pd.DataFrame([tuple(row) for row in found], columns=columns, dtype=object)
-    return rows.convert_dtypes(convert_string=False)
+    return rows.convert_dtypes()

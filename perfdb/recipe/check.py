@@ -176,6 +176,7 @@ def _tensor(subject: Subject) -> Iterator[Fault]:
     for what, count in (
         (f"{model.num_attention_heads} attention heads", model.num_attention_heads),
         (f"FFN width {model.ffn_hidden_size}", model.ffn_hidden_size),
+        (f"vocabulary of {model.vocab_size}", model.vocab_size or size),
     ):
         if count % size:
             remedy = f"choose TP among the divisors of {count}"
@@ -226,6 +227,18 @@ def _experts(subject: Subject) -> Iterator[Fault]:
             f"EP {size} × ETP {expert_tensor} × PP {subject.pipeline} = {product} "
             f"does not divide {settings.num_gpus} GPUs",
             "use a smaller EP, or set expert_tensor_parallel to 1",
+        )
+
+
+def _expert_tensor(subject: Subject) -> Iterator[Fault]:
+    """Megatron-Core trains wrongly here, without an error: shards of experts are broadcast."""
+    settings = subject.settings
+    size = settings.expert_tensor_parallel
+    if subject.model.num_experts and subject.expert == 1 and size and size != subject.tensor:
+        yield Fault(
+            "expert_tensor_parallel",
+            f"ETP {size} with TP {subject.tensor} and EP 1 trains wrongly, silently",
+            "use EP above 1, or make ETP equal to TP",
         )
 
 
@@ -288,6 +301,7 @@ RULES: tuple[Rule, ...] = (
     _tensor,
     _sequence,
     _experts,
+    _expert_tensor,
     _experts_with_tensor,
     _precision,
     _fsdp,

@@ -12,6 +12,7 @@ from runner.backends.base import Command
 NAME = "megatron-core"
 FAMILIES = ("gpt", "moe")
 PRECISIONS = ("fp32", "bf16")
+HOPPER = ("dgx-h100", "dgx-h200")
 
 SHAPE_FIELDS = (
     "num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "num_query_groups",
@@ -67,7 +68,6 @@ def worker_config(point: Point) -> str:
 
 def command(point: Point, run: RunDir) -> Command:
     """One process per GPU (per rank on the cpu system), which computes on one thread there."""
-    on_cpu = point.case.system == "cpu"
     return Command(
         module="runner.megatron.train",
         arguments=(
@@ -76,5 +76,15 @@ def command(point: Point, run: RunDir) -> Command:
             "--summary", str(run.summary.absolute()),
         ),
         processes=point.case.num_gpus,
-        variables={"OMP_NUM_THREADS": "1", "TORCHDYNAMO_DISABLE": "1"} if on_cpu else {},
+        variables=_variables(point.case),
     )  # fmt: skip
+
+
+def _variables(case: Case) -> dict[str, str]:
+    """What the framework wants of its environment on a system."""
+    if case.system == "cpu":
+        return {"OMP_NUM_THREADS": "1", "TORCHDYNAMO_DISABLE": "1"}
+    split = (case.tensor_parallel or 1) > 1 or (case.context_parallel or 1) > 1
+    # One hardware queue keeps communication ahead of the compute that waits for it; Megatron-LM's
+    # arguments.py demands it before Blackwell.
+    return {"CUDA_DEVICE_MAX_CONNECTIONS": "1"} if split and case.system in HOPPER else {}

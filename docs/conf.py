@@ -1,0 +1,47 @@
+"""Sphinx's settings: the site is made from the store that PERFDB_URL names."""
+
+import os
+import sys
+from pathlib import Path
+
+from perfdb import __version__
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
+
+project = "perfdb"
+author = "the perfdb developers"
+# No year: the same store makes the same bytes.
+copyright = author
+version = release = __version__
+
+extensions = ["perfdb.site", "command_line", "sphinx_copybutton"]
+perfdb_url = os.environ.get("PERFDB_URL") or f"sqlite:///{HERE.parent / 'perfdb.sqlite'}"
+
+exclude_patterns = ["_build", "_ext"]
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+smartquotes = False  # names of runs and options hold hyphens that must stay as they are
+copybutton_exclude = ".linenos, .gp, .go"
+
+html_theme = "pydata_sphinx_theme"
+html_title = "perfdb"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_favicon = "_static/favicon.svg"
+html_copy_source = False
+html_show_sphinx = False
+html_theme_options = {
+    "logo": {"text": "perfdb"},
+    "navbar_align": "left",
+    "navbar_persistent": ["search-button"],
+    "header_links_before_dropdown": 6,
+    "show_toc_level": 2,
+    "show_prev_next": False,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+# Pages of wide tables give them the whole width: the way to other pages is the bar at the top.
+html_sidebars = {
+    pattern: [] for pattern in ("index", "glossary", "performance/**", "runs/**", "sources/**")
+}
