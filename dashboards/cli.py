@@ -7,6 +7,7 @@ import click
 
 from perfdb.cli.options import db_option
 from perfdb.db.session import store_url
+from perfdb.errors import PerfdbError
 
 APP = Path(__file__).with_name("app.py")
 
@@ -34,8 +35,13 @@ def dashboard(db: str | None, host: str, port: int, no_browser: bool) -> None:
 
     It only reads the store, and shows what is ingested while it runs at the next click.
     """
-    from streamlit.web import cli as streamlit  # noqa: PLC0415  a second of imports
-
+    try:
+        from streamlit.web import cli as streamlit  # noqa: PLC0415  a second of imports
+    except ModuleNotFoundError as error:
+        remedy = "pip install 'perfdb[dashboard]' brings it"
+        raise PerfdbError(
+            f"the dashboard needs {error.name}, which is missing; {remedy}"
+        ) from error
     os.environ["PERFDB_URL"] = store_url(db).render_as_string(hide_password=False)
     settings = SETTINGS | {
         "server.address": host,

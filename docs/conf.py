@@ -31,6 +31,7 @@ html_css_files = ["site.css"]
 html_favicon = "_static/favicon.svg"
 html_copy_source = False
 html_show_sphinx = False
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "logo": {"text": "perfdb"},
     "navbar_align": "left",
@@ -43,5 +44,6 @@ html_theme_options = {
 }
 # Pages of wide tables give them the whole width: the way to other pages is the bar at the top.
 html_sidebars = {
-    pattern: [] for pattern in ("index", "glossary", "performance/**", "runs/**", "sources/**")
+    pattern: []
+    for pattern in ("index", "glossary", "method", "performance/**", "runs/**", "sources/**")
 }

@@ -37,7 +37,7 @@ def address(url: URL) -> str:
 
 @pytest.fixture
 def two_releases(sqlite: URL, tmp_path: Path) -> URL:
-    """Llama 3 8B in two releases, the second 1.25 times as fast, and one case of the first alone."""
+    """Llama 3 8B in two releases, the second 1.25 times as fast, and a case of one alone."""
     stored(
         sqlite,
         write_run(tmp_path, run_id="old", step_times=STEPS),

@@ -3,6 +3,7 @@
 import os
 import socket
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import URL, Select, func, select
 
-from perfdb import ingest as ingestion
 from perfdb.db.session import reading
 from perfdb.db.tables import ingest_log, results, runs, sources, steps
 from perfdb.errors import InputError, StoreError
@@ -19,6 +19,7 @@ from perfdb.pages import PageContext
 from perfdb.record import Outcome
 from perfdb.rundir import RunDir
 from tests import factories
+from tests.conftest import run_sql
 from tests.snapshots import snapshot
 
 PAGE = """\
@@ -96,6 +97,18 @@ def test_a_store_that_cannot_be_written_is_an_error_in_words(tree: Path, tmp_pat
         ingest([tree], URL.create("sqlite", database=str(other)), Options())
     with pytest.raises(StoreError, match="unable to open database file"):
         ingest([tree], URL.create("sqlite", database="/no/such/folder/x.sqlite"), Options())
+
+
+def test_a_store_that_may_only_be_read_is_an_error_in_words(
+    postgres: URL, postgres_server: URL, tree: Path
+) -> None:
+    """As with a role that has no right to write."""
+    run_sql(
+        postgres_server, f"ALTER DATABASE {postgres.database} SET default_transaction_read_only=on"
+    )
+
+    with pytest.raises(StoreError, match="read-only transaction"):
+        ingest([tree], postgres, NEMO)
 
 
 def test_every_outcome_is_stored_and_only_finished_runs_have_figures(
@@ -211,41 +224,47 @@ def broken_summary(run: RunDir) -> None:
     run.summary.write_text("{}")
 
 
+@dataclass(frozen=True)
+class Damage:
+    """What is done to a run directory, and what ingest is to say of it."""
+
+    done: Callable[[RunDir], None]
+    file: str
+    line: int | None
+    words: str
+
+
 @pytest.mark.parametrize(
-    ("damage", "file", "line", "words"),
+    "damage",
     [
-        (broken_record, "run.json", 3, "EOF while parsing"),
-        (of_another_version, "run.json", None, "schema_version: Input should be 1"),
-        (damaged_steps, "steps.jsonl", 4, "EOF while parsing"),
-        (impossible_step, "steps.jsonl", 5, "0 seconds is no duration of a step"),
-        (broken_summary, "worker.json", None, "schema_version: Field required"),
+        Damage(broken_record, "run.json", 3, "EOF while parsing"),
+        Damage(of_another_version, "run.json", None, "schema_version: Input should be 1"),
+        Damage(damaged_steps, "steps.jsonl", 4, "EOF while parsing"),
+        Damage(impossible_step, "steps.jsonl", 5, "0 seconds is no duration of a step"),
+        Damage(broken_summary, "worker.json", None, "schema_version: Field required"),
     ],
+    ids=lambda damage: damage.done.__name__,
 )
 def test_a_damaged_run_is_rejected_and_stops_no_other(
-    sqlite: URL,
-    tree: Path,
-    damage: Callable[[RunDir], None],
-    file: str,
-    line: int | None,
-    words: str,
+    sqlite: URL, tree: Path, damage: Damage
 ) -> None:
     """The rejection says which file, which line and what is wrong; all else is stored."""
     run = RunDir(tree / "runs" / "b")
-    damage(run)
+    damage.done(run)
 
     report = ingest([tree], sqlite, NEMO)
 
     assert (4, 0, 0, 1) == counted(report)
     [problem] = report.rejected
-    assert (str(run.path / file), line) == (problem.where, problem.line)
-    assert words in problem.message
+    assert (str(run.path / damage.file), damage.line) == (problem.where, problem.line)
+    assert damage.words in problem.message
     assert report.failed
     assert [("a",), ("c",)] == rows_of(sqlite, select(runs.c.run_id).order_by("run_id"))
     logged = rows_of(
         sqlite,
         select(ingest_log.c.path, ingest_log.c.line).where(ingest_log.c.action == "rejected"),
     )
-    assert [(problem.where, line)] == logged
+    assert [(problem.where, damage.line)] == logged
 
 
 def test_a_number_no_column_can_hold_is_a_rejection(store: URL, tree: Path) -> None:
@@ -288,6 +307,8 @@ def test_what_lies_hidden_or_inside_a_run_is_not_searched(sqlite: URL, tree: Pat
     for folder in (tree / "runs" / "a" / "notes", tree / ".cache"):
         folder.mkdir()
         (folder / "page.md").write_text(PAGE)
+    (tree / "folder.md").mkdir()
+    (tree / "dangling.md").symlink_to("nowhere")
 
     assert (5, 0, 0, 0) == counted(ingest([tree], sqlite, NEMO))
 

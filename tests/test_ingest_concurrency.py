@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
@@ -14,10 +15,12 @@ import pytest
 from sqlalchemy import URL, func, select
 from sqlalchemy.exc import DBAPIError
 
-from perfdb.db.session import reading
+from perfdb.db import store
+from perfdb.db.rows import SourceFile
+from perfdb.db.session import reading, writing
 from perfdb.db.tables import results, run_files, runs, steps
 from perfdb.errors import StoreError
-from perfdb.ingest import Options, ingest
+from perfdb.ingest import Options, ingest, preview
 from perfdb.pages import PageContext
 from tests import factories
 from tests.snapshots import snapshot
@@ -85,6 +88,42 @@ def test_eight_processes_at_once_store_what_one_stores(
 
     assert [0] * PROCESSES == [process.exitcode for process in processes]
     assert undisturbed == snapshot(empty_database)
+
+
+def is_waiting(url: URL) -> bool:
+    """Whether a PostgreSQL transaction waits for another one's lock."""
+    with reading(url) as connection:
+        waiting = (
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = %s AND wait_event_type = %s"
+        )
+        return bool(connection.exec_driver_sql(waiting, (url.database, "Lock")).scalar_one())
+
+
+def test_two_pages_that_state_the_same_result_at_once_become_two_revisions(
+    postgres: URL, tmp_path: Path
+) -> None:
+    """The second to come waits, is refused revision 1, and starts anew from what it finds."""
+    head = "## DGX-H100\n\n| Model | #-GPUs | GBS | Sequence Length | Tokens / sec / GPU |\n"
+    for name, tokens in (("early", 100), ("late", 200)):
+        row = f"| LLAMA3-8B | 8 | 128 | 8192 | {tokens} |\n"
+        (tmp_path / f"{name}.md").write_text(head + "|---|---|---|---|---|\n" + row)
+    [early] = preview([tmp_path / "early.md"], NEMO)[0]
+    source = SourceFile("early.md", b"", "page", 1)
+
+    with ThreadPoolExecutor(1) as pool:
+        with writing(postgres) as connection:
+            store.put_page(connection, source, [early], factories.STARTED)
+            late = pool.submit(ingest, [tmp_path / "late.md"], postgres, NEMO)
+            while not is_waiting(postgres):
+                assert not late.done()
+                time.sleep(0.005)
+        report = late.result(60)
+
+    assert (0, 1) == (report.new, report.revised)
+    with reading(postgres) as connection:
+        columns = (results.c.revision, results.c.superseded, results.c.tokens_per_sec_per_gpu)
+        rows = connection.execute(select(*columns).order_by(results.c.revision))
+        assert [(1, True, 100.0), (2, False, 200.0)] == [tuple(row) for row in rows]
 
 
 def stored_runs(url: URL) -> int:

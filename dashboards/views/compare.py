@@ -25,6 +25,12 @@ from perfdb.metrics import METRICS
 from perfdb.units import UNKNOWN
 
 AUTOMATIC = "Tokens/sec/GPU, else TFLOP/sec/GPU"
+NO_BREAK = "\u00a0"
+
+TABLED = 300
+"""Up to so many matches stand on the page as text, to be read, searched and printed; more are in a
+grid that draws only what is in view."""
+
 CHARTED = 40
 """A chart of more matches is a wall; the table has them all."""
 
@@ -66,16 +72,16 @@ def _matches(matches: Sequence[Match], name_a: str, name_b: str) -> None:
     with st.container(horizontal=True):
         for verdict in Verdict:
             st.metric(MARKS[verdict], counts[verdict], border=True, width=140)
+    figures = " or ".join(dict.fromkeys(METRICS[match.metric].title for match in matches))
     st.caption(
-        f"A is {name_a}, B is {name_b}. B/A is the ratio of the figures, 95 % its interval where "
+        f"A is {name_a}, B is {name_b}, in {figures}. B/A is their ratio, 95 % its interval where "
         "the spread of the runs gives one. Verdicts speak of B; “same” means that no difference "
         "can be told."
     )
-    st.table(
-        styled(matches),
-        hide_index=True,
-        alt=f"The figures of {name_a} and {name_b}, case by case, with their ratio and verdict",
-    )
+    if len(matches) > TABLED:
+        st.dataframe(styled(matches), hide_index=True, placeholder=UNKNOWN)
+    else:
+        st.table(styled(matches), hide_index=True)
     charted = [match for match in matches if match.judgement.ratio is not None][:CHARTED]
     if charted:
         st.subheader("B/A by case")
@@ -85,6 +91,8 @@ def _matches(matches: Sequence[Match], name_a: str, name_b: str) -> None:
 def styled(matches: Sequence[Match]) -> Styler:
     """The matches as a table, its verdicts on their colours."""
     table = pd.DataFrame([_row(match) for match in matches])
+    if table["Figure"].nunique() == 1:
+        table = table.drop(columns="Figure")  # the caption says it once
     fills = {MARKS[verdict]: fill for verdict, fill in FILLS.items()}
     coloured = table.style.map(lambda mark: fills[str(mark)], subset=["B is"])
     return coloured.format("{:.3f}", subset=["B/A"], na_rep=UNKNOWN)
@@ -94,20 +102,17 @@ def _row(match: Match) -> dict[str, str | float | None]:
     metric, it = METRICS[match.metric], match.a.shown
     return {
         "Model": " ".join(filter(None, (it.model_title, it.qualifiers))),
-        "System": it.system_title,
+        "System": f"{it.num_gpus:,} × {it.system_title}",
         "B/A": match.judgement.ratio,
         "B is": MARKS[match.judgement.verdict],
-        "95 %": words.interval(match.judgement),
-        "Precision": it.precision or UNKNOWN,
-        "GPUs": it.num_gpus,
+        "95 %": words.interval(match.judgement).replace(" ", NO_BREAK),
         "A": printed(metric, it.figure(match.metric)),
         "B": printed(metric, match.b.shown.figure(match.metric)),
-        "Figures are": words.remark(match),
         "Figure": metric.title,
+        "Precision": it.precision or UNKNOWN,
+        "Work": f"{it.task}, sequence {it.sequence_length:,}, GBS {it.global_batch_size:,}",
         "Configuration": words.how(match),
-        "Task": it.task,
-        "Sequence": it.sequence_length,
-        "GBS": it.global_batch_size,
+        "Figures are": words.remark(match),
     }
 
 

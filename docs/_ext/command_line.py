@@ -9,7 +9,7 @@ from sphinx.util.typing import ExtensionMetadata
 import perfdb.cli
 from perfdb import __version__
 
-WIDTH = 88
+WIDTH = 78
 
 
 class CommandLineDirective(SphinxDirective):
@@ -22,17 +22,17 @@ class CommandLineDirective(SphinxDirective):
 
 
 def _helps(
-    command: click.Command, path: str, parent: click.Context | None
+    command: click.Command, name: str, parent: click.Context | None
 ) -> list[tuple[str, str]]:
     """The name and help of a command, and of all below it."""
-    context = click.Context(command, info_name=path, parent=None, max_content_width=WIDTH)
-    context.terminal_width = WIDTH
-    found = [(path, command.get_help(context))]
+    settings = {"terminal_width": WIDTH} | command.context_settings
+    context = click.Context(command, info_name=name, parent=parent, **settings)
+    found = [(context.command_path, command.get_help(context))]
     if isinstance(command, click.Group):
-        for name in command.list_commands(context):
-            below = command.get_command(context, name)
+        for one in command.list_commands(context):
+            below = command.get_command(context, one)
             if below is not None:
-                found += _helps(below, f"{path} {name}", context)
+                found += _helps(below, one, context)
     return found
 
 

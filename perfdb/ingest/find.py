@@ -45,8 +45,9 @@ def _at(path: Path) -> Iterator[Source]:
 def _below(folder: Path) -> Iterator[Source]:
     runs = [run.path for run in find_runs(folder) if not _is_hidden(run.path, folder)]
     yield from (Source(path, "run", False) for path in runs)
-    pages = [page for page in sorted(folder.rglob("*.md")) if not _is_hidden(page, folder)]
-    yield from (Source(page, "page", False) for page in pages if not _is_inside(page, runs))
+    files = [path for path in sorted(folder.rglob("*.md")) if path.is_file()]
+    pages = [path for path in files if not _is_hidden(path, folder)]
+    yield from (Source(path, "page", False) for path in pages if not _is_inside(path, runs))
 
 
 def _is_hidden(path: Path, folder: Path) -> bool:

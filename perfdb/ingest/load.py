@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from sqlalchemy import URL, Connection, Engine
-from sqlalchemy.exc import DataError, DBAPIError
+from sqlalchemy.exc import DataError, DBAPIError, InternalError, OperationalError, ProgrammingError
 
 from perfdb.db import migrate, store
 from perfdb.db.rows import Action, LogEntry, ResultRow
@@ -93,7 +93,7 @@ def ingest(paths: Iterable[Path], url: URL, options: Options) -> Report:
         _retried(lambda: migrate.upgrade(url))
         reads = (read_source(source, options.context) for source in options.watched(sources))
         return _report([_stored(engine, read) for read in reads])
-    except DBAPIError as error:
+    except (OperationalError, InternalError, ProgrammingError) as error:
         raise StoreError(f"{url.render_as_string()}: {error.orig}") from error
     finally:
         engine.dispose()

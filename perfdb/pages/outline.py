@@ -56,15 +56,18 @@ class _Outline:
         if not line.listed:
             self.scopes[-1].said.append(Said(line.text, line.line, False))
 
-    def grid(self, grid: Grid, before: Piece | None) -> None:
-        if not grid.ruled and isinstance(before, Grid) and len(grid.header.cells) > 2:
+    def grid(self, grid: Grid, *, after_table: bool) -> bool:
+        """Take a grid for a table, the rest of the one before, or a line; False: for a line."""
+        if not grid.ruled and after_table and len(grid.header.cells) > 2:
             self._detach((grid.header, *grid.rows))
         elif not grid.ruled and not grid.rows:
             text = " | ".join(cell.text for cell in grid.header.cells)
             self.line(Line(text, grid.header.line))
+            return False
         else:
             said = tuple(said for scope in self.scopes for said in scope.said)
             self.tables.append(Table(grid.header, grid.rows, said))
+        return True
 
     def _detach(self, rows: tuple[Row, ...]) -> None:
         last = self.tables.pop()
@@ -74,8 +77,9 @@ class _Outline:
 def tables(pieces: Iterable[Piece]) -> tuple[Table, ...]:
     """Every table of a page, in reading order."""
     outline = _Outline()
-    before: Piece | None = None
+    after_table = False
     for piece in pieces:
+        was_table, after_table = after_table, False
         match piece:
             case Heading():
                 outline.heading(piece)
@@ -86,6 +90,5 @@ def tables(pieces: Iterable[Piece]) -> tuple[Table, ...]:
             case Line():
                 outline.line(piece)
             case Grid():
-                outline.grid(piece, before)
-        before = piece
+                after_table = outline.grid(piece, after_table=was_table)
     return tuple(outline.tables)

@@ -50,16 +50,19 @@ def _is_rule(line: str) -> bool:
 
 
 def _grids(lines: Sequence[str], first: int) -> Iterator[Grid]:
-    """The tables in a run of cells: as many cells as the rule has parts stand before it."""
+    """The tables in a run of cells: as many cells as a rule has parts stand before it."""
     rules = [index for index, line in enumerate(lines) if _is_rule(line)]
     widths = [lines[rule].strip().rstrip("|").count("|") + 1 for rule in rules]
-    starts = [rule - width for rule, width in zip(rules, widths, strict=True)]
-    for rule, width, end in zip(rules, widths, [*starts[1:], len(lines)], strict=True):
-        header = _row(lines[max(0, rule - width) : rule], first + max(0, rule - width))
+    starts = [max(0, rule - width) for rule, width in zip(rules, widths, strict=True)]
+    ends = [*starts, len(lines)][1:]
+    before = min(starts, default=len(lines))
+    if before:
+        yield Grid(_row(lines[:before], first), (), ruled=False)
+    for rule, width, start, end in zip(rules, widths, starts, ends, strict=True):
         rows = (
             _row(lines[at : min(at + width, end)], first + at) for at in range(rule + 1, end, width)
         )
-        yield Grid(header, tuple(rows))
+        yield Grid(_row(lines[start:rule], first + start), tuple(rows))
 
 
 def _row(lines: Sequence[str], line: int) -> Row:

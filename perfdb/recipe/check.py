@@ -11,17 +11,7 @@ from perfdb.catalog import Model, System
 from perfdb.errors import suggestion
 from perfdb.recipe.expand import REQUIRED, data_parallel, global_batch_size
 from perfdb.recipe.model import FRAMEWORKS, Settings
-
-MEGATRON_OPTIONS: dict[str, tuple[object, ...]] = {
-    "distributed_optimizer": (True, False),
-    "recompute": ("none", "selective", "full"),
-    "overlap": (True, False),
-    "moe_dispatcher": ("alltoall", "allgather"),
-    "init": ("megatron", "layout_invariant"),
-    "batch_p2p_comm": (True, False),
-    "optimizer_lr": (),
-}
-"""Megatron-Core's options and their choices; an empty tuple takes any number."""
+from perfdb.recipe.options import wrong_options
 
 
 @dataclass(frozen=True)
@@ -278,17 +268,9 @@ def _fsdp(subject: Subject) -> Iterator[Fault]:
 
 
 def _options(subject: Subject) -> Iterator[Fault]:
-    if subject.settings.framework != "megatron-core":
-        return
-    for name, value in subject.settings.options.items():
-        if name not in MEGATRON_OPTIONS:
-            yield Fault("options", f"no option {name!r}", suggestion(name, MEGATRON_OPTIONS))
-            continue
-        choices = MEGATRON_OPTIONS[name]
-        right = isinstance(value, int | float) and not isinstance(value, bool)
-        if value not in choices if choices else not right:
-            expected = ", ".join(map(str, choices)) or "a number"
-            yield Fault("options", f"{name} cannot be {value!r}", f"use {expected}")
+    if subject.settings.framework == "megatron-core":
+        for message, remedy in wrong_options(subject.settings.options):
+            yield Fault("options", message, remedy)
 
 
 Rule = Callable[[Subject], Iterator[Fault]]

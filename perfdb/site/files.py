@@ -11,8 +11,8 @@ from perfdb.site.data import RunFile
 from perfdb.site.pages import MARK, Page
 from perfdb.site.words import slug
 
-GENERATED = "_generated"
-"""The folder, inside the documents, of what is no document."""
+GENERATED = "_generated/perfdb"
+"""The folder, inside the documents, of what is no document; it is ours alone."""
 
 FOLDERS = ("performance", "runs", "sources")
 """Where pages are made. Pages written by hand may stand there too and are left alone."""

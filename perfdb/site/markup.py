@@ -17,11 +17,17 @@ Content = str | Html
 
 @dataclass(frozen=True)
 class Head:
-    """The head of a column; `hint` explains an abbreviation."""
+    """The head of a column; `hint` explains an abbreviation, `wide` holds sentences."""
 
     title: str
     hint: str | None = None
     numeric: bool = False
+    wide: bool = False
+
+    @property
+    def class_(self) -> str | None:
+        """Its class, and that of its cells."""
+        return "n" if self.numeric else "w" if self.wide else None
 
 
 @dataclass(frozen=True)
@@ -88,14 +94,15 @@ def facts(label: str, given: Iterable[tuple[str, Content]]) -> Html:
 
 def _head(head: Head) -> Html:
     title = tag("abbr", head.title, title=head.hint) if head.hint else head.title
-    return tag("th", title, scope="col", class_="n" if head.numeric else None)
+    one_word = None if " " in head.title else "s"
+    return tag("th", title, scope="col", class_=" ".join(filter(None, (head.class_, one_word))))
 
 
 def _row(heads: Sequence[Head], cells: Sequence[Cell]) -> Html:
     first, *others = cells
-    made = [tag("th", first.content, scope="row", data_sort=_sort(first))]
+    made = [tag("th", first.content, scope="row", class_=heads[0].class_, data_sort=_sort(first))]
     made += [
-        tag("td", cell.content, class_="n" if head.numeric else None, data_sort=_sort(cell))
+        tag("td", cell.content, class_=head.class_, data_sort=_sort(cell))
         for head, cell in zip(heads[1:], others, strict=True)
     ]
     return joined((tag("tr", made), Html("\n")))

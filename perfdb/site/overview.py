@@ -3,12 +3,14 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from perfdb import units
+from perfdb import catalog, units
 from perfdb.record import Origin
 from perfdb.site import addresses
 from perfdb.site.addresses import Address
 from perfdb.site.data import Overview, ReleaseCard, Result
 from perfdb.site.markup import Content, Html, joined, link, tag
+from perfdb.site.profiles import MODEL, TFLOPS
+from perfdb.site.tables import as_printed, formatted, known
 from perfdb.site.words import natural, release_title, slug
 
 NO_DATA = Html(
@@ -63,7 +65,8 @@ def html(overview: Overview, address: Address) -> Html:
     if not overview.results and not overview.runs:
         return NO_DATA
     cards = [_card_html(card, address) for card in overview.cards]
-    return joined((_counts(overview, address), tag("div", cards, class_="perf-cards")))
+    newest = tag("h2", "Newest releases")
+    return joined((_counts(overview, address), newest, tag("div", cards, class_="perf-cards")))
 
 
 def _counts(overview: Overview, address: Address) -> Html:
@@ -94,8 +97,15 @@ def _card_html(card: ReleaseCard, address: Address) -> Html:
 
 def _best(result: Result, page: str) -> Html:
     """The highest figure on a system, with the tab it is in behind it."""
-    figure = units.significant(result.model_tflops_per_sec_per_gpu)
+    figure = as_printed(TFLOPS, result) or formatted(TFLOPS, known(TFLOPS, result))
     rate = tag("span", (tag("strong", figure), " TFLOP/s/GPU"), class_="perf-rate")
     system = link(result.system_title, f"{page}?system={slug(result.system)}")
-    said = tag("small", f"best: {result.model_title}, {result.num_gpus:,} GPUs")
+    model = as_printed(MODEL, result) or result.model_title
+    gpus = f"{result.num_gpus:,} GPU{'s' if result.num_gpus > 1 else ''}"
+    said = tag("small", f"best: {model}, {gpus}, {_precision(result)}")
     return tag("li", (tag("span", system), rate, said))
+
+
+def _precision(result: Result) -> str:
+    entry = catalog.precisions().get(result.precision or "")
+    return entry.title if entry else "precision not stated"

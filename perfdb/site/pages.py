@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from perfdb import catalog
 from perfdb.record import Frozen, Origin
 from perfdb.site import addresses, overview
 from perfdb.site.data import (
@@ -106,9 +107,15 @@ def _section(task: str, variant: str | None, results: Sequence[Result]) -> Secti
         systems[result.system].append(result)
     tables = [
         SystemTable(system=name, title=rows[0].system_title, results=tuple(rows))
-        for name, rows in sorted(systems.items(), key=lambda item: natural(item[1][0].system_title))
+        for name, rows in sorted(systems.items(), key=lambda item: _system_order(item[0]))
     ]
     return Section(task=task, variant=variant, systems=tuple(tables))
+
+
+def _system_order(name: str) -> tuple[int, str]:
+    """As the catalogue has them; a system that it lacks comes last."""
+    known = list(catalog.systems())
+    return (known.index(name) if name in known else len(known)), name
 
 
 def _row_order(result: Result) -> tuple[bool, str, int]:

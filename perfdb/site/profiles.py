@@ -5,7 +5,7 @@ from typing import Literal
 
 Kind = Literal[
     "model", "precision", "text", "integer", "figure", "seconds", "percent", "spread", "outcome",
-    "origin", "run", "moment",
+    "origin", "run", "release", "moment",
 ]  # fmt: skip
 """How a value is printed (perfdb.site.tables)."""
 
@@ -15,7 +15,7 @@ class Column:
     """A column. `fields`: the first of these that a result knows is what is printed.
 
     `shown`: 'filled' drops it where a whole table has nothing in it, 'varies' also where every row
-    says the same, 'always' keeps it. `term` is its entry in the glossary.
+    says the same, 'always' keeps it. `wide` lets its words wrap; `term` is its glossary entry.
     """
 
     title: str
@@ -23,6 +23,7 @@ class Column:
     kind: Kind = "integer"
     digits: int = 0
     shown: Literal["filled", "varies", "always"] = "filled"
+    wide: bool = False
     term: str | None = None
 
     @property
@@ -55,7 +56,7 @@ CP = Column("CP", ("context_parallel",), term="CP")
 VP = Column("VP", ("virtual_pipeline",), term="VP")
 EP = Column("EP", ("expert_parallel",), term="EP")
 ETP = Column("ETP", ("expert_tensor_parallel",), term="ETP")
-KERNELS = Column("Kernel Optimizations", ("kernels",), "text")
+KERNELS = Column("Kernel Optimizations", ("kernels",), "text", wide=True)
 PRECISION = Column("Precision", ("precision",), "precision", term="Precision")
 CONTAINER = Column("Container", ("container",), "text", shown="varies")
 TOKENS = Column("Tokens / sec / GPU", ("tokens_per_sec_per_gpu",), "figure", term="Tokens/s/GPU")
@@ -87,8 +88,8 @@ NEMO = Profile(
 AUTOMODEL = Profile(
     "automodel",
     (
-        MODEL, PRECISION, GPUS, GBS, MBS, LBS, GA, SEQUENCE, TP, PP, CP, EP, VP, FSDP, KERNELS,
-        STEP_TIME, TFLOPS, TOKENS, MFU, CONTAINER, ORIGIN,
+        MODEL, PRECISION, GPUS, STEP_TIME, TFLOPS, TOKENS, MFU, GBS, MBS, LBS, GA, SEQUENCE, TP,
+        PP, CP, EP, VP, FSDP, KERNELS, CONTAINER, ORIGIN,
     ),
 )  # fmt: skip
 MEASURED = Profile(
@@ -122,12 +123,22 @@ RUNS = Profile(
         replace(TOKENS, title="Tokens/s/GPU"),
         replace(TFLOPS, title="TFLOP/s/GPU"),
         MFU,
-        Column("Framework", ("framework",), "text"),
-        Column("Release", ("release",), "text"),
+        Column("Release", ("release",), "release", shown="always"),
         Column("Recipe", ("recipe",), "text"),
         Column("Started (UTC)", ("started_at",), "moment"),
     ),
 )  # fmt: skip
+
+CASE = Profile(
+    "case",
+    (
+        MODEL, PRECISION, GPUS, SEQUENCE, GBS, MBS, LBS, GA, DP, TP, SP, PP, CP, VP, EP, ETP, FSDP,
+        replace(KERNELS, title="Kernels"),
+        Column("Variant", ("variant",), "text"),
+        replace(CONTAINER, shown="filled"),
+    ),
+)  # fmt: skip
+"""The lines of a run's case; those that say nothing are left out."""
 
 PUBLISHED: dict[str, Profile] = {"dfm": DFM, "automodel": AUTOMODEL}
 """How a framework prints its own tables, where it has a way of its own."""

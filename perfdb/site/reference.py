@@ -22,11 +22,14 @@ FILES: Final = (
 """What the tables are made from: a page that shows one is made anew when one of these changes."""
 
 
+_SOURCE: Final = Head("Source", wide=True)
+
+
 def systems() -> Html:
     """Every system of the catalogue."""
     heads = _heads("System", "Name", "GPU", n=("GPUs per node", "NVLink domain", "Memory (GB)"))
     rows = [_system_row(entry) for entry in catalog.systems().values()]
-    return _table("Systems", [*heads, Head("Source")], rows)
+    return _table("Systems", [*heads, _SOURCE], rows)
 
 
 def _system_row(entry: System) -> list[Content]:
@@ -43,7 +46,7 @@ def _system_row(entry: System) -> list[Content]:
 
 def peaks() -> Html:
     """The dense peaks that MFU is computed against, each with its source."""
-    heads = [*_heads("System", "Precision", n=("Dense peak (TFLOP/s/GPU)",)), Head("Source")]
+    heads = [*_heads("System", "Precision", n=("Dense peak (TFLOP/s/GPU)",)), _SOURCE]
     rows: list[list[Content]] = [
         [entry.title, name.upper(), units.number(peak.tflops), peak.source]
         for entry in catalog.systems().values()
@@ -67,7 +70,7 @@ def models() -> Html:
         "Layers", "Hidden", "FFN", "Heads", "KV heads", "Vocabulary", "Experts", "Top-k",
         "GFLOP per token at 8,192",
     )  # fmt: skip
-    heads = [*_heads("Model", "Name", "Family", n=numbers), Head("Source")]
+    heads = [*_heads("Model", "Name", "Family", n=numbers), _SOURCE]
     return _table("Models", heads, [_model_row(entry) for entry in catalog.models().values()])
 
 
@@ -95,9 +98,8 @@ def metric_list() -> Html:
         [one.title, tag("code", one.name), one.unit, one.better, one.meaning, one.formula]
         for one in metrics.METRICS.values()
     ]
-    return _table(
-        "Metrics", _heads("Figure", "Field", "Unit", "Better", "Meaning", "Formula"), rows
-    )
+    heads = [*_heads("Figure", "Field", "Unit", "Better"), *_wide("Meaning", "Formula")]
+    return _table("Metrics", heads, rows)
 
 
 def conventions() -> Html:
@@ -112,7 +114,8 @@ def conventions() -> Html:
         ]
         for one in flops.CONVENTIONS.values()
     ]
-    heads = _heads("Convention", "Attention", "Logits", "Used for measured figures", "Meaning")
+    heads = _heads("Convention", "Attention", "Logits", "Used for measured figures")
+    heads += _wide("Meaning")
     return _table("FLOPs conventions", heads, rows)
 
 
@@ -123,7 +126,7 @@ def tables_of_schema() -> Html:
 
 def _schema_table(given: Table) -> Html:
     rows = [_column_row(column) for column in given.columns]
-    heads = _heads("Column", "Type", "Null", "Key", "Holds")
+    heads = [*_heads("Column", "Type", "Null", "Key"), *_wide("Holds")]
     title = tag("h2", tag("code", given.name))
     return tag("section", (title, _table(given.name, heads, rows)), id=f"table-{given.name}")
 
@@ -137,6 +140,10 @@ def _column_row(column: "Column[object]") -> list[Content]:
 
 def _heads(*titles: str, n: tuple[str, ...] = ()) -> list[Head]:
     return [*(Head(title) for title in titles), *(Head(title, numeric=True) for title in n)]
+
+
+def _wide(*titles: str) -> list[Head]:
+    return [Head(title, wide=True) for title in titles]
 
 
 def _table(label: str, heads: list[Head], rows: list[list[Content]]) -> Html:

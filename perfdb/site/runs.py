@@ -6,11 +6,12 @@ from typing import Final
 
 from perfdb import units
 from perfdb.metrics import METRICS
-from perfdb.site import addresses, charts
+from perfdb.site import addresses, charts, profiles, tables
 from perfdb.site.addresses import Address
 from perfdb.site.data import Result, RunPage, Step
 from perfdb.site.glossary import TERMS
 from perfdb.site.markup import Cell, Content, Head, Html, Table, facts, joined, link, table, tag
+from perfdb.site.profiles import Column
 from perfdb.site.tables import moment, outcome_badge
 from perfdb.site.words import release_title, section_title
 
@@ -44,7 +45,12 @@ def figures(page: RunPage, _address: Address) -> Html:
     result = page.result
     if result.withheld:
         return tag("p", f"There are no figures: {result.withheld}.")
-    heads = [Head("Figure"), Head("Value", numeric=True), Head("Formula"), Head("With numbers")]
+    heads = [
+        Head("Figure"),
+        Head("Value", numeric=True),
+        Head("Formula", wide=True),
+        Head("With numbers", wide=True),
+    ]
     rows = [
         [Cell(METRICS[name].title), Cell(value), Cell(METRICS[name].formula), Cell(numbers)]
         for name, value, numbers in _derived(result)
@@ -95,43 +101,21 @@ def _spread_row(title: str, seconds: float | None) -> list[Cell]:
     return [Cell(title), Cell(units.significant(seconds)), Cell("over the same steps"), Cell("")]
 
 
-CASE: Final[Mapping[str, str]] = {
-    "model_title": "Model",
-    "qualifiers": "Qualifiers",
-    "precision": "Precision",
-    "num_gpus": "GPUs",
-    "sequence_length": "Sequence length",
-    "global_batch_size": "GBS",
-    "micro_batch_size": "MBS",
-    "local_batch_size": "LBS",
-    "gradient_accumulation": "GA",
-    "data_parallel": "DP",
-    "tensor_parallel": "TP",
-    "pipeline_parallel": "PP",
-    "context_parallel": "CP",
-    "expert_parallel": "EP",
-    "expert_tensor_parallel": "ETP",
-    "virtual_pipeline": "VP",
-    "sequence_parallel": "SP",
-    "fsdp_enabled": "FSDP",
-    "fsdp_size": "FSDP size",
-    "kernels": "Kernels",
-    "variant": "Variant",
-    "container": "Container",
-}
-
-
-def case(page: RunPage, _address: Address) -> Html:
-    """Every field of the resolved case; what is not known is –."""
-    fields = [(title, units.text(getattr(page.result, name))) for name, title in CASE.items()]
+def case(page: RunPage, address: Address) -> Html:
+    """Every field of the resolved case that it has, and the options of the framework."""
+    fields = [
+        (_named(column), tables.printed(column, page.result, address).content)
+        for column in profiles.CASE.columns
+    ]
     options = [(f"option {name}", _plain(value)) for name, value in page.result.options.items()]
-    task = ("Task", section_title(page.result.task, None))
-    return facts("Case", [task, *((_term(title), said) for title, said in [*fields, *options])])
+    known = [(name, said) for name, said in fields if said != units.UNKNOWN]
+    return facts("Case", [("Task", section_title(page.result.task, None)), *known, *options])
 
 
-def _term(title: str) -> str:
-    term = TERMS.get(title)
-    return f"{title} ({term.name.lower()})" if term else title
+def _named(column: Column) -> str:
+    """An abbreviation with what it is short for."""
+    term = TERMS[column.term] if column.term and column.title.isupper() else None
+    return f"{column.title} ({term.name.lower()})" if term else column.title
 
 
 def environment(page: RunPage, _address: Address) -> Html:
@@ -148,7 +132,7 @@ def _lines(values: Mapping[str, object]) -> list[tuple[str, str]]:
     lines: list[tuple[str, str]] = []
     for name, value in values.items():
         if isinstance(value, Mapping):
-            lines += [(f"{name}: {key}", _plain(one)) for key, one in value.items()]
+            lines += _lines({f"{name}: {key}": one for key, one in value.items()})
         elif value not in (None, ""):
             lines.append((name.replace("_", " "), _plain(value)))
     return lines

@@ -13,6 +13,7 @@ from perfdb.site.data import Result
 from perfdb.site.glossary import TERMS
 from perfdb.site.markup import Cell, Content, Head, Html, Table, joined, link, tag
 from perfdb.site.profiles import Column, Kind, Profile
+from perfdb.site.words import release_title
 
 PRINTED: Final[Mapping[str, str]] = {
     catalog.squeezed(title): field for field, titles in ALIASES.items() for title in titles
@@ -37,18 +38,23 @@ def results_table(
 ) -> Table:
     """A row for each result; columns that say nothing are left out."""
     cells = {
-        column: [PRINTERS.get(column.kind, _plain)(column, result, address) for result in results]
+        column: [printed(column, result, address) for result in results]
         for column in profile.columns
     }
-    columns = [column for column, printed in cells.items() if _is_shown(column, printed)]
+    columns = [column for column, made in cells.items() if _is_shown(column, made)]
     rows = zip(*(cells[column] for column in columns), strict=True)
     return Table(label, [head(column) for column in columns], list(rows))
+
+
+def printed(column: Column, result: Result, address: Address) -> Cell:
+    """The cell of a result in a column."""
+    return PRINTERS.get(column.kind, _plain)(column, result, address)
 
 
 def head(column: Column) -> Head:
     """The head of a column, explained by its entry in the glossary."""
     hint = TERMS[column.term].hint if column.term else None
-    return Head(column.title, hint, column.numeric)
+    return Head(column.title, hint, column.numeric, column.wide)
 
 
 def as_printed(column: Column, result: Result) -> str | None:
@@ -99,10 +105,10 @@ NUMBERS: Final[Mapping[Kind, Callable[[Column, float], str]]] = {
 """How numbers of a kind are printed; the others are whole and stand without separators."""
 
 
-def _is_shown(column: Column, printed: Sequence[Cell]) -> bool:
+def _is_shown(column: Column, cells: Sequence[Cell]) -> bool:
     if column.shown == "always":
         return True
-    said = {cell.content for cell in printed}
+    said = {cell.content for cell in cells}
     return len(said) > 1 if column.shown == "varies" else said != {units.UNKNOWN}
 
 
@@ -165,7 +171,7 @@ def _evidence(result: Result, address: Address) -> list[Content]:
     """Where a row's figures are from: its run, or the line of its page; and why it has none."""
     parts: list[Content] = []
     if result.run_id is not None:
-        of_many = f" (median of {result.num_results})" if result.num_results > 1 else ""
+        of_many = f" 1 of {result.num_results}" if result.num_results > 1 else ""
         parts.append(link(f"run{of_many}", address(addresses.of_run(result.run_id))))
     elif result.source_line is not None:
         line = f"line {result.source_line}"
@@ -179,6 +185,12 @@ def _evidence(result: Result, address: Address) -> list[Content]:
 def _run(_column: Column, result: Result, address: Address) -> Cell:
     run_id = result.run_id or units.UNKNOWN
     return Cell(link(run_id, address(addresses.of_run(run_id))), sort=run_id)
+
+
+def _release(_column: Column, result: Result, address: Address) -> Cell:
+    title = release_title(result.framework, result.release)
+    page = addresses.of_release(result.framework, result.release)
+    return Cell(link(title, address(page)), sort=title)
 
 
 def _moment(column: Column, result: Result, _address: Address) -> Cell:
@@ -201,6 +213,7 @@ PRINTERS: Final[Mapping[Kind, Printer]] = {
     "outcome": _outcome,
     "origin": _origin,
     "run": _run,
+    "release": _release,
     "moment": _moment,
 }
 """Kinds that take more than one value to print."""

@@ -1,0 +1,153 @@
+"""What a log says, whatever its format: steps, how the run ended, what it was; and the contract."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, NamedTuple, Protocol
+
+from pydantic import BeforeValidator, PositiveInt
+
+from perfdb.errors import Problem
+from perfdb.record import Figures, Frozen, Outcome, Scalar, StepRecord, Task
+
+Content = Iterable[bytes]
+"""The bytes of a file in chunks of any size, in order. A list with one item is fine."""
+
+
+def _no_virtual_pipeline(value: object) -> object:
+    return None if value in (0, 1) else value
+
+
+class Configuration(Frozen):
+    """What a file says of a run's case, by the fields of perfdb.record.Case.
+
+    A field that is not in `model_fields_set` is not said; one that is set to None is said to be
+    absent (no virtual pipeline).
+    """
+
+    framework: str | None = None
+    model: str | None = None
+    qualifiers: tuple[str, ...] | None = None
+    task: Task | None = None
+    system: str | None = None
+    num_gpus: PositiveInt | None = None
+    precision: str | None = None
+    sequence_length: PositiveInt | None = None
+    global_batch_size: PositiveInt | None = None
+    micro_batch_size: PositiveInt | None = None
+    local_batch_size: PositiveInt | None = None
+    gradient_accumulation: PositiveInt | None = None
+    tensor_parallel: PositiveInt | None = None
+    pipeline_parallel: PositiveInt | None = None
+    context_parallel: PositiveInt | None = None
+    expert_parallel: PositiveInt | None = None
+    expert_tensor_parallel: PositiveInt | None = None
+    virtual_pipeline: Annotated[PositiveInt | None, BeforeValidator(_no_virtual_pipeline)] = None
+    data_parallel: PositiveInt | None = None
+    fsdp_enabled: bool | None = None
+    fsdp_size: PositiveInt | None = None
+    sequence_parallel: bool | None = None
+    kernels: tuple[str, ...] | None = None
+    variant: str | None = None
+    options: Mapping[str, Scalar] | None = None
+
+    def completed_by(self, other: "Configuration") -> "Configuration":
+        """The same configuration, with what it does not say taken from another."""
+        said = other.model_dump(exclude_unset=True) | self.model_dump(exclude_unset=True)
+        return Configuration.model_validate(said)
+
+
+class Reading(NamedTuple):
+    """A step as a log prints it. Steps count from 1; times in seconds, memory in bytes.
+
+    The rates are those the program printed: kept to be compared, never taken for a result.
+    """
+
+    line: int
+    step: int
+    step_time_s: float
+    loss: float | None = None
+    grad_norm: float | None = None
+    peak_memory_bytes: int | None = None
+    tokens: int | None = None
+    skipped: bool = False
+    model_tflops_per_sec_per_gpu: float | None = None
+    tokens_per_sec_per_gpu: float | None = None
+    mfu: float | None = None
+
+    @property
+    def record(self) -> StepRecord:
+        """What was measured, without the rates that were printed."""
+        return StepRecord(
+            step=self.step,
+            step_time_s=self.step_time_s,
+            loss=self.loss,
+            grad_norm=self.grad_norm,
+            peak_memory_bytes=self.peak_memory_bytes,
+            tokens=self.tokens,
+            skipped=self.skipped,
+        )
+
+    @property
+    def emitted(self) -> Figures:
+        """The rates the program printed beside this step."""
+        return Figures(
+            tokens_per_sec_per_gpu=self.tokens_per_sec_per_gpu,
+            model_tflops_per_sec_per_gpu=self.model_tflops_per_sec_per_gpu,
+            mfu=self.mfu,
+        )
+
+
+@dataclass(frozen=True)
+class ParsedLog:
+    """One result that a file holds. What the file does not say is None or empty.
+
+    `outcome` is None where the file is no account of a run but accompanies one. `emitted` are the
+    figures of a file that sums up, as printed; `window` names the steps to take figures over.
+    """
+
+    configuration: Configuration
+    framework_version: str | None = None
+    container: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    readings: tuple[Reading, ...] = ()
+    """The steps in order, each once."""
+    planned_steps: int | None = None
+    emitted: Figures = field(default_factory=Figures)
+    emitted_line: int | None = None
+    window: str | None = None
+    outcome: Outcome | None = None
+    error: str | None = None
+    """Why the outcome is not `finished`, in one line."""
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[Problem, ...] = ()
+    """What a reader of the figures should know, and what was kept but not understood."""
+
+    @property
+    def framework(self) -> str | None:
+        """The framework that wrote the file."""
+        return self.configuration.framework
+
+    @property
+    def steps(self) -> tuple[tuple[int, StepRecord], ...]:
+        """The steps with their line numbers, without the rates that were printed."""
+        return tuple((reading.line, reading.record) for reading in self.readings)
+
+
+class LogFormat(Protocol):
+    """One format of logs or results."""
+
+    @property
+    def NAME(self) -> str:
+        """perfdb's word for the format."""
+        ...
+
+    def recognises(self, head: bytes, name: str) -> bool:
+        """Whether a file is of this format, by its first bytes and its name. Takes any bytes."""
+        ...
+
+    def parse(self, where: str, content: Content) -> tuple[ParsedLog, ...]:
+        """The results in a file; `where` is its path, which names it in problems.
+
+        Takes any bytes: what cannot be read is a problem of the result, never an exception.
+        """
+        ...

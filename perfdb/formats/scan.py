@@ -1,0 +1,123 @@
+"""Finds the few lines of a large log that matter, in one pass and in bounded memory.
+
+Lines are counted by newlines, as editors and grep do; a lone carriage return ends a piece of text
+but not a line. Escape sequences are taken out before anything is searched for.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfdb.formats.base import Content
+
+BLOCK_BYTES = 1 << 20
+LONGEST_LINE = 4 << 20
+LOOKAHEAD = 2048
+"""How far behind its marker a step's text may go on over the ends of lines."""
+PREAMBLE_BLOCKS = 8
+ESCAPE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\n]*\x07|[@-Z\\-_])")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Whole lines of a log; `line` is the number of the first."""
+
+    text: bytes
+    line: int
+
+    def lines_of(self, offsets: Sequence[int]) -> list[int]:
+        """The numbers of the lines that hold these offsets."""
+        newlines = np.flatnonzero(np.frombuffer(self.text, np.uint8) == ord("\n"))
+        numbers: list[int] = (np.searchsorted(newlines, offsets) + self.line).tolist()
+        return numbers
+
+    @property
+    def num_newlines(self) -> int:
+        """How many lines end in this block."""
+        return int(np.count_nonzero(np.frombuffer(self.text, np.uint8) == ord("\n")))
+
+
+class Scan:
+    """One pass over a log: iterate it for the blocks that hold a marker.
+
+    Afterwards `preamble` is what stands before the steps and around the first of them, and
+    `epilogue` what stands behind the last step: its beginning and its end.
+    """
+
+    def __init__(self, content: Content, *markers: bytes) -> None:
+        self._content = content
+        self._markers = markers
+        self._preamble: list[bytes] = []
+        self._epilogue: list[Block] = []
+
+    def __iter__(self) -> Iterator[Block]:
+        found = False
+        for block in self._blocks():
+            if not found and len(self._preamble) < PREAMBLE_BLOCKS:
+                self._preamble.append(block.text)
+            last = max(block.text.rfind(marker) for marker in self._markers)
+            if last < 0:
+                self._epilogue[1:] = [*self._epilogue[1:][:1], block][-1:] if self._epilogue else []
+                self._epilogue = self._epilogue or [block]
+                continue
+            found = True
+            self._epilogue = [Block(block.text[last:], block.lines_of([last])[0])]
+            yield block
+
+    @property
+    def preamble(self) -> str:
+        """What the log says of its run, as text."""
+        return decoded(b"".join(self._preamble))
+
+    @property
+    def epilogue(self) -> str:
+        """What the log says of its end, as text."""
+        return decoded(b"".join(block.text for block in self._epilogue))
+
+    def _blocks(self) -> Iterator[Block]:
+        line, carried = 1, b""
+        for piece in _sliced(self._content):
+            carried += piece
+            end = self._end(carried)
+            if end:
+                block = Block(plain(carried[:end]), line)
+                line += block.num_newlines
+                carried = carried[end:]
+                yield block
+        if carried:
+            yield Block(plain(carried), line)
+
+    def _end(self, text: bytes) -> int:
+        """Where a block can end: at the end of a line, with no step's text going on behind it."""
+        if len(text) < BLOCK_BYTES:
+            return 0
+        end = text.rfind(b"\n") + 1
+        last = max(text.rfind(marker, max(0, end - LOOKAHEAD), end) for marker in self._markers)
+        if last >= 0:
+            end = text.rfind(b"\n", 0, last) + 1
+        return end or (len(text) if len(text) > LONGEST_LINE else 0)
+
+
+def _sliced(content: Content) -> Iterator[bytes]:
+    for chunk in content:
+        for start in range(0, len(chunk), BLOCK_BYTES):
+            yield chunk[start : start + BLOCK_BYTES]
+
+
+def plain(text: bytes) -> bytes:
+    """Bytes without escape sequences, and with newlines for the ends of lines."""
+    if b"\x1b" in text:
+        text = ESCAPE.sub(b"", text)
+    return text.replace(b"\r\n", b"\n") if b"\r" in text else text
+
+
+def decoded(text: bytes) -> str:
+    """Bytes as text; what is no UTF-8 is shown as such."""
+    return text.decode("utf-8", errors="replace")
+
+
+def whole(content: Content) -> str:
+    """All of a file that is not large, as text."""
+    return decoded(plain(b"".join(content))).removeprefix("\ufeff")

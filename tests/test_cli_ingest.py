@@ -1,0 +1,233 @@
+"""`perfdb ingest`, `perfdb export` and `perfdb db` as a shell sees them."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from perfdb import cli
+from tests import factories
+
+PAGE = """\
+| Model | #-GPUs | GBS | Sequence Length | Tokens / sec / GPU |
+|---|---|---|---|---|
+| LLAMA3-8B | 8 | 128 | 8192 | 12273 |
+"""
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended, and what it printed."""
+
+    code: int | str | None
+    stdout: str
+    stderr: str
+
+
+Perfdb = Callable[..., Done]
+
+
+@pytest.fixture
+def perfdb(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Perfdb:
+    """The console script, run through its door in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments: str) -> Done:
+        monkeypatch.setattr(sys, "argv", ["perfdb", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return Done(ended.value.code, *capsys.readouterr())
+
+    return run
+
+
+def test_runs_are_ingested_from_the_current_folder_by_default(
+    perfdb: Perfdb, tmp_path: Path
+) -> None:
+    """`perfdb ingest`, twice, and what the second one says."""
+    factories.write_run(tmp_path / "runs")
+
+    first, second = perfdb("ingest"), perfdb("ingest", "--json")
+
+    assert (0, "1 new, 0 revised, 0 unchanged, 0 rejected\n", "") == (
+        first.code,
+        first.stdout,
+        first.stderr,
+    )
+    expected = {"new": 0, "revised": 0, "unchanged": 1, "rejected": [], "unattributed": 0}
+    assert (0, expected) == (second.code, json.loads(second.stdout))
+    assert (tmp_path / "perfdb.sqlite").is_file()
+
+
+def test_without_paths_and_without_runs_it_says_what_to_do(perfdb: Perfdb, tmp_path: Path) -> None:
+    """Exit code 2, and no store is made."""
+    done = perfdb("ingest")
+
+    assert (2, "") == (done.code, done.stdout)
+    assert "there is no folder runs here; name the folder or the page to read" in done.stderr
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_rejection_is_told_with_its_place_and_exits_with_1(
+    perfdb: Perfdb, tmp_path: Path
+) -> None:
+    """What is sound is stored all the same."""
+    factories.write_run(tmp_path / "runs", run_id="sound")
+    factories.write_run(tmp_path / "runs", run_id="broken").record.write_text("{\n")
+
+    told = perfdb("ingest", "--db", "a.sqlite")
+    as_json = perfdb("ingest", "--db", "b.sqlite", "--json")
+
+    assert (1, 1) == (told.code, as_json.code)
+    assert "1 new, 0 revised, 0 unchanged, 1 rejected\n" == told.stdout
+    assert told.stderr.startswith("rejected: runs/broken/run.json:2: Invalid JSON")
+    found = json.loads(as_json.stdout)
+    [rejected] = found.pop("rejected")
+    assert {"new": 1, "revised": 0, "unchanged": 0, "unattributed": 0} == found
+    assert ("runs/broken/run.json", 2) == (rejected["path"], rejected["line"])
+    assert rejected["reason"].startswith("Invalid JSON")
+    assert "was it written by another version?" in rejected["reason"]
+
+
+def test_a_run_still_at_work_is_listed_and_is_no_error(perfdb: Perfdb, tmp_path: Path) -> None:
+    """Exit code 0: the next ingest will read it."""
+    here = factories.environment(hostname=socket.gethostname())
+    factories.write_run(tmp_path / "runs", outcome=None, environment=here, runner_pid=os.getpid())
+
+    done = perfdb("ingest", "--json")
+    assert 0 == done.code
+    path = "runs/llama3-8b_bf16_8gpu-1"
+    assert [{"path": path, "line": None, "reason": "still running"}] == json.loads(done.stdout)[
+        "rejected"
+    ]
+
+
+def test_options_say_what_a_page_does_not(perfdb: Perfdb, tmp_path: Path) -> None:
+    """Framework, release, container, system and precision, as they come out of the export."""
+    (tmp_path / "page.md").write_text(PAGE)
+    context = {
+        "framework": "nemo",
+        "release": "25.04",
+        "container": "nvcr.io/nvidia/nemo:25.04",
+        "system": "dgx-h100",
+        "precision": "bf16",
+    }
+    options = [word for name, value in context.items() for word in (f"--{name}", value)]
+
+    done = perfdb("ingest", "page.md", *options)
+    export = perfdb("export", "results", "--format", "json")
+
+    assert 0 == done.code
+    [row] = json.loads(export.stdout)
+    assert context == {name: row[name] for name in context}
+
+
+def test_results_of_no_release_are_listed(perfdb: Perfdb, tmp_path: Path) -> None:
+    """On stderr, with the option that would say it."""
+    (tmp_path / "page.md").write_text("Framework: NeMo\n\n" + PAGE)
+
+    done = perfdb(
+        "ingest", "page.md", "--framework", "nemo", "--system", "dgx-h100", "--precision", "bf16",
+    )  # fmt: skip
+    assert 0 == done.code
+    assert "1 new, 0 revised, 0 unchanged, 0 rejected, 1 unattributed\n" == done.stdout
+    assert "unattributed: page.md:5: llama3-8b on dgx-h100" in done.stderr
+    assert "--release" in done.stderr
+
+
+def test_a_dry_run_shows_what_would_be_stored_and_stores_nothing(
+    perfdb: Perfdb, tmp_path: Path
+) -> None:
+    """It needs no store and makes none."""
+    factories.write_run(tmp_path / "runs", run_id="a")
+    factories.write_run(tmp_path / "runs", run_id="b", outcome="out_of_memory", step_times=())
+
+    done = perfdb("ingest", "--dry-run")
+
+    assert (0, "") == (done.code, done.stderr)
+    assert "megatron-core 0.16.0" in done.stdout
+    assert "12.15" in done.stdout
+    assert "the run was out of memory" in done.stdout
+    assert ["runs"] == [path.name for path in tmp_path.iterdir()]
+
+
+def test_a_path_that_does_not_exist_exits_with_2(perfdb: Perfdb, tmp_path: Path) -> None:
+    """And says which."""
+    done = perfdb("ingest", "nowhere")
+    assert (2, "error: nowhere: no such file or folder\n") == (done.code, done.stderr)
+
+
+@pytest.mark.parametrize("style", ["csv", "parquet"])
+def test_an_export_goes_to_a_file_or_to_stdout(perfdb: Perfdb, tmp_path: Path, style: str) -> None:
+    """The same bytes."""
+    factories.write_run(tmp_path / "runs")
+    perfdb("ingest")
+
+    into = perfdb("export", "results", "--format", style, "--output", "out")
+    piped = subprocess.run(
+        [
+            sys.executable, "-c", "from perfdb.cli import main; main()",
+            "export", "results", "--format", style,
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        check=True,
+    )  # fmt: skip
+
+    assert (0, "", "") == (into.code, into.stdout, into.stderr)
+    assert (tmp_path / "out").read_bytes() == piped.stdout
+
+
+def test_an_export_that_cannot_be_written_exits_with_2(perfdb: Perfdb, tmp_path: Path) -> None:
+    """So does one of a store that is not there."""
+    missing = perfdb("export", "results", "--format", "csv")
+    perfdb("db", "upgrade")
+    nowhere = perfdb("export", "results", "--format", "csv", "--output", "no/such/folder")
+
+    assert (2, 2) == (missing.code, nowhere.code)
+    assert "perfdb.sqlite: no database here; run `perfdb ingest` first" in missing.stderr
+    assert "error: no/such/folder: No such file or directory\n" == nowhere.stderr
+
+
+def test_the_schema_can_be_made_shown_checked_and_taken_down(
+    perfdb: Perfdb, tmp_path: Path
+) -> None:
+    """upgrade, current, check, downgrade, current."""
+    told = [
+        perfdb("db", *words.split(), "--db", "x.sqlite")
+        for words in ("upgrade", "current", "check", "downgrade base", "current", "check")
+    ]
+
+    assert [0, 0, 0, 0, 0, 2] == [done.code for done in told]
+    assert [
+        "sqlite:///x.sqlite: schema 0001\n",
+        "0001 (newest: 0001)\n",
+        "sqlite:///x.sqlite: schema 0001, as expected\n",
+        "sqlite:///x.sqlite: schema none\n",
+        "none (newest: 0001)\n",
+        "",
+    ] == [done.stdout for done in told]
+
+
+def test_a_schema_that_differs_fails_the_check(perfdb: Perfdb, tmp_path: Path) -> None:
+    """Exit code 1, and each difference on a line."""
+    import sqlite3
+
+    perfdb("db", "upgrade")
+    connection = sqlite3.connect(tmp_path / "perfdb.sqlite")
+    connection.execute("ALTER TABLE models ADD COLUMN colour TEXT")
+    connection.commit()
+    connection.close()
+
+    done = perfdb("db", "check")
+    assert 1 == done.code
+    assert "colour" in done.stdout

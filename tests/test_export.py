@@ -1,0 +1,153 @@
+"""Exports: one row for each result in force, the same columns in the same order in every format."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from sqlalchemy import URL
+
+from perfdb.db.session import reading
+from perfdb.export import FORMATS
+from perfdb.export.base import Column, Table
+from perfdb.export.results import COLUMNS, table
+from perfdb.record import Figures, Outcome
+from tests import factories
+
+CONTRACT = (
+    "framework, release, container, system, model, qualifiers, task, precision, num_gpus, "
+    "global_batch_size, micro_batch_size, local_batch_size, gradient_accumulation, "
+    "sequence_length, tensor_parallel, pipeline_parallel, context_parallel, expert_parallel, "
+    "expert_tensor_parallel, virtual_pipeline, data_parallel, fsdp_enabled, fsdp_size, "
+    "sequence_parallel, kernels, step_time_s, tokens_per_sec_per_gpu, "
+    "model_tflops_per_sec_per_gpu, mfu, flops_convention, window, num_steps, origin, outcome, "
+    "source, source_line"
+)
+"""What other tools rely on. A change here is a change of perfdb's contract."""
+
+FIELDS = CONTRACT.split(", ")
+
+
+@pytest.fixture
+def filled(store: URL, tmp_path: Path) -> URL:
+    """A finished run, a run out of memory, and a published row that was revised."""
+    factories.stored(
+        store,
+        factories.write_run(tmp_path, run_id="a"),
+        factories.write_run(tmp_path, run_id="b", outcome=Outcome.OUT_OF_MEMORY, step_times=()),
+    )
+    row = factories.case(
+        framework="nemo", fsdp_enabled=False, kernels=("TE", "a|b"), qualifiers=("dropless",)
+    )
+    for tokens in (12_273, 12_300.5):
+        figures = Figures(tokens_per_sec_per_gpu=tokens)
+        factories.stored(store, factories.published(case=row, figures=figures))
+    return store
+
+
+def exported(url: URL, style: str) -> bytes:
+    with reading(url) as connection:
+        return FORMATS[style].render(table(connection))
+
+
+def rows_of(url: URL, style: str) -> list[dict[str, object]]:
+    """What a reader of the format gets back."""
+    content = exported(url, style)
+    if style == "parquet":
+        from pyarrow import parquet
+
+        return list(parquet.read_table(io.BytesIO(content)).to_pylist())
+    if style == "json":
+        return list(json.loads(content))
+    return [dict(row) for row in csv.DictReader(io.StringIO(content.decode()))]
+
+
+def test_the_columns_are_the_contract() -> None:
+    """In this order, and no other column."""
+    assert CONTRACT == ", ".join(COLUMNS)
+
+
+@pytest.mark.parametrize("style", ["csv", "json", "parquet"])
+def test_every_format_has_the_columns_in_order(filled: URL, style: str) -> None:
+    """Each row has all of them, whether known or not."""
+    rows = rows_of(filled, style)
+
+    assert [FIELDS] * 3 == [list(row) for row in rows]
+
+
+def test_what_is_unknown_is_empty_and_what_is_known_is_in_full(filled: URL) -> None:
+    """No figure is rounded, and none is 0 because it is not known."""
+    finished, failed, published = rows_of(filled, "csv")
+
+    assert ("12.15", "skip_warmup(2)", "8", "causal", "measured", "finished") == tuple(
+        finished[name]
+        for name in ("step_time_s", "window", "num_steps", "flops_convention", "origin", "outcome")
+    )
+    assert "10787.818930041152" == finished["tokens_per_sec_per_gpu"]
+    assert str(finished["source"]).endswith("a/steps.jsonl")
+    unknown = {"step_time_s", "tokens_per_sec_per_gpu", "mfu", "num_steps", "window"}
+    assert {""} == {failed[name] for name in unknown}
+    assert "out_of_memory" == failed["outcome"]
+    expected = {
+        "release": "25.04",
+        "container": "nvcr.io/nvidia/nemo:25.04",
+        "qualifiers": "dropless",
+        "kernels": "TE, a|b",
+        "fsdp_enabled": "0",
+        "fsdp_size": "",
+        "tokens_per_sec_per_gpu": "12300.5",
+        "step_time_s": "",
+        "source": "data/published/page.md",
+        "source_line": "7",
+    }
+    assert expected == {name: published[name] for name in expected}
+
+
+def test_json_and_parquet_keep_types_and_agree(filled: URL) -> None:
+    """A number is a number, a flag a flag, and unknown is null in both."""
+    rows = rows_of(filled, "json")
+
+    assert rows == rows_of(filled, "parquet")
+    assert (False, None, 8, 12_300.5) == tuple(
+        rows[2][name]
+        for name in ("fsdp_enabled", "fsdp_size", "num_gpus", "tokens_per_sec_per_gpu")
+    )
+
+
+def test_parquet_has_a_type_for_each_column_even_without_rows(store: URL) -> None:
+    """Tools that read many files want the same schema from each."""
+    from pyarrow import parquet
+
+    schema = parquet.read_table(io.BytesIO(exported(store, "parquet"))).schema
+    assert FIELDS == schema.names
+    assert {"string", "int64", "double", "bool"} == {str(field.type) for field in schema}
+
+
+def test_markdown_is_a_table_that_renders() -> None:
+    """Numbers to the right, a pipe in a cell escaped, nothing where nothing is known."""
+    shown = Table(
+        (Column("model", str), Column("num_gpus", int), Column("fsdp_enabled", bool)),
+        (("a|b\\c", 8, True), ("two\nlines", None, False), ("", 1, None)),
+    )
+    expected = (
+        "| model | num_gpus | fsdp_enabled |\n"
+        "| --- | ---: | ---: |\n"
+        "| a\\|b\\\\c | 8 | 1 |\n"
+        "| two lines |  | 0 |\n"
+        "|  | 1 |  |\n"
+    )
+    assert expected == FORMATS["markdown"].render(shown).decode()
+
+
+def test_an_empty_store_exports_its_columns_alone(sqlite: URL) -> None:
+    """Two lines of Markdown, one of CSV, an empty list of JSON."""
+    assert CONTRACT.replace(", ", ",") + "\n" == exported(sqlite, "csv").decode()
+    assert [] == json.loads(exported(sqlite, "json"))
+    assert 2 == len(exported(sqlite, "markdown").splitlines())
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_each_format_is_in_the_table_under_its_own_name(name: str) -> None:
+    """The word on the command line is the module's word for itself."""
+    assert name == FORMATS[name].NAME

@@ -1,0 +1,118 @@
+"""The migrations make the tables the code expects, up and down, with data in them."""
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import URL, func, inspect, select
+
+from perfdb.db import migrate
+from perfdb.db.session import reading, store_url, writing
+from perfdb.db.tables import metadata, results
+from perfdb.errors import StoreError
+from perfdb.ingest import Options, ingest
+from tests import factories
+from tests.snapshots import snapshot
+
+TABLES = {table.name for table in metadata.sorted_tables}
+
+
+def tables_of(url: URL) -> set[str]:
+    with reading(url) as connection:
+        return set(inspect(connection).get_table_names())
+
+
+def test_a_migrated_database_is_what_the_code_expects(empty_database: URL) -> None:
+    """The tables in perfdb/db/tables.py and those in migrations/ are the same."""
+    migrate.upgrade(empty_database)
+
+    assert [] == migrate.differences(empty_database)
+    assert migrate.head() == migrate.current(empty_database)
+    assert TABLES | {"alembic_version"} == tables_of(empty_database)
+
+
+def test_a_column_that_no_migration_makes_is_a_difference(store: URL) -> None:
+    """The comparison would show a table that was changed in the code alone."""
+    with writing(store) as connection:
+        connection.exec_driver_sql("ALTER TABLE models ADD COLUMN colour TEXT")
+
+    [difference] = migrate.differences(store)
+    assert "colour" in difference
+
+
+def test_up_and_down_and_up_again_with_data(store: URL, tmp_path: Path) -> None:
+    """Down to nothing takes everything away; up again makes a store that can be filled."""
+    runs = factories.write_run(tmp_path, run_id="a"), factories.write_run(tmp_path, run_id="b")
+    factories.stored(store, *runs, factories.published())
+    before = snapshot(store)
+
+    migrate.downgrade(store, "base")
+    assert {"alembic_version"} == tables_of(store)
+    assert None is migrate.current(store)
+
+    factories.stored(store, *runs, factories.published())
+    assert before == snapshot(store)
+    assert [] == migrate.differences(store)
+
+
+def test_upgrading_an_up_to_date_store_keeps_its_data(store: URL, tmp_path: Path) -> None:
+    """Every ingest does it."""
+    factories.stored(store, factories.write_run(tmp_path))
+    before = snapshot(store)
+
+    migrate.upgrade(store)
+    assert before == snapshot(store)
+
+
+def test_deleting_a_run_takes_its_steps_files_and_results_with_it(
+    store: URL, tmp_path: Path
+) -> None:
+    """Foreign keys are enforced on SQLite too, where they are off unless asked for."""
+    factories.stored(store, factories.write_run(tmp_path))
+    with writing(store) as connection:
+        connection.exec_driver_sql("DELETE FROM runs")
+
+    with reading(store) as connection:
+        for name in ("steps", "run_files", "results"):
+            count = select(func.count()).select_from(metadata.tables[name])
+            assert 0 == connection.scalar(count)
+
+
+def test_no_store_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+    """A reader does not make a store."""
+    url = store_url(str(tmp_path / "none.sqlite"))
+
+    with pytest.raises(StoreError, match=r"none\.sqlite: no database here; run `perfdb ingest`"):
+        migrate.current(url)
+    assert not (tmp_path / "none.sqlite").exists()
+
+
+def test_a_database_that_is_not_ours_is_an_error(empty_database: URL) -> None:
+    """It has tables, and none that says which schema it is."""
+    with writing(empty_database) as connection:
+        connection.exec_driver_sql("CREATE TABLE notes (id INTEGER)")
+
+    with (
+        reading(empty_database) as connection,
+        pytest.raises(StoreError, match="not a perfdb database; run `perfdb db upgrade`"),
+    ):
+        migrate.require_current(connection, "here")
+
+
+def test_a_store_of_a_newer_version_is_left_alone(store: URL, tmp_path: Path) -> None:
+    """Neither read nor written: an older perfdb would misread it."""
+    with writing(store) as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+
+    factories.write_run(tmp_path)
+    with pytest.raises(StoreError, match=r"9999.*use the perfdb that wrote it, or a newer one"):
+        ingest([tmp_path], store, Options())
+    with reading(store) as connection:
+        assert 0 == connection.scalar(select(func.count()).select_from(results))
+        with pytest.raises(StoreError, match="schema 9999 is not"):
+            migrate.require_current(connection, "here")
+
+
+def test_a_revision_that_does_not_exist_is_an_error(store: URL) -> None:
+    """`perfdb db downgrade nope`"""
+    with pytest.raises(StoreError, match="Can't locate revision identified by 'nope'"):
+        migrate.downgrade(store, "nope")

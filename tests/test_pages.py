@@ -1,0 +1,262 @@
+"""Published pages: what each holds, by golden files typed from the pages, and what is refused."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from perfdb import pages
+from perfdb.pages import FORMATS, PageContext, PageRead
+from perfdb.record import Case, Figures, PublishedResult, Release
+
+DATA = Path(__file__).parent / "data" / "pages"
+GOOD = sorted((DATA / "good").glob("*.md"))
+BAD = sorted((DATA / "bad").glob("*.md"))
+OURS = Path(__file__).parents[1] / "data" / "published" / "dfm.md"
+
+
+def name_of(path: Path) -> str:
+    return path.stem
+
+
+def golden_of(page: Path) -> dict[str, Any]:
+    return yaml.safe_load(page.with_suffix(".yml").read_text())
+
+
+def read(page: Path, **said: str) -> PageRead:
+    return pages.read(page.name, page.read_text(), PageContext(**said))
+
+
+def golden_rows(golden: dict[str, Any]) -> Iterator[tuple[int, Case, Figures, Release]]:
+    """The rows of a golden file: (line, case, figures, release)."""
+    for table in golden["tables"]:
+        release = table.get("release", golden.get("release", {}))
+        for cells in table["rows"]:
+            row = table["common"] | dict(zip(table["columns"], cells, strict=True))
+            line = row.pop("line")
+            figures = {name: row.pop(name) for name in Figures.model_fields if name in row}
+            yield (
+                line,
+                Case(**row),
+                Figures(**figures),
+                Release(framework=row["framework"], **release),
+            )
+
+
+def said_by(result: PublishedResult) -> tuple[int, Case, Figures, Release]:
+    return result.line, result.case, result.figures, result.release
+
+
+def printed_rows(text: str) -> list[list[str]]:
+    """The cells of every row of a pipe table, by splitting at pipes; the header is left out."""
+    lines = [line.strip() for line in text.splitlines() if line.startswith("|")]
+    rules = {at for at, line in enumerate(lines) if set(line) <= set("|-: ")}
+    headers = {at - 1 for at in rules}
+    return [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for at, line in enumerate(lines)
+        if at not in rules | headers
+    ]
+
+
+def test_every_format_and_page_has_a_golden_file() -> None:
+    """A page without its golden file, or the other way round, proves nothing."""
+    assert {page.stem for page in GOOD} == {p.stem for p in (DATA / "good").glob("*.yml")}
+    assert {page.stem for page in BAD} == {p.stem for p in (DATA / "bad").glob("*.txt")}
+    shown = {next(n for n, f in FORMATS.items() if f.recognises(p.read_text())) for p in GOOD}
+    assert set(FORMATS) == shown
+
+
+@pytest.mark.parametrize("page", GOOD, ids=name_of)
+def test_a_page_reads_as_typed_from_it(page: Path) -> None:
+    """Line, case, figures and release of the rows that the golden file has, whole and exact."""
+    golden = golden_of(page)
+    wanted = list(golden_rows(golden))
+    lines = {line for line, *_ in wanted}
+    found = [said_by(r) for r in read(page, **golden["context"]).results if r.line in lines]
+    assert wanted == found
+
+
+@pytest.mark.parametrize("page", GOOD, ids=name_of)
+def test_a_page_gives_all_its_rows_and_no_problem(page: Path) -> None:
+    """The number of results is the one typed from the page; notes are those foreseen."""
+    golden = golden_of(page)
+    page_read = read(page, **golden["context"])
+    assert () == page_read.problems
+    assert golden["results"] == len(page_read.results)
+    assert golden.get("notes", []) == [str(note) for note in page_read.notes]
+
+
+@pytest.mark.parametrize("page", GOOD, ids=name_of)
+def test_columns_without_a_field_are_kept_as_extras(page: Path) -> None:
+    """Their text stands under the page's own title."""
+    golden = golden_of(page)
+    wanted = {k: v for table in golden["tables"] for k, v in table.get("extras", {}).items()}
+    results = read(page, **golden["context"]).results
+    assert wanted == {r.line: r.extras for r in results if r.line in wanted}
+
+
+PIPES = [p for p in GOOD if p.stem.startswith(("dfm", "automodel", "nemo-2024"))]
+
+
+@pytest.mark.parametrize("page", PIPES, ids=name_of)
+def test_every_cell_of_every_row_is_kept_as_printed(page: Path) -> None:
+    """Raw text, cell for cell, as splitting the source at its pipes gives it."""
+    results = read(page, **golden_of(page)["context"]).results
+    assert printed_rows(page.read_text()) == [list(result.raw.values()) for result in results]
+
+
+@pytest.mark.parametrize("page", PIPES, ids=name_of)
+def test_every_rate_is_the_number_that_its_cell_prints(page: Path) -> None:
+    """No row's throughput is off, in those that the golden files leave out either."""
+    for result in read(page, **golden_of(page)["context"]).results:
+        for title, text in result.raw.items():
+            if "TFLOP" in title:
+                printed = float(re.sub(r"\[(.*)\]\(.*\)|,", r"\1", text))
+                assert printed == result.figures.model_tflops_per_sec_per_gpu
+            if title.replace(" ", "").lower().startswith("tokens/sec"):
+                assert float(text.replace(",", "")) == result.figures.tokens_per_sec_per_gpu
+
+
+def test_a_scraped_page_has_a_result_for_each_model_it_names() -> None:
+    """Counted by the lines that hold a model's name."""
+    text = (DATA / "good" / "nemo-25.04.md").read_text()
+    named = [
+        number
+        for number, line in enumerate(text.splitlines(), start=1)
+        if re.match(r"(GPT3|LLAMA3|Nemotron|Mixtral)-", line)
+    ]
+    result = pages.read("nemo-25.04.md", text, PageContext())
+    assert named == [one.line for one in result.results]
+
+
+def test_our_own_dfm_page_says_what_the_published_one_says() -> None:
+    """Cell for cell; the release is what our page adds."""
+    published, ours = read(DATA / "good" / "dfm-tabs.md"), read(OURS)
+    assert () == ours.problems + ours.notes
+    assert 5 == len(ours.results)
+    assert [r.raw for r in published.results] == [r.raw for r in ours.results]
+    assert [(r.case, r.figures) for r in published.results] == [
+        (r.case, r.figures) for r in ours.results
+    ]
+    assert {Release(framework="dfm", version="main")} == {r.release for r in ours.results}
+
+
+@pytest.mark.parametrize("page", BAD, ids=name_of)
+def test_a_row_that_cannot_be_read_is_refused_and_the_others_are_read(page: Path) -> None:
+    """The messages are those beside the page: line, column, what is wrong, what to do."""
+    page_read = read(page)
+    said = [f"{len(page_read.results)} read", *map(str, page_read.problems)]
+    assert page.with_suffix(".txt").read_text().splitlines() == said
+
+
+@pytest.mark.parametrize("page", BAD, ids=name_of)
+def test_every_problem_says_what_to_do(page: Path) -> None:
+    """But for YAML that is none, where the parser's own words must do."""
+    problems = read(page).problems
+    assert problems
+    assert page.stem == "no-yaml" or all(problem.remedy for problem in problems)
+    assert all(problem.line for problem in problems)
+
+
+def test_a_page_that_does_not_name_its_framework_is_read_when_the_command_line_does() -> None:
+    """Every row is a problem without, and none with it."""
+    page = DATA / "good" / "dfm-2025-11-20.md"
+    assert [15, 21, 27] == [problem.line for problem in read(page).problems]
+    assert 3 == len(read(page, framework="dfm").results)
+
+
+def test_a_section_on_the_automodel_backend_does_not_make_it_a_page_of_automodel() -> None:
+    """Sections name backends; the title, front matter and opening name the framework."""
+    page = DATA / "good" / "dfm-2026-03-13.md"
+    assert () == read(page).results
+    assert {"pass --framework"} == {problem.remedy for problem in read(page).problems}
+
+
+def test_the_system_of_one_section_does_not_hold_for_the_next() -> None:
+    """The rows of a section that names no system are refused, not given the last one."""
+    page_read = read(DATA / "good" / "automodel-2025-12-16.md")
+    assert [9, 10, 11, 12, 13, 14] == [result.line for result in page_read.results]
+    assert [20, 21, 22, 23, 24, 25] == [problem.line for problem in page_read.problems]
+
+
+def test_the_command_line_holds_over_the_page() -> None:
+    """All that it says: framework, release, container, system, precision."""
+    said = {
+        "framework": "nemo", "release": "26.02", "container": "image:1",
+        "system": "dgx b200", "precision": "bf16",
+    }  # fmt: skip
+    results = read(OURS, **said).results
+    assert {Release(framework="nemo", version="26.02", container="image:1")} == {
+        result.release for result in results
+    }
+    assert {("nemo", "dgx-b200", "bf16", None)} == {
+        (r.case.framework, r.case.system, r.case.precision, r.case.variant) for r in results
+    }
+
+
+def test_a_word_of_the_command_line_that_is_not_in_the_catalogue_is_a_problem() -> None:
+    """Each row says so, with the word that may have been meant."""
+    problems = read(OURS, system="dgx-h10").problems
+    assert 5 == len(problems)
+    assert {"did you mean dgx-h100?"} == {problem.remedy for problem in problems}
+
+
+@pytest.mark.parametrize(
+    ("opening", "framework"),
+    [
+        ("# NeMo DFM", "dfm"),
+        ("# Performance\n\nAs part of the NeMo Framework, DFM, is fast.", "dfm"),
+        ("# NeMo AutoModel Performance Summary", "automodel"),
+        ("Performance Summary\nFigures of NeMo AutoModel", "automodel"),
+        ("# Performance of Megatron-Bridge", "megatron-bridge"),
+        ("# Performance\n\nAs a part of the NeMo Framework, Megatron Bridge, …", "megatron-bridge"),
+        ("# NeMo Framework", "nemo"),
+        ("---\ntitle: NeMo in numbers\n---\n# Performance", "nemo"),
+        ("---\nperfdb: {framework: mine}\n---\n# NeMo DFM", "mine"),
+    ],
+)
+def test_the_framework_is_known_from_what_opens_the_page(opening: str, framework: str) -> None:
+    """Title first, then front matter, then the words above the first section."""
+    table = (
+        "| Model | #-GPUs | GBS | Sequence Length | Tokens / sec / GPU |\n"
+        "|---|---|---|---|---|\n| Llama3 8B | 8 | 128 | 8192 | 1 |\n"
+    )
+    text = f"{opening}\n\n## Pre-training\n\n### DGX-H100\n\n{table}"
+    assert [framework] == [
+        one.case.framework for one in pages.read("page.md", text, PageContext()).results
+    ]
+
+
+def test_a_page_that_does_not_name_the_task_is_read_as_pre_training_with_a_note() -> None:
+    """The assumption is said, not made in silence."""
+    page = OURS.read_text().replace("Pre-training on", "On")
+    page_read = pages.read("dfm.md", page, PageContext())
+    assert {"pretrain"} == {result.case.task for result in page_read.results}
+    assert 4 == len(page_read.notes)
+    assert (
+        "the page does not say the task; its rows count as pre-training"
+        == page_read.notes[0].message
+    )
+
+
+@pytest.mark.parametrize("ending", ["\r\n", "\r"])
+def test_line_ends_and_a_byte_order_mark_change_nothing(ending: str) -> None:
+    """Pages come from every kind of machine."""
+    text = OURS.read_text()
+    other = "\ufeff" + text.replace("\n", ending)
+    assert pages.read("a", text, PageContext()) == pages.read("a", other, PageContext())
+
+
+def test_a_page_is_a_text_with_a_table_of_results_be_it_empty() -> None:
+    """Glossaries, recipes and code are none."""
+    assert pages.looks_like_page((DATA / "good" / "dfm-empty.md").read_text())
+    assert pages.looks_like_page((DATA / "good" / "nemo-25.04.md").read_text())
+    quoted = "```\n" + OURS.read_text() + "```\n"
+    assert not pages.looks_like_page(quoted)
+    recipe = "Size | Precision | GPUs | GBS |\n---|---|---|---|\n15b | BF16 | 16 | 64 |\n"
+    assert not pages.looks_like_page(recipe)
+    assert not pages.looks_like_page("")
