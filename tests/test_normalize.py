@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfdb.errors import Problem
-from perfdb.normalize import damage, measured, published_row
+from perfdb.normalize import measured, published_row
 from perfdb.record import Figures, Outcome, RunRecord, StepRecord
-from perfdb.rundir import StepsRead, parse_steps
+from perfdb.rundir import StepsRead
 from tests import factories
 
 ORACLE = Path(__file__).parents[2] / "shared" / "feasibility" / "flops_oracle.json"
@@ -239,37 +238,6 @@ def test_a_published_and_a_measured_result_of_one_case_are_two_results() -> None
     ]
 
     assert 3 == len({row.key, *(result.key for result in results)})
-
-
-STEP = factories.steps((4.0,))[0].model_dump_json()
-
-
-@pytest.mark.parametrize(
-    ("lines", "expected"),
-    [
-        ([STEP, STEP], None),
-        ([STEP, STEP[:20]], None),
-        ([], None),
-        ([STEP, STEP[:20], STEP], 2),
-        ([STEP, "", STEP], 2),
-        ([STEP[:20], STEP[:30]], 1),
-        ([STEP, STEP.replace("4.0", "0.0", 1)], 2),
-        ([STEP, STEP.replace("4.0", "-1.0", 1)], 2),
-        ([STEP.replace("4.0", '"NaN"', 1), STEP], 1),
-        ([STEP.replace("4.0", '"Infinity"', 1)], 1),
-    ],
-    ids=[
-        "whole", "cut off", "empty", "a line in the middle", "an empty line", "two lines",
-        "no time", "negative", "nan", "forever",
-    ],
-)  # fmt: skip
-def test_a_steps_file_may_be_cut_off_but_not_damaged(
-    lines: list[str], expected: int | None
-) -> None:
-    """A crash cuts off the last line; anything else is no steps file of ours."""
-    found = damage("steps.jsonl", parse_steps("steps.jsonl", lines))
-
-    assert expected == (found.line if isinstance(found, Problem) else None)
 
 
 times = st.floats(min_value=1e-3, max_value=1e4)

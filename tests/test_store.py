@@ -5,12 +5,12 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import URL, Select, func, select
+from sqlalchemy import URL, func, select
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from perfdb.db import store as writes
 from perfdb.db.rows import Action, LogEntry, SourceFile
-from perfdb.db.session import reading, writing
+from perfdb.db.session import writing
 from perfdb.db.tables import (
     cases,
     ingest_log,
@@ -26,13 +26,9 @@ from perfdb.db.tables import (
 from perfdb.normalize import published_row
 from perfdb.record import Figures, PublishedResult
 from tests import factories
+from tests.trees import rows_of
 
 PAGE = "data/published/nemo.md"
-
-
-def rows_of(url: URL, question: Select[*tuple[object, ...]]) -> list[tuple[object, ...]]:
-    with reading(url) as connection:
-        return [tuple(row) for row in connection.execute(question)]
 
 
 def put_page(

@@ -50,21 +50,20 @@ class Scan:
         self._content = content
         self._markers = markers
         self._preamble: list[bytes] = []
-        self._epilogue: list[Block] = []
+        self._epilogue: list[bytes] = []
 
     def __iter__(self) -> Iterator[Block]:
-        found = False
+        steps_begun = False
         for block in self._blocks():
-            if not found and len(self._preamble) < PREAMBLE_BLOCKS:
+            if not steps_begun and len(self._preamble) < PREAMBLE_BLOCKS:
                 self._preamble.append(block.text)
             last = max(block.text.rfind(marker) for marker in self._markers)
             if last < 0:
-                self._epilogue[1:] = [*self._epilogue[1:][:1], block][-1:] if self._epilogue else []
-                self._epilogue = self._epilogue or [block]
-                continue
-            found = True
-            self._epilogue = [Block(block.text[last:], block.lines_of([last])[0])]
-            yield block
+                self._epilogue = [*self._epilogue[:2], block.text]
+            else:
+                steps_begun = True
+                self._epilogue = [block.text[last:]]
+                yield block
 
     @property
     def preamble(self) -> str:
@@ -74,7 +73,7 @@ class Scan:
     @property
     def epilogue(self) -> str:
         """What the log says of its end, as text."""
-        return decoded(b"".join(block.text for block in self._epilogue))
+        return decoded(b"".join(self._epilogue))
 
     def _blocks(self) -> Iterator[Block]:
         line, carried = 1, b""

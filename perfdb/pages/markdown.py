@@ -67,7 +67,7 @@ def _pieces(tokens: Sequence[Token], place: _Place) -> Iterator[Piece]:
     for before, token in pairwise(tokens):
         lists += {"list_item_open": 1, "list_item_close": -1}.get(token.type, 0)
         if token.type in ("fence", "colon_fence"):
-            yield from _directive(token, place)
+            yield from _box(token, place)
         elif before.type == "heading_open" and not _is_table(before, token):
             yield Heading(int(before.tag[1]), words(token.content), place.line(token))
         elif before.type in ("paragraph_open", "heading_open"):
@@ -79,16 +79,28 @@ def _is_table(heading: Token, content: Token) -> bool:
     return heading.markup in ("-", "=") and "|" in content.content
 
 
-def _directive(token: Token, place: _Place) -> Iterator[Piece]:
+def _box(token: Token, place: _Place) -> Iterator[Piece]:
     """What stands inside a directive; code and other literal text says nothing."""
-    found = _DIRECTIVE.match(token.info)
-    if not found or found[1] in _LITERAL or place.depth >= _DEEPEST:
+    label = _label(token)
+    if label is None or place.depth >= _DEEPEST:
         return
     content = _OPTIONS.sub(lambda options: "\n" * options[0].count("\n"), token.content, count=1)
     line = place.line(token)
-    yield Enter(words(found[2]), line)
+    yield Enter(words(label), line)
     yield from _pieces([_START, *_BOX.parse(content)], _Place(line + 1, place.depth + 1))
     yield Leave()
+
+
+def _label(token: Token) -> str | None:
+    """The label of a directive; None where what stands inside is literal.
+
+    Colons without a directive's name hold Markdown too: one ::: too many must not hide the tables
+    below it.
+    """
+    found = _DIRECTIVE.match(token.info)
+    if not found:
+        return token.info if token.type == "colon_fence" else None
+    return None if found[1] in _LITERAL else found[2]
 
 
 def _said(lines: Sequence[str], first: int, *, listed: bool) -> Iterator[Piece]:

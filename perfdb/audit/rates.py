@@ -1,0 +1,73 @@
+"""The rates of a row with their rounding, from whichever of its figures give them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from math import prod
+
+from perfdb import catalog
+from perfdb.audit.interval import Interval, exactly, within
+from perfdb.audit.printed import figure
+from perfdb.audit.subject import Subject
+
+FEWEST_WHOLE = 5
+_COINCIDENCE = 1e-4
+"""The chance below which whole samples per second in every row are no coincidence."""
+
+Tokens = Callable[[Subject], Interval | None]
+
+
+def tokens(row: Subject) -> Interval | None:
+    """Tokens/s/GPU as given, else by the step time."""
+    return figure(row, "tokens_per_sec_per_gpu") or tokens_by_step_time(row)
+
+
+def tokens_by_step_time(row: Subject) -> Interval | None:
+    """GBS × sequence length ÷ step time ÷ GPUs, in tokens per second."""
+    step_time = figure(row, "step_time_s")
+    work = row.global_batch_size * row.sequence_length / row.num_gpus
+    return step_time.under(work) if step_time else None
+
+
+def tflops(row: Subject) -> Interval | None:
+    """Model TFLOP/s/GPU as given, else MFU × peak."""
+    given, mfu, peak = (
+        figure(row, "model_tflops_per_sec_per_gpu"), figure(row, "mfu"), peak_tflops(row),
+    )  # fmt: skip
+    return given or (mfu.times(peak) if mfu and peak else None)
+
+
+def peak_tflops(row: Subject) -> float | None:
+    """The dense peak of a GPU at the row's precision; None where it is not known."""
+    known = catalog.peak(row.system, row.precision)
+    return row.peak_tflops or (known.tflops if known else None)
+
+
+def reader(rows: Sequence[Subject]) -> Tokens:
+    """How exactly the rows of a release give tokens/s: by their digits, or by whole samples/s."""
+    return coarse_tokens if whole_samples(rows) else tokens
+
+
+def coarse_tokens(row: Subject) -> Interval | None:
+    """Tokens/s/GPU that were computed from a rounded number of samples per second."""
+    given = tokens(row)
+    if given is None:
+        return None
+    half_sample = row.sequence_length / row.num_gpus / 2
+    return within(given.value, max(half_sample, given.high - given.value))
+
+
+def whole_samples(rows: Iterable[Subject]) -> bool:
+    """Whether every tokens/s of a release is a whole number of samples per second.
+
+    Each may be so by chance, the likelier the more GPUs share the sample.
+    """
+    given = [(row, figure(row, "tokens_per_sec_per_gpu")) for row in rows]
+    printed = [(row, one) for row, one in given if one and one.high > one.low]
+    chances = [(one.high - one.low) * row.num_gpus / row.sequence_length for row, one in printed]
+    if len(printed) < FEWEST_WHOLE or prod(min(chance, 1) for chance in chances) > _COINCIDENCE:
+        return False
+    return all(_is_whole(row, one) for row, one in printed)
+
+
+def _is_whole(row: Subject, given: Interval) -> bool:
+    per_sample = row.sequence_length / row.num_gpus
+    return given.agrees(exactly(round(given.value / per_sample) * per_sample))

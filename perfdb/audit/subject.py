@@ -1,0 +1,154 @@
+"""What an audit takes and gives: subjects, which are results with what was printed, and findings."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from pydantic import ConfigDict, Field
+
+from perfdb.db.rows import ResultRow
+from perfdb.record import Frozen, Origin, Outcome, Scalar
+
+
+class Severity(StrEnum):
+    """How sure a rule is that something is wrong."""
+
+    ERROR = "error"
+    """The numbers contradict one another: at least one of them is wrong."""
+    WARNING = "warning"
+    """Very likely wrong, or missing where it could stand."""
+    INFO = "info"
+    """Worth knowing before the number is used; nothing need be wrong."""
+
+    def reaches(self, gate: "Severity") -> bool:
+        """Whether it is as grave as another, or graver."""
+        order = list(Severity)
+        return order.index(self) <= order.index(gate)
+
+
+class Subject(Frozen):
+    """A result as `perfdb.queries.results.current` gives it, as far as an audit needs it.
+
+    Figures are in the units of `perfdb.metrics`; `raw` holds the text of each cell by the page's
+    title of the column. None: not known.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    framework: str
+    release: str | None = None
+    container: str | None = None
+    system: str
+    model: str
+    qualifiers: str = ""
+    task: str = "pretrain"
+    precision: str | None = None
+    num_gpus: int
+    sequence_length: int
+    global_batch_size: int
+    micro_batch_size: int | None = None
+    local_batch_size: int | None = None
+    gradient_accumulation: int | None = None
+    tensor_parallel: int | None = None
+    pipeline_parallel: int | None = None
+    context_parallel: int | None = None
+    expert_parallel: int | None = None
+    expert_tensor_parallel: int | None = None
+    virtual_pipeline: int | None = None
+    data_parallel: int | None = None
+    fsdp_enabled: bool | None = None
+    fsdp_size: int | None = None
+    kernels: str = ""
+    variant: str | None = None
+    options: Mapping[str, Scalar] = Field(default_factory=dict)
+    origin: Origin = Origin.PUBLISHED
+    outcome: Outcome = Outcome.FINISHED
+    withheld: str | None = None
+    step_time_s: float | None = None
+    step_time_mean_s: float | None = None
+    step_time_stdev_s: float | None = None
+    num_steps: int | None = None
+    tokens_per_sec_per_gpu: float | None = None
+    model_tflops_per_sec_per_gpu: float | None = None
+    mfu: float | None = None
+    peak_tflops: float | None = None
+    raw: Mapping[str, str] = Field(default_factory=dict)
+    source: str | None = None
+    source_line: int | None = None
+
+    def figure(self, field: str) -> float | None:
+        """A figure by its field; None where it is unknown."""
+        value: float | None = getattr(self, field)
+        return value
+
+
+def subject_of(row: ResultRow, source: str) -> Subject:
+    """A result that is about to be stored, as the audit looks at it."""
+    figures = {name: getattr(row, name) for name in Subject.model_fields if hasattr(row, name)}
+    case = row.case.model_dump(exclude={"qualifiers", "kernels"})
+    words = {"qualifiers": row.case.qualifiers, "kernels": row.case.kernels}
+    joined = {name: ", ".join(parts) for name, parts in words.items()}
+    release = {"release": row.release.version, "container": row.release.container}
+    return Subject.model_validate(figures | case | joined | release | {"source": source})
+
+
+@dataclass(frozen=True)
+class Remark:
+    """What a rule has to say of a subject; `audit` adds whose remark it is."""
+
+    row: Subject
+    severity: Severity
+    fields: tuple[str, ...]
+    """The fields that disagree, by perfdb's names."""
+    expected: str | None
+    found: str | None
+    message: str
+    suggestion: str | None = None
+    """The change of one field that would make the row consistent."""
+
+
+class Finding(Frozen):
+    """What an audit rule says about a result, or about a document (then without a model)."""
+
+    rule: str
+    severity: Severity
+    fields: tuple[str, ...]
+    expected: str | None
+    found: str | None
+    message: str
+    suggestion: str | None
+    model: str | None
+    system: str | None
+    release: str | None
+    source: str | None
+    source_line: int | None
+    framework: str | None
+    acknowledged: str | None = None
+    """Who accepted it and why; None: nobody did."""
+
+
+FIGURES: Final = (
+    "step_time_s", "tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu",
+)  # fmt: skip
+
+SHORT: Final[Mapping[str, str]] = {
+    "num_gpus": "GPUs",
+    "sequence_length": "sequence length",
+    "global_batch_size": "GBS",
+    "micro_batch_size": "MBS",
+    "local_batch_size": "LBS",
+    "gradient_accumulation": "GA",
+    "tensor_parallel": "TP",
+    "pipeline_parallel": "PP",
+    "context_parallel": "CP",
+    "expert_parallel": "EP",
+    "expert_tensor_parallel": "ETP",
+    "virtual_pipeline": "VP",
+    "data_parallel": "DP",
+    "step_time_s": "step time",
+    "tokens_per_sec_per_gpu": "tokens/s/GPU",
+    "model_tflops_per_sec_per_gpu": "model TFLOP/s/GPU",
+    "mfu": "MFU",
+}
+"""What a message calls a field."""

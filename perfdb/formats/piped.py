@@ -1,0 +1,190 @@
+"""Reads step lines of the shape `START | key: value | key: value |`, as Megatron and NeMo print."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+
+from perfdb.errors import Problem
+from perfdb.formats.numbers import NUMBER, WHOLE
+from perfdb.formats.scan import LOOKAHEAD, Block, decoded
+
+Row = Mapping[str, float]
+
+_SIMPLE = rb"([\d.eE+naif\-]++)"
+
+
+@dataclass(frozen=True)
+class Syntax:
+    """How a program prints a step.
+
+    `marker` stands once in each step line; `start` is where a step's text begins, with a group for
+    each of `counters`; `fields` are the keys that matter; `required` those no step is without.
+    A value may be a pair `last/average`: the last is taken.
+    """
+
+    marker: bytes
+    start: str
+    counters: tuple[str, ...]
+    fields: tuple[str, ...]
+    required: tuple[str, ...]
+
+    @cached_property
+    def starts(self) -> re.Pattern[str]:
+        """Finds where the text of a step begins."""
+        return re.compile(self.start + r"\s*\|")
+
+    @cached_property
+    def values(self) -> re.Pattern[str]:
+        """Finds the fields that matter, each with its value."""
+        keys = "|".join(map(re.escape, sorted(self.fields, key=len, reverse=True)))
+        average = rf"(?:/{NUMBER})?"
+        return re.compile(rf"\|\s*({keys}):[ \t]*({NUMBER}){average}{WHOLE}")
+
+    @cached_property
+    def continuation(self) -> re.Pattern[str]:
+        """A line that goes on with a step that began on an earlier one: it begins with a key."""
+        keys = "|".join(map(re.escape, self.fields))
+        return re.compile(rf"[^|\n]{{0,40}}?\s*(?:{keys}): *[^|\n]*(?:\||$)")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The steps of a block: their lines, and for each counter and field its values or None."""
+
+    lines: Sequence[int]
+    cells: Mapping[str, Sequence[float | None]]
+    problems: tuple[Problem, ...] = ()
+
+    def of(self, name: str) -> Sequence[float | None]:
+        """The values of a field; None for each step where no step has it."""
+        return self.cells.get(name) or [None] * len(self.lines)
+
+
+class StepLines:
+    """Reads the steps of a log's blocks one after another.
+
+    The lines of one log look alike: the last line read becomes a pattern that reads the next block
+    at once. It counts only if it reads every step line there is, else each is looked at alone.
+    """
+
+    def __init__(self, where: str, syntax: Syntax) -> None:
+        self._where = where
+        self._syntax = syntax
+        self._layout: _Layout | None = None
+
+    def read(self, block: Block) -> Columns:
+        """The steps of a block, in the order they stand there."""
+        return (self._layout and self._layout.read(block)) or self._one_by_one(block)
+
+    def _one_by_one(self, block: Block) -> Columns:
+        rows: list[tuple[int, Row]] = []
+        problems: list[Problem] = []
+        for line, text in _step_texts(block, self._syntax):
+            row = _row(text, self._syntax)
+            missing = [name for name in self._syntax.required if name not in row]
+            if missing:
+                problems.append(_unreadable(self._where, line, missing))
+            else:
+                rows.append((line, row))
+                self._layout = _layout(text, self._syntax) or self._layout
+        names = {name for _, row in rows for name in row}
+        cells = {name: [row.get(name) for _, row in rows] for name in names}
+        return Columns([line for line, _ in rows], cells, tuple(problems))
+
+
+def _unreadable(where: str, line: int, missing: Sequence[str]) -> Problem:
+    return Problem(
+        where,
+        f"a step without {' and '.join(map(repr, missing))}",
+        line=line,
+        remedy="is the line cut off?",
+    )
+
+
+def _row(text: str, syntax: Syntax) -> Row:
+    start = syntax.starts.match(text)
+    counters = start.groups() if start else ()
+    row = {name: float(value) for name, value in zip(syntax.counters, counters, strict=False)}
+    for name, value in syntax.values.findall(text):
+        row.setdefault(name, float(value))
+    return row
+
+
+def _step_texts(block: Block, syntax: Syntax) -> Iterator[tuple[int, str]]:
+    """The text of each step with the number of its line, in order."""
+    text = block.text
+    offsets, place = [], text.find(syntax.marker)
+    while place >= 0:
+        offsets.append(place)
+        place = text.find(syntax.marker, text.find(b"\n", place) + 1 or len(text))
+    for place, line in zip(offsets, block.lines_of(offsets), strict=True):
+        start, end = text.rfind(b"\n", 0, place) + 1, text.find(b"\n", place) + 1 or len(text)
+        following = decoded(text[end : place + LOOKAHEAD])
+        for piece in _pieces(decoded(text[start:end]), syntax):
+            yield line, _continued(piece, following, syntax)
+
+
+def _pieces(line: str, syntax: Syntax) -> list[str]:
+    """The steps that stand on one line: ranks that print at once may share it."""
+    starts = [match.start() for match in syntax.starts.finditer(line)]
+    ends = [*starts[1:], len(line)]
+    return [_to_return(line[a:b]) for a, b in zip(starts, ends, strict=True)] or [line]
+
+
+def _to_return(text: str) -> str:
+    """Up to the carriage return that a progress bar overwrites its line with, if there is one."""
+    return text[: text.find("\r") + 1] or text
+
+
+def _continued(piece: str, following: str, syntax: Syntax) -> str:
+    """A step's text with the lines that it was wrapped on to."""
+    for line in following.splitlines(keepends=True):
+        wrapped = syntax.continuation.match(line) and not syntax.starts.search(line)
+        if not wrapped or not piece.rstrip().endswith("|"):
+            break
+        piece += line
+    return piece
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """A pattern made of one step line that reads all lines with the same keys in the same order."""
+
+    marker: bytes
+    pattern: re.Pattern[bytes]
+    names: tuple[str, ...]
+
+    def read(self, block: Block) -> Columns | None:
+        """The steps of a block; None if one of its step lines looks different."""
+        rows = self.pattern.findall(block.text)
+        pieces = block.text.split(self.marker)
+        if not rows or len(rows) != len(pieces) - 1:
+            return None
+        ends = accumulate(len(piece) + len(self.marker) for piece in pieces[:-1])
+        try:
+            columns = [list(map(float, column)) for column in zip(*rows, strict=True)]
+        except ValueError:
+            return None
+        cells = dict(zip(self.names, columns, strict=True))
+        return Columns(block.lines_of([end - 1 for end in ends]), cells)
+
+
+def _layout(text: str, syntax: Syntax) -> _Layout | None:
+    """The layout of a step's text; None where it is not on one line, or holds unusual values."""
+    start, *tokens = text.rstrip("\n").split("|")
+    keys = [token.partition(":")[0].strip() for token in tokens if ":" in token]
+    tail = "" if tokens and not tokens[-1].strip() else None
+    if "\n" in text[:-1] or "\r" in text or len(keys) != len(tokens) - (tail == ""):
+        return None
+    parts = [syntax.start.encode(), *(_field(key, syntax) for key in keys)]
+    end = rb"[^\S\n]*+\|" if tail == "" else rb"[^\S\n]*+\n"
+    names = (*syntax.counters, *(key for key in keys if key in syntax.fields))
+    pattern = re.compile(rb"[^\S\n]*+\|[^\S\n]*+".join(parts) + end)
+    return _Layout(syntax.marker, pattern, names) if start else None
+
+
+def _field(key: str, syntax: Syntax) -> bytes:
+    literal = re.escape(key).encode() + rb": *+"
+    return literal + (_SIMPLE if key in syntax.fields else rb"[^|\n]*+")

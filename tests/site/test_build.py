@@ -1,0 +1,222 @@
+"""The whole site, built by Sphinx: it is clean, it is right, and it is always the same."""
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+from bs4.element import Tag
+
+from perfdb.db import migrate
+from perfdb.db.session import store_url
+from perfdb.site.files import is_made
+from tests.factories import published, release, stored, write_run
+from tests.site.conftest import DFM, EVIL, SEED, Site, site_of
+
+pytestmark = pytest.mark.slow
+
+Tables = dict[tuple[str, str], list[list[str]]]
+"""Backend and system to the cells of the table, its head first."""
+
+
+def soup(page: Path) -> BeautifulSoup:
+    return BeautifulSoup(page.read_text(), "html.parser")
+
+
+def words(element: Tag | None) -> str:
+    assert element is not None
+    return element.get_text(" ", strip=True)
+
+
+def text_of(element: Tag | None) -> str:
+    assert element is not None
+    return element.get_text()
+
+
+def printed_tables(text: str) -> Tables:
+    """The tables of a published DFM page, read without perfdb."""
+    tables: Tables = {}
+    backend = system = ""
+    for line in text.splitlines():
+        if line.startswith("## "):
+            backend = "automodel" if "automodel" in line.lower() else "megatron-core"
+        if found := re.search(r"(?:tab-item\} |System: )(\S+)", line):
+            system = found[1]
+        if line.startswith("|") and not line.startswith("|-"):
+            row = [cell.strip() for cell in line.strip("|").split("|")]
+            tables.setdefault((backend, system), []).append(row)
+    return tables
+
+
+def shown_tables(page: Path) -> Tables:
+    """The tables of a page of the site, without the column that says where a row is from."""
+    tables: Tables = {}
+    for section in soup(page).select("section section"):
+        title = words(section.h2).lower()
+        backend = "automodel" if "automodel" in title else "megatron-core"
+        labels = [words(label) for label in section.select("label.sd-tab-label")]
+        for system, table in zip(labels, section.select("table.perf"), strict=True):
+            rows = [[words(cell) for cell in row.select("th, td")] for row in table.select("tr")]
+            assert "Origin" == rows[0][-1]
+            tables[backend, system] = [row[:-1] for row in rows]
+    return tables
+
+
+@pytest.mark.parametrize(
+    ("source", "page"),
+    [
+        pytest.param(DFM, "performance/dfm/main.html", id="ours"),
+        pytest.param(
+            SEED,
+            "performance/dfm/seed.html",
+            id="as-published",
+            marks=pytest.mark.skipif(not SEED.is_file(), reason="the published page is not here"),
+        ),
+    ],
+)
+def test_a_published_page_is_made_again_from_the_store_cell_for_cell(
+    site: Site, source: Path, page: str
+) -> None:
+    expected = printed_tables(source.read_text())
+    assert 4 == len(expected)
+    assert expected == shown_tables(site.html / page)
+
+
+def test_a_published_row_leads_to_its_line(site: Site) -> None:
+    page = site.html / "performance/dfm/main.html"
+    link = soup(page).select_one("table.perf td a")
+    assert link is not None
+    source, line = str(link["href"]).split("#")
+    target = soup((page.parent / source).resolve()).find(id=line)
+    assert isinstance(target, Tag)
+    number, text = words(target).split(" ", maxsplit=1)
+    assert DFM.read_text().splitlines()[int(number) - 1] == text
+
+
+def test_a_measured_row_leads_to_its_run_with_recipe_steps_and_raw_files(site: Site) -> None:
+    page = site.html / "performance/megatron-core/0.16.0.html"
+    link = soup(page).find("a", string="run 1 of 2")
+    assert isinstance(link, Tag)
+    run = (page.parent / str(link["href"])).resolve()
+    made = soup(run)
+    assert "name: llama3-8b\n" == text_of(made.select_one("section#recipe pre"))
+    assert 10 == len(made.select("section#steps tbody tr"))
+    assert made.select_one("section#step-times svg") is not None
+    console = made.find("a", class_="download", string=re.compile("console.log"))
+    assert isinstance(console, Tag)
+    text = (run.parent / str(console["href"])).read_text()
+    assert "step 1\nstep 2\n" == text[:14]
+
+
+def test_names_full_of_markup_print_as_text(site: Site) -> None:
+    run_id = EVIL.replace("/", "")
+    [run] = [page for page in (site.html / "runs").glob("*.html") if "alert" in page.name]
+    made = soup(run)
+    assert run_id == words(made.h1).removesuffix("#").strip()
+    assert EVIL in words(made.select_one("section#case"))
+    assert [EVIL] == shlex.split(text_of(made.select_one("section#command pre")))
+    for page in (run, site.html / "runs/index.html", site.html / "index.html"):
+        assert "alert(1)" not in " ".join(script.text for script in soup(page).find_all("script"))
+
+
+def test_a_run_that_failed_is_listed_with_its_reason(site: Site) -> None:
+    made = soup(site.html / "runs/out-of-memory.html")
+    assert "out of memory" in words(made.select_one("table.perf-facts"))
+    assert "There are no figures" in words(made.select_one("section#figures"))
+    release_page = soup(site.html / "performance/megatron-core/0.16.0.html")
+    assert "no figures: the run was out of memory" in release_page.get_text()
+
+
+def test_the_landing_page_leads_to_the_newest_releases(site: Site) -> None:
+    cards = soup(site.html / "index.html").select(".perf-card h3")
+    titles = [words(card) for card in cards]
+    assert "Megatron-Core 0.16.0" in titles
+    assert "Megatron-Core 0.9.1" not in titles
+
+
+def test_every_link_inside_the_site_leads_somewhere(site: Site) -> None:
+    missing = {
+        f"{page.relative_to(site.html)} -> {target}"
+        for page in site.html.rglob("*.html")
+        if "_static" not in page.parts
+        for target in re.findall(r'href="([^"#?:]+)[^":]*"', page.read_text())
+        if not (page.parent / target).resolve().exists()
+    }
+    assert set() == missing
+
+
+def test_reference_pages_say_what_the_code_says(site: Site) -> None:
+    reference = site.html / "reference"
+    assert "dgx-gb200" in words(soup(reference / "systems.html").article)
+    assert "llama3-8b" in words(soup(reference / "models.html").article)
+    assert "tokens_per_sec_per_gpu" in words(soup(reference / "metrics.html").article)
+    assert "perfdb ingest [OPTIONS]" in words(soup(reference / "cli.html").article)
+    schema = soup(reference / "schema.html")
+    assert schema.select_one("section#table-results code") is not None
+
+
+@pytest.mark.parametrize("made", [False, True], ids=["no-database", "empty-database"])
+def test_a_site_without_data_says_so_and_how_to_get_some(made: bool, tmp_path: Path) -> None:
+    url = store_url(str(tmp_path / "none.sqlite"))
+    if made:
+        migrate.upgrade(url)
+    site = site_of(tmp_path, url).built()
+    for page in ("index.html", "performance/index.html", "runs/index.html"):
+        assert "There is no data yet" in words(soup(site.html / page).article)
+        assert "perfdb ingest" in words(soup(site.html / page).article)
+
+
+def test_a_store_of_another_version_stops_the_build_with_what_to_do(tmp_path: Path) -> None:
+    url = store_url(str(tmp_path / "other.sqlite"))
+    (tmp_path / "other.sqlite").touch()
+    done = site_of(tmp_path, url).build()
+    assert 2 == done.returncode
+    assert "not a perfdb database; run `perfdb db upgrade`" in done.stderr
+
+
+def test_the_same_store_makes_the_same_bytes(site: Site, tmp_path: Path) -> None:
+    again = site_of(tmp_path, site.url).built()
+    assert contents(site.html) == contents(again.html)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def written(site: Site) -> dict[str, int]:
+    """When each page was written, in nanoseconds; Sphinx always writes these two."""
+    always = {"genindex.html", "search.html"}
+    pages = [page for page in site.html.rglob("*.html") if page.name not in always]
+    return {str(page.relative_to(site.html)): page.stat().st_mtime_ns for page in pages}
+
+
+def test_a_build_redoes_only_what_has_changed(tmp_path: Path) -> None:
+    url = store_url(str(tmp_path / "store.sqlite"))
+    newer = release("0.16.1")
+    stored(url, write_run(tmp_path, run_id="one"), published())
+    site = site_of(tmp_path, url).built()
+    own = site.docs / "runs" / "notes.md"
+    own.write_text("---\norphan: true\n---\n\n# Notes on runs\n")
+    first = written(site.built())
+
+    assert first == written(site.built())
+
+    stored(url, write_run(tmp_path, run_id="two", release=newer))
+    second = written(site.built())
+    rewritten = {page for page in second if first.get(page) != second[page]}
+    assert {"runs/two.html", "runs/index.html", "performance/megatron-core/0.16.1.html"} <= (
+        rewritten
+    )
+    assert {"runs/one.html", "method.html", "performance/nemo/25.04.html"}.isdisjoint(rewritten)
+
+    shutil.move(tmp_path / "store.sqlite", tmp_path / "away.sqlite")
+    site.built()
+    kept = [page for page in site.docs.rglob("*.md") if page.parent.name in ("runs", "nemo")]
+    assert {own} == {page for page in kept if not is_made(page)}
+    assert ["index.md"] == [page.name for page in kept if is_made(page)]

@@ -1,0 +1,239 @@
+"""What ingest rejects or leaves alone: it says where and why, and stores everything else."""
+
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from sqlalchemy import URL, select
+
+from perfdb.db.tables import ingest_log, runs
+from perfdb.errors import InputError, Problem, StoreError
+from perfdb.ingest import STILL_RUNNING, Options, ingest
+from perfdb.normalize import damage
+from perfdb.rundir import RunDir, parse_steps
+from tests import factories
+from tests.conftest import run_sql
+from tests.trees import NEMO, PAGE, counted, rows_of, write_tree
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Runs a, b and c, of which c is out of memory, and a page of two rows."""
+    return write_tree(tmp_path / "tree")
+
+
+def test_a_store_that_cannot_be_written_is_an_error_in_words(tree: Path, tmp_path: Path) -> None:
+    """A text file is no database, and a missing folder holds none."""
+    other = tmp_path / "notes.txt"
+    other.write_text("not a database, but long enough to have a header of one\n" * 20)
+
+    with pytest.raises(StoreError, match=r"notes\.txt: file is not a database"):
+        ingest([tree], URL.create("sqlite", database=str(other)), Options())
+    with pytest.raises(StoreError, match="unable to open database file"):
+        ingest([tree], URL.create("sqlite", database="/no/such/folder/x.sqlite"), Options())
+
+
+def test_a_store_that_may_only_be_read_is_an_error_in_words(
+    postgres: URL, postgres_server: URL, tree: Path
+) -> None:
+    """As with a role that has no right to write."""
+    run_sql(
+        postgres_server, f"ALTER DATABASE {postgres.database} SET default_transaction_read_only=on"
+    )
+
+    with pytest.raises(StoreError, match="read-only transaction"):
+        ingest([tree], postgres, NEMO)
+
+
+def test_a_run_whose_runner_lives_is_left_alone(sqlite: URL, tmp_path: Path) -> None:
+    """It is reported, is no failure, and leaves no trace in the store."""
+    here = factories.environment(hostname=socket.gethostname())
+    unfinished = {"outcome": None, "ended_at": None, "environment": here}
+    factories.write_run(tmp_path, run_id="working", runner_pid=os.getpid(), **unfinished)
+    factories.write_run(tmp_path, run_id="gone", **unfinished)
+    there = unfinished | {"environment": factories.environment()}
+    factories.write_run(tmp_path, run_id="elsewhere", runner_pid=os.getpid(), **there)
+
+    report = ingest([tmp_path], sqlite, Options())
+
+    assert [(str(tmp_path / "working"), STILL_RUNNING)] == [
+        (problem.where, problem.message) for problem in report.rejected
+    ]
+    assert not report.failed
+    assert [("elsewhere",), ("gone",)] == rows_of(sqlite, select(runs.c.run_id).order_by("run_id"))
+    assert [("new",), ("new",)] == rows_of(sqlite, select(ingest_log.c.action))
+
+
+def test_a_run_whose_lock_is_held_is_left_alone_until_it_is_let_go(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    """The runner's lock tells more than its process number, which another process may have."""
+    here = factories.environment(hostname=socket.gethostname())
+    run = factories.write_run(
+        tmp_path, outcome=None, ended_at=None, environment=here, runner_pid=os.getpid()
+    )
+    with run.held():
+        assert (0, 0, 0, 1) == counted(ingest([tmp_path], sqlite, Options()))
+
+    assert (1, 0, 0, 0) == counted(ingest([tmp_path], sqlite, Options()))
+
+
+def broken_record(run: RunDir) -> None:
+    run.record.write_text('{\n "schema_version": 1,\n')
+
+
+def of_another_version(run: RunDir) -> None:
+    run.record.write_text(
+        run.record.read_text().replace('"schema_version": 1', '"schema_version": 9')
+    )
+
+
+def damaged_steps(run: RunDir) -> None:
+    lines = run.steps.read_text().splitlines()
+    lines[3] = lines[3][:10]
+    run.steps.write_text("\n".join(lines))
+
+
+def impossible_step(run: RunDir) -> None:
+    run.steps.write_text(run.steps.read_text().replace("12.6", "0.0"))
+
+
+def broken_summary(run: RunDir) -> None:
+    run.summary.write_text("{}")
+
+
+@dataclass(frozen=True)
+class Damage:
+    """What is done to a run directory, and what ingest is to say of it."""
+
+    done: Callable[[RunDir], None]
+    file: str
+    line: int | None
+    words: str
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Damage(broken_record, "run.json", 3, "EOF while parsing"),
+        Damage(of_another_version, "run.json", None, "schema_version: Input should be 1"),
+        Damage(damaged_steps, "steps.jsonl", 4, "EOF while parsing"),
+        Damage(impossible_step, "steps.jsonl", 5, "0 seconds is no duration of a step"),
+        Damage(broken_summary, "worker.json", None, "schema_version: Field required"),
+    ],
+    ids=lambda case: case.done.__name__,
+)
+def test_a_damaged_run_is_rejected_and_stops_no_other(
+    sqlite: URL, tree: Path, case: Damage
+) -> None:
+    """The rejection says which file, which line and what is wrong; all else is stored."""
+    run = RunDir(tree / "runs" / "b")
+    case.done(run)
+
+    report = ingest([tree], sqlite, NEMO)
+
+    assert (4, 0, 0, 1) == counted(report)
+    [problem] = report.rejected
+    assert (str(run.path / case.file), case.line) == (problem.where, problem.line)
+    assert case.words in problem.message
+    assert report.failed
+    assert [("a",), ("c",)] == rows_of(sqlite, select(runs.c.run_id).order_by("run_id"))
+    logged = rows_of(
+        sqlite,
+        select(ingest_log.c.path, ingest_log.c.line).where(ingest_log.c.action == "rejected"),
+    )
+    assert [(problem.where, case.line)] == logged
+
+
+def test_a_number_no_column_can_hold_is_a_rejection(store: URL, tree: Path) -> None:
+    """10²⁰ GPUs pass every check of form; the databases refuse them, each in its way."""
+    run = RunDir(tree / "runs" / "b")
+    run.record.write_text(run.record.read_text().replace('"num_gpus": 16', f'"num_gpus": {10**20}'))
+
+    report = ingest([tree], store, NEMO)
+
+    assert (4, 0, 0, 1) == counted(report)
+    assert "cannot be stored" in report.rejected[0].message
+
+
+def test_a_path_that_does_not_exist_is_an_input_error(tmp_path: Path) -> None:
+    """All missing paths are named, and nothing is stored."""
+    url = URL.create("sqlite", database=str(tmp_path / "x.sqlite"))
+    with pytest.raises(InputError, match=r"(?s)nope: no such file.*nix: no such file"):
+        ingest([tmp_path, Path("nope"), Path("nix")], url, Options())
+
+    assert not (tmp_path / "x.sqlite").exists()
+
+
+def test_a_file_in_no_known_format_is_rejected_only_when_it_is_named(
+    sqlite: URL, tree: Path
+) -> None:
+    """A README beside the runs is nobody's business."""
+    readme, picture = tree / "README.md", tree / "picture.md"
+    readme.write_text("# Runs\n\n| who | what |\n|---|---|\n| a | b |\n")
+    picture.write_bytes(b"\x89PNG\xff\0")
+
+    assert (5, 0, 0, 0) == counted(ingest([tree], sqlite, NEMO))
+    report = ingest([readme, picture], sqlite, NEMO)
+    assert [str(readme), str(picture)] == [problem.where for problem in report.rejected]
+    message = "neither a run directory nor a page with a table of results"
+    assert {message} == {problem.message for problem in report.rejected}
+
+
+def test_what_lies_hidden_or_inside_a_run_is_not_searched(sqlite: URL, tree: Path) -> None:
+    """A run's own files and a .git folder hold no pages of ours."""
+    for folder in (tree / "runs" / "a" / "notes", tree / ".cache"):
+        folder.mkdir()
+        (folder / "page.md").write_text(PAGE)
+    (tree / "folder.md").mkdir()
+    (tree / "dangling.md").symlink_to("nowhere")
+
+    assert (5, 0, 0, 0) == counted(ingest([tree], sqlite, NEMO))
+
+
+def test_of_two_rows_for_one_case_the_second_is_rejected(sqlite: URL, tmp_path: Path) -> None:
+    """Neither is more right; that there are two is for people to settle."""
+    page = tmp_path / "page.md"
+    last = PAGE.splitlines()[-2]
+    page.write_text(PAGE + last + "\n" + last.replace("12273", "99") + "\n")
+
+    report = ingest([page], sqlite, NEMO)
+
+    assert (2, 0, 0, 1) == counted(report)
+    [problem] = report.rejected
+    expected = (10, "the same case as line 7, with other figures")
+    assert expected == (problem.line, problem.message)
+
+
+STEP = factories.steps((4.0,))[0].model_dump_json()
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ([STEP, STEP], None),
+        ([STEP, STEP[:20]], None),
+        ([], None),
+        ([STEP, STEP[:20], STEP], 2),
+        ([STEP, "", STEP], 2),
+        ([STEP[:20], STEP[:30]], 1),
+        ([STEP, STEP.replace("4.0", "0.0", 1)], 2),
+        ([STEP, STEP.replace("4.0", "-1.0", 1)], 2),
+        ([STEP.replace("4.0", '"NaN"', 1), STEP], 1),
+        ([STEP.replace("4.0", '"Infinity"', 1)], 1),
+    ],
+    ids=[
+        "whole", "cut off", "empty", "a line in the middle", "an empty line", "two lines",
+        "no time", "negative", "nan", "forever",
+    ],
+)  # fmt: skip
+def test_a_steps_file_may_be_cut_off_but_not_damaged(
+    lines: list[str], expected: int | None
+) -> None:
+    """A crash cuts off the last line; anything else is no steps file of ours."""
+    found = damage("steps.jsonl", parse_steps("steps.jsonl", lines))
+
+    assert expected == (found.line if isinstance(found, Problem) else None)
