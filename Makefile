@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-EXTRAS ?= site,dashboard,mcore,postgres,dev
+EXTRAS ?= site,dashboard,mcore,postgres,parquet,dev
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help

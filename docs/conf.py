@@ -43,7 +43,7 @@ html_theme_options = {
     "footer_end": [],
 }
 # Pages of wide tables give them the whole width: the way to other pages is the bar at the top.
-html_sidebars = {
+html_sidebars: dict[str, list[str]] = {
     pattern: []
     for pattern in ("index", "glossary", "method", "performance/**", "runs/**", "sources/**")
 }

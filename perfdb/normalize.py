@@ -29,6 +29,7 @@ WITHHELD: Mapping[Outcome, str] = {
     Outcome.TIMED_OUT: "the run reached its time limit",
     Outcome.INTERRUPTED: "the run was interrupted",
     Outcome.INCOMPLETE: "the run is incomplete",
+    Outcome.NO_DATA: "the source holds no figures",
 }
 """Why a result has no figures, where nothing more exact is known."""
 

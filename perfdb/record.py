@@ -32,6 +32,7 @@ class Outcome(StrEnum):
     TIMED_OUT = "timed_out"
     INTERRUPTED = "interrupted"
     INCOMPLETE = "incomplete"
+    NO_DATA = "no_data"
 
 
 class Origin(StrEnum):

@@ -25,8 +25,8 @@ def _helps(
     command: click.Command, name: str, parent: click.Context | None
 ) -> list[tuple[str, str]]:
     """The name and help of a command, and of all below it."""
-    settings = {"terminal_width": WIDTH} | command.context_settings
-    context = click.Context(command, info_name=name, parent=parent, **settings)
+    context = click.Context(command, parent, name, **command.context_settings)
+    context.terminal_width = WIDTH
     found = [(context.command_path, command.get_help(context))]
     if isinstance(command, click.Group):
         for one in command.list_commands(context):

@@ -13,6 +13,7 @@ from perfdb.db.rows import ResultRow
 from perfdb.db.session import store_url
 from perfdb.errors import InputError, Problem
 from perfdb.pages import PageContext
+from perfdb.units import number, significant
 
 DEFAULT_PATH = Path("runs")
 MANY = 20
@@ -86,8 +87,8 @@ def _print_rows(rows: Iterable[ResultRow]) -> None:
             row.case.system,
             row.case.model,
             row.case.num_gpus,
-            row.step_time_s,
-            row.tokens_per_sec_per_gpu,
+            significant(row.step_time_s),
+            number(row.tokens_per_sec_per_gpu),
             row.withheld or row.outcome.value,
         )
         for row in rows

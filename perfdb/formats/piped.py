@@ -4,13 +4,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
 
 from perfdb.errors import Problem
 from perfdb.formats.numbers import NUMBER, WHOLE
 from perfdb.formats.scan import LOOKAHEAD, Block, decoded
 
 Row = Mapping[str, float]
+
+MOST_KEPT = 1000
+"""How many unreadable steps are remembered: a damaged log may hold millions."""
 
 _SIMPLE = rb"([\d.eE+naif\-]++)"
 
@@ -20,8 +22,8 @@ class Syntax:
     """How a program prints a step.
 
     `marker` stands once in each step line; `start` is where a step's text begins, with a group for
-    each of `counters`; `fields` are the keys that matter; `required` those no step is without.
-    A value may be a pair `last/average`: the last is taken.
+    each of `counters`; `fields` are the keys that matter; `required` those no step is without;
+    `facts` those that say something of the run rather than of a step. A value may be a pair `last/average`: the last is taken.
     """
 
     marker: bytes
@@ -29,6 +31,7 @@ class Syntax:
     counters: tuple[str, ...]
     fields: tuple[str, ...]
     required: tuple[str, ...]
+    facts: tuple[str, ...]
 
     @cached_property
     def starts(self) -> re.Pattern[str]:
@@ -55,7 +58,6 @@ class Columns:
 
     lines: Sequence[int]
     cells: Mapping[str, Sequence[float | None]]
-    problems: tuple[Problem, ...] = ()
 
     def of(self, name: str) -> Sequence[float | None]:
         """The values of a field; None for each step where no step has it."""
@@ -67,31 +69,46 @@ class StepLines:
 
     The lines of one log look alike: the last line read becomes a pattern that reads the next block
     at once. It counts only if it reads every step line there is, else each is looked at alone.
+
+    `problems`: the step lines that could not be read. `seen`: each value of each fact.
+    `last`: each fact as it stands on the last step line.
     """
 
     def __init__(self, where: str, syntax: Syntax) -> None:
         self._where = where
         self._syntax = syntax
         self._layout: _Layout | None = None
+        self.problems: list[Problem] = []
+        self.seen: dict[str, set[float]] = {name: set() for name in syntax.facts}
+        self.last: dict[str, float | None] = {}
 
     def read(self, block: Block) -> Columns:
         """The steps of a block, in the order they stand there."""
-        return (self._layout and self._layout.read(block)) or self._one_by_one(block)
+        columns = (self._layout and self._layout.read(block)) or self._one_by_one(block)
+        for name in self._syntax.facts if columns.lines else ():
+            values = columns.of(name)
+            self.seen[name].update(value for value in set(values) if value is not None)
+            self.last[name] = values[-1]
+        return columns
+
+    def only(self, name: str) -> float | None:
+        """The value of a fact; None where it has several, or none."""
+        values = self.seen[name]
+        return next(iter(values)) if len(values) == 1 else None
 
     def _one_by_one(self, block: Block) -> Columns:
         rows: list[tuple[int, Row]] = []
-        problems: list[Problem] = []
         for line, text in _step_texts(block, self._syntax):
             row = _row(text, self._syntax)
             missing = [name for name in self._syntax.required if name not in row]
-            if missing:
-                problems.append(_unreadable(self._where, line, missing))
-            else:
+            if not missing:
                 rows.append((line, row))
                 self._layout = _layout(text, self._syntax) or self._layout
+            elif len(self.problems) < MOST_KEPT:
+                self.problems.append(_unreadable(self._where, line, missing))
         names = {name for _, row in rows for name in row}
         cells = {name: [row.get(name) for _, row in rows] for name in names}
-        return Columns([line for line, _ in rows], cells, tuple(problems))
+        return Columns([line for line, _ in rows], cells)
 
 
 def _unreadable(where: str, line: int, missing: Sequence[str]) -> Problem:
@@ -112,17 +129,31 @@ def _row(text: str, syntax: Syntax) -> Row:
     return row
 
 
+@dataclass(frozen=True)
+class _Hits:
+    """The lines of a block that hold a marker: where they start and end, and their numbers."""
+
+    spans: Sequence[tuple[int, int]]
+    lines: Sequence[int]
+
+
+def _hits(block: Block, marker: bytes) -> _Hits:
+    find, rfind = block.text.find, block.text.rfind
+    spans: list[tuple[int, int]] = []
+    place, size = find(marker), len(block.text)
+    while place >= 0:
+        end = find(b"\n", place) + 1 or size
+        spans.append((rfind(b"\n", 0, place) + 1, end))
+        place = find(marker, end)
+    return _Hits(spans, block.lines_of([start for start, _ in spans]))
+
+
 def _step_texts(block: Block, syntax: Syntax) -> Iterator[tuple[int, str]]:
     """The text of each step with the number of its line, in order."""
-    text = block.text
-    offsets, place = [], text.find(syntax.marker)
-    while place >= 0:
-        offsets.append(place)
-        place = text.find(syntax.marker, text.find(b"\n", place) + 1 or len(text))
-    for place, line in zip(offsets, block.lines_of(offsets), strict=True):
-        start, end = text.rfind(b"\n", 0, place) + 1, text.find(b"\n", place) + 1 or len(text)
-        following = decoded(text[end : place + LOOKAHEAD])
-        for piece in _pieces(decoded(text[start:end]), syntax):
+    hits = _hits(block, syntax.marker)
+    for (start, end), line in zip(hits.spans, hits.lines, strict=True):
+        following = decoded(block.text[end : end + LOOKAHEAD])
+        for piece in _pieces(decoded(block.text[start:end]), syntax):
             yield line, _continued(piece, following, syntax)
 
 
@@ -158,17 +189,25 @@ class _Layout:
 
     def read(self, block: Block) -> Columns | None:
         """The steps of a block; None if one of its step lines looks different."""
-        rows = self.pattern.findall(block.text)
-        pieces = block.text.split(self.marker)
-        if not rows or len(rows) != len(pieces) - 1:
+        hits = _hits(block, self.marker)
+        found = b"".join([block.text[start:end] for start, end in hits.spans])
+        rows = self.pattern.findall(found)
+        if not rows or len(rows) != found.count(self.marker) or len(rows) != len(hits.lines):
             return None
-        ends = accumulate(len(piece) + len(self.marker) for piece in pieces[:-1])
         try:
-            columns = [list(map(float, column)) for column in zip(*rows, strict=True)]
+            columns = [_numbers(column) for column in zip(*rows, strict=True)]
         except ValueError:
             return None
-        cells = dict(zip(self.names, columns, strict=True))
-        return Columns(block.lines_of([end - 1 for end in ends]), cells)
+        return Columns(hits.lines, dict(zip(self.names, columns, strict=True)))
+
+
+def _numbers(column: Sequence[bytes]) -> list[float]:
+    """A column of numbers; values that come again and again are converted once."""
+    distinct = set(column)
+    if len(distinct) * 4 > len(column):
+        return list(map(float, column))
+    known = {value: float(value) for value in distinct}
+    return list(map(known.__getitem__, column))
 
 
 def _layout(text: str, syntax: Syntax) -> _Layout | None:

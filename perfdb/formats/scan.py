@@ -7,8 +7,11 @@ but not a line. Escape sequences are taken out before anything is searched for.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
+import numpy.typing as npt
 
 from perfdb.formats.base import Content
 
@@ -17,7 +20,8 @@ LONGEST_LINE = 4 << 20
 LOOKAHEAD = 2048
 """How far behind its marker a step's text may go on over the ends of lines."""
 PREAMBLE_BLOCKS = 8
-ESCAPE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\n]*\x07|[@-Z\\-_])")
+ESCAPE = re.compile(rb"\x1b(?:\[(?:[0-9;:?]+[A-Za-z]|[mKJH])|\][^\x07\n]*\x07|[()][A-Z0-9])")
+"""Colours and movements of the cursor. A sequence that was cut off takes no text with it."""
 
 
 @dataclass(frozen=True)
@@ -27,16 +31,20 @@ class Block:
     text: bytes
     line: int
 
+    @cached_property
+    def _newlines(self) -> npt.NDArray[np.bool_]:
+        return np.frombuffer(self.text, np.uint8) == ord("\n")
+
     def lines_of(self, offsets: Sequence[int]) -> list[int]:
-        """The numbers of the lines that hold these offsets."""
-        newlines = np.flatnonzero(np.frombuffer(self.text, np.uint8) == ord("\n"))
-        numbers: list[int] = (np.searchsorted(newlines, offsets) + self.line).tolist()
-        return numbers
+        """The numbers of the lines that hold these offsets, which are in order."""
+        spans = zip([0, *offsets], offsets, strict=False)
+        between = [int(np.count_nonzero(self._newlines[a:b])) for a, b in spans]
+        return list(accumulate(between, initial=self.line))[1:]
 
     @property
     def num_newlines(self) -> int:
         """How many lines end in this block."""
-        return int(np.count_nonzero(np.frombuffer(self.text, np.uint8) == ord("\n")))
+        return int(np.count_nonzero(self._newlines))
 
 
 class Scan:
@@ -78,25 +86,25 @@ class Scan:
     def _blocks(self) -> Iterator[Block]:
         line, carried = 1, b""
         for piece in _sliced(self._content):
-            carried += piece
-            end = self._end(carried)
+            end = self._end(piece, len(carried))
+            text = b"".join((carried, memoryview(piece)[:end]))
+            carried = piece[end:]
             if end:
-                block = Block(plain(carried[:end]), line)
-                line += block.num_newlines
-                carried = carried[end:]
+                block = Block(plain(text), line)
                 yield block
+                line += block.num_newlines
+            else:
+                carried = text + carried
         if carried:
             yield Block(plain(carried), line)
 
-    def _end(self, text: bytes) -> int:
+    def _end(self, piece: bytes, num_carried: int) -> int:
         """Where a block can end: at the end of a line, with no step's text going on behind it."""
-        if len(text) < BLOCK_BYTES:
-            return 0
-        end = text.rfind(b"\n") + 1
-        last = max(text.rfind(marker, max(0, end - LOOKAHEAD), end) for marker in self._markers)
+        end = piece.rfind(b"\n") + 1
+        last = max(piece.rfind(marker, max(0, end - LOOKAHEAD), end) for marker in self._markers)
         if last >= 0:
-            end = text.rfind(b"\n", 0, last) + 1
-        return end or (len(text) if len(text) > LONGEST_LINE else 0)
+            end = piece.rfind(b"\n", 0, last) + 1
+        return end or (len(piece) if num_carried > LONGEST_LINE else 0)
 
 
 def _sliced(content: Content) -> Iterator[bytes]:

@@ -113,3 +113,15 @@ def system(gpu: str | None) -> str | None:
     """The system that has a GPU of such a name."""
     known = catalog.system_of_gpu(gpu) if gpu else None
     return known.name if known else None
+
+
+def batch(printed: float | None) -> dict[str, object]:
+    """The global batch size that step lines print, as a field of a case."""
+    size = count(printed)
+    return {"global_batch_size": size} if size else {}
+
+
+def gpus(said: Settings) -> dict[str, object]:
+    """The number of GPUs, of how many nodes there are and how many devices each has."""
+    nodes, devices = count(said.get("num_nodes")), count(said.get("devices"))
+    return {"num_gpus": nodes * devices} if nodes and devices else {}

@@ -53,7 +53,8 @@ def _svg(page: RunPage) -> str:
             "ytick.color": TEXT,
         }
     ):
-        figure = Figure(figsize=(9, 3), layout="constrained")
+        figure = Figure(figsize=(9, 3))
+        figure.subplots_adjust(left=0.08, right=0.99, top=0.97, bottom=0.17)
         _draw(figure.add_subplot(), page)
         figure.savefig(drawn, format="svg", metadata=NOTHING, transparent=True)
     return drawn.getvalue()

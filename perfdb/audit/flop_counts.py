@@ -1,0 +1,86 @@
+"""GFLOP per token of a row: what its figures say, what its peers say, what a formula says."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from statistics import median
+
+from perfdb import catalog, flops
+from perfdb.audit.interval import Interval, agreeing
+from perfdb.audit.rates import Tokens, tflops
+from perfdb.audit.subject import Subject
+from perfdb.flops.base import Convention
+
+Counted = tuple[Subject, Interval]
+"""A row and its GFLOP per token."""
+
+
+def counted(rows: Sequence[Subject], tokens: Tokens) -> list[Counted]:
+    """1000 × TFLOP/s ÷ tokens/s of each row that gives both."""
+    rates = [(row, tflops(row), tokens(row)) for row in rows]
+    return [(row, work.times(1000).over(speed)) for row, work, speed in rates if work and speed]
+
+
+def work(row: Subject) -> tuple[str, str, str, int, str]:
+    """What decides the FLOPs of a token: rows that share it must count the same."""
+    return (row.model, row.qualifiers, row.task, row.sequence_length, row.variant or "")
+
+
+def by_work(rows: Sequence[Counted]) -> Iterator[list[Counted]]:
+    """The rows that must count the same FLOPs, together."""
+    ordered = sorted(rows, key=_work)
+    for _, group in groupby(ordered, key=_work):
+        yield list(group)
+
+
+def _work(one: Counted) -> tuple[str, str, str, int, str]:
+    return work(one[0])
+
+
+def consensus(group: Sequence[Counted]) -> list[Counted]:
+    """The rows that most of a group agree with; by the formula where there is no majority."""
+    majority = agreeing([one for _, one in group])
+    if majority:
+        return [group[place] for place in sorted(majority)]
+    return [(row, one) for row, one in group if explaining(row, one)]
+
+
+def explaining(row: Subject, given: Interval) -> list[Convention]:
+    """The conventions whose formula gives what the row's figures say."""
+    computed = [(convention, formula(row, convention)) for convention in _conventions()]
+    return [one for one, value in computed if value and _near(given, value)]
+
+
+def _near(given: Interval, value: float) -> bool:
+    """Within rounding, and 0.1 % for a vocabulary padded to another multiple."""
+    return given.low * 0.999 <= value <= given.high * 1.001
+
+
+def formula(row: Subject, convention: Convention) -> float | None:
+    """GFLOP per token by the catalogue's shape of the model; None where nothing gives it."""
+    model = catalog.models().get(row.model)
+    if model is None or row.task == "lora":
+        return None
+    per_token = flops.flops_per_token(model, row.sequence_length, convention)
+    return per_token / 1e9 if per_token else None
+
+
+def _conventions() -> Sequence[Convention]:
+    return list(flops.CONVENTIONS.values())
+
+
+def convention_of(rows: Sequence[Counted]) -> Convention | None:
+    """The convention that explains most rows of a release; None where it explains none."""
+    found = Counter(one.name for row, given in rows for one in explaining(row, given))
+    best = found.most_common(1)
+    return flops.CONVENTIONS[best[0][0]] if best else None
+
+
+def per_token(row: Subject, rows: Sequence[Counted]) -> float | None:
+    """GFLOP per token that a row of a release must have: as its peers count, else by formula."""
+    peers = [one for one in rows if work(one[0]) == work(row) and one[0] is not row]
+    agreed = [given.value for _, given in consensus(peers)]
+    convention = convention_of(rows)
+    if agreed:
+        return median(agreed)
+    return formula(row, convention) if convention else None

@@ -1,0 +1,106 @@
+"""GFLOP per token must be the same for a model, task and sequence length on every system."""
+
+from collections.abc import Iterator, Sequence
+from math import log
+from statistics import median
+
+from perfdb.audit import flop_counts, rates, workload
+from perfdb.audit.flop_counts import Counted
+from perfdb.audit.subject import Remark, Subject
+from perfdb.units import significant
+
+NAME = "flops_per_token"
+MEANING = (
+    "TFLOP/s ÷ tokens/s is the same for a model, task and sequence length across the systems of a "
+    "release"
+)
+FIELDS = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu")
+
+
+def check(rows: Sequence[Subject]) -> Iterator[Remark]:
+    """Rows that count other FLOPs per token than their peers, beyond rounding."""
+    for group in flop_counts.by_work(flop_counts.counted(rows, rates.reader(rows))):
+        agreed = flop_counts.consensus(group)
+        outliers = [one for one in group if not any(one[1].agrees(other) for _, other in agreed)]
+        if agreed:
+            yield from (_remark(one, agreed, rows) for one in outliers)
+        else:
+            yield from _undecided(group)
+
+
+def _remark(one: Counted, agreed: Sequence[Counted], rows: Sequence[Subject]) -> Remark:
+    row, given = one
+    peers = [peer for peer, _ in agreed]
+    expected = sorted(agreed, key=lambda other: other[1].value)[len(agreed) // 2][1]
+    factor = given.value / expected.value
+    return Remark(
+        row,
+        workload.severity(factor - 1),
+        FIELDS,
+        f"{expected} GFLOP per token",
+        f"{given} GFLOP per token",
+        f"{workload.name(row)} counts {significant(given.value)} GFLOP per token, "
+        f"{workload.names(peers)} {significant(expected.value)}: {_factor(factor)}",
+        _suggestion(row, factor, peers, rows),
+    )
+
+
+def _factor(factor: float) -> str:
+    """'2.0 times as much: tokens/s halved, or TFLOP/s doubled'."""
+    times = f"{significant(factor, 3)} times as much"
+    if abs(factor / 2 - 1) < 0.02:
+        return f"{times}: tokens/s halved, or TFLOP/s doubled"
+    return f"{times}: tokens/s doubled, or TFLOP/s halved" if abs(factor * 2 - 1) < 0.02 else times
+
+
+def _suggestion(
+    row: Subject, factor: float, peers: Sequence[Subject], rows: Sequence[Subject]
+) -> str | None:
+    """The figure to change: the one that is out of step with how the systems compare elsewhere."""
+    tokens, tflops = row.tokens_per_sec_per_gpu, row.model_tflops_per_sec_per_gpu
+    if tokens is None or tflops is None:
+        return None
+    right_tokens = f"tokens/s/GPU {significant(tokens * factor)}"
+    right_tflops = f"model TFLOP/s/GPU {significant(tflops / factor)}"
+    predicted = [one for peer in peers if (one := _predicted(row, peer, rows))]
+    if not predicted:
+        return f"one of: {right_tokens}, {right_tflops}"
+    likely = median(predicted)
+    tokens_are_right = abs(log(tokens / likely)) < abs(log(tokens * factor / likely))
+    return right_tflops if tokens_are_right else right_tokens
+
+
+def _predicted(row: Subject, peer: Subject, rows: Sequence[Subject]) -> float | None:
+    """A row's tokens/s by a peer's and by how the two systems compare in other work."""
+    of_row, of_peer = (_speeds(rows, one.system, flop_counts.work(row)) for one in (row, peer))
+    ratios = [of_row[work] / of_peer[work] for work in of_row.keys() & of_peer.keys()]
+    speed = peer.tokens_per_sec_per_gpu
+    return speed * median(ratios) if speed and ratios else None
+
+
+def _speeds(
+    rows: Sequence[Subject], system: str, without: tuple[object, ...]
+) -> dict[tuple[object, ...], float]:
+    return {
+        flop_counts.work(row): row.tokens_per_sec_per_gpu
+        for row in rows
+        if row.system == system and row.tokens_per_sec_per_gpu and flop_counts.work(row) != without
+    }
+
+
+def _undecided(group: Sequence[Counted]) -> Iterator[Remark]:
+    """Rows that disagree where nothing says which of them is right."""
+    (row, given), *others = sorted(group, key=lambda one: one[1].value, reverse=True)
+    lowest = others[-1][1] if others else given
+    if given.agrees(lowest):
+        return
+    factor = given.value / lowest.value
+    yield Remark(
+        row,
+        workload.severity(factor - 1),
+        FIELDS,
+        f"{lowest} GFLOP per token, as on {others[-1][0].system}",
+        f"{given} GFLOP per token",
+        f"{workload.name(row)} counts {significant(given.value)} GFLOP per token, "
+        f"{others[-1][0].system} {significant(lowest.value)}: {_factor(factor)}; one is wrong",
+    )

@@ -1,0 +1,59 @@
+"""A global batch cannot be smaller than the micro-batches that make it up."""
+
+from collections.abc import Iterator, Sequence
+
+from perfdb.audit import layout
+from perfdb.audit.subject import Remark, Severity, Subject
+
+NAME = "micro_batch"
+MEANING = "MBS × DP is at most GBS; GBS below MBS means that the two are swapped"
+FIELDS = ("global_batch_size", "micro_batch_size")
+
+
+def check(rows: Sequence[Subject]) -> Iterator[Remark]:
+    """Rows whose micro-batches do not fit into the global batch."""
+    for row in rows:
+        exchanged, ranks = layout.swapped(row), layout.data_parallel(row) or 1
+        if exchanged:
+            yield _swapped(row, exchanged)
+        elif (row.micro_batch_size or 0) * ranks > row.global_batch_size:
+            yield _too_large(row, ranks)
+
+
+def _swapped(row: Subject, exchanged: Subject) -> Remark:
+    return Remark(
+        row,
+        Severity.ERROR,
+        FIELDS,
+        f"GBS {exchanged.global_batch_size:,}, MBS {exchanged.micro_batch_size:,}",
+        f"GBS {row.global_batch_size:,}, MBS {row.micro_batch_size:,}",
+        f"a global batch of {row.global_batch_size:,} cannot hold micro-batches of "
+        f"{row.micro_batch_size:,}: GBS and MBS look swapped{_accumulation(row, exchanged)}",
+        f"swap them: GBS {exchanged.global_batch_size:,}, MBS {exchanged.micro_batch_size:,}",
+    )
+
+
+def _accumulation(row: Subject, exchanged: Subject) -> str:
+    """What the exchange does to the gradient accumulation that the row prints."""
+    ranks, batch = layout.data_parallel(row), layout.batch(exchanged)
+    if row.gradient_accumulation is None or not ranks or not batch:
+        return ""
+    steps = exchanged.global_batch_size / (batch * ranks)
+    agrees = "as printed" if steps == row.gradient_accumulation else "which is not what is printed"
+    return f"; swapped, they give GA {steps:g}, {agrees}"
+
+
+def _too_large(row: Subject, ranks: int) -> Remark:
+    most = row.global_batch_size // ranks
+    change = f"MBS {most} at most, or " if most else ""
+    least = (row.micro_batch_size or 0) * ranks
+    return Remark(
+        row,
+        Severity.ERROR,
+        (*FIELDS, "data_parallel"),
+        f"GBS of at least {least:,}",
+        f"GBS {row.global_batch_size:,}",
+        f"{ranks:,} data-parallel ranks with micro-batches of {row.micro_batch_size} make "
+        f"{least:,} samples; the global batch has {row.global_batch_size:,}",
+        f"{change}GBS {least:,}",
+    )

@@ -1,0 +1,48 @@
+"""A virtual pipeline needs a pipeline, and layers to cut into its stages."""
+
+from collections.abc import Iterator, Sequence
+
+from perfdb import catalog
+from perfdb.audit import layout
+from perfdb.audit.subject import Remark, Severity, Subject
+
+NAME = "virtual_pipeline"
+MEANING = "VP above 1 needs PP above 1, and PP × VP divides the layers"
+
+EXTRA_LAYERS = 2
+"""Megatron-Core can count the embedding and the loss as layers of their own."""
+
+
+def check(rows: Sequence[Subject]) -> Iterator[Remark]:
+    """Rows whose virtual pipeline cannot be, or needs a layout that the row does not state."""
+    for row in rows:
+        if layout.size(row, "virtual_pipeline") > 1:
+            yield from _of(row, layout.size(row, "pipeline_parallel"))
+
+
+def _of(row: Subject, stages: int) -> Iterator[Remark]:
+    if stages == 1:
+        message = f"VP {row.virtual_pipeline} without a pipeline: PP is {row.pipeline_parallel}"
+        yield _remark(row, Severity.ERROR, "VP 1, or PP above 1", message)
+        return
+    model = catalog.models().get(row.model)
+    cuts = stages * layout.size(row, "virtual_pipeline")
+    if model and cuts > model.num_layers + EXTRA_LAYERS:
+        message = f"PP {stages} × VP {row.virtual_pipeline} cuts {model.num_layers} layers in {cuts}"
+        yield _remark(row, Severity.ERROR, f"PP × VP up to {model.num_layers}", message)
+    elif model and not any((model.num_layers + extra) % cuts == 0 for extra in _extras()):
+        message = (
+            f"{model.num_layers} layers do not divide into PP {stages} × VP "
+            f"{row.virtual_pipeline} equal parts: the run needs a pipeline layout of its own"
+        )
+        yield _remark(row, Severity.INFO, f"a divisor of {model.num_layers} layers", message)
+
+
+def _extras() -> range:
+    return range(EXTRA_LAYERS + 1)
+
+
+def _remark(row: Subject, severity: Severity, expected: str, message: str) -> Remark:
+    fields = ("virtual_pipeline", "pipeline_parallel")
+    found = f"PP {layout.size(row, 'pipeline_parallel')}, VP {row.virtual_pipeline}"
+    return Remark(row, severity, fields, expected, found, message)

@@ -1,0 +1,59 @@
+"""Which rows may be held against one another, and how a message names a row."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from perfdb.audit.subject import Severity, Subject
+
+Key = TypeVar("Key")
+
+SMALL, LARGE = 0.01, 0.05
+"""Deviations: below the first, two averages over different steps can explain it."""
+
+
+def releases(rows: Iterable[Subject]) -> Iterator[tuple[Subject, ...]]:
+    """The rows of each release and origin, in the order given.
+
+    Rows that nobody attributed to a release belong together where they are of one source.
+    """
+    return grouped(rows, _release)
+
+
+def _release(row: Subject) -> tuple[str | None, ...]:
+    source = row.source if row.release is None else None
+    return (row.framework, row.release, row.container, row.origin, source)
+
+
+def grouped(
+    rows: Iterable[Subject], key: Callable[[Subject], Key]
+) -> Iterator[tuple[Subject, ...]]:
+    """The rows that share a key, together."""
+    groups: dict[Key, list[Subject]] = defaultdict(list)
+    for row in rows:
+        groups[key(row)].append(row)
+    return (tuple(group) for group in groups.values())
+
+
+def job(row: Subject) -> tuple[object, ...]:
+    """What was trained on what, whatever the precision, the size of the machine and the batch."""
+    words = (row.model, row.qualifiers, row.task, row.variant, row.kernels)
+    return (row.system, *words, row.sequence_length)
+
+
+def name(row: Subject) -> str:
+    """'llama3-70b lora on dgx-gb200'."""
+    words = " ".join(filter(None, (row.model, row.qualifiers, row.task)))
+    return f"{words} on {row.system}"
+
+
+def names(rows: Sequence[Subject]) -> str:
+    """The systems of several rows, each once."""
+    return ", ".join(dict.fromkeys(row.system for row in rows))
+
+
+def severity(deviation: float) -> Severity:
+    """How sure it is that a relative deviation beyond rounding is a mistake."""
+    if abs(deviation) < SMALL:
+        return Severity.INFO
+    return Severity.WARNING if abs(deviation) < LARGE else Severity.ERROR
