@@ -54,4 +54,4 @@ format: $(INSTALLED) ## format the code and apply the safe fixes
 check: lint docs test ## all that continuous integration runs
 
 clean: ## remove what was built; runs, the store and .venv stay
-	rm -rf docs/_build docs/_generated dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf docs/_build docs/_generated docs/performance docs/runs docs/sources dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

@@ -23,8 +23,12 @@ def tokens(row: Subject) -> Interval | None:
 def tokens_by_step_time(row: Subject) -> Interval | None:
     """GBS × sequence length ÷ step time ÷ GPUs, in tokens per second."""
     step_time = figure(row, "step_time_s")
-    work = row.global_batch_size * row.sequence_length / row.num_gpus
-    return step_time.under(work) if step_time else None
+    return tokens_in(row, step_time) if step_time else None
+
+
+def tokens_in(row: Subject, step_time_s: Interval) -> Interval:
+    """Tokens/s/GPU of a row whose step takes so long."""
+    return step_time_s.under(row.global_batch_size * row.sequence_length / row.num_gpus)
 
 
 def tflops(row: Subject) -> Interval | None:

@@ -1,4 +1,4 @@
-"""What an audit takes and gives: subjects, which are results with what was printed, and findings."""
+"""What an audit takes and gives: subjects (results, with what was printed) and findings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,9 +1,9 @@
 """What the catalogue holds: a System, a Model, a Precision."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import PositiveFloat, PositiveInt
+from pydantic import NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from perfdb.record import Frozen
 
@@ -30,16 +30,84 @@ class System(Frozen):
     peaks: Mapping[str, Peak]
 
 
+class LatentAttention(Frozen):
+    """Multi-head latent attention: the ranks of its latent spaces and the parts of its heads."""
+
+    q_lora_rank: PositiveInt | None
+    """None: queries are not compressed."""
+    kv_lora_rank: PositiveInt
+    qk_nope_head_dim: PositiveInt
+    qk_rope_head_dim: PositiveInt
+    v_head_dim: PositiveInt
+
+
+class SlidingWindow(Frozen):
+    """The layers whose attention sees a window, and its size in tokens."""
+
+    num_layers: PositiveInt
+    size: PositiveInt
+
+
+class Mamba(Frozen):
+    """The Mamba-2 layers of a hybrid."""
+
+    num_layers: PositiveInt
+    num_heads: PositiveInt
+    head_dim: PositiveInt
+    state_size: PositiveInt
+    num_groups: PositiveInt
+
+
+class LinearAttention(Frozen):
+    """The layers of a hybrid with gated delta-rule attention; its kernel is the convolution's."""
+
+    num_layers: PositiveInt
+    num_key_heads: PositiveInt
+    key_head_dim: PositiveInt
+    num_value_heads: PositiveInt
+    value_head_dim: PositiveInt
+    conv_kernel: PositiveInt
+
+
+class VideoDiffusion(Frozen):
+    """What a diffusion transformer of video is given.
+
+    `patch_elements` is the elements of a latent patch over all channels, the same in and out;
+    `text_length` the tokens of the prompt, padded.
+    """
+
+    patch_elements: PositiveInt
+    text_length: PositiveInt
+    text_width: PositiveInt
+    frequency_width: PositiveInt
+
+
+PARTS: Mapping[str, tuple[str, ...]] = {
+    "gpt": (),
+    "moe": ("num_experts",),
+    "mla": ("latent_attention",),
+    "sliding": ("sliding_window",),
+    "mamba": ("mamba", "num_attention_layers"),
+    "gated_delta": ("linear_attention",),
+    "dit": ("video_diffusion",),
+}
+"""The fields that a model of each family must have besides those of all."""
+EXPERT_PARTS = ("moe_top_k", "moe_ffn_hidden_size")
+
+
 class Model(Frozen):
     """An architecture: the numbers that its parameters and FLOPs follow from.
 
     Widths are in elements; `num_query_groups` counts key/value heads; `source` says where the
-    numbers are from.
+    numbers are from. `num_dense_layers` come before those with experts;
+    `moe_shared_expert_ffn_hidden_size` is of all shared experts together; experts work in a space
+    of `moe_latent_size` where there is one; `mtp_depth` is how many more tokens are predicted.
+    The MLP of hybrids is in the layers that nothing else is in.
     """
 
     name: str
     title: str
-    family: Literal["gpt", "moe", "dit"]
+    family: Literal["gpt", "moe", "mla", "sliding", "mamba", "gated_delta", "dit"]
     source: str
     aliases: tuple[str, ...] = ()
     num_layers: PositiveInt
@@ -50,7 +118,7 @@ class Model(Frozen):
     head_dim: PositiveInt
     vocab_size: PositiveInt | None = None
     gated_mlp: bool = True
-    activation: Literal["silu", "gelu", "squared_relu"] = "silu"
+    activation: Literal["silu", "gelu", "quick_gelu", "squared_relu"] = "silu"
     normalization: Literal["RMSNorm", "LayerNorm"] = "RMSNorm"
     tied_embeddings: bool = False
     rotary_base: PositiveFloat = 10_000
@@ -58,6 +126,24 @@ class Model(Frozen):
     moe_top_k: PositiveInt | None = None
     moe_ffn_hidden_size: PositiveInt | None = None
     moe_shared_expert_ffn_hidden_size: PositiveInt | None = None
+    moe_latent_size: PositiveInt | None = None
+    num_dense_layers: NonNegativeInt = 0
+    num_attention_layers: PositiveInt | None = None
+    attention_output_gate: bool = False
+    mtp_depth: NonNegativeInt = 0
+    latent_attention: LatentAttention | None = None
+    sliding_window: SlidingWindow | None = None
+    mamba: Mamba | None = None
+    linear_attention: LinearAttention | None = None
+    video_diffusion: VideoDiffusion | None = None
+
+    @model_validator(mode="after")
+    def _has_its_parts(self) -> Self:
+        needed = (*PARTS[self.family], *(EXPERT_PARTS if self.num_experts else ()))
+        missing = [part for part in needed if getattr(self, part) is None]
+        if missing:
+            raise ValueError(f"a {self.family} model needs {', '.join(missing)}")
+        return self
 
 
 class Precision(Frozen):

@@ -19,7 +19,7 @@ DEFAULT_PATH = Path("runs")
 MANY = 20
 """From so many sources on, progress is worth showing."""
 
-MOST_LISTED = 20
+MOST_LISTED = 5
 """Unattributed results that are listed one by one."""
 
 
@@ -103,6 +103,8 @@ def _print(report: ingestion.Report, *, dry_run: bool) -> None:
         click.echo(f"note: {note}", err=True)
     for place in report.unattributed[:MOST_LISTED]:
         click.echo(f"unattributed: {place}", err=True)
+    if len(report.unattributed) > MOST_LISTED:
+        click.echo(f"unattributed: and {len(report.unattributed) - MOST_LISTED} more", err=True)
     counts = {
         "new": report.new,
         "revised": report.revised,

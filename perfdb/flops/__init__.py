@@ -1,21 +1,60 @@
 """Model FLOPs by architecture family. To add one: write its module, add it to the table."""
 
+from dataclasses import dataclass
+
 from perfdb.catalog.base import Model
-from perfdb.flops import gpt, moe
+from perfdb.flops import dit, gated_delta, gpt, mamba, mla, moe, sliding, training
 from perfdb.flops.base import Convention, FlopsFormula
 from perfdb.flops.conventions import CONVENTIONS, DEFAULT
+from perfdb.record import Task
 
-__all__ = ["CONVENTIONS", "DEFAULT", "FORMULAS", "FORMULA_VERSION", "flops_per_token"]
+__all__ = [
+    "CONVENTIONS", "DEFAULT", "FORMULAS", "FORMULA_VERSION", "Work", "flops_per_token", "restate",
+]  # fmt: skip
 
-FORMULAS: dict[str, FlopsFormula] = {gpt.FAMILY: gpt, moe.FAMILY: moe}
+FORMULAS: dict[str, FlopsFormula] = {
+    gpt.FAMILY: gpt,
+    moe.FAMILY: moe,
+    mla.FAMILY: mla,
+    sliding.FAMILY: sliding,
+    mamba.FAMILY: mamba,
+    gated_delta.FAMILY: gated_delta,
+    dit.FAMILY: dit,
+}
 
 FORMULA_VERSION = 1
 """Stored with every derived figure; raised when any formula's value changes."""
 
 
+@dataclass(frozen=True)
+class Work:
+    """What a figure is of."""
+
+    model: Model
+    sequence_length: int
+    task: Task = "pretrain"
+
+
 def flops_per_token(
-    model: Model, sequence_length: int, convention: Convention = DEFAULT
+    model: Model, sequence_length: int, convention: Convention = DEFAULT, task: Task = "pretrain"
 ) -> float | None:
-    """Model FLOPs per token of a training step; None where no formula covers the family."""
+    """Model FLOPs per token of a training step; None where no formula covers the model.
+
+    The sequence length is that which attention spans: of packed examples of lengths sᵢ it is
+    Σsᵢ²/Σsᵢ. Of a diffusion transformer a token is a patch of the latent video.
+    """
     formula = FORMULAS.get(model.family)
-    return formula.flops_per_token(model, sequence_length, convention) if formula else None
+    cost = formula.cost(model, sequence_length, convention) if formula else None
+    return training.flops(cost, convention, task) if cost else None
+
+
+def restate(
+    tflops_per_sec_per_gpu: float, work: Work, from_: Convention, to: Convention
+) -> float | None:
+    """A TFLOP/s/GPU of one convention in another: what changes is what is counted, not the time.
+
+    None where no formula covers the model.
+    """
+    counted = flops_per_token(work.model, work.sequence_length, from_, work.task)
+    wanted = flops_per_token(work.model, work.sequence_length, to, work.task)
+    return tflops_per_sec_per_gpu * wanted / counted if wanted and counted else None

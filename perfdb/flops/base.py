@@ -1,14 +1,21 @@
-"""What a FLOPs formula is given and what it answers."""
+"""What a FLOPs formula is given and what it answers: a convention in, what a token costs out."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from perfdb.catalog.base import Model
+
+LoraCount = Literal["frozen", "share", "full"]
+"""How LoRA is counted; `perfdb.flops.training` says what each means."""
 
 
 @dataclass(frozen=True)
 class Convention:
-    """What is counted. Releases differ in it, so every figure says which it follows."""
+    """What is counted. Releases differ in it, so every figure says which it follows.
+
+    The fields below `meaning` say where a release departs from what the hardware has to compute;
+    those that name families hold for these alone.
+    """
 
     name: str
     causal_attention: bool
@@ -16,6 +23,51 @@ class Convention:
     logits: bool
     """Count the projection to the vocabulary."""
     meaning: str
+    grouped_query: bool = True
+    """Count keys and values at the width of their heads, not at that of all query heads."""
+    sliding_window: bool = True
+    """Count a windowed layer's attention within its window only."""
+    norms: bool = False
+    """Count the norms of latent attention and of multi-token prediction."""
+    silu_gates_only: bool = False
+    """Count the gate of a gated MLP only where its activation is SiLU."""
+    packed_fine_tuning: bool = False
+    """Fine-tuning packs short examples: do not count attention across them."""
+    router_families: frozenset[str] = frozenset()
+    """Families whose expert router is counted."""
+    one_shared_expert_families: frozenset[str] = frozenset()
+    """Families of whose shared experts one is counted, however many there are."""
+    hidden_wide_families: frozenset[str] = frozenset()
+    """Families whose query heads are taken to be as wide as the hidden size together."""
+    mamba_twice_hidden: bool = False
+    """Take a Mamba layer to be twice as wide as the hidden size, whatever its heads are."""
+    lora: LoraCount = "frozen"
+    lora_rank: int = 8
+    """The rank of the adapters, where `lora` counts their share."""
+
+
+@dataclass(frozen=True)
+class Weight:
+    """The matrices of one shape: how many a model has, and how many a token goes through."""
+
+    inputs: int
+    outputs: int
+    held: int
+    used: float
+    adapted: bool = True
+    """LoRA puts an adapter beside it."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a token's forward pass costs.
+
+    `mixing` is in multiply-adds: products of activations with each other, without weights, such
+    as attention scores and state-space scans.
+    """
+
+    weights: tuple[Weight, ...]
+    mixing: float
 
 
 class FlopsFormula(Protocol):
@@ -26,6 +78,6 @@ class FlopsFormula(Protocol):
         """The catalogue's word for the family."""
         ...
 
-    def flops_per_token(self, model: Model, sequence_length: int, convention: Convention) -> float:
-        """Model FLOPs of one training step (forward and backward) per token."""
+    def cost(self, model: Model, sequence_length: int, convention: Convention) -> Cost | None:
+        """What a token costs; None where the model lacks a number that the formula needs."""
         ...

@@ -5,14 +5,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from perfdb.formats.base import Reading
+from perfdb.formats.base import Configuration, ParsedLog, Reading
+from perfdb.formats.steps import Settled
 from perfdb.record import Outcome
 
 _OUT_OF_MEMORY = re.compile(
-    r"[^\n]*(?:CUDA out of memory|OutOfMemoryError|can't allocate memory|\bMemoryError\b)[^\n]*"
+    r"CUDA out of memory|OutOfMemoryError|can't allocate memory|\bMemoryError\b"
 )
-_TIME_LIMIT = re.compile(r"[^\n]*DUE TO TIME LIMIT[^\n]*")
-_ERROR = re.compile(r"\b((?:[A-Za-z_][\w.]*)?(?:Error|Exception): [^\n]*)")
+_TIME_LIMIT = re.compile(r"DUE TO TIME LIMIT")
+_ERROR = re.compile(r"(?:Error|Exception): ")
+_NAME = re.compile(r"[A-Za-z_][\w.]*$")
 _LONGEST_ERROR = 300
 
 
@@ -26,27 +28,44 @@ class Ending:
 
 @dataclass(frozen=True)
 class Account:
-    """What is known of a run's end: its steps, how many there were to be, the last words.
+    """What a log says of its run's end, beside its steps.
 
-    `done`: the program said that it is done. `planned` is None where the log does not say.
+    `planned`: how many steps there were to be; None where the log does not say. `done`: the
+    program said that it is done. `last_words`: what stands behind the last step.
     """
 
-    readings: Sequence[Reading]
     planned: int | None
-    last_words: str
+    last_words: str = ""
     done: bool = False
 
 
-def ending(account: Account) -> Ending:
+def training_log(
+    configuration: Configuration, steps: Settled, account: Account, window: str
+) -> ParsedLog:
+    """What a log of steps says, with how its run ended."""
+    end = ending(steps.readings, account)
+    return ParsedLog(
+        configuration=configuration,
+        readings=steps.readings,
+        planned_steps=account.planned,
+        window=window,
+        outcome=end.outcome,
+        error=end.error,
+        problems=steps.problems,
+        notes=steps.notes,
+    )
+
+
+def ending(readings: Sequence[Reading], account: Account) -> Ending:
     """How the run ended. A number that is none counts first: its times are not worth keeping."""
-    not_a_number = _not_a_number(account.readings)
+    not_a_number = _not_a_number(readings)
     if not_a_number:
         return not_a_number
-    if not account.readings:
+    if not readings:
         return _broken(account.last_words) or Ending(
             Outcome.NO_DATA, "the log holds no step that can be read"
         )
-    last = account.readings[-1].step
+    last = readings[-1].step
     if account.done or (account.planned is not None and last >= account.planned):
         return Ending(Outcome.FINISHED)
     return _broken(account.last_words) or _incomplete(last, account.planned)
@@ -70,9 +89,22 @@ def _not_a_number(readings: Sequence[Reading]) -> Ending | None:
 def _broken(last_words: str) -> Ending | None:
     memory = _OUT_OF_MEMORY.search(last_words)
     if memory:
-        return Ending(Outcome.OUT_OF_MEMORY, memory[0].strip()[:_LONGEST_ERROR])
+        return Ending(Outcome.OUT_OF_MEMORY, _line_around(last_words, memory.start()))
     limit = _TIME_LIMIT.search(last_words)
     if limit:
-        return Ending(Outcome.TIMED_OUT, limit[0].strip()[:_LONGEST_ERROR])
-    errors: list[str] = [one for one in _ERROR.findall(last_words) if "ChildFailed" not in one]
-    return Ending(Outcome.FAILED, errors[-1].strip()[:_LONGEST_ERROR]) if errors else None
+        return Ending(Outcome.TIMED_OUT, _line_around(last_words, limit.start()))
+    errors = [_error_at(last_words, found.start()) for found in _ERROR.finditer(last_words)]
+    told = [error for error in errors if "ChildFailedError" not in error]
+    return Ending(Outcome.FAILED, told[-1]) if told else None
+
+
+def _line_around(text: str, place: int) -> str:
+    start = text.rfind("\n", 0, place) + 1
+    return text[start:].partition("\n")[0].strip()[:_LONGEST_ERROR]
+
+
+def _error_at(text: str, place: int) -> str:
+    """The error that is named at a place, without what a launcher put in front of its name."""
+    name = _NAME.search(text[max(0, place - 100) : place])
+    start = place - len(name[0]) if name else place
+    return text[start : start + _LONGEST_ERROR].partition("\n")[0].strip()

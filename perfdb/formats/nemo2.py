@@ -9,7 +9,7 @@ from itertools import chain
 
 from perfdb.formats import settings
 from perfdb.formats.base import Content, ParsedLog, Reading
-from perfdb.formats.ending import Account, ending
+from perfdb.formats.ending import Account, training_log
 from perfdb.formats.numbers import count
 from perfdb.formats.piped import Columns, StepLines, Syntax
 from perfdb.formats.scan import Scan, plain
@@ -43,23 +43,12 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     scan, lines = Scan(content, _SYNTAX.marker), StepLines(where, _SYNTAX)
     readings = chain.from_iterable(_readings(lines.read(block)) for block in scan)
     steps = settle(where, readings, lines.problems)
-    planned = _planned(lines)
+    said = settings.mentioned(scan.preamble)
+    known = settings.batch(lines.only(_GBS)) | settings.gpus(said)
+    configuration = settings.configuration(said, framework="nemo", **known)
     done = bool(_DONE.search(scan.epilogue))
-    end = ending(Account(steps.readings, planned, scan.epilogue, done))
-    said = dict(settings.mentioned(scan.preamble))
-    log = ParsedLog(
-        configuration=settings.configuration(
-            said, framework="nemo", **settings.batch(lines.only(_GBS)), **settings.gpus(said)
-        ),
-        readings=steps.readings,
-        planned_steps=planned,
-        window=WINDOW,
-        outcome=end.outcome,
-        error=end.error,
-        problems=steps.problems,
-        notes=steps.notes,
-    )
-    return (log,)
+    account = Account(_planned(lines), scan.epilogue, done)
+    return (training_log(configuration, steps, account, WINDOW),)
 
 
 def _readings(columns: Columns) -> Iterator[Reading]:

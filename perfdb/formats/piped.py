@@ -8,11 +8,9 @@ from functools import cached_property
 from perfdb.errors import Problem
 from perfdb.formats.numbers import NUMBER, WHOLE
 from perfdb.formats.scan import LOOKAHEAD, Block, decoded
+from perfdb.formats.steps import MOST_KEPT
 
 Row = Mapping[str, float]
-
-MOST_KEPT = 1000
-"""How many unreadable steps are remembered: a damaged log may hold millions."""
 
 _SIMPLE = rb"([\d.eE+naif\-]++)"
 
@@ -129,35 +127,16 @@ def _row(text: str, syntax: Syntax) -> Row:
     return row
 
 
-@dataclass(frozen=True)
-class _Hits:
-    """The lines of a block that hold a marker: where they start and end, and their numbers."""
-
-    spans: Sequence[tuple[int, int]]
-    lines: Sequence[int]
-
-
-def _hits(block: Block, marker: bytes) -> _Hits:
-    find, rfind = block.text.find, block.text.rfind
-    spans: list[tuple[int, int]] = []
-    place, size = find(marker), len(block.text)
-    while place >= 0:
-        end = find(b"\n", place) + 1 or size
-        spans.append((rfind(b"\n", 0, place) + 1, end))
-        place = find(marker, end)
-    return _Hits(spans, block.lines_of([start for start, _ in spans]))
-
-
 def _step_texts(block: Block, syntax: Syntax) -> Iterator[tuple[int, str]]:
     """The text of each step with the number of its line, in order."""
-    hits = _hits(block, syntax.marker)
-    for (start, end), line in zip(hits.spans, hits.lines, strict=True):
+    hits = block.lines_with(syntax.marker)
+    for (start, end), line in zip(hits.spans, hits.numbers, strict=True):
         following = decoded(block.text[end : end + LOOKAHEAD])
-        for piece in _pieces(decoded(block.text[start:end]), syntax):
-            yield line, _continued(piece, following, syntax)
+        for text in _texts(decoded(block.text[start:end]), syntax):
+            yield line, _continued(text, following, syntax)
 
 
-def _pieces(line: str, syntax: Syntax) -> list[str]:
+def _texts(line: str, syntax: Syntax) -> list[str]:
     """The steps that stand on one line: ranks that print at once may share it."""
     starts = [match.start() for match in syntax.starts.finditer(line)]
     ends = [*starts[1:], len(line)]
@@ -189,16 +168,16 @@ class _Layout:
 
     def read(self, block: Block) -> Columns | None:
         """The steps of a block; None if one of its step lines looks different."""
-        hits = _hits(block, self.marker)
+        hits = block.lines_with(self.marker)
         found = b"".join([block.text[start:end] for start, end in hits.spans])
         rows = self.pattern.findall(found)
-        if not rows or len(rows) != found.count(self.marker) or len(rows) != len(hits.lines):
+        if not rows or len(rows) != found.count(self.marker) or len(rows) != len(hits.numbers):
             return None
         try:
             columns = [_numbers(column) for column in zip(*rows, strict=True)]
         except ValueError:
             return None
-        return Columns(hits.lines, dict(zip(self.names, columns, strict=True)))
+        return Columns(hits.numbers, dict(zip(self.names, columns, strict=True)))
 
 
 def _numbers(column: Sequence[bytes]) -> list[float]:

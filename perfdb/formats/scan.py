@@ -20,8 +20,26 @@ LONGEST_LINE = 4 << 20
 LOOKAHEAD = 2048
 """How far behind its marker a step's text may go on over the ends of lines."""
 PREAMBLE_BLOCKS = 8
+FIRST_STEPS_BYTES = 1 << 16
+"""How much behind the start of the first step counts as preamble: memory is told of there."""
 ESCAPE = re.compile(rb"\x1b(?:\[(?:[0-9;:?]+[A-Za-z]|[mKJH])|\][^\x07\n]*\x07|[()][A-Z0-9])")
 """Colours and movements of the cursor. A sequence that was cut off takes no text with it."""
+
+
+@dataclass(frozen=True)
+class Hits:
+    """Lines of a block: where each starts and ends, its line break included, and its number."""
+
+    spans: Sequence[tuple[int, int]]
+    numbers: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A line of a log, or a part of it that a carriage return ends, with its line break."""
+
+    line: int
+    text: str
 
 
 @dataclass(frozen=True)
@@ -41,10 +59,30 @@ class Block:
         between = [int(np.count_nonzero(self._newlines[a:b])) for a, b in spans]
         return list(accumulate(between, initial=self.line))[1:]
 
+    def lines_with(self, marker: bytes) -> "Hits":
+        """The lines that hold a marker, each once."""
+        find, rfind = self.text.find, self.text.rfind
+        spans: list[tuple[int, int]] = []
+        place, size = find(marker), len(self.text)
+        while place >= 0:
+            end = find(b"\n", place) + 1 or size
+            spans.append((rfind(b"\n", 0, place) + 1, end))
+            place = find(marker, end)
+        return Hits(spans, self.lines_of([start for start, _ in spans]))
+
     @property
     def num_newlines(self) -> int:
         """How many lines end in this block."""
         return int(np.count_nonzero(self._newlines))
+
+
+def pieces(block: Block, marker: bytes) -> Iterator[Piece]:
+    """The pieces of a block that hold a marker, in order."""
+    sought, hits = decoded(marker), block.lines_with(marker)
+    for (start, end), line in zip(hits.spans, hits.numbers, strict=True):
+        for text in re.split(r"(?<=\r)", decoded(block.text[start:end])):
+            if sought in text:
+                yield Piece(line, text)
 
 
 class Scan:
@@ -63,15 +101,19 @@ class Scan:
     def __iter__(self) -> Iterator[Block]:
         steps_begun = False
         for block in self._blocks():
-            if not steps_begun and len(self._preamble) < PREAMBLE_BLOCKS:
-                self._preamble.append(block.text)
             last = max(block.text.rfind(marker) for marker in self._markers)
+            if not steps_begun and len(self._preamble) < PREAMBLE_BLOCKS:
+                self._preamble.append(self._before_steps(block.text))
             if last < 0:
                 self._epilogue = [*self._epilogue[:2], block.text]
             else:
                 steps_begun = True
                 self._epilogue = [block.text[last:]]
                 yield block
+
+    def _before_steps(self, text: bytes) -> bytes:
+        starts = [place for marker in self._markers if (place := text.find(marker)) >= 0]
+        return text[: min(starts) + FIRST_STEPS_BYTES] if starts else text
 
     @property
     def preamble(self) -> str:

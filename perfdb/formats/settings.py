@@ -46,9 +46,10 @@ _RECIPES: Final = {
 """Transformer Engine's FP8 recipes, as Megatron names them."""
 
 _PRECISION_NAMES = ("bf16", "fp16", "fp8", "fp8_recipe", "fp4")
-_SETTING = re.compile(
-    rf"\b({'|'.join((*NAMES, *_PRECISION_NAMES, 'num_nodes', 'devices'))})['\"]?\s*[=:]\s*"
-    rf"['\"]?([\w.\-]+)"
+_MENTIONED = tuple(
+    # The look behind stands after the name: a pattern that begins with a literal is found at once.
+    re.compile(rf"({name})(?<!\w{name})['\"]?\s*[=:]\s*['\"]?([\w.\-]+)")
+    for name in (*NAMES, *_PRECISION_NAMES, "num_nodes", "devices")
 )
 
 
@@ -58,7 +59,7 @@ def mentioned(text: str) -> Settings:
     A setting that has different values in different places is left out: nobody says which one
     the run had.
     """
-    return agreed(_SETTING.findall(text))
+    return agreed(pair for pattern in _MENTIONED for pair in pattern.findall(text))
 
 
 def agreed(pairs: Iterable[tuple[str, str]]) -> Settings:

@@ -11,6 +11,9 @@ from perfdb.errors import Problem
 from perfdb.formats.base import Reading
 from perfdb.formats.numbers import MOST, size_bytes
 
+MOST_KEPT = 1000
+"""How many unreadable steps are remembered: a damaged log may hold millions."""
+
 MOST_PROBLEMS = 20
 """How many problems of one log are told one by one."""
 
@@ -58,8 +61,8 @@ class Settled:
 def settle(where: str, readings: Iterable[Reading], problems: Iterable[Problem] = ()) -> Settled:
     """Each step once: of several attempts at a step the last one printed is kept, and counted."""
     printed = list(readings)
-    good = [r for r in printed if 0 < r.step_time_s < math.inf and 0 < r.step <= MOST]
-    bad = [] if len(good) == len(printed) else sorted(set(printed) - set(good))
+    good = [r for r in printed if _is_possible(r)]
+    bad = [] if len(good) == len(printed) else [r for r in printed if not _is_possible(r)]
     impossible = [
         Problem(where, f"step {r.step}: {r.step_time_s:g} seconds is no duration", line=r.line)
         for r in bad
@@ -67,6 +70,10 @@ def settle(where: str, readings: Iterable[Reading], problems: Iterable[Problem] 
     last = {reading.step: reading for reading in good}
     kept = tuple(sorted(last.values(), key=lambda reading: reading.step))
     return Settled(kept, few(where, [*problems, *impossible]), _repeated(where, good, kept))
+
+
+def _is_possible(reading: Reading) -> bool:
+    return 0 < reading.step_time_s < math.inf and 0 < reading.step <= MOST
 
 
 def _repeated(

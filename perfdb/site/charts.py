@@ -76,7 +76,7 @@ def _draw(axes: "Axes", page: RunPage) -> None:
     axes.set(xlabel="step", ylabel="step time (s)", xlim=(0.5, max(numbers) + 0.5))
     axes.set_ylim(bottom=0)
     axes.grid(axis="y", color=RULE, linewidth=0.6)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     axes.legend(frameon=False, ncols=3, loc="lower right", fontsize="small")
 
 

@@ -1,7 +1,7 @@
 """A lower precision, with its higher peak, should not be slower at the same work."""
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from perfdb.audit import rates, workload
 from perfdb.audit.interval import Interval
@@ -18,7 +18,7 @@ def check(rows: Sequence[Subject]) -> Iterator[Remark]:
     for group in workload.grouped(rows, _work):
         measured = [(row, one) for row in group if (one := _speed(row, tokens))]
         best = _best_by_peak(measured)
-        for (slow, above), (fast, below) in zip(best, best[1:], strict=False):
+        for (slow, above), (fast, below) in pairwise(best):
             if below.high < above.low:
                 yield _remark(fast, below, slow, above)
 

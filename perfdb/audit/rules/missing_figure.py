@@ -1,4 +1,4 @@
-"""A figure that a page gives elsewhere and the row's other figures determine must not be missing."""
+"""A figure must not be missing where the page gives it elsewhere and the row determines it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from perfdb.record import Origin
 from perfdb.units import number
 
 NAME = "missing_figure"
-MEANING = "a figure that other rows of the source have, and the row's own figures determine, is there"
+MEANING = "a figure that other rows of the source have, and the row itself determines, is there"
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from perfdb.audit import workload
 from perfdb.audit.interval import Interval
 from perfdb.audit.printed import figure
-from perfdb.audit.rates import tokens_by_step_time
+from perfdb.audit.rates import tokens_by_step_time, tokens_in
 from perfdb.audit.subject import SHORT, Remark, Subject
 from perfdb.units import significant
 
@@ -20,8 +20,10 @@ def check(rows: Sequence[Subject]) -> Iterator[Remark]:
     """Rows that print both a rate and a step time which do not fit."""
     for row in rows:
         given = figure(row, "tokens_per_sec_per_gpu")
-        computed = tokens_by_step_time(row)
-        if given and computed and not given.or_cut().agrees(computed.or_cut()):
+        step_time, computed = figure(row, "step_time_s"), tokens_by_step_time(row)
+        if not (given and step_time and computed):
+            continue
+        if not given.or_cut().agrees(tokens_in(row, step_time.or_cut())):
             yield _remark(row, given, computed)
 
 
@@ -34,8 +36,8 @@ def _remark(row: Subject, given: Interval, computed: Interval) -> Remark:
         f"{computed} tokens/s/GPU",
         f"{given} tokens/s/GPU",
         f"GBS {row.global_batch_size:,} × sequence length {row.sequence_length:,} ÷ "
-        f"{row.step_time_s:g} s ÷ {row.num_gpus:,} GPUs is {significant(computed.value)} "
-        f"tokens/s/GPU; the row says {significant(given.value)}, {factor:.4g} times that",
+        f"{row.step_time_s:g} s ÷ {row.num_gpus:,} GPUs is {significant(computed.value, 5)} "
+        f"tokens/s/GPU; the row says {significant(given.value, 5)}, {factor:.4g} times that",
         _suggestion(row, given, factor),
     )
 
@@ -49,6 +51,6 @@ def _suggestion(row: Subject, given: Interval, factor: float) -> str:
     by = {"global_batch_size": factor, "sequence_length": factor, "num_gpus": 1 / factor}
     for field, scale in by.items():
         value = getattr(row, field) * scale
-        if value >= 0.9 and abs(value - round(value)) < 1e-3 * value:
+        if round(value) != getattr(row, field) and abs(value - round(value)) < 1e-3 * value:
             changes.append(f"{SHORT[field]} {round(value):,}")
     return "one of: " + ", ".join(changes)

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 
 from perfdb import catalog
 from perfdb.audit.subject import Remark, Severity, Subject
-from perfdb.errors import suggestion
 
 NAME = "unknown_model"
 MEANING = "the model is in the catalogue"
@@ -19,14 +18,12 @@ def check(rows: Sequence[Subject]) -> Iterator[Remark]:
 
 
 def _remark(row: Subject) -> Remark:
-    hint = suggestion(row.model, catalog.models())
-    near = f" {hint}" if hint.startswith("did you mean") else ""
     return Remark(
         row,
         Severity.INFO,
         ("model",),
         "a model of the catalogue",
         row.model,
-        f"{row.model!r} is not in the catalogue: its FLOPs cannot be checked.{near}",
+        f"{row.model!r} is not in the catalogue: its FLOPs cannot be checked",
         "add it to perfdb/catalog/models/, or the page's spelling to its model's aliases",
     )

@@ -28,7 +28,7 @@ def _of(row: Subject, stages: int) -> Iterator[Remark]:
     model = catalog.models().get(row.model)
     cuts = stages * layout.size(row, "virtual_pipeline")
     if model and cuts > model.num_layers + EXTRA_LAYERS:
-        message = f"PP {stages} × VP {row.virtual_pipeline} cuts {model.num_layers} layers in {cuts}"
+        message = f"PP {stages} × VP {row.virtual_pipeline} is more than {model.num_layers} layers"
         yield _remark(row, Severity.ERROR, f"PP × VP up to {model.num_layers}", message)
     elif model and not any((model.num_layers + extra) % cuts == 0 for extra in _extras()):
         message = (

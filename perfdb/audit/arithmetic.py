@@ -1,0 +1,142 @@
+"""Worked examples in a document: find `expression = number`, and say where the number is wrong."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise, takewhile
+
+from perfdb.audit import expression
+from perfdb.audit.expression import NUMBER, Literal
+from perfdb.audit.subject import Finding, Severity
+
+NAME = "arithmetic"
+MEANING = "a calculation that a document works out comes to the number it prints"
+
+_EQUALS = re.compile(r"(?<![=<>!:+\-*/])=(?!=)")
+_TOKEN = re.compile(
+    rf"(?P<number>{NUMBER})|(?P<operator>[-+*/^()×·÷−∗]|x(?=\s|\(|\d+\b))|(?P<space>\s+)"
+    r"|(?P<word>[^\W\d]\w*)|(?P<other>.)"
+)
+_BULLET = re.compile(r"\s*[-*+]\s+")
+_SCALED = (
+    r"\s*(?:thousand|million|billion|trillion|[kKMGTPE](?:i?[bB]|[fF][lL][oO][pP]\w*)?|[munµ]s)\b"
+)
+_RESULT = re.compile(
+    rf"\s*+(-?(?>{NUMBER}))(\s?%)?+(?!\w|\.\d|,\d|\s*[-−–+*/^×·÷∗(]\s*[\d(]|{_SCALED})"
+)
+_LABEL = re.compile(r"[A-Za-z][\w ./()-]*$")
+_MOST_ZEROS = 2
+"""An integer with more zeros at its end than this may have been rounded to them."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """An expression and the number a document says it comes to."""
+
+    line: int
+    label: str | None
+    """What the document calls it: 'attention flops'."""
+    expression: str
+    printed: str
+    percent: bool
+
+
+def claims(text: str) -> Iterator[Claim]:
+    """Every `expression = number` of a text, of a chain of equals each one.
+
+    A number with a unit of thousands or more (TFLOP, GB, million) is none: it may be scaled.
+    """
+    for line, words in enumerate(text.splitlines(), start=1):
+        parts = _EQUALS.split(_BULLET.sub("", words, count=1) if _BULLET.match(words) else words)
+        for place, (left, right) in enumerate(pairwise(parts)):
+            result, said = _RESULT.match(right), _calculation(left)
+            if result and said:
+                label = _label(parts[0]) if place else None
+                yield Claim(line, label, said, result[1], bool(result[2]))
+
+
+def _calculation(left: str) -> str | None:
+    """The expression that a text ends with; None where it ends with words or a single number."""
+    tokens = list(_TOKEN.finditer(left))
+    tail = list(takewhile(_belongs, reversed(tokens)))
+    kinds = [token.lastgroup for token in tail]
+    if kinds.count("number") < 2 or "operator" not in kinds:
+        return None
+    begins = left[: tail[-1].start()]
+    said = left[tail[-1].start() :]
+    return None if _continues(begins, said) else said.strip()
+
+
+def _belongs(token: re.Match[str]) -> bool:
+    return token.lastgroup in ("number", "operator", "space")
+
+
+def _continues(begins: str, said: str) -> bool:
+    """Whether the words before are part of the calculation: h^2 * 3, f(4 * 8), v1.2 * 3."""
+    if said.lstrip()[0] in "+-*/^×·÷−∗x":
+        return bool(begins.strip()) or not re.match(r"\s*[-−]\S", said)
+    return bool(begins) and not said[0].isspace() and (begins[-1].isalnum() or begins[-1] in "_.,")
+
+
+def _label(left: str) -> str | None:
+    found = _LABEL.search(left.strip())
+    return found[0].strip() if found else None
+
+
+def check(where: str, text: str) -> tuple[Finding, ...]:
+    """A finding for each claim of a document that does not come out within rounding.
+
+    Only information, where the rounding of the numbers that it starts from can explain it.
+    """
+    return tuple(finding for claim in claims(text) for finding in _judged(where, claim))
+
+
+def _judged(where: str, claim: Claim) -> Iterator[Finding]:
+    computed, room = expression.value(claim.expression), expression.range_of(claim.expression)
+    if computed is None or room is None:
+        return
+    if claim.percent:
+        computed, room = computed * 100, room * 100
+    printed = expression.literal(claim.printed)
+    off = abs(printed.value - computed) - _rounding(claim.printed, printed)
+    if off > 0:
+        yield _finding(where, claim, computed, Severity.INFO if off <= room else Severity.ERROR)
+
+
+def _rounding(text: str, printed: Literal) -> Fraction:
+    digits = text.lstrip("-").replace(",", "")
+    zeros = len(digits) - len(digits.rstrip("0")) if digits.isdigit() else 0
+    return printed.half_unit * 10**zeros if zeros > _MOST_ZEROS else printed.half_unit
+
+
+def _finding(where: str, claim: Claim, computed: Fraction, severity: Severity) -> Finding:
+    unit = "%" if claim.percent else ""
+    expected = _shown(computed, claim.printed) + unit
+    why = ", unless its numbers were rounded first" if severity is Severity.INFO else ""
+    return Finding(
+        rule=NAME,
+        severity=severity,
+        fields=(claim.label,) if claim.label else (),
+        expected=expected,
+        found=claim.printed + unit,
+        message=f"{claim.expression} is {expected}, not {claim.printed}{unit}{why}",
+        suggestion=f"write {expected}",
+        model=None,
+        system=None,
+        release=None,
+        source=where,
+        source_line=claim.line,
+        framework=None,
+    )
+
+
+def _shown(number: Fraction, like: str) -> str:
+    """A number with as many decimals as another was printed with, and its thousands separators."""
+    mantissa, _, exponent = like.lower().partition("e")
+    decimals = len(mantissa.partition(".")[2])
+    units = round(number / Fraction(10) ** int(exponent or 0) * 10**decimals)
+    separator = "," if "," in mantissa else ""
+    shown = f"{Decimal(units).scaleb(-decimals):{separator}.{decimals}f}"
+    return shown + (exponent and f"e{exponent}")

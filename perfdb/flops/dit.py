@@ -1,0 +1,47 @@
+"""FLOPs of a video diffusion transformer: WAN 2.1. A token is a patch of the latent video."""
+
+from perfdb.catalog.base import Model, VideoDiffusion
+from perfdb.flops.base import Convention, Cost, Weight
+
+FAMILY = "dit"
+
+
+def cost(model: Model, sequence_length: int, convention: Convention) -> Cost | None:
+    """What a latent token costs: of the text's cost, each token of a sample bears its share.
+
+    Attention has no mask, so that every convention counts it in full. The embedding of the time
+    step, one vector a sample, is not counted.
+    Source: Megatron-Bridge, wan_provider.py, and Wan-Video/Wan2.1, wan/modules/model.py.
+    """
+    video = model.video_diffusion
+    if video is None:
+        return None
+    text_share = video.text_length / sequence_length
+    weights = (*_blocks(model, text_share), *_ends(model, video, text_share))
+    width = model.num_attention_heads * model.head_dim
+    attended = sequence_length + video.text_length
+    return Cost(weights, model.num_layers * 2 * attended * width)
+
+
+def _blocks(model: Model, text_share: float) -> tuple[Weight, ...]:
+    """Self-attention, cross-attention whose keys and values are the text's, and a plain MLP."""
+    hidden, layers = model.hidden_size, model.num_layers
+    width = model.num_attention_heads * model.head_dim
+    return (
+        Weight(hidden, width, 4 * layers, 4 * layers),
+        Weight(width, hidden, 2 * layers, 2 * layers),
+        Weight(hidden, width, 2 * layers, 2 * layers * text_share),
+        Weight(hidden, model.ffn_hidden_size, 2 * layers, 2 * layers),
+    )
+
+
+def _ends(model: Model, video: VideoDiffusion, text_share: float) -> tuple[Weight, ...]:
+    """The patch embedding and the head; the text's two projections; the time step's three."""
+    hidden = model.hidden_size
+    return (
+        Weight(video.patch_elements, hidden, 2, 2),
+        Weight(video.text_width, hidden, 1, text_share),
+        Weight(hidden, hidden, 1, text_share),
+        Weight(video.frequency_width, hidden, 1, 0),
+        Weight(hidden, hidden, 7, 0),
+    )

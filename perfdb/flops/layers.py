@@ -1,0 +1,106 @@
+"""The layers that architectures are made of: their weights, and what a token computes in them."""
+
+from dataclasses import replace
+
+from perfdb.catalog.base import Model
+from perfdb.flops.base import Convention, Weight
+
+Weights = tuple[Weight, ...]
+
+
+def query_width(model: Model, convention: Convention) -> int:
+    """The width of all query heads together, in elements."""
+    if model.family in convention.hidden_wide_families:
+        return model.hidden_size
+    return model.num_attention_heads * model.head_dim
+
+
+def attention(model: Model, layers: int, convention: Convention) -> Weights:
+    """Query, key, value and output projections of so many layers: h·(Q + 2K) + Q·h each.
+
+    Source: Megatron-LM, megatron/training/training.py, num_floating_point_operations. An output
+    gate is one more matrix of the query's shape (AutoModel, flops_utils.py, qwen3_5_flops).
+    """
+    query = query_width(model, convention)
+    groups = model.num_query_groups if convention.grouped_query else model.num_attention_heads
+    key_value = query * groups // model.num_attention_heads
+    queries = layers * (2 if model.attention_output_gate else 1)
+    return (
+        Weight(model.hidden_size, query, queries, queries),
+        Weight(model.hidden_size, key_value, 2 * layers, 2 * layers),
+        Weight(query, model.hidden_size, layers, layers),
+    )
+
+
+def keys_seen(sequence_length: int, convention: Convention) -> float:
+    """Keys that a query attends to, averaged over the sequence: half of them under a mask.
+
+    The half leaves out half of the diagonal; `perfdb.flops.sliding` counts it whole.
+    """
+    return (0.5 if convention.causal_attention else 1.0) * sequence_length
+
+
+def scores(model: Model, layers: int, sequence_length: int, convention: Convention) -> float:
+    """Multiply-adds of a token's attention in so many layers: query with key, then with value."""
+    width = query_width(model, convention)
+    return layers * 2 * keys_seen(sequence_length, convention) * width
+
+
+def feed_forward(model: Model, layers: int, convention: Convention) -> Weights:
+    """The MLPs of so many layers: experts where the model has them, after the dense ones."""
+    dense = model.num_dense_layers if model.num_experts else layers
+    return (
+        *mlp(model, Weight(model.hidden_size, model.ffn_hidden_size, dense, dense), convention),
+        *(experts(model, layers - dense, convention) if model.num_experts else ()),
+    )
+
+
+def mlp(model: Model, up: Weight, convention: Convention) -> Weights:
+    """MLPs whose first matrix is `up`: it comes twice where a gate stands beside it."""
+    gated = model.gated_mlp and (model.activation == "silu" or not convention.silu_gates_only)
+    matrices = replace(up, held=2 * up.held, used=2 * up.used) if gated else up
+    return (matrices, replace(up, inputs=up.outputs, outputs=up.inputs))
+
+
+def experts(model: Model, layers: int, convention: Convention) -> Weights:
+    """The top-k of the experts, the shared one, the router, and the way to a latent space.
+
+    Source: Megatron-LM, num_floating_point_operations; for the latent space AutoModel,
+    flops_utils.py, _nemotronh_moe_layer_flops.
+    """
+    hidden, width = model.hidden_size, model.moe_ffn_hidden_size or 0
+    number, latent = model.num_experts or 0, model.moe_latent_size
+    routed = Weight(latent or hidden, width, layers * number, layers * (model.moe_top_k or 0))
+    shared = Weight(hidden, shared_width(model, convention), layers, layers)
+    routing = layers if model.family in convention.router_families else 0
+    to_and_from = 2 * layers if latent else 0
+    return (
+        *mlp(model, routed, convention),
+        *mlp(model, shared, convention),
+        Weight(hidden, number, layers, routing, adapted=False),
+        Weight(hidden, latent or 0, to_and_from, to_and_from),
+    )
+
+
+def shared_width(model: Model, convention: Convention) -> int:
+    """The width of all shared experts together, as the convention counts them."""
+    width = model.moe_shared_expert_ffn_hidden_size or 0
+    if model.family in convention.one_shared_expert_families:
+        return min(width, model.moe_ffn_hidden_size or 0)
+    return width
+
+
+def vocabulary(model: Model, convention: Convention) -> Weights:
+    """The embedding, which is a look-up and costs nothing, and the projection to the vocabulary.
+
+    Each depth of multi-token prediction projects once more, and joins the hidden state with an
+    embedding: 2h·h and three norms (Megatron-LM, num_floating_point_operations).
+    """
+    hidden, words, depth = model.hidden_size, model.vocab_size or 0, model.mtp_depth
+    norms = 3 * depth if convention.norms else 0
+    return (
+        Weight(words, hidden, 0 if model.tied_embeddings else 1, 0, adapted=False),
+        Weight(hidden, words, 1, 1 + depth if convention.logits else 0, adapted=False),
+        Weight(2 * hidden, hidden, depth, depth, adapted=False),
+        Weight(hidden, 1, norms, norms, adapted=False),
+    )

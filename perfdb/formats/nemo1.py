@@ -1,0 +1,54 @@
+"""NeMo 1 and early NeMo 2 logs: a progress bar drawn again and again, with carriage returns.
+
+`Epoch 0: : 100%|███| 50/50 [31:51<00:00, reduced_train_loss=6.130, train_step_timing in s=5.900]`
+The bar's own counter tells the step: the global step beside it counts from 0 or from 1, by version.
+"""
+
+import re
+from perfdb.formats import settings
+from perfdb.formats.base import Content, ParsedLog, Reading
+from perfdb.formats.ending import Account, training_log
+from perfdb.formats.marked import MarkedSteps
+from perfdb.formats.numbers import NUMBER, WHOLE, count
+from perfdb.formats.scan import Piece, Scan, plain
+from perfdb.formats.steps import settle
+
+NAME = "nemo1"
+WINDOW = "skip_warmup(10)"
+
+_MARKER = b"train_step_timing in s="
+_BAR = re.compile(
+    rf"Epoch (\d+):[^\r\n]*?\b(\d+)/(\d+) \[[^\]\r\n]*?train_step_timing in s=({NUMBER}){WHOLE}"
+)
+_LOSS = re.compile(rf"reduced_train_loss=({NUMBER}){WHOLE}")
+_DONE = re.compile(r"`?Trainer\.fit`? stopped: `max_(?:steps|epochs)=\d+` reached")
+
+
+def recognises(head: bytes, name: str) -> bool:
+    """Whether a progress bar with step times is among the first bytes."""
+    return _MARKER in plain(head)
+
+
+def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
+    """The run that a log tells of."""
+    scan, marked = Scan(content, _MARKER), MarkedSteps(where, _MARKER, _reading)
+    readings = list(marked.of(scan))
+    steps = settle(where, readings, marked.problems)
+    said = settings.mentioned(scan.preamble)
+    configuration = settings.configuration(said, framework="nemo", **settings.gpus(said))
+    done = bool(_DONE.search(scan.epilogue))
+    return (training_log(configuration, steps, Account(None, scan.epilogue, done), WINDOW),)
+
+
+def _reading(piece: Piece) -> Reading | str:
+    bar = _BAR.search(piece.text)
+    if not bar:
+        return "a progress bar without a step or 'train_step_timing in s'"
+    epoch, done, of, seconds = bar.groups()
+    loss = _LOSS.search(piece.text)
+    return Reading(
+        line=piece.line,
+        step=int(epoch) * int(of) + int(done),
+        step_time_s=float(seconds),
+        loss=float(loss[1]) if loss else None,
+    )
