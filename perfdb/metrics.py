@@ -1,9 +1,12 @@
 """What each figure means, its unit, which way is better, and the formula that derives it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from perfdb.units import SECONDS_PER_DAY
+
+SECONDS_PER_HOUR = 3600
 
 
 @dataclass(frozen=True)
@@ -76,13 +79,51 @@ def model_tflops_per_sec_per_gpu(tokens_per_second: float, flops_per_token: floa
 
 
 def mfu(tflops_per_sec_per_gpu: float, peak_tflops: float) -> float:
-    """Achieved ÷ dense peak, as a fraction (Chowdhery et al. 2022, PaLM, appendix B)."""
+    """Achieved ÷ dense peak, as a fraction (Chowdhery et al. 2022, PaLM, appendix B).
+
+    Both in TFLOP/s per GPU. Recomputed activations are not achieved; structured sparsity is not
+    in the peak. The FLOPs convention and the precision of the peak must stand with the result.
+    """
     return tflops_per_sec_per_gpu / peak_tflops
 
 
+def global_tokens_per_sec(tokens_per_sec_per_gpu: float, num_gpus: int) -> float:
+    """Tokens/s/GPU × GPUs, in tokens per second of the whole job (Nemotron-4 recipe)."""
+    return tokens_per_sec_per_gpu * num_gpus
+
+
 def days_to_train(tokens: float, tokens_per_second: float) -> float:
-    """Days to train on so many tokens at a global rate (Nemotron-4 recipe)."""
+    """Tokens ÷ tokens/s ÷ 86,400: days at a global rate without a pause (Nemotron-4 recipe)."""
     return tokens / tokens_per_second / SECONDS_PER_DAY
+
+
+def scaling_efficiency(tokens_per_sec_per_gpu: Mapping[int, float]) -> dict[int, float]:
+    """The rate of each GPU as a fraction of that at the smallest scale, by number of GPUs.
+
+    Of weak scaling, where the batch grows with the GPUs: T(n)/n ÷ T(n₀)/n₀ (Gustafson 1988).
+    Empty for no rates.
+    """
+    if not tokens_per_sec_per_gpu:
+        return {}
+    smallest = tokens_per_sec_per_gpu[min(tokens_per_sec_per_gpu)]
+    return {gpus: rate / smallest for gpus, rate in sorted(tokens_per_sec_per_gpu.items())}
+
+
+def cost_per_million_tokens(tokens_per_sec_per_gpu: float, price_per_gpu_hour: float) -> float:
+    """Price of a GPU-hour ÷ tokens of a GPU-hour × 10⁶, in the currency of the price.
+
+    The GPUs alone: no storage, network or idle time.
+    """
+    return price_per_gpu_hour / (tokens_per_sec_per_gpu * SECONDS_PER_HOUR) * 1e6
+
+
+def memory_headroom(peak_memory_bytes: float, memory_gb: float) -> float:
+    """The fraction of a GPU's memory that is free at the peak; negative beyond its capacity.
+
+    Memory is decimal gigabytes, as systems are specified, of which a device reports a few per
+    cent more or less; the peak is that of the fullest GPU.
+    """
+    return 1 - peak_memory_bytes / (memory_gb * 1e9)
 
 
 def data_parallel(num_gpus: int, tensor: int, pipeline: int, context: int) -> int:

@@ -1,15 +1,9 @@
 """The catalogue: systems with sourced peaks, models with the shapes FLOPs need."""
 
-import json
-from pathlib import Path
-
 import pytest
 
-from perfdb import catalog, flops, machine
+from perfdb import catalog, machine
 from perfdb.errors import CatalogError
-from perfdb.flops.conventions import CAUSAL, FULL
-
-ORACLE = Path(__file__).parents[2] / "shared" / "feasibility" / "flops_oracle.json"
 
 
 def test_every_dgx_system_is_known_with_its_gpus_and_peaks() -> None:
@@ -76,35 +70,3 @@ def test_a_model_is_known_by_the_names_pages_print(printed: str, model: str | No
 def test_an_unknown_name_is_answered_with_a_suggestion() -> None:
     with pytest.raises(CatalogError, match=r"did you mean dgx-gb200\?"):
         catalog.system("dgx-gb20")
-
-
-@pytest.mark.skipif(not ORACLE.is_file(), reason="the FLOPs oracle is not beside the project")
-def test_flops_equal_those_of_automodel_and_megatron_lm() -> None:
-    """Both programs' figures, for every model that the oracle and the catalogue share."""
-    oracle = json.loads(ORACLE.read_text())["models"]
-    shared = sorted(oracle.keys() & catalog.models().keys())
-    assert len(shared) >= 9
-    for name in shared:
-        for setting, expected in oracle[name]["flops"].items():
-            length, batch = (int("".join(filter(str.isdigit, part))) for part in setting.split("_"))
-            per_token = flops.flops_per_token(catalog.model(name), length, CAUSAL)
-            assert per_token
-            assert expected == pytest.approx(per_token * length * batch, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("model", "sequence_length", "gflops_per_token"),
-    [("llama3-8b", 8192, 57.9), ("llama3-70b", 8192, 481.5), ("nemotron4-15b", 4096, 94.0),
-     ("mixtral-8x7b", 4096, 82.9)],
-)  # fmt: skip
-def test_flops_with_full_attention_are_those_behind_the_nemo_25_04_page(
-    model: str, sequence_length: int, gflops_per_token: float
-) -> None:
-    """The page's TFLOP/s/GPU ÷ tokens/s/GPU, to the digits that two rounded figures leave."""
-    found = flops.flops_per_token(catalog.model(model), sequence_length, FULL)
-    assert found
-    assert gflops_per_token == pytest.approx(found / 1e9, rel=1e-3)
-
-
-def test_a_family_without_a_formula_has_unknown_flops() -> None:
-    assert flops.flops_per_token(catalog.model("wan2.1-14b"), 37440) is None

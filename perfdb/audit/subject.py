@@ -8,7 +8,7 @@ from typing import Final
 from pydantic import ConfigDict, Field
 
 from perfdb.db.rows import ResultRow
-from perfdb.record import Frozen, Origin, Outcome, Scalar
+from perfdb.record import Frozen, Origin, Outcome, Scalar, Task
 
 
 class Severity(StrEnum):
@@ -42,7 +42,7 @@ class Subject(Frozen):
     system: str
     model: str
     qualifiers: str = ""
-    task: str = "pretrain"
+    task: Task = "pretrain"
     precision: str | None = None
     num_gpus: int
     sequence_length: int

@@ -42,7 +42,7 @@ class Convention:
     mamba_twice_hidden: bool = False
     """Take a Mamba layer to be twice as wide as the hidden size, whatever its heads are."""
     lora: LoraCount = "frozen"
-    lora_rank: int = 8
+    lora_rank: int = 0
     """The rank of the adapters, where `lora` counts their share."""
 
 

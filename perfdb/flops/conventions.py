@@ -64,6 +64,8 @@ MEGATRON_BRIDGE = replace(
     meaning="as causal; the norms of latent attention counted, Mamba layers twice as wide as the "
     "hidden size, LoRA at two thirds. Megatron-Bridge from 26.06 on.",
 )
+# AutoModel's page does not state the rank of its adapters. 16 is the only power of two with which
+# all six of its rows are within rounding; with 8, the package's default, two are not.
 AUTOMODEL = replace(
     CAUSAL,
     name="automodel",
@@ -71,6 +73,7 @@ AUTOMODEL = replace(
     one_shared_expert_families=frozenset({"mla"}),
     hidden_wide_families=frozenset({"mamba"}),
     lora="share",
+    lora_rank=16,
     meaning="as causal; one shared expert of latent-attention models, the router of Mamba hybrids "
     "and their attention as wide as the hidden size; LoRA times (2 + trainable/frozen)/3. "
     "AutoModel 0.7.0's flops_utils.",

@@ -12,7 +12,7 @@ class MarkedSteps:
     """The steps of a log, each read from one piece of text.
 
     `read` gives the reading of a piece, or what it lacks in words. `problems` are the pieces that
-    could not be read, once the steps are through.
+    could not be read, and `last` is the last one that could, once the steps are through.
     """
 
     def __init__(self, where: str, marker: bytes, read: Callable[[Piece], Reading | str]) -> None:
@@ -20,12 +20,14 @@ class MarkedSteps:
         self._marker = marker
         self._read = read
         self.problems: list[Problem] = []
+        self.last: Piece | None = None
 
     def of(self, scan: Scan) -> Iterator[Reading]:
         """The readings of a log in the order they stand there."""
         for piece in (piece for block in scan for piece in pieces(block, self._marker)):
             found = self._read(piece)
             if isinstance(found, Reading):
+                self.last = piece
                 yield found
             elif len(self.problems) < MOST_KEPT:
                 remedy = "is the line cut off?"

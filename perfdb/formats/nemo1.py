@@ -5,6 +5,7 @@ The bar's own counter tells the step: the global step beside it counts from 0 or
 """
 
 import re
+
 from perfdb.formats import settings
 from perfdb.formats.base import Content, ParsedLog, Reading
 from perfdb.formats.ending import Account, training_log
@@ -18,7 +19,8 @@ WINDOW = "skip_warmup(10)"
 
 _MARKER = b"train_step_timing in s="
 _BAR = re.compile(
-    rf"Epoch (\d+):[^\r\n]*?\b(\d+)/(\d+) \[[^\]\r\n]*?train_step_timing in s=({NUMBER}){WHOLE}"
+    rf"Epoch (\d{{1,9}}):[^\r\n]{{0,400}}?\b(\d{{1,9}})/(\d{{1,9}}) "
+    rf"\[[^\]\r\n]{{0,1000}}?train_step_timing in s=({NUMBER}){WHOLE}"
 )
 _LOSS = re.compile(rf"reduced_train_loss=({NUMBER}){WHOLE}")
 _DONE = re.compile(r"`?Trainer\.fit`? stopped: `max_(?:steps|epochs)=\d+` reached")
@@ -37,7 +39,14 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     said = settings.mentioned(scan.preamble)
     configuration = settings.configuration(said, framework="nemo", **settings.gpus(said))
     done = bool(_DONE.search(scan.epilogue))
-    return (training_log(configuration, steps, Account(None, scan.epilogue, done), WINDOW),)
+    account = Account(_planned(marked.last), scan.epilogue, done)
+    return (training_log(configuration, steps, account, WINDOW),)
+
+
+def _planned(last: Piece | None) -> int | None:
+    """The steps up to the end of the epoch that the log ends in."""
+    bar = _BAR.search(last.text) if last else None
+    return count((int(bar[1]) + 1) * int(bar[3])) if bar else None
 
 
 def _reading(piece: Piece) -> Reading | str:

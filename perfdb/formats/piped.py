@@ -21,7 +21,8 @@ class Syntax:
 
     `marker` stands once in each step line; `start` is where a step's text begins, with a group for
     each of `counters`; `fields` are the keys that matter; `required` those no step is without;
-    `facts` those that say something of the run rather than of a step. A value may be a pair `last/average`: the last is taken.
+    `facts` those that say something of the run rather than of a step. A value may be a pair
+    `last/average`: the last is taken.
     """
 
     marker: bytes

@@ -51,7 +51,7 @@ class Block:
 
     @cached_property
     def _newlines(self) -> npt.NDArray[np.bool_]:
-        return np.frombuffer(self.text, np.uint8) == ord("\n")
+        return np.equal(np.frombuffer(self.text, np.uint8), ord("\n"))
 
     def lines_of(self, offsets: Sequence[int]) -> list[int]:
         """The numbers of the lines that hold these offsets, which are in order."""

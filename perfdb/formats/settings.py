@@ -104,10 +104,12 @@ def precision(settings: Settings) -> str | None:
     return next((name for name in ("bf16", "fp16") if not off(name)), None)
 
 
-def model(*printed: str | None) -> str | None:
-    """The model that the first of some spellings that the catalogue knows means."""
-    found = (catalog.named_model(name) for name in printed if name)
-    return next((name for name in found if name), None)
+def model(printed: str | None) -> str | None:
+    """The model of a printed name; one that the catalogue lacks keeps its name, in lower case."""
+    if not printed:
+        return None
+    slug = re.sub(r"[^\w.]+|_+", "-", printed.casefold()).strip("-.")
+    return catalog.named_model(printed) or slug or None
 
 
 def system(gpu: str | None) -> str | None:

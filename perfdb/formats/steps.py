@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import repeat
+from itertools import pairwise, repeat
 
 from perfdb.errors import Problem
 from perfdb.formats.base import Reading
@@ -104,7 +104,7 @@ def few(where: str, problems: Sequence[Problem]) -> tuple[Problem, ...]:
 
 def interval_note(where: str, readings: Sequence[Reading]) -> tuple[Problem, ...]:
     """A note where each line of a log stands for several steps."""
-    gaps = Counter(b.step - a.step for a, b in zip(readings, readings[1:], strict=False))
+    gaps = Counter(b.step - a.step for a, b in pairwise(readings))
     usual, _ = gaps.most_common(1)[0] if gaps else (1, 0)
     if usual == 1:
         return ()

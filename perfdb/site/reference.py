@@ -1,6 +1,7 @@
 """Tables made from the code itself, so that they cannot say anything else than it does."""
 
 from collections.abc import Callable, Mapping
+from inspect import getdoc
 from pathlib import Path
 from typing import Final
 
@@ -119,6 +120,16 @@ def conventions() -> Html:
     return _table("FLOPs conventions", heads, rows)
 
 
+def formulas() -> Html:
+    """The FLOPs formula of each architecture family, in its own words."""
+    rows: list[list[Content]] = [
+        [tag("code", family), formula.__doc__ or "", getdoc(formula.cost) or ""]
+        for family, formula in flops.FORMULAS.items()
+    ]
+    heads = [*_heads("Family"), *_wide("Covers", "Formula of a token's forward pass")]
+    return _table("FLOPs formulas", heads, rows)
+
+
 def tables_of_schema() -> Html:
     """Every table of the store with its columns."""
     return joined(_schema_table(one) for one in schema.metadata.sorted_tables)
@@ -153,6 +164,7 @@ def _table(label: str, heads: list[Head], rows: list[list[Content]]) -> Html:
 
 TABLES: Final[Mapping[str, Callable[[], Html]]] = {
     "conventions": conventions,
+    "formulas": formulas,
     "metrics": metric_list,
     "models": models,
     "peaks": peaks,

@@ -49,6 +49,5 @@ def _remark(group: Sequence[Counted], usual: Convention) -> Remark:
 
 
 def _explained(others: Sequence[str]) -> str:
-    if not others:
-        return "no convention explains it"
-    return f"it follows {' or '.join(map(repr, others))}"
+    """The plainest convention that does explain it."""
+    return f"it follows {others[0]!r}" if others else "no convention explains it"

@@ -12,6 +12,9 @@ MEANING = "VP above 1 needs PP above 1, and PP × VP divides the layers"
 EXTRA_LAYERS = 2
 """Megatron-Core can count the embedding and the loss as layers of their own."""
 
+SPLITS_UNEVENLY = "automodel"
+"""Its schedules give some stages a layer more than others."""
+
 
 def check(rows: Sequence[Subject]) -> Iterator[Remark]:
     """Rows whose virtual pipeline cannot be, or needs a layout that the row does not state."""
@@ -30,7 +33,11 @@ def _of(row: Subject, stages: int) -> Iterator[Remark]:
     if model and cuts > model.num_layers + EXTRA_LAYERS:
         message = f"PP {stages} × VP {row.virtual_pipeline} is more than {model.num_layers} layers"
         yield _remark(row, Severity.ERROR, f"PP × VP up to {model.num_layers}", message)
-    elif model and not any((model.num_layers + extra) % cuts == 0 for extra in _extras()):
+    elif (
+        model
+        and row.framework != SPLITS_UNEVENLY
+        and not any((model.num_layers + extra) % cuts == 0 for extra in _extras())
+    ):
         message = (
             f"{model.num_layers} layers do not divide into PP {stages} × VP "
             f"{row.virtual_pipeline} equal parts: the run needs a pipeline layout of its own"

@@ -1,0 +1,166 @@
+"""`perfdb audit`: find numbers that cannot be true, in the store and in documents."""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from perfdb import audit as auditing
+from perfdb import catalog
+from perfdb.audit import Finding, Severity, Subject, acknowledged, arithmetic, document, read
+from perfdb.audit.acknowledged import Entry
+from perfdb.audit.check import ordered
+from perfdb.cli.options import db_option, print_json, print_table
+from perfdb.compare import named
+from perfdb.compare.read import known_releases
+from perfdb.db.migrate import require_current
+from perfdb.db.session import DEFAULT_URL, reading, store_url
+
+REVIEWED = Path("data/acknowledged.yaml")
+
+Style = Literal["table", "json", "markdown", "sarif"]
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.argument("documents", nargs=-1, metavar="[DOCUMENT]...", type=FILE)
+@db_option
+@click.option("--release", help="Only this release, such as 'nemo 25.04' or 25.04.")
+@click.option("--system", help="Only results on this system, such as dgx-h100.")
+@click.option(
+    "--fail-on",
+    is_flag=False,
+    flag_value="error",
+    default="never",
+    show_default=True,
+    type=click.Choice(["error", "warning", "info", "never"]),
+    help="Exit with 1 where a finding is as grave as this, or graver. --fail-on at the end of the "
+    "line, without a value, means error.",
+)
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["table", "json", "markdown", "sarif"]),
+    default="table",
+    show_default=True,
+)
+@click.option(
+    "--acknowledged",
+    "reviewed",
+    type=FILE,
+    help=f"Findings that were looked at and are accepted. [default: {REVIEWED}, where it is]",
+)
+def audit(
+    documents: Sequence[Path],
+    db: str | None,
+    fail_on: str,
+    style: Style,
+    reviewed: Path | None,
+    **only: str | None,
+) -> int:
+    """Look for numbers that contradict one another, within the rounding of what was printed.
+
+    Audits the current results of the store, and the worked examples of each DOCUMENT, such as
+    '4096 * 256 / 2.693 = 389371'. Without --fail-on it exits with 0 whatever it finds. Findings
+    that the reviewed file accepts are shown as explained and close no gate.
+    """
+    known = _entries(reviewed)
+    subjects = _subjects(db, only["release"], needed=not documents)
+    of_store = [it for it in auditing.audit(subjects) if only["system"] in (None, it.system)]
+    of_documents = [finding for path in documents for finding in _of_document(path)]
+    found = acknowledged.explained(ordered([*of_store, *of_documents]), known)
+    _system(only["system"])
+    if not any(only.values()):
+        _report_unused(found, known, documents)
+    _print(found, style, _of(len(subjects), len(documents)))
+    return 1 if _closes(found, fail_on) else 0
+
+
+def _system(name: str | None) -> None:
+    """Raises CatalogError where a system that is asked for does not exist."""
+    if name is not None:
+        catalog.system(name)
+
+
+def _entries(reviewed: Path | None) -> tuple[Entry, ...]:
+    path = reviewed or REVIEWED
+    return acknowledged.entries(str(path), path.read_text()) if path.is_file() else ()
+
+
+def _subjects(db: str | None, release: str | None, *, needed: bool) -> tuple[Subject, ...]:
+    """The results to audit; none where documents are all there is, and no store was named."""
+    url = store_url(db)
+    named_one = db or release or os.environ.get("PERFDB_URL")
+    if not (needed or named_one or Path(DEFAULT_URL.removeprefix("sqlite:///")).is_file()):
+        return ()
+    with reading(url) as connection:
+        require_current(connection, url.render_as_string())
+        if release is None:
+            return read.subjects(connection)
+        choice = named(release, known_releases(connection))
+        return read.subjects(connection, choice.release_ids)
+
+
+def _of_document(path: Path) -> tuple[Finding, ...]:
+    return arithmetic.check(str(path), path.read_text(errors="replace"))
+
+
+def _report_unused(
+    found: Sequence[Finding], known: Sequence[Entry], documents: Sequence[Path]
+) -> None:
+    judged = [entry for entry in known if documents or entry.it.rule != arithmetic.NAME]
+    for problem in acknowledged.unused(found, judged):
+        click.echo(f"note: {problem}", err=True)
+
+
+def _closes(found: Sequence[Finding], gate: str) -> bool:
+    if gate == "never":
+        return False
+    return any(it.severity.reaches(Severity(gate)) for it in found if not it.acknowledged)
+
+
+def _print(found: Sequence[Finding], style: Style, audited: str) -> None:
+    PRINTERS[style](found)
+    if style in ("table", "markdown"):
+        click.echo(f"{_summary(found)} in {audited}.", err=style == "markdown")
+
+
+def _print_table(found: Sequence[Finding]) -> None:
+    columns = ("Severity", "Rule", "Result", "Finding", "Source")
+    if found:
+        print_table("Findings", columns, map(_row, found))
+
+
+def _row(it: Finding) -> tuple[str, ...]:
+    severity = "explained" if it.acknowledged else it.severity.value
+    said = document.sentence(it) + "\n"
+    return severity, it.rule, document.subject(it), said, document.place(it)
+
+
+def _summary(found: Sequence[Finding]) -> str:
+    """'2 errors, 1 info, 3 explained'."""
+    counts = Counter("explained" if it.acknowledged else it.severity.value for it in found)
+    words = [_counted(counts[one], one) for one in ("error", "warning") if counts[one]]
+    words += [f"{counts[one]} {one}" for one in ("info", "explained") if counts[one]]
+    return ", ".join(words) or "Nothing found"
+
+
+def _of(results: int, documents: int) -> str:
+    parts = [_counted(results, "result")] if results or not documents else []
+    return " and ".join([*parts, *([_counted(documents, "document")] if documents else [])])
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
+PRINTERS: Mapping[Style, Callable[[Sequence[Finding]], None]] = {
+    "table": _print_table,
+    "json": lambda found: print_json(document.objects(found)),
+    "markdown": lambda found: click.echo(document.markdown(found)),
+    "sarif": lambda found: print_json(document.sarif(found)),
+}
+"""How each format is written."""

@@ -1,0 +1,83 @@
+"""Reads small files whole: JSON and YAML as checked values, or as a result that holds nothing."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from perfdb import yamlfile
+from perfdb.errors import Problem
+from perfdb.formats.base import Configuration, Content, ParsedLog
+from perfdb.formats.scan import whole
+from perfdb.record import Outcome
+
+Value = TypeVar("Value", bound=BaseModel)
+
+
+class Written(BaseModel):
+    """What another program wrote: it may say more than perfdb asks for."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, protected_namespaces=())
+
+
+def nothing(
+    problem: Problem, configuration: Configuration | None = None, outcome: Outcome = Outcome.NO_DATA
+) -> tuple[ParsedLog, ...]:
+    """The result of a file without figures: it says why."""
+    log = ParsedLog(
+        configuration=configuration or Configuration(),
+        outcome=outcome,
+        error=problem.message,
+        problems=(problem,),
+    )
+    return (log,)
+
+
+def json_object(where: str, content: Content) -> Mapping[str, object] | Problem:
+    """The JSON object that a file holds, or what is wrong with it."""
+    text = whole(content)
+    if not text.strip():
+        return Problem(where, "the file is empty", line=1, remedy="run the benchmark again")
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError as error:
+        return Problem(where, f"not JSON: {error.msg}", line=error.lineno, remedy="is it cut off?")
+    except (ValueError, RecursionError) as error:
+        return Problem(where, f"not JSON: {error}")
+    if not isinstance(found, dict):
+        return Problem(where, f"expected a JSON object, found a {type(found).__name__}", line=1)
+    return found
+
+
+def checked(where: str, found: Mapping[str, object], kind: type[Value]) -> Value | Problem:
+    """An object as a checked value, or the first thing that is wrong with it."""
+    try:
+        return kind.model_validate(found)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"])) or None
+        return Problem(where, first["msg"], field=field)
+
+
+def yaml_document(where: str, content: Content) -> yamlfile.Document | Problem:
+    """The YAML mapping that a file holds, or what is wrong with it."""
+    document = yamlfile.parse(where, whole(content))
+    if isinstance(document, yamlfile.Unreadable):
+        return document.problems[0]
+    if not isinstance(document.content, dict):
+        kind = type(document.content).__name__
+        return Problem(where, f"expected a YAML mapping, found a {kind}", line=1)
+    return document
+
+
+def checked_yaml(document: yamlfile.Document, kind: type[Value]) -> Value | Problem:
+    """A YAML document as a checked value, or the first thing that is wrong with it."""
+    value = yamlfile.validate(document, kind)
+    return value[0] if isinstance(value, list) else value
+
+
+def has_keys(head: bytes, *keys: str) -> bool:
+    """Whether the first bytes of a JSON file name all of these keys."""
+    return all(re.search(rb'"%s"\s*:' % re.escape(key.encode()), head) for key in keys)

@@ -1,0 +1,73 @@
+"""Reads what the name of an experiment says: the dialects of Megatron-Bridge and NVIDIA's recipes.
+
+`pretrain_llama31_405b_fp8_cs_gpus128_tp2_pp1_cp1_vpNone_ep1_mbs1_gbs64_658572`. GPUs are `gpus128`,
+`32nodes` or a bare number; batches `mbs1` or `1mbs`; a precision may hold an underscore; a job's
+number may end it.
+"""
+
+import re
+from typing import Final
+
+from perfdb import catalog
+from perfdb.formats import settings
+from perfdb.formats.base import Configuration
+from perfdb.formats.numbers import count
+
+_TASKS: Final = {
+    "pretrain": "pretrain", "sft": "sft", "finetune": "sft", "lora": "lora", "peft": "lora",
+}  # fmt: skip
+_NAME = re.compile(
+    r"(?P<task>pretrain|sft|finetune|lora|peft)_(?P<model>[A-Za-z][\w.\-]*?)_"
+    r"(?P<precision>bf16|fp16|nvfp4|fp8(?:_(?:cs|mx|sc|ds))?)_"
+    r"(?:gpus(?P<gpus>\d+)|(?P<nodes>\d+)nodes|(?P<bare>\d+))(?=_|$)(?P<rest>\w*)$"
+)
+_SIZES: Final = {
+    "tp": "tensor_parallel",
+    "pp": "pipeline_parallel",
+    "cp": "context_parallel",
+    "vp": "virtual_pipeline",
+    "ep": "expert_parallel",
+    "etp": "expert_tensor_parallel",
+    "mbs": "micro_batch_size",
+    "gbs": "global_batch_size",
+}
+
+
+def configuration(name: str) -> Configuration | None:
+    """What an experiment's name says; None for a name that is none of these dialects.
+
+    A number of nodes says no number of GPUs; of them only a system can tell.
+    """
+    found = _NAME.match(name)
+    if not found:
+        return None
+    fields: dict[str, object] = {
+        "task": _TASKS[found["task"]],
+        "model": settings.model(found["model"]),
+        "precision": catalog.precision_of(found["precision"]),
+        "num_gpus": count(found["gpus"] or found["bare"]),
+    }
+    said = {field: value for field, value in fields.items() if value}
+    return Configuration.model_validate(said | _sizes(found["rest"]) | _system(found["rest"]))
+
+
+def of_path(path: str) -> Configuration | None:
+    """What the innermost folder or file says that has an experiment's name."""
+    named = (configuration(part) for part in reversed(re.split(r"[/\\]", path)))
+    return next((found for found in named if found), None)
+
+
+def _sizes(rest: str) -> dict[str, object]:
+    sizes: dict[str, object] = {}
+    for key, field in _SIZES.items():
+        found = re.search(rf"_{key}(None|\d+)(?=_|$)|_(\d+){key}(?=_|$)", rest)
+        if found:
+            printed = found[1] or found[2]
+            sizes |= {field: None} if printed == "None" else {field: count(printed)}
+    return {field: size for field, size in sizes.items() if size or field == "virtual_pipeline"}
+
+
+def _system(rest: str) -> dict[str, object]:
+    first = rest.strip("_").partition("_")[0]
+    system = settings.system(first)
+    return {"system": system} if system else {}

@@ -1,0 +1,94 @@
+"""llmb-config_JOB.yaml: what NVIDIA's benchmark launcher notes of a job, beside the job's log.
+
+It is no account of a run: it completes what the log says. The folders that the file lies in have
+the experiment's name, which says more. Source: NVIDIA/dgxc-benchmarking, cli/llmb-run.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from perfdb import catalog
+from perfdb.errors import Problem
+from perfdb.formats import experiment, settings
+from perfdb.formats.base import Configuration, Content, ParsedLog
+from perfdb.formats.documents import Written, checked_yaml, nothing, yaml_document
+from perfdb.formats.numbers import count
+
+NAME = "llmb_config"
+
+_FRAMEWORKS: Final = {"megatron_bridge": "megatron-bridge", "nemo2": "nemo"}
+_TASKS: Final = {"pretrain": "pretrain", "finetune": "sft", "sft": "sft", "lora": "lora"}
+_GROUPS = (rb"(?m)^job_info:", rb"(?m)^workload_info:", rb"(?m)^model_info:")
+
+
+class _Workload(Written):
+    framework: str
+    fw_version: str | float | None = None
+    workload_type: str | None = None
+
+
+class _Model(Written):
+    model_name: str
+    model_size: str | int | float | None = None
+    dtype: str | None = None
+    scale: int | None = None
+    gpu_type: str | None = None
+
+
+class _Container(Written):
+    images: tuple[str, ...] = ()
+
+
+class _Job(Written):
+    env_overrides: Mapping[str, object] | None = None
+
+
+class _Config(Written):
+    workload_info: _Workload
+    model_info: _Model
+    container_info: _Container = _Container()
+    job_config: _Job = _Job()
+
+
+def recognises(head: bytes, name: str) -> bool:
+    """Whether the groups of such a file are among the first bytes."""
+    return all(re.search(group, head) for group in _GROUPS)
+
+
+def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
+    """What the file says of the run beside it, with what the names of its folders add."""
+    document = yaml_document(where, content)
+    config = document if isinstance(document, Problem) else checked_yaml(document, _Config)
+    if isinstance(config, Problem):
+        return nothing(config)
+    said = _configuration(config)
+    named = experiment.of_path(where)
+    images = config.container_info.images
+    version = config.workload_info.fw_version
+    log = ParsedLog(
+        configuration=said.completed_by(named) if named else said,
+        framework_version=str(version) if version is not None else None,
+        # pyxis writes # between the registry and the image, where Docker has a slash
+        container=images[0].replace("#", "/", 1) if len(images) == 1 else None,
+        environment=_environment(config.job_config),
+    )
+    return (log,)
+
+
+def _configuration(config: _Config) -> Configuration:
+    workload, model = config.workload_info, config.model_info
+    size = str(model.model_size) if model.model_size is not None else ""
+    said = {
+        "framework": _FRAMEWORKS.get(workload.framework, workload.framework),
+        "model": settings.model(f"{model.model_name} {size}".strip()),
+        "task": _TASKS.get(workload.workload_type or ""),
+        "system": settings.system(model.gpu_type),
+        "num_gpus": count(model.scale),
+        "precision": catalog.precision_of(model.dtype) if model.dtype else None,
+    }
+    return Configuration.model_validate({name: value for name, value in said.items() if value})
+
+
+def _environment(job: _Job) -> dict[str, str]:
+    return {name: str(value) for name, value in (job.env_overrides or {}).items()}

@@ -1,0 +1,117 @@
+"""Megatron-Bridge logs: Megatron's iteration lines, and the model TFLOP/s from another rank.
+
+`Step Time : 9.09s GPU utilization: 663.5MODEL_TFLOP/s/GPU` comes from rank 0, the iteration line
+from the last rank; nothing keeps the two in step. A rate belongs to the iteration that is next to
+it and whose time rounds to the same hundredth of a second.
+Source of the format: src/megatron/bridge/training/utils/train_utils.py.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from perfdb.errors import Problem
+from perfdb.formats import settings
+from perfdb.formats.base import Content, ParsedLog, Reading
+from perfdb.formats.ending import Account, training_log
+from perfdb.formats.iterations import (
+    DONE,
+    GBS,
+    STEP_LINE,
+    SYNTAX,
+    iterations,
+    planned,
+    readings,
+    with_memory,
+)
+from perfdb.formats.numbers import NUMBER
+from perfdb.formats.piped import StepLines
+from perfdb.formats.scan import Block, Scan, pieces, plain
+
+NAME = "megatron_bridge"
+WINDOW = "skip_warmup(10)"
+
+_MARKER = b"Step Time :"
+_RATE = re.compile(
+    rf"Step Time : *({NUMBER})s GPU utilization: *({NUMBER}) *(?:MODEL_)?TFLOP/s/GPU"
+)
+_RATE_LINE = re.compile(rb"Step Time : *[\d.]+s GPU utilization:")
+_ROUNDING_S = 0.0051
+"""Half of the hundredth that a rate's time is rounded to, and of the iteration's tenth of a ms."""
+_NEAR = 8
+"""How many iterations around a rate may be its own: the two ranks print a little apart."""
+
+
+def recognises(head: bytes, name: str) -> bool:
+    """Whether a rate of Megatron-Bridge or its configuration stands among the first bytes."""
+    text = plain(head)
+    return bool(_RATE_LINE.search(text)) or (
+        b"ConfigContainer" in text and bool(STEP_LINE.search(text))
+    )
+
+
+@dataclass(frozen=True)
+class _Rate:
+    line: int
+    step_time_s: float
+    tflops: float
+
+
+def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
+    """The run that a log tells of."""
+    scan, lines = Scan(content, SYNTAX.marker, _MARKER), StepLines(where, SYNTAX)
+    rates: list[_Rate] = []
+    printed = list(_read(scan, lines, rates))
+    rate_of = _pairs(printed, rates)
+    steps = iterations(where, _with_rates(printed, rate_of), lines)
+    steps = replace(steps, notes=steps.notes + _lost_note(where, len(rates) - len(rate_of)))
+    known = settings.batch(lines.only(GBS))
+    said = settings.mentioned(scan.preamble)
+    configuration = settings.configuration(said, framework="megatron-bridge", **known)
+    account = Account(planned(lines), scan.epilogue, bool(DONE.search(scan.epilogue)))
+    return (training_log(configuration, with_memory(steps, scan.preamble), account, WINDOW),)
+
+
+def _read(scan: Scan, lines: StepLines, rates: list[_Rate]) -> Iterator[Reading]:
+    for block in scan:
+        rates += _rates(block)
+        if SYNTAX.marker in block.text:
+            yield from readings(lines.read(block))
+
+
+def _rates(block: Block) -> Iterator[_Rate]:
+    for piece in pieces(block, _MARKER):
+        for seconds, tflops in _RATE.findall(piece.text):
+            yield _Rate(piece.line, float(seconds), float(tflops))
+
+
+def _pairs(printed: Sequence[Reading], rates: Sequence[_Rate]) -> dict[int, float]:
+    """The rate of each iteration, by its place in the log: the next that fits, else one before."""
+    lines = [reading.line for reading in printed]
+    taken: dict[int, float] = {}
+    for rate in rates:
+        place = bisect_left(lines, rate.line)
+        near = (*range(place, place + _NEAR), *range(place - 1, place - 1 - _NEAR, -1))
+        free = (one for one in near if 0 <= one < len(lines) and one not in taken)
+        found = next((one for one in free if _fits(rate, printed[one])), None)
+        if found is not None:
+            taken[found] = rate.tflops
+    return taken
+
+
+def _fits(rate: _Rate, reading: Reading) -> bool:
+    return abs(rate.step_time_s - reading.step_time_s) <= _ROUNDING_S
+
+
+def _with_rates(printed: Sequence[Reading], rate_of: Mapping[int, float]) -> Iterator[Reading]:
+    for place, reading in enumerate(printed):
+        # A rate of 0 is not known: Megatron-Bridge 25.11 prints it for all hybrid models.
+        rate = rate_of.get(place) or reading.model_tflops_per_sec_per_gpu
+        yield reading._replace(model_tflops_per_sec_per_gpu=rate)
+
+
+def _lost_note(where: str, lost: int) -> tuple[Problem, ...]:
+    if not lost:
+        return ()
+    return (Problem(where, f"{lost} TFLOP/s figures belong to no iteration that the log holds"),)

@@ -1,0 +1,44 @@
+"""Megatron-LM logs: the dump of the arguments, and a line for each iteration that is logged."""
+
+import re
+from itertools import chain
+
+from perfdb.formats import settings
+from perfdb.formats.base import Content, ParsedLog
+from perfdb.formats.ending import Account, training_log
+from perfdb.formats.iterations import (
+    DONE,
+    GBS,
+    STEP_LINE,
+    SYNTAX,
+    iterations,
+    planned,
+    readings,
+    with_memory,
+)
+from perfdb.formats.piped import StepLines
+from perfdb.formats.scan import Scan, plain
+
+NAME = "megatron_lm"
+WINDOW = "skip_warmup(10)"
+
+_BRIDGE = re.compile(rb"GPU utilization: *[\d.]+ *(?:MODEL_)?TFLOP/s/GPU|ConfigContainer")
+_ARGUMENT = re.compile(r"(?m)\b(\w+) \.{2,} (\S[^\n]*?)[ \t]*$")
+
+
+def recognises(head: bytes, name: str) -> bool:
+    """Whether an iteration line is among the first bytes, and nothing of Megatron-Bridge."""
+    text = plain(head)
+    return bool(STEP_LINE.search(text)) and not _BRIDGE.search(text)
+
+
+def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
+    """The run that a log tells of."""
+    scan, lines = Scan(content, SYNTAX.marker), StepLines(where, SYNTAX)
+    printed = chain.from_iterable(map(readings, map(lines.read, scan)))
+    steps = iterations(where, printed, lines)
+    arguments = settings.agreed(_ARGUMENT.findall(scan.preamble))
+    known = settings.batch(lines.only(GBS))
+    configuration = settings.configuration(arguments, framework="megatron-lm", **known)
+    account = Account(planned(lines), scan.epilogue, bool(DONE.search(scan.epilogue)))
+    return (training_log(configuration, with_memory(steps, scan.preamble), account, WINDOW),)

@@ -1,0 +1,268 @@
+"""FLOPs by architecture and convention, against what other programs and papers say.
+
+AutoModel's figures are from its own package and Megatron-LM's from its own function; totals of
+parameters are those that the models' publishers state.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from perfdb import catalog, flops
+from perfdb.catalog import Model
+from perfdb.errors import CatalogError
+from perfdb.flops import Work, conventions, training
+from perfdb.flops.base import Convention
+from perfdb.flops.conventions import AUTOMODEL, CAUSAL, FULL, MEGATRON_LM, NEMOTRON4_RECIPE
+from perfdb.record import Task
+
+DATA = Path(__file__).parent / "data" / "flops"
+BOTH = json.loads((DATA / "automodel-and-megatron-lm.json").read_text())["models"]
+MORE = json.loads((DATA / "automodel-0.7.0.json").read_text())["models"]
+CONVENTIONS = {"flops": AUTOMODEL, "megatron_lm_main_flops": MEGATRON_LM}
+EXACT = 1e-12
+
+
+def _model(name: str) -> Model:
+    return catalog.model(catalog.named_model(name) or name)
+
+
+def _per_token(name: str, sequence_length: int, convention: Convention = CAUSAL) -> float:
+    found = flops.flops_per_token(_model(name), sequence_length, convention)
+    assert found
+    return found
+
+
+def _settings(field: str) -> Iterator[tuple[str, int, int, int]]:
+    """Model, sequence length, batch and FLOPs of each setting: 'seq4096_gbs256'."""
+    for name, entry in BOTH.items():
+        for setting, expected in entry[field].items():
+            length, batch = (int(part[3:]) for part in setting.split("_"))
+            yield name, length, batch, expected
+
+
+@pytest.mark.parametrize("field", CONVENTIONS)
+def test_the_oracle_has_every_setting(field: str) -> None:
+    assert 14 * 3 * 2 == len(list(_settings(field)))
+
+
+@pytest.mark.parametrize(
+    ("field", "name", "length", "batch", "expected"),
+    [(field, *setting) for field in CONVENTIONS for setting in _settings(field)],
+)
+def test_flops_are_those_of_automodel_and_megatron_lm(
+    field: str, name: str, length: int, batch: int, expected: int
+) -> None:
+    found = _per_token(name, length, CONVENTIONS[field]) * length * batch
+    assert expected == pytest.approx(found, rel=EXACT)
+
+
+@pytest.mark.parametrize(
+    ("name", "length", "expected"),
+    [
+        (name, int(length), expected)
+        for name, entry in MORE.items()
+        for length, expected in entry["flops"].items()
+        if not name.startswith("nemotron-h-")
+    ],
+)
+def test_flops_of_hybrids_and_others_are_those_of_automodel(
+    name: str, length: int, expected: float
+) -> None:
+    assert expected == pytest.approx(_per_token(name, length, AUTOMODEL) * length, rel=EXACT)
+
+
+@pytest.mark.parametrize(
+    ("name", "extra"), [("nemotron-h-8b", 24 * 4096 * 21504), ("nemotron-h-56b", 54 * 8192 * 32768)]
+)
+def test_automodel_counts_a_gate_that_nemotron_h_does_not_have(name: str, extra: int) -> None:
+    """One more matrix in each MLP layer, which squares a ReLU in place of a gate."""
+    automodel = MORE[name]["flops"]["4096"] / 4096
+    assert automodel == pytest.approx(_per_token(name, 4096, AUTOMODEL) + 6 * extra, rel=EXACT)
+
+
+def test_a_depth_of_multi_token_prediction_is_that_of_megatron_lm() -> None:
+    expected = BOTH["deepseek-v3"]["megatron_lm_with_mtp1_seq4096_gbs1"]
+    found = _per_token("deepseek-v3-671b-mtp", 4096, MEGATRON_LM) * 4096
+    assert expected == pytest.approx(found, rel=EXACT)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("gpt-oss-20b", 6 * 12 * 64 * 64 * (4096 - 2 * (128 - 128 * 127 / 8192))
+         - 6 * 12 * 64 * 64),
+        ("moonlight-16b-a3b", 6 * (26 * 3 * 2048 * 1408 + 27 * 512)),
+        ("deepseek-v3", 6 * 61 * (1536 + 512)),
+        ("kimi-k2", 6 * 61 * (1536 + 512)),
+        ("qwen3-30b-a3b", 0),
+    ],
+)  # fmt: skip
+def test_where_the_programs_differ_it_is_for_a_known_reason(name: str, reason: float) -> None:
+    """Windows that Megatron-LM ignores (less the half diagonal that AutoModel counts there), a
+    second shared expert that AutoModel forgets, and norms that Megatron-LM alone counts.
+    """
+    field = "seq4096_gbs1"
+    apart = BOTH[name]["megatron_lm_main_flops"][field] - BOTH[name]["flops"][field]
+    assert apart / 4096 == pytest.approx(reason, rel=1e-9)
+    found = _per_token(name, 4096, MEGATRON_LM) - _per_token(name, 4096, AUTOMODEL)
+    assert reason == pytest.approx(found, rel=1e-9, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "billions"),
+    [
+        ("llama2-7b", 6.738), ("llama3-8b", 8.030), ("llama3-70b", 70.55),
+        ("llama3.1-405b", 405.85), ("qwen2.5-7b", 7.616), ("qwen2.5-32b", 32.76),
+        ("qwen3-8b", 8.191), ("qwen3-32b", 32.76), ("qwen3-30b-a3b", 30.53),
+        ("qwen3-235b-a22b", 235.09), ("qwen3-next-80b-a3b", 79.67), ("mixtral-8x7b", 46.70),
+        ("mixtral-8x22b", 140.63), ("gpt-oss-20b", 20.91), ("gpt-oss-120b", 116.83),
+        ("deepseek-v3-671b", 671.03), ("moonlight-16b-a3b", 15.96), ("kimi-k2", 1026.4),
+        ("nemotron-h-8b", 8.10), ("nemotron-h-56b", 56.3), ("nemotron-v3-nano-30b", 31.58),
+        ("nemotron-v3-super-120b", 120.67), ("wan2.1-14b", 14.29), ("gpt3-175b", 175.2),
+        ("nemotron4-15b", 15.6), ("nemotron4-340b", 341.0),
+    ],
+)  # fmt: skip
+def test_shapes_have_the_parameters_that_their_publishers_state(name: str, billions: float) -> None:
+    """A wrong layer, width or expert would show; norms and biases are left out."""
+    model = catalog.model(name)
+    cost = flops.FORMULAS[model.family].cost(model, 4096, CAUSAL)
+    assert cost
+    assert billions == pytest.approx(training.parameters(cost) / 1e9, rel=2e-3)
+
+
+def test_every_model_has_flops_under_every_convention() -> None:
+    for model in catalog.models().values():
+        for convention in flops.CONVENTIONS.values():
+            assert flops.flops_per_token(model, 4096, convention)
+
+
+@pytest.mark.parametrize("family", [name for name in flops.FORMULAS if name != "gpt"])
+def test_a_model_without_the_numbers_of_its_family_has_unknown_flops(family: str) -> None:
+    bare = catalog.model("gpt-tiny").model_copy(update={"family": family})
+    assert flops.flops_per_token(bare, 4096) is None
+    assert flops.restate(100.0, Work(bare, 4096), FULL, CAUSAL) is None
+
+
+def test_a_family_without_a_formula_has_unknown_flops() -> None:
+    other = catalog.model("gpt-tiny").model_copy(update={"family": "diffusion-forest"})
+    assert flops.flops_per_token(other, 4096) is None
+
+
+def test_a_model_must_have_the_numbers_of_its_family() -> None:
+    shape = catalog.model("moe-tiny").model_dump(exclude={"moe_top_k"})
+    with pytest.raises(ValueError, match="a moe model needs moe_top_k"):
+        Model.model_validate(shape)
+    with pytest.raises(ValueError, match="a mamba model needs mamba, num_attention_layers"):
+        Model.model_validate(shape | {"family": "mamba", "moe_top_k": 2})
+    with pytest.raises(CatalogError, match=r"did you mean deepseek-v3-671b"):
+        catalog.model("deepseek-v3-670b")
+
+
+def test_the_worked_example_of_the_nemotron_4_recipe() -> None:
+    """4096 × (38,654,705,664 + 57,982,058,496 + 9,437,184,000), which rounds to 434.5e12.
+
+    The recipe prints 38,666,279,738 for 24·32·6144² + 12·32·6144·4096, which is 38,654,705,664:
+    it is 11,574,074 too high, the 10¹² ÷ 86,400 of its time-to-train formula. Its total,
+    434,526,299,070,464, has the slip, and to four digits is the same.
+    """
+    attention = 24 * 32 * 6144**2 + 12 * 32 * 6144 * 4096
+    assert 38_654_705_664 == attention
+    assert 38_666_279_738 == attention + round(1e12 / 86_400)
+    assert 434_526_299_070_464 == 4096 * (38_666_279_738 + 57_982_058_496 + 9_437_184_000)
+    expected = 4096 * (38_654_705_664 + 57_982_058_496 + 9_437_184_000)
+    assert expected == 4096 * _per_token("nemotron4-15b", 4096, NEMOTRON4_RECIPE)
+    assert 434.5e12 == float(f"{expected:.4g}")
+
+
+def test_a_video_transformer_worked_by_hand() -> None:
+    """WAN 2.1 14B at 24 × 30 × 52 latent patches and 512 tokens of text, forward, in FLOPs."""
+    q, t, h, f, layers = 24 * 30 * 52, 512, 5120, 13824, 40
+    self_attention = 8 * q * h * h + 4 * q * q * h
+    cross_attention = 4 * q * h * h + 4 * t * h * h + 4 * q * t * h
+    mlp = 4 * q * h * f
+    ends = 2 * q * 64 * h + 2 * t * 4096 * h + 2 * t * h * h + 2 * q * h * 64
+    expected = 3 * (layers * (self_attention + cross_attention + mlp) + ends)
+    assert expected == pytest.approx(q * _per_token("wan2.1-14b", q), rel=EXACT)
+    assert _per_token("wan2.1-14b", q, FULL) == _per_token("wan2.1-14b", q)
+
+
+def test_full_attention_of_a_window_is_the_window() -> None:
+    """12 of GPT-OSS 20B's 24 layers see 128 keys each way, the others the whole sequence."""
+    masked_away = 12 * 2 * 4096 * (4096 - 128)
+    whole = _per_token("gpt-oss-20b", 4096, FULL) + 6 * masked_away
+    without_window = Convention(
+        "", causal_attention=False, logits=True, meaning="", sliding_window=False
+    )
+    assert whole == _per_token("gpt-oss-20b", 4096, without_window)
+
+
+def test_a_window_longer_than_the_sequence_is_the_sequence() -> None:
+    window = catalog.model("gpt-oss-20b").sliding_window
+    assert window
+    longer = catalog.model("gpt-oss-20b").model_copy(
+        update={"sliding_window": window.model_copy(update={"size": 1 << 20})}
+    )
+    plain = longer.model_copy(update={"family": "moe"})
+    diagonal = 6 * 24 * 2 * 0.5 * 64 * 64
+    found = flops.flops_per_token(plain, 4096)
+    assert found
+    assert found + diagonal == flops.flops_per_token(longer, 4096)
+
+
+def test_without_logits_the_vocabulary_costs_nothing() -> None:
+    without = Convention("", causal_attention=True, logits=False, meaning="")
+    logits = 6 * 4096 * 128_256
+    assert _per_token("llama3-8b", 8192) - logits == _per_token("llama3-8b", 8192, without)
+
+
+def test_tied_embeddings_are_held_once_and_cost_the_same() -> None:
+    model = catalog.model("llama3-8b")
+    tied = model.model_copy(update={"tied_embeddings": True})
+    costs = [flops.FORMULAS["gpt"].cost(one, 4096, CAUSAL) for one in (model, tied)]
+    held = [training.parameters(cost) for cost in costs if cost]
+    assert 128_256 * 4096 == held[0] - held[1]
+    assert flops.flops_per_token(model, 4096) == flops.flops_per_token(tied, 4096)
+
+
+@pytest.mark.parametrize(("task", "linear_factor"), [("pretrain", 6), ("sft", 6), ("lora", 4)])
+def test_lora_leaves_out_the_gradients_of_frozen_weights(task: Task, linear_factor: int) -> None:
+    """Llama 3 8B: 7,504,658,432 weights that a token goes through, and attention at half."""
+    attention = 6 * 32 * 8192 * 4096
+    found = flops.flops_per_token(catalog.model("llama3-8b"), 8192, CAUSAL, task)
+    assert linear_factor * 7_504_658_432 + attention == found
+
+
+def test_lora_as_automodel_counts_it() -> None:
+    """Its log of Llama 3 8B with rank 8: 20,971,520 parameters; with rank 16 twice as many."""
+    model = catalog.model("llama3-8b")
+    cost = flops.FORMULAS["gpt"].cost(model, 4096, AUTOMODEL)
+    assert cost
+    assert 20_971_520 == training.adapter_parameters(cost, 8)
+    found = flops.flops_per_token(model, 4096, AUTOMODEL, "lora")
+    expected = _per_token("llama3-8b", 4096) * (2 + 2 * 20_971_520 / 8_030_261_248) / 3
+    assert expected == pytest.approx(found, rel=1e-6)
+
+
+def test_lora_in_megatron_lm_is_counted_as_full_training() -> None:
+    model = catalog.model("llama3-8b")
+    lora = flops.flops_per_token(model, 4096, MEGATRON_LM, "lora")
+    assert flops.flops_per_token(model, 4096, MEGATRON_LM) == lora
+
+
+@pytest.mark.parametrize("convention", flops.CONVENTIONS.values(), ids=lambda one: one.name)
+def test_restated_there_and_back_a_figure_is_itself(convention: Convention) -> None:
+    work = Work(catalog.model("gpt-oss-120b"), 4096)
+    there = flops.restate(231.0, work, conventions.AUTOMODEL_25_10, convention)
+    assert there
+    back = flops.restate(there, work, convention, conventions.AUTOMODEL_25_10)
+    assert 231.0 == pytest.approx(back, rel=EXACT)
+
+
+def test_restating_nemo_25_04_takes_the_masked_half_of_attention_out() -> None:
+    """Llama 3 70B on GB200: 1,943 TFLOP/s at 481.4 GFLOP a token are 1,813 at 449.2."""
+    work = Work(catalog.model("llama3-70b"), 8192)
+    found = flops.restate(1943, work, conventions.NEMO_25_04, CAUSAL)
+    assert 1943 * 449.2225 / 481.435 == pytest.approx(found, rel=1e-5)

@@ -1,0 +1,155 @@
+"""Derived figures, against what the Nemotron-4 recipe prints for each column of its tables.
+
+Every cell is read from the recipe's text and fits: 24 throughputs, MFUs and times to train.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from perfdb import catalog, flops, metrics
+from perfdb.flops.conventions import NEMOTRON4_RECIPE
+
+RECIPE = Path(__file__).parents[2] / "shared" / "seeds" / "nemotron4-dgxc-recipe.txt"
+COPY = Path(__file__).parents[1] / "data" / "published" / "nemotron4.md"
+SEQUENCE_LENGTH = 4096
+PEAK_TFLOPS = {"BF16": 989, "FP8": 1979}
+FLOPS_PER_SAMPLE = {"15b": 434.5e12, "340b": 1.01e16}
+"""The recipe prints 434.5e12; of the 340B model it prints none, and its MFU cells imply this."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the recipe's tables, as printed."""
+
+    size: str
+    precision: str
+    num_gpus: int
+    step_time_s: str
+    throughput: str
+    mfu_percent: str
+    days: str
+
+    @property
+    def global_batch_size(self) -> int:
+        """The recipe's configuration tables: four samples a GPU at 15B, a quarter at 340B."""
+        return self.num_gpus * 4 if self.size == "15b" else self.num_gpus // 4
+
+    @property
+    def tokens_per_sec_per_gpu(self) -> float:
+        return metrics.tokens_per_sec_per_gpu(
+            self.global_batch_size, SEQUENCE_LENGTH, float(self.step_time_s), self.num_gpus
+        )
+
+
+def _columns_of_recipe(text: str) -> Iterator[Column]:
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        if heading := re.match(r"Nemotron4 (15b|340b) (BF16|FP8) \|", line):
+            gpus = re.findall(r"(\d+)x H100", line)
+            rows = [_cells(lines[number + below]) for below in (2, 3, 4, 5)]
+            for column, count in enumerate(gpus):
+                yield Column(*heading.groups(), int(count), *(row[column] for row in rows))
+
+
+def _cells(row: str) -> list[str]:
+    return [cell.strip().removesuffix("%") for cell in row.rstrip("| ").split("|")[1:]]
+
+
+def _columns_of_copy(text: str) -> Iterator[Column]:
+    for line in text.splitlines():
+        cells = [cell.strip().removesuffix("%") for cell in line.strip("|").split("|")]
+        if cells[0].startswith("Nemotron4 "):
+            yield Column(cells[0].split()[1], cells[1], int(cells[2]), *cells[-4:])
+
+
+COLUMNS = list(_columns_of_copy(COPY.read_text()))
+
+
+def _half_a_unit(printed: str) -> float:
+    """What rounding may have taken: half a unit of the last digit printed."""
+    return 0.5 * 10.0 ** -len(printed.partition(".")[2])
+
+
+@pytest.mark.skipif(not RECIPE.is_file(), reason="the recipe is not beside the project")
+def test_the_published_tables_hold_the_recipes_columns() -> None:
+    assert sorted(_columns_of_recipe(RECIPE.read_text()), key=str) == sorted(COLUMNS, key=str)
+
+
+def test_every_column_of_the_four_tables_is_read() -> None:
+    assert 8 + 8 + 4 + 4 == len(COLUMNS)
+
+
+@pytest.mark.parametrize("column", COLUMNS, ids=str)
+def test_throughput_is_that_of_the_recipe(column: Column) -> None:
+    found = metrics.global_tokens_per_sec(column.tokens_per_sec_per_gpu, column.num_gpus)
+    assert float(column.throughput) == pytest.approx(found, abs=_half_a_unit(column.throughput))
+
+
+@pytest.mark.parametrize("column", COLUMNS, ids=str)
+def test_days_to_train_a_trillion_tokens_are_those_of_the_recipe(column: Column) -> None:
+    found = metrics.days_to_train(1e12, float(column.throughput))
+    assert float(column.days) == pytest.approx(found, abs=_half_a_unit(column.days))
+
+
+@pytest.mark.parametrize("column", COLUMNS, ids=str)
+def test_mfu_is_that_of_the_recipe(column: Column) -> None:
+    per_token = FLOPS_PER_SAMPLE[column.size] / SEQUENCE_LENGTH
+    achieved = metrics.model_tflops_per_sec_per_gpu(column.tokens_per_sec_per_gpu, per_token)
+    found = 100 * metrics.mfu(achieved, PEAK_TFLOPS[column.precision])
+    assert float(column.mfu_percent) == pytest.approx(found, abs=_half_a_unit(column.mfu_percent))
+
+
+@pytest.mark.parametrize(("size", "unit"), [("15b", 0.05e12), ("340b", 0.005e16)])
+def test_the_flops_behind_the_recipes_mfu_are_the_formulas_rounded(size: str, unit: float) -> None:
+    """434.479e12 and 1.00909e16 per sample."""
+    model = catalog.model(f"nemotron4-{size}")
+    per_token = flops.flops_per_token(model, SEQUENCE_LENGTH, NEMOTRON4_RECIPE)
+    assert per_token
+    assert FLOPS_PER_SAMPLE[size] == pytest.approx(per_token * SEQUENCE_LENGTH, abs=unit)
+
+
+def test_the_recipes_worked_examples() -> None:
+    """4096 × 256 / 2.693 s on 64 GPUs in BF16: 389,371 tokens/s, 29.7 days, 65.26 %."""
+    per_gpu = metrics.tokens_per_sec_per_gpu(256, 4096, 2.693, 64)
+    rate = metrics.global_tokens_per_sec(per_gpu, 64)
+    achieved = metrics.model_tflops_per_sec_per_gpu(per_gpu, 434.5e12 / 4096)
+    assert 389_371 == round(rate)
+    assert 29.7 == round(metrics.days_to_train(1e12, rate), 1)
+    assert 0.6526 == round(metrics.mfu(achieved, 989), 4)
+
+
+def test_scaling_efficiency_is_against_the_smallest_scale() -> None:
+    """Of the recipe's 15B table: 2.66 s at 16 GPUs, 2.68 s at 256 and 2.78 s at 2,048."""
+    rates = {
+        column.num_gpus: column.tokens_per_sec_per_gpu
+        for column in reversed(COLUMNS)
+        if (column.size, column.precision) == ("15b", "BF16")
+    }
+    found = metrics.scaling_efficiency(rates)
+    assert [16, 32, 64, 128, 256, 512, 1024, 2048] == list(found)
+    assert 1 == found[16]
+    assert 2.66 / 2.68 == pytest.approx(found[256])
+    assert 2.66 / 2.78 == pytest.approx(found[2048])
+
+
+def test_no_scales_have_no_efficiency() -> None:
+    assert {} == metrics.scaling_efficiency({})
+
+
+def test_cost_of_a_million_tokens() -> None:
+    """1,000 tokens/s are 3.6 million an hour: at 3.60 an hour, 1.00 a million."""
+    assert 1.0 == pytest.approx(metrics.cost_per_million_tokens(1_000, 3.60))
+
+
+def test_memory_headroom_of_the_recipes_log_line() -> None:
+    """72,972,500,992 bytes of an 80 GB GPU leave 7.03 GB, 8.8 %."""
+    assert 0.0878 == round(metrics.memory_headroom(72_972_500_992, 80), 4)
+
+
+def test_memory_beyond_what_is_specified_is_negative() -> None:
+    """An H100 reports 81,559 MiB, which is more than 80 GB."""
+    assert metrics.memory_headroom(81_559 * 2**20, 80) < 0
