@@ -27,6 +27,7 @@ _RESULT = re.compile(
     rf"\s*+(-?(?>{NUMBER}))(\s?%)?+(?!\w|\.\d|,\d|\s*[-−–+*/^×·÷∗(]\s*[\d(]|{_SCALED})"
 )
 _LABEL = re.compile(r"[A-Za-z][\w ./()-]*$")
+LONGEST_LABEL = 60
 _MOST_ZEROS = 2
 """An integer with more zeros at its end than this may have been rounded to them."""
 
@@ -81,7 +82,7 @@ def _continues(begins: str, said: str) -> bool:
 
 
 def _label(left: str) -> str | None:
-    found = _LABEL.search(left.strip())
+    found = _LABEL.search(left.strip()[-LONGEST_LABEL:])
     return found[0].strip() if found else None
 
 

@@ -44,7 +44,8 @@ MEGATRON_LM = replace(
     mamba_twice_hidden=True,
     lora="full",
     meaning="as causal; sliding windows ignored, the norms of latent attention counted, Mamba "
-    "layers twice as wide as the hidden size, LoRA as full training. Megatron-LM's num_floating_point_operations at d98e8a64.",
+    "layers twice as wide as the hidden size, LoRA as full training. Megatron-LM's "
+    "num_floating_point_operations at d98e8a64.",
 )
 MEGATRON_BRIDGE_26_04 = replace(
     CAUSAL,

@@ -1,0 +1,59 @@
+"""The log and result formats perfdb reads: from the bytes of a file to what it says of runs.
+
+To add one: write its module (perfdb.formats.base.LogFormat), add it to the table.
+"""
+
+from perfdb.errors import InputError, Problem, suggestion
+from perfdb.formats import (
+    automodel_benchmark,
+    automodel_summary,
+    automodel_training,
+    llmb_config,
+    megatron_bridge,
+    megatron_config,
+    megatron_golden,
+    megatron_lm,
+    mlperf,
+    nemo1,
+    nemo2,
+    torchtitan,
+    verification_card,
+)
+from perfdb.formats.base import Configuration, Content, LogFormat, ParsedLog, Reading
+
+__all__ = [
+    "FORMATS", "Configuration", "Content", "LogFormat", "ParsedLog", "Reading", "named",
+    "recognised",
+]  # fmt: skip
+
+FORMATS: dict[str, LogFormat] = {
+    nemo2.NAME: nemo2,
+    nemo1.NAME: nemo1,
+    megatron_lm.NAME: megatron_lm,
+    megatron_bridge.NAME: megatron_bridge,
+    automodel_benchmark.NAME: automodel_benchmark,
+    automodel_summary.NAME: automodel_summary,
+    automodel_training.NAME: automodel_training,
+    megatron_golden.NAME: megatron_golden,
+    megatron_config.NAME: megatron_config,
+    llmb_config.NAME: llmb_config,
+    verification_card.NAME: verification_card,
+    mlperf.NAME: mlperf,
+    torchtitan.NAME: torchtitan,
+}
+
+
+def named(name: str) -> LogFormat:
+    """The format of a name. Raises InputError with a suggestion."""
+    if name not in FORMATS:
+        problem = Problem("--format", f"no format {name!r}", remedy=suggestion(name, FORMATS))
+        raise InputError(problem)
+    return FORMATS[name]
+
+
+def recognised(head: bytes, name: str) -> LogFormat | None:
+    """The format of a file by its first bytes and its name; None rather than a guess.
+
+    The first step may stand far below the start of a log: give more where this gives None.
+    """
+    return next((one for one in FORMATS.values() if one.recognises(head, name)), None)

@@ -1,19 +1,144 @@
-"""MLPerf training logs: `:::MLLOG {…}`, JSON behind a marker.
+"""MLPerf training logs: `:::MLLOG {…}`, a JSON object behind a marker.
 
-A log holds no steps but, for each block of training, the mean time of its steps. The result is the
-mean over all blocks, weighted by their steps. Source: mlcommons/logging, and mlperf_common's callback.
+A log holds no steps but, for each block of training, the mean time of its steps. The figure is the
+mean over the blocks, weighted by their samples. Source: mlcommons/logging, and the callback of
+NVIDIA's mlperf_common.
 """
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from perfdb.errors import Problem
 from perfdb.formats import settings
 from perfdb.formats.base import Configuration, Content, ParsedLog
+from perfdb.formats.ending import Ending
 from perfdb.formats.numbers import count, finite, positive
 from perfdb.formats.scan import Piece, Scan, pieces, plain
 from perfdb.formats.steps import MOST_KEPT, few
 from perfdb.record import Figures, Outcome
 
 NAME = "mlperf"
+
+_MARKER = b":::MLLOG"
+_DECODER = json.JSONDecoder()
+_BOUNDARIES = ("block_start", "eval_start", "run_stop")
+
+
+@dataclass(frozen=True)
+class _Event:
+    line: int
+    key: str
+    value: object
+    metadata: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class _Span:
+    """A block of training: the mean time of its steps, and how many samples it took."""
+
+    line: int
+    step_time_s: float
+    samples: float
+
+
+def recognises(head: bytes, name: str) -> bool:
+    """Whether an event of MLPerf's logging is among the first bytes."""
+    return _MARKER in plain(head)
+
+
+def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
+    """The one result."""
+    events: list[_Event] = []
+    problems: list[Problem] = []
+    for piece in (one for block in Scan(content, _MARKER) for one in pieces(block, _MARKER)):
+        event = _event(piece)
+        if isinstance(event, _Event):
+            events.append(event)
+        elif len(problems) < MOST_KEPT:
+            remedy = "is the line cut off?"
+            problems.append(Problem(where, event, line=piece.line, remedy=remedy))
+    spans = _spans(events)
+    end = _ending(events, spans)
+    log = ParsedLog(
+        configuration=_configuration(events),
+        emitted=_figures(spans),
+        emitted_line=spans[-1].line if spans else None,
+        outcome=end.outcome,
+        error=end.error,
+        problems=few(where, problems),
+        notes=_note(where, spans),
+    )
+    return (log,)
+
+
+def _event(piece: Piece) -> _Event | str:
+    place = piece.text.find("{", piece.text.find(_MARKER.decode()))
+    try:
+        said, _ = _DECODER.raw_decode(piece.text, max(place, 0))
+    except (ValueError, RecursionError):
+        return "an event that is not JSON"
+    key = said.get("key") if isinstance(said, dict) else None
+    if not isinstance(key, str):
+        return "an event without a 'key'"
+    metadata = said.get("metadata")
+    return _Event(
+        piece.line, key, said.get("value"), metadata if isinstance(metadata, dict) else {}
+    )
+
+
+def _spans(events: Sequence[_Event]) -> list[_Span]:
+    """The blocks of training whose end is known: a block goes on to the next place it is told."""
+    counted = (finite(e.metadata.get("samples_count")) for e in events if e.key in _BOUNDARIES)
+    boundaries = sorted({samples for samples in counted if samples is not None})
+    spans = []
+    for event in events:
+        time = _of(event.value, "train_step_time") if event.key == "tracked_stats" else None
+        start = finite(event.metadata.get("step"))
+        if time is not None and start is not None:
+            after = boundaries[bisect_right(boundaries, start) :]
+            spans += [_Span(event.line, time, after[0] - start)] if after else []
+    return spans
+
+
+def _of(value: object, name: str) -> float | None:
+    return positive(value.get(name)) if isinstance(value, dict) else None
+
+
+def _figures(spans: Sequence[_Span]) -> Figures:
+    samples = sum(span.samples for span in spans)
+    if not samples:
+        return Figures()
+    return Figures(step_time_s=sum(span.step_time_s * span.samples for span in spans) / samples)
+
+
+def _ending(events: Sequence[_Event], spans: Sequence[_Span]) -> Ending:
+    stops = [event for event in events if event.key == "run_stop"]
+    status = stops[-1].metadata.get("status") if stops else None
+    if stops and status != "success":
+        return Ending(Outcome.FAILED, f"run_stop: status is {status!r}")
+    if not spans:
+        return Ending(Outcome.NO_DATA, "the log holds no 'train_step_time'")
+    return Ending(Outcome.FINISHED) if stops else Ending(Outcome.INCOMPLETE, "no 'run_stop' event")
+
+
+def _configuration(events: Sequence[_Event]) -> Configuration:
+    said = {event.key: event.value for event in events}
+    benchmark = str(said.get("submission_benchmark") or "")
+    fields = {
+        "model": settings.model(benchmark.removesuffix("_lora")),
+        "task": "lora" if benchmark.endswith("_lora") else None,
+        "system": settings.system(str(said.get("submission_platform") or "")),
+        "global_batch_size": count(said.get("global_batch_size")),
+        "sequence_length": count(said.get("max_sequence_length")),
+        "gradient_accumulation": count(said.get("gradient_accumulation_steps")),
+    }
+    return Configuration.model_validate({name: one for name, one in fields.items() if one})
+
+
+def _note(where: str, spans: Sequence[_Span]) -> tuple[Problem, ...]:
+    if not spans:
+        return ()
+    message = f"the step time is the mean over {len(spans)} blocks of training, by their samples"
+    return (Problem(where, message, line=spans[-1].line),)

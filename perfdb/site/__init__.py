@@ -8,7 +8,7 @@ from sphinx.util.typing import ExtensionMetadata
 
 from perfdb import __version__
 from perfdb.site.directives import DIRECTIVES
-from perfdb.site.events import add_files, make_pages
+from perfdb.site.events import add_files, make_pages, remove_stale
 
 __all__ = ["setup"]
 
@@ -22,4 +22,5 @@ def setup(app: Sphinx) -> ExtensionMetadata:
         app.add_directive(name, directive)
     app.connect("config-inited", add_files)
     app.connect("builder-inited", make_pages)
+    app.connect("build-finished", remove_stale)
     return {"version": __version__, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -14,7 +14,15 @@ from perfdb.db.session import reading, store_url
 from perfdb.errors import PerfdbError
 from perfdb.site import pages, read
 from perfdb.site.directives import OVERVIEW
-from perfdb.site.files import GENERATED, Layout, remove_others, write, write_pages, write_run_files
+from perfdb.site.files import (
+    FOLDERS,
+    GENERATED,
+    Layout,
+    remove_others,
+    write,
+    write_pages,
+    write_run_files,
+)
 from perfdb.site.pages import Contents
 
 LOGGER = logging.getLogger(__name__)
@@ -53,3 +61,17 @@ def _write(layout: Layout, contents: Contents, url: URL) -> int:
             kept |= write_run_files(layout, files, partial(read.content, connection))
     remove_others(layout, kept)
     return len(kept)
+
+
+def remove_stale(app: Sphinx, failed: Exception | None) -> None:
+    """Remove the HTML of pages that an earlier build made and the store no longer gives.
+
+    Sphinx leaves it, and a figure that was withdrawn would stay published.
+    """
+    if failed or app.builder.format != "html":
+        return
+    out = Path(app.outdir)
+    wanted = {out / f"{document}.html" for document in app.env.found_docs}
+    for page in (page for folder in FOLDERS for page in (out / folder).rglob("*.html")):
+        if page not in wanted:
+            page.unlink()

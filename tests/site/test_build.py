@@ -220,3 +220,14 @@ def test_a_build_redoes_only_what_has_changed(tmp_path: Path) -> None:
     kept = [page for page in site.docs.rglob("*.md") if page.parent.name in ("runs", "nemo")]
     assert {own} == {page for page in kept if not is_made(page)}
     assert ["index.md"] == [page.name for page in kept if is_made(page)]
+
+
+def test_a_page_that_the_store_no_longer_gives_is_published_no_longer(tmp_path: Path) -> None:
+    full = store_url(str(tmp_path / "full.sqlite"))
+    stored(full, published(release=release("1.0")), published(release=release("2.0")))
+    site = site_of(tmp_path, full).built()
+    assert 2 == len([*(site.html / "performance").glob("*/*.html")])
+    (tmp_path / "full.sqlite").unlink()
+    stored(full, published(release=release("2.0")))
+    site.built()
+    assert ["2.0.html"] == [page.name for page in (site.html / "performance").glob("*/*.html")]

@@ -1,0 +1,101 @@
+"""torchtitan logs: `step: 10  loss: 7.1  grad_norm: 1.2  memory: 40.1GiB(42%)  tps: 7,123  …`.
+
+`tps` is tokens per second of one GPU, the mean since the line before. A step's time is not printed:
+it follows from tps where the log says the batch, the sequence length and the mesh of GPUs.
+Source of the format: torchtitan/components/metrics.py.
+"""
+
+import math
+import re
+from dataclasses import replace
+
+from perfdb.errors import Problem
+from perfdb.formats.base import Configuration, Content, ParsedLog, Reading
+from perfdb.formats.ending import Account, training_log
+from perfdb.formats.marked import MarkedSteps
+from perfdb.formats.numbers import count, percent, positive, real, size_bytes
+from perfdb.formats.scan import Piece, Scan, plain
+from perfdb.formats.steps import Settled, interval_note, settle
+
+NAME = "torchtitan"
+WINDOW = "skip_warmup(10)"
+
+_MARKER = b"tps:"
+_STEP = re.compile(r"\bstep: *(\d{1,15}) +loss:")
+_FIELD = re.compile(
+    r"\b(loss|grad_norm|memory|tps|tflops|mfu): *(-?[\d,]+(?:\.\d+)?|nan|inf)(?=[^\d.,e])"
+)
+_STEP_LINE = re.compile(rb"\bstep: *\d+ +loss: *\S+ [^\n]*?\btps: *[\d,]+")
+_START = re.compile(
+    r"local batch size (\d+),(?: global batch size (\d+),)?"
+    r"(?: gradient accumulation steps (\d+),)? sequence length (\d+), total steps (\d+)"
+)
+_MESH = re.compile(r"device mesh with \[[^\]\n]*\], \[([\d, ]+)\]")
+_DONE = re.compile(r"Training completed")
+
+
+def recognises(head: bytes, name: str) -> bool:
+    """Whether a line of its metrics is among the first bytes."""
+    return bool(_STEP_LINE.search(plain(head)))
+
+
+def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
+    """The run that a log tells of."""
+    scan, marked = Scan(content, _MARKER), MarkedSteps(where, _MARKER, _reading)
+    readings = list(marked.of(scan))
+    configuration = _configuration(scan.preamble)
+    steps = _timed(where, settle(where, readings, marked.problems), configuration)
+    start = _START.search(scan.preamble)
+    planned = count(start[5]) if start else None
+    account = Account(planned, scan.epilogue, bool(_DONE.search(scan.epilogue)))
+    return (training_log(configuration, steps, account, WINDOW),)
+
+
+def _reading(piece: Piece) -> Reading | str:
+    """A step whose time is that of one token on one GPU, until the batch is known."""
+    step = _STEP.search(piece.text)
+    said = {name: value.replace(",", "") for name, value in _FIELD.findall(piece.text)}
+    rate = positive(said.get("tps"))
+    if not step or not rate:
+        return "a step without its number or 'tps'"
+    return Reading(
+        line=piece.line,
+        step=int(step[1]),
+        step_time_s=1 / rate,
+        loss=real(said.get("loss")),
+        grad_norm=real(said.get("grad_norm")),
+        peak_memory_bytes=size_bytes(said.get("memory"), 2**30),
+        model_tflops_per_sec_per_gpu=positive(said.get("tflops")),
+        tokens_per_sec_per_gpu=rate,
+        mfu=percent(said.get("mfu")),
+    )
+
+
+def _configuration(preamble: str) -> Configuration:
+    start, mesh = _START.search(preamble), _MESH.search(preamble)
+    names = ("local_batch_size", "global_batch_size", "gradient_accumulation", "sequence_length")
+    said = dict(zip(names, map(count, start.groups()[:4]), strict=True)) if start else {}
+    if mesh:
+        said["num_gpus"] = count(math.prod(int(size) for size in re.findall(r"\d+", mesh[1])))
+    known = {name: value for name, value in said.items() if value}
+    return Configuration.model_validate(known | {"framework": "torchtitan"})
+
+
+def _timed(where: str, steps: Settled, said: Configuration) -> Settled:
+    """The steps with their times; without any where the log does not say how large a step is."""
+    if not steps.readings:
+        return steps
+    if not (said.global_batch_size and said.sequence_length and said.num_gpus):
+        message = (
+            "no step time follows from tps: the log does not say global batch size, sequence "
+            "length and device mesh"
+        )
+        problem = Problem(where, message, line=steps.readings[0].line, remedy="keep its beginning")
+        return replace(steps, readings=(), problems=(*steps.problems, problem))
+    tokens = said.global_batch_size * said.sequence_length
+    readings = tuple(
+        reading._replace(step_time_s=reading.step_time_s * tokens / said.num_gpus, tokens=tokens)
+        for reading in steps.readings
+    )
+    notes = (*steps.notes, *interval_note(where, readings))
+    return replace(steps, readings=readings, notes=notes)

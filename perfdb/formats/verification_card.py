@@ -1,0 +1,163 @@
+"""Megatron-Bridge's verification cards: YAML with a result for each way and machine that was tried.
+
+A result is a `metrics` group with the mean step time of the last ten steps. What was run stands in
+its `command`. Source: examples/model_verification_cards.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from perfdb import catalog
+from perfdb.errors import Problem
+from perfdb.formats import settings
+from perfdb.formats.base import Configuration, Content, ParsedLog
+from perfdb.formats.documents import Written, checked_yaml, nothing, yaml_document
+from perfdb.formats.numbers import count, positive, scaled
+from perfdb.record import Figures, Outcome
+from perfdb.yamlfile import Document, Place
+
+NAME = "verification_card"
+WINDOW = "last_n(10)"
+
+_TIME: Final = "last_10_steps_step_time_ms_avg"
+_TFLOPS: Final = "last_10_steps_model_tflops_per_gpu_avg"
+_TOKENS: Final = "last_10_steps_tokens_per_second_per_gpu_avg"
+_TASKS: Final = (("peft", "lora"), ("sft", "sft"), ("pretrain", "pretrain"))
+_HEAD = (rb"(?m)^verification_environment:", rb"(?m)^items:")
+_FLAG = re.compile(r"--?([\w\-]+)[ =]+(\d+)(?=\s|$)")
+_FLAGS: Final = {
+    "seq_length": "sequence_length",
+    "global_batch_size": "global_batch_size",
+    "micro_batch_size": "micro_batch_size",
+    "tensor_model_parallel_size": "tensor_parallel",
+    "pipeline_model_parallel_size": "pipeline_parallel",
+    "context_parallel_size": "context_parallel",
+    "expert_model_parallel_size": "expert_parallel",
+    "tp": "tensor_parallel",
+    "pp": "pipeline_parallel",
+    "cp": "context_parallel",
+    "ep": "expert_parallel",
+}
+
+
+class _Source(Written):
+    hf_id: str | None = None
+
+
+class _Setting(Written):
+    base_container: str | None = None
+    bridge_commit: str | None = None
+
+
+class _Card(Written):
+    title: str | None = None
+    model: _Source = _Source()
+    verification_environment: _Setting = _Setting()
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    """A group that has metrics: where it stands, and what it and the groups around it say."""
+
+    place: Place
+    said: Mapping[str, object]
+
+    def text(self, name: str) -> str | None:
+        """A field that is a text."""
+        value = self.said.get(name)
+        return value if isinstance(value, str) else None
+
+
+def recognises(head: bytes, name: str) -> bool:
+    """Whether the groups of a card are among the first bytes."""
+    return all(re.search(group, head) for group in _HEAD)
+
+
+def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
+    """A result for each group of metrics with a step time."""
+    document = yaml_document(where, content)
+    card = document if isinstance(document, Problem) else checked_yaml(document, _Card)
+    if isinstance(document, Problem) or isinstance(card, Problem):
+        return nothing(card if isinstance(card, Problem) else Problem(where, "not a card"))
+    leaves = [leaf for leaf in _leaves((), document.content, {}) if _TIME in _metrics(leaf)]
+    if not leaves:
+        problem = Problem(where, f"no item has metrics with {_TIME!r}", line=1)
+        return nothing(problem, Configuration(framework="megatron-bridge"))
+    return tuple(_result(document, card, leaf) for leaf in leaves)
+
+
+def _leaves(place: Place, value: object, around: Mapping[str, object]) -> Iterator[_Leaf]:
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _leaves((*place, index), item, around)
+    elif isinstance(value, dict):
+        said = {**around, **{str(name): one for name, one in value.items()}}
+        if "metrics" in value:
+            yield _Leaf(place, said)
+            return
+        scalars = {name: one for name, one in said.items() if not isinstance(one, dict | list)}
+        for name, one in value.items():
+            yield from _leaves((*place, str(name)), one, scalars)
+
+
+def _metrics(leaf: _Leaf) -> Mapping[str, object]:
+    metrics = leaf.said.get("metrics")
+    return metrics if isinstance(metrics, dict) else {}
+
+
+def _result(document: Document, card: _Card, leaf: _Leaf) -> ParsedLog:
+    metrics, setting = _metrics(leaf), card.verification_environment
+    time = positive(metrics.get(_TIME))
+    place = (*leaf.place, "metrics", _TIME)
+    unread = document.problem(place, f"{metrics.get(_TIME)!r} is no time", "give milliseconds")
+    return ParsedLog(
+        configuration=_configuration(card, leaf),
+        framework_version=leaf.text("bridge_commit") or setting.bridge_commit,
+        container=setting.base_container,
+        emitted=Figures(
+            step_time_s=scaled(time, 0.001),
+            model_tflops_per_sec_per_gpu=positive(metrics.get(_TFLOPS)),
+            tokens_per_sec_per_gpu=positive(metrics.get(_TOKENS)),
+        ),
+        emitted_line=document.line(place),
+        window=WINDOW,
+        outcome=Outcome.FINISHED if time else Outcome.NO_DATA,
+        error=None if time else unread.message,
+        problems=() if time else (unread,),
+    )
+
+
+def _configuration(card: _Card, leaf: _Leaf) -> Configuration:
+    """What the leaf, its command and its place say; the recipe's own values are not in the card."""
+    fields: dict[str, object] = {
+        "model": settings.model((card.model.hf_id or card.title or "").rpartition("/")[2]),
+        "task": _task(leaf),
+        "system": _system(leaf.place),
+        "precision": catalog.precision_of(leaf.text("precision") or ""),
+        "num_gpus": count(leaf.said.get("num_gpus")),
+    }
+    said = _of_command(leaf.text("command") or "")
+    said |= {name: value for name, value in fields.items() if value}
+    return Configuration.model_validate({"framework": "megatron-bridge"} | said)
+
+
+def _task(leaf: _Leaf) -> str | None:
+    names = [part for part in leaf.place if isinstance(part, str)]
+    found = (task for name in names for word, task in _TASKS if name.startswith(word))
+    return next(found, None)
+
+
+def _system(place: Place) -> str | None:
+    found = (settings.system(part) for part in place if isinstance(part, str))
+    return next((name for name in found if name), None)
+
+
+def _of_command(command: str) -> dict[str, object]:
+    flags = {name.replace("-", "_"): count(value) for name, value in _FLAG.findall(command)}
+    nodes, per_node = flags.get("nodes"), flags.get("gpus_per_node")
+    said: dict[str, object] = {
+        field: flags[flag] for flag, field in _FLAGS.items() if flags.get(flag)
+    }
+    return said | ({"num_gpus": nodes * per_node} if nodes and per_node else {})
