@@ -173,11 +173,11 @@ def _with_rates(result: ResultRow, step_time_s: float) -> ResultRow:
 
 
 def _flops_per_token(case: Case) -> float | None:
-    """None where the model is not in the catalogue, and for LoRA, which trains a part of it."""
+    """None where the model is not in the catalogue, or no formula covers it."""
     model = catalog.models().get(case.model)
-    if model is None or case.task == "lora":
+    if model is None:
         return None
-    return flops.flops_per_token(model, case.sequence_length)
+    return flops.flops_per_token(model, case.sequence_length, task=case.task)
 
 
 def _run_row(

@@ -81,7 +81,8 @@ def pace(case: Case, steps: Sequence[StepRecord]) -> str:
         return "starting"
     seconds = steps[-1].step_time_s
     said = f"{units.significant(seconds, 3)} s/step"
-    per_token = flops.flops_per_token(catalog.model(case.model), case.sequence_length)
+    model = catalog.model(case.model)
+    per_token = flops.flops_per_token(model, case.sequence_length, task=case.task)
     if per_token is None or not seconds:
         return said
     rate = metrics.tokens_per_sec_per_gpu(

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import groupby
 from statistics import median
 
@@ -10,6 +11,7 @@ from perfdb.audit.interval import Interval, agreeing
 from perfdb.audit.rates import Tokens, tflops
 from perfdb.audit.subject import Subject
 from perfdb.flops.base import Convention
+from perfdb.record import Task
 
 Counted = tuple[Subject, Interval]
 """A row and its GFLOP per token."""
@@ -66,10 +68,15 @@ def _more(row: Subject, convention: Convention) -> float:
 
 def formula(row: Subject, convention: Convention) -> float | None:
     """GFLOP per token by the catalogue's shape of the model; None where nothing gives it."""
-    model = catalog.models().get(row.model)
+    return _formula(row.model, row.sequence_length, row.task, convention)
+
+
+@cache
+def _formula(name: str, sequence_length: int, task: Task, convention: Convention) -> float | None:
+    model = catalog.models().get(name)
     if model is None:
         return None
-    per_token = flops.flops_per_token(model, row.sequence_length, convention, row.task)
+    per_token = flops.flops_per_token(model, sequence_length, convention, task)
     return per_token / 1e9 if per_token else None
 
 

@@ -1,6 +1,7 @@
 """What a printed number can have been before it was rounded: an interval, and its arithmetic."""
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perfdb.units import significant
@@ -67,11 +68,14 @@ def agreeing(intervals: Sequence[Interval]) -> frozenset[int]:
 
     Empty where no group is larger than half of them.
     """
-    groups = [_around(point, intervals) for one in intervals for point in (one.low, one.high)]
-    largest: frozenset[int] = max(groups, key=len, default=frozenset())
-    return largest if len(largest) * 2 > len(intervals) else frozenset()
+    lows, highs = sorted(one.low for one in intervals), sorted(map(_upper, intervals))
+    covered = [bisect_right(lows, point) - bisect_left(highs, point) for point in lows]
+    if max(covered, default=0) * 2 <= len(intervals):
+        return frozenset()
+    point = lows[covered.index(max(covered))]
+    holding = (one.low <= point <= _upper(one) for one in intervals)
+    return frozenset(place for place, holds in enumerate(holding) if holds)
 
 
-def _around(point: float, intervals: Iterable[Interval]) -> frozenset[int]:
-    there = exactly(point)
-    return frozenset(place for place, one in enumerate(intervals) if one.agrees(there))
+def _upper(one: Interval) -> float:
+    return one.high * (1 + _DUST)

@@ -6,6 +6,7 @@ NVIDIA's mlperf_common.
 """
 
 import json
+import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from perfdb.record import Figures, Outcome
 NAME = "mlperf"
 
 _MARKER = b":::MLLOG"
+_EVENT = re.compile(rb":::MLLOG *\{")
 _DECODER = json.JSONDecoder()
 _BOUNDARIES = ("block_start", "eval_start", "run_stop")
 
@@ -45,7 +47,7 @@ class _Span:
 
 def recognises(head: bytes, name: str) -> bool:
     """Whether an event of MLPerf's logging is among the first bytes."""
-    return _MARKER in plain(head)
+    return bool(_EVENT.search(plain(head)))
 
 
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:

@@ -104,7 +104,9 @@ def few(where: str, problems: Sequence[Problem]) -> tuple[Problem, ...]:
 
 def interval_note(where: str, readings: Sequence[Reading]) -> tuple[Problem, ...]:
     """A note where each line of a log stands for several steps."""
-    gaps = Counter(b.step - a.step for a, b in pairwise(readings))
+    # Newer versions log the very first step too, whatever the interval.
+    regular = readings[1:] if len(readings) > 2 and readings[0].step == 1 else readings
+    gaps = Counter(b.step - a.step for a, b in pairwise(regular))
     usual, _ = gaps.most_common(1)[0] if gaps else (1, 0)
     if usual == 1:
         return ()

@@ -24,7 +24,9 @@ WINDOW = "last_n(10)"
 _TIME: Final = "last_10_steps_step_time_ms_avg"
 _TFLOPS: Final = "last_10_steps_model_tflops_per_gpu_avg"
 _TOKENS: Final = "last_10_steps_tokens_per_second_per_gpu_avg"
-_TASKS: Final = (("peft", "lora"), ("sft", "sft"), ("pretrain", "pretrain"))
+_TASKS: Final = {"peft": "lora", "lora": "lora", "sft": "sft", "pretrain": "pretrain"}
+_PERFORMANCE: Final = "pretrain_performance"
+"""The item whose recipe is tuned; what other items run is a variant of it."""
 _HEAD = (rb"(?m)^verification_environment:", rb"(?m)^items:")
 _FLAG = re.compile(r"--?([\w\-]+)[ =]+(\d+)(?=\s|$)")
 _FLAGS: Final = {
@@ -131,9 +133,11 @@ def _result(document: Document, card: _Card, leaf: _Leaf) -> ParsedLog:
 
 def _configuration(card: _Card, leaf: _Leaf) -> Configuration:
     """What the leaf, its command and its place say; the recipe's own values are not in the card."""
+    item = next((part for part in leaf.place[1:] if isinstance(part, str)), "")
     fields: dict[str, object] = {
         "model": settings.model((card.model.hf_id or card.title or "").rpartition("/")[2]),
-        "task": _task(leaf),
+        "task": _task(leaf, item),
+        "variant": item if item != _PERFORMANCE else None,
         "system": _system(leaf.place),
         "precision": catalog.precision_of(leaf.text("precision") or ""),
         "num_gpus": count(leaf.said.get("num_gpus")),
@@ -143,10 +147,11 @@ def _configuration(card: _Card, leaf: _Leaf) -> Configuration:
     return Configuration.model_validate({"framework": "megatron-bridge"} | said)
 
 
-def _task(leaf: _Leaf) -> str | None:
-    names = [part for part in leaf.place if isinstance(part, str)]
-    found = (task for name in names for word, task in _TASKS if name.startswith(word))
-    return next(found, None)
+def _task(leaf: _Leaf, item: str) -> str | None:
+    """The task that the command names, else the item."""
+    mode = re.search(r"--mode[ =]+(\w+)", leaf.text("command") or "")
+    words = (mode[1] if mode else "", item.partition("_")[0])
+    return next((_TASKS[word] for word in words if word in _TASKS), None)
 
 
 def _system(place: Place) -> str | None:

@@ -46,7 +46,7 @@ def _suggestion(row: Subject, given: Interval, factor: float) -> str:
     """The changes of one field that make the row consistent; counts only where they come whole."""
     changes = [
         f"tokens/s/GPU {significant(given.value / factor, 5)}",
-        f"step time {significant((row.step_time_s or 0) * factor, 5)} s",
+        f"step time {significant((row.step_time_s or 0) / factor, 5)} s",
     ]
     by = {"global_batch_size": factor, "sequence_length": factor, "num_gpus": 1 / factor}
     for field, scale in by.items():

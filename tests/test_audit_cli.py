@@ -1,0 +1,224 @@
+"""`perfdb audit` as a user sees it: findings, formats, gates, acknowledgements."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sqlalchemy import URL
+
+from perfdb.cli import main
+from perfdb.record import Figures
+from tests.factories import case, published, release, stored, write_run
+
+KEYS = [
+    "rule", "severity", "fields", "expected", "found", "message", "suggestion", "model", "system",
+    "release", "source", "source_line", "framework", "acknowledged",
+]  # fmt: skip
+SLIP = "attention flops = 24 * 32 * 6144^2 + 12 * 32 * 6144 * 4096 = 38666279738\n"
+
+Perfdb = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def perfdb(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Perfdb:
+    """Runs the command as the shell does, in a folder of its own: exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["perfdb", "audit", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        return int(ended.value.code or 0), printed.out, printed.err
+
+    return run
+
+
+def address(url: URL) -> str:
+    return url.render_as_string()
+
+
+@pytest.fixture
+def swapped(sqlite: URL) -> str:
+    """A store with one row whose GBS and MBS are swapped (an error) and a run of eight steps."""
+    mixtral = case(
+        framework="nemo", model="mixtral-8x22b", system="dgx-gb200", num_gpus=256,
+        global_batch_size=1, micro_batch_size=64, gradient_accumulation=16, data_parallel=None,
+        tensor_parallel=2, pipeline_parallel=4, context_parallel=8, sequence_length=65536,
+    )  # fmt: skip
+    row = published(line=132, case=mixtral, figures=Figures(tokens_per_sec_per_gpu=2731))
+    stored(sqlite, row, page="page.md")
+    return address(sqlite)
+
+
+@pytest.fixture
+def with_run(sqlite: URL, swapped: str, tmp_path: Path) -> str:
+    stored(sqlite, write_run(tmp_path / "runs", case=case(), release=release()))
+    return swapped
+
+
+def test_json_is_a_list_of_findings_with_the_keys_of_the_contract(
+    perfdb: Perfdb, swapped: str
+) -> None:
+    code, out, err = perfdb("--db", swapped, "--format", "json")
+    assert (0, "") == (code, err)
+    (finding,) = json.loads(out)
+    assert KEYS == list(finding)
+    assert {
+        "rule": "micro_batch", "severity": "error", "expected": "GBS 64, MBS 1",
+        "found": "GBS 1, MBS 64", "suggestion": "swap them: GBS 64, MBS 1",
+        "model": "mixtral-8x22b", "system": "dgx-gb200", "release": "25.04", "source": "page.md",
+        "source_line": 132, "framework": "nemo", "acknowledged": None,
+        "fields": ["global_batch_size", "micro_batch_size"],
+    }.items() <= finding.items()  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("gate", "code"),
+    [
+        ((), 0),
+        (("--fail-on", "never"), 0),
+        (("--fail-on", "error"), 1),
+        (("--fail-on",), 1),
+        (("--fail-on=info",), 1),
+    ],
+)
+def test_the_exit_code_is_1_only_where_a_gate_was_asked_for_and_closes(
+    perfdb: Perfdb, swapped: str, gate: tuple[str, ...], code: int
+) -> None:
+    assert code == perfdb("--db", swapped, *gate)[0]
+
+
+def test_a_gate_lets_through_what_is_less_grave(perfdb: Perfdb, with_run: str) -> None:
+    only = ("--db", with_run, "--release", "megatron-core 0.16.0", "--format", "json")
+    code, out, _ = perfdb(*only, "--fail-on", "warning")
+    assert (0, ["few_steps"]) == (code, [finding["rule"] for finding in json.loads(out)])
+    assert 1 == perfdb(*only, "--fail-on", "info")[0]
+
+
+def test_findings_can_be_narrowed_to_a_release_and_a_system(perfdb: Perfdb, with_run: str) -> None:
+    of_system = perfdb("--db", with_run, "--system", "dgx-h100", "--format", "json")[1]
+    of_release = perfdb("--db", with_run, "--release", "25.04", "--format", "json")[1]
+    assert ["few_steps"] == [finding["rule"] for finding in json.loads(of_system)]
+    assert ["micro_batch"] == [finding["rule"] for finding in json.loads(of_release)]
+
+
+def test_the_table_says_what_to_change_and_counts(perfdb: Perfdb, with_run: str) -> None:
+    code, out, _ = perfdb("--db", with_run)
+    assert 0 == code
+    for words in ("mixtral-8x22b on dgx-gb200, nemo 25.04", "swap them: GBS 64", "page.md:132"):
+        assert words in out
+    assert out.endswith("1 error, 1 info in 2 results.\n")
+
+
+def test_markdown_is_a_table_and_nothing_else(perfdb: Perfdb, swapped: str) -> None:
+    _, out, err = perfdb("--db", swapped, "--format", "markdown")
+    lines = out.splitlines()
+    assert ["| Severity | Rule | Result | Finding | Source |", 3] == [lines[0], len(lines)]
+    assert lines[2].startswith("| error | `micro_batch` | mixtral-8x22b on dgx-gb200, nemo 25.04 |")
+    assert "1 error in 1 result." in err
+
+
+def test_sarif_names_the_rule_the_level_and_the_line(perfdb: Perfdb, with_run: str) -> None:
+    document = json.loads(perfdb("--db", with_run, "--format", "sarif")[1])
+    assert "2.1.0" == document["version"]
+    (run,) = document["runs"]
+    known = {rule["id"] for rule in run["tool"]["driver"]["rules"]}
+    found = run["results"]
+    assert ["error", "note"] == [result["level"] for result in found]
+    assert {result["ruleId"] for result in found} <= known
+    place = found[0]["locations"][0]["physicalLocation"]
+    assert ({"uri": "page.md"}, {"startLine": 132}) == (place["artifactLocation"], place["region"])
+
+
+def test_documents_alone_need_no_store(perfdb: Perfdb, tmp_path: Path) -> None:
+    (tmp_path / "recipe.md").write_text(f"# Recipe\n\n{SLIP}")
+    code, out, err = perfdb("recipe.md", "--format", "json", "--fail-on", "error")
+    (finding,) = json.loads(out)
+    assert (1, "") == (code, err)
+    assert ("arithmetic", "38654705664", "recipe.md", 3, None) == (
+        finding["rule"], finding["expected"], finding["source"], finding["source_line"],
+        finding["model"],
+    )  # fmt: skip
+
+
+def test_a_store_that_is_named_must_be_there(perfdb: Perfdb, tmp_path: Path) -> None:
+    (tmp_path / "recipe.md").write_text(SLIP)
+    assert (2, "") == perfdb("recipe.md", "--db", "none.sqlite")[:2]
+    code, _, err = perfdb()
+    assert 2 == code
+    assert "perfdb.sqlite: no database here" in err
+
+
+def test_a_store_without_anything_wrong_says_so(perfdb: Perfdb, sqlite: URL) -> None:
+    assert (0, "Nothing found in 0 results.\n", "") == perfdb("--db", address(sqlite))
+    assert (0, "[]\n", "") == perfdb("--db", address(sqlite), "--format", "json")
+
+
+ACCEPTED = """
+- rule: micro_batch
+  model: mixtral-8x22b
+  release: nemo 25.04
+  reason: the page swaps the columns
+  by: A. Person
+  date: 2026-01-31
+- rule: peak
+  reason: measured twice
+  by: A. Person
+  date: 2026-01-31
+"""
+
+
+def test_an_acknowledged_finding_is_shown_as_explained_and_closes_no_gate(
+    perfdb: Perfdb, swapped: str, tmp_path: Path
+) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "acknowledged.yaml").write_text(ACCEPTED)
+    code, out, err = perfdb("--db", swapped, "--fail-on", "info", "--format", "json")
+    (finding,) = json.loads(out)
+    assert (0, "the page swaps the columns (A. Person, 2026-01-31)") == (
+        code, finding["acknowledged"],
+    )  # fmt: skip
+    assert "note: data/acknowledged.yaml:8: no finding matches: peak; remove the entry" in err
+    _, out, err = perfdb("--db", swapped)
+    assert out.endswith("1 explained in 1 result.\n")
+    sarif = json.loads(perfdb("--db", swapped, "--format", "sarif")[1])
+    assert "external" == sarif["runs"][0]["results"][0]["suppressions"][0]["kind"]
+
+
+def test_an_entry_is_not_called_unused_where_only_a_part_was_audited(
+    perfdb: Perfdb, swapped: str, tmp_path: Path
+) -> None:
+    (tmp_path / "reviewed.yaml").write_text(ACCEPTED)
+    narrowed = ("--db", swapped, "--acknowledged", "reviewed.yaml", "--system", "dgx-h100")
+    assert "" == perfdb(*narrowed)[2]
+
+
+def test_an_acknowledgement_without_a_name_is_bad_input_with_its_line(
+    perfdb: Perfdb, swapped: str, tmp_path: Path
+) -> None:
+    (tmp_path / "reviewed.yaml").write_text(ACCEPTED.replace("  by: A. Person\n", "", 1))
+    code, out, err = perfdb("--db", swapped, "--acknowledged", "reviewed.yaml")
+    assert (2, "") == (code, out)
+    assert "error: reviewed.yaml:2: acknowledged.0.by: is required and missing; add it" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--release", "25.07"), "no release '25.07'"),
+        (("--system", "dgx-h10"), "no system 'dgx-h10'; did you mean dgx-h100?"),
+        (("--fail-on", "page.md"), "'page.md' is not one of"),
+        (("none.md",), "'none.md' does not exist"),
+    ],
+)
+def test_what_does_not_exist_is_bad_input(
+    perfdb: Perfdb, swapped: str, arguments: tuple[str, ...], said: str
+) -> None:
+    code, out, err = perfdb("--db", swapped, *arguments)
+    assert (2, "") == (code, out)
+    assert said in err

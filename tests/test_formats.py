@@ -1,0 +1,117 @@
+"""Every log format: what it reads, what it refuses and why, and that it leaves others' files be."""
+
+import math
+from pathlib import Path
+
+import pytest
+import yaml
+
+from perfdb import formats
+from perfdb.errors import InputError
+from perfdb.formats import FORMATS, Configuration, ParsedLog
+from perfdb.record import Case
+
+DATA = Path(__file__).parent / "data" / "formats"
+GOLDEN = (".yml", ".txt")
+
+
+def files(kind: str) -> list[Path]:
+    return sorted(
+        path for path in DATA.glob(f"*/{kind}/*") if path.suffix not in GOLDEN or not _is_golden(path)
+    )
+
+
+def _is_golden(path: Path) -> bool:
+    return path.with_suffix("").suffix != "" and path.suffix in GOLDEN
+
+
+def parsed(path: Path) -> tuple[ParsedLog, ...]:
+    return FORMATS[path.parents[1].name].parse(path.name, [path.read_bytes()])
+
+
+def plain(value: object) -> object:
+    """Numbers to nine figures, as golden files hold them; NaN as a word, which equals itself."""
+    if isinstance(value, float):
+        return "nan" if math.isnan(value) else float(f"{value:.9g}")
+    if isinstance(value, dict):
+        return {name: plain(one) for name, one in value.items()}
+    return [plain(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def said(log: ParsedLog) -> object:
+    """All that a log says, without what it does not say."""
+    fields = {
+        "configuration": log.configuration.model_dump(mode="json", exclude_unset=True),
+        "framework_version": log.framework_version,
+        "container": log.container,
+        "environment": dict(log.environment),
+        "planned_steps": log.planned_steps,
+        "emitted": log.emitted.model_dump(exclude_none=True),
+        "emitted_line": log.emitted_line,
+        "window": log.window,
+        "outcome": log.outcome and log.outcome.value,
+        "error": log.error,
+        "steps": [
+            {name: value for name, value in reading._asdict().items() if value not in (None, False)}
+            for reading in log.readings
+        ],
+        "problems": [str(problem) for problem in log.problems],
+        "notes": [str(note) for note in log.notes],
+    }
+    return plain({name: value for name, value in fields.items() if value not in (None, [], {})})
+
+
+def name_of(path: Path) -> str:
+    return "/".join(path.parts[-3:])
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_format_has_three_good_files_and_three_bad_ones(name: str) -> None:
+    assert len([path for path in files("good") if path.parents[1].name == name]) >= 3
+    assert len([path for path in files("bad") if path.parents[1].name == name]) >= 3
+
+
+@pytest.mark.parametrize("path", files("good"), ids=name_of)
+def test_a_format_reads_its_files(path: Path) -> None:
+    expected = yaml.safe_load(path.with_name(f"{path.name}.yml").read_text())
+    assert expected == [said(log) for log in parsed(path)]
+
+
+@pytest.mark.parametrize("path", files("bad"), ids=name_of)
+def test_a_format_says_what_is_wrong_with_a_file(path: Path) -> None:
+    expected = path.with_name(f"{path.name}.txt").read_text().splitlines()
+    told = [
+        line
+        for log in parsed(path)
+        for line in (f"{log.outcome}: {log.error}", *map(str, log.problems))
+    ]
+    assert expected == told
+
+
+@pytest.mark.parametrize("path", [*files("good"), *files("bad")], ids=name_of)
+def test_only_its_own_format_recognises_a_file(path: Path) -> None:
+    head = path.read_bytes()
+    found = [name for name, one in FORMATS.items() if one.recognises(head, path.name)]
+    assert [path.parents[1].name] == found
+
+
+def test_a_name_is_looked_up_with_a_suggestion() -> None:
+    assert formats.named("nemo2") is FORMATS["nemo2"]
+    with pytest.raises(InputError, match="no format 'nemo'; did you mean nemo[12]"):
+        formats.named("nemo")
+
+
+def test_nothing_recognises_a_file_of_another_kind() -> None:
+    assert formats.recognised(b"# Performance\n\n| Model | GPUs |\n", "page.md") is None
+
+
+def test_a_configuration_has_every_field_of_a_case_and_needs_none() -> None:
+    assert set(Case.model_fields) == set(Configuration.model_fields)
+    assert {} == Configuration().model_dump(exclude_unset=True)
+
+
+def test_a_configuration_is_completed_by_what_it_does_not_say() -> None:
+    log = Configuration(framework="nemo", virtual_pipeline=None)
+    beside = Configuration(framework="other", virtual_pipeline=4, num_gpus=8)
+    expected = {"framework": "nemo", "virtual_pipeline": None, "num_gpus": 8}
+    assert expected == log.completed_by(beside).model_dump(exclude_unset=True)
