@@ -17,7 +17,9 @@ GOLDEN = (".yml", ".txt")
 
 def files(kind: str) -> list[Path]:
     return sorted(
-        path for path in DATA.glob(f"*/{kind}/*") if path.suffix not in GOLDEN or not _is_golden(path)
+        path
+        for path in DATA.glob(f"*/{kind}/*")
+        if path.suffix not in GOLDEN or not _is_golden(path)
     )
 
 
@@ -97,7 +99,7 @@ def test_only_its_own_format_recognises_a_file(path: Path) -> None:
 
 def test_a_name_is_looked_up_with_a_suggestion() -> None:
     assert formats.named("nemo2") is FORMATS["nemo2"]
-    with pytest.raises(InputError, match="no format 'nemo'; did you mean nemo[12]"):
+    with pytest.raises(InputError, match=r"no format 'nemo'; did you mean nemo[12]"):
         formats.named("nemo")
 
 

@@ -43,4 +43,4 @@ def _finding(rule: Rule, remark: Remark) -> Finding:
 
 
 _SAID = ("severity", "fields", "expected", "found", "message", "suggestion")
-_WHOSE = ("model", "system", "release", "source", "source_line", "framework")
+_WHOSE = ("model", "system", "release", "source", "source_line", "framework", "result_id")

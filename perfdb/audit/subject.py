@@ -76,6 +76,7 @@ class Subject(Frozen):
     raw: Mapping[str, str] = Field(default_factory=dict)
     source: str | None = None
     source_line: int | None = None
+    result_id: int | None = None
 
     def figure(self, field: str) -> float | None:
         """A figure by its field; None where it is unknown."""
@@ -126,6 +127,8 @@ class Finding(Frozen):
     framework: str | None
     acknowledged: str | None = None
     """Who accepted it and why; None: nobody did."""
+    result_id: int | None = Field(default=None, exclude=True)
+    """The result in the store, for the `findings` table; not part of what is printed."""
 
 
 FIGURES: Final = (

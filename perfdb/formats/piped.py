@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from perfdb.errors import Problem
 from perfdb.formats.numbers import NUMBER, WHOLE
@@ -140,8 +141,9 @@ def _step_texts(block: Block, syntax: Syntax) -> Iterator[tuple[int, str]]:
 def _texts(line: str, syntax: Syntax) -> list[str]:
     """The steps that stand on one line: ranks that print at once may share it."""
     starts = [match.start() for match in syntax.starts.finditer(line)]
-    ends = [*starts[1:], len(line)]
-    return [_to_return(line[a:b]) for a, b in zip(starts, ends, strict=True)] or [line]
+    if not starts:
+        return [line]
+    return [_to_return(line[a:b]) for a, b in pairwise([*starts, len(line)])]
 
 
 def _to_return(text: str) -> str:

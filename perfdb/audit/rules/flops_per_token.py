@@ -15,6 +15,7 @@ MEANING = (
     "release"
 )
 FIELDS = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu")
+FIELDS_BY_MFU = ("tokens_per_sec_per_gpu", "mfu", "precision")
 
 
 def check(rows: Sequence[Subject]) -> Iterator[Remark]:
@@ -36,7 +37,7 @@ def _remark(one: Counted, agreed: Sequence[Counted], rows: Sequence[Subject]) ->
     return Remark(
         row,
         workload.severity(factor - 1),
-        FIELDS,
+        FIELDS if row.model_tflops_per_sec_per_gpu else FIELDS_BY_MFU,
         f"{expected} GFLOP per token",
         f"{given} GFLOP per token",
         f"{workload.name(row)} counts {significant(given.value)} GFLOP per token, "

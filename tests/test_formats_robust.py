@@ -1,0 +1,209 @@
+"""No log format is thrown by damage: cuts, flipped bits, junk, other ranks, chunks of any size."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from perfdb.formats import FORMATS, ParsedLog, Reading
+from perfdb.formats.base import Content
+from perfdb.formats.iterations import SYNTAX
+from perfdb.formats.piped import StepLines
+from perfdb.formats.scan import Block, Scan
+
+DATA = Path(__file__).parent / "data" / "formats"
+LOGS = sorted(
+    path
+    for path in DATA.glob("*/*/*")
+    if path.suffixes[1:] not in ([".yml"], [".txt"]) and path.parent.name in ("good", "bad")
+)
+LINE_LOGS = [path for path in LOGS if path.suffix in (".log", ".jsonl")]
+STEP_LOGS = [
+    path
+    for path in LINE_LOGS
+    # A step that is wrapped over several lines ends where another rank prints between them.
+    if path.parent.name == "good" and path.name != "wrapped_lines.log"
+]
+thorough = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def parse(path: Path, content: Content) -> tuple[ParsedLog, ...]:
+    return FORMATS[path.parents[1].name].parse(path.name, content)
+
+
+def only(logs: Sequence[ParsedLog]) -> ParsedLog:
+    (log,) = logs
+    return log
+
+
+def steps_before(log: ParsedLog, line: int) -> list[Reading]:
+    return [reading for reading in log.readings if reading.line < line]
+
+
+def name_of(path: Path) -> str:
+    return "/".join(path.parts[-3:])
+
+
+@pytest.mark.parametrize("path", STEP_LOGS, ids=name_of)
+def test_a_cut_changes_no_step_that_stands_on_a_line_before_it(path: Path) -> None:
+    content = path.read_bytes()
+    lines = content.splitlines(keepends=True)
+    for number in range(1, len(lines) + 1):
+        start = sum(map(len, lines[: number - 1]))
+        line = content.count(b"\n", 0, start) + 1
+        uncut = only(parse(path, [content[:start]]))
+        for cut in (
+            start + 1,
+            start + len(lines[number - 1]) // 2,
+            start + len(lines[number - 1]) - 1,
+        ):
+            log = only(parse(path, [content[:cut]]))
+            kept = {r.step: _timed(r) for r in steps_before(uncut, line)}
+            again = {r.step for r in log.readings if r.line >= line}
+            expected = {step: time for step, time in kept.items() if step not in again}
+            found = {r.step: _timed(r) for r in steps_before(log, line)}
+            assert expected == found
+
+
+def _timed(reading: Reading) -> tuple[int, float]:
+    return reading.line, reading.step_time_s
+
+
+@pytest.mark.parametrize("path", STEP_LOGS, ids=name_of)
+def test_a_number_that_a_cut_shortens_is_no_step_time(path: Path) -> None:
+    content = path.read_bytes()
+    whole = {reading.step_time_s for reading in _all_attempts(path, content)}
+    for cut in range(0, len(content), 7):
+        log = only(parse(path, [content[:cut]]))
+        assert {reading.step_time_s for reading in log.readings} <= whole
+
+
+def _all_attempts(path: Path, content: bytes) -> list[Reading]:
+    """The readings of every beginning of a log, so that earlier attempts at a step count too."""
+    ends = [place + 1 for place, byte in enumerate(content) if byte in b"\n\r"]
+    return [
+        reading
+        for end in [*ends, len(content)]
+        for reading in only(parse(path, [content[:end]])).readings
+    ]
+
+
+@pytest.mark.parametrize("path", LOGS, ids=name_of)
+@thorough
+@given(data=st.data())
+def test_flipped_bits_are_never_an_exception(path: Path, data: st.DataObject) -> None:
+    content = bytearray(path.read_bytes())
+    places = st.integers(0, max(len(content) - 1, 0))
+    for place in data.draw(st.lists(places, max_size=8)) if content else []:
+        content[place] ^= 1 << data.draw(st.integers(0, 7))
+    for log in parse(path, [bytes(content)]):
+        assert all(step.step_time_s > 0 for _, step in log.steps)
+        FORMATS[path.parents[1].name].recognises(bytes(content), path.name)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@thorough
+@given(content=st.binary(max_size=3000), file_name=st.sampled_from(["a.log", "golden.json", ""]))
+def test_random_bytes_are_never_an_exception(name: str, content: bytes, file_name: str) -> None:
+    FORMATS[name].recognises(content, file_name)
+    assert () == sum((log.readings for log in FORMATS[name].parse(file_name, [content])), ())
+
+
+@pytest.mark.parametrize("path", LOGS, ids=name_of)
+@thorough
+@given(size=st.integers(1, 400))
+def test_it_does_not_matter_how_a_file_is_cut_into_chunks(path: Path, size: int) -> None:
+    content = path.read_bytes()
+    chunks = [content[start : start + size] for start in range(0, len(content), size)]
+    assert repr(parse(path, [content])) == repr(parse(path, chunks))
+
+
+@pytest.mark.parametrize("path", STEP_LOGS, ids=name_of)
+@thorough
+@given(data=st.data())
+def test_another_rank_that_prints_between_the_lines_changes_no_step(
+    path: Path, data: st.DataObject
+) -> None:
+    lines = path.read_bytes().splitlines(keepends=True)
+    chatter = [
+        b"[default5]:NCCL INFO ring 0\n",
+        b"\xff\xfe\x1b[1m7: | loss | 1.5 |\x1b[0m\n",
+        b"\n",
+    ]
+    mixed = [
+        part
+        for line in lines
+        for part in (*data.draw(st.lists(st.sampled_from(chatter), max_size=2)), line)
+    ]
+    expected = [_unplaced(reading) for reading in only(parse(path, [b"".join(lines)])).readings]
+    assert expected == [
+        _unplaced(reading) for reading in only(parse(path, [b"".join(mixed)])).readings
+    ]
+
+
+def _unplaced(reading: Reading) -> Reading:
+    return reading._replace(line=0)
+
+
+@pytest.mark.parametrize("path", STEP_LOGS, ids=name_of)
+def test_a_rank_that_prints_the_same_lines_changes_no_step(path: Path) -> None:
+    lines = path.read_bytes().splitlines(keepends=True)
+    twice = b"".join(line for line in lines for _ in range(2))
+    expected = [_unplaced(reading) for reading in only(parse(path, [b"".join(lines)])).readings]
+    assert expected == [_unplaced(reading) for reading in only(parse(path, [twice])).readings]
+
+
+def numbered_log(num_steps: int, noise: bytes) -> bytes:
+    step = (
+        b"Training epoch 0, iteration %d/%d | lr: 1e-06 | global_batch_size: 8 | global_step: %d | "
+        b"reduced_train_loss: 2.5 | train_step_timing in s: %d.25 | consumed_samples: 8\n"
+    )
+    return b"".join(noise + step % (n, num_steps - 1, n, n % 7 + 1) for n in range(num_steps))
+
+
+def test_a_log_of_many_blocks_gives_each_step_its_own_line_and_time() -> None:
+    content = numbered_log(3000, b"x" * 1500 + b"\n")
+    log = only(FORMATS["nemo2"].parse("big.log", [content]))
+    expected = [(2 * n + 2, n + 1, n % 7 + 1.25) for n in range(3000)]
+    assert expected == [(r.line, r.step, r.step_time_s) for r in log.readings]
+
+
+def test_a_step_wrapped_over_the_end_of_a_block_is_read() -> None:
+    wrapped = (
+        b" iteration        2/       2 | consumed samples:          256 |\n"
+        b"elapsed time per iteration (ms): 1500.0 | lm loss: 1.5E+00 |\n"
+        b"number of nan iterations:   0 |\n"
+    )
+    for padding in range(0, 160, 3):
+        content = b"y" * ((1 << 20) - padding - 1) + b"\n" + wrapped + b"z\n" * 40
+        log = only(FORMATS["megatron_lm"].parse("big.log", [content]))
+        assert [(2, 1.5, 1.5)] == [(r.step, r.step_time_s, r.loss) for r in log.readings]
+
+
+def test_lines_that_look_alike_are_read_at_once_and_give_what_each_alone_gives() -> None:
+    """The pattern made of one line and the reading of each line by itself must agree."""
+    line = (
+        b" iteration %8d/     999 | consumed samples: %12d | "
+        b"elapsed time per iteration (ms): %d.5 | learning rate: 1.0E-05 | global batch size: 8 | lm loss: 1.5E+00 | grad norm: 0.5 | "
+        b"number of skipped iterations:   0 | number of nan iterations:   0 |%s\n"
+    )
+    glued = [b"", b"Number of parameters in billions: 6.98", b" | x"]
+    text = b"".join(line % (n, n * 8, n, glued[n % 3]) for n in range(1, 400))
+    at_once = StepLines("a.log", SYNTAX)
+    at_once.read(Block(line % (1, 8, 1, b""), 1))
+    one_by_one = StepLines("a.log", SYNTAX)._one_by_one(Block(text, 1))
+    assert one_by_one == at_once.read(Block(text, 1))
+
+
+def test_megabytes_without_a_line_break_are_read_in_bounded_pieces() -> None:
+    blocks = Scan([b"a" * (1 << 20)] * 20, b"b")._blocks()
+    assert max(len(block.text) for block in blocks) <= 6 << 20
+
+
+def test_thousands_of_unreadable_steps_are_told_in_few_words() -> None:
+    content = b"Training epoch 0, iteration 1/9 | global_step: 1 |\n" * 5000
+    log = only(FORMATS["nemo2"].parse("broken.log", [content]))
+    assert 21 == len(log.problems)
+    assert "broken.log: 980 more step lines that cannot be read" == str(log.problems[-1])
