@@ -60,14 +60,15 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
 
 
 class _Iterations:
-    """Joins what two lines say of an iteration: rank 0's memory and loss, and the longest time.
+    """Joins what two lines say of an iteration: a rank's memory and loss, and the longest time.
 
-    Iterations are counted from 0. A time without an iteration is the one after the last.
+    Iterations are counted from 0. Where no rank says which iteration it is, the times are counted.
     """
 
     def __init__(self, where: str) -> None:
         self._where = where
-        self._step = 0
+        self._iteration: int | None = None
+        self._num_times = 0
         self._loss: float | None = None
         self._memory: int | None = None
         self.problems: list[Problem] = []
@@ -88,15 +89,16 @@ class _Iterations:
     def _note(self, piece: Piece) -> None:
         iteration, memory = _ITERATION.search(piece.text), _MEMORY.search(piece.text)
         loss = _LOSS.search(piece.text)
-        self._step = int(iteration[1]) if iteration else self._step
+        if iteration and int(iteration[1]) != self._iteration:
+            self._iteration, self._loss, self._memory = int(iteration[1]), None, None
         self._loss = float(loss[1]) if loss else self._loss
         peak = size_bytes(memory[1], 2**30) if memory else None
         self._memory = max(peak or 0, self._memory or 0) or None
 
     def _reading(self, line: int, seconds: float) -> Reading:
-        step, loss, memory = self._step + 1, self._loss, self._memory
-        self._step, self._loss, self._memory = step, None, None
-        return Reading(line, step, seconds, loss=loss, peak_memory_bytes=memory)
+        self._num_times += 1
+        step = self._num_times if self._iteration is None else self._iteration + 1
+        return Reading(line, step, seconds, loss=self._loss, peak_memory_bytes=self._memory)
 
 
 def _batch(text: str) -> dict[str, object]:

@@ -127,8 +127,9 @@ class Scan:
 
     def _blocks(self) -> Iterator[Block]:
         line, carried = 1, b""
-        for piece in _sliced(self._content):
-            end = self._end(piece, len(carried))
+        for piece in _sized(self._content):
+            # The last piece is short, and is not to be cut: nothing comes behind it.
+            end = self._end(piece, len(carried)) if len(piece) == BLOCK_BYTES else 0
             text = b"".join((carried, memoryview(piece)[:end]))
             carried = piece[end:]
             if end:
@@ -149,10 +150,21 @@ class Scan:
         return end or (len(piece) if num_carried > LONGEST_LINE else 0)
 
 
-def _sliced(content: Content) -> Iterator[bytes]:
+def _sized(content: Content) -> Iterator[bytes]:
+    """The same bytes in pieces of one size, but for the last."""
+    held: list[bytes] = []
+    size = 0
     for chunk in content:
-        for start in range(0, len(chunk), BLOCK_BYTES):
-            yield chunk[start : start + BLOCK_BYTES]
+        held.append(chunk)
+        size += len(chunk)
+        if size >= BLOCK_BYTES:
+            text = b"".join(held)
+            end = size - size % BLOCK_BYTES
+            for start in range(0, end, BLOCK_BYTES):
+                yield text[start : start + BLOCK_BYTES]
+            held, size = [text[end:]], size - end
+    if size:
+        yield b"".join(held)
 
 
 def plain(text: bytes) -> bytes:

@@ -1,0 +1,174 @@
+"""How fast logs are read, against `grep -c` for the marker and a regex over every line.
+
+`python -m benchmarks.ingest_logs [MEGABYTES]`; all in one run, each in a process of its own so that
+its memory is its own. Sparse: a step in 500 lines; dense: in 12 % of them.
+"""
+
+import os
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+REPEATS = 5
+CHUNK_BYTES = 1 << 20
+LIMITS = {"sparse": 1.0, "dense": 3.0}
+"""How many times as long as grep ours may take."""
+LIMIT_MIB = 300
+NOISE = b"[NeMo I 2025-08-26 13:43:03 nemo_logging:405] rank %d: bucket %d has %d elements of bfloat16\n"
+NEMO = (
+    b"Training epoch 0, iteration %d/999999 | lr: 2.699e-06 | global_batch_size: 128 | "
+    b"global_step: %d | peak_memory_usage: 72972500992 | memory_allocated: 34466545664 | "
+    b"reduced_train_loss: %.4f | train_step_timing in s: %.4f | consumed_samples: %d\n"
+)
+MEGATRON = (
+    b" [2026-01-16 07:32:24] iteration %8d/  999999 | consumed samples: %12d | elapsed time per "
+    b"iteration (ms): %.1f | throughput per GPU (TFLOP/s/GPU): 490.0 | learning rate: 4.134000E-07 "
+    b"| global batch size:  2048 | lm loss: %.6E | loss scale: 1.0 | grad norm: 2.870 | "
+    b"number of skipped iterations:   0 | number of nan iterations:   0 |\n"
+)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A format's log: its marker, its step line, and what a plain regex would take of it."""
+
+    marker: str
+    regex: str
+    line: Callable[[int], bytes]
+
+
+KINDS = {
+    "nemo2": Kind(
+        "Training epoch ",
+        r"iteration (\d+)/(\d+) \|.*?global_batch_size: (\d+) \|.*?global_step: (\d+) \|"
+        r".*?peak_memory_usage: (\d+) \|.*?reduced_train_loss: ([\d.]+) \|"
+        r".*?train_step_timing in s: ([\d.]+)",
+        lambda n: NEMO % (n, n, 2 + n % 97 / 10, 12 + n % 89 / 100, n * 128),
+    ),
+    "megatron_lm": Kind(
+        "consumed samples:",
+        r"iteration +(\d+)/ *(\d+) \|.*?\(ms\): ([\d.]+) \|.*?GPU\): ([\d.]+) \|"
+        r".*?batch size: +(\d+) \|.*?lm loss: (\S+) \|.*?norm: ([\d.]+) \|.*?skipped iterations: +(\d+)",
+        lambda n: MEGATRON % (n + 1, n * 2048, 15000 + n % 997, 2 + n % 97 / 10),
+    ),
+}
+
+
+def write_log(path: Path, kind: Kind, every: int, megabytes: int) -> None:
+    """A log of that size with a step every so many lines."""
+    noise = [NOISE % (n % 8, n % 900, n * 7919) for n in range(5000)]
+    with path.open("wb") as file:
+        written = number = 0
+        while written < megabytes * 10**6:
+            number += 1
+            step = kind.line(number // every - 1) if number % every == 0 else b""
+            written += file.write(step or noise[number % 5000])
+
+
+def chunks(path: Path) -> Iterator[bytes]:
+    with path.open("rb", buffering=0) as file:
+        while chunk := file.read(CHUNK_BYTES):
+            yield chunk
+
+
+def ours(path: Path, name: str) -> int:
+    """Every field of every step, as ingest gets them; the number of steps."""
+    from perfdb import formats
+
+    (log,) = formats.named(name).parse(str(path), chunks(path))
+    return len(log.readings)
+
+
+def records(path: Path, name: str) -> int:
+    """The same, and a checked StepRecord made of each step."""
+    from perfdb import formats
+
+    (log,) = formats.named(name).parse(str(path), chunks(path))
+    return len(log.steps)
+
+
+def line_by_line(path: Path, name: str) -> int:
+    pattern = re.compile(KINDS[name].regex)
+    with path.open() as file:
+        return sum(
+            len(tuple(map(float, found.groups()))) > 0
+            for found in map(pattern.search, file)
+            if found
+        )
+
+
+def grep(path: Path, name: str) -> int:
+    command = ["grep", "-c", KINDS[name].marker, str(path)]
+    found = subprocess.run(
+        command, env={"LC_ALL": "C", "PATH": os.environ["PATH"]}, capture_output=True, check=True
+    )
+    return int(found.stdout)
+
+
+WAYS = {
+    "grep -c": grep,
+    "perfdb": ours,
+    "perfdb, StepRecords": records,
+    "line by line": line_by_line,
+}
+
+
+def measure(way: str, path: Path, name: str) -> None:
+    """Print the number of steps, the best time in seconds and the peak memory in MiB."""
+    best, found = float("inf"), 0
+    ours(path.with_name("tiny"), name) if way.startswith("perfdb") else None
+    for _ in range(1 if way == "line by line" else REPEATS):
+        start = time.perf_counter()
+        found = WAYS[way](path, name)
+        best = min(best, time.perf_counter() - start)
+    print(found, best, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+
+
+def in_its_own_process(way: str, path: Path, name: str) -> tuple[int, float, int]:
+    command = [sys.executable, "-m", "benchmarks.ingest_logs", "--measure", way, str(path), name]
+    words = subprocess.run(command, capture_output=True, check=True, text=True).stdout.split()
+    return int(words[0]), float(words[1]), int(words[2])
+
+
+def compare(name: str, density: str, path: Path) -> bool:
+    """Print a line for each way; whether ours keeps its limits and finds what grep finds."""
+    found = {way: in_its_own_process(way, path, name) for way in WAYS}
+    floor = found["grep -c"][1]
+    for way, (steps, seconds, mebibytes) in found.items():
+        rate = path.stat().st_size / seconds / 1e9
+        print(
+            f"{name:12} {density:7} {way:20} {steps:8} steps {seconds:7.3f} s {rate:6.2f} GB/s "
+            f"{seconds / floor:6.2f} × grep {mebibytes:5} MiB"
+        )
+    steps, seconds, mebibytes = found["perfdb"]
+    return (
+        steps == found["grep -c"][0]
+        and seconds <= LIMITS[density] * floor
+        and mebibytes < LIMIT_MIB
+    )
+
+
+def main(megabytes: int = 200) -> int:
+    """Compare all ways on all logs; 1 where ours misses a limit."""
+    kept = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name, kind in KINDS.items():
+            for density, every in (("sparse", 500), ("dense", 8)):
+                path = Path(folder) / f"{density}.log"
+                write_log(path, kind, every, megabytes)
+                write_log(path.with_name("tiny"), kind, 2, 0)
+                kept.append(compare(name, density, path))
+    return int(not all(kept))
+
+
+if __name__ == "__main__":
+    if "--measure" in sys.argv:
+        measure(sys.argv[2], Path(sys.argv[3]), sys.argv[4])
+    else:
+        sys.exit(main(*map(int, sys.argv[1:])))

@@ -1,0 +1,178 @@
+"""The formats on files of the programs themselves; each count was taken by hand or with grep."""
+
+from pathlib import Path
+
+import pytest
+
+from perfdb import formats
+from perfdb.formats import ParsedLog
+
+CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
+pytestmark = pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not beside the project")
+
+READ = {
+    "automodel_old_training_phi_4_squad_h100.jsonl": ("automodel_training", [(100, "finished")]),
+    "automodel_training_gpt_oss_20b_h100.jsonl": ("automodel_training", [(100, "finished")]),
+    "automodel_training_llama3_2_1b_squad_h100.jsonl": ("automodel_training", [(100, "finished")]),
+    "automodel_training_qwen3_moe_30b_te_deepep_h100.jsonl": (
+        "automodel_training", [(100, "finished")],
+    ),
+    "cloudai_fixture_megatron_bridge_0.log": ("megatron_bridge", [(1, "finished")]),
+    "cloudai_fixture_megatron_run_0.log": ("megatron_lm", [(3, "incomplete")]),
+    "cloudai_fixture_nemo_run_0.log": ("nemo2", [(12, "incomplete")]),
+    "cloudai_fixture_nemo_run_1.log": ("nemo2", [(2, "incomplete")]),
+    "cloudai_fixture_nemo_run_3.log": ("nemo2", [(2, "incomplete")]),
+    "dgxc_example_llmb_config.yaml": ("llmb_config", [(0, None)]),
+    "mbridge_card_gpt-oss-120b.yaml": ("verification_card", [(0, "finished")] * 7),
+    "mbridge_card_qwen3-30b-a3b.yaml": ("verification_card", [(0, "finished")] * 14),
+    "mlm_golden_empty_object_lts_a100.json": ("megatron_golden", [(0, "no_data")]),
+    "mlm_golden_gpt3_7b_tp4pp1_memory_speed_h100.json": ("megatron_golden", [(12, "finished")]),
+    "mlm_golden_list_values_old_schema_a100.json": ("megatron_golden", [(0, "finished")]),
+    "mlm_model_config_gpt3_7b_tp4pp1_memory_speed.yaml": ("megatron_config", [(0, None)]),
+    "mlperf_v5.0_nyx_n1_ngc25.04_nemo_llama2_70b_lora.txt": ("mlperf", [(0, "finished")]),
+    "nemo2_embedding_ft.log": ("nemo2", [(100, "finished")]),
+}  # fmt: skip
+NO_LOG = ["INDEX.tsv", "dgxc_cluster_config.yaml", "dgxc_llama3.1_metadata.yaml"]
+
+
+def parsed(name: str) -> tuple[ParsedLog, ...]:
+    content = (CORPUS / name).read_bytes()
+    found = formats.recognised(content, name)
+    assert found, name
+    return found.parse(name, [content])
+
+
+def test_every_file_is_read_or_refused() -> None:
+    files = {path.name for path in CORPUS.iterdir() if path.is_file()}
+    assert files == {*READ, *NO_LOG}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_a_file_gives_its_steps_and_how_it_ended(name: str) -> None:
+    expected_format, expected = READ[name]
+    found = formats.recognised((CORPUS / name).read_bytes(), name)
+    assert found is formats.named(expected_format)
+    assert expected == [(len(log.readings), log.outcome) for log in parsed(name)]
+
+
+@pytest.mark.parametrize("name", NO_LOG)
+def test_a_file_that_is_no_log_is_no_formats(name: str) -> None:
+    assert formats.recognised((CORPUS / name).read_bytes(), name) is None
+
+
+def test_the_times_of_a_nemo_log_add_up_to_what_awk_adds_up() -> None:
+    (log,) = parsed("nemo2_embedding_ft.log")
+    assert pytest.approx(NEMO_SECONDS, abs=1e-6) == sum(r.step_time_s for r in log.readings)
+    assert (517, 1) == log.readings[0][:2]
+    assert (726, 100) == log.readings[-1][:2]
+
+
+NEMO_SECONDS = 127.0468
+"""grep -o 'train_step_timing in s: [0-9.]*' | awk '{s += $4} END {print s}'"""
+
+
+def test_a_table_glued_to_a_step_does_not_hide_it() -> None:
+    (log,) = parsed("cloudai_fixture_nemo_run_1.log")
+    assert [(3, 18), (4, 19)] == [reading[:2] for reading in log.readings]
+    assert [5] == [problem.line for problem in log.problems]
+
+
+def test_a_wrapped_iteration_has_its_rate_and_its_loss() -> None:
+    (log,) = parsed("cloudai_fixture_megatron_bridge_0.log")
+    (reading,) = log.readings
+    expected = (50, 9.089, 8.114214, 0.042, 663.5)
+    assert expected == (
+        reading.step,
+        reading.step_time_s,
+        reading.loss,
+        reading.grad_norm,
+        reading.model_tflops_per_sec_per_gpu,
+    )
+
+
+def test_iterations_keep_the_throughput_that_was_printed_apart() -> None:
+    (log,) = parsed("cloudai_fixture_megatron_run_0.log")
+    rates = [reading.model_tflops_per_sec_per_gpu for reading in log.readings]
+    assert [490.0, 494.6, 500.6] == rates
+    assert [15.8, 15.639, 15.4485] == [step.step_time_s for _, step in log.steps]
+
+
+def test_an_automodel_step_takes_its_tokens_over_its_rate() -> None:
+    (log,) = parsed("automodel_old_training_phi_4_squad_h100.jsonl")
+    first = log.readings[0]
+    assert pytest.approx(6032 / 1174.8826685154995) == first.step_time_s
+    assert (1, 6032, 4.176974296569824) == (first.step, first.tokens, first.loss)
+
+
+def test_golden_values_without_a_time_are_no_steps() -> None:
+    (log,) = parsed("mlm_golden_gpt3_7b_tp4pp1_memory_speed_h100.json")
+    assert list(range(2, 25, 2)) == [reading.step for reading in log.readings]
+    assert 1.12221 == log.readings[1].step_time_s
+    assert 12.60019 == log.readings[1].loss
+
+
+def test_the_old_golden_values_have_an_average_only() -> None:
+    (log,) = parsed("mlm_golden_list_values_old_schema_a100.json")
+    assert 0.11905411764705882 == log.emitted.step_time_s
+
+
+def test_a_card_says_which_gpus_precision_and_task_each_figure_is_of() -> None:
+    found = {log.emitted_line: log for log in parsed("mbridge_card_qwen3-30b-a3b.yaml")}
+    tuned = found[528]
+    expected = ("qwen3-30b-a3b", "pretrain", "dgx-h100", 16, "bf16", None)
+    said = tuned.configuration
+    assert expected == (
+        said.model, said.task, said.system, said.num_gpus, said.precision, said.variant,
+    )  # fmt: skip
+    assert pytest.approx(20.14729) == tuned.emitted.step_time_s
+    assert "3a9559f01283190bf16a7a592c1e2c35d908c496" == tuned.framework_version
+    assert "nvcr.io/nvidia/nemo:26.06" == tuned.container
+    assert (256, 16384) == (
+        found[644].configuration.num_gpus,
+        found[644].configuration.global_batch_size,
+    )
+
+
+def test_a_card_agrees_with_itself_on_tokens_per_second() -> None:
+    """tokens/s/GPU = sequence · global batch / (time · GPUs), where the card says all of them."""
+    checked = [
+        log
+        for log in parsed("mbridge_card_qwen3-30b-a3b.yaml")
+        if log.configuration.global_batch_size and log.configuration.sequence_length
+    ]
+    assert len(checked) == 4
+    for log in checked:
+        said, figures = log.configuration, log.emitted
+        assert said.global_batch_size
+        assert said.sequence_length
+        assert said.num_gpus
+        assert figures.step_time_s
+        tokens = said.sequence_length * said.global_batch_size
+        expected = tokens / (figures.step_time_s * said.num_gpus)
+        assert pytest.approx(expected, rel=1e-4) == figures.tokens_per_sec_per_gpu
+
+
+def test_an_mlperf_log_gives_the_mean_over_its_blocks() -> None:
+    """1,536 samples at 1.5408692 s and four times 384 at 1.5421427, …2.6755, …2.9353, …3.0695."""
+    (log,) = parsed("mlperf_v5.0_nyx_n1_ngc25.04_nemo_llama2_70b_lora.txt")
+    others = (1.5421426771663391, 1.5426755422498293, 1.5429352984168265, 1.5430694899581188)
+    expected = (4 * 1.5408691637135234 + sum(others)) / 8
+    assert pytest.approx(expected) == log.emitted.step_time_s
+    assert ("llama2-70b", "lora", "dgx-b200", 8) == (
+        log.configuration.model,
+        log.configuration.task,
+        log.configuration.system,
+        log.configuration.global_batch_size,
+    )
+
+
+def test_a_launchers_notes_complete_what_a_log_says() -> None:
+    (log,) = parsed("cloudai_fixture_megatron_bridge_0.log")
+    (beside,) = parsed("dgxc_example_llmb_config.yaml")
+    said = log.configuration.completed_by(beside.configuration)
+    expected = ("megatron-bridge", "llama3.1-8b", "dgx-h100", 8, "fp8", 512)
+    assert expected == (
+        said.framework, said.model, said.system, said.num_gpus, said.precision,
+        said.global_batch_size,
+    )  # fmt: skip
+    assert "nvcr.io/nvidia/nemo:26.04.00" == beside.container

@@ -1,0 +1,67 @@
+"""The names of experiments: each dialect that NVIDIA's recipes have written."""
+
+import pytest
+
+from perfdb.formats import experiment, llmb_config
+
+BASE = {"task": "pretrain", "precision": "bf16"}
+NAMES: dict[str, dict[str, object]] = {
+    "pretrain_deepseek_v3_bf16_32nodes_tp2_pp4_cp1_vp1_ep32_1mbs_1024gbs_386556": {
+        **BASE, "model": "deepseek-v3-671b", "tensor_parallel": 2, "pipeline_parallel": 4,
+        "context_parallel": 1, "virtual_pipeline": None, "expert_parallel": 32,
+        "micro_batch_size": 1, "global_batch_size": 1024,
+    },
+    "pretrain_grok1_314b_bf16_256_388660": {**BASE, "model": "grok1-314b", "num_gpus": 256},
+    "pretrain_llama31_405b_bf16_gpus256_tp4_pp8_cp2_vp8_mbs1_gbs128_384748": {
+        **BASE, "model": "llama3.1-405b", "num_gpus": 256, "tensor_parallel": 4,
+        "pipeline_parallel": 8, "context_parallel": 2, "virtual_pipeline": 8,
+        "micro_batch_size": 1, "global_batch_size": 128,
+    },
+    "pretrain_llama4_e128_bf16_64nodes_tp1_pp12_cp1_vp12_ep64_etp1_1mbs_1024gbs_2784318": {
+        **BASE, "model": "llama4-e128", "tensor_parallel": 1, "pipeline_parallel": 12,
+        "context_parallel": 1, "virtual_pipeline": 12, "expert_parallel": 64,
+        "expert_tensor_parallel": 1, "micro_batch_size": 1, "global_batch_size": 1024,
+    },
+    "pretrain_nemotronh_56b_fp8_gpus128_tp8_pp1_cp1_vpNone_mbs1_gbs768": {
+        **BASE, "precision": "fp8", "model": "nemotron-h-56b", "num_gpus": 128,
+        "tensor_parallel": 8, "pipeline_parallel": 1, "context_parallel": 1,
+        "virtual_pipeline": None, "micro_batch_size": 1, "global_batch_size": 768,
+    },
+    "pretrain_llama31_405b_fp8_cs_gpus128_tp2_pp1_cp1_vpNone_ep1_mbs1_gbs64_658572": {
+        **BASE, "precision": "fp8_cs", "model": "llama3.1-405b", "num_gpus": 128,
+        "tensor_parallel": 2, "pipeline_parallel": 1, "context_parallel": 1,
+        "virtual_pipeline": None, "expert_parallel": 1, "micro_batch_size": 1,
+        "global_batch_size": 64,
+    },
+    "lora_llama3_70b_bf16_2nodes_tp1_pp4_cp1_vp20_ep1_etpNone_mbs1_gbs64_933609": {
+        "task": "lora", "precision": "bf16", "model": "llama3-70b", "tensor_parallel": 1,
+        "pipeline_parallel": 4, "context_parallel": 1, "virtual_pipeline": 20,
+        "expert_parallel": 1, "micro_batch_size": 1, "global_batch_size": 64,
+    },
+    "pretrain_qwen3_30b_a3b_fp8_mx_gpus8_gb200_deepep": {
+        **BASE, "precision": "fp8_mx", "model": "qwen3-30b-a3b", "num_gpus": 8,
+        "system": "dgx-gb200",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_experiments_name_says_what_it_is(name: str) -> None:
+    found = experiment.configuration(name)
+    assert found
+    assert NAMES[name] == found.model_dump(exclude_unset=True)
+
+
+@pytest.mark.parametrize("name", ["", "code", "pretrain", "pretrain_x_bf16", "llmb-config_1.yaml"])
+def test_a_name_of_another_kind_says_nothing(name: str) -> None:
+    assert experiment.configuration(name) is None
+
+
+def test_the_folders_of_a_launchers_notes_say_what_the_notes_do_not() -> None:
+    folder = "experiments/pretrain_llama3_8b_bf16_gpus8_tp1_pp2_cp1_vpNone_ep1_mbs1_gbs128_9"
+    content = b"workload_info: {framework: megatron_bridge}\nmodel_info: {model_name: llama3}\n"
+    (log,) = llmb_config.parse(f"{folder}/llmb-config_9.yaml", [content])
+    said = log.configuration
+    assert ("megatron-bridge", "llama3", 8, 2, 128) == (
+        said.framework, said.model, said.num_gpus, said.pipeline_parallel, said.global_batch_size,
+    )  # fmt: skip
