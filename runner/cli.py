@@ -97,7 +97,9 @@ def show_plan(console: Console, planned: list[Planned]) -> None:
     for reason, names in report.skipped_reasons(planned):
         shown = ", ".join(names[:NAMES_SHOWN])
         more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
-        console.print(f"  skip {len(names)} ({shown}{more}): {reason}", markup=False, soft_wrap=True)
+        console.print(
+            f"  skip {len(names)} ({shown}{more}): {reason}", markup=False, soft_wrap=True
+        )
     for one in planned:
         if one.verdict is Verdict.RUN:
             case = one.point.case
