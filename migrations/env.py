@@ -7,7 +7,7 @@ from perfdb.db.tables import metadata
 
 
 def run() -> None:
-    """Migrate on the connection given; without one (the alembic command line) on the default store."""
+    """Migrate on the connection given; the alembic command line gives none: the default store."""
     given = context.config.attributes.get("connection")
     if given is not None:
         _on(given)

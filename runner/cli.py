@@ -1,6 +1,7 @@
 """`perfdb run` and `perfdb selftest`."""
 
 import dataclasses
+import os
 import signal
 from pathlib import Path
 from types import FrameType
@@ -81,6 +82,7 @@ def planned_cases(files: list[recipe.RecipeFile], request: Request) -> list[Plan
             for name, backend in BACKENDS.items()
         },
         done=before.done,
+        container=os.environ.get("PERFDB_CONTAINER"),
         running=before.running,
     )
     planned = plan(files, here, only=request.only, repeat=request.repeat)

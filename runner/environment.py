@@ -37,7 +37,7 @@ def capture(machine: Machine, container: str | None, near: Path) -> Environment:
         packages=packages(),
         git_commit=commit,
         git_dirty=dirty,
-        container=container or os.environ.get("SINGULARITY_CONTAINER"),
+        container=container,
         variables=relevant(os.environ),
     )
 

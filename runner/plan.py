@@ -49,6 +49,8 @@ class Here:
     """(case key, release key) to the number of finished runs."""
     running: frozenset[tuple[str, str]] = frozenset()
     """What another runner is at work on at this moment."""
+    container: str | None = None
+    """The image that the runner is in, as PERFDB_CONTAINER says; a process cannot tell itself."""
 
 
 def plan(files: Iterable[RecipeFile], here: Here, *, only: str, repeat: int) -> list[Planned]:
@@ -89,7 +91,7 @@ def release_of(point: Point, here: Here) -> Release:
     return Release(
         framework=framework,
         version=support.version if support else None,
-        container=point.container,
+        container=here.container,
     )
 
 
@@ -102,6 +104,8 @@ def obstacle(point: Point, here: Here) -> str:
         return f"needs {case.system}, this machine is {machine.system}"
     if machine.gpu_count and case.num_gpus > machine.gpu_count:
         return f"needs {case.num_gpus} GPUs, this machine has {machine.gpu_count}"
+    if point.container and point.container != here.container:
+        return f"needs container {point.container}: run in it, with PERFDB_CONTAINER set to it"
     support = here.frameworks.get(case.framework)
     if support is None:
         return f"no backend runs {case.framework} yet"

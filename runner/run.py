@@ -63,7 +63,7 @@ def execute(planned: Planned, site: Site, watcher: Watcher) -> tuple[RunDir, Run
         finally:
             now = datetime.now(UTC)
             record = record.ended(diagnosis.outcome, now, exit_code, diagnosis.error)
-            run.write_record(record)
+            run.write_record(_with_worker_versions(record, run))
     return run, record
 
 
@@ -83,7 +83,7 @@ def _record(planned: Planned, run: RunDir, site: Site, argv: tuple[str, ...]) ->
         case=point.case,
         release=planned.release,
         recipe=planned.file.reference,
-        environment=environment.capture(site.machine, point.container, planned.file.path),
+        environment=environment.capture(site.machine, planned.release.container, planned.file.path),
         command=argv,
         warmup_steps=point.warmup_steps,
         measured_steps=point.measured_steps,
@@ -93,6 +93,16 @@ def _record(planned: Planned, run: RunDir, site: Site, argv: tuple[str, ...]) ->
         perfdb_version=perfdb.__version__,
         started_at=datetime.now(UTC),
     )
+
+
+def _with_worker_versions(record: RunRecord, run: RunDir) -> RunRecord:
+    """The record, with what only the worker can tell of its device's software."""
+    summary = run.read_summary()
+    if summary is None:
+        return record
+    known = {name: summary.versions.get(name) for name in ("cuda", "nccl")}
+    told = record.environment.model_copy(update=known)
+    return record.model_copy(update={"environment": told})
 
 
 def _watch(

@@ -19,6 +19,8 @@ BLOCK_BYTES = 1 << 20
 LONGEST_LINE = 4 << 20
 LOOKAHEAD = 2048
 """How far behind its marker a step's text may go on over the ends of lines."""
+MANY_HITS = 200
+"""From so many steps in a block on it is faster to list all of its lines."""
 PREAMBLE_BLOCKS = 8
 FIRST_STEPS_BYTES = 1 << 16
 """How much behind the start of the first step counts as preamble: memory is told of there."""
@@ -55,6 +57,10 @@ class Block:
 
     def lines_of(self, offsets: Sequence[int]) -> list[int]:
         """The numbers of the lines that hold these offsets, which are in order."""
+        if len(offsets) > MANY_HITS:
+            before = np.searchsorted(np.flatnonzero(self._newlines), offsets)
+            numbers: list[int] = (before + self.line).tolist()
+            return numbers
         spans = zip([0, *offsets], offsets, strict=False)
         between = [int(np.count_nonzero(self._newlines[a:b])) for a, b in spans]
         return list(accumulate(between, initial=self.line))[1:]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise, repeat
+from operator import itemgetter
 
 from perfdb.errors import Problem
 from perfdb.formats.base import Reading
@@ -20,6 +21,7 @@ MOST_PROBLEMS = 20
 
 Column = Iterable[float | None]
 
+_STEP = Reading._fields.index("step")
 _reading = partial(tuple.__new__, Reading)
 """Makes a reading of a row three times as fast as calling it: a log may hold a million steps."""
 
@@ -61,19 +63,15 @@ class Settled:
 def settle(where: str, readings: Iterable[Reading], problems: Iterable[Problem] = ()) -> Settled:
     """Each step once: of several attempts at a step the last one printed is kept, and counted."""
     printed = list(readings)
-    good = [r for r in printed if _is_possible(r)]
-    bad = [] if len(good) == len(printed) else [r for r in printed if not _is_possible(r)]
+    good = [r for r in printed if 0 < r.step_time_s < math.inf and 0 < r.step <= MOST]
     impossible = [
         Problem(where, f"step {r.step}: {r.step_time_s:g} seconds is no duration", line=r.line)
-        for r in bad
+        for r in (printed if len(good) < len(printed) else ())
+        if not (0 < r.step_time_s < math.inf and 0 < r.step <= MOST)
     ]
     last = {reading.step: reading for reading in good}
-    kept = tuple(sorted(last.values(), key=lambda reading: reading.step))
+    kept = tuple(sorted(last.values(), key=itemgetter(_STEP)))
     return Settled(kept, few(where, [*problems, *impossible]), _repeated(where, good, kept))
-
-
-def _is_possible(reading: Reading) -> bool:
-    return 0 < reading.step_time_s < math.inf and 0 < reading.step <= MOST
 
 
 def _repeated(

@@ -87,6 +87,19 @@ def test_what_another_runner_is_at_work_on_is_left_to_it() -> None:
     assert (Verdict.SKIP, "another runner is at work on it") == (planned.verdict, planned.reason)
 
 
+def test_a_recipe_that_needs_a_container_is_run_only_in_it(tmp_path: Path) -> None:
+    text = (RECIPES / "smoke" / "single.yaml").read_text()
+    path = tmp_path / "one.yaml"
+    path.write_text(text + "container: nvcr.io/nvidia/nemo:25.04\n")
+    files = recipe.load([path])
+    [outside] = plan(files, here(), only="*", repeat=1)
+    [inside] = plan(files, here(container="nvcr.io/nvidia/nemo:25.04"), only="*", repeat=1)
+    assert Verdict.SKIP is outside.verdict
+    assert "PERFDB_CONTAINER" in outside.reason
+    assert (Verdict.RUN, "nvcr.io/nvidia/nemo:25.04") == (inside.verdict, inside.release.container)
+    assert outside.release.container is None
+
+
 @pytest.mark.parametrize(("only", "count"), [("smoke-*", 9), ("*single*", 1), ("nothing", 0)])
 def test_only_picks_cases_by_name(only: str, count: int) -> None:
     assert count == len(verdicts(here(), only=only))
