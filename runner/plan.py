@@ -97,18 +97,26 @@ def release_of(point: Point, here: Here) -> Release:
 
 def obstacle(point: Point, here: Here) -> str:
     """Why a case cannot run here; empty where it can."""
-    case, machine = point.case, here.machine
+    return _of_the_machine(point.case, here.machine) or _of_the_software(point, here)
+
+
+def _of_the_machine(case: Case, machine: Machine) -> str:
     if machine.system is None:
         return f"this machine is no system of the catalogue: {machine.reason}"
     if case.system != machine.system:
         return f"needs {case.system}, this machine is {machine.system}"
     if machine.gpu_count and case.num_gpus > machine.gpu_count:
         return f"needs {case.num_gpus} GPUs, this machine has {machine.gpu_count}"
+    return ""
+
+
+def _of_the_software(point: Point, here: Here) -> str:
+    framework = point.case.framework
     if point.container and point.container != here.container:
         return f"needs container {point.container}: run in it, with PERFDB_CONTAINER set to it"
-    support = here.frameworks.get(case.framework)
+    support = here.frameworks.get(framework)
     if support is None:
-        return f"no backend runs {case.framework} yet"
+        return f"no backend runs {framework} yet"
     if support.version is None:
-        return f"{case.framework} is not installed here"
-    return support.unsupported(case) or ""
+        return f"{framework} is not installed here"
+    return support.unsupported(point.case) or ""
