@@ -40,6 +40,7 @@ dashboard: $(INSTALLED) ## open the dashboard on the store
 
 bench: $(INSTALLED) ## time perfdb against its limits (benchmarks/)
 	$(BIN)/python -m benchmarks.startup
+	$(BIN)/python -m benchmarks.ingest_logs
 
 lint: $(INSTALLED) ## formatting, lint, types, and who may import whom
 	$(BIN)/ruff format --check

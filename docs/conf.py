@@ -17,6 +17,8 @@ version = release = __version__
 
 extensions = ["perfdb.site", "command_line", "sphinx_copybutton"]
 perfdb_url = os.environ.get("PERFDB_URL") or f"sqlite:///{HERE.parent / 'perfdb.sqlite'}"
+REVIEWED = HERE.parent / "data" / "acknowledged.yaml"
+perfdb_acknowledged = str(REVIEWED) if REVIEWED.is_file() else None
 
 exclude_patterns = ["_build", "_ext"]
 myst_enable_extensions = ["colon_fence", "deflist"]

@@ -58,7 +58,8 @@ def test_runs_are_ingested_from_the_current_folder_by_default(
 
     first, second = perfdb("ingest"), perfdb("ingest", "--json")
 
-    assert (0, "1 new, 0 revised, 0 unchanged, 0 rejected\n", "") == (
+    found = "findings: 1 info (perfdb audit)\n"
+    assert (0, "1 new, 0 revised, 0 unchanged, 0 rejected\n", found) == (
         first.code,
         first.stdout,
         first.stderr,

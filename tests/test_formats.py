@@ -12,19 +12,19 @@ from perfdb.formats import FORMATS, Configuration, ParsedLog
 from perfdb.record import Case
 
 DATA = Path(__file__).parent / "data" / "formats"
-GOLDEN = (".yml", ".txt")
+GOLDEN = {"good": ".yml", "bad": ".txt"}
 
 
 def files(kind: str) -> list[Path]:
-    return sorted(
-        path
-        for path in DATA.glob(f"*/{kind}/*")
-        if path.suffix not in GOLDEN or not _is_golden(path)
-    )
+    """The files of a kind; beside each stands its golden file, with one more suffix."""
+    everything = set(DATA.glob(f"*/{kind}/*"))
+    return sorted(path for path in everything if not golden(path) & everything)
 
 
-def _is_golden(path: Path) -> bool:
-    return path.with_suffix("").suffix != "" and path.suffix in GOLDEN
+def golden(path: Path) -> set[Path]:
+    """The file whose golden file this one would be."""
+    suffix = GOLDEN[path.parent.name]
+    return {path.with_suffix("")} if path.suffix == suffix else set()
 
 
 def parsed(path: Path) -> tuple[ParsedLog, ...]:
@@ -71,6 +71,12 @@ def name_of(path: Path) -> str:
 def test_a_format_has_three_good_files_and_three_bad_ones(name: str) -> None:
     assert len([path for path in files("good") if path.parents[1].name == name]) >= 3
     assert len([path for path in files("bad") if path.parents[1].name == name]) >= 3
+
+
+def test_every_golden_file_has_the_file_it_was_written_for() -> None:
+    known = {path for kind in GOLDEN for path in files(kind)}
+    expected = known | {path.with_name(path.name + GOLDEN[path.parent.name]) for path in known}
+    assert expected == {path for kind in GOLDEN for path in DATA.glob(f"*/{kind}/*")}
 
 
 @pytest.mark.parametrize("path", files("good"), ids=name_of)

@@ -208,3 +208,22 @@ def test_thousands_of_unreadable_steps_are_told_in_few_words() -> None:
     log = only(FORMATS["nemo2"].parse("broken.log", [content]))
     assert 21 == len(log.problems)
     assert "broken.log: 980 more step lines that cannot be read" == str(log.problems[-1])
+
+
+def test_a_second_step_on_a_line_that_looks_different_is_not_lost() -> None:
+    start = b"Training epoch 0, iteration %d/9 | global_step: %d | "
+    alike = start + b"train_step_timing in s: 1.5 | consumed_samples: 8\n"
+    other = start + b"lr: 1e-06 | train_step_timing in s: 3.5 | consumed_samples: 8\n"
+    padding = b"x" * (1 << 20) + b"\n"
+    glued = (other % (1, 1)).rstrip() + b" " + alike % (2, 2)
+    log = only(FORMATS["nemo2"].parse("a.log", [alike % (0, 0), padding, glued, padding]))
+    expected = [(1, 1, 1.5), (3, 2, 3.5), (3, 3, 1.5)]
+    assert expected == [reading[:3] for reading in log.readings]
+
+
+def test_settings_that_contradict_each_other_are_not_said() -> None:
+    twice = b"seq_length=%d, micro_batch_size=2\n"
+    step = b"Training epoch 0, iteration 0/0 | train_step_timing in s: 1.5\n"
+    log = only(FORMATS["nemo2"].parse("a.log", [twice % 4096 + twice % 8192 + step]))
+    expected = {"framework": "nemo", "micro_batch_size": 2}
+    assert expected == log.configuration.model_dump(exclude_unset=True)

@@ -1,5 +1,6 @@
 """The migrations make the tables the code expects, up and down, with data in them."""
 
+from datetime import UTC
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ from sqlalchemy import URL, func, inspect, select
 
 from perfdb.db import migrate
 from perfdb.db.session import reading, store_url, writing
-from perfdb.db.tables import metadata, results
+from perfdb.db.tables import metadata, results, runs
 from perfdb.errors import StoreError
 from perfdb.ingest import Options, ingest
 from tests import factories
@@ -41,17 +42,50 @@ def test_a_column_that_no_migration_makes_is_a_difference(store: URL) -> None:
 
 def test_up_and_down_and_up_again_with_data(store: URL, tmp_path: Path) -> None:
     """Down to nothing takes everything away; up again makes a store that can be filled."""
-    runs = factories.write_run(tmp_path, run_id="a"), factories.write_run(tmp_path, run_id="b")
-    factories.stored(store, *runs, factories.published())
+    written = factories.write_run(tmp_path, run_id="a"), factories.write_run(tmp_path, run_id="b")
+    factories.stored(store, *written, factories.published())
     before = snapshot(store)
 
     migrate.downgrade(store, "base")
     assert {"alembic_version"} == tables_of(store)
     assert None is migrate.current(store)
 
-    factories.stored(store, *runs, factories.published())
+    factories.stored(store, *written, factories.published())
     assert before == snapshot(store)
     assert [] == migrate.differences(store)
+
+
+def test_runs_keep_everything_when_their_recipe_becomes_nullable(
+    store: URL, tmp_path: Path
+) -> None:
+    """Steps, files and results refer to the table that SQLite makes anew."""
+    factories.stored(store, factories.write_run(tmp_path), factories.published())
+    before = snapshot(store)
+
+    migrate.downgrade(store, "0001")
+    migrate.upgrade(store)
+
+    assert before == snapshot(store)
+    assert [] == migrate.differences(store)
+
+
+def test_a_run_without_recipe_and_start_is_kept_on_the_way_down_and_up(
+    store: URL, tmp_path: Path
+) -> None:
+    """The older schema has no NULL there: it shows an empty recipe and 1970."""
+    factories.stored(store, factories.write_run(tmp_path))
+    with writing(store) as connection:
+        connection.exec_driver_sql("UPDATE runs SET recipe = NULL, started_at = NULL")
+    before = snapshot(store)
+
+    migrate.downgrade(store, "0001")
+    with reading(store) as connection:
+        [(recipe, started)] = connection.execute(select(runs.c.recipe, runs.c.started_at)).all()
+        assert ("", 1970) == (recipe, started.astimezone(UTC).year if started.tzinfo else started.year)
+        assert 10 == connection.scalar(select(func.count()).select_from(metadata.tables["steps"]))
+
+    migrate.upgrade(store)
+    assert before == snapshot(store)
 
 
 def test_upgrading_an_up_to_date_store_keeps_its_data(store: URL, tmp_path: Path) -> None:

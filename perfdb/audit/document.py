@@ -1,5 +1,6 @@
 """Findings as other tools read them: JSON objects, a Markdown table, SARIF 2.1.0."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from perfdb import __version__
@@ -38,6 +39,14 @@ def sentence(finding: Finding) -> str:
     change = f" Suggestion: {finding.suggestion}." if finding.suggestion else ""
     accepted = f" Acknowledged: {finding.acknowledged}." if finding.acknowledged else ""
     return f"{finding.message}.{change}{accepted}"
+
+
+def counts(findings: Iterable[Finding]) -> str:
+    """'2 errors, 1 info, 3 explained': how many there are of each kind; empty where none is."""
+    found = Counter("explained" if it.acknowledged else it.severity.value for it in findings)
+    plural = {kind: "s" for kind in ("error", "warning") if found[kind] > 1}
+    kinds = (*(severity.value for severity in Severity), "explained")
+    return ", ".join(f"{found[one]:,} {one}{plural.get(one, '')}" for one in kinds if found[one])
 
 
 def markdown(findings: Sequence[Finding]) -> str:

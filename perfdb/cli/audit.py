@@ -1,7 +1,6 @@
 """`perfdb audit`: find numbers that cannot be true, in the store and in documents."""
 
 import os
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -125,7 +124,9 @@ def _closes(found: Sequence[Finding], gate: str) -> bool:
 def _print(found: Sequence[Finding], style: Style, audited: str) -> None:
     PRINTERS[style](found)
     if style in ("table", "markdown"):
-        click.echo(f"{_summary(found)} in {audited}.", err=style == "markdown")
+        click.echo(
+            f"{document.counts(found) or 'Nothing found'} in {audited}.", err=style == "markdown"
+        )
 
 
 def _print_table(found: Sequence[Finding]) -> None:
@@ -138,14 +139,6 @@ def _row(it: Finding) -> tuple[str, ...]:
     severity = "explained" if it.acknowledged else it.severity.value
     said = document.sentence(it) + "\n"
     return severity, it.rule, document.subject(it), said, document.place(it)
-
-
-def _summary(found: Sequence[Finding]) -> str:
-    """'2 errors, 1 info, 3 explained'."""
-    counts = Counter("explained" if it.acknowledged else it.severity.value for it in found)
-    words = [_counted(counts[one], one) for one in ("error", "warning") if counts[one]]
-    words += [f"{counts[one]} {one}" for one in ("info", "explained") if counts[one]]
-    return ", ".join(words) or "Nothing found"
 
 
 def _of(results: int, documents: int) -> str:

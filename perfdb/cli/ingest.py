@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.progress import track
 
 from perfdb import ingest as ingestion
+from perfdb.audit import document
 from perfdb.cli.options import db_option, json_option, print_json, print_table
 from perfdb.db.rows import ResultRow
 from perfdb.db.session import store_url
@@ -116,5 +117,7 @@ def _print(report: ingestion.Report, *, dry_run: bool) -> None:
     always = ("rejected",) if dry_run else ("new", "revised", "unchanged", "rejected")
     shown = [f"{count} {word}" for word, count in counts.items() if count or word in always]
     click.echo(", ".join(shown))
+    if report.findings:
+        click.echo(f"findings: {document.counts(report.findings)} (perfdb audit)", err=True)
     if report.unattributed:
         click.echo("Give --release to say which release the unattributed results are of.", err=True)

@@ -1,13 +1,14 @@
 """Bring a database to this version's schema, and say which it has."""
 
 from pathlib import Path
+from sqlite3 import Connection as SqliteConnection
 
 from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
-from sqlalchemy import URL, Connection, inspect
+from sqlalchemy import URL, Connection, event, inspect
 
 import perfdb
 from perfdb.db.session import opened, reading, writer
@@ -59,6 +60,8 @@ def downgrade(url: URL, revision: str) -> None:
 
 def _migrate(url: URL, revision: str, *, upwards: bool) -> None:
     engine = writer(url)
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _without_foreign_keys)
     move = command.upgrade if upwards else command.downgrade
     try:
         with opened(engine, url) as connection, connection.begin():
@@ -70,6 +73,13 @@ def _migrate(url: URL, revision: str, *, upwards: bool) -> None:
         raise StoreError(f"{url.render_as_string()}: {error}{remedy}") from error
     finally:
         engine.dispose()
+
+
+def _without_foreign_keys(connection: SqliteConnection, _record: object) -> None:
+    """SQLite changes a column by making the table anew; dropping the old one would delete from
+    other tables what refers to it. The pragma holds only outside of a transaction.
+    """
+    connection.execute("PRAGMA foreign_keys=OFF")
 
 
 def require_current(connection: Connection, where: str) -> None:

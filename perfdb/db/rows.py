@@ -1,4 +1,4 @@
-"""What is written to the store: the bytes of a source, a run with its steps, a result."""
+"""What is written to the store: the bytes of sources, runs with their steps, results, findings."""
 
 import hashlib
 from collections.abc import Mapping
@@ -17,6 +17,7 @@ class Action(StrEnum):
     REVISED = "revised"
     UNCHANGED = "unchanged"
     REJECTED = "rejected"
+    UNATTRIBUTED = "unattributed"
 
 
 @dataclass(frozen=True)
@@ -36,15 +37,15 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class RunRow:
-    """The columns of `runs` that a run directory gives."""
+    """The columns of `runs`. A log does not say its recipe, nor when the run started."""
 
     run_id: str
-    recipe: str
+    recipe: str | None
     outcome: Outcome
     error: str | None
     exit_code: int | None
     attempt: int
-    started_at: datetime
+    started_at: datetime | None
     ended_at: datetime | None
     warmup_steps: int
     measured_steps: int
@@ -131,6 +132,20 @@ class PageWritten:
 
     actions: tuple[Action, ...]
     withdrawn: int
+
+
+@dataclass(frozen=True)
+class FindingRow:
+    """A row of `findings`: what an audit says of the result of this id."""
+
+    result_id: int
+    rule: str
+    severity: str
+    fields: tuple[str, ...]
+    expected: str | None
+    found: str | None
+    message: str
+    suggestion: str | None
 
 
 @dataclass(frozen=True)

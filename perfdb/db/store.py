@@ -42,7 +42,7 @@ def is_race(error: DBAPIError) -> bool:
 
 def put_run(connection: Connection, given: MeasuredRun, files: RunFiles, when: datetime) -> Action:
     """Store a run, its files, steps and result; read anew from other bytes, it replaces itself."""
-    _take_turns(connection, given.run.run_id)
+    take_turns(connection, given.run.run_id)
     known = connection.execute(
         select(runs.c.id, runs.c.content_hash).where(runs.c.run_id == given.run.run_id)
     ).one_or_none()
@@ -71,7 +71,7 @@ def put_page(
     Where every row could be read (`whole`), the results that an earlier state of the page had and
     this one does not are withdrawn.
     """
-    _take_turns(connection, source.path)
+    take_turns(connection, source.path)
     past = _written(connection, [row.key for row in given])
     actions = [_action(row, past.get(row.key, ()), source.path) for row in given]
     changed = [
@@ -97,6 +97,15 @@ def log(connection: Connection, entry: LogEntry, when: datetime) -> None:
         connection.execute(insert(ingest_log), row | {"at": when, "perfdb_version": __version__})
 
 
+def take_turns(connection: Connection, what: str) -> None:
+    """Wait for a process that is storing the same thing, so as to find it there and unchanged.
+
+    A SQLite transaction holds the only write lock from its beginning.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(what, 0))))
+
+
 @dataclass(frozen=True)
 class Place:
     """Where results come from: their source, and the run if they are measured."""
@@ -116,15 +125,6 @@ class Written:
     superseded: bool
     content_hash: str
     path: str
-
-
-def _take_turns(connection: Connection, what: str) -> None:
-    """Wait for a process that is storing the same thing, so as to find it there and unchanged.
-
-    A SQLite transaction holds the only write lock from its beginning.
-    """
-    if connection.dialect.name == "postgresql":
-        connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(what, 0))))
 
 
 def _put_run_row(

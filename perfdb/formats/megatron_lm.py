@@ -23,7 +23,7 @@ NAME = "megatron_lm"
 WINDOW = "skip_warmup(10)"
 
 _BRIDGE = re.compile(rb"GPU utilization: *[\d.]+ *(?:MODEL_)?TFLOP/s/GPU|ConfigContainer")
-_ARGUMENT = re.compile(r"(?m)\b(\w+) \.{2,} (\S[^\n]*?)[ \t]*$")
+_ARGUMENT = re.compile(r"\b(\w+) \.{2,} (\S+)")
 
 
 def recognises(head: bytes, name: str) -> bool:

@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 from perfdb.errors import Problem
 from perfdb.formats.numbers import NUMBER, WHOLE
-from perfdb.formats.scan import LOOKAHEAD, MANY_HITS, Block, decoded
+from perfdb.formats.scan import LOOKAHEAD, Block, decoded
 from perfdb.formats.steps import MOST_KEPT
 
 Row = Mapping[str, float]
@@ -171,29 +171,16 @@ class _Layout:
 
     def read(self, block: Block) -> Columns | None:
         """The steps of a block; None if one of its step lines looks different."""
-        found, numbers = self._step_lines(block)
+        hits = block.lines_with(self.marker)
+        found = b"".join([block.text[start:end] for start, end in hits.spans])
         rows = self.pattern.findall(found)
-        if not rows or len(rows) != found.count(self.marker) or len(rows) != len(numbers):
+        if not rows or len(rows) != found.count(self.marker) or len(rows) != len(hits.numbers):
             return None
         try:
             columns = [_numbers(column) for column in zip(*rows, strict=True)]
         except ValueError:
             return None
-        return Columns(numbers, dict(zip(self.names, columns, strict=True)))
-
-    def _step_lines(self, block: Block) -> tuple[bytes, Sequence[int]]:
-        """A text with all step lines of a block, and their numbers.
-
-        Where they are many, it is faster to search the whole block than to cut them out.
-        """
-        if block.text.count(self.marker) > MANY_HITS:
-            pieces = block.text.split(self.marker)
-            ends = accumulate(map(len, pieces[:-1]))
-            return block.text, block.lines_of(
-                [end + n * len(self.marker) for n, end in enumerate(ends)]
-            )
-        hits = block.lines_with(self.marker)
-        return b"".join([block.text[start:end] for start, end in hits.spans]), hits.numbers
+        return Columns(hits.numbers, dict(zip(self.names, columns, strict=True)))
 
 
 def _numbers(column: Sequence[bytes]) -> list[float]:

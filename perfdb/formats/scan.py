@@ -24,7 +24,7 @@ MANY_HITS = 200
 PREAMBLE_BLOCKS = 8
 FIRST_STEPS_BYTES = 1 << 16
 """How much behind the start of the first step counts as preamble: memory is told of there."""
-ESCAPE = re.compile(rb"\x1b(?:\[(?:[0-9;:?]+[A-Za-z]|[mKJH])|\][^\x07\n]*\x07|[()][A-Z0-9])")
+ESCAPE = re.compile(rb"\x1b(?:\[(?:[0-9;:?]+[A-Za-z]|[mKJH])|\][^\x07\n]{0,200}\x07|[()][A-Z0-9])")
 """Colours and movements of the cursor. A sequence that was cut off takes no text with it."""
 
 

@@ -1,20 +1,19 @@
 """Puts sources into the store, each in its own transaction, and says what became of them."""
 
-import random
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
 
 from sqlalchemy import URL, Connection, Engine
-from sqlalchemy.exc import DataError, DBAPIError, InternalError, OperationalError, ProgrammingError
+from sqlalchemy.exc import DataError, InternalError, OperationalError, ProgrammingError
 
+from perfdb.audit import Finding
 from perfdb.db import migrate, store
 from perfdb.db.rows import Action, LogEntry, ResultRow
 from perfdb.db.session import writer
 from perfdb.errors import Problem, StoreError
+from perfdb.ingest import audited
 from perfdb.ingest.find import Source, find
 from perfdb.ingest.read import (
     STILL_RUNNING,
@@ -27,14 +26,8 @@ from perfdb.ingest.read import (
     read_source,
     results_of,
 )
+from perfdb.ingest.retry import retried
 from perfdb.pages import PageContext
-
-ATTEMPTS = 8
-"""How often a transaction is tried that other processes got in the way of."""
-
-FIRST_PAUSE_S = 0.02
-
-Answer = TypeVar("Answer")
 
 
 def _in_turn(sources: Sequence[Source]) -> Iterable[Source]:
@@ -54,7 +47,8 @@ class Report:
     """What became of all that was read: how many results, and what was rejected.
 
     `withdrawn` counts results that an edited page no longer states; `unattributed` says where the
-    results are whose release nobody stated.
+    results are whose release nobody stated. `findings` are those of every release that anything
+    was read of, by an audit of its results in force.
     """
 
     new: int = 0
@@ -64,6 +58,7 @@ class Report:
     rejected: tuple[Problem, ...] = ()
     unattributed: tuple[str, ...] = ()
     notes: tuple[Problem, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     @property
     def failed(self) -> bool:
@@ -84,15 +79,19 @@ class Stored:
 def ingest(paths: Iterable[Path], url: URL, options: Options) -> Report:
     """Store every run and page at or below the paths, making or upgrading the store if need be.
 
+    The releases that they are of are audited at the end, and what is found is kept.
+
     Raises InputError for a path that does not exist, and StoreError for a store that cannot be
     written or is of a newer version.
     """
     sources = find(paths)
     engine = writer(url)
     try:
-        _retried(lambda: migrate.upgrade(url))
+        retried(lambda: migrate.upgrade(url))
         reads = (read_source(source, options.context) for source in options.watched(sources))
-        return _report([_stored(engine, read) for read in reads])
+        stored = [_stored(engine, read) for read in reads]
+        findings = audited.audited(engine, [one.read for one in stored])
+        return replace(_report(stored), findings=findings)
     except (OperationalError, InternalError, ProgrammingError) as error:
         raise StoreError(f"{url.render_as_string()}: {error.orig}") from error
     finally:
@@ -108,13 +107,13 @@ def preview(paths: Iterable[Path], options: Options) -> tuple[list[ResultRow], R
 
 def _stored(engine: Engine, read: Read) -> Stored:
     try:
-        return _retried(lambda: _in_one_transaction(engine, read))
+        return retried(lambda: _in_one_transaction(engine, read))
     except (DataError, OverflowError) as error:
         # The source is well formed and yet says what no column can hold, such as 10²⁰ GPUs.
         cause = error.orig if isinstance(error, DataError) else error
         path = _path_of(read)
         rejected = Rejected(path, (Problem(path, f"cannot be stored: {cause}"),))
-        return _retried(lambda: _in_one_transaction(engine, rejected))
+        return retried(lambda: _in_one_transaction(engine, rejected))
 
 
 def _in_one_transaction(engine: Engine, read: Read) -> Stored:
@@ -160,18 +159,6 @@ def reason(problem: Problem) -> str:
 
 def _path_of(read: Read) -> str:
     return read.source.path if isinstance(read, PageRows) else read.path
-
-
-def _retried(act: Callable[[], Answer]) -> Answer:
-    """The answer of a transaction, tried again while other processes are in its way."""
-    for attempt in range(ATTEMPTS - 1):
-        try:
-            return act()
-        except DBAPIError as error:
-            if not store.is_race(error):
-                raise
-            time.sleep(FIRST_PAUSE_S * 2**attempt * random.uniform(0.5, 1.5))
-    return act()
 
 
 def _report(stored: Sequence[Stored]) -> Report:

@@ -1,5 +1,7 @@
 """What there is: releases, systems, models, runs and their steps and files."""
 
+from collections.abc import Iterable
+
 from sqlalchemy import Select, func, select
 
 from perfdb.db.tables import (
@@ -14,6 +16,7 @@ from perfdb.db.tables import (
     steps,
     systems,
 )
+from perfdb.record import Origin
 
 
 def all_releases() -> Select[*tuple[object, ...]]:
@@ -37,6 +40,26 @@ def all_releases() -> Select[*tuple[object, ...]]:
             results.c.origin,
         )
         .order_by(releases.c.framework, releases.c.version, releases.c.id, results.c.origin)
+    )
+
+
+def releases_of_runs(run_ids: Iterable[str]) -> Select[int]:
+    """The ids of the releases that runs, by their run ids, have or had a result of."""
+    return (
+        select(results.c.release_id)
+        .join(runs, results.c.run_id == runs.c.id)
+        .where(runs.c.run_id.in_(sorted(run_ids)))
+        .distinct()
+    )
+
+
+def releases_of_pages(paths: Iterable[str]) -> Select[int]:
+    """The ids of the releases that pages, by their paths, state or stated a result of."""
+    return (
+        select(results.c.release_id)
+        .join(sources, results.c.source_id == sources.c.id)
+        .where(sources.c.path.in_(sorted(paths)), results.c.origin == Origin.PUBLISHED.value)
+        .distinct()
     )
 
 

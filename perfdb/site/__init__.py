@@ -1,6 +1,7 @@
 """The Sphinx extension: `extensions = ["perfdb.site"]` makes pages from the store.
 
-`perfdb_url` in conf.py names the store; where it is None, PERFDB_URL does.
+`perfdb_url` in conf.py names the store; where it is None, PERFDB_URL does. `perfdb_acknowledged`
+names the file of findings that are accepted, from the folder of conf.py on; None: none are.
 """
 
 from sphinx.application import Sphinx
@@ -18,6 +19,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     for extension in ("myst_parser", "sphinx_design"):
         app.setup_extension(extension)
     app.add_config_value("perfdb_url", None, "env", frozenset({str, type(None)}))
+    app.add_config_value("perfdb_acknowledged", None, "", frozenset({str, type(None)}))
     for name, directive in DIRECTIVES.items():
         app.add_directive(name, directive)
     app.connect("config-inited", add_files)

@@ -9,6 +9,7 @@ Address = Callable[[str], str]
 
 PERFORMANCE = "performance/index"
 RUNS = "runs/index"
+AUDIT = "performance/audit"
 
 
 def of_release(framework: str, version: str | None) -> str:
@@ -24,3 +25,8 @@ def of_run(run_id: str) -> str:
 def of_source(sha256: str) -> str:
     """The page that shows a published page as it was read, line by line."""
     return f"sources/{sha256[:16]}"
+
+
+def of_entry(anchor: str, address: Address) -> str:
+    """The address of a result's entry on the page of findings."""
+    return f"{address(AUDIT)}#{anchor}"

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from pydantic import ConfigDict
 
+from perfdb.audit import Finding
 from perfdb.record import Frozen
 
 
@@ -12,6 +13,17 @@ class Row(Frozen):
     """A row of a query; columns that a page has no use for are left behind."""
 
     model_config = ConfigDict(extra="ignore")
+
+
+class Flag(Frozen):
+    """That the audit objects to a result: '1 error', how grave it is, and where the page says more.
+
+    `kind`: error, warning, or explained where all of it is acknowledged.
+    """
+
+    said: str
+    kind: str
+    anchor: str
 
 
 class Result(Row):
@@ -71,6 +83,7 @@ class Result(Row):
     run_id: str | None = None
     recipe: str | None = None
     started_at: datetime | None = None
+    flag: Flag | None = None
 
 
 class Step(Row):
@@ -98,12 +111,12 @@ class Run(Row):
     """A run, as perfdb.queries.catalog gives it."""
 
     run_id: str
-    recipe: str
+    recipe: str | None = None
     outcome: str
     error: str | None = None
     exit_code: int | None = None
     attempt: int
-    started_at: datetime
+    started_at: datetime | None = None
     ended_at: datetime | None = None
     warmup_steps: int
     measured_steps: int
@@ -169,6 +182,28 @@ class SourcePage(Frozen):
     path: str
     sha256: str
     text: str
+
+
+class Audited(Frozen):
+    """A result that has findings, the gravest first. `anchor` names its entry on the page."""
+
+    result: Result
+    anchor: str
+    findings: tuple[Finding, ...]
+
+
+class AuditedRelease(Frozen):
+    """The results of a release that have findings."""
+
+    framework: str
+    release: str | None
+    results: tuple[Audited, ...]
+
+
+class AuditPage(Frozen):
+    """Everything that the last audit found."""
+
+    releases: tuple[AuditedRelease, ...]
 
 
 class ReleaseCard(Frozen):

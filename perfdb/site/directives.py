@@ -11,8 +11,8 @@ from sphinx.domains.std import Glossary
 from sphinx.util.docutils import SphinxDirective
 
 from perfdb.record import Frozen
-from perfdb.site import commands, overview, profiles, reference, runs, sources, tables
-from perfdb.site.data import Overview, ReleasePage, RunPage, RunsPage, SourcePage
+from perfdb.site import commands, findings, overview, profiles, reference, runs, sources, tables
+from perfdb.site.data import AuditPage, Overview, ReleasePage, RunPage, RunsPage, SourcePage
 from perfdb.site.files import Layout
 from perfdb.site.glossary import TERMS
 from perfdb.site.markup import Html, table
@@ -78,6 +78,19 @@ class ReleaseDirective(SiteDirective):
         """The containers, and what the labels mean."""
         page = self.data(self.env.docname, ReleasePage)
         return self.raw(sources.release_head(page, self.address))
+
+
+class AuditDirective(SiteDirective):
+    """What the audit found: how much there is of it, or all that there is of one release."""
+
+    option_spec: ClassVar = {"release": directives.nonnegative_int}
+
+    def run(self) -> list[nodes.Node]:
+        """The counts, or the entries."""
+        page = self.data(self.env.docname, AuditPage)
+        if "release" not in self.options:
+            return self.raw(findings.head(page))
+        return self.raw(findings.entries(page.releases[self.options["release"]], self.address))
 
 
 class RunsDirective(SiteDirective):
@@ -178,6 +191,7 @@ class GlossaryDirective(Glossary):
 
 
 DIRECTIVES = {
+    "perfdb-audit": AuditDirective,
     "perfdb-glossary": GlossaryDirective,
     "perfdb-no-data": NoDataDirective,
     "perfdb-overview": OverviewDirective,

@@ -10,8 +10,10 @@ from sphinx.util import logging
 from sqlalchemy import URL
 from sqlalchemy.exc import DBAPIError
 
+from perfdb.audit import acknowledged
+from perfdb.audit.acknowledged import Entry
 from perfdb.db.session import reading, store_url
-from perfdb.errors import PerfdbError
+from perfdb.errors import InputError, PerfdbError, Problem
 from perfdb.site import pages, read
 from perfdb.site.directives import OVERVIEW
 from perfdb.site.files import (
@@ -42,13 +44,26 @@ def make_pages(app: Sphinx) -> None:
     """Make the pages from the store. Raises ExtensionError where it cannot be read."""
     try:
         url = store_url(app.config.perfdb_url)
-        contents = read.stored(url)
+        contents = read.stored(url, _acknowledged(app))
         made = _write(Layout(Path(app.srcdir)), contents, url)
     except (PerfdbError, DBAPIError, FileExistsError) as error:
         raise ExtensionError(f"perfdb.site: {error}") from error
     if not contents.results and not contents.runs:
         LOGGER.info("perfdb.site: %s holds no results yet", url.render_as_string())
     LOGGER.info("perfdb.site: %d files from %s", made, url.render_as_string())
+
+
+def _acknowledged(app: Sphinx) -> tuple[Entry, ...]:
+    """What the file that conf.py names accepts. Raises InputError."""
+    if app.config.perfdb_acknowledged is None:
+        return ()
+    path = Path(app.confdir, app.config.perfdb_acknowledged)
+    if not path.is_file():
+        remedy = "name a file, from the folder of conf.py on, or None"
+        raise InputError(
+            Problem(str(path), "no such file", field="perfdb_acknowledged", remedy=remedy)
+        )
+    return acknowledged.entries(str(path), path.read_text(encoding="utf-8"))
 
 
 def _write(layout: Layout, contents: Contents, url: URL) -> int:

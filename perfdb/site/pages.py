@@ -7,8 +7,10 @@ from pathlib import PurePosixPath
 
 from perfdb import catalog
 from perfdb.record import Frozen, Origin
-from perfdb.site import addresses, overview
+from perfdb.site import addresses, findings, overview
 from perfdb.site.data import (
+    Audited,
+    AuditPage,
     ReleasePage,
     Result,
     RunPage,
@@ -45,12 +47,14 @@ class Page:
 class Contents:
     """All that the store says to the site.
 
-    `results` are those that tables print, one for each case, release and origin; `runs` are all.
+    `results` are those that tables print, one for each case, release and origin; `runs` are all;
+    `audited` are the results that have findings.
     """
 
     results: tuple[Result, ...] = ()
     runs: tuple[RunPage, ...] = ()
     sources: tuple[SourcePage, ...] = ()
+    audited: tuple[Audited, ...] = ()
 
 
 def all_pages(contents: Contents) -> list[Page]:
@@ -59,6 +63,7 @@ def all_pages(contents: Contents) -> list[Page]:
     return [
         _performance_index(releases),
         *(_release_page(release) for release in releases),
+        _audit_page(findings.page_of(contents.audited)),
         _runs_index(contents.runs),
         *(_run_page(run) for run in contents.runs),
         *(_source_page(source) for source in contents.sources),
@@ -165,6 +170,19 @@ def _release_page(release: ReleasePage) -> Page:
     return Page(name, "\n".join(parts), release)
 
 
+def _audit_page(page: AuditPage) -> Page:
+    # Whether it stands in a toctree is for the project that uses these pages to say.
+    parts = [_front(orphan=True), "# Audit\n"]
+    if not page.releases:
+        parts.append("There are no findings.\n")
+        return Page(addresses.AUDIT, "\n".join(parts), page)
+    parts.append(_directive("perfdb-audit"))
+    for number, release in enumerate(page.releases):
+        title = myst(release_title(release.framework, release.release))
+        parts += [f"## {title}\n", _directive("perfdb-audit", release=number)]
+    return Page(addresses.AUDIT, "\n".join(parts), page)
+
+
 def _tabs(number: int, section: Section) -> str:
     """A tab for each system; they share a group, so that choosing one chooses it everywhere."""
     items = [
@@ -181,10 +199,15 @@ def _runs_index(runs: Sequence[RunPage]) -> Page:
     if not runs:
         return Page(addresses.RUNS, "\n".join([*parts, _directive("perfdb-no-data")]))
     parts.append("Every run in the store, however it ended.\n")
-    newest = sorted(runs, key=lambda page: page.run.started_at, reverse=True)
+    newest = sorted(runs, key=_started, reverse=True)
     results = tuple(page.result for page in newest)
     text = "\n".join([*parts, _directive("perfdb-runs")])
     return Page(addresses.RUNS, text, RunsPage(results=results))
+
+
+def _started(page: RunPage) -> tuple[bool, datetime | None]:
+    """Runs that do not say when they started come last of the newest first."""
+    return page.run.started_at is not None, page.run.started_at
 
 
 RUN_PARTS = (

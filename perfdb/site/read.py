@@ -2,17 +2,20 @@
 
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from sqlalchemy import URL, Connection, Select
 
+from perfdb.audit import Finding
+from perfdb.audit.acknowledged import Entry, explained
 from perfdb.db.migrate import require_current
 from perfdb.db.session import reading
-from perfdb.queries import catalog, results, site
+from perfdb.queries import catalog, findings, results, site
 from perfdb.rundir import RunDir
-from perfdb.site.data import Result, Row, Run, RunFile, RunPage, SourcePage, Step
+from perfdb.site import findings as found
+from perfdb.site.data import Audited, Flag, Result, Row, Run, RunFile, RunPage, SourcePage, Step
 from perfdb.site.pages import Contents
 
 RECIPE = RunDir(Path()).recipe.name
@@ -20,22 +23,28 @@ RECIPE = RunDir(Path()).recipe.name
 Kind = TypeVar("Kind", bound=Row)
 
 
-def contents(connection: Connection) -> Contents:
-    """Everything but the bytes of run files. The same store always gives the same."""
+def contents(connection: Connection, known: Sequence[Entry] = ()) -> Contents:
+    """Everything but the bytes of run files. The same store always gives the same.
+
+    `known` are the findings that are accepted.
+    """
+    audited = _audited(connection, known)
+    flags = {number: found.flag(one) for number, one in audited.items()}
     files: dict[str, list[RunFile]] = defaultdict(list)
     for file in _rows(connection, site.all_run_files(), RunFile):
         files[file.run_id].append(file)
-    measured = _rows(connection, results.measured(results.current()), Result)
+    measured = _results(connection, results.measured(results.current()), flags)
     of_run = {result.run_id: result for result in measured}
     runs = _rows(connection, catalog.all_runs(), Run)
     return Contents(
-        results=tuple(_rows(connection, results.representative(), Result)),
+        results=tuple(_results(connection, results.representative(), flags)),
         runs=tuple(_run(connection, run, of_run, files[run.run_id]) for run in runs),
         sources=tuple(_sources(connection)),
+        audited=tuple(audited.values()),
     )
 
 
-def stored(url: URL) -> Contents:
+def stored(url: URL, known: Sequence[Entry] = ()) -> Contents:
     """The contents of a store; nothing where there is no database file yet.
 
     Raises StoreError where the database is not this version's.
@@ -44,7 +53,7 @@ def stored(url: URL) -> Contents:
         return Contents()
     with reading(url) as connection:
         require_current(connection, url.render_as_string())
-        return contents(connection)
+        return contents(connection, known)
 
 
 def is_missing(url: URL) -> bool:
@@ -55,6 +64,32 @@ def is_missing(url: URL) -> bool:
 def content(connection: Connection, sha256: str) -> bytes:
     """The bytes of a source."""
     return zlib.decompress(connection.execute(site.content_of(sha256)).scalar_one())
+
+
+def _audited(connection: Connection, known: Sequence[Entry]) -> dict[int, Audited]:
+    """Every result that has findings, by its number in the store."""
+    rows = connection.execute(findings.current()).mappings()
+    said: dict[int | None, list[Finding]] = defaultdict(list)
+    for finding in explained(map(Finding.model_validate, map(dict, rows)), known):
+        said[finding.result_id].append(finding)
+    of_results = connection.execute(findings.results_with_findings()).mappings()
+    return {
+        row["result_id"]: found.audited(
+            Result.model_validate(dict(row)), row["result_key"], said[row["result_id"]]
+        )
+        for row in of_results
+    }
+
+
+def _results(
+    connection: Connection,
+    question: Select[*tuple[object, ...]],
+    flags: Mapping[int, Flag | None],
+) -> list[Result]:
+    rows = connection.execute(question).mappings()
+    return [
+        Result.model_validate(dict(row) | {"flag": flags.get(row["result_id"])}) for row in rows
+    ]
 
 
 def _run(

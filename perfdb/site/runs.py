@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Final
 
 from perfdb import units
@@ -26,18 +27,23 @@ def outcome(page: RunPage, address: Address) -> Html:
     known: list[tuple[str, Content]] = [
         ("Outcome", outcome_badge(run.outcome)),
         ("Why no figures", result.withheld or units.UNKNOWN),
+        ("Audit", tables.flag_mark(result.flag, address) if result.flag else units.UNKNOWN),
         ("Error", tag("pre", run.error) if run.error else units.UNKNOWN),
         ("Exit code", units.text(run.exit_code)),
         ("Release", link(release_title(result.framework, result.release), address(release))),
-        ("Recipe", run.recipe),
+        ("Recipe", run.recipe or units.UNKNOWN),
         ("System", result.system_title),
-        ("Started", f"{moment(run.started_at)} UTC"),
-        ("Ended", f"{moment(run.ended_at)} UTC" if run.ended_at else units.UNKNOWN),
+        ("Started", _in_utc(run.started_at)),
+        ("Ended", _in_utc(run.ended_at)),
         ("Attempt", str(run.attempt)),
     ]
     always = {"Outcome", "Release", "Recipe", "Started", "Ended"}
     shown = [(name, said) for name, said in known if name in always or said != units.UNKNOWN]
     return facts("Outcome", shown)
+
+
+def _in_utc(when: datetime | None) -> str:
+    return f"{moment(when)} UTC" if when else units.UNKNOWN
 
 
 def figures(page: RunPage, _address: Address) -> Html:

@@ -9,7 +9,7 @@ from perfdb.pages.columns import ALIASES
 from perfdb.record import Origin, Outcome
 from perfdb.site import addresses
 from perfdb.site.addresses import Address
-from perfdb.site.data import Result
+from perfdb.site.data import Flag, Result
 from perfdb.site.glossary import TERMS
 from perfdb.site.markup import Cell, Content, Head, Html, Table, joined, link, tag
 from perfdb.site.profiles import Column, Kind, Profile
@@ -160,7 +160,19 @@ def outcome_badge(outcome: str) -> Html:
 
 def _origin(_column: Column, result: Result, address: Address) -> Cell:
     badge = tag("span", result.origin, class_=f"perf-badge {_origin_class(result)}")
-    return Cell(joined((badge, *_evidence(result, address)), " "), sort=result.origin)
+    mark = [flag_mark(result.flag, address)] if result.flag else []
+    return Cell(joined((badge, *mark, *_evidence(result, address)), " "), sort=result.origin)
+
+
+def flag_mark(flag: Flag, address: Address) -> Html:
+    """'⚑ 1 error', leading to what the audit found; the sign itself says nothing to a reader."""
+    return tag(
+        "a",
+        (tag("span", "⚑", aria_hidden="true"), f" {flag.said}"),
+        class_=f"perf-flag {flag.kind}",
+        href=addresses.of_entry(flag.anchor, address),
+        title="found by the audit",
+    )
 
 
 def _origin_class(result: Result) -> str:

@@ -1,0 +1,134 @@
+"""What the audit found, where the figure is: the mark beside a row, and the page of entries."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from perfdb import units
+from perfdb.audit import Finding, Severity
+from perfdb.audit.check import ordered
+from perfdb.audit.document import counts
+from perfdb.site import addresses
+from perfdb.site.addresses import Address
+from perfdb.site.data import Audited, AuditedRelease, AuditPage, Flag, Result
+from perfdb.site.markup import Content, Html, joined, link, tag
+from perfdb.site.words import framework_title, natural, section_title, slug
+
+KINDS = (*(severity.value for severity in Severity), "explained")
+"""The gravest first. A finding that is acknowledged is explained, however grave it was."""
+
+
+def kind(finding: Finding) -> str:
+    """How grave a finding is, or that it is explained."""
+    return "explained" if finding.acknowledged else finding.severity.value
+
+
+def audited(result: Result, key: str, found: Iterable[Finding]) -> Audited:
+    """A result with its findings; `key` is its identity, the same in every revision."""
+    gravest_first = sorted(ordered(found), key=_gravity)
+    return Audited(result=result, anchor=f"result-{key[:12]}", findings=tuple(gravest_first))
+
+
+def flag(one: Audited) -> Flag | None:
+    """The mark of a result; None where the findings are only worth knowing."""
+    objections = [it for it in one.findings if it.severity.reaches(Severity.WARNING)]
+    if not objections:
+        return None
+    return Flag(said=counts(objections), kind=kind(objections[0]), anchor=one.anchor)
+
+
+def page_of(every: Iterable[Audited]) -> AuditPage:
+    """The page: by framework, the newest release first, and in it the gravest entry first."""
+    by_release: dict[tuple[str, str | None], list[Audited]] = defaultdict(list)
+    for one in every:
+        by_release[one.result.framework, one.result.release].append(one)
+    newest_first = sorted(by_release, key=lambda one: natural(one[1] or ""), reverse=True)
+    return AuditPage(
+        releases=tuple(
+            AuditedRelease(
+                framework=framework,
+                release=version,
+                results=tuple(sorted(by_release[framework, version], key=_order)),
+            )
+            for framework, version in sorted(newest_first, key=lambda one: framework_title(one[0]))
+        )
+    )
+
+
+def _order(one: Audited) -> tuple[int, str, int, str]:
+    result = one.result
+    return _gravity(one.findings[0]), result.source, result.source_line or 0, one.anchor
+
+
+def _gravity(finding: Finding) -> int:
+    return KINDS.index(kind(finding))
+
+
+def head(page: AuditPage) -> Html:
+    """How many findings of each kind there are, and what an audit is."""
+    every = [it for release in page.releases for one in release.results for it in one.findings]
+    return joined(
+        (
+            tag("p", tag("strong", f"{counts(every)}.")),
+            tag(
+                "p",
+                "Numbers that contradict one another, within the rounding of what was printed. "
+                "Figures stand in the tables as they were published or measured; nothing here "
+                "has changed them.",
+            ),
+        )
+    )
+
+
+def entries(release: AuditedRelease, address: Address) -> Html:
+    """An entry for each result of a release that has findings."""
+    return joined((_entry(one, address) for one in release.results), "\n")
+
+
+def _entry(one: Audited, address: Address) -> Html:
+    parts = (
+        tag("h3", _title(one.result)),
+        tag("p", _places(one.result, address), class_="perf-entry-source"),
+        tag("ul", [_item(finding) for finding in one.findings]),
+    )
+    return tag("article", parts, class_="perf-entry", id=one.anchor)
+
+
+def _title(result: Result) -> str:
+    beside = f" ({result.qualifiers})" if result.qualifiers else ""
+    gpus = f"{result.num_gpus:,} GPU{'s' if result.num_gpus > 1 else ''}"
+    task = section_title(result.task, None)
+    return f"{result.model_title}{beside}, {task}, {gpus} on {result.system_title}"
+
+
+def _places(result: Result, address: Address) -> Html:
+    """Where the figures are from, and the table that shows them."""
+    table = address(addresses.of_release(result.framework, result.release))
+    shown = link("table", f"{table}?system={slug(result.system)}")
+    return joined((_evidence(result, address), shown), " · ")
+
+
+def _evidence(result: Result, address: Address) -> Content:
+    if result.run_id is not None:
+        return link(f"run {result.run_id}", address(addresses.of_run(result.run_id)))
+    source = address(addresses.of_source(result.source_sha256))
+    if result.source_line is None:
+        return link(result.source, source)
+    line = f"{result.source}, line {result.source_line}"
+    return link(line, f"{source}#L{result.source_line}")
+
+
+def _item(finding: Finding) -> Html:
+    how = kind(finding)
+    badge = tag("span", how, class_=f"perf-badge {how}")
+    said = tag("p", (badge, " ", tag("code", finding.rule), f" {finding.message}."))
+    return tag("li", (said, tag("dl", _details(finding))))
+
+
+def _details(finding: Finding) -> Sequence[Html]:
+    known = [
+        ("Expected", finding.expected or units.UNKNOWN),
+        ("Found", finding.found or units.UNKNOWN),
+        ("Suggestion", finding.suggestion or units.UNKNOWN),
+        ("Acknowledged", finding.acknowledged or ""),
+    ]
+    return [joined((tag("dt", name), tag("dd", text))) for name, text in known if text]
