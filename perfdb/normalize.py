@@ -57,8 +57,8 @@ def measured(
         formula_version=flops.FORMULA_VERSION,
     )
     if withheld is None:
-        result = _with_figures(result, steps, windows.skip_warmup(record.warmup_steps))
-    return MeasuredRun(_run_row(record, outcome, summary, content), _step_rows(read), result)
+        result = with_figures(result, steps, windows.skip_warmup(record.warmup_steps))
+    return MeasuredRun(_run_row(record, outcome, summary, content), step_rows(read), result)
 
 
 def published_row(row: PublishedResult) -> ResultRow:
@@ -97,9 +97,9 @@ def damage(where: str, read: StepsRead) -> Problem | None:
 
 def judged(record: RunRecord, steps: Sequence[StepRecord]) -> tuple[Outcome, str | None]:
     """How a run ended, by its record and its steps, and why it has no figures if it has none."""
-    not_a_number = _not_a_number(steps)
-    if not_a_number:
-        return not_a_number
+    broken = not_a_number(steps)
+    if broken:
+        return broken
     if record.outcome is None:
         return Outcome.INCOMPLETE, CUT_OFF
     if record.outcome is not Outcome.FINISHED:
@@ -108,7 +108,8 @@ def judged(record: RunRecord, steps: Sequence[StepRecord]) -> tuple[Outcome, str
     return (Outcome.INCOMPLETE, gap) if gap else (Outcome.FINISHED, None)
 
 
-def _not_a_number(steps: Sequence[StepRecord]) -> tuple[Outcome, str] | None:
+def not_a_number(steps: Sequence[StepRecord]) -> tuple[Outcome, str] | None:
+    """The first loss or gradient norm that is not a number, as an outcome and in words."""
     for step in steps:
         if step.loss is not None and not math.isfinite(step.loss):
             return Outcome.NAN_LOSS, f"the loss is {step.loss:g} at step {step.step}"
@@ -131,9 +132,10 @@ def _gap(record: RunRecord, steps: Sequence[StepRecord]) -> str | None:
     return f"{len(steps)} of {planned} steps" if len(steps) < planned else None
 
 
-def _with_figures(
+def with_figures(
     result: ResultRow, steps: Sequence[StepRecord], window: windows.Window
 ) -> ResultRow:
+    """The result with what its steps amount to over a window; incomplete where it holds none."""
     times = windows.summarise(window.pick(steps))
     if times is None:
         reason = f"no step in {window.name}"
@@ -212,7 +214,7 @@ def _utc(moment: datetime) -> datetime:
     return moment.astimezone(UTC)
 
 
-def _step_rows(read: StepsRead) -> tuple[StepRow, ...]:
+def step_rows(read: StepsRead) -> tuple[StepRow, ...]:
     """The first row of each step: a step that is there twice has one row, and no figures."""
     rows: dict[int, StepRow] = {}
     for line, step in read.steps:

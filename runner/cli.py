@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import shlex
 import signal
 from pathlib import Path
 from types import FrameType
@@ -12,6 +13,7 @@ from rich.console import Console
 from perfdb import machine, recipe, units
 from perfdb.cli.options import json_option, print_json, print_table
 from perfdb.errors import InputError, Problem
+from perfdb.rundir import RunDir
 from runner import history, report
 from runner.backends import BACKENDS
 from runner.launchers import LAUNCHERS
@@ -47,12 +49,14 @@ def run(context: click.Context, /, **_options: object) -> int:
     console = Console(stderr=True, highlight=False)
     show_plan(console, planned)
     if request.dry_run:
-        rows = [report.not_run(one) for one in planned]
+        rows = [report.planned_row(one, command_of(one, request)) for one in planned]
     else:
         rows = run_all(console, planned, request)
     if request.as_json:
         print_json({"cases": [dataclasses.asdict(row) for row in rows]})
-    elif not request.dry_run:
+    elif request.dry_run:
+        show_commands(rows)
+    else:
         show_summary(rows)
     return 1 if any(row.failed for row in rows) else 0
 
@@ -110,6 +114,15 @@ def show_plan(console: Console, planned: list[Planned]) -> None:
             )
 
 
+def command_of(planned: Planned, request: Request) -> tuple[str, ...]:
+    """The command line that would start a case; RUN stands for its run directory."""
+    if planned.verdict is not Verdict.RUN:
+        return ()
+    directory = RunDir(request.output / "RUN")
+    command = BACKENDS[planned.point.case.framework].command(planned.point, directory)
+    return LAUNCHERS[request.launcher].argv(command, directory)
+
+
 def run_all(console: Console, planned: list[Planned], request: Request) -> list[report.Row]:
     """Run what is to run, one after the other; a failed case does not stop the rest."""
     signal.signal(signal.SIGTERM, _stop)
@@ -141,11 +154,20 @@ def _said(row: report.Row) -> str:
     return f"{units.significant(row.step_time_s)} s/step, {row.num_steps} steps"
 
 
+def show_commands(rows: list[report.Row]) -> None:
+    """On stdout, a line of shell for each case that would run."""
+    for row in rows:
+        if row.command:
+            click.echo(shlex.join(row.command))
+
+
 def show_summary(rows: list[report.Row]) -> None:
     """The summary table on stdout; skipped cases were listed with the plan."""
     shown = [row for row in rows if row.status != Verdict.SKIP.value]
+    if not shown:
+        return
     print_table(
-        f"{len(shown)} cases",
+        f"{len(shown)} runs",
         ("Case", "Status", "Step time (s)", "Tokens/sec/GPU", "Steps", "Run directory or reason"),
         [
             (

@@ -9,23 +9,23 @@ from perfdb.errors import Problem, RunDirError
 from perfdb.record import Outcome, RunRecord
 from perfdb.rundir import RunDir, find_runs
 
-CaseAtRelease = tuple[str, str]
-"""Case key and release key."""
+Measurement = tuple[str, str, int, int]
+"""Case key, release key, warm-up steps, measured steps: what makes a run the one that is wanted."""
 
 
 @dataclass(frozen=True)
 class History:
     """Finished runs by case and release, runs of another living runner, and unreadable ones."""
 
-    done: Counter[CaseAtRelease]
-    running: frozenset[CaseAtRelease]
+    done: Counter[Measurement]
+    running: frozenset[Measurement]
     problems: tuple[Problem, ...]
 
 
 def read(output: Path) -> History:
     """The history of a folder. A run whose runner is gone is marked interrupted in its run.json."""
-    done: Counter[CaseAtRelease] = Counter()
-    running: set[CaseAtRelease] = set()
+    done: Counter[Measurement] = Counter()
+    running: set[Measurement] = set()
     problems: list[Problem] = []
     for run in find_runs(output) if output.is_dir() else []:
         try:
@@ -33,7 +33,9 @@ def read(output: Path) -> History:
         except RunDirError as error:
             problems += error.problems
             continue
-        key = (record.case.key, record.release.key)
+        key = (
+            record.case.key, record.release.key, record.warmup_steps, record.measured_steps,
+        )  # fmt: skip
         if record.outcome is None and run.in_progress():
             running.add(key)
         elif record.outcome is None:

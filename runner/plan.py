@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from perfdb.machine import Machine
 from perfdb.recipe import Point, RecipeFile
 from perfdb.record import Case, Release
+from runner.history import Measurement
 
 
 class Verdict(StrEnum):
@@ -45,9 +46,9 @@ class Here:
 
     machine: Machine
     frameworks: Mapping[str, Support]
-    done: Mapping[tuple[str, str], int]
-    """(case key, release key) to the number of finished runs."""
-    running: frozenset[tuple[str, str]] = frozenset()
+    done: Mapping[Measurement, int]
+    """How many runs of each measurement have finished."""
+    running: frozenset[Measurement] = frozenset()
     """What another runner is at work on at this moment."""
     container: str | None = None
     """The image that the runner is in, as PERFDB_CONTAINER says; a process cannot tell itself."""
@@ -67,11 +68,11 @@ def plan(files: Iterable[RecipeFile], here: Here, *, only: str, repeat: int) -> 
 
 
 def _planned(
-    file: RecipeFile, point: Point, here: Here, left: Counter[tuple[str, str]], number: int
+    file: RecipeFile, point: Point, here: Here, left: Counter[Measurement], number: int
 ) -> Planned:
     release = release_of(point, here)
     reason = obstacle(point, here)
-    key = (point.case.key, release.key)
+    key = (point.case.key, release.key, point.warmup_steps, point.measured_steps)
     if not reason and key in here.running:
         reason = "another runner is at work on it"
     if reason:

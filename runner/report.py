@@ -1,6 +1,6 @@
 """What `perfdb run` says: the plan, a row per case, and the summary. Pure."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perfdb import metrics, windows
@@ -20,6 +20,7 @@ class Row:
     num_steps: int | None = None
     step_time_s: float | None = None
     tokens_per_sec_per_gpu: float | None = None
+    command: tuple[str, ...] = ()
 
     @property
     def failed(self) -> bool:
@@ -28,8 +29,13 @@ class Row:
 
 
 def not_run(planned: Planned) -> Row:
-    """The row of a case that was skipped, done before, or only planned."""
+    """The row of a case that was skipped or done before."""
     return Row(planned.point.name, planned.verdict.value, planned.reason)
+
+
+def planned_row(planned: Planned, command: tuple[str, ...]) -> Row:
+    """The row of a case of a dry run, with the command that would start it."""
+    return replace(not_run(planned), command=command)
 
 
 def ran(planned: Planned, path: Path, record: RunRecord, steps: list[StepRecord]) -> Row:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 import perfdb
-from perfdb.errors import PerfdbError
+from perfdb.errors import InputError, PerfdbError, Problem
 from perfdb.machine import Machine
 from perfdb.record import Outcome, RunRecord, StepRecord
 from perfdb.rundir import RunDir, write_atomically
@@ -72,7 +72,12 @@ def _new_directory(planned: Planned, output: Path) -> RunDir:
     slug = re.sub(r"[^a-z0-9.]+", "-", planned.point.name.lower()).strip("-")
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     path = output / f"{slug[:80]}-{stamp}-{secrets.token_hex(3)}"
-    path.mkdir(parents=True)
+    try:
+        path.mkdir(parents=True)
+    except OSError as error:
+        remedy = "name a folder that can be written"
+        message = f"no run directory can be made in {output}: {error.strerror}"
+        raise InputError(Problem("--output", message, remedy=remedy)) from error
     return RunDir(path)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from perfdb import cli
+from perfdb.db import migrate
 from tests import factories
 
 PAGE = """\
@@ -145,6 +146,66 @@ def test_results_of_no_release_are_listed(perfdb: Perfdb, tmp_path: Path) -> Non
     assert "--release" in done.stderr
 
 
+NEMO_LOG = """\
+Training epoch 0, iteration 0/1 | global_batch_size: 128 | global_step: 0 | reduced_train_loss: 9 \
+| train_step_timing in s: 4.0
+Training epoch 0, iteration 1/1 | global_batch_size: 128 | global_step: 1 | reduced_train_loss: 8 \
+| train_step_timing in s: 2.0
+"""
+SET = ["model=LLAMA3-8B", "system=dgx-h100", "num_gpus=8", "sequence_length=8192", "task=pretrain"]
+
+
+def test_a_log_is_given_what_it_lacks(perfdb: Perfdb, tmp_path: Path) -> None:
+    """First it is unattributed and says the options; with them it is a result of a release."""
+    (tmp_path / "train.log").write_text(NEMO_LOG)
+    options = [word for setting in SET for word in ("--set", setting)]
+
+    bare = perfdb("ingest", "train.log")
+    given = perfdb("ingest", "train.log", *options, "--release", "2.0", "--window", "last")
+    [row] = json.loads(perfdb("export", "results", "--format", "json").stdout)
+
+    assert (0, "0 new, 0 revised, 0 unchanged, 0 rejected, 1 unattributed\n") == (
+        bare.code,
+        bare.stdout,
+    )
+    assert (
+        "unattributed: train.log: names no model, system, num_gpus, sequence_length, task; pass "
+        "--set model=… --set system=… --set num_gpus=… --set sequence_length=… --set task=…\n"
+    ) == bare.stderr
+    assert (0, "1 new, 0 revised, 0 unchanged, 0 rejected\n") == (given.code, given.stdout)
+    assert ("llama3-8b", "2.0", "last", 2.0, 128 * 8192 / 2.0 / 8) == tuple(
+        row[name]
+        for name in ("model", "release", "window", "step_time_s", "tokens_per_sec_per_gpu")
+    )
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        (["--set", "num_gpu=8"], "--set: num_gpu: no such field; did you mean num_gpus?"),
+        (["--set", "num_gpus=eight"], "--set: num_gpus: Input should be a valid integer"),
+        (["--set", "num_gpus"], "--set: 'num_gpus' is not FIELD=VALUE; write --set num_gpus=8"),
+        (["--set", "=8"], "--set: '=8' is not FIELD=VALUE"),
+        (["--set", "task=sft", "--set", "model=[a"], "--set model=[a: not YAML"),
+        (["--set", "system=dgx-h10"], "--set system: no system 'dgx-h10' in the catalogue"),
+        (["--set", "task=sft", "--set", "task=lora"], "--set: task: given twice; keep one of them"),
+        (["--system", "dgx-h10"], "--system: no system 'dgx-h10' in the catalogue; did you mean"),
+        (["--format", "nemo3"], "--format: no format 'nemo3'; did you mean nemo2?"),
+        (["--window", "first"], "--window: no window 'first'; known: last"),
+    ],
+)
+def test_an_option_for_logs_that_is_wrong_exits_with_2(
+    perfdb: Perfdb, tmp_path: Path, option: list[str], told: str
+) -> None:
+    """Where, what and what to do; nothing is stored."""
+    (tmp_path / "train.log").write_text(NEMO_LOG)
+
+    done = perfdb("ingest", "train.log", *option)
+
+    assert (2, "") == (done.code, done.stdout)
+    assert done.stderr.startswith(f"error: {told}")
+
+
 def test_a_dry_run_shows_what_would_be_stored_and_stores_nothing(
     perfdb: Perfdb, tmp_path: Path
 ) -> None:
@@ -209,13 +270,14 @@ def test_the_schema_can_be_made_shown_checked_and_taken_down(
         for words in ("upgrade", "current", "check", "downgrade base", "current", "check")
     ]
 
+    head = migrate.head()
     assert [0, 0, 0, 0, 0, 2] == [done.code for done in told]
     assert [
-        "sqlite:///x.sqlite: schema 0001\n",
-        "0001 (newest: 0001)\n",
-        "sqlite:///x.sqlite: schema 0001, as expected\n",
+        f"sqlite:///x.sqlite: schema {head}\n",
+        f"{head} (newest: {head})\n",
+        f"sqlite:///x.sqlite: schema {head}, as expected\n",
         "sqlite:///x.sqlite: schema none\n",
-        "none (newest: 0001)\n",
+        f"none (newest: {head})\n",
         "",
     ] == [done.stdout for done in told]
 

@@ -126,8 +126,8 @@ def test_results_of_no_stated_release_are_counted(sqlite: URL, tmp_path: Path) -
     report = ingest([page], sqlite, Options(PageContext(framework="nemo", precision="bf16")))
     assert (2, 0, 0, 0) == counted(report)
     assert (
-        f"{page}:7: llama3-8b on dgx-h100",
-        f"{page}:8: llama3-70b on dgx-h100",
+        f"{page}:7: llama3-8b on dgx-h100 names no release; pass --release",
+        f"{page}:8: llama3-70b on dgx-h100 names no release; pass --release",
     ) == report.unattributed
 
 

@@ -179,7 +179,7 @@ def test_a_file_in_no_known_format_is_rejected_only_when_it_is_named(
     assert (5, 0, 0, 0) == counted(ingest([tree], sqlite, NEMO))
     report = ingest([readme, picture], sqlite, NEMO)
     assert [str(readme), str(picture)] == [problem.where for problem in report.rejected]
-    message = "neither a run directory nor a page with a table of results"
+    message = "neither a run directory, a page with a table of results nor a log of a known format"
     assert {message} == {problem.message for problem in report.rejected}
 
 

@@ -81,7 +81,10 @@ def test_a_run_without_recipe_and_start_is_kept_on_the_way_down_and_up(
     migrate.downgrade(store, "0001")
     with reading(store) as connection:
         [(recipe, started)] = connection.execute(select(runs.c.recipe, runs.c.started_at)).all()
-        assert ("", 1970) == (recipe, started.astimezone(UTC).year if started.tzinfo else started.year)
+        assert ("", 1970) == (
+            recipe,
+            started.astimezone(UTC).year if started.tzinfo else started.year,
+        )
         assert 10 == connection.scalar(select(func.count()).select_from(metadata.tables["steps"]))
 
     migrate.upgrade(store)

@@ -53,7 +53,7 @@ def labelled(results: pd.DataFrame) -> pd.DataFrame:
     """The results with a release's name as text, a place to look for each, a link to its run."""
     return results.assign(
         release_name=[
-            Release(framework=framework, version=version).name
+            Release(framework=framework, version=version if pd.notna(version) else None).name
             for framework, version in zip(results["framework"], results["release"], strict=True)
         ],
         source=[

@@ -72,7 +72,7 @@ def show() -> None:
 def labelled(runs: pd.DataFrame) -> pd.DataFrame:
     """The runs with the name of their release as text."""
     names = [
-        Release(framework=framework, version=version).name
+        Release(framework=framework, version=version if pd.notna(version) else None).name
         for framework, version in zip(runs["framework"], runs["release"], strict=True)
     ]
     return runs.assign(release_name=names)

@@ -21,6 +21,12 @@ RUNS = sa.table(
     "runs", sa.column("recipe", sa.Text()), sa.column("started_at", sa.DateTime(timezone=True))
 )
 
+COMMENTS = {
+    "recipe": "NULL: read from a log, which does not say",
+    "started_at": "NULL: read from a log",
+}
+ACTIONS = {False: "new | revised | rejected", True: "new | revised | rejected | unattributed"}
+
 
 def upgrade() -> None:
 
@@ -40,7 +46,19 @@ def downgrade() -> None:
 
 def _nullable(allowed: bool) -> None:
     with op.batch_alter_table("runs", schema=None) as batch_op:
-        batch_op.alter_column("recipe", existing_type=sa.Text(), nullable=allowed)
+        for name, comment in COMMENTS.items():
+            batch_op.alter_column(
+                name,
+                existing_type=RUNS.c[name].type,
+                nullable=allowed,
+                comment=comment if allowed else None,
+                existing_comment=None if allowed else comment,
+            )
+    with op.batch_alter_table("ingest_log", schema=None) as batch_op:
         batch_op.alter_column(
-            "started_at", existing_type=sa.DateTime(timezone=True), nullable=allowed
+            "action",
+            existing_type=sa.Text(),
+            existing_nullable=False,
+            comment=ACTIONS[allowed],
+            existing_comment=ACTIONS[not allowed],
         )

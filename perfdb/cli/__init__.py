@@ -13,7 +13,7 @@ from perfdb.errors import PerfdbError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("runner.cli:run", "Run recipes: plan, execute, leave one run directory per case."),
-    "ingest": ("perfdb.cli.ingest:ingest", "Read runs and published pages into the store."),
+    "ingest": ("perfdb.cli.ingest:ingest", "Read runs, published pages and logs into the store."),
     "compare": ("perfdb.cli.compare:compare", "Compare two releases, case by case."),
     "audit": ("perfdb.cli.audit:audit", "Find numbers that cannot be true."),
     "export": ("perfdb.cli.export:export", "Write results as CSV, JSON, Parquet or Markdown."),

@@ -21,7 +21,7 @@ def upgrade(db: str | None) -> None:
     click.echo(f"{url.render_as_string()}: schema {migrate.current(url)}")
 
 
-@db.command()
+@db.command(context_settings={"ignore_unknown_options": True})
 @click.argument("revision")
 @db_option
 def downgrade(revision: str, db: str | None) -> None:

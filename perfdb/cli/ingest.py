@@ -1,4 +1,4 @@
-"""`perfdb ingest`: read runs and published pages into the store."""
+"""`perfdb ingest`: read runs, published pages and logs into the store."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -27,23 +27,45 @@ MOST_LISTED = 5
 @click.command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PATH]...")
 @db_option
-@click.option("--framework", help="Of pages that do not say theirs.")
-@click.option("--release", help="The framework's version, of pages that do not say it.")
-@click.option("--container", help="The container image, of pages that do not say it.")
-@click.option("--system", help="The system, of pages that do not say it.")
-@click.option("--precision", help="The precision, of pages that do not say it.")
+@click.option("--framework", help="Of pages and logs that do not say theirs.")
+@click.option("--release", help="The framework's version, of pages and logs.")
+@click.option("--container", help="The container image, of pages and logs.")
+@click.option("--system", help="The system, of pages and logs.")
+@click.option("--precision", help="The precision, of pages and logs.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="FIELD=VALUE",
+    help="A field of the case of logs, such as num_gpus=8; may be repeated.",
+)
+@click.option("--format", metavar="NAME", help="The format of logs. [default: by their content]")
+@click.option(
+    "--window",
+    metavar="WINDOW",
+    help="The steps that figures of logs are taken over: last, last_n(N), window(FIRST,LAST) or "
+    "skip_warmup(N). [default: by their format]",
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be stored and store nothing.")
 @json_option
 def ingest(
-    paths: Sequence[Path], db: str | None, *, dry_run: bool, as_json: bool, **context: str | None
+    paths: Sequence[Path],
+    settings: tuple[str, ...],
+    *,
+    dry_run: bool,
+    as_json: bool,
+    **words: str | None,
 ) -> int:
-    """Read run directories and published pages (*.md) into the store, from ./runs by default.
+    """Read run directories, published pages (*.md) and logs into the store, from ./runs by default.
 
-    A folder is searched. Reading the same things again changes nothing; what has changed becomes
-    a new revision, and the old one is kept. Exits with 1 if something was rejected.
+    A folder is searched; a log is known by its content. Reading the same things again changes
+    nothing; what has changed becomes a new revision, and the old one is kept. Exits with 1 if
+    something was rejected.
     """
     given = _given(paths)
-    options = ingestion.Options(PageContext(**context), _watched)
+    db = words.pop("db")
+    of_logs = ingestion.LogOptions(settings, words.pop("format"), words.pop("window"))
+    options = ingestion.Options(PageContext(**words), _watched, of_logs)
     if dry_run:
         rows, report = ingestion.preview(given, options)
         if not as_json:
@@ -119,5 +141,3 @@ def _print(report: ingestion.Report, *, dry_run: bool) -> None:
     click.echo(", ".join(shown))
     if report.findings:
         click.echo(f"findings: {document.counts(report.findings)} (perfdb audit)", err=True)
-    if report.unattributed:
-        click.echo("Give --release to say which release the unattributed results are of.", err=True)

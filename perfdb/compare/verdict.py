@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from decimal import Decimal
-from math import exp, hypot, inf, log, pi, sqrt
+from math import exp, inf, log, sqrt
 from statistics import fmean, stdev
 
 from perfdb.compare.base import Judgement, Result, Side, Verdict
@@ -10,11 +10,10 @@ from perfdb.metrics import METRICS
 from perfdb.record import Origin
 
 RUN_TO_RUN = 0.0051
-"""Relative standard deviation between runs of one case, where a single run cannot show it.
+"""The least relative standard deviation between runs of one case that is assumed of a single run.
 
 The 90th percentile over 69 configurations with three or more runs (581 runs, 17 submitters) in the
-public logs of MLPerf Training v4.1 and v5.0. Steps of one run are no repetitions: an interval from
-them alone calls noise a difference in a fifth of all comparisons.
+public logs of MLPerf Training v4.1 and v5.0, on machines that did nothing else.
 """
 
 STUDENT_T_95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
@@ -59,8 +58,10 @@ def judge(a: Side, b: Side, metric: str) -> Judgement:
 def spread(side: Side) -> Spread | None:
     """How far a side's figure may be off; None where nothing tells.
 
-    Several runs: their standard deviation over the root of their number. One run: the standard
-    error of its median step (√(π/2) times that of the mean), with `RUN_TO_RUN` added in quadrature.
+    Several runs: their standard deviation over the root of their number. One run: as far as its
+    steps are from one another, and `RUN_TO_RUN` at least. Steps of one run are no repetitions of
+    it: what slows one run on a busy machine slows all its steps, so the error of their median
+    would call noise a difference. Repeat runs for a sharper verdict.
     """
     if side.origin is Origin.PUBLISHED:
         return None
@@ -74,8 +75,7 @@ def _spread_of_steps(run: Result) -> Spread | None:
     count, mean, deviation = run.num_steps, run.step_time_mean_s, run.step_time_stdev_s
     if not count or count < 2 or not mean or deviation is None:
         return None
-    of_median = sqrt(pi / 2) * deviation / mean / sqrt(count)
-    return Spread(hypot(of_median, RUN_TO_RUN), count - 1)
+    return Spread(max(deviation / mean, RUN_TO_RUN), count - 1)
 
 
 def _noise(a: Spread | None, b: Spread | None) -> float | None:

@@ -12,6 +12,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from perfdb.errors import InputError, Problem, StoreError
 
 DEFAULT_URL = "sqlite:///perfdb.sqlite"
+DRIVERS = ("sqlite", "postgresql", "postgresql+psycopg")
 BUSY_TIMEOUT_S = 60
 
 
@@ -25,16 +26,17 @@ def store_url(given: str | None = None) -> URL:
         text = f"sqlite:///{text}"
     try:
         url = make_url(text)
-    except ArgumentError as error:
+    except (ArgumentError, ValueError) as error:
         remedy = "give sqlite:///FILE or postgresql://USER@HOST/DATABASE"
         raise InputError(
             Problem("--db", f"not a database address: {text!r}", remedy=remedy)
         ) from error
-    if url.get_backend_name() not in ("sqlite", "postgresql"):
-        remedy = "perfdb keeps its data in sqlite or postgresql"
-        raise InputError(
-            Problem("--db", f"unknown database {url.get_backend_name()!r}", remedy=remedy)
-        )
+    if url.drivername not in DRIVERS:
+        remedy = "perfdb keeps its data in sqlite or postgresql (with psycopg)"
+        raise InputError(Problem("--db", f"unknown database {url.drivername!r}", remedy=remedy))
+    if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):
+        remedy = "name a file: sqlite:///perfdb.sqlite"
+        raise InputError(Problem("--db", "a store in memory is gone at once", remedy=remedy))
     return url.set(drivername="postgresql+psycopg") if url.drivername == "postgresql" else url
 
 
@@ -60,9 +62,14 @@ def reader(url: URL) -> Engine:
         raise StoreError(
             f"{path}: no database here; run `perfdb ingest` first, or name one with --db"
         )
-    address = f"sqlite:///file:{path.absolute()}?mode=ro&uri=true"
-    engine = create_engine(address, connect_args={"timeout": BUSY_TIMEOUT_S})
+    # A reader of a WAL database makes files beside it, unless it is told that nobody writes.
+    mode = "mode=ro" if os.access(path.parent, os.W_OK) else "mode=ro&immutable=1"
+    address = f"sqlite:///file:{path.absolute()}?{mode}&uri=true"
+    engine = create_engine(
+        address, connect_args={"timeout": BUSY_TIMEOUT_S, "isolation_level": None}
+    )
     event.listen(engine, "connect", _look_at_sqlite)
+    event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
     return engine
 
 

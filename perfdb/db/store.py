@@ -86,11 +86,16 @@ def put_page(
     return PageWritten(tuple(actions), withdrawn)
 
 
+def keep(connection: Connection, source: SourceFile, when: datetime) -> None:
+    """Store the bytes of a source that nothing can be told of yet."""
+    keys.source_ids(connection, [source], when)
+
+
 def log(connection: Connection, entry: LogEntry, when: datetime) -> None:
-    """Note what became of a source; a rejection that is noted already is not noted again."""
+    """Note what became of a source; what was not stored and is noted already is not noted again."""
     row = {"path": entry.path, "action": entry.action, "line": entry.line, "reason": entry.reason}
     same = [ingest_log.c[name].is_not_distinct_from(value) for name, value in row.items()]
-    repeated = entry.action is Action.REJECTED and connection.scalar(
+    repeated = entry.action in (Action.REJECTED, Action.UNATTRIBUTED) and connection.scalar(
         select(ingest_log.c.id).where(*same).limit(1)
     )
     if not repeated:

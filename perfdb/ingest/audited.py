@@ -40,7 +40,7 @@ def _release_ids(connection: Connection, reads: Sequence[Read]) -> Iterator[int]
         yield from connection.scalars(catalog.releases_of_runs(some))
     paths = {read.source.path for read in reads if isinstance(read, PageRows)}
     for some in keys.chunks(paths):
-        yield from connection.scalars(catalog.releases_of_pages(some))
+        yield from connection.scalars(catalog.releases_of_files(some))
 
 
 def _audited(engine: Engine, release_id: int) -> tuple[Finding, ...]:

@@ -1,4 +1,4 @@
-"""Finds what there is to read at the paths given: run directories and pages."""
+"""Finds what there is to read at the paths given: run directories, pages and logs."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,17 +8,21 @@ from typing import Literal
 from perfdb.errors import InputError, Problem
 from perfdb.rundir import RunDir, find_runs
 
+PAGES = (".md",)
+LOGS = (".log", ".out", ".txt", ".json", ".jsonl", ".yaml", ".yml")
+"""The suffixes of files that are looked at in a folder; a file that is named may have any."""
+
 
 @dataclass(frozen=True)
 class Source:
-    """A run directory, or a file that may be a page.
+    """A run directory, or a file that may be a page or a log.
 
-    `named`: the user gave this very path, so that it must be something; a Markdown file that was
-    met in a folder may hold no figures at all.
+    `named`: the user gave this very path, so that it must be something; a file that was met in a
+    folder may hold no figures at all.
     """
 
     path: Path
-    kind: Literal["run", "page"]
+    kind: Literal["run", "page", "log"]
     named: bool
 
 
@@ -35,7 +39,7 @@ def find(paths: Iterable[Path]) -> list[Source]:
 def _at(path: Path) -> Iterator[Source]:
     if not path.is_dir():
         is_record = path == RunDir(path.parent).record
-        yield Source(path.parent, "run", True) if is_record else Source(path, "page", True)
+        yield Source(path.parent, "run", True) if is_record else _file(path, named=True)
     elif RunDir(path).is_run():
         yield Source(path, "run", True)
     else:
@@ -45,9 +49,14 @@ def _at(path: Path) -> Iterator[Source]:
 def _below(folder: Path) -> Iterator[Source]:
     runs = [run.path for run in find_runs(folder) if not _is_hidden(run.path, folder)]
     yield from (Source(path, "run", False) for path in runs)
-    files = [path for path in sorted(folder.rglob("*.md")) if path.is_file()]
-    pages = [path for path in files if not _is_hidden(path, folder)]
-    yield from (Source(path, "page", False) for path in pages if not _is_inside(path, runs))
+    suffixes = (*PAGES, *LOGS)
+    files = [path for path in sorted(folder.rglob("*.*")) if path.suffix.lower() in suffixes]
+    shown = [path for path in files if path.is_file() and not _is_hidden(path, folder)]
+    yield from (_file(path, named=False) for path in shown if not _is_inside(path, runs))
+
+
+def _file(path: Path, *, named: bool) -> Source:
+    return Source(path, "page" if path.suffix.lower() in PAGES else "log", named)
 
 
 def _is_hidden(path: Path, folder: Path) -> bool:

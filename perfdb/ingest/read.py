@@ -22,21 +22,33 @@ PAGE_PARSER_VERSION = 1
 
 @dataclass(frozen=True)
 class RunRead:
-    """A run directory, ready to be stored."""
+    """A run, ready to be stored.
+
+    `insisted` is false for a log of which the command line says nothing: what was said of the same
+    bytes before then holds.
+    """
 
     path: str
     run: MeasuredRun
     files: RunFiles
+    notes: tuple[Problem, ...] = ()
+    insisted: bool = True
 
 
 @dataclass(frozen=True)
 class PageRows:
-    """A page's rows, ready to be stored, those that are not, and what was not understood."""
+    """A page's rows, ready to be stored, those that are not, and what was not understood.
+
+    `whole` is false where more results are in the file than are known to be of a case; `insisted`
+    as of a run.
+    """
 
     source: SourceFile
     rows: tuple[ResultRow, ...]
     problems: tuple[Problem, ...]
     notes: tuple[Problem, ...]
+    whole: bool = True
+    insisted: bool = True
 
 
 @dataclass(frozen=True)
@@ -47,7 +59,25 @@ class Rejected:
     problems: tuple[Problem, ...]
 
 
-Read = RunRead | PageRows | Rejected
+@dataclass(frozen=True)
+class Unattributed:
+    """A result of a log of which nobody says what it is of; its bytes are kept until somebody does.
+
+    `run_id` is that of its run; None: it is the line of a file that sums up.
+    """
+
+    source: SourceFile
+    problem: Problem
+    run_id: str | None
+    insisted: bool
+
+    @property
+    def path(self) -> str:
+        """Where the log is."""
+        return self.source.path
+
+
+Read = RunRead | PageRows | Unattributed | Rejected
 
 
 def results_of(read: Read) -> Sequence[ResultRow]:
@@ -57,18 +87,18 @@ def results_of(read: Read) -> Sequence[ResultRow]:
             return (read.run.result,)
         case PageRows():
             return read.rows
-        case Rejected():
+        case Unattributed() | Rejected():
             return ()
 
 
 def problems_of(read: Read) -> Sequence[Problem]:
     """What of a source is rejected."""
-    return () if isinstance(read, RunRead) else read.problems
+    return read.problems if isinstance(read, PageRows | Rejected) else ()
 
 
 def notes_of(read: Read) -> Sequence[Problem]:
     """What of a source is kept but not understood."""
-    return read.notes if isinstance(read, PageRows) else ()
+    return read.notes if isinstance(read, PageRows | RunRead) else ()
 
 
 def read_source(source: Source, context: pages.PageContext) -> Read:
@@ -161,18 +191,18 @@ def read_page(source: Source, context: pages.PageContext) -> PageRows | Rejected
     if not pages.looks_like_page(text):
         return _unknown(source)
     found = pages.read(where, text, context)
-    rows, repeated = _once_each(where, [normalize.published_row(row) for row in found.results])
+    rows, repeated = once_each(where, [normalize.published_row(row) for row in found.results])
     file = SourceFile(where, content, "page", PAGE_PARSER_VERSION)
     return PageRows(file, rows, (*found.problems, *repeated), found.notes)
 
 
 def _unknown(source: Source) -> Rejected:
     where = str(source.path)
-    message = "neither a run directory nor a page with a table of results"
+    message = "neither a run directory, a page with a table of results nor a log of a known format"
     return Rejected(where, (Problem(where, message),) if source.named else ())
 
 
-def _once_each(
+def once_each(
     where: str, rows: Sequence[ResultRow]
 ) -> tuple[tuple[ResultRow, ...], tuple[Problem, ...]]:
     """Each result of a page once: of two rows for the same case neither is more right.

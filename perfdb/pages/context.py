@@ -1,7 +1,8 @@
 """What holds for a table: framework, release, variant, and what is said above it.
 
 It is said by the command line, the front matter, the title, headings, the labels of tabs and lines
-of text. Where two say it, the nearest to the table holds, and the command line over all.
+of text. Where two say it, the nearest to the table holds. The command line says what the page
+does not: a page that names its system is not moved to another.
 """
 
 import re
@@ -34,14 +35,14 @@ _VERSION = re.compile(
 
 @dataclass(frozen=True)
 class Setting:
-    """What holds for the rows of a table; `insisted` holds over the row itself."""
+    """What holds for the rows of a table; `fallback` where neither they nor the page say it."""
 
     framework: str | None
     release: str | None
     container: str | None
     variant: str | None
     said: Statement
-    insisted: PageContext
+    fallback: PageContext
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class PageSetting:
     framework: str | None
     release: str | None
     container: str | None
-    insisted: PageContext
+    fallback: PageContext
 
     def of(self, table: Table) -> Setting:
         """What holds for the rows of one table."""
@@ -59,21 +60,21 @@ class PageSetting:
         stated = said.release or statements.release_in(said.container)
         return Setting(
             framework=self.framework,
-            release=self.insisted.release or stated or self.release,
-            container=self.insisted.container or said.container or self.container,
+            release=stated or self.release or self.fallback.release,
+            container=said.container or self.container or self.fallback.container,
             variant=said.backend if self.framework in _WITH_BACKENDS else None,
             said=said,
-            insisted=self.insisted,
+            fallback=self.fallback,
         )
 
 
-def of_page(page: Page, settings: Settings, insisted: PageContext) -> PageSetting:
+def of_page(page: Page, settings: Settings, fallback: PageContext) -> PageSetting:
     """What a page says of all its tables: in its front matter, its title and what opens it."""
     return PageSetting(
-        framework=insisted.framework or settings.framework or _framework(page),
+        framework=settings.framework or fallback.framework or _framework(page),
         release=settings.release or _version(page),
         container=settings.container,
-        insisted=insisted,
+        fallback=fallback,
     )
 
 

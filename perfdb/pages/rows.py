@@ -102,7 +102,7 @@ class TableReader:
         if pairs:
             alone = dict.fromkeys(FIGURES & texts.keys(), "")
             second = {name: second for name, (_, second) in pairs.items()}
-            told_apart = "precision" in pairs and not self.setting.insisted.precision
+            told_apart = "precision" in pairs
             yield Texts(texts | alone | second, bracketed=not told_apart)
 
     def _faulty(self, row: Row, faults: Faults) -> Problem:

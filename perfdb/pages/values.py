@@ -99,7 +99,7 @@ def _variant(texts: Texts, setting: Setting) -> str | None:
 
 
 def _system(texts: Texts, setting: Setting) -> str | Wrong:
-    printed = setting.insisted.system or texts.of("system") or setting.said.system
+    printed = texts.of("system") or setting.said.system or setting.fallback.system
     if not printed or cells.absent(printed):
         remedy = "pass --system, or put `System: NAME` above the table"
         return Wrong("the page does not say which system", remedy)
@@ -108,7 +108,7 @@ def _system(texts: Texts, setting: Setting) -> str | Wrong:
 
 def _precision(texts: Texts, setting: Setting) -> str | Wrong | None:
     return names.precision(
-        setting.insisted.precision or texts.of("precision") or setting.said.precision or ""
+        texts.of("precision") or setting.said.precision or setting.fallback.precision or ""
     )
 
 

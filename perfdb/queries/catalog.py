@@ -16,7 +16,6 @@ from perfdb.db.tables import (
     steps,
     systems,
 )
-from perfdb.record import Origin
 
 
 def all_releases() -> Select[*tuple[object, ...]]:
@@ -53,12 +52,12 @@ def releases_of_runs(run_ids: Iterable[str]) -> Select[int]:
     )
 
 
-def releases_of_pages(paths: Iterable[str]) -> Select[int]:
-    """The ids of the releases that pages, by their paths, state or stated a result of."""
+def releases_of_files(paths: Iterable[str]) -> Select[int]:
+    """The ids of the releases that files, by their paths, state or stated a result of."""
     return (
         select(results.c.release_id)
         .join(sources, results.c.source_id == sources.c.id)
-        .where(sources.c.path.in_(sorted(paths)), results.c.origin == Origin.PUBLISHED.value)
+        .where(sources.c.path.in_(sorted(paths)))
         .distinct()
     )
 

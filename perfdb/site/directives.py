@@ -118,8 +118,9 @@ class RunDirective(SiteDirective):
             return self._files(page)
         text = page.recipe_text if part == "recipe" else commands.shell(page.run.command)
         language = "yaml" if part == "recipe" else "bash"
-        if text is None:
-            return [nodes.paragraph(text="The run kept no recipe file.")]
+        if not text:
+            kept = "recipe file" if part == "recipe" else "command"
+            return [nodes.paragraph(text=f"The run kept no {kept}.")]
         return [nodes.literal_block(text, text, language=language, force=True)]
 
     def _files(self, page: RunPage) -> list[nodes.Node]:

@@ -17,6 +17,14 @@ KINDS = (*(severity.value for severity in Severity), "explained")
 """The gravest first. A finding that is acknowledged is explained, however grave it was."""
 
 
+MEANING = (
+    "An error: numbers contradict one another, within the rounding of what was printed. A warning: "
+    "a number is very likely wrong, or missing where it could stand. Info: worth knowing before "
+    "the number is used. Explained: somebody has looked at it and accepts it.",
+    "The tables show every figure as it was published or measured; the audit changes none.",
+)
+
+
 def kind(finding: Finding) -> str:
     """How grave a finding is, or that it is explained."""
     return "explained" if finding.acknowledged else finding.severity.value
@@ -64,19 +72,9 @@ def _gravity(finding: Finding) -> int:
 
 
 def head(page: AuditPage) -> Html:
-    """How many findings of each kind there are, and what an audit is."""
+    """How many findings of each kind there are, and what the kinds mean."""
     every = [it for release in page.releases for one in release.results for it in one.findings]
-    return joined(
-        (
-            tag("p", tag("strong", f"{counts(every)}.")),
-            tag(
-                "p",
-                "Numbers that contradict one another, within the rounding of what was printed. "
-                "Figures stand in the tables as they were published or measured; nothing here "
-                "has changed them.",
-            ),
-        )
-    )
+    return joined((tag("p", tag("strong", f"{counts(every)}.")), *(tag("p", it) for it in MEANING)))
 
 
 def entries(release: AuditedRelease, address: Address) -> Html:
@@ -128,7 +126,7 @@ def _details(finding: Finding) -> Sequence[Html]:
     known = [
         ("Expected", finding.expected or units.UNKNOWN),
         ("Found", finding.found or units.UNKNOWN),
-        ("Suggestion", finding.suggestion or units.UNKNOWN),
+        ("Suggestion", finding.suggestion or ""),
         ("Acknowledged", finding.acknowledged or ""),
     ]
     return [joined((tag("dt", name), tag("dd", text))) for name, text in known if text]

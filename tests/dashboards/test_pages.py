@@ -9,7 +9,9 @@ from streamlit.testing.v1 import AppTest
 
 import dashboards
 from dashboards.views import explore
+from perfdb.ingest import ingest
 from perfdb.record import Figures, Outcome, Release
+from tests import logs
 from tests.factories import case, published, release, stored, write_run
 
 APP = Path(dashboards.__file__).with_name("app.py")
@@ -166,6 +168,18 @@ class TestRuns:
         app.query_params["outcome"] = "out_of_memory"
         assert ["oom"] == list(shown(app).dataframe[0].value["run_id"])
 
+    def test_a_run_of_a_log_says_neither_recipe_nor_start(self, sqlite, tmp_path, monkeypatch):
+        """Beside a run that says both, and alone in the list."""
+        monkeypatch.setenv("PERFDB_URL", str(sqlite))
+        ingest([logs.write(tmp_path / "a")], sqlite, logs.GIVEN)
+        alone = shown(AppTest.from_function(looked_into))
+        stored(sqlite, write_run(tmp_path, run_id="old", step_times=STEPS))
+        both = shown(AppTest.from_function(looked_into))
+
+        assert [[True], [True, False]] == [
+            sorted(app.dataframe[0].value["recipe"].isna(), reverse=True) for app in (alone, both)
+        ]
+
     def test_a_store_of_published_results_has_no_runs(self, sqlite, monkeypatch):
         monkeypatch.setenv("PERFDB_URL", str(sqlite))
         stored(sqlite, published())
@@ -228,3 +242,9 @@ def test_a_release_in_a_chart_is_a_word_and_no_number():
     )  # fmt: skip
     tooltip = explore.bars(best, "mfu").to_dict()["layer"][0]["encoding"]["tooltip"]
     assert {"field": "release_name", "type": "nominal"} in tooltip
+
+
+def test_results_of_no_stated_release_are_shown_too(filled: URL) -> None:
+    stored(filled, published(release=Release(framework="nemo")), page="undated.md")
+    for page in (explored, looked_into):
+        shown(AppTest.from_function(page))

@@ -1,11 +1,14 @@
 """The plan: which cases run here, which are done, and which are skipped and why."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from perfdb import machine, recipe
+from perfdb.recipe import Point
 from perfdb.record import Case, Release
+from runner.history import Measurement
 from runner.plan import Here, Support, Verdict, plan
 
 RECIPES = Path(__file__).parents[2] / "recipes"
@@ -15,6 +18,14 @@ CPU = machine.without_gpu("no GPU")
 
 def supported(case: Case) -> str | None:
     return "not in FP8" if case.precision == "fp8" else None
+
+
+CORE = Release(framework="megatron-core", version="0.16.1")
+ONCE: dict[str, Any] = {"only": "*", "repeat": 1}
+
+
+def measurement(point: Point, release: Release) -> Measurement:
+    return (point.case.key, release.key, point.warmup_steps, point.measured_steps)
 
 
 def here(where: machine.Machine = CPU, **changes: object) -> Here:
@@ -67,22 +78,29 @@ def test_an_unknown_gpu_runs_nothing() -> None:
 def test_finished_runs_count_towards_the_repeats_wanted() -> None:
     [file] = recipe.load([RECIPES / "smoke" / "single.yaml"])
     release = Release(framework="megatron-core", version="0.16.1")
-    key = (file.points[0].case.key, release.key)
+    key = measurement(file.points[0], release)
     planned = plan([file], here(done={key: 2}), only="*", repeat=3)
     assert [Verdict.DONE, Verdict.DONE, Verdict.RUN] == [one.verdict for one in planned]
+
+
+def test_a_recipe_that_measures_longer_is_run_again() -> None:
+    [file] = recipe.load([RECIPES / "smoke" / "single.yaml"])
+    case, release, warmup, measured = measurement(file.points[0], CORE)
+    [planned] = plan([file], here(done={(case, release, warmup, measured - 1): 1}), **ONCE)
+    assert Verdict.RUN is planned.verdict
 
 
 def test_another_release_is_run_again() -> None:
     [file] = recipe.load([RECIPES / "smoke" / "single.yaml"])
     older = Release(framework="megatron-core", version="0.15.3")
-    done = {(file.points[0].case.key, older.key): 1}
+    done = {measurement(file.points[0], older): 1}
     [planned] = plan([file], here(done=done), only="*", repeat=1)
     assert Verdict.RUN is planned.verdict
 
 
 def test_what_another_runner_is_at_work_on_is_left_to_it() -> None:
     [file] = recipe.load([RECIPES / "smoke" / "single.yaml"])
-    key = (file.points[0].case.key, Release(framework="megatron-core", version="0.16.1").key)
+    key = measurement(file.points[0], Release(framework="megatron-core", version="0.16.1"))
     [planned] = plan([file], here(running=frozenset([key])), only="*", repeat=1)
     assert (Verdict.SKIP, "another runner is at work on it") == (planned.verdict, planned.reason)
 

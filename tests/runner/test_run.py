@@ -171,7 +171,17 @@ def test_dry_run_shows_the_plan_and_writes_nothing(tmp_path: Path) -> None:
     done = perfdb(tmp_path, "run", "recipes", "--dry-run")
     assert 0 == done.returncode
     assert "run  one on 1 × cpu" in done.stderr
+    assert "-m runner.megatron.train --config" in done.stdout
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("output", ["a-file", "a-file/below", "/proc/nowhere"])
+def test_an_output_that_cannot_be_written_is_bad_input(tmp_path: Path, output: str) -> None:
+    write(tmp_path / "recipes", "one")
+    (tmp_path / "a-file").touch()
+    done = perfdb(tmp_path, "run", "recipes", "--output", output)
+    assert 2 == done.returncode
+    assert "--output: no run directory can be made in" in done.stderr
 
 
 def test_only_that_matches_nothing_is_bad_input(tmp_path: Path) -> None:

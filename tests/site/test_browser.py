@@ -18,6 +18,7 @@ PAGES = (
     "performance/megatron-core/0.16.0.html",
     "performance/dfm/main.html",
     "performance/nemo/25.04.html",
+    "performance/audit.html",
     "runs/index.html",
     "runs/dgx-h100-bf16-0.16.0-0.html",
     "runs/out-of-memory.html",

@@ -18,8 +18,9 @@ from tests.site.samples import address, published, result, run_page
 
 def test_an_empty_store_has_the_two_lists_and_they_say_how_to_get_data() -> None:
     pages = all_pages(Contents())
-    assert ["performance/index", "runs/index"] == [page.name for page in pages]
-    assert all("{perfdb-no-data}" in page.text for page in pages)
+    assert ["performance/index", "performance/audit", "runs/index"] == [page.name for page in pages]
+    assert [True, False, True] == ["{perfdb-no-data}" in page.text for page in pages]
+    assert "There are no findings." in pages[1].text
     assert "perfdb ingest" in NO_DATA.text
 
 
@@ -30,6 +31,7 @@ def test_there_is_a_page_for_each_release_run_and_source() -> None:
         "performance/index",
         "performance/megatron-core/0.16.0",
         "performance/dfm/main",
+        "performance/audit",
         "runs/index",
         "runs/run-1",
         f"sources/{'a' * 16}",

@@ -1,0 +1,182 @@
+"""Which case and release a log is of: by the command line, the log itself and what lies beside it.
+
+Where two say it, the command line holds over the log, and the log over its companions. What nobody
+says is not guessed. Pure.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from perfdb import metrics, yamlfile
+from perfdb.errors import InputError, Problem
+from perfdb.formats import Configuration, ParsedLog
+from perfdb.pages import PageContext, names
+from perfdb.pages.cells import Wrong
+from perfdb.record import Case, Release
+
+OPTION: Final = "--set"
+REQUIRED: Final = (
+    "framework", "model", "system", "num_gpus", "sequence_length", "global_batch_size", "task",
+)  # fmt: skip
+"""The fields of a case that must be said of a log."""
+
+SUBJECT: Final = ("framework", "model", "system", "task")
+"""What a run is of, whatever its sizes."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the command line says of logs."""
+
+    configuration: Configuration = field(default_factory=Configuration)
+    version: str | None = None
+    container: str | None = None
+
+
+@dataclass(frozen=True)
+class Attributed:
+    """What a log is of."""
+
+    case: Case
+    release: Release
+
+
+@dataclass(frozen=True)
+class Missing:
+    """The required fields that nobody says."""
+
+    fields: tuple[str, ...]
+
+    def problem(self, where: str, line: int | None = None) -> Problem:
+        """What is missing, and the options that would say it."""
+        options = " ".join(f"{OPTION} {name}=…" for name in self.fields)
+        message = f"names no {', '.join(self.fields)}"
+        return Problem(where, message, line=line, remedy=f"pass {options}")
+
+
+def said(context: PageContext, settings: Sequence[str] = ()) -> Said:
+    """What the options and each `FIELD=VALUE` of --set say, names as the catalogue has them.
+
+    Raises InputError with everything that is wrong. --set holds over the other options.
+    """
+    options = Configuration.model_validate(
+        {
+            name: value
+            for name in ("framework", "system", "precision")
+            if (value := getattr(context, name)) is not None
+        }
+    )
+    given = _configuration(settings)
+    problems = [*_unknown("--{}", options), *_unknown(OPTION + " {}", given)]
+    if problems:
+        raise InputError(problems)
+    configuration = _catalogued(given).completed_by(_catalogued(options))
+    return Said(configuration, context.release, context.container)
+
+
+def _configuration(settings: Sequence[str]) -> Configuration:
+    """The fields that --set gives, checked. Raises InputError."""
+    pairs = [setting.partition("=") for setting in settings]
+    problems = [
+        Problem(OPTION, f"{setting!r} is not FIELD=VALUE", remedy="write --set num_gpus=8")
+        for setting, (name, _, text) in zip(settings, pairs, strict=True)
+        if not name.isidentifier() or not text.strip()
+    ]
+    if problems:
+        raise InputError(problems)
+    text = "\n".join(f"{name}: {value}" for name, _, value in pairs)
+    document = yamlfile.parse(OPTION, text) if pairs else yamlfile.Document(OPTION, {}, {})
+    if isinstance(document, yamlfile.Unreadable):
+        raise InputError(_of_settings(document.problems, settings))
+    checked = yamlfile.validate(document, Configuration)
+    if isinstance(checked, list):
+        raise InputError(_of_settings(checked, settings))
+    return checked
+
+
+def _of_settings(problems: Sequence[Problem], settings: Sequence[str]) -> Iterator[Problem]:
+    """The same problems, named after the setting rather than its line."""
+    for one in problems:
+        known = one.field is None and one.line is not None and one.line <= len(settings)
+        setting = f" {settings[one.line - 1]}" if known and one.line else ""
+        yield Problem(one.where + setting, one.message, one.field, remedy=one.remedy)
+
+
+def _unknown(option: str, given: Configuration) -> Iterator[Problem]:
+    """What the catalogue does not know of that which was given."""
+    readings = {
+        "model": names.model(given.model) if given.model is not None else None,
+        "system": names.system(given.system) if given.system is not None else None,
+        "precision": names.precision(given.precision) if given.precision is not None else None,
+    }
+    for name, reading in readings.items():
+        if isinstance(reading, Wrong):
+            yield Problem(option.format(name), reading.message, remedy=reading.remedy)
+
+
+def attributed(
+    log: ParsedLog, companions: Sequence[ParsedLog], words: Said
+) -> Attributed | Missing:
+    """The case and the release of a log, or what is missing to know them."""
+    whole = words.configuration
+    for one in (log, *companions):
+        whole = whole.completed_by(_catalogued(one.configuration))
+    missing = tuple(name for name in REQUIRED if getattr(whole, name) is None)
+    if missing:
+        return Missing(missing)
+    case = _with_what_follows(Case.model_validate(whole.model_dump(exclude_none=True)))
+    return Attributed(case, _release(case.framework, (log, *companions), words))
+
+
+def accompanies(companion: ParsedLog, log: ParsedLog) -> bool:
+    """Whether a file may speak of the run of a log: one that names another subject does not."""
+    one, other = _catalogued(companion.configuration), _catalogued(log.configuration)
+    return all(_agree(getattr(one, name), getattr(other, name)) for name in SUBJECT)
+
+
+def _agree(one: str | None, other: str | None) -> bool:
+    return one is None or other is None or one == other
+
+
+def _catalogued(given: Configuration) -> Configuration:
+    """The same, with the catalogue's names; a system that it lacks is not said."""
+    fields = given.model_dump(exclude_unset=True)
+    if given.model is not None:
+        model = names.model(given.model)
+        if isinstance(model, Wrong):
+            fields.pop("model")
+        else:
+            fields["model"] = model.name
+            fields |= {"qualifiers": model.qualifiers} if model.qualifiers else {}
+    if given.system is not None:
+        system = names.system(given.system)
+        fields.pop("system") if isinstance(system, Wrong) else fields.update(system=system)
+    if given.precision is not None:
+        precision = names.precision(given.precision)
+        fields["precision"] = given.precision if isinstance(precision, Wrong) else precision
+    return Configuration.model_validate(fields)
+
+
+def _with_what_follows(case: Case) -> Case:
+    """With DP and GA where the other fields give them; what was said of them otherwise."""
+    tensor, pipeline, context = case.tensor_parallel, case.pipeline_parallel, case.context_parallel
+    ranks, batch = case.data_parallel, case.micro_batch_size or case.local_batch_size
+    if tensor and pipeline and context and case.num_gpus % (tensor * pipeline * context) == 0:
+        ranks = metrics.data_parallel(case.num_gpus, tensor, pipeline, context)
+    steps = case.gradient_accumulation
+    if ranks and batch and case.global_batch_size % (batch * ranks) == 0:
+        steps = metrics.gradient_accumulation(case.global_batch_size, batch, ranks)
+    return case.model_copy(update={"data_parallel": ranks, "gradient_accumulation": steps})
+
+
+def _release(framework: str, sayers: Sequence[ParsedLog], words: Said) -> Release:
+    """Version and container: by the command line, else by the first that says it."""
+    of_framework = [one for one in sayers if _agree(one.framework, framework)]
+    versions = [one.framework_version for one in of_framework if one.framework_version]
+    containers = [one.container for one in of_framework if one.container]
+    return Release(
+        framework=framework,
+        version=words.version or next(iter(versions), None),
+        container=words.container or next(iter(containers), None),
+    )

@@ -1,0 +1,42 @@
+"""Logs for tests, and what the command line must say of them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from perfdb.ingest import LogOptions, Options
+from perfdb.pages import PageContext
+
+SET = (
+    "model=llama3-8b", "system=dgx-h100", "num_gpus=8", "sequence_length=8192", "task=pretrain",
+    "precision=bf16",
+)  # fmt: skip
+GIVEN = Options(PageContext(release="2.0"), logs=LogOptions(SET))
+TIMES = (20.0, *[2.5] * 9, *[2.0, 2.2] * 5)
+"""Twenty steps; over the last ten the median is 2.1 s."""
+
+
+def step_line(step: int, of: int, seconds: float, loss: object = 9.5) -> str:
+    """A step as NeMo's progress printer writes it."""
+    return (
+        f"Training epoch 0, iteration {step}/{of - 1} | lr: 1e-07 | global_batch_size: 128 | "
+        f"global_step: {step} | reduced_train_loss: {loss} | train_step_timing in s: {seconds}\n"
+    )
+
+
+def nemo(times: Sequence[float] = TIMES) -> str:
+    """A NeMo log that says its global batch size, and not what it trained on what."""
+    return "".join(step_line(step, len(times), time) for step, time in enumerate(times))
+
+
+def write(folder: Path, text: str | None = None, name: str = "train.log") -> Path:
+    """A log in a folder of its own."""
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_text(nemo() if text is None else text)
+    return path
+
+
+SUMMARY = """\
+{"world_size": 8, "warmup_steps": 2, "avg_iter_time_seconds": 1.25, "avg_mfu_percent": 40.0,
+ "tflops_per_gpu": 4000.0, "global_batch_size": 64, "local_batch_size": 2, "seq_len": 4096}
+"""

@@ -1,0 +1,236 @@
+"""What the audit found is where the figure is: marks beside rows, and the page they lead to."""
+
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+from bs4.element import Tag
+from sqlalchemy import URL
+
+from perfdb import ingest
+from perfdb.audit import Finding
+from perfdb.db.session import store_url
+from perfdb.site import findings, runs, tables
+from perfdb.site.addresses import of_entry
+from perfdb.site.data import Audited, Flag
+from perfdb.site.pages import Contents, all_pages
+from perfdb.site.profiles import ORIGIN
+from tests.site.conftest import EVIL, ROOT, Site, site_of
+from tests.site.samples import address, published, result, run_page
+
+PAGE = ROOT / "data" / "published" / "nemo-25.04.md"
+ACKNOWLEDGED = """\
+- rule: micro_batch
+  model: mixtral-8x22b
+  system: dgx-b200
+  reason: the page swaps the two columns
+  by: A. Person
+  date: 2026-01-31
+"""
+
+
+def finding(severity: str = "error", **changed: object) -> Finding:
+    """A finding that a row's GBS and MBS are swapped, with what is given changed."""
+    fields: dict[str, object] = {
+        "rule": "micro_batch",
+        "severity": severity,
+        "fields": ("global_batch_size", "micro_batch_size"),
+        "expected": "GBS 64, MBS 1",
+        "found": "GBS 1, MBS 64",
+        "message": "a global batch of 1 cannot hold micro-batches of 64",
+        "suggestion": "swap them: GBS 64, MBS 1",
+        "model": "wan2.1-14b",
+        "system": "dgx-gb300",
+        "release": "main",
+        "source": "data/published/dfm.md",
+        "source_line": 74,
+        "framework": "dfm",
+    }
+    return Finding.model_validate(fields | changed)
+
+
+def audited(*found: Finding, key: str = "0123456789abcdef", **changed: object) -> Audited:
+    """A published result with findings; `changed` are fields of the result."""
+    return findings.audited(published(**changed), key, found)
+
+
+def soup(html: str) -> BeautifulSoup:
+    return BeautifulSoup(html, "html.parser")
+
+
+def words(element: Tag | None) -> str:
+    assert element is not None
+    return element.get_text(" ", strip=True)
+
+
+def test_a_mark_counts_errors_and_warnings_and_is_as_grave_as_the_gravest() -> None:
+    mixed = audited(finding("info"), finding("warning"), finding("error"), finding("error"))
+    assert Flag(said="2 errors, 1 warning", kind="error", anchor="result-0123456789ab") == (
+        findings.flag(mixed)
+    )
+
+
+def test_what_is_only_worth_knowing_gives_no_mark() -> None:
+    assert findings.flag(audited(finding("info"))) is None
+
+
+def test_an_objection_that_is_acknowledged_is_marked_as_explained() -> None:
+    one = findings.flag(audited(finding(acknowledged="as it was run (A. Person, 2026-01-31)")))
+    assert one is not None
+    assert ("1 explained", "explained") == (one.said, one.kind)
+
+
+def test_a_row_with_a_mark_still_shows_where_it_is_from() -> None:
+    marked = published(flag=findings.flag(audited(finding())))
+    cell = tables.printed(ORIGIN, marked, address).content
+    assert not isinstance(cell, str)
+    shown = soup(cell.text)
+    assert "published ⚑ 1 error line 74" == words(shown)
+    mark = shown.select_one("a.perf-flag.error")
+    assert mark is not None
+    assert of_entry("result-0123456789ab", address) == mark["href"]
+    assert "⚑" == words(mark.select_one("[aria-hidden=true]"))
+
+
+def test_a_run_with_a_finding_says_so_on_its_page() -> None:
+    flag = findings.flag(audited(finding("warning")))
+    shown = soup(runs.outcome(run_page(4.0, 4.0, 4.0, flag=flag), address).text)
+    assert "Audit ⚑ 1 warning" in words(shown)
+
+
+def test_entries_are_by_release_the_newest_first_and_the_gravest_first_in_each() -> None:
+    old, new = "25.02", "25.11"
+    page = findings.page_of(
+        [
+            audited(finding("info"), key="a" * 64, release=new, source_line=1),
+            audited(finding("error"), key="b" * 64, release=new, source_line=9),
+            audited(finding("error"), key="c" * 64, release=new, source_line=3),
+            audited(finding("error", acknowledged="fine"), key="d" * 64, release=new),
+            audited(finding("warning"), key="e" * 64, release=old),
+            audited(finding("info"), key="f" * 64, release=old, framework="automodel"),
+        ]
+    )
+    assert [
+        ("automodel", old, ["f"]),
+        ("dfm", new, ["c", "b", "a", "d"]),
+        ("dfm", old, ["e"]),
+    ] == [
+        (one.framework, one.release, [it.anchor[-1] for it in one.results]) for one in page.releases
+    ]
+
+
+def test_the_page_of_findings_is_the_same_whatever_order_they_come_in() -> None:
+    given = [audited(finding(), key=letter * 64, source_line=7) for letter in "abc"]
+    assert findings.page_of(given) == findings.page_of(given[::-1])
+
+
+def test_an_entry_says_all_of_a_finding_and_leads_back_to_the_line() -> None:
+    one = audited(finding(), finding("info", suggestion=None, expected=None, rule="scaling"))
+    [release] = findings.page_of([one]).releases
+    entry = soup(findings.entries(release, address).text).select_one("article")
+    assert entry is not None
+    assert one.anchor == entry["id"]
+    assert "WAN 2.1 14B, Pre-training, 32 GPUs on DGX-GB300" == words(entry.h3)
+    source, table = entry.select("p.perf-entry-source a")
+    assert "data/published/dfm.md, line 74" == words(source)
+    assert str(source["href"]).endswith("#L74")
+    assert "../performance/dfm/main.html?system=dgx-gb300" == table["href"]
+    assert [
+        "error micro_batch a global batch of 1 cannot hold micro-batches of 64. "
+        "Expected GBS 64, MBS 1 Found GBS 1, MBS 64 Suggestion swap them: GBS 64, MBS 1",
+        "info scaling a global batch of 1 cannot hold micro-batches of 64. "
+        "Expected – Found GBS 1, MBS 64",
+    ] == [words(item) for item in entry.select("li")]
+
+
+def test_an_entry_of_a_measured_result_leads_to_its_run() -> None:
+    one = findings.audited(result(), "0" * 64, [finding()])
+    [release] = findings.page_of([one]).releases
+    link = soup(findings.entries(release, address).text).select_one("p a")
+    assert link is not None
+    assert ("run run-1", "../runs/run-1.html") == (words(link), link["href"])
+
+
+def test_findings_full_of_markup_print_as_text() -> None:
+    said = dict.fromkeys(("rule", "message", "expected", "found", "suggestion"), EVIL)
+    one = audited(finding(**said, acknowledged=EVIL), model_title=EVIL, release=EVIL)
+    page = findings.page_of([one])
+    made = findings.entries(page.releases[0], address).text
+    assert soup(made).script is None
+    assert 7 == words(soup(made)).count(EVIL)
+    [text] = [page.text for page in all_pages(Contents(audited=(one,))) if "Audit" in page.text]
+    assert "<script>" not in text
+
+
+@pytest.fixture(scope="module")
+def nemo(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """A site of NeMo 25.04's published page, of whose findings one is acknowledged."""
+    folder = tmp_path_factory.mktemp("nemo")
+    (folder / "data").mkdir()
+    (folder / "data" / "acknowledged.yaml").write_text(ACKNOWLEDGED)
+    url = store_url(str(folder / "store.sqlite"))
+    assert () == ingest.ingest([PAGE], url, ingest.Options()).rejected
+    return site_of(folder, url).built()
+
+
+def flags(site: Site) -> dict[str, Tag]:
+    """The marks on the page of NeMo 25.04, by the line that their row is from."""
+    page = site.html / "performance" / "nemo" / "25.04.html"
+    rows = soup(page.read_text()).select("table.perf tbody tr")
+    marked = {words(row.select("td a")[-1]): row.select_one("a.perf-flag") for row in rows}
+    return {line: mark for line, mark in marked.items() if mark is not None}
+
+
+@pytest.mark.slow
+def test_the_swapped_batch_sizes_of_nemo_25_04_are_marked_and_lead_to_the_finding(
+    nemo: Site,
+) -> None:
+    """Line 29 is Mixtral 8x22B on DGX-GB200, of a global batch of 1 in micro-batches of 64."""
+    line = PAGE.read_text().splitlines()[28]
+    assert line.startswith("| Mixtral-8x22B |")
+
+    mark = flags(nemo)["line 29"]
+    assert "⚑ 1 error" == words(mark)
+    document, anchor = str(mark["href"]).split("#")
+    page = (nemo.html / "performance" / "nemo" / document).resolve()
+    entry = soup(page.read_text()).find(id=anchor)
+    assert isinstance(entry, Tag)
+    assert "Mixtral 8x22B, Pre-training, 256 GPUs on DGX-GB200" == words(entry.h3)
+    assert "Suggestion swap them: GBS 64, MBS 1" in words(entry)
+
+    back = entry.select_one("p.perf-entry-source a")
+    assert back is not None
+    source, number = str(back["href"]).split("#")
+    shown = soup((page.parent / source).resolve().read_text()).find(id=number)
+    assert isinstance(shown, Tag)
+    assert line in words(shown)
+
+
+@pytest.mark.slow
+def test_every_row_that_is_objected_to_is_marked_and_no_other(nemo: Site) -> None:
+    """The known mistakes of the page; the one that is acknowledged is explained."""
+    assert {
+        "line 22": "⚑ 1 warning",
+        "line 29": "⚑ 1 error",
+        "line 35": "⚑ 1 warning",
+        "line 42": "⚑ 1 explained",
+        "line 48": "⚑ 1 warning",
+        "line 55": "⚑ 2 errors",
+        "line 70": "⚑ 1 error",
+    } == {line: words(mark) for line, mark in flags(nemo).items()}
+    page = soup((nemo.html / "performance" / "audit.html").read_text())
+    assert "4 errors, 3 warnings, 2 info, 1 explained." in words(page.article)
+    assert "the page swaps the two columns (A. Person, 2026-01-31)" in words(page.article)
+
+
+@pytest.mark.slow
+def test_a_file_of_acknowledgements_that_is_not_there_stops_the_build(
+    tmp_path: Path, sqlite: URL
+) -> None:
+    """It says which option names it."""
+    site = site_of(tmp_path, sqlite)
+    with (site.docs / "conf.py").open("a") as conf:
+        conf.write('perfdb_acknowledged = "nowhere.yaml"\n')
+    done = site.build()
+    assert 2 == done.returncode
+    assert "nowhere.yaml: perfdb_acknowledged: no such file" in done.stderr

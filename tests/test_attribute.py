@@ -1,0 +1,139 @@
+"""Attribution: the command line over the log over its companions, and nothing guessed."""
+
+import pytest
+
+from perfdb import attribute
+from perfdb.attribute import Attributed, Missing, Said
+from perfdb.errors import InputError
+from perfdb.formats import Configuration, ParsedLog
+from perfdb.pages import PageContext
+from perfdb.record import Outcome, Release
+
+WHOLE = {
+    "framework": "nemo", "model": "llama3-8b", "system": "dgx-h100", "num_gpus": 16,
+    "sequence_length": 8192, "global_batch_size": 128, "task": "pretrain",
+}  # fmt: skip
+
+
+def log(outcome: Outcome | None = Outcome.FINISHED, **said: object) -> ParsedLog:
+    """A log that says these fields of its case."""
+    return ParsedLog(Configuration.model_validate(said), outcome=outcome)
+
+
+def attributed(
+    given: ParsedLog, *companions: ParsedLog, settings: tuple[str, ...] = ()
+) -> Attributed:
+    """What a log is of, where that is known."""
+    found = attribute.attributed(given, companions, attribute.said(PageContext(), settings))
+    assert isinstance(found, Attributed)
+    return found
+
+
+def test_the_command_line_holds_over_the_log_and_the_log_over_its_companion() -> None:
+    beside = log(None, **(WHOLE | {"num_gpus": 8, "micro_batch_size": 1, "precision": "bf16"}))
+
+    case = attributed(
+        log(**(WHOLE | {"micro_batch_size": 2})), beside, settings=("sequence_length=4096",)
+    ).case
+
+    assert (4096, 2, "bf16") == (case.sequence_length, case.micro_batch_size, case.precision)
+    assert 16 == case.num_gpus
+
+
+@pytest.mark.parametrize("field", attribute.REQUIRED)
+def test_a_required_field_that_nobody_says_is_missing(field: str) -> None:
+    said = {name: value for name, value in WHOLE.items() if name != field}
+    assert Missing((field,)) == attribute.attributed(log(**said), (), Said())
+
+
+def test_what_is_missing_is_told_with_the_options_that_say_it() -> None:
+    problem = Missing(("model", "system")).problem("a.log")
+    assert "a.log: names no model, system; pass --set model=… --set system=…" == str(problem)
+
+
+def test_names_are_the_catalogues_where_it_knows_them() -> None:
+    case = attributed(
+        log(**(WHOLE | {"model": "My Model_7B", "precision": "mxfp8"})),
+        settings=("model=LLAMA3-8B", "system=DGX-GB200"),
+    ).case
+    assert ("llama3-8b", "dgx-gb200", "fp8_mx") == (case.model, case.system, case.precision)
+    assert "my-model-7b" == attributed(log(**(WHOLE | {"model": "My Model_7B"}))).case.model
+
+
+def test_a_system_that_the_catalogue_lacks_is_missing() -> None:
+    assert Missing(("system",)) == attribute.attributed(
+        log(**(WHOLE | {"system": "my-cluster"})), (), Said()
+    )
+
+
+def test_data_parallel_and_accumulation_follow_from_the_layout() -> None:
+    """16 GPUs ÷ (2 × 2 × 1) = 4 ranks; 128 ÷ (2 × 4) = 16 steps."""
+    layout = {"tensor_parallel": 2, "pipeline_parallel": 2, "context_parallel": 1}
+    case = attributed(log(**WHOLE, **layout, micro_batch_size=2)).case
+    assert (4, 16) == (case.data_parallel, case.gradient_accumulation)
+
+
+def test_data_parallel_is_unknown_where_the_layout_is() -> None:
+    """An unsaid context parallelism is not taken for 1."""
+    case = attributed(log(**WHOLE, tensor_parallel=2, pipeline_parallel=2, micro_batch_size=2)).case
+    assert (None, None) == (case.data_parallel, case.gradient_accumulation)
+
+
+def test_what_does_not_divide_is_left_as_it_was_said() -> None:
+    layout = {"tensor_parallel": 3, "pipeline_parallel": 1, "context_parallel": 1}
+    assert 5 == attributed(log(**WHOLE, **layout, data_parallel=5)).case.data_parallel
+
+
+def test_the_release_is_the_command_lines_then_the_logs_then_the_companions() -> None:
+    own = ParsedLog(Configuration.model_validate(WHOLE), framework_version="2.0")
+    beside = ParsedLog(Configuration(), framework_version="1.0", container="nemo:1")
+    said = attribute.said(PageContext(release="3.0"))
+
+    first = attribute.attributed(own, [beside], said)
+    second = attribute.attributed(own, [beside], Said())
+
+    assert isinstance(first, Attributed)
+    assert isinstance(second, Attributed)
+    assert Release(framework="nemo", version="3.0", container="nemo:1") == first.release
+    assert Release(framework="nemo", version="2.0", container="nemo:1") == second.release
+
+
+def test_a_version_of_another_framework_is_not_the_releases() -> None:
+    """The command line says that it was another program than the log looks like."""
+    own = ParsedLog(Configuration.model_validate(WHOLE), framework_version="2.0")
+    found = attribute.attributed(own, (), attribute.said(PageContext(framework="mine")))
+    assert isinstance(found, Attributed)
+    assert Release(framework="mine") == found.release
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [({"model": "llama3-70b"}, False), ({"framework": "automodel"}, False),
+     ({"num_gpus": 4}, True), ({"model": "LLAMA3-8B"}, True), ({}, True)],
+)  # fmt: skip
+def test_a_file_that_names_another_subject_is_of_another_run(
+    said: dict[str, object], expected: bool
+) -> None:
+    assert expected is attribute.accompanies(log(None, **said), log(**WHOLE))
+
+
+def test_settings_are_yaml() -> None:
+    settings = ("fsdp_enabled=true", "kernels=[te, flash]", "options={moe: 2}", "variant=tuned")
+    assert (
+        Configuration(
+            fsdp_enabled=True, kernels=("te", "flash"), options={"moe": 2}, variant="tuned"
+        )
+        == attribute.said(PageContext(), settings).configuration
+    )
+
+
+def test_all_that_is_wrong_is_told_at_once() -> None:
+    with pytest.raises(InputError) as error:
+        attribute.said(PageContext(), ("num_gpus=-1", "modle=x"))
+    assert {"num_gpus", "modle"} == {problem.field for problem in error.value.problems}
+
+
+def test_a_setting_holds_over_the_option_of_the_same_field() -> None:
+    context = PageContext(system="dgx-h100", precision="bf16")
+    found = attribute.said(context, ("system=dgx-b200",)).configuration
+    assert ("dgx-b200", "bf16") == (found.system, found.precision)
