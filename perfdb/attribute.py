@@ -1,7 +1,7 @@
 """Which case and release a log is of: by the command line, the log itself and what lies beside it.
 
-Where two say it, the command line holds over the log, and the log over its companions. What nobody
-says is not guessed. Pure.
+Where two say it, --set holds over the log, the log over its companions, and they over the options
+(--system and the like), which say what is said nowhere else. What nobody says is not guessed. Pure.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,6 +30,8 @@ class Said:
     """What the command line says of logs."""
 
     configuration: Configuration = field(default_factory=Configuration)
+    """What --set insists on."""
+    fallback: Configuration = field(default_factory=Configuration)
     version: str | None = None
     container: str | None = None
 
@@ -58,7 +60,7 @@ class Missing:
 def said(context: PageContext, settings: Sequence[str] = ()) -> Said:
     """What the options and each `FIELD=VALUE` of --set say, names as the catalogue has them.
 
-    Raises InputError with everything that is wrong. --set holds over the other options.
+    Raises InputError with everything that is wrong.
     """
     options = Configuration.model_validate(
         {
@@ -71,8 +73,7 @@ def said(context: PageContext, settings: Sequence[str] = ()) -> Said:
     problems = [*_unknown("--{}", options), *_unknown(OPTION + " {}", given)]
     if problems:
         raise InputError(problems)
-    configuration = _catalogued(given).completed_by(_catalogued(options))
-    return Said(configuration, context.release, context.container)
+    return Said(_catalogued(given), _catalogued(options), context.release, context.container)
 
 
 def _configuration(settings: Sequence[str]) -> Configuration:
@@ -122,6 +123,7 @@ def attributed(
     whole = words.configuration
     for one in (log, *companions):
         whole = whole.completed_by(_catalogued(one.configuration))
+    whole = whole.completed_by(words.fallback)
     missing = tuple(name for name in REQUIRED if getattr(whole, name) is None)
     if missing:
         return Missing(missing)
@@ -171,12 +173,12 @@ def _with_what_follows(case: Case) -> Case:
 
 
 def _release(framework: str, sayers: Sequence[ParsedLog], words: Said) -> Release:
-    """Version and container: by the command line, else by the first that says it."""
+    """Version and container: by the first that says it, else by the command line."""
     of_framework = [one for one in sayers if _agree(one.framework, framework)]
     versions = [one.framework_version for one in of_framework if one.framework_version]
     containers = [one.container for one in of_framework if one.container]
     return Release(
         framework=framework,
-        version=words.version or next(iter(versions), None),
-        container=words.container or next(iter(containers), None),
+        version=next(iter(versions), words.version),
+        container=next(iter(containers), words.container),
     )

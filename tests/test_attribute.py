@@ -84,24 +84,24 @@ def test_what_does_not_divide_is_left_as_it_was_said() -> None:
     assert 5 == attributed(log(**WHOLE, **layout, data_parallel=5)).case.data_parallel
 
 
-def test_the_release_is_the_command_lines_then_the_logs_then_the_companions() -> None:
+def test_the_release_is_the_logs_then_the_companions_then_the_command_lines() -> None:
     own = ParsedLog(Configuration.model_validate(WHOLE), framework_version="2.0")
     beside = ParsedLog(Configuration(), framework_version="1.0", container="nemo:1")
     said = attribute.said(PageContext(release="3.0"))
 
-    first = attribute.attributed(own, [beside], said)
-    second = attribute.attributed(own, [beside], Said())
+    first = attribute.attributed(log(**WHOLE), (), said)
+    second = attribute.attributed(own, [beside], said)
 
     assert isinstance(first, Attributed)
     assert isinstance(second, Attributed)
-    assert Release(framework="nemo", version="3.0", container="nemo:1") == first.release
+    assert Release(framework="nemo", version="3.0") == first.release
     assert Release(framework="nemo", version="2.0", container="nemo:1") == second.release
 
 
 def test_a_version_of_another_framework_is_not_the_releases() -> None:
-    """The command line says that it was another program than the log looks like."""
+    """--set insists that it was another program than the log looks like."""
     own = ParsedLog(Configuration.model_validate(WHOLE), framework_version="2.0")
-    found = attribute.attributed(own, (), attribute.said(PageContext(framework="mine")))
+    found = attribute.attributed(own, (), attribute.said(PageContext(), ("framework=mine",)))
     assert isinstance(found, Attributed)
     assert Release(framework="mine") == found.release
 
@@ -133,7 +133,15 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
     assert {"num_gpus", "modle"} == {problem.field for problem in error.value.problems}
 
 
-def test_a_setting_holds_over_the_option_of_the_same_field() -> None:
-    context = PageContext(system="dgx-h100", precision="bf16")
-    found = attribute.said(context, ("system=dgx-b200",)).configuration
-    assert ("dgx-b200", "bf16") == (found.system, found.precision)
+def test_a_setting_holds_over_the_log_and_an_option_only_where_nobody_else_says_it() -> None:
+    context = PageContext(system="dgx-gb300", precision="nvfp4")
+    silent = log(**{name: value for name, value in WHOLE.items() if name != "system"})
+    insisting = attribute.said(context, ("precision=fp8",))
+
+    spoken = attribute.attributed(log(**(WHOLE | {"precision": "bf16"})), (), insisting)
+    filled = attribute.attributed(silent, (), attribute.said(context))
+
+    assert isinstance(spoken, Attributed)
+    assert isinstance(filled, Attributed)
+    assert (WHOLE["system"], "fp8") == (spoken.case.system, spoken.case.precision)
+    assert ("dgx-gb300", "nvfp4") == (filled.case.system, filled.case.precision)
