@@ -295,3 +295,13 @@ def test_a_schema_that_differs_fails_the_check(perfdb: Perfdb, tmp_path: Path) -
     done = perfdb("db", "check")
     assert 1 == done.code
     assert "colour" in done.stdout
+
+
+def test_a_folder_with_nothing_to_read_is_said_to_hold_nothing(
+    perfdb: Perfdb, tmp_path: Path
+) -> None:
+    """Not an error, and not a silent success either."""
+    (tmp_path / "empty").mkdir()
+    done = perfdb("ingest", "empty")
+    assert 0 == done.code
+    assert "nothing to read" in done.stderr

@@ -139,5 +139,7 @@ def _print(report: ingestion.Report, *, dry_run: bool) -> None:
     always = ("rejected",) if dry_run else ("new", "revised", "unchanged", "rejected")
     shown = [f"{count} {word}" for word, count in counts.items() if count or word in always]
     click.echo(", ".join(shown))
+    if not dry_run and not any(counts.values()):
+        click.echo("nothing to read: no run directory, page or log with results there", err=True)
     if report.findings:
         click.echo(f"findings: {document.counts(report.findings)} (perfdb audit)", err=True)
