@@ -94,10 +94,12 @@ def remembered(label: str, options: Sequence[str], first: str, key: str) -> str:
     """A select box whose choice is always in the address, the first one too.
 
     `bind="query-params"` keeps a default out of the address, and a link to the page would show
-    another release when the default has moved on.
+    another release when the default has moved on. A link to what is not in the store says so.
     """
     if st.session_state.get(key) not in options:
         asked = st.query_params.get(key)
+        if asked and asked not in options:
+            st.warning(f"The store has no {label.lower()} “{asked}”; {first} is shown instead.")
         st.session_state[key] = asked if asked in options else first
     chosen = st.selectbox(label, options, key=key, persist_state="session")
     st.query_params[key] = chosen

@@ -248,3 +248,10 @@ def test_results_of_no_stated_release_are_shown_too(filled: URL) -> None:
     stored(filled, published(release=Release(framework="nemo")), page="undated.md")
     for page in (explored, looked_into):
         shown(AppTest.from_function(page))
+
+
+def test_a_link_to_a_release_that_is_not_there_says_so(filled: URL) -> None:
+    app = AppTest.from_file(str(APP))
+    app.query_params["a"] = "megatron-core 0.9"
+    [warned] = [warning.value for warning in shown(app).warning]
+    assert warned.startswith("The store has no release a “megatron-core 0.9”; ")
