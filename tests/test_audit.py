@@ -345,6 +345,13 @@ def test_a_field_that_is_a_tenth_off_is_found(
     assert found, f"{field} {row[field]}"
 
 
+def test_an_mfu_of_one_whose_cell_is_lost_is_known_to_a_percent() -> None:
+    """1.0 is 100 %, not a number rounded to whole ones: half of it does not pass for it."""
+    row = {"step_time_s": 7.44, "model_tflops_per_sec_per_gpu": 494.0, "mfu": 1.0}
+    common = {"system": "dgx-h100", "model": "llama3-70b", "precision": "bf16"}
+    assert "mfu" in {finding.rule for finding in audit([subject(**row, **common, raw={})])}
+
+
 def changed(value: float, factor: float) -> float:
     """A count stays a count, and becomes another."""
     if isinstance(value, int):

@@ -11,6 +11,9 @@ from perfdb.pages.columns import ALIASES
 from perfdb.record import Origin
 
 _NUMBER = re.compile(r"(\d[\d,]*)(?:\.(\d+))?(%?)")
+COARSEST: Mapping[str, float] = {"mfu": 0.01}
+"""The largest unit a figure is printed in: MFU in whole percent, others in whole numbers."""
+
 _TITLES: Mapping[str, frozenset[str]] = {
     field: frozenset(map(catalog.squeezed, titles)) for field, titles in ALIASES.items()
 }
@@ -29,10 +32,10 @@ def figure(row: Subject, field: str) -> Interval | None:
         return None
     if row.origin is Origin.MEASURED:
         return exactly(value)
-    return within(value, _unit(cell(row, field) or "", value) / 2)
+    return within(value, _unit(cell(row, field) or "", value, COARSEST.get(field, 1.0)) / 2)
 
 
-def _unit(text: str, value: float) -> float:
+def _unit(text: str, value: float, coarsest: float) -> float:
     """The unit in the last place that was printed; by the shortest spelling if unknown."""
     for whole, fraction, percent in _NUMBER.findall(text):
         scale = 0.01 if percent else 1.0
@@ -40,4 +43,4 @@ def _unit(text: str, value: float) -> float:
         if abs(read - value) <= 1e-9 * value:
             return float(scale * 10 ** -len(fraction))
     exponent = Decimal(repr(value)).normalize().as_tuple().exponent
-    return 10.0 ** min(exponent, 0) if isinstance(exponent, int) else 0.0
+    return min(10.0**exponent, coarsest) if isinstance(exponent, int) else 0.0
