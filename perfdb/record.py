@@ -45,7 +45,7 @@ class Origin(StrEnum):
 Task = Literal["pretrain", "sft", "lora"]
 
 
-def _no_virtual_pipeline(value: object) -> object:
+def no_virtual_pipeline(value: object) -> object:
     """VP of 0 or 1 is no virtual pipeline; pages print both for it."""
     return None if value in (0, 1) else value
 
@@ -74,7 +74,7 @@ class Case(Frozen):
     context_parallel: PositiveInt | None = None
     expert_parallel: PositiveInt | None = None
     expert_tensor_parallel: PositiveInt | None = None
-    virtual_pipeline: Annotated[PositiveInt | None, BeforeValidator(_no_virtual_pipeline)] = None
+    virtual_pipeline: Annotated[PositiveInt | None, BeforeValidator(no_virtual_pipeline)] = None
     data_parallel: PositiveInt | None = None
     fsdp_enabled: bool | None = None
     fsdp_size: PositiveInt | None = None

@@ -7,14 +7,18 @@ from typing import Annotated, NamedTuple, Protocol
 from pydantic import BeforeValidator, PositiveInt
 
 from perfdb.errors import Problem
-from perfdb.record import Figures, Frozen, Outcome, Scalar, StepRecord, Task
+from perfdb.record import (
+    Figures,
+    Frozen,
+    Outcome,
+    Scalar,
+    StepRecord,
+    Task,
+    no_virtual_pipeline,
+)
 
 Content = Iterable[bytes]
 """The bytes of a file in chunks of any size, in order. A list with one item is fine."""
-
-
-def _no_virtual_pipeline(value: object) -> object:
-    return None if value in (0, 1) else value
 
 
 class Configuration(Frozen):
@@ -41,7 +45,7 @@ class Configuration(Frozen):
     context_parallel: PositiveInt | None = None
     expert_parallel: PositiveInt | None = None
     expert_tensor_parallel: PositiveInt | None = None
-    virtual_pipeline: Annotated[PositiveInt | None, BeforeValidator(_no_virtual_pipeline)] = None
+    virtual_pipeline: Annotated[PositiveInt | None, BeforeValidator(no_virtual_pipeline)] = None
     data_parallel: PositiveInt | None = None
     fsdp_enabled: bool | None = None
     fsdp_size: PositiveInt | None = None
