@@ -64,7 +64,7 @@ def measured(
 def published_row(row: PublishedResult) -> ResultRow:
     """A row of a page, with its figures as they were printed."""
     identity = {"case": row.case.key, "release": row.release.key, "origin": Origin.PUBLISHED}
-    said = row.model_dump(mode="json", include={"figures", "raw", "extras"})
+    said = row.model_dump(mode="json", include={"figures", "raw", "extras", "notes"})
     return ResultRow(
         case=row.case,
         release=row.release,
@@ -75,6 +75,7 @@ def published_row(row: PublishedResult) -> ResultRow:
         source_line=row.line,
         raw=row.raw,
         extras=row.extras,
+        notes=row.notes,
         **row.figures.model_dump(),
     )
 

@@ -139,12 +139,16 @@ class Release(Frozen):
 
 
 class Figures(Frozen):
-    """What was achieved. None: not known; never zero for unknown."""
+    """What was achieved. None: not known; never zero for unknown.
+
+    `tokens_per_sec` is of all GPUs together, where a page prints it.
+    """
 
     step_time_s: float | None = None
     tokens_per_sec_per_gpu: float | None = None
     model_tflops_per_sec_per_gpu: float | None = None
     mfu: float | None = None
+    tokens_per_sec: float | None = None
 
 
 class StepRecord(Frozen):
@@ -253,7 +257,7 @@ class PublishedResult(Frozen):
     """One row of a published page.
 
     `raw` keeps the text of each cell as it was printed, by the page's own column name; `extras`
-    the columns perfdb has no field for.
+    the columns perfdb has no field for; `notes` the texts of the footnotes that concern the row.
     """
 
     case: Case
@@ -262,3 +266,4 @@ class PublishedResult(Frozen):
     line: PositiveInt
     raw: Mapping[str, str] = Field(default_factory=dict)
     extras: Mapping[str, str] = Field(default_factory=dict)
+    notes: tuple[str, ...] = ()

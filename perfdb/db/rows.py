@@ -68,6 +68,8 @@ class StepRow:
     peak_memory_bytes: int | None
     skipped: bool
     source_line: int
+    tokens_per_sec_per_gpu: float | None = None
+    model_tflops_per_sec_per_gpu: float | None = None
 
 
 @dataclass(frozen=True)
@@ -92,12 +94,15 @@ class ResultRow:
     window: str | None = None
     tokens_per_sec_per_gpu: float | None = None
     model_tflops_per_sec_per_gpu: float | None = None
+    tokens_per_sec: float | None = None
     mfu: float | None = None
     peak_tflops: float | None = None
     flops_convention: str | None = None
     formula_version: int | None = None
     raw: Mapping[str, str] = field(default_factory=dict)
     extras: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    emitted: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

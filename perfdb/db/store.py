@@ -53,7 +53,7 @@ def put_run(connection: Connection, given: MeasuredRun, files: RunFiles, when: d
     run_id = _put_run_row(connection, given, by_name[files.record], known.id if known else None)
     _put_steps_and_files(connection, run_id, given, by_name)
     past = _written(connection, [given.result.key])
-    _supersede(connection, _in_force_of_run(connection, run_id))
+    _supersede(connection, _in_force_of_run(connection, run_id), when)
     _append(connection, [given.result], past, Place(by_name[files.measured_in], run_id, when))
     return Action.REVISED if known else Action.NEW
 
@@ -77,11 +77,11 @@ def put_page(
     changed = [
         row for row, action in zip(given, actions, strict=True) if action is not Action.UNCHANGED
     ]
-    withdrawn = _withdraw(connection, source.path, given) if whole else 0
+    withdrawn = _withdraw(connection, source.path, given, when) if whole else 0
     if changed:
         source_id = keys.source_ids(connection, [source], when)[source.path]
         stale = [one.id for row in changed for one in past.get(row.key, ()) if not one.superseded]
-        _supersede(connection, stale)
+        _supersede(connection, stale, when)
         _append(connection, changed, past, Place(source_id, None, when))
     return PageWritten(tuple(actions), withdrawn)
 
@@ -202,10 +202,12 @@ def _in_force_of_run(connection: Connection, run_id: int) -> Sequence[int]:
     ).all()
 
 
-def _supersede(connection: Connection, ids: Sequence[int]) -> None:
+def _supersede(connection: Connection, ids: Sequence[int], when: datetime) -> None:
     if ids:
         connection.execute(
-            update(results).where(results.c.id.in_(sorted(ids))).values(superseded=True)
+            update(results)
+            .where(results.c.id.in_(sorted(ids)))
+            .values(superseded=True, superseded_at=when)
         )
 
 
@@ -236,7 +238,7 @@ def _append(
     connection.execute(insert(results), rows)
 
 
-def _withdraw(connection: Connection, path: str, given: Sequence[ResultRow]) -> int:
+def _withdraw(connection: Connection, path: str, given: Sequence[ResultRow], when: datetime) -> int:
     """Supersede what an earlier state of a page said and this one does not; the result is how many.
 
     It is the same page if it still shows one of its cases. Only rows of the releases it states now
@@ -261,5 +263,5 @@ def _withdraw(connection: Connection, path: str, given: Sequence[ResultRow]) -> 
     if not any(row.case_key in shown for row in earlier):
         return 0
     gone = [row.id for row in earlier if row.key not in stated]
-    _supersede(connection, gone)
+    _supersede(connection, gone, when)
     return len(gone)

@@ -1,0 +1,51 @@
+"""notes, printed totals, figures that programs print themselves, and when a result was superseded"""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0003"
+down_revision = "0002"
+branch_labels = None
+depends_on = None
+
+AS_PRINTED = "as the program printed it"
+EMITTED = "figures the program printed itself, beside those made of its steps"
+
+
+def _of_results() -> tuple[sa.Column[object], ...]:
+    return (
+        sa.Column(
+            "superseded_at",
+            sa.DateTime(timezone=True),
+            nullable=True,
+            comment="NULL: in force, or not known",
+        ),
+        sa.Column(
+            "tokens_per_sec", sa.Double(), nullable=True, comment="of all GPUs together, as printed"
+        ),
+        sa.Column(
+            "notes", sa.JSON(), nullable=False, server_default="[]", comment="texts of footnotes"
+        ),
+        sa.Column("emitted", sa.JSON(), nullable=False, server_default="{}", comment=EMITTED),
+    )
+
+
+def _of_steps() -> tuple[sa.Column[object], ...]:
+    return (
+        sa.Column("tokens_per_sec_per_gpu", sa.Double(), nullable=True, comment=AS_PRINTED),
+        sa.Column("model_tflops_per_sec_per_gpu", sa.Double(), nullable=True, comment=AS_PRINTED),
+    )
+
+
+def upgrade() -> None:
+
+    for table, columns in {"results": _of_results(), "steps": _of_steps()}.items():
+        for column in columns:
+            op.add_column(table, column)
+
+
+def downgrade() -> None:
+
+    for table, columns in {"steps": _of_steps(), "results": _of_results()}.items():
+        for column in reversed(columns):
+            op.drop_column(table, column.name)
