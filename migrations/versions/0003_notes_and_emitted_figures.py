@@ -1,4 +1,4 @@
-"""notes, printed totals, figures that programs print themselves, and when a result was superseded"""
+"""footnotes, printed totals, what programs print themselves, and when a result was superseded"""
 
 import sqlalchemy as sa
 from alembic import op
