@@ -13,8 +13,9 @@ from perfdb.pages import FORMATS, PageContext, PageRead
 from perfdb.record import Case, Figures, PublishedResult, Release
 
 DATA = Path(__file__).parent / "data" / "pages"
-GOOD = sorted((DATA / "good").glob("*.md"))
-BAD = sorted((DATA / "bad").glob("*.md"))
+MARKUPS = {".html": "html", ".rst": "rest", ".mdx": "mdx", ".md": "markdown"}
+GOOD = sorted(path for path in (DATA / "good").iterdir() if path.suffix in MARKUPS)
+BAD = sorted(path for path in (DATA / "bad").iterdir() if path.suffix in MARKUPS)
 OURS = Path(__file__).parents[1] / "data" / "published" / "dfm.md"
 
 
@@ -230,9 +231,41 @@ def test_the_framework_is_known_from_what_opens_the_page(opening: str, framework
     ]
 
 
+@pytest.mark.parametrize(
+    ("below", "framework"),
+    [
+        ("Started by the NeMo launcher.", "nemo"),
+        ("NeMo and Megatron-Bridge start it.", None),
+        ("", None),
+    ],
+)
+def test_a_framework_that_a_page_names_in_passing_counts_if_it_is_the_only_one(
+    below: str, framework: str | None
+) -> None:
+    """Of two, nobody can tell: the row is refused."""
+    text = (
+        "# Figures\n\n## Pre-training\n\n### DGX-H100\n\n"
+        "| Model | #-GPUs | GBS | Sequence Length | Tokens / sec / GPU |\n"
+        f"|---|---|---|---|---|\n| Llama3 8B | 8 | 128 | 8192 | 1 |\n\n## More\n\n{below}\n"
+    )
+    found = pages.read("page.md", text, PageContext())
+    wanted = [framework] if framework else []
+    assert wanted == [one.case.framework for one in found.results]
+    assert 1 - len(wanted) == len(found.problems)
+
+
+def test_the_task_may_be_said_in_the_words_that_open_the_page() -> None:
+    """For tables without a nearer word; where they name two tasks they name none."""
+    text = OURS.read_text().replace("Pre-training on", "On")
+    tuned = text.replace("pre-trains", "fine-tunes with LoRA")
+    assert {"lora"} == {one.case.task for one in pages.read("a", tuned, PageContext()).results}
+    both = text.replace("pre-trains", "pre-trains and fine-tunes")
+    assert 4 == len(pages.read("a", both, PageContext()).notes)
+
+
 def test_a_page_that_does_not_name_the_task_is_read_as_pre_training_with_a_note() -> None:
     """The assumption is said, not made in silence."""
-    page = OURS.read_text().replace("Pre-training on", "On")
+    page = OURS.read_text().replace("Pre-training on", "On").replace("pre-trains", "trains")
     page_read = pages.read("dfm.md", page, PageContext())
     assert {"pretrain"} == {result.case.task for result in page_read.results}
     assert 4 == len(page_read.notes)

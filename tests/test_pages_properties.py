@@ -110,6 +110,8 @@ def test_any_text_can_be_read(text: str) -> None:
 
 @given(st.lists(st.sampled_from(
     ["---", "perfdb:", "| Model | GBS | Tokens / sec / GPU |", "|---|---|---|", "| a | 1 | 2 |",
+     "| #-GPUs | 8 | 16x H100 |", "| MFU | 1% | 2†", "| GBS/MBS | 8/1 | 8 |", "† a", "Note: a",
+     "[^1]: a", "| Size | GPUs | GBS | SeqLen |", "| 15b | 8 | 1 | 2 |", "", "* a",
      ":::{tab-set}", ":::", "```", "# H", "System: X", "GBS |", "---|---", "> ", "- ", "\x01", "\0"]
 ), max_size=25))  # fmt: skip
 @settings(deadline=None)

@@ -1,88 +1,44 @@
 """data/published holds the seeds' figures: every row, equal cell for cell, read independently."""
 
-import re
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-SEEDS = ROOT.parent / "shared" / "seeds"
-PUBLISHED = ROOT / "data" / "published"
+from tests import seeds
+from tests.seeds import SeedRow
 
-pytestmark = pytest.mark.skipif(not SEEDS.is_dir(), reason="the seeds are not beside the project")
+PUBLISHED = seeds.ROOT / "data" / "published"
 
-
-def pipe_rows(text: str) -> list[list[str]]:
-    """The body rows of every pipe table in a text, the header first in each cell pair."""
-    rows: list[list[str]] = []
-    header: list[str] = []
-    for line in text.splitlines():
-        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        if not line.startswith("|") or set(line) <= set("|-: "):
-            continue
-        if cells[0] == "Model":
-            header = cells
-        else:
-            rows.append([f"{name}={cell}" for name, cell in zip(header, cells, strict=True)])
-    return rows
+pytestmark = pytest.mark.skipif(not seeds.FOLDER.is_dir(), reason="no seeds beside the project")
 
 
-def scraped_rows(text: str) -> list[list[str]]:
-    """The rows of the page whose cells stand one a line: a header ends at a line of ---|---."""
-    rows: list[list[str]] = []
-    for block in re.split(r"^System: ", text, flags=re.MULTILINE)[1:]:
-        lines = block.splitlines()[1:]
-        width = next(n for n, line in enumerate(lines) if line.startswith("---|"))
-        header = [line.removesuffix("|").strip() for line in lines[:width]]
-        cells = [
-            line.removesuffix("|").strip() for line in lines[width + 1 :] if line.endswith("|")
-        ]
-        for start in range(0, len(cells) - width + 1, width):
-            pairs = zip(header, cells[start : start + width], strict=True)
-            rows.append([f"{name}={cell}" for name, cell in pairs])
-    return rows
+@pytest.mark.parametrize(
+    ("read", "page", "rows"),
+    [
+        (seeds.nemo, "nemo-25.04.md", 39),
+        (seeds.automodel, "automodel.md", 15),
+        (seeds.dfm, "dfm.md", 5),
+    ],
+)
+def test_a_page_is_carried_over_whole(
+    read: Callable[[], list[SeedRow]], page: str, rows: int
+) -> None:
+    """Row for row, each cell under the same title, in the same order."""
+    ours = [cells for _, cells in seeds.pipe_rows((PUBLISHED / page).read_text())]
+    assert rows == len(ours)
+    assert [list(row.cells.items()) for row in read()] == [list(cells.items()) for cells in ours]
 
 
-def test_the_nemo_page_is_carried_over_whole() -> None:
-    seed = scraped_rows((SEEDS / "nemo-25.04-performance-summary.txt").read_text())
-    assert 39 == len(seed)
-    assert seed == pipe_rows((PUBLISHED / "nemo-25.04.md").read_text())
-
-
-def test_the_automodel_page_is_carried_over_whole() -> None:
-    seed = pipe_rows((SEEDS / "automodel-performance-summary.txt").read_text())
-    assert 15 == len(seed)
-    assert seed == pipe_rows((PUBLISHED / "automodel.md").read_text())
-
-
-def test_the_dfm_page_is_carried_over_whole() -> None:
-    seed = pipe_rows((SEEDS / "dfm-performance-benchmarks.md").read_text())
-    assert 5 == len(seed)
-    assert seed == pipe_rows((PUBLISHED / "dfm.md").read_text())
-
-
-def recipe_cells(text: str) -> list[tuple[str, str, str, str, str, str, str]]:
-    """Size, precision, GPUs, step time, throughput, MFU and days of the transposed tables."""
-    found = []
-    lines = text.splitlines()
-    for number, line in enumerate(lines):
-        title = re.match(r"Nemotron4 (\w+) (BF16|FP8) \|", line)
-        if title:
-            gpus = re.findall(r"(\d+)x H100", line)
-            columns = [[cell.strip() for cell in lines[number + 2 + row].split("|")[1:]]
-                       for row in range(4)]  # fmt: skip
-            found += [
-                (title[1], title[2], count, *(column[place] for column in columns))
-                for place, count in enumerate(gpus)
-            ]
-    return found  # type: ignore[return-value]  # four columns make seven cells
-
-
-def test_the_nemotron_tables_are_carried_over_whole() -> None:
-    seed = recipe_cells((SEEDS / "nemotron4-dgxc-recipe.txt").read_text())
-    assert 24 == len(seed)
-    ours = []
-    for row in pipe_rows((PUBLISHED / "nemotron4.md").read_text()):
-        cells = [cell.split("=")[1] for cell in row]
-        ours.append((cells[0].split()[1], cells[1], cells[2], *cells[-4:]))
-    assert seed == ours
+def test_the_recipe_s_tables_are_carried_over_whole() -> None:
+    """A row for each column, with its figures, its configuration, its model and precision."""
+    text = (PUBLISHED / "nemotron4.md").read_text()
+    ours = [cells for _, cells in seeds.pipe_rows(text)]
+    assert 24 == len(ours)
+    for row, cells in zip(seeds.nemotron4(), ours, strict=True):
+        renamed = {"Sequence Length" if n == "SeqLen" else n: c for n, c in row.cells.items()}
+        said = {
+            "#-GPUs": str(row.said["num_gpus"]),
+            "Precision": str(row.said["precision"]).upper(),
+        }
+        assert renamed | said | {"Model": cells["Model"]} == cells
+        assert row.said["model"] == seeds.MODELS[cells["Model"]]

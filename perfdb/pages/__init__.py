@@ -4,16 +4,21 @@ To add a markup: write its module (perfdb.pages.base.PageFormat), add it to the 
 """
 
 from perfdb.errors import Problem
-from perfdb.pages import columns, front, markdown, outline, scraped
+from perfdb.pages import front, html, markdown, mdx, rest, rows, scraped, tables
 from perfdb.pages.base import Page, PageContext, PageFormat, PageRead
+from perfdb.pages.charset import decoded
 from perfdb.pages.context import of_page
-from perfdb.pages.outline import Table
-from perfdb.pages.rows import TableReader
 from perfdb.record import PublishedResult
 
-__all__ = ["FORMATS", "PageContext", "PageRead", "looks_like_page", "read"]
+__all__ = ["FORMATS", "PageContext", "PageRead", "decoded", "looks_like_page", "read"]
 
-FORMATS: dict[str, PageFormat] = {scraped.NAME: scraped, markdown.NAME: markdown}
+FORMATS: dict[str, PageFormat] = {
+    html.NAME: html,
+    scraped.NAME: scraped,
+    rest.NAME: rest,
+    mdx.NAME: mdx,
+    markdown.NAME: markdown,
+}
 """The first that recognises a text reads it; Markdown, which any text is, comes last."""
 
 
@@ -29,21 +34,19 @@ def read(where: str, text: str, context: PageContext) -> PageRead:
     if head.problems:
         return PageRead((), head.problems, head.notes)
     setting = of_page(page, head.settings, context)
-    readers = [
-        TableReader(where, table, columns.of(table), setting.of(table))
-        for table in _result_tables(page)
-    ]
+    readers = rows.readers(where, page, setting)
     read_rows = [one for reader in readers for one in reader.results()]
     return PageRead(
         results=tuple(one for one in read_rows if isinstance(one, PublishedResult)),
         problems=tuple(one for one in read_rows if isinstance(one, Problem)),
-        notes=(*head.notes, *(note for reader in readers for note in reader.notes())),
+        # A table that labels divide is several tables with one header.
+        notes=tuple(dict.fromkeys((*head.notes, *(n for one in readers for n in one.notes())))),
     )
 
 
 def looks_like_page(text: str) -> bool:
     """Whether a text holds a table of results, be it empty."""
-    return bool(_result_tables(_page(text)))
+    return bool(tables.of_results(_page(text)))
 
 
 def _page(text: str) -> Page:
@@ -51,8 +54,3 @@ def _page(text: str) -> Page:
     plain = plain.replace("\0", "\ufffd")
     member = next(member for member in FORMATS.values() if member.recognises(plain))
     return member.page(plain)
-
-
-def _result_tables(page: Page) -> list[Table]:
-    tables = outline.tables(page.pieces)
-    return [table for table in tables if columns.are_results(columns.of(table))]

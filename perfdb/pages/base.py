@@ -1,6 +1,7 @@
 """What a page is, whatever its markup: pieces in reading order; and what reading it gives."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from perfdb.errors import Problem
@@ -94,6 +95,11 @@ class Page:
 
     front: str | None
     pieces: tuple[Piece, ...]
+    footnotes: Mapping[str, str] = field(default_factory=dict)
+    """The text of each footnote by its mark, without brackets or caret: `1`, `*`, `a`.
+
+    The marks that a cell bears stand in its raw text: `[^1]`, `[1]_`, `<sup>1</sup>`, `*`.
+    """
 
 
 class PageFormat(Protocol):

@@ -11,10 +11,17 @@ ABSENT = frozenset(
 LARGEST = 2**31 - 1
 """No size on a page is larger; the store's integer columns end here."""
 
-_NOTE = re.compile(r"\[\^[^\]\s]+\]|<sup>[^<]*</sup>|[*†‡§⁰¹²³⁴-⁹]+(?=\s|[()]|$)")
+_NOTE = re.compile(
+    r"\[\^[^\]\s]+\]|\[[^\]\s]+\]_|\[(?:\d{1,2}|[*†‡§#a-z])\](?!\()|<sup>[^<]*</sup>"
+    r"|[*†‡§⁰¹²³⁴-⁹]+(?=\s|[()\[/,]|$)"
+)
 _NUMBER = re.compile(
     r"[0-9]{1,3}([,_'’ \u00a0\u2009\u202f])[0-9]{3}(?:\1[0-9]{3})*(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]+)?"
 )
+_NOT_APPLICABLE = re.compile(r"\bn/a\b", re.IGNORECASE)
+_SEPARATORS = ("/", r",\s+", ",")
+"""Between the values of one cell; a comma may also stand in a number."""
+
 _SEPARATOR = re.compile(r"[^0-9.]")
 _PAIR = re.compile(r"([^()]*[^()\s])\s*\(([^()]+)\)")
 _LONGEST = 30
@@ -33,6 +40,11 @@ def cleaned(text: str) -> str:
     return " ".join(_NOTE.sub("", text).split())
 
 
+def notes(text: str) -> tuple[str, ...]:
+    """The footnote marks in a cell's text, as they stand there."""
+    return tuple(_NOTE.findall(text))
+
+
 def absent(text: str) -> bool:
     """Whether a cell says that there is no value."""
     return text.casefold() in ABSENT
@@ -42,6 +54,23 @@ def pair(text: str) -> tuple[str, str] | None:
     """The two values of a cell such as `661 (624)`; None where it holds one."""
     found = _PAIR.fullmatch(text)
     return (found[1], found[2].strip()) if found else None
+
+
+def parts(text: str, count: int) -> tuple[str, ...] | None:
+    """The values of `8/1/4`, or `8, 1, 4`; None where there are not `count` of them.
+
+    Of `8/1 (4/2)` each is a pair: `8 (4)` and `1 (2)`. A cell without a value has none for any.
+    """
+    if absent(text):
+        return (text,) * count
+    if (two := pair(text)) and (first := parts(two[0], count)) and (second := parts(two[1], count)):
+        return tuple(f"{a} ({b})" for a, b in zip(first, second, strict=True))
+    plain = _NOT_APPLICABLE.sub("-", text)
+    for separator in _SEPARATORS:
+        values = tuple(value.strip() for value in re.split(separator, plain))
+        if len(values) == count:
+            return values
+    return None
 
 
 def decimal(text: str) -> float | Wrong | None:

@@ -39,36 +39,51 @@ ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
         "Tokens / sec / GPU", "Tokens/s/GPU", "Tokens per second per GPU",
     ),
     "model_tflops_per_sec_per_gpu": (
-        "Model TFLOP / sec / GPU", "Model TFLOPs/sec/GPU", "Model TFLOP/s/GPU",
+        "Model TFLOP / sec / GPU", "Model TFLOPs/sec/GPU", "Model TFLOP/s/GPU", "TFLOP/s/GPU",
         "Model TFLOPs/s/GPU",
     ),
     "mfu": ("MFU", "MFU (%)", "Model flops utilization"),
+    "tokens_per_sec": ("Throughput in tokens per second", "Throughput (tokens per second)"),
 }  # fmt: skip
 
 EXTRAS: Final = (
     "Est. time to train in days (10T tokens, 1K GPUs)",
     "Est. time to finetune in mins (10M tokens)",
     "Time to train 1T tokens in days",
-    "Throughput in tokens per second",
     "Layers",
     "Size",
 )
 """Columns that are understood but have no field: they follow from others, or say nothing new."""
 
 FIGURES: Final = frozenset(
-    {"step_time_s", "tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu"}
-)
-_FEWEST = 3
+    {
+        "step_time_s", "tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu",
+        "tokens_per_sec",
+    }
+)  # fmt: skip
+FEWEST = 3
 """Fields a table of results has at the least; a glossary of the figures has fewer."""
+
+_BETWEEN = re.compile(r"[/,]")
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its title, and the field it means; `known`: nothing needs to be said of it."""
+    """A column: its title, and the fields it means; `known`: nothing needs to be said of it.
+
+    It has one field, several where it is a `TP/PP/CP` with values such as `8/1/4`, or none.
+    """
 
     title: str
-    field: str | None
+    fields: tuple[str, ...]
     known: bool
+
+    def texts(self, text: str) -> Mapping[str, str] | None:
+        """The text of each field in a cell's; None where there are not as many as fields."""
+        if len(self.fields) < 2:
+            return dict.fromkeys(self.fields, text)
+        values = cells.parts(text, len(self.fields))
+        return None if values is None else dict(zip(self.fields, values, strict=True))
 
 
 def _squeezed(title: str) -> str:
@@ -79,33 +94,48 @@ _FIELDS = {_squeezed(title): field for field, titles in ALIASES.items() for titl
 _KNOWN_EXTRAS = frozenset(map(_squeezed, EXTRAS))
 
 
+def fields_of(title: str) -> tuple[str, ...]:
+    """The fields that a title means: of `TP / PP`, both; none where a part of it is not known."""
+    whole = _FIELDS.get(_squeezed(title))
+    if whole:
+        return (whole,)
+    parts = [_FIELDS.get(_squeezed(part)) for part in _BETWEEN.split(title)]
+    return tuple(filter(None, parts)) if all(parts) else ()
+
+
 def of(table: Table) -> tuple[Column, ...]:
     """The columns of a table. A title that stands twice gets a number, to tell them apart."""
     titles = [cells.cleaned(cell.text) for cell in table.header.cells]
     found: list[Column] = []
     seen: Counter[str] = Counter()
-    for title in titles:
+    for place, title in enumerate(titles):
         seen[title] += 1
         times = seen[title]
-        key = _squeezed(title)
-        known = key in _FIELDS or key in _KNOWN_EXTRAS
-        found.append(Column(title if times == 1 else f"{title} ({times})", _FIELDS.get(key), known))
+        corner = (table.corner,) if place == 0 and table.corner else ()
+        fields = fields_of(title) or corner
+        known = bool(fields) or _squeezed(title) in _KNOWN_EXTRAS
+        found.append(Column(title if times == 1 else f"{title} ({times})", fields, known))
     return tuple(found)
+
+
+def all_fields(header: Sequence[Column]) -> list[str]:
+    """The fields of all columns, a field as often as it has columns."""
+    return [field for column in header for field in column.fields]
 
 
 def are_results(header: Sequence[Column]) -> bool:
     """Whether a table with such a header holds results: a figure, and what was run."""
-    fields = {column.field for column in header if column.field}
-    return bool(fields & FIGURES) and len(fields) >= _FEWEST
+    fields = set(all_fields(header))
+    return bool(fields & FIGURES) and len(fields) >= FEWEST
 
 
 def title_of(field: str, header: Sequence[Column]) -> str:
     """What the page calls a field; its usual title where the page has no column for it."""
-    printed = (column.title for column in header if column.field == field)
+    printed = (column.title for column in header if field in column.fields)
     return next(printed, ALIASES[field][0])
 
 
 def given_twice(header: Sequence[Column]) -> list[str]:
     """The titles of columns that mean the same field as another one."""
-    fields = Counter(column.field for column in header if column.field)
-    return [column.title for column in header if fields[column.field or ""] > 1]
+    fields = Counter(all_fields(header))
+    return [column.title for column in header if any(fields[one] > 1 for one in column.fields)]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from perfdb.pages import statements
+from perfdb.pages import names, statements
 from perfdb.pages.base import Grid, Heading, Line, Page, PageContext
 from perfdb.pages.front import Settings
 from perfdb.pages.outline import Table
@@ -47,16 +47,17 @@ class Setting:
 
 @dataclass(frozen=True)
 class PageSetting:
-    """What holds for every table of a page."""
+    """What holds for every table of a page; `said`: where nothing nearer to a table does."""
 
     framework: str | None
     release: str | None
     container: str | None
+    said: Statement
     fallback: PageContext
 
     def of(self, table: Table) -> Setting:
         """What holds for the rows of one table."""
-        said = statements.in_force(table.said)
+        said = self.said.then(statements.in_force(table.said))
         stated = said.release or statements.release_in(said.container)
         return Setting(
             framework=self.framework,
@@ -74,6 +75,7 @@ def of_page(page: Page, settings: Settings, fallback: PageContext) -> PageSettin
         framework=settings.framework or fallback.framework or _framework(page),
         release=settings.release or _version(page),
         container=settings.container,
+        said=Statement(task=names.task("\n".join(_opening(page)))),
         fallback=fallback,
     )
 
@@ -81,14 +83,17 @@ def of_page(page: Page, settings: Settings, fallback: PageContext) -> PageSettin
 def _framework(page: Page) -> str | None:
     """The framework that the title names, else the front matter, else the opening words.
 
-    Not the headings of sections: a page of DFM has a section on its AutoModel backend.
+    Else the only one that the text below names. Not the headings of sections: a page of DFM has a
+    section on its AutoModel backend.
     """
     title = next((piece.text for piece in page.pieces if isinstance(piece, Heading)), "")
     for text in (title, page.front or "", "\n".join(_opening(page))):
         for name, words in _FRAMEWORKS:
             if words.search(text):
                 return name
-    return None
+    lines = [piece.text for piece in page.pieces if isinstance(piece, Line)]
+    named = {name for name, words in _FRAMEWORKS if any(map(words.search, lines))}
+    return named.pop() if len(named) == 1 else None
 
 
 def _opening(page: Page) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Markdown and MyST: pipe tables, headings, and tabs from directives, each with its line.
+"""Markdown and MyST: tables of every kind, headings, and tabs from directives, with their lines.
 
 Tables are read from the lines of their paragraph: a parser of GFM tables pads short rows and cuts
 long ones in silence, and takes text that follows a table without a blank line for rows of it.
@@ -6,31 +6,34 @@ long ones in silence, and takes text that follows a table without a blank line f
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from mdit_py_plugins.colon_fence import colon_fence_plugin
+from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.front_matter import front_matter_plugin
 
+from perfdb.pages import directives, rest
 from perfdb.pages.base import Cell, Enter, Grid, Heading, Leave, Line, Page, Piece, Row
+from perfdb.pages.directives import Directive
+from perfdb.pages.html_blocks import HtmlBlocks
 
 NAME = "markdown"
 
 _INLINE = MarkdownIt("commonmark")
-_BOX = MarkdownIt("commonmark").use(colon_fence_plugin)
+_BOX = MarkdownIt("commonmark").use(colon_fence_plugin).use(footnote_plugin)
 _BOX.core.ruler.enableOnly(["normalize", "block"])
-_DOCUMENT = MarkdownIt("commonmark").use(colon_fence_plugin).use(front_matter_plugin)
-_DOCUMENT.core.ruler.enableOnly(["normalize", "block"])
+_DOCUMENT = MarkdownIt("commonmark").use(colon_fence_plugin).use(footnote_plugin)
+_DOCUMENT.use(front_matter_plugin).core.ruler.enableOnly(["normalize", "block"])
 _START = Token("start", "", 0)
 
 _DIRECTIVE = re.compile(r"\s*\{([\w:.-]+)\}\s*(.*)")
-_LITERAL = frozenset(
-    {"code", "code-block", "code-cell", "sourcecode", "literalinclude", "math", "mermaid", "raw",
-     "eval-rst", "toctree", "contents", "list-table", "csv-table"}
-)  # fmt: skip
 _OPTIONS = re.compile(r"\A\s*(?:---\n(?:.*\n)*?---(?:\n|$)|(?::[\w-]+:.*(?:\n|$)[ \t]*)+)")
+_OPTION = re.compile(r"^\s*:?([\w-]+):[ \t]*(.*)$", re.MULTILINE)
+_COMMENT = re.compile(r"<!--.*?-->")
+_BREAK = re.compile(r"\s*<br\s*/?>\s*", re.IGNORECASE)
 _PIPE = re.compile(r"(?<!\\)\|")
 _RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*")
 _MARKED = re.compile(r"[\\`*_~\[\]<>&!]")
@@ -47,31 +50,60 @@ def page(text: str) -> Page:
     """The pieces of a Markdown text."""
     tokens = _DOCUMENT.parse(text)
     front = tokens[0].content if tokens and tokens[0].type == "front_matter" else None
-    return Page(front, tuple(_pieces([_START, *tokens], _Place(1))))
+    place = _Place(1, text.split("\n"))
+    return Page(front, tuple(_pieces([_START, *tokens], place)), place.footnotes)
+
+
+def pieces(text: str, first: int, footnotes: dict[str, str]) -> Iterator[Piece]:
+    """The pieces of a part of a page whose first line is `first`; footnotes are added to those."""
+    place = _Place(first, text.split("\n"), footnotes=footnotes)
+    yield from _pieces([_START, *_BOX.parse(text)], place)
 
 
 @dataclass(frozen=True)
 class _Place:
-    """The line of the page that a text's first line is, and how many boxes it is in."""
+    """The lines of a text, which of the page is its first, and how many boxes it is in."""
 
     first: int
+    lines: Sequence[str]
     depth: int = 0
+    footnotes: dict[str, str] = field(default_factory=dict)
 
     def line(self, token: Token) -> int:
         return self.first + (token.map[0] if token.map else 0)
 
+    def inside(self, content: str, first: int) -> "_Place":
+        return _Place(first, content.split("\n"), self.depth + 1, self.footnotes)
+
 
 def _pieces(tokens: Sequence[Token], place: _Place) -> Iterator[Piece]:
     """What a run of block tokens says, in reading order."""
-    lists = 0
+    blocks = HtmlBlocks(place.lines, place.footnotes)
+    lists = end = 0
+    note = ""
     for before, token in pairwise(tokens):
         lists += {"list_item_open": 1, "list_item_close": -1}.get(token.type, 0)
-        if token.type in ("fence", "colon_fence"):
-            yield from _box(token, place)
-        elif before.type == "heading_open" and not _is_table(before, token):
-            yield Heading(int(before.tag[1]), words(token.content), place.line(token))
-        elif before.type in ("paragraph_open", "heading_open"):
-            yield from _said(token.content.split("\n"), place.line(token), listed=lists > 0)
+        if token.map and token.map[0] < end:
+            continue
+        if token.type == "html_block" and token.map:
+            start, end = token.map[0], blocks.end(*token.map)
+            yield from blocks.read(start, end, place.line(token))
+        elif token.type in ("footnote_reference_open", "footnote_reference_close"):
+            note = str(token.meta["label"]) if token.nesting > 0 else ""
+        elif note and token.type == "inline":
+            place.footnotes[note] = words(f"{place.footnotes.get(note, '')} {token.content}")
+        elif not note:
+            yield from _block(before, token, place, listed=lists > 0)
+    yield from blocks.close()
+
+
+def _block(before: Token, token: Token, place: _Place, *, listed: bool) -> Iterator[Piece]:
+    if token.type in ("fence", "colon_fence"):
+        yield from _box(token, place)
+    elif before.type == "heading_open" and not _is_table(before, token):
+        yield Heading(int(before.tag[1]), words(token.content), place.line(token))
+    elif before.type in ("paragraph_open", "heading_open"):
+        yield from _said(token.content.split("\n"), place.line(token), listed=listed)
 
 
 def _is_table(heading: Token, content: Token) -> bool:
@@ -80,27 +112,36 @@ def _is_table(heading: Token, content: Token) -> bool:
 
 
 def _box(token: Token, place: _Place) -> Iterator[Piece]:
-    """What stands inside a directive; code and other literal text says nothing."""
-    label = _label(token)
-    if label is None or place.depth >= _DEEPEST:
-        return
-    content = _OPTIONS.sub(lambda options: "\n" * options[0].count("\n"), token.content, count=1)
-    line = place.line(token)
-    yield Enter(words(label), line)
-    yield from _pieces([_START, *_BOX.parse(content)], _Place(line + 1, place.depth + 1))
-    yield Leave()
-
-
-def _label(token: Token) -> str | None:
-    """The label of a directive; None where what stands inside is literal.
+    """What stands inside a directive; code and other literal text says nothing.
 
     Colons without a directive's name hold Markdown too: one ::: too many must not hide the tables
     below it.
     """
-    found = _DIRECTIVE.match(token.info)
-    if not found:
-        return token.info if token.type == "colon_fence" else None
-    return None if found[1] in _LITERAL else found[2]
+    named = _DIRECTIVE.match(token.info)
+    if place.depth >= _DEEPEST or not (named or token.type == "colon_fence"):
+        return
+    name, argument = (named[1], named[2]) if named else ("", token.info)
+    options = _OPTIONS.match(token.content)
+    line, skipped = place.line(token), options[0].count("\n") if options else 0
+    content = token.content[options.end() :] if options else token.content
+    if name == "eval-rst":
+        yield from rest.pieces(content, line + 1 + skipped, place.footnotes)
+    elif directives.is_table(name):
+        said = {k: _scalar(v) for k, v in _OPTION.findall(options[0])} if options else {}
+        first = line + 1 + skipped
+        one = Directive(name, argument, said, line, content.split("\n"), first)
+        yield from directives.table(one, words)
+    elif name not in directives.LITERAL:
+        yield Enter(words(argument), line)
+        inner = place.inside(content, line + 1 + skipped)
+        yield from _pieces([_START, *_BOX.parse(content)], inner)
+        yield Leave()
+
+
+def _scalar(text: str) -> str:
+    """The value of an option, which is YAML: in quotes, or as it stands."""
+    quoted = re.fullmatch(r"'(.*)'\s*", text)
+    return quoted[1].replace("''", "'") if quoted else text.strip()
 
 
 def _said(lines: Sequence[str], first: int, *, listed: bool) -> Iterator[Piece]:
@@ -152,8 +193,8 @@ def _row(line: str, number: int) -> Row:
 
 
 def words(markup: str) -> str:
-    """The words a reader sees: emphasis, links and escapes resolved; HTML stays as it is."""
-    plain = markup.replace("\\|", "|").strip()
+    """The words a reader sees: emphasis, links, escapes and breaks resolved; other HTML stays."""
+    plain = _BREAK.sub(" ", _COMMENT.sub("", markup.replace("\\|", "|"))).strip()
     if not _MARKED.search(plain):
         return plain
     children = [child for token in _INLINE.parseInline(plain) for child in token.children or ()]

@@ -10,6 +10,9 @@ from perfdb.pages.cells import Wrong, absent
 from perfdb.record import Task
 
 _QUALIFIER = re.compile(r"\(([^()]*)\)|\b([0-9]+-nodes?)\b", re.IGNORECASE)
+_GPUS = re.compile(
+    r"(\d[\d,]*)\s*[x×]?\s*(?:([A-Z]{1,3}\d{2,4}[\w-]*)(?:\s*GPUs?)?|GPUs?)", re.IGNORECASE
+)
 _TASKS: Final = (
     ("lora", re.compile(r"\blora\b", re.IGNORECASE)),
     ("sft", re.compile(r"\bsft\b|\bfine-?tun", re.IGNORECASE)),
@@ -49,6 +52,33 @@ def system(printed: str) -> str | Wrong:
             return entry.name
     remedy = suggestion(printed.casefold(), catalog.systems())
     return Wrong(f"no system {printed!r} in the catalogue", remedy)
+
+
+@dataclass(frozen=True)
+class Gpus:
+    """What `16x H100 GPUs` says: how many, as it is printed, and of which kind."""
+
+    count: str
+    kind: str | None = None
+
+
+def gpus(printed: str) -> Gpus:
+    """The number of GPUs of a cell, and their kind where it names it; any text is a number."""
+    found = _GPUS.fullmatch(printed)
+    return Gpus(found[1], found[2]) if found else Gpus(printed)
+
+
+def captioned(printed: str) -> tuple[str, str | None]:
+    """A caption's words, and the precision that it ends with: `Nemotron4 15b BF16`."""
+    words, _, last = printed.rpartition(" ")
+    return (words, last) if words and catalog.precision_of(last) else (printed, None)
+
+
+def system_of_gpu(kind: str) -> str | Wrong:
+    """The system of a kind of GPU, where a page names no more than that."""
+    if entry := catalog.system_of_gpu(kind):
+        return entry.name
+    return Wrong(f"no system with GPUs {kind!r} in the catalogue", "name the system in a column")
 
 
 def precision(printed: str) -> str | Wrong | None:

@@ -1,7 +1,7 @@
 """From a page's pieces to its tables, each with what the page says above it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from perfdb.pages.base import Enter, Grid, Heading, Leave, Line, Piece, Row
 
@@ -17,12 +17,19 @@ class Said:
 
 @dataclass(frozen=True)
 class Table:
-    """A table, what is said of it (outermost first), and rows that a blank line cut off from it."""
+    """A table, what is said of it (outermost first), and rows that a blank line cut off from it.
+
+    `below` are the lines right under it. `turned`: its results stood in columns, and were turned to
+    rows; `corner` is then the field that its first column holds, where its title is no column's.
+    """
 
     header: Row
     rows: tuple[Row, ...]
     said: tuple[Said, ...]
     detached: tuple[Row, ...] = ()
+    below: tuple[Line, ...] = ()
+    turned: bool = False
+    corner: str | None = None
 
 
 @dataclass
@@ -38,6 +45,8 @@ class _Outline:
 
     scopes: list[_Scope] = field(default_factory=lambda: [_Scope(0, [])])
     tables: list[Table] = field(default_factory=list)
+    below: dict[int, list[Line]] = field(default_factory=dict)
+    """The lines right under each table, by its place."""
 
     def heading(self, heading: Heading) -> None:
         while self.scopes[-1].level >= heading.level and not self.scopes[-1].box:
@@ -71,15 +80,24 @@ class _Outline:
 
     def _detach(self, rows: tuple[Row, ...]) -> None:
         last = self.tables.pop()
-        self.tables.append(Table(last.header, last.rows, last.said, last.detached + rows))
+        self.tables.append(replace(last, detached=last.detached + rows))
+
+    def line_below(self, line: Line) -> None:
+        self.below.setdefault(len(self.tables) - 1, []).append(line)
+
+    def all_tables(self) -> tuple[Table, ...]:
+        below = (tuple(self.below.get(place, ())) for place in range(len(self.tables)))
+        pairs = zip(self.tables, below, strict=True)
+        return tuple(replace(table, below=lines) for table, lines in pairs)
 
 
 def tables(pieces: Iterable[Piece]) -> tuple[Table, ...]:
     """Every table of a page, in reading order."""
     outline = _Outline()
-    after_table = False
+    after_table = under_table = False
     for piece in pieces:
         was_table, after_table = after_table, False
+        under_table = isinstance(piece, Line) and (was_table or under_table)
         match piece:
             case Heading():
                 outline.heading(piece)
@@ -89,6 +107,8 @@ def tables(pieces: Iterable[Piece]) -> tuple[Table, ...]:
                 outline.leave()
             case Line():
                 outline.line(piece)
+                if under_table:
+                    outline.line_below(piece)
             case Grid():
                 after_table = outline.grid(piece, after_table=was_table)
-    return tuple(outline.tables)
+    return outline.all_tables()

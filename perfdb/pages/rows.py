@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from perfdb.errors import Problem
-from perfdb.pages import cells, columns, values
-from perfdb.pages.base import Row
+from perfdb.pages import cells, columns, tables, values
+from perfdb.pages.base import Page, Row
 from perfdb.pages.columns import FIGURES, Column
-from perfdb.pages.context import Setting
+from perfdb.pages.context import PageSetting, Setting
+from perfdb.pages.footnotes import Footnotes
 from perfdb.pages.outline import Table
 from perfdb.pages.values import Faults, Texts, Values
 from perfdb.record import PublishedResult, Release
@@ -24,6 +25,7 @@ class TableReader:
     table: Table
     header: Sequence[Column]
     setting: Setting
+    footnotes: Footnotes
 
     def results(self) -> Iterator[PublishedResult | Problem]:
         """The result of each row, two where it holds pairs, or why it cannot be read."""
@@ -35,6 +37,7 @@ class TableReader:
 
     def notes(self) -> Iterator[Problem]:
         """What is kept of the table but not understood, or taken for granted."""
+        yield from self._unexplained(self.table.header)
         unknown = [repr(column.title) for column in self.header if not column.known]
         if unknown:
             message = f"no field for the columns {', '.join(unknown)}; they are kept as extras"
@@ -54,12 +57,17 @@ class TableReader:
         for name in sorted(FIGURES):
             if cells.decimal(first.of(name)) == 0:
                 title = columns.title_of(name, self.header)
-                message = "a figure of 0 counts as unknown"
+                message = f"a figure of 0 counts as unknown{self._column(row)}"
                 yield Problem(self.where, message, title, line=row.line, remedy="write - for it")
+        yield from self._unexplained(row)
+
+    def _unexplained(self, row: Row) -> Iterator[Problem]:
+        for mark in self.footnotes.unexplained(row):
+            message = f"the footnote mark {mark!r} has no text on the page"
+            yield self._problem(row, message, "say below the table what it means, or remove it")
 
     def _says_task(self) -> bool:
-        has_column = any(column.field == "task" for column in self.header)
-        return has_column or self.setting.said.task is not None
+        return "task" in columns.all_fields(self.header) or self.setting.said.task is not None
 
     def _row(self, row: Row) -> Iterator[PublishedResult | Problem]:
         if problem := self._no_row(row):
@@ -85,17 +93,30 @@ class TableReader:
         if not self.setting.framework:
             message = "the page does not say which framework its results are of"
             return self._problem(row, message, "pass --framework")
-        return None
+        return next(self._uneven(row), None)
+
+    def _uneven(self, row: Row) -> Iterator[Problem]:
+        """Cells of `TP/PP/CP` that hold more or fewer values than that."""
+        for column, text in self._printed(row):
+            if column.texts(text) is None:
+                message = f"{text!r} is not {len(column.fields)} values{self._column(row)}"
+                remedy = (
+                    "write one for each name in the title, with / between, - where there is none"
+                )
+                yield Problem(self.where, message, column.title, line=row.line, remedy=remedy)
+
+    def _printed(self, row: Row) -> Iterator[tuple[Column, str]]:
+        for column, cell in zip(self.header, row.cells, strict=True):
+            yield column, _with_unit(cells.cleaned(cell.text), column)
 
     def _texts(self, row: Row) -> Iterator[Texts]:
         """The row by field; where cells hold pairs, the first values, then those in brackets.
 
         A size without brackets holds for both; a figure without is the first one's alone.
         """
+        printed = self._printed(row)
         texts = {
-            column.field: _with_unit(cells.cleaned(cell.text), column)
-            for column, cell in zip(self.header, row.cells, strict=True)
-            if column.field
+            name: t for column, text in printed for name, t in (column.texts(text) or {}).items()
         }
         pairs = {n: p for n, text in texts.items() if n not in _WORDS and (p := cells.pair(text))}
         yield Texts(texts | {name: first for name, (first, _) in pairs.items()})
@@ -112,10 +133,17 @@ class TableReader:
         places = {title: order.index(title) if title in order else -1 for title in titled}
         (title, first), *rest = sorted(titled.items(), key=lambda item: places[item[0]])
         also = "".join(f"; {other}: {wrong.message}" for other, wrong in rest)
-        return Problem(self.where, first.message + also, title, line=row.line, remedy=first.remedy)
+        message = f"{first.message}{also}{self._column(row)}"
+        return Problem(self.where, message, title, line=row.line, remedy=first.remedy)
+
+    def _column(self, row: Row) -> str:
+        """Which of the results of a turned table is meant: they share their line."""
+        whole = len(row.cells) == len(self.header) and row is not self.table.header
+        turned = self.table.turned and whole
+        return f" (column {cells.cleaned(row.cells[0].text)!r})" if turned else ""
 
     def _problem(self, row: Row, message: str, remedy: str | None = None) -> Problem:
-        return Problem(self.where, message, line=row.line, remedy=remedy)
+        return Problem(self.where, message + self._column(row), line=row.line, remedy=remedy)
 
     def _result(self, row: Row, read: Values) -> PublishedResult:
         release = Release(
@@ -130,11 +158,22 @@ class TableReader:
             figures=read.figures,
             line=row.line,
             raw={column.title: cell.raw for column, cell in printed},
-            extras={column.title: cell.text for column, cell in printed if not column.field},
+            extras={column.title: cell.text for column, cell in printed if not column.fields},
+            notes=self.footnotes.of(row),
         )
 
 
 def _with_unit(text: str, column: Column) -> str:
     """A share under a title such as `MFU (%)` is in percent, though its cell does not say."""
-    bare = column.field == "mfu" and "%" in column.title and text[-1:].isdigit()
+    bare = column.fields == ("mfu",) and "%" in column.title and text[-1:].isdigit()
     return f"{text}%" if bare else text
+
+
+def readers(where: str, page: Page, setting: PageSetting) -> list[TableReader]:
+    """A reader for each table of results of a page; `where` is the name of the page."""
+    return [
+        TableReader(
+            where, table, columns.of(table), setting.of(table), Footnotes(table, page.footnotes)
+        )
+        for table in tables.of_results(page)
+    ]

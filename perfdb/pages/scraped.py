@@ -62,7 +62,8 @@ def _grids(lines: Sequence[str], first: int) -> Iterator[Grid]:
         rows = (
             _row(lines[at : min(at + width, end)], first + at) for at in range(rule + 1, end, width)
         )
-        yield Grid(_row(lines[start:rule], first + start), tuple(rows))
+        if start < rule:
+            yield Grid(_row(lines[start:rule], first + start), tuple(rows))
 
 
 def _row(lines: Sequence[str], line: int) -> Row:

@@ -70,9 +70,12 @@ def _of_heading(text: str) -> Statement:
     release = _RELEASE.fullmatch(words)
     version = (release[1] or release[2]) if release else None
     backends = (name for name, pattern in _BACKENDS if pattern.search(words))
+    model, precision = names.captioned(words)
+    is_model = catalog.named_model(model) is not None
     named = Statement(
         system=words if _is_system(words) else None,
-        precision=words if catalog.precision_of(words) else None,
+        model=model if is_model else None,
+        precision=precision if is_model else words if catalog.precision_of(words) else None,
         task=names.task(words),
         release=version,
         container=f"NeMo {version}" if version and "container" in words.casefold() else None,

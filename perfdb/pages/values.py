@@ -14,7 +14,7 @@ _BRACKETED: Final = "bracketed"
 """The variant of values in brackets, where the page does not say what sets them apart."""
 
 _READERS: Final[Mapping[str, Callable[[str], object]]] = {
-    "num_gpus": cells.required,
+    "num_gpus": lambda text: cells.required(names.gpus(text).count),
     "global_batch_size": cells.required,
     "sequence_length": cells.required,
     "micro_batch_size": cells.positive,
@@ -33,6 +33,7 @@ _READERS: Final[Mapping[str, Callable[[str], object]]] = {
     "tokens_per_sec_per_gpu": cells.figure,
     "model_tflops_per_sec_per_gpu": cells.figure,
     "mfu": cells.fraction,
+    "tokens_per_sec": cells.figure,
 }
 _SHARD_GROUPS: Final = frozenset({"automodel"})
 """Frameworks whose FSDP column is always the size of the group that shards, even when it is 1."""
@@ -99,6 +100,10 @@ def _variant(texts: Texts, setting: Setting) -> str | None:
 
 
 def _system(texts: Texts, setting: Setting) -> str | Wrong:
+    """The system that the row names, or whose GPUs it counts, or that is named above its table."""
+    kind = names.gpus(texts.of("num_gpus")).kind
+    if kind and not texts.of("system"):
+        return names.system_of_gpu(kind)
     printed = texts.of("system") or setting.said.system or setting.fallback.system
     if not printed or cells.absent(printed):
         remedy = "pass --system, or put `System: NAME` above the table"

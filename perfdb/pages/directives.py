@@ -1,0 +1,138 @@
+"""The directives that reStructuredText and MyST share, and the tables that are written as one."""
+
+import csv
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final
+
+from perfdb.pages import spans
+from perfdb.pages.base import Cell, Enter, Leave, Piece
+from perfdb.pages.spans import Spanned, SpannedRow
+
+LITERAL: Final = frozenset(
+    {"code", "code-block", "code-cell", "sourcecode", "literalinclude", "math", "mermaid", "raw",
+     "toctree", "contents", "include", "parsed-literal", "highlight", "doctest", "testcode"}
+)  # fmt: skip
+"""Directives whose content is no text of the page."""
+
+_ROW = re.compile(r"([*+-])(?:(\s+)([*+-])(?:\s+(.*))?)?\s*")
+_DELIMITERS: Final[Mapping[str, str]] = {"tab": "\t", "space": " "}
+_OPTION = re.compile(r"\s*:([\w-]+):(?:\s+(.*))?")
+
+Words = Callable[[str], str]
+"""From the markup of a cell to the words that a reader sees."""
+
+
+@dataclass(frozen=True)
+class Directive:
+    """A directive on line `line`, and what it holds from line `first` on, below its options."""
+
+    name: str
+    argument: str
+    options: Mapping[str, str]
+    line: int
+    lines: Sequence[str]
+    first: int
+
+    def count(self, name: str) -> int:
+        """An option that is a number; 0 where it is none."""
+        value = self.options.get(name, "")
+        return int(value) if re.fullmatch(r"[0-9]{1,6}", value) else 0
+
+
+def of(head: tuple[str, str], lines: Sequence[str], first: int) -> Directive:
+    """A directive from its name and argument, and all that stands in it from line `first`."""
+    options: dict[str, str] = {}
+    name = ""
+    for line in lines:
+        if found := _OPTION.fullmatch(line):
+            name = found[1]
+            options[name] = (found[2] or "").strip()
+        elif name and line[:1].isspace() and line.strip():
+            options[name] += f" {line.strip()}"
+        else:
+            break
+    size = next((at for at, line in enumerate(lines) if not _of_options(line)), len(lines))
+    size = size if options else 0
+    return Directive(*head, options, first - 1, lines[size:], first + size)
+
+
+def _of_options(line: str) -> bool:
+    return bool(_OPTION.fullmatch(line)) or (line[:1].isspace() and bool(line.strip()))
+
+
+def is_table(name: str) -> bool:
+    """Whether a directive is a table by itself."""
+    return name in _TABLES
+
+
+def table(directive: Directive, words: Words) -> Iterator[Piece]:
+    """A `list-table` or `csv-table` with its title. A table in another file is not looked for."""
+    yield Enter(words(directive.argument), directive.line)
+    rows = list(_TABLES[directive.name](directive))
+    named = directive.name == "csv-table" and "header" in directive.options
+    heads = directive.count("header-rows") + named
+    yield from spans.pieces(
+        [
+            SpannedRow(line, tuple(Spanned(Cell(t, words(t))) for t in texts), at < heads)
+            for at, (line, texts) in enumerate(rows)
+        ]
+    )
+    yield Leave()
+
+
+def _listed(directive: Directive) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a list of lists; a cell goes on until the next one begins."""
+    texts: list[str] = []
+    start, inner = 0, None
+    for number, line in enumerate(directive.lines, start=directive.first):
+        row = _ROW.fullmatch(line)
+        if row:
+            if texts:
+                yield start, texts
+            start, texts = number, [row[4] or ""] if row[3] else []
+            inner = 1 + len(row[2]) if row[3] else None
+        elif start:
+            text = line.strip()
+            bullet = len(line) - len(line.lstrip())
+            inner = bullet if inner is None and text else inner
+            if bullet == inner and re.match(r"[*+-](\s|$)", text):
+                texts.append(text[1:].strip())
+            elif texts and text:
+                texts[-1] = f"{texts[-1]} {text}".strip()
+    if texts:
+        yield start, texts
+
+
+def _separated(directive: Directive) -> Iterator[tuple[int, list[str]]]:
+    """The rows of comma-separated values; what comes after damage is left out."""
+    delimiter = directive.options.get("delim", ",")
+    delimiter = _DELIMITERS.get(delimiter, delimiter[:1] or ",")
+    quote = directive.options.get("quote", '"')[:1] or '"'
+    if quote == delimiter:
+        return
+    header = directive.options.get("header")
+    above = [] if header is None else [header]
+    start = directive.first - len(above)
+    reader = csv.reader(
+        chain(above, directive.lines),
+        delimiter=delimiter,
+        quotechar=quote,
+        skipinitialspace=delimiter != " ",
+    )
+    line = start
+    try:
+        for texts in reader:
+            if texts:
+                yield line, [" ".join(text.split()) for text in texts]
+            line = start + reader.line_num
+    except csv.Error:
+        return
+
+
+_TABLES: Final[Mapping[str, Callable[[Directive], Iterator[tuple[int, list[str]]]]]] = {
+    "list-table": _listed,
+    "csv-table": _separated,
+}

@@ -1,0 +1,111 @@
+"""Footnotes: the marks that cells bear, and the texts that stand right under a table."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from perfdb.pages import cells
+from perfdb.pages.base import Cell, Line, Row
+from perfdb.pages.outline import Table
+
+_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+_SIGNS = "*†‡§"
+_LABELLED = r"\[\^?([^\]\s]{1,40})\]_?|<sup>\s*([^<\s]{1,40})\s*</sup>"
+_TEXT = re.compile(
+    rf"(?:{_LABELLED}|\\?([{_SIGNS}]{{1,3}})|([⁰¹²³⁴-⁹]+))\s*:?\s*(\S.*)|Notes?\s*:\s*(.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def marks(cell: Cell) -> tuple[str, ...]:
+    """The marks of a cell without their dress: of `661[^a]` it is `a`, of `661<sup>1</sup>` `1`.
+
+    Emphasis is no mark: of a raw `**661**` the text is plain.
+    """
+    shown = cells.notes(cell.text)
+    hidden = [mark for mark in cells.notes(cell.raw) if mark[0] in "[<"]
+    return tuple(dict.fromkeys(plain(mark) for mark in (*shown, *hidden)))
+
+
+def plain(mark: str) -> str:
+    """A mark as it is compared: `[^1]`, `<sup>1</sup>` and `¹` are all `1`."""
+    found = re.fullmatch(_LABELLED, mark)
+    bare = (found[1] or found[2]) if found else mark
+    return bare.translate(_SUPERSCRIPTS).lstrip("\\^")
+
+
+@dataclass(frozen=True)
+class Below:
+    """What the lines right under a table say: texts by their mark, and of the whole table."""
+
+    by_mark: Mapping[str, str]
+    of_table: tuple[str, ...]
+
+
+def below(lines: Sequence[Line]) -> Below:
+    """The footnotes right under a table, up to the first text that is none.
+
+    A text goes on to the end of its paragraph.
+    """
+    found = [one for text in _paragraphs(lines) if (one := _TEXT.fullmatch(text))]
+    marked = [(plain(one[1] or one[2] or one[3] or one[4]), one[5]) for one in found if one[5]]
+    # Of two texts for one mark the first holds, as it does for a reader who looks down.
+    return Below(dict(reversed(marked)), tuple(one[6] for one in found if one[6]))
+
+
+def _paragraphs(lines: Sequence[Line]) -> Iterator[str]:
+    """The texts that start as footnotes, each with the lines that go on with it."""
+    text: list[str] = []
+    last = 0
+    for line in lines:
+        # A star at the start of a line is what makes it an item of a list.
+        words = f"* {line.text}" if line.listed else line.text
+        if _TEXT.fullmatch(words):
+            yield " ".join(text)
+            text = []
+        elif not text or line.line != last + 1:
+            break
+        text.append(words)
+        last = line.line
+    yield " ".join(text)
+
+
+@dataclass(frozen=True)
+class Footnotes:
+    """The footnotes of a table: those right under it, and those of its page, by their marks."""
+
+    table: Table
+    of_page: Mapping[str, str]
+
+    def of(self, row: Row) -> tuple[str, ...]:
+        """The texts that concern a row.
+
+        They are those of its marks, those of the marks in the table's header and in the headings
+        and captions above it, and those of a note on the whole table; each once.
+        """
+        marked = [*_marks(row.cells), *_marks(self.table.header.cells), *self._above]
+        texts = [self._texts[mark] for mark in marked if mark in self._texts]
+        return tuple(dict.fromkeys((*texts, *self._below.of_table)))
+
+    def unexplained(self, row: Row) -> tuple[str, ...]:
+        """The marks in a row, or in the header, that nothing explains."""
+        return tuple(mark for mark in _marks(row.cells) if mark not in self._texts)
+
+    @cached_property
+    def _below(self) -> Below:
+        return below(self.table.below)
+
+    @cached_property
+    def _texts(self) -> Mapping[str, str]:
+        of_page = {plain(mark): " ".join(text.split()) for mark, text in self.of_page.items()}
+        return {**of_page, **self._below.by_mark}
+
+    @cached_property
+    def _above(self) -> tuple[str, ...]:
+        said = [Cell(one.text, one.text) for one in self.table.said if one.heading]
+        return _marks(said)
+
+
+def _marks(found: Iterable[Cell]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(mark for cell in found for mark in marks(cell)))

@@ -1,0 +1,132 @@
+"""Footnotes of pages: which texts are kept with which results."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perfdb import pages
+from perfdb.normalize import published_row
+from perfdb.pages import PageContext, PageRead
+
+HEAD = "# NeMo DFM\n\n## Pre-training\n\n### System: DGX-H100, Precision: BF16{}\n\n"
+TITLES = (
+    "| Model | #-GPUs | GBS | Sequence Length | Tokens / sec / GPU{} |\n|---|---|---|---|---|\n"
+)
+ROWS = "| Llama3 8B | 8 | 128 | 8192 | 12,273{} |\n| Llama3 70B | 64 | 128 | 8192 | 1,549{} |\n"
+
+
+def read(
+    heading: str = "", header: str = "", marks: tuple[str, str] = ("", ""), end: str = ""
+) -> PageRead:
+    """A page with two rows, with marks in it and a text at its end."""
+    text = HEAD.format(heading) + TITLES.format(header) + ROWS.format(*marks) + end
+    return pages.read("page.md", text, PageContext())
+
+
+def notes(found: PageRead) -> list[tuple[str, ...]]:
+    assert () == found.problems
+    assert [12273.0, 1549.0] == [one.figures.tokens_per_sec_per_gpu for one in found.results]
+    return [one.notes for one in found.results]
+
+
+@pytest.mark.parametrize(
+    ("mark", "line"),
+    [
+        ("[^a]", "\n[^a]: Without the loss.\n"),
+        ("[^1]", "\n[^1]: Without the\n    loss.\n"),
+        ("†", "† Without the loss.\n"),
+        ("\\*", "\\* Without the loss.\n"),
+        ("\\*", "\n* Without the loss.\n"),
+        (" ‡", "\n‡ Without the\nloss.\n"),
+        ("¹", "¹ Without the loss.\n"),
+        ("¹", "[1] Without the loss.\n"),
+        ("[1]", "[1]: Without the loss.\n"),
+        ("<sup>2</sup>", "<sup>2</sup> Without the loss.\n"),
+        ("§ (1,000)", "§ Without the loss.\n"),
+    ],
+)  # fmt: skip
+def test_a_row_has_the_text_of_its_mark_and_the_others_have_not(mark: str, line: str) -> None:
+    """Whatever the mark looks like; the figure before it is read all the same."""
+    found = read(marks=("", ""), end=line)
+    assert [(), ()] == notes(found)
+    found = read(marks=(mark, ""), end=line)
+    first, *others = [one.notes for one in found.results]
+    assert ("Without the loss.",) == first
+    assert () == others[-1]
+    assert 12273.0 == found.results[0].figures.tokens_per_sec_per_gpu
+    assert not [note for note in found.notes if "footnote" in note.message]
+
+
+@pytest.mark.parametrize("place", ["heading", "header"])
+def test_a_mark_in_a_heading_or_a_column_title_is_of_all_rows(place: str) -> None:
+    found = read(**{place: "[^a]"}, end="\n[^a]: Mock data.\n")
+    assert [("Mock data.",)] * 2 == notes(found)
+    assert () == found.notes
+
+
+@pytest.mark.parametrize(
+    "line", ["Note: mock data.\n", "\n**Note:** mock data.\n", "Notes: mock\ndata.\n"]
+)
+def test_a_note_right_under_a_table_is_of_all_its_rows(line: str) -> None:
+    assert [("mock data.",)] * 2 == notes(read(end=line))
+
+
+def test_a_note_further_down_or_under_another_table_is_of_none() -> None:
+    """Text between, or a heading, ends what belongs to a table."""
+    assert [(), ()] == notes(read(end="\nThese are figures.\n\nNote: of the page.\n"))
+    assert [(), ()] == notes(read(end="\n## Next\n\nNote: of the section.\n"))
+
+
+def test_several_texts_stand_in_the_order_of_their_marks_each_once() -> None:
+    end = "\nNote: all.\n\n[^a]: One.\n\n[^b]: Two.\n"
+    found = read(heading="[^b]", marks=("[^a][^b]", "[^b]"), end=end)
+    assert [("One.", "Two.", "all."), ("Two.", "all.")] == notes(found)
+
+
+def test_a_mark_without_a_text_is_told() -> None:
+    """In a cell with the row's line, in a title with the header's; the row is read all the same."""
+    found = read(header=" †", marks=("", "[^x]"))
+    assert [(), ()] == notes(found)
+    assert [
+        "page.md:7: the footnote mark '†' has no text on the page; say below the table what it "
+        "means, or remove it",
+        "page.md:10: the footnote mark 'x' has no text on the page; say below the table what it "
+        "means, or remove it",
+    ] == [str(note) for note in found.notes]
+
+
+def test_a_table_on_its_side_has_its_footnotes_by_column() -> None:
+    """A mark beside a metric is of all results, one in a cell of its column's."""
+    text = (
+        HEAD.format("") + "| Model | Llama3 8B | Llama3 70B |\n|---|---|---|\n| #-GPUs | 8 | 64 |\n"
+        "| GBS | 128 | 128 |\n| Sequence Length | 8192 | 8192 |\n"
+        "| Tokens / sec / GPU† | 12,273[^a] | 1,549 |\n\n† All.\n\n[^a]: One.\n"
+    )
+    found = pages.read("page.md", text, PageContext())
+    assert [("One.", "All."), ("All.",)] == notes(found)
+
+
+def test_notes_are_stored_and_a_changed_note_is_another_revision() -> None:
+    one, other = (
+        published_row(read(end=f"Note: {text}\n").results[0]) for text in ("mock.", "real.")
+    )
+    assert ("mock.",) == one.notes
+    assert one.key == other.key
+    assert one.content_hash != other.content_hash
+
+
+def test_a_long_text_under_a_table_takes_no_time() -> None:
+    """The test suite's time limit is the judge: it would run for minutes if it were quadratic."""
+    lines = "A line of a text that goes on.\n" * 20_000
+    assert [(), ()] == notes(read(end=f"\n{lines}"))
+    first, _ = notes(read(end=f"\nNote: {lines}"))
+    assert 600_000 < len(first[0])
+
+
+@given(st.text(st.characters(blacklist_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=20))
+@settings(deadline=None)
+def test_no_text_under_a_table_changes_what_its_rows_say(end: str) -> None:
+    """It may add a note, and nothing else; a pipe would make it part of the table."""
+    found = read(end=f"\n{end.replace('|', '').strip()}\n")
+    assert [12273.0, 1549.0] == [one.figures.tokens_per_sec_per_gpu for one in found.results]
+    assert () == found.problems
