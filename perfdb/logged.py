@@ -1,12 +1,16 @@
 """From a parsed log to what is stored: a run with its steps, or the figures it prints. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from perfdb import flops, normalize, windows
-from perfdb.db.rows import MeasuredRun, ResultRow, RunRow
-from perfdb.formats import ParsedLog
+from perfdb.db.rows import MeasuredRun, ResultRow, RunRow, StepRow
+from perfdb.formats import ParsedLog, Reading
+from perfdb.formats.numbers import finite, positive
+from perfdb.formats.readings import Readings
 from perfdb.record import Case, Origin, Outcome, Release, StepRecord, content_hash
-from perfdb.rundir import StepsRead
 from perfdb.windows import Steps
 
 DEFAULT_WINDOW = windows.skip_warmup(10)
@@ -14,6 +18,9 @@ DEFAULT_WINDOW = windows.skip_warmup(10)
 
 SAME_TOKENS = 0.01
 """By how much a step's tokens may differ from GBS × sequence length, where labels are shifted."""
+
+EMITTED = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu")
+"""The rates that programs print beside a step."""
 
 _TOLD = (Outcome.INCOMPLETE, Outcome.NO_DATA, Outcome.NAN_LOSS, Outcome.NAN_GRAD_NORM)
 """Outcomes that the log's own error explains best; the others' errors are lines of a program."""
@@ -36,8 +43,7 @@ def window_of(log: ParsedLog, asked: windows.Window | None) -> windows.Window:
 
 def measured(log: ParsedLog, of: LogRun, window: windows.Window) -> MeasuredRun:
     """A run with its steps and its one result, by the same arithmetic as a run directory's."""
-    numbered = log.steps
-    steps = [step for _, step in numbered]
+    steps = [step for _, step in log.steps]
     outcome, withheld = judged(log, steps, window)
     identity = {"case": of.case.key, "release": of.release.key, "run": of.run_id}
     said = {"files": of.content, "case": of.case.model_dump(mode="json"), "window": window.name}
@@ -54,9 +60,43 @@ def measured(log: ParsedLog, of: LogRun, window: windows.Window) -> MeasuredRun:
     )
     if withheld is None:
         result = normalize.with_figures(result, steps, window)
-        result = _without_rates(result) if odd_step(steps, of.case, window) else result
+        result = without_rates(result) if odd_step(steps, of.case, window) else result
+        result = replace(result, emitted=emitted(log, window, window.pick(steps)))
     run = _run_row(log, of.run_id, result, window.pick(steps))
-    return MeasuredRun(run, normalize.step_rows(StepsRead(numbered, ())), result)
+    return MeasuredRun(run, tuple(map(_step_row, log.readings)), result)
+
+
+def emitted(log: ParsedLog, window: windows.Window, picked: Steps) -> Mapping[str, float]:
+    """What the program itself says of a window's steps, beside what is computed of them.
+
+    The median of each rate over the steps that print it, else the average that the log ends with
+    where that is over the same window. A rate of 0 is not known.
+    """
+    said = log.emitted.model_dump() if picked and window.name == log.window else {}
+    readings = Readings.of(log.readings)
+    inside = np.isin(readings.step, [step.step for step in picked])
+    for field in EMITTED:
+        printed = readings.column(field).at(inside)
+        known = printed.known & np.isfinite(printed.values) & (printed.values > 0)
+        said |= {field: float(np.median(printed.values[known]))} if known.any() else {}
+    return {field: value for field, value in said.items() if positive(value)}
+
+
+def _step_row(reading: Reading) -> StepRow:
+    """A step with the rates that were printed beside it."""
+    return StepRow(
+        step=reading.step,
+        step_time_s=reading.step_time_s,
+        step_time_min_s=None,
+        loss=finite(reading.loss),
+        grad_norm=finite(reading.grad_norm),
+        tokens=reading.tokens,
+        peak_memory_bytes=reading.peak_memory_bytes,
+        skipped=reading.skipped,
+        source_line=reading.line,
+        tokens_per_sec_per_gpu=positive(reading.tokens_per_sec_per_gpu),
+        model_tflops_per_sec_per_gpu=positive(reading.model_tflops_per_sec_per_gpu),
+    )
 
 
 def judged(log: ParsedLog, steps: Steps, window: windows.Window) -> tuple[Outcome, str | None]:
@@ -83,7 +123,8 @@ def odd_step(steps: Steps, case: Case, window: windows.Window) -> StepRecord | N
     return None
 
 
-def _without_rates(result: ResultRow) -> ResultRow:
+def without_rates(result: ResultRow) -> ResultRow:
+    """The step time alone, where steps of other tokens than the case's give no rate."""
     return replace(
         result,
         tokens_per_sec_per_gpu=None,

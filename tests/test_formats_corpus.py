@@ -133,23 +133,35 @@ def test_a_card_says_which_gpus_precision_and_task_each_figure_is_of() -> None:
     )
 
 
+STATED = {605: 512, 618: 2048, 631: 8192, 644: 16384}
+"""The global batch sizes in the commands of a card, by the line of the result's step time."""
+FOLLOWING = {
+    177: 1024, 223: 512, 271: 32, 352: 32, 398: 32, 444: 1024, 495: 512, 528: None, 553: None,
+    577: 512,
+}  # fmt: skip
+"""tokens/s/GPU · GPUs · time / sequence length, with bc; two do not say their sequence length."""
+
+
 def test_a_card_agrees_with_itself_on_tokens_per_second() -> None:
     """tokens/s/GPU = sequence · global batch / (time · GPUs), where the card says all of them."""
-    checked = [
-        log
-        for log in parsed("mbridge_card_qwen3-30b-a3b.yaml")
-        if log.configuration.global_batch_size and log.configuration.sequence_length
-    ]
-    assert len(checked) == 4
-    for log in checked:
-        said, figures = log.configuration, log.emitted
-        assert said.global_batch_size
+    found = {log.emitted_line: log for log in parsed("mbridge_card_qwen3-30b-a3b.yaml")}
+    for line, batch in STATED.items():
+        said, figures = found[line].configuration, found[line].emitted
+        assert batch == said.global_batch_size
         assert said.sequence_length
         assert said.num_gpus
         assert figures.step_time_s
-        tokens = said.sequence_length * said.global_batch_size
-        expected = tokens / (figures.step_time_s * said.num_gpus)
+        expected = said.sequence_length * batch / (figures.step_time_s * said.num_gpus)
         assert pytest.approx(expected, rel=1e-4) == figures.tokens_per_sec_per_gpu
+
+
+def test_a_batch_size_that_a_card_does_not_say_follows_from_its_figures() -> None:
+    """They have seven digits: only one whole number fits."""
+    found = {
+        log.emitted_line: log.configuration.global_batch_size
+        for log in parsed("mbridge_card_qwen3-30b-a3b.yaml")
+    }
+    assert STATED | FOLLOWING == found
 
 
 def test_an_mlperf_log_gives_the_mean_over_its_blocks() -> None:

@@ -1,7 +1,8 @@
 """AutoModel's benchmark recipe on the console: the longest step of any rank, and averages.
 
-`TFLOPs/GPU:` is not what it says: it is the TFLOP of one global step over all GPUs.
-Source of the format: nemo_automodel/recipes/llm/benchmark.py.
+`TFLOPs/GPU:`, printed up to 0.6.0, is not what it says: it is the TFLOP of one global step over all
+GPUs. Since 0.7.0 the line says so.
+Source of the format: nemo_automodel/recipes/llm/benchmark.py, 0.2.0 to 0.7.0.
 """
 
 import re
@@ -10,6 +11,7 @@ from dataclasses import replace
 
 from perfdb.errors import Problem
 from perfdb.formats import settings
+from perfdb.formats.automodel_console import version
 from perfdb.formats.base import Content, ParsedLog, Reading
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.numbers import NUMBER, WHOLE, count, percent, positive, size_bytes
@@ -56,6 +58,7 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
         settings.mentioned(scan.preamble), framework="automodel", **_batch(scan.preamble)
     )
     log = training_log(said, steps, account, f"skip_warmup({warmup})")
+    log = replace(log, framework_version=version(scan.preamble))
     return (_with_averages(where, log, figures, _TFLOP.findall(scan.preamble)),)
 
 

@@ -1,8 +1,9 @@
 """AutoModel's benchmark results as JSON: what the recipe writes, and what CI collects of it.
 
-`tflops_per_gpu` is the TFLOP of one global step over all GPUs. The rate of a GPU follows from it in
-two ways that must agree: over time and GPUs, and from MFU and the peak.
-Source of the format: nemo_automodel/recipes/llm/benchmark.py.
+Up to 0.6.0 `tflops_per_gpu` is the TFLOP of one global step over all GPUs; since 0.7.0 that is
+`tflops_total`. The rate of a GPU follows from it in two ways that must agree: over time and GPUs,
+and from MFU and the peak.
+Source of the format: nemo_automodel/recipes/llm/benchmark.py, 0.2.0 to 0.7.0.
 """
 
 from collections.abc import Mapping
@@ -28,6 +29,8 @@ class _Summary(Written):
     avg_iter_time_seconds: float | None = None
     avg_mfu_percent: float | None = None
     tflops_per_gpu: float | None = None
+    tflops_total: float | None = None
+    flops_scope: str | None = None
     peak_tflops: float | None = None
     global_batch_size: int | None = None
     local_batch_size: int | None = None
@@ -70,6 +73,7 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
         window=f"skip_warmup({summary.warmup_steps or 0})",
         outcome=Outcome.FINISHED,
         problems=problems,
+        notes=_scope_note(where, summary),
     )
     return (log,)
 
@@ -97,7 +101,7 @@ def _configuration(summary: _Summary) -> Configuration:
 
 def _rate(where: str, summary: _Summary, time: float) -> tuple[float | None, tuple[Problem, ...]]:
     """TFLOP/s of a GPU. Upstream's CI writes a TFLOP of 0 where it does not know."""
-    tflop, world = positive(summary.tflops_per_gpu), count(summary.world_size)
+    tflop, world = _of_a_step(summary), count(summary.world_size)
     mfu, peak = percent(summary.avg_mfu_percent), positive(summary.peak_tflops)
     over_time = tflop / (world * time) if tflop and world else None
     of_peak = peak * mfu if peak and mfu else None
@@ -109,3 +113,15 @@ def _rate(where: str, summary: _Summary, time: float) -> tuple[float | None, tup
         remedy = "neither is taken: was another number of GPUs or another peak meant?"
         return None, (Problem(where, message, field="tflops_per_gpu", remedy=remedy),)
     return over_time or of_peak, ()
+
+
+def _of_a_step(summary: _Summary) -> float | None:
+    """The TFLOP of one global step over all GPUs, by the field that the version has it in."""
+    return positive(summary.tflops_total) or positive(summary.tflops_per_gpu)
+
+
+def _scope_note(where: str, summary: _Summary) -> tuple[Problem, ...]:
+    if summary.flops_scope != "text":
+        return ()
+    message = "the text backbone alone is counted, in TFLOP/s and in MFU"
+    return (Problem(where, message, field="flops_scope"),)

@@ -1,9 +1,9 @@
 """AutoModel's training.jsonl: a JSON object for each step, counted from 0.
 
 A step's time is not in it: it is num_tokens_per_step / tps. Tokens vary from step to step, so a
-rate over steps is the sum of tokens over the sum of times. `tps_per_gpu` divides by data and
-context parallelism only: with tensor or pipeline parallelism it is too high.
-Source of the format: nemo_automodel/components/loggers/metric_logger.py.
+rate over steps is the sum of tokens over the sum of times. Up to 0.6.0 `tps_per_gpu` divides by
+data and context parallelism only: with tensor or pipeline parallelism it is too high.
+Source of the format: nemo_automodel/components/loggers/metric_logger.py, 0.1.0 to 0.7.0.
 """
 
 import json
@@ -50,7 +50,8 @@ def _reading(piece: Piece) -> Reading | str:
     if not isinstance(said, dict):
         return "a step that is not a JSON object"
     number, rate = finite(said.get("step")), positive(said.get("tps"))
-    tokens = count(said.get("num_tokens_per_step"))
+    # The recipe for diffusion language models has another word for it.
+    tokens = count(said.get("num_tokens_per_step", said.get("tokens_per_step")))
     if number is None or number < 0 or not tokens or not rate:
         return "a step without 'step', 'num_tokens_per_step' or 'tps': its time does not follow"
     return Reading(
@@ -75,8 +76,8 @@ def _notes(where: str, steps: Settled) -> tuple[Problem, ...]:
     if not steps.readings:
         return ()
     rates = (
-        "is tokens per second over data and context parallelism: with tensor or pipeline "
-        "parallelism it is too high, and it is not taken for a result"
+        "up to 0.6.0 is tokens per second over data and context parallelism: with tensor or "
+        "pipeline parallelism it is too high, and it is not taken for a result"
     )
     end = "the file does not say how many steps there were to be: a killed run loses the last ones"
     return (Problem(where, rates, field="tps_per_gpu"), Problem(where, end))

@@ -1,6 +1,6 @@
 """What a log says, whatever its format: steps, how the run ended, what it was; and the contract."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple, Protocol
 
@@ -113,7 +113,7 @@ class ParsedLog:
     framework_version: str | None = None
     container: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
-    readings: tuple[Reading, ...] = ()
+    readings: Sequence[Reading] = ()
     """The steps in order, each once."""
     planned_steps: int | None = None
     emitted: Figures = field(default_factory=Figures)

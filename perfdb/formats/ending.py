@@ -1,11 +1,13 @@
 """Tells how a run ended from its steps and from what its log says behind the last of them."""
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from perfdb.formats.base import Configuration, ParsedLog, Reading
+from perfdb.formats.readings import Readings
 from perfdb.formats.steps import Settled
 from perfdb.record import Outcome
 
@@ -77,13 +79,18 @@ def _incomplete(last: int, planned: int | None) -> Ending:
 
 
 def _not_a_number(readings: Sequence[Reading]) -> Ending | None:
-    for reading in readings:
-        if reading.loss is not None and not math.isfinite(reading.loss):
-            return Ending(Outcome.NAN_LOSS, f"step {reading.step}: loss is {reading.loss}")
-        if reading.grad_norm is not None and not math.isfinite(reading.grad_norm):
-            message = f"step {reading.step}: gradient norm is {reading.grad_norm}"
-            return Ending(Outcome.NAN_GRAD_NORM, message)
-    return None
+    steps = Readings.of(readings)
+    loss, norm = steps.column("loss"), steps.column("grad_norm")
+    odd_loss = loss.known & ~np.isfinite(loss.values)
+    odd = odd_loss | (norm.known & ~np.isfinite(norm.values))
+    if not odd.any():
+        return None
+    place = int(odd.argmax())
+    reading = readings[place]
+    if odd_loss[place]:
+        return Ending(Outcome.NAN_LOSS, f"step {reading.step}: loss is {reading.loss}")
+    message = f"step {reading.step}: gradient norm is {reading.grad_norm}"
+    return Ending(Outcome.NAN_GRAD_NORM, message)
 
 
 def _broken(last_words: str) -> Ending | None:

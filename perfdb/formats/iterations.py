@@ -6,14 +6,16 @@ left out of the line. Source of the format: megatron/training/training.py, `trai
 
 import math
 import re
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from perfdb.errors import Problem
-from perfdb.formats.base import Reading
-from perfdb.formats.numbers import NUMBER, WHOLE, count, size_bytes
-from perfdb.formats.piped import Columns, StepLines, Syntax
-from perfdb.formats.steps import Settled, interval_note, numbered, settle, together
+from perfdb.formats.numbers import MOST, NUMBER, WHOLE, count, size_bytes
+from perfdb.formats.piped import Syntax
+from perfdb.formats.readings import Column, Columns, Flags, Readings
+from perfdb.formats.steplines import StepLines
+from perfdb.formats.steps import Settled, interval_note, numbered, settle_columns
 
 ITERATION, PLANNED, GBS = "iteration", "planned iterations", "global batch size"
 _TIME, _TFLOPS, _TOKENS = (
@@ -45,44 +47,41 @@ def planned(lines: StepLines) -> int | None:
     return count(lines.last.get(PLANNED))
 
 
-def readings(columns: Columns) -> Iterator[Reading]:
-    """The iterations of a block as steps."""
-    skipped = [bool(count) for count in columns.of(_SKIPPED)]
-    return together(
+def readings(columns: Columns) -> Readings:
+    """The iterations of a log as steps."""
+    skips = columns.of(_SKIPPED)
+    skipped = skips.known & (skips.values != 0)
+    return Readings(
         columns.lines,
         numbered(columns.of(ITERATION), base=1),
-        [(milliseconds or 0) / 1000 for milliseconds in columns.of(_TIME)],
-        loss=_losses(columns, skipped),
-        grad_norm=columns.of(_NORM),
-        skipped=skipped,
-        model_tflops_per_sec_per_gpu=columns.of(_TFLOPS),
-        tokens_per_sec_per_gpu=columns.of(_TOKENS),
+        columns.of(_TIME).values / 1000,
+        {
+            "loss": _losses(columns, skipped),
+            "grad_norm": columns.of(_NORM),
+            "skipped": Column.full(skipped),
+            "model_tflops_per_sec_per_gpu": columns.of(_TFLOPS),
+            "tokens_per_sec_per_gpu": columns.of(_TOKENS),
+        },
     )
 
 
-def _losses(columns: Columns, skipped: Sequence[bool]) -> list[float | None]:
+def _losses(columns: Columns, skipped: Flags) -> Column:
     """The losses; one left out of a line that is whole, and of no skipped step, is no number."""
-    whole = (count is not None for count in columns.of(_NAN))
-    rows = zip(columns.of(_LOSS), whole, skipped, strict=True)
-    return [
-        math.nan if loss is None and is_whole and not is_skipped else loss
-        for loss, is_whole, is_skipped in rows
-    ]
+    loss, is_whole = columns.of(_LOSS), columns.of(_NAN).known
+    lost = ~loss.known & is_whole & ~skipped
+    return Column(np.where(lost, math.nan, loss.values), loss.known | lost)
 
 
-def iterations(where: str, printed: Iterator[Reading], lines: StepLines) -> Settled:
+def iterations(where: str, printed: Readings, lines: StepLines) -> Settled:
     """The iterations of a log, each once, with notes on what their lines mean."""
-    steps = settle(where, printed, lines.problems)
-    kept = steps.readings
-    if not lines.seen[_NAN] - {0.0} and not any(map(_has_loss, kept)):
+    steps = settle_columns(where, printed, lines.problems)
+    kept = Readings.of(steps.readings)
+    loss = kept.column("loss")
+    if not lines.seen[_NAN] - {0.0} and not (loss.known & np.isfinite(loss.values)).any():
         # No line has a loss, and none counts an iteration without one: it was not logged.
-        kept = tuple(reading._replace(loss=None) for reading in kept)
+        kept = kept.with_columns(loss=Column.empty(len(kept)))
     notes = (*steps.notes, *interval_note(where, kept), *_batch_note(where, lines))
     return replace(steps, readings=kept, notes=notes)
-
-
-def _has_loss(reading: Reading) -> bool:
-    return reading.loss is not None and math.isfinite(reading.loss)
 
 
 def _batch_note(where: str, lines: StepLines) -> tuple[Problem, ...]:
@@ -100,8 +99,11 @@ def with_memory(steps: Settled, preamble: str) -> Settled:
         found = _PEAK.search(amounts)
         size = size_bytes(found[1], _UNITS[unit]) if found else None
         peaks[int(step)] = max(size or 0, peaks.get(int(step), 0))
-    told = tuple(
-        reading._replace(peak_memory_bytes=peaks.get(reading.step) or reading.peak_memory_bytes)
-        for reading in steps.readings[: max(peaks, default=0)]
-    )
-    return replace(steps, readings=(*told, *steps.readings[len(told) :]))
+    kept = Readings.of(steps.readings)
+    memory = kept.column("peak_memory_bytes")
+    values, known = memory.values.astype(np.int64), memory.known.copy()
+    for step, peak in peaks.items():
+        place = int(np.searchsorted(kept.step, min(step, MOST)))
+        if peak and place < len(kept) and kept.step[place] == step:
+            values[place], known[place] = peak, True
+    return replace(steps, readings=kept.with_columns(peak_memory_bytes=Column(values, known)))

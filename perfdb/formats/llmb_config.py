@@ -5,7 +5,7 @@ the experiment's name, which says more. Source: NVIDIA/dgxc-benchmarking, cli/ll
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from perfdb import catalog
@@ -41,6 +41,7 @@ class _Container(Written):
 
 
 class _Job(Written):
+    profile_enabled: bool | None = None
     env_overrides: Mapping[str, object] | None = None
 
 
@@ -72,8 +73,31 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
         # pyxis writes # between the registry and the image, where Docker has a slash
         container=images[0].replace("#", "/", 1) if len(images) == 1 else None,
         environment=_environment(config.job_config),
+        notes=tuple(_profiled(where, config.job_config)),
     )
     return (log,)
+
+
+def job_of_config(name: str) -> str | None:
+    """The job that a file of this name is of."""
+    found = re.fullmatch(r"llmb-config_(.+)\.ya?ml", name)
+    return found[1] if found else None
+
+
+def job_of_log(name: str) -> str | None:
+    """The job whose log has this name: log-EXPERIMENT_JOB_RETRY.out, or sbatch_EXPERIMENT_JOB.out.
+
+    None for a log of another name, be it compressed or not.
+    """
+    found = re.match(r"(?:log-.*_(\d+)_\d+|sbatch_.*_(\d+))\.out(?:\.|$)", name)
+    return found[1] or found[2] if found else None
+
+
+def _profiled(where: str, job: _Job) -> Iterator[Problem]:
+    if job.profile_enabled:
+        message = "steps under the profiler take longer"
+        remedy = "say which steps count with --window, such as 'window(35,44)'"
+        yield Problem(where, message, "job_config.profile_enabled", remedy=remedy)
 
 
 def _configuration(config: _Config) -> Configuration:

@@ -11,11 +11,14 @@ from perfdb.formats.steps import MOST_KEPT
 class MarkedSteps:
     """The steps of a log, each read from one piece of text.
 
-    `read` gives the reading of a piece, or what it lacks in words. `problems` are the pieces that
-    could not be read, and `last` is the last one that could, once the steps are through.
+    `read` gives the reading of a piece, or what it lacks in words, or None where it is no step.
+    `problems` are the pieces that could not be read, and `last` is the last one that could, once
+    the steps are through.
     """
 
-    def __init__(self, where: str, marker: bytes, read: Callable[[Piece], Reading | str]) -> None:
+    def __init__(
+        self, where: str, marker: bytes, read: Callable[[Piece], Reading | str | None]
+    ) -> None:
         self._where = where
         self._marker = marker
         self._read = read
@@ -29,6 +32,6 @@ class MarkedSteps:
             if isinstance(found, Reading):
                 self.last = piece
                 yield found
-            elif len(self.problems) < MOST_KEPT:
+            elif found and len(self.problems) < MOST_KEPT:
                 remedy = "is the line cut off?"
                 self.problems.append(Problem(self._where, found, line=piece.line, remedy=remedy))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from perfdb.errors import Problem
 from perfdb.formats import settings
-from perfdb.formats.base import Content, ParsedLog, Reading
+from perfdb.formats.base import Content, ParsedLog
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.iterations import (
     DONE,
@@ -26,8 +26,9 @@ from perfdb.formats.iterations import (
     with_memory,
 )
 from perfdb.formats.numbers import NUMBER
-from perfdb.formats.piped import StepLines
+from perfdb.formats.readings import Column, Readings
 from perfdb.formats.scan import Block, Scan, pieces, plain
+from perfdb.formats.steplines import StepLines
 
 NAME = "megatron_bridge"
 WINDOW = "skip_warmup(10)"
@@ -60,9 +61,12 @@ class _Rate:
 
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """The run that a log tells of."""
-    scan, lines = Scan(content, SYNTAX.marker, _MARKER), StepLines(where, SYNTAX)
+    scan, lines = Scan(content, SYNTAX.marker, _MARKER), StepLines(where, SYNTAX, readings)
     rates: list[_Rate] = []
-    printed = list(_read(scan, lines, rates))
+    for block in scan:
+        rates += _rates(block)
+        lines.add(block)
+    printed = lines.readings()
     rate_of = _pairs(printed, rates)
     steps = iterations(where, _with_rates(printed, rate_of), lines)
     steps = replace(steps, notes=steps.notes + _lost_note(where, len(rates) - len(rate_of)))
@@ -73,42 +77,35 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     return (training_log(configuration, with_memory(steps, scan.preamble), account, WINDOW),)
 
 
-def _read(scan: Scan, lines: StepLines, rates: list[_Rate]) -> Iterator[Reading]:
-    for block in scan:
-        rates += _rates(block)
-        if SYNTAX.marker in block.text:
-            yield from readings(lines.read(block))
-
-
 def _rates(block: Block) -> Iterator[_Rate]:
     for piece in pieces(block, _MARKER):
         for seconds, tflops in _RATE.findall(piece.text):
             yield _Rate(piece.line, float(seconds), float(tflops))
 
 
-def _pairs(printed: Sequence[Reading], rates: Sequence[_Rate]) -> dict[int, float]:
+def _pairs(printed: Readings, rates: Sequence[_Rate]) -> dict[int, float]:
     """The rate of each iteration, by its place in the log: the next that fits, else one before."""
-    lines = [reading.line for reading in printed]
+    lines, times = printed.line.tolist(), printed.step_time_s.tolist()
     taken: dict[int, float] = {}
     for rate in rates:
         place = bisect_left(lines, rate.line)
         near = (*range(place, place + _NEAR), *range(place - 1, place - 1 - _NEAR, -1))
         free = (one for one in near if 0 <= one < len(lines) and one not in taken)
-        found = next((one for one in free if _fits(rate, printed[one])), None)
+        fits = (one for one in free if abs(rate.step_time_s - times[one]) <= _ROUNDING_S)
+        found = next(fits, None)
         if found is not None:
             taken[found] = rate.tflops
     return taken
 
 
-def _fits(rate: _Rate, reading: Reading) -> bool:
-    return abs(rate.step_time_s - reading.step_time_s) <= _ROUNDING_S
-
-
-def _with_rates(printed: Sequence[Reading], rate_of: Mapping[int, float]) -> Iterator[Reading]:
-    for place, reading in enumerate(printed):
-        # A rate of 0 is not known: Megatron-Bridge 25.11 prints it for all hybrid models.
-        rate = rate_of.get(place) or reading.model_tflops_per_sec_per_gpu
-        yield reading._replace(model_tflops_per_sec_per_gpu=rate)
+def _with_rates(printed: Readings, rate_of: Mapping[int, float]) -> Readings:
+    # A rate of 0 is not known: Megatron-Bridge 25.11 prints it for all hybrid models.
+    known = {place: rate for place, rate in rate_of.items() if rate}
+    own = printed.column("model_tflops_per_sec_per_gpu")
+    column = Column(own.values.copy(), own.known.copy())
+    column.values[list(known)] = list(known.values())
+    column.known[list(known)] = True
+    return printed.with_columns(model_tflops_per_sec_per_gpu=column)
 
 
 def _lost_note(where: str, lost: int) -> tuple[Problem, ...]:

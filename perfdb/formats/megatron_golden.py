@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from perfdb.errors import Problem
+from perfdb.formats import megatron_bridge_golden
 from perfdb.formats.base import Configuration, Content, ParsedLog, Reading
 from perfdb.formats.documents import has_keys, json_object, nothing
 from perfdb.formats.ending import Account, training_log
@@ -27,7 +28,7 @@ _WHO = Configuration(framework="megatron-lm")
 
 def recognises(head: bytes, name: str) -> bool:
     """Whether the name says so, which an empty file has too, or the first metric looks like it."""
-    if PurePath(name).suffix != ".json":
+    if PurePath(name).suffix != ".json" or megatron_bridge_golden.recognises(head, name):
         return False
     return "golden" in PurePath(name).name or has_keys(
         head, "start_step", "end_step", "step_interval"

@@ -1,7 +1,6 @@
 """Megatron-LM logs: the dump of the arguments, and a line for each iteration that is logged."""
 
 import re
-from itertools import chain
 
 from perfdb.formats import settings
 from perfdb.formats.base import Content, ParsedLog
@@ -16,8 +15,8 @@ from perfdb.formats.iterations import (
     readings,
     with_memory,
 )
-from perfdb.formats.piped import StepLines
 from perfdb.formats.scan import Scan, plain
+from perfdb.formats.steplines import StepLines
 
 NAME = "megatron_lm"
 WINDOW = "skip_warmup(10)"
@@ -34,9 +33,8 @@ def recognises(head: bytes, name: str) -> bool:
 
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """The run that a log tells of."""
-    scan, lines = Scan(content, SYNTAX.marker), StepLines(where, SYNTAX)
-    printed = chain.from_iterable(map(readings, map(lines.read, scan)))
-    steps = iterations(where, printed, lines)
+    scan, lines = Scan(content, SYNTAX.marker), StepLines(where, SYNTAX, readings)
+    steps = iterations(where, lines.of(scan), lines)
     arguments = settings.agreed(_ARGUMENT.findall(scan.preamble))
     known = settings.batch(lines.only(GBS))
     configuration = settings.configuration(arguments, framework="megatron-lm", **known)

@@ -2,6 +2,8 @@
 
 `Epoch 0: : 100%|███| 50/50 [31:51<00:00, reduced_train_loss=6.130, train_step_timing in s=5.900]`
 The bar's own counter tells the step: the global step beside it counts from 0 or from 1, by version.
+Source of the format: nemo/collections/nlp/parts/nlp_overrides.py, nemo/utils/exp_manager.py and
+nemo/lightning/pytorch/callbacks/progress_bar.py, 1.23 to 3.0.0.
 """
 
 import re
@@ -23,6 +25,7 @@ _BAR = re.compile(
     rf"\[[^\]\r\n]{{0,1000}}?train_step_timing in s=({NUMBER}){WHOLE}"
 )
 _LOSS = re.compile(rf"reduced_train_loss=({NUMBER}){WHOLE}")
+_TOKENS = re.compile(rf"tokens_per_sec_per_gpu=({NUMBER}){WHOLE}")
 _DONE = re.compile(r"`?Trainer\.fit`? stopped: `max_(?:steps|epochs)=\d+` reached")
 
 
@@ -54,10 +57,11 @@ def _reading(piece: Piece) -> Reading | str:
     if not bar:
         return "a progress bar without a step or 'train_step_timing in s'"
     epoch, done, of, seconds = bar.groups()
-    loss = _LOSS.search(piece.text)
+    loss, tokens = _LOSS.search(piece.text), _TOKENS.search(piece.text)
     return Reading(
         line=piece.line,
         step=int(epoch) * int(of) + int(done),
         step_time_s=float(seconds),
         loss=float(loss[1]) if loss else None,
+        tokens_per_sec_per_gpu=float(tokens[1]) if tokens else None,
     )

@@ -4,16 +4,18 @@ Source of the format: nemo/lightning/pytorch/callbacks/progress_printer.py.
 """
 
 import re
-from collections.abc import Iterator
-from itertools import chain
+
+import numpy as np
 
 from perfdb.formats import settings
-from perfdb.formats.base import Content, ParsedLog, Reading
+from perfdb.formats.base import Content, ParsedLog
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.numbers import count
-from perfdb.formats.piped import Columns, StepLines, Syntax
+from perfdb.formats.piped import Syntax
+from perfdb.formats.readings import Column, Columns, Ints, Readings
 from perfdb.formats.scan import Scan, plain
-from perfdb.formats.steps import numbered, settle, sizes, together
+from perfdb.formats.steplines import StepLines
+from perfdb.formats.steps import numbered, settle_columns, sizes
 
 NAME = "nemo2"
 WINDOW = "skip_warmup(10)"
@@ -40,9 +42,8 @@ def recognises(head: bytes, name: str) -> bool:
 
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """The run that a log tells of."""
-    scan, lines = Scan(content, _SYNTAX.marker), StepLines(where, _SYNTAX)
-    readings = chain.from_iterable(_readings(lines.read(block)) for block in scan)
-    steps = settle(where, readings, lines.problems)
+    scan, lines = Scan(content, _SYNTAX.marker), StepLines(where, _SYNTAX, _readings)
+    steps = settle_columns(where, lines.of(scan), lines.problems)
     said = settings.mentioned(scan.preamble)
     known = settings.batch(lines.only(_GBS)) | settings.gpus(said)
     configuration = settings.configuration(said, framework="nemo", **known)
@@ -51,29 +52,25 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     return (training_log(configuration, steps, account, WINDOW),)
 
 
-def _readings(columns: Columns) -> Iterator[Reading]:
-    return together(
+def _readings(columns: Columns) -> Readings:
+    return Readings(
         columns.lines,
         _steps(columns),
-        columns.of(_TIME),
-        loss=columns.of("reduced_train_loss"),
-        peak_memory_bytes=sizes(columns.of("peak_memory_usage")),
-        model_tflops_per_sec_per_gpu=columns.of("TFLOPS_per_GPU"),
+        columns.of(_TIME).values.astype(np.float64),
+        {
+            "loss": columns.of("reduced_train_loss"),
+            "peak_memory_bytes": sizes(columns.of("peak_memory_usage")),
+            "model_tflops_per_sec_per_gpu": columns.of("TFLOPS_per_GPU"),
+        },
     )
 
 
-def _steps(columns: Columns) -> list[int]:
+def _steps(columns: Columns) -> Ints:
     """Steps from 1. The iteration starts again with each epoch; the global step does not."""
-    printed = columns.of(_STEP)
-    if None in printed:
-        counted = zip(
-            columns.of("epoch"), columns.of(_LAST), columns.of("iteration"), printed, strict=True
-        )
-        printed = [
-            step if step is not None else (epoch or 0) * ((last or 0) + 1) + (iteration or 0)
-            for epoch, last, iteration, step in counted
-        ]
-    return numbered(printed, base=0)
+    printed, epoch, last = columns.of(_STEP), columns.of("epoch"), columns.of(_LAST)
+    counted = epoch.values * (last.values + 1) + columns.of("iteration").values
+    values = np.where(printed.known, printed.values, counted)
+    return numbered(Column.full(values), base=0)
 
 
 def _planned(lines: StepLines) -> int | None:

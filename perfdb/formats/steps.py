@@ -2,15 +2,15 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import pairwise, repeat
-from operator import itemgetter
+
+import numpy as np
 
 from perfdb.errors import Problem
 from perfdb.formats.base import Reading
-from perfdb.formats.numbers import MOST, size_bytes
+from perfdb.formats.numbers import MOST
+from perfdb.formats.readings import Column, Ints, Readings
 
 MOST_KEPT = 1000
 """How many unreadable steps are remembered: a damaged log may hold millions."""
@@ -19,43 +19,24 @@ MOST_PROBLEMS = 20
 """How many problems of one log are told one by one."""
 
 
-Column = Iterable[float | None]
-
-_STEP = Reading._fields.index("step")
-_reading = partial(tuple.__new__, Reading)
-"""Makes a reading of a row three times as fast as calling it: a log may hold a million steps."""
-
-
-def together(
-    lines: Iterable[int], steps: Iterable[int], times: Column, **columns: Column
-) -> Iterator[Reading]:
-    """Readings from columns, by the names of a reading's fields; a missing column is not said."""
-    defaults = Reading._field_defaults
-    cells = [columns.get(name) or repeat(defaults[name]) for name in Reading._fields[3:]]
-    rows = zip(lines, steps, times, *cells, strict=False)
-    return map(_reading, rows)
-
-
-def numbered(printed: Column, base: int) -> list[int]:
+def numbered(printed: Column, base: int) -> Ints:
     """Steps counted from 1, of numbers counted from 0 or 1; 0 stands for what numbers no step."""
-    return [
-        int(number) + 1 - base if number is not None and abs(number) < MOST else 0
-        for number in printed
-    ]
+    is_number = printed.known & (np.abs(printed.values) < MOST)
+    numbers = np.where(is_number, printed.values, 0).astype(np.int64)
+    return np.where(is_number, numbers + 1 - base, 0)
 
 
-def sizes(values: Column) -> Iterator[int | None]:
-    """Amounts of memory in bytes; they hardly ever change, so each is converted once."""
-    values = list(values)
-    known = {value: size_bytes(value) for value in set(values)}
-    return map(known.get, values)
+def sizes(printed: Column) -> Column:
+    """Amounts of memory in bytes."""
+    known = printed.known & (printed.values > 0) & (printed.values < MOST)
+    return Column(np.rint(np.where(known, printed.values, 0)).astype(np.int64), known)
 
 
 @dataclass(frozen=True)
 class Settled:
     """The steps of a log, each once and in order, with problems and notes."""
 
-    readings: tuple[Reading, ...]
+    readings: Sequence[Reading]
     problems: tuple[Problem, ...] = ()
     notes: tuple[Problem, ...] = ()
 
@@ -63,25 +44,42 @@ class Settled:
 def settle(where: str, readings: Iterable[Reading], problems: Iterable[Problem] = ()) -> Settled:
     """Each step once: of several attempts at a step the last one printed is kept, and counted."""
     printed = list(readings)
-    good = [r for r in printed if 0 < r.step_time_s < math.inf and 0 < r.step <= MOST]
-    impossible = [
-        Problem(where, f"step {r.step}: {r.step_time_s:g} seconds is no duration", line=r.line)
-        for r in (printed if len(good) < len(printed) else ())
-        if not (0 < r.step_time_s < math.inf and 0 < r.step <= MOST)
-    ]
-    last = {reading.step: reading for reading in good}
-    kept = tuple(sorted(last.values(), key=itemgetter(_STEP)))
-    return Settled(kept, few(where, [*problems, *impossible]), _repeated(where, good, kept))
+    countable = [reading for reading in printed if abs(reading.step) <= MOST]
+    others = [_impossible(where, reading) for reading in printed if abs(reading.step) > MOST]
+    return settle_columns(where, Readings.of(countable), [*problems, *others])
 
 
-def _repeated(
-    where: str, printed: Sequence[Reading], kept: Sequence[Reading]
-) -> tuple[Problem, ...]:
+def settle_columns(where: str, printed: Readings, problems: Iterable[Problem] = ()) -> Settled:
+    """The same of columns."""
+    possible = (printed.step > 0) & (printed.step_time_s > 0) & (printed.step_time_s < math.inf)
+    if not possible.all():
+        problems = [*problems, *(_impossible(where, one) for one in printed.at(~possible))]
+        printed = printed.at(possible)
+    kept = _last_of_each(printed)
+    return Settled(kept, few(where, list(problems)), _repeated(where, printed, kept))
+
+
+def _impossible(where: str, reading: Reading) -> Problem:
+    message = f"step {reading.step}: {reading.step_time_s:g} seconds is no duration"
+    return Problem(where, message, line=reading.line)
+
+
+def _last_of_each(printed: Readings) -> Readings:
+    if (np.diff(printed.step) > 0).all():
+        return printed
+    order = np.argsort(printed.step, kind="stable")
+    is_last = np.diff(printed.step[order], append=-1) != 0
+    return printed.at(order[is_last])
+
+
+def _repeated(where: str, printed: Readings, kept: Readings) -> tuple[Problem, ...]:
     """A note on steps printed more than once; a bar drawn again unchanged repeats nothing."""
     if len(printed) == len(kept):
         return ()
-    different = {reading._replace(line=0) for reading in printed}
-    times = Counter(reading.step for reading in different)
+    numbers, counts = np.unique(printed.step, return_counts=True)
+    several = printed.at(np.isin(printed.step, numbers[counts > 1]))
+    different = {repr(reading._replace(line=0)): reading.step for reading in several}
+    times = Counter(different.values())
     repeated = [step for step, count in times.items() if count > 1]
     if not repeated:
         return ()
@@ -102,12 +100,20 @@ def few(where: str, problems: Sequence[Problem]) -> tuple[Problem, ...]:
 
 def interval_note(where: str, readings: Sequence[Reading]) -> tuple[Problem, ...]:
     """A note where each line of a log stands for several steps."""
+    steps = Readings.of(readings).step
     # Newer versions log the very first step too, whatever the interval.
-    regular = readings[1:] if len(readings) > 2 and readings[0].step == 1 else readings
-    gaps = Counter(b.step - a.step for a, b in pairwise(regular))
-    usual, _ = gaps.most_common(1)[0] if gaps else (1, 0)
+    regular = steps[1:] if len(steps) > 2 and steps[0] == 1 else steps
+    usual = _most_common(np.diff(regular))
     if usual == 1:
         return ()
-    first = ", the first of one step" if readings[0].step == 1 else ""
+    first = ", the first of one step" if steps[0] == 1 else ""
     message = f"each time is the mean of the {usual} steps up to its own{first}"
     return (Problem(where, message),)
+
+
+def _most_common(gaps: Ints) -> int:
+    """The gap that is seen most often, and first of several; 1 where there is none."""
+    if not len(gaps):
+        return 1
+    distinct, places, counts = np.unique(gaps, return_index=True, return_counts=True)
+    return int(distinct[np.lexsort((places, -counts))[0]])

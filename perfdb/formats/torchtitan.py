@@ -1,8 +1,10 @@
 """torchtitan logs: `step: 10  loss: 7.1  grad_norm: 1.2  memory: 40.1GiB(42%)  tps: 7,123  …`.
 
 `tps` is tokens per second of one GPU, the mean since the line before. A step's time is not printed:
-it follows from tps where the log says the batch, the sequence length and the mesh of GPUs.
-Source of the format: torchtitan/components/metrics.py.
+it follows from tps where the log says the batch, the sequence length and the mesh of GPUs. `memory`
+is the most that was reserved. `tflops` and `mfu` are left out or `N/A` where they are not known.
+Source of the format: torchtitan/components/metrics.py, trainer.py (train.py up to 0.1.0) and
+distributed/parallel_dims.py, 0.1.0 to 0.3.0.
 """
 
 import math
@@ -30,7 +32,13 @@ _START = re.compile(
     r"local batch size (\d+),(?: global batch size (\d+),)?"
     r"(?: gradient accumulation steps (\d+),)? sequence length (\d+), total steps (\d+)"
 )
-_MESH = re.compile(r"device mesh with \[[^\]\n]*\], \[([\d, ]+)\]")
+_VALIDATION = re.compile(r"\bvalidate step: ")
+_MESH = re.compile(r"device mesh with \[[^\]\n]*\], \[([\d, ]*)\]")
+_DEGREES = re.compile(
+    r"device mesh with parallelism: pp=(\d+), dp_replicate=(\d+), dp_shard=(\d+), cp=(\d+), "
+    r"tp=(\d+), ep=(\d+)"
+)
+"""Since 0.3.0; before, the mesh had a list of its dimensions above 1."""
 _DONE = re.compile(r"Training completed")
 
 
@@ -51,8 +59,10 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     return (training_log(configuration, steps, account, WINDOW),)
 
 
-def _reading(piece: Piece) -> Reading | str:
+def _reading(piece: Piece) -> Reading | str | None:
     """A step whose time is that of one token on one GPU, until the batch is known."""
+    if _VALIDATION.search(piece.text):
+        return None
     step = _STEP.search(piece.text)
     said = {name: value.replace(",", "") for name, value in _FIELD.findall(piece.text)}
     rate = positive(said.get("tps"))
@@ -72,13 +82,29 @@ def _reading(piece: Piece) -> Reading | str:
 
 
 def _configuration(preamble: str) -> Configuration:
-    start, mesh = _START.search(preamble), _MESH.search(preamble)
+    start = _START.search(preamble)
     names = ("local_batch_size", "global_batch_size", "gradient_accumulation", "sequence_length")
     said = dict(zip(names, map(count, start.groups()[:4]), strict=True)) if start else {}
-    if mesh:
-        said["num_gpus"] = count(math.prod(int(size) for size in re.findall(r"\d+", mesh[1])))
-    known = {name: value for name, value in said.items() if value}
+    known = {name: value for name, value in (said | _layout(preamble)).items() if value}
     return Configuration.model_validate(known | {"framework": "torchtitan"})
+
+
+def _layout(preamble: str) -> dict[str, int | None]:
+    """How many GPUs there are, and how they share the work where the log says each degree."""
+    degrees, mesh = _DEGREES.search(preamble), _MESH.search(preamble)
+    if not degrees:
+        sizes = re.findall(r"\d+", mesh[1]) if mesh else ["0"]
+        return {"num_gpus": math.prod(map(int, sizes))}
+    pipeline, replicas, shards, context, tensor, experts = map(int, degrees.groups())
+    return {
+        # Expert parallelism regroups the same GPUs.
+        "num_gpus": pipeline * replicas * shards * context * tensor,
+        "pipeline_parallel": pipeline,
+        "data_parallel": replicas * shards,
+        "context_parallel": context,
+        "tensor_parallel": tensor,
+        "expert_parallel": experts,
+    }
 
 
 def _timed(where: str, steps: Settled, said: Configuration) -> Settled:

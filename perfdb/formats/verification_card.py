@@ -1,7 +1,8 @@
 """Megatron-Bridge's verification cards: YAML with a result for each way and machine that was tried.
 
 A result is a `metrics` group with the mean step time of the last ten steps. What was run stands in
-its `command`. Source: examples/model_verification_cards.
+its `command`. A card seldom says the global batch size; it follows from the printed figures, which
+have seven digits and more. Source: examples/model_verification_cards.
 """
 
 import re
@@ -27,6 +28,8 @@ _TOKENS: Final = "last_10_steps_tokens_per_second_per_gpu_avg"
 _TASKS: Final = {"peft": "lora", "lora": "lora", "sft": "sft", "pretrain": "pretrain"}
 _PERFORMANCE: Final = "pretrain_performance"
 """The item whose recipe is tuned; what other items run is a variant of it."""
+_WHOLE: Final = 1e-6
+"""By how much a global batch size may miss a whole number: each printed figure has seven digits."""
 _HEAD = (rb"(?m)^verification_environment:", rb"(?m)^items:")
 _FLAG = re.compile(r"--?([\w\-]+)[ =]+(\d+)(?=\s|$)")
 _FLAGS: Final = {
@@ -114,21 +117,33 @@ def _result(document: Document, card: _Card, leaf: _Leaf) -> ParsedLog:
     time = positive(metrics.get(_TIME))
     place = (*leaf.place, "metrics", _TIME)
     unread = document.problem(place, f"{metrics.get(_TIME)!r} is no time", "give milliseconds")
+    figures = Figures(
+        step_time_s=scaled(time, 0.001),
+        model_tflops_per_sec_per_gpu=positive(metrics.get(_TFLOPS)),
+        tokens_per_sec_per_gpu=positive(metrics.get(_TOKENS)),
+    )
+    said = _configuration(card, leaf)
+    batch = Configuration(global_batch_size=_global_batch_size(said, figures))
     return ParsedLog(
-        configuration=_configuration(card, leaf),
+        configuration=said.completed_by(batch) if batch.global_batch_size else said,
         framework_version=leaf.text("bridge_commit") or setting.bridge_commit,
         container=setting.base_container,
-        emitted=Figures(
-            step_time_s=scaled(time, 0.001),
-            model_tflops_per_sec_per_gpu=positive(metrics.get(_TFLOPS)),
-            tokens_per_sec_per_gpu=positive(metrics.get(_TOKENS)),
-        ),
+        emitted=figures,
         emitted_line=document.line(place),
         window=WINDOW,
         outcome=Outcome.FINISHED if time else Outcome.NO_DATA,
         error=None if time else unread.message,
         problems=() if time else (unread,),
     )
+
+
+def _global_batch_size(said: Configuration, figures: Figures) -> int | None:
+    """tokens/s/GPU × GPUs × step time ÷ sequence length, where that is a whole number."""
+    tokens, time = figures.tokens_per_sec_per_gpu, figures.step_time_s
+    if not (tokens and time and said.num_gpus and said.sequence_length):
+        return None
+    size = tokens * said.num_gpus * time / said.sequence_length
+    return count(round(size)) if abs(size - round(size)) <= _WHOLE * size else None
 
 
 def _configuration(card: _Card, leaf: _Leaf) -> Configuration:

@@ -1,0 +1,119 @@
+"""AutoModel's training recipes on the console: `step 0 | epoch 0 | loss 2.5 | … | tps 1028.12(…)`.
+
+Steps count from 0. `tps` is tokens per second of all GPUs, padding left out, and how many tokens a
+step had is not printed. Its time follows where the label tokens, which are at most as many, are all
+that the global batch can have; of other data training.jsonl says more.
+Source of the format: nemo_automodel/recipes/llm/train_ft.py and base_recipe.py, 0.1.0 to 0.7.0.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from perfdb.errors import Problem
+from perfdb.formats import settings
+from perfdb.formats.base import Configuration, Content, ParsedLog, Reading
+from perfdb.formats.ending import Account, training_log
+from perfdb.formats.marked import MarkedSteps
+from perfdb.formats.numbers import NUMBER, WHOLE, count, positive, real, size_bytes
+from perfdb.formats.scan import Piece, Scan, plain
+from perfdb.formats.steps import Settled, settle
+
+NAME = "automodel_console"
+WINDOW = "skip_warmup(10)"
+
+SHIFTED: Final = 0.01
+"""By how much label tokens may fall short of all: a sample's last token has no label."""
+
+_MARKER = b"| tps "
+_STEP = re.compile(r"\bstep (\d{1,15}) \| epoch \d+ \|")
+_STEP_LINE = re.compile(rb"\bstep \d+ \| epoch \d+ \| [^\n]*?\| tps [\d.]+")
+_VALUE = re.compile(rf"\| (loss|grad_norm|mem|num_label_tokens) ({NUMBER}){WHOLE}")
+_RATE = re.compile(rf"\| tps ({NUMBER})(?!/gpu)(?:\(({NUMBER})/gpu\))?{WHOLE}")
+_WORLD = re.compile(r"\bWorld size: (\d{1,9})\b")
+_MODEL = re.compile(r"\bModel name: (\S+)")
+_PLANNED = re.compile(r"\bmax_steps: (\d{1,15})\b")
+_VERSION = re.compile(r"- nemo_automodel: (\d[\w.+]*) \(")
+_ADAPTER = re.compile(r"(?m)^peft:[ \t]*$")
+
+
+def recognises(head: bytes, name: str) -> bool:
+    """Whether a step with its tokens per second is among the first bytes."""
+    return bool(_STEP_LINE.search(plain(head)))
+
+
+def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
+    """The run that a log tells of."""
+    scan, marked = Scan(content, _MARKER), MarkedSteps(where, _MARKER, _reading)
+    readings = list(marked.of(scan))
+    said = _configuration(scan.preamble)
+    steps = _timed(where, settle(where, readings, marked.problems), said)
+    planned = _PLANNED.search(scan.preamble)
+    account = Account(count(planned[1]) if planned else None, scan.epilogue)
+    log = training_log(said, steps, account, WINDOW)
+    return (replace(log, framework_version=version(scan.preamble)),)
+
+
+def version(preamble: str) -> str | None:
+    """AutoModel's version, which every recipe prints among those of its libraries."""
+    found = _VERSION.search(preamble)
+    return found[1] if found else None
+
+
+def _reading(piece: Piece) -> Reading | str:
+    """A step with its label tokens, whose time is that of one token, until the batch is known."""
+    step, rate = _STEP.search(piece.text), _RATE.search(piece.text)
+    said = dict(_VALUE.findall(piece.text))
+    tokens = count(said.get("num_label_tokens"))
+    if not step or not rate or not positive(rate[1]) or not tokens:
+        return "a step without its number, 'tps' of all GPUs or 'num_label_tokens'"
+    return Reading(
+        line=piece.line,
+        step=int(step[1]) + 1,
+        step_time_s=1 / float(rate[1]),
+        loss=real(said.get("loss")),
+        grad_norm=real(said.get("grad_norm")),
+        peak_memory_bytes=size_bytes(said.get("mem"), 2**30),
+        tokens=tokens,
+        tokens_per_sec_per_gpu=positive(rate[2]),
+    )
+
+
+def _configuration(preamble: str) -> Configuration:
+    """What the recipe says of itself before its first step: a summary, and its YAML."""
+    world, model = _WORLD.search(preamble), _MODEL.search(preamble)
+    name = settings.model(model[1].rpartition("/")[2]) if model and model[1] != "null" else None
+    fields = {
+        "model": name,
+        "num_gpus": count(world[1]) if world else None,
+        "task": "lora" if _ADAPTER.search(preamble) else None,
+    }
+    known = {field: value for field, value in fields.items() if value}
+    return settings.configuration(settings.mentioned(preamble), framework="automodel", **known)
+
+
+def _timed(where: str, steps: Settled, said: Configuration) -> Settled:
+    """The steps with their times; without any where it is not certain how many tokens one had."""
+    if not steps.readings:
+        return steps
+    tokens = (said.global_batch_size or 0) * (said.sequence_length or 0)
+    reason, line = _uncertain(steps.readings, tokens)
+    if reason:
+        message = f"no step time follows from tps: {reason}"
+        remedy = "read training.jsonl, which says the tokens of each step"
+        problem = Problem(where, message, line=line, remedy=remedy)
+        return replace(steps, readings=(), problems=(*steps.problems, problem))
+    timed = (one._replace(step_time_s=one.step_time_s * tokens) for one in steps.readings)
+    return replace(steps, readings=tuple(one._replace(tokens=tokens) for one in timed))
+
+
+def _uncertain(readings: Sequence[Reading], tokens: int) -> tuple[str | None, int]:
+    """Why the tokens of a step are not known, and the line that shows it."""
+    if not tokens:
+        return "the log does not say global batch size and sequence length", readings[0].line
+    for one in readings:
+        if not (1 - SHIFTED) * tokens <= (one.tokens or 0) <= tokens:
+            reason = f"step {one.step} has {one.tokens:,} label tokens, its batch up to {tokens:,}"
+            return reason, one.line
+    return None, 0

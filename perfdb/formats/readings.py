@@ -1,0 +1,194 @@
+"""The steps of a log as columns: a log may hold millions, of which few are looked at one by one."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import repeat
+from typing import overload
+
+import numpy as np
+import numpy.typing as npt
+
+from perfdb.formats.base import Reading
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+_AT_ONCE = 1 << 12
+"""How many readings are made at once where all of them are asked for."""
+
+_PLACED = ("line", "step", "step_time_s")
+_WHOLE = ("peak_memory_bytes", "tokens")
+
+_reading: Callable[[tuple[object, ...]], Reading] = partial(tuple.__new__, Reading)
+"""Makes a reading of a row three times as fast as calling it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A number for each step, of which those that are not `known` stand for None."""
+
+    values: Floats | Ints | Flags
+    known: Flags
+
+    @classmethod
+    def of(cls, cells: Sequence[float | None], kind: type[np.generic] = np.float64) -> "Column":
+        """A column of numbers and None."""
+        known = np.array([cell is not None for cell in cells], np.bool_)
+        return cls(np.array([0 if cell is None else cell for cell in cells], kind), known)
+
+    @classmethod
+    def full(cls, values: Floats | Ints | Flags) -> "Column":
+        """A column without None."""
+        return cls(values, np.ones(len(values), np.bool_))
+
+    @classmethod
+    def empty(cls, size: int, kind: type[np.generic] = np.float64) -> "Column":
+        """A column of None."""
+        return cls(np.zeros(size, kind), np.zeros(size, np.bool_))
+
+    @classmethod
+    def joined(cls, parts: Sequence["Column"]) -> "Column":
+        """Columns one below the other."""
+        if len(parts) == 1:
+            return parts[0]
+        values = np.concatenate([part.values for part in parts])
+        return cls(values, np.concatenate([part.known for part in parts]))
+
+    def at(self, places: slice | Ints | Flags) -> "Column":
+        """Some of the numbers."""
+        return Column(self.values[places], self.known[places])
+
+    def cells(self) -> list[float | None]:
+        """The numbers as Python has them, and None."""
+        cells: list[float | None] = self.values.tolist()
+        for place in np.flatnonzero(~self.known).tolist():
+            cells[place] = None
+        return cells
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Steps in the order of a log: their lines, and the values of their counters and fields."""
+
+    lines: Ints
+    cells: Mapping[str, Column]
+
+    @classmethod
+    def joined(cls, parts: Sequence["Columns"]) -> "Columns":
+        """Steps behind each other."""
+        if len(parts) == 1:
+            return parts[0]
+        names = dict.fromkeys(name for part in parts for name in part.cells)
+        lines = np.concatenate([np.empty(0, np.int64), *(part.lines for part in parts)])
+        return cls(lines, {name: Column.joined([one.of(name) for one in parts]) for name in names})
+
+    def of(self, name: str) -> Column:
+        """The values of a counter or field; none where no step has it."""
+        return self.cells.get(name) or Column.empty(len(self.lines))
+
+    def at(self, places: Ints) -> "Columns":
+        """Some of the steps."""
+        cells = {name: column.at(places) for name, column in self.cells.items()}
+        return Columns(self.lines[places], cells)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Readings(Sequence[Reading]):
+    """Steps as columns, in their order; a Reading is made of a step when one is asked for.
+
+    `columns` are those of a reading's other fields, by name; one that is missing is said nowhere.
+    """
+
+    line: Ints
+    step: Ints
+    step_time_s: Floats
+    columns: Mapping[str, Column] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, readings: Iterable[Reading]) -> "Readings":
+        """Columns of readings, whose steps are below 2⁶³."""
+        if isinstance(readings, cls):
+            return readings
+        rows = zip(*readings, strict=True)
+        cells = dict(zip(Reading._fields, rows, strict=False)) or dict.fromkeys(_PLACED, ())
+        others = (name for name in cells if name not in _PLACED)
+        return cls(
+            np.array(cells["line"], np.int64),
+            np.array(cells["step"], np.int64),
+            np.array(cells["step_time_s"], np.float64),
+            {name: Column.of(cells[name], _kind(name)) for name in others},
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence["Readings"]) -> "Readings":
+        """Steps behind each other."""
+        said = {
+            name: None
+            for part in parts
+            for name, column in part.columns.items()
+            if column.known.any()
+        }
+        return cls(
+            np.concatenate([np.empty(0, np.int64), *(part.line for part in parts)]),
+            np.concatenate([np.empty(0, np.int64), *(part.step for part in parts)]),
+            np.concatenate([np.empty(0), *(part.step_time_s for part in parts)]),
+            {name: Column.joined([part.column(name) for part in parts]) for name in said},
+        )
+
+    def column(self, name: str) -> Column:
+        """The values of a field that not every step needs to have."""
+        return self.columns.get(name) or Column.empty(len(self), _kind(name))
+
+    def with_columns(self, **columns: Column) -> "Readings":
+        """The same steps with other values of some fields."""
+        return replace(self, columns={**self.columns, **columns})
+
+    def at(self, places: slice | Ints | Flags) -> "Readings":
+        """Some of the steps."""
+        columns = {name: column.at(places) for name, column in self.columns.items()}
+        return Readings(self.line[places], self.step[places], self.step_time_s[places], columns)
+
+    def __len__(self) -> int:
+        return len(self.line)
+
+    @overload
+    def __getitem__(self, place: int) -> Reading: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> "Readings": ...
+
+    def __getitem__(self, place: int | slice) -> "Reading | Readings":
+        if isinstance(place, slice):
+            return self.at(place)
+        start = range(len(self))[place]
+        return next(self.at(slice(start, start + 1))._made())
+
+    def __iter__(self) -> Iterator[Reading]:
+        for start in range(0, len(self), _AT_ONCE):
+            yield from self.at(slice(start, start + _AT_ONCE))._made()
+
+    def _made(self) -> Iterator[Reading]:
+        defaults = Reading._field_defaults
+        others = (
+            self.columns[name].cells() if name in self.columns else repeat(defaults[name])
+            for name in defaults
+        )
+        placed = (self.line.tolist(), self.step.tolist(), self.step_time_s.tolist())
+        return map(_reading, zip(*placed, *others, strict=False))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+def _kind(name: str) -> type[np.generic]:
+    if name == "skipped":
+        return np.bool_
+    return np.int64 if name in _WHOLE else np.float64

@@ -1,0 +1,130 @@
+"""Reads lines that differ in their digits alone, thousands at once.
+
+No pattern that reads steps tells one digit from another. So it finds the same in two lines whose
+other bytes are equal, at the same places: what it found in one says where the numbers of all stand.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfdb.formats.piped import Span
+from perfdb.formats.readings import Flags, Floats, Ints
+from perfdb.formats.scan import Bytes
+
+EXACT_DIGITS = 15
+"""A whole number of so many digits is exact as a float, and so is 10²²: their product and their
+quotient are rounded once, as float() rounds. Source: Clinger, How to read floating point numbers
+accurately, 1990."""
+_POWERS = np.array([float(10**exponent) for exponent in range(23)])
+_MOST_EXPONENT_DIGITS = 4
+_DECIMAL = re.compile(rb"[-+]?(?P<whole>\d*)\.?(?P<part>\d*)(?:[eE](?P<sign>[-+]?)(?P<power>\d+))?")
+_ZERO, _NINE = ord("0"), ord("9")
+
+
+@dataclass(frozen=True)
+class _Decimal:
+    """A number that stands at the same place of each line; its digits' columns."""
+
+    name: str
+    span: Span
+    mantissa: tuple[int, ...]
+    num_part: int
+    power: tuple[int, ...]
+    power_sign: int
+    sign: int
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """How a line looks, and where in it the numbers of a step stand.
+
+    `base` and `limit`: the smallest byte of each column, and how much larger it may be.
+    `digits`: the columns that count; `weights`: what each is worth in each decimal's mantissa, and
+    then in each decimal's exponent. `texts`: the numbers with too many digits for that, or none.
+    `is_open`: the step may go on, on the line that follows.
+    """
+
+    base: Bytes
+    limit: Bytes
+    digits: Ints
+    weights: Floats
+    decimals: tuple[_Decimal, ...]
+    texts: Mapping[str, Span]
+    is_open: bool
+
+    def matches(self, lines: Bytes) -> Flags:
+        """Which lines of the same length differ from this one in digits alone."""
+        return np.asarray(~np.greater(lines - self.base, self.limit).any(axis=1))
+
+    def read(self, lines: Bytes) -> dict[str, Floats]:
+        """The numbers of lines that match, as float() reads them."""
+        worth = (lines[:, self.digits] - _ZERO).astype(np.float64)
+        found = self.weights @ worth.T
+        values = {name: _read(lines, span) for name, span in self.texts.items()}
+        for row, one in enumerate(self.decimals):
+            if one.power:
+                scale = found[len(self.decimals) + row].astype(np.int64) - one.num_part
+                values[one.name] = _scaled(found[row], scale)
+                inexact = np.abs(scale) >= len(_POWERS)
+                values[one.name][inexact] = _read(lines[inexact], one.span) * one.sign
+                values[one.name] *= one.sign
+            else:
+                values[one.name] = found[row] / (one.sign * _POWERS[one.num_part])
+        return values
+
+
+def _scaled(mantissas: Floats, scale: Ints) -> Floats:
+    powers = _POWERS[np.minimum(np.abs(scale), len(_POWERS) - 1)]
+    return np.asarray(np.where(scale < 0, mantissas / powers, mantissas * powers))
+
+
+def shape_of(line: bytes, spans: Mapping[str, Span], is_open: bool) -> Shape:
+    """The shape of a line in which numbers stand at these places."""
+    text = np.frombuffer(line, np.uint8)
+    is_digit = (text >= _ZERO) & (text <= _NINE)
+    read = {name: _decimal(name, line, span) for name, span in spans.items()}
+    decimals = tuple(one for one in read.values() if one)
+    digits = sorted({column for one in decimals for column in (*one.mantissa, *one.power)})
+    return Shape(
+        base=np.where(is_digit, _ZERO, text).astype(np.uint8),
+        limit=np.where(is_digit, _NINE - _ZERO, 0).astype(np.uint8),
+        digits=np.array(digits, np.intp),
+        weights=np.array(
+            [
+                *(_weights(digits, one.mantissa, 1) for one in decimals),
+                *(_weights(digits, one.power, one.power_sign) for one in decimals),
+            ],
+            np.float64,
+        ).reshape(2 * len(decimals), len(digits)),
+        decimals=decimals,
+        texts={name: spans[name] for name, one in read.items() if not one},
+        is_open=is_open,
+    )
+
+
+def _weights(digits: list[int], columns: tuple[int, ...], sign: int) -> list[float]:
+    worth = {column: 10**place for place, column in enumerate(reversed(columns))}
+    return [float(sign * worth.get(column, 0)) for column in digits]
+
+
+def _decimal(name: str, line: bytes, span: Span) -> _Decimal | None:
+    """Where the digits of a number stand; None where it has too many, or is none."""
+    found = _DECIMAL.fullmatch(line, *span)
+    if not found:
+        return None
+    mantissa = (*range(*found.span("whole")), *range(*found.span("part")))
+    power = tuple(range(*found.span("power"))) if found["power"] else ()
+    if not 0 < len(mantissa) <= EXACT_DIGITS or len(power) > _MOST_EXPONENT_DIGITS:
+        return None
+    power_sign = -1 if found["sign"] == b"-" else 1
+    sign = -1 if line[span[0]] == ord("-") else 1
+    return _Decimal(name, span, mantissa, len(found["part"]), power, power_sign, sign)
+
+
+def _read(lines: Bytes, span: Span) -> Floats:
+    start, end = span
+    texts = np.ascontiguousarray(lines[:, start:end]).view(f"S{end - start}").ravel()
+    return np.array([float(text) for text in texts.tolist()], np.float64)

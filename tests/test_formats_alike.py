@@ -1,0 +1,234 @@
+"""Lines read thousands at once give what each gives by itself, whatever they look like."""
+
+import math
+import random
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from perfdb.formats import nemo2
+from perfdb.formats.alike import Read, Shapes, read, read_each
+from perfdb.formats.base import Reading
+from perfdb.formats.iterations import SYNTAX
+from perfdb.formats.lines import Lines
+from perfdb.formats.piped import Syntax
+from perfdb.formats.readings import Columns, Readings
+from perfdb.formats.scan import Block, plain
+from perfdb.formats.shapes import shape_of
+
+thorough = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+NUMBERS = st.one_of(
+    st.floats().map(repr),
+    st.floats(1e-3, 1e5).map("{:.4f}".format),
+    st.floats(1e-30, 1e30).map("{:.6E}".format),
+    st.integers(0, 10**17).map(str),
+    st.from_regex(r"[-+]?\d{1,16}\.?\d{0,6}([eE][-+]?\d{1,5})?", fullmatch=True).filter(
+        str.isascii
+    ),
+    st.sampled_from(
+        ["nan", "inf", "-inf", "0.0", "-0.0", "1.5/2.5", "", "12.", ".5", "1e400", "x"]
+    ),
+)
+SEPARATORS = st.sampled_from([" | ", "|", " |  ", " |\t", " |\n", " | \r", "  |\n[rank3]: ", " "])
+ENDS = st.sampled_from(
+    ["\n", " |\n", " |", "", "\r\n", " | \n", "\r", " |\nlm loss: 7.5 |\n", "é|\n"]
+)
+BETWEEN = st.sampled_from(
+    [
+        "",
+        "",
+        "[NeMo I 2025-08-26 13:43:03] rank 3: x\n",
+        " grad norm: 0.5 | \n",
+        " " * 60 + "lm loss: 1 |\n",
+    ]
+)
+NEMO = nemo2._SYNTAX
+
+
+def step(syntax: Syntax) -> st.SearchStrategy[str]:
+    """A step line, mostly whole, of a syntax's fields in any order."""
+    start = (
+        " iteration %8d/      99 | consumed samples:  12 | "
+        if syntax is SYNTAX
+        else "Training epoch 0, iteration %d/99 | lr: 1e-06 | "
+    )
+    keys = st.permutations([*syntax.fields, "lr", "loss scale"]).flatmap(
+        lambda order: st.integers(3, len(order)).map(lambda n: order[:n])
+    )
+    cells = keys.flatmap(
+        lambda some: st.tuples(*(NUMBERS.map(f"{key}: {{}}".format) for key in some))
+    )
+    parts = st.tuples(st.integers(0, 99), cells, SEPARATORS, ENDS, BETWEEN)
+    return parts.map(lambda p: start % p[0] + p[2].join(p[1]) + p[3] + p[4])
+
+
+def log(syntax: Syntax) -> st.SearchStrategy[bytes]:
+    """Steps, of which many differ from another in their digits alone."""
+
+    def vary(line: str, digits: Sequence[int]) -> str:
+        seeds = iter(digits)
+        return re.sub(r"(?<=\d)\d(?=[\d.])", lambda _: str(next(seeds, 0)), line)
+
+    varied = st.tuples(step(syntax), st.lists(st.lists(st.integers(0, 9), max_size=60), max_size=6))
+    lines = varied.map(lambda p: "".join([p[0], *(vary(p[0], digits) for digits in p[1])]))
+    return st.lists(lines, max_size=5).map(lambda some: "".join(some).encode())
+
+
+def said(found: Read) -> object:
+    """What was read, with NaN as a word and numbers to the last bit."""
+    columns: Columns = found.columns
+    names = sorted(name for name, column in columns.cells.items() if column.known.any())
+    cells = {name: list(map(repr, columns.of(name).cells())) for name in names}
+    return columns.lines.tolist(), cells, list(found.missing)
+
+
+@pytest.mark.parametrize("syntax", [SYNTAX, NEMO], ids=["megatron", "nemo"])
+@thorough
+@given(data=st.data())
+def test_lines_read_at_once_give_what_each_gives_by_itself(
+    syntax: Syntax, data: st.DataObject
+) -> None:
+    shapes: Shapes = {}
+    for text in data.draw(st.lists(log(syntax), min_size=1, max_size=3)):
+        lines = Lines.of(Block(plain(text), 7), syntax.marker)
+        assert said(read_each(lines, syntax)) == said(read(lines, syntax, shapes))
+
+
+@pytest.mark.parametrize("syntax", [SYNTAX, NEMO], ids=["megatron", "nemo"])
+def test_no_key_that_matters_holds_a_digit(syntax: Syntax) -> None:
+    assert not re.search(r"\d", "".join((*syntax.fields, syntax.marker.decode())))
+
+
+@thorough
+@given(number=NUMBERS, digits=st.lists(st.integers(0, 9), min_size=40, max_size=40))
+def test_a_number_is_the_float_that_python_reads(number: str, digits: list[int]) -> None:
+    try:
+        float(number)
+    except ValueError:
+        return
+    seeds = iter(digits)
+    other = re.sub(r"\d", lambda _: str(next(seeds)), number)
+    rows = [f"loss: {text} |\n".encode() for text in (number, other)]
+    shape = shape_of(rows[0], {"loss": (6, 6 + len(number))}, is_open=False)
+    lines = np.frombuffer(b"".join(rows), np.uint8).reshape(2, -1)
+    assert shape.matches(lines).all()
+    expected = [repr(float(number)), repr(float(other))]
+    assert expected == list(map(repr, shape.read(lines)["loss"].tolist()))
+
+
+def test_a_thousand_numbers_of_each_form_are_the_floats_that_python_reads() -> None:
+    draw = random.Random(1)
+    forms = [
+        "#.####",
+        "-##.##",
+        "#.######E-##",
+        "#.#e+##",
+        "0.################",
+        "#" * 15,
+        "#" * 17,
+    ]
+    for form in [*forms, "##.#############", "##.##############", "-#.#E-###", ".##", "##."]:
+        texts = [re.sub("#", lambda _: str(draw.randrange(10)), form) for _ in range(1000)]
+        rows = "".join(f"loss: {text} |\n" for text in texts).encode()
+        lines = np.frombuffer(rows, np.uint8).reshape(1000, -1)
+        shape = shape_of(lines[0].tobytes(), {"loss": (6, 6 + len(form))}, is_open=False)
+        assert shape.matches(lines).all()
+        expected = [repr(float(text)) for text in texts]
+        assert expected == list(map(repr, shape.read(lines)["loss"].tolist()))
+
+
+def test_a_step_that_goes_on_behind_its_line_is_told_from_those_that_do_not() -> None:
+    draw = random.Random(2)
+    line = (
+        " iteration %8d/    9999 | consumed samples: 12 | "
+        "elapsed time per iteration (ms): %d.5 |%s\n"
+    )
+    behind = [
+        "grad norm: 0.5 |\n", "[rank3]: lm loss: 2.5 |\n", "x" * 40 + "lm loss: 3.5\n",
+        "x" * 41 + "lm loss: 3.5\n", "x" * 40 + " " * 90 + "lm loss: 4.5 |\n", "é lm loss: 5.5\n",
+        "[NeMo I 07:32:24] rank 3: bucket\n", "a | lm loss: 1.5 |\n", "size: 5\n", "\n", "",
+    ]  # fmt: skip
+    steps = [line % (0, 1, "") + behind[0]] + [
+        line % (n, n % 9, draw.choice(["", " "])) + draw.choice(behind) for n in range(3000)
+    ]
+    lines = Lines.of(Block("".join(steps).encode(), 1), SYNTAX.marker)
+    shapes: Shapes = {}
+    assert said(read_each(lines, SYNTAX)) == said(read(lines, SYNTAX, shapes))
+    assert any(shapes.values())
+
+
+def test_a_line_that_differs_in_another_byte_has_another_shape() -> None:
+    line = b"loss: 1.5 | x\n"
+    shape = shape_of(line, {"loss": (6, 9)}, is_open=False)
+    others = [
+        line[:place] + bytes([byte]) + line[place + 1 :]
+        for place in range(14)
+        for byte in range(256)
+    ]
+    lines = np.frombuffer(b"".join(others), np.uint8).reshape(len(others), -1)
+    alike = [re.sub(rb"\d", b"0", one) == b"loss: 0.0 | x\n" for one in others]
+    assert alike == shape.matches(lines).tolist()
+
+
+@thorough
+@given(parts=st.lists(st.sampled_from(["Ta ra", "Ta", " ra", "\n", "x" * 40]), max_size=40))
+def test_the_lines_that_hold_a_marker_are_those_that_a_plain_search_finds(parts: list[str]) -> None:
+    content = "".join(parts).encode()
+    hits = Block(content, 7).lines_with(b"Ta ra")
+    lines = content.splitlines(keepends=True)
+    expected = [(7 + n, one) for n, one in enumerate(lines) if b"Ta ra" in one]
+    spans = zip(hits.numbers.tolist(), hits.starts.tolist(), hits.ends.tolist(), strict=True)
+    assert expected == [(number, content[start:end]) for number, start, end in spans]
+    assert content.count(b"\n") == hits.num_newlines == Block(content, 7).num_newlines
+
+
+def test_a_log_of_few_steps_and_one_of_many_give_the_same_lines() -> None:
+    noise = b"Tr " * 30 + b"\n"
+    content = b"".join(noise * (n % 5) + b"Training epoch %d\n" % n for n in range(900))
+    expected = [n for n, one in enumerate(content.splitlines(), 1) if one.startswith(b"Training")]
+    many = Block(content, 1).lines_with(b"Training epoch ").numbers.tolist()
+    few = Block(content[: content.find(b"epoch 150")], 1).lines_with(b"Training epoch ")
+    assert (expected, expected[:150]) == (many, few.numbers.tolist())
+
+
+READING = st.builds(
+    Reading,
+    line=st.integers(1, 10**9),
+    step=st.integers(-5, 2**63 - 1),
+    step_time_s=st.floats(allow_nan=False),
+    loss=st.none() | st.floats(allow_nan=False),
+    grad_norm=st.none(),
+    tokens=st.none() | st.integers(1, 9),
+    model_tflops_per_sec_per_gpu=st.none(),
+    tokens_per_sec_per_gpu=st.none() | st.just(0.5),
+    mfu=st.none(),
+    peak_memory_bytes=st.none() | st.integers(0, 2**63 - 1),
+    skipped=st.booleans(),
+)
+
+
+@thorough
+@given(readings=st.lists(READING, max_size=9), start=st.integers(-9, 9), end=st.integers(-9, 9))
+def test_readings_in_columns_are_those_they_were_made_of(
+    readings: list[Reading], start: int, end: int
+) -> None:
+    columns = Readings.of(readings)
+    assert readings == list(columns) == [columns[place] for place in range(len(readings))]
+    assert readings[start:end] == list(columns[start:end])
+    assert repr(tuple(readings)) == repr(columns)
+    assert readings * 2 == list(Readings.joined([columns, columns]))
+    with pytest.raises(IndexError):
+        columns[len(readings)]
+
+
+def test_a_step_printed_again_unchanged_repeats_nothing_though_its_loss_is_no_number() -> None:
+    line = (
+        b"Training epoch 0, iteration 0/0 | reduced_train_loss: nan | train_step_timing in s: 1.5\n"
+    )
+    (log,) = nemo2.parse("a.log", [line * 2])
+    assert () == log.notes
+    assert math.isnan(log.readings[0].loss or 0)

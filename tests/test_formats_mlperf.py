@@ -1,0 +1,65 @@
+"""MLPerf's events: those that its own parser reads, and those of damaged logs."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from perfdb.formats import mlperf
+
+LOG = (
+    Path(__file__).parents[2]
+    / "shared" / "corpus" / "mlperf_v5.0_nyx_n1_ngc25.04_nemo_llama2_70b_lora.txt"
+)  # fmt: skip
+
+
+def logged(key: str, **metadata: object) -> str:
+    """An event as mlperf_logging writes it."""
+    event = {"time_ms": 1, "event_type": "POINT_IN_TIME", "key": key, "value": 7}
+    return ":::MLLOG " + json.dumps(event | {"metadata": metadata})
+
+
+@pytest.mark.skipif(not LOG.is_file(), reason="the corpus is not beside the project")
+def test_the_events_are_those_of_mlperf_loggings_own_parser() -> None:
+    """Every key, value and metadata of a public result, in order."""
+    theirs = pytest.importorskip("mlperf_logging.compliance_checker.mlp_parser")
+    expected, failed = theirs.parse_file(str(LOG), ruleset="5.0.0")
+
+    events, problems = mlperf.read("log", [LOG.read_bytes()])
+
+    assert ([], []) == (failed, problems)
+    assert 99 == len(expected)
+    assert [(one.key, one.value) for one in expected] == [
+        (event.key, {"value": event.value, "metadata": event.metadata}) for event in events
+    ]
+
+
+def test_events_that_share_a_line_or_follow_a_prefix_are_all_read() -> None:
+    """Ranks that print at once, and a launcher that names the rank."""
+    text = f"0: {logged('a')}{logged('b')} more\r{logged('c')}\nnone\n1: {logged('d', step=3)}\n"
+
+    events, problems = mlperf.read("log", [text.encode()])
+
+    assert [] == problems
+    assert [("a", 1), ("b", 1), ("c", 1), ("d", 3)] == [(one.key, one.line) for one in events]
+    assert {"step": 3} == events[-1].metadata
+
+
+def test_what_is_no_event_is_named_with_its_line_and_the_rest_is_read() -> None:
+    """A line cut off, an event without a key, a list, and JSON deeper than any stack."""
+    lines = [
+        logged("a")[:40],
+        ':::MLLOG {"value": 1}',
+        ":::MLLOG [1]",
+        ":::MLLOG {" + '"a":{' * 10**5,
+    ]
+
+    events, problems = mlperf.read("log", ["\n".join([*lines, logged("b")]).encode()])
+
+    assert ["b"] == [event.key for event in events]
+    assert [
+        (1, "an event that is not JSON"),
+        (2, "an event without a 'key'"),
+        (3, "an event that is not JSON"),
+        (4, "an event that is not JSON"),
+    ] == [(one.line, one.message) for one in problems]

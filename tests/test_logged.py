@@ -1,0 +1,132 @@
+"""What a program prints of its own rates: kept beside those that its steps come to."""
+
+import json
+from pathlib import Path
+
+import pytest
+from sqlalchemy import URL, select
+
+from perfdb import logged, windows
+from perfdb.db.rows import MeasuredRun
+from perfdb.db.tables import findings, results, steps
+from perfdb.formats import Configuration, ParsedLog, Reading
+from perfdb.ingest import LogOptions, Options, ingest
+from perfdb.pages import PageContext
+from perfdb.record import Figures, Outcome
+from tests import factories
+from tests.trees import rows_of
+
+RATES = (None, 0.0, 400.0, 410.0, 500.0, 420.0)
+"""TFLOP/s as a program prints them: not at all, 0 for unknown, and four figures."""
+
+
+def log(**changed: object) -> ParsedLog:
+    """Six steps of 2 s with these rates, and twice as many tokens/s as TFLOP/s."""
+    readings = tuple(
+        Reading(
+            line=10 + step,
+            step=step,
+            step_time_s=2.0,
+            model_tflops_per_sec_per_gpu=rate,
+            tokens_per_sec_per_gpu=rate and rate * 2,
+        )
+        for step, rate in enumerate(RATES, start=1)
+    )
+    fields: dict[str, object] = {
+        "configuration": Configuration(),
+        "readings": readings,
+        "window": "skip_warmup(2)",
+        "outcome": Outcome.FINISHED,
+    }
+    return ParsedLog(**(fields | changed))
+
+
+def measured(given: ParsedLog, window: str = "skip_warmup(2)") -> MeasuredRun:
+    of = logged.LogRun(factories.case(), factories.release(), "run", "0" * 64)
+    return logged.measured(given, of, windows.named(window))
+
+
+def test_each_step_keeps_the_rates_that_were_printed_beside_it() -> None:
+    """A rate of 0 is not known."""
+    rows = measured(log()).steps
+    assert [None, None, 400.0, 410.0, 500.0, 420.0] == [
+        row.model_tflops_per_sec_per_gpu for row in rows
+    ]
+    assert [None, None, 800.0, 820.0, 1000.0, 840.0] == [row.tokens_per_sec_per_gpu for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("window", "median"),
+    [("skip_warmup(2)", 415.0), ("last_n(1)", 420.0), ("window(1,4)", 405.0)],
+)
+def test_a_result_has_the_medians_over_the_window_of_its_figures(
+    window: str, median: float
+) -> None:
+    """(410 + 420) / 2; the last; (400 + 410) / 2 of four steps, two of which print a rate."""
+    expected = {"model_tflops_per_sec_per_gpu": median, "tokens_per_sec_per_gpu": 2 * median}
+    assert expected == measured(log(), window).result.emitted
+
+
+def test_a_result_without_printed_rates_has_none() -> None:
+    """Of the first two steps nothing is known."""
+    assert {} == measured(log(), "window(1,2)").result.emitted
+
+
+def test_an_average_that_a_log_ends_with_counts_where_it_is_of_the_same_steps() -> None:
+    """And only where no step prints the figure itself."""
+    ended = log(emitted=Figures(step_time_s=2.5, mfu=0.4, model_tflops_per_sec_per_gpu=1.0))
+
+    same, other = measured(ended).result, measured(ended, "last_n(2)").result
+
+    assert {"step_time_s": 2.5, "mfu": 0.4} == {
+        name: same.emitted[name] for name in ("step_time_s", "mfu")
+    }
+    assert 415.0 == same.emitted["model_tflops_per_sec_per_gpu"]
+    assert {"model_tflops_per_sec_per_gpu", "tokens_per_sec_per_gpu"} == set(other.emitted)
+
+
+@pytest.mark.parametrize(
+    ("changed", "window"),
+    [({"outcome": Outcome.INCOMPLETE}, "skip_warmup(2)"), ({}, "skip_warmup(6)")],
+)
+def test_a_result_whose_figures_are_withheld_has_no_printed_ones_either(
+    changed: dict[str, object], window: str
+) -> None:
+    """The steps keep theirs."""
+    ended = log(emitted=Figures(mfu=0.4), **({"window": window} | changed))
+
+    run = measured(ended, window)
+
+    assert run.result.withheld
+    assert {} == run.result.emitted
+    assert 420.0 == run.steps[-1].model_tflops_per_sec_per_gpu
+
+
+def test_a_rate_that_a_program_divides_wrongly_is_stored_and_found(
+    store: URL, tmp_path: Path
+) -> None:
+    """AutoModel up to 0.6.0 with PP 2: 32 × 4096 tokens in 2 s are 8192 of each of 8 GPUs."""
+    tokens = 32 * 4096
+    said = {"epoch": 0, "loss": 2.0, "tps": tokens / 2, "tps_per_gpu": 16384.0}
+    lines = [{"step": step, **said, "num_tokens_per_step": tokens} for step in range(70)]
+    path = tmp_path / "training.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    case = (
+        "model=llama3-8b", "system=dgx-h100", "num_gpus=8", "sequence_length=4096", "task=sft",
+        "global_batch_size=32", "precision=bf16", "tensor_parallel=1", "pipeline_parallel=2",
+        "context_parallel=1",
+    )  # fmt: skip
+
+    ingest([path], store, Options(PageContext(release="0.6.0"), logs=LogOptions(case)))
+
+    figures = select(results.c.tokens_per_sec_per_gpu, results.c.emitted)
+    assert [(8192.0, {"tokens_per_sec_per_gpu": 16384.0})] == rows_of(store, figures)
+    assert {(16384.0,)} == set(rows_of(store, select(steps.c.tokens_per_sec_per_gpu)))
+    found = select(findings.c.severity, findings.c.message).where(findings.c.rule == "emitted")
+    assert [
+        (
+            "info",
+            "the program prints 16,384 tokens/s/GPU, 2 times the 8,192 tokens/s/GPU that its "
+            "steps come to; it divides by data and context parallelism, not by TP × PP",
+        )
+    ] == rows_of(store, found)
