@@ -1,7 +1,7 @@
 """The audit: each rule by worked examples, the seeds, and rows made to be right or wrong."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from math import floor, log10
 from pathlib import Path
 from typing import Any
@@ -217,53 +217,41 @@ def test_the_other_pages_have_no_error(name: str, results: int, explained: set[s
     assert explained >= {finding.rule for finding in found}
 
 
-def recipe_rows(text: str) -> Iterator[Subject]:
-    """The results of the Nemotron-4 recipe, whose tables have a column for each number of GPUs."""
-    of_sizes = [cells for cells in pipes(text) if cells[0] in ("15b", "340b") and len(cells) > 12]
-    configurations = {(cells[0], int(cells[2])): cells for cells in of_sizes}
-    blocks = re.split(r"^(?=Nemotron4 \d+b \w+ \|)", text, flags=re.MULTILINE)[1:]
-    for block in blocks:
-        table = {cells[0]: cells[1:] for cells in pipes(block)[:6]}
-        (head, sizes), *_ = table.items()
-        _, size, precision = head.split()
-        for column, gpus in enumerate(int(words.split("x")[0]) for words in sizes):
-            cells = configurations[size, gpus]
-            step_time = table["Training step time (seconds per step)"][column]
-            mfu = table["Model flops utilization"][column]
-            tokens = int(table["Throughput in tokens per second"][column])
-            yield subject(
-                framework="nemo", release="recipe", model=f"nemotron4-{size}",
-                precision=precision.lower(), num_gpus=gpus, sequence_length=int(cells[3]),
-                tensor_parallel=int(cells[5]), pipeline_parallel=int(cells[6]),
-                context_parallel=int(cells[7]), data_parallel=int(cells[9]),
-                micro_batch_size=int(cells[11]), global_batch_size=int(cells[12]),
-                gradient_accumulation=int(cells[13]), step_time_s=float(step_time),
-                mfu=float(mfu.rstrip("%")) / 100, tokens_per_sec_per_gpu=tokens / gpus,
-                raw={"Step Time (s)": step_time, "MFU": mfu},
-            )  # fmt: skip
-
-
-def pipes(text: str) -> list[list[str]]:
-    return [
-        [cell.strip() for cell in line.rstrip(" |").split("|")]
-        for line in text.splitlines()
-        if " | " in line
-    ]
+RECIPE = "nemotron4-dgxc-recipe.txt"
 
 
 @needs_seeds
 def test_the_recipe_s_tables_agree_with_themselves_and_its_example_does_not() -> None:
-    name = "nemotron4-dgxc-recipe.txt"
-    text = (SEEDS / name).read_text()
-    rows = list(recipe_rows(text))
+    rows = seed(RECIPE)
     assert 24 == len(rows)
     assert [] == [finding.message for finding in audit(rows)]
-    (slip,) = arithmetic.check(name, text)
+    text = (SEEDS / RECIPE).read_text()
+    (slip,) = arithmetic.check(RECIPE, text)
     # 24·32·37748736 = 28991029248 and 12·32·6144·4096 = 9663676416
     assert ("arithmetic", ("attention flops",), "38654705664", "38666279738", 188) == (
         slip.rule, slip.fields, slip.expected, slip.found, slip.source_line,
     )  # fmt: skip
     assert 7 == len(list(arithmetic.claims(text)))
+
+
+@needs_seeds
+@pytest.mark.parametrize(
+    ("right", "wrong", "rules"),
+    [
+        ("| 392725 |", "| 329725 |", {"total_throughput", "time_to_train"}),
+        ("| 21.86 |", "| 28.16 |", {"time_to_train"}),
+        ("| 4.41 |", "| 4.14 |", {"total_throughput", "scaling"}),
+    ],
+)
+def test_a_slip_in_a_cell_of_the_recipe_s_tables_is_found(
+    right: str, wrong: str, rules: set[str]
+) -> None:
+    """Two digits exchanged in a total, in days, in a step time."""
+    text = (SEEDS / RECIPE).read_text()
+    assert 1 == text.count(right)
+    read = pages.read(RECIPE, text.replace(right, wrong), pages.PageContext())
+    found = audit(subject_of(published_row(result), RECIPE) for result in read.results)
+    assert rules == {finding.rule for finding in found}
 
 
 # Rows that are made

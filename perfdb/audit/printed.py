@@ -35,6 +35,14 @@ def figure(row: Subject, field: str) -> Interval | None:
     return within(value, _unit(cell(row, field) or "", value, COARSEST.get(field, 1.0)) / 2)
 
 
+def number(text: str) -> Interval | None:
+    """The first number of a text, with its rounding; None where there is none above 0."""
+    found = _NUMBER.search(text)
+    if found is None or not (value := float(f"{found[1].replace(',', '')}.{found[2] or 0}")):
+        return None
+    return within(value, 10 ** -len(found[2] or "") / 2)
+
+
 def _unit(text: str, value: float, coarsest: float) -> float:
     """The unit in the last place that was printed; by the shortest spelling if unknown."""
     for whole, fraction, percent in _NUMBER.findall(text):

@@ -6,7 +6,7 @@ from math import prod
 from perfdb import catalog
 from perfdb.audit.interval import Interval, exactly, within
 from perfdb.audit.printed import figure
-from perfdb.audit.subject import Subject
+from perfdb.audit.subject import TOTAL, Subject
 
 FEWEST_WHOLE = 5
 _COINCIDENCE = 1e-4
@@ -16,8 +16,13 @@ Tokens = Callable[[Subject], Interval | None]
 
 
 def tokens(row: Subject) -> Interval | None:
-    """Tokens/s/GPU as given, else by the step time."""
-    return figure(row, "tokens_per_sec_per_gpu") or tokens_by_step_time(row)
+    """Tokens/s/GPU as given, else by the step time, else by the total of all GPUs."""
+    total = figure(row, TOTAL)
+    return (
+        figure(row, "tokens_per_sec_per_gpu")
+        or tokens_by_step_time(row)
+        or (total and total.over(row.num_gpus))
+    )
 
 
 def tokens_by_step_time(row: Subject) -> Interval | None:

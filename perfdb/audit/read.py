@@ -1,18 +1,40 @@
 """What an audit reads from the store: the results in force, of some releases or of all."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, RowMapping, Select
 
 from perfdb.audit.subject import Subject
-from perfdb.queries import results
+from perfdb.queries import restated, results
+
+Question = Select[*tuple[object, ...]]
 
 
 def subjects(
     connection: Connection, release_ids: Sequence[int] | None = None
 ) -> tuple[Subject, ...]:
     """Every result in force; of the releases of these ids, where they are given."""
-    every = results.current()
-    wanted = [every] if release_ids is None else [results.of_release(every, n) for n in release_ids]
-    found = [connection.execute(question).mappings() for question in wanted]
-    return tuple(Subject.model_validate(row) for rows in found for row in rows)
+    elsewhere: dict[int, dict[str, RowMapping]] = defaultdict(dict)
+    for row in _answers(connection, restated.restated(), release_ids):
+        elsewhere[row["result_id"]][row["source"]] = row
+    found = _answers(connection, results.current(), release_ids)
+    return tuple(_subject(row, elsewhere.get(row["result_id"], {})) for row in found)
+
+
+def _answers(
+    connection: Connection, question: Question, release_ids: Sequence[int] | None
+) -> Iterator[RowMapping]:
+    ids = release_ids
+    wanted = [question] if ids is None else [results.of_release(question, n) for n in ids]
+    for one in wanted:
+        yield from connection.execute(one).mappings()
+
+
+def _subject(row: RowMapping, elsewhere: Mapping[str, RowMapping]) -> Subject:
+    """A result, with the last word of each other page that still says something of it."""
+    subject = Subject.model_validate(row)
+    others = tuple(
+        Subject.model_validate({**row, **said}) for said in elsewhere.values() if said["replaced"]
+    )
+    return subject.model_copy(update={"elsewhere": others})

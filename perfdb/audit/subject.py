@@ -72,11 +72,16 @@ class Subject(Frozen):
     tokens_per_sec_per_gpu: float | None = None
     model_tflops_per_sec_per_gpu: float | None = None
     mfu: float | None = None
+    tokens_per_sec: float | None = None
     peak_tflops: float | None = None
     raw: Mapping[str, str] = Field(default_factory=dict)
+    extras: Mapping[str, str] = Field(default_factory=dict)
+    emitted: Mapping[str, float] = Field(default_factory=dict)
     source: str | None = None
     source_line: int | None = None
     result_id: int | None = None
+    elsewhere: tuple["Subject", ...] = ()
+    """The same result with the figures, raw text, source and line of other pages that print it."""
 
     def figure(self, field: str) -> float | None:
         """A figure by its field; None where it is unknown."""
@@ -135,6 +140,9 @@ FIGURES: Final = (
     "step_time_s", "tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu",
 )  # fmt: skip
 
+TOTAL: Final = "tokens_per_sec"
+"""The tokens/s of all GPUs together, which follow from the other figures."""
+
 SHORT: Final[Mapping[str, str]] = {
     "num_gpus": "GPUs",
     "sequence_length": "sequence length",
@@ -153,5 +161,6 @@ SHORT: Final[Mapping[str, str]] = {
     "tokens_per_sec_per_gpu": "tokens/s/GPU",
     "model_tflops_per_sec_per_gpu": "model TFLOP/s/GPU",
     "mfu": "MFU",
+    "tokens_per_sec": "tokens/s",
 }
 """What a message calls a field."""

@@ -2,6 +2,7 @@
 
 from perfdb.audit.rules import (
     data_parallel,
+    emitted,
     expert_parallel,
     faster_precision,
     few_steps,
@@ -16,6 +17,9 @@ from perfdb.audit.rules import (
     scaling,
     step_spread,
     throughput,
+    time_to_train,
+    total_throughput,
+    two_pages,
     unknown_model,
     virtual_pipeline,
     world_size,
@@ -26,8 +30,9 @@ from perfdb.audit.rules.base import Rule
 __all__ = ["RULES"]
 
 _MEMBERS: tuple[Rule, ...] = (
-    throughput, micro_batch, gradient_accumulation, world_size, data_parallel, expert_parallel,
-    virtual_pipeline, flops_per_token, flops_formula, mfu, peak, missing_figure, zero_figure,
-    faster_precision, scaling, step_spread, few_steps, low_precision_throughput, unknown_model,
+    throughput, total_throughput, time_to_train, micro_batch, gradient_accumulation, world_size,
+    data_parallel, expert_parallel, virtual_pipeline, flops_per_token, flops_formula, mfu, peak,
+    two_pages, missing_figure, zero_figure, faster_precision, scaling, step_spread, few_steps,
+    emitted, low_precision_throughput, unknown_model,
 )  # fmt: skip
 RULES: dict[str, Rule] = {rule.NAME: rule for rule in _MEMBERS}

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from math import isfinite
 
 from perfdb.audit.printed import cell
-from perfdb.audit.subject import FIGURES, SHORT, Remark, Severity, Subject
+from perfdb.audit.subject import FIGURES, SHORT, TOTAL, Remark, Severity, Subject
 
 NAME = "zero_figure"
 MEANING = "a figure is above 0 and finite; what is not known is left out"
@@ -13,7 +13,7 @@ MEANING = "a figure is above 0 and finite; what is not known is left out"
 def check(rows: Sequence[Subject]) -> Iterator[Remark]:
     """Figures that are 0, negative or no number, in the store or on the page."""
     for row in rows:
-        for field in FIGURES:
+        for field in (*FIGURES, TOTAL):
             value = row.figure(field)
             if value is None and _is_zero(cell(row, field)):
                 yield _remark(row, field, "0")

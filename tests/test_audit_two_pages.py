@@ -1,0 +1,111 @@
+"""Two pages that print the same result: what the store knows of both, and what the audit says."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sqlalchemy import URL
+
+from perfdb.audit import Finding, audit
+from perfdb.audit.read import subjects
+from perfdb.db.session import reading
+from perfdb.ingest import Options, ingest
+
+PAGE = """---
+perfdb: {{framework: nemo, release: "25.04"}}
+---
+# Throughput
+{}
+## Pre-training
+
+### System: DGX-H100, Precision: FP8
+
+| Model | #-GPUs | GBS | Sequence Length | Tokens / sec / GPU |
+|---|---|---|---|---|
+| LLAMA3-8B | 8 | 128 | 8192 | {} |
+| LLAMA3-70B | 64 | 128 | 8192 | 1,621 |
+"""
+
+Write = Callable[[str, str], None]
+
+
+@pytest.fixture
+def write(store: URL, tmp_path: Path) -> Write:
+    """Writes a page with a rate of 8B, and ingests it."""
+
+    def written(name: str, rate: str, above: str = "") -> None:
+        page = tmp_path / name
+        page.write_text(PAGE.format(above, rate))
+        assert () == ingest([page], store, Options()).rejected
+
+    return written
+
+
+def found(store: URL) -> list[Finding]:
+    with reading(store) as connection:
+        return [it for it in audit(subjects(connection)) if it.rule == "two_pages"]
+
+
+def test_both_pages_are_named_with_their_lines(store: URL, write: Write, tmp_path: Path) -> None:
+    """13,812 ÷ 12,812 is 8 % more; the row that both print alike is no finding."""
+    write("first.md", "12,812")
+    write("second.md", "13,812")
+    (one,) = found(store)
+    assert ("error", "llama3-8b", f"{tmp_path}/second.md", 12) == (
+        one.severity.value, one.model, one.source, one.source_line,
+    )  # fmt: skip
+    assert (f"tokens/s/GPU 12,812 ({tmp_path}/first.md:12)", "tokens/s/GPU 13,812") == (
+        one.expected, one.found,
+    )  # fmt: skip
+
+
+def test_reading_the_first_page_again_changes_neither_what_holds_nor_the_finding(
+    store: URL, write: Write, tmp_path: Path
+) -> None:
+    write("first.md", "12,812")
+    write("second.md", "13,812")
+    before = found(store)
+    write("first.md", "12,812")
+    assert before == found(store)
+
+
+@pytest.mark.parametrize(("name", "rate"), [("first.md", "13,812"), ("second.md", "12,812")])
+def test_mending_either_page_ends_it(store: URL, write: Write, name: str, rate: str) -> None:
+    write("first.md", "12,812")
+    write("second.md", "13,812")
+    write(name, rate)
+    assert [] == found(store)
+    write("second.md", rate)
+    assert [] == found(store)
+
+
+def test_a_page_that_was_edited_does_not_disagree_with_itself(store: URL, write: Write) -> None:
+    write("first.md", "12,812")
+    write("first.md", "13,812")
+    assert [] == found(store)
+
+
+def test_a_page_that_had_withdrawn_its_row_says_nothing(
+    store: URL, write: Write, tmp_path: Path
+) -> None:
+    write("first.md", "12,812")
+    page = tmp_path / "first.md"
+    kept = [line for line in page.read_text().splitlines() if "LLAMA3-8B" not in line]
+    page.write_text("\n".join(kept))
+    assert 1 == ingest([page], store, Options()).withdrawn
+    write("second.md", "13,812")
+    assert [] == found(store)
+
+
+def test_other_words_for_the_same_figure_are_no_disagreement(store: URL, write: Write) -> None:
+    """The page is another and so is the text; 12,812 and 12812.3 are one number, rounded."""
+    write("first.md", "12,812")
+    write("second.md", "12812.3")
+    assert [] == found(store)
+
+
+def test_each_of_three_pages_is_named(store: URL, write: Write) -> None:
+    write("first.md", "12,812")
+    write("second.md", "13,812")
+    write("third.md", "14,812")
+    assert ["12,812", "13,812"] == [(it.expected or "").split()[1] for it in found(store)]
