@@ -5,17 +5,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 
 from perfdb import catalog, flops, metrics, windows
 from perfdb.db.rows import MeasuredRun, ResultRow, RunRow, StepRow
 from perfdb.errors import Problem
 from perfdb.record import (
-    Case,
     Origin,
     Outcome,
     PublishedResult,
     RunRecord,
     StepRecord,
+    Task,
     WorkerSummary,
     content_hash,
 )
@@ -160,7 +161,7 @@ def _with_rates(result: ResultRow, step_time_s: float) -> ResultRow:
     tokens = metrics.tokens_per_sec_per_gpu(
         case.global_batch_size, case.sequence_length, step_time_s, case.num_gpus
     )
-    per_token = _flops_per_token(case)
+    per_token = _flops_per_token(case.model, case.sequence_length, case.task)
     if per_token is None:
         return replace(result, tokens_per_sec_per_gpu=tokens)
     achieved = metrics.model_tflops_per_sec_per_gpu(tokens, per_token)
@@ -175,12 +176,11 @@ def _with_rates(result: ResultRow, step_time_s: float) -> ResultRow:
     )
 
 
-def _flops_per_token(case: Case) -> float | None:
+@cache
+def _flops_per_token(name: str, sequence_length: int, task: Task) -> float | None:
     """None where the model is not in the catalogue, or no formula covers it."""
-    model = catalog.models().get(case.model)
-    if model is None:
-        return None
-    return flops.flops_per_token(model, case.sequence_length, task=case.task)
+    model = catalog.models().get(name)
+    return flops.flops_per_token(model, sequence_length, task=task) if model else None
 
 
 def _run_row(
@@ -219,14 +219,18 @@ def step_rows(read: StepsRead) -> tuple[StepRow, ...]:
     """The first row of each step: a step that is there twice has one row, and no figures."""
     rows: dict[int, StepRow] = {}
     for line, step in read.steps:
-        fields = step.model_dump(exclude={"cuda_event_time_s", "loss", "grad_norm"})
-        row = StepRow(
-            **fields,
-            loss=_finite(step.loss),
-            grad_norm=_finite(step.grad_norm),
-            source_line=line,
-        )
-        rows.setdefault(row.step, row)
+        if step.step not in rows:
+            rows[step.step] = StepRow(
+                step=step.step,
+                step_time_s=step.step_time_s,
+                step_time_min_s=step.step_time_min_s,
+                loss=_finite(step.loss),
+                grad_norm=_finite(step.grad_norm),
+                tokens=step.tokens,
+                peak_memory_bytes=step.peak_memory_bytes,
+                skipped=step.skipped,
+                source_line=line,
+            )
     return tuple(rows[number] for number in sorted(rows))
 
 

@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
@@ -94,7 +95,7 @@ class Case(Frozen):
         return self._digest(WORKLOAD_FIELDS + CONFIGURATION_FIELDS)
 
     def _digest(self, fields: tuple[str, ...]) -> str:
-        return content_hash(self.model_dump(mode="json", include=set(fields)))
+        return _hash_of(self.model_dump_json(include=set(fields)))
 
 
 WORKLOAD_FIELDS = (
@@ -119,6 +120,12 @@ def content_hash(fields: Mapping[str, object]) -> str:
     ).hexdigest()
 
 
+@lru_cache(maxsize=4096)
+def _hash_of(document: str) -> str:
+    """The content hash of a JSON document; the same cases and releases come again and again."""
+    return content_hash(json.loads(document))
+
+
 class Release(Frozen):
     """A framework at a version, in a container image where there is one."""
 
@@ -135,7 +142,7 @@ class Release(Frozen):
     @property
     def key(self) -> str:
         """SHA-256 of all that is known of the release."""
-        return content_hash(self.model_dump(mode="json"))
+        return _hash_of(self.model_dump_json())
 
 
 class Figures(Frozen):

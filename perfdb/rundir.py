@@ -3,18 +3,25 @@
 import fcntl
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from perfdb.errors import Problem, RunDirError
 from perfdb.record import RunRecord, StepRecord, WorkerSummary
 
 Value = TypeVar("Value", bound=BaseModel)
+
+_RECORD, _STEPS, _SUMMARY = "run.json", "steps.jsonl", "worker.json"
+_RECIPE, _WORKER_CONFIG = "recipe.yaml", "worker_config.json"
+_CONSOLE, _RANKS = "console.log", "ranks"
+_STEPS_OF_FILE = TypeAdapter(tuple[StepRecord, ...])
+_SAYING = (_RECORD, _RECIPE, _WORKER_CONFIG, _STEPS, _SUMMARY)
 
 
 @dataclass(frozen=True)
@@ -34,32 +41,32 @@ class RunDir:
     @property
     def record(self) -> Path:
         """What the run is and how it ended (RunRecord); it makes a folder a run directory."""
-        return self.path / "run.json"
+        return self.path / _RECORD
 
     @property
     def recipe(self) -> Path:
         """The recipe file, byte for byte."""
-        return self.path / "recipe.yaml"
+        return self.path / _RECIPE
 
     @property
     def worker_config(self) -> Path:
         """What the worker was told to do."""
-        return self.path / "worker_config.json"
+        return self.path / _WORKER_CONFIG
 
     @property
     def steps(self) -> Path:
         """One StepRecord a line, written as the steps happen."""
-        return self.path / "steps.jsonl"
+        return self.path / _STEPS
 
     @property
     def summary(self) -> Path:
         """What the worker says of itself at its end (WorkerSummary); only on success."""
-        return self.path / "worker.json"
+        return self.path / _SUMMARY
 
     @property
     def console(self) -> Path:
         """What the launched command printed."""
-        return self.path / "console.log"
+        return self.path / _CONSOLE
 
     @property
     def lock(self) -> Path:
@@ -69,12 +76,32 @@ class RunDir:
     @property
     def rank_logs(self) -> Path:
         """The launcher's own folder with each rank's output."""
-        return self.path / "ranks"
+        return self.path / _RANKS
 
     def logs(self) -> list[Path]:
         """The raw logs that exist, console first, then the ranks in order."""
         ranks = sorted(self.rank_logs.rglob("*.log")) if self.rank_logs.is_dir() else []
         return [log for log in [self.console, *ranks] if log.is_file() and log.stat().st_size]
+
+    def contents(self) -> Iterator[tuple[str, str, bytes]]:
+        """Every file that says something of the run: its name in here, its path and its bytes.
+
+        The record comes first: where it says that the run has ended, nobody writes to the others.
+        Raises OSError.
+        """
+        with os.scandir(self.path) as entries:
+            folders = {entry.name: entry.is_dir() for entry in entries}
+        prefix = str(self.path / "_").removesuffix("_")
+        for name in (*_SAYING, _CONSOLE):
+            if folders.get(name) is False:
+                with FileIO(prefix + name) as file:
+                    content = file.readall()
+                if content or name != _CONSOLE:
+                    yield name, prefix + name, content
+        if folders.get(_RANKS):
+            for log in self.logs():
+                if log != self.console:
+                    yield str(log.relative_to(self.path)), str(log), log.read_bytes()
 
     def is_run(self) -> bool:
         """Whether this folder is a run directory."""
@@ -119,11 +146,30 @@ class RunDir:
 
 def find_runs(root: Path) -> list[RunDir]:
     """Every run directory at or below a folder, in path order."""
-    return [RunDir(record.parent) for record in sorted(root.rglob("run.json"))]
+    return [RunDir(record.parent) for record in sorted(root.rglob(_RECORD))]
 
 
 def parse_steps(where: str, lines: Iterable[str]) -> StepsRead:
     """The steps a steps file holds."""
+    given = list(lines)
+    whole = _parse_at_once(given)
+    # As many as there are lines: each line is one step, for a step has no braces inside.
+    if len(whole) == len(given):
+        return StepsRead(tuple(enumerate(whole, start=1)), ())
+    return _parse_each(where, given)
+
+
+def _parse_at_once(lines: Sequence[str]) -> tuple[StepRecord, ...]:
+    """All lines as one document, which is faster than line by line; nothing if one is damaged."""
+    if not all(line[:1] == "{" and line[-1:] == "}" for line in lines):
+        return ()
+    try:
+        return _STEPS_OF_FILE.validate_json(f"[{','.join(lines)}]")
+    except ValidationError:
+        return ()
+
+
+def _parse_each(where: str, lines: Iterable[str]) -> StepsRead:
     steps: list[tuple[int, StepRecord]] = []
     problems: list[Problem] = []
     for number, line in enumerate(lines, start=1):

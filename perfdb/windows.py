@@ -3,7 +3,8 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median, quantiles, stdev
+from math import fsum, sqrt
+from statistics import fmean, median, quantiles
 
 from perfdb.errors import InputError, Problem
 from perfdb.record import StepRecord
@@ -41,24 +42,51 @@ def skip_warmup(count: int) -> Window:
     return Window(f"skip_warmup({count})", lambda steps: [s for s in steps if s.step > count])
 
 
-RULES: dict[str, Callable[..., Window]] = {
-    "last": last,
-    "last_n": last_n,
-    "window": between,
-    "skip_warmup": skip_warmup,
+@dataclass(frozen=True)
+class Rule:
+    """A kind of window: how it is made, and the numbers that it takes."""
+
+    make: Callable[..., Window]
+    takes: tuple[str, ...] = ()
+
+    def written(self, name: str) -> str:
+        """'window(FIRST,LAST)', as help and errors write it."""
+        return f"{name}({','.join(self.takes)})" if self.takes else name
+
+
+RULES: dict[str, Rule] = {
+    "last": Rule(last),
+    "last_n": Rule(last_n, ("N",)),
+    "window": Rule(between, ("FIRST", "LAST")),
+    "skip_warmup": Rule(skip_warmup, ("N",)),
 }
 
+_WRITTEN = re.compile(r"(\w+)(?:\((\d{1,9}(?:\s*,\s*\d{1,9})*)\))?")
 
-def named(name: str) -> Window:
-    """The window of a written name such as 'skip_warmup(10)'. Raises InputError."""
-    match = re.fullmatch(r"(\w+)(?:\((\d+(?:\s*,\s*\d+)*)\))?", name.strip())
-    if match and match[1] in RULES:
-        arguments = [int(number) for number in re.findall(r"\d+", match[2] or "")]
-        expected = RULES[match[1]].__code__.co_argcount
-        if len(arguments) == expected:
-            return RULES[match[1]](*arguments)
-    known = "last, last_n(N), window(FIRST,LAST), skip_warmup(N)"
-    raise InputError(Problem("--window", f"no window {name!r}", remedy=f"known: {known}"))
+
+def named(name: str, option: str = "--window") -> Window:
+    """The window of a written name such as 'skip_warmup(10)'.
+
+    Raises InputError, which names the option that said it and lists what there is.
+    """
+    match = _WRITTEN.fullmatch(name.strip())
+    rule = RULES.get(match[1]) if match else None
+    if match is None or rule is None:
+        raise InputError(_refused(option, f"no window {name!r}"))
+    numbers = [int(number) for number in re.findall(r"\d+", match[2] or "")]
+    if len(numbers) != len(rule.takes):
+        expected = rule.written(match[1])
+        raise InputError(_refused(option, f"{name!r} should be {expected}"))
+    if match[1] == "last_n" and numbers == [0]:
+        raise InputError(_refused(option, f"{name!r} holds no step"))
+    if match[1] == "window" and numbers != sorted(numbers):
+        raise InputError(_refused(option, f"{name!r} ends before it begins"))
+    return rule.make(*numbers)
+
+
+def _refused(option: str, message: str) -> Problem:
+    known = ", ".join(rule.written(name) for name, rule in RULES.items())
+    return Problem(option, message, remedy=f"known: {known}")
 
 
 @dataclass(frozen=True)
@@ -85,7 +113,13 @@ def summarise(steps: Steps) -> Summary | None:
         median_s=median(times),
         mean_s=fmean(times),
         last_s=times[-1],
-        stdev_s=stdev(times) if len(times) > 1 else None,
+        stdev_s=_stdev(times) if len(times) > 1 else None,
         p10_s=deciles[0] if deciles else None,
         p90_s=deciles[-1] if deciles else None,
     )
+
+
+def _stdev(times: Sequence[float]) -> float:
+    """Of a sample; statistics.stdev computes with fractions, which takes far longer."""
+    mean = fmean(times)
+    return sqrt(fsum((time - mean) ** 2 for time in times) / (len(times) - 1))

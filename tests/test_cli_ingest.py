@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import pytest
 from perfdb import cli
 from perfdb.db import migrate
 from tests import factories
+from tests.archives import COMPRESSORS, of_folder, tar, write, zipped
 
 PAGE = """\
 | Model | #-GPUs | GBS | Sequence Length | Tokens / sec / GPU |
@@ -221,6 +223,45 @@ def test_a_dry_run_shows_what_would_be_stored_and_stores_nothing(
     assert "10,788" in done.stdout
     assert "the run was out of memory" in done.stdout
     assert ["runs"] == [path.name for path in tmp_path.iterdir()]
+
+
+def test_a_dry_run_as_json_lists_the_results_of_archives_too(
+    perfdb: Perfdb, tmp_path: Path
+) -> None:
+    """With the reasons for what would be rejected, and without a store."""
+    factories.write_run(tmp_path / "tree", run_id="a")
+    members = [*of_folder(tmp_path / "tree"), ("../x.log", b"")]
+    write(tmp_path / "a.tar.zst", COMPRESSORS[".zst"](tar(members)))
+
+    shown = perfdb("ingest", "a.tar.zst", "--dry-run")
+    done = perfdb("ingest", "a.tar.zst", "--dry-run", "--json")
+
+    assert (1, 1) == (shown.code, done.code)
+    assert "llama3-8b" in shown.stdout
+    told = json.loads(done.stdout)
+    assert [("llama3-8b", 12.15, "finished")] == [
+        (one["model"], one["step_time_s"], one["outcome"]) for one in told["results"]
+    ]
+    reason = "the name leads out of the archive"
+    assert [{"path": "a.tar.zst!/../x.log", "line": None, "reason": reason}] == told["rejected"]
+    assert not (tmp_path / "perfdb.sqlite").exists()
+
+
+def test_more_may_be_unpacked_where_the_command_line_says_so(
+    perfdb: Perfdb, tmp_path: Path
+) -> None:
+    """A zip that says that it holds 2 GiB: refused below that, and then looked into."""
+    content = bytearray(zipped([("a.bin", b"1")]))
+    struct.pack_into("<L", content, content.index(b"PK\x01\x02") + 24, 2 << 30)
+    write(tmp_path / "a.zip", bytes(content))
+
+    few, more = (perfdb("ingest", "a.zip", "--archive-limit", limit) for limit in ("1", "3"))
+
+    assert (
+        "rejected: a.zip: unpacks to more than 1 GiB; raise --archive-limit if you trust it\n"
+        == few.stderr
+    )
+    assert "the archive holds no run directory, page or log" in more.stderr
 
 
 def test_a_path_that_does_not_exist_exits_with_2(perfdb: Perfdb, tmp_path: Path) -> None:

@@ -125,10 +125,20 @@ def test_results_of_no_stated_release_are_counted(sqlite: URL, tmp_path: Path) -
 
     report = ingest([page], sqlite, Options(PageContext(framework="nemo", precision="bf16")))
     assert (2, 0, 0, 0) == counted(report)
-    assert (
-        f"{page}:7: llama3-8b on dgx-h100 names no release; pass --release",
-        f"{page}:8: llama3-70b on dgx-h100 names no release; pass --release",
-    ) == report.unattributed
+    told = f"{page}:7–8: each of 2 results names no release; pass --release"
+    assert ((told,), 2) == (report.unattributed, report.num_unattributed)
+
+
+def test_a_single_result_of_no_stated_release_is_told_by_its_case(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    """Its line and its case; nothing is counted where there is one."""
+    page = tmp_path / "page.md"
+    page.write_text("".join(PAGE.splitlines(keepends=True)[:-1]))
+
+    report = ingest([page], sqlite, Options(PageContext(framework="nemo", precision="bf16")))
+    told = f"{page}:7: llama3-8b on dgx-h100 names no release; pass --release"
+    assert ((told,), 1) == (report.unattributed, report.num_unattributed)
 
 
 def test_a_preview_shows_the_results_and_the_problems_and_stores_nothing(tree: Path) -> None:

@@ -30,8 +30,10 @@ RUNS = 60
 PAGE_ROWS = 200
 FILES_OF_A_RUN = 6
 NEMO = Options(PageContext(framework="nemo", release="25.04", precision="bf16"))
+# So few runs in a transaction that there are many to be killed in.
 COMMAND = [
-    sys.executable, "-c", "from perfdb.cli import main; main()",
+    sys.executable, "-c",
+    "from perfdb.cli import main; from perfdb.ingest import load; load.MOST_SOURCES = 5; main()",
     "ingest", "--framework", "nemo", "--release", "25.04", "--precision", "bf16",
 ]  # fmt: skip
 

@@ -1,11 +1,20 @@
 """Logs in, rows out: by what they say, what lies beside them and what the command line says."""
 
+import hashlib
+import os
+import random
+import socket
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from sqlalchemy import URL, func, select
 
 from perfdb.db.tables import cases, ingest_log, models, releases, results, runs, sources, steps
+from perfdb.errors import InputError
 from perfdb.formats import FORMATS
 from perfdb.ingest import LogOptions, Options, Report, ingest, preview
 from perfdb.pages import PageContext
@@ -255,6 +264,166 @@ def test_a_folder_is_searched_and_what_is_no_log_is_passed_over(
     assert 2 == count(sqlite, "runs")
 
 
+@pytest.mark.parametrize(
+    ("ending", "outcome", "error"),
+    [
+        (
+            "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n",
+            "out_of_memory",
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB",
+        ),
+        (
+            'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n'
+            "ValueError: the vocabulary is empty\n",
+            "failed",
+            "ValueError: the vocabulary is empty",
+        ),
+    ],
+)
+def test_a_log_that_failed_before_its_first_step_is_kept_with_its_last_error(
+    sqlite: URL, tmp_path: Path, ending: str, outcome: str, error: str
+) -> None:
+    """A run that failed is data: no figure, no step, and the line that says why."""
+    path = write(tmp_path / "a", "[NeMo I] starting\n" + ending)
+    forced = Options(
+        GIVEN.context, logs=LogOptions((*SET, "global_batch_size=128"), format="nemo2")
+    )
+
+    assert (1, 0, 0, 0) == counted(ingest([path], sqlite, forced))
+
+    [(found, reason, time)] = rows_of(
+        sqlite, select(runs.c.outcome, runs.c.error, results.c.step_time_s).join(results)
+    )
+    assert (outcome, None, 0) == (found, time, count(sqlite, "steps"))
+    assert str(reason).endswith(error)
+
+
+def test_a_file_of_no_bytes_is_refused_where_it_is_named_and_passed_over_elsewhere(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    """Of each kind that is looked at."""
+    paths = [
+        write(tmp_path / "a", "", f"x{one}") for one in (".log", ".md", ".json", ".zip", ".gz")
+    ]
+
+    assert (0, 0, 0, 0) == counted(ingest([tmp_path], sqlite, GIVEN))
+    assert (0, 0, 0, len(paths)) == counted(ingest(paths, sqlite, GIVEN))
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user may look into, which those of the tests are not."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+@contextmanager
+def as_a_plain_user() -> Iterator[None]:
+    """The administrator may read what nobody may."""
+    user = os.geteuid()
+    try:
+        if user == 0:
+            os.seteuid(65534)
+        yield
+    finally:
+        os.seteuid(user)
+
+
+def test_what_may_not_be_read_is_rejected_and_the_rest_is_read(open_folder: Path) -> None:
+    """A file, and a folder of which nobody knows what it holds."""
+    sound = write(open_folder, name="sound.log")
+    sound.chmod(0o644)
+    secret = write(open_folder, name="secret.log")
+    secret.chmod(0)
+    closed = open_folder / "closed"
+    closed.mkdir(mode=0)
+
+    with as_a_plain_user():
+        rows, report = preview([open_folder], GIVEN)
+    closed.chmod(0o700)
+
+    assert 1 == len(rows)
+    assert [(str(secret), "Permission denied"), (str(closed), "Permission denied")] == [
+        (problem.where, problem.message) for problem in report.rejected
+    ]
+
+
+@pytest.mark.timeout(20)
+def test_what_is_no_file_is_never_waited_for(sqlite: URL, tmp_path: Path) -> None:
+    """A pipe that nobody writes to, a socket, and links that lead in a circle."""
+    folder = tmp_path / "a"
+    write(folder)
+    os.mkfifo(folder / "pipe.log")
+    (folder / "circle.log").symlink_to(folder / "circle.log")
+    (folder / "up").symlink_to(tmp_path)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(folder / "s.log"))
+        report = ingest([folder], sqlite, GIVEN)
+        named = ingest([folder / "pipe.log", folder / "s.log"], sqlite, GIVEN)
+
+    assert (1, 0, 0, 0) == counted(report)
+    assert ["neither a file nor a folder"] * 2 == [one.message for one in named.rejected]
+    with pytest.raises(InputError, match=r"circle\.log: Too many levels of symbolic links"):
+        ingest([folder / "circle.log"], sqlite, GIVEN)
+
+
+@pytest.mark.parametrize("name", ["a\nb.log", "a\udcffb.log"])
+def test_a_file_of_a_name_that_cannot_be_kept_is_rejected(
+    sqlite: URL, tmp_path: Path, name: str
+) -> None:
+    """The name is shown on one line."""
+    write(tmp_path / "a")
+    path = write(tmp_path / "a", name=name)
+
+    report = ingest([path.parent], sqlite, GIVEN)
+
+    [problem] = report.rejected
+    assert 1 == report.new
+    assert str(problem).isprintable()
+    assert "the name" in problem.message
+
+
+@pytest.mark.parametrize("suffix", [".md", ".txt"])
+def test_a_page_in_a_folder_is_read_and_other_texts_are_passed_over(
+    sqlite: URL, tmp_path: Path, suffix: str
+) -> None:
+    (tmp_path / f"page{suffix}").write_text(PAGE)
+    for one in (".md", ".mdx", ".rst", ".html", ".htm", ".txt"):
+        (tmp_path / f"readme{one}").write_text("Nothing but words.\n")
+    assert (2, 0, 0, 0) == counted(ingest([tmp_path], sqlite, NEMO))
+
+
+def test_a_text_that_is_too_large_is_no_page(sqlite: URL, tmp_path: Path) -> None:
+    path = write(tmp_path / "a", "word\n" * (2 << 20), "large.txt")
+    [problem] = ingest([path], sqlite, GIVEN).rejected
+    assert "larger than 8 MiB, which no page is" == problem.message
+
+
+def test_the_bytes_of_a_large_log_can_be_had_back(store: URL, tmp_path: Path) -> None:
+    """It is packed into a temporary file while it is read, and that is gone afterwards."""
+    noise = random.Random(1).randbytes(300_000).hex()
+    path = write(tmp_path / "a", nemo() + noise)
+
+    ingest([path], store, GIVEN)
+
+    [(content, sha256, size)] = rows_of(
+        store, select(sources.c.content, sources.c.sha256, sources.c.size_bytes)
+    )
+    assert isinstance(content, bytes)
+    assert path.read_bytes() == zlib.decompress(content)
+    assert (hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_size) == (sha256, size)
+
+
+def test_a_log_is_known_by_its_first_step_however_far_below_it_stands(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    """Also where a MiB of the file ends within the only one."""
+    for before in (8, 30, 90):
+        path = write(tmp_path / "a", "x\n" * (2**21 - before // 2) + nemo((2.0,)))
+        assert (1, 0, 0, 0) == counted(ingest([path], sqlite, GIVEN))
+
+
 def test_a_page_of_any_suffix_is_still_a_page(sqlite: URL, tmp_path: Path) -> None:
     (tmp_path / "page.txt").write_text(PAGE)
     assert (2, 0, 0, 0) == counted(ingest([tmp_path / "page.txt"], sqlite, NEMO))
@@ -334,8 +503,8 @@ EXPECTED = {
     "dgxc_cluster_config.yaml": (0, "neither a run directory"),
     "dgxc_example_llmb_config.yaml": (0, "says what a run was and holds no result"),
     "dgxc_llama3.1_metadata.yaml": (0, "neither a run directory"),
-    "mbridge_card_gpt-oss-120b.yaml": (0, "unattributed"),
-    "mbridge_card_qwen3-30b-a3b.yaml": (0, "4 new"),
+    "mbridge_card_gpt-oss-120b.yaml": (0, "6 new"),
+    "mbridge_card_qwen3-30b-a3b.yaml": (0, "12 new"),
     "mlm_golden_empty_object_lts_a100.json": (0, "an empty object"),
     "mlm_golden_gpt3_7b_tp4pp1_memory_speed_h100.json": (12, "unattributed"),
     "mlm_golden_list_values_old_schema_a100.json": (0, "unattributed"),

@@ -1,7 +1,7 @@
 """The store keeps what it is given, once, and keeps what it said before."""
 
 import zlib
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -32,14 +32,18 @@ PAGE = "data/published/nemo.md"
 
 
 def put_page(
-    url: URL, *rows: PublishedResult, path: str = PAGE, whole: bool = True
+    url: URL,
+    *rows: PublishedResult,
+    path: str = PAGE,
+    whole: bool = True,
+    when: datetime = factories.STARTED,
 ) -> tuple[list[str], int]:
     """What became of each row of a page at a path, and how many results it withdrew."""
     content = "".join(row.model_dump_json() for row in rows).encode()
     source = SourceFile(path, content, "page", 1)
     given = [published_row(row) for row in rows]
     with writing(url) as connection:
-        page = writes.put_page(connection, source, given, factories.STARTED, whole=whole)
+        page = writes.put_page(connection, source, given, when, whole=whole)
     return [action.value for action in page.actions], page.withdrawn
 
 
@@ -113,6 +117,21 @@ def test_a_figure_that_changed_is_a_new_revision_and_the_old_one_stays(store: UR
     columns = (results.c.revision, results.c.superseded, results.c.tokens_per_sec_per_gpu)
     expected = [(1, True, 100.0), (2, False, 110.0)]
     assert expected == rows_of(store, select(*columns).order_by(results.c.revision))
+
+
+def test_a_result_says_since_when_it_is_no_longer_in_force(store: URL) -> None:
+    """Superseded on the second day, withdrawn on the third; what is in force says nothing."""
+    days = [factories.STARTED + timedelta(days=day) for day in range(3)]
+    other = printed(200, case=factories.case(num_gpus=16))
+    put_page(store, printed(100), other, when=days[0])
+    put_page(store, printed(110), other, when=days[1])
+    put_page(store, other, when=days[2])
+
+    columns = (results.c.tokens_per_sec_per_gpu, results.c.superseded_at)
+    found = dict(rows_of(store, select(*columns).where(results.c.superseded)))
+    naive = {key: str(moment).removesuffix("+00:00") for key, moment in found.items()}
+    assert {100.0: "2026-01-03 03:04:05", 110.0: "2026-01-04 03:04:05"} == naive
+    assert [(200.0, None)] == rows_of(store, select(*columns).where(~results.c.superseded))
 
 
 def test_a_page_that_is_reverted_is_a_revision_too(store: URL) -> None:
@@ -210,7 +229,7 @@ def test_a_rejection_is_noted_once(store: URL) -> None:
     entry = LogEntry("runs/a/run.json", Action.REJECTED, 3, "not JSON")
     for day in range(3):
         with writing(store) as connection:
-            writes.log(connection, entry, factories.STARTED + timedelta(days=day))
+            writes.log(connection, [entry, entry], factories.STARTED + timedelta(days=day))
 
     question = select(ingest_log.c.path, ingest_log.c.action, ingest_log.c.line)
     assert [("runs/a/run.json", "rejected", 3)] == rows_of(store, question)

@@ -8,6 +8,18 @@ down_revision = "0002"
 branch_labels = None
 depends_on = None
 
+SOURCES = (
+    "id",
+    "sha256",
+    "path",
+    "parser",
+    "parser_version",
+    "size_bytes",
+    "ingested_at",
+    "content",
+)
+"""The bytes come last: SQLite copies what is large to write a column behind it."""
+
 AS_PRINTED = "as the program printed it"
 EMITTED = "figures the program printed itself, beside those made of its steps"
 
@@ -42,6 +54,9 @@ def upgrade() -> None:
     for table, columns in {"results": _of_results(), "steps": _of_steps()}.items():
         for column in columns:
             op.add_column(table, column)
+    if op.get_bind().dialect.name == "sqlite":
+        with op.batch_alter_table("sources", recreate="always", partial_reordering=[SOURCES]):
+            pass  # nothing else changes
 
 
 def downgrade() -> None:

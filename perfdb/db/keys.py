@@ -1,28 +1,15 @@
-"""The ids of systems, models, releases, cases and sources; those that are not there yet are added.
+"""The ids of systems, models, releases and cases; those that are not there yet are added.
 
 Ids are looked up by natural key before anything is inserted, so that what is known costs no write.
 """
 
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Connection,
-    Insert,
-    Table,
-    bindparam,
-    func,
-    select,
-    update,
-)
+from sqlalchemy import Column, Connection, Insert, Table, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from perfdb import catalog
-from perfdb.db.rows import SourceFile
-from perfdb.db.tables import cases, models, releases, sources, systems
+from perfdb.db.tables import cases, models, releases, systems
 from perfdb.record import Case, Release
 
 AT_ONCE = 10_000
@@ -42,9 +29,11 @@ def release_ids(connection: Connection, given: Iterable[Release]) -> dict[str, i
 
 def case_ids(connection: Connection, given: Iterable[Case]) -> dict[str, int]:
     """The id of each case, by its key. What pages derive is brought up to what is said last."""
-    by_key = {one.key: one for one in given}
+    by_key: dict[str, Case] = {}
+    for one in given:
+        by_key[one.key] = _stated(one, by_key.get(one.key))
     known = _known(connection, cases, cases.c.key, by_key)
-    _restate(connection, [by_key[key] for key in sorted(known)])
+    _restate(connection, [(known[key], by_key[key]) for key in sorted(known)])
     added = [one for key, one in by_key.items() if key not in known]
     if not added:
         return known
@@ -52,19 +41,6 @@ def case_ids(connection: Connection, given: Iterable[Case]) -> dict[str, int]:
     model = _model_ids(connection, {one.model for one in added})
     rows = {one.key: _case_row(one, system[one.system], model[one.model]) for one in added}
     return known | _ids(connection, cases, cases.c.key, rows)
-
-
-def source_ids(
-    connection: Connection, files: Sequence[SourceFile], when: datetime
-) -> dict[str, int]:
-    """The id of each source by its path; the bytes of those not there yet are kept, compressed."""
-    known = _known_sources(connection, files)
-    rows = [_source_row(one, when) for one in files if one.path not in known]
-    if not rows:
-        return known
-    rows.sort(key=lambda row: (str(row["sha256"]), str(row["path"])))
-    connection.execute(insert_new(connection, sources), rows)
-    return _known_sources(connection, files)
 
 
 def insert_new(connection: Connection, table: Table) -> Insert:
@@ -102,18 +78,6 @@ def _known(
     return found
 
 
-def _known_sources(connection: Connection, files: Sequence[SourceFile]) -> dict[str, int]:
-    wanted = {(one.sha256, one.path, one.parser, one.parser_version) for one in files}
-    natural = (sources.c.sha256, sources.c.path, sources.c.parser, sources.c.parser_version)
-    # Both: many runs share a recipe's hash, and a path has as many hashes as it had states.
-    alike = select(*natural, sources.c.id).where(
-        sources.c.sha256.in_(sorted({one.sha256 for one in files})),
-        sources.c.path.in_(sorted({one.path for one in files})),
-    )
-    rows = [tuple(row) for row in connection.execute(alike)]
-    return {row[1]: row[4] for row in rows if row[:4] in wanted}
-
-
 def _system_ids(connection: Connection, names: Iterable[str]) -> dict[str, int]:
     rows: dict[str, Row] = {}
     for name in names:
@@ -146,28 +110,28 @@ def _case_row(case: Case, system_id: int, model_id: int) -> Row:
     return fields | keys | {"system_id": system_id, "model_id": model_id}
 
 
-def _restate(connection: Connection, known: Sequence[Case]) -> None:
-    said = [one for one in known if one.gradient_accumulation or one.data_parallel]
-    if said:
-        values: dict[str, ColumnElement[int | None]] = {
-            c.name: func.coalesce(bindparam(f"said_{c.name}"), c) for c in DERIVED
-        }
-        connection.execute(
-            update(cases).where(cases.c.key == bindparam("of")).values(values),
-            [
-                {"of": one.key} | {f"said_{c.name}": getattr(one, c.name) for c in DERIVED}
-                for one in said
-            ],
-        )
+def _stated(case: Case, earlier: Case | None) -> Case:
+    """A case with what was derived of it earlier where it does not say so itself."""
+    if earlier is None:
+        return case
+    unsaid = {c.name: getattr(earlier, c.name) for c in DERIVED if getattr(case, c.name) is None}
+    return case.model_copy(update=unsaid) if any(unsaid.values()) else case
 
 
-def _source_row(source: SourceFile, when: datetime) -> dict[str, object]:
-    return {
-        "sha256": source.sha256,
-        "path": source.path,
-        "parser": source.parser,
-        "parser_version": source.parser_version,
-        "size_bytes": len(source.content),
-        "content": zlib.compress(source.content),
-        "ingested_at": when,
-    }
+def _restate(connection: Connection, known: Sequence[tuple[int, Case]]) -> None:
+    """Write what the cases derive, where it is not what is there already."""
+    said = {number: one for number, one in known if one.gradient_accumulation or one.data_parallel}
+    stated = select(cases.c.id, *DERIVED)
+    for start in range(0, len(said), AT_ONCE):
+        some = list(said)[start : start + AT_ONCE]
+        rows = connection.execute(stated.where(cases.c.id.in_(some))).all()
+        there = {row.id: row for row in rows}
+        for number in some:
+            derived = {c.name: getattr(said[number], c.name) for c in DERIVED}
+            changed = {
+                name: value
+                for name, value in derived.items()
+                if value is not None and value != getattr(there[number], name)
+            }
+            if changed:
+                connection.execute(update(cases).where(cases.c.id == number).values(changed))

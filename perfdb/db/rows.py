@@ -1,12 +1,14 @@
 """What is written to the store: the bytes of sources, runs with their steps, results, findings."""
 
 import hashlib
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
 
+from perfdb.db.packed import Packed
 from perfdb.record import Case, Origin, Outcome, Release, content_hash
 
 
@@ -25,14 +27,30 @@ class SourceFile:
     """The bytes a number came from, where they were, and who read them."""
 
     path: str
-    content: bytes
+    content: bytes | Packed
+    """A log may be too large to be held; it is packed while it is read."""
     parser: str
     parser_version: int
 
     @cached_property
     def sha256(self) -> str:
         """The SHA-256 of the bytes, in hexadecimal."""
+        if isinstance(self.content, Packed):
+            return self.content.sha256
         return hashlib.sha256(self.content).hexdigest()
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes there are."""
+        if isinstance(self.content, Packed):
+            return self.content.size_bytes
+        return len(self.content)
+
+    def compressed(self) -> bytes:
+        """The bytes as the store keeps them."""
+        if isinstance(self.content, Packed):
+            return b"".join(self.content.compressed())
+        return zlib.compress(self.content)
 
 
 @dataclass(frozen=True)
@@ -125,10 +143,18 @@ class RunFiles:
     record: str
     measured_in: str
 
-    @property
+    @cached_property
     def content_hash(self) -> str:
         """SHA-256 over the names and contents: what was read, wherever the directory is."""
         return content_hash({name: file.sha256 for name, file in self.by_name.items()})
+
+
+@dataclass(frozen=True)
+class RunWritten:
+    """What became of a run; `other` is the record of the run that has its id, if it is rejected."""
+
+    action: Action
+    other: str | None = None
 
 
 @dataclass(frozen=True)

@@ -113,8 +113,9 @@ sources = Table(
     Column("parser", Text, nullable=False),
     Column("parser_version", Integer, nullable=False),
     Column("size_bytes", BigInteger, nullable=False),
-    Column("content", LargeBinary, nullable=False, comment="the bytes, zlib-compressed"),
     Column("ingested_at", DateTime(timezone=True), nullable=False),
+    # Last: SQLite copies what is large to write a column behind it.
+    Column("content", LargeBinary, nullable=False, comment="the bytes, zlib-compressed"),
     UniqueConstraint("sha256", "path", "parser", "parser_version"),
 )
 

@@ -1,9 +1,11 @@
 """Read runs, published pages and logs into the store: the one place where the parts meet."""
 
 from perfdb.ingest.find import Source, find
-from perfdb.ingest.load import Options, Report, ingest, preview, reason
+from perfdb.ingest.load import Options, ingest, preview
 from perfdb.ingest.logs import LogOptions
+from perfdb.ingest.put import reason
 from perfdb.ingest.read import STILL_RUNNING
+from perfdb.ingest.report import Report
 
 __all__ = [
     "STILL_RUNNING", "LogOptions", "Options", "Report", "Source", "find", "ingest", "preview",

@@ -1,15 +1,23 @@
 """Reads logs and result files whole: from their bytes to runs and results, and what is missing."""
 
-from collections.abc import Iterator, Sequence
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final
 
 from perfdb import attribute, formats, logged, windows
 from perfdb.attribute import Attributed, Missing, Said
+from perfdb.db.packed import Packed
 from perfdb.db.rows import ResultRow, RunFiles, SourceFile
-from perfdb.errors import Problem
-from perfdb.formats import LogFormat, ParsedLog
+from perfdb.errors import ArchiveError, Problem
+from perfdb.formats import LogFormat, ParsedLog, experiment
+from perfdb.ingest import archive, names
+from perfdb.ingest.companions import Companion, Companions
+from perfdb.ingest.compression import Budget, chunks, plain_name
 from perfdb.ingest.find import Source
+from perfdb.ingest.members import is_archive
 from perfdb.ingest.read import (
     PageRows,
     Read,
@@ -17,19 +25,27 @@ from perfdb.ingest.read import (
     RunRead,
     Unattributed,
     once_each,
-    read_source,
+    read_page,
+    read_run,
 )
 from perfdb.pages import PageContext
 from perfdb.record import Outcome, content_hash
+from perfdb.rundir import RunDir
 
 LOG_PARSER_VERSION = 1
 """Kept with each log; raised when perfdb.formats reads something else out of the same bytes."""
 
-HEADS = (1 << 16, 1 << 20)
-"""Bytes that a format is recognised by, before the whole file is looked at."""
+HEAD_BYTES: Final = 1 << 16
+"""Bytes that a format is recognised by, before the rest of the file is looked at."""
 
-COMPANIONS = (".yaml", ".yml")
-"""The suffixes of files that may say something of the logs beside them."""
+MOST_DOCUMENT_BYTES: Final = {".json": 64 << 20, ".yaml": 4 << 20, ".yml": 4 << 20}
+"""What a file may have that is read whole."""
+
+PLAIN_TEXT: Final = (".txt",)
+"""The suffixes of files that are logs or pages."""
+
+_TABLE: Final = re.compile(rb"---:?[ \t]*\|")
+"""What stands under the header of a page's table; a log has none."""
 
 _NOTHING = (Outcome.FINISHED, Outcome.INCOMPLETE, Outcome.NO_DATA)
 """Outcomes of which there is nothing to keep without a step; a run that failed is data."""
@@ -37,21 +53,28 @@ _NOTHING = (Outcome.FINISHED, Outcome.INCOMPLETE, Outcome.NO_DATA)
 
 @dataclass(frozen=True)
 class LogOptions:
-    """What the command line says of logs alone: --set, --format and --window."""
+    """What the command line says of logs alone: --set, --format, --window and --archive-limit."""
 
     settings: tuple[str, ...] = ()
     format: str | None = None
     window: str | None = None
+    archive_limit_gib: int | None = None
 
 
 @dataclass(frozen=True)
 class Words:
-    """All that the command line says of pages and logs, checked."""
+    """All that the command line says of pages and logs, checked, and what was met of it so far.
+
+    `depth`: how many archives the source lies in that is read.
+    """
 
     context: PageContext = field(default_factory=PageContext)
     said: Said = field(default_factory=Said)
     format: LogFormat | None = None
     window: windows.Window | None = None
+    budget: Budget = field(default_factory=Budget)
+    companions: Companions = field(default_factory=Companions)
+    depth: int = 0
 
     @property
     def any_of_logs(self) -> bool:
@@ -61,52 +84,115 @@ class Words:
 
 def words(context: PageContext, options: LogOptions) -> Words:
     """The options of the command line, checked. Raises InputError."""
+    limit = options.archive_limit_gib
     return Words(
         context,
         attribute.said(context, options.settings),
         formats.named(options.format) if options.format else None,
         windows.named(options.window) if options.window else None,
+        Budget(limit << 30) if limit else Budget(),
     )
 
 
-def read_any(source: Source, given: Words) -> Sequence[Read]:
+def read_any(source: Source, given: Words) -> Iterator[Read]:
     """All that a source says. What is wrong with it is part of the answer, not an error."""
-    if source.kind == "log" or (source.kind == "page" and source.named and given.format):
-        try:
-            return _read_log(source, given)
-        except OSError as error:
-            where = str(source.path)
-            return [Rejected(where, (Problem(where, error.strerror or str(error)),))]
-    return [read_source(source, given.context)]
+    where = str(source.path)
+    if fault := names.fault(where):
+        where = names.shown(where)
+        yield Rejected(where, (Problem(where, fault, remedy="give it another name"),))
+        return
+    try:
+        yield from _read(source, given)
+    except OSError as error:
+        yield Rejected(where, (Problem(where, error.strerror or str(error)),))
+    except ArchiveError as error:
+        yield Rejected(where, tuple(error.problems))
 
 
-def _read_log(source: Source, given: Words) -> Sequence[Read]:
-    """A file that no format recognises is taken for a page, if the user named it."""
-    found = _recognised(source.path, given.format if source.named else None)
-    foreign = given.format is not None and found is not given.format
-    if found is None or foreign:
-        return [read_source(replace(source, kind="page"), given.context)] if source.named else []
-    content = source.path.read_bytes()
-    logs = found.parse(str(source.path), [content])
+def _read(source: Source, given: Words) -> Iterable[Read]:
+    """Raises OSError and ArchiveError."""
+    if source.kind == "run":
+        return [read_run(RunDir(source.path))]
+    if source.kind == "closed":
+        os.scandir(source.path).close()
+    where = str(source.path)
+    if not source.path.is_file():
+        problem = Problem(where, "neither a file nor a folder", remedy="write it to a file first")
+        return [Rejected(where, (problem,))]
+    fresh = replace(given, budget=replace(given.budget)) if given.depth == 0 else given
+    if is_archive(source.path):
+        return _read_archive(source, fresh)
+    if source.kind == "log" or (source.named and given.format):
+        return _read_log(source, fresh)
+    return [_read_page(source, fresh)]
+
+
+def _read_archive(source: Source, given: Words) -> Iterable[Read]:
+    if given.depth == archive.MOST_DEEP:
+        return [archive.too_deep(source)]
+    inner = replace(given, depth=given.depth + 1)
+    return archive.reads(source, given.budget, lambda one: read_any(one, inner))
+
+
+def _read_page(source: Source, given: Words) -> Read:
+    return read_page(source, chunks(source.path, given.budget), given.context)
+
+
+def _read_log(source: Source, given: Words) -> Iterable[Read]:
+    """A file that no format recognises is taken for a page, if it may be one."""
+    found = _recognised(source.path, given, given.format if source.named else None)
+    if found and _may_quote_a_log(source, given):
+        page = _read_page(source, given)
+        if isinstance(page, PageRows):
+            return [page]
+    if found is None or (given.format is not None and found is not given.format):
+        may_be_page = source.named or Path(plain_name(source.path)).suffix.lower() in PLAIN_TEXT
+        return [_read_page(source, given)] if may_be_page else []
+    packed = Packed()
+    content = packed.passing(_not_too_large(source.path, chunks(source.path, given.budget)))
+    logs = found.parse(str(source.path), content)
+    for _ in content:
+        pass  # what the format had no need of is kept all the same
+    packed.close()
     if all(log.outcome is None for log in logs):
         return _companion_read(source, found)
-    file = SourceFile(str(source.path), content, found.NAME, LOG_PARSER_VERSION)
-    return list(_LogFile(file, logs, given, _beside(source.path)).reads())
+    file = SourceFile(str(source.path), packed, found.NAME, LOG_PARSER_VERSION)
+    return _LogFile(file, logs, given, given.companions.of(source.path)).reads()
 
 
-def _recognised(path: Path, forced: LogFormat | None) -> LogFormat | None:
-    """The format of a file, by as little of it as tells."""
+def _may_quote_a_log(source: Source, given: Words) -> bool:
+    """Whether a text that looks like a log may be a page that shows lines of one."""
+    if given.format or Path(plain_name(source.path)).suffix.lower() not in PLAIN_TEXT:
+        return False
+    return any(map(_TABLE.search, chunks(source.path, given.budget)))
+
+
+def _not_too_large(path: Path, content: Iterable[bytes]) -> Iterator[bytes]:
+    """The same chunks. Raises ArchiveError for a document that is too large to be one."""
+    most = MOST_DOCUMENT_BYTES.get(Path(plain_name(path)).suffix.lower())
+    size = 0
+    for chunk in content:
+        size += len(chunk)
+        if most and size > most:
+            message = f"larger than {most >> 20} MiB, which no file of settings or results is"
+            raise ArchiveError(Problem(str(path), message))
+        yield chunk
+
+
+def _recognised(path: Path, given: Words, forced: LogFormat | None) -> LogFormat | None:
+    """The format of a file, by as little of it as tells: its head, or the head and a part."""
     if forced:
         return forced
-    with path.open("rb") as file:
-        head = b""
-        for size in HEADS:
-            more = file.read(size - len(head))
-            head += more
-            if more and (found := formats.recognised(head, path.name)):
-                return found
-        rest = file.read()
-    return formats.recognised(head + rest, path.name) if rest else None
+    name, content = plain_name(path), chunks(path, given.budget)
+    first = next(content, b"")
+    head, before = first[:HEAD_BYTES], first
+    if found := formats.recognised(head, name) or formats.recognised(first, name):
+        return found
+    for chunk in content:
+        if found := formats.recognised(b"".join((head, before[-HEAD_BYTES:], chunk)), name):
+            return found
+        before = chunk
+    return None
 
 
 def _companion_read(source: Source, found: LogFormat) -> Sequence[Read]:
@@ -119,49 +205,20 @@ def _companion_read(source: Source, found: LogFormat) -> Sequence[Read]:
 
 
 @dataclass(frozen=True)
-class _Companion:
-    """A file that says what the run beside it is of."""
-
-    source: SourceFile
-    said: ParsedLog
-
-
-def _beside(path: Path) -> tuple[_Companion, ...]:
-    """What may accompany a log: files in its folder that are the only ones of their format."""
-    found: dict[str, list[_Companion]] = {}
-    for other in sorted(path.parent.iterdir()):
-        if other != path and other.suffix.lower() in COMPANIONS and other.is_file():
-            for companion in _companion(other):
-                found.setdefault(companion.source.parser, []).append(companion)
-    return tuple(some[0] for some in found.values() if len(some) == 1)
-
-
-def _companion(path: Path) -> Iterator[_Companion]:
-    with path.open("rb") as file:
-        head = file.read(HEADS[0])
-    if member := formats.recognised(head, path.name):
-        content = path.read_bytes()
-        parsed = member.parse(str(path), [content])
-        if len(parsed) == 1 and parsed[0].outcome is None:
-            source = SourceFile(str(path), content, member.NAME, LOG_PARSER_VERSION)
-            yield _Companion(source, parsed[0])
-
-
-@dataclass(frozen=True)
 class _LogFile:
     """A file of a known format, what it holds, what was said of it and what lies beside it."""
 
     source: SourceFile
     logs: Sequence[ParsedLog]
     words: Words
-    beside: tuple[_Companion, ...]
+    beside: tuple[Companion, ...]
 
     def reads(self) -> Iterator[Read]:
         """Each run, the results that are only printed, and what cannot be stored."""
         where = self.source.path
         rows: list[ResultRow] = []
         for number, log in enumerate(self.logs, start=1):
-            said = [companion.said for companion in self._companions(log)]
+            said = [*self._name(log), *(one.said for one in self._companions(log))]
             of = attribute.attributed(log, said, self.words.said)
             if not log.readings and _is_empty(log):
                 yield Rejected(where, _reasons(where, log))
@@ -174,7 +231,13 @@ class _LogFile:
         if rows:
             yield self._printed(rows)
 
-    def _companions(self, log: ParsedLog) -> list[_Companion]:
+    def _name(self, log: ParsedLog) -> Iterator[ParsedLog]:
+        """What the experiment's name says: that is what ran; a launcher's notes may be others."""
+        named = experiment.of_path(self.source.path)
+        if named and attribute.accompanies(said := ParsedLog(named), log):
+            yield said
+
+    def _companions(self, log: ParsedLog) -> list[Companion]:
         return [one for one in self.beside if attribute.accompanies(one.said, log)]
 
     def _run_id(self, number: int) -> str:
@@ -183,13 +246,15 @@ class _LogFile:
         return f"log-{self.source.sha256[:16]}{several}"
 
     def _run(self, log: ParsedLog, number: int, of: Attributed) -> RunRead:
-        everything = (self.source, *(one.source for one in self._companions(log)))
-        name = Path(self.source.path).name
-        files = RunFiles({Path(one.path).name: one for one in everything}, name, name)
+        everything = (self.source, *map(_companion_file, self._companions(log)))
+        name = plain_name(Path(self.source.path))
+        by_name = {plain_name(Path(one.path)): one for one in everything}
+        files = RunFiles(by_name, name, name)
         content = content_hash({"files": [one.sha256 for one in everything]})
         run = logged.LogRun(of.case, of.release, self._run_id(number), content)
         measured = logged.measured(log, run, logged.window_of(log, self.words.window))
-        notes = (*log.problems, *log.notes, *self._no_rates(log, measured.result))
+        beside = [note for one in self._companions(log) for note in one.said.notes]
+        notes = (*log.problems, *log.notes, *beside, *self._no_rates(log, measured.result))
         return RunRead(self.source.path, measured, files, notes, self.words.any_of_logs)
 
     def _no_rates(self, log: ParsedLog, result: ResultRow) -> Iterator[Problem]:
@@ -217,6 +282,10 @@ class _LogFile:
         whole = len(rows) == len(self.logs)
         insisted = self.words.any_of_logs
         return PageRows(self.source, kept, repeated, notes, whole, insisted)
+
+
+def _companion_file(one: Companion) -> SourceFile:
+    return SourceFile(str(one.path), one.content, one.format, LOG_PARSER_VERSION)
 
 
 def _is_empty(log: ParsedLog) -> bool:

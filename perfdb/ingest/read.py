@@ -1,8 +1,9 @@
 """Reads a source whole: from the files of a run, or the text of a page, to rows of the store."""
 
 import os
+import re
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,14 @@ from perfdb.rundir import RunDir, parse_json, parse_steps
 
 STILL_RUNNING = "still running"
 """The reason a run is left alone whose runner is at work."""
+
+_RUN_ID = re.compile(rb'"run_id"\s*:\s*"([^"\\]+)"')
+
+UNKNOWN = "neither a run directory, a page with a table of results nor a log of a known format"
+"""What is wrong with a file that is named and holds nothing to read."""
+
+MOST_PAGE_BYTES = 8 << 20
+"""What a page may have: published pages have a hundredth of it."""
 
 PAGE_PARSER_VERSION = 1
 """Kept with each page; raised when perfdb.pages reads something else out of the same text."""
@@ -33,6 +42,27 @@ class RunRead:
     files: RunFiles
     notes: tuple[Problem, ...] = ()
     insisted: bool = True
+
+
+@dataclass(frozen=True)
+class RunFound:
+    """A run directory of which nothing but the bytes has been looked at."""
+
+    run: RunDir
+    files: RunFiles
+
+    def claimed_id(self) -> str | None:
+        """The run id that the record seems to state, by as little of it as tells."""
+        found = _RUN_ID.search(_content(self.files, self.run.record))
+        return found[1].decode(errors="replace") if found else None
+
+
+@dataclass(frozen=True)
+class Unchanged:
+    """A run that is in the store already, read from these very bytes."""
+
+    path: str
+    run_id: str
 
 
 @dataclass(frozen=True)
@@ -77,7 +107,7 @@ class Unattributed:
         return self.source.path
 
 
-Read = RunRead | PageRows | Unattributed | Rejected
+Read = RunRead | Unchanged | PageRows | Unattributed | Rejected
 
 
 def results_of(read: Read) -> Sequence[ResultRow]:
@@ -87,8 +117,24 @@ def results_of(read: Read) -> Sequence[ResultRow]:
             return (read.run.result,)
         case PageRows():
             return read.rows
-        case Unattributed() | Rejected():
+        case Unchanged() | Unattributed() | Rejected():
             return ()
+
+
+def path_of(read: Read) -> str:
+    """Where a source is."""
+    return read.source.path if isinstance(read, PageRows) else read.path
+
+
+def size_bytes(read: Read | RunFound) -> int:
+    """How many bytes of its files a source holds."""
+    match read:
+        case RunFound() | RunRead():
+            return sum(file.size_bytes for file in read.files.by_name.values())
+        case PageRows() | Unattributed():
+            return read.source.size_bytes
+        case Unchanged() | Rejected():
+            return 0
 
 
 def problems_of(read: Read) -> Sequence[Problem]:
@@ -101,25 +147,36 @@ def notes_of(read: Read) -> Sequence[Problem]:
     return read.notes if isinstance(read, PageRows | RunRead) else ()
 
 
-def read_source(source: Source, context: pages.PageContext) -> Read:
-    """All that a source says. What is wrong with it is part of the answer, not an error."""
-    if source.kind == "run":
-        return read_run(RunDir(source.path))
-    return read_page(source, context)
-
-
 def read_run(run: RunDir) -> RunRead | Rejected:
     """A run directory; one that says of no end is read when its runner is gone, as it was left."""
-    where = str(run.path)
+    found = find_files(run)
+    return parse_run(found) if isinstance(found, RunFound) else found
+
+
+def find_files(run: RunDir) -> RunFound | Rejected:
+    """The files of a run directory, each read once."""
     try:
-        if is_running(run, run.read_record()):
+        return RunFound(run, _files(run))
+    except OSError as error:
+        return _unreadable(str(run.path), error)
+
+
+def parse_run(found: RunFound) -> RunRead | Rejected:
+    """What the files of a run say; all is taken from the very bytes that are stored."""
+    run, where = found.run, str(found.run.path)
+    try:
+        record = _record(found)
+        if is_running(run, record):
             return Rejected(where, (Problem(where, STILL_RUNNING),))
-        return _read_ended(run)
+        if record.outcome is None:
+            # Its runner may have ended it since its files were read; nobody writes to them now.
+            found = RunFound(run, _files(run))
+            record = _record(found)
+        return _parse_ended(found, record)
     except RunDirError as error:
         return Rejected(where, tuple(error.problems))
     except OSError as error:
-        problem = Problem(str(error.filename or where), error.strerror or str(error))
-        return Rejected(where, (problem,))
+        return _unreadable(where, error)
 
 
 def is_running(run: RunDir, record: RunRecord) -> bool:
@@ -144,10 +201,18 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-def _read_ended(run: RunDir) -> RunRead | Rejected:
-    """Every file is read once, and all is taken from the very bytes that are stored."""
-    files = _files(run)
-    record = parse_json(str(run.record), _content(files, run.record), RunRecord)
+def _unreadable(where: str, error: OSError) -> Rejected:
+    problem = Problem(str(error.filename or where), error.strerror or str(error))
+    return Rejected(where, (problem,))
+
+
+def _record(found: RunFound) -> RunRecord:
+    record = found.run.record
+    return parse_json(str(record), _content(found.files, record), RunRecord)
+
+
+def _parse_ended(found: RunFound, record: RunRecord) -> RunRead | Rejected:
+    run, files = found.run, found.files
     lines = _content(files, run.steps).decode(errors="replace").splitlines()
     steps = parse_steps(str(run.steps), lines)
     problem = normalize.damage(str(run.steps), steps)
@@ -160,32 +225,30 @@ def _read_ended(run: RunDir) -> RunRead | Rejected:
 
 
 def _files(run: RunDir) -> RunFiles:
-    paths = [run.record, run.recipe, run.worker_config, run.steps, run.summary, *run.logs()]
-    there = [path for path in dict.fromkeys(paths) if path.is_file()]
     by_name = {
-        str(path.relative_to(run.path)): SourceFile(
-            str(path), path.read_bytes(), "run directory", SCHEMA_VERSION
-        )
-        for path in there
+        name: SourceFile(path, content, "run directory", SCHEMA_VERSION)
+        for name, path, content in run.contents()
     }
-    measured_in = run.steps if run.steps in there else run.record
+    measured_in = run.steps if run.steps.name in by_name else run.record
     return RunFiles(by_name, run.record.name, measured_in.name)
 
 
 def _content(files: RunFiles, path: Path) -> bytes:
     """The bytes of a file at the top of the run directory; none if it is not there."""
     file = files.by_name.get(path.name)
-    return file.content if file else b""
+    return file.content if file and isinstance(file.content, bytes) else b""
 
 
-def read_page(source: Source, context: pages.PageContext) -> PageRows | Rejected:
+def read_page(
+    source: Source, chunks: Iterable[bytes], context: pages.PageContext
+) -> PageRows | Rejected:
     """A page's rows. A file that is no page is passed over, unless the user named it."""
     where = str(source.path)
+    content = _page(chunks)
+    if content is None:
+        return _unknown(source, f"larger than {MOST_PAGE_BYTES >> 20} MiB, which no page is")
     try:
-        content = source.path.read_bytes()
-        text = content.decode()
-    except OSError as error:
-        return Rejected(where, (Problem(where, error.strerror or str(error)),))
+        text = pages.decoded(content)
     except UnicodeDecodeError:
         return _unknown(source)
     if not pages.looks_like_page(text):
@@ -196,9 +259,18 @@ def read_page(source: Source, context: pages.PageContext) -> PageRows | Rejected
     return PageRows(file, rows, (*found.problems, *repeated), found.notes)
 
 
-def _unknown(source: Source) -> Rejected:
+def _page(chunks: Iterable[bytes]) -> bytes | None:
+    """The bytes of a file; None if they are too many for a page."""
+    content = bytearray()
+    for chunk in chunks:
+        content += chunk
+        if len(content) > MOST_PAGE_BYTES:
+            return None
+    return bytes(content)
+
+
+def _unknown(source: Source, message: str = UNKNOWN) -> Rejected:
     where = str(source.path)
-    message = "neither a run directory, a page with a table of results nor a log of a known format"
     return Rejected(where, (Problem(where, message),) if source.named else ())
 
 

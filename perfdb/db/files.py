@@ -1,0 +1,93 @@
+"""The ids of sources by what makes them; the bytes of those not there yet are kept, compressed."""
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+
+from sqlalchemy import BindParameter, Connection, Select, Text, func, literal, select
+from sqlalchemy.dialects import postgresql
+
+from perfdb.db import blobs, bulk
+from perfdb.db.rows import SourceFile
+from perfdb.db.tables import sources
+
+Natural = tuple[str, str, str, int]
+"""The SHA-256 of a source, its path, and its parser with its version."""
+
+_NATURAL = ("sha256", "path", "parser", "parser_version")
+_FOUND = select(
+    sources.c.sha256, sources.c.path, sources.c.parser, sources.c.parser_version, sources.c.id
+)
+
+
+def ids(connection: Connection, files: Iterable[SourceFile], when: datetime) -> dict[Natural, int]:
+    """The id of each source; the bytes of those not there yet are kept, compressed."""
+    by_key = {natural(one): one for one in files}
+    known = _known(connection, by_key)
+    added = [by_key[key] for key in sorted(by_key.keys() - known.keys())]
+    if not added:
+        return known
+    large = {natural(one): content for one in added if (content := blobs.streamed(connection, one))}
+    columns = (*_NATURAL, "size_bytes", "content", "ingested_at")
+    rows = (
+        (*natural(one), one.size_bytes, b"" if natural(one) in large else one.compressed(), when)
+        for one in added
+    )
+    last = connection.scalar(select(func.max(sources.c.id))) or 0
+    bulk.add(connection, sources, columns, rows)
+    found = known | _added_since(connection, last, by_key)
+    for key, content in large.items():
+        blobs.write(connection, found[key], content)
+    return found
+
+
+def natural(file: SourceFile) -> Natural:
+    """What makes a source the same one: its bytes, where they were, and who read them."""
+    return (file.sha256, file.path, file.parser, file.parser_version)
+
+
+def _known(connection: Connection, wanted: Collection[Natural]) -> dict[Natural, int]:
+    pairs = sorted({key[:2] for key in wanted})
+    return _wanted(connection, _alike(connection, pairs), wanted)
+
+
+def _added_since(
+    connection: Connection, last: int, wanted: Collection[Natural]
+) -> dict[Natural, int]:
+    return _wanted(connection, _FOUND.where(sources.c.id > last), wanted)
+
+
+def _wanted(
+    connection: Connection,
+    question: Select[str, str, str, int, int],
+    wanted: Collection[Natural],
+) -> dict[Natural, int]:
+    rows = connection.execute(question)
+    found = {(sha, path, parser, version): id_ for sha, path, parser, version, id_ in rows}
+    return {key: id_ for key, id_ in found.items() if key in wanted}
+
+
+def _alike(
+    connection: Connection, pairs: Sequence[tuple[str, str]]
+) -> Select[str, str, str, int, int]:
+    """The sources of these pairs of a hash and a path.
+
+    Both: many runs share a recipe's hash, and a path has as many hashes as it had states. The pairs
+    are a table to join with: of two lists SQLite would try each hash with each path.
+    """
+    if connection.dialect.name == "postgresql":
+        hashes, paths = (_texts([pair[place] for pair in pairs]) for place in (0, 1))
+        asked = func.unnest(hashes, paths).table_valued("sha256", "path").render_derived()
+        return _FOUND.join(
+            asked, (sources.c.sha256 == asked.c.sha256) & (sources.c.path == asked.c.path)
+        )
+    joined = json.dumps([sha256 + path for sha256, path in pairs])
+    each = func.json_each(joined).table_valued("value")
+    sha256, path = func.substr(each.c.value, 1, 64), func.substr(each.c.value, 65)
+    return _FOUND.select_from(each).join(
+        sources, (sources.c.sha256 == sha256) & (sources.c.path == path)
+    )
+
+
+def _texts(values: Sequence[str]) -> BindParameter[Sequence[str]]:
+    return literal(values, postgresql.ARRAY(Text))

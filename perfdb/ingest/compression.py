@@ -1,0 +1,165 @@
+"""Reads files that may be compressed, in bounded memory, and says where one is damaged."""
+
+import bz2
+import lzma
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Final, Protocol
+
+import zstandard
+
+from perfdb.errors import ArchiveError, Problem
+
+CHUNK_BYTES: Final = 1 << 20
+FED_BYTES: Final = 2048
+"""What a decompressor is given at once: zstd makes at most 64 MiB of it, the others less."""
+
+MOST_MEMORY_BYTES: Final = 128 << 20
+"""What a decompressor may remember of what it has read: xz -9 asks for half of it."""
+
+SUFFIXES: Final = (".gz", ".zst", ".xz", ".bz2")
+
+
+@dataclass
+class Budget:
+    """How much may be unpacked of one file that was met, with all that lies in it.
+
+    `most_of_one` is of a single member, `most_bytes` and `most_members` of all together.
+    """
+
+    most_bytes: int = 64 << 30
+    most_members: int = 500_000
+    unpacked_bytes: int = 0
+    num_members: int = 0
+
+    @property
+    def most_of_one(self) -> int:
+        """The bytes that one member may have."""
+        return self.most_bytes // 4
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether there was more than may be read."""
+        return self.unpacked_bytes > self.most_bytes or self.num_members > self.most_members
+
+    def spend(self, where: str, num_bytes: int) -> None:
+        """Count bytes that were unpacked. Raises ArchiveError."""
+        self.unpacked_bytes += num_bytes
+        if self.unpacked_bytes > self.most_bytes:
+            raise ArchiveError(too_large(where, self.most_bytes))
+
+    def meet(self, where: str) -> None:
+        """Count a member. Raises ArchiveError."""
+        self.num_members += 1
+        if self.num_members > self.most_members:
+            message = f"holds more than {self.most_members:,} members"
+            raise ArchiveError(Problem(where, message, remedy="unpack it and name what to read"))
+
+
+def too_large(where: str, most_bytes: int) -> Problem:
+    """The problem of what unpacks to more than may be read."""
+    message = f"unpacks to more than {most_bytes / 2**30:.3g} GiB"
+    return Problem(where, message, remedy="raise --archive-limit if you trust it")
+
+
+class Decompressor(Protocol):
+    """What zlib, bz2, lzma and zstandard have in common."""
+
+    @property
+    def eof(self) -> bool:
+        """Whether the compressed stream has ended."""
+        ...
+
+    @property
+    def unused_data(self) -> bytes:
+        """What was given behind the end."""
+        ...
+
+    def decompress(self, data: bytes, /) -> bytes:
+        """What the next bytes hold."""
+        ...
+
+
+def _zstd() -> Decompressor:
+    return zstandard.ZstdDecompressor(max_window_size=MOST_MEMORY_BYTES).decompressobj()
+
+
+DECOMPRESSORS: Final[dict[bytes, Callable[[], Decompressor]]] = {
+    b"\x1f\x8b": lambda: zlib.decompressobj(wbits=31),
+    b"BZh": bz2.BZ2Decompressor,
+    b"\xfd7zXZ\x00": lambda: lzma.LZMADecompressor(memlimit=MOST_MEMORY_BYTES),
+    b"\x28\xb5\x2f\xfd": _zstd,
+}
+"""By the first bytes of a file."""
+
+
+def plain_name(path: PurePath) -> str:
+    """The name of a file without the suffix of its compression."""
+    return path.stem if path.suffix.lower() in SUFFIXES else path.name
+
+
+def chunks(path: Path, budget: Budget) -> Iterator[bytes]:
+    """The bytes of a file, unpacked if it is compressed, in chunks of about CHUNK_BYTES.
+
+    Raises ArchiveError where it is damaged, cut off, or unpacks to more than the budget.
+    """
+    with path.open("rb") as file:
+        packed = iter(lambda: file.read(CHUNK_BYTES), b"")
+        first = next(packed, b"")
+        new = next((new for magic, new in DECOMPRESSORS.items() if first.startswith(magic)), None)
+        if new is None:
+            yield from _joined(first, packed)
+            return
+        for chunk in _gathered(_unpacked(path, _joined(first, packed), new)):
+            budget.spend(str(path), len(chunk))
+            yield chunk
+
+
+def _joined(first: bytes, rest: Iterable[bytes]) -> Iterator[bytes]:
+    if first:
+        yield first
+        yield from rest
+
+
+def _unpacked(
+    path: Path, packed: Iterable[bytes], new: Callable[[], Decompressor]
+) -> Iterator[bytes]:
+    """The plain bytes of one compressed stream, or of several one after another."""
+    decompressor = new()
+    try:
+        for fed in _fed(packed):
+            left = fed
+            while left:
+                if decompressor.eof:
+                    decompressor = new()
+                yield decompressor.decompress(left)
+                # Zeros are padding, as tapes need it.
+                left = decompressor.unused_data.lstrip(b"\0") if decompressor.eof else b""
+    except (zlib.error, lzma.LZMAError, zstandard.ZstdError, OSError) as error:
+        raise ArchiveError(Problem(str(path), f"damaged: {error}")) from error
+    if not decompressor.eof:
+        raise ArchiveError(Problem(str(path), "cut off: the compressed data has no end"))
+
+
+def _fed(packed: Iterable[bytes]) -> Iterator[bytes]:
+    for chunk in packed:
+        for start in range(0, len(chunk), FED_BYTES):
+            yield chunk[start : start + FED_BYTES]
+
+
+def _gathered(unpacked: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes in larger chunks; what came before an error comes before it here too."""
+    held = bytearray()
+    try:
+        for piece in unpacked:
+            held += piece
+            if len(held) >= CHUNK_BYTES:
+                yield bytes(held)
+                held.clear()
+    except ArchiveError:
+        yield bytes(held)
+        raise
+    if held:
+        yield bytes(held)

@@ -1,0 +1,189 @@
+"""Puts what was read into the store: many runs in one transaction, any other source in its own.
+
+A source is stored whole or not at all. Of runs that are stored together, one that no column can
+hold is found by halving them, so that it is rejected and the others are stored.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DataError
+
+from perfdb.db import known, runs, store
+from perfdb.db.rows import Action, LogEntry, ResultRow, RunWritten, SourceFile
+from perfdb.errors import Problem
+from perfdb.ingest.read import (
+    STILL_RUNNING,
+    PageRows,
+    Read,
+    Rejected,
+    RunFound,
+    RunRead,
+    Unattributed,
+    Unchanged,
+    parse_run,
+    path_of,
+    problems_of,
+)
+from perfdb.ingest.retry import retried
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What became of one source."""
+
+    read: Read
+    actions: tuple[Action, ...] = ()
+    withdrawn: int = 0
+    problems: tuple[Problem, ...] = ()
+    known: bool = False
+    """The store has it already, with more words than were given now."""
+
+
+def put(engine: Engine, batch: Sequence[Read | RunFound]) -> Iterator[Stored]:
+    """Store a batch, in its order, and say what became of each source."""
+    for group in _groups(_parsed(engine, batch)):
+        yield from _put_group(engine, group)
+
+
+def _parsed(engine: Engine, batch: Sequence[Read | RunFound]) -> Iterator[Read]:
+    """Parse the runs of a batch, but for those that the store has, read from the same bytes."""
+    run_ids = {id_ for one in batch if isinstance(one, RunFound) and (id_ := one.claimed_id())}
+    hashes = retried(partial(_content_hashes, engine, run_ids)) if run_ids else {}
+    for one in batch:
+        yield one if not isinstance(one, RunFound) else _unchanged(one, hashes) or parse_run(one)
+
+
+def _unchanged(found: RunFound, hashes: Mapping[str, str]) -> Unchanged | None:
+    run_id = found.claimed_id()
+    if run_id is None or hashes.get(run_id) != found.files.content_hash:
+        return None
+    return Unchanged(str(found.run.path), run_id)
+
+
+def _content_hashes(engine: Engine, run_ids: Iterable[str]) -> Mapping[str, str]:
+    with engine.connect() as connection:
+        return runs.content_hashes(connection, run_ids)
+
+
+def _groups(reads: Iterable[Read]) -> Iterator[Sequence[Read]]:
+    """Runs of different ids that follow one another, together; any other source by itself."""
+    group: dict[str, RunRead] = {}
+    for read in reads:
+        run_id = read.run.run.run_id if isinstance(read, RunRead) else None
+        if group and (run_id is None or run_id in group):
+            yield list(group.values())
+            group = {}
+        if isinstance(read, RunRead):
+            group[read.run.run.run_id] = read
+        else:
+            yield [read]
+    if group:
+        yield list(group.values())
+
+
+def _put_group(engine: Engine, group: Sequence[Read]) -> Sequence[Stored]:
+    """Store sources together; where one of them cannot be stored, each half by itself."""
+    try:
+        return retried(partial(_in_one_transaction, engine, group))
+    except (DataError, OverflowError) as error:
+        # A source is well formed and yet says what no column can hold, such as 10²⁰ GPUs.
+        if len(group) == 1:
+            cause = error.orig if isinstance(error, DataError) else error
+            path = path_of(group[0])
+            rejected = Rejected(path, (Problem(path, f"cannot be stored: {cause}"),))
+            return _put_group(engine, [rejected])
+    half = len(group) // 2
+    return [*_put_group(engine, group[:half]), *_put_group(engine, group[half:])]
+
+
+def _in_one_transaction(engine: Engine, group: Sequence[Read]) -> Sequence[Stored]:
+    if isinstance(group[0], Unchanged):
+        return [Stored(group[0], (Action.UNCHANGED,))]
+    when = datetime.now(UTC)
+    with engine.begin() as connection:
+        given = [read for read in group if isinstance(read, RunRead)]
+        stored = _put_runs(connection, given, when) if given else [_put(connection, group[0], when)]
+        store.log(connection, [entry for one in stored for entry in _log_entries(one)], when)
+        return stored
+
+
+def _put_runs(connection: Connection, given: Sequence[RunRead], when: datetime) -> Sequence[Stored]:
+    told = [_is_known(connection, read) for read in given]
+    wanted = [read for read, is_told in zip(given, told, strict=True) if not is_told]
+    written = iter(runs.put(connection, [(read.run, read.files) for read in wanted], when))
+    return [
+        Stored(read, (Action.UNCHANGED,), known=True) if is_told else _of_run(read, next(written))
+        for read, is_told in zip(given, told, strict=True)
+    ]
+
+
+def _of_run(read: RunRead, written: RunWritten) -> Stored:
+    if written.other is None:
+        return Stored(read, (written.action,))
+    run_id, other = read.run.run.run_id, Path(written.other).parent
+    message = f"the run {run_id!r} of {other} is in the store and is another one"
+    remedy = "give one of the two another run_id"
+    return Stored(read, problems=(Problem(read.path, message, remedy=remedy),))
+
+
+def _put(connection: Connection, read: Read, when: datetime) -> Stored:
+    match read:
+        case PageRows():
+            return _put_page(connection, read, when)
+        case Unattributed() if _is_known(connection, read):
+            return Stored(read, (Action.UNCHANGED,), known=True)
+        case Unattributed():
+            store.keep(connection, read.source, when)
+            return Stored(read)
+        case _:
+            return Stored(read, problems=tuple(problems_of(read)))
+
+
+def _put_page(connection: Connection, read: PageRows, when: datetime) -> Stored:
+    rows = [row for row in read.rows if read.insisted or not _is_said(connection, read.source, row)]
+    whole = read.whole and not read.problems and len(rows) == len(read.rows)
+    page = store.put_page(connection, read.source, rows, when, whole=whole)
+    as_before = [Action.UNCHANGED] * (len(read.rows) - len(rows))
+    actions = (*page.actions, *as_before)
+    return Stored(read, actions, page.withdrawn, read.problems, known=bool(as_before))
+
+
+def _is_said(connection: Connection, source: SourceFile, row: ResultRow) -> bool:
+    return known.holds_result(connection, source, None, row.source_line)
+
+
+def _is_known(connection: Connection, read: RunRead | Unattributed) -> bool:
+    """Whether the store holds a log that nothing is said of now, by what was said of it before."""
+    if read.insisted:
+        return False
+    if isinstance(read, RunRead):
+        return known.holds_run(connection, read.run.run.run_id, read.files)
+    return known.holds_result(connection, read.source, read.run_id, read.problem.line)
+
+
+def _log_entries(stored: Stored) -> Iterator[LogEntry]:
+    path = path_of(stored.read)
+    counts = {action: stored.actions.count(action) for action in (Action.NEW, Action.REVISED)}
+    said = [f"{count} {action}" for action, count in counts.items() if count]
+    said += [f"{stored.withdrawn} withdrawn"] if stored.withdrawn else []
+    if said:
+        first = Action.REVISED if counts[Action.REVISED] or stored.withdrawn else Action.NEW
+        yield LogEntry(path, first, reason=", ".join(said))
+    if isinstance(stored.read, Unattributed) and not stored.known:
+        problem = stored.read.problem
+        yield LogEntry(path, Action.UNATTRIBUTED, problem.line, reason(problem))
+    for problem in stored.problems:
+        if problem.message != STILL_RUNNING:
+            yield LogEntry(problem.where, Action.REJECTED, problem.line, reason(problem))
+
+
+def reason(problem: Problem) -> str:
+    """What is wrong and what to do, without the place."""
+    name = f"{problem.field}: " if problem.field else ""
+    remedy = f"; {problem.remedy}" if problem.remedy else ""
+    return f"{name}{problem.message}{remedy}"

@@ -1,0 +1,58 @@
+"""Says of what was read out of an archive where it is: `archive.tar.zst!/inner/path`."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from perfdb.db.rows import SourceFile
+from perfdb.errors import Problem
+from perfdb.ingest.read import PageRows, Read, Rejected, RunRead, Unattributed, Unchanged
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder that holds files of an archive for a while."""
+
+    folder: Path
+    archive: str
+
+    def named(self, path: str) -> str:
+        """The name of a file in the folder; any other path stays as it is."""
+        if path == str(self.folder):
+            return self.archive
+        inner = path.removeprefix(f"{self.folder}/")
+        return path if inner == path else f"{self.archive}!/{inner}"
+
+    def read(self, read: Read) -> Read:
+        """What was read, with the names of the archive."""
+        match read:
+            case RunRead():
+                files = {name: self._file(file) for name, file in read.files.by_name.items()}
+                return replace(
+                    read,
+                    path=self.named(read.path),
+                    files=replace(read.files, by_name=files),
+                    notes=self._problems(read.notes),
+                )
+            case PageRows():
+                return replace(
+                    read,
+                    source=self._file(read.source),
+                    problems=self._problems(read.problems),
+                    notes=self._problems(read.notes),
+                )
+            case Unattributed():
+                problem = self._problem(read.problem)
+                return replace(read, source=self._file(read.source), problem=problem)
+            case Unchanged():
+                return replace(read, path=self.named(read.path))
+            case Rejected():
+                return Rejected(self.named(read.path), self._problems(read.problems))
+
+    def _file(self, file: SourceFile) -> SourceFile:
+        return replace(file, path=self.named(file.path))
+
+    def _problem(self, problem: Problem) -> Problem:
+        return replace(problem, where=self.named(problem.where))
+
+    def _problems(self, problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
+        return tuple(map(self._problem, problems))

@@ -1,0 +1,121 @@
+"""What became of all that was read: counted while it is stored, so that nothing else is held."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from perfdb.audit import Finding
+from perfdb.db.rows import Action
+from perfdb.errors import Problem
+from perfdb.ingest.put import Stored, reason
+from perfdb.ingest.read import (
+    STILL_RUNNING,
+    PageRows,
+    Rejected,
+    RunRead,
+    Unattributed,
+    Unchanged,
+    notes_of,
+    path_of,
+    results_of,
+)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What became of all that was read: how many results, and what was rejected.
+
+    `withdrawn` counts results that an edited page no longer states; `unattributed` says where the
+    results are whose release nobody stated, and the logs of which nobody said what they are of:
+    `num_unattributed` of them, those of one file together. `findings` are those of every release
+    that anything was read of, by an audit of its results in force.
+    """
+
+    new: int = 0
+    revised: int = 0
+    unchanged: int = 0
+    withdrawn: int = 0
+    rejected: tuple[Problem, ...] = ()
+    unattributed: tuple[str, ...] = ()
+    num_unattributed: int = 0
+    notes: tuple[Problem, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether anything was rejected; a run that is still at work is not a failure."""
+        return any(problem.message != STILL_RUNNING for problem in self.rejected)
+
+
+@dataclass(frozen=True)
+class _Nameless:
+    """A result that lacks a release, or more: where it stands and what is to be said of it."""
+
+    subject: str
+    line: int | None
+
+
+@dataclass
+class Tally:
+    """Counts what becomes of sources, one after the other."""
+
+    actions: dict[Action, int] = field(default_factory=dict)
+    withdrawn: int = 0
+    rejected: list[Problem] = field(default_factory=list)
+    nameless: dict[tuple[str, str], list[_Nameless]] = field(default_factory=dict)
+    notes: list[Problem] = field(default_factory=list)
+    run_ids: set[str] = field(default_factory=set)
+    paths: set[str] = field(default_factory=set)
+    """The runs and the files that results were read of: their releases are to be audited."""
+
+    def count(self, stored: Stored) -> None:
+        """Add what became of a source."""
+        for action in stored.actions:
+            self.actions[action] = self.actions.get(action, 0) + 1
+        self.withdrawn += stored.withdrawn
+        self.rejected += stored.problems
+        self.notes += notes_of(stored.read)
+        for why, one in _nameless(stored):
+            self.nameless.setdefault((path_of(stored.read), why), []).append(one)
+        match stored.read:
+            case RunRead() as read:
+                self.run_ids.add(read.run.run.run_id)
+            case Unchanged() as read:
+                self.run_ids.add(read.run_id)
+            case PageRows() as read:
+                self.paths.add(read.source.path)
+            case Unattributed() | Rejected():
+                pass
+
+    def report(self, findings: Sequence[Finding]) -> Report:
+        """All that was counted."""
+        return Report(
+            new=self.actions.get(Action.NEW, 0),
+            revised=self.actions.get(Action.REVISED, 0),
+            unchanged=self.actions.get(Action.UNCHANGED, 0),
+            withdrawn=self.withdrawn,
+            rejected=tuple(self.rejected),
+            unattributed=tuple(_told(*place, found) for place, found in self.nameless.items()),
+            num_unattributed=sum(map(len, self.nameless.values())),
+            notes=tuple(self.notes),
+            findings=tuple(findings),
+        )
+
+
+def _nameless(stored: Stored) -> Iterator[tuple[str, _Nameless]]:
+    read = stored.read
+    if stored.known:
+        return
+    if isinstance(read, Unattributed):
+        yield reason(read.problem), _Nameless("", read.problem.line)
+    for row in results_of(read):
+        if row.release.version is None:
+            subject = f"{row.case.model} on {row.case.system} "
+            yield "names no release; pass --release", _Nameless(subject, row.source_line)
+
+
+def _told(path: str, why: str, found: Sequence[_Nameless]) -> str:
+    """'page.md:7–9: each of 3 results names no release; …', or the one that it is by its case."""
+    lines = sorted({one.line for one in found if one.line})
+    place = f"{path}:{'–'.join(map(str, dict.fromkeys((lines[0], lines[-1]))))}" if lines else path
+    subject = found[0].subject if len(found) == 1 else f"each of {len(found)} results "
+    return f"{place}: {subject}{why}"
