@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from perfdb import catalog, flops, metrics
 from perfdb.flops.conventions import NEMOTRON4_RECIPE
@@ -153,3 +155,91 @@ def test_memory_headroom_of_the_recipes_log_line() -> None:
 def test_memory_beyond_what_is_specified_is_negative() -> None:
     """An H100 reports 81,559 MiB, which is more than 80 GB."""
     assert metrics.memory_headroom(81_559 * 2**20, 80) < 0
+
+
+@pytest.mark.parametrize(
+    ("system", "precision", "peak_tflops"),
+    [
+        ("dgx-h100", "bf16", 989),
+        ("dgx-h100", "fp8_cs", 1979),
+        ("dgx-h100", "fp8", 1979),
+        ("dgx-h100", "fp8_mx", 1979),
+        ("dgx-h100", "fp32", None),
+        ("cpu", "bf16", None),
+    ],
+)
+def test_mfu_is_against_the_dense_peak_of_the_precision(
+    system: str, precision: str, peak_tflops: float | None
+) -> None:
+    """NVIDIA's data sheet of the H100 SXM: 1,979 and 3,958 TFLOP/s with sparsity, half without."""
+    found = catalog.peak(system, precision)
+    assert peak_tflops == (found.tflops if found else None)
+
+
+RATES = st.floats(1e-3, 1e9)
+SIZES = st.integers(1, 100_000)
+
+
+@given(SIZES, SIZES, st.floats(1e-6, 1e6), SIZES)
+def test_tokens_of_a_step_are_those_of_the_global_batch(
+    batch: int, length: int, seconds: float, gpus: int
+) -> None:
+    """Whatever the number of GPUs, the job's rate times the step time is the batch's tokens."""
+    each = metrics.tokens_per_sec_per_gpu(batch, length, seconds, gpus)
+
+    assert batch * length == pytest.approx(metrics.global_tokens_per_sec(each, gpus) * seconds)
+
+
+@given(st.floats(1, 1e15), RATES, st.floats(1.01, 100))
+def test_training_takes_less_time_at_a_higher_rate(
+    tokens: float, rate: float, faster: float
+) -> None:
+    """In the same proportion; and a day has 86,400 seconds."""
+    days = metrics.days_to_train(tokens, rate)
+
+    assert tokens == pytest.approx(days * 86_400 * rate)
+    assert days / faster == pytest.approx(metrics.days_to_train(tokens, rate * faster))
+
+
+@given(RATES, st.floats(1e6, 1e13), st.floats(1, 1e5))
+def test_mfu_grows_with_the_work_and_shrinks_with_the_peak(
+    tokens_per_second: float, flops_per_token: float, peak: float
+) -> None:
+    achieved = metrics.model_tflops_per_sec_per_gpu(tokens_per_second, flops_per_token)
+
+    assert tokens_per_second * flops_per_token == pytest.approx(achieved * 1e12)
+    assert 1 == pytest.approx(metrics.mfu(peak, peak))
+    assert 2 * metrics.mfu(achieved, peak) == pytest.approx(metrics.mfu(2 * achieved, peak))
+    assert metrics.mfu(achieved, peak) / 2 == pytest.approx(metrics.mfu(achieved, 2 * peak))
+
+
+@given(st.dictionaries(SIZES, RATES, min_size=1, max_size=12), RATES)
+def test_scaling_efficiency_has_no_unit(rates: dict[int, float], unit: float) -> None:
+    """In other units it is the same; at the smallest scale it is 1."""
+    found = metrics.scaling_efficiency(rates)
+    other = metrics.scaling_efficiency({gpus: rate * unit for gpus, rate in rates.items()})
+
+    assert sorted(rates) == list(found)
+    assert 1 == found[min(rates)]
+    assert found == pytest.approx(other)
+
+
+@given(RATES, st.floats(1e-3, 1e3), st.floats(1, 1e15), SIZES)
+def test_a_training_costs_what_its_gpu_hours_cost(
+    each: float, price: float, tokens: float, gpus: int
+) -> None:
+    """By the million tokens, or by the days that so many GPUs are busy: however many they are."""
+    by_tokens = metrics.cost_per_million_tokens(each, price) * tokens / 1e6
+    days = metrics.days_to_train(tokens, metrics.global_tokens_per_sec(each, gpus))
+
+    assert by_tokens == pytest.approx(days * 24 * gpus * price)
+
+
+@given(st.floats(0, 1e13), st.floats(1, 1e4))
+def test_memory_that_is_used_and_memory_that_is_free_are_all_of_it(
+    peak_bytes: float, memory_gb: float
+) -> None:
+    free = metrics.memory_headroom(peak_bytes, memory_gb)
+
+    assert memory_gb * 1e9 == pytest.approx(peak_bytes + free * memory_gb * 1e9)
+    assert free <= 1

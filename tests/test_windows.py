@@ -1,6 +1,10 @@
 """Windows: which steps a figure is taken over."""
 
+from itertools import pairwise
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from perfdb import metrics, windows
 from perfdb.errors import InputError
@@ -22,6 +26,72 @@ def test_a_window_picks_its_steps(name: str, picked: list[int]) -> None:
 def test_a_window_that_is_none_is_refused_with_the_known_ones(name: str) -> None:
     with pytest.raises(InputError, match="known: last, last_n"):
         windows.named(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("steps(35-44)", "--window: no window 'steps(35-44)'; known: last, last_n(N), "),
+        ("last(1)", "--window: 'last(1)' should be last; known: "),
+        ("window(3)", "--window: 'window(3)' should be window(FIRST,LAST); known: "),
+        ("skip_warmup", "--window: 'skip_warmup' should be skip_warmup(N); known: "),
+        ("last_n(0)", "--window: 'last_n(0)' holds no step; known: "),
+        ("window(44,35)", "--window: 'window(44,35)' ends before it begins; known: "),
+        (f"last_n({'9' * 5000})", "known: last, last_n(N), window(FIRST,LAST), skip_warmup(N)"),
+    ],
+)
+def test_what_is_wrong_with_a_window_is_said(name: str, message: str) -> None:
+    with pytest.raises(InputError) as refused:
+        windows.named(name)
+    assert message in str(refused.value)
+
+
+@given(st.text())
+def test_any_text_is_a_window_or_is_refused(text: str) -> None:
+    """One that is taken is written again as it is stored."""
+    try:
+        window = windows.named(text)
+    except InputError:
+        return
+    assert window.name == windows.named(window.name).name
+
+
+COUNTS = st.integers(0, 60)
+
+
+@given(
+    st.one_of(
+        st.builds("skip_warmup({})".format, COUNTS),
+        st.builds("last_n({})".format, st.integers(1, 60)),
+        st.tuples(COUNTS, COUNTS).map(lambda pair: f"window({min(pair)},{max(pair)})"),
+        st.just("last"),
+    ),
+    st.integers(0, 50),
+)
+def test_a_window_picks_steps_that_there_are_in_their_order(name: str, count: int) -> None:
+    steps = [StepRecord(step=n, step_time_s=1.0) for n in range(1, count + 1)]
+
+    picked = windows.named(name).pick(steps)
+
+    numbers = [step.step for step in picked]
+    assert sorted(set(numbers)) == numbers
+    assert set(numbers) <= set(range(1, count + 1))
+    assert name == windows.named(name).name
+
+
+@given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=60))
+def test_a_summary_lies_within_its_steps(times: list[float]) -> None:
+    """Median, mean and deciles are between the fastest and the slowest step, in order."""
+    found = windows.summarise(
+        [StepRecord(step=n, step_time_s=time) for n, time in enumerate(times, start=1)]
+    )
+    assert found
+    assert (len(times), times[-1]) == (found.num_steps, found.last_s)
+    dust = 1e-9 * max(times)
+    assert min(times) - dust <= found.mean_s <= max(times) + dust
+    if found.p10_s is not None and found.p90_s is not None:
+        ordered = [min(times), found.p10_s, found.median_s, found.p90_s, max(times)]
+        assert all(one <= other + dust for one, other in pairwise(ordered))
 
 
 def test_the_name_of_a_window_gives_the_window_again() -> None:

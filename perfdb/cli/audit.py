@@ -66,7 +66,7 @@ def audit(
     '4096 * 256 / 2.693 = 389371'. Without --fail-on it exits with 0 whatever it finds. Findings
     that the reviewed file accepts are shown as explained and close no gate.
     """
-    known = _entries(reviewed)
+    known = accepted(reviewed)
     subjects = _subjects(db, only["release"], needed=not documents)
     of_store = [it for it in auditing.audit(subjects) if only["system"] in (None, it.system)]
     of_documents = [finding for path in documents for finding in _of_document(path)]
@@ -84,7 +84,8 @@ def _system(name: str | None) -> None:
         catalog.system(name)
 
 
-def _entries(reviewed: Path | None) -> tuple[Entry, ...]:
+def accepted(reviewed: Path | None) -> tuple[Entry, ...]:
+    """The findings that a reviewed file accepts: the one given, or the project's, or none."""
     path = reviewed or REVIEWED
     return acknowledged.entries(str(path), path.read_text()) if path.is_file() else ()
 

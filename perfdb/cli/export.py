@@ -1,4 +1,4 @@
-"""`perfdb export`: results as CSV, JSON, Parquet or Markdown."""
+"""`perfdb export`: results as CSV, JSON, Parquet, Markdown or PyTorch benchmark records."""
 
 import sys
 from pathlib import Path
@@ -9,13 +9,15 @@ from perfdb.cli.options import db_option
 from perfdb.db.migrate import require_current
 from perfdb.db.session import reading, store_url
 from perfdb.errors import InputError, Problem
-from perfdb.export import FORMATS
+from perfdb.export import FORMATS, pytorch
+from perfdb.export.restated import table as restated
 from perfdb.export.results import table
+from perfdb.flops import CONVENTIONS
 
 
 @click.group()
 def export() -> None:
-    """Write results as CSV, JSON, Parquet or Markdown."""
+    """Write results as CSV, JSON, Parquet, Markdown or PyTorch benchmark records."""
 
 
 @export.command()
@@ -26,13 +28,31 @@ def export() -> None:
     metavar="FILE",
     help="Where to write. [default: stdout]",
 )
+@click.option(
+    "--convention",
+    type=click.Choice(list(CONVENTIONS)),
+    metavar="NAME",
+    help="Add columns with model TFLOP/s/GPU and MFU restated in this FLOPs convention, such as "
+    "megatron-lm.",
+)
 @db_option
-def results(style: str, output: Path | None, db: str | None) -> None:
-    """Write one row for each result, measured and published; empty where a value is unknown."""
+def results(style: str, output: Path | None, convention: str | None, db: str | None) -> None:
+    """Write one row for each result, measured and published; empty where a value is unknown.
+
+    Of the PyTorch benchmark database's records, `pytorch`, one for each figure.
+
+    With --convention, figures that count FLOPs stand a second time, in columns `restated_…`, all
+    counted alike: also those of pages, where their figures tell what the page counted. The note
+    says how that is known, or why a row cannot be restated.
+    """
+    if convention and style == pytorch.NAME:
+        message, remedy = "pytorch has no place for restated figures", "choose another --format"
+        raise InputError(Problem("--convention", message, remedy=remedy))
     url = store_url(db)
     with reading(url) as connection:
         require_current(connection, url.render_as_string())
-        written = FORMATS[style].render(table(connection))
+        rows = restated(connection, CONVENTIONS[convention]) if convention else table(connection)
+        written = FORMATS[style].render(rows)
     if output is None:
         sys.stdout.buffer.write(written)
         sys.stdout.flush()

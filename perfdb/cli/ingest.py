@@ -46,35 +46,48 @@ MOST_LISTED = 5
     help="The steps that figures of logs are taken over: last, last_n(N), window(FIRST,LAST) or "
     "skip_warmup(N). [default: by their format]",
 )
+@click.option(
+    "--archive-limit",
+    type=click.IntRange(min=1),
+    metavar="GIB",
+    help="How much an archive or a compressed file may unpack to; a member a quarter of it. "
+    "[default: 64]",
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be stored and store nothing.")
 @json_option
 def ingest(
     paths: Sequence[Path],
     settings: tuple[str, ...],
+    archive_limit: int | None,
     *,
     dry_run: bool,
     as_json: bool,
     **words: str | None,
 ) -> int:
-    """Read run directories, published pages (*.md) and logs into the store, from ./runs by default.
+    """Read run directories, published pages and logs into the store, from ./runs by default.
 
-    A folder is searched; a log is known by its content. Reading the same things again changes
-    nothing; what has changed becomes a new revision, and the old one is kept. Exits with 1 if
-    something was rejected.
+    Folders and archives are searched; a log is known by its content. Reading the same things
+    again changes nothing; what has changed becomes a new revision, and the old one is kept. Exits
+    with 1 if something was rejected.
     """
     given = _given(paths)
     db = words.pop("db")
-    of_logs = ingestion.LogOptions(settings, words.pop("format"), words.pop("window"))
+    of_logs = ingestion.LogOptions(
+        settings, words.pop("format"), words.pop("window"), archive_limit
+    )
     options = ingestion.Options(PageContext(**words), _watched, of_logs)
+    rows: Sequence[ResultRow] = ()
     if dry_run:
         rows, report = ingestion.preview(given, options)
-        if not as_json:
-            _print_rows(rows)
     else:
         report = ingestion.ingest(given, store_url(db), options)
     if as_json:
-        print_json(_as_json(report))
+        print_json(
+            _as_json(report) | ({"results": [_summary(row) for row in rows]} if dry_run else {})
+        )
     else:
+        if dry_run:
+            _print_rows(rows)
         _print(report, dry_run=dry_run)
     return 1 if report.failed else 0
 
@@ -99,7 +112,21 @@ def _as_json(report: ingestion.Report) -> dict[str, object]:
         for problem in report.rejected
     ]
     counts = {"new": report.new, "revised": report.revised, "unchanged": report.unchanged}
-    return counts | {"rejected": rejected, "unattributed": len(report.unattributed)}
+    return counts | {"rejected": rejected, "unattributed": report.num_unattributed}
+
+
+def _summary(row: ResultRow) -> dict[str, object]:
+    return {
+        "framework": row.case.framework,
+        "release": row.release.version,
+        "system": row.case.system,
+        "model": row.case.model,
+        "num_gpus": row.case.num_gpus,
+        "step_time_s": row.step_time_s,
+        "tokens_per_sec_per_gpu": row.tokens_per_sec_per_gpu,
+        "outcome": row.outcome.value,
+        "withheld": row.withheld,
+    }
 
 
 def _print_rows(rows: Iterable[ResultRow]) -> None:
@@ -134,7 +161,7 @@ def _print(report: ingestion.Report, *, dry_run: bool) -> None:
         "unchanged": report.unchanged,
         "withdrawn": report.withdrawn,
         "rejected": len(report.rejected),
-        "unattributed": len(report.unattributed),
+        "unattributed": report.num_unattributed,
     }
     always = ("rejected",) if dry_run else ("new", "revised", "unchanged", "rejected")
     shown = [f"{count} {word}" for word, count in counts.items() if count or word in always]

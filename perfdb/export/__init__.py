@@ -1,6 +1,6 @@
 """The formats that results are written in. To add one: write its module, add it to the table."""
 
-from perfdb.export import csv, json, markdown, parquet
+from perfdb.export import csv, json, markdown, parquet, pytorch
 from perfdb.export.base import ExportFormat
 
 FORMATS: dict[str, ExportFormat] = {
@@ -8,4 +8,5 @@ FORMATS: dict[str, ExportFormat] = {
     json.NAME: json,
     parquet.NAME: parquet,
     markdown.NAME: markdown,
+    pytorch.NAME: pytorch,
 }

@@ -14,6 +14,8 @@ COLUMNS = (
     "tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu", "flops_convention", "window",
     "num_steps", "origin", "outcome", "source", "source_line",
 )  # fmt: skip
+EMITTED = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu")
+"""The figures that programs print themselves, exported as `emitted_…` behind the others."""
 
 
 def table(connection: Connection) -> Table:
@@ -21,7 +23,8 @@ def table(connection: Connection) -> Table:
     question = results.current()
     columns = [question.selected_columns[name] for name in COLUMNS]
     found = connection.execute(question).mappings()
-    return Table(
-        tuple(Column(column.name, column.type.python_type) for column in columns),
-        tuple(tuple(row[name] for name in COLUMNS) for row in found),
+    cells = tuple(
+        (*(row[name] for name in COLUMNS), *map(row["emitted"].get, EMITTED)) for row in found
     )
+    known = (Column(column.name, column.type.python_type) for column in columns)
+    return Table((*known, *(Column(f"emitted_{name}", float) for name in EMITTED)), cells)

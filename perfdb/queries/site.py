@@ -1,8 +1,19 @@
-"""What the site asks beside results and runs: the files runs were read from, and their bytes."""
+"""What the site asks beside results in force: files and their bytes, and what became of results."""
 
 from sqlalchemy import Select, select
 
-from perfdb.db.tables import results, run_files, runs, sources
+from perfdb.db.rows import Action
+from perfdb.db.tables import (
+    cases,
+    ingest_log,
+    models,
+    releases,
+    results,
+    run_files,
+    runs,
+    sources,
+    systems,
+)
 from perfdb.record import Origin
 
 
@@ -31,3 +42,52 @@ def published_sources() -> Select[*tuple[object, ...]]:
 def content_of(sha256: str) -> Select[*tuple[bytes]]:
     """The zlib-compressed bytes of a source. The same bytes may stand there more than once."""
     return select(sources.c.content).where(sources.c.sha256 == sha256).limit(1)
+
+
+def all_revisions() -> Select[*tuple[object, ...]]:
+    """Every result there ever was, superseded or not, by its key and revision."""
+    return (
+        select(
+            results.c.key,
+            results.c.revision,
+            results.c.created_at,
+            results.c.superseded,
+            results.c.superseded_at,
+            cases.c.framework,
+            releases.c.version.label("release"),
+            systems.c.name.label("system"),
+            systems.c.title.label("system_title"),
+            models.c.title.label("model_title"),
+            cases.c.qualifiers,
+            cases.c.task,
+            cases.c.precision,
+            cases.c.num_gpus,
+            results.c.origin,
+            sources.c.path.label("source"),
+            results.c.source_line,
+            runs.c.run_id,
+            results.c.outcome,
+            results.c.withheld,
+            results.c.step_time_s,
+            results.c.tokens_per_sec_per_gpu,
+            results.c.model_tflops_per_sec_per_gpu,
+            results.c.mfu,
+            results.c.raw,
+        )
+        .join(cases, results.c.case_id == cases.c.id)
+        .join(releases, results.c.release_id == releases.c.id)
+        .join(systems, cases.c.system_id == systems.c.id)
+        .join(models, cases.c.model_id == models.c.id)
+        .join(sources, results.c.source_id == sources.c.id)
+        .outerjoin(runs, results.c.run_id == runs.c.id)
+        .order_by(results.c.key, results.c.revision)
+    )
+
+
+def all_rejections() -> Select[*tuple[object, ...]]:
+    """Everything that was not stored, as it was noted: moment, path, line and reason."""
+    return (
+        select(ingest_log.c.at, ingest_log.c.path, ingest_log.c.line, ingest_log.c.reason)
+        .where(ingest_log.c.action == Action.REJECTED)
+        .order_by(ingest_log.c.id)
+    )

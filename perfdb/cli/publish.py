@@ -1,0 +1,112 @@
+"""`perfdb publish`: the pages of releases as plain text, for another project's documents."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import click
+from sqlalchemy import Connection
+
+from perfdb.audit import Finding, Severity, document
+from perfdb.cli.audit import REVIEWED, accepted
+from perfdb.cli.options import db_option, json_option, print_json, print_table
+from perfdb.compare import named
+from perfdb.compare.read import known_releases
+from perfdb.db.migrate import require_current
+from perfdb.db.session import reading, store_url
+from perfdb.site import plain, publication
+
+NEVER = "never"
+
+
+@click.command()
+@click.argument("releases", nargs=-1, metavar="[RELEASE]...")
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["myst", "markdown"]),
+    default="myst",
+    show_default=True,
+    help="MyST with a tab for each system, or Markdown with a heading for each.",
+)
+@click.option(
+    "--output",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    default=Path("published"),
+    show_default=True,
+)
+@click.option(
+    "--fail-on",
+    "gate",
+    type=click.Choice([*Severity, NEVER]),
+    default=Severity.ERROR,
+    show_default=True,
+    help="Write nothing where a finding that nobody has accepted is as grave as this, or graver.",
+)
+@click.option(
+    "--acknowledged",
+    "reviewed",
+    type=click.Path(exists=True, dir_okay=False),
+    help=f"Findings that were looked at and are accepted. [default: {REVIEWED}, where it is]",
+)
+@json_option
+@db_option
+def publish(
+    releases: Sequence[str],
+    style: plain.Style,
+    folder: Path,
+    db: str | None,
+    as_json: bool,
+    **audit: str | None,
+) -> int:
+    """Write the page of each RELEASE, such as 'nemo 25.04'; without one, of every release.
+
+    The pages are plain text that another project's documents include as they are: tab-sets, pipe
+    tables and footnotes, nothing that needs perfdb. What the audit found stands in the footnotes. A
+    page that somebody wrote is never overwritten.
+    """
+    known = accepted(Path(audit["reviewed"]) if audit["reviewed"] else None)
+    url = store_url(db)
+    with reading(url) as connection:
+        require_current(connection, url.render_as_string())
+        read = publication.read(connection, known, _wanted(connection, releases))
+    if closing := _closing(read.findings, audit["gate"] or NEVER):
+        _refuse(closing)
+        return 1
+    _report(publication.write(folder, publication.texts(read.pages, style)), as_json)
+    return 0
+
+
+def _wanted(connection: Connection, names: Sequence[str]) -> frozenset[int] | None:
+    known = known_releases(connection)
+    chosen = [named(name, known) for name in names]
+    return frozenset(one for choice in chosen for one in choice.release_ids) if chosen else None
+
+
+def _closing(found: Sequence[Finding], gate: str) -> list[Finding]:
+    """The findings that keep the pages from being published."""
+    if gate == NEVER:
+        return []
+    return [it for it in found if it.severity.reaches(Severity(gate)) and not it.acknowledged]
+
+
+def _refuse(closing: Sequence[Finding]) -> None:
+    for it in closing:
+        place, of = document.place(it), document.subject(it)
+        click.echo(f"{place}: {it.severity}: {of}: {document.sentence(it)}", err=True)
+    click.echo(
+        f"Nothing is written: {document.counts(closing)}. Correct them, accept them in {REVIEWED}, "
+        "or publish them with their footnotes: --fail-on never.",
+        err=True,
+    )
+
+
+def _report(written: Mapping[Path, bool], as_json: bool) -> None:
+    rows = [(str(path), "written" if new else "unchanged") for path, new in written.items()]
+    if as_json:
+        print_json([{"path": path, "action": action} for path, action in rows])
+    elif rows:
+        print_table("Pages", ("Page", "Action"), rows)
+    else:
+        click.echo("The store holds no results: nothing is written.", err=True)

@@ -1,0 +1,146 @@
+"""`perfdb recompute`: make the figures of measured results anew from their stored steps."""
+
+from collections.abc import Iterator
+
+import click
+
+from perfdb import recompute as recomputing
+from perfdb import windows
+from perfdb.cli.options import db_option, json_option, print_json, print_table
+from perfdb.compare import named
+from perfdb.compare.read import known_releases
+from perfdb.db.migrate import require_current
+from perfdb.db.session import reading, store_url
+from perfdb.flops import CONVENTIONS
+from perfdb.queries.only import Only
+from perfdb.recompute import Asked, Changed, Report, Scope
+from perfdb.units import UNKNOWN, significant
+
+SHORT = {
+    "step_time_s": "step time (s)",
+    "tokens_per_sec_per_gpu": "tokens/s/GPU",
+    "model_tflops_per_sec_per_gpu": "model TFLOP/s/GPU",
+    "mfu": "MFU",
+    "peak_tflops": "peak TFLOP/s",
+    "flops_convention": "convention",
+    "window": "window",
+    "num_steps": "steps",
+    "outcome": "outcome",
+    "withheld": "withheld",
+}
+"""What the table shows of a change; the JSON has every column."""
+
+
+@click.command()
+@db_option
+@click.option("--release", help="Only this release, such as 'nemo 25.04' or 25.04.")
+@click.option("--framework", help="Only results of this framework.")
+@click.option("--system", help="Only results on this system, such as dgx-h100.")
+@click.option("--model", help="Only results of this model, such as llama3-8b.")
+@click.option(
+    "--window",
+    metavar="WINDOW",
+    help="Take figures over these steps: last, last_n(N), window(FIRST,LAST) or skip_warmup(N). "
+    "[default: the window of each result]",
+)
+@click.option(
+    "--convention",
+    type=click.Choice(list(CONVENTIONS)),
+    metavar="NAME",
+    help="Count model FLOPs by this convention, such as megatron-lm. [default: the convention of "
+    "each result]",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would change and store nothing.")
+@json_option
+def recompute(
+    db: str | None,
+    window: str | None,
+    convention: str | None,
+    *,
+    dry_run: bool,
+    as_json: bool,
+    **only: str | None,
+) -> int:
+    """Make the figures of measured results anew from their stored steps.
+
+    For when a formula or a peak of the catalogue has changed, or to take figures over other steps.
+    A result that now says something else becomes a new revision, and the old one is kept; the
+    others stay as they are. Published figures are never changed. It is one transaction: all of
+    it happens, or nothing.
+    """
+    asked = Asked(
+        windows.named(window) if window else None,
+        CONVENTIONS[convention] if convention else None,
+    )
+    release = only.pop("release")
+    scope = Scope(Only(**only), _release_ids(db, release) if release else None)
+    act = recomputing.preview if dry_run else recomputing.recompute
+    report = act(store_url(db), scope, asked)
+    if as_json:
+        print_json(_document(report, dry_run=dry_run))
+    else:
+        _print(report, dry_run=dry_run)
+    return 0
+
+
+def _release_ids(db: str | None, release: str) -> tuple[int, ...]:
+    url = store_url(db)
+    with reading(url) as connection:
+        require_current(connection, url.render_as_string())
+        return named(release, known_releases(connection)).release_ids
+
+
+def _document(report: Report, *, dry_run: bool) -> dict[str, object]:
+    return {
+        "dry_run": dry_run,
+        "examined": report.examined,
+        "changed": len(report.changed),
+        "unchanged": report.unchanged,
+        "changes": [_object(one) for one in report.changed],
+    }
+
+
+def _object(one: Changed) -> dict[str, object]:
+    result = one.stored.result
+    return {
+        "run_id": one.stored.run_id,
+        "framework": result.case.framework,
+        "release": result.release.version,
+        "system": result.case.system,
+        "model": result.case.model,
+        "before": {name: change.before for name, change in one.changes.items()},
+        "after": {name: change.after for name, change in one.changes.items()},
+    }
+
+
+def _print(report: Report, *, dry_run: bool) -> None:
+    if report.changed:
+        columns = ("Release", "System", "Run", "Before → after")
+        title = "Would change" if dry_run else "Changed"
+        print_table(title, columns, map(_row, report.changed))
+    word = "would change" if dry_run else "changed"
+    click.echo(f"{len(report.changed):,} {word}, {report.unchanged:,} unchanged")
+    if not report.examined:
+        click.echo("nothing to recompute: no measured result there", err=True)
+
+
+def _row(one: Changed) -> tuple[str, ...]:
+    result = one.stored.result
+    said = "\n".join((*_lines(one), ""))
+    return result.release.name, result.case.system, one.stored.run_id, said
+
+
+def _lines(one: Changed) -> Iterator[str]:
+    """The figures that a table prints; where only others changed, how many."""
+    shown = {name: change for name, change in one.changes.items() if name in SHORT}
+    for name, short in SHORT.items():
+        if change := shown.get(name):
+            yield f"{short} {_text(change.before)} → {_text(change.after)}"
+    if not shown:
+        yield f"{', '.join(one.changes)} (--json has them)"
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return UNKNOWN
+    return significant(value, 5) if isinstance(value, float) else str(value)

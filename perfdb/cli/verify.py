@@ -1,0 +1,86 @@
+"""`perfdb verify`: prove that the store's figures follow from what it keeps."""
+
+from collections.abc import Callable, Sequence
+
+import click
+from rich.console import Console
+from rich.progress import Progress
+
+from perfdb import verify as verifying
+from perfdb.cli.options import db_option, json_option, print_json, print_table
+from perfdb.db.session import store_url
+from perfdb.verify import Verified
+
+MANY = 1_000
+"""From so many things on that a check looks at, its progress is worth showing."""
+
+
+@click.command()
+@db_option
+@json_option
+def verify(db: str | None, *, as_json: bool) -> int:
+    """Prove that the store holds together, and that its figures follow from what it keeps.
+
+    \b
+    schema      the tables are those of this version
+    sources     the bytes of every file decompress, with their size and SHA-256
+    references  every row that another one refers to is there
+    revisions   they are contiguous, and at most the newest is in force
+    orphans     no run, case, release, system or model stands alone
+    figures     measured figures follow from the stored steps
+    steps       stored steps are those of the stored files
+    published   published figures are those of the stored pages
+
+    Nothing is written. Exits with 1 if anything is wrong, after saying all of it.
+    """
+    url = store_url(db)
+    console = Console(stderr=True)
+    quiet = as_json or not console.is_terminal
+    with Progress(console=console, transient=True, disable=quiet) as progress:
+        found = verifying.verify(url, _watched(progress))
+    if as_json:
+        print_json(_document(found))
+    else:
+        _print(found)
+    return 1 if any(one.faults for one in found) else 0
+
+
+def _watched(progress: Progress) -> verifying.Watched:
+    def watched(check: str, count: int) -> Callable[[], None]:
+        if count < MANY:
+            return lambda: None
+        task = progress.add_task(check, total=count)
+        return lambda: progress.advance(task)
+
+    return watched
+
+
+def _document(found: Sequence[Verified]) -> dict[str, object]:
+    return {
+        "checked": {one.check: one.count for one in found},
+        "faults": [
+            {"check": one.check, "where": it.where, "message": it.message}
+            for one in found
+            for it in one.faults
+        ],
+        "passed_over": [
+            {"check": one.check, "where": it.where, "message": it.message}
+            for one in found
+            for it in one.passed_over
+        ],
+    }
+
+
+def _print(found: Sequence[Verified]) -> None:
+    columns = ("Check", "Looked at", "Passed over", "Faults")
+    rows = [(one.check, one.count, len(one.passed_over), len(one.faults)) for one in found]
+    print_table("Verified", columns, rows)
+    for one in found:
+        for note in one.passed_over:
+            click.echo(f"passed over: {one.check}: {note.where}: {note.message}", err=True)
+    for one in found:
+        for fault in one.faults:
+            click.echo(f"fault: {one.check}: {fault.where}: {fault.message}")
+    faults = sum(len(one.faults) for one in found)
+    counted = "1 fault" if faults == 1 else f"{faults:,} faults"
+    click.echo(counted if faults else "the store holds together")

@@ -1,0 +1,83 @@
+"""Records of the PyTorch benchmark database, version 3: a list with an object for each metric.
+
+What is not known is left out: a result without figures has no record. Whatever has no field there
+stands in an `extra_info`, whose values are texts; the program that uploads adds when and where.
+Source: pytorch/test-infra, clickhouse_db_schema/oss_ci_benchmark_v3.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from perfdb.export.base import Cell, Table, text
+
+NAME = "pytorch"
+
+METRICS: Final = ("step_time_s", "tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu")
+_OF_METRIC: Final = (
+    "origin", "outcome", "window", "num_steps", "flops_convention", "source", "source_line",
+)  # fmt: skip
+_IN_FIELDS: Final = (
+    "framework", "release", "container", "system", "model", "qualifiers", "precision",
+)  # fmt: skip
+
+Row = Mapping[str, Cell]
+
+
+def render(table: Table) -> bytes:
+    """A record for each figure of each row."""
+    rows = (dict(zip(table.names, row, strict=True)) for row in table.rows)
+    records = [record for row in rows for record in _records(row)]
+    return (json.dumps(records, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def _records(row: Row) -> Iterator[dict[str, object]]:
+    for metric in METRICS:
+        if row[metric] is not None:
+            yield _known(
+                benchmark=_benchmark(row),
+                model=_known(
+                    name=row["model"],
+                    backend=row["framework"],
+                    extra_info=_texts(row, ["qualifiers"]),
+                ),
+                dependencies=_dependencies(row),
+                metric=_known(
+                    name=metric,
+                    benchmark_values=[row[metric]],
+                    extra_info=_texts(row, _OF_METRIC) | _emitted(row, metric),
+                ),
+            )
+
+
+def _benchmark(row: Row) -> dict[str, object]:
+    emitted = (name for name in row if name.startswith("emitted_"))
+    elsewhere = {*METRICS, *_OF_METRIC, *_IN_FIELDS, *emitted}
+    workload = _texts(row, [name for name in row if name not in elsewhere])
+    return _known(
+        name="perfdb",
+        mode="training",
+        dtype=row["precision"],
+        extra_info={"device": text(row["system"])} | workload,
+    )
+
+
+def _dependencies(row: Row) -> dict[str, object]:
+    """The release of the framework, and the container that it was in."""
+    release = _known(version=row["release"], extra_info=_texts(row, ["container"]))
+    return {text(row["framework"]): release} if release else {}
+
+
+def _emitted(row: Row, metric: str) -> dict[str, str]:
+    """What the program printed itself."""
+    printed = row.get(f"emitted_{metric}")
+    return {"emitted": text(printed)} if printed is not None else {}
+
+
+def _texts(row: Row, names: Iterable[str]) -> dict[str, str]:
+    return {name: text(row[name]) for name in names if row[name] not in (None, "")}
+
+
+def _known(**fields: object) -> dict[str, object]:
+    """The fields that say something."""
+    return {name: value for name, value in fields.items() if value not in (None, "", {})}

@@ -1,0 +1,128 @@
+"""Figures that count FLOPs, restated in one convention so that releases compare.
+
+What a page counted is read off its figures, as the audit does: TFLOP/s over tokens/s is the FLOPs
+of a token, and those are what some convention gives. What none gives is not restated.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from perfdb import catalog, flops
+from perfdb.audit import Subject, flop_counts, rates, read, workload
+from perfdb.audit.interval import Interval
+from perfdb.export import results
+from perfdb.export.base import Cell, Column, Table
+from perfdb.flops.base import Convention
+from perfdb.units import significant
+
+COLUMNS = (
+    Column("restated_convention", str),
+    Column("restated_model_tflops_per_sec_per_gpu", float),
+    Column("restated_mfu", float),
+    Column("restated_from", str),
+    Column("restated_note", str),
+)
+
+
+@dataclass(frozen=True)
+class Restated:
+    """A row's figures in the convention asked for, which one they followed, and how that is known.
+
+    Without `from_` nothing is restated, and the note says why.
+    """
+
+    tflops_per_sec_per_gpu: float | None = None
+    mfu: float | None = None
+    from_: Convention | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True)
+class Told:
+    """What is known of the convention that a row follows, and by what."""
+
+    convention: Convention | None
+    note: str | None = None
+
+
+def table(connection: Connection, convention: Convention) -> Table:
+    """The results in force as `perfdb.export.results` has them, with their restated figures."""
+    plain = results.table(connection)
+    subjects = read.subjects(connection)
+    place = plain.names.index("flops_convention")
+    stated = [row[place] for row in plain.rows]
+    told = _conventions(subjects, [str(name) if name else None for name in stated])
+    added = [
+        _cells(convention, restate(subject, one, convention))
+        for subject, one in zip(subjects, told, strict=True)
+    ]
+    rows = tuple((*row, *cells) for row, cells in zip(plain.rows, added, strict=True))
+    return Table((*plain.columns, *COLUMNS), rows)
+
+
+def restate(row: Subject, told: Told, to: Convention) -> Restated:
+    """A row's figures as another convention counts them."""
+    if row.model_tflops_per_sec_per_gpu is None and row.mfu is None:
+        return Restated(note=row.withheld or "states neither model TFLOP/s nor MFU")
+    model = catalog.models().get(row.model)
+    if model is None or told.convention is None:
+        return Restated(note=told.note or f"{row.model!r} is not in the catalogue")
+    work = flops.Work(model, row.sequence_length, row.task)
+    factor = flops.restate(1.0, work, told.convention, to)
+    if factor is None:
+        return Restated(note=f"no formula covers {row.model}")
+    return Restated(
+        _times(row.model_tflops_per_sec_per_gpu, factor),
+        _times(row.mfu, factor),
+        told.convention,
+        told.note,
+    )
+
+
+def _conventions(subjects: Sequence[Subject], stated: Sequence[str | None]) -> Iterator[Told]:
+    """What each row counts: as is stored with it, else as its figures say."""
+    identified = {
+        row.result_id: told
+        for rows in workload.releases(subjects)
+        for row, told in _identified(rows)
+    }
+    for row, name in zip(subjects, stated, strict=True):
+        known = flops.CONVENTIONS.get(name) if name else None
+        yield Told(known) if known else identified[row.result_id]
+
+
+def _identified(rows: Sequence[Subject]) -> Iterator[tuple[Subject, Told]]:
+    counted = flop_counts.counted(rows, rates.reader(rows))
+    usual = flop_counts.convention_of(counted)
+    given = {row.result_id: count for row, count in counted}
+    for row in rows:
+        count = given.get(row.result_id)
+        yield row, _told(row, count, usual) if count else Told(None, _untold(row))
+
+
+def _untold(row: Subject) -> str:
+    return f"{row.model}: without tokens/s or a step time its convention cannot be told"
+
+
+def _told(row: Subject, given: Interval, usual: Convention | None) -> Told:
+    """The release's convention where it explains the row, else the plainest one that does."""
+    explaining = flop_counts.explaining(row, given)
+    count = f"{significant(given.value)} GFLOP per token"
+    if flop_counts.formula(row, flops.DEFAULT) is None:
+        return Told(None, f"no formula covers {row.model}")
+    if not explaining:
+        return Told(None, f"counts {count}, which no convention gives")
+    chosen = next((one for one in explaining if one == usual), explaining[0])
+    return Told(chosen, f"identified by {count}")
+
+
+def _times(figure: float | None, factor: float) -> float | None:
+    return None if figure is None else figure * factor
+
+
+def _cells(convention: Convention, one: Restated) -> tuple[Cell, ...]:
+    if one.from_ is None:
+        return (None, None, None, None, one.note)
+    return (convention.name, one.tflops_per_sec_per_gpu, one.mfu, one.from_.name, one.note)

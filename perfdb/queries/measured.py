@@ -1,0 +1,30 @@
+"""What figures are made of: measured results with the run behind them, and the runs' steps."""
+
+from collections.abc import Iterable
+
+from sqlalchemy import Select, select
+
+from perfdb.db.tables import releases, results, runs, steps
+from perfdb.queries.results import current
+from perfdb.queries.results import measured as only_measured
+
+
+def in_force() -> Select[*tuple[object, ...]]:
+    """Every measured result in force, as results.current has it, with how its run ended."""
+    return only_measured(current()).add_columns(
+        results.c.key.label("result_key"),
+        releases.c.container_digest,
+        runs.c.id.label("run_row_id"),
+        runs.c.outcome.label("run_outcome"),
+        runs.c.error.label("run_error"),
+        runs.c.content_hash.label("run_content_hash"),
+    )
+
+
+def steps_of_rows(run_row_ids: Iterable[int]) -> Select[*tuple[object, ...]]:
+    """The steps of runs, by the ids of their rows, in order."""
+    return (
+        select(steps)
+        .where(steps.c.run_id.in_(sorted(run_row_ids)))
+        .order_by(steps.c.run_id, steps.c.step)
+    )

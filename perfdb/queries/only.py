@@ -1,0 +1,58 @@
+"""Narrows a question to a framework, a system or models, by names that the store knows."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlalchemy import Column, Connection, Select, select
+
+from perfdb import catalog
+from perfdb.db.tables import cases, models, systems
+from perfdb.errors import InputError, Problem, suggestion
+
+
+@dataclass(frozen=True)
+class Only:
+    """What to look at. None: all."""
+
+    framework: str | None = None
+    system: str | None = None
+    model: str | None = None
+
+
+COLUMNS: dict[str, Column[str]] = {
+    "framework": cases.c.framework,
+    "system": systems.c.name,
+    "model": models.c.name,
+}
+
+
+def known(connection: Connection, only: Only) -> Only:
+    """The same, models by the store's names. Raises InputError for every name not in the store."""
+    asked = Only(only.framework, only.system, spelled(only.model) if only.model else None)
+    problems = list(_unknown(connection, asked))
+    if problems:
+        raise InputError(problems)
+    return asked
+
+
+def spelled(model: str) -> str:
+    """The store's name of a model, however it is spelled: 'LLAMA3-8B' is llama3-8b."""
+    return catalog.named_model(model) or model
+
+
+def narrowed(question: Select[*tuple[object, ...]], only: Only) -> Select[*tuple[object, ...]]:
+    """A question about results, of these alone."""
+    for name, column in COLUMNS.items():
+        value = getattr(only, name)
+        if value is not None:
+            question = question.where(column == value)
+    return question
+
+
+def _unknown(connection: Connection, only: Only) -> Iterator[Problem]:
+    for name, column in COLUMNS.items():
+        value = getattr(only, name)
+        names = connection.scalars(select(column).distinct()).all() if value is not None else ()
+        if value is not None and value not in names:
+            remedy = suggestion(value, names) if names else "the store is empty: `perfdb ingest`"
+            yield Problem(f"--{name}", f"no results of {value!r}", remedy=remedy)

@@ -1,0 +1,115 @@
+"""What a proof of the store asks: what it keeps, with the bytes, superseded or not."""
+
+from sqlalchemy import Column, ColumnElement, Select, case, exists, func, select
+
+from perfdb.db.tables import cases, releases, results, run_files, runs, sources, systems
+from perfdb.record import Origin
+
+Question = Select[*tuple[object, ...]]
+
+_IN_FORCE = case((~results.c.superseded, results.c.revision))
+
+
+def all_sources() -> Question:
+    """Every source without its bytes."""
+    columns = (sources.c.id, sources.c.path, sources.c.sha256, sources.c.size_bytes)
+    return select(*columns).order_by(sources.c.id)
+
+
+def content_of(source_id: int) -> Select[*tuple[bytes]]:
+    """The zlib-compressed bytes of a source."""
+    return select(sources.c.content).where(sources.c.id == source_id)
+
+
+def files_of(run_row_id: int) -> Question:
+    """The files a run was read from, by the id of its row, with who read them."""
+    return (
+        select(
+            run_files.c.name,
+            run_files.c.source_id,
+            sources.c.path,
+            sources.c.parser,
+            sources.c.parser_version,
+            (runs.c.source_id == sources.c.id).label("is_record"),
+        )
+        .join(sources, run_files.c.source_id == sources.c.id)
+        .join(runs, run_files.c.run_id == runs.c.id)
+        .where(run_files.c.run_id == run_row_id)
+        .order_by(run_files.c.name)
+    )
+
+
+def published() -> Question:
+    """Every published result, superseded or not, with its source, ordered by source."""
+    return (
+        select(
+            results,
+            cases.c.framework,
+            cases.c.precision,
+            systems.c.name.label("system"),
+            releases.c.version.label("release"),
+            releases.c.container,
+            sources.c.path,
+            sources.c.parser,
+            sources.c.parser_version,
+        )
+        .join(cases, results.c.case_id == cases.c.id)
+        .join(systems, cases.c.system_id == systems.c.id)
+        .join(releases, results.c.release_id == releases.c.id)
+        .join(sources, results.c.source_id == sources.c.id)
+        .where(results.c.origin == Origin.PUBLISHED.value)
+        .order_by(results.c.source_id, results.c.id)
+    )
+
+
+def revisions() -> Question:
+    """Of each result how many revisions there are, numbered from and to, and which are in force."""
+    return (
+        select(
+            results.c.key,
+            func.count().label("count"),
+            func.min(results.c.revision).label("first"),
+            func.max(results.c.revision).label("last"),
+            func.count(_IN_FORCE).label("in_force"),
+            func.max(_IN_FORCE).label("newest_in_force"),
+        )
+        .group_by(results.c.key)
+        .order_by(results.c.key)
+    )
+
+
+def in_force_and_superseded_at() -> Question:
+    """Results in force that have a moment at which they were superseded."""
+    return select(results.c.key, results.c.revision).where(
+        ~results.c.superseded, results.c.superseded_at.is_not(None)
+    )
+
+
+def runs_with_several_in_force() -> Question:
+    """Runs of which more than one result is in force."""
+    return (
+        select(runs.c.run_id, func.count().label("count"))
+        .join(results, results.c.run_id == runs.c.id)
+        .where(~results.c.superseded)
+        .group_by(runs.c.run_id)
+        .having(func.count() > 1)
+        .order_by(runs.c.run_id)
+    )
+
+
+def dangling(column: Column[int], target: Column[int]) -> Select[int]:
+    """How many rows refer to something that is not there."""
+    there = exists().where(target == column)
+    return select(func.count()).select_from(column.table).where(column.is_not(None), ~there)
+
+
+def unused(name: ColumnElement[str], identity: Column[int], user: Column[int]) -> Select[str]:
+    """The names of the rows that no row of another table refers to."""
+    return select(name).where(~exists().where(user == identity)).order_by(name)
+
+
+def measured_without_run() -> Select[str]:
+    """The keys of measured results that no run stands behind."""
+    return select(results.c.key).where(
+        results.c.origin == Origin.MEASURED.value, results.c.run_id.is_(None)
+    )

@@ -1,0 +1,159 @@
+"""The figures of a measured result, made anew from its run's stored steps. Pure."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from perfdb import catalog, flops, logged, metrics, normalize, windows
+from perfdb.db.rows import ResultRow
+from perfdb.flops.base import Convention
+from perfdb.record import Outcome, StepRecord
+from perfdb.windows import Window
+
+DERIVED = (
+    "outcome", "withheld", "window", "num_steps", "step_time_s", "step_time_mean_s",
+    "step_time_stdev_s", "step_time_p10_s", "step_time_p90_s", "step_time_last_s",
+    "tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "flops_convention", "mfu",
+    "peak_tflops", "emitted",
+)  # fmt: skip
+"""The columns of a result that follow from its steps, its case and the catalogue."""
+
+TIMES = tuple(name for name in DERIVED if name.startswith("step_time_"))
+"""Columns in seconds: of equal steps the deviation is 0, or dust of the step time."""
+
+RATES = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu")
+"""The rates that are kept of a step as its program printed them."""
+
+SAME = 1e-12
+"""The relative difference up to which two figures are one: the same sum, added in another order."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A measured result as it stands in the store, and what its run says of its end."""
+
+    result: ResultRow
+    """Its content hash is that of the run: of all that the run was read from."""
+    result_id: int
+    release_id: int
+    run_id: str
+    run_row_id: int
+    finished: bool
+    """Whether its steps may give figures: the run finished, whatever the window makes of it."""
+    of_log: bool
+    """Whether the run was read from a log."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A stored step, and the rates that its program printed beside it."""
+
+    record: StepRecord
+    printed: Mapping[str, float | None]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The window and the convention to state figures in; None: those that each result has."""
+
+    window: Window | None = None
+    convention: Convention | None = None
+
+
+@dataclass(frozen=True)
+class Change:
+    """A derived column that would say something else now."""
+
+    before: object
+    after: object
+
+
+def anew(stored: Stored, given: Sequence[Step], asked: Asked) -> ResultRow:
+    """A result with its figures made again, by today's formulas and catalogue.
+
+    A run that did not finish gives none, and its result stays as it is, as does one of which no
+    window is known. A window in which the optimizer skipped a step gives none either.
+    """
+    window = asked.window or _window(stored.result)
+    if window is None or not stored.finished:
+        return stored.result
+    steps = [step.record for step in given]
+    bare = replace(_bare(stored.result, window), emitted=_emitted(stored.result, given, window))
+    skipped = next((step.step for step in window.pick(steps) if step.skipped), None)
+    if skipped is not None:
+        reason = f"the optimizer skipped step {skipped}"
+        return replace(bare, outcome=Outcome.INCOMPLETE, withheld=reason)
+    made = normalize.with_figures(bare, steps, window)
+    if stored.of_log and logged.odd_step(steps, made.case, window):
+        return logged.without_rates(made)
+    return _counted_as(made, asked.convention or _convention(stored.result))
+
+
+def differences(before: ResultRow, after: ResultRow) -> Mapping[str, Change]:
+    """The derived columns in which two rows differ, beyond the dust of floating-point sums."""
+    pairs = {name: Change(getattr(before, name), getattr(after, name)) for name in DERIVED}
+    return {
+        name: pair
+        for name, pair in pairs.items()
+        if not _same(pair, SAME * (after.step_time_s or 0.0) if name in TIMES else 0.0)
+    }
+
+
+def _window(result: ResultRow) -> Window | None:
+    return windows.named(result.window, "window") if result.window else None
+
+
+def _convention(result: ResultRow) -> Convention:
+    return flops.CONVENTIONS.get(result.flops_convention or "", flops.DEFAULT)
+
+
+def _emitted(result: ResultRow, given: Sequence[Step], window: Window) -> Mapping[str, float]:
+    """What the program printed of a window's steps: over another window, the median of each rate.
+
+    A rate that is not kept step by step is then not known.
+    """
+    if window.name == result.window:
+        return result.emitted
+    picked = {step.step for step in window.pick([step.record for step in given])}
+    within = [step.printed for step in given if step.record.step in picked]
+    printed = {name: [rate for one in within if (rate := one[name])] for name in RATES}
+    return {name: median(rates) for name, rates in printed.items() if rates}
+
+
+def _bare(result: ResultRow, window: Window) -> ResultRow:
+    """The result of a finished run before anything is computed."""
+    return ResultRow(
+        case=result.case,
+        release=result.release,
+        key=result.key,
+        content_hash=result.content_hash,
+        origin=result.origin,
+        outcome=Outcome.FINISHED,
+        window=window.name,
+        formula_version=flops.FORMULA_VERSION,
+    )
+
+
+def _counted_as(result: ResultRow, convention: Convention) -> ResultRow:
+    """The same rates with the FLOPs that a convention counts."""
+    case, tokens = result.case, result.tokens_per_sec_per_gpu
+    model = catalog.models().get(case.model)
+    if convention is flops.DEFAULT or model is None or tokens is None:
+        return result
+    per_token = flops.flops_per_token(model, case.sequence_length, convention, case.task)
+    if per_token is None:
+        return result
+    achieved = metrics.model_tflops_per_sec_per_gpu(tokens, per_token)
+    return replace(
+        result,
+        model_tflops_per_sec_per_gpu=achieved,
+        flops_convention=convention.name,
+        mfu=metrics.mfu(achieved, result.peak_tflops) if result.peak_tflops else None,
+    )
+
+
+def _same(pair: Change, dust: float) -> bool:
+    if isinstance(pair.before, float) and isinstance(pair.after, float):
+        return math.isclose(pair.before, pair.after, rel_tol=SAME, abs_tol=dust)
+    return pair.before == pair.after

@@ -1,0 +1,120 @@
+"""What recomputing reads from the store: measured results, and the steps of their runs."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+
+from pydantic import ConfigDict, Field
+from sqlalchemy import Connection, RowMapping
+
+from perfdb.db.rows import ResultRow
+from perfdb.queries import measured
+from perfdb.recompute.figures import RATES, Step, Stored
+from perfdb.record import Case, Frozen, Origin, Outcome, Release, StepRecord
+
+AT_ONCE = 100
+"""Runs whose steps are held in memory at a time."""
+
+
+class _Run(Frozen):
+    """A row of `perfdb.queries.measured.in_force`: the run, and how it ended."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    result_id: int
+    release_id: int
+    run_id: str
+    run_row_id: int
+    recipe: str | None
+    run_outcome: Outcome
+    run_error: str | None
+    run_content_hash: str
+
+
+class _Figures(Frozen):
+    """The same row: its result's own columns."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    key: str = Field(alias="result_key")
+    origin: Origin
+    outcome: Outcome
+    withheld: str | None
+    window: str | None
+    num_steps: int | None
+    step_time_s: float | None
+    step_time_mean_s: float | None
+    step_time_stdev_s: float | None
+    step_time_p10_s: float | None
+    step_time_p90_s: float | None
+    step_time_last_s: float | None
+    tokens_per_sec_per_gpu: float | None
+    model_tflops_per_sec_per_gpu: float | None
+    flops_convention: str | None
+    formula_version: int | None
+    mfu: float | None
+    peak_tflops: float | None
+    emitted: Mapping[str, float]
+
+
+def stored(row: RowMapping) -> Stored:
+    """A row of `perfdb.queries.measured.in_force`."""
+    run = _Run.model_validate(row)
+    of_log = run.recipe is None
+    return Stored(
+        result=_result(row, run.run_content_hash),
+        result_id=run.result_id,
+        release_id=run.release_id,
+        run_id=run.run_id,
+        run_row_id=run.run_row_id,
+        finished=run.run_outcome is Outcome.FINISHED or (of_log and _for_its_window(run)),
+        of_log=of_log,
+    )
+
+
+def with_steps(
+    connection: Connection, rows: Sequence[RowMapping]
+) -> Iterator[tuple[Stored, Sequence[Step]]]:
+    """Each result of the rows of `perfdb.queries.measured.in_force`, with its run's steps."""
+    left = iter(rows)
+    while some := [stored(row) for row in islice(left, AT_ONCE)]:
+        steps = _steps(connection, [one.run_row_id for one in some])
+        yield from ((one, steps[one.run_row_id]) for one in some)
+
+
+def _for_its_window(run: _Run) -> bool:
+    """Whether a log's run has no figures only because of the steps that its window picked.
+
+    A log that itself ends too early says why, and the reason is kept as the run's error.
+    """
+    return run.run_outcome is Outcome.INCOMPLETE and run.run_error is None
+
+
+def _result(row: RowMapping, content: str) -> ResultRow:
+    release = {"version": row["release"], **{name: row[name] for name in _RELEASE}}
+    case = {name: row[name] for name in Case.model_fields}
+    joined = {name: _parts(row[name]) for name in ("qualifiers", "kernels")}
+    return ResultRow(
+        case=Case.model_validate(case | joined),
+        release=Release.model_validate(release),
+        content_hash=content,
+        **_Figures.model_validate(row).model_dump(),
+    )
+
+
+_RELEASE = ("framework", "container", "container_digest")
+
+
+def _parts(joined: object) -> tuple[str, ...]:
+    return tuple(part for part in str(joined).split(", ") if part)
+
+
+def _steps(connection: Connection, run_row_ids: Sequence[int]) -> Mapping[int, list[Step]]:
+    found: dict[int, list[Step]] = defaultdict(list)
+    for row in connection.execute(measured.steps_of_rows(run_row_ids)).mappings():
+        record = StepRecord.model_validate({name: row[name] for name in _STEP})
+        found[row["run_id"]].append(Step(record, {name: row[name] for name in RATES}))
+    return found
+
+
+_STEP = tuple(name for name in StepRecord.model_fields if name != "cuda_event_time_s")

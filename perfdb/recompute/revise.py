@@ -1,0 +1,130 @@
+"""Recomputes measured results in the store; those that say something else become new revisions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from sqlalchemy import URL, Connection, Engine, Select
+from sqlalchemy.exc import InternalError, OperationalError, ProgrammingError
+
+from perfdb.db import revise, store
+from perfdb.db.migrate import require_current
+from perfdb.db.revise import Revision
+from perfdb.db.rows import Action, LogEntry, ResultRow
+from perfdb.db.session import opened, reading, writer
+from perfdb.db.tables import results
+from perfdb.errors import StoreError
+from perfdb.ingest.audited import renewed
+from perfdb.ingest.retry import retried
+from perfdb.queries import measured
+from perfdb.queries.only import Only, known, narrowed
+from perfdb.recompute.figures import DERIVED, Asked, Change, Stored, anew, differences
+from perfdb.recompute.read import with_steps
+from perfdb.record import content_hash
+
+Question = Select[*tuple[object, ...]]
+
+LOGGED_AS = "perfdb recompute"
+"""What stands for a path in the ingest log."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Which measured results to recompute. None: of all releases."""
+
+    only: Only = field(default_factory=Only)
+    release_ids: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A result that says something else now."""
+
+    stored: Stored
+    after: ResultRow
+    changes: Mapping[str, Change]
+
+
+@dataclass(frozen=True)
+class Report:
+    """How many measured results were looked at, and which of them changed."""
+
+    examined: int
+    changed: tuple[Changed, ...]
+
+    @property
+    def unchanged(self) -> int:
+        """How many say the same as before."""
+        return self.examined - len(self.changed)
+
+
+def preview(url: URL, scope: Scope, asked: Asked) -> Report:
+    """What recomputing would change; nothing is stored. Raises StoreError and InputError."""
+    with reading(url) as connection:
+        require_current(connection, url.render_as_string())
+        return _report(connection, _question(connection, scope), asked)
+
+
+def recompute(url: URL, scope: Scope, asked: Asked) -> Report:
+    """Make the figures of measured results anew, all in one transaction.
+
+    What changes becomes a new revision, is noted in the ingest log, and its release is audited
+    again. Raises StoreError where the store cannot be written, and InputError for a name that is
+    not in it.
+    """
+    with reading(url) as connection:
+        require_current(connection, url.render_as_string())
+    engine = writer(url)
+    try:
+        opened(engine, url).close()
+        return retried(lambda: _in_one_transaction(engine, scope, asked))
+    except (OperationalError, InternalError, ProgrammingError) as error:
+        raise StoreError(f"{url.render_as_string()}: {error.orig}") from error
+    finally:
+        engine.dispose()
+
+
+def _in_one_transaction(engine: Engine, scope: Scope, asked: Asked) -> Report:
+    when = datetime.now(UTC)
+    with engine.begin() as connection:
+        # On PostgreSQL an ingest of the same run waits for this one, or this one for it.
+        question = _question(connection, scope).with_for_update(of=results, key_share=True)
+        report = _report(connection, question, asked)
+        if report.changed:
+            revise.put(connection, [_revision(one) for one in report.changed], when)
+            entry = LogEntry(LOGGED_AS, Action.REVISED, reason=_reason(report.changed, asked))
+            store.log(connection, [entry], when)
+        for release_id in sorted({one.stored.release_id for one in report.changed}):
+            renewed(connection, release_id)
+        return report
+
+
+def _question(connection: Connection, scope: Scope) -> Question:
+    question = narrowed(measured.in_force(), known(connection, scope.only))
+    if scope.release_ids is None:
+        return question
+    return question.where(results.c.release_id.in_(scope.release_ids))
+
+
+def _report(connection: Connection, question: Question, asked: Asked) -> Report:
+    rows = connection.execute(question).mappings().all()
+    changed = []
+    for stored, steps in with_steps(connection, rows):
+        after = anew(stored, steps, asked)
+        changes = differences(stored.result, after)
+        if changes:
+            changed.append(Changed(stored, after, changes))
+    return Report(len(rows), tuple(changed))
+
+
+def _revision(one: Changed) -> Revision:
+    """Its hash is of the run and the figures: it differs from the revision's before."""
+    columns = {name: getattr(one.after, name) for name in (*DERIVED, "formula_version")}
+    said = columns | {"of": one.stored.result.content_hash}
+    return Revision(one.stored.result_id, content_hash(said), columns)
+
+
+def _reason(changed: Sequence[Changed], asked: Asked) -> str:
+    window = f", window {asked.window.name}" if asked.window else ""
+    convention = f", convention {asked.convention.name}" if asked.convention else ""
+    return f"{len(changed)} revised{window}{convention}"

@@ -1,0 +1,78 @@
+"""What a trend takes and gives: results with their time, points and series."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from perfdb.compare import Difference, Judgement, Level, Result, Side, Verdict
+from perfdb.compare.verdict import judge
+
+UNATTRIBUTED = "(unattributed)"
+
+
+class Timed(Result):
+    """A result as `perfdb.queries.results.current` gives it, with its release and its time."""
+
+    release_id: int
+    run_id: str | None
+    started_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Point:
+    """The figure of a release, and how it stands to the one before that has a figure.
+
+    `judgement` is None for the first release.
+    """
+
+    side: Side
+    judgement: Judgement | None
+    differences: tuple[Difference, ...]
+    """The fields of the configuration that changed since."""
+    runs: tuple[Timed, ...]
+    """Its runs, the earliest first; of a published figure the one row."""
+
+    @property
+    def release(self) -> str:
+        """Its version: '25.04'; '(unattributed)' where nobody stated one."""
+        return self.side.shown.release or UNATTRIBUTED
+
+    @property
+    def is_slower(self) -> bool:
+        """Whether it is slower than the release before, by the rule of `perfdb compare`."""
+        return self.judgement is not None and self.judgement.verdict is Verdict.SLOWER
+
+
+@dataclass(frozen=True)
+class Series:
+    """The same work over releases, all measured or all published, by one metric.
+
+    `level` says whether each release stands with its best configuration or with the same one.
+    """
+
+    level: Level
+    metric: str
+    points: tuple[Point, ...]
+
+    @property
+    def shown(self) -> Result:
+        """What it is of, by its last point."""
+        return self.points[-1].side.shown
+
+    def figures(self, runs: Sequence[Timed]) -> list[float]:
+        """The figures of runs, of those that have one."""
+        return [figure for run in runs if (figure := run.figure(self.metric)) is not None]
+
+    @property
+    def regression(self) -> Point | None:
+        """The first release that is slower than the one before it; None: none is."""
+        return next((point for point in self.points if point.is_slower), None)
+
+    @property
+    def recovered(self) -> bool:
+        """Whether the last release is no longer slower than the one before the regression."""
+        if self.regression is None:
+            return False
+        told = [point for point in self.points if point.side.shown.figure(self.metric) is not None]
+        before = told[told.index(self.regression) - 1]
+        return judge(before.side, told[-1].side, self.metric).verdict is not Verdict.SLOWER

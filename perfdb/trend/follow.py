@@ -1,0 +1,92 @@
+"""From results to series: the same work, release after release. Pure."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+
+from perfdb.compare import Choice, Level, Side, metric_for
+from perfdb.compare.match import differences
+from perfdb.compare.verdict import judge
+from perfdb.metrics import METRICS
+from perfdb.record import Origin
+from perfdb.trend.base import Point, Series, Timed
+
+LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+def follow(
+    results: Iterable[Timed], choices: Sequence[Choice], level: Level, metric: str | None = None
+) -> list[Series]:
+    """A series for each workload, or each case, and origin, in the order of the results.
+
+    `choices` are the releases in their order (`perfdb.compare.read.known_releases`). At the level
+    of the workload a release stands with its best configuration. Without `metric` it is
+    tokens/s/GPU, or model TFLOP/s/GPU where only that is known.
+    """
+    return [_series(group, choices, level, metric) for group in _grouped(results, _same(level))]
+
+
+def _same(level: Level) -> Callable[[Timed], tuple[str, Origin]]:
+    if level is Level.CONFIGURATION:
+        return lambda result: (result.case_key, result.origin)
+    return lambda result: (result.workload_key, result.origin)
+
+
+def _grouped(
+    results: Iterable[Timed], key: Callable[[Timed], object]
+) -> Iterable[tuple[Timed, ...]]:
+    groups: dict[object, list[Timed]] = defaultdict(list)
+    for result in results:
+        groups[key(result)].append(result)
+    return [tuple(group) for group in groups.values()]
+
+
+def _series(
+    results: Sequence[Timed], choices: Sequence[Choice], level: Level, asked: str | None
+) -> Series:
+    sides = [Side((result,)) for result in results]
+    metric = metric_for(sides, sides, asked)
+    return Series(level, metric, tuple(_points(_by_release(results, choices), metric)))
+
+
+def _by_release(results: Sequence[Timed], choices: Sequence[Choice]) -> list[Sequence[Timed]]:
+    """The results of each version, whatever its container, in the order of releases."""
+    name_of: dict[int, str] = {}
+    for choice in choices:
+        for number in choice.release_ids:
+            name_of.setdefault(number, choice.name)
+    groups: dict[str, list[Timed]] = {name: [] for name in name_of.values()}
+    for result in results:
+        groups[name_of[result.release_id]].append(result)
+    return [group for group in groups.values() if group]
+
+
+def _points(by_release: Iterable[Sequence[Timed]], metric: str) -> Iterator[Point]:
+    before: Side | None = None
+    for results in by_release:
+        runs = _best(results, metric)
+        side = Side(runs)
+        if before is None:
+            yield Point(side, None, (), runs)
+        else:
+            changed = differences(before.shown, side.shown)
+            yield Point(side, judge(before, side, metric), changed, runs)
+        if before is None or side.shown.figure(metric) is not None:
+            before = side
+
+
+def _best(results: Sequence[Timed], metric: str) -> tuple[Timed, ...]:
+    """The results of the case with the best figure, the earliest first."""
+    sign = 1 if METRICS[metric].better == "higher" else -1
+
+    def goodness(group: tuple[Timed, ...]) -> tuple[bool, float, str]:
+        figure = Side(group).shown.figure(metric)
+        return (figure is not None, sign * (figure or 0.0), group[0].case_key)
+
+    best = max(_grouped(results, lambda result: result.case_key), key=goodness)
+    return tuple(sorted(best, key=_when))
+
+
+def _when(result: Timed) -> tuple[datetime, int]:
+    started = result.started_at or LONG_AGO
+    return (started if started.tzinfo else started.replace(tzinfo=UTC), result.result_id)

@@ -1,0 +1,59 @@
+"""What a trend reads from the store: the results that words mean."""
+
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from sqlalchemy import Connection
+
+from perfdb.errors import InputError, Problem
+from perfdb.queries import trend
+from perfdb.queries.only import Only, known, narrowed, spelled
+from perfdb.trend.base import Timed
+
+
+def results(connection: Connection, words: Sequence[str], only: Only) -> tuple[Timed, ...]:
+    """The results in force of the models or keys that were asked for, of these alone.
+
+    Raises InputError for every word that means nothing in the store, and where nothing is left.
+    """
+    names = connection.scalars(trend.models_with_results()).all()
+    wanted = [spelled(word) for word in words]
+    question = narrowed(trend.of_words(wanted), known(connection, only))
+    found = tuple(Timed.model_validate(row) for row in connection.execute(question).mappings())
+    problems = [
+        _nothing(word, names)
+        for word, name in zip(words, wanted, strict=True)
+        if not connection.execute(trend.of_words([name]).limit(1)).first()
+    ]
+    if not found and not problems:
+        asked = f"{', '.join(words)} {_said(only)}"
+        remedy = f"leave out one of {', '.join(_options(only))}"
+        problems = [Problem("trend", f"no results of {asked}", remedy=remedy)]
+    if problems:
+        raise InputError(problems)
+    return found
+
+
+def is_key(word: str) -> bool:
+    """Whether a word is the beginning of a key rather than the name of a model."""
+    return re.fullmatch(rf"[0-9a-fA-F]{{{trend.KEY_LENGTH},64}}", word) is not None
+
+
+def _nothing(word: str, names: Sequence[str]) -> Problem:
+    if not names:
+        remedy = "the store holds no results; fill it with `perfdb ingest`"
+    elif close := get_close_matches(spelled(word), names, n=3, cutoff=0.5):
+        remedy = f"did you mean {' or '.join(close)}?"
+    else:
+        remedy = f"known models: {', '.join(names)}; or give the beginning of a key"
+    return Problem("trend", f"no results of {word!r}", remedy=remedy)
+
+
+def _options(only: Only) -> list[str]:
+    return [f"--{name}" for name, value in vars(only).items() if value is not None]
+
+
+def _said(only: Only) -> str:
+    said = {"framework": "of", "system": "on"}
+    return " ".join(f"{word} {value}" for name, word in said.items() if (value := vars(only)[name]))

@@ -1,0 +1,58 @@
+"""What a check of the store gives: faults, and what it had to pass over."""
+
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from sqlalchemy import Connection
+
+from perfdb.queries import verify
+
+Item = TypeVar("Item")
+
+CHUNK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something in the store that does not follow from the rest of it."""
+
+    where: str
+    message: str
+
+
+@dataclass(frozen=True)
+class PassedOver:
+    """Something that cannot be checked by this version, and why."""
+
+    where: str
+    message: str
+
+
+Finding = Fault | PassedOver
+
+
+class Watch(Protocol):
+    """Sees the things go by that a check looks at."""
+
+    def __call__(self, items: Iterable[Item], count: int, /) -> Iterable[Item]:
+        """The same things, of which there are so many."""
+        ...
+
+
+Check = Callable[[Connection, Watch], Iterator[Finding]]
+
+
+def content(connection: Connection, source_id: int) -> Iterator[bytes]:
+    """The bytes of a source, a chunk at a time. Raises zlib.error where they are damaged."""
+    compressed = connection.scalar(verify.content_of(source_id)) or b""
+    opened = zlib.decompressobj()
+    while not opened.eof:
+        chunk = opened.decompress(compressed, CHUNK_BYTES)
+        compressed = opened.unconsumed_tail
+        if not chunk and not compressed and not opened.eof:
+            raise zlib.error("the compressed bytes end too early")
+        yield chunk
+    if opened.unused_data:
+        raise zlib.error("more bytes follow behind the end")

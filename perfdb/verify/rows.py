@@ -1,0 +1,83 @@
+"""Checks of what the tables say of one another: bytes, references, revisions, orphans."""
+
+import hashlib
+import zlib
+from collections.abc import Iterator
+
+from sqlalchemy import Connection, RowMapping
+
+from perfdb.db.tables import cases, metadata, models, releases, results, runs, systems
+from perfdb.queries import verify
+from perfdb.verify.base import Fault, Watch, content
+
+
+def sources(connection: Connection, watch: Watch) -> Iterator[Fault]:
+    """The bytes of every source decompress, and have its size and SHA-256."""
+    rows = connection.execute(verify.all_sources()).mappings().all()
+    for row in watch(rows, len(rows)):
+        digest, size = hashlib.sha256(), 0
+        try:
+            for chunk in content(connection, row["id"]):
+                digest.update(chunk)
+                size += len(chunk)
+        except zlib.error as error:
+            yield Fault(row["path"], f"source {row['id']}: the bytes are damaged: {error}")
+            continue
+        if size != row["size_bytes"]:
+            said = f"{size:,} bytes, not the {row['size_bytes']:,} that were read"
+            yield Fault(row["path"], f"source {row['id']}: {said}")
+        elif digest.hexdigest() != row["sha256"]:
+            said = f"SHA-256 {digest.hexdigest()}, not {row['sha256']}"
+            yield Fault(row["path"], f"source {row['id']}: {said}")
+
+
+def references(connection: Connection, watch: Watch) -> Iterator[Fault]:
+    """Every row that another one refers to is there."""
+    foreign = [
+        (column, key.column)
+        for table in metadata.sorted_tables
+        for column in table.columns
+        for key in column.foreign_keys
+    ]
+    for column, target in watch(foreign, len(foreign)):
+        count = connection.scalar(verify.dangling(column, target))
+        if count:
+            what = f"{count:,} rows refer to {target.table.name} that are not there"
+            yield Fault(f"{column.table.name}.{column.name}", what)
+
+
+def revisions(connection: Connection, watch: Watch) -> Iterator[Fault]:
+    """Revisions count from 1 without a gap; at most one is in force, and that is the newest."""
+    rows = connection.execute(verify.revisions()).mappings().all()
+    for row in watch(rows, len(rows)):
+        yield from (Fault(f"result {row['key']}", said) for said in _of_revisions(row))
+    for key, revision in connection.execute(verify.in_force_and_superseded_at()):
+        yield Fault(f"result {key}", f"revision {revision} is in force and has superseded_at")
+    for run_id, count in connection.execute(verify.runs_with_several_in_force()):
+        yield Fault(f"run {run_id}", f"{count} of its results are in force")
+
+
+def _of_revisions(row: RowMapping) -> Iterator[str]:
+    count, last, newest = row["count"], row["last"], row["newest_in_force"]
+    if (row["first"], last) != (1, count):
+        yield f"{count} revisions are numbered {row['first']} to {last}"
+    if row["in_force"] > 1:
+        yield f"{row['in_force']} revisions are in force"
+    elif newest not in (None, last):
+        yield f"revision {newest} is in force, not {last}, the newest"
+
+
+_ORPHANS = {
+    "run without a result": verify.unused(runs.c.run_id, runs.c.id, results.c.run_id),
+    "case without a result": verify.unused(cases.c.key, cases.c.id, results.c.case_id),
+    "release without a result": verify.unused(releases.c.key, releases.c.id, results.c.release_id),
+    "system without a case": verify.unused(systems.c.name, systems.c.id, cases.c.system_id),
+    "model without a case": verify.unused(models.c.name, models.c.id, cases.c.model_id),
+    "measured result without a run": verify.measured_without_run(),
+}
+
+
+def orphans(connection: Connection, watch: Watch) -> Iterator[Fault]:
+    """Nothing stands alone: runs have results, results runs, and what names them is used."""
+    for what, question in watch(_ORPHANS.items(), len(_ORPHANS)):
+        yield from (Fault(name, what) for name in connection.scalars(question))

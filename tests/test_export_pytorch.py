@@ -1,0 +1,147 @@
+"""PyTorch benchmark records: one for each figure, in the fields of the database's version 3."""
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfdb.export import pytorch
+from perfdb.export.base import Column, Table
+from perfdb.export.results import COLUMNS, EMITTED
+
+NAMES = (*COLUMNS, *(f"emitted_{name}" for name in EMITTED))
+FLAGS = {"fsdp_enabled", "sequence_parallel"}
+FIGURES = {"step_time_s", "tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu"}
+WORDS = {
+    "framework", "release", "container", "system", "model", "qualifiers", "task", "precision",
+    "kernels", "flops_convention", "window", "origin", "outcome", "source",
+}  # fmt: skip
+
+FINISHED = {
+    "framework": "megatron-core",
+    "release": "0.16.1",
+    "container": "nvcr.io/nvidia/nemo:26.04",
+    "system": "dgx-h100",
+    "model": "llama3-8b",
+    "qualifiers": "dropless",
+    "task": "pretrain",
+    "precision": "fp8_cs",
+    "num_gpus": 8,
+    "global_batch_size": 128,
+    "sequence_length": 8192,
+    "fsdp_enabled": True,
+    "kernels": "",
+    "step_time_s": 12.15,
+    "tokens_per_sec_per_gpu": 10787.5,
+    "window": "skip_warmup(2)",
+    "num_steps": 8,
+    "origin": "measured",
+    "outcome": "finished",
+    "source": "runs/a/steps.jsonl",
+    "emitted_tokens_per_sec_per_gpu": 10000.0,
+}
+FAILED = {"framework": "nemo", "system": "cpu", "model": "tiny", "num_gpus": 1}
+
+EXPECTED = """
+{"benchmark": {"name": "perfdb", "mode": "training", "dtype": "fp8_cs", "extra_info": {
+    "device": "dgx-h100", "task": "pretrain", "num_gpus": "8", "global_batch_size": "128",
+    "sequence_length": "8192", "fsdp_enabled": "1"}},
+ "model": {"name": "llama3-8b", "backend": "megatron-core",
+    "extra_info": {"qualifiers": "dropless"}},
+ "dependencies": {"megatron-core": {"version": "0.16.1",
+    "extra_info": {"container": "nvcr.io/nvidia/nemo:26.04"}}},
+ "metric": {"name": "tokens_per_sec_per_gpu", "benchmark_values": [10787.5], "extra_info": {
+    "origin": "measured", "outcome": "finished", "window": "skip_warmup(2)", "num_steps": "8",
+    "source": "runs/a/steps.jsonl", "emitted": "10000.0"}}}
+"""
+
+
+def kind(name: str) -> type:
+    if name in FLAGS:
+        return bool
+    return str if name in WORDS else float if name in FIGURES or "emitted" in name else int
+
+
+def rendered(*rows: dict[str, Any]) -> list[dict[str, Any]]:
+    """The records of rows that know only these cells."""
+    columns = tuple(Column(name, kind(name)) for name in NAMES)
+    table = Table(columns, tuple(tuple(row.get(name) for name in NAMES) for row in rows))
+    return list(json.loads(pytorch.render(table)))
+
+
+def test_each_figure_has_a_record_with_all_that_is_known() -> None:
+    """Two figures, two records; texts in every extra_info, a number in benchmark_values alone."""
+    step_time, tokens = rendered(FINISHED)
+
+    assert json.loads(EXPECTED) == tokens
+    assert ("step_time_s", [12.15]) == (
+        step_time["metric"]["name"],
+        step_time["metric"]["benchmark_values"],
+    )
+    assert "emitted" not in step_time["metric"]["extra_info"]
+
+
+def test_a_result_without_figures_has_no_record() -> None:
+    """It is absent, not 0."""
+    assert [] == rendered(FAILED)
+
+
+def test_what_is_not_known_is_absent() -> None:
+    """No release, no precision: no field that says nothing."""
+    (record,) = rendered(FAILED | {"mfu": 0.5})
+    assert {
+        "benchmark": {
+            "name": "perfdb",
+            "mode": "training",
+            "extra_info": {"device": "cpu", "num_gpus": "1"},
+        },
+        "model": {"name": "tiny", "backend": "nemo"},
+        "metric": {"name": "mfu", "benchmark_values": [0.5]},
+    } == record
+
+
+SCHEMA: dict[str, dict[str, type]] = {
+    "benchmark": {"name": str, "mode": str, "dtype": str, "extra_info": dict},
+    "model": {"name": str, "type": str, "backend": str, "origins": list, "extra_info": dict},
+    "metric": {
+        "name": str, "benchmark_values": list, "target_value": float, "extra_info": dict,
+    },
+}  # fmt: skip
+"""The tuples of oss_ci_benchmark_v3 that a benchmark fills in; extra_info maps texts to texts."""
+DEPENDENCY = {"repo": str, "branch": str, "sha": str, "version": str, "extra_info": dict}
+
+figures = st.none() | st.floats(min_value=1e-3, max_value=1e6)
+words = st.none() | st.text(max_size=8)
+
+
+def cells(name: str) -> st.SearchStrategy[object]:
+    choices: dict[type, st.SearchStrategy[object]] = {
+        bool: st.none() | st.booleans(),
+        str: words,
+        float: figures,
+        int: st.none() | st.integers(1, 4096),
+    }
+    required = name in ("framework", "system", "model")
+    return st.text(min_size=1, max_size=8) if required else choices[kind(name)]
+
+
+def fits(found: dict[str, Any], fields: dict[str, type]) -> bool:
+    texts = found.get("extra_info", {}).items()
+    known = all(isinstance(value, fields[name]) for name, value in found.items())
+    return known and all(isinstance(word, str) for pair in texts for word in pair)
+
+
+@given(st.fixed_dictionaries({name: cells(name) for name in NAMES}))
+def test_every_record_is_of_the_documented_schema(row: dict[str, Any]) -> None:
+    """Only its fields, each of its type, for any row; and no figure is lost."""
+    records = rendered(row)
+    known = {name: row[name] for name in pytorch.METRICS if row[name] is not None}
+    assert known == {
+        record["metric"]["name"]: record["metric"]["benchmark_values"][0] for record in records
+    }
+    for record in records:
+        dependencies = record.pop("dependencies", {})
+        assert all(fits(one, DEPENDENCY) for one in dependencies.values())
+        assert set(SCHEMA) == set(record)
+        assert all(fits(record[name], fields) for name, fields in SCHEMA.items())

@@ -1,0 +1,211 @@
+"""Restated figures: every model TFLOP/s and MFU of a store in one FLOPs convention.
+
+Golden figures are of published pages and worked by hand: NeMo 25.04 counts Llama 3 70B at 8,192 as
+481.5 GFLOP per token, attention in full; with the half that a causal mask leaves it is 449.3.
+"""
+
+import csv
+import io
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import URL
+
+from perfdb import cli, flops
+from perfdb.audit import Subject
+from perfdb.db.session import reading
+from perfdb.export import csv as csv_format
+from perfdb.export import restated
+from perfdb.export.results import table as plain_table
+from perfdb.flops import CONVENTIONS
+from perfdb.ingest import Options, ingest
+from perfdb.record import Figures, Outcome
+from tests import factories
+
+PUBLISHED = Path(__file__).parents[1] / "data" / "published"
+CAUSAL, NEMO, FULL = (CONVENTIONS[name] for name in ("causal", "nemo-25.04", "full"))
+
+
+def rows(url: URL, convention: str) -> list[dict[str, str]]:
+    """What a reader of the CSV gets."""
+    with reading(url) as connection:
+        content = csv_format.render(restated.table(connection, CONVENTIONS[convention]))
+    return list(csv.DictReader(io.StringIO(content.decode())))
+
+
+@pytest.fixture
+def pages(sqlite: URL) -> URL:
+    """A store of the published pages of NeMo 25.04, AutoModel and the Nemotron-4 recipe."""
+    names = ("nemo-25.04.md", "automodel.md", "nemotron4.md")
+    ingest([PUBLISHED / name for name in names], sqlite, Options())
+    return sqlite
+
+
+def test_a_page_that_counted_attention_in_full_is_restated_by_hand(pages: URL) -> None:
+    """80 layers, hidden size 8,192: half of 6 × 2 × 8,192 × 8,192 × 80 is 32.2 GFLOP less."""
+    [row] = [
+        row
+        for row in rows(pages, "causal")
+        if (row["model"], row["task"], row["system"], row["framework"])
+        == ("llama3-70b", "pretrain", "dgx-h100", "nemo")
+    ]
+    half_of_attention = 6 * 2 * 8192 * 8192 * 80 / 2 / 1e9
+    stated = float(row["model_tflops_per_sec_per_gpu"])
+    found = float(row["restated_model_tflops_per_sec_per_gpu"])
+    assert ("causal", "nemo-25.04") == (row["restated_convention"], row["restated_from"])
+    assert "identified by 481." in row["restated_note"]
+    assert stated * (481.5 - half_of_attention) / 481.5 == pytest.approx(found, rel=2e-4)
+
+
+def test_figures_as_stated_stay_beside_the_restated_ones(pages: URL) -> None:
+    """The columns of the plain export, unchanged, with five more behind them."""
+    with reading(pages) as connection:
+        plain = plain_table(connection)
+        found = restated.table(connection, CAUSAL)
+
+    assert plain.columns == found.columns[:-5]
+    assert plain.rows == tuple(row[:-5] for row in found.rows)
+    assert all(column.name.startswith("restated_") for column in found.columns[-5:])
+
+
+def test_an_mfu_without_tflops_is_restated_too(pages: URL) -> None:
+    """The recipe prints MFU alone, with keys and values of the 15B model as wide as queries.
+
+    32 layers, hidden size 6,144, of which keys and values have 1,024 each: 12.1 of 106.1 GFLOP per
+    token (434.479e12 a sample of 4,096) are too many.
+    """
+    too_many = 6 * 2 * 32 * 6144 * (6144 - 1024) / (434.479e12 / 4096)
+    found = [row for row in rows(pages, "full") if row["model"] == "nemotron4-15b" and row["mfu"]]
+    assert len(found) == 16
+    for row in found:
+        assert ("nemotron4-recipe", "") == (
+            row["restated_from"], row["restated_model_tflops_per_sec_per_gpu"],
+        )  # fmt: skip
+        expected = float(row["mfu"]) * (1 - too_many)
+        assert expected == pytest.approx(float(row["restated_mfu"]), rel=1e-4)
+
+
+def test_what_no_convention_explains_stays_empty_and_says_why(pages: URL) -> None:
+    """NeMo 25.04's rows of Llama 3.1 405B state 2,648 GFLOP per token."""
+    found = [row for row in rows(pages, "causal") if "no convention" in row["restated_note"]]
+    assert found
+    for row in found:
+        assert row["restated_note"].startswith("counts ")
+        assert ["", "", "", ""] == [row[column.name] for column in restated.COLUMNS[:4]]
+
+
+def test_a_measured_figure_follows_the_convention_that_is_stored(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    """Without a note: nothing had to be identified. A run that failed has none, and says why."""
+    factories.stored(
+        sqlite,
+        factories.write_run(tmp_path, run_id="a"),
+        factories.write_run(tmp_path, run_id="b", outcome=Outcome.OUT_OF_MEMORY),
+    )
+
+    ran, failed = rows(sqlite, "causal")
+
+    assert ("causal", "") == (ran["restated_from"], ran["restated_note"])
+    assert ran["model_tflops_per_sec_per_gpu"] == ran["restated_model_tflops_per_sec_per_gpu"]
+    assert "the run was out of memory" == failed["restated_note"]
+
+
+@pytest.mark.parametrize(
+    ("figures", "model", "note"),
+    [
+        (Figures(tokens_per_sec_per_gpu=12_273), "llama3-8b", "states neither model TFLOP/s nor"),
+        (Figures(model_tflops_per_sec_per_gpu=711), "llama3-8b", "without tokens/s or a step time"),
+        (
+            Figures(tokens_per_sec_per_gpu=1000, model_tflops_per_sec_per_gpu=50),
+            "some-model",
+            "no formula covers some-model",
+        ),
+        (
+            Figures(tokens_per_sec_per_gpu=12_273, model_tflops_per_sec_per_gpu=71),
+            "llama3-8b",
+            "counts 5.785 GFLOP per token, which no convention gives",
+        ),
+    ],
+)
+def test_each_row_that_is_not_restated_says_why(
+    sqlite: URL, figures: Figures, model: str, note: str
+) -> None:
+    case = factories.case(framework="nemo", model=model)
+    factories.stored(sqlite, factories.published(case=case, figures=figures))
+
+    [row] = rows(sqlite, "causal")
+
+    assert note in row["restated_note"]
+    assert "" == row["restated_model_tflops_per_sec_per_gpu"]
+
+
+@given(st.floats(1, 5000), st.sampled_from(list(CONVENTIONS.values())))
+def test_there_and_back_is_where_it_was(tflops: float, other: flops.base.Convention) -> None:
+    row = Subject(
+        framework="nemo", system="dgx-h100", model="llama3-70b", num_gpus=64, sequence_length=8192,
+        global_batch_size=128, model_tflops_per_sec_per_gpu=tflops, mfu=tflops / 989,
+    )  # fmt: skip
+
+    there = restated.restate(row, restated.Told(NEMO), other)
+    moved = row.model_copy(
+        update={
+            "model_tflops_per_sec_per_gpu": there.tflops_per_sec_per_gpu,
+            "mfu": there.mfu,
+        }
+    )
+    back = restated.restate(moved, restated.Told(other), NEMO)
+
+    assert tflops == pytest.approx(back.tflops_per_sec_per_gpu)
+    assert tflops / 989 == pytest.approx(back.mfu)
+
+
+Shell = Callable[..., tuple[object, str, str]]
+
+
+@pytest.fixture
+def perfdb(
+    pages: URL, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> Shell:
+    """`perfdb export results`: its exit code, stdout and stderr."""
+
+    def run(*arguments: str) -> tuple[object, str, str]:
+        address = ["--db", pages.render_as_string()]
+        monkeypatch.setattr(sys, "argv", ["perfdb", "export", "results", *address, *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, err = capfdbinary.readouterr()
+        return ended.value.code, out.decode(), err.decode()
+
+    return run
+
+
+def test_the_command_adds_the_columns(perfdb: Shell) -> None:
+    code, out, err = perfdb("--format", "csv", "--convention", "megatron-lm")
+
+    [first, *_] = csv.DictReader(io.StringIO(out))
+    assert (0, "") == (code, err)
+    assert [column.name for column in restated.COLUMNS] == list(first)[-5:]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--format", "csv", "--convention", "nemo"], "'nemo' is not one of 'causal'"),
+        (
+            ["--format", "pytorch", "--convention", "full"],
+            "--convention: pytorch has no place for restated figures; choose another --format",
+        ),
+    ],
+)
+def test_the_command_refuses_what_it_cannot_do(
+    perfdb: Shell, arguments: list[str], message: str
+) -> None:
+    code, out, err = perfdb(*arguments)
+
+    assert (2, "") == (code, out)
+    assert message in err

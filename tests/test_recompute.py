@@ -1,0 +1,498 @@
+"""Recomputing: figures follow from the stored steps, and change only where they say something else.
+
+Golden figures are worked by hand from `factories.TEN_STEPS`: 128 × 8,192 tokens a step on 8 GPUs.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import URL, select
+
+from perfdb import catalog, cli, flops, normalize, windows
+from perfdb.audit import audit
+from perfdb.audit.read import subjects
+from perfdb.db.session import reading
+from perfdb.db.tables import findings, ingest_log, releases, results
+from perfdb.errors import InputError, StoreError
+from perfdb.flops import training
+from perfdb.ingest import Options, ingest
+from perfdb.queries.only import Only
+from perfdb.recompute import Asked, Scope, figures, preview, recompute, revise
+from perfdb.recompute.figures import Step, Stored
+from perfdb.record import Origin, Outcome
+from perfdb.rundir import RunDir, StepsRead
+from tests import factories, logs
+from tests.snapshots import snapshot
+from tests.trees import rows_of
+
+ALL = Scope()
+LAST_THREE = Asked(windows.last_n(3))
+"""12.0, 12.3 and 12.0 s: the median is 12 s."""
+
+TOKENS_AT_12_S = 128 * 8192 / 12 / 8
+
+
+def in_force(url: URL) -> Mapping[str, object]:
+    """The one result in force."""
+    with reading(url) as connection:
+        question = select(results).where(~results.c.superseded)
+        return dict(connection.execute(question).mappings().one())
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run directory of two warm-up steps and eight measured ones."""
+    return factories.write_run(tmp_path / "runs").path
+
+
+@pytest.fixture
+def filled(store: URL, run: Path) -> URL:
+    """A store that holds that run."""
+    assert 1 == ingest([run], store, Options()).new
+    return store
+
+
+def test_another_window_gives_the_figures_of_its_steps(filled: URL) -> None:
+    """The median of 12.0, 12.3 and 12.0 s, and what follows from it."""
+    report = recompute(filled, ALL, LAST_THREE)
+
+    assert (1, 1) == (report.examined, len(report.changed))
+    found = in_force(filled)
+    assert ("last_n(3)", 3, 12.0, 12.0) == (
+        found["window"], found["num_steps"], found["step_time_s"], found["step_time_last_s"],
+    )  # fmt: skip
+    assert TOKENS_AT_12_S == pytest.approx(found["tokens_per_sec_per_gpu"])
+
+
+def test_a_changed_result_is_a_new_revision_and_the_old_one_is_kept(filled: URL) -> None:
+    """The same key, the next number, another hash; the old one says when it was superseded."""
+    recompute(filled, ALL, LAST_THREE)
+
+    question = select(results).order_by(results.c.revision)
+    with reading(filled) as connection:
+        old, new = connection.execute(question).mappings().all()
+    assert (old["key"], 1, 2) == (new["key"], old["revision"], new["revision"])
+    assert (True, False) == (old["superseded"], new["superseded"])
+    assert old["superseded_at"] == new["created_at"]
+    assert new["superseded_at"] is None
+    assert old["content_hash"] != new["content_hash"]
+    assert ("skip_warmup(2)", 12.15) == (old["window"], pytest.approx(old["step_time_s"]))
+    same = ("case_id", "release_id", "run_id", "source_id", "origin", "raw", "extras", "notes")
+    assert [old[name] for name in same] == [new[name] for name in same]
+
+
+def test_the_second_time_nothing_changes(filled: URL) -> None:
+    recompute(filled, ALL, LAST_THREE)
+    before = snapshot(filled)
+
+    again, by_itself = recompute(filled, ALL, LAST_THREE), recompute(filled, ALL, Asked())
+
+    assert ((), 1) == (again.changed, again.unchanged)
+    assert () == by_itself.changed
+    assert before == snapshot(filled)
+
+
+def test_the_same_run_directory_read_again_does_not_undo_it(filled: URL, run: Path) -> None:
+    recompute(filled, ALL, LAST_THREE)
+    before = snapshot(filled)
+
+    report = ingest([run], filled, Options())
+
+    assert (0, 0, 1) == (report.new, report.revised, report.unchanged)
+    assert before == snapshot(filled)
+
+
+def test_a_run_directory_that_changed_is_read_anew_after_it(filled: URL, run: Path) -> None:
+    """The revision after the recomputed one, over the run's own window."""
+    recompute(filled, ALL, LAST_THREE)
+    factories.write_steps(RunDir(run), factories.steps([20.0] * 10))
+
+    report = ingest([run], filled, Options())
+
+    found = in_force(filled)
+    assert (1, 3, "skip_warmup(2)", 20.0) == (
+        report.revised, found["revision"], found["window"], found["step_time_s"],
+    )  # fmt: skip
+
+
+def test_a_log_read_again_with_the_same_words_does_not_undo_it(store: URL, tmp_path: Path) -> None:
+    log = logs.write(tmp_path / "logs")
+    ingest([log], store, logs.GIVEN)
+    recompute(store, ALL, Asked(windows.last_n(1)))
+    before = snapshot(store)
+
+    with_words, without = ingest([log], store, logs.GIVEN), ingest([log], store, Options())
+
+    assert (1, 1) == (with_words.unchanged, without.unchanged)
+    assert before == snapshot(store)
+    assert 2.2 == in_force(store)["step_time_s"]
+
+
+def test_a_formula_that_changed_makes_new_figures(
+    filled: URL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seven operations where six were counted: TFLOP/s and MFU grow by a sixth, tokens/s stay."""
+    before = in_force(filled)
+    monkeypatch.setattr(training, "TRAINING_FACTOR", 7)
+    uncached = normalize._flops_per_token.__wrapped__
+    monkeypatch.setattr(normalize, "_flops_per_token", uncached)
+    monkeypatch.setattr(flops, "FORMULA_VERSION", 2)
+
+    [changed] = recompute(filled, ALL, Asked()).changed
+
+    assert {"model_tflops_per_sec_per_gpu", "mfu"} == set(changed.changes)
+    found = in_force(filled)
+    for name in ("model_tflops_per_sec_per_gpu", "mfu"):
+        was = before[name]
+        assert isinstance(was, float)
+        assert was * 7 / 6 == pytest.approx(found[name])
+    assert (1, 2) == (before["formula_version"], found["formula_version"])
+
+
+def test_a_result_that_a_new_formula_leaves_as_it_is_stays(
+    filled: URL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flops, "FORMULA_VERSION", 2)
+
+    assert () == recompute(filled, ALL, Asked()).changed
+    assert (1, 1) == (in_force(filled)["revision"], in_force(filled)["formula_version"])
+
+
+def test_a_peak_that_changed_makes_another_mfu_and_renews_the_findings(
+    filled: URL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundredth of the peak is a hundred times the MFU, which no GPU can have."""
+    before = in_force(filled)
+    peak = catalog.peak("dgx-h100", "bf16")
+    assert peak
+    assert isinstance(before["mfu"], float)
+    assert not rows_of(filled, select(findings).where(findings.c.rule == "peak"))
+    smaller = peak.model_copy(update={"tflops": peak.tflops / 100})
+    monkeypatch.setattr(catalog, "peak", lambda *_: smaller)
+
+    recompute(filled, ALL, Asked())
+
+    found = in_force(filled)
+    assert before["mfu"] * 100 == pytest.approx(found["mfu"])
+    with reading(filled) as connection:
+        anew = audit(subjects(connection))
+        kept = connection.execute(select(findings.c.result_id, findings.c.rule)).all()
+    assert sorted((it.result_id, it.rule) for it in anew) == sorted(map(tuple, kept))
+    assert "error" in {it.severity for it in anew}
+
+
+def test_another_convention_counts_other_flops(store: URL, tmp_path: Path) -> None:
+    """Attention in full in place of half: Llama 3 8B at 8,192 counts 54.3 and not 51.1 GFLOP.
+
+    By hand: 6 × 32 layers × 4,096 × 8,192 × 2 of attention in full; half of it less is causal.
+    """
+    factories.stored(store, factories.write_run(tmp_path / "runs"))
+    before = in_force(store)
+
+    recompute(store, ALL, Asked(convention=flops.CONVENTIONS["full"]))
+
+    found = in_force(store)
+    assert ("causal", "full") == (before["flops_convention"], found["flops_convention"])
+    tokens = found["tokens_per_sec_per_gpu"]
+    more = [found["model_tflops_per_sec_per_gpu"], before["model_tflops_per_sec_per_gpu"]]
+    assert isinstance(tokens, float)
+    assert isinstance(more[0], float)
+    assert isinstance(more[1], float)
+    attention_in_full = 6 * 32 * 4096 * 8192 * 2
+    assert attention_in_full / 2 * tokens / 1e12 == pytest.approx(more[0] - more[1])
+    assert more[0] / 989 == pytest.approx(found["mfu"], rel=1e-3)
+    assert () == recompute(store, ALL, Asked()).changed
+
+
+def test_published_figures_are_never_changed(store: URL, tmp_path: Path) -> None:
+    """Whatever is asked for, and however the formulas are."""
+    factories.stored(store, factories.write_run(tmp_path), factories.published())
+    question = select(results).where(results.c.origin == Origin.PUBLISHED.value)
+    before = rows_of(store, question)
+
+    report = recompute(store, ALL, Asked(windows.last(), flops.CONVENTIONS["full"]))
+
+    assert 1 == report.examined
+    assert before == rows_of(store, question)
+
+
+def test_a_preview_says_the_same_and_stores_nothing(filled: URL) -> None:
+    before = snapshot(filled)
+    log = rows_of(filled, select(ingest_log))
+
+    seen = preview(filled, ALL, LAST_THREE)
+
+    assert before == snapshot(filled)
+    assert log == rows_of(filled, select(ingest_log))
+    assert [one.changes for one in recompute(filled, ALL, LAST_THREE).changed] == [
+        one.changes for one in seen.changed
+    ]
+
+
+def test_it_is_noted_in_the_ingest_log(filled: URL) -> None:
+    recompute(filled, ALL, LAST_THREE)
+
+    question = select(ingest_log.c.path, ingest_log.c.action, ingest_log.c.reason)
+    assert ("perfdb recompute", "revised", "1 revised, window last_n(3)") == rows_of(
+        filled, question.order_by(ingest_log.c.id)
+    )[-1]
+
+
+def test_what_fails_half_way_leaves_the_store_as_it_was(
+    filled: URL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The audit comes last: where it fails, no revision is there."""
+    before = snapshot(filled)
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(revise, "renewed", fail)
+    with pytest.raises(ZeroDivisionError):
+        recompute(filled, ALL, LAST_THREE)
+
+    assert before == snapshot(filled)
+
+
+def test_two_at_once_make_one_revision(filled: URL) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        done = [pool.submit(recompute, filled, ALL, LAST_THREE) for _ in range(4)]
+    assert 1 == sum(len(one.result().changed) for one in done)
+    assert [(1, True), (2, False)] == rows_of(
+        filled, select(results.c.revision, results.c.superseded).order_by(results.c.revision)
+    )
+
+
+@pytest.mark.parametrize(
+    "outcome", [Outcome.OUT_OF_MEMORY, Outcome.FAILED, Outcome.TIMED_OUT, Outcome.INTERRUPTED]
+)
+def test_a_run_that_did_not_finish_has_no_figures_over_any_window(
+    sqlite: URL, tmp_path: Path, outcome: Outcome
+) -> None:
+    factories.stored(sqlite, factories.write_run(tmp_path, outcome=outcome))
+
+    report = recompute(sqlite, ALL, LAST_THREE)
+
+    assert (1, ()) == (report.examined, report.changed)
+    assert in_force(sqlite)["step_time_s"] is None
+
+
+def test_a_run_directory_without_all_its_steps_stays_withheld(sqlite: URL, tmp_path: Path) -> None:
+    factories.stored(sqlite, factories.write_run(tmp_path, measured_steps=20))
+    assert "10 of 22 steps" == in_force(sqlite)["withheld"]
+
+    assert () == recompute(sqlite, ALL, LAST_THREE).changed
+
+
+def test_a_window_without_steps_withholds_and_another_one_gives_again(filled: URL) -> None:
+    before = in_force(filled)
+    recompute(filled, ALL, Asked(windows.between(100, 200)))
+
+    empty = in_force(filled)
+    assert ("incomplete", "no step in window(100,200)", None, None) == (
+        empty["outcome"], empty["withheld"], empty["step_time_s"], empty["mfu"],
+    )  # fmt: skip
+    assert () == recompute(filled, ALL, Asked()).changed
+
+    recompute(filled, ALL, Asked(windows.skip_warmup(2)))
+    accidental = {"id", "revision", "content_hash", "created_at"}
+    found = in_force(filled)
+    assert {k: v for k, v in before.items() if k not in accidental} == {
+        k: v for k, v in found.items() if k not in accidental
+    }
+
+
+def test_a_log_too_short_for_its_window_gets_figures_over_a_shorter_one(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    """Four steps of 4, 2, 2 and 2 s, where NeMo's window leaves out the first ten."""
+    log = logs.write(tmp_path / "logs", logs.nemo([4.0, 2.0, 2.0, 2.0]))
+    ingest([log], sqlite, logs.GIVEN)
+    assert "incomplete" == in_force(sqlite)["outcome"]
+
+    recompute(sqlite, ALL, Asked(windows.skip_warmup(1)))
+
+    found = in_force(sqlite)
+    assert ("finished", None, 2.0, 3) == (
+        found["outcome"], found["withheld"], found["step_time_s"], found["num_steps"],
+    )  # fmt: skip
+
+
+def test_only_what_is_asked_for_is_recomputed(store: URL, tmp_path: Path) -> None:
+    for name, changed in (("a", {}), ("b", {"system": "dgx-b200"})):
+        made = factories.write_run(tmp_path, run_id=name, case=factories.case(**changed))
+        factories.stored(store, made)
+
+    report = recompute(store, Scope(Only(system="dgx-b200", model="Llama 3 8B")), LAST_THREE)
+
+    assert (1, ["b"]) == (report.examined, [one.stored.run_id for one in report.changed])
+
+
+def test_only_a_release_is_recomputed(sqlite: URL, tmp_path: Path) -> None:
+    for name in ("0.16.0", "0.17.0"):
+        release = factories.release(name)
+        factories.stored(sqlite, factories.write_run(tmp_path, run_id=name, release=release))
+    [(wanted,)] = rows_of(sqlite, select(releases.c.id).where(releases.c.version == "0.17.0"))
+    assert isinstance(wanted, int)
+
+    report = recompute(sqlite, Scope(release_ids=(wanted,)), LAST_THREE)
+
+    assert ["0.17.0"] == [one.stored.run_id for one in report.changed]
+
+
+def test_names_that_are_not_in_the_store_are_refused_all_at_once(filled: URL) -> None:
+    with pytest.raises(InputError) as refused:
+        recompute(filled, Scope(Only(framework="nemoo", system="dgx-h10")), Asked())
+    assert [
+        "--framework: no results of 'nemoo'; known: megatron-core",
+        "--system: no results of 'dgx-h10'; did you mean dgx-h100?",
+    ] == str(refused.value).splitlines()
+
+
+def test_a_store_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    from perfdb.db.session import store_url
+
+    with pytest.raises(StoreError, match="no database here"):
+        recompute(store_url(str(tmp_path / "none.sqlite")), ALL, Asked())
+
+
+def _stored(times: list[float], window: windows.Window) -> tuple[Stored, list[Step]]:
+    """A run as ingest reads it, and its steps."""
+    steps = factories.steps(times)
+    record = factories.record(warmup_steps=0, measured_steps=len(times))
+    measured = normalize.measured(record, StepsRead(tuple(enumerate(steps, 1)), ()), None, "c")
+    result = normalize.with_figures(measured.result, steps, window)
+    unsaid = dict.fromkeys(figures.RATES)
+    stored = Stored(result, 1, 1, "r", 1, finished=True, of_log=False)
+    return stored, [Step(step, unsaid) for step in steps]
+
+
+@given(
+    st.lists(st.floats(1e-3, 1e5), min_size=1, max_size=40),
+    st.sampled_from([windows.last(), windows.last_n(3), windows.skip_warmup(0)]),
+)
+def test_figures_made_again_are_the_figures_that_ingest_made(
+    times: list[float], window: windows.Window
+) -> None:
+    stored, steps = _stored(times, window)
+
+    assert {} == figures.differences(stored.result, figures.anew(stored, steps, Asked()))
+
+
+@given(st.floats(1e-6, 1e9), st.floats(1e-9, 10))
+def test_figures_that_differ_by_more_than_dust_differ(figure: float, change: float) -> None:
+    stored, _ = _stored([1.0], windows.last())
+    one = replace(stored.result, step_time_s=figure)
+    other = replace(stored.result, step_time_s=figure * (1 + change))
+    dust = replace(stored.result, step_time_s=figure * (1 + 1e-15))
+    spread = replace(one, step_time_stdev_s=0.0), replace(one, step_time_stdev_s=figure * 1e-16)
+
+    assert {"step_time_s"} == set(figures.differences(one, other))
+    assert {} == figures.differences(one, dust)
+    assert {} == figures.differences(*spread)
+
+
+def test_a_window_in_which_a_step_was_skipped_has_no_figures() -> None:
+    """As of a log at ingest; over steps that leave it out there are figures."""
+    stored, steps = _stored([3.0, 2.0, 2.0], windows.last())
+    steps[0] = Step(steps[0].record.model_copy(update={"skipped": True}), steps[0].printed)
+
+    whole = figures.anew(stored, steps, Asked(windows.skip_warmup(0)))
+    rest = figures.anew(stored, steps, Asked(windows.skip_warmup(1)))
+
+    assert ("the optimizer skipped step 1", None) == (whole.withheld, whole.step_time_s)
+    assert (None, 2.0) == (rest.withheld, rest.step_time_s)
+
+
+def test_what_the_program_printed_is_taken_over_the_same_window() -> None:
+    """The median of 100, 300 and 200 tokens/s; an MFU that is not kept by step is then unknown."""
+    stored, steps = _stored([1.0] * 4, windows.skip_warmup(0))
+    said = replace(stored.result, emitted={"tokens_per_sec_per_gpu": 150.0, "mfu": 0.4})
+    printed = [None, 100.0, 300.0, 200.0]
+    given = [
+        Step(step.record, dict.fromkeys(figures.RATES) | {"tokens_per_sec_per_gpu": rate})
+        for step, rate in zip(steps, printed, strict=True)
+    ]
+
+    same = figures.anew(replace(stored, result=said), given, Asked())
+    other = figures.anew(replace(stored, result=said), given, Asked(windows.last_n(3)))
+
+    assert {"tokens_per_sec_per_gpu": 150.0, "mfu": 0.4} == same.emitted
+    assert {"tokens_per_sec_per_gpu": 200.0} == other.emitted
+
+
+Shell = Callable[..., tuple[object, str, str]]
+
+
+@pytest.fixture
+def perfdb(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    """The console script: its exit code, stdout and stderr."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments: str) -> tuple[object, str, str]:
+        monkeypatch.setattr(sys, "argv", ["perfdb", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return (ended.value.code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def shell_store(sqlite: URL, run: Path) -> str:
+    """The address of a store that holds the run."""
+    ingest([run], sqlite, Options())
+    return sqlite.render_as_string()
+
+
+def test_the_command_prints_what_changed(perfdb: Shell, shell_store: str) -> None:
+    code, out, _ = perfdb("recompute", "--db", shell_store, "--window", "last_n(3)")
+    again = perfdb("recompute", "--db", shell_store, "--window", "last_n(3)")
+
+    assert 0 == code
+    assert "step time (s) 12.150 → 12.000" in out
+    assert "window skip_warmup(2) → last_n(3)" in out
+    assert out.endswith("1 changed, 0 unchanged\n")
+    assert (0, "0 changed, 1 unchanged\n", "") == again
+
+
+def test_the_command_as_json(perfdb: Shell, shell_store: str) -> None:
+    arguments = ("--window", "last", "--dry-run", "--json", "--release", "0.16.0")
+    code, out, err = perfdb("recompute", "--db", shell_store, *arguments)
+
+    said = json.loads(out)
+    assert (0, "") == (code, err)
+    assert (True, 1, 1, 0) == (
+        said["dry_run"], said["examined"], said["changed"], said["unchanged"],
+    )  # fmt: skip
+    [change] = said["changes"]
+    assert ("llama3-8b", "0.16.0") == (change["model"], change["release"])
+    assert ("skip_warmup(2)", "last") == (change["before"]["window"], change["after"]["window"])
+    assert 12.0 == change["after"]["step_time_s"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--window", "last(1)"], "--window: 'last(1)' should be last; known: last, last_n(N)"),
+        (["--window", "steps(35-44)"], "--window: no window 'steps(35-44)'; known: last"),
+        (["--window", "last_n(0)"], "--window: 'last_n(0)' holds no step"),
+        (["--release", "9.9"], "no release '9.9'"),
+        (["--model", "llama3-8"], "--model: no results of 'llama3-8'; did you mean llama3-8b?"),
+        (["--convention", "nemo"], "'nemo' is not one of 'causal'"),
+    ],
+)
+def test_bad_input_is_refused_with_what_to_do(
+    perfdb: Shell, shell_store: str, arguments: list[str], message: str
+) -> None:
+    code, out, err = perfdb("recompute", "--db", shell_store, *arguments)
+
+    assert (2, "") == (code, out)
+    assert message in err

@@ -1,0 +1,369 @@
+"""Trends: the same work over releases and runs, with the verdicts of a comparison.
+
+A run of steady steps has no spread of its own, so the least that is assumed counts: 0.51 %. Two
+such runs of 8 steps each differ in earnest beyond 2.228 × √2 × 0.51 % = 1.6 %.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import URL
+
+from perfdb import cli
+from perfdb.cli.trend import BLOCKS, sparkline
+from perfdb.compare import Level
+from perfdb.compare.read import known_releases
+from perfdb.db.session import reading
+from perfdb.errors import InputError
+from perfdb.queries.only import Only
+from perfdb.record import Case, Figures
+from perfdb.trend import Series, follow, read
+from tests import factories
+
+MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
+
+
+class Lab:
+    """Runs things and stores them."""
+
+    def __init__(self, store: URL, folder: Path) -> None:
+        self.store, self.folder, self.count = store, folder, 0
+
+    def ran(self, version: str | None, seconds: float, case: Case | None = None) -> None:
+        """A run of steady steps of so many seconds, a day after the last one."""
+        self.count += 1
+        run = factories.write_run(
+            self.folder,
+            run_id=f"r{self.count}",
+            case=case,
+            release=factories.release(version),
+            step_times=[seconds] * 10,
+            started_at=MONDAY + timedelta(days=self.count),
+        )
+        factories.stored(self.store, run)
+
+    def followed(
+        self,
+        *words: str,
+        only: Only | None = None,
+        level: Level = Level.WORKLOAD,
+        metric: str | None = None,
+    ) -> list[Series]:
+        """The series that words mean; of Llama 3 8B without a word."""
+        with reading(self.store) as connection:
+            found = read.results(connection, words or ("llama3-8b",), only or Only())
+            return follow(found, known_releases(connection), level, metric)
+
+
+@pytest.fixture
+def lab(sqlite: URL, tmp_path: Path) -> Lab:
+    """An empty store and a place for runs."""
+    return Lab(sqlite, tmp_path / "runs")
+
+
+def verdicts(series: Series) -> list[tuple[str, str | None]]:
+    """Each release and what is said of it."""
+    return [
+        (point.release, str(point.judgement.verdict) if point.judgement else None)
+        for point in series.points
+    ]
+
+
+def test_releases_follow_one_another_in_the_order_of_their_versions(lab: Lab) -> None:
+    """0.9 comes before 0.10, whatever was run first; 12 s to 12.06 s is within the noise."""
+    for version, seconds in (("0.10.0", 12.0), ("0.9.0", 12.06), ("0.11.0", 13.0)):
+        lab.ran(version, seconds)
+
+    [series] = lab.followed()
+
+    assert [("0.9.0", None), ("0.10.0", "same"), ("0.11.0", "slower")] == verdicts(series)
+    last = series.points[-1].judgement
+    assert last
+    assert 12 / 13 == pytest.approx(last.ratio)
+    assert "tokens_per_sec_per_gpu" == series.metric
+
+
+def test_a_store_on_postgresql_gives_the_same(store: URL, tmp_path: Path) -> None:
+    lab = Lab(store, tmp_path / "runs")
+    lab.ran("1", 12.0)
+    lab.ran("2", 13.0)
+
+    assert [[("1", None), ("2", "slower")]] == [verdicts(one) for one in lab.followed()]
+
+
+def test_the_first_regression_is_the_first_release_that_is_slower(lab: Lab) -> None:
+    for version, seconds in (("1", 12.0), ("2", 11.0), ("3", 12.0), ("4", 13.0)):
+        lab.ran(version, seconds)
+
+    [series] = lab.followed()
+
+    assert series.regression is series.points[2]
+    assert not series.recovered
+
+
+def test_a_regression_is_made_up_for_by_a_release_as_fast_as_before(lab: Lab) -> None:
+    """12 s, 13 s, 12.02 s: the last is the same as the first. At 12.5 s it is not."""
+    for version, seconds in (("1", 12.0), ("2", 13.0), ("3", 12.5)):
+        lab.ran(version, seconds)
+    [between] = lab.followed()
+    lab.ran("4", 12.02)
+    [after] = lab.followed()
+
+    assert (between.points[1], False) == (between.regression, between.recovered)
+    assert (after.points[1], True) == (after.regression, after.recovered)
+
+
+def test_where_nothing_got_slower_there_is_no_regression(lab: Lab) -> None:
+    lab.ran("1", 12.0)
+    lab.ran("2", 11.0)
+
+    [series] = lab.followed()
+    assert (None, False) == (series.regression, series.recovered)
+
+
+def test_a_release_without_a_figure_is_stepped_over(lab: Lab) -> None:
+    """12 s, a run out of memory, 13 s: the third is held against the first."""
+    lab.ran("1", 12.0)
+    failed = factories.write_run(
+        lab.folder, run_id="f", release=factories.release("2"), outcome="out_of_memory"
+    )
+    factories.stored(lab.store, failed)
+    lab.ran("3", 13.0)
+
+    [series] = lab.followed()
+
+    assert [("1", None), ("2", "unknown"), ("3", "slower")] == verdicts(series)
+    assert series.regression is series.points[2]
+    assert not series.recovered
+
+
+def test_a_release_stands_with_its_best_configuration(lab: Lab) -> None:
+    """0.2 is faster with TP 2 than with TP 1; what changed is said. Each case has its own trend."""
+    one, two = factories.case(), factories.case(tensor_parallel=2)
+    lab.ran("1", 12.0, one)
+    lab.ran("2", 12.0, one)
+    lab.ran("2", 11.0, two)
+
+    [best] = lab.followed()
+    cases = lab.followed(level=Level.CONFIGURATION)
+
+    assert [("1", None), ("2", "faster")] == verdicts(best)
+    assert [("tensor_parallel", 1, 2)] == [
+        (it.field, it.a, it.b) for it in best.points[1].differences
+    ]
+    assert [[("1", None), ("2", "same")], [("2", None)]] == sorted(
+        (verdicts(it) for it in cases), key=len, reverse=True
+    )
+
+
+def test_runs_of_a_release_stand_in_the_order_of_their_time(lab: Lab) -> None:
+    """Its figure is that of the run of median step time."""
+    for seconds in (12.0, 14.0, 13.0):
+        lab.ran("1", seconds)
+
+    [series] = lab.followed(metric="step_time_s")
+
+    [point] = series.points
+    assert [12.0, 14.0, 13.0] == series.figures(point.runs)
+    assert 13.0 == point.side.shown.figure("step_time_s")
+
+
+def test_a_longer_step_is_slower_and_a_shorter_one_faster(lab: Lab) -> None:
+    """Of step times less is better."""
+    for version, seconds in (("1", 12.0), ("2", 13.0), ("3", 12.0)):
+        lab.ran(version, seconds)
+
+    [series] = lab.followed(metric="step_time_s")
+
+    assert [("1", None), ("2", "slower"), ("3", "faster")] == verdicts(series)
+
+
+def test_measured_and_published_figures_are_two_series(lab: Lab) -> None:
+    lab.ran("1", 12.0)
+    published = factories.published(
+        case=factories.case(), figures=Figures(model_tflops_per_sec_per_gpu=500)
+    )
+    factories.stored(lab.store, published)
+
+    found = lab.followed()
+
+    assert [
+        ("measured", "tokens_per_sec_per_gpu"),
+        ("published", "model_tflops_per_sec_per_gpu"),
+    ] == (sorted((str(it.shown.origin), it.metric) for it in found))
+
+
+def test_words_are_models_and_beginnings_of_keys(lab: Lab) -> None:
+    case, other = factories.case(), factories.case(model="llama3-70b")
+    lab.ran("1", 12.0, case)
+    lab.ran("1", 12.0, other)
+
+    def models(*words: str) -> list[str]:
+        return [it.shown.model for it in lab.followed(*words)]
+
+    assert ["llama3-8b"] == models("LLAMA3-8B") == models(case.key[:6].upper())
+    assert ["llama3-70b"] == models(other.workload_key[:10])
+    assert ["llama3-70b", "llama3-8b"] == models("llama3-8b", "llama3-70b")
+
+
+def test_only_a_system_or_a_framework_is_followed(lab: Lab) -> None:
+    lab.ran("1", 12.0)
+    lab.ran("1", 12.0, factories.case(system="dgx-b200"))
+
+    assert ["dgx-b200"] == [it.shown.system for it in lab.followed(only=Only(system="dgx-b200"))]
+    assert 2 == len(lab.followed(only=Only(framework="megatron-core")))
+
+
+@pytest.mark.parametrize(
+    ("words", "only", "message"),
+    [
+        (["llama3-8"], Only(), "no results of 'llama3-8'; did you mean llama3-8b or llama3-70b?"),
+        (["zzz"], Only(), "known models: llama3-70b, llama3-8b; or give the beginning of a key"),
+        (["llama3-8b"], Only(system="dgx-h10"), "--system: no results of 'dgx-h10'; did you"),
+        (["llama3-8b"], Only(system="dgx-b200"), "no results of llama3-8b on dgx-b200; leave out"),
+    ],
+)
+def test_what_matches_nothing_is_refused_with_a_suggestion(
+    lab: Lab, words: Sequence[str], only: Only, message: str
+) -> None:
+    lab.ran("1", 12.0)
+    lab.ran("1", 12.0, factories.case(system="dgx-b200", model="llama3-70b"))
+
+    with pytest.raises(InputError) as refused:
+        lab.followed(*words, only=only)
+    assert message in str(refused.value)
+
+
+def test_an_empty_store_says_how_to_fill_it(lab: Lab) -> None:
+    with pytest.raises(InputError, match="fill it with `perfdb ingest`"):
+        lab.followed()
+
+
+def test_a_sparkline_by_hand() -> None:
+    """Lowest, a third of the way up, highest."""
+    assert "▁▃█" == sparkline([0, 1, 3], (0, 3))
+    assert "▅" == sparkline([7], (7, 7))
+    assert "" == sparkline([], (0, 0))
+
+
+@given(st.lists(st.floats(1e-6, 1e12), min_size=1, max_size=50))
+def test_a_sparkline_has_a_bar_for_each_figure_in_their_order(figures: list[float]) -> None:
+    bars = sparkline(figures, (min(figures), max(figures)))
+
+    heights = [BLOCKS.index(bar) for bar in bars]
+    assert len(figures) == len(heights)
+    ranked = [height for _, height in sorted(zip(figures, heights, strict=True))]
+    assert sorted(heights) == ranked
+    if len(set(figures)) > 1:
+        assert (0, 7) == (min(heights), max(heights))
+
+
+Shell = Callable[..., tuple[object, str, str]]
+
+
+@pytest.fixture
+def perfdb(lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    """`perfdb trend` on the lab's store: its exit code, stdout and stderr."""
+
+    def run(*arguments: str) -> tuple[object, str, str]:
+        address = lab.store.render_as_string()
+        monkeypatch.setattr(sys, "argv", ["perfdb", "trend", "--db", address, *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return (ended.value.code, *capsys.readouterr())
+
+    return run
+
+
+def test_the_command_prints_a_table(lab: Lab, perfdb: Shell) -> None:
+    """128 × 8,192 tokens in 12 s on 8 GPUs are 10,923 each a second; in 13 s 10,082."""
+    lab.ran("1", 12.0)
+    lab.ran("2", 13.0)
+    lab.ran("1", 12.0, factories.case(num_gpus=16))
+
+    code, out, err = perfdb("llama3-8b")
+
+    assert (0, "") == (code, err)
+    rows = [line.split() for line in out.splitlines()]
+    assert ["1", "10,923", "–", "–", "–", "█"] in rows
+    assert ["2", "10,082", "-7.7%", "0.908", "–", "0.938", "slower", "▁"] in rows
+    assert "first slower: 2" in out
+    assert "In one release alone" in out
+    assert out.endswith("1 followed over releases: 1 slower than before\n")
+
+
+def test_the_table_fits_a_terminal_of_80_columns(
+    lab: Lab, perfdb: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab.ran("25.04.01.dev3", 12.0)
+    lab.ran("25.07", 13.0, factories.case(tensor_parallel=2, micro_batch_size=4))
+    monkeypatch.setattr("perfdb.cli.options.PIPE_WIDTH", 80)
+
+    _, out, _ = perfdb("llama3-8b", "--metric", "model_tflops_per_sec_per_gpu")
+
+    assert max(map(len, out.splitlines())) <= 80
+    assert "slower" in out
+    assert "MBS 1 → 4" in out
+
+
+def test_the_command_as_json(lab: Lab, perfdb: Shell) -> None:
+    lab.ran("1", 12.0)
+    lab.ran("2", 13.0)
+
+    code, out, err = perfdb("llama3-8b", "--json", "--metric", "step_time_s")
+
+    assert (0, "") == (code, err)
+    [series] = json.loads(out)["series"]
+    case = factories.case()
+    assert (case.workload_key, "measured", "step_time_s", "s", "2", False) == (
+        series["workload_key"], series["origin"], series["metric"], series["unit"],
+        series["first_regression"], series["recovered"],
+    )  # fmt: skip
+    first, second = series["points"]
+    assert (None, None, 12.0, case.key) == (
+        first["verdict"], first["ratio"], first["figure"], first["case_key"],
+    )  # fmt: skip
+    assert ("slower", pytest.approx(13 / 12)) == (second["verdict"], second["ratio"])
+    assert ["r2"] == [run["run_id"] for run in second["runs"]]
+    assert second["runs"][0]["started_at"].startswith("2026-03-04")
+
+
+def test_a_gate_closes_on_a_regression_that_stands(lab: Lab, perfdb: Shell) -> None:
+    lab.ran("1", 12.0)
+    lab.ran("2", 13.0)
+    closed, without = perfdb("llama3-8b", "--fail-on", "regression"), perfdb("llama3-8b")
+    lab.ran("3", 12.0)
+    made_up = perfdb("llama3-8b", "--fail-on", "regression")
+
+    assert (1, 0, 0) == (closed[0], without[0], made_up[0])
+    assert "first slower: 2; made up for since" in made_up[1]
+    assert "1 made up for" in made_up[1]
+
+
+def test_the_key_of_a_case_follows_that_case_alone(lab: Lab, perfdb: Shell) -> None:
+    """Faster with TP 2, and yet the case asked for is the same as before."""
+    lab.ran("1", 12.0)
+    lab.ran("2", 12.0)
+    lab.ran("2", 11.0, factories.case(tensor_parallel=2))
+
+    _, out, _ = perfdb(factories.case().key[:8], "--json")
+
+    [series] = json.loads(out)["series"]
+    assert ("configuration", factories.case().key) == (series["level"], series["case_key"])
+    assert [None, "same"] == [point["verdict"] for point in series["points"]]
+
+
+def test_the_command_refuses_what_matches_nothing(lab: Lab, perfdb: Shell) -> None:
+    lab.ran("1", 12.0)
+
+    code, out, err = perfdb("llama4")
+
+    assert (2, "") == (code, out)
+    assert "no results of 'llama4'" in err
+    assert "llama3-8b" in err
