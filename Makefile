@@ -5,9 +5,11 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRAS ?= site,dashboard,mcore,postgres,parquet,dev
 INSTALLED := $(VENV)/.installed
+SECONDS ?= 60
+TARGETS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check docs dashboard bench lint format clean
+.PHONY: help install run test check docs dashboard bench fuzz lint format clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -41,6 +43,11 @@ dashboard: $(INSTALLED) ## open the dashboard on the store
 bench: $(INSTALLED) ## time perfdb against its limits (benchmarks/)
 	$(BIN)/python -m benchmarks.startup
 	$(BIN)/python -m benchmarks.ingest_logs
+	$(BIN)/python -m benchmarks.site_build
+	$(BIN)/python -m benchmarks.ingest_runs
+
+fuzz: $(INSTALLED) ## feed each reader damaged files: SECONDS=60, TARGETS="page nemo2"
+	$(BIN)/python -m tests.fuzz.cli --seconds $(SECONDS) $(TARGETS)
 
 lint: $(INSTALLED) ## formatting, lint, types, and who may import whom
 	$(BIN)/ruff format --check
@@ -55,4 +62,4 @@ format: $(INSTALLED) ## format the code and apply the safe fixes
 check: lint docs test ## all that continuous integration runs
 
 clean: ## remove what was built; runs, the store and .venv stay
-	rm -rf docs/_build docs/_generated docs/performance docs/runs docs/sources dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf docs/_build docs/_generated docs/changes docs/models docs/performance docs/recipes docs/runs docs/scaling docs/sources docs/systems dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

@@ -5,7 +5,8 @@ PerfdbError                 1  something failed that the user can understand
 │   ├── RecipeError            a recipe file
 │   ├── CatalogError           a system or model file, or a name that is in neither
 │   ├── PageError              a published page
-│   └── RunDirError            a run directory
+│   ├── RunDirError            a run directory
+│   └── ArchiveError           a compressed file or an archive
 ├── StoreError              2  the database is missing, older or newer than this version
 └── RunError                1  a run could not be started
 
@@ -72,6 +73,10 @@ class PageError(InputError):
 
 class RunDirError(InputError):
     """A run directory is damaged or of another version."""
+
+
+class ArchiveError(InputError):
+    """A compressed file or an archive is damaged, or holds more than may be read."""
 
 
 class StoreError(PerfdbError):

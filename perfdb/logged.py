@@ -1,17 +1,17 @@
 """From a parsed log to what is stored: a run with its steps, or the figures it prints. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import overload
 
 import numpy as np
 
 from perfdb import flops, normalize, windows
 from perfdb.db.rows import MeasuredRun, ResultRow, RunRow, StepRow
 from perfdb.formats import ParsedLog, Reading
-from perfdb.formats.numbers import finite, positive
-from perfdb.formats.readings import Readings
+from perfdb.formats.numbers import positive
+from perfdb.formats.readings import Column, Readings
 from perfdb.record import Case, Origin, Outcome, Release, StepRecord, content_hash
-from perfdb.windows import Steps
 
 DEFAULT_WINDOW = windows.skip_warmup(10)
 """For a format that has no window of its own."""
@@ -21,6 +21,9 @@ SAME_TOKENS = 0.01
 
 EMITTED = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu")
 """The rates that programs print beside a step."""
+
+KEPT = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu")
+"""Those of them that are stored with each step."""
 
 _TOLD = (Outcome.INCOMPLETE, Outcome.NO_DATA, Outcome.NAN_LOSS, Outcome.NAN_GRAD_NORM)
 """Outcomes that the log's own error explains best; the others' errors are lines of a program."""
@@ -43,8 +46,8 @@ def window_of(log: ParsedLog, asked: windows.Window | None) -> windows.Window:
 
 def measured(log: ParsedLog, of: LogRun, window: windows.Window) -> MeasuredRun:
     """A run with its steps and its one result, by the same arithmetic as a run directory's."""
-    steps = [step for _, step in log.steps]
-    outcome, withheld = judged(log, steps, window)
+    within = picked(log, window)
+    outcome, withheld = judged(log, within)
     identity = {"case": of.case.key, "release": of.release.key, "run": of.run_id}
     said = {"files": of.content, "case": of.case.model_dump(mode="json"), "window": window.name}
     content = content_hash(said | {"release": of.release.key})
@@ -59,68 +62,124 @@ def measured(log: ParsedLog, of: LogRun, window: windows.Window) -> MeasuredRun:
         formula_version=flops.FORMULA_VERSION,
     )
     if withheld is None:
-        result = normalize.with_figures(result, steps, window)
-        result = without_rates(result) if odd_step(steps, of.case, window) else result
-        result = replace(result, emitted=emitted(log, window, window.pick(steps)))
-    run = _run_row(log, of.run_id, result, window.pick(steps))
-    return MeasuredRun(run, tuple(map(_step_row, log.readings)), result)
+        result = normalize.with_times(result, within.step_time_s.tolist(), window)
+        odd = odd_step(within.column("tokens"), of.case)
+        result = result if odd is None else without_rates(result)
+        result = replace(result, emitted=emitted(log, window, within))
+    run = _run_row(log, of.run_id, result, within)
+    return MeasuredRun(run, StepRows.of(Readings.of(log.readings)), result)
 
 
-def emitted(log: ParsedLog, window: windows.Window, picked: Steps) -> Mapping[str, float]:
+def picked(log: ParsedLog, window: windows.Window) -> Readings:
+    """The steps of a log that figures are taken over."""
+    readings = Readings.of(log.readings)
+    places = np.flatnonzero(np.array(window.holds(readings.step.tolist()), np.bool_))
+    if len(places) and places[-1] - places[0] < len(places):
+        return readings.at(slice(places[0], places[-1] + 1))  # copies nothing
+    return readings.at(places)
+
+
+def emitted(log: ParsedLog, window: windows.Window, within: Readings) -> Mapping[str, float]:
     """What the program itself says of a window's steps, beside what is computed of them.
 
     The median of each rate over the steps that print it, else the average that the log ends with
     where that is over the same window. A rate of 0 is not known.
     """
-    said = log.emitted.model_dump() if picked and window.name == log.window else {}
-    readings = Readings.of(log.readings)
-    inside = np.isin(readings.step, [step.step for step in picked])
+    said = log.emitted.model_dump() if within and window.name == log.window else {}
     for field in EMITTED:
-        printed = readings.column(field).at(inside)
-        known = printed.known & np.isfinite(printed.values) & (printed.values > 0)
-        said |= {field: float(np.median(printed.values[known]))} if known.any() else {}
+        rates = _positive(within.column(field))
+        said |= {field: float(np.median(rates.values[rates.known]))} if rates.known.any() else {}
     return {field: value for field, value in said.items() if positive(value)}
 
 
+@dataclass(frozen=True, eq=False)
+class StepRows(Sequence[StepRow]):
+    """The rows of a log's steps, of which there may be millions: each is made when it is read."""
+
+    readings: Readings
+
+    @classmethod
+    def of(cls, readings: Readings) -> "StepRows":
+        """Each step with the rates that were printed beside it; what no column holds is None."""
+        rules = {"loss": _finite, "grad_norm": _finite, **dict.fromkeys(KEPT, _positive)}
+        said = readings.columns.items()
+        known = {name: rules[name](column) for name, column in said if name in rules}
+        return cls(readings.with_columns(**known))
+
+    def __len__(self) -> int:
+        return len(self.readings)
+
+    @overload
+    def __getitem__(self, place: int) -> StepRow: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> "StepRows": ...
+
+    def __getitem__(self, place: int | slice) -> "StepRow | StepRows":
+        if isinstance(place, slice):
+            return StepRows(self.readings[place])
+        return _step_row(self.readings[place])
+
+    def __iter__(self) -> Iterator[StepRow]:
+        return map(_step_row, self.readings)
+
+
+def _finite(column: Column) -> Column:
+    return Column(column.values, column.known & np.isfinite(column.values))
+
+
+def _positive(column: Column) -> Column:
+    """A rate of 0 is not known."""
+    finite = _finite(column)
+    return Column(finite.values, finite.known & (finite.values > 0))
+
+
 def _step_row(reading: Reading) -> StepRow:
-    """A step with the rates that were printed beside it."""
     return StepRow(
         step=reading.step,
         step_time_s=reading.step_time_s,
         step_time_min_s=None,
-        loss=finite(reading.loss),
-        grad_norm=finite(reading.grad_norm),
+        loss=reading.loss,
+        grad_norm=reading.grad_norm,
         tokens=reading.tokens,
         peak_memory_bytes=reading.peak_memory_bytes,
         skipped=reading.skipped,
         source_line=reading.line,
-        tokens_per_sec_per_gpu=positive(reading.tokens_per_sec_per_gpu),
-        model_tflops_per_sec_per_gpu=positive(reading.model_tflops_per_sec_per_gpu),
+        tokens_per_sec_per_gpu=reading.tokens_per_sec_per_gpu,
+        model_tflops_per_sec_per_gpu=reading.model_tflops_per_sec_per_gpu,
     )
 
 
-def judged(log: ParsedLog, steps: Steps, window: windows.Window) -> tuple[Outcome, str | None]:
-    """How the run ended, by its log and its steps, and why it has no figures if it has none."""
+def judged(log: ParsedLog, within: Readings) -> tuple[Outcome, str | None]:
+    """How the run ended, by its log and its steps, and why it has no figures if it has none.
+
+    `within`: the steps that figures would be taken over.
+    """
     outcome = log.outcome or Outcome.INCOMPLETE
     if outcome is not Outcome.FINISHED:
         told = _plain(log.error) if outcome in _TOLD else None
         return outcome, told or normalize.WITHHELD[outcome]
-    skipped = next((step.step for step in window.pick(steps) if step.skipped), None)
-    if skipped:
-        return Outcome.INCOMPLETE, f"the optimizer skipped step {skipped}"
-    return normalize.not_a_number(steps) or (outcome, None)
+    skipped = within.step[within.column("skipped").values != 0]
+    if len(skipped):
+        return Outcome.INCOMPLETE, f"the optimizer skipped step {skipped[0]}"
+    return normalize.not_a_number(_not_finite(Readings.of(log.readings))) or (outcome, None)
 
 
-def odd_step(steps: Steps, case: Case, window: windows.Window) -> StepRecord | None:
-    """The first step of a window that says other tokens than GBS × sequence length.
+def _not_finite(readings: Readings) -> list[StepRecord]:
+    """The first step with a loss or a gradient norm that is no number, if there is one."""
+    loss, norm = readings.column("loss"), readings.column("grad_norm")
+    odd = (loss.known & ~np.isfinite(loss.values)) | (norm.known & ~np.isfinite(norm.values))
+    return [reading.record for reading in readings.at(odd)[:1]]
+
+
+def odd_step(tokens: Column, case: Case) -> int | None:
+    """The place of the first of a window's steps whose tokens are not GBS × sequence length.
 
     Samples of many lengths are no work that a rate can be computed for from the case.
     """
     expected = case.global_batch_size * case.sequence_length
-    for step in window.pick(steps):
-        if step.tokens is not None and abs(step.tokens / expected - 1) > SAME_TOKENS:
-            return step
-    return None
+    odd = tokens.known & (np.abs(tokens.values / expected - 1) > SAME_TOKENS)
+    return int(odd.argmax()) if odd.any() else None
 
 
 def without_rates(result: ResultRow) -> ResultRow:
@@ -152,9 +211,9 @@ def printed(log: ParsedLog, case: Case, release: Release) -> ResultRow:
     )
 
 
-def _run_row(log: ParsedLog, run_id: str, result: ResultRow, picked: Steps) -> RunRow:
+def _run_row(log: ParsedLog, run_id: str, result: ResultRow, within: Readings) -> RunRow:
     last = log.readings[-1].step if log.readings else 0
-    warmup = picked[0].step - 1 if picked else last
+    warmup = within[0].step - 1 if within else last
     return RunRow(
         run_id=run_id,
         recipe=None,

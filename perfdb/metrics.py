@@ -100,8 +100,8 @@ def days_to_train(tokens: float, tokens_per_second: float) -> float:
 def scaling_efficiency(tokens_per_sec_per_gpu: Mapping[int, float]) -> dict[int, float]:
     """The rate of each GPU as a fraction of that at the smallest scale, by number of GPUs.
 
-    Of weak scaling, where the batch grows with the GPUs: T(n)/n ÷ T(n₀)/n₀ (Gustafson 1988).
-    Empty for no rates.
+    T(n)/n ÷ T(n₀)/n₀: of weak scaling where the batch grows with the GPUs (Gustafson 1988), of
+    strong scaling where it stays the same (Amdahl 1967). Empty for no rates.
     """
     if not tokens_per_sec_per_gpu:
         return {}

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
@@ -21,6 +21,7 @@ from perfdb.record import (
     content_hash,
 )
 from perfdb.rundir import StepsRead
+from perfdb.windows import LONGEST_STEP_S, SHORTEST_STEP_S
 
 WITHHELD: Mapping[Outcome, str] = {
     Outcome.FAILED: "the run failed",
@@ -38,11 +39,16 @@ CUT_OFF = "the run was cut off: its runner is gone and did not say how it ended"
 
 
 def measured(
-    record: RunRecord, read: StepsRead, summary: WorkerSummary | None, content: str
+    record: RunRecord,
+    read: StepsRead,
+    summary: WorkerSummary | None,
+    content: str,
+    asked: windows.Window | None = None,
 ) -> MeasuredRun:
     """A run with its steps and its one result; `content` is the hash of all that it was read from.
 
-    The result's figures are taken over all steps but the warm-up ones.
+    The result's figures are taken over the window that is asked for, else over all steps but the
+    warm-up ones.
     """
     steps = [step for _, step in read.steps]
     outcome, withheld = judged(record, steps)
@@ -51,14 +57,14 @@ def measured(
         case=record.case,
         release=record.release,
         key=content_hash(identity | {"origin": Origin.MEASURED}),
-        content_hash=content,
+        content_hash=content_hash({"of": content, "window": asked.name}) if asked else content,
         origin=Origin.MEASURED,
         outcome=outcome,
         withheld=withheld,
         formula_version=flops.FORMULA_VERSION,
     )
     if withheld is None:
-        result = with_figures(result, steps, windows.skip_warmup(record.warmup_steps))
+        result = with_figures(result, steps, asked or windows.skip_warmup(record.warmup_steps))
     return MeasuredRun(_run_row(record, outcome, summary, content), step_rows(read), result)
 
 
@@ -90,11 +96,23 @@ def damage(where: str, read: StepsRead) -> Problem | None:
     unreadable = [problem for problem in read.problems if (problem.line or 0) < last]
     if unreadable or len(read.problems) > 1:
         return (unreadable or read.problems)[0]
-    for line, step in read.steps:
-        if not 0 < step.step_time_s < math.inf:
-            message = f"{step.step_time_s:g} seconds is no duration of a step"
-            return Problem(where, message, field="step_time_s", line=line)
-    return None
+    return next(
+        (found for line, step in read.steps for found in _impossible(where, line, step)), None
+    )
+
+
+def _impossible(where: str, line: int, step: StepRecord) -> Iterator[Problem]:
+    """What no step can take, hold or have trained on."""
+    for name, seconds in (
+        ("step_time_s", step.step_time_s),
+        ("step_time_min_s", step.step_time_min_s),
+    ):
+        if seconds is not None and not SHORTEST_STEP_S <= seconds <= LONGEST_STEP_S:
+            message = f"{seconds:g} seconds is no duration of a step"
+            yield Problem(where, message, field=name, line=line)
+    for name, count in (("tokens", step.tokens), ("peak_memory_bytes", step.peak_memory_bytes)):
+        if count is not None and count < 0:
+            yield Problem(where, f"{count} is less than nothing", field=name, line=line)
 
 
 def judged(record: RunRecord, steps: Sequence[StepRecord]) -> tuple[Outcome, str | None]:
@@ -138,7 +156,12 @@ def with_figures(
     result: ResultRow, steps: Sequence[StepRecord], window: windows.Window
 ) -> ResultRow:
     """The result with what its steps amount to over a window; incomplete where it holds none."""
-    times = windows.summarise(window.pick(steps))
+    return with_times(result, [step.step_time_s for step in window.pick(steps)], window)
+
+
+def with_times(result: ResultRow, within: Sequence[float], window: windows.Window) -> ResultRow:
+    """The same of the times of a window's steps alone, in seconds."""
+    times = windows.summarise_times(within)
     if times is None:
         reason = f"no step in {window.name}"
         return replace(result, outcome=Outcome.INCOMPLETE, withheld=reason)

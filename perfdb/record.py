@@ -15,6 +15,10 @@ SCHEMA_VERSION: Final = 1
 
 Scalar = bool | int | float | str
 
+MOST: Final = 2**63 - 1
+Count = Annotated[int, Field(gt=0, le=MOST)]
+"""How many there are of something, no more than a computer counts."""
+
 
 class Frozen(BaseModel):
     """A value: checked once when it is made, then trusted and never changed."""
@@ -63,22 +67,22 @@ class Case(Frozen):
     qualifiers: tuple[str, ...] = ()
     task: Task = "pretrain"
     system: str
-    num_gpus: PositiveInt
+    num_gpus: Count
     precision: str | None = None
-    sequence_length: PositiveInt
-    global_batch_size: PositiveInt
-    micro_batch_size: PositiveInt | None = None
-    local_batch_size: PositiveInt | None = None
-    gradient_accumulation: PositiveInt | None = None
-    tensor_parallel: PositiveInt | None = None
-    pipeline_parallel: PositiveInt | None = None
-    context_parallel: PositiveInt | None = None
-    expert_parallel: PositiveInt | None = None
-    expert_tensor_parallel: PositiveInt | None = None
-    virtual_pipeline: Annotated[PositiveInt | None, BeforeValidator(no_virtual_pipeline)] = None
-    data_parallel: PositiveInt | None = None
+    sequence_length: Count
+    global_batch_size: Count
+    micro_batch_size: Count | None = None
+    local_batch_size: Count | None = None
+    gradient_accumulation: Count | None = None
+    tensor_parallel: Count | None = None
+    pipeline_parallel: Count | None = None
+    context_parallel: Count | None = None
+    expert_parallel: Count | None = None
+    expert_tensor_parallel: Count | None = None
+    virtual_pipeline: Annotated[Count | None, BeforeValidator(no_virtual_pipeline)] = None
+    data_parallel: Count | None = None
     fsdp_enabled: bool | None = None
-    fsdp_size: PositiveInt | None = None
+    fsdp_size: Count | None = None
     sequence_parallel: bool | None = None
     kernels: tuple[str, ...] = ()
     variant: str | None = None
@@ -165,7 +169,7 @@ class StepRecord(Frozen):
     and the fastest rank. `tokens` counts the global batch.
     """
 
-    step: PositiveInt
+    step: Count
     step_time_s: float
     step_time_min_s: float | None = None
     loss: float | None = None
@@ -236,8 +240,8 @@ class RunRecord(Frozen):
     recipe: RecipeRef
     environment: Environment
     command: tuple[str, ...]
-    warmup_steps: int
-    measured_steps: int
+    warmup_steps: Annotated[int, Field(ge=0, le=MOST)]
+    measured_steps: Annotated[int, Field(ge=0, le=MOST)]
     seed: int
     attempt: PositiveInt = 1
     runner_pid: int

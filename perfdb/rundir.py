@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from io import FileIO
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -17,11 +16,17 @@ from perfdb.record import RunRecord, StepRecord, WorkerSummary
 
 Value = TypeVar("Value", bound=BaseModel)
 
-_RECORD, _STEPS, _SUMMARY = "run.json", "steps.jsonl", "worker.json"
+RECORD: Final = "run.json"
+"""The name of the file that makes a folder a run directory."""
+
+STEPS: Final = "steps.jsonl"
+"""The name of the file that a run's figures are from."""
+
+_SUMMARY = "worker.json"
 _RECIPE, _WORKER_CONFIG = "recipe.yaml", "worker_config.json"
 _CONSOLE, _RANKS = "console.log", "ranks"
 _STEPS_OF_FILE = TypeAdapter(tuple[StepRecord, ...])
-_SAYING = (_RECORD, _RECIPE, _WORKER_CONFIG, _STEPS, _SUMMARY)
+_SAYING = (RECORD, _RECIPE, _WORKER_CONFIG, STEPS, _SUMMARY)
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,7 @@ class RunDir:
     @property
     def record(self) -> Path:
         """What the run is and how it ended (RunRecord); it makes a folder a run directory."""
-        return self.path / _RECORD
+        return self.path / RECORD
 
     @property
     def recipe(self) -> Path:
@@ -56,7 +61,7 @@ class RunDir:
     @property
     def steps(self) -> Path:
         """One StepRecord a line, written as the steps happen."""
-        return self.path / _STEPS
+        return self.path / STEPS
 
     @property
     def summary(self) -> Path:
@@ -83,25 +88,18 @@ class RunDir:
         ranks = sorted(self.rank_logs.rglob("*.log")) if self.rank_logs.is_dir() else []
         return [log for log in [self.console, *ranks] if log.is_file() and log.stat().st_size]
 
-    def contents(self) -> Iterator[tuple[str, str, bytes]]:
-        """Every file that says something of the run: its name in here, its path and its bytes.
+    def files(self) -> Iterator[tuple[str, str, bool]]:
+        """Every file that may say something of the run: its name in here, its path, if it is a log.
 
-        The record comes first: where it says that the run has ended, nobody writes to the others.
-        Raises OSError.
+        The record comes first. Whether there is such a file, opening it will tell.
         """
-        with os.scandir(self.path) as entries:
-            folders = {entry.name: entry.is_dir() for entry in entries}
-        prefix = str(self.path / "_").removesuffix("_")
-        for name in (*_SAYING, _CONSOLE):
-            if folders.get(name) is False:
-                with FileIO(prefix + name) as file:
-                    content = file.readall()
-                if content or name != _CONSOLE:
-                    yield name, prefix + name, content
-        if folders.get(_RANKS):
-            for log in self.logs():
-                if log != self.console:
-                    yield str(log.relative_to(self.path)), str(log), log.read_bytes()
+        prefix = f"{self.path}/"
+        for name in _SAYING:
+            yield name, prefix + name, False
+        yield _CONSOLE, prefix + _CONSOLE, True
+        if self.rank_logs.is_dir():
+            for log in sorted(self.rank_logs.rglob("*.log")):
+                yield str(log.relative_to(self.path)), str(log), True
 
     def is_run(self) -> bool:
         """Whether this folder is a run directory."""
@@ -146,7 +144,7 @@ class RunDir:
 
 def find_runs(root: Path) -> list[RunDir]:
     """Every run directory at or below a folder, in path order."""
-    return [RunDir(record.parent) for record in sorted(root.rglob(_RECORD))]
+    return [RunDir(record.parent) for record in sorted(root.rglob(RECORD))]
 
 
 def parse_steps(where: str, lines: Iterable[str]) -> StepsRead:

@@ -3,43 +3,60 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from math import fsum, sqrt
 from statistics import fmean, median, quantiles
+from typing import Final
 
 from perfdb.errors import InputError, Problem
 from perfdb.record import StepRecord
 
 Steps = Sequence[StepRecord]
 
+SHORTEST_STEP_S: Final = 1e-12
+LONGEST_STEP_S: Final = 1e9
+"""What a step can take: from a picosecond to thirty years. Far beyond, sums and rates overflow."""
+
 
 @dataclass(frozen=True)
 class Window:
-    """A rule that picks steps; `name` is how it is written and stored."""
+    """A rule that picks steps; `name` is how it is written and stored.
+
+    `holds` tells of each step, by the numbers of all of them in their order, whether it is picked.
+    """
 
     name: str
-    pick: Callable[[Steps], Steps]
+    holds: Callable[[Sequence[int]], list[bool]]
+
+    def pick(self, steps: Steps) -> Steps:
+        """The steps of the window, in their order."""
+        return list(compress(steps, self.holds([step.step for step in steps])))
 
 
 def last() -> Window:
     """The last step only, as the Nemotron-4 recipe does."""
-    return Window("last", lambda steps: steps[-1:])
+    return Window("last", lambda numbers: _last(1, numbers))
 
 
 def last_n(count: int) -> Window:
     """The last so many steps."""
-    return Window(f"last_n({count})", lambda steps: steps[-count:])
+    return Window(f"last_n({count})", lambda numbers: _last(count, numbers))
+
+
+def _last(count: int, numbers: Sequence[int]) -> list[bool]:
+    return [left <= count for left in range(len(numbers), 0, -1)]
 
 
 def between(first: int, final: int) -> Window:
     """Steps numbered first to final, both included."""
-    return Window(
-        f"window({first},{final})", lambda steps: [s for s in steps if first <= s.step <= final]
-    )
+    name = f"window({first},{final})"
+    return Window(name, lambda numbers: [first <= number <= final for number in numbers])
 
 
 def skip_warmup(count: int) -> Window:
     """All but the first so many steps."""
-    return Window(f"skip_warmup({count})", lambda steps: [s for s in steps if s.step > count])
+    name = f"skip_warmup({count})"
+    return Window(name, lambda numbers: [number > count for number in numbers])
 
 
 @dataclass(frozen=True)
@@ -104,7 +121,11 @@ class Summary:
 
 def summarise(steps: Steps) -> Summary | None:
     """The step times of a window; None where it holds no step."""
-    times = [step.step_time_s for step in steps]
+    return summarise_times([step.step_time_s for step in steps])
+
+
+def summarise_times(times: Sequence[float]) -> Summary | None:
+    """The same of the times alone, in the order of their steps."""
     if not times:
         return None
     deciles = quantiles(times, n=10, method="inclusive") if len(times) > 1 else None

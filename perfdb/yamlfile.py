@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -13,6 +13,9 @@ Place = tuple[str | int, ...]
 """The way to a value: ('matrix', 'num_gpus', 2)."""
 
 Value = TypeVar("Value", bound=BaseModel)
+
+MOST_VALUES: Final = 1 << 18
+"""What a document may hold. Aliases let a few lines stand for billions of values."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +53,10 @@ def parse(where: str, text: str) -> Document | Unreadable:
         return Unreadable((Problem(where, f"not YAML: {error.reason}"),))
     try:
         node = loader.get_single_node()
-        if node is None:
-            return Unreadable((Problem(where, "the file is empty", line=1),))
         lines: dict[Place, int] = {}
-        twice = _mark(node, (), lines)
-        if twice:
-            return Unreadable(tuple(_given_twice(where, place, line) for place, line in twice))
+        problems = _faults(where, node, lines)
+        if node is None or problems:
+            return Unreadable(problems)
         return Document(where, loader.construct_document(node), lines)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
@@ -64,6 +65,29 @@ def parse(where: str, text: str) -> Document | Unreadable:
         return Unreadable((Problem(where, f"not YAML: {error}"),))
     finally:
         loader.dispose()
+
+
+def _faults(where: str, node: yaml.Node | None, lines: dict[Place, int]) -> tuple[Problem, ...]:
+    """Why a document is not read; where there is nothing, `lines` has the line of each value."""
+    if node is None:
+        return (Problem(where, "the file is empty", line=1),)
+    if _num_values(node, {}) > MOST_VALUES:
+        message = f"more than {MOST_VALUES:,} values, with what its aliases (*) stand for"
+        return (Problem(where, message, remedy="write out what they stand for"),)
+    return tuple(_given_twice(where, place, line) for place, line in _mark(node, (), lines))
+
+
+def _num_values(node: yaml.Node, known: dict[int, int]) -> int:
+    """How many values a node stands for; an alias stands for all that its anchor does."""
+    if id(node) not in known:
+        known[id(node)] = MOST_VALUES  # until it is known: what holds itself has no end
+        held = 0
+        if isinstance(node, yaml.SequenceNode):
+            held = sum(_num_values(item, known) for item in node.value)
+        if isinstance(node, yaml.MappingNode):
+            held = sum(_num_values(one, known) for pair in node.value for one in pair)
+        known[id(node)] = 1 + held
+    return known[id(node)]
 
 
 def _given_twice(where: str, place: Place, line: int) -> Problem:

@@ -170,6 +170,7 @@ def stored(
     from perfdb.db import migrate, store
     from perfdb.db.rows import SourceFile
     from perfdb.db.session import writer
+    from perfdb.ingest.read import PAGE_PARSER_VERSION
     from perfdb.normalize import published_row
 
     migrate.upgrade(url)
@@ -180,7 +181,9 @@ def stored(
     rows = [published_row(thing) for thing in things if isinstance(thing, PublishedResult)]
     if rows:
         content = "\n".join(row.content_hash for row in rows).encode()
-        source = SourceFile(path=page, content=content, parser="page", parser_version=1)
+        source = SourceFile(
+            path=page, content=content, parser="page", parser_version=PAGE_PARSER_VERSION
+        )
         engine = writer(url)
         with engine.begin() as connection:
             store.put_page(connection, source, rows, STARTED)

@@ -8,7 +8,15 @@ from sqlalchemy import URL, Column, FromClause, Select, Table, select
 from perfdb.db.session import reading
 from perfdb.db.tables import cases, metadata, models, releases, results, runs, sources, systems
 
-ACCIDENTAL = {"id", "ingested_at", "created_at", "at", "content", "specification"}
+ACCIDENTAL = {
+    "id",
+    "ingested_at",
+    "created_at",
+    "at",
+    "content",
+    "specification",
+    "audited_version",
+}
 NAMES: dict[Table, Column[str]] = {
     cases: cases.c.key,
     models: models.c.name,

@@ -67,6 +67,50 @@ def test_a_model_is_known_by_the_names_pages_print(printed: str, model: str | No
     assert model == catalog.named_model(printed)
 
 
+REPOSITORIES = {
+    "meta-llama/Meta-Llama-3-8B": "llama3-8b",
+    "meta-llama/Llama-3.1-8B": "llama3-8b",
+    "meta-llama/Llama-3.1-70B": "llama3-70b",
+    "meta-llama/Llama-3.1-405B": "llama3.1-405b",
+    "meta-llama/Llama-2-7b-hf": "llama2-7b",
+    "deepseek-ai/DeepSeek-V3": "deepseek-v3-671b",
+    "openai/gpt-oss-20b": "gpt-oss-20b",
+    "moonshotai/Kimi-K2-Base": "kimi-k2",
+    "mistralai/Mixtral-8x7B-v0.1": "mixtral-8x7b",
+    "nvidia/Nemotron-4-340B-Base": "nemotron4-340b",
+    "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": "nemotron-v3-nano-30b",
+    "Qwen/Qwen2.5-7B": "qwen2.5-7b",
+    "Qwen/Qwen3-30B-A3B": "qwen3-30b-a3b",
+    "Qwen/Qwen3-Next-80B-A3B-Instruct": "qwen3-next-80b-a3b",
+    "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-BF16": None,
+    "meta-llama/Llama-3.2-3B": None,
+}
+"""Of the model that predicts more tokens and the one that does not, neither is meant."""
+
+
+@pytest.mark.parametrize(("repository", "model"), REPOSITORIES.items())
+def test_a_model_is_known_by_its_repository_with_and_without_its_owner(
+    repository: str, model: str | None
+) -> None:
+    """Llama 3.1 has the shape of Llama 3: its rotary base and vocabulary did not change."""
+    assert model == catalog.named_model(repository)
+    assert model == catalog.named_model(repository.rpartition("/")[2])
+
+
+def test_no_two_models_have_a_spelling_in_common() -> None:
+    spelled = [
+        (catalog.squeezed(spelling), entry.name)
+        for entry in catalog.models().values()
+        for spelling in {entry.name, entry.title, *entry.aliases}
+    ]
+    assert len({spelling for spelling, _ in set(spelled)}) == len(set(spelled))
+
+
+def test_a_part_of_a_title_that_holds_a_slash_is_no_model() -> None:
+    """'DeepSeekV3 (w/ MTP)' is no repository."""
+    assert catalog.named_model(" MTP)") is None
+
+
 def test_an_unknown_name_is_answered_with_a_suggestion() -> None:
     with pytest.raises(CatalogError, match=r"did you mean dgx-gb200\?"):
         catalog.system("dgx-gb20")

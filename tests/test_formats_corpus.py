@@ -182,7 +182,7 @@ def test_a_launchers_notes_complete_what_a_log_says() -> None:
     (log,) = parsed("cloudai_fixture_megatron_bridge_0.log")
     (beside,) = parsed("dgxc_example_llmb_config.yaml")
     said = log.configuration.completed_by(beside.configuration)
-    expected = ("megatron-bridge", "llama3.1-8b", "dgx-h100", 8, "fp8", 512)
+    expected = ("megatron-bridge", "llama3-8b", "dgx-h100", 8, "fp8", 512)
     assert expected == (
         said.framework, said.model, said.system, said.num_gpus, said.precision,
         said.global_batch_size,

@@ -55,7 +55,7 @@ def test_a_run_that_no_column_can_hold_spoils_no_other(store: URL, tree: Path) -
     for name in ("run-00", "run-06"):
         record = RunDir(tree / name).record
         written = json.loads(record.read_text())
-        written["case"]["num_gpus"] = 10**20
+        written["exit_code"] = 10**20
         record.write_text(json.dumps(written))
 
     report = ingest([tree], store, Options())

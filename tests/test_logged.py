@@ -4,12 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sqlalchemy import URL, select
 
-from perfdb import logged, windows
-from perfdb.db.rows import MeasuredRun
+from perfdb import logged, normalize, windows
+from perfdb.db.rows import MeasuredRun, StepRow
 from perfdb.db.tables import findings, results, steps
-from perfdb.formats import Configuration, ParsedLog, Reading
+from perfdb.formats import Configuration, ParsedLog, Reading, numbers
 from perfdb.ingest import LogOptions, Options, ingest
 from perfdb.pages import PageContext
 from perfdb.record import Figures, Outcome
@@ -130,3 +132,72 @@ def test_a_rate_that_a_program_divides_wrongly_is_stored_and_found(
             "steps come to; it divides by data and context parallelism, not by TP × PP",
         )
     ] == rows_of(store, found)
+
+
+READING = st.builds(
+    Reading,
+    line=st.integers(1, 10**9),
+    step=st.integers(1, 10**6),
+    step_time_s=st.floats(1e-6, 1e6),
+    loss=st.none() | st.floats(),
+    grad_norm=st.none() | st.floats(),
+    peak_memory_bytes=st.none() | st.integers(1, 2**63 - 1),
+    tokens=st.none() | st.sampled_from([128 * 8192, 1_050_000, 2 * 128 * 8192]),
+    skipped=st.booleans(),
+    model_tflops_per_sec_per_gpu=st.none() | st.floats(),
+    tokens_per_sec_per_gpu=st.none() | st.floats(),
+)
+WINDOWS = st.sampled_from(["last", "last_n(2)", "window(2,5)", "skip_warmup(0)", "skip_warmup(3)"])
+
+
+@given(readings=st.lists(READING, max_size=8), start=st.integers(-9, 9))
+def test_rows_made_of_columns_are_those_of_each_step(readings: list[Reading], start: int) -> None:
+    """A number that is none, and a rate of 0 or below, is not known."""
+    rows = measured(log(readings=tuple(readings))).steps
+
+    expected = [
+        StepRow(
+            step=one.step,
+            step_time_s=one.step_time_s,
+            step_time_min_s=None,
+            loss=numbers.finite(one.loss),
+            grad_norm=numbers.finite(one.grad_norm),
+            tokens=one.tokens,
+            peak_memory_bytes=one.peak_memory_bytes,
+            skipped=one.skipped,
+            source_line=one.line,
+            tokens_per_sec_per_gpu=numbers.positive(one.tokens_per_sec_per_gpu),
+            model_tflops_per_sec_per_gpu=numbers.positive(one.model_tflops_per_sec_per_gpu),
+        )
+        for one in readings
+    ]
+    assert expected == list(rows)
+    assert expected == [rows[place] for place in range(len(rows))]
+    assert expected[start:] == list(rows[start:])
+
+
+@given(readings=st.lists(READING, unique_by=lambda one: one.step, max_size=8), name=WINDOWS)
+def test_a_log_is_judged_in_columns_as_it_is_step_by_step(
+    readings: list[Reading], name: str
+) -> None:
+    """A skipped step and one of other tokens count inside the window, a NaN anywhere."""
+    steps = sorted(readings, key=lambda one: one.step)
+    records = [one.record for one in steps]
+    window = windows.named(name)
+
+    result = measured(log(readings=tuple(steps)), name).result
+
+    picked = window.pick(records)
+    skipped = [one.step for one in picked if one.skipped]
+    odd = normalize.not_a_number(records)
+    if skipped:
+        assert f"the optimizer skipped step {skipped[0]}" == result.withheld
+    elif odd:
+        assert odd == (result.outcome, result.withheld)
+    elif not picked:
+        assert f"no step in {name}" == result.withheld
+    else:
+        expected = [one.step_time_s for one in picked]
+        assert (len(expected), expected[-1]) == (result.num_steps, result.step_time_last_s)
+        strange = any(one.tokens == 2 * 128 * 8192 for one in picked)
+        assert strange == (result.tokens_per_sec_per_gpu is None)

@@ -1,4 +1,4 @@
-"""footnotes, printed totals, what programs print themselves, and when a result was superseded"""
+"""footnotes, printed totals, what programs print, when a result was superseded, what was audited"""
 
 import sqlalchemy as sa
 from alembic import op
@@ -22,6 +22,17 @@ SOURCES = (
 
 AS_PRINTED = "as the program printed it"
 EMITTED = "figures the program printed itself, beside those made of its steps"
+
+
+def _of_releases() -> tuple[sa.Column[object], ...]:
+    return (
+        sa.Column(
+            "audited_version",
+            sa.Integer(),
+            nullable=True,
+            comment="of the audit that saw its results as they are; NULL: none has",
+        ),
+    )
 
 
 def _of_results() -> tuple[sa.Column[object], ...]:
@@ -51,9 +62,11 @@ def _of_steps() -> tuple[sa.Column[object], ...]:
 
 def upgrade() -> None:
 
-    for table, columns in {"results": _of_results(), "steps": _of_steps()}.items():
+    added = {"releases": _of_releases(), "results": _of_results(), "steps": _of_steps()}
+    for table, columns in added.items():
         for column in columns:
             op.add_column(table, column)
+    op.create_index(op.f("ix_results_run_id"), "results", ["run_id"])
     if op.get_bind().dialect.name == "sqlite":
         with op.batch_alter_table("sources", recreate="always", partial_reordering=[SOURCES]):
             pass  # nothing else changes
@@ -61,6 +74,8 @@ def upgrade() -> None:
 
 def downgrade() -> None:
 
-    for table, columns in {"steps": _of_steps(), "results": _of_results()}.items():
+    op.drop_index(op.f("ix_results_run_id"), "results")
+    dropped = {"steps": _of_steps(), "results": _of_results(), "releases": _of_releases()}
+    for table, columns in dropped.items():
         for column in reversed(columns):
             op.drop_column(table, column.name)

@@ -1,11 +1,15 @@
 """Run every rule over results. Pure: subjects in, findings out."""
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from perfdb.audit import workload
 from perfdb.audit.rules import RULES
 from perfdb.audit.rules.base import Rule
 from perfdb.audit.subject import Finding, Remark, Severity, Subject
+
+AUDIT_VERSION: Final = 1
+"""Raised when a rule changes, or what a rule reads: every release is then audited again."""
 
 
 def audit(subjects: Iterable[Subject]) -> tuple[Finding, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from sqlalchemy import Connection, RowMapping, Select
 
 from perfdb.audit.subject import Subject
-from perfdb.queries import restated, results
+from perfdb.queries import elsewhere, results
 
 Question = Select[*tuple[object, ...]]
 
@@ -15,11 +15,11 @@ def subjects(
     connection: Connection, release_ids: Sequence[int] | None = None
 ) -> tuple[Subject, ...]:
     """Every result in force; of the releases of these ids, where they are given."""
-    elsewhere: dict[int, dict[str, RowMapping]] = defaultdict(dict)
-    for row in _answers(connection, restated.restated(), release_ids):
-        elsewhere[row["result_id"]][row["source"]] = row
+    others: dict[int, dict[str, RowMapping]] = defaultdict(dict)
+    for row in _answers(connection, elsewhere.said_elsewhere(), release_ids):
+        others[row["result_id"]][row["source"]] = row
     found = _answers(connection, results.current(), release_ids)
-    return tuple(_subject(row, elsewhere.get(row["result_id"], {})) for row in found)
+    return tuple(_subject(row, others.get(row["result_id"], {})) for row in found)
 
 
 def _answers(
@@ -31,10 +31,10 @@ def _answers(
         yield from connection.execute(one).mappings()
 
 
-def _subject(row: RowMapping, elsewhere: Mapping[str, RowMapping]) -> Subject:
+def _subject(row: RowMapping, others: Mapping[str, RowMapping]) -> Subject:
     """A result, with the last word of each other page that still says something of it."""
     subject = Subject.model_validate(row)
-    others = tuple(
-        Subject.model_validate({**row, **said}) for said in elsewhere.values() if said["replaced"]
+    said_there = tuple(
+        Subject.model_validate({**row, **said}) for said in others.values() if said["replaced"]
     )
-    return subject.model_copy(update={"elsewhere": others})
+    return subject.model_copy(update={"elsewhere": said_there})

@@ -81,8 +81,14 @@ def _spellings() -> Mapping[str, str]:
     return {
         squeezed(spelling): entry.name
         for entry in models().values()
-        for spelling in (entry.name, entry.title, *entry.aliases)
+        for alias in (entry.name, entry.title, *entry.aliases)
+        for spelling in (alias, _without_owner(alias))
     }
+
+
+def _without_owner(alias: str) -> str:
+    """A Hugging Face repository's own name, by which it is meant too."""
+    return alias if " " in alias else alias.rpartition("/")[2]
 
 
 def named_model(printed: str) -> str | None:

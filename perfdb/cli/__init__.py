@@ -19,7 +19,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "audit": ("perfdb.cli.audit:audit", "Find numbers that cannot be true."),
     "verify": ("perfdb.cli.verify:verify", "Prove that the store's figures follow from its bytes."),
     "recompute": ("perfdb.cli.recompute:recompute", "Make measured figures anew from their steps."),
-    "export": ("perfdb.cli.export:export", "Write results as CSV, JSON, Parquet or Markdown."),
+    "export": ("perfdb.cli.export:export", "Write results as CSV, JSON, Parquet, Markdown or PyTorch records."),
     "publish": ("perfdb.cli.publish:publish", "Write release pages for another project's docs."),
     "recipes": ("perfdb.cli.recipes:recipes", "List, show and validate recipes; their schema."),
     "systems": ("perfdb.cli.catalog:systems", "List the systems; detect this machine's."),

@@ -43,8 +43,8 @@ MOST_LISTED = 5
 @click.option(
     "--window",
     metavar="WINDOW",
-    help="The steps that figures of logs are taken over: last, last_n(N), window(FIRST,LAST) or "
-    "skip_warmup(N). [default: by their format]",
+    help="The steps that figures of logs and runs are taken over: last, last_n(N), "
+    "window(FIRST,LAST) or skip_warmup(N). [default: by the log's format; a run's measured steps]",
 )
 @click.option(
     "--archive-limit",
@@ -102,8 +102,10 @@ def _given(paths: Sequence[Path]) -> Sequence[Path]:
 
 
 def _watched(sources: Sequence[ingestion.Source]) -> Iterable[ingestion.Source]:
-    quiet = len(sources) < MANY
-    return track(sources, "Reading", console=Console(stderr=True), disable=quiet)
+    console = Console(stderr=True)
+    if len(sources) < MANY or not console.is_terminal:
+        return sources
+    return track(sources, "Reading", console=console)
 
 
 def _as_json(report: ingestion.Report) -> dict[str, object]:

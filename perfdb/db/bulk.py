@@ -4,6 +4,8 @@ SQLAlchemy's own insert builds a mapping for each row, which costs more than the
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from itertools import islice
 
 from sqlalchemy import JSON, Connection, DateTime, Dialect, Table
 from sqlalchemy.exc import DBAPIError
@@ -13,6 +15,9 @@ Translation = Callable[[object], object]
 
 TRANSLATED = (JSON, DateTime)
 """The types of columns whose values no driver takes as they are."""
+
+AT_ONCE = 1 << 12
+"""How many rows SQLAlchemy is given at once: a log may hold millions of steps."""
 
 
 def add(
@@ -29,9 +34,11 @@ def add(
     prepared = _translated(connection.dialect, table, columns, rows)
     if connection.dialect.name == "postgresql":
         _copy(connection, f"COPY {target} FROM STDIN", prepared)
-    elif given := list(prepared):
-        places = ", ".join("?" * len(columns))
-        connection.exec_driver_sql(f"INSERT INTO {target} VALUES ({places})", given)
+    else:
+        statement = f"INSERT INTO {target} VALUES ({', '.join('?' * len(columns))})"
+        left = iter(prepared)
+        while given := list(islice(left, AT_ONCE)):
+            connection.exec_driver_sql(statement, given)
 
 
 def _translated(
@@ -43,6 +50,8 @@ def _translated(
         kind = table.c[name].type
         if isinstance(kind, TRANSLATED):
             translated = kind.dialect_impl(dialect).bind_processor(dialect)
+            if translated and isinstance(kind, DateTime):
+                translated = lru_cache(maxsize=1024)(translated)  # most rows have the same moment
             translations += [(place, translated)] if translated else []
     return (_cells(row, translations) for row in rows) if translations else rows
 

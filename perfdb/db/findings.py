@@ -1,23 +1,17 @@
 """The findings of results: what the last audit of their release said, and nothing else.
 
-An audit reads the results of a release and writes its findings in one transaction, begun with
-`take_turns`: of several that audit the same release, the last one has seen all that is stored.
+An audit marks a release (`perfdb.db.marks`), reads its results and writes its findings in one
+transaction: of several that audit the same release, the last one has seen all that is stored.
 """
 
 from collections.abc import Iterable
 
 from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, select
 
-from perfdb.db import store
 from perfdb.db.rows import FindingRow
 from perfdb.db.tables import findings, results
 
 SAID = ("result_id", "rule", "severity", "fields", "expected", "found", "message", "suggestion")
-
-
-def take_turns(connection: Connection, release_id: int) -> None:
-    """Wait for a process that audits the same release."""
-    store.take_turns(connection, f"findings of release {release_id}")
 
 
 def replace(connection: Connection, release_id: int, given: Iterable[FindingRow]) -> bool:

@@ -5,11 +5,12 @@ Ids are looked up by natural key before anything is inserted, so that what is kn
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from sqlalchemy import Column, Connection, Insert, Table, select, update
+from sqlalchemy import Column, Connection, Insert, RowMapping, Table, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from perfdb import catalog
-from perfdb.db.tables import cases, models, releases, systems
+from perfdb.db import marks
+from perfdb.db.tables import cases, models, releases, results, systems
 from perfdb.record import Case, Release
 
 AT_ONCE = 10_000
@@ -21,17 +22,29 @@ DERIVED = (cases.c.gradient_accumulation, cases.c.data_parallel)
 Row = Mapping[str, object]
 
 
-def release_ids(connection: Connection, given: Iterable[Release]) -> dict[str, int]:
-    """The id of each release, by its key."""
-    rows = {one.key: {"key": one.key, **one.model_dump()} for one in given}
-    return _ids(connection, releases, releases.c.key, rows)
+def release_ids(connection: Connection, given: Sequence[Release]) -> list[int]:
+    """The id of each release, in the same order."""
+    ordered = [one.key for one in given]
+    by_key = dict(zip(ordered, given, strict=True))
+    rows = {key: {"key": key, **one.model_dump()} for key, one in by_key.items()}
+    found = _ids(connection, releases, releases.c.key, rows)
+    return [found[key] for key in ordered]
 
 
-def case_ids(connection: Connection, given: Iterable[Case]) -> dict[str, int]:
-    """The id of each case, by its key. What pages derive is brought up to what is said last."""
+def case_ids(connection: Connection, given: Sequence[Case]) -> list[int]:
+    """The id of each case, in the same order.
+
+    What pages derive is brought up to what is said last.
+    """
+    ordered = [one.key for one in given]
     by_key: dict[str, Case] = {}
-    for one in given:
-        by_key[one.key] = _stated(one, by_key.get(one.key))
+    for key, one in zip(ordered, given, strict=True):
+        by_key[key] = _stated(one, by_key.get(key))
+    found = _case_ids(connection, by_key)
+    return [found[key] for key in ordered]
+
+
+def _case_ids(connection: Connection, by_key: Mapping[str, Case]) -> dict[str, int]:
     known = _known(connection, cases, cases.c.key, by_key)
     _restate(connection, [(known[key], by_key[key]) for key in sorted(known)])
     added = [one for key, one in by_key.items() if key not in known]
@@ -79,28 +92,34 @@ def _known(
 
 
 def _system_ids(connection: Connection, names: Iterable[str]) -> dict[str, int]:
-    rows: dict[str, Row] = {}
-    for name in names:
-        entry = catalog.systems().get(name)
-        rows[name] = {
-            "name": name,
-            "title": entry.title if entry else name,
-            "specification": entry.model_dump(mode="json") if entry else {},
-        }
+    rows = {name: system_row(name) for name in names}
     return _ids(connection, systems, systems.c.name, rows)
 
 
+def system_row(name: str) -> Row:
+    """The columns of a system, by the catalogue."""
+    entry = catalog.systems().get(name)
+    return {
+        "name": name,
+        "title": entry.title if entry else name,
+        "specification": entry.model_dump(mode="json") if entry else {},
+    }
+
+
 def _model_ids(connection: Connection, names: Iterable[str]) -> dict[str, int]:
-    rows: dict[str, Row] = {}
-    for name in names:
-        entry = catalog.models().get(name)
-        rows[name] = {
-            "name": name,
-            "title": entry.title if entry else name,
-            "family": entry.family if entry else None,
-            "specification": entry.model_dump(mode="json") if entry else {},
-        }
+    rows = {name: model_row(name) for name in names}
     return _ids(connection, models, models.c.name, rows)
+
+
+def model_row(name: str) -> Row:
+    """The columns of a model, by the catalogue; of one that it does not hold, the name alone."""
+    entry = catalog.models().get(name)
+    return {
+        "name": name,
+        "title": entry.title if entry else name,
+        "family": entry.family if entry else None,
+        "specification": entry.model_dump(mode="json") if entry else {},
+    }
 
 
 def _case_row(case: Case, system_id: int, model_id: int) -> Row:
@@ -121,17 +140,25 @@ def _stated(case: Case, earlier: Case | None) -> Case:
 def _restate(connection: Connection, known: Sequence[tuple[int, Case]]) -> None:
     """Write what the cases derive, where it is not what is there already."""
     said = {number: one for number, one in known if one.gradient_accumulation or one.data_parallel}
-    stated = select(cases.c.id, *DERIVED)
+    changed: list[int] = []
     for start in range(0, len(said), AT_ONCE):
-        some = list(said)[start : start + AT_ONCE]
-        rows = connection.execute(stated.where(cases.c.id.in_(some))).all()
-        there = {row.id: row for row in rows}
-        for number in some:
-            derived = {c.name: getattr(said[number], c.name) for c in DERIVED}
-            changed = {
-                name: value
-                for name, value in derived.items()
-                if value is not None and value != getattr(there[number], name)
-            }
-            if changed:
-                connection.execute(update(cases).where(cases.c.id == number).values(changed))
+        stored = select(cases.c.id, *DERIVED).where(
+            cases.c.id.in_(list(said)[start : start + AT_ONCE])
+        )
+        for row in connection.execute(stored).mappings().all():
+            values = _news(said[row["id"]], row)
+            if values:
+                connection.execute(update(cases).where(cases.c.id == row["id"]).values(values))
+                changed.append(row["id"])
+    if changed:
+        marks.take_away(connection, marks.releases_of(connection, results.c.case_id.in_(changed)))
+
+
+def _news(case: Case, stored: RowMapping) -> Row:
+    """What a case derives that is not what is stored."""
+    derived = {column.name: getattr(case, column.name) for column in DERIVED}
+    return {
+        name: value
+        for name, value in derived.items()
+        if value is not None and value != stored[name]
+    }

@@ -1,4 +1,6 @@
-"""Whether what was read is in the store already."""
+"""What is in the store already of what was read, and which version of a parser read it."""
+
+from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
 
@@ -6,33 +8,39 @@ from perfdb.db.rows import RunFiles, SourceFile
 from perfdb.db.tables import results, run_files, runs, sources
 
 
-def holds_run(connection: Connection, run_id: str, files: RunFiles) -> bool:
-    """Whether a run is there, read from these very bytes."""
+@dataclass(frozen=True)
+class Held:
+    """What was read of these very bytes before: by whom, and its content hash or its key."""
+
+    parser_version: int
+    said: str
+
+
+def run(connection: Connection, run_id: str, files: RunFiles) -> Held | None:
+    """The run of an id, if it was read from these very bytes; with its content hash."""
     stored = connection.execute(
-        select(sources.c.sha256, sources.c.parser_version)
+        select(sources.c.sha256, sources.c.parser_version, runs.c.content_hash)
         .join(run_files, run_files.c.source_id == sources.c.id)
         .join(runs, run_files.c.run_id == runs.c.id)
         .where(runs.c.run_id == run_id)
-    )
-    given = [(file.sha256, file.parser_version) for file in files.by_name.values()]
-    return sorted(given) == sorted((row.sha256, row.parser_version) for row in stored)
+    ).all()
+    given = [file.sha256 for file in files.by_name.values()]
+    if not stored or sorted(given) != sorted(row.sha256 for row in stored):
+        return None
+    return Held(min(row.parser_version for row in stored), stored[0].content_hash)
 
 
-def holds_result(
+def result(
     connection: Connection, source: SourceFile, run_id: str | None, line: int | None
-) -> bool:
-    """Whether a result of these bytes is in force: of a run, or of a line where there is none."""
+) -> Held | None:
+    """The result in force of these bytes: of a run, or of a line where there is none; its key."""
     of_run = runs.c.run_id == run_id if run_id else results.c.source_line == line
-    found = connection.scalar(
-        select(results.c.id)
+    found = connection.execute(
+        select(sources.c.parser_version, results.c.key)
         .join(sources, results.c.source_id == sources.c.id)
         .outerjoin(runs, results.c.run_id == runs.c.id)
-        .where(
-            sources.c.sha256 == source.sha256,
-            sources.c.parser_version == source.parser_version,
-            ~results.c.superseded,
-            of_run,
-        )
+        .where(sources.c.sha256 == source.sha256, ~results.c.superseded, of_run)
+        .order_by(sources.c.parser_version.desc())
         .limit(1)
-    )
-    return found is not None
+    ).first()
+    return Held(found.parser_version, found.key) if found else None

@@ -16,9 +16,13 @@ CHUNK_BYTES: Final = 1 << 20
 
 
 class Packed:
-    """The bytes of a file, hashed and zlib-compressed; in a temporary file where they are many."""
+    """The bytes of a file, hashed and zlib-compressed; in a temporary file where they are many.
 
-    def __init__(self) -> None:
+    The temporary file lies in the folder that is given, else where TMPDIR says.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
         self._hash = hashlib.sha256()
         self._compressor = zlib.compressobj()
         self._held = bytearray()
@@ -66,7 +70,7 @@ class Packed:
 
     def _new_file(self) -> Path:
         # Named: an open file for each log of a large tree would be more than a process may have.
-        number, name = tempfile.mkstemp(prefix="perfdb-")
+        number, name = tempfile.mkstemp(prefix="perfdb-", dir=self._folder)
         os.close(number)
         self._file = Path(name)
         weakref.finalize(self, self._file.unlink, missing_ok=True)

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, insert, select
 
+from perfdb.db import marks, revisions
 from perfdb.db.keys import AT_ONCE
 from perfdb.db.tables import results
 
@@ -42,10 +43,7 @@ def _put(connection: Connection, given: Mapping[int, Revision], when: datetime) 
         }
         for row in old
     ]
-    connection.execute(
-        update(results)
-        .where(results.c.id.in_(sorted(given)))
-        .values(superseded=True, superseded_at=when)
-    )
+    release_ids = revisions.supersede(connection, given, when)
     if rows:
         connection.execute(insert(results), rows)
+    marks.take_away(connection, release_ids)

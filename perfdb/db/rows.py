@@ -2,7 +2,7 @@
 
 import hashlib
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -50,7 +50,22 @@ class SourceFile:
         """The bytes as the store keeps them."""
         if isinstance(self.content, Packed):
             return b"".join(self.content.compressed())
-        return zlib.compress(self.content)
+        return compressed(self.content)
+
+
+def compressed(content: bytes) -> bytes:
+    """Bytes as zlib packs them, with a window no larger than they are.
+
+    To make ready the usual window of 32 KiB takes longer than to pack a small file.
+    """
+    window_bits = min(max(len(content).bit_length(), _LEAST_BITS), zlib.MAX_WBITS)
+    memory = max(window_bits - _BITS_BEYOND_MEMORY, 1)
+    packer = zlib.compressobj(wbits=window_bits, memLevel=memory)
+    return packer.compress(content) + packer.flush()
+
+
+_LEAST_BITS, _BITS_BEYOND_MEMORY = 9, 7
+"""zlib's own bounds: windows of 2⁹ to 2¹⁵ bytes, and the usual memory level 8 for the largest."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +143,7 @@ class MeasuredRun:
     """A run as it is stored: its row, its steps and its one result."""
 
     run: RunRow
-    steps: tuple[StepRow, ...]
+    steps: Sequence[StepRow]
     result: ResultRow
 
 
@@ -142,6 +157,21 @@ class RunFiles:
     by_name: Mapping[str, SourceFile]
     record: str
     measured_in: str
+
+    @property
+    def record_file(self) -> SourceFile:
+        """The file that says what the run is."""
+        return self.by_name[self.record]
+
+    @property
+    def measured_file(self) -> SourceFile:
+        """The file that its figures are from."""
+        return self.by_name[self.measured_in]
+
+    @property
+    def parser_version(self) -> int:
+        """The version of who read what the run is."""
+        return self.record_file.parser_version
 
     @cached_property
     def content_hash(self) -> str:

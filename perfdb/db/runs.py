@@ -8,13 +8,11 @@ from pathlib import Path
 
 from sqlalchemy import Connection, delete, select, update
 
-from perfdb.db import bulk, keys, revisions, store
+from perfdb.db import bulk, keys, marks, revisions, store
 from perfdb.db import files as sourced
 from perfdb.db.revisions import Place
 from perfdb.db.rows import Action, MeasuredRun, RunFiles, RunRow, RunWritten, StepRow
 from perfdb.db.tables import results, run_files, runs, sources, steps
-
-Given = tuple[MeasuredRun, RunFiles]
 
 _SAID = tuple(field.name for field in fields(RunRow))
 _STEP = tuple(field.name for field in fields(StepRow))
@@ -22,61 +20,128 @@ _said_by, _step = attrgetter(*_SAID), attrgetter(*_STEP)
 
 
 @dataclass(frozen=True)
-class _Known:
-    """A run that is in the store, and the path that its record was read from."""
+class Given:
+    """A run to store, what it was read from, and the window that its figures were asked over."""
+
+    run: MeasuredRun
+    files: RunFiles
+    window: str | None = None
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run."""
+        return self.run.run.run_id
+
+
+@dataclass(frozen=True)
+class Known:
+    """A run that is in the store: what it was read from, where its record was, and its result."""
 
     id: int
     run_id: str
     content_hash: str
     started_at: datetime | None
     path: str
+    parser_version: int
+    result_id: int | None
+    result_hash: str | None
+    window: str | None
+
+    def says(self, content_hash: str, parser_version: int, window: str | None) -> bool:
+        """Whether to read it again, over this window if one is asked for, would tell nothing."""
+        is_same = (self.content_hash, self.parser_version) == (content_hash, parser_version)
+        return is_same and window in (None, self.window)
+
+    @property
+    def recomputed(self) -> bool:
+        """Whether its figures are others than its files give without being asked."""
+        return self.result_hash != self.content_hash
 
 
-def content_hashes(connection: Connection, run_ids: Iterable[str]) -> Mapping[str, str]:
-    """What the runs of these ids were read from, by their id; those not there are left out."""
-    found: dict[str, str] = {}
+_KNOWN = (
+    select(
+        runs.c.id,
+        runs.c.run_id,
+        runs.c.content_hash,
+        runs.c.started_at,
+        sources.c.path,
+        sources.c.parser_version,
+        results.c.id.label("result_id"),
+        results.c.content_hash.label("result_hash"),
+        results.c.window,
+    )
+    .join(sources, runs.c.source_id == sources.c.id)
+    .outerjoin(results, (results.c.run_id == runs.c.id) & ~results.c.superseded)
+)
+
+
+def known(connection: Connection, run_ids: Iterable[str]) -> Mapping[str, Known]:
+    """The runs of these ids, by their id; those not there are left out."""
+    found: dict[str, Known] = {}
     for some in keys.chunks(run_ids):
-        question = select(runs.c.run_id, runs.c.content_hash).where(runs.c.run_id.in_(some))
-        found |= {row.run_id: row.content_hash for row in connection.execute(question)}
+        rows = connection.execute(_KNOWN.where(runs.c.run_id.in_(some)))
+        found |= {row.run_id: Known(*row) for row in rows}
     return found
 
 
 def put(connection: Connection, given: Sequence[Given], when: datetime) -> tuple[RunWritten, ...]:
     """Store runs of different ids; one that is read anew from other bytes replaces itself.
 
-    A run of another start than the one of its id, read from another directory, is not stored: it
-    is another run. One process at a time stores runs, so as to find what the last one stored.
+    So does one whose bytes another version has read; its result is a new revision only where it
+    says something else. A run of another start than the one of its id, read from another directory,
+    is not stored: it is another run. One process at a time stores runs, so as to find what the last
+    one stored.
     """
     store.take_turns(connection, "runs")
-    known = _known(connection, [run.run.run_id for run, _ in given])
-    written = tuple(_written(run, files, known.get(run.run.run_id)) for run, files in given)
-    stored = (Action.NEW, Action.REVISED)
-    changed = [one for one, it in zip(given, written, strict=True) if it.action in stored]
-    if changed:
-        _put(connection, changed, known, when)
-    return written
+    there = known(connection, [one.run_id for one in given])
+    read_anew = [one for one in given if not _is_as_before(one, there.get(one.run_id))]
+    standing = _standing(connection, read_anew, there)
+    written = {one.run_id: _written(one, there.get(one.run_id), standing) for one in read_anew}
+    stored = [one for one in read_anew if written[one.run_id].action is not Action.REJECTED]
+    if stored:
+        _put(connection, stored, there, standing, when)
+    return tuple(written.get(one.run_id, RunWritten(Action.UNCHANGED)) for one in given)
 
 
-def _known(connection: Connection, run_ids: Iterable[str]) -> dict[str, _Known]:
-    columns = (runs.c.id, runs.c.run_id, runs.c.content_hash, runs.c.started_at, sources.c.path)
-    question = select(*columns).join(sources, runs.c.source_id == sources.c.id)
-    found: dict[str, _Known] = {}
-    for some in keys.chunks(run_ids):
-        rows = connection.execute(question.where(runs.c.run_id.in_(some)))
-        found |= {row.run_id: _Known(*row) for row in rows}
-    return found
+def _is_as_before(one: Given, there: Known | None) -> bool:
+    content = one.run.run.content_hash
+    return there is not None and there.says(content, one.files.parser_version, one.window)
 
 
-def _written(run: MeasuredRun, files: RunFiles, known: _Known | None) -> RunWritten:
-    if known is None:
+def _standing(
+    connection: Connection, given: Sequence[Given], there: Mapping[str, Known]
+) -> Mapping[str, int]:
+    """The results, by their runs, that stay though the same bytes are read anew.
+
+    They say the same, or they were made over other steps than the run's files ask for.
+    """
+    same_bytes = {
+        it.result_id: (one, it)
+        for one in given
+        if (it := there.get(one.run_id))
+        and it.result_id is not None
+        and it.content_hash == one.run.run.content_hash
+    }
+    alike = revisions.alike(
+        connection, {id_: one.run.result for id_, (one, _) in same_bytes.items()}
+    )
+    return {
+        one.run_id: id_
+        for id_, (one, it) in same_bytes.items()
+        if id_ in alike or (it.recomputed and one.window is None)
+    }
+
+
+def _written(one: Given, there: Known | None, standing: Mapping[str, int]) -> RunWritten:
+    if there is None:
         return RunWritten(Action.NEW)
-    if known.content_hash == run.run.content_hash:
+    if one.run_id in standing:
         return RunWritten(Action.UNCHANGED)
-    path = files.by_name[files.record].path
-    is_same = _utc(known.started_at) == _utc(run.run.started_at)
-    if is_same or Path(known.path).absolute() == Path(path).absolute():
+    is_same = _utc(there.started_at) == _utc(one.run.run.started_at)
+    is_here = Path(there.path).absolute() == Path(one.files.record_file.path).absolute()
+    if is_same or is_here or there.content_hash == one.run.run.content_hash:
         return RunWritten(Action.REVISED)
-    return RunWritten(Action.REJECTED, known.path)
+    return RunWritten(Action.REJECTED, there.path)
 
 
 def _utc(moment: datetime | None) -> datetime | None:
@@ -85,19 +150,44 @@ def _utc(moment: datetime | None) -> datetime | None:
 
 
 def _put(
-    connection: Connection, given: Sequence[Given], known: Mapping[str, _Known], when: datetime
+    connection: Connection,
+    given: Sequence[Given],
+    there: Mapping[str, Known],
+    standing: Mapping[str, int],
+    when: datetime,
 ) -> None:
-    everything = [file for _, files in given for file in files.by_name.values()]
-    source = sourced.ids(connection, everything, when)
-    _put_rows(connection, given, known, source)
-    ids = _ids(connection, [run.run.run_id for run, _ in given])
-    numbered = [(ids[run.run.run_id], run, files) for run, files in given]
-    _clear(connection, [known[run.run.run_id].id for run, _ in given if run.run.run_id in known])
+    source = sourced.ids(
+        connection, [file for one in given for file in one.files.by_name.values()], when
+    )
+    _put_rows(connection, given, there, source)
+    ids = _ids(connection, [one.run_id for one in given])
+    numbered = [(ids[one.run_id], one) for one in given]
+    _clear(connection, [it.id for one in given if (it := there.get(one.run_id))])
+    _put_parts(connection, numbered, source)
+    revisions.move(
+        connection,
+        (
+            (standing[one.run_id], source[sourced.natural(one.files.measured_file)], None)
+            for one in given
+            if one.run_id in standing
+        ),
+    )
+    revised = [(number, one) for number, one in numbered if one.run_id not in standing]
+    if revised:
+        _put_results(connection, revised, source, when)
+
+
+def _put_parts(
+    connection: Connection,
+    numbered: Sequence[tuple[int, Given]],
+    source: Mapping[sourced.Natural, int],
+) -> None:
+    """The steps and the files of runs, each with the number of its run."""
     bulk.add(
         connection,
         steps,
         ("run_id", *_STEP),
-        ((number, *_step(step)) for number, run, _ in numbered for step in run.steps),
+        ((number, *_step(step)) for number, one in numbered for step in one.run.steps),
     )
     bulk.add(
         connection,
@@ -105,31 +195,25 @@ def _put(
         ("run_id", "name", "source_id"),
         (
             (number, name, source[sourced.natural(file)])
-            for number, _, files in numbered
-            for name, file in files.by_name.items()
+            for number, one in numbered
+            for name, file in one.files.by_name.items()
         ),
     )
-    _put_results(connection, numbered, source, when)
 
 
 def _put_rows(
     connection: Connection,
     given: Sequence[Given],
-    known: Mapping[str, _Known],
+    there: Mapping[str, Known],
     source: Mapping[sourced.Natural, int],
 ) -> None:
-    release = keys.release_ids(connection, [run.result.release for run, _ in given])
-    case = keys.case_ids(connection, [run.result.case for run, _ in given])
+    release_ids = keys.release_ids(connection, [one.run.result.release for one in given])
+    case_ids = keys.case_ids(connection, [one.run.result.case for one in given])
     columns = (*_SAID, "case_id", "release_id", "source_id")
     added = []
-    for run, files in given:
-        ids = (
-            case[run.result.case.key],
-            release[run.result.release.key],
-            source[sourced.natural(files.by_name[files.record])],
-        )
-        row = (*_said_by(run.run), *ids)
-        if old := known.get(run.run.run_id):
+    for one, *ids in zip(given, case_ids, release_ids, strict=True):
+        row = (*_said_by(one.run.run), *ids, source[sourced.natural(one.files.record_file)])
+        if old := there.get(one.run_id):
             values = dict(zip(columns, row, strict=True))
             connection.execute(update(runs).where(runs.c.id == old.id).values(values))
         else:
@@ -154,17 +238,17 @@ def _clear(connection: Connection, ids: Sequence[int]) -> None:
 
 def _put_results(
     connection: Connection,
-    given: Sequence[tuple[int, MeasuredRun, RunFiles]],
+    given: Sequence[tuple[int, Given]],
     source: Mapping[sourced.Natural, int],
     when: datetime,
 ) -> None:
-    past = revisions.written(connection, [run.result.key for _, run, _ in given])
+    past = revisions.written(connection, [one.run.result.key for _, one in given])
     question = select(results.c.id).where(
-        results.c.run_id.in_([number for number, _, _ in given]), ~results.c.superseded
+        results.c.run_id.in_([number for number, _ in given]), ~results.c.superseded
     )
-    revisions.supersede(connection, connection.scalars(question), when)
+    left = revisions.supersede(connection, connection.scalars(question), when)
     rows = [
-        (run.result, Place(source[sourced.natural(files.by_name[files.measured_in])], number, when))
-        for number, run, files in given
+        (one.run.result, Place(source[sourced.natural(one.files.measured_file)], number, when))
+        for number, one in given
     ]
-    revisions.append(connection, rows, past)
+    marks.take_away(connection, left | revisions.append(connection, rows, past))

@@ -14,6 +14,16 @@ from perfdb.errors import InputError, Problem, StoreError
 DEFAULT_URL = "sqlite:///perfdb.sqlite"
 DRIVERS = ("sqlite", "postgresql", "postgresql+psycopg")
 BUSY_TIMEOUT_S = 60
+_REMEDIES = {
+    "unable to open database file": "may files be made in its folder?",
+    "readonly database": "may it be written to? name another one with --db",
+    "database or disk is full": "make room and try again; what was stored before is whole",
+    "disk I/O error": "is there room, and no limit on files? what was stored before is whole",
+    "database is locked": "another program keeps it locked: wait for it, or end it",
+    "malformed": "the file is damaged: take an older copy, or ingest everything into a new one",
+    "file is not a database": "name a store of perfdb with --db",
+}
+"""What to do about what SQLite says."""
 
 
 def store_url(given: str | None = None) -> URL:
@@ -80,6 +90,10 @@ def reading(url: URL) -> Iterator[Connection]:
     try:
         with opened(engine, url) as connection:
             yield connection
+    except DBAPIError as error:
+        if "malformed" not in str(error.orig):
+            raise  # the question is wrong, not the store
+        raise failed(url, error) from error
     finally:
         engine.dispose()
 
@@ -89,7 +103,14 @@ def opened(engine: Engine, url: URL) -> Connection:
     try:
         return engine.connect()
     except DBAPIError as error:
-        raise StoreError(f"{url.render_as_string()}: {error.orig}") from error
+        raise failed(url, error) from error
+
+
+def failed(url: URL, error: DBAPIError) -> StoreError:
+    """What a database says, as an error that names the store and what to do."""
+    said = str(error.orig)
+    remedy = next((f"; {remedy}" for words, remedy in _REMEDIES.items() if words in said), "")
+    return StoreError(f"{url.render_as_string()}: {said}{remedy}")
 
 
 @contextmanager

@@ -5,15 +5,15 @@ the order of their key and in the same order of tables, so that on PostgreSQL th
 other and do not deadlock; what remains (`is_race`) is settled by doing the transaction again.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from sqlalchemy import Connection, func, or_, select
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from perfdb import __version__
-from perfdb.db import bulk, files, revisions
-from perfdb.db.revisions import Place, Written
+from perfdb.db import bulk, files, marks, revisions
+from perfdb.db.revisions import Past, Place, Written
 from perfdb.db.rows import Action, LogEntry, PageWritten, ResultRow, SourceFile
 from perfdb.db.tables import cases, ingest_log, releases, results, sources
 from perfdb.record import Origin
@@ -51,13 +51,27 @@ def put_page(
     changed = [
         row for row, action in zip(given, actions, strict=True) if action is not Action.UNCHANGED
     ]
-    withdrawn = _withdraw(connection, source.path, given, when) if whole else 0
-    if changed:
-        place = Place(files.ids(connection, [source], when)[files.natural(source)], None, when)
+    gone = _gone(connection, source.path, given) if whole else []
+    release_ids = revisions.supersede(connection, gone, when)
+    kept = [row for row, action in zip(given, actions, strict=True) if action is Action.UNCHANGED]
+    moved = [(one.id, row) for row in kept for one in _by_other_version(row, past, source)]
+    if changed or moved:
+        number = files.ids(connection, [source], when)[files.natural(source)]
+        revisions.move(connection, [(id_, number, row.source_line) for id_, row in moved])
         stale = [one.id for row in changed for one in past.get(row.key, ()) if not one.superseded]
-        revisions.supersede(connection, stale, when)
-        revisions.append(connection, [(row, place) for row in changed], past)
-    return PageWritten(tuple(actions), withdrawn)
+        release_ids |= revisions.supersede(connection, stale, when)
+        rows = [(row, Place(number, None, when)) for row in changed]
+        release_ids |= revisions.append(connection, rows, past)
+    marks.take_away(connection, release_ids)
+    return PageWritten(tuple(actions), len(gone))
+
+
+def _by_other_version(row: ResultRow, past: Past, source: SourceFile) -> Iterator[Written]:
+    """The result in force, where another version has read it out of the very same bytes."""
+    for one in past.get(row.key, ()):
+        is_here = (one.path, one.sha256) == (source.path, source.sha256)
+        if is_here and not one.superseded and one.parser_version != source.parser_version:
+            yield one
 
 
 def keep(connection: Connection, source: SourceFile, when: datetime) -> None:
@@ -106,8 +120,8 @@ def _action(row: ResultRow, past: Sequence[Written], path: str) -> Action:
     return Action.UNCHANGED if row.content_hash == last else Action.REVISED
 
 
-def _withdraw(connection: Connection, path: str, given: Sequence[ResultRow], when: datetime) -> int:
-    """Supersede what an earlier state of a page said and this one does not; the result is how many.
+def _gone(connection: Connection, path: str, given: Sequence[ResultRow]) -> list[int]:
+    """The results that an earlier state of a page said and this one does not.
 
     It is the same page if it still shows one of its cases. Only rows of the releases it states now
     are withdrawn, or of no stated release: a page that now shows the next release leaves the last
@@ -129,7 +143,5 @@ def _withdraw(connection: Connection, path: str, given: Sequence[ResultRow], whe
     stated = {row.key for row in given}
     shown = {row.case.key for row in given}
     if not any(row.case_key in shown for row in earlier):
-        return 0
-    gone = [row.id for row in earlier if row.key not in stated]
-    revisions.supersede(connection, gone, when)
-    return len(gone)
+        return []
+    return [row.id for row in earlier if row.key not in stated]

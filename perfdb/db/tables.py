@@ -37,8 +37,11 @@ def _id() -> Column[int]:
     return Column("id", Integer, primary_key=True)
 
 
-def _reference(name: str, target: str, *, nullable: bool = False) -> Column[int]:
-    return Column(name, ForeignKey(f"{target}.id", ondelete="CASCADE"), nullable=nullable)
+def _reference(
+    name: str, target: str, *, nullable: bool = False, index: bool | None = None
+) -> Column[int]:
+    key = ForeignKey(f"{target}.id", ondelete="CASCADE")
+    return Column(name, key, nullable=nullable, index=index)
 
 
 systems = Table(
@@ -69,6 +72,11 @@ releases = Table(
     Column("version", Text, comment="NULL: unattributed"),
     Column("container", Text),
     Column("container_digest", Text),
+    Column(
+        "audited_version",
+        Integer,
+        comment="of the audit that saw its results as they are; NULL: none has",
+    ),
 )
 
 cases = Table(
@@ -179,7 +187,7 @@ results = Table(
     _reference("case_id", "cases"),
     _reference("release_id", "releases"),
     Column("origin", Text, nullable=False, comment="measured | published"),
-    _reference("run_id", "runs", nullable=True),
+    _reference("run_id", "runs", nullable=True, index=True),
     _reference("source_id", "sources"),
     Column("source_line", Integer),
     Column("outcome", Text, nullable=False),

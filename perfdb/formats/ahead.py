@@ -12,8 +12,15 @@ ITEMS_AHEAD = 4
 
 
 def ahead(items: Iterable[T]) -> Iterator[T]:
-    """The same items in the same order, a few of them made before they are asked for."""
+    """The same items in the same order, a few of them made before they are asked for.
+
+    For no more than one item no thread is started.
+    """
     made = iter(items)
+    first = _next(made)
+    yield from first
+    if not first:
+        return
     waiting: deque[Future[list[T]]] = deque()
     with ThreadPoolExecutor(1) as thread:
         waiting.extend(thread.submit(_next, made) for _ in range(ITEMS_AHEAD))

@@ -9,7 +9,7 @@ import numpy as np
 
 from perfdb.formats.lines import Lines
 from perfdb.formats.piped import StepText, Syntax, may_go_on, step_texts
-from perfdb.formats.readings import Column, Columns, Flags, Ints
+from perfdb.formats.readings import Column, Columns, Flags, Ints, distinct
 from perfdb.formats.scan import Bytes, decoded, windows
 from perfdb.formats.shapes import Shape, shape_of
 
@@ -36,7 +36,7 @@ def read(lines: Lines, syntax: Syntax, shapes: Shapes) -> Read:
     """The steps of lines. `shapes` are those known from lines before, and gain those of these."""
     reader = _Reader(lines, syntax)
     lengths = lines.ends - lines.starts
-    for length in np.unique(lengths).tolist():
+    for length in map(int, distinct(lengths)):
         places = np.flatnonzero(lengths == length)
         if length <= LONGEST_SHAPE:
             places = reader.take_alike(places, shapes.setdefault(length, []))

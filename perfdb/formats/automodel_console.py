@@ -104,8 +104,11 @@ def _timed(where: str, steps: Settled, said: Configuration) -> Settled:
         remedy = "read training.jsonl, which says the tokens of each step"
         problem = Problem(where, message, line=line, remedy=remedy)
         return replace(steps, readings=(), problems=(*steps.problems, problem))
-    timed = (one._replace(step_time_s=one.step_time_s * tokens) for one in steps.readings)
-    return replace(steps, readings=tuple(one._replace(tokens=tokens) for one in timed))
+    timed = (
+        one._replace(step_time_s=one.step_time_s * tokens, tokens=count(tokens))
+        for one in steps.readings
+    )
+    return replace(settle(where, timed, steps.problems), notes=steps.notes)
 
 
 def _uncertain(readings: Sequence[Reading], tokens: int) -> tuple[str | None, int]:

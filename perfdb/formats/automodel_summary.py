@@ -103,8 +103,8 @@ def _rate(where: str, summary: _Summary, time: float) -> tuple[float | None, tup
     """TFLOP/s of a GPU. Upstream's CI writes a TFLOP of 0 where it does not know."""
     tflop, world = _of_a_step(summary), count(summary.world_size)
     mfu, peak = percent(summary.avg_mfu_percent), positive(summary.peak_tflops)
-    over_time = tflop / (world * time) if tflop and world else None
-    of_peak = peak * mfu if peak and mfu else None
+    over_time = positive(tflop / (world * time)) if tflop and world else None
+    of_peak = positive(peak * mfu) if peak and mfu else None
     if over_time and of_peak and abs(over_time / of_peak - 1) > TOLERANCE:
         message = (
             f"{over_time:.2f} TFLOP/s/GPU follow from the TFLOP of a step, "

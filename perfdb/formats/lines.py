@@ -1,7 +1,7 @@
 """The step lines of a log, taken out of its blocks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,31 +30,14 @@ class Lines:
         return cls(block.text, hits.starts, hits.ends, limits, hits.numbers)
 
     @classmethod
-    def joined(cls, parts: Sequence["Lines"]) -> "Lines":
-        """Lines of several texts, of which there is one at least."""
-        if len(parts) == 1:
-            return parts[0]
-        shifts = np.cumsum([0, *(len(part.text) for part in parts)])
-        moved = [part.moved(shift) for part, shift in zip(parts, shifts, strict=False)]
-        return cls(
-            b"".join(part.text for part in parts),
-            np.concatenate([part.starts for part in moved]),
-            np.concatenate([part.ends for part in moved]),
-            np.concatenate([part.limits for part in moved]),
-            np.concatenate([part.numbers for part in moved]),
-        )
-
-    def moved(self, shift: Ints) -> "Lines":
-        """The same lines at other places of the text."""
-        starts, ends, limits = self.starts + shift, self.ends + shift, self.limits + shift
-        return Lines(self.text, starts, ends, limits, self.numbers)
-
-    def apart(self) -> "Lines":
-        """The same lines with no more text than they need."""
-        spans = zip(self.starts.tolist(), self.limits.tolist(), strict=True)
-        texts = [self.text[start:limit] for start, limit in spans]
-        new = np.cumsum([0, *map(len, texts)])[:-1]
-        return replace(self.moved(new - self.starts), text=b"".join(texts))
+    def of_texts(
+        cls, texts: Sequence[bytes], sizes: Sequence[int], numbers: Sequence[int]
+    ) -> "Lines":
+        """Lines of these sizes in bytes, each with what stands behind it."""
+        limits = np.cumsum([len(text) for text in texts], dtype=np.int64)
+        starts = np.concatenate(([0], limits[:-1]))
+        ends = starts + np.array(sizes, np.int64)
+        return cls(b"".join(texts), starts, ends, limits, np.array(numbers, np.int64))
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -66,3 +49,29 @@ class Lines:
     def following(self, place: int) -> bytes:
         """What stands behind a line."""
         return self.text[self.ends[place] : self.limits[place]]
+
+
+class KeptLines:
+    """Step lines of several blocks, with no more of their text than they need."""
+
+    def __init__(self) -> None:
+        self._texts: list[bytes] = []
+        self._sizes: list[int] = []
+        self._numbers: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def add(self, lines: Lines) -> None:
+        """Keep the lines of another block."""
+        text, starts, ends = lines.text, lines.starts.tolist(), lines.ends.tolist()
+        spans = zip(starts, lines.limits.tolist(), strict=True)
+        self._texts += [text[start:limit] for start, limit in spans]
+        self._sizes += [end - start for start, end in zip(starts, ends, strict=True)]
+        self._numbers += lines.numbers.tolist()
+
+    def taken(self) -> Lines:
+        """All that was kept, of which nothing is kept any longer."""
+        lines = Lines.of_texts(self._texts, self._sizes, self._numbers)
+        self._texts, self._sizes, self._numbers = [], [], []
+        return lines

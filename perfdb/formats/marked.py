@@ -12,8 +12,7 @@ class MarkedSteps:
     """The steps of a log, each read from one piece of text.
 
     `read` gives the reading of a piece, or what it lacks in words, or None where it is no step.
-    `problems` are the pieces that could not be read, and `last` is the last one that could, once
-    the steps are through.
+    `problems` are the pieces that could not be read, once the steps are through.
     """
 
     def __init__(
@@ -23,14 +22,12 @@ class MarkedSteps:
         self._marker = marker
         self._read = read
         self.problems: list[Problem] = []
-        self.last: Piece | None = None
 
     def of(self, scan: Scan) -> Iterator[Reading]:
         """The readings of a log in the order they stand there."""
         for piece in (piece for block in scan for piece in pieces(block, self._marker)):
             found = self._read(piece)
             if isinstance(found, Reading):
-                self.last = piece
                 yield found
             elif found and len(self.problems) < MOST_KEPT:
                 remedy = "is the line cut off?"

@@ -57,11 +57,12 @@ def _with_steps(found: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
 
 def _of_steps(where: str, found: Mapping[str, object]) -> ParsedLog:
     steps = settle(where, _readings(found))
-    first, *others = steps.readings
-    told = first._replace(peak_memory_bytes=size_bytes(found.get(_PEAK), 1e9))
+    peak = size_bytes(found.get(_PEAK), 1e9)
+    told = [one._replace(peak_memory_bytes=peak) for one in steps.readings[:1]]
     notes = (*steps.notes, *interval_note(where, steps.readings))
-    steps = replace(steps, readings=(told, *others), notes=notes)
-    window = f"skip_warmup({int(_SKIPPED * steps.readings[-1].step)})"
+    steps = replace(steps, readings=(*told, *steps.readings[1:]), notes=notes)
+    last = max((one.step for one in steps.readings), default=0)
+    window = f"skip_warmup({int(_SKIPPED * last)})"
     return training_log(_WHO, steps, Account(None, done=True), window)
 
 

@@ -123,7 +123,8 @@ def _figures(spans: Sequence[_Span]) -> Figures:
     samples = sum(span.samples for span in spans)
     if not samples:
         return Figures()
-    return Figures(step_time_s=sum(span.step_time_s * span.samples for span in spans) / samples)
+    time = sum(span.step_time_s * span.samples for span in spans) / samples
+    return Figures(step_time_s=positive(time))
 
 
 def _ending(events: Sequence[Event], spans: Sequence[_Span]) -> Ending:

@@ -1,7 +1,9 @@
 """NeMo 1 and early NeMo 2 logs: a progress bar drawn again and again, with carriage returns.
 
 `Epoch 0: : 100%|███| 50/50 [31:51<00:00, reduced_train_loss=6.130, train_step_timing in s=5.900]`
-The bar's own counter tells the step: the global step beside it counts from 0 or from 1, by version.
+The bar's own counter tells the step of an epoch. Its total is the steps of the epoch in NeMo 1, and
+from NeMo 2.0 on those of the whole run; the global step beside it, which counts from 0 or from 1 by
+version and is rounded where it is printed as 1e+3, tells the two apart.
 Source of the format: nemo/collections/nlp/parts/nlp_overrides.py, nemo/utils/exp_manager.py and
 nemo/lightning/pytorch/callbacks/progress_bar.py, 1.23 to 3.0.0.
 """
@@ -24,6 +26,7 @@ _BAR = re.compile(
     rf"Epoch (\d{{1,9}}):[^\r\n]{{0,400}}?\b(\d{{1,9}})/(\d{{1,9}}) "
     rf"\[[^\]\r\n]{{0,1000}}?train_step_timing in s=({NUMBER}){WHOLE}"
 )
+_GLOBAL_STEP = re.compile(r"global_step=(\d{1,9})(?:\.0*)?(?=[,\]])")
 _LOSS = re.compile(rf"reduced_train_loss=({NUMBER}){WHOLE}")
 _TOKENS = re.compile(rf"tokens_per_sec_per_gpu=({NUMBER}){WHOLE}")
 _DONE = re.compile(r"`?Trainer\.fit`? stopped: `max_(?:steps|epochs)=\d+` reached")
@@ -36,32 +39,48 @@ def recognises(head: bytes, name: str) -> bool:
 
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """The run that a log tells of."""
-    scan, marked = Scan(content, _MARKER), MarkedSteps(where, _MARKER, _reading)
+    bars = _Bars()
+    scan, marked = Scan(content, _MARKER), MarkedSteps(where, _MARKER, bars.read)
     readings = list(marked.of(scan))
     steps = settle(where, readings, marked.problems)
     said = settings.mentioned(scan.preamble)
     configuration = settings.configuration(said, framework="nemo", **settings.gpus(said))
     done = bool(_DONE.search(scan.epilogue))
-    account = Account(_planned(marked.last), scan.epilogue, done)
+    account = Account(bars.planned, scan.epilogue, done)
     return (training_log(configuration, steps, account, WINDOW),)
 
 
-def _planned(last: Piece | None) -> int | None:
-    """The steps up to the end of the epoch that the log ends in."""
-    bar = _BAR.search(last.text) if last else None
-    return count((int(bar[1]) + 1) * int(bar[3])) if bar else None
+class _Bars:
+    """Reads bars, one after the other. `planned`: how many steps there were to be, by the last."""
 
+    def __init__(self) -> None:
+        self.planned: int | None = None
+        self._first_global_step = 0
+        self._before: dict[int, int] = {0: 0}
 
-def _reading(piece: Piece) -> Reading | str:
-    bar = _BAR.search(piece.text)
-    if not bar:
-        return "a progress bar without a step or 'train_step_timing in s'"
-    epoch, done, of, seconds = bar.groups()
-    loss, tokens = _LOSS.search(piece.text), _TOKENS.search(piece.text)
-    return Reading(
-        line=piece.line,
-        step=int(epoch) * int(of) + int(done),
-        step_time_s=float(seconds),
-        loss=float(loss[1]) if loss else None,
-        tokens_per_sec_per_gpu=float(tokens[1]) if tokens else None,
-    )
+    def read(self, piece: Piece) -> Reading | str:
+        """The step of a bar, or what it lacks."""
+        bar = _BAR.search(piece.text)
+        if not bar:
+            return "a progress bar without a step or 'train_step_timing in s'"
+        epoch, done, total = map(int, bar.groups()[:3])
+        said = _GLOBAL_STEP.search(piece.text)
+        before = self._steps_before(epoch, done, total, int(said[1]) if said else None)
+        self.planned = count(total if before < epoch * total else before + total)
+        loss, tokens = _LOSS.search(piece.text), _TOKENS.search(piece.text)
+        return Reading(
+            line=piece.line,
+            step=before + done,
+            step_time_s=float(bar[4]),
+            loss=float(loss[1]) if loss else None,
+            tokens_per_sec_per_gpu=float(tokens[1]) if tokens else None,
+        )
+
+    def _steps_before(self, epoch: int, done: int, total: int, global_step: int | None) -> int:
+        """How many steps the epochs before had, by the last global step that tells."""
+        if global_step is not None:
+            if (first := global_step - done - epoch * total + 1) in (0, 1):
+                self._first_global_step = first
+            if epoch:
+                self._before[epoch] = max(0, global_step + 1 - self._first_global_step - done)
+        return self._before.get(epoch, epoch * total)

@@ -68,7 +68,8 @@ def _readings(columns: Columns) -> Readings:
 def _steps(columns: Columns) -> Ints:
     """Steps from 1. The iteration starts again with each epoch; the global step does not."""
     printed, epoch, last = columns.of(_STEP), columns.of("epoch"), columns.of(_LAST)
-    counted = epoch.values * (last.values + 1) + columns.of("iteration").values
+    with np.errstate(over="ignore", invalid="ignore"):  # what numbers no step is left out below
+        counted = epoch.values * (last.values + 1) + columns.of("iteration").values
     values = np.where(printed.known, printed.values, counted)
     return numbered(Column.full(values), base=0)
 

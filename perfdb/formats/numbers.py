@@ -2,7 +2,7 @@
 
 import math
 
-NUMBER = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+|nan|NaN|inf)"
+NUMBER = r"[-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+|nan|NaN|inf)"
 """A number in a log. It is whole only if what follows it is no part of a number: see WHOLE."""
 
 WHOLE = r"(?=[^\d.eE+\-])"
@@ -41,8 +41,9 @@ def count(printed: object) -> int | None:
 
 def size_bytes(printed: object, unit_bytes: float = 1) -> int | None:
     """An amount of memory in bytes, from one in units of so many bytes."""
-    value = positive(printed)
-    return round(value * unit_bytes) if value is not None and value * unit_bytes <= MOST else None
+    value = finite(printed)
+    fits = value is not None and 1 <= value * unit_bytes <= MOST
+    return round(value * unit_bytes) if value is not None and fits else None
 
 
 def scaled(value: float | None, factor: float) -> float | None:

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from perfdb.formats.numbers import NUMBER, WHOLE
-from perfdb.formats.readings import Flags
+from perfdb.formats.readings import Flags, Ints
 from perfdb.formats.scan import Bytes
 
 Span = tuple[int, int]
@@ -20,6 +20,7 @@ Span = tuple[int, int]
 
 _PREFIX, _GAP = 40, 17
 """How much may stand before the key that a step goes on with, and how much space is usual there."""
+_NO_ASCII = 0x80
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,13 @@ class Syntax:
         """A line that goes on with a step that began on an earlier one: it begins with a key."""
         keys = "|".join(map(re.escape, self.fields))
         return re.compile(rf"[^|\n]{{0,{_PREFIX}}}?\s*(?:{keys}): *[^|\n]*(?:\||$)")
+
+    @cached_property
+    def ends_key(self) -> Flags:
+        """Of each byte, whether a key ends with it."""
+        last = np.zeros(256, np.bool_)
+        last[[ord(key[-1]) for key in self.fields]] = True
+        return last
 
     @cached_property
     def continuation_bytes(self) -> int:
@@ -114,13 +122,23 @@ def may_go_on(following: Bytes, syntax: Syntax) -> Flags:
 
     It does only where a key stands before the first bar. In doubt, it may.
     """
-    ends_key = np.zeros(following[:, 1:].shape, np.bool_)
-    for last in {ord(key[-1]) for key in syntax.fields}:
-        ends_key |= np.equal(following[:, :-1], last)
-    ends_key &= np.equal(following[:, 1:], ord(":"))
-    has_key = np.asarray(ends_key.any(axis=1))
-    bars = np.equal(following[has_key, 1:], ord("|"))
-    is_behind = bars.any(axis=1) & (bars.argmax(axis=1) < ends_key[has_key].argmax(axis=1))
-    has_key[has_key] = ~is_behind
-    is_blank = (following[:, _PREFIX : _PREFIX + _GAP] <= ord(" ")).all(axis=1)
-    return np.asarray(has_key | is_blank | (following.max(axis=1) >= 0x80))
+    may = np.zeros(len(following), np.bool_)
+    if following.size and following.max() >= _NO_ASCII:
+        may |= (following >= _NO_ASCII).any(axis=1)
+    blank = np.flatnonzero(following[:, _PREFIX] <= ord(" "))
+    may[blank] |= (following[blank, _PREFIX : _PREFIX + _GAP] <= ord(" ")).all(axis=1)
+    keyed = _with_a_key(following, syntax)
+    bars = np.equal(following[keyed, 1:], ord("|"))
+    ends = np.equal(following[keyed, 1:], ord(":")) & syntax.ends_key[following[keyed, :-1]]
+    is_behind = bars.any(axis=1) & (bars.argmax(axis=1) < ends.argmax(axis=1))
+    may[keyed[~is_behind]] = True
+    return may
+
+
+def _with_a_key(following: Bytes, syntax: Syntax) -> Ints:
+    """The rows in which a colon stands behind what may be the end of a key."""
+    flat, size = following.ravel(), following.shape[1]
+    colons = np.flatnonzero(np.equal(flat, ord(":")))
+    colons = colons[(colons % size > 0) & syntax.ends_key[flat[colons - 1]]]
+    rows = colons // size
+    return np.asarray(rows[np.diff(rows, prepend=-1) > 0])

@@ -62,6 +62,8 @@ class Column:
 
     def cells(self) -> list[float | None]:
         """The numbers as Python has them, and None."""
+        if not self.known.any():
+            return [None] * len(self.known)
         cells: list[float | None] = self.values.tolist()
         for place in np.flatnonzero(~self.known).tolist():
             cells[place] = None
@@ -186,6 +188,13 @@ class Readings(Sequence[Reading]):
 
     def __repr__(self) -> str:
         return repr(tuple(self))
+
+
+def distinct(values: Floats | Ints | Flags) -> list[float]:
+    """Each value once, in order; often there is but one."""
+    alike = len(values) and (values == values[0]).all()
+    once: list[float] = (values[:1] if alike else np.unique(values)).tolist()
+    return once
 
 
 def _kind(name: str) -> type[np.generic]:

@@ -127,4 +127,5 @@ def batch(printed: float | None) -> dict[str, object]:
 def gpus(said: Settings) -> dict[str, object]:
     """The number of GPUs, of how many nodes there are and how many devices each has."""
     nodes, devices = count(said.get("num_nodes")), count(said.get("devices"))
-    return {"num_gpus": nodes * devices} if nodes and devices else {}
+    size = count(nodes * devices) if nodes and devices else None
+    return {"num_gpus": size} if size else {}

@@ -5,7 +5,7 @@ other bytes are equal, at the same places: what it found in one says where the n
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,7 +43,8 @@ class Shape:
 
     `base` and `limit`: the smallest byte of each column, and how much larger it may be.
     `digits`: the columns that count; `weights`: what each is worth in each decimal's mantissa, and
-    then in each decimal's exponent. `texts`: the numbers with too many digits for that, or none.
+    then in the exponents of those that have one. `texts`: the numbers with too many digits for
+    that, or none.
     `is_open`: the step may go on, on the line that follows.
     """
 
@@ -57,16 +58,18 @@ class Shape:
 
     def matches(self, lines: Bytes) -> Flags:
         """Which lines of the same length differ from this one in digits alone."""
-        return np.asarray(~np.greater(lines - self.base, self.limit).any(axis=1))
+        other = np.greater(lines - self.base, self.limit)
+        return np.asarray(~other.any(axis=1)) if other.any() else np.ones(len(lines), np.bool_)
 
     def read(self, lines: Bytes) -> dict[str, Floats]:
         """The numbers of lines that match, as float() reads them."""
         worth = (lines[:, self.digits] - _ZERO).astype(np.float64)
         found = self.weights @ worth.T
+        powers = iter(found[len(self.decimals) :])
         values = {name: _read(lines, span) for name, span in self.texts.items()}
         for row, one in enumerate(self.decimals):
             if one.power:
-                scale = found[len(self.decimals) + row].astype(np.int64) - one.num_part
+                scale = next(powers).astype(np.int64) - one.num_part
                 values[one.name] = _scaled(found[row], scale)
                 inexact = np.abs(scale) >= len(_POWERS)
                 values[one.name][inexact] = _read(lines[inexact], one.span) * one.sign
@@ -92,22 +95,22 @@ def shape_of(line: bytes, spans: Mapping[str, Span], is_open: bool) -> Shape:
         base=np.where(is_digit, _ZERO, text).astype(np.uint8),
         limit=np.where(is_digit, _NINE - _ZERO, 0).astype(np.uint8),
         digits=np.array(digits, np.intp),
-        weights=np.array(
-            [
-                *(_weights(digits, one.mantissa, 1) for one in decimals),
-                *(_weights(digits, one.power, one.power_sign) for one in decimals),
-            ],
-            np.float64,
-        ).reshape(2 * len(decimals), len(digits)),
+        weights=_weights(digits, decimals),
         decimals=decimals,
         texts={name: spans[name] for name, one in read.items() if not one},
         is_open=is_open,
     )
 
 
-def _weights(digits: list[int], columns: tuple[int, ...], sign: int) -> list[float]:
-    worth = {column: 10**place for place, column in enumerate(reversed(columns))}
-    return [float(sign * worth.get(column, 0)) for column in digits]
+def _weights(digits: Sequence[int], decimals: Sequence[_Decimal]) -> Floats:
+    rows = [(one.mantissa, 1) for one in decimals]
+    rows += [(one.power, one.power_sign) for one in decimals if one.power]
+    weights = np.zeros((len(rows), len(digits)))
+    column = {digit: place for place, digit in enumerate(digits)}
+    for row, (columns, sign) in enumerate(rows):
+        for place, digit in enumerate(reversed(columns)):
+            weights[row, column[digit]] = sign * _POWERS[place]
+    return weights
 
 
 def _decimal(name: str, line: bytes, span: Span) -> _Decimal | None:

@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-import numpy as np
-
 from perfdb.errors import Problem
 from perfdb.formats.ahead import ahead
 from perfdb.formats.alike import read
-from perfdb.formats.lines import Lines
+from perfdb.formats.lines import KeptLines, Lines
 from perfdb.formats.piped import Syntax
-from perfdb.formats.readings import Columns, Flags, Floats, Ints, Readings
+from perfdb.formats.readings import Columns, Readings, distinct
 from perfdb.formats.scan import Block
 from perfdb.formats.shapes import Shape
 from perfdb.formats.steps import MOST_KEPT
@@ -33,7 +31,7 @@ class StepLines:
         self._make = make
         self._syntax = syntax
         self._shapes: dict[int, list[Shape]] = {}
-        self._held: list[Lines] = []
+        self._kept = KeptLines()
         self._parts: list[Readings] = []
         self.problems: list[Problem] = []
         self.seen: dict[str, set[float]] = {name: set() for name in syntax.facts}
@@ -41,7 +39,12 @@ class StepLines:
 
     def of(self, blocks: Iterable[Block]) -> Readings:
         """The steps of all blocks of a log."""
-        for lines in ahead(Lines.of(block, self._syntax.marker) for block in blocks):
+        found = (Lines.of(block, self._syntax.marker) for block in blocks)
+        for lines in found:
+            self._hold(lines)
+            if len(lines) >= AT_ONCE:
+                break  # From here on reading takes as long as finding: a thread is worth it.
+        for lines in ahead(found):
             self._hold(lines)
         return self.readings()
 
@@ -50,14 +53,18 @@ class StepLines:
         self._hold(Lines.of(block, self._syntax.marker))
 
     def _hold(self, lines: Lines) -> None:
-        self._held.append(lines if len(lines) >= AT_ONCE else lines.apart())
-        if sum(map(len, self._held)) >= AT_ONCE:
-            self._read_held()
+        is_many = len(lines) >= AT_ONCE
+        if not is_many:
+            self._kept.add(lines)
+        if self._kept and (is_many or len(self._kept) >= AT_ONCE):
+            self._read(self._kept.taken())
+        if is_many:
+            self._read(lines)
 
     def readings(self) -> Readings:
         """The steps of all the blocks."""
-        if self._held:
-            self._read_held()
+        if self._kept:
+            self._read(self._kept.taken())
         return Readings.joined(self._parts)
 
     def only(self, name: str) -> float | None:
@@ -65,15 +72,14 @@ class StepLines:
         values = self.seen[name]
         return next(iter(values)) if len(values) == 1 else None
 
-    def _read_held(self) -> None:
-        lines, self._held = Lines.joined(self._held), []
+    def _read(self, lines: Lines) -> None:
         found = read(lines, self._syntax, self._shapes)
         self._parts.append(self._make(found.columns))
         missing = found.missing[: MOST_KEPT - len(self.problems)]
         self.problems += [_unreadable(self._where, line, names) for line, names in missing]
         for name in self._syntax.facts if len(found.columns.lines) else ():
             column = found.columns.of(name)
-            self.seen[name].update(_distinct(column.values[column.known]))
+            self.seen[name].update(distinct(column.values[column.known]))
             self.last[name] = column.at(slice(-1, None)).cells()[0]
 
 
@@ -84,10 +90,3 @@ def _unreadable(where: str, line: int, missing: Sequence[str]) -> Problem:
         line=line,
         remedy="is the line cut off?",
     )
-
-
-def _distinct(values: Floats | Ints | Flags) -> list[float]:
-    """Each value once; nearly always there is but one."""
-    alike = len(values) and (values == values[0]).all()
-    distinct: list[float] = (values[:1] if alike else np.unique(values)).tolist()
-    return distinct

@@ -1,6 +1,5 @@
 """Settles what the steps of a log are: each once and in order, and what is odd about them."""
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from perfdb.errors import Problem
 from perfdb.formats.base import Reading
 from perfdb.formats.numbers import MOST
 from perfdb.formats.readings import Column, Ints, Readings
+from perfdb.windows import LONGEST_STEP_S, SHORTEST_STEP_S
 
 MOST_KEPT = 1000
 """How many unreadable steps are remembered: a damaged log may hold millions."""
@@ -28,7 +28,7 @@ def numbered(printed: Column, base: int) -> Ints:
 
 def sizes(printed: Column) -> Column:
     """Amounts of memory in bytes."""
-    known = printed.known & (printed.values > 0) & (printed.values < MOST)
+    known = printed.known & (printed.values >= 1) & (printed.values < MOST)
     return Column(np.rint(np.where(known, printed.values, 0)).astype(np.int64), known)
 
 
@@ -51,7 +51,8 @@ def settle(where: str, readings: Iterable[Reading], problems: Iterable[Problem] 
 
 def settle_columns(where: str, printed: Readings, problems: Iterable[Problem] = ()) -> Settled:
     """The same of columns."""
-    possible = (printed.step > 0) & (printed.step_time_s > 0) & (printed.step_time_s < math.inf)
+    times = printed.step_time_s
+    possible = (printed.step > 0) & (times >= SHORTEST_STEP_S) & (times <= LONGEST_STEP_S)
     if not possible.all():
         problems = [*problems, *(_impossible(where, one) for one in printed.at(~possible))]
         printed = printed.at(possible)

@@ -29,14 +29,15 @@ _FIELD = re.compile(
 )
 _STEP_LINE = re.compile(rb"\bstep: *\d+ +loss: *\S+ [^\n]*?\btps: *[\d,]+")
 _START = re.compile(
-    r"local batch size (\d+),(?: global batch size (\d+),)?"
-    r"(?: gradient accumulation steps (\d+),)? sequence length (\d+), total steps (\d+)"
+    r"local batch size (\d{1,15}),(?: global batch size (\d{1,15}),)?"
+    r"(?: gradient accumulation steps (\d{1,15}),)? sequence length (\d{1,15}),"
+    r" total steps (\d{1,15})"
 )
 _VALIDATION = re.compile(r"\bvalidate step: ")
-_MESH = re.compile(r"device mesh with \[[^\]\n]*\], \[([\d, ]*)\]")
+_MESH = re.compile(r"device mesh with \[[^\]\n]*\], \[([\d, ]{0,100})\]")
 _DEGREES = re.compile(
-    r"device mesh with parallelism: pp=(\d+), dp_replicate=(\d+), dp_shard=(\d+), cp=(\d+), "
-    r"tp=(\d+), ep=(\d+)"
+    r"device mesh with parallelism: pp=(\d{1,9}), dp_replicate=(\d{1,9}), dp_shard=(\d{1,9}), "
+    r"cp=(\d{1,9}), tp=(\d{1,9}), ep=(\d{1,9})"
 )
 """Since 0.3.0; before, the mesh had a list of its dimensions above 1."""
 _DONE = re.compile(r"Training completed")
@@ -94,11 +95,11 @@ def _layout(preamble: str) -> dict[str, int | None]:
     degrees, mesh = _DEGREES.search(preamble), _MESH.search(preamble)
     if not degrees:
         sizes = re.findall(r"\d+", mesh[1]) if mesh else ["0"]
-        return {"num_gpus": math.prod(map(int, sizes))}
+        return {"num_gpus": count(math.prod(map(int, sizes)))}
     pipeline, replicas, shards, context, tensor, experts = map(int, degrees.groups())
     return {
         # Expert parallelism regroups the same GPUs.
-        "num_gpus": pipeline * replicas * shards * context * tensor,
+        "num_gpus": count(pipeline * replicas * shards * context * tensor),
         "pipeline_parallel": pipeline,
         "data_parallel": replicas * shards,
         "context_parallel": context,
@@ -119,9 +120,12 @@ def _timed(where: str, steps: Settled, said: Configuration) -> Settled:
         problem = Problem(where, message, line=steps.readings[0].line, remedy="keep its beginning")
         return replace(steps, readings=(), problems=(*steps.problems, problem))
     tokens = said.global_batch_size * said.sequence_length
-    readings = tuple(
-        reading._replace(step_time_s=reading.step_time_s * tokens / said.num_gpus, tokens=tokens)
-        for reading in steps.readings
+    timed = settle(
+        where,
+        (
+            one._replace(step_time_s=one.step_time_s * tokens / said.num_gpus, tokens=count(tokens))
+            for one in steps.readings
+        ),
+        steps.problems,
     )
-    notes = (*steps.notes, *interval_note(where, readings))
-    return replace(steps, readings=readings, notes=notes)
+    return replace(timed, notes=(*steps.notes, *interval_note(where, timed.readings)))

@@ -15,7 +15,7 @@ from perfdb.errors import Problem
 from perfdb.formats import settings
 from perfdb.formats.base import Configuration, Content, ParsedLog
 from perfdb.formats.documents import Written, checked_yaml, nothing, yaml_document
-from perfdb.formats.numbers import count, positive, scaled
+from perfdb.formats.numbers import count, finite, positive, scaled
 from perfdb.record import Figures, Outcome
 from perfdb.yamlfile import Document, Place
 
@@ -118,7 +118,7 @@ def _result(document: Document, card: _Card, leaf: _Leaf) -> ParsedLog:
     place = (*leaf.place, "metrics", _TIME)
     unread = document.problem(place, f"{metrics.get(_TIME)!r} is no time", "give milliseconds")
     figures = Figures(
-        step_time_s=scaled(time, 0.001),
+        step_time_s=positive(scaled(time, 0.001)),
         model_tflops_per_sec_per_gpu=positive(metrics.get(_TFLOPS)),
         tokens_per_sec_per_gpu=positive(metrics.get(_TOKENS)),
     )
@@ -142,8 +142,9 @@ def _global_batch_size(said: Configuration, figures: Figures) -> int | None:
     tokens, time = figures.tokens_per_sec_per_gpu, figures.step_time_s
     if not (tokens and time and said.num_gpus and said.sequence_length):
         return None
-    size = tokens * said.num_gpus * time / said.sequence_length
-    return count(round(size)) if abs(size - round(size)) <= _WHOLE * size else None
+    size = finite(tokens * said.num_gpus * time / said.sequence_length)
+    is_whole = size is not None and abs(size - round(size)) <= _WHOLE * size
+    return count(round(size)) if size is not None and is_whole else None
 
 
 def _configuration(card: _Card, leaf: _Leaf) -> Configuration:
@@ -180,4 +181,5 @@ def _of_command(command: str) -> dict[str, object]:
     said: dict[str, object] = {
         field: flags[flag] for flag, field in _FLAGS.items() if flags.get(flag)
     }
-    return said | ({"num_gpus": nodes * per_node} if nodes and per_node else {})
+    size = count(nodes * per_node) if nodes and per_node else None
+    return said | ({"num_gpus": size} if size else {})

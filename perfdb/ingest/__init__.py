@@ -2,10 +2,10 @@
 
 from perfdb.ingest.find import Source, find
 from perfdb.ingest.load import Options, ingest, preview
-from perfdb.ingest.logs import LogOptions
 from perfdb.ingest.put import reason
 from perfdb.ingest.read import STILL_RUNNING
 from perfdb.ingest.report import Report
+from perfdb.ingest.words import LogOptions
 
 __all__ = [
     "STILL_RUNNING", "LogOptions", "Options", "Report", "Source", "find", "ingest", "preview",

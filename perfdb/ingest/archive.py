@@ -25,15 +25,17 @@ MOST_DEEP: Final = 2
 Reader = Callable[[Source], Iterable[Read]]
 
 
-def reads(source: Source, budget: Budget, read: Reader) -> Iterator[Read]:
+def reads(
+    source: Source, budget: Budget, read: Reader, scratch: Path | None = None
+) -> Iterator[Read]:
     """All that an archive holds, each source named `ARCHIVE!/PATH`.
 
     `read` reads a source that was taken out. What cannot be read is refused by its name, and the
-    rest is read all the same. Nothing is written but into a temporary folder. Raises ArchiveError
-    for an archive that holds more than the budget.
+    rest is read all the same. Nothing is written but into a temporary folder, below
+    `scratch` if it is given. Raises ArchiveError for an archive that holds more than the budget.
     """
     where = str(source.path)
-    with tempfile.TemporaryDirectory(prefix="perfdb-") as name:
+    with tempfile.TemporaryDirectory(prefix="perfdb-", dir=scratch) as name:
         place = Place(Path(name), where)
         found = listed(source.path, place.folder, budget)
         for problem in found.problems(where):

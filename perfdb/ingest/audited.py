@@ -1,7 +1,8 @@
 """Audits the releases that results were read of, and keeps what is found beside the results.
 
-Every release that a source has, or had, a result of is audited, also where the source itself is
-unchanged: an ingest that was killed before its audit is made good by the next one.
+Of every release that a source has, or had, a result of the mark tells whether it is to be audited:
+an ingest that was killed before its audit leaves none, and is made good by the next one, also where
+every source is unchanged.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -9,13 +10,15 @@ from functools import partial
 
 from sqlalchemy import Connection, Engine
 
-from perfdb.audit import Finding, audit
+from perfdb.audit import AUDIT_VERSION, Finding, audit
 from perfdb.audit.check import ordered
 from perfdb.audit.read import subjects
-from perfdb.db import findings, keys
+from perfdb.db import findings, keys, marks
 from perfdb.db.rows import FindingRow
 from perfdb.ingest.retry import retried
-from perfdb.queries import catalog
+from perfdb.queries import findings as questions
+from perfdb.queries.catalog import releases_of_files as of_files
+from perfdb.queries.catalog import releases_of_runs as of_runs
 
 
 def audited(
@@ -23,34 +26,48 @@ def audited(
 ) -> tuple[Finding, ...]:
     """The findings of every release that runs and files give results of, as they are now stored.
 
-    Each release is a transaction of its own: no rule looks at two of them.
+    Each release is a transaction of its own: no rule looks at two of them. One whose results are
+    as the last audit saw them is not audited again.
     """
-    release_ids = retried(partial(_releases_of, engine, run_ids, paths))
-    found = [retried(partial(_audited, engine, release_id)) for release_id in release_ids]
-    return ordered(finding for of_release in found for finding in of_release)
+    versions = retried(partial(_versions, engine, run_ids, paths))
+    for release_id, version in sorted(versions.items()):
+        if version != AUDIT_VERSION:
+            retried(partial(_audited, engine, release_id))
+    return retried(partial(_kept, engine, sorted(versions)))
 
 
-def _releases_of(engine: Engine, run_ids: Iterable[str], paths: Iterable[str]) -> list[int]:
-    found: set[int] = set()
-    with engine.begin() as connection:
+def _versions(
+    engine: Engine, run_ids: Iterable[str], paths: Iterable[str]
+) -> dict[int, int | None]:
+    """By which version the releases of runs and files were audited since they last changed."""
+    found: dict[int, int | None] = {}
+    with engine.connect() as connection:
         for some in keys.chunks(run_ids):
-            found.update(connection.scalars(catalog.releases_of_runs(some)))
+            found |= dict(connection.execute(of_runs(some)).all())
         for some in keys.chunks(paths):
-            found.update(connection.scalars(catalog.releases_of_files(some)))
-    return sorted(found)
-
-
-def _audited(engine: Engine, release_id: int) -> tuple[Finding, ...]:
-    with engine.begin() as connection:
-        return renewed(connection, release_id)
-
-
-def renewed(connection: Connection, release_id: int) -> tuple[Finding, ...]:
-    """The findings of a release, audited and kept in the caller's transaction."""
-    findings.take_turns(connection, release_id)
-    found = audit(subjects(connection, [release_id]))
-    findings.replace(connection, release_id, _rows(found))
+            found |= dict(connection.execute(of_files(some)).all())
     return found
+
+
+def _audited(engine: Engine, release_id: int) -> None:
+    with engine.begin() as connection:
+        renewed(connection, release_id)
+
+
+def renewed(connection: Connection, release_id: int) -> None:
+    """Audit a release and keep its findings, in the caller's transaction."""
+    marks.put(connection, release_id, AUDIT_VERSION)
+    findings.replace(connection, release_id, _rows(audit(subjects(connection, [release_id]))))
+
+
+def _kept(engine: Engine, release_ids: Iterable[int]) -> tuple[Finding, ...]:
+    with engine.connect() as connection:
+        found = [
+            Finding.model_validate(row)
+            for release_id in release_ids
+            for row in connection.execute(questions.of_release(release_id)).mappings()
+        ]
+    return ordered(found)
 
 
 def _rows(found: Iterable[Finding]) -> Iterator[FindingRow]:

@@ -3,13 +3,14 @@
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Literal
 
 from perfdb.errors import InputError, Problem
 from perfdb.formats import experiment
 from perfdb.ingest import names
-from perfdb.rundir import RunDir
+from perfdb.rundir import RECORD, RunDir
 
 PAGES = (".md", ".mdx", ".rst", ".html", ".htm")
 LOGS = (".log", ".out", ".txt", ".json", ".jsonl", ".yaml", ".yml")
@@ -38,8 +39,7 @@ def find(paths: Iterable[Path]) -> list[Source]:
     missing = [problem for path in given for problem in _missing(path)]
     if missing:
         raise InputError(missing)
-    found = {source.path.resolve(): source for path in given for source in _at(path)}
-    return list(found.values())
+    return list({key: source for path in given for key, source in _at(path)}.values())
 
 
 def file(path: Path, *, named: bool) -> Source:
@@ -81,44 +81,83 @@ def _missing(path: Path) -> Iterator[Problem]:
         yield Problem(str(path), error.strerror or str(error))
 
 
-def _at(path: Path) -> Iterator[Source]:
+def _at(path: Path) -> Iterator[tuple[str, Source]]:
+    """Each source at or below a path, and where it really is, whatever links lead to it."""
     if not path.is_dir():
         is_record = path == RunDir(path.parent).record
-        yield run(path.parent, named=True) if is_record else file(path, named=True)
+        found = run(path.parent, named=True) if is_record else file(path, named=True)
+        yield os.path.realpath(found.path), found
     elif RunDir(path).is_run():
-        yield run(path, named=True)
+        yield os.path.realpath(path), run(path, named=True)
     else:
-        found = _Below()
-        found.walk(path)
-        yield from found.sources()
+        below = _Below(path)
+        below.walk()
+        yield from below.sources()
 
 
 @dataclass
 class _Below:
     """What lies below a folder, in the order it is met. Links to folders are not followed."""
 
-    runs: list[Path] = field(default_factory=list)
-    files: list[Path] = field(default_factory=list)
-    closed: list[Path] = field(default_factory=list)
+    top: Path
+    runs: list[str] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    links: set[str] = field(default_factory=set)
+    closed: list[str] = field(default_factory=list)
 
-    def walk(self, top: Path) -> None:
-        within: set[str] = set()
-        for name, folders, files in os.walk(top, onerror=self._note):
-            folder = Path(name)
-            if RunDir(folder).is_run():
+    def walk(self) -> None:
+        left = [(str(self.top), False)]
+        while left:
+            folder, inside = left.pop()
+            try:
+                with os.scandir(folder) as listed:
+                    entries = list(listed)
+            except OSError:
+                self.closed.append(folder)
+                continue
+            if any(entry.name == RECORD and _is_file(entry) for entry in entries):
                 self.runs.append(folder)
-                within.add(str(folder))
-            folders[:] = [one for one in folders if not _is_passed_over((folder.name, one))]
-            if str(folder) in within:
-                within |= {str(folder / one) for one in folders}
-            else:
-                self.files += [folder / one for one in files if is_looked_at(PurePath(one))]
+                inside = True
+            left += ((entry.path, inside) for entry in entries if _is_open(entry, folder))
+            if not inside:
+                self._note_files(entries)
 
-    def _note(self, error: OSError) -> None:
-        self.closed.append(Path(error.filename))
+    def _note_files(self, entries: Iterable[os.DirEntry[str]]) -> None:
+        for entry in entries:
+            if is_looked_at(PurePath(entry.name)) and _is_file(entry):
+                self.files.append(entry.path)
+                if entry.is_symlink():
+                    self.links.add(entry.path)
 
-    def sources(self) -> Iterator[Source]:
+    def sources(self) -> Iterator[tuple[str, Source]]:
         """Runs, then files, each in path order."""
-        yield from (run(path, named=False) for path in sorted(self.runs))
-        yield from (file(path, named=False) for path in sorted(self.files) if path.is_file())
-        yield from (Source(path, "closed", False) for path in sorted(self.closed))
+        for path in sorted(self.runs, key=_parts):
+            yield self._really(path), run(Path(path), named=False)
+        for path in sorted(self.files, key=_parts):
+            yield self._really(path), file(Path(path), named=False)
+        for path in sorted(self.closed, key=_parts):
+            yield path, Source(Path(path), "closed", False)
+
+    @cached_property
+    def _top(self) -> str:
+        return os.path.realpath(self.top)
+
+    def _really(self, path: str) -> str:
+        if path in self.links:
+            return os.path.realpath(path)
+        return self._top + path[len(str(self.top)) :]
+
+
+def _parts(path: str) -> list[str]:
+    return path.split("/")
+
+
+def _is_open(entry: os.DirEntry[str], folder: str) -> bool:
+    """Whether an entry of a folder is a folder to look into."""
+    if not entry.is_dir(follow_symlinks=False):
+        return False
+    return not _is_passed_over((PurePath(folder).name, entry.name))
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    return Path(entry.path).is_file() if entry.is_symlink() else entry.is_file()

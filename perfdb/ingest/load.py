@@ -4,20 +4,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sqlalchemy import URL
-from sqlalchemy.exc import InternalError, OperationalError, ProgrammingError
+from sqlalchemy import URL, Engine
+from sqlalchemy.exc import DatabaseError, DataError, IntegrityError
 
-from perfdb.db import migrate
+from perfdb.db import migrate, specifications
 from perfdb.db.rows import ResultRow
-from perfdb.db.session import writer
-from perfdb.errors import StoreError
+from perfdb.db.session import failed, writer
 from perfdb.ingest import audited
 from perfdb.ingest.find import Source, find
-from perfdb.ingest.logs import LogOptions, read_any, words
+from perfdb.ingest.logs import read_any
 from perfdb.ingest.put import Stored, put
 from perfdb.ingest.read import Read, RunFound, find_files, problems_of, results_of, size_bytes
 from perfdb.ingest.report import Report, Tally
 from perfdb.ingest.retry import retried
+from perfdb.ingest.scratch import scratch
+from perfdb.ingest.words import LogOptions, Words, words
 from perfdb.pages import PageContext
 from perfdb.rundir import RunDir
 
@@ -54,41 +55,60 @@ def ingest(paths: Iterable[Path], url: URL, options: Options) -> Report:
     tally = Tally()
     try:
         retried(lambda: migrate.upgrade(url))
-        for batch in _batches(sources, options):
-            for stored in put(engine, batch):
-                tally.count(stored)
+        retried(lambda: _renew_specifications(engine))
+        with scratch() as folder:
+            for batch in _batches(sources, options, folder):
+                for stored in put(engine, batch):
+                    tally.count(stored)
         return tally.report(audited.audited(engine, tally.run_ids, tally.paths))
-    except (OperationalError, InternalError, ProgrammingError) as error:
-        raise StoreError(f"{url.render_as_string()}: {error.orig}") from error
+    except (DataError, IntegrityError):
+        raise  # what was written is wrong, not the store
+    except DatabaseError as error:
+        raise failed(url, error) from error
     finally:
         engine.dispose()
 
 
 def preview(paths: Iterable[Path], options: Options) -> tuple[list[ResultRow], Report]:
     """The results that the paths hold, and what would be rejected; nothing is stored."""
-    given = words(options.context, options.logs)
     rows: list[ResultRow] = []
     tally = Tally()
-    for source in options.watched(find(paths)):
-        for read in read_any(source, given):
-            rows += results_of(read)
-            tally.count(Stored(read, problems=tuple(problems_of(read))))
+    with scratch() as folder:
+        given = words(options.context, options.logs, folder)
+        for source in options.watched(find(paths)):
+            for read in read_any(source, given):
+                rows += results_of(read)
+                tally.count(Stored(read, problems=tuple(problems_of(read))))
     return rows, tally.report(())
 
 
-def _batches(sources: Sequence[Source], options: Options) -> Iterator[Sequence[Read | RunFound]]:
+def _renew_specifications(engine: Engine) -> None:
+    """The catalogue may have changed since its entries were stored."""
+    with engine.connect() as connection:
+        outdated = specifications.outdated(connection)
+    if outdated:
+        with engine.begin() as connection:
+            specifications.renew(connection, outdated)
+
+
+def _batches(
+    sources: Sequence[Source], options: Options, folder: Path
+) -> Iterator[Sequence[Read | RunFound]]:
     """What the sources hold, in portions that memory holds and one transaction stores."""
-    given = words(options.context, options.logs)
+    given = words(options.context, options.logs, folder)
     batch: list[Read | RunFound] = []
     size = 0
     for source in options.watched(sources):
-        found = (
-            [find_files(RunDir(source.path))] if source.kind == "run" else read_any(source, given)
-        )
-        for one in found:
+        for one in _found(source, given):
             batch.append(one)
             size += size_bytes(one)
             if len(batch) == MOST_SOURCES or size > MOST_BYTES:
                 yield batch
                 batch, size = [], 0
     yield batch
+
+
+def _found(source: Source, given: Words) -> Iterable[Read | RunFound]:
+    if source.kind == "run":
+        return [find_files(RunDir(source.path), given.window, given.scratch)]
+    return read_any(source, given)

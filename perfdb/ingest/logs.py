@@ -3,23 +3,24 @@
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from perfdb import attribute, formats, logged, windows
-from perfdb.attribute import Attributed, Missing, Said
+from perfdb import attribute, formats, logged
+from perfdb.attribute import Attributed, Missing
 from perfdb.db.packed import Packed
 from perfdb.db.rows import ResultRow, RunFiles, SourceFile
 from perfdb.errors import ArchiveError, Problem
 from perfdb.formats import LogFormat, ParsedLog, experiment
 from perfdb.ingest import archive, names
-from perfdb.ingest.companions import Companion, Companions
-from perfdb.ingest.compression import Budget, chunks, plain_name
+from perfdb.ingest.companions import Companion
+from perfdb.ingest.compression import chunks, plain_name
 from perfdb.ingest.find import Source
 from perfdb.ingest.members import is_archive
 from perfdb.ingest.read import (
     PageRows,
+    PassedOver,
     Read,
     Rejected,
     RunRead,
@@ -28,11 +29,11 @@ from perfdb.ingest.read import (
     read_page,
     read_run,
 )
-from perfdb.pages import PageContext
+from perfdb.ingest.words import Words
 from perfdb.record import Outcome, content_hash
 from perfdb.rundir import RunDir
 
-LOG_PARSER_VERSION = 1
+LOG_PARSER_VERSION = 2
 """Kept with each log; raised when perfdb.formats reads something else out of the same bytes."""
 
 HEAD_BYTES: Final = 1 << 16
@@ -49,49 +50,6 @@ _TABLE: Final = re.compile(rb"---:?[ \t]*\|")
 
 _NOTHING = (Outcome.FINISHED, Outcome.INCOMPLETE, Outcome.NO_DATA)
 """Outcomes of which there is nothing to keep without a step; a run that failed is data."""
-
-
-@dataclass(frozen=True)
-class LogOptions:
-    """What the command line says of logs alone: --set, --format, --window and --archive-limit."""
-
-    settings: tuple[str, ...] = ()
-    format: str | None = None
-    window: str | None = None
-    archive_limit_gib: int | None = None
-
-
-@dataclass(frozen=True)
-class Words:
-    """All that the command line says of pages and logs, checked, and what was met of it so far.
-
-    `depth`: how many archives the source lies in that is read.
-    """
-
-    context: PageContext = field(default_factory=PageContext)
-    said: Said = field(default_factory=Said)
-    format: LogFormat | None = None
-    window: windows.Window | None = None
-    budget: Budget = field(default_factory=Budget)
-    companions: Companions = field(default_factory=Companions)
-    depth: int = 0
-
-    @property
-    def any_of_logs(self) -> bool:
-        """Whether anything was said that changes what is read out of a log."""
-        return self.said != Said() or self.window is not None
-
-
-def words(context: PageContext, options: LogOptions) -> Words:
-    """The options of the command line, checked. Raises InputError."""
-    limit = options.archive_limit_gib
-    return Words(
-        context,
-        attribute.said(context, options.settings),
-        formats.named(options.format) if options.format else None,
-        windows.named(options.window) if options.window else None,
-        Budget(limit << 30) if limit else Budget(),
-    )
 
 
 def read_any(source: Source, given: Words) -> Iterator[Read]:
@@ -112,7 +70,7 @@ def read_any(source: Source, given: Words) -> Iterator[Read]:
 def _read(source: Source, given: Words) -> Iterable[Read]:
     """Raises OSError and ArchiveError."""
     if source.kind == "run":
-        return [read_run(RunDir(source.path))]
+        return [read_run(RunDir(source.path), given.window, given.scratch)]
     if source.kind == "closed":
         os.scandir(source.path).close()
     where = str(source.path)
@@ -131,10 +89,14 @@ def _read_archive(source: Source, given: Words) -> Iterable[Read]:
     if given.depth == archive.MOST_DEEP:
         return [archive.too_deep(source)]
     inner = replace(given, depth=given.depth + 1)
-    return archive.reads(source, given.budget, lambda one: read_any(one, inner))
+
+    def read(one: Source) -> Iterator[Read]:
+        return read_any(one, inner)
+
+    return archive.reads(source, given.budget, read, given.scratch)
 
 
-def _read_page(source: Source, given: Words) -> Read:
+def _read_page(source: Source, given: Words) -> PageRows | PassedOver | Rejected:
     return read_page(source, chunks(source.path, given.budget), given.context)
 
 
@@ -143,12 +105,12 @@ def _read_log(source: Source, given: Words) -> Iterable[Read]:
     found = _recognised(source.path, given, given.format if source.named else None)
     if found and _may_quote_a_log(source, given):
         page = _read_page(source, given)
-        if isinstance(page, PageRows):
+        if not isinstance(page, Rejected):
             return [page]
     if found is None or (given.format is not None and found is not given.format):
         may_be_page = source.named or Path(plain_name(source.path)).suffix.lower() in PLAIN_TEXT
         return [_read_page(source, given)] if may_be_page else []
-    packed = Packed()
+    packed = Packed(given.scratch)
     content = packed.passing(_not_too_large(source.path, chunks(source.path, given.budget)))
     logs = found.parse(str(source.path), content)
     for _ in content:
@@ -255,16 +217,19 @@ class _LogFile:
         measured = logged.measured(log, run, logged.window_of(log, self.words.window))
         beside = [note for one in self._companions(log) for note in one.said.notes]
         notes = (*log.problems, *log.notes, *beside, *self._no_rates(log, measured.result))
-        return RunRead(self.source.path, measured, files, notes, self.words.any_of_logs)
+        asked = self.words.window.name if self.words.window else None
+        return RunRead(self.source.path, measured, files, notes, self.words.any_of_logs, asked)
 
     def _no_rates(self, log: ParsedLog, result: ResultRow) -> Iterator[Problem]:
         """Why there is a step time without tokens per second."""
         if result.step_time_s is None or result.tokens_per_sec_per_gpu is not None:
             return
         window, case = logged.window_of(log, self.words.window), result.case
-        odd = logged.odd_step([step for _, step in log.steps], case, window)
-        if odd and odd.tokens:
+        within = logged.picked(log, window)
+        place = logged.odd_step(within.column("tokens"), case)
+        if place is not None:
             expected = f"{case.global_batch_size:,} × {case.sequence_length:,}"
+            odd = within[place]
             message = f"step {odd.step} has {odd.tokens:,} tokens, not {expected}"
             yield Problem(self.source.path, f"{message}: rates are unknown")
 

@@ -19,6 +19,7 @@ from perfdb.errors import Problem
 from perfdb.ingest.read import (
     STILL_RUNNING,
     PageRows,
+    PassedOver,
     Read,
     Rejected,
     RunFound,
@@ -42,32 +43,41 @@ class Stored:
     problems: tuple[Problem, ...] = ()
     known: bool = False
     """The store has it already, with more words than were given now."""
+    notes: tuple[Problem, ...] = ()
 
 
 def put(engine: Engine, batch: Sequence[Read | RunFound]) -> Iterator[Stored]:
     """Store a batch, in its order, and say what became of each source."""
     for group in _groups(_parsed(engine, batch)):
-        yield from _put_group(engine, group)
+        match group[0]:
+            case Unchanged() as read:
+                yield Stored(read, (Action.UNCHANGED,))
+            case PassedOver() as read:
+                yield Stored(read)
+            case _:
+                yield from _put_group(engine, group)
 
 
 def _parsed(engine: Engine, batch: Sequence[Read | RunFound]) -> Iterator[Read]:
     """Parse the runs of a batch, but for those that the store has, read from the same bytes."""
     run_ids = {id_ for one in batch if isinstance(one, RunFound) and (id_ := one.claimed_id())}
-    hashes = retried(partial(_content_hashes, engine, run_ids)) if run_ids else {}
+    there = retried(partial(_runs_there, engine, run_ids)) if run_ids else {}
     for one in batch:
-        yield one if not isinstance(one, RunFound) else _unchanged(one, hashes) or parse_run(one)
+        yield one if not isinstance(one, RunFound) else _unchanged(one, there) or parse_run(one)
 
 
-def _unchanged(found: RunFound, hashes: Mapping[str, str]) -> Unchanged | None:
-    run_id = found.claimed_id()
-    if run_id is None or hashes.get(run_id) != found.files.content_hash:
-        return None
-    return Unchanged(str(found.run.path), run_id)
+def _unchanged(found: RunFound, there: Mapping[str, runs.Known]) -> Unchanged | None:
+    stored = there.get(found.claimed_id() or "")
+    window = found.window.name if found.window else None
+    files = found.files
+    if stored and stored.says(files.content_hash, files.parser_version, window):
+        return Unchanged(str(found.run.path), stored.run_id)
+    return None
 
 
-def _content_hashes(engine: Engine, run_ids: Iterable[str]) -> Mapping[str, str]:
+def _runs_there(engine: Engine, run_ids: Iterable[str]) -> Mapping[str, runs.Known]:
     with engine.connect() as connection:
-        return runs.content_hashes(connection, run_ids)
+        return runs.known(connection, run_ids)
 
 
 def _groups(reads: Iterable[Read]) -> Iterator[Sequence[Read]]:
@@ -102,8 +112,6 @@ def _put_group(engine: Engine, group: Sequence[Read]) -> Sequence[Stored]:
 
 
 def _in_one_transaction(engine: Engine, group: Sequence[Read]) -> Sequence[Stored]:
-    if isinstance(group[0], Unchanged):
-        return [Stored(group[0], (Action.UNCHANGED,))]
     when = datetime.now(UTC)
     with engine.begin() as connection:
         given = [read for read in group if isinstance(read, RunRead)]
@@ -113,13 +121,35 @@ def _in_one_transaction(engine: Engine, group: Sequence[Read]) -> Sequence[Store
 
 
 def _put_runs(connection: Connection, given: Sequence[RunRead], when: datetime) -> Sequence[Stored]:
-    told = [_is_known(connection, read) for read in given]
-    wanted = [read for read, is_told in zip(given, told, strict=True) if not is_told]
-    written = iter(runs.put(connection, [(read.run, read.files) for read in wanted], when))
-    return [
-        Stored(read, (Action.UNCHANGED,), known=True) if is_told else _of_run(read, next(written))
-        for read, is_told in zip(given, told, strict=True)
+    told = [_told(connection, read) for read in given]
+    wanted = [
+        runs.Given(read.run, read.files, read.window)
+        for read, it in zip(given, told, strict=True)
+        if it is None
     ]
+    written = iter(runs.put(connection, wanted, when))
+    return [it or _of_run(read, next(written)) for read, it in zip(given, told, strict=True)]
+
+
+def _told(connection: Connection, read: RunRead) -> Stored | None:
+    """What becomes of a log of which nothing is said now, where more was said of it before.
+
+    What another version has read out of it is read anew, if it was read with the same words.
+    """
+    held = None if read.insisted else known.run(connection, read.run.run.run_id, read.files)
+    if held is None:
+        return None
+    by_this = held.parser_version == read.files.parser_version
+    if not by_this and held.said == read.run.run.content_hash:
+        return None
+    return _as_before(read, by_this=by_this)
+
+
+def _as_before(read: RunRead | Unattributed, *, by_this: bool) -> Stored:
+    message = "stays as another version of perfdb has read it, with options"
+    remedy = "give them again to read it anew"
+    note = Problem(read.path, message, remedy=remedy)
+    return Stored(read, (Action.UNCHANGED,), known=True, notes=() if by_this else (note,))
 
 
 def _of_run(read: RunRead, written: RunWritten) -> Stored:
@@ -135,13 +165,19 @@ def _put(connection: Connection, read: Read, when: datetime) -> Stored:
     match read:
         case PageRows():
             return _put_page(connection, read, when)
-        case Unattributed() if _is_known(connection, read):
-            return Stored(read, (Action.UNCHANGED,), known=True)
         case Unattributed():
-            store.keep(connection, read.source, when)
-            return Stored(read)
+            return _put_nameless(connection, read, when)
         case _:
             return Stored(read, problems=tuple(problems_of(read)))
+
+
+def _put_nameless(connection: Connection, read: Unattributed, when: datetime) -> Stored:
+    line = read.problem.line
+    held = None if read.insisted else known.result(connection, read.source, read.run_id, line)
+    if held:
+        return _as_before(read, by_this=held.parser_version == read.source.parser_version)
+    store.keep(connection, read.source, when)
+    return Stored(read)
 
 
 def _put_page(connection: Connection, read: PageRows, when: datetime) -> Stored:
@@ -154,16 +190,11 @@ def _put_page(connection: Connection, read: PageRows, when: datetime) -> Stored:
 
 
 def _is_said(connection: Connection, source: SourceFile, row: ResultRow) -> bool:
-    return known.holds_result(connection, source, None, row.source_line)
-
-
-def _is_known(connection: Connection, read: RunRead | Unattributed) -> bool:
-    """Whether the store holds a log that nothing is said of now, by what was said of it before."""
-    if read.insisted:
-        return False
-    if isinstance(read, RunRead):
-        return known.holds_run(connection, read.run.run.run_id, read.files)
-    return known.holds_result(connection, read.source, read.run_id, read.problem.line)
+    """Whether a line was read before, by this version or as a result that more was said of."""
+    held = known.result(connection, source, None, row.source_line)
+    return held is not None and (
+        held.parser_version == source.parser_version or held.said != row.key
+    )
 
 
 def _log_entries(stored: Stored) -> Iterator[LogEntry]:

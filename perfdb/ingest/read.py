@@ -1,18 +1,19 @@
 """Reads a source whole: from the files of a run, or the text of a page, to rows of the store."""
 
-import os
 import re
-import socket
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perfdb import normalize, pages
 from perfdb.db.rows import MeasuredRun, ResultRow, RunFiles, SourceFile
 from perfdb.errors import Problem, RunDirError
+from perfdb.ingest import generated, opened
 from perfdb.ingest.find import Source
-from perfdb.record import SCHEMA_VERSION, RunRecord, WorkerSummary
-from perfdb.rundir import RunDir, parse_json, parse_steps
+from perfdb.ingest.running import is_running
+from perfdb.record import RunRecord, WorkerSummary
+from perfdb.rundir import RECORD, STEPS, RunDir, parse_json, parse_steps
+from perfdb.windows import Window
 
 STILL_RUNNING = "still running"
 """The reason a run is left alone whose runner is at work."""
@@ -25,7 +26,7 @@ UNKNOWN = "neither a run directory, a page with a table of results nor a log of 
 MOST_PAGE_BYTES = 8 << 20
 """What a page may have: published pages have a hundredth of it."""
 
-PAGE_PARSER_VERSION = 1
+PAGE_PARSER_VERSION = 2
 """Kept with each page; raised when perfdb.pages reads something else out of the same text."""
 
 
@@ -42,18 +43,25 @@ class RunRead:
     files: RunFiles
     notes: tuple[Problem, ...] = ()
     insisted: bool = True
+    window: str | None = None
+    """The window that its figures were asked over, by its name."""
 
 
 @dataclass(frozen=True)
 class RunFound:
-    """A run directory of which nothing but the bytes has been looked at."""
+    """A run directory of which nothing but the bytes has been looked at, and the window asked for.
+
+    Its large logs are packed in the temporary folder.
+    """
 
     run: RunDir
     files: RunFiles
+    window: Window | None = None
+    scratch: Path | None = None
 
     def claimed_id(self) -> str | None:
         """The run id that the record seems to state, by as little of it as tells."""
-        found = _RUN_ID.search(_content(self.files, self.run.record))
+        found = _RUN_ID.search(_content(self.files, RECORD))
         return found[1].decode(errors="replace") if found else None
 
 
@@ -90,6 +98,13 @@ class Rejected:
 
 
 @dataclass(frozen=True)
+class PassedOver:
+    """A page that perfdb has made itself: what it says is in a store already."""
+
+    path: str
+
+
+@dataclass(frozen=True)
 class Unattributed:
     """A result of a log of which nobody says what it is of; its bytes are kept until somebody does.
 
@@ -107,7 +122,7 @@ class Unattributed:
         return self.source.path
 
 
-Read = RunRead | Unchanged | PageRows | Unattributed | Rejected
+Read = RunRead | Unchanged | PageRows | PassedOver | Unattributed | Rejected
 
 
 def results_of(read: Read) -> Sequence[ResultRow]:
@@ -117,7 +132,7 @@ def results_of(read: Read) -> Sequence[ResultRow]:
             return (read.run.result,)
         case PageRows():
             return read.rows
-        case Unchanged() | Unattributed() | Rejected():
+        case Unchanged() | PassedOver() | Unattributed() | Rejected():
             return ()
 
 
@@ -133,7 +148,7 @@ def size_bytes(read: Read | RunFound) -> int:
             return sum(file.size_bytes for file in read.files.by_name.values())
         case PageRows() | Unattributed():
             return read.source.size_bytes
-        case Unchanged() | Rejected():
+        case Unchanged() | PassedOver() | Rejected():
             return 0
 
 
@@ -147,16 +162,23 @@ def notes_of(read: Read) -> Sequence[Problem]:
     return read.notes if isinstance(read, PageRows | RunRead) else ()
 
 
-def read_run(run: RunDir) -> RunRead | Rejected:
-    """A run directory; one that says of no end is read when its runner is gone, as it was left."""
-    found = find_files(run)
+def read_run(
+    run: RunDir, window: Window | None = None, scratch: Path | None = None
+) -> RunRead | Rejected:
+    """A run directory; one that says of no end is read when its runner is gone, as it was left.
+
+    Without a window its figures are over all steps but the warm-up ones.
+    """
+    found = find_files(run, window, scratch)
     return parse_run(found) if isinstance(found, RunFound) else found
 
 
-def find_files(run: RunDir) -> RunFound | Rejected:
+def find_files(
+    run: RunDir, window: Window | None = None, scratch: Path | None = None
+) -> RunFound | Rejected:
     """The files of a run directory, each read once."""
     try:
-        return RunFound(run, _files(run))
+        return RunFound(run, opened.files_of(run, scratch), window, scratch)
     except OSError as error:
         return _unreadable(str(run.path), error)
 
@@ -170,7 +192,7 @@ def parse_run(found: RunFound) -> RunRead | Rejected:
             return Rejected(where, (Problem(where, STILL_RUNNING),))
         if record.outcome is None:
             # Its runner may have ended it since its files were read; nobody writes to them now.
-            found = RunFound(run, _files(run))
+            found = replace(found, files=opened.files_of(run, found.scratch))
             record = _record(found)
         return _parse_ended(found, record)
     except RunDirError as error:
@@ -179,70 +201,39 @@ def parse_run(found: RunFound) -> RunRead | Rejected:
         return _unreadable(where, error)
 
 
-def is_running(run: RunDir, record: RunRecord) -> bool:
-    """Whether a run has not ended and its runner is at work on it.
-
-    A runner holds its run's lock; of one that has none, its process on this machine tells.
-    """
-    if record.outcome is not None:
-        return False
-    if run.lock.is_file():
-        return run.in_progress()
-    return record.environment.hostname == socket.gethostname() and _is_alive(record.runner_pid)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:  # another user's, but alive
-        return True
-    return True
-
-
 def _unreadable(where: str, error: OSError) -> Rejected:
     problem = Problem(str(error.filename or where), error.strerror or str(error))
     return Rejected(where, (problem,))
 
 
 def _record(found: RunFound) -> RunRecord:
-    record = found.run.record
-    return parse_json(str(record), _content(found.files, record), RunRecord)
+    return parse_json(str(found.run.record), _content(found.files, RECORD), RunRecord)
 
 
 def _parse_ended(found: RunFound, record: RunRecord) -> RunRead | Rejected:
     run, files = found.run, found.files
-    lines = _content(files, run.steps).decode(errors="replace").splitlines()
+    lines = _content(files, STEPS).decode(errors="replace").splitlines()
     steps = parse_steps(str(run.steps), lines)
     problem = normalize.damage(str(run.steps), steps)
     if problem:
         return Rejected(str(run.path), (problem,))
-    last_words = _content(files, run.summary)
+    last_words = _content(files, run.summary.name)
     summary = parse_json(str(run.summary), last_words, WorkerSummary) if last_words else None
-    measured = normalize.measured(record, steps, summary, files.content_hash)
-    return RunRead(str(run.path), measured, files)
+    measured = normalize.measured(record, steps, summary, files.content_hash, found.window)
+    asked = found.window.name if found.window else None
+    return RunRead(str(run.path), measured, files, window=asked)
 
 
-def _files(run: RunDir) -> RunFiles:
-    by_name = {
-        name: SourceFile(path, content, "run directory", SCHEMA_VERSION)
-        for name, path, content in run.contents()
-    }
-    measured_in = run.steps if run.steps.name in by_name else run.record
-    return RunFiles(by_name, run.record.name, measured_in.name)
-
-
-def _content(files: RunFiles, path: Path) -> bytes:
+def _content(files: RunFiles, name: str) -> bytes:
     """The bytes of a file at the top of the run directory; none if it is not there."""
-    file = files.by_name.get(path.name)
+    file = files.by_name.get(name)
     return file.content if file and isinstance(file.content, bytes) else b""
 
 
 def read_page(
     source: Source, chunks: Iterable[bytes], context: pages.PageContext
-) -> PageRows | Rejected:
-    """A page's rows. A file that is no page is passed over, unless the user named it."""
+) -> PageRows | PassedOver | Rejected:
+    """A page's rows. A file that is no page, or one of ours, is passed over unless it is named."""
     where = str(source.path)
     content = _page(chunks)
     if content is None:
@@ -253,6 +244,8 @@ def read_page(
         return _unknown(source)
     if not pages.looks_like_page(text):
         return _unknown(source)
+    if not source.named and generated.by_perfdb(text):
+        return PassedOver(where)
     found = pages.read(where, text, context)
     rows, repeated = once_each(where, [normalize.published_row(row) for row in found.results])
     file = SourceFile(where, content, "page", PAGE_PARSER_VERSION)

@@ -5,7 +5,15 @@ from pathlib import Path
 
 from perfdb.db.rows import SourceFile
 from perfdb.errors import Problem
-from perfdb.ingest.read import PageRows, Read, Rejected, RunRead, Unattributed, Unchanged
+from perfdb.ingest.read import (
+    PageRows,
+    PassedOver,
+    Read,
+    Rejected,
+    RunRead,
+    Unattributed,
+    Unchanged,
+)
 
 
 @dataclass(frozen=True)
@@ -43,7 +51,7 @@ class Place:
             case Unattributed():
                 problem = self._problem(read.problem)
                 return replace(read, source=self._file(read.source), problem=problem)
-            case Unchanged():
+            case Unchanged() | PassedOver():
                 return replace(read, path=self.named(read.path))
             case Rejected():
                 return Rejected(self.named(read.path), self._problems(read.problems))

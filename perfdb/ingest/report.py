@@ -1,5 +1,6 @@
 """What became of all that was read: counted while it is stored, so that nothing else is held."""
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -10,6 +11,7 @@ from perfdb.ingest.put import Stored, reason
 from perfdb.ingest.read import (
     STILL_RUNNING,
     PageRows,
+    PassedOver,
     Rejected,
     RunRead,
     Unattributed,
@@ -66,6 +68,8 @@ class Tally:
     run_ids: set[str] = field(default_factory=set)
     paths: set[str] = field(default_factory=set)
     """The runs and the files that results were read of: their releases are to be audited."""
+    generated: list[str] = field(default_factory=list)
+    """The pages that perfdb has made itself."""
 
     def count(self, stored: Stored) -> None:
         """Add what became of a source."""
@@ -73,7 +77,7 @@ class Tally:
             self.actions[action] = self.actions.get(action, 0) + 1
         self.withdrawn += stored.withdrawn
         self.rejected += stored.problems
-        self.notes += notes_of(stored.read)
+        self.notes += (*notes_of(stored.read), *stored.notes)
         for why, one in _nameless(stored):
             self.nameless.setdefault((path_of(stored.read), why), []).append(one)
         match stored.read:
@@ -83,6 +87,8 @@ class Tally:
                 self.run_ids.add(read.run_id)
             case PageRows() as read:
                 self.paths.add(read.source.path)
+            case PassedOver() as read:
+                self.generated.append(read.path)
             case Unattributed() | Rejected():
                 pass
 
@@ -96,9 +102,16 @@ class Tally:
             rejected=tuple(self.rejected),
             unattributed=tuple(_told(*place, found) for place, found in self.nameless.items()),
             num_unattributed=sum(map(len, self.nameless.values())),
-            notes=tuple(self.notes),
+            notes=(*self.notes, *_passed_over(self.generated)),
             findings=tuple(findings),
         )
+
+
+def _passed_over(paths: Sequence[str]) -> Iterator[Problem]:
+    if paths:
+        what = "1 page" if len(paths) == 1 else f"{len(paths):,} pages"
+        message = f"passed over {what} that perfdb has made from a store"
+        yield Problem(os.path.commonpath(paths), message, remedy="name a page to read it")
 
 
 def _nameless(stored: Stored) -> Iterator[tuple[str, _Nameless]]:

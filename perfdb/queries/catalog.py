@@ -42,20 +42,22 @@ def all_releases() -> Select[*tuple[object, ...]]:
     )
 
 
-def releases_of_runs(run_ids: Iterable[str]) -> Select[int]:
-    """The ids of the releases that runs, by their run ids, have or had a result of."""
+def releases_of_runs(run_ids: Iterable[str]) -> Select[int, int | None]:
+    """The releases that runs, by their run ids, have or had a result of: id and audited_version."""
     return (
-        select(results.c.release_id)
+        select(releases.c.id, releases.c.audited_version)
+        .join(results, results.c.release_id == releases.c.id)
         .join(runs, results.c.run_id == runs.c.id)
         .where(runs.c.run_id.in_(sorted(run_ids)))
         .distinct()
     )
 
 
-def releases_of_files(paths: Iterable[str]) -> Select[int]:
-    """The ids of the releases that files, by their paths, state or stated a result of."""
+def releases_of_files(paths: Iterable[str]) -> Select[int, int | None]:
+    """The releases that files, by their paths, state or stated a result of, likewise."""
     return (
-        select(results.c.release_id)
+        select(releases.c.id, releases.c.audited_version)
+        .join(results, results.c.release_id == releases.c.id)
         .join(sources, results.c.source_id == sources.c.id)
         .where(sources.c.path.in_(sorted(paths)))
         .distinct()

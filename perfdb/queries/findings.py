@@ -39,6 +39,11 @@ def current() -> Select[*tuple[object, ...]]:
     )
 
 
+def of_release(release_id: int) -> Select[*tuple[object, ...]]:
+    """The same of one release."""
+    return current().where(results.c.release_id == release_id)
+
+
 def results_with_findings() -> Select[*tuple[object, ...]]:
     """Every result in force that has a finding, as results.current has it, with its key."""
     found = select(findings.c.result_id)

@@ -5,9 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
+import numpy as np
+
 from perfdb import catalog, flops, logged, metrics, normalize, windows
 from perfdb.db.rows import ResultRow
 from perfdb.flops.base import Convention
+from perfdb.formats.readings import Column
 from perfdb.record import Outcome, StepRecord
 from perfdb.windows import Window
 
@@ -85,7 +88,8 @@ def anew(stored: Stored, given: Sequence[Step], asked: Asked) -> ResultRow:
         reason = f"the optimizer skipped step {skipped}"
         return replace(bare, outcome=Outcome.INCOMPLETE, withheld=reason)
     made = normalize.with_figures(bare, steps, window)
-    if stored.of_log and logged.odd_step(steps, made.case, window):
+    tokens = Column.of([step.tokens for step in window.pick(steps)], np.int64)
+    if stored.of_log and logged.odd_step(tokens, made.case) is not None:
         return logged.without_rates(made)
     return _counted_as(made, asked.convention or _convention(stored.result))
 

@@ -5,15 +5,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from sqlalchemy import URL, Connection, Engine, Select
-from sqlalchemy.exc import InternalError, OperationalError, ProgrammingError
+from sqlalchemy.exc import DatabaseError, DataError, IntegrityError
 
 from perfdb.db import revise, store
 from perfdb.db.migrate import require_current
 from perfdb.db.revise import Revision
 from perfdb.db.rows import Action, LogEntry, ResultRow
-from perfdb.db.session import opened, reading, writer
+from perfdb.db.session import failed, opened, reading, writer
 from perfdb.db.tables import results
-from perfdb.errors import StoreError
 from perfdb.ingest.audited import renewed
 from perfdb.ingest.retry import retried
 from perfdb.queries import measured
@@ -78,8 +77,10 @@ def recompute(url: URL, scope: Scope, asked: Asked) -> Report:
     try:
         opened(engine, url).close()
         return retried(lambda: _in_one_transaction(engine, scope, asked))
-    except (OperationalError, InternalError, ProgrammingError) as error:
-        raise StoreError(f"{url.render_as_string()}: {error.orig}") from error
+    except (DataError, IntegrityError):
+        raise  # what was written is wrong, not the store
+    except DatabaseError as error:
+        raise failed(url, error) from error
     finally:
         engine.dispose()
 

@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from perfdb import flops, formats, logged, normalize, windows
 from perfdb.db.rows import StepRow
 from perfdb.errors import RunDirError
+from perfdb.ingest import opened
 from perfdb.ingest.logs import LOG_PARSER_VERSION
 from perfdb.queries import measured, verify
 from perfdb.recompute.figures import DERIVED, Asked, Stored, anew, differences
@@ -18,9 +19,6 @@ from perfdb.recompute.read import stored, with_steps
 from perfdb.record import SCHEMA_VERSION, Outcome, RunRecord
 from perfdb.rundir import RunDir, parse_json, parse_steps
 from perfdb.verify.base import Fault, Finding, PassedOver, Watch, content
-
-RUN_DIRECTORY = "run directory"
-"""The parser of a run directory's files."""
 
 FIGURES = tuple(
     name for name in DERIVED if name not in ("outcome", "withheld", "window", "emitted")
@@ -51,7 +49,7 @@ class _Reread:
     key: str
     outcome: Outcome | None
     """None: it depends on the window."""
-    steps: tuple[StepRow, ...]
+    steps: Sequence[StepRow]
 
 
 def figures(connection: Connection, watch: Watch) -> Iterator[Finding]:
@@ -128,7 +126,7 @@ def _reread(connection: Connection, one: Stored) -> _Reread | str:
     record = next((file for file in files if file.is_record), None)
     if record is None:
         return "the file that says what it is is not kept"
-    of_directory = record.parser == RUN_DIRECTORY
+    of_directory = record.parser == opened.PARSER
     newest = SCHEMA_VERSION if of_directory else LOG_PARSER_VERSION
     if record.parser_version != newest:
         return f"read by version {record.parser_version} of the parser; this is {newest}"

@@ -6,7 +6,7 @@ from perfdb.db.tables import results, sources
 from perfdb.record import Origin
 
 
-def restated() -> Select[*tuple[object, ...]]:
+def said_elsewhere() -> Select[*tuple[object, ...]]:
     """Earlier revisions of published results in force, of other files, oldest first.
 
     `replaced` says whether the next revision took its place; else its page withdrew it, or the

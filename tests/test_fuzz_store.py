@@ -1,0 +1,41 @@
+"""A store that is damaged is told of, by whatever reads it or writes to it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sqlalchemy import URL
+
+from perfdb.errors import StoreError
+from perfdb.ingest import ingest
+from perfdb.recompute.figures import Asked
+from perfdb.recompute.revise import Scope, recompute
+from perfdb.verify import verify
+from tests.trees import NEMO, write_tree
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "the second half is missing": lambda store: store[: len(store) // 2],
+    "the tables are no SQL": lambda store: store.replace(b"CREATE TABLE", b"CREATE TABEL"),
+    "pages are blank": lambda store: store[: 3 * 4096] + bytes(6 * 4096) + store[9 * 4096 :],
+}
+USES: dict[str, Callable[[Path, URL], object]] = {
+    "ingest": lambda tree, url: ingest([tree], url, NEMO),
+    "verify": lambda _, url: verify(url, lambda _, __: lambda: None),
+    "recompute": lambda _, url: recompute(url, Scope(), Asked()),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_store_is_an_error_that_says_so(
+    sqlite: URL, tmp_path: Path, damage: str, use: str
+) -> None:
+    """With the name of the store and what can be done."""
+    (tmp_path / "tree").mkdir()
+    tree = write_tree(tmp_path / "tree")
+    ingest([tree], sqlite, NEMO)
+    store = Path(str(sqlite.database))
+    store.write_bytes(DAMAGES[damage](store.read_bytes()))
+
+    with pytest.raises(StoreError, match=r"store\.sqlite: .*malformed.*; the file is damaged"):
+        USES[use](tree, sqlite)

@@ -1,0 +1,293 @@
+"""The documentation is true: every command on a page is run as the page says, in order."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from perfdb.catalog import Model, System
+from perfdb.cli import cli
+from tests import archives, guides, logs
+from tests.guides import Command, File
+
+ROOT = Path(__file__).parents[1]
+BIN = Path(sys.executable).parent
+PAGES = sorted(
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")]
+    + [page for kind in ("tutorial", "how-to", "explanation", "reference")
+       for page in (ROOT / "docs" / kind).glob("*.md")]
+)  # fmt: skip
+FROM_NOTHING = "tutorial"
+"""The folder of pages whose reader has no runs and no store yet."""
+
+REASONS = {
+    "installs packages",
+    "needs a GPU",
+    "needs a PostgreSQL server",
+    "needs Slurm",
+    "needs an account",
+    "stays open",
+    "takes minutes",
+    "the tutorial runs it",
+}
+"""Why a command of a page is not run here; nothing else is a reason."""
+
+RUNS_PAGES = "test_the_commands_of_a_page_do_what_it_says"
+QUICK = "recipes/smoke/single.yaml"
+PAGE_S = 240
+"""The longest that the commands of a page may take, of which a busy machine takes most."""
+
+
+def _id(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def _steps(page: Path) -> list[Command | File]:
+    return guides.steps(page.read_text(encoding="utf-8"))
+
+
+RUNNABLE = [
+    page
+    for page in PAGES
+    if any(isinstance(step, Command) and not step.not_run for step in _steps(page))
+]
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fresh clone with one quick recipe, installed."""
+    folder = tmp_path_factory.mktemp("clone")
+    for name in ("perfdb", "runner", "dashboards", "migrations", "tests", "benchmarks",
+                 "Makefile", "pyproject.toml", "constraints.txt"):  # fmt: skip
+        (folder / name).symlink_to(ROOT / name)
+    made = shutil.ignore_patterns("_build", "_generated", "smoke", "__pycache__")
+    for name in ("data", "recipes", "docs"):
+        shutil.copytree(ROOT / name, folder / name, ignore=made)
+    (folder / "recipes" / "smoke").mkdir()
+    quick = (ROOT / QUICK).read_text().replace("measured_steps: 20", "measured_steps: 10")
+    (folder / QUICK).write_text(quick)
+    (folder / ".venv").mkdir()
+    for part in Path(sys.prefix).iterdir():
+        (folder / ".venv" / part.name).symlink_to(part)
+    installed = folder / ".venv" / ".installed"
+    installed.unlink(missing_ok=True)
+    installed.touch()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def filled(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The clone after a run and an ingest, with the logs and archives that guides speak of."""
+    folder = tmp_path_factory.mktemp("filled") / "clone"
+    shutil.copytree(clone, folder, symlinks=True)
+    for command in (f"perfdb run {QUICK}", "perfdb ingest runs data/published"):
+        done = subprocess.run(
+            shlex.split(command), cwd=folder, env=_environment(), capture_output=True, check=False
+        )
+        assert 0 == done.returncode, done.stderr.decode()
+    log = logs.nemo().encode()
+    (folder / "train.log").write_bytes(log)
+    (folder / "train.log.gz").write_bytes(archives.COMPRESSORS[".gz"](log))
+    (folder / "logs.zip").write_bytes(archives.zipped([("job/train.log", log)]))
+    tar = archives.tar([("experiment/train.log", log)])
+    name = "llmb-archive_26.06.00_20260701.tar.zst"
+    (folder / name).write_bytes(archives.COMPRESSORS[".zst"](tar))
+    shutil.copy(ROOT / "data" / "published" / "dfm.md", folder / "page.md")
+    return folder
+
+
+def _environment() -> dict[str, str]:
+    """A shell's, in which `perfdb` is the one under test; nothing of it names a store."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("PERFDB_")}
+    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+    return kept | {"PATH": path, "COLUMNS": "200", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+@pytest.fixture(scope="module")
+def wrong(
+    request: pytest.FixtureRequest,
+    clone: Path,
+    filled: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Mapping[Path, "Future[list[str]]"]]:
+    """What is wrong on each page that is tested; as many are run at once as there are cores."""
+    pages = [
+        item.callspec.params["page"]
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and item.originalname == RUNS_PAGES
+    ]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        started = {}
+        for page in pages:
+            folder = tmp_path_factory.mktemp(page.stem) / "clone"
+            base = clone if page.parent.name == FROM_NOTHING else filled
+            shutil.copytree(base, folder, symlinks=True)
+            started[page] = pool.submit(lambda given: list(_wrong(*given)), (_steps(page), folder))
+        yield started
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("page", RUNNABLE, ids=_id)
+def test_the_commands_of_a_page_do_what_it_says(
+    page: Path, wrong: Mapping[Path, "Future[list[str]]"]
+) -> None:
+    """In a clone of their own, each after those before it, with the exit code that is stated."""
+    assert [] == wrong[page].result()
+
+
+def _wrong(steps: Sequence[Command | File], folder: Path) -> Iterator[str]:
+    """What did not come as it is written: where, the command, and what it said."""
+    done = _run([step for step in steps if isinstance(step, File) or not step.not_run], folder)
+    for command, code, printed in done:
+        said = f"line {command.line}: {command.text}\n{printed[-1500:]}"
+        if code != command.exit_code:
+            yield f"exit code {code}, not {command.exit_code}: {said}"
+        missing = guides.shows(printed, command.shown)
+        if missing is not None:
+            yield f"prints no line {missing!r}: {said}"
+
+
+def _run(steps: Sequence[Command | File], folder: Path) -> list[tuple[Command, int, str]]:
+    """Run the commands in one shell, so that cd and export hold; its exit codes and its words."""
+    outcomes = folder.parent / "outcomes"
+    outcomes.mkdir()
+    script, commands = [], []
+    for number, step in enumerate(steps):
+        if isinstance(step, File):
+            if (folder / Path(step.name).parts[0]).is_symlink():
+                continue
+            (outcomes / f"{number}.file").write_text(step.text)
+            name = shlex.quote(step.name)
+            script.append(f'mkdir -p "$(dirname {name})"; cp {outcomes}/{number}.file {name}')
+        else:
+            script.append(f"{{ {step.text}\n}} >{outcomes}/{len(commands)}.out 2>&1 </dev/null")
+            script.append(f"echo $? >{outcomes}/{len(commands)}.code")
+            commands.append(step)
+    bash = ["bash", "-c", "\n".join(script)]
+    subprocess.run(bash, cwd=folder, env=_environment(), check=True, timeout=PAGE_S)
+    return [
+        (
+            command,
+            int((outcomes / f"{number}.code").read_text()),
+            (outcomes / f"{number}.out").read_text(),
+        )
+        for number, command in enumerate(commands)
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_id)
+def test_what_is_not_run_says_why_and_can_be_parsed(page: Path) -> None:
+    """Commands of perfdb have these options, make has these targets, and bash can read the rest."""
+    for step in _steps(page):
+        if isinstance(step, File):
+            if step.text.startswith("#!/bin/bash"):
+                _assert_bash_reads(step.text)
+        elif step.not_run is not None:
+            assert step.not_run in REASONS, f"{_id(page)}:{step.line}"
+            _assert_bash_reads(step.text)
+            _assert_known(step.text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_id)
+def test_commands_in_sentences_exist(page: Path) -> None:
+    """Each `perfdb …` between words is a command with these options."""
+    for text in guides.inline_commands(page.read_text(encoding="utf-8")):
+        _assert_known(text)
+
+
+def _assert_bash_reads(text: str) -> None:
+    done = subprocess.run(["bash", "-n", "-c", text], capture_output=True, text=True, check=False)
+    assert (0, "") == (done.returncode, done.stderr), text
+
+
+def _assert_known(text: str) -> None:
+    words = [word for word in shlex.split(text) if not re.match(r"[A-Z_]+=", word)]
+    if words[0] == "make":
+        makefile = (ROOT / "Makefile").read_text()
+        assert all(f"\n{target}:" in makefile for target in words[1:]), text
+    if Path(words[0]).name == "perfdb":
+        options = words[1:-1] if words[-1] == "--help" else words[1:]
+        answer = CliRunner().invoke(cli, [*options, "--help"])
+        assert 0 == answer.exit_code, f"{text}\n{answer.output}"
+
+
+PAGE = """\
+Save it as `greeting.txt`:
+
+```text
+hello
+```
+
+```console
+$ cat greeting.txt
+hello
+$ export NAME=perfdb
+$ echo "$NAME: 3 of 4"
+perfdb: … of …
+```
+
+% exits with 2
+
+```console
+$ perfdb compare one
+…
+Error: Missing argument 'B'.
+```
+
+% not run: takes minutes
+
+```console
+$ perfdb selftest --max-processes 2
+```
+"""
+
+
+@pytest.mark.parametrize(
+    ("right", "mistake", "said"),
+    [
+        ("cat greeting", "cat greetings", "exit code 1, not 0: line 8"),
+        ("perfdb compare one", "perfdb comparison one", "No such command"),
+        ("exits with 2", "exits with 0", "exit code 2, not 0: line 18"),
+        ("hello\n```", "goodbye\n```", "prints no line 'hello': line 8"),
+        ("perfdb: … of …", "perfdb: … out of …", "prints no line"),
+    ],
+    ids=["file", "command", "exit-code", "contents", "output"],
+)
+@pytest.mark.slow
+def test_a_mistake_on_a_page_is_found(tmp_path: Path, right: str, mistake: str, said: str) -> None:
+    """The page is right as it stands; a slip of the pen in it is said with its line."""
+    for text, expected in ((PAGE, 0), (PAGE.replace(right, mistake, 1), 1)):
+        folder = tmp_path / str(expected) / "folder"
+        folder.mkdir(parents=True)
+        runnable = [step for step in guides.steps(text) if getattr(step, "not_run", None) is None]
+        found = list(_wrong(runnable, folder))
+        assert expected == bool(found), found
+        assert expected == any(said in one for one in found)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["perfdb selftest --max-proceses 2", "perfdb export result", "make dosc", "perfdb ingest 'x"],
+)
+def test_a_mistake_in_what_is_not_run_is_found(command: str) -> None:
+    """An option, a command or a target that is not there, or a quotation that does not end."""
+    with pytest.raises((AssertionError, ValueError)):
+        _assert_known(command)
+
+
+def test_the_catalogue_takes_the_entries_that_a_guide_shows() -> None:
+    """The system and the model of the guide are as the catalogue's own are."""
+    page = ROOT / "docs" / "how-to" / "add.md"
+    system, model = re.findall(r"```yaml\n(.*?)```", page.read_text(), flags=re.DOTALL)
+    assert "dgx-a100" == System.model_validate(yaml.safe_load(system)[0]).name
+    assert "olmo2-7b" == Model.model_validate(yaml.safe_load(model)).name

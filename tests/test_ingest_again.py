@@ -1,0 +1,309 @@
+"""What is read again by another version of a parser, over another window, or after a kill."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from sqlalchemy import URL, func, select
+
+from perfdb.db.session import writing
+from perfdb.db.tables import results, run_files, runs, sources, steps
+from perfdb.ingest import LogOptions, Options, Source, ingest, logs, opened, preview, read, scratch
+from perfdb.pages import PageContext
+from perfdb.recompute import Asked, Scope, recompute
+from perfdb.rundir import RunDir
+from perfdb.site import page as site_page
+from perfdb.site import plain
+from perfdb.site.markup import Cell, Head, Table, table
+from perfdb.windows import last_n
+from tests import factories
+from tests.logs import GIVEN, nemo, write
+from tests.snapshots import snapshot
+from tests.trees import NEMO, PAGE, counted, rows_of
+
+LAST_THREE = Options(logs=LogOptions(window="last_n(3)"))
+"""12.0, 12.3 and 12.0 s of `factories.TEN_STEPS`."""
+
+IN_FORCE = (
+    select(results.c.revision, sources.c.parser_version)
+    .join(sources, results.c.source_id == sources.c.id)
+    .where(~results.c.superseded)
+    .order_by(results.c.id)
+)
+
+
+@pytest.fixture
+def newer(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Turned on by `raised`: the parsers of the next version."""
+    return monkeypatch
+
+
+def raised(patched: pytest.MonkeyPatch) -> None:
+    patched.setattr(logs, "LOG_PARSER_VERSION", 9)
+    patched.setattr(read, "PAGE_PARSER_VERSION", 9)
+    patched.setattr(opened, "SCHEMA_VERSION", 9)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A run directory and a page of two rows."""
+    factories.write_run(tmp_path / "tree" / "runs")
+    (tmp_path / "tree" / "page.md").write_text(PAGE)
+    return tmp_path / "tree"
+
+
+def test_a_newer_parser_that_reads_the_same_makes_no_revision(
+    store: URL, tree: Path, newer: pytest.MonkeyPatch
+) -> None:
+    """The results are then those that the newer one reads, with the steps and files beside them."""
+    ingest([tree], store, NEMO)
+    told = rows_of(store, select(steps).order_by(steps.c.step))
+    raised(newer)
+
+    assert (0, 0, 3, 0) == counted(ingest([tree], store, NEMO))
+
+    assert [(1, 9)] * 3 == rows_of(store, IN_FORCE)
+    assert told == rows_of(store, select(steps).order_by(steps.c.step))
+    read_by = select(sources.c.parser_version).join(
+        run_files, run_files.c.source_id == sources.c.id
+    )
+    assert [(9,)] * 6 == rows_of(store, read_by)
+    before = snapshot(store)
+    assert (0, 0, 3, 0) == counted(ingest([tree], store, NEMO))
+    assert before == snapshot(store)
+
+
+def test_a_newer_parser_that_reads_something_else_makes_a_revision(
+    store: URL, tree: Path, newer: pytest.MonkeyPatch
+) -> None:
+    """What the older one read is as if somebody had changed the store: the newer one holds."""
+    ingest([tree / "runs"], store, Options())
+    with writing(store) as connection:
+        connection.execute(results.update().values(step_time_s=1.0))
+    assert (0, 0, 1, 0) == counted(ingest([tree / "runs"], store, Options()))
+    raised(newer)
+
+    assert (0, 1, 0, 0) == counted(ingest([tree / "runs"], store, Options()))
+    in_force = select(results.c.revision, results.c.step_time_s).where(~results.c.superseded)
+    assert [(2, 12.15)] == rows_of(store, in_force)
+
+
+def test_a_newer_parser_does_not_undo_what_was_recomputed(
+    store: URL, tree: Path, newer: pytest.MonkeyPatch
+) -> None:
+    """Its window was asked for; the run is read anew all the same."""
+    ingest([tree / "runs"], store, Options())
+    recompute(store, Scope(), Asked(last_n(3)))
+    raised(newer)
+
+    assert (0, 0, 1, 0) == counted(ingest([tree / "runs"], store, Options()))
+
+    assert [(2, 9)] == rows_of(store, IN_FORCE)
+    assert [("last_n(3)",)] == rows_of(store, select(results.c.window).where(~results.c.superseded))
+
+
+@pytest.mark.parametrize("options", [GIVEN, Options()])
+def test_a_log_is_read_anew_by_a_newer_parser(
+    store: URL, tmp_path: Path, newer: pytest.MonkeyPatch, options: Options
+) -> None:
+    """With the words that it was read with; without them it stays as it is, and a note says so."""
+    path, before = write(tmp_path / "a"), logs.LOG_PARSER_VERSION
+    ingest([path], store, GIVEN)
+    raised(newer)
+
+    report = ingest([path], store, options)
+
+    assert (0, 0, 1, 0) == counted(report)
+    again = options is GIVEN
+    assert [(1, 9 if again else before)] == rows_of(store, IN_FORCE)
+    assert again == (not [note for note in report.notes if "give them again" in str(note)])
+
+
+def test_a_window_is_for_run_directories_too(store: URL, tree: Path) -> None:
+    """The median of 12.0, 12.3 and 12.0 s; what is said stays until something else is said."""
+    ingest([tree / "runs"], store, Options())
+    question = select(results.c.window, results.c.num_steps, results.c.step_time_s).where(
+        ~results.c.superseded
+    )
+
+    assert (0, 1, 0, 0) == counted(ingest([tree / "runs"], store, LAST_THREE))
+    assert [("last_n(3)", 3, 12.0)] == rows_of(store, question)
+
+    for options in (LAST_THREE, Options()):
+        assert (0, 0, 1, 0) == counted(ingest([tree / "runs"], store, options))
+    assert [("last_n(3)", 3, 12.0)] == rows_of(store, question)
+
+    back = Options(logs=LogOptions(window="skip_warmup(2)"))
+    assert (0, 1, 0, 0) == counted(ingest([tree / "runs"], store, back))
+    assert [("skip_warmup(2)", 8, 12.15)] == rows_of(store, question)
+
+
+def test_a_window_given_the_first_time_is_kept(store: URL, tree: Path) -> None:
+    """A preview shows the same figures."""
+    [row], _ = preview([tree / "runs"], LAST_THREE)
+    assert (1, 0, 0, 0) == counted(ingest([tree / "runs"], store, LAST_THREE))
+    assert (0, 0, 1, 0) == counted(ingest([tree / "runs"], store, Options()))
+
+    assert [(row.window, row.step_time_s)] == rows_of(
+        store, select(results.c.window, results.c.step_time_s)
+    )
+
+
+def test_a_run_that_failed_is_unchanged_over_any_window(store: URL, tmp_path: Path) -> None:
+    """It has no figures over any."""
+    factories.write_run(tmp_path, outcome="failed")
+    ingest([tmp_path], store, Options())
+
+    assert (0, 0, 1, 0) == counted(ingest([tmp_path], store, LAST_THREE))
+
+
+TABLE = table(
+    Table(
+        "results", (Head("Model"), Head("#-GPUs"), Head("Tokens / sec / GPU")), ((Cell("x"),) * 3,)
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("publish.md", f"---\n# {plain.MARK}\n---\n\n{PAGE}"),
+        ("site.md", f"---\n{site_page.MARK}\n---\n\n{PAGE}"),
+        ("site.html", f"<!DOCTYPE html>\n<html><body><h1>DGX-H100</h1>{TABLE.text}</body></html>"),
+    ],
+)
+def test_a_page_that_perfdb_made_is_read_only_where_it_is_named(
+    sqlite: URL, tmp_path: Path, name: str, text: str
+) -> None:
+    """What it says came from a store; the note counts such pages."""
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    for copy in ("a-", "b-"):
+        (folder / f"{copy}{name}").write_text(text)
+
+    report = ingest([folder], sqlite, NEMO)
+
+    assert ((0, 0, 0, 0), 0) == (counted(report), report.num_unattributed)
+    [note] = report.notes
+    assert (str(folder), True) == (note.where, note.message.startswith("passed over 2 pages"))
+    named, _ = preview([folder / f"a-{name}"], NEMO)
+    assert 2 == len(named) or name.endswith(".html")
+
+
+def test_a_large_console_log_is_kept_out_of_memory_and_comes_back_whole(
+    store: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its bytes are packed as they pass by, into the folder of the ingest."""
+    run = factories.write_run(tmp_path)
+    ranks = run.rank_logs / "0"
+    ranks.mkdir(parents=True)
+    content = os.urandom(3 << 17) + b"\n" * 100
+    for log in (run.console, ranks / "stdout.log"):
+        log.write_bytes(content)
+    monkeypatch.setattr(opened, "MOST_HELD_BYTES", 1 << 16)
+    found = opened.files_of(RunDir(run.path), tmp_path)
+    assert {"console.log", "ranks/0/stdout.log"} == {
+        name for name, file in found.by_name.items() if not isinstance(file.content, bytes)
+    }
+    before = {name: file.sha256 for name, file in found.by_name.items()}
+    monkeypatch.setattr(opened, "MOST_HELD_BYTES", 1 << 30)
+    assert before == {n: f.sha256 for n, f in opened.files_of(run).by_name.items()}
+
+    monkeypatch.setattr(opened, "MOST_HELD_BYTES", 1 << 16)
+    for expected in ((1, 0, 0, 0), (0, 0, 1, 0)):
+        assert expected == counted(ingest([run.path], store, Options()))
+    kept = select(sources.c.content).where(sources.c.path == str(run.console))
+    [(packed,)] = rows_of(store, kept)
+    assert isinstance(packed, bytes)
+    assert content == zlib.decompress(packed)
+
+
+@pytest.mark.timeout(30)
+def test_what_is_no_file_in_a_run_directory_is_never_waited_for(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    """A pipe in the place of its console, and a folder in that of its recipe."""
+    run = factories.write_run(tmp_path)
+    run.console.unlink()
+    os.mkfifo(run.console)
+    run.recipe.unlink()
+    run.recipe.mkdir()
+
+    assert (1, 0, 0, 0) == counted(ingest([tmp_path], sqlite, Options()))
+    assert [(4,)] == rows_of(sqlite, select(func.count()).select_from(run_files))
+
+
+def test_a_source_that_links_lead_to_is_read_once(sqlite: URL, tree: Path) -> None:
+    """A link to a page, to a folder and to nothing; links to folders below are not followed."""
+    (tree / "again.md").symlink_to(tree / "page.md")
+    (tree / "nothing.md").symlink_to(tree / "none.md")
+    (tree / "below").symlink_to(tree / "runs")
+    linked = tree.with_name("linked")
+    linked.symlink_to(tree)
+
+    assert (3, 0, 0, 0) == counted(ingest([tree, linked, linked / "page.md"], sqlite, NEMO))
+
+
+HOLD = """
+import sys, time
+from perfdb.ingest.scratch import scratch
+with scratch() as folder:
+    print(folder, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_what_a_killed_ingest_left_behind_is_removed_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder of one that is still at work stays, as does one that was made just now."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    given = {**os.environ, "TMPDIR": str(tmp_path)}
+    other = subprocess.Popen([sys.executable, "-c", HOLD], env=given, stdout=subprocess.PIPE)
+    assert other.stdout
+    held = Path(other.stdout.readline().decode().strip())
+    fresh, old = (tmp_path / f"{scratch.PREFIX}{name}" for name in ("fresh", "old"))
+    for folder in (fresh, old):
+        folder.mkdir()
+    long_ago = time.time() - 2 * scratch.SETTLED_S
+    os.utime(old, (long_ago, long_ago))
+    (tmp_path / "perfdb-of-somebody").mkdir()
+    try:
+        scratch.sweep(tmp_path)
+        assert (True, True, False) == (held.exists(), fresh.exists(), old.exists())
+    finally:
+        other.kill()
+        other.wait()
+        other.stdout.close()
+
+    with scratch.scratch() as mine:
+        assert (False, True) == (held.exists(), mine.exists())
+    assert {"perfdb-of-somebody", fresh.name} == {path.name for path in tmp_path.iterdir()}
+
+
+def test_an_ingest_writes_temporary_files_into_its_own_folder_alone(
+    sqlite: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that a later one finds what it left behind."""
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    seen: set[str] = set()
+
+    def watched(found: Sequence[Source]) -> Sequence[Source]:
+        seen.update(path.name[: len(scratch.PREFIX)] for path in temporary.iterdir())
+        return found
+
+    noise = os.urandom(1 << 17).hex()
+    path = write(tmp_path / "a", nemo() + noise)
+    context = PageContext(release="2.0")
+    report = ingest([path], sqlite, Options(context, watched=watched, logs=GIVEN.logs))
+
+    assert (1, {scratch.PREFIX}, []) == (report.new, seen, list(temporary.iterdir()))
+    assert [(1,)] == rows_of(sqlite, select(func.count()).select_from(runs))

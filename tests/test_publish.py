@@ -1,0 +1,173 @@
+"""`perfdb publish`: pages that another project's documents include, and perfdb reads back."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sqlalchemy import URL
+
+from perfdb import ingest
+from perfdb.cli import main
+from perfdb.db.session import reading
+from perfdb.queries import results
+from perfdb.record import Figures
+from tests.factories import case, published, release, stored
+
+ROOT = Path(__file__).parents[1]
+PUBLISHED = ROOT / "data" / "published"
+EVIL = "<script>alert(1)</script> *m* `c` {{ x }} {term}`y` | & \"q\" 'p' $z$ [^1]"
+NOT_COMPARED = {"result_id", "release_id", "source", "source_line", "source_sha256", "raw",
+                "extras", "notes", "case_key", "workload_key"}  # fmt: skip
+CONF = """
+project = "another"
+extensions = ["myst_parser", "sphinx_design"]
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+exclude_patterns = ["_build"]
+"""
+
+Perfdb = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def perfdb(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Perfdb:
+    """Runs the command as the shell does, in a folder of its own: exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["perfdb", "publish", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        return int(ended.value.code or 0), printed.out, printed.err
+
+    return run
+
+
+def filled(store: URL, *paths: Path) -> None:
+    """The published pages in the store."""
+    report = ingest.ingest(paths, store, ingest.Options())
+    assert not report.rejected, report.rejected
+
+
+def said(store: URL) -> list[dict[str, object]]:
+    """Every result in force: what it is of, and its figures."""
+    with reading(store) as connection:
+        rows = [dict(row) for row in connection.execute(results.current()).mappings()]
+    plain = [{k: v for k, v in row.items() if k not in NOT_COMPARED} for row in rows]
+    return sorted(plain, key=lambda row: json.dumps(row, default=str))
+
+
+@pytest.mark.parametrize("style", ["myst", "markdown"])
+@pytest.mark.parametrize("name", ["nemo-25.04.md", "automodel.md", "dfm.md"])
+def test_what_is_published_reads_back_as_what_it_was_made_from(
+    sqlite: URL, perfdb: Perfdb, tmp_path: Path, name: str, style: str
+) -> None:
+    """Every result and every figure survives the way out and in again."""
+    filled(sqlite, PUBLISHED / name)
+    address = str(sqlite.database)
+    code, _, err = perfdb("--db", address, "--format", style, "--fail-on", "never")
+    assert (0, "") == (code, err)
+
+    again = tmp_path / "again.sqlite"
+    report = ingest.ingest([tmp_path / "published"], URL.create("sqlite", database=str(again)),
+                           ingest.Options())  # fmt: skip
+
+    assert () == report.rejected
+    assert said(sqlite) == said(URL.create("sqlite", database=str(again)))
+
+
+def test_known_errors_keep_a_page_from_being_published(
+    sqlite: URL, perfdb: Perfdb, tmp_path: Path
+) -> None:
+    """An error of the audit that nobody has accepted is named, and nothing is written."""
+    filled(sqlite, PUBLISHED / "nemo-25.04.md")
+
+    code, out, err = perfdb("--db", str(sqlite.database), "nemo 25.04")
+
+    assert (1, "") == (code, out)
+    assert "mixtral-8x22b on dgx-h100" in err
+    assert "Nothing is written" in err
+    assert not (tmp_path / "published").exists()
+
+
+def test_a_finding_stands_in_a_footnote_of_its_row(
+    sqlite: URL, perfdb: Perfdb, tmp_path: Path
+) -> None:
+    """A page that is published with its errors says so below its tables."""
+    filled(sqlite, PUBLISHED / "nemo-25.04.md")
+    perfdb("--db", str(sqlite.database), "nemo 25.04", "--fail-on", "never")
+
+    text = (tmp_path / "published/nemo/25.04.md").read_text()
+
+    marked = [line for line in text.splitlines() if "LLAMA3-70B" in line and "[^" in line]
+    assert marked
+    assert any(line.startswith("[^") and "Audit:" in line for line in text.splitlines())
+
+
+def test_the_same_store_makes_the_same_pages_and_says_so(
+    sqlite: URL, perfdb: Perfdb, tmp_path: Path
+) -> None:
+    """Publishing twice writes once."""
+    filled(sqlite, PUBLISHED / "dfm.md")
+    address = str(sqlite.database)
+
+    first = json.loads(perfdb("--db", address, "--json")[1])
+    second = json.loads(perfdb("--db", address, "--json")[1])
+
+    assert [{"path": "published/dfm/main.md", "action": "written"}] == first
+    assert [{"path": "published/dfm/main.md", "action": "unchanged"}] == second
+
+
+def test_a_page_that_somebody_wrote_is_not_overwritten(
+    sqlite: URL, perfdb: Perfdb, tmp_path: Path
+) -> None:
+    """Hand-written text in the way is bad input, and stays as it is."""
+    filled(sqlite, PUBLISHED / "dfm.md")
+    mine = tmp_path / "published/dfm/main.md"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("# Mine\n")
+
+    code, _, err = perfdb("--db", str(sqlite.database))
+
+    assert 2 == code
+    assert "published/dfm/main.md: was not made by perfdb publish" in err
+    assert "# Mine\n" == mine.read_text()
+
+
+@pytest.mark.slow
+def test_another_project_builds_the_pages_without_a_warning(
+    sqlite: URL, perfdb: Perfdb, tmp_path: Path
+) -> None:
+    """Sphinx with MyST and sphinx-design alone renders tabs, tables and any name as text."""
+    filled(sqlite, *(PUBLISHED / name for name in ("nemo-25.04.md", "automodel.md", "dfm.md")))
+    stored(sqlite, published(case=case(model=EVIL), figures=Figures(tokens_per_sec_per_gpu=7.5)))
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "conf.py").write_text(CONF)
+    (docs / "index.md").write_text("# Docs\n\n```{toctree}\n:glob:\n\npublished/*/*\n```\n")
+    perfdb("--db", str(sqlite.database), "--output", str(docs / "published"), "--fail-on", "never")
+
+    command = [sys.executable, "-m", "sphinx", "-nWq", "--keep-going", "-b", "html"]
+    done = subprocess.run([*command, str(docs), str(tmp_path / "html")],
+                          capture_output=True, text=True, check=False)  # fmt: skip
+
+    assert (0, "") == (done.returncode, done.stderr)
+    nemo = (tmp_path / "html/published/nemo/25.04.html").read_text()
+    assert nemo.count("sd-tab-set") > 1
+    assert not list((tmp_path / "html/published").rglob("*script*alert*"))
+
+
+def test_an_unknown_release_is_bad_input(sqlite: URL, perfdb: Perfdb) -> None:
+    """The message lists the releases there are."""
+    stored(sqlite, published(release=release("0.16.0")))
+
+    code, _, err = perfdb("--db", str(sqlite.database), "nemo 99.99")
+
+    assert 2 == code
+    assert "99.99" in err
+    assert "0.16.0" in err
