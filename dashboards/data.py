@@ -1,6 +1,6 @@
 """What the pages ask of the store: read-only, cached, and fresh as soon as the store changes."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,11 +8,16 @@ import pandas as pd
 import streamlit as st
 from sqlalchemy import URL, Connection, Select, make_url
 
+from dashboards.findings import Findings, by_result
+from dashboards.opening import Work
+from perfdb.audit import Finding
+from perfdb.audit.acknowledged import explained
+from perfdb.cli.audit import accepted
 from perfdb.compare import Choice, Result, read
 from perfdb.db.migrate import require_current
 from perfdb.db.session import reading, store_url
 from perfdb.errors import InputError, StoreError
-from perfdb.queries import catalog, results
+from perfdb.queries import catalog, findings, results
 from perfdb.queries.frames import frame
 
 KEPT = 32
@@ -43,6 +48,10 @@ def obstacle() -> Obstacle | None:
         now = store()
     except (InputError, StoreError) as error:
         return Obstacle(str(error), f"{FILL}\n{NAME}")
+    try:
+        accepted(None)
+    except InputError as error:
+        return Obstacle(str(error), "perfdb audit")
     if not releases(now) and runs(now).empty:
         return Obstacle("The store is empty.", FILL)
     return None
@@ -94,10 +103,34 @@ def runs(now: Store) -> pd.DataFrame:
     return _frame(now, catalog.all_runs())
 
 
+def findings_of(now: Store) -> Findings:
+    """What the last audit found, by result; what the reviewed file accepts is explained."""
+    return by_result(explained(_found(now), accepted(None)))
+
+
+@st.cache_resource(max_entries=KEPT, show_spinner=False)
+def _found(now: Store) -> Sequence[Finding]:
+    with reading(make_url(now.address)) as connection:
+        rows = connection.execute(findings.current()).mappings()
+        return tuple(Finding.model_validate(dict(row)) for row in rows)
+
+
+def work(now: Store) -> Work:
+    """The workloads that each release has results of."""
+    keys = representative(now).groupby("release_id")["workload_key"]
+    return {int(str(release_id)): frozenset(of_one) for release_id, of_one in keys}
+
+
 def results_of_run(now: Store, run_id: str) -> pd.DataFrame:
     """The result of a run, or its results."""
     found = _current(now)
     return found[found["run_id"] == run_id]
+
+
+def sources(now: Store) -> dict[str, str]:
+    """The file that the figures of a run were read from, by run id."""
+    found = _current(now)[["run_id", "source"]].dropna()
+    return dict(zip(found["run_id"], found["source"], strict=True))
 
 
 @st.cache_data(max_entries=KEPT, show_spinner="Reading the results …")

@@ -1,15 +1,19 @@
 """How the pages look: the words over columns, and colours that do not rely on telling hues."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import partial
 
+import altair as alt
+import pandas as pd
 import streamlit as st
-from streamlit.column_config import Column, LinkColumn, NumberColumn
+from pandas.io.formats.style import Styler
+from streamlit.column_config import Column, DatetimeColumn, LinkColumn, NumberColumn
 from streamlit.elements.lib.column_types import ColumnConfig
 
 from perfdb.compare import Verdict
 from perfdb.compare.words import SHORT
 from perfdb.metrics import METRICS, Metric
-from perfdb.units import number, percent
+from perfdb.units import UNKNOWN, number, percent, significant
 
 MARKS: Mapping[Verdict, str] = {
     Verdict.FASTER: "▲ faster",
@@ -50,6 +54,9 @@ PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F
 
 LABELS: Mapping[str, str] = {
     "release_name": "Release",
+    "layout": "Layout",
+    "audit": "Audit",
+    "run_name": "Name",
     "system_title": "System",
     "model_title": "Model",
     "qualifiers": "Qualifiers",
@@ -84,31 +91,106 @@ LABELS: Mapping[str, str] = {
 }
 """What stands over a column."""
 
+WIDTHS_PX: Mapping[str, int] = {
+    "model_title": 140,
+    "tokens_per_sec_per_gpu": 112,
+    "system_title": 88,
+    "precision": 70,
+    "num_gpus": 52,
+    "global_batch_size": 54,
+    "sequence_length": 76,
+    "layout": 96,
+    "model_tflops_per_sec_per_gpu": 150,
+    "mfu": 62,
+    "step_time_s": 110,
+    "audit": 130,
+    "run_name": 220,
+    "outcome": 110,
+    "error": 320,
+    "started_at": 140,
+    "ended_at": 140,
+    "recipe": 150,
+}
+"""How wide a column is that would cut its words off, or take the room of others; else as it is."""
+
+MOMENTS = ("started_at", "ended_at")
+
+STYLED = 2_000
+"""Rows that are printed one by one, which takes a second for five thousand of them."""
+
+Layers = alt.LayerChart | alt.FacetChart
+"""What `alt.layer` makes, as its types have it."""
+
+SIGNIFICANT_FIGURES = 3
+"""The least that a figure is printed with: a CPU's 0.06 TFLOP/s is not 0.00."""
+
 
 def ink() -> str:
     """The colour of words inside a chart, which do not follow the theme by themselves."""
     return "#d5d5d5" if st.context.theme.type == "dark" else "#4a4a4a"
 
 
-def remembered(label: str, options: Sequence[str], first: str, key: str) -> str:
+def remembered(
+    label: str, options: Sequence[str], first: str, key: str, said: Callable[[str], str] = str
+) -> str:
     """A select box whose choice is always in the address, the first one too.
 
     `bind="query-params"` keeps a default out of the address, and a link to the page would show
     another release when the default has moved on. A link to what is not in the store says so.
+    `said` is how an option reads.
     """
     if st.session_state.get(key) not in options:
         asked = st.query_params.get(key)
         if asked and asked not in options:
             st.warning(f"The store has no {label.lower()} “{asked}”; {first} is shown instead.")
         st.session_state[key] = asked if asked in options else first
-    chosen = st.selectbox(label, options, key=key, persist_state="session")
+    chosen = st.selectbox(label, options, key=key, format_func=said, persist_state="session")
     st.query_params[key] = chosen
     return chosen
 
 
 def printed(metric: Metric, value: float | None) -> str:
-    """A figure as text: as many digits as the metric has, MFU in percent; – when unknown."""
-    return percent(value) if metric.name == "mfu" else number(value, metric.digits)
+    """A figure as text: as many digits as the metric has, MFU in percent; – when unknown.
+
+    One that would lose its digits so has three significant ones instead.
+    """
+    if value is None or pd.isna(value):
+        return UNKNOWN
+    is_share = metric.name == "mfu"
+    digits = 1 if is_share else metric.digits
+    shown = value * 100 if is_share else value
+    if 0 < abs(shown) < 10.0 ** (SIGNIFICANT_FIGURES - 1 - digits):
+        return significant(shown, SIGNIFICANT_FIGURES) + ("%" if is_share else "")
+    return percent(value) if is_share else number(value, digits)
+
+
+def grid(rows: pd.DataFrame, described: str) -> None:
+    """A table to sort and search; `described` says what it is to those who do not see it."""
+    st.dataframe(
+        figures(rows) if len(rows) <= STYLED else rows,
+        hide_index=True,
+        column_config=columns(rows.columns),
+        placeholder=UNKNOWN,
+        alt=described,
+    )
+
+
+def tall(chart: Layers, rows_px: int) -> Layers:
+    """A chart of which the rows alone are so tall, with its axes and legend beside them.
+
+    Streamlit's own choice, `fit`, takes axes and legend out of the height: one row vanishes.
+    """
+    return chart.properties(
+        height=rows_px, autosize=alt.AutoSizeParams(type="fit-x", contains="padding")
+    )
+
+
+def figures(rows: pd.DataFrame) -> Styler:
+    """The rows with their figures printed one by one."""
+    names: list[Hashable] = [name for name in METRICS if name in rows]
+    return rows.style.format(
+        {name: partial(printed, METRICS[str(name)]) for name in names}, subset=names, na_rep=UNKNOWN
+    )
 
 
 def columns(names: Iterable[str]) -> dict[str, ColumnConfig]:
@@ -117,14 +199,13 @@ def columns(names: Iterable[str]) -> dict[str, ColumnConfig]:
 
 
 def _column(name: str) -> ColumnConfig:
+    width = WIDTHS_PX.get(name)
     if name in METRICS:
-        return _figure(METRICS[name])
+        metric = METRICS[name]
+        form = "percent" if name == "mfu" else None
+        return NumberColumn(metric.title, format=form, help=metric.meaning, width=width)
     if name == "run_link":
         return LinkColumn("Run", display_text="run=(.+)$", help="Look into the run")
-    return Column(LABELS[name])
-
-
-def _figure(metric: Metric) -> ColumnConfig:
-    if metric.name == "mfu":
-        return NumberColumn(metric.title, format="percent", help=metric.meaning)
-    return NumberColumn(metric.title, format=f"%,.{metric.digits}f", help=metric.meaning)
+    if name in MOMENTS:
+        return DatetimeColumn(LABELS[name], format="YYYY-MM-DD HH:mm", width=width)
+    return Column(LABELS[name], width=width)

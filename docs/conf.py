@@ -1,10 +1,15 @@
-"""Sphinx's settings: the site is made from the store that PERFDB_URL names."""
+"""Sphinx's settings: the site is made from the store that PERFDB_URL names.
+
+PERFDB_SITE_URL is the address that the site will have; without it, it has none.
+"""
 
 import os
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from perfdb import __version__
+from perfdb.site.files import FOLDERS
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
@@ -15,7 +20,13 @@ author = "the perfdb developers"
 copyright = author
 version = release = __version__
 
-extensions = ["perfdb.site", "command_line", "sphinx_copybutton"]
+extensions = [
+    "perfdb.site",
+    "command_line",
+    "discovery",
+    "sphinx_copybutton",
+    "sphinxext.opengraph",
+]
 perfdb_url = os.environ.get("PERFDB_URL") or f"sqlite:///{HERE.parent / 'perfdb.sqlite'}"
 REVIEWED = HERE.parent / "data" / "acknowledged.yaml"
 perfdb_acknowledged = str(REVIEWED) if REVIEWED.is_file() else None
@@ -28,6 +39,14 @@ copybutton_exclude = ".linenos, .gp, .go"
 
 html_theme = "pydata_sphinx_theme"
 html_title = "perfdb"
+html_baseurl = os.environ.get("PERFDB_SITE_URL", "").rstrip("/")
+html_baseurl += "/" if html_baseurl else ""
+if html_baseurl:  # the page that stands in for others must know where its style sheets are
+    extensions.append("notfound.extension")
+    notfound_urls_prefix = urlsplit(html_baseurl).path
+ogp_site_name = project
+ogp_site_url = html_baseurl
+ogp_social_cards = {"enable": False}  # they are drawn with fonts that differ between machines
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_favicon = "_static/favicon.svg"
@@ -47,5 +66,5 @@ html_theme_options = {
 # Pages of wide tables give them the whole width: the way to other pages is the bar at the top.
 html_sidebars: dict[str, list[str]] = {
     pattern: []
-    for pattern in ("index", "glossary", "method", "performance/**", "runs/**", "sources/**")
+    for pattern in ("index", "glossary", "method", *(f"{folder}/**" for folder in FOLDERS))
 }

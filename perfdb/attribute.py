@@ -6,9 +6,10 @@ Where two say it, --set holds over the log, the log over its companions, and the
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Final
 
-from perfdb import metrics, yamlfile
+from perfdb import catalog, metrics, yamlfile
 from perfdb.errors import InputError, Problem
 from perfdb.formats import Configuration, ParsedLog
 from perfdb.pages import PageContext, names
@@ -46,15 +47,18 @@ class Attributed:
 
 @dataclass(frozen=True)
 class Missing:
-    """The required fields that nobody says."""
+    """The required fields that nobody says, and whether nobody says the release either."""
 
     fields: tuple[str, ...]
+    release: bool = False
 
     def problem(self, where: str, line: int | None = None) -> Problem:
         """What is missing, and the options that would say it."""
-        options = " ".join(f"{OPTION} {name}=…" for name in self.fields)
-        message = f"names no {', '.join(self.fields)}"
-        return Problem(where, message, line=line, remedy=f"pass {options}")
+        options = [f"{OPTION} {name}=…" for name in self.fields]
+        options += ["--release …"] if self.release else []
+        words = (*self.fields, "release") if self.release else self.fields
+        message = f"names no {', '.join(words)}"
+        return Problem(where, message, line=line, remedy=f"pass {' '.join(options)}")
 
 
 def said(context: PageContext, settings: Sequence[str] = ()) -> Said:
@@ -126,9 +130,29 @@ def attributed(
     whole = whole.completed_by(words.fallback)
     missing = tuple(name for name in REQUIRED if getattr(whole, name) is None)
     if missing:
-        return Missing(missing)
+        version = _version(whole.framework, (log, *companions), words)
+        return Missing(missing, version is None)
     case = _with_what_follows(Case.model_validate(whole.model_dump(exclude_none=True)))
     return Attributed(case, _release(case.framework, (log, *companions), words))
+
+
+def contradictions(log: ParsedLog, words: Said) -> Iterator[tuple[str, str]]:
+    """Each field of which --set says something else than the log, and both in a sentence."""
+    own, insisted = _catalogued(log.configuration), words.configuration
+    for name in Configuration.model_fields:
+        mine, theirs = getattr(own, name), getattr(insisted, name)
+        if None not in (mine, theirs) and mine != theirs:
+            yield name, f"says {name} {mine}, {OPTION} says {theirs}"
+
+
+def unknown_model(words: Said) -> Problem | None:
+    """A model that --set names and the catalogue lacks; it is taken as it is written."""
+    model = words.configuration.model
+    if model is None or model in catalog.models():
+        return None
+    close = get_close_matches(model, catalog.models(), n=1)
+    remedy = f"did you mean {close[0]!r}?" if close else None
+    return Problem(f"{OPTION} model", f"no model {model!r} in the catalogue", remedy=remedy)
 
 
 def accompanies(companion: ParsedLog, log: ParsedLog) -> bool:
@@ -172,13 +196,18 @@ def _with_what_follows(case: Case) -> Case:
     return case.model_copy(update={"data_parallel": ranks, "gradient_accumulation": steps})
 
 
+def _version(framework: str | None, sayers: Sequence[ParsedLog], words: Said) -> str | None:
+    of_framework = [one for one in sayers if _agree(one.framework, framework)]
+    versions = [one.framework_version for one in of_framework if one.framework_version]
+    return next(iter(versions), words.version)
+
+
 def _release(framework: str, sayers: Sequence[ParsedLog], words: Said) -> Release:
     """Version and container: by the first that says it, else by the command line."""
     of_framework = [one for one in sayers if _agree(one.framework, framework)]
-    versions = [one.framework_version for one in of_framework if one.framework_version]
     containers = [one.container for one in of_framework if one.container]
     return Release(
         framework=framework,
-        version=next(iter(versions), words.version),
+        version=_version(framework, sayers, words),
         container=next(iter(containers), words.container),
     )

@@ -62,7 +62,8 @@ def measured(log: ParsedLog, of: LogRun, window: windows.Window) -> MeasuredRun:
         formula_version=flops.FORMULA_VERSION,
     )
     if withheld is None:
-        result = normalize.with_times(result, within.step_time_s.tolist(), window)
+        times = within.step_time_s.tolist()
+        result = normalize.with_times(result, times, window, len(log.readings))
         odd = odd_step(within.column("tokens"), of.case)
         result = result if odd is None else without_rates(result)
         result = replace(result, emitted=emitted(log, window, within))

@@ -156,14 +156,17 @@ def with_figures(
     result: ResultRow, steps: Sequence[StepRecord], window: windows.Window
 ) -> ResultRow:
     """The result with what its steps amount to over a window; incomplete where it holds none."""
-    return with_times(result, [step.step_time_s for step in window.pick(steps)], window)
+    within = [step.step_time_s for step in window.pick(steps)]
+    return with_times(result, within, window, len(steps))
 
 
-def with_times(result: ResultRow, within: Sequence[float], window: windows.Window) -> ResultRow:
-    """The same of the times of a window's steps alone, in seconds."""
+def with_times(
+    result: ResultRow, within: Sequence[float], window: windows.Window, num_steps: int
+) -> ResultRow:
+    """The same of the times of a window's steps alone, in seconds, of so many steps in all."""
     times = windows.summarise_times(within)
     if times is None:
-        reason = f"no step in {window.name}"
+        reason = window.why_none(num_steps)
         return replace(result, outcome=Outcome.INCOMPLETE, withheld=reason)
     timed = replace(
         result,

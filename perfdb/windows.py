@@ -27,10 +27,18 @@ class Window:
 
     name: str
     holds: Callable[[Sequence[int]], list[bool]]
+    least: int = 1
+    """It holds none of fewer steps than that."""
 
     def pick(self, steps: Steps) -> Steps:
         """The steps of the window, in their order."""
         return list(compress(steps, self.holds([step.step for step in steps])))
+
+    def why_none(self, num_steps: int) -> str:
+        """Why it holds none of so many steps."""
+        if 0 < num_steps < self.least:
+            return f"only {num_steps} of {self.least} steps; {self.name} would take the warm-up in"
+        return f"no step in {self.name}"
 
 
 def last() -> Window:
@@ -39,11 +47,13 @@ def last() -> Window:
 
 
 def last_n(count: int) -> Window:
-    """The last so many steps."""
-    return Window(f"last_n({count})", lambda numbers: _last(count, numbers))
+    """The last so many steps; of fewer than that none, for the first ones are the warm-up."""
+    return Window(f"last_n({count})", lambda numbers: _last(count, numbers), least=count)
 
 
 def _last(count: int, numbers: Sequence[int]) -> list[bool]:
+    if count > len(numbers):
+        return [False] * len(numbers)
     return [left <= count for left in range(len(numbers), 0, -1)]
 
 

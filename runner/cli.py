@@ -45,13 +45,14 @@ def run(context: click.Context, /, **_options: object) -> int:
     """
     request = Request(**context.params)
     files = recipe.load(request.paths)
-    planned = planned_cases(files, request)
+    before = history.read(request.output)
+    planned = planned_cases(files, request, before)
     console = Console(stderr=True, highlight=False)
     show_plan(console, planned)
     if request.dry_run:
         rows = [report.planned_row(one, command_of(one, request)) for one in planned]
     else:
-        rows = run_all(console, planned, request)
+        rows = run_all(console, planned, request, before)
     if request.as_json:
         print_json({"cases": [dataclasses.asdict(row) for row in rows]})
     elif request.dry_run:
@@ -74,9 +75,10 @@ class Request:
     as_json: bool
 
 
-def planned_cases(files: list[recipe.RecipeFile], request: Request) -> list[Planned]:
+def planned_cases(
+    files: list[recipe.RecipeFile], request: Request, before: history.History
+) -> list[Planned]:
     """The plan of this machine. Raises InputError where `--only` matches nothing."""
-    before = history.read(request.output)
     for problem in before.problems:
         click.echo(f"warning: {problem}", err=True)
     here = Here(
@@ -123,7 +125,9 @@ def command_of(planned: Planned, request: Request) -> tuple[str, ...]:
     return LAUNCHERS[request.launcher].argv(command, directory)
 
 
-def run_all(console: Console, planned: list[Planned], request: Request) -> list[report.Row]:
+def run_all(
+    console: Console, planned: list[Planned], request: Request, before: history.History
+) -> list[report.Row]:
     """Run what is to run, one after the other; a failed case does not stop the rest."""
     signal.signal(signal.SIGTERM, _stop)
     site = Site(request.output, machine.detect(), LAUNCHERS[request.launcher])
@@ -132,7 +136,7 @@ def run_all(console: Console, planned: list[Planned], request: Request) -> list[
     number = 0
     for one in planned:
         if one.verdict is not Verdict.RUN:
-            rows.append(report.not_run(one))
+            rows.append(_not_run(one, before))
             continue
         number += 1
         with watching(console, one, f"[{number}/{total}]") as watcher:
@@ -141,6 +145,15 @@ def run_all(console: Console, planned: list[Planned], request: Request) -> list[
         rows.append(report.ran(one, directory.path, record, steps))
         console.print(f"[{number}/{total}] {one.point.name}: {_said(rows[-1])}", markup=False)
     return rows
+
+
+def _not_run(planned: Planned, before: history.History) -> report.Row:
+    """The row of a case that is skipped, or of the run that finished before."""
+    if planned.verdict is Verdict.SKIP:
+        return report.not_run(planned)
+    found = before.finished[planned.measurement][planned.repeat - 1]
+    steps = [step for _, step in found.read_steps().steps]
+    return report.done(planned, found.path, found.read_record(), steps)
 
 
 def _stop(_signal: int, _frame: FrameType | None) -> None:
@@ -172,7 +185,7 @@ def show_summary(rows: list[report.Row]) -> None:
         [
             (
                 row.case,
-                row.outcome or row.status,
+                row.status if row.status == Verdict.DONE.value else row.outcome or row.status,
                 units.significant(row.step_time_s),
                 units.number(row.tokens_per_sec_per_gpu),
                 row.num_steps,

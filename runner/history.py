@@ -1,6 +1,7 @@
 """What was run before in an output folder: the finished, and those whose runner died."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,14 +18,19 @@ Measurement = tuple[str, str, int, int]
 class History:
     """Finished runs by case and release, runs of another living runner, and unreadable ones."""
 
-    done: Counter[Measurement]
+    finished: Mapping[Measurement, tuple[RunDir, ...]]
     running: frozenset[Measurement]
     problems: tuple[Problem, ...]
+
+    @property
+    def done(self) -> Counter[Measurement]:
+        """How many runs of each measurement have finished."""
+        return Counter({key: len(runs) for key, runs in self.finished.items()})
 
 
 def read(output: Path) -> History:
     """The history of a folder. A run whose runner is gone is marked interrupted in its run.json."""
-    done: Counter[Measurement] = Counter()
+    finished: dict[Measurement, tuple[RunDir, ...]] = {}
     running: set[Measurement] = set()
     problems: list[Problem] = []
     for run in find_runs(output) if output.is_dir() else []:
@@ -41,8 +47,8 @@ def read(output: Path) -> History:
         elif record.outcome is None:
             mark_interrupted(run, record)
         elif record.outcome is Outcome.FINISHED:
-            done[key] += 1
-    return History(done, frozenset(running), tuple(problems))
+            finished[key] = (*finished.get(key, ()), run)
+    return History(finished, frozenset(running), tuple(problems))
 
 
 def mark_interrupted(run: RunDir, record: RunRecord) -> None:

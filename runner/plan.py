@@ -39,6 +39,11 @@ class Planned:
     verdict: Verdict
     reason: str
 
+    @property
+    def measurement(self) -> Measurement:
+        """What makes a run the one that is wanted."""
+        return measurement(self.point, self.release)
+
 
 @dataclass(frozen=True)
 class Here:
@@ -72,7 +77,7 @@ def _planned(
 ) -> Planned:
     release = release_of(point, here)
     reason = obstacle(point, here)
-    key = (point.case.key, release.key, point.warmup_steps, point.measured_steps)
+    key = measurement(point, release)
     if not reason and key in here.running:
         reason = "another runner is at work on it"
     if reason:
@@ -83,6 +88,11 @@ def _planned(
     else:
         verdict, reason = Verdict.RUN, ""
     return Planned(file, point, release, number, verdict, reason)
+
+
+def measurement(point: Point, release: Release) -> Measurement:
+    """What makes a run the one that is wanted of a point."""
+    return (point.case.key, release.key, point.warmup_steps, point.measured_steps)
 
 
 def release_of(point: Point, here: Here) -> Release:

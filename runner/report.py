@@ -29,7 +29,7 @@ class Row:
 
 
 def not_run(planned: Planned) -> Row:
-    """The row of a case that was skipped or done before."""
+    """The row of a case that is skipped, or of a dry run."""
     return Row(planned.point.name, planned.verdict.value, planned.reason)
 
 
@@ -58,6 +58,12 @@ def ran(planned: Planned, path: Path, record: RunRecord, steps: list[StepRecord]
         if summary
         else None,
     )
+
+
+def done(planned: Planned, path: Path, record: RunRecord, steps: list[StepRecord]) -> Row:
+    """The row of a case that was finished before, with the figures of that run."""
+    row = ran(planned, path, record, steps)
+    return replace(row, status=planned.verdict.value, reason=planned.reason)
 
 
 def counted(planned: list[Planned]) -> str:

@@ -43,12 +43,42 @@ def test_the_command_line_holds_over_the_log_and_the_log_over_its_companion() ->
 @pytest.mark.parametrize("field", attribute.REQUIRED)
 def test_a_required_field_that_nobody_says_is_missing(field: str) -> None:
     said = {name: value for name, value in WHOLE.items() if name != field}
-    assert Missing((field,)) == attribute.attributed(log(**said), (), Said())
+    assert Missing((field,), release=True) == attribute.attributed(log(**said), (), Said())
 
 
 def test_what_is_missing_is_told_with_the_options_that_say_it() -> None:
     problem = Missing(("model", "system")).problem("a.log")
     assert "a.log: names no model, system; pass --set model=… --set system=…" == str(problem)
+
+
+def test_a_missing_release_is_told_with_the_rest() -> None:
+    problem = Missing(("model",), release=True).problem("a.log")
+    assert "a.log: names no model, release; pass --set model=… --release …" == str(problem)
+    said = attribute.said(PageContext(release="2.0"))
+    assert Missing(("model",)) == attribute.attributed(log(**{**WHOLE, "model": None}), (), said)
+
+
+def test_what_set_says_against_the_log_is_told_field_by_field() -> None:
+    """The same model in another spelling is no contradiction, nor is what the log leaves out."""
+    own = log(model="llama3-8b", num_gpus=8, sequence_length=8192)
+    settings = ("model=LLAMA3-8B", "num_gpus=16", "sequence_length=8192", "global_batch_size=4")
+    words = attribute.said(PageContext(), settings)
+    assert [("num_gpus", "says num_gpus 8, --set says 16")] == list(
+        attribute.contradictions(own, words)
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        ("llama3-8c", "no model 'llama3-8c' in the catalogue; did you mean 'llama3-8b'?"),
+        ("zzz", "--set model: no model 'zzz' in the catalogue"),
+        ("LLAMA3-8B", "None"),
+    ],
+)
+def test_a_model_that_the_catalogue_lacks_is_told(model: str, told: str) -> None:
+    words = attribute.said(PageContext(), (f"model={model}",))
+    assert str(attribute.unknown_model(words)).endswith(told)
 
 
 def test_names_are_the_catalogues_where_it_knows_them() -> None:
@@ -61,7 +91,7 @@ def test_names_are_the_catalogues_where_it_knows_them() -> None:
 
 
 def test_a_system_that_the_catalogue_lacks_is_missing() -> None:
-    assert Missing(("system",)) == attribute.attributed(
+    assert Missing(("system",), release=True) == attribute.attributed(
         log(**(WHOLE | {"system": "my-cluster"})), (), Said()
     )
 

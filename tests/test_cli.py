@@ -99,3 +99,13 @@ def test_output_into_a_closed_pipe_is_no_defect() -> None:
     )
     assert "defect" not in done.stderr
     assert "[" == done.stdout.strip()
+
+
+def test_a_misspelt_command_says_what_may_be_meant(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["perfdb", "rnu"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert 2 == ended.value.code
+    assert "no command 'rnu'; did you mean run?" in capsys.readouterr().err

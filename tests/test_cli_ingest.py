@@ -67,7 +67,8 @@ def test_runs_are_ingested_from_the_current_folder_by_default(
         first.stdout,
         first.stderr,
     )
-    expected = {"new": 0, "revised": 0, "unchanged": 1, "rejected": [], "unattributed": 0}
+    counts = {"new": 0, "revised": 0, "unchanged": 1, "withdrawn": 0, "unattributed": 0}
+    expected = counts | {"rejected": []}
     assert (0, expected) == (second.code, json.loads(second.stdout))
     assert (tmp_path / "perfdb.sqlite").is_file()
 
@@ -96,7 +97,7 @@ def test_a_rejection_is_told_with_its_place_and_exits_with_1(
     assert told.stderr.startswith("rejected: runs/broken/run.json:2: Invalid JSON")
     found = json.loads(as_json.stdout)
     [rejected] = found.pop("rejected")
-    assert {"new": 1, "revised": 0, "unchanged": 0, "unattributed": 0} == found
+    assert {"new": 1, "revised": 0, "unchanged": 0, "withdrawn": 0, "unattributed": 0} == found
     assert ("runs/broken/run.json", 2) == (rejected["path"], rejected["line"])
     assert rejected["reason"].startswith("Invalid JSON")
     assert "was it written by another version?" in rejected["reason"]
@@ -171,8 +172,9 @@ def test_a_log_is_given_what_it_lacks(perfdb: Perfdb, tmp_path: Path) -> None:
         bare.stdout,
     )
     assert (
-        "unattributed: train.log: names no model, system, num_gpus, sequence_length, task; pass "
-        "--set model=… --set system=… --set num_gpus=… --set sequence_length=… --set task=…\n"
+        "unattributed: train.log: names no model, system, num_gpus, sequence_length, task, "
+        "release; pass --set model=… --set system=… --set num_gpus=… --set sequence_length=… "
+        "--set task=… --release …\n"
     ) == bare.stderr
     assert (0, "1 new, 0 revised, 0 unchanged, 0 rejected\n") == (given.code, given.stdout)
     assert ("llama3-8b", "2.0", "last", 2.0, 128 * 8192 / 2.0 / 8) == tuple(
@@ -346,3 +348,63 @@ def test_a_folder_with_nothing_to_read_is_said_to_hold_nothing(
     done = perfdb("ingest", "empty")
     assert 0 == done.code
     assert "nothing to read" in done.stderr
+
+
+def words_of(*changed: str) -> list[str]:
+    """--set for each setting, with what is given in place of the field's own."""
+    fields = {setting.partition("=")[0]: setting for setting in (*SET, *changed)}
+    return [word for setting in fields.values() for word in ("--set", setting)]
+
+
+def test_a_window_longer_than_the_log_gives_no_figures(perfdb: Perfdb, tmp_path: Path) -> None:
+    """The last hundred of a few steps would be all of them, the warm-up too."""
+    (tmp_path / "train.log").write_text(NEMO_LOG)
+    asked = ("train.log", *words_of(), "--release", "2.0", "--window", "last_n(100)")
+
+    shown = json.loads(perfdb("ingest", *asked, "--dry-run", "--json").stdout)["results"]
+    stored = perfdb("ingest", *asked)
+    [row] = json.loads(perfdb("export", "results", "--format", "json").stdout)
+
+    assert stored.stdout.startswith("1 new (1 without figures: incomplete), 0 revised")
+    assert shown[0]["withheld"].endswith(" of 100 steps; last_n(100) would take the warm-up in")
+    assert (None, "incomplete") == (row["step_time_s"], row["outcome"])
+
+
+def test_a_log_that_set_contradicts_is_noted(perfdb: Perfdb, tmp_path: Path) -> None:
+    """The log says its global batch size, 128; what --set says holds, and a note says so."""
+    (tmp_path / "train.log").write_text(NEMO_LOG)
+
+    done = perfdb("ingest", "train.log", *words_of("global_batch_size=64"), "--release", "2.0")
+    [row] = json.loads(perfdb("export", "results", "--format", "json").stdout)
+
+    assert (0, 64) == (done.code, row["global_batch_size"])
+    assert "note: train.log: says global_batch_size 128, --set says 64\n" in done.stderr
+
+
+def test_a_log_whose_times_follow_from_its_gpus_is_not_mixed_with_others(
+    perfdb: Perfdb, tmp_path: Path
+) -> None:
+    """torchtitan prints tokens per second of one of so many GPUs."""
+    good = Path(__file__).parent / "data" / "formats" / "torchtitan" / "good"
+    path = next(one for one in sorted(good.iterdir()) if one.suffix in (".log", ".txt"))
+    (tmp_path / "titan.log").write_bytes(path.read_bytes())
+
+    done = perfdb("ingest", "titan.log", *words_of("num_gpus=4096"), "--release", "2.0")
+
+    assert 1 == done.code
+    assert "--set says 4096; its step times follow from num_gpus; leave the option" in done.stderr
+
+
+def test_a_dry_run_without_anything_to_store_says_so(perfdb: Perfdb, tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text(NEMO_LOG)
+    done = perfdb("ingest", "train.log", "--dry-run")
+    assert done.stdout.startswith("nothing would be stored\n")
+    assert "Would be stored" not in done.stdout
+
+
+def test_a_model_that_is_in_no_catalogue_is_noted_once(perfdb: Perfdb, tmp_path: Path) -> None:
+    for name in ("a.log", "b.log"):
+        (tmp_path / name).write_text(NEMO_LOG)
+    done = perfdb("ingest", "a.log", "b.log", *words_of("model=llama3-8c"), "--release", "2.0")
+    told = "--set model: no model 'llama3-8c' in the catalogue; did you mean 'llama3-8b'?"
+    assert (0, 1) == (done.code, done.stderr.count(told))

@@ -322,6 +322,49 @@ def known(*releases: tuple[str, str | None, str | None]) -> tuple[Choice, ...]:
     )
 
 
+class TestWindows:
+    def test_two_runs_over_different_windows_have_no_verdict(self):
+        judged = only_match(at(4.0, window="skip_warmup(10)"), at(5.0, window="last_n(10)"))
+        assert (Verdict.UNKNOWN, "windows differ: skip_warmup(10) / last_n(10)") == (
+            judged.judgement.verdict, judged.judgement.reason,
+        )  # fmt: skip
+        assert "measured; windows differ: skip_warmup(10) / last_n(10)" == words.remark(judged)
+
+    def test_one_of_several_runs_over_another_window_is_enough(self):
+        mixed = [at(4.0, window="skip_warmup(10)"), at(4.1, window="last")]
+        (match,) = comparison(mixed, [at(5.0, window="last")]).matched
+        assert "windows differ: last, skip_warmup(10) / last" == match.judgement.reason
+
+    def test_a_run_that_failed_has_no_window(self):
+        failed = at(1.0, window="last", outcome=Outcome.FAILED, withheld="failed")
+        (match,) = comparison([at(4.0, window="last_n(3)"), failed], [at(5.0)]).matched
+        assert "last_n(3)" == match.a.window
+
+    def test_the_same_window_over_another_number_of_steps_is_compared(self):
+        a, b = at(4.0, window="skip_warmup(10)"), at(5.0, window="skip_warmup(10)", num_steps=90)
+        (match,) = document(comparison([a], [b]))["matched"]
+        assert ("slower", None, "skip_warmup(10)", "skip_warmup(10)", 50, 90) == (
+            match["verdict"], match["reason"], match["window_a"], match["window_b"],
+            match["num_steps_a"], match["num_steps_b"],
+        )  # fmt: skip
+
+    def test_the_windows_of_published_figures_do_not_count(self):
+        judged = only_match(printed(9_300, window="last_n(10)"), printed(9_400, window="last"))
+        assert Verdict.FASTER == judged.judgement.verdict
+
+
+def test_rows_stand_in_the_order_of_their_numbers():
+    """8B before 70B, B200 before H100, 8 GPUs before 16."""
+    cases = [
+        case(model="llama3-70b"), case(num_gpus=16), case(), case(system="dgx-b200"),
+    ]  # fmt: skip
+    found = comparison([at(4.0, case=one) for one in cases], [at(4.0, case=one) for one in cases])
+    assert [("llama3-8b", "dgx-b200", 8), ("llama3-8b", "dgx-h100", 8),
+            ("llama3-8b", "dgx-h100", 16), ("llama3-70b", "dgx-h100", 8)] == [
+        (it.a.shown.model, it.a.shown.system, it.a.shown.num_gpus) for it in found.matched
+    ]  # fmt: skip
+
+
 class TestNames:
     KNOWN = known(
         ("nemo", "25.10", None), ("nemo", "25.9", None), ("automodel", "25.10", None),
@@ -339,7 +382,7 @@ class TestNames:
     def test_a_version_of_two_frameworks_asks_which_one(self):
         with pytest.raises(InputError) as raised:
             named("25.10", self.KNOWN)
-        assert "say automodel 25.10 or nemo 25.10" in str(raised.value)
+        assert "say 'automodel 25.10' or 'nemo 25.10'" in str(raised.value)
 
     def test_a_version_is_never_read_as_a_number(self):
         with pytest.raises(InputError):

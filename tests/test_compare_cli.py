@@ -139,3 +139,48 @@ def test_a_missing_database_is_named(perfdb, tmp_path):
     code, _, err = perfdb("compare", "a", "b", "--db", str(tmp_path / "none.sqlite"))
     assert 2 == code
     assert f"{tmp_path}/none.sqlite: no database here" in err
+
+
+@pytest.mark.parametrize(
+    ("gate", "expected"),
+    [("slower", 0), ("missing", 1), ("slower,missing", 1), ("unknown", 0), ("never", 0)],
+)
+def test_a_gate_closes_on_what_vanished(perfdb, two_releases, gate, expected):
+    """The DGX-B200 ran in 0.16.0 alone; what both ran got faster."""
+    code, _, err = perfdb(
+        "compare", "0.16.0", "0.16.1", "--fail-on", gate, "--db", address(two_releases)
+    )
+    assert (expected, "") == (code, err)
+
+
+@pytest.mark.parametrize(("gate", "expected"), [("slower", 1), ("missing", 0), ("Slower", 1)])
+def test_a_gate_closes_on_what_got_slower(perfdb, two_releases, gate, expected):
+    """The other way round: the new release was faster."""
+    code, _, _ = perfdb(
+        "compare", "0.16.1", "0.16.0", "--fail-on", gate, "--db", address(two_releases)
+    )
+    assert expected == code
+
+
+def test_a_gate_says_what_it_cannot_tell(perfdb, sqlite, tmp_path):
+    stored(
+        sqlite,
+        write_run(tmp_path, run_id="old", step_times=STEPS),
+        write_run(tmp_path, run_id="new", release=release("0.16.1"), outcome=Outcome.OUT_OF_MEMORY),
+    )
+    asked = ("compare", "0.16.0", "0.16.1", "--db", address(sqlite), "--fail-on")
+
+    code, _, err = perfdb(*asked, "slower")
+
+    assert (0, 1) == (code, perfdb(*asked, "slower,unknown")[0])
+    assert "warning: 1 cannot be told, and --fail-on unknown was not asked for\n" == err
+
+
+def test_only_a_system_is_compared(perfdb, two_releases):
+    asked = ("compare", "0.16.0", "0.16.1", "--db", address(two_releases), "--format", "json")
+    found = json.loads(perfdb(*asked, "--system", "dgx-h100", "--model", "LLAMA3-8B")[1])
+    code, _, err = perfdb(*asked, "--system", "dgx-h10")
+
+    assert (1, [], []) == (len(found["matched"]), found["only_a"], found["only_b"])
+    assert 2 == code
+    assert "--system: no results of 'dgx-h10'; did you mean dgx-h100?" in err

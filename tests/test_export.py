@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sqlalchemy import URL
 
 from perfdb.db.session import reading
@@ -124,6 +126,38 @@ def test_parquet_has_a_type_for_each_column_even_without_rows(store: URL) -> Non
     schema = parquet.read_table(io.BytesIO(exported(store, "parquet"))).schema
     assert FIELDS == schema.names
     assert {"string", "int64", "double", "bool"} == {str(field.type) for field in schema}
+
+
+def test_any_text_comes_back_from_csv_as_it_was() -> None:
+    """Each sign that ends a line or a cell is quoted, a lone carriage return too."""
+    texts = ["a\rb", "a\nb", "a\r\nb", "\r", 'a"b', "a,b", " a "]
+    made = Table((Column("model", str), Column("system", str)), tuple((one, "x") for one in texts))
+    written = FORMATS["csv"].render(made).decode()
+    assert [["model", "system"], *([one, "x"] for one in texts)] == list(
+        csv.reader(io.StringIO(written, newline=""))
+    )
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.none() | st.text(st.characters(codec="utf-8")),
+            st.none() | st.integers(-(2**63), 2**63 - 1),
+            st.none() | st.floats(allow_nan=False, allow_infinity=False),
+            st.none() | st.booleans(),
+        )
+    )
+)
+def test_parquet_holds_every_value_exactly(
+    rows: list[tuple[str | None, int | None, float | None, bool | None]],
+) -> None:
+    """Whatever the text, to the last bit of a number; and what is unknown stays unknown."""
+    from pyarrow import parquet
+
+    columns = (Column("a", str), Column("b", int), Column("c", float), Column("d", bool))
+    written = FORMATS["parquet"].render(Table(columns, tuple(rows)))
+    read = parquet.read_table(io.BytesIO(written)).to_pylist()
+    assert rows == [tuple(row.values()) for row in read]
 
 
 def test_markdown_is_a_table_that_renders() -> None:

@@ -431,7 +431,7 @@ def test_an_archive_of_too_many_members_is_refused(
 ) -> None:
     """Before any of them is read."""
     path = write(tmp_path / "a.tar", tar([(f"{n}.log", LOG) for n in range(3)]))
-    monkeypatch.setattr("perfdb.ingest.logs.Budget", lambda *_: Budget(most_members=2))
+    monkeypatch.setattr("perfdb.ingest.words.Budget", lambda *_: Budget(most_members=2))
     report = ingest([path], sqlite, GIVEN)
     assert (0, [(str(path), "holds more than 2 members")]) == (report.new, told(report))
 
@@ -519,7 +519,7 @@ def test_an_archive_of_an_installation_gives_each_log_the_notes_of_its_own_job(
         ("dgx-h100", "fp8_cs", 128, 128, "25.07.01", container),
     ] == rows_of(sqlite, joined)
     [unattributed] = report.unattributed
-    assert "_703_0.out: names no system; pass" in unattributed
+    assert "_703_0.out: names no system, release; pass" in unattributed
     assert () == report.rejected
     profiled = [str(note) for note in report.notes if "profiler" in note.message]
     place = f"{path}!/{INSTALLATION}/llmb-config_702.yaml"

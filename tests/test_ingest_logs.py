@@ -123,8 +123,9 @@ def test_an_unattributed_log_is_kept_until_somebody_says_what_it_is_of(
     """Its bytes are there; the second time nothing changes; with the words it is new."""
     path = write(tmp_path / "a")
     told = (
-        f"{path}: names no model, system, num_gpus, sequence_length, task; pass --set model=… "
-        "--set system=… --set num_gpus=… --set sequence_length=… --set task=…",
+        f"{path}: names no model, system, num_gpus, sequence_length, task, release; pass "
+        "--set model=… --set system=… --set num_gpus=… --set sequence_length=… --set task=… "
+        "--release …",
     )
 
     first = ingest([path], store, Options())

@@ -151,7 +151,9 @@ def test_a_damaged_run_is_rejected_and_stops_no_other(
 def test_a_number_no_column_can_hold_is_a_rejection(store: URL, tree: Path) -> None:
     """An exit code of 10²⁰ passes every check of form; the databases refuse it, each in its way."""
     run = RunDir(tree / "runs" / "b")
-    run.record.write_text(run.record.read_text().replace('"exit_code": 0', f'"exit_code": {10**20}'))
+    run.record.write_text(
+        run.record.read_text().replace('"exit_code": 0', f'"exit_code": {10**20}')
+    )
 
     report = ingest([tree], store, NEMO)
 

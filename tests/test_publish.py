@@ -1,6 +1,7 @@
 """`perfdb publish`: pages that another project's documents include, and perfdb reads back."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from perfdb.cli import main
 from perfdb.db.session import reading
 from perfdb.queries import results
 from perfdb.record import Figures
-from tests.factories import case, published, release, stored
+from tests.factories import case, published, release, stored, write_run
 
 ROOT = Path(__file__).parents[1]
 PUBLISHED = ROOT / "data" / "published"
@@ -74,8 +75,9 @@ def test_what_is_published_reads_back_as_what_it_was_made_from(
     assert (0, "") == (code, err)
 
     again = tmp_path / "again.sqlite"
-    report = ingest.ingest([tmp_path / "published"], URL.create("sqlite", database=str(again)),
-                           ingest.Options())  # fmt: skip
+    made = sorted((tmp_path / "published").rglob("*.md"))
+    store = URL.create("sqlite", database=str(again))
+    report = ingest.ingest(made, store, ingest.Options())
 
     assert () == report.rejected
     assert said(sqlite) == said(URL.create("sqlite", database=str(again)))
@@ -137,6 +139,28 @@ def test_a_page_that_somebody_wrote_is_not_overwritten(
     assert 2 == code
     assert "published/dfm/main.md: was not made by perfdb publish" in err
     assert "# Mine\n" == mine.read_text()
+
+
+def test_a_line_below_each_table_says_where_its_rows_are_from(
+    sqlite: URL, perfdb: Perfdb, tmp_path: Path
+) -> None:
+    """The lines of the page that was read, in the order of the rows, or the runs."""
+    filled(sqlite, PUBLISHED / "dfm.md")
+    stored(sqlite, write_run(tmp_path, run_id="run-1"))
+    perfdb("--db", str(sqlite.database), "--fail-on", "never")
+
+    rows = [
+        str(number)
+        for number, line in enumerate((PUBLISHED / "dfm.md").read_text().splitlines(), start=1)
+        if line.startswith("| WAN")
+    ]
+    pages = [path.read_text() for path in sorted((tmp_path / "published").rglob("*.md"))]
+    said = [line for page in pages for line in page.splitlines() if line.startswith("Sources: ")]
+    of_pages = [re.findall(r"\d+", line.partition("dfm.md, ")[2]) for line in said]
+    assert sorted(rows) == sorted(number for numbers in of_pages for number in numbers)
+    assert ["46", "47"] in of_pages, "the two rows of the last table"
+    assert 3 == sum("data/published/dfm.md, line " in line for line in said)
+    assert ["Sources: run run-1"] == [line for line in said if "run-1" in line]
 
 
 @pytest.mark.slow

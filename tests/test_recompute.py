@@ -375,7 +375,7 @@ def _stored(times: list[float], window: windows.Window) -> tuple[Stored, list[St
 
 
 @given(
-    st.lists(st.floats(1e-3, 1e5), min_size=1, max_size=40),
+    st.lists(st.floats(1e-3, 1e5), min_size=3, max_size=40),
     st.sampled_from([windows.last(), windows.last_n(3), windows.skip_warmup(0)]),
 )
 def test_figures_made_again_are_the_figures_that_ingest_made(

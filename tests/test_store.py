@@ -44,7 +44,7 @@ def put_page(
     given = [published_row(row) for row in rows]
     with writing(url) as connection:
         page = writes.put_page(connection, source, given, when, whole=whole)
-    return [action.value for action in page.actions], page.withdrawn
+    return [action.value for action in page.actions], len(page.withdrawn)
 
 
 def figures_in_force(url: URL) -> list[tuple[object, ...]]:

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import URL
 
-from perfdb import cli
-from perfdb.cli.trend import BLOCKS, sparkline
-from perfdb.compare import Level
+from perfdb import cli, recompute, windows
+from perfdb.cli.trend import BLOCKS, MOST_BARS, sparkline
+from perfdb.compare import Level, named
 from perfdb.compare.read import known_releases
 from perfdb.db.session import reading
 from perfdb.errors import InputError
@@ -209,7 +209,7 @@ def test_words_are_models_and_beginnings_of_keys(lab: Lab) -> None:
 
     assert ["llama3-8b"] == models("LLAMA3-8B") == models(case.key[:6].upper())
     assert ["llama3-70b"] == models(other.workload_key[:10])
-    assert ["llama3-70b", "llama3-8b"] == models("llama3-8b", "llama3-70b")
+    assert ["llama3-8b", "llama3-70b"] == models("llama3-70b", "llama3-8b")
 
 
 def test_only_a_system_or_a_framework_is_followed(lab: Lab) -> None:
@@ -252,7 +252,7 @@ def test_a_sparkline_by_hand() -> None:
     assert "" == sparkline([], (0, 0))
 
 
-@given(st.lists(st.floats(1e-6, 1e12), min_size=1, max_size=50))
+@given(st.lists(st.floats(1e-6, 1e12), min_size=1, max_size=MOST_BARS))
 def test_a_sparkline_has_a_bar_for_each_figure_in_their_order(figures: list[float]) -> None:
     bars = sparkline(figures, (min(figures), max(figures)))
 
@@ -262,6 +262,14 @@ def test_a_sparkline_has_a_bar_for_each_figure_in_their_order(figures: list[floa
     assert sorted(heights) == ranked
     if len(set(figures)) > 1:
         assert (0, 7) == (min(heights), max(heights))
+
+
+def test_of_many_figures_a_bar_is_the_mean_of_neighbours() -> None:
+    """Forty figures in twenty bars of two: 0 and 0 make 0, the last pair of 7 and 7 makes 7."""
+    halves = [0.0] * 20 + [7.0] * 20
+    assert "▁" * 10 + "█" * 10 == sparkline(halves, (0, 7))
+    assert "▅" * MOST_BARS == sparkline([0.0, 7.0] * 20, (0, 7))
+    assert MOST_BARS == len(sparkline([1.0] * 101, (0, 7)))
 
 
 Shell = Callable[..., tuple[object, str, str]]
@@ -285,7 +293,7 @@ def test_the_command_prints_a_table(lab: Lab, perfdb: Shell) -> None:
     """128 × 8,192 tokens in 12 s on 8 GPUs are 10,923 each a second; in 13 s 10,082."""
     lab.ran("1", 12.0)
     lab.ran("2", 13.0)
-    lab.ran("1", 12.0, factories.case(num_gpus=16))
+    lab.ran("2", 12.0, factories.case(num_gpus=16))
 
     code, out, err = perfdb("llama3-8b")
 
@@ -303,7 +311,7 @@ def test_the_table_fits_a_terminal_of_80_columns(
 ) -> None:
     lab.ran("25.04.01.dev3", 12.0)
     lab.ran("25.07", 13.0, factories.case(tensor_parallel=2, micro_batch_size=4))
-    monkeypatch.setattr("perfdb.cli.options.PIPE_WIDTH", 80)
+    monkeypatch.setattr("perfdb.cli.trend.PIPE_WIDTH", 80)
 
     _, out, _ = perfdb("llama3-8b", "--metric", "model_tflops_per_sec_per_gpu")
 
@@ -367,3 +375,104 @@ def test_the_command_refuses_what_matches_nothing(lab: Lab, perfdb: Shell) -> No
     assert (2, "") == (code, out)
     assert "no results of 'llama4'" in err
     assert "llama3-8b" in err
+
+
+def recomputed(lab: Lab, version: str, window: str) -> None:
+    """Take the figures of one release over other steps."""
+    with reading(lab.store) as connection:
+        ids = named(version, known_releases(connection)).release_ids
+    report = recompute.recompute(
+        lab.store, recompute.Scope(release_ids=ids), recompute.Asked(windows.named(window))
+    )
+    assert report.changed
+
+
+def test_releases_over_different_windows_have_no_verdict(lab: Lab, perfdb: Shell) -> None:
+    """A regression from 12 to 13 s is not hidden by recomputing one release alone."""
+    lab.ran("1", 12.0)
+    lab.ran("2", 13.0)
+    recomputed(lab, "2", "last_n(4)")
+
+    [series] = json.loads(perfdb("llama3-8b", "--json")[1])["series"]
+    first, second = series["points"]
+    code, out, err = perfdb("llama3-8b", "--fail-on", "regression")
+    closed = perfdb("llama3-8b", "--fail-on", "regression,unknown")[0]
+
+    assert ("unknown", "windows differ: skip_warmup(2) / last_n(4)") == (
+        second["verdict"], second["reason"],
+    )  # fmt: skip
+    assert [("skip_warmup(2)", 8), ("last_n(4)", 4)] == [
+        (point["window"], point["num_steps"]) for point in (first, second)
+    ]
+    assert (0, 1) == (code, closed)
+    assert "Cannot be told" in out
+    assert "windows differ: skip_warmup(2) / last_n(4)" in out
+    assert "warning: 1 cannot be told, and --fail-on unknown was not asked for\n" == err
+
+
+def test_a_regression_is_not_made_up_for_by_a_release_over_another_window(lab: Lab) -> None:
+    """12 s, 13 s, then 12 s over other steps: nobody can tell whether it is as fast again."""
+    for version, seconds in (("1", 12.0), ("2", 13.0), ("3", 12.0)):
+        lab.ran(version, seconds)
+    recomputed(lab, "3", "last_n(4)")
+
+    [series] = lab.followed()
+
+    assert series.regression is series.points[1]
+    assert not series.recovered
+
+
+def test_what_vanished_from_the_newest_release_is_missing_there(lab: Lab, perfdb: Shell) -> None:
+    """With 16 GPUs it ran in 1.0 alone; with 4 in 1.1 alone, which is nothing to close on."""
+    lab.ran("1.0", 12.0)
+    lab.ran("1.1", 12.0)
+    lab.ran("1.1", 12.0, factories.case(num_gpus=4))
+    before = perfdb("llama3-8b", "--fail-on", "regression,missing")
+    lab.ran("1.0", 12.0, factories.case(num_gpus=16))
+
+    code, out, _ = perfdb("llama3-8b", "--fail-on", "regression", "--fail-on", "missing")
+    found = json.loads(perfdb("llama3-8b", "--json")[1])["series"]
+
+    assert (0, 1) == (before[0], code)
+    assert 0 == perfdb("llama3-8b", "--fail-on", "regression")[0]
+    alone, missing = out.split("Missing in megatron-core 1.1")
+    assert "16 × DGX H100" in missing.replace("-", " ")
+    assert "16 × DGX H100" not in alone.replace("-", " ")
+    assert "1 missing in the newest" in out
+    assert [(4, None), (8, None), (16, "1.1")] == [
+        (one["num_gpus"], one["missing_in"]) for one in found
+    ]
+
+
+def test_a_model_that_vanished_whole_is_missing(lab: Lab, perfdb: Shell) -> None:
+    """The newest release is that of the store, not that of what was asked for."""
+    lab.ran("1.0", 12.0)
+    lab.ran("1.0", 12.0, factories.case(model="llama3-70b"))
+    lab.ran("1.1", 12.0, factories.case(model="llama3-70b"))
+
+    assert 1 == perfdb("llama3-8b", "--fail-on", "missing")[0]
+
+
+def test_many_runs_are_summed_up_in_lines_that_fit(lab: Lab, perfdb: Shell) -> None:
+    """21 runs of 12 s and one of 13 s: 10,923 and 10,082 tokens/s on each of 8 GPUs."""
+    for seconds in [12.0] * 21 + [13.0]:
+        lab.ran("1", seconds)
+    lab.ran("2", 12.0, factories.case(tensor_parallel=2, micro_batch_size=4, variant="retuned"))
+
+    out = perfdb("llama3-8b")[1]
+
+    assert "22 runs, 10,082–10,923" in out
+    assert max(map(len, out.splitlines())) <= 120
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [(["regresion"], "no 'regresion'; did you mean regression?"),
+     (["never,regression"], "'never' stands alone")],
+)  # fmt: skip
+def test_a_gate_that_is_none_is_refused(
+    lab: Lab, perfdb: Shell, words: list[str], message: str
+) -> None:
+    code, _, err = perfdb("llama3-8b", "--fail-on", *words)
+    assert 2 == code
+    assert message in err

@@ -22,6 +22,21 @@ def test_a_window_picks_its_steps(name: str, picked: list[int]) -> None:
     assert picked == [step.step for step in windows.named(name).pick(STEPS)]
 
 
+@pytest.mark.parametrize(
+    ("name", "count", "reason"),
+    [
+        ("last_n(11)", 10, "only 10 of 11 steps; last_n(11) would take the warm-up in"),
+        ("last_n(11)", 0, "no step in last_n(11)"),
+        ("skip_warmup(10)", 10, "no step in skip_warmup(10)"),
+    ],
+)
+def test_a_window_that_holds_nothing_says_why(name: str, count: int, reason: str) -> None:
+    """The last eleven of ten steps would be all of them, the warm-up too."""
+    window = windows.named(name)
+    assert [] == window.pick(STEPS[:count])
+    assert reason == window.why_none(count)
+
+
 @pytest.mark.parametrize("name", ["first", "last(3)", "window(3)", "skip_warmup", "last_n(-1)", ""])
 def test_a_window_that_is_none_is_refused_with_the_known_ones(name: str) -> None:
     with pytest.raises(InputError, match="known: last, last_n"):

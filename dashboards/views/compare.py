@@ -9,7 +9,21 @@ import streamlit as st
 from pandas.io.formats.style import Styler
 
 from dashboards import data
-from dashboards.look import COLOURS, FILLS, GREY, MARKS, SHAPES, ink, printed, remembered
+from dashboards.findings import Findings, is_wrong, listed, mark
+from dashboards.look import (
+    COLOURS,
+    FILLS,
+    GREY,
+    MARKS,
+    SHAPES,
+    Layers,
+    ink,
+    printed,
+    remembered,
+    tall,
+)
+from dashboards.opening import newest_pair, offered
+from perfdb.audit import Finding
 from perfdb.compare import (
     Choice,
     Comparison,
@@ -43,31 +57,35 @@ def show() -> None:
     if not known:
         st.info("Nothing to compare: no release in the store has results yet.")
         return
-    a, b, metric = _chosen(known)
+    a, b, metric = _chosen(now, known)
     found = comparison(data.results_of(now, a), data.results_of(now, b), metric)
     if found.matched:
-        _matches(found.matched, a.name, b.name)
+        audited = data.findings_of(now)
+        _matches(found.matched, audited, a.name, b.name)
+        _charted(found.matched, audited)
     else:
         st.info(words.why_nothing(a.name, b.name, found))
     _unmatched(found, a.name, b.name)
 
 
-def _chosen(known: Sequence[Choice]) -> tuple[Choice, Choice, str | None]:
+def _chosen(now: data.Store, known: Sequence[Choice]) -> tuple[Choice, Choice, str | None]:
     """What to compare, kept in the address, so that a link shows the same comparison."""
-    by_name = {choice.name: choice for choice in known}
-    names, newest = list(by_name), len(known) - 1
+    by_name = {choice.name: choice for choice in offered(known)}
+    names = list(by_name)
+    pair = newest_pair(known, data.work(now))
+    first = (pair.a.name, pair.b.name) if pair else (names[0], names[-1])
     left, middle, right = st.columns(3)
     with left:
-        a = remembered("Release A", names, names[max(0, newest - 1)], "a")
+        a = remembered("Release A", names, first[0], "a")
     with middle:
-        b = remembered("Release B", names, names[newest], "b")
+        b = remembered("Release B", names, first[1], "b")
     titles = {AUTOMATIC: None} | {metric.title: metric.name for metric in METRICS.values()}
     with right:
         figure = st.selectbox("Figure", list(titles), key="figure", bind="query-params")
     return by_name[a], by_name[b], titles[figure]
 
 
-def _matches(matches: Sequence[Match], name_a: str, name_b: str) -> None:
+def _matches(matches: Sequence[Match], audited: Findings, name_a: str, name_b: str) -> None:
     counts = Counter(match.judgement.verdict for match in matches)
     with st.container(horizontal=True):
         for verdict in Verdict:
@@ -79,18 +97,41 @@ def _matches(matches: Sequence[Match], name_a: str, name_b: str) -> None:
         "can be told."
     )
     if len(matches) > TABLED:
-        st.dataframe(styled(matches), hide_index=True, placeholder=UNKNOWN)
+        st.dataframe(styled(matches, audited), hide_index=True, placeholder=UNKNOWN)
     else:
-        st.table(styled(matches), hide_index=True)
-    charted = [match for match in matches if match.judgement.ratio is not None][:CHARTED]
-    if charted:
+        st.table(styled(matches, audited), hide_index=True)
+    listed(
+        (f"{letter}: {words.workload(side.shown)}", _findings(side, audited))
+        for match in matches
+        for letter, side in (("A", match.a), ("B", match.b))
+    )
+
+
+def _findings(side: Side, audited: Findings) -> tuple[Finding, ...]:
+    return audited.get(side.shown.result_id, ())
+
+
+def _charted(matches: Sequence[Match], audited: Findings) -> None:
+    known = [match for match in matches if match.judgement.ratio is not None]
+    right = [
+        match
+        for match in known
+        if not any(is_wrong(_findings(side, audited)) for side in (match.a, match.b))
+    ]
+    wrong = len(known) - len(right)
+    if known:
         st.subheader("B/A by case")
-        st.altair_chart(ratios(charted))
+    if wrong:
+        st.caption(f"Left out: {wrong:,} with an error that the audit found.")
+    if right:
+        st.altair_chart(ratios(right[:CHARTED]))
 
 
-def styled(matches: Sequence[Match]) -> Styler:
+def styled(matches: Sequence[Match], audited: Findings) -> Styler:
     """The matches as a table, its verdicts on their colours."""
-    table = pd.DataFrame([_row(match) for match in matches])
+    table = pd.DataFrame([_row(match, audited) for match in matches])
+    if not table["Audit"].any():
+        table = table.drop(columns="Audit")
     if table["Figure"].nunique() == 1:
         table = table.drop(columns="Figure")  # the caption says it once
     fills = {MARKS[verdict]: fill for verdict, fill in FILLS.items()}
@@ -98,7 +139,13 @@ def styled(matches: Sequence[Match]) -> Styler:
     return coloured.format("{:.3f}", subset=["B/A"], na_rep=UNKNOWN)
 
 
-def _row(match: Match) -> dict[str, str | float | None]:
+def _audit(match: Match, audited: Findings) -> str:
+    """'A ⚑ 1 error, B ⚑ 1 info'; empty where the audit has nothing to say."""
+    marks = {"A": mark(_findings(match.a, audited)), "B": mark(_findings(match.b, audited))}
+    return ", ".join(f"{letter} {said}" for letter, said in marks.items() if said)
+
+
+def _row(match: Match, audited: Findings) -> dict[str, str | float | None]:
     metric, it = METRICS[match.metric], match.a.shown
     return {
         "Model": " ".join(filter(None, (it.model_title, it.qualifiers))),
@@ -109,6 +156,7 @@ def _row(match: Match) -> dict[str, str | float | None]:
         "A": printed(metric, it.figure(match.metric)),
         "B": printed(metric, match.b.shown.figure(match.metric)),
         "Figure": metric.title,
+        "Audit": _audit(match, audited),
         "Precision": it.precision or UNKNOWN,
         "Work": f"{it.task}, sequence {it.sequence_length:,}, GBS {it.global_batch_size:,}",
         "Configuration": words.how(match),
@@ -116,7 +164,7 @@ def _row(match: Match) -> dict[str, str | float | None]:
     }
 
 
-def ratios(matches: Sequence[Match]) -> alt.LayerChart | alt.FacetChart:
+def ratios(matches: Sequence[Match]) -> Layers:
     """A mark for each ratio with its interval, and a rule where nothing changed."""
     rows = [
         {
@@ -149,7 +197,7 @@ def ratios(matches: Sequence[Match]) -> alt.LayerChart | alt.FacetChart:
     unchanged = alt.Chart().mark_rule(strokeDash=[2, 4], color=GREY).encode(x=alt.datum(1))
     spanned = [spans] if any(row["low"] is not None for row in rows) else []
     layers = alt.layer(unchanged, names, *spanned, marks)
-    return layers.properties(height=46 * len(rows) + 40)
+    return tall(layers, 46 * len(rows))
 
 
 def _briefly(it: Result) -> str:

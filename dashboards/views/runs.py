@@ -1,7 +1,8 @@
 """Every run with how it ended; one of them with its steps, its machine, its command, its files."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import altair as alt
 import pandas as pd
@@ -9,14 +10,15 @@ import streamlit as st
 from pydantic import ConfigDict
 
 from dashboards import data
-from dashboards.look import columns, printed, remembered
+from dashboards.findings import Findings, bullets, is_wrong, mark, plain
+from dashboards.look import columns, grid, printed, remembered
 from perfdb.metrics import METRICS
 from perfdb.record import Figures, Frozen, Outcome, Release
-from perfdb.units import UNKNOWN, text
+from perfdb.units import text
 
 SHOWN = (
-    "run_id", "outcome", "release_name", "system", "model_title", "started_at", "error",
-    "exit_code", "recipe", "attempt", "ended_at",
+    "run_name", "outcome", "error", "started_at", "recipe", "model_title", "system",
+    "release_name", "exit_code", "attempt", "ended_at", "run_id",
 )  # fmt: skip
 
 WARM_UP, MEASURED = "#E69F00", "#0072B2"
@@ -28,6 +30,8 @@ class Run(Frozen):
     model_config = ConfigDict(extra="ignore")
 
     run_id: str
+    run_name: str
+    source: str
     outcome: Outcome
     error: str | None
     warmup_steps: int
@@ -40,6 +44,7 @@ class Measured(Figures):
 
     model_config = ConfigDict(extra="ignore")
 
+    result_id: int
     withheld: str | None
     window: str | None
     num_steps: int | None
@@ -49,7 +54,7 @@ def show() -> None:
     """The page."""
     st.title("Look into runs")
     now = data.store()
-    everything = labelled(data.runs(now))
+    everything = labelled(data.runs(now), data.sources(now))
     if everything.empty:
         st.info("The store holds published results only. Runs come with `perfdb ingest runs/`.")
         return
@@ -57,25 +62,39 @@ def show() -> None:
     chosen = st.multiselect("Outcome", outcomes, key="outcome", bind="query-params")
     found = everything[everything["outcome"].isin(chosen)] if chosen else everything
     st.caption(f"{len(found):,} of {len(everything):,} runs.")
-    st.dataframe(
-        found[list(SHOWN)],
-        hide_index=True,
-        column_config=columns(SHOWN),
-        placeholder=UNKNOWN,
-        alt="The runs with their outcome",
-    )
-    run_ids = list(everything["run_id"])
-    run_id = remembered("Run", run_ids, run_ids[-1], "run")
+    grid(found[list(SHOWN)], "The runs with their outcome")
+    names = {str(run_id): str(name) for run_id, name in _names(everything)}
+    run_ids = list(names)
+    run_id = remembered("Run", run_ids, run_ids[0], "run", lambda run_id: told(run_id, names))
     _one(now, chosen_run(everything, run_id))
 
 
-def labelled(runs: pd.DataFrame) -> pd.DataFrame:
-    """The runs with the name of their release as text."""
-    names = [
+def _names(runs: pd.DataFrame) -> Iterator[tuple[object, object]]:
+    return zip(runs["run_id"], runs["run_name"], strict=True)
+
+
+def told(run_id: str, names: Mapping[str, str]) -> str:
+    """'train.log (log-1981…)': a run in a list; its id alone where that is its name."""
+    return run_id if names[run_id] == run_id else f"{names[run_id]} ({run_id})"
+
+
+def labelled(runs: pd.DataFrame, sources: Mapping[str, str]) -> pd.DataFrame:
+    """The runs, the newest first, with release and run named in words.
+
+    `sources` are the files that the figures were read from, by run id. A log says no recipe: it is
+    named by its file. Of runs that do not say when they started, the last ingested is the newest.
+    """
+    releases = [
         Release(framework=framework, version=version if pd.notna(version) else None).name
         for framework, version in zip(runs["framework"], runs["release"], strict=True)
     ]
-    return runs.assign(release_name=names)
+    paths = [sources.get(run_id, run_id) for run_id in runs["run_id"]]
+    names = [
+        Path(path).name if pd.isna(recipe) else run_id
+        for path, recipe, run_id in zip(paths, runs["recipe"], runs["run_id"], strict=True)
+    ]
+    said = runs.assign(release_name=releases, run_name=names, source=paths)
+    return said.sort_values(["started_at", "id"], ascending=False, na_position="last")
 
 
 def chosen_run(runs: pd.DataFrame, run_id: str) -> Run:
@@ -84,10 +103,11 @@ def chosen_run(runs: pd.DataFrame, run_id: str) -> Run:
 
 
 def _one(now: data.Store, run: Run) -> None:
-    st.header(run.run_id)
+    st.header(run.run_name)
+    st.caption(plain(f"{run.run_id}, read from {run.source}"))
     if run.error:
         st.error(f"{run.outcome}: {run.error}")
-    _figures(data.results_of_run(now, run.run_id))
+    _figures(data.results_of_run(now, run.run_id), data.findings_of(now))
     _steps(data.steps(now, run.run_id), run.warmup_steps)
     st.subheader("Command")
     st.code(shlex.join(run.command), language="bash", wrap_lines=True)
@@ -97,9 +117,11 @@ def _one(now: data.Store, run: Run) -> None:
     st.dataframe(files, hide_index=True, column_config=columns(files.columns))
 
 
-def _figures(results: pd.DataFrame) -> None:
+def _figures(results: pd.DataFrame, audited: Findings) -> None:
     """The run's figures and the steps they are taken over; why not, where they are withheld."""
     for measured in map(Measured.model_validate, data.records(results)):
+        if found := audited.get(measured.result_id, ()):
+            (st.error if is_wrong(found) else st.info)(f"{mark(found)}\n\n{bullets(found)}")
         if measured.withheld:
             st.warning(f"No figures: {measured.withheld}.")
             continue

@@ -9,17 +9,21 @@ from pathlib import Path
 import click
 
 from perfdb import __version__
-from perfdb.errors import PerfdbError
+from perfdb.errors import PerfdbError, suggestion
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("runner.cli:run", "Run recipes: plan, execute, leave one run directory per case."),
     "ingest": ("perfdb.cli.ingest:ingest", "Read runs, published pages and logs into the store."),
+    "withdraw": ("perfdb.cli.withdraw:withdraw", "Withdraw all that a published page stated."),
     "compare": ("perfdb.cli.compare:compare", "Compare two releases, case by case."),
     "trend": ("perfdb.cli.trend:trend", "Follow figures over releases, and find regressions."),
     "audit": ("perfdb.cli.audit:audit", "Find numbers that cannot be true."),
     "verify": ("perfdb.cli.verify:verify", "Prove that the store's figures follow from its bytes."),
     "recompute": ("perfdb.cli.recompute:recompute", "Make measured figures anew from their steps."),
-    "export": ("perfdb.cli.export:export", "Write results as CSV, JSON, Parquet, Markdown or PyTorch records."),
+    "export": (
+        "perfdb.cli.export:export",
+        "Write results as CSV, JSON, Parquet, Markdown or PyTorch.",
+    ),
     "publish": ("perfdb.cli.publish:publish", "Write release pages for another project's docs."),
     "recipes": ("perfdb.cli.recipes:recipes", "List, show and validate recipes; their schema."),
     "systems": ("perfdb.cli.catalog:systems", "List the systems; detect this machine's."),
@@ -46,6 +50,15 @@ class LazyGroup(click.Group):
         command = getattr(import_module(module), function)
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command of the first word. Raises UsageError, which says what may be meant."""
+        word = args[0] if args else ""
+        if word and not word.startswith("-") and self.get_command(ctx, word) is None:
+            ctx.fail(f"no command {word!r}; {suggestion(word, COMMANDS)}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing any."""

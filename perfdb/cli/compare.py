@@ -4,12 +4,24 @@ from typing import Literal
 
 import click
 
+from perfdb.cli.gate import gate_option
 from perfdb.cli.options import db_option, print_json, print_table
-from perfdb.compare import Comparison, Match, Side, comparison, metric_for, named, read, words
+from perfdb.compare import (
+    Comparison,
+    Match,
+    Side,
+    Verdict,
+    comparison,
+    metric_for,
+    named,
+    read,
+    words,
+)
 from perfdb.compare.document import document
 from perfdb.db.migrate import require_current
 from perfdb.db.session import reading, store_url
 from perfdb.metrics import METRICS
+from perfdb.queries.only import Only
 from perfdb.units import number
 
 
@@ -26,33 +38,59 @@ from perfdb.units import number
     help="The figure to compare. [default: tokens_per_sec_per_gpu, or "
     "model_tflops_per_sec_per_gpu where that is all both sides have]",
 )
+@click.option("--framework", help="Only results of this framework.")
+@click.option("--system", help="Only results on this system, such as dgx-h100.")
+@click.option("--model", help="Only results of this model, such as llama3-8b.")
+@gate_option(
+    ("slower", "missing", "unknown"),
+    "Exit with 1 where B is slower, where something of A is missing in B, or where no verdict can "
+    "be given; several with a comma. [default: never]",
+)
 def compare(
-    a: str, b: str, db: str | None, style: Literal["table", "json"], metric: str | None
-) -> None:
+    a: str,
+    b: str,
+    db: str | None,
+    style: Literal["table", "json"],
+    *,
+    gate: frozenset[str],
+    **only: str | None,
+) -> int:
     """Compare release A with release B, case by case.
 
     A and B are names such as 'nemo 25.04' or nemo@25.04; the version alone will do where only
     one framework has it. The ratio is B over A, with a 95 % interval where the runs' spread gives
     one. Verdicts speak of B: faster, slower, same (no difference can be told), unknown.
     """
-    names, found = _compared((a, b), db, metric)
+    metric = only.pop("metric")
+    names, found = _compared((a, b), db, metric, Only(**only))
     if not found.matched:
         click.echo(words.why_nothing(*names, found), err=style == "json")
     if style == "json":
         print_json(document(found))
     else:
         _print(names, found)
+    return _gated(found, gate)
+
+
+def _gated(found: Comparison, gate: frozenset[str]) -> int:
+    """The exit code; what a gate cannot tell, and is not asked to close on, is said."""
+    verdicts = [str(match.judgement.verdict) for match in found.matched]
+    unknown = verdicts.count(Verdict.UNKNOWN)
+    if gate and unknown and "unknown" not in gate:
+        said = f"{unknown} cannot be told, and --fail-on unknown was not asked for"
+        click.echo(f"warning: {said}", err=True)
+    return 1 if gate & set(verdicts) or ("missing" in gate and found.only_a) else 0
 
 
 def _compared(
-    asked: tuple[str, str], db: str | None, metric: str | None
+    asked: tuple[str, str], db: str | None, metric: str | None, only: Only
 ) -> tuple[tuple[str, str], Comparison]:
     url = store_url(db)
     with reading(url) as connection:
         require_current(connection, url.render_as_string())
         known = read.known_releases(connection)
         a, b = (named(name, known) for name in asked)
-        of_a, of_b = (read.results_of(connection, choice) for choice in (a, b))
+        of_a, of_b = (read.results_of(connection, choice, only) for choice in (a, b))
     return (a.name, b.name), comparison(of_a, of_b, metric)
 
 

@@ -7,10 +7,11 @@ import click
 from rich.console import Console
 from rich.progress import track
 
+from perfdb import attribute
 from perfdb import ingest as ingestion
 from perfdb.audit import document
 from perfdb.cli.options import db_option, json_option, print_json, print_table
-from perfdb.db.rows import ResultRow
+from perfdb.db.rows import Action, ResultRow
 from perfdb.db.session import store_url
 from perfdb.errors import InputError, Problem
 from perfdb.pages import PageContext
@@ -76,6 +77,8 @@ def ingest(
         settings, words.pop("format"), words.pop("window"), archive_limit
     )
     options = ingestion.Options(PageContext(**words), _watched, of_logs)
+    if note := attribute.unknown_model(attribute.said(options.context, settings)):
+        click.echo(f"note: {note}", err=True)
     rows: Sequence[ResultRow] = ()
     if dry_run:
         rows, report = ingestion.preview(given, options)
@@ -113,7 +116,12 @@ def _as_json(report: ingestion.Report) -> dict[str, object]:
         {"path": problem.where, "line": problem.line, "reason": ingestion.reason(problem)}
         for problem in report.rejected
     ]
-    counts = {"new": report.new, "revised": report.revised, "unchanged": report.unchanged}
+    counts = {
+        "new": report.new,
+        "revised": report.revised,
+        "unchanged": report.unchanged,
+        "withdrawn": report.withdrawn,
+    }
     return counts | {"rejected": rejected, "unattributed": report.num_unattributed}
 
 
@@ -145,7 +153,10 @@ def _print_rows(rows: Iterable[ResultRow]) -> None:
         )
         for row in rows
     ]
-    print_table("Would be stored", columns, cells)
+    if cells:
+        print_table("Would be stored", columns, cells)
+    else:
+        click.echo("nothing would be stored")
 
 
 def _print(report: ingestion.Report, *, dry_run: bool) -> None:
@@ -166,9 +177,27 @@ def _print(report: ingestion.Report, *, dry_run: bool) -> None:
         "unattributed": report.num_unattributed,
     }
     always = ("rejected",) if dry_run else ("new", "revised", "unchanged", "rejected")
-    shown = [f"{count} {word}" for word, count in counts.items() if count or word in always]
+    shown = [
+        f"{count} {word}{_without_figures(report, word)}"
+        for word, count in counts.items()
+        if count or word in always
+    ]
     click.echo(", ".join(shown))
     if not dry_run and not any(counts.values()):
         click.echo("nothing to read: no run directory, page or log with results there", err=True)
     if report.findings:
         click.echo(f"findings: {document.counts(report.findings)} (perfdb audit)", err=True)
+
+
+def _without_figures(report: ingestion.Report, word: str) -> str:
+    """' (2 without figures: 1 incomplete, 1 out of memory)'; empty where each has some."""
+    ended = {
+        outcome.replace("_", " "): count
+        for (action, outcome), count in report.without_figures.items()
+        if action.value == word and action is not Action.UNCHANGED
+    }
+    if not ended:
+        return ""
+    several = [f"{count} {outcome}" for outcome, count in ended.items()]
+    reasons = ", ".join(several if len(ended) > 1 else ended)
+    return f" ({sum(ended.values())} without figures: {reasons})"

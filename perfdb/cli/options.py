@@ -34,15 +34,20 @@ def print_json(value: object) -> None:
     click.echo(json.dumps(value, indent=2, default=str))
 
 
-def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A table on stdout; unknown is –."""
+def print_table(
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    most_columns: int | None = None,
+) -> None:
+    """A table on stdout, of so many columns of text where it is no terminal; unknown is –."""
     from rich import box  # noqa: PLC0415  a JSON command should not pay for it
     from rich.console import Console  # noqa: PLC0415  likewise
     from rich.table import Table  # noqa: PLC0415  likewise
 
     console = Console(markup=False, highlight=False)
     if not console.is_terminal:
-        console.width = PIPE_WIDTH
+        console.width = min(PIPE_WIDTH, most_columns or PIPE_WIDTH)
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left")
     for column in columns:
         table.add_column(column, overflow="fold")

@@ -39,8 +39,8 @@ NEVER = "never"
 @click.option(
     "--fail-on",
     "gate",
-    type=click.Choice([*Severity, NEVER]),
-    default=Severity.ERROR,
+    type=click.Choice([*map(str, Severity), NEVER]),
+    default=str(Severity.ERROR),
     show_default=True,
     help="Write nothing where a finding that nobody has accepted is as grave as this, or graver.",
 )

@@ -1,12 +1,15 @@
 """`perfdb trend`: the figures of the same work over releases, and where they got worse."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from statistics import fmean
 
 import click
 
 from perfdb import trend as trending
+from perfdb.cli.gate import gate_option
 from perfdb.cli.options import db_option, json_option, print_json, print_table
-from perfdb.compare import Level, words
+from perfdb.compare import Level, Verdict, words
 from perfdb.compare.read import known_releases
 from perfdb.db.migrate import require_current
 from perfdb.db.session import reading, store_url
@@ -16,6 +19,11 @@ from perfdb.trend import Point, Series, Timed, read
 from perfdb.units import UNKNOWN, number, percent
 
 BLOCKS = "▁▂▃▄▅▆▇█"
+MOST_BARS = 20
+"""From so many runs on, neighbours share a bar, and how many they are is said."""
+
+PIPE_WIDTH = 120
+"""Columns where stdout is no terminal."""
 
 
 @click.command()
@@ -29,20 +37,18 @@ BLOCKS = "▁▂▃▄▅▆▇█"
     help="The figure to follow. [default: tokens_per_sec_per_gpu, or "
     "model_tflops_per_sec_per_gpu where only that is known]",
 )
-@click.option(
-    "--fail-on",
-    type=click.Choice(["regression", "never"]),
-    default="never",
-    show_default=True,
-    help="Exit with 1 where a release is slower than the one before it, and no later one has made "
-    "up for it.",
+@gate_option(
+    ("regression", "missing", "unknown"),
+    "Exit with 1 where a release is slower than the one before it and no later one has made up for "
+    "it, where the newest release lacks what the one before has, or where no verdict can be given; "
+    "several with a comma. [default: never]",
 )
 @json_option
 def trend(
     asked: Sequence[str],
     db: str | None,
     metric: str | None,
-    fail_on: str,
+    gate: frozenset[str],
     *,
     as_json: bool,
     **only: str | None,
@@ -61,10 +67,32 @@ def trend(
         for one in found:
             if len(one.points) > 1:
                 _print(one)
-        _print_single([one for one in found if len(one.points) == 1])
+        _print_single([one for one in found if len(one.points) == 1 and not one.missing_in])
+        _print_missing([one for one in found if one.missing_in])
+        _print_untold(found)
         click.echo(_summary(found))
-    stands = any(one.regression and not one.recovered for one in found)
-    return 1 if fail_on == "regression" and stands else 0
+    return _gated(found, gate)
+
+
+def _gated(found: Sequence[Series], gate: frozenset[str]) -> int:
+    """The exit code; what a gate cannot tell, and is not asked to close on, is said."""
+    unknown = sum(_is_unknown(one) for one in found)
+    if gate and unknown and "unknown" not in gate:
+        said = f"{unknown} cannot be told, and --fail-on unknown was not asked for"
+        click.echo(f"warning: {said}", err=True)
+    closing = {
+        "regression": any(one.regression and not one.recovered for one in found),
+        "missing": any(one.missing_in for one in found),
+        "unknown": unknown > 0,
+    }
+    return 1 if any(closing[word] for word in gate) else 0
+
+
+def _is_unknown(one: Series) -> bool:
+    """Whether the newest release has no verdict, or two that have a figure are no measure."""
+    judged = one.points[-1].judgement
+    newest = judged is not None and judged.verdict is Verdict.UNKNOWN
+    return newest or any(point.cannot_be_told for point in one.points)
 
 
 def _followed(asked: Sequence[str], db: str | None, only: Only, metric: str | None) -> list[Series]:
@@ -73,12 +101,14 @@ def _followed(asked: Sequence[str], db: str | None, only: Only, metric: str | No
         require_current(connection, url.render_as_string())
         results = read.results(connection, asked, only)
         choices = known_releases(connection)
+        versions = read.versions(connection, choices)
     of_cases = [result for result in results if _is_of_case(result, asked)]
     of_work = [result for result in results if not _is_of_case(result, asked)]
-    return [
+    found = [
         *trending.follow(of_work, choices, Level.WORKLOAD, metric),
         *trending.follow(of_cases, choices, Level.CONFIGURATION, metric),
     ]
+    return [trending.noted_missing(one, versions) for one in found]
 
 
 def _is_of_case(result: Timed, asked: Iterable[str]) -> bool:
@@ -107,6 +137,7 @@ def _document(one: Series) -> dict[str, object]:
         "points": [_point(one, point) for point in one.points],
         "first_regression": one.regression.release if one.regression else None,
         "recovered": one.recovered,
+        "missing_in": one.missing_in,
     }
 
 
@@ -124,6 +155,9 @@ def _point(series: Series, point: Point) -> dict[str, object]:
         "low": judged.low if judged else None,
         "high": judged.high if judged else None,
         "verdict": judged.verdict if judged else None,
+        "reason": judged.reason if judged else None,
+        "window": point.side.window,
+        "num_steps": point.side.shown.num_steps,
         "differences": {one.field: [one.a, one.b] for one in point.differences},
         "runs": runs,
     }
@@ -135,7 +169,7 @@ def _print(one: Series) -> None:
     if one.level is Level.CONFIGURATION:
         title += f", {words.configuration(it)}"
     columns = ("Release", metric.title, "Change", "95 % interval", "Verdict", "Runs")
-    print_table(title, columns, (_row(one, point) for point in one.points))
+    print_table(title, columns, (_row(one, point) for point in one.points), PIPE_WIDTH)
     if said := _regression(one):
         click.echo(f"  {said}\n")
 
@@ -144,15 +178,35 @@ def _print_single(found: Sequence[Series]) -> None:
     """What is in one release alone has nothing to be held against yet."""
     if found:
         columns = ("Work", "Release", "Figure", "Runs")
-        print_table("In one release alone", columns, map(_single, found))
+        print_table("In one release alone", columns, map(_last, found), PIPE_WIDTH)
 
 
-def _single(one: Series) -> tuple[str, ...]:
-    [point], metric = one.points, METRICS[one.metric]
+def _print_missing(found: Sequence[Series]) -> None:
+    """What the newest release lacks, by its name."""
+    for name in dict.fromkeys(f"{one.shown.framework} {one.missing_in}" for one in found):
+        columns = ("Work", "Last in", "Figure", "Runs")
+        lacking = [one for one in found if f"{one.shown.framework} {one.missing_in}" == name]
+        print_table(f"Missing in {name}", columns, map(_last, lacking), PIPE_WIDTH)
+
+
+def _print_untold(found: Sequence[Series]) -> None:
+    rows = [row for one in found for row in _untold(one)]
+    if rows:
+        print_table("Cannot be told", ("Work", "Releases", "Why"), rows, PIPE_WIDTH)
+
+
+def _untold(one: Series) -> Iterator[tuple[str, ...]]:
+    for before, point in pairwise(one.points):
+        if point.cannot_be_told:
+            work = f"{words.workload(one.shown)}\n"
+            yield work, f"{before.release} → {point.release}", point.cannot_be_told
+
+
+def _last(one: Series) -> tuple[str, ...]:
+    point, metric = one.points[-1], METRICS[one.metric]
     figure = number(point.side.shown.figure(metric.name), metric.digits)
     work = f"{words.workload(one.shown)}\n{one.shown.origin}, {metric.title}\n"
-    bars = sparkline(one.figures(point.runs), _range(one))
-    return work, f"{one.shown.framework} {point.release}", figure, bars
+    return work, f"{one.shown.framework} {point.release}", figure, _runs(one, point)
 
 
 def _row(series: Series, point: Point) -> tuple[str, ...]:
@@ -166,8 +220,19 @@ def _row(series: Series, point: Point) -> tuple[str, ...]:
         UNKNOWN if ratio is None else _signed(ratio - 1),
         words.interval(judged) if judged else UNKNOWN,
         str(judged.verdict) if judged else "",
-        sparkline(series.figures(point.runs), _range(series)),
+        _runs(series, point),
     )
+
+
+def _runs(series: Series, point: Point) -> str:
+    """A bar for each run; of many also how many they are, and from where to where."""
+    figures = series.figures(point.runs)
+    bars = sparkline(figures, _range(series))
+    if len(figures) <= MOST_BARS:
+        return bars
+    digits = METRICS[series.metric].digits
+    ends = f"{number(min(figures), digits)}–{number(max(figures), digits)}"
+    return f"{bars}\n{len(figures)} runs, {ends}"
 
 
 def _signed(change: float) -> str:
@@ -179,25 +244,37 @@ def _range(series: Series) -> tuple[float, float]:
     return (min(figures), max(figures)) if figures else (0.0, 0.0)
 
 
-def sparkline(figures: Iterable[float], between: tuple[float, float]) -> str:
-    """A bar for each figure, from the lowest to the highest; half-way up where all are equal."""
+def sparkline(figures: Sequence[float], between: tuple[float, float]) -> str:
+    """A bar for each figure, from the lowest to the highest; half-way up where all are equal.
+
+    Of more than MOST_BARS figures a bar is the mean of neighbours.
+    """
     low, high = between
-    top = len(BLOCKS) - 1
-    places = [(figure - low) / (high - low) if high > low else 0.5 for figure in figures]
+    top, count = len(BLOCKS) - 1, min(len(figures), MOST_BARS)
+    cuts = [place * len(figures) // count for place in range(count)] if count else []
+    shared = [figures[a:b] for a, b in pairwise([*cuts, len(figures)])]
+    means = [fmean(part) if len(part) > 1 else part[0] for part in shared]
+    places = [(mean - low) / (high - low) if high > low else 0.5 for mean in means]
     return "".join(BLOCKS[round(place * top)] for place in places)
 
 
 def _regression(one: Series) -> str:
-    if one.regression is None:
-        return ""
-    since = f"first slower: {one.regression.release}"
-    return f"{since}; made up for since" if one.recovered else since
+    said = [f"first slower: {one.regression.release}"] if one.regression else []
+    said += ["made up for since"] if one.recovered else []
+    said += [f"missing in {one.missing_in}"] if one.missing_in else []
+    return "; ".join(said)
 
 
 def _summary(found: Sequence[Series]) -> str:
     worse = [one for one in found if one.regression]
     stand = sum(not one.recovered for one in worse)
     made_up = len(worse) - stand
-    parts = [f"{stand} slower than before", *([f"{made_up} made up for"] if made_up else [])]
+    counts = {
+        "made up for": made_up,
+        "missing in the newest": sum(one.missing_in is not None for one in found),
+        "cannot be told": sum(_is_unknown(one) for one in found),
+    }
+    parts = [f"{stand} slower than before"]
+    parts += [f"{count} {word}" for word, count in counts.items() if count]
     followed = sum(len(one.points) > 1 for one in found)
     return f"{followed} followed over releases: {', '.join(parts)}"

@@ -69,6 +69,8 @@ class Result(Frozen):
     step_time_mean_s: float | None
     step_time_stdev_s: float | None
     num_steps: int | None
+    window: str | None = None
+    """The steps that its figures are taken over."""
     tokens_per_sec_per_gpu: float | None
     model_tflops_per_sec_per_gpu: float | None
     mfu: float | None
@@ -105,6 +107,12 @@ class Side:
         return self.results[0].origin
 
     @property
+    def window(self) -> str | None:
+        """'skip_warmup(10)': the window of its finished runs; several where they have several."""
+        known = {one.window for one in self.results if one.withheld is None and one.window}
+        return ", ".join(sorted(known)) or None
+
+    @property
     def step_times_s(self) -> list[float]:
         """The step time of each finished run, in seconds."""
         times = [result.figure("step_time_s") for result in self.results]
@@ -118,12 +126,16 @@ def _by_step_time(result: Result) -> tuple[bool, float, int]:
 
 @dataclass(frozen=True)
 class Judgement:
-    """B over A: the ratio, its 95 % interval, and what they say. None: cannot be told."""
+    """B over A: the ratio, its 95 % interval, and what they say. None: cannot be told.
+
+    `reason` says why the two figures are no measure of each other, where they are none.
+    """
 
     ratio: float | None
     low: float | None
     high: float | None
     verdict: Verdict
+    reason: str | None = None
 
 
 @dataclass(frozen=True)

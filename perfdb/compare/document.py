@@ -34,6 +34,7 @@ def _matched(match: Match) -> Fields:
         "low": judgement.low,
         "high": judgement.high,
         "verdict": judgement.verdict,
+        "reason": judgement.reason,
     }
 
 
@@ -51,6 +52,8 @@ def _of_side(side: Side) -> Fields:
         "origin": it.origin,
         "outcome": it.outcome,
         "num_results": len(side.results),
+        "window": side.window,
+        "num_steps": it.num_steps,
     }
 
 

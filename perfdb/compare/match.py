@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from perfdb.compare import order
 from perfdb.compare.base import Comparison, Difference, Level, Match, Result, Side
 from perfdb.compare.verdict import judge
 from perfdb.metrics import METRICS
@@ -122,12 +123,9 @@ def _workload_key(side: Side) -> str:
     return side.shown.workload_key
 
 
-def _order(side: Side) -> tuple[str, str, str, str, int, int, int, str, str]:
-    it = side.shown
-    work = (it.model_title, it.system_title, it.task, it.precision or "")
-    size = (it.num_gpus, it.sequence_length, it.global_batch_size)
-    return (*work, *size, it.case_key, it.origin)
+def _order(side: Side) -> tuple[object, ...]:
+    return (*order.of_work(side.shown), _case_key(side), side.origin)
 
 
 def _order_of_match(match: Match) -> tuple[object, ...]:
-    return (*_order(match.a)[:-2], match.level, *_order(match.a)[-2:])
+    return (*order.of_work(match.a.shown), match.level, _case_key(match.a), match.a.origin)

@@ -1,12 +1,13 @@
 """Which releases there are to choose from, and which one a name means."""
 
-import re
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pydantic import ConfigDict
 
+from perfdb.compare.order import natural
 from perfdb.errors import InputError, Problem, suggestion
 from perfdb.record import Frozen, Release
 
@@ -61,8 +62,7 @@ def _of_name(name: str, group: Sequence[KnownRelease]) -> list[Choice]:
 
 
 def _natural_order(one: KnownRelease) -> tuple[str, bool, list[str | int], str, int]:
-    words = re.split(r"(\d+)", one.release or "")
-    version = [int(word) if place % 2 else word for place, word in enumerate(words)]
+    version = natural(one.release or "")
     return (one.framework, one.release is None, version, one.container or "", one.release_id)
 
 
@@ -84,7 +84,7 @@ def _not_one(text: str, found: Sequence[Choice], known: Sequence[Choice]) -> Pro
         remedy = "the store holds no results; fill it with `perfdb ingest`"
         return Problem("release", f"no release {text!r}", remedy=remedy)
     if found:
-        meant = " or ".join(choice.name for choice in found)
+        meant = " or ".join(shlex.quote(choice.name) for choice in found)
         return Problem("release", f"{text!r} is the version of several", remedy=f"say {meant}")
     names = [choice.name for choice in known]
     hint, listed = suggestion(text, names), f"known: {', '.join(sorted(names))}"

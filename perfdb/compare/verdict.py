@@ -40,11 +40,14 @@ def judge(a: Side, b: Side, metric: str) -> Judgement:
       their printed digits (half a unit in the last place of each), else `faster` or `slower`.
     - Equal figures without a spread are the `same`.
     - `unknown` in all other cases: a figure is missing, a spread is missing, one side is measured
-      and the other published, or their FLOPs follow different conventions.
+      and the other published, both are measured over different windows, or their FLOPs follow
+      different conventions.
     """
     figure_a, figure_b = a.shown.figure(metric), b.shown.figure(metric)
-    if figure_a is None or figure_b is None or _differ_in_convention(a.shown, b.shown, metric):
-        return Judgement(_ratio(figure_a, figure_b), None, None, Verdict.UNKNOWN)
+    if figure_a is None or figure_b is None:
+        return Judgement(None, None, None, Verdict.UNKNOWN)
+    if reason := _differ_in_window(a, b) or _differ_in_convention(a.shown, b.shown, metric):
+        return Judgement(figure_b / figure_a, None, None, Verdict.UNKNOWN, reason)
     change = log(figure_b) - log(figure_a)
     noise = _noise(spread(a), spread(b))
     if noise is None:
@@ -115,10 +118,15 @@ def _verdict(change: float, tolerance: float, metric: str) -> Verdict:
     )
 
 
-def _ratio(a: float | None, b: float | None) -> float | None:
-    return None if a is None or b is None else b / a
+def _differ_in_window(a: Side, b: Side) -> str | None:
+    """Steps of another part of a run are faster or slower for that alone."""
+    if not a.origin is b.origin is Origin.MEASURED or None in (a.window, b.window):
+        return None
+    return f"windows differ: {a.window} / {b.window}" if a.window != b.window else None
 
 
-def _differ_in_convention(a: Result, b: Result, metric: str) -> bool:
-    conventions = {a.flops_convention, b.flops_convention} - {None}
-    return metric in CONVENTION_BOUND and len(conventions) > 1
+def _differ_in_convention(a: Result, b: Result, metric: str) -> str | None:
+    conventions = a.flops_convention, b.flops_convention
+    if metric not in CONVENTION_BOUND or None in conventions or len(set(conventions)) == 1:
+        return None
+    return f"FLOPs conventions differ: {conventions[0]} / {conventions[1]}"

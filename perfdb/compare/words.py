@@ -92,7 +92,8 @@ def interval(judgement: Judgement) -> str:
 def remark(match: Match) -> str:
     """What a reader must know beside the ratio: where both figures come from, what failed."""
     a, b = remark_of(match.a), remark_of(match.b)
-    return a if a == b else f"A: {a}; B: {b}"
+    said = a if a == b else f"A: {a}; B: {b}"
+    return "; ".join(filter(None, (said, match.judgement.reason)))
 
 
 def remark_of(side: Side) -> str:

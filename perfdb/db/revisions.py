@@ -15,6 +15,9 @@ _SAID = tuple(field.name for field in fields(ResultRow) if field.name in results
 _ADDED = ("case_id", "release_id", "revision", "source_id", "run_id", "created_at")
 _said_by = attrgetter(*_SAID)
 _KEY = _SAID.index("key")
+_WRITTEN = (
+    "id", "key", "revision", "superseded", "content_hash", "created_at", "superseded_at",
+)  # fmt: skip
 _COMPARED = tuple(name for name in _SAID if name not in ("content_hash", "formula_version"))
 
 
@@ -39,6 +42,8 @@ class Written:
     path: str
     sha256: str
     parser_version: int
+    created_at: datetime
+    superseded_at: datetime | None
 
 
 Past = Mapping[str, Sequence[Written]]
@@ -48,7 +53,7 @@ Past = Mapping[str, Sequence[Written]]
 def written(connection: Connection, wanted: Iterable[str]) -> Past:
     """Every revision there is of the results of these keys."""
     found: dict[str, tuple[Written, ...]] = {}
-    columns = [results.c[name] for name in ("id", "key", "revision", "superseded", "content_hash")]
+    columns = [results.c[name] for name in _WRITTEN]
     for some in keys.chunks(wanted):
         question = (
             select(*columns, sources.c.path, sources.c.sha256, sources.c.parser_version)

@@ -188,11 +188,22 @@ class RunWritten:
 
 
 @dataclass(frozen=True)
+class Withdrawn:
+    """A result that its page no longer states: its id and key, and the release that it is of."""
+
+    id: int
+    key: str
+    framework: str
+    release: str | None
+    container: str | None
+
+
+@dataclass(frozen=True)
 class PageWritten:
-    """What became of each row of a page, and how many results it no longer states."""
+    """What became of each row of a page, and the results that it no longer states."""
 
     actions: tuple[Action, ...]
-    withdrawn: int
+    withdrawn: tuple[Withdrawn, ...]
 
 
 @dataclass(frozen=True)

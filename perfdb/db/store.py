@@ -8,15 +8,14 @@ other and do not deadlock; what remains (`is_race`) is settled by doing the tran
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection, func, or_, select
+from sqlalchemy import Connection, func, select
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from perfdb import __version__
-from perfdb.db import bulk, files, marks, revisions
+from perfdb.db import bulk, files, marks, revisions, withdrawal
 from perfdb.db.revisions import Past, Place, Written
 from perfdb.db.rows import Action, LogEntry, PageWritten, ResultRow, SourceFile
-from perfdb.db.tables import cases, ingest_log, releases, results, sources
-from perfdb.record import Origin
+from perfdb.db.tables import ingest_log
 
 RACES = ("40001", "40P01")
 """PostgreSQL: serialization failure, deadlock detected."""
@@ -51,8 +50,8 @@ def put_page(
     changed = [
         row for row, action in zip(given, actions, strict=True) if action is not Action.UNCHANGED
     ]
-    gone = _gone(connection, source.path, given) if whole else []
-    release_ids = revisions.supersede(connection, gone, when)
+    gone = withdrawal.no_longer_stated(connection, source.path, given) if whole else ()
+    release_ids = revisions.supersede(connection, [one.id for one in gone], when)
     kept = [row for row, action in zip(given, actions, strict=True) if action is Action.UNCHANGED]
     moved = [(one.id, row) for row in kept for one in _by_other_version(row, past, source)]
     if changed or moved:
@@ -63,7 +62,7 @@ def put_page(
         rows = [(row, Place(number, None, when)) for row in changed]
         release_ids |= revisions.append(connection, rows, past)
     marks.take_away(connection, release_ids)
-    return PageWritten(tuple(actions), len(gone))
+    return PageWritten(tuple(actions), gone)
 
 
 def _by_other_version(row: ResultRow, past: Past, source: SourceFile) -> Iterator[Written]:
@@ -108,40 +107,20 @@ def _action(row: ResultRow, past: Sequence[Written], path: str) -> Action:
 
     Two pages may state the same result differently, and the one read later holds. Reading the
     earlier one again, as it was, changes nothing: only a page that changed speaks anew, also where
-    it comes to agree with the other.
+    it comes to agree with the other, or to state again what it had withdrawn.
     """
     if not past:
         return Action.NEW
     in_force = next((one for one in past if not one.superseded), None)
     if in_force is None:
         return Action.REVISED
-    said_here = [one.content_hash for one in past if one.path == path]
-    last = said_here[-1] if said_here else in_force.content_hash
-    return Action.UNCHANGED if row.content_hash == last else Action.REVISED
+    said_here = [place for place, one in enumerate(past) if one.path == path]
+    if said_here and _was_withdrawn(*past[said_here[-1] :][:2]):
+        return Action.REVISED
+    last = past[said_here[-1]] if said_here else in_force
+    return Action.UNCHANGED if row.content_hash == last.content_hash else Action.REVISED
 
 
-def _gone(connection: Connection, path: str, given: Sequence[ResultRow]) -> list[int]:
-    """The results that an earlier state of a page said and this one does not.
-
-    It is the same page if it still shows one of its cases. Only rows of the releases it states now
-    are withdrawn, or of no stated release: a page that now shows the next release leaves the last
-    one as it was.
-    """
-    versions = {row.release.version for row in given if row.release.version}
-    earlier = connection.execute(
-        select(results.c.id, results.c.key, cases.c.key.label("case_key"))
-        .join(sources, results.c.source_id == sources.c.id)
-        .join(cases, results.c.case_id == cases.c.id)
-        .join(releases, results.c.release_id == releases.c.id)
-        .where(
-            sources.c.path == path,
-            results.c.origin == Origin.PUBLISHED.value,
-            ~results.c.superseded,
-            or_(releases.c.version.in_(sorted(versions)), releases.c.version.is_(None)),
-        )
-    ).all()
-    stated = {row.key for row in given}
-    shown = {row.case.key for row in given}
-    if not any(row.case_key in shown for row in earlier):
-        return []
-    return [row.id for row in earlier if row.key not in stated]
+def _was_withdrawn(one: Written, following: Written | None = None) -> bool:
+    """Whether a revision had ended before the one that follows it began."""
+    return following is not None and one.superseded_at not in (None, following.created_at)

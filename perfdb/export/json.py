@@ -1,4 +1,4 @@
-"""JSON: a list with an object for each row; null where unknown."""
+"""JSON: a list with an object for each row, on a line of its own; null where unknown."""
 
 import json
 
@@ -9,5 +9,6 @@ NAME = "json"
 
 def render(table: Table) -> bytes:
     """Every object has every column, in order."""
-    rows = [dict(zip(table.names, row, strict=True)) for row in table.rows]
-    return (json.dumps(rows, indent=1, ensure_ascii=False) + "\n").encode()
+    rows = (dict(zip(table.names, row, strict=True)) for row in table.rows)
+    lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+    return f"[\n{lines}\n]\n".encode()

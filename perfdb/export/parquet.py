@@ -1,6 +1,7 @@
 """Apache Parquet with a type for each column, whatever the rows hold; null where unknown."""
 
 import io
+import json
 
 from perfdb.errors import InputError, Problem
 from perfdb.export.base import Table
@@ -12,6 +13,7 @@ def render(table: Table) -> bytes:
     """One row group. Raises InputError where pyarrow is not installed."""
     try:
         import pyarrow  # noqa: PLC0415  not everyone who exports has it
+        from pyarrow import json as reader  # noqa: PLC0415  likewise
         from pyarrow import parquet  # noqa: PLC0415  likewise
     except ImportError as error:
         remedy = "pip install pyarrow, or choose another format"
@@ -23,7 +25,12 @@ def render(table: Table) -> bytes:
         bool: pyarrow.bool_(),
     }
     schema = pyarrow.schema([(column.name, types[column.kind]) for column in table.columns])
-    rows = [dict(zip(table.names, row, strict=True)) for row in table.rows]
+    # Of Python's lists pyarrow makes arrays only after it has loaded pandas; of JSON it does not.
+    rows = (dict(zip(table.names, row, strict=True)) for row in table.rows)
+    lines = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+    options = reader.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
+    size = reader.ReadOptions(use_threads=False, block_size=len(lines) + 1)
+    made = reader.read_json(io.BytesIO(lines), size, options) if lines else schema.empty_table()
     written = io.BytesIO()
-    parquet.write_table(pyarrow.Table.from_pylist(rows, schema=schema), written)
+    parquet.write_table(made, written)
     return written.getvalue()

@@ -52,7 +52,8 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     planned = _PLANNED.search(scan.preamble)
     account = Account(count(planned[1]) if planned else None, scan.epilogue)
     log = training_log(said, steps, account, WINDOW)
-    return (replace(log, framework_version=version(scan.preamble)),)
+    timed_by = ("global_batch_size", "sequence_length")
+    return (replace(log, framework_version=version(scan.preamble), timed_by=timed_by),)
 
 
 def version(preamble: str) -> str | None:

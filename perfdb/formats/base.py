@@ -119,6 +119,8 @@ class ParsedLog:
     emitted: Figures = field(default_factory=Figures)
     emitted_line: int | None = None
     window: str | None = None
+    timed_by: tuple[str, ...] = ()
+    """The fields that its step times follow from, where it prints rates and no times."""
     outcome: Outcome | None = None
     error: str | None = None
     """Why the outcome is not `finished`, in one line."""

@@ -57,7 +57,8 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     start = _START.search(scan.preamble)
     planned = count(start[5]) if start else None
     account = Account(planned, scan.epilogue, bool(_DONE.search(scan.epilogue)))
-    return (training_log(configuration, steps, account, WINDOW),)
+    log = training_log(configuration, steps, account, WINDOW)
+    return (replace(log, timed_by=("num_gpus", "global_batch_size", "sequence_length")),)
 
 
 def _reading(piece: Piece) -> Reading | str | None:

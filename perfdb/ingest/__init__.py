@@ -1,7 +1,7 @@
 """Read runs, published pages and logs into the store: the one place where the parts meet."""
 
 from perfdb.ingest.find import Source, find
-from perfdb.ingest.load import Options, ingest, preview
+from perfdb.ingest.load import Options, ingest, preview, withdraw
 from perfdb.ingest.put import reason
 from perfdb.ingest.read import STILL_RUNNING
 from perfdb.ingest.report import Report
@@ -9,5 +9,5 @@ from perfdb.ingest.words import LogOptions
 
 __all__ = [
     "STILL_RUNNING", "LogOptions", "Options", "Report", "Source", "find", "ingest", "preview",
-    "reason",
+    "reason", "withdraw",
 ]  # fmt: skip

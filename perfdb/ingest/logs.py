@@ -48,6 +48,8 @@ PLAIN_TEXT: Final = (".txt",)
 _TABLE: Final = re.compile(rb"---:?[ \t]*\|")
 """What stands under the header of a page's table; a log has none."""
 
+_REREAD: Final = "leave the option out: the log is right, or of another run"
+
 _NOTHING = (Outcome.FINISHED, Outcome.INCOMPLETE, Outcome.NO_DATA)
 """Outcomes of which there is nothing to keep without a step; a run that failed is data."""
 
@@ -182,7 +184,9 @@ class _LogFile:
         for number, log in enumerate(self.logs, start=1):
             said = [*self._name(log), *(one.said for one in self._companions(log))]
             of = attribute.attributed(log, said, self.words.said)
-            if not log.readings and _is_empty(log):
+            if reasons := self._not_to_be_mixed(log):
+                yield Rejected(where, reasons)
+            elif not log.readings and _is_empty(log):
                 yield Rejected(where, _reasons(where, log))
             elif isinstance(of, Missing):
                 yield self._unattributed(log, number, of)
@@ -192,6 +196,19 @@ class _LogFile:
                 rows.append(logged.printed(log, of.case, of.release))
         if rows:
             yield self._printed(rows)
+
+    def _not_to_be_mixed(self, log: ParsedLog) -> tuple[Problem, ...]:
+        """What --set says instead of something that the log's step times follow from."""
+        differing = attribute.contradictions(log, self.words.said)
+        return tuple(
+            Problem(self.source.path, f"{said}; its step times follow from {field}", remedy=_REREAD)
+            for field, said in differing
+            if field in log.timed_by
+        )
+
+    def _contradictions(self, log: ParsedLog) -> Iterator[Problem]:
+        for _, said in attribute.contradictions(log, self.words.said):
+            yield Problem(self.source.path, said)
 
     def _name(self, log: ParsedLog) -> Iterator[ParsedLog]:
         """What the experiment's name says: that is what ran; a launcher's notes may be others."""
@@ -216,7 +233,8 @@ class _LogFile:
         run = logged.LogRun(of.case, of.release, self._run_id(number), content)
         measured = logged.measured(log, run, logged.window_of(log, self.words.window))
         beside = [note for one in self._companions(log) for note in one.said.notes]
-        notes = (*log.problems, *log.notes, *beside, *self._no_rates(log, measured.result))
+        notes = (*log.problems, *log.notes, *self._contradictions(log), *beside)
+        notes = (*notes, *self._no_rates(log, measured.result))
         asked = self.words.window.name if self.words.window else None
         return RunRead(self.source.path, measured, files, notes, self.words.any_of_logs, asked)
 
@@ -243,7 +261,11 @@ class _LogFile:
 
     def _printed(self, rows: Sequence[ResultRow]) -> PageRows:
         kept, repeated = once_each(self.source.path, rows)
-        notes = tuple(note for log in self.logs for note in (*log.problems, *log.notes))
+        notes = tuple(
+            note
+            for log in self.logs
+            for note in (*log.problems, *log.notes, *self._contradictions(log))
+        )
         whole = len(rows) == len(self.logs)
         insisted = self.words.any_of_logs
         return PageRows(self.source, kept, repeated, notes, whole, insisted)

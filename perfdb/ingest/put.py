@@ -5,7 +5,7 @@ hold is found by halving them, so that it is rejected and the others are stored.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -13,9 +13,10 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DataError
 
-from perfdb.db import known, runs, store
+from perfdb.db import known, runs, store, withdrawal
 from perfdb.db.rows import Action, LogEntry, ResultRow, RunWritten, SourceFile
 from perfdb.errors import Problem
+from perfdb.ingest import fallback
 from perfdb.ingest.read import (
     STILL_RUNNING,
     PageRows,
@@ -44,6 +45,8 @@ class Stored:
     known: bool = False
     """The store has it already, with more words than were given now."""
     notes: tuple[Problem, ...] = ()
+    fell_back: Mapping[str, int] = field(default_factory=dict)
+    """How many of a page's results other pages state, by their paths."""
 
 
 def put(engine: Engine, batch: Sequence[Read | RunFound]) -> Iterator[Stored]:
@@ -181,12 +184,31 @@ def _put_nameless(connection: Connection, read: Unattributed, when: datetime) ->
 
 
 def _put_page(connection: Connection, read: PageRows, when: datetime) -> Stored:
+    known_path = fallback.known_path(connection, read.source)
+    path = known_path or read.source.path
+    read = replace(read, source=replace(read.source, path=path))
     rows = [row for row in read.rows if read.insisted or not _is_said(connection, read.source, row)]
     whole = read.whole and not read.problems and len(rows) == len(read.rows)
     page = store.put_page(connection, read.source, rows, when, whole=whole)
+    gone = page.withdrawn
+    if read.emptied:
+        gone = withdrawal.all_stated(connection, path)
+        withdrawal.withdraw(connection, gone, when)
+    elif whole and rows and not gone:
+        gone = fallback.withdraw_unstated(connection, read, when)
+    if read.rows or (read.emptied and known_path):
+        withdrawal.keep_state(connection, read.source, when)
+    fell_back = fallback.fall_back(connection, read.source, gone, when)
     as_before = [Action.UNCHANGED] * (len(read.rows) - len(rows))
-    actions = (*page.actions, *as_before)
-    return Stored(read, actions, page.withdrawn, read.problems, known=bool(as_before))
+    return Stored(
+        read,
+        (*page.actions, *as_before),
+        len(gone) - sum(fell_back.counts.values()),
+        read.problems,
+        known=bool(as_before),
+        notes=fell_back.notes,
+        fell_back=fell_back.counts,
+    )
 
 
 def _is_said(connection: Connection, source: SourceFile, row: ResultRow) -> bool:
@@ -202,8 +224,10 @@ def _log_entries(stored: Stored) -> Iterator[LogEntry]:
     counts = {action: stored.actions.count(action) for action in (Action.NEW, Action.REVISED)}
     said = [f"{count} {action}" for action, count in counts.items() if count]
     said += [f"{stored.withdrawn} withdrawn"] if stored.withdrawn else []
+    said += [f"{count} as {other} states" for other, count in stored.fell_back.items()]
     if said:
-        first = Action.REVISED if counts[Action.REVISED] or stored.withdrawn else Action.NEW
+        only_new = said == [f"{counts[Action.NEW]} {Action.NEW}"]
+        first = Action.NEW if only_new else Action.REVISED
         yield LogEntry(path, first, reason=", ".join(said))
     if isinstance(stored.read, Unattributed) and not stored.known:
         problem = stored.read.problem

@@ -26,6 +26,9 @@ UNKNOWN = "neither a run directory, a page with a table of results nor a log of 
 MOST_PAGE_BYTES = 8 << 20
 """What a page may have: published pages have a hundredth of it."""
 
+PAGE = "page"
+"""The name of the parser of pages, whatever their markup."""
+
 PAGE_PARSER_VERSION = 2
 """Kept with each page; raised when perfdb.pages reads something else out of the same text."""
 
@@ -78,7 +81,8 @@ class PageRows:
     """A page's rows, ready to be stored, those that are not, and what was not understood.
 
     `whole` is false where more results are in the file than are known to be of a case; `insisted`
-    as of a run.
+    as of a run; `emptied` is true of a page that the user named and that states no result, so that
+    all it ever stated is withdrawn.
     """
 
     source: SourceFile
@@ -87,6 +91,7 @@ class PageRows:
     notes: tuple[Problem, ...]
     whole: bool = True
     insisted: bool = True
+    emptied: bool = False
 
 
 @dataclass(frozen=True)
@@ -248,8 +253,10 @@ def read_page(
         return PassedOver(where)
     found = pages.read(where, text, context)
     rows, repeated = once_each(where, [normalize.published_row(row) for row in found.results])
-    file = SourceFile(where, content, "page", PAGE_PARSER_VERSION)
-    return PageRows(file, rows, (*found.problems, *repeated), found.notes)
+    file = SourceFile(where, content, PAGE, PAGE_PARSER_VERSION)
+    problems = (*found.problems, *repeated)
+    emptied = source.named and not rows and not problems
+    return PageRows(file, rows, problems, found.notes, emptied=emptied)
 
 
 def _page(chunks: Iterable[bytes]) -> bytes | None:

@@ -1,11 +1,12 @@
 """What became of all that was read: counted while it is stored, so that nothing else is held."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from perfdb.audit import Finding
-from perfdb.db.rows import Action
+from perfdb.db.rows import Action, MeasuredRun
 from perfdb.errors import Problem
 from perfdb.ingest.put import Stored, reason
 from perfdb.ingest.read import (
@@ -20,6 +21,7 @@ from perfdb.ingest.read import (
     path_of,
     results_of,
 )
+from perfdb.record import Outcome
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ class Report:
     num_unattributed: int = 0
     notes: tuple[Problem, ...] = ()
     findings: tuple[Finding, ...] = ()
+    without_figures: Mapping[tuple[Action, Outcome], int] = field(default_factory=dict)
+    """How many runs of each action and outcome have none."""
 
     @property
     def failed(self) -> bool:
@@ -62,12 +66,14 @@ class Tally:
 
     actions: dict[Action, int] = field(default_factory=dict)
     withdrawn: int = 0
+    fallen_back: int = 0
     rejected: list[Problem] = field(default_factory=list)
     nameless: dict[tuple[str, str], list[_Nameless]] = field(default_factory=dict)
     notes: list[Problem] = field(default_factory=list)
     run_ids: set[str] = field(default_factory=set)
     paths: set[str] = field(default_factory=set)
     """The runs and the files that results were read of: their releases are to be audited."""
+    without_figures: Counter[tuple[Action, Outcome]] = field(default_factory=Counter)
     generated: list[str] = field(default_factory=list)
     """The pages that perfdb has made itself."""
 
@@ -76,13 +82,14 @@ class Tally:
         for action in stored.actions:
             self.actions[action] = self.actions.get(action, 0) + 1
         self.withdrawn += stored.withdrawn
+        self.fallen_back += sum(stored.fell_back.values())
         self.rejected += stored.problems
-        self.notes += (*notes_of(stored.read), *stored.notes)
+        self.notes += (*notes_of(stored.read), *stored.notes, *_fell_back(stored))
         for why, one in _nameless(stored):
             self.nameless.setdefault((path_of(stored.read), why), []).append(one)
         match stored.read:
             case RunRead() as read:
-                self.run_ids.add(read.run.run.run_id)
+                self._count_run(read.run, stored.actions)
             case Unchanged() as read:
                 self.run_ids.add(read.run_id)
             case PageRows() as read:
@@ -92,11 +99,16 @@ class Tally:
             case Unattributed() | Rejected():
                 pass
 
+    def _count_run(self, run: MeasuredRun, actions: Iterable[Action]) -> None:
+        self.run_ids.add(run.run.run_id)
+        if run.result.withheld is not None:
+            self.without_figures.update((action, run.result.outcome) for action in actions)
+
     def report(self, findings: Sequence[Finding]) -> Report:
         """All that was counted."""
         return Report(
             new=self.actions.get(Action.NEW, 0),
-            revised=self.actions.get(Action.REVISED, 0),
+            revised=self.actions.get(Action.REVISED, 0) + self.fallen_back,
             unchanged=self.actions.get(Action.UNCHANGED, 0),
             withdrawn=self.withdrawn,
             rejected=tuple(self.rejected),
@@ -104,6 +116,7 @@ class Tally:
             num_unattributed=sum(map(len, self.nameless.values())),
             notes=(*self.notes, *_passed_over(self.generated)),
             findings=tuple(findings),
+            without_figures=dict(self.without_figures),
         )
 
 
@@ -112,6 +125,13 @@ def _passed_over(paths: Sequence[str]) -> Iterator[Problem]:
         what = "1 page" if len(paths) == 1 else f"{len(paths):,} pages"
         message = f"passed over {what} that perfdb has made from a store"
         yield Problem(os.path.commonpath(paths), message, remedy="name a page to read it")
+
+
+def _fell_back(stored: Stored) -> Iterator[Problem]:
+    for other, count in stored.fell_back.items():
+        what = "1 result is" if count == 1 else f"{count} results are"
+        message = f"{what} no longer stated here; what {other} states holds"
+        yield Problem(path_of(stored.read), message)
 
 
 def _nameless(stored: Stored) -> Iterator[tuple[str, _Nameless]]:

@@ -56,7 +56,9 @@ def parse(text: str, first: int = 1) -> BeautifulSoup:
 
 
 def _harmless(markup: re.Match[str]) -> str:
-    if tag := markup["tag"]:
+    if markup["tag"]:
+        # A sign that is quoted to us may stand for itself to the parser of the standard library.
+        tag = "<" + markup["tag"][1:].replace("<", "&lt;")
         return f"</p>{tag}" if _ENDS_PARAGRAPH.match(tag) else tag
     return "&lt;" if markup[0] == "<" else "\n" * markup[0].count("\n")
 

@@ -1,6 +1,6 @@
 """What the site asks beside results in force: files and their bytes, and what became of results."""
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, case, func, select
 
 from perfdb.db.rows import Action
 from perfdb.db.tables import (
@@ -28,13 +28,25 @@ def all_run_files() -> Select[*tuple[object, ...]]:
 
 
 def published_sources() -> Select[*tuple[object, ...]]:
-    """The pages that published results in force were read from: path and SHA-256."""
-    read = select(results.c.source_id).where(
-        ~results.c.superseded, results.c.origin == Origin.PUBLISHED.value
-    )
+    """The states of the pages that published results in force were read from, by SHA-256.
+
+    Path, SHA-256, when it was first read, when a result was last read from it, and how many results
+    in force it stands for: none, where all have moved on to another state or stayed with one.
+    """
+    published = results.c.origin == Origin.PUBLISHED.value
+    read = select(sources.c.path).join(results, results.c.source_id == sources.c.id)
+    in_force = case((~results.c.superseded & published, 1), else_=0)
     return (
-        select(sources.c.path, sources.c.sha256)
-        .where(sources.c.id.in_(read))
+        select(
+            sources.c.path,
+            sources.c.sha256,
+            func.min(sources.c.ingested_at).label("ingested_at"),
+            func.max(results.c.created_at).label("created_at"),
+            func.sum(in_force).label("in_force"),
+        )
+        .outerjoin(results, results.c.source_id == sources.c.id)
+        .where(sources.c.path.in_(read.where(~results.c.superseded, published)))
+        .group_by(sources.c.path, sources.c.sha256)
         .order_by(sources.c.sha256, sources.c.path)
     )
 
@@ -73,6 +85,7 @@ def all_revisions() -> Select[*tuple[object, ...]]:
             results.c.model_tflops_per_sec_per_gpu,
             results.c.mfu,
             results.c.raw,
+            results.c.id.label("result_id"),
         )
         .join(cases, results.c.case_id == cases.c.id)
         .join(releases, results.c.release_id == releases.c.id)

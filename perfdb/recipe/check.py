@@ -89,13 +89,13 @@ def unknown_names(settings: Settings) -> Iterator[Fault]:
 def _world(subject: Subject) -> Iterator[Fault]:
     product = subject.tensor * subject.pipeline * subject.context
     gpus = subject.settings.num_gpus or 0
-    if gpus % product:
-        yield Fault(
-            "num_gpus",
-            f"TP {subject.tensor} × PP {subject.pipeline} × CP {subject.context} = {product} does "
-            f"not divide {gpus} GPUs",
-            f"use a multiple of {product} GPUs, or a smaller layout",
-        )
+    layout = f"TP {subject.tensor} × PP {subject.pipeline} × CP {subject.context} = {product}"
+    if gpus < product:
+        message = f"{layout} needs at least {product} GPUs, not {gpus}"
+        yield Fault("num_gpus", message, f"use {product} GPUs, or a smaller layout")
+    elif gpus % product:
+        remedy = f"use a multiple of {product} GPUs, or a smaller layout"
+        yield Fault("num_gpus", f"{layout} does not divide {gpus} GPUs", remedy)
 
 
 def _nodes(subject: Subject) -> Iterator[Fault]:

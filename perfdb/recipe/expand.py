@@ -1,7 +1,7 @@
 """From a recipe to its cases: overrides, the matrix, weak scaling, systems. Pure."""
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from perfdb import metrics, yamlfile
@@ -52,9 +52,7 @@ class Override:
 def drafts(recipe: Recipe, document: Document) -> tuple[list[Draft], list[Problem]]:
     """Every combination of `cases` and `matrix`, and what is wrong with their fields."""
     found: list[Draft] = []
-    problems = _unknown_fields(recipe, document)
-    if problems:
-        return [], problems
+    problems: list[Problem] = []
     for listed, crossed in itertools.product(_listed(recipe), list(_crossed(recipe))):
         places = {**_top_places(document), **listed.places, **crossed.places}
         label = "/".join(part for part in (recipe.name, listed.label, crossed.label) if part)
@@ -108,25 +106,52 @@ def _short(value: object) -> str:
             return str(value)
 
 
-def _unknown_fields(recipe: Recipe, document: Document) -> list[Problem]:
+def misnamed(document: Document) -> list[Problem]:
     """Fields of `cases` and `matrix` that no case has, and lists that hold nothing."""
-    places = [("matrix", name) for name in recipe.matrix]
-    listed: list[Place] = [
-        ("cases", index, name) for index, fields in enumerate(recipe.cases) for name in fields
-    ]
     unknown = [
         document.problem(
             place, "no such field of a case", suggestion(str(place[-1]), Settings.model_fields)
         )
-        for place in [*places, *listed]
+        for place, _ in _overriding(document)
         if place[-1] not in Settings.model_fields
     ]
     empty = [
-        document.problem(("matrix", name), "an empty list gives no case", "add a value")
-        for name, values in recipe.matrix.items()
-        if not values
+        document.problem(place, "an empty list gives no case", "add a value")
+        for place, value in _overriding(document)
+        if place[0] == "matrix" and value == []
     ]
     return unknown + empty
+
+
+def _overriding(document: Document) -> Iterator[tuple[Place, object]]:
+    """The fields in `matrix` and `cases`, each with its place, as far as they are fields."""
+    content = document.content if isinstance(document.content, Mapping) else {}
+    matrix, cases = content.get("matrix"), content.get("cases")
+    for name, value in matrix.items() if isinstance(matrix, Mapping) else ():
+        yield ("matrix", str(name)), value
+    for index, fields in enumerate(cases) if isinstance(cases, list) else ():
+        for name, value in fields.items() if isinstance(fields, Mapping) else ():
+            yield ("cases", index, str(name)), value
+
+
+def without(document: Document, fields: Set[str]) -> Document:
+    """The document without some of its fields, and without what is misnamed in the others."""
+    content = document.content if isinstance(document.content, Mapping) else {}
+    wrong = {(one.field or "") for one in misnamed(document)}
+    kept: dict[str, object] = {"name": "unnamed"}
+    kept |= {name: value for name, value in content.items() if name not in fields}
+    matrix, cases = content.get("matrix"), content.get("cases")
+    if isinstance(matrix, Mapping):
+        kept["matrix"] = {k: v for k, v in matrix.items() if f"matrix.{k}" not in wrong}
+    if isinstance(cases, list):
+        kept["cases"] = [_kept(one, f"cases.{place}", wrong) for place, one in enumerate(cases)]
+    return Document(document.where, kept, document.lines)
+
+
+def _kept(fields: object, place: str, wrong: Set[str]) -> object:
+    if not isinstance(fields, Mapping):
+        return fields
+    return {name: value for name, value in fields.items() if f"{place}.{name}" not in wrong}
 
 
 def _merged(document: Document, *overrides: Override) -> Settings | list[Problem]:

@@ -8,8 +8,8 @@ from pathlib import Path
 from perfdb import yamlfile
 from perfdb.errors import Problem, RecipeError
 from perfdb.recipe.check import faults, unknown_names
-from perfdb.recipe.expand import Draft, Point, drafts, point
-from perfdb.recipe.model import Recipe, Settings
+from perfdb.recipe.expand import Draft, Point, drafts, misnamed, point, without
+from perfdb.recipe.model import Recipe
 from perfdb.record import RecipeRef
 from perfdb.yamlfile import Document
 
@@ -79,30 +79,39 @@ def _read(path: Path) -> RecipeFile | list[Problem]:
         return list(document.problems)
     recipe = yamlfile.validate(document, Recipe)
     if isinstance(recipe, list):
-        return recipe + _wrong_names(document, recipe)
+        return _in_order([*recipe, *_of_the_rest(document, recipe)])
+    if misnamed(document):
+        return _in_order(_of_the_rest(document, ()))
     made, problems = drafts(recipe, document)
     problems += [problem for draft in made for problem in _faults(document, draft)]
     if problems:
-        return list(dict.fromkeys(problems))
+        return _in_order(problems)
     points = [point(draft, system) for draft in made for system in draft.settings.systems]
     return RecipeFile(path, text, recipe, tuple(points))
 
 
-def _wrong_names(document: Document, problems: list[Problem]) -> list[Problem]:
-    """The unknown names among the fields that are right, where others are not."""
+def _in_order(problems: Iterable[Problem]) -> list[Problem]:
+    """Each problem once, by its line."""
+    return sorted(dict.fromkeys(problems), key=lambda one: one.line or 0)
+
+
+def _of_the_rest(document: Document, problems: Iterable[Problem]) -> list[Problem]:
+    """What else is wrong, where some fields are: the names and values of all the others.
+
+    Whether a layout fits is not asked: it would be one that nobody wrote.
+    """
     if not isinstance(document.content, dict):
         return []
-    bad = {(problem.field or "").split(".")[0] for problem in problems}
-    good = {
-        name: value
-        for name, value in document.content.items()
-        if name in Settings.model_fields and name not in bad
-    }
-    settings = yamlfile.validate(Document(document.where, good, {}), Settings)
-    if isinstance(settings, list):
-        return []
-    found = unknown_names(settings)
-    return [document.problem((fault.field,), fault.message, fault.remedy) for fault in found]
+    rest = without(document, {(one.field or "").split(".")[0] for one in problems})
+    recipe = yamlfile.validate(rest, Recipe)
+    if isinstance(recipe, list):
+        return misnamed(document)
+    made, found = drafts(recipe, rest)
+    for draft in made:
+        for fault in unknown_names(draft.settings):
+            place = draft.place(fault.field)
+            found.append(document.problem(place, fault.message, fault.remedy).of(fault.field))
+    return [*misnamed(document), *found]
 
 
 def _faults(document: Document, draft: Draft) -> Iterator[Problem]:

@@ -8,8 +8,14 @@ from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 
 from perfdb import __version__
-from perfdb.site.directives import DIRECTIVES
-from perfdb.site.events import add_files, make_pages, remove_stale
+from perfdb.site import nodes
+from perfdb.site.events import (
+    add_directives,
+    add_files,
+    make_pages,
+    publish_downloads,
+    remove_stale,
+)
 
 __all__ = ["setup"]
 
@@ -20,9 +26,10 @@ def setup(app: Sphinx) -> ExtensionMetadata:
         app.setup_extension(extension)
     app.add_config_value("perfdb_url", None, "env", frozenset({str, type(None)}))
     app.add_config_value("perfdb_acknowledged", None, "", frozenset({str, type(None)}))
-    for name, directive in DIRECTIVES.items():
-        app.add_directive(name, directive)
+    nodes.add(app)
     app.connect("config-inited", add_files)
     app.connect("builder-inited", make_pages)
+    app.connect("env-before-read-docs", add_directives)
     app.connect("build-finished", remove_stale)
+    app.connect("build-finished", publish_downloads)
     return {"version": __version__, "parallel_read_safe": True, "parallel_write_safe": True}

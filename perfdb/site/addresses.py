@@ -8,13 +8,51 @@ Address = Callable[[str], str]
 """From a document's name to its address, as seen from the page that links to it."""
 
 PERFORMANCE = "performance/index"
-RUNS = "runs/index"
+ARCHIVE = "performance/archive"
 AUDIT = "performance/audit"
+CHANGELOG = "performance/changelog"
+CHANGES = "changes/index"
+MODELS = "models/index"
+RECIPES = "recipes/index"
+RUNS = "runs/index"
+SCALING = "scaling/index"
+SYSTEMS = "systems/index"
+
+OVERVIEW = "overview"
+"""The landing page's data, whatever document it is shown on."""
+RELEASES = "releases"
+"""The data that says which releases there are."""
 
 
 def of_release(framework: str, version: str | None) -> str:
     """The page of a framework's release."""
     return f"performance/{slug(framework)}/{slug(version or UNATTRIBUTED)}"
+
+
+def of_changes(framework: str, after: str | None = None) -> str:
+    """The page that compares a release of a framework with the one before; None: the newest."""
+    return f"changes/{slug(framework)}{f'/{slug(after)}' if after else ''}"
+
+
+def of_model(name: str) -> str:
+    """The page of a model."""
+    return f"models/{slug(name)}"
+
+
+def of_system(name: str) -> str:
+    """The page of a system."""
+    return f"systems/{slug(name)}"
+
+
+def of_scaling(framework: str, version: str | None, model: str, system: str) -> str:
+    """The page of a release's model over numbers of GPUs of a system."""
+    release = f"{slug(framework)}/{slug(version or UNATTRIBUTED)}"
+    return f"scaling/{release}/{slug(model)}/{slug(system)}"
+
+
+def of_recipe(name: str) -> str:
+    """The page of a recipe."""
+    return f"recipes/{slug(name)}"
 
 
 def of_run(run_id: str) -> str:
@@ -30,3 +68,8 @@ def of_source(sha256: str) -> str:
 def of_entry(anchor: str, address: Address) -> str:
     """The address of a result's entry on the page of findings."""
     return f"{address(AUDIT)}#{anchor}"
+
+
+def of_tab(framework: str, version: str | None, system: str, address: Address) -> str:
+    """The address of a release's page with the tab of a system chosen."""
+    return f"{address(of_release(framework, version))}?system={slug(system)}"

@@ -1,12 +1,20 @@
-"""What a generated page shows: frozen values, kept as one JSON file a page."""
+"""What pages show: frozen values, kept as one JSON file a page.
+
+What only one kind of page shows stands in its module.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime
+from pathlib import Path
 
 from pydantic import ConfigDict
 
-from perfdb.audit import Finding
-from perfdb.record import Frozen
+from perfdb.audit import Finding, Severity
+from perfdb.record import Frozen, Origin
+from perfdb.rundir import RunDir
+
+RECIPE = RunDir(Path()).recipe.name
+"""What the recipe is called among the files of a run."""
 
 
 class Row(Frozen):
@@ -65,6 +73,7 @@ class Result(Row):
     step_time_p90_s: float | None = None
     step_time_last_s: float | None = None
     tokens_per_sec_per_gpu: float | None = None
+    tokens_per_sec: float | None = None
     model_tflops_per_sec_per_gpu: float | None = None
     mfu: float | None = None
     peak_tflops: float | None = None
@@ -80,10 +89,26 @@ class Result(Row):
     source_line: int | None = None
     source_sha256: str
     raw: Mapping[str, str] = {}
+    extras: Mapping[str, str] = {}
+    notes: tuple[str, ...] = ()
+    case_key: str = ""
+    workload_key: str = ""
     run_id: str | None = None
     recipe: str | None = None
     started_at: datetime | None = None
     flag: Flag | None = None
+    findings: str = ""
+    result_id: int = 0
+
+    @property
+    def has_open_errors(self) -> bool:
+        """Whether the audit calls it an error, and nobody has explained that."""
+        return self.flag is not None and self.flag.kind == Severity.ERROR.value
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether its figures are of a run, not of a published page."""
+        return self.origin == Origin.MEASURED.value
 
 
 class Step(Row):
@@ -134,11 +159,16 @@ class RunPage(Frozen):
     files: tuple[RunFile, ...]
     recipe_text: str | None
 
+    @property
+    def recipe_file(self) -> RunFile | None:
+        """The file that the recipe's text is in."""
+        return next((file for file in self.files if file.name == RECIPE), None)
 
-class SystemTable(Frozen):
-    """The results of one tab."""
 
-    system: str
+class Tab(Frozen):
+    """The results of one tab: those of a system, or of a model."""
+
+    name: str
     title: str
     results: tuple[Result, ...]
 
@@ -148,25 +178,30 @@ class Section(Frozen):
 
     task: str
     variant: str | None
-    systems: tuple[SystemTable, ...]
+    tabs: tuple[Tab, ...]
+
+
+class Link(Frozen):
+    """A document of the site, and what it is called where it is linked."""
+
+    text: str
+    document: str
 
 
 class ReleasePage(Frozen):
-    """Everything on the page of a release of a framework."""
+    """Everything on the page of a release of a framework. `also` are pages that say more of it."""
 
     framework: str
     release: str | None
     containers: tuple[str, ...]
     sections: tuple[Section, ...]
+    also: tuple[Link, ...] = ()
 
     @property
     def results(self) -> tuple[Result, ...]:
         """Every result of the page."""
         return tuple(
-            result
-            for section in self.sections
-            for table in section.systems
-            for result in table.results
+            result for section in self.sections for tab in section.tabs for result in tab.results
         )
 
 
@@ -177,11 +212,21 @@ class RunsPage(Frozen):
 
 
 class SourcePage(Frozen):
-    """A published page, as it was when it was read."""
+    """A published page, as it was when it was read, and the results that tables print of it.
+
+    `newest` is the state of the page that was read last, None where this is it; `earlier` counts
+    the rows of the page that an earlier state still stands for. `corrections` say of results, by
+    their number in the store, what they said before.
+    """
 
     path: str
     sha256: str
     text: str
+    read_at: datetime | None = None
+    newest: Link | None = None
+    earlier: tuple[tuple[Link, int], ...] = ()
+    results: tuple[Result, ...] = ()
+    corrections: Mapping[int, str] = {}
 
 
 class Audited(Frozen):
@@ -204,24 +249,3 @@ class AuditPage(Frozen):
     """Everything that the last audit found."""
 
     releases: tuple[AuditedRelease, ...]
-
-
-class ReleaseCard(Frozen):
-    """The newest release of a framework, and its best figure on each system."""
-
-    framework: str
-    release: str | None
-    measured: int
-    published: int
-    best: tuple[Result, ...]
-
-
-class Overview(Frozen):
-    """Everything on the landing page."""
-
-    releases: int
-    results: int
-    runs: int
-    models: int
-    systems: int
-    cards: tuple[ReleaseCard, ...]

@@ -1,106 +1,36 @@
 """The directives: each reads the data of its page and puts the HTML of a part in its place."""
 
+import shlex
+from functools import cache
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
-from sphinx import addnodes
 from sphinx.domains.std import Glossary
-from sphinx.util.docutils import SphinxDirective
 
-from perfdb.record import Frozen
-from perfdb.site import commands, findings, overview, profiles, reference, runs, sources, tables
-from perfdb.site.data import AuditPage, Overview, ReleasePage, RunPage, RunsPage, SourcePage
-from perfdb.site.files import Layout
+from perfdb.site import addresses, commands, overview, pages, reference, runs
+from perfdb.site.base import SiteDirective
+from perfdb.site.data import RunPage
+from perfdb.site.declared import ReleasePageDirective, TableDirective
+from perfdb.site.files import DOWNLOADS, EVERYTHING, Layout
 from perfdb.site.glossary import TERMS
-from perfdb.site.markup import Html, table
-
-OVERVIEW = "overview"
-"""The name of the landing page's data, whatever document it is shown on."""
-
-CODE = sorted(str(module) for module in Path(__file__).parent.glob("*.py"))
-"""What the HTML also depends on: a page is made anew when the code that makes it changes."""
-
-Data = TypeVar("Data", bound=Frozen)
+from perfdb.site.overview import Overview
+from perfdb.site.recipes import RecipePage
 
 
-class SiteDirective(SphinxDirective):
-    """A part of a page that is made from data."""
+class PartDirective(SiteDirective):
+    """A part of a page that is made from the store."""
 
-    @property
-    def layout(self) -> Layout:
-        """Where the data lies."""
-        return Layout(Path(self.env.srcdir))
-
-    def data(self, name: str, kind: type[Data]) -> Data:
-        """The data of a document; the document depends on it from now on."""
-        path = self.layout.data(name)
-        self.env.note_dependency(str(path))
-        if not path.is_file():
-            raise self.error(f"{self.name}: the store has nothing for {name!r}")
-        return kind.model_validate_json(path.read_bytes())
-
-    def address(self, target: str) -> str:
-        """The address of a document, as seen from this one."""
-        return self.env.app.builder.get_relative_uri(self.env.docname, target)
-
-    def raw(self, html: Html) -> list[nodes.Node]:
-        """HTML as a node of this document."""
-        for module in CODE:
-            self.env.note_dependency(module)
-        return [nodes.raw("", html.text, format="html")]
-
-
-class ResultsDirective(SiteDirective):
-    """The table of one tab of a release's page."""
-
-    option_spec: ClassVar = {
-        "section": directives.nonnegative_int,
-        "table": directives.nonnegative_int,
-    }
+    required_arguments = 1
+    option_spec: ClassVar = {"number": directives.nonnegative_int}
 
     def run(self) -> list[nodes.Node]:
-        """The table."""
-        page = self.data(self.env.docname, ReleasePage)
-        shown = page.sections[self.options["section"]].systems[self.options["table"]]
-        measured = any(result.run_id is not None for result in shown.results)
-        profile = profiles.of_table(page.framework, measured=measured)
-        made = tables.results_table(f"{shown.title} results", shown.results, profile, self.address)
-        return self.raw(table(made))
-
-
-class ReleaseDirective(SiteDirective):
-    """The head of a release's page."""
-
-    def run(self) -> list[nodes.Node]:
-        """The containers, and what the labels mean."""
-        page = self.data(self.env.docname, ReleasePage)
-        return self.raw(sources.release_head(page, self.address))
-
-
-class AuditDirective(SiteDirective):
-    """What the audit found: how much there is of it, or all that there is of one release."""
-
-    option_spec: ClassVar = {"release": directives.nonnegative_int}
-
-    def run(self) -> list[nodes.Node]:
-        """The counts, or the entries."""
-        page = self.data(self.env.docname, AuditPage)
-        if "release" not in self.options:
-            return self.raw(findings.head(page))
-        return self.raw(findings.entries(page.releases[self.options["release"]], self.address))
-
-
-class RunsDirective(SiteDirective):
-    """The list of all runs."""
-
-    def run(self) -> list[nodes.Node]:
-        """The table."""
-        page = self.data(self.env.docname, RunsPage)
-        made = tables.results_table("Runs", page.results, profiles.RUNS, self.address)
-        return self.raw(table(made))
+        """The part of the name that is given; of several that of the number."""
+        content = self.content_of(self.env.docname)
+        make = pages.PARTS[self.arguments[0]]
+        return self.raw(make(content, self.options.get("number", 0), cache(self.address)))
 
 
 class RunDirective(SiteDirective):
@@ -126,20 +56,27 @@ class RunDirective(SiteDirective):
     def _files(self, page: RunPage) -> list[nodes.Node]:
         listed = nodes.bullet_list()
         for file in page.files:
-            path = self.layout.run_file(file).relative_to(self.env.srcdir)
-            name = nodes.literal(text=file.name)
-            download = addnodes.download_reference("", "", name, reftarget=f"/{path.as_posix()}")
             size = nodes.Text(f" {file.size_bytes:,} bytes")
-            listed += nodes.list_item("", nodes.paragraph("", "", download, size))
+            listed += nodes.list_item("", nodes.paragraph("", "", self.download(file), size))
         return [listed]
 
 
-class SourceDirective(SiteDirective):
-    """A published page as it was read."""
+class RecipeDirective(SiteDirective):
+    """A text of a recipe, to copy, to download, and the command that runs it."""
+
+    option_spec: ClassVar = {"number": directives.nonnegative_int}
 
     def run(self) -> list[nodes.Node]:
-        """Its lines."""
-        return self.raw(sources.listing(self.data(self.env.docname, SourcePage), self.address))
+        """Nodes, so that Sphinx highlights and copies."""
+        kept = self.data(self.env.docname, RecipePage).texts[self.options["number"]]
+        if kept.text is None or kept.file is None:
+            return [nodes.paragraph(text="The runs kept no recipe file.")]
+        text = nodes.literal_block(kept.text, kept.text, language="yaml", force=True)
+        said = nodes.Text(" to the folder that you are in, and run it again:")
+        download = nodes.paragraph("", "", nodes.Text("Download "), self.download(kept.file), said)
+        command = f"perfdb run {shlex.quote(Path(kept.file.name).name)}"
+        run = nodes.literal_block(command, command, language="bash", force=True)
+        return [text, download, run]
 
 
 class OverviewDirective(SiteDirective):
@@ -147,7 +84,7 @@ class OverviewDirective(SiteDirective):
 
     def run(self) -> list[nodes.Node]:
         """Counts and cards, or how to get data."""
-        return self.raw(overview.html(self.data(OVERVIEW, Overview), self.address))
+        return self.raw(overview.html(self.data(addresses.OVERVIEW, Overview), self.address))
 
 
 class NoDataDirective(SiteDirective):
@@ -156,6 +93,19 @@ class NoDataDirective(SiteDirective):
     def run(self) -> list[nodes.Node]:
         """How to get some."""
         return self.raw(overview.NO_DATA)
+
+
+class DownloadsDirective(SiteDirective):
+    """The files of all results."""
+
+    def run(self) -> list[nodes.Node]:
+        """Links to those that there are."""
+        folder = Path(self.env.srcdir, DOWNLOADS)
+        made = sorted(folder.glob(f"{EVERYTHING}.*"))
+        if not made:
+            self.env.note_dependency(str(folder / EVERYTHING))
+            return self.raw(overview.NO_DATA)
+        return self.raw(self.links(made))
 
 
 class ReferenceDirective(SiteDirective):
@@ -169,8 +119,6 @@ class ReferenceDirective(SiteDirective):
         if name not in reference.TABLES:
             known = ", ".join(reference.TABLES)
             raise self.error(f"{self.name}: no table {name!r}; known: {known}")
-        for path in reference.FILES:
-            self.env.note_dependency(path)
         return self.raw(reference.TABLES[name]())
 
 
@@ -186,21 +134,21 @@ class GlossaryDirective(Glossary):
             for term in TERMS.values()
             for line in (term.short, f"    {term.name}: {term.meaning}", "")
         ]
-        self.content = StringList(lines, source=CODE[0])
-        self.env.note_dependency(str(Path(__file__).with_name("glossary.py")))
+        self.content = StringList(lines, source=__file__)
+        self.env.note_dependency(str(Layout(Path(self.env.srcdir)).code))
         return super().run()
 
 
 DIRECTIVES = {
-    "perfdb-audit": AuditDirective,
+    "perfdb-downloads": DownloadsDirective,
     "perfdb-glossary": GlossaryDirective,
     "perfdb-no-data": NoDataDirective,
     "perfdb-overview": OverviewDirective,
+    "perfdb-part": PartDirective,
+    "perfdb-recipe": RecipeDirective,
     "perfdb-reference": ReferenceDirective,
-    "perfdb-release": ReleaseDirective,
-    "perfdb-results": ResultsDirective,
+    "perfdb-release-page": ReleasePageDirective,
     "perfdb-run": RunDirective,
-    "perfdb-runs": RunsDirective,
-    "perfdb-source": SourceDirective,
+    "perfdb-table": TableDirective,
 }
 """Every directive by the name that pages call it."""

@@ -3,18 +3,34 @@
 Nothing is written that already says the same, so that a build only redoes what has changed.
 """
 
+import filecmp
+import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-from perfdb.site.data import RunFile
-from perfdb.site.pages import MARK, Page
 from perfdb.site.words import slug
 
-GENERATED = "_generated/perfdb"
-"""The folder, inside the documents, of what is no document; it is ours alone."""
+if TYPE_CHECKING:
+    from perfdb.site.data import RunFile
+    from perfdb.site.page import Page
 
-FOLDERS = ("performance", "runs", "sources")
+MARK: Final = "# Made by perfdb.site from the store; what is changed here is lost."
+"""Stands on the second line of every page that is made, and of none that is written."""
+
+GENERATED: Final = "_generated/perfdb"
+"""The folder, inside the documents, of what is no document; it is ours alone."""
+DOWNLOADS: Final = "_generated/perfdb-data"
+"""The folder, inside the documents, of the files of tables; a document's are in one of its name."""
+PUBLISHED: Final = "_data"
+"""Where the files of tables are in the site."""
+EVERYTHING: Final = "results"
+"""What the file of all results is called."""
+
+FOLDERS = (
+    "changes", "models", "performance", "recipes", "runs", "scaling", "sources", "systems",
+)  # fmt: skip
 """Where pages are made. Pages written by hand may stand there too and are left alone."""
 
 
@@ -32,10 +48,20 @@ class Layout:
         """The data that a document's directives read."""
         return self.root / GENERATED / "data" / f"{name}.json"
 
-    def run_file(self, file: RunFile) -> Path:
+    def run_file(self, file: "RunFile") -> Path:
         """A file of a run, to be downloaded; the same bytes are kept once for each name."""
         name = slug(Path(file.name).name)
         return self.root / GENERATED / "files" / file.sha256[:16] / name
+
+    @property
+    def code(self) -> Path:
+        """What every page depends on besides its data: the code that makes it."""
+        return self.root / GENERATED / "code"
+
+    @property
+    def done(self) -> Path:
+        """What the last build was made from."""
+        return self.root / GENERATED / "done.json"
 
     def made(self) -> list[Path]:
         """Every file that an earlier build has made."""
@@ -50,24 +76,29 @@ def is_made(page: Path) -> bool:
         return MARK in (file.readline(), file.readline().rstrip("\n"))
 
 
-def write_pages(layout: Layout, pages: Iterable[Page]) -> set[Path]:
+def write_pages(layout: Layout, pages: "Iterable[Page]") -> set[Path]:
     """Write the pages and their data; the files that they are now made of.
 
     Raises FileExistsError where a page written by hand stands in the way.
     """
     kept: set[Path] = set()
     for page in pages:
-        path = layout.page(page.name)
-        if path.exists() and not is_made(path):
-            raise FileExistsError(f"{path}: this page is made from the store; rename yours")
-        kept.add(write(path, page.text.encode()))
+        if page.text is not None:
+            kept.add(_write_text(layout.page(page.name), page.text))
         if page.data is not None:
-            kept.add(write(layout.data(page.name), page.data.model_dump_json(indent=1).encode()))
+            said = page.data.model_dump_json(indent=1, exclude_defaults=True)
+            kept.add(write(layout.data(page.name), said.encode()))
     return kept
 
 
+def _write_text(path: Path, text: str) -> Path:
+    if path.exists() and not is_made(path):
+        raise FileExistsError(f"{path}: this page is made from the store; rename yours")
+    return write(path, text.encode())
+
+
 def write_run_files(
-    layout: Layout, files: Iterable[RunFile], content: Callable[[str], bytes]
+    layout: Layout, files: "Iterable[RunFile]", content: Callable[[str], bytes]
 ) -> set[Path]:
     """Write the files of runs that are not there yet. A name holds the hash of its bytes."""
     kept: set[Path] = set()
@@ -92,3 +123,22 @@ def remove_others(layout: Layout, kept: set[Path]) -> None:
     for path in layout.made():
         if path not in kept:
             path.unlink()
+
+
+def publish(root: Path, out: Path, used: Iterable[Path]) -> None:
+    """Put the files that documents use into the site, and remove those that none uses any more."""
+    made, site = root / DOWNLOADS, out / PUBLISHED
+    wanted = {path for path in used if made in path.parents and path.is_file()}
+    wanted |= set(made.glob(f"{EVERYTHING}.*"))
+    kept = wanted | {_copied(path, site / path.relative_to(made)) for path in wanted}
+    for path in [*made.rglob("*.*"), *site.rglob("*.*")]:
+        if path not in kept and path.is_file():
+            path.unlink()
+
+
+def _copied(path: Path, to: Path) -> Path:
+    """A copy keeps its age, by which the next build knows it without reading it."""
+    if not to.is_file() or not filecmp.cmp(path, to):
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, to)
+    return to

@@ -10,9 +10,10 @@ from perfdb.audit.document import counts
 from perfdb.site import addresses
 from perfdb.site.addresses import Address
 from perfdb.site.data import Audited, AuditedRelease, AuditPage, Flag, Result
-from perfdb.site.markup import Content, Html, joined, link, tag
-from perfdb.site.words import framework_title, natural, section_title, slug
+from perfdb.site.markup import Cell, Content, Head, Html, Table, joined, link, table, tag
+from perfdb.site.words import framework_title, release_title, section_title, version_order
 
+ERROR = Severity.ERROR.value
 KINDS = (*(severity.value for severity in Severity), "explained")
 """The gravest first. A finding that is acknowledged is explained, however grave it was."""
 
@@ -49,7 +50,7 @@ def page_of(every: Iterable[Audited]) -> AuditPage:
     by_release: dict[tuple[str, str | None], list[Audited]] = defaultdict(list)
     for one in every:
         by_release[one.result.framework, one.result.release].append(one)
-    newest_first = sorted(by_release, key=lambda one: natural(one[1] or ""), reverse=True)
+    newest_first = sorted(by_release, key=lambda one: version_order(one[1]), reverse=True)
     return AuditPage(
         releases=tuple(
             AuditedRelease(
@@ -71,15 +72,52 @@ def _gravity(finding: Finding) -> int:
     return KINDS.index(kind(finding))
 
 
-def head(page: AuditPage) -> Html:
-    """How many findings of each kind there are, and what the kinds mean."""
+def head(page: AuditPage, address: Address) -> Html:
+    """How many findings of each kind there are, what the kinds mean, and the open errors first."""
     every = [it for release in page.releases for one in release.results for it in one.findings]
-    return joined((tag("p", tag("strong", f"{counts(every)}.")), *(tag("p", it) for it in MEANING)))
+    said = (tag("p", tag("strong", f"{counts(every)}.")), *(tag("p", it) for it in MEANING))
+    return joined((*said, _summary(page, address)))
+
+
+def _summary(page: AuditPage, address: Address) -> Html:
+    """Every error and warning that nobody has explained, over all releases, the errors first."""
+    objections = [
+        (kind(finding), finding, one)
+        for release in page.releases
+        for one in release.results
+        for finding in one.findings
+        if not finding.acknowledged and finding.severity.reaches(Severity.WARNING)
+    ]
+    if not objections:
+        return tag("p", "There are no open errors or warnings.")
+    rows = [
+        _summary_row(*it, address) for it in sorted(objections, key=lambda it: KINDS.index(it[0]))
+    ]
+    heads = [Head("Severity"), Head("Rule"), Head("Result", wide=True), Head("Release")]
+    return table(Table("Open errors and warnings", heads, rows))
+
+
+def _summary_row(how: str, finding: Finding, one: Audited, address: Address) -> list[Cell]:
+    release = release_title(one.result.framework, one.result.release)
+    page = address(addresses.of_release(one.result.framework, one.result.release))
+    return [
+        Cell(tag("span", how, class_=f"perf-badge {how}"), sort=KINDS.index(how)),
+        Cell(tag("code", finding.rule), sort=finding.rule),
+        Cell(link(_title(one.result), f"#{one.anchor}"), sort=_title(one.result)),
+        Cell(link(release, page), sort=release),
+    ]
 
 
 def entries(release: AuditedRelease, address: Address) -> Html:
-    """An entry for each result of a release that has findings."""
-    return joined((_entry(one, address) for one in release.results), "\n")
+    """An entry for each result of a release that has findings; those worth knowing are folded."""
+    worth_knowing = [it for it in release.results if kind(it.findings[0]) == Severity.INFO.value]
+    others = [_entry(one, address) for one in release.results if one not in worth_knowing]
+    if not worth_knowing:
+        return joined(others, "\n")
+    count = len(worth_knowing)
+    said = tag("summary", f"{count:,} result{'s' if count > 1 else ''} with nothing but info")
+    folded = joined((said, *(_entry(one, address) for one in worth_knowing)), "\n")
+    return joined((*others, tag("details", folded)), "\n")
 
 
 def _entry(one: Audited, address: Address) -> Html:
@@ -100,8 +138,8 @@ def _title(result: Result) -> str:
 
 def _places(result: Result, address: Address) -> Html:
     """Where the figures are from, and the table that shows them."""
-    table = address(addresses.of_release(result.framework, result.release))
-    shown = link("table", f"{table}?system={slug(result.system)}")
+    page = addresses.of_tab(result.framework, result.release, result.system, address)
+    shown = link("table", page)
     return joined((_evidence(result, address), shown), " · ")
 
 

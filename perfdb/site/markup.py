@@ -3,13 +3,28 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Final
+
+from perfdb.site.data import Result
+
+
+@dataclass(frozen=True)
+class Offer:
+    """The results of a table, to be downloaded beside it under a name."""
+
+    name: str
+    results: Sequence[Result]
 
 
 @dataclass(frozen=True)
 class Html:
-    """Text that is HTML already. Everything else is escaped where it is printed."""
+    """Text that is HTML already. Everything else is escaped where it is printed.
+
+    `offers` are downloads of the tables in it, for which the page makes files and links.
+    """
 
     text: str
+    offers: tuple[Offer, ...] = ()
 
 
 Content = str | Html
@@ -17,12 +32,16 @@ Content = str | Html
 
 @dataclass(frozen=True)
 class Head:
-    """The head of a column; `hint` explains an abbreviation, `wide` holds sentences."""
+    """The head of a column; `hint` explains an abbreviation, `wide` holds sentences.
+
+    `falling`: the first click sorts the largest up.
+    """
 
     title: str
     hint: str | None = None
     numeric: bool = False
     wide: bool = False
+    falling: bool = False
 
     @property
     def class_(self) -> str | None:
@@ -32,20 +51,44 @@ class Head:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell; `sort` is what it is sorted by where its text will not do."""
+    """A cell; `sort` is what it is sorted by where its text will not do.
+
+    `evidence` is the address of what a figure is believed for.
+    """
 
     content: Content
     sort: float | str | None = None
+    evidence: str | None = None
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What belongs to a row and is none of its cells: a sign by its name, and texts for copies."""
+
+    sign: Content
+    findings: str
+    source: str
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table; the first cell of each row names the row. `label` tells readers what it holds."""
+    """A table; the first cell of each row names the row. `label` tells readers what it holds.
+
+    `ids` names each row for links to it, `notes` are the footnotes of each row, `beside` is what
+    else belongs to it, `offer` are its results; a table without results has none of them.
+    """
 
     label: str
     heads: Sequence[Head]
     rows: Sequence[Sequence[Cell]]
     sortable: bool = True
+    ids: Sequence[str] = ()
+    notes: Sequence[Sequence[str]] = ()
+    beside: Sequence[Beside] = ()
+    offer: Offer | None = None
+
+
+_NOTHING: Final = Beside("", "", "")
 
 
 def html(content: Content) -> str:
@@ -61,28 +104,38 @@ def tag(name: str, content: Content | Sequence[Content], **attributes: str | Non
         for key, value in attributes.items()
         if value is not None
     )
-    return Html(f"<{name}{named}>{''.join(map(html, inner))}</{name}>")
+    return Html(f"<{name}{named}>{''.join(map(html, inner))}</{name}>", _offers(inner))
 
 
 def link(text: Content, address: str) -> Html:
     """A link. `address` is one of ours, never one out of the store."""
-    return tag("a", text, href=address)
+    return Html(f'<a href="{escape(address)}">{html(text)}</a>')
 
 
 def joined(parts: Iterable[Content], separator: str = "") -> Html:
     """Parts one after the other."""
-    return Html(separator.join(map(html, parts)))
+    given = tuple(parts)
+    return Html(separator.join(map(html, given)), _offers(given))
+
+
+def _offers(parts: Iterable[Content]) -> tuple[Offer, ...]:
+    return tuple(
+        offer for part in parts if isinstance(part, Html) and part.offers for offer in part.offers
+    )
 
 
 def table(given: Table) -> Html:
-    """The table, in a box that scrolls by itself and can be reached with the keyboard."""
+    """The table, in a box that scrolls by itself and can be reached with the keyboard.
+
+    The footnotes of its rows stand below it, each once.
+    """
     head = tag("thead", tag("tr", [_head(one) for one in given.heads]))
-    body = tag("tbody", [_row(given.heads, row) for row in given.rows])
     sortable = "true" if given.sortable and len(given.rows) > 1 else None
-    inner = tag("table", (head, Html("\n"), body), class_="perf", data_sortable=sortable)
-    return tag(
-        "div", inner, class_="perf-wrap", role="region", tabindex="0", aria_label=given.label
-    )
+    body = Html(f"\n<tbody>{_body(given)}</tbody>")
+    inner = tag("table", (head, body), class_="perf", data_sortable=sortable)
+    box = tag("div", inner, class_="perf-wrap", role="region", tabindex="0", aria_label=given.label)
+    made = joined((box, _footnotes(given)))
+    return Html(made.text, (given.offer,) if given.offer else ())
 
 
 def facts(label: str, given: Iterable[tuple[str, Content]]) -> Html:
@@ -95,18 +148,81 @@ def facts(label: str, given: Iterable[tuple[str, Content]]) -> Html:
 def _head(head: Head) -> Html:
     title = tag("abbr", head.title, title=head.hint) if head.hint else head.title
     one_word = None if " " in head.title else "s"
-    return tag("th", title, scope="col", class_=" ".join(filter(None, (head.class_, one_word))))
+    classes = " ".join(filter(None, (head.class_, one_word)))
+    falling = "true" if head.falling else None
+    return tag("th", title, scope="col", class_=classes, data_falling=falling)
 
 
-def _row(heads: Sequence[Head], cells: Sequence[Cell]) -> Html:
-    first, *others = cells
-    made = [tag("th", first.content, scope="row", class_=heads[0].class_, data_sort=_sort(first))]
-    made += [
-        tag("td", cell.content, class_=head.class_, data_sort=_sort(cell))
-        for head, cell in zip(heads[1:], others, strict=True)
-    ]
-    return joined((tag("tr", made), Html("\n")))
+def _body(given: Table) -> str:
+    """The rows. Written out, not made of tags: a site has a hundred thousand cells."""
+    classes = [f' class="{head.class_}"' if head.class_ else "" for head in given.heads]
+    ids = given.ids or [""] * len(given.rows)
+    marks = _marks(given) or [""] * len(given.rows)
+    asides = given.beside or [_NOTHING] * len(given.rows)
+    rows = []
+    for row, anchor, marked, aside in zip(given.rows, ids, marks, asides, strict=True):
+        first, *others = row
+        own = _permalink(anchor) if anchor else ""
+        after = f"{html(aside.sign)}{marked}{own}"
+        named = f'<th scope="row"{classes[0]}{_sort(first)}>{_inner(first)}{after}</th>'
+        cells = "".join(
+            f"<td{class_}{_sort(cell)}>{_inner(cell)}</td>"
+            for cell, class_ in zip(others, classes[1:], strict=True)
+        )
+        known = f' id="{escape(anchor)}"' if anchor else ""
+        rows.append(f"<tr{known}{_copied(aside)}>{named}{cells}</tr>\n")
+    return "".join(rows)
 
 
-def _sort(cell: Cell) -> str | None:
-    return None if cell.sort is None else str(cell.sort)
+def _copied(aside: Beside) -> str:
+    """The texts that stand in columns of their own where a row is copied."""
+    if not aside.source:
+        return ""
+    return f' data-findings="{escape(aside.findings)}" data-source="{escape(aside.source)}"'
+
+
+def _inner(cell: Cell) -> str:
+    if cell.evidence is None:
+        return html(cell.content)
+    return f'<a class="e" href="{escape(cell.evidence)}">{html(cell.content)}</a>'
+
+
+def _sort(cell: Cell) -> str:
+    return "" if cell.sort is None else f' data-sort="{escape(str(cell.sort))}"'
+
+
+def _permalink(anchor: str) -> str:
+    """A link to the row. Its sign is in the style sheet: the row's name is that of what was run."""
+    return f'<a class="perf-link" href="#{escape(anchor)}" aria-label="Link to this row"></a>'
+
+
+def _numbered(given: Table) -> dict[str, int]:
+    """Each footnote with its number, in the order in which rows refer to them."""
+    every = dict.fromkeys(text for texts in given.notes for text in texts)
+    return {text: number for number, text in enumerate(every, start=1)}
+
+
+def _marks(given: Table) -> list[str]:
+    """What stands behind the name of each row: the numbers of its footnotes."""
+    numbers = _numbered(given)
+    return ["".join(_mark(given, numbers[text], text) for text in texts) for texts in given.notes]
+
+
+def _mark(given: Table, number: int, text: str) -> str:
+    anchor = _note_id(given, number)
+    linked = tag(
+        "a", str(number), href=f"#{anchor}", title=text, role="doc-noteref", aria_describedby=anchor
+    )
+    return f'<sup class="perf-mark">{linked.text}</sup>'
+
+
+def _note_id(given: Table, number: int) -> str:
+    return f"{given.ids[0]}-note-{number}"
+
+
+def _footnotes(given: Table) -> Html:
+    numbers = _numbered(given)
+    if not numbers:
+        return Html("")
+    items = [tag("li", text, id=_note_id(given, number)) for text, number in numbers.items()]
+    return tag("ol", items, class_="perf-notes", aria_label=f"Notes to {given.label}")

@@ -1,17 +1,32 @@
-"""The landing page's figures and cards: the newest release of each framework and its best runs."""
+"""The landing page: the newest release of each framework, what changed in it, the latest runs."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from perfdb import catalog, units
-from perfdb.record import Origin
-from perfdb.site import addresses
+from perfdb.audit import Severity
+from perfdb.compare import Match, Verdict, words
+from perfdb.record import Frozen
+from perfdb.site import addresses, changes, markup, tables
 from perfdb.site.addresses import Address
-from perfdb.site.data import Overview, ReleaseCard, Result
+from perfdb.site.bests import contradicted, gpus, highest
+from perfdb.site.change_chart import change_of, signed
+from perfdb.site.contents import Contents, ReleasePair
+from perfdb.site.data import Result
+from perfdb.site.evidence import newest
+from perfdb.site.grouping import of_newest_releases
 from perfdb.site.markup import Content, Html, joined, link, tag
-from perfdb.site.profiles import MODEL, TFLOPS
+from perfdb.site.page import Kind, Page
+from perfdb.site.pairs import FLOPS, RATE, Disagreement, disagreement
+from perfdb.site.profiles import LATEST, MODEL, TFLOPS
 from perfdb.site.tables import as_printed, formatted, known
-from perfdb.site.words import natural, release_title, slug
+from perfdb.site.words import framework_title, release_title
+
+MOST_RUNS: Final = 5
+
+UNITS: Final = {RATE: "tokens/s/GPU", FLOPS: "TFLOP/s/GPU"}
+"""What figures that matches are judged by are called in a sentence."""
 
 NO_DATA = Html(
     '<div class="admonition note"><p class="admonition-title">There is no data yet</p>'
@@ -22,42 +37,143 @@ NO_DATA = Html(
 """What stands where there is nothing to show."""
 
 
-def of_results(results: Sequence[Result], num_runs: int) -> Overview:
-    """The counts and cards of all results in force."""
-    releases = {(result.framework, result.release) for result in results}
+class Extreme(Frozen):
+    """The best or the worst change of a comparison: what it is of, and by how much."""
+
+    work: str
+    change: float
+    verdict: Verdict
+
+
+class Since(Frozen):
+    """What changed since the release before: verdicts with their counts, and models.
+
+    `page` compares them, by `metrics`; `wrong` counts the matches with open errors, which are
+    neither best nor worst, `disagreements` are those whose TFLOP/s tell another story.
+    """
+
+    before: str
+    page: str
+    matched: int
+    metrics: tuple[str, ...]
+    verdicts: tuple[tuple[Verdict, int], ...]
+    best: Extreme | None
+    worst: Extreme | None
+    wrong: int
+    disagreements: tuple[Disagreement, ...]
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+
+
+class ReleaseCard(Frozen):
+    """The newest release of a framework, its best figure on each system, and what changed.
+
+    `wrong` counts the results with open errors, of which none is the best.
+    """
+
+    framework: str
+    release: str | None
+    on_gpus: bool
+    wrong: int
+    measured: int
+    published: int
+    best: tuple[Result, ...]
+    since: Since | None
+
+
+class Overview(Frozen):
+    """Everything on the landing page. `open_findings`: warnings and errors."""
+
+    releases: int
+    results: int
+    runs: int
+    models: int
+    systems: int
+    open_findings: int
+    cards: tuple[ReleaseCard, ...]
+    latest: tuple[Result, ...]
+
+
+def of_contents(contents: Contents) -> Overview:
+    """The counts, cards and latest runs of a store."""
+    results = contents.results
+    said = [it for one in contents.audited for it in one.findings if not it.acknowledged]
     return Overview(
-        releases=len(releases),
+        releases=len({(one.framework, one.release) for one in results if one.release}),
         results=len(results),
-        runs=num_runs,
+        runs=len(contents.runs),
         models=len({result.model for result in results}),
         systems=len({result.system for result in results}),
-        cards=tuple(_cards(results)),
+        open_findings=sum(it.severity.reaches(Severity.WARNING) for it in said),
+        cards=tuple(_cards(results, contents.pairs)),
+        latest=tuple(page.result for page in newest(contents.runs, MOST_RUNS)),
     )
 
 
-def _cards(results: Iterable[Result]) -> list[ReleaseCard]:
-    """One card for each framework, for the newest of its releases that has a version."""
-    by_release: dict[tuple[str, str | None], list[Result]] = defaultdict(list)
-    for result in results:
-        by_release[result.framework, result.release].append(result)
-    newest: dict[str, tuple[str, str | None]] = {}
-    for release in sorted(by_release, key=lambda one: natural(one[1] or "")):
-        newest[release[0]] = release
-    return [_card(*newest[name], by_release[newest[name]]) for name in sorted(newest)]
+def _cards(results: Sequence[Result], pairs: Iterable[ReleasePair]) -> list[ReleaseCard]:
+    """One card for each framework, for its newest release.
+
+    Those with results on GPUs come first, and of them the one with the most results.
+    """
+    by_framework: dict[str, list[Result]] = defaultdict(list)
+    for result in of_newest_releases(results):
+        by_framework[result.framework].append(result)
+    compared = {pair.framework: pair for pair in pairs if pair.is_newest}
+    made = [_card(by_framework[name], compared.get(name)) for name in by_framework]
+    return sorted(made, key=_place)
 
 
-def _card(framework: str, release: str | None, results: Sequence[Result]) -> ReleaseCard:
-    measured = sum(result.origin == Origin.MEASURED.value for result in results)
-    best: dict[str, Result] = {}
-    for result in sorted(results, key=lambda one: one.model_tflops_per_sec_per_gpu or 0):
-        best[result.system] = result
+def _place(card: ReleaseCard) -> tuple[bool, int, str]:
+    return not card.on_gpus, -(card.measured + card.published), framework_title(card.framework)
+
+
+def _card(results: Sequence[Result], pair: ReleasePair | None) -> ReleaseCard:
+    measured = sum(result.is_measured for result in results)
+    entries = [catalog.systems().get(result.system) for result in results]
     return ReleaseCard(
-        framework=framework,
-        release=release,
+        framework=results[0].framework,
+        release=results[0].release,
+        on_gpus=any(entry is None or entry.gpu is not None for entry in entries),
+        wrong=sum(result.has_open_errors for result in results),
         measured=measured,
         published=len(results) - measured,
-        best=tuple(best[name] for name in sorted(best)),
+        best=tuple(highest(results, TFLOPS.fields[0]).values()),
+        since=_since(pair) if pair else None,
     )
+
+
+def _since(pair: ReleasePair) -> Since:
+    found = pair.comparison
+    told = [match for match in pair.clean if match.judgement.verdict is not Verdict.UNKNOWN]
+    ranked = sorted(told, key=lambda match: change_of(match) or 0.0)
+    before = changes.every_model(found, before=True)
+    after = changes.every_model(found, before=False)
+    verdicts = [match.judgement.verdict for match in found.matched]
+    return Since(
+        before=pair.before,
+        page=pair.document,
+        matched=len(found.matched),
+        metrics=tuple(dict.fromkeys(UNITS[match.metric] for match in found.matched)),
+        verdicts=tuple((one, verdicts.count(one)) for one in Verdict if one in verdicts),
+        best=_extreme(ranked[-1:], Verdict.FASTER),
+        worst=_extreme(ranked[:1], Verdict.SLOWER),
+        wrong=len(found.matched) - len(pair.clean),
+        disagreements=tuple(filter(None, map(disagreement, found.matched))),
+        added=tuple(sorted(after - before)),
+        removed=tuple(sorted(before - after)),
+    )
+
+
+def _extreme(ends: Sequence[Match], verdict: Verdict) -> Extreme | None:
+    """The end of the ranks, where it has this verdict: the least slower match is no best change."""
+    if not ends or ends[0].judgement.verdict is not verdict:
+        return None
+    work = words.workload(ends[0].b.shown)
+    return Extreme(work=work, change=change_of(ends[0]) or 0.0, verdict=verdict)
+
+
+def _pages(contents: Contents) -> Iterator[Page]:
+    yield Page(addresses.OVERVIEW, None, of_contents(contents))
 
 
 def html(overview: Overview, address: Address) -> Html:
@@ -65,24 +181,36 @@ def html(overview: Overview, address: Address) -> Html:
     if not overview.results and not overview.runs:
         return NO_DATA
     cards = [_card_html(card, address) for card in overview.cards]
-    newest = tag("h2", "Newest releases")
-    return joined((_counts(overview, address), newest, tag("div", cards, class_="perf-cards")))
+    parts = [
+        _counts(overview, address),
+        tag("h2", "Newest releases"),
+        tag("div", cards, class_="perf-cards"),
+    ]
+    return joined((*parts, *_latest(overview.latest, address)))
 
 
 def _counts(overview: Overview, address: Address) -> Html:
-    performance, runs = address(addresses.PERFORMANCE), address(addresses.RUNS)
-    counts: list[tuple[int, Content]] = [
-        (overview.releases, link("releases", performance)),
-        (overview.results, link("results", performance)),
-        (overview.runs, link("runs", runs)),
-        (overview.models, "models"),
-        (overview.systems, "systems"),
-    ]
-    shown = [
-        tag("div", (tag("strong", units.number(count)), tag("span", what)))
-        for count, what in counts
-    ]
+    counts = (
+        (overview.releases, "release", addresses.ARCHIVE),
+        (overview.results, "result", addresses.PERFORMANCE),
+        (overview.runs, "run", addresses.RUNS),
+        (overview.models, "model", addresses.MODELS),
+        (overview.systems, "system", addresses.SYSTEMS),
+        (overview.open_findings, "open finding", addresses.AUDIT),
+    )
+    shown = []
+    for count, what, page in counts:
+        counted = link(what if count == 1 else f"{what}s", address(page))
+        shown.append(tag("div", (tag("strong", units.number(count)), tag("span", counted))))
     return tag("div", shown, class_="perf-counts")
+
+
+def _latest(latest: Sequence[Result], address: Address) -> list[Html]:
+    if not latest:
+        return []
+    made = tables.results_table("Latest runs", latest, LATEST, address)
+    more = tag("p", link("All runs", address(addresses.RUNS)))
+    return [tag("h2", "Latest runs"), markup.table(made), more]
 
 
 def _card_html(card: ReleaseCard, address: Address) -> Html:
@@ -90,22 +218,48 @@ def _card_html(card: ReleaseCard, address: Address) -> Html:
     title = tag("h3", link(release_title(card.framework, card.release), page))
     parts = [f"{card.measured:,} measured"] if card.measured else []
     parts += [f"{card.published:,} published"] if card.published else []
+    parts += [] if card.on_gpus else ["a trial without a GPU"]
     counts = tag("p", " · ".join(parts), class_="perf-card-counts")
-    best = [_best(result, page) for result in card.best if result.model_tflops_per_sec_per_gpu]
-    return tag("section", (title, counts, tag("ul", best)), class_="perf-card")
+    best = [_best(result, address) for result in card.best]
+    left_out = contradicted(card.wrong)
+    note = [tag("p", left_out, class_="perf-note")] if left_out else []
+    since = [_since_html(card.since, address)] if card.since else []
+    return tag("section", (title, counts, tag("ul", best), *note, *since), class_="perf-card")
 
 
-def _best(result: Result, page: str) -> Html:
+def _best(result: Result, address: Address) -> Html:
     """The highest figure on a system, with the tab it is in behind it."""
     figure = as_printed(TFLOPS, result) or formatted(TFLOPS, known(TFLOPS, result))
     rate = tag("span", (tag("strong", figure), " TFLOP/s/GPU"), class_="perf-rate")
-    system = link(result.system_title, f"{page}?system={slug(result.system)}")
+    tab = addresses.of_tab(result.framework, result.release, result.system, address)
     model = as_printed(MODEL, result) or result.model_title
-    gpus = f"{result.num_gpus:,} GPU{'s' if result.num_gpus > 1 else ''}"
-    said = tag("small", f"best: {model}, {gpus}, {_precision(result)}")
-    return tag("li", (tag("span", system), rate, said))
+    said = tag("small", f"best: {model}, {gpus(result.num_gpus)}, {_precision(result)}")
+    return tag("li", (tag("span", link(result.system_title, tab)), rate, said))
 
 
 def _precision(result: Result) -> str:
     entry = catalog.precisions().get(result.precision or "")
     return entry.title if entry else "precision not stated"
+
+
+def _since_html(since: Since, address: Address) -> Html:
+    """What changed since the release before, with the comparison behind it."""
+    told = ", ".join(f"{count:,} {verdict.value}" for verdict, count in since.verdicts)
+    by = f" by {' or '.join(since.metrics)}" if since.metrics else ""
+    lines: list[Content] = [f"{since.matched:,} matched{by}{f': {told}' if told else ''}"]
+    for one in since.disagreements[:1]:
+        count = len(since.disagreements)
+        lines.append(f"TFLOP/s disagree in {count:,} of {since.matched:,}: {one.work}: {one.said}")
+    lines += [contradicted(since.wrong)] if since.wrong else []
+    lines += [
+        f"{name}: {signed(one.change)}, {one.work}"
+        for name, one in (("best", since.best), ("worst", since.worst))
+        if one
+    ]
+    for name, models in (("new", since.added), ("no longer there", since.removed)):
+        lines += [f"{name}: {', '.join(models)}"] if models else []
+    title = tag("h4", ("Since ", link(since.before, address(since.page))))
+    return tag("div", (title, *(tag("p", line) for line in lines)), class_="perf-since")
+
+
+KIND = Kind(_pages)

@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 Kind = Literal[
-    "model", "precision", "text", "integer", "figure", "seconds", "percent", "spread", "outcome",
-    "origin", "run", "release", "moment",
+    "model", "precision", "task", "text", "integer", "figure", "seconds", "percent", "spread",
+    "outcome", "origin", "run", "release", "moment", "system", "recipe", "extra",
 ]  # fmt: skip
 """How a value is printed (perfdb.site.tables)."""
 
@@ -29,15 +29,26 @@ class Column:
     @property
     def numeric(self) -> bool:
         """Whether it holds numbers, which stand to the right."""
-        return self.kind in ("integer", "figure", "seconds", "percent", "spread")
+        return self.kind in ("integer", "extra") or self.is_figure
+
+    @property
+    def is_figure(self) -> bool:
+        """Whether it holds what was achieved, which leads to its evidence."""
+        return self.is_rate or self.kind in ("seconds", "spread")
+
+    @property
+    def is_rate(self) -> bool:
+        """Whether more of it is better: sorting by it begins with the fastest."""
+        return self.kind in ("figure", "percent")
 
 
 @dataclass(frozen=True)
 class Profile:
-    """A family of tables."""
+    """A family of tables. `offered`: its results can be downloaded beside it."""
 
     name: str
     columns: tuple[Column, ...]
+    offered: bool = True
 
 
 MODEL = Column("Model", ("model_title",), "model", shown="always")
@@ -74,28 +85,117 @@ MFU = Column("MFU", ("mfu",), "percent", digits=1, term="MFU")
 ORIGIN = Column("Origin", ("origin",), "origin", shown="always")
 OUTCOME = Column("Outcome", ("outcome",), "outcome", shown="always")
 
+
+def _own(*columns: Column) -> tuple[Column, ...]:
+    """Columns that a family always prints, also where it has nothing to say in them."""
+    return tuple(replace(column, shown="always") for column in columns)
+
+
 DFM = Profile(
     "dfm",
-    (MODEL, GPUS, GBS, MBS, SEQUENCE, FSDP, DP, TP, SP, PP, CP, VP, EP, TFLOPS, ORIGIN),
+    (
+        *_own(MODEL, GPUS, GBS, MBS, SEQUENCE, FSDP),
+        DP,
+        *_own(TP),
+        SP,
+        *_own(PP, CP, VP, EP),
+        GA,
+        TOKENS,
+        *_own(TFLOPS),
+        ORIGIN,
+    ),
 )
+"""DP, SP, GA and tokens stand on some of the family's pages only."""
+
 NEMO = Profile(
     "nemo",
     (
-        MODEL, PRECISION, GPUS, GBS, MBS, SEQUENCE, FSDP, TP, PP, CP, VP, EP, ETP, GA, STEP_TIME,
-        TOKENS, TFLOPS, MFU, CONTAINER, ORIGIN,
+        *_own(MODEL),
+        PRECISION,
+        *_own(GPUS, GBS, MBS, SEQUENCE),
+        FSDP,
+        *_own(TP, PP, CP, VP, EP),
+        ETP,
+        *_own(GA),
+        STEP_TIME,
+        *_own(TOKENS, TFLOPS),
+        MFU,
+        CONTAINER,
+        ORIGIN,
     ),
-)  # fmt: skip
+)
+"""FSDP stands on the pages of some systems only; what else is not always there is not theirs."""
+
+TASK = Column("Task", ("task",), "task", shown="always")
+NEMO_FINE_TUNING = Profile(
+    "nemo-fine-tuning",
+    (
+        *_own(MODEL, TASK),
+        PRECISION,
+        *_own(GPUS, GBS, MBS, replace(SEQUENCE, title="Packed Sequence Length")),
+        FSDP,
+        *_own(TP, PP),
+        CP,
+        *_own(VP),
+        EP,
+        *_own(GA),
+        STEP_TIME,
+        *_own(TOKENS, TFLOPS),
+        MFU,
+        CONTAINER,
+        ORIGIN,
+    ),
+)
+"""Supervised and low-rank fine-tuning stand in one table."""
+
 AUTOMODEL = Profile(
     "automodel",
     (
-        MODEL, PRECISION, GPUS, STEP_TIME, TFLOPS, TOKENS, MFU, GBS, MBS, LBS, GA, SEQUENCE, TP,
-        PP, CP, EP, VP, FSDP, KERNELS, CONTAINER, ORIGIN,
+        *_own(MODEL),
+        PRECISION,
+        *_own(
+            replace(GPUS, title="#GPUs"),
+            replace(STEP_TIME, title="Time per Global Step (s)"),
+            replace(TFLOPS, title="Model TFLOPs/sec/GPU"),
+            replace(TOKENS, title="Tokens/sec/GPU"),
+        ),
+        MFU,
+        *_own(GBS, MBS, LBS, GA, replace(SEQUENCE, title="Seq Length"), TP, PP, CP, EP, VP, FSDP),
+        *_own(KERNELS),
+        CONTAINER,
+        ORIGIN,
+    ),
+)
+"""Wide, and with sentences in it: the figures stand before what they were reached with."""
+
+SCALING = Profile(
+    "scaling",
+    (
+        *_own(
+            MODEL,
+            PRECISION,
+            replace(GPUS, title="GPUs"),
+            replace(STEP_TIME, title="Training step time (seconds per step)"),
+            Column("Throughput in tokens per second", ("tokens_per_sec",), "figure"),
+            replace(MFU, title="Model flops utilization", digits=2),
+            Column("Time to train 1T tokens in days", ("extras",), "extra"),
+            replace(SEQUENCE, title="SeqLen"),
+            Column("Layers", ("extras",), "extra"),
+            TP, PP, CP, EP, DP, VP, MBS, GBS, GA,
+        ),
+        TOKENS,
+        TFLOPS,
+        CONTAINER,
+        ORIGIN,
     ),
 )  # fmt: skip
+"""The same work at many scales, with the throughput of all GPUs together."""
+
 MEASURED = Profile(
     "measured",
     (
         MODEL,
+        replace(TASK, shown="varies"),
         PRECISION,
         GPUS,
         STEP_TIME,
@@ -124,10 +224,44 @@ RUNS = Profile(
         replace(TFLOPS, title="TFLOP/s/GPU"),
         MFU,
         Column("Release", ("release",), "release", shown="always"),
-        Column("Recipe", ("recipe",), "text"),
+        Column("Recipe", ("recipe",), "recipe"),
         Column("Started (UTC)", ("started_at",), "moment"),
     ),
 )  # fmt: skip
+
+LATEST = Profile(
+    "latest",
+    tuple(
+        column
+        for column in RUNS.columns
+        if column.fields[0] in ("run_id", "outcome", "model_title", "system_title", "num_gpus",
+                                "precision", "step_time_s", "model_tflops_per_sec_per_gpu",
+                                "release", "started_at")
+    ),
+    offered=False,
+)  # fmt: skip
+"""The latest runs on the landing page."""
+
+_WORK = (
+    PRECISION, GPUS, STEP_TIME,
+    replace(TOKENS, title="Tokens/s/GPU"),
+    replace(TFLOPS, title="TFLOP/s/GPU"),
+    MFU, GBS, MBS, LBS, GA, SEQUENCE, TP, SP, PP, CP, VP, EP, ETP, FSDP,
+    replace(KERNELS, title="Kernels"),
+    Column("Variant", ("variant",), "text", shown="varies"),
+    ORIGIN,
+)  # fmt: skip
+RELEASE = Column("Release", ("release",), "release", shown="always")
+OF_MODEL = Profile(
+    "of-model",
+    (
+        Column("System", ("system_title",), "system", shown="always"),
+        RELEASE,
+        replace(MODEL, shown="varies"),
+        *_WORK,
+    ),
+)
+ON_SYSTEM = Profile("on-system", (MODEL, RELEASE, *_WORK))
 
 CASE = Profile(
     "case",
@@ -144,6 +278,21 @@ PUBLISHED: dict[str, Profile] = {"dfm": DFM, "automodel": AUTOMODEL}
 """How a framework prints its own tables, where it has a way of its own."""
 
 
-def of_table(framework: str, *, measured: bool) -> Profile:
-    """The profile of a table; one that holds measured rows shows what was measured."""
-    return MEASURED if measured else PUBLISHED.get(framework, NEMO)
+NAMED: dict[str, Profile] = {
+    one.name: one
+    for one in (DFM, NEMO, NEMO_FINE_TUNING, AUTOMODEL, SCALING, MEASURED, OF_MODEL, ON_SYSTEM)
+}
+"""The profiles that a page written by hand can ask for."""
+
+
+def of_table(framework: str, task: str, *, measured: bool, of_all_gpus: bool = False) -> Profile:
+    """The profile of a table.
+
+    One that holds measured rows shows what was measured; one whose rows state the throughput of
+    all GPUs together shows how the work scales; the others are as the framework prints the task.
+    """
+    if measured:
+        return MEASURED
+    if of_all_gpus:
+        return SCALING
+    return PUBLISHED.get(framework, NEMO if task == "pretrain" else NEMO_FINE_TUNING)

@@ -11,14 +11,25 @@ from sqlalchemy import URL, Connection, Select
 from perfdb.audit import Finding
 from perfdb.audit.acknowledged import Entry, explained
 from perfdb.db.migrate import require_current
-from perfdb.db.session import reading
+from perfdb.db.session import reading, store_url
 from perfdb.queries import catalog, findings, results, site
-from perfdb.rundir import RunDir
+from perfdb.queries.state import row_versions
 from perfdb.site import findings as found
-from perfdb.site.data import Audited, Flag, Result, Row, Run, RunFile, RunPage, SourcePage, Step
-from perfdb.site.pages import Contents
-
-RECIPE = RunDir(Path()).recipe.name
+from perfdb.site import pairs
+from perfdb.site.contents import Contents, Rejection, Revision, State
+from perfdb.site.data import (
+    RECIPE,
+    Audited,
+    Result,
+    Row,
+    Run,
+    RunFile,
+    RunPage,
+    SourcePage,
+    Step,
+)
+from perfdb.site.findings import ERROR
+from perfdb.site.rows import findings_said
 
 Kind = TypeVar("Kind", bound=Row)
 
@@ -29,18 +40,25 @@ def contents(connection: Connection, known: Sequence[Entry] = ()) -> Contents:
     `known` are the findings that are accepted.
     """
     audited = _audited(connection, known)
-    flags = {number: found.flag(one) for number, one in audited.items()}
+    marks = {
+        number: {"flag": found.flag(one), "findings": findings_said(one.findings)}
+        for number, one in audited.items()
+    }
+    wrong = [number for number, one in audited.items() if found.kind(one.findings[0]) == ERROR]
     files: dict[str, list[RunFile]] = defaultdict(list)
     for file in _rows(connection, site.all_run_files(), RunFile):
         files[file.run_id].append(file)
-    measured = _results(connection, results.measured(results.current()), flags)
+    measured = _results(connection, results.measured(results.current()), marks)
     of_run = {result.run_id: result for result in measured}
     runs = _rows(connection, catalog.all_runs(), Run)
     return Contents(
-        results=tuple(_results(connection, results.representative(), flags)),
+        results=tuple(_results(connection, results.representative(), marks)),
         runs=tuple(_run(connection, run, of_run, files[run.run_id]) for run in runs),
         sources=tuple(_sources(connection)),
         audited=tuple(audited.values()),
+        pairs=tuple(pairs.of_store(connection, wrong)),
+        revisions=tuple(_rows(connection, site.all_revisions(), Revision)),
+        rejections=tuple(_rows(connection, site.all_rejections(), Rejection)),
     )
 
 
@@ -54,6 +72,17 @@ def stored(url: URL, known: Sequence[Entry] = ()) -> Contents:
     with reading(url) as connection:
         require_current(connection, url.render_as_string())
         return contents(connection, known)
+
+
+def state(address: str) -> str:
+    """What a store on a server holds, in short: another answer means that it holds something else.
+
+    Raises StoreError where the database is not this version's.
+    """
+    url = store_url(address)
+    with reading(url) as connection:
+        require_current(connection, url.render_as_string())
+        return repr(connection.execute(row_versions()).all())
 
 
 def is_missing(url: URL) -> bool:
@@ -84,12 +113,10 @@ def _audited(connection: Connection, known: Sequence[Entry]) -> dict[int, Audite
 def _results(
     connection: Connection,
     question: Select[*tuple[object, ...]],
-    flags: Mapping[int, Flag | None],
+    marks: Mapping[int, Mapping[str, object]],
 ) -> list[Result]:
     rows = connection.execute(question).mappings()
-    return [
-        Result.model_validate(dict(row) | {"flag": flags.get(row["result_id"])}) for row in rows
-    ]
+    return [Result.model_validate({**row, **marks.get(row["result_id"], {})}) for row in rows]
 
 
 def _run(
@@ -110,15 +137,18 @@ def _run(
 
 
 def _sources(connection: Connection) -> list[SourcePage]:
-    """One page for the same bytes, by whichever path they were read."""
-    found = {sha256: path for path, sha256 in connection.execute(site.published_sources())}
+    """Each state of a page that results stand for, and its newest; one for the same bytes."""
+    states = _rows(connection, site.published_sources(), State)
+    newest = {one.path: one.sha256 for one in sorted(states, key=lambda one: one.read_at)}
+    kept = {one.sha256: one for one in states if one.in_force or newest[one.path] == one.sha256}
     return [
         SourcePage(
-            path=str(path),
-            sha256=str(sha256),
-            text=content(connection, str(sha256)).decode(errors="replace"),
+            path=one.path,
+            sha256=one.sha256,
+            text=content(connection, one.sha256).decode(errors="replace"),
+            read_at=one.read_at,
         )
-        for sha256, path in found.items()
+        for one in kept.values()
     ]
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from inspect import getdoc
-from pathlib import Path
 from typing import Final
 
 from sqlalchemy import Column, Table
@@ -10,18 +9,8 @@ from sqlalchemy import Column, Table
 from perfdb import catalog, flops, metrics, units
 from perfdb.catalog import Model, System
 from perfdb.db import tables as schema
-from perfdb.site import markup
+from perfdb.site import diagram, dictionary, markup
 from perfdb.site.markup import Cell, Content, Head, Html, joined, tag
-
-_FOLDERS: Final = (Path(catalog.__file__).parent, Path(flops.__file__).parent)
-FILES: Final = (
-    *sorted(str(file) for folder in _FOLDERS for file in folder.rglob("*.yaml")),
-    *sorted(str(file) for folder in _FOLDERS for file in folder.rglob("*.py")),
-    metrics.__file__,
-    schema.__file__,
-)
-"""What the tables are made from: a page that shows one is made anew when one of these changes."""
-
 
 _SOURCE: Final = Head("Source", wide=True)
 
@@ -135,6 +124,11 @@ def tables_of_schema() -> Html:
     return joined(_schema_table(one) for one in schema.metadata.sorted_tables)
 
 
+def diagram_of_schema() -> Html:
+    """The tables of the store, and which refers to which."""
+    return diagram.drawing(schema.metadata)
+
+
 def _schema_table(given: Table) -> Html:
     rows = [_column_row(column) for column in given.columns]
     heads = [*_heads("Column", "Type", "Null", "Key"), *_wide("Holds")]
@@ -164,6 +158,8 @@ def _table(label: str, heads: list[Head], rows: list[list[Content]]) -> Html:
 
 TABLES: Final[Mapping[str, Callable[[], Html]]] = {
     "conventions": conventions,
+    "data": dictionary.table,
+    "diagram": diagram_of_schema,
     "formulas": formulas,
     "metrics": metric_list,
     "models": models,

@@ -12,6 +12,7 @@ from perfdb.site.addresses import Address
 from perfdb.site.data import Result, RunPage, Step
 from perfdb.site.glossary import TERMS
 from perfdb.site.markup import Cell, Content, Head, Html, Table, facts, joined, link, table, tag
+from perfdb.site.origin import flag_mark
 from perfdb.site.profiles import Column
 from perfdb.site.tables import moment, outcome_badge
 from perfdb.site.words import release_title, section_title
@@ -27,11 +28,11 @@ def outcome(page: RunPage, address: Address) -> Html:
     known: list[tuple[str, Content]] = [
         ("Outcome", outcome_badge(run.outcome)),
         ("Why no figures", result.withheld or units.UNKNOWN),
-        ("Audit", tables.flag_mark(result.flag, address) if result.flag else units.UNKNOWN),
+        ("Audit", flag_mark(result.flag, address) if result.flag else units.UNKNOWN),
         ("Error", tag("pre", run.error) if run.error else units.UNKNOWN),
         ("Exit code", units.text(run.exit_code)),
         ("Release", link(release_title(result.framework, result.release), address(release))),
-        ("Recipe", run.recipe or units.UNKNOWN),
+        ("Recipe", _recipe(run.recipe, address)),
         ("System", result.system_title),
         ("Started", _in_utc(run.started_at)),
         ("Ended", _in_utc(run.ended_at)),
@@ -42,12 +43,16 @@ def outcome(page: RunPage, address: Address) -> Html:
     return facts("Outcome", shown)
 
 
+def _recipe(name: str | None, address: Address) -> Content:
+    return link(name, address(addresses.of_recipe(name))) if name else units.UNKNOWN
+
+
 def _in_utc(when: datetime | None) -> str:
     return f"{moment(when)} UTC" if when else units.UNKNOWN
 
 
-def figures(page: RunPage, _address: Address) -> Html:
-    """Each figure with its formula, the numbers put into it, and the window."""
+def figures(page: RunPage, address: Address) -> Html:
+    """Each figure with its formula, the numbers put into it, and what it rests on."""
     result = page.result
     if result.withheld:
         return tag("p", f"There are no figures: {result.withheld}.")
@@ -62,7 +67,21 @@ def figures(page: RunPage, _address: Address) -> Html:
         for name, value, numbers in _derived(result)
     ]
     spread = [_spread_row(title, value) for title, value in _spread(result) if value is not None]
-    return table(Table("Figures", heads, rows + spread, sortable=False))
+    made = table(Table("Figures", heads, rows + spread, sortable=False))
+    return joined((made, facts("What the figures rest on", _grounds(result, address))))
+
+
+def _grounds(result: Result, address: Address) -> list[tuple[str, Content]]:
+    """Why the figures are to be believed: what was measured, how it was computed, what is found."""
+    steps = f"{result.num_steps} steps, {result.window}" if result.window else units.UNKNOWN
+    known: list[tuple[str, Content]] = [
+        ("Origin", f"{result.origin}, from {result.source}"),
+        ("Window", steps),
+        ("Formulas", units.text(result.formula_version and f"version {result.formula_version}")),
+        ("FLOPs convention", result.flops_convention or units.UNKNOWN),
+        ("Audit", flag_mark(result.flag, address) if result.flag else "no objection"),
+    ]
+    return [(name, said) for name, said in known if said != units.UNKNOWN]
 
 
 def _derived(result: Result) -> list[tuple[str, str, str]]:

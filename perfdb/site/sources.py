@@ -1,27 +1,132 @@
-"""A published page as it was read, with an anchor on every line; and a release's head."""
+"""A published page as it was read, line by line, and what was read; and a release's head."""
 
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from perfdb.site import addresses
 from perfdb.site.addresses import Address
-from perfdb.site.data import ReleasePage, SourcePage
-from perfdb.site.markup import Html, joined, tag
+from perfdb.site.data import Link, ReleasePage, Result, SourcePage
+from perfdb.site.markup import Content, Html, joined, link, tag
+from perfdb.site.origin import flag_mark
+from perfdb.site.rows import row_id
+from perfdb.site.tables import moment
+from perfdb.site.words import release_title, section_title
 
 
-def listing(source: SourcePage, _address: Address) -> Html:
+def with_states(
+    pages: Sequence[SourcePage], rows: Mapping[str, Sequence[Result]]
+) -> Iterator[SourcePage]:
+    """Each state of each page with what became of it; `rows` are the results by SHA-256."""
+    by_path: dict[str, list[SourcePage]] = defaultdict(list)
+    for page in pages:
+        by_path[page.path].append(page)
+    for states in by_path.values():
+        *earlier, newest = sorted(states, key=lambda one: moment(one.read_at))
+        told = tuple((_state(one), len(rows[one.sha256])) for one in earlier)
+        yield newest.model_copy(update={"earlier": told})
+        yield from (one.model_copy(update={"newest": _state(newest)}) for one in earlier)
+
+
+def _state(page: SourcePage) -> Link:
+    return Link(text=f"the state read on {_read(page)}", document=addresses.of_source(page.sha256))
+
+
+def when(page: SourcePage) -> str:
+    """', as read on 2026-03-05 06:07 UTC'; empty where nobody noted it."""
+    return f", as read on {_read(page)}" if page.read_at else ""
+
+
+def _read(page: SourcePage) -> str:
+    return f"{moment(page.read_at)[:16]} UTC"
+
+
+def _states(source: SourcePage, address: Address) -> list[Html]:
+    """Whether the page has been read in another state, and which rows an earlier one stands for."""
+    if source.newest is not None:
+        newest = link(source.newest.text, address(source.newest.document))
+        kept = f" {_rows(len(source.results))} unchanged in it: their figures lead here."
+        stays = kept if source.results else ""
+        return [tag("p", ("Superseded by ", newest, f".{stays}"))]
+    return [
+        tag(
+            "p",
+            (f"This is the newest state of the page. {_rows(count)} unchanged since ",
+             link(one.text, address(one.document)), ": their figures lead there."),
+        )
+        for one, count in source.earlier
+        if count
+    ]  # fmt: skip
+
+
+def _rows(count: int) -> str:
+    return "1 row is" if count == 1 else f"{count:,} rows are"
+
+
+def listing(source: SourcePage, address: Address) -> Html:
     """The text with numbered lines; #L7 is line 7."""
     lines = [
         joined((tag("span", (tag("i", str(number)), line), id=f"L{number}"), Html("\n")))
         for number, line in enumerate(source.text.splitlines(), start=1)
     ]
     read = tag("p", ("Read from ", tag("code", source.path), f", SHA-256 {source.sha256}."))
-    return joined((read, tag("pre", lines, class_="perf-source")))
+    box = tag(
+        "pre", lines, class_="perf-source", tabindex="0", role="region", aria_label="The page"
+    )
+    return joined((*_states(source, address), read, box))
+
+
+def entries(source: SourcePage, address: Address) -> Html:
+    """An entry for each result of the page: why its figures are to be believed."""
+    given = ((one, source.corrections.get(one.result_id)) for one in source.results)
+    return joined((_entry(result, said, address) for result, said in given), "\n")
+
+
+def _entry(result: Result, corrected: str | None, address: Address) -> Html:
+    told = list(_said(result, address))
+    if corrected:
+        changelog = link("changelog", address(addresses.CHANGELOG))
+        told.append(("Earlier", joined((corrected, "; see the ", changelog))))
+    known = [joined((tag("dt", name), tag("dd", said))) for name, said in told]
+    parts = (tag("h3", _title(result)), tag("dl", known))
+    return tag("article", parts, class_="perf-entry", id=row_id(result))
+
+
+def _title(result: Result) -> str:
+    beside = f" ({result.qualifiers})" if result.qualifiers else ""
+    gpus = f"{result.num_gpus:,} GPU{'s' if result.num_gpus > 1 else ''}"
+    return f"{result.model_title}{beside}, {section_title(result.task, None)}, {gpus}"
+
+
+def _said(result: Result, address: Address) -> Iterator[tuple[str, Content]]:
+    """What stands behind the figures of a published row, and what is not known of them."""
+    line = f"line {result.source_line}" if result.source_line else "this page"
+    yield "Figures", joined(("as published, on ", link(line, f"#L{result.source_line or 1}")))
+    if result.raw:
+        yield (
+            "As printed",
+            " · ".join(f"{name} {text}" for name, text in result.raw.items() if text),
+        )
+    yield "Sample and spread", "the page states no steps, no window and no spread"
+    yield "Convention", result.flops_convention or "the page does not say how FLOPs are counted"
+    if result.withheld:
+        yield "No figures", result.withheld
+    for note in result.notes:
+        yield "Note", note
+    found = flag_mark(result.flag, address) if result.flag else "the audit objects to nothing"
+    yield "Audit", found
+    tab = addresses.of_tab(result.framework, result.release, result.system, address)
+    title = release_title(result.framework, result.release)
+    yield "Table", link(f"{title}, {result.system_title}", f"{tab}#{row_id(result)}")
 
 
 def release_head(release: ReleasePage, _address: Address) -> Html:
     """The containers of a release, and what its labels mean."""
     origins = {result.origin for result in release.results}
     said = {
-        "published": "Published rows show the figures as they were printed; the line of the page "
-        "that they are from is behind them.",
-        "measured": "Measured rows are from runs; of several of one case the median one is shown.",
+        "published": "Published rows show the figures as they were printed; each figure leads to "
+        "the line of the page that it is from.",
+        "measured": "Measured rows are from runs; of several of one case the median one is shown. "
+        "Each figure leads to the numbers it was computed from.",
     }
     labels = [tag("p", said[origin]) for origin in sorted(origins)]
     containers = ", ".join(release.containers)

@@ -2,17 +2,22 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache, lru_cache
 from typing import Final
 
 from perfdb import catalog, units
+from perfdb.pages.cells import cleaned
 from perfdb.pages.columns import ALIASES
-from perfdb.record import Origin, Outcome
-from perfdb.site import addresses
+from perfdb.pages.markdown import words
+from perfdb.record import Outcome
+from perfdb.site import addresses, profiles
 from perfdb.site.addresses import Address
-from perfdb.site.data import Flag, Result
+from perfdb.site.data import Result
 from perfdb.site.glossary import TERMS
-from perfdb.site.markup import Cell, Content, Head, Html, Table, joined, link, tag
+from perfdb.site.markup import Beside, Cell, Head, Html, Offer, Table, link, tag
+from perfdb.site.origin import flag_sign, origin
 from perfdb.site.profiles import Column, Kind, Profile
+from perfdb.site.rows import evidence, offer_name, row_id, run_id, source_said
 from perfdb.site.words import release_title
 
 PRINTED: Final[Mapping[str, str]] = {
@@ -30,20 +35,51 @@ _SAME_FIELD: Final[Mapping[str, str]] = {
 _DASHES: Final = frozenset({"", "-", "–", "—", "−", "n/a", "N/A", "NA", "None"})
 """What pages print for unknown; printed again as the one sign that stands for it."""
 
+_TASKS: Final[Mapping[str, str]] = {"pretrain": "Pre-training", "sft": "SFT", "lora": "LoRA"}
+
 Printer = Callable[[Column, Result, Address], Cell]
 
 
 def results_table(
     label: str, results: Sequence[Result], profile: Profile, address: Address
 ) -> Table:
-    """A row for each result; columns that say nothing are left out."""
+    """A row for each result; columns that say nothing are left out where the profile says so."""
+    behind = [evidence(result, address) for result in results]
     cells = {
         column: [printed(column, result, address) for result in results]
         for column in profile.columns
     }
     columns = [column for column, made in cells.items() if _is_shown(column, made)]
-    rows = zip(*(cells[column] for column in columns), strict=True)
-    return Table(label, [head(column) for column in columns], list(rows))
+    shown = [
+        list(map(_believed, cells[column], behind)) if column.is_figure else cells[column]
+        for column in columns
+    ]
+    of_runs = columns[0].kind == "run"
+    return Table(
+        label,
+        [head(column) for column in columns],
+        list(zip(*shown, strict=True)),
+        ids=[run_id(result) if of_runs else row_id(result) for result in results],
+        notes=[result.notes for result in results],
+        beside=[_beside(result, address) for result in results],
+        offer=Offer(offer_name(results), results) if profile.offered else None,
+    )
+
+
+def _beside(result: Result, address: Address) -> Beside:
+    """What the audit objects to and where the row is from, by the row's name and in its copies."""
+    sign = flag_sign(result.flag, address) if result.flag else ""
+    return Beside(sign, result.findings, source_said(result))
+
+
+def of_results(results: Sequence[Result]) -> Profile:
+    """The profile of a release's table: as its framework prints the task, or what was measured."""
+    return profiles.of_table(
+        results[0].framework,
+        results[0].task,
+        measured=any(result.is_measured for result in results),
+        of_all_gpus=any(result.tokens_per_sec is not None for result in results),
+    )
 
 
 def printed(column: Column, result: Result, address: Address) -> Cell:
@@ -51,22 +87,26 @@ def printed(column: Column, result: Result, address: Address) -> Cell:
     return PRINTERS.get(column.kind, _plain)(column, result, address)
 
 
+def _believed(cell: Cell, evidence: str) -> Cell:
+    """A figure that leads to its evidence."""
+    return cell if cell.content == units.UNKNOWN else Cell(cell.content, cell.sort, evidence)
+
+
 def head(column: Column) -> Head:
     """The head of a column, explained by its entry in the glossary."""
     hint = TERMS[column.term].hint if column.term else None
-    return Head(column.title, hint, column.numeric, column.wide)
+    return Head(column.title, hint, column.numeric, column.wide, column.is_rate)
 
 
 def as_printed(column: Column, result: Result) -> str | None:
-    """What the page printed in this column, where it still says what the result says.
+    """The words that the page printed in this column, where they say what the result says.
 
     None where the page has no such column, or where a correction has changed the value since.
     """
-    wanted = {_SAME_FIELD.get(field, field) for field in column.fields}
-    texts = [text for title, text in result.raw.items() if _field(title) in wanted]
-    if not texts:
+    title = _title(column.fields, tuple(result.raw))
+    if title is None:
         return None
-    text, value = texts[0].strip(), known(column, result)
+    text, value = _cell(result.raw[title]), known(column, result)
     if text in _DASHES:
         return units.UNKNOWN if value is None else None
     return text if value is None or _says(text, value) else None
@@ -74,8 +114,11 @@ def as_printed(column: Column, result: Result) -> str | None:
 
 def known(column: Column, result: Result) -> object:
     """The first of the column's fields that the result knows; None where it knows none."""
-    values = (getattr(result, field) for field in column.fields)
-    return next((value for value in values if value is not None and value != ""), None)
+    for field in column.fields:
+        value: object = getattr(result, field)
+        if value is not None and value != "":
+            return value
+    return None
 
 
 def formatted(column: Column, value: object) -> str:
@@ -112,8 +155,17 @@ def _is_shown(column: Column, cells: Sequence[Cell]) -> bool:
     return len(said) > 1 if column.shown == "varies" else said != {units.UNKNOWN}
 
 
-def _field(title: str) -> str | None:
-    return PRINTED.get(catalog.squeezed(title))
+@cache
+def _title(fields: tuple[str, ...], titles: tuple[str, ...]) -> str | None:
+    """The first title that means one of the fields, as every row of a page's table has it."""
+    wanted = {_SAME_FIELD.get(field, field) for field in fields}
+    return next((one for one in titles if PRINTED.get(catalog.squeezed(one)) in wanted), None)
+
+
+@lru_cache(maxsize=10_000)
+def _cell(printed_text: str) -> str:
+    """The words of a cell; pages print the same ones again and again."""
+    return cleaned(words(printed_text))
 
 
 def _says(text: str, value: object) -> bool:
@@ -129,15 +181,31 @@ def _plain(column: Column, result: Result, _address: Address) -> Cell:
     return Cell(as_printed(column, result) or formatted(column, known(column, result)))
 
 
+def _task(column: Column, result: Result, _address: Address) -> Cell:
+    return Cell(as_printed(column, result) or _TASKS.get(result.task, result.task))
+
+
+def _extra(column: Column, result: Result, _address: Address) -> Cell:
+    """A column of the source that has no field, under its title."""
+    text = result.extras.get(column.title, units.UNKNOWN)
+    return Cell(units.UNKNOWN if text in _DASHES else text)
+
+
 def _precision(column: Column, result: Result, _address: Address) -> Cell:
     entry = catalog.precisions().get(result.precision or "")
     title = entry.title if entry else units.text(result.precision)
     return Cell(as_printed(column, result) or title)
 
 
-def _model(column: Column, result: Result, _address: Address) -> Cell:
+def _model(column: Column, result: Result, address: Address) -> Cell:
     beside = f" ({result.qualifiers})" if result.qualifiers else ""
-    return Cell(as_printed(column, result) or f"{result.model_title}{beside}")
+    name = as_printed(column, result) or f"{result.model_title}{beside}"
+    return Cell(link(name, address(addresses.of_model(result.model))), sort=name)
+
+
+def _system(_column: Column, result: Result, address: Address) -> Cell:
+    page = address(addresses.of_system(result.system))
+    return Cell(link(result.system_title, page), sort=result.system_title)
 
 
 def _spread(column: Column, result: Result, _address: Address) -> Cell:
@@ -158,42 +226,6 @@ def outcome_badge(outcome: str) -> Html:
     return tag("span", outcome.replace("_", " "), class_=f"perf-badge {'good' if good else 'bad'}")
 
 
-def _origin(_column: Column, result: Result, address: Address) -> Cell:
-    badge = tag("span", result.origin, class_=f"perf-badge {_origin_class(result)}")
-    mark = [flag_mark(result.flag, address)] if result.flag else []
-    return Cell(joined((badge, *mark, *_evidence(result, address)), " "), sort=result.origin)
-
-
-def flag_mark(flag: Flag, address: Address) -> Html:
-    """'⚑ 1 error', leading to what the audit found; the sign itself says nothing to a reader."""
-    return tag(
-        "a",
-        (tag("span", "⚑", aria_hidden="true"), f" {flag.said}"),
-        class_=f"perf-flag {flag.kind}",
-        href=addresses.of_entry(flag.anchor, address),
-        title="found by the audit",
-    )
-
-
-def _origin_class(result: Result) -> str:
-    return "measured" if result.origin == Origin.MEASURED.value else "published"
-
-
-def _evidence(result: Result, address: Address) -> list[Content]:
-    """Where a row's figures are from: its run, or the line of its page; and why it has none."""
-    parts: list[Content] = []
-    if result.run_id is not None:
-        of_many = f" 1 of {result.num_results}" if result.num_results > 1 else ""
-        parts.append(link(f"run{of_many}", address(addresses.of_run(result.run_id))))
-    elif result.source_line is not None:
-        line = f"line {result.source_line}"
-        source = addresses.of_source(result.source_sha256)
-        parts.append(link(line, f"{address(source)}#L{result.source_line}"))
-    if result.withheld:
-        parts.append(tag("span", f"no figures: {result.withheld}", class_="perf-withheld"))
-    return parts
-
-
 def _run(_column: Column, result: Result, address: Address) -> Cell:
     run_id = result.run_id or units.UNKNOWN
     return Cell(link(run_id, address(addresses.of_run(run_id))), sort=run_id)
@@ -201,8 +233,14 @@ def _run(_column: Column, result: Result, address: Address) -> Cell:
 
 def _release(_column: Column, result: Result, address: Address) -> Cell:
     title = release_title(result.framework, result.release)
-    page = addresses.of_release(result.framework, result.release)
-    return Cell(link(title, address(page)), sort=title)
+    tab = addresses.of_tab(result.framework, result.release, result.system, address)
+    return Cell(link(title, tab), sort=title)
+
+
+def _recipe(_column: Column, result: Result, address: Address) -> Cell:
+    if result.recipe is None:
+        return Cell(units.UNKNOWN)
+    return Cell(link(result.recipe, address(addresses.of_recipe(result.recipe))))
 
 
 def _moment(column: Column, result: Result, _address: Address) -> Cell:
@@ -221,11 +259,15 @@ def moment(when: datetime | None) -> str:
 PRINTERS: Final[Mapping[Kind, Printer]] = {
     "model": _model,
     "precision": _precision,
+    "task": _task,
+    "extra": _extra,
     "spread": _spread,
     "outcome": _outcome,
-    "origin": _origin,
+    "origin": lambda _, result, address: Cell(origin(result, address), sort=result.origin),
     "run": _run,
     "release": _release,
+    "system": _system,
+    "recipe": _recipe,
     "moment": _moment,
 }
 """Kinds that take more than one value to print."""

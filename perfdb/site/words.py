@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 FRAMEWORKS: Final[Mapping[str, str]] = {
@@ -17,6 +17,8 @@ TASKS: Final[Mapping[str, str]] = {
     "sft": "Fine-tuning (SFT)",
     "lora": "Fine-tuning (LoRA)",
 }
+FINE_TUNING: Final = "fine-tuning"
+"""The section of several fine-tuning tasks that stand in one table."""
 UNATTRIBUTED: Final = "unattributed"
 
 
@@ -32,7 +34,7 @@ def release_title(framework: str, version: str | None) -> str:
 
 def section_title(task: str, variant: str | None) -> str:
     """'Pre-training', or 'Megatron-Core pre-training' where a release has several variants."""
-    title = TASKS.get(task, task)
+    title = "Fine-tuning" if task == FINE_TUNING else TASKS.get(task, task)
     return f"{title}: {framework_title(variant)}" if variant else title
 
 
@@ -40,6 +42,24 @@ def natural(words: str) -> tuple[tuple[int, int, str], ...]:
     """A key that sorts numbers as numbers: 0.9 before 0.16."""
     parts = re.findall(r"[0-9]+|[^0-9]+", words)
     return tuple((1, int(p), "") if p.isdecimal() else (0, 0, p) for p in parts)
+
+
+def is_rolling(version: str | None) -> bool:
+    """Whether a version is a branch that moves on: it has no number, as main has none."""
+    return version is not None and not re.search(r"[0-9]", version)
+
+
+def version_order(version: str | None) -> tuple[int, tuple[tuple[int, int, str], ...]]:
+    """A key that sorts versions: what nobody stated, releases by number, rolling branches."""
+    rank = 0 if version is None else 2 if is_rolling(version) else 1
+    return rank, natural(version or "")
+
+
+def newest_version(versions: Iterable[str | None]) -> str | None:
+    """The release of the highest number; a rolling branch only where nothing has a number."""
+    given = sorted(versions, key=version_order, reverse=True)
+    numbered = [one for one in given if one is not None and not is_rolling(one)]
+    return next(iter([*numbered, *given]), None)
 
 
 def slug(name: str) -> str:

@@ -38,6 +38,11 @@ class Point:
         return self.side.shown.release or UNATTRIBUTED
 
     @property
+    def cannot_be_told(self) -> str | None:
+        """Why there is no verdict though both releases have a figure; None where there is one."""
+        return self.judgement.reason if self.judgement else None
+
+    @property
     def is_slower(self) -> bool:
         """Whether it is slower than the release before, by the rule of `perfdb compare`."""
         return self.judgement is not None and self.judgement.verdict is Verdict.SLOWER
@@ -53,6 +58,8 @@ class Series:
     level: Level
     metric: str
     points: tuple[Point, ...]
+    missing_in: str | None = None
+    """The newest release, where the one before has this and it has not."""
 
     @property
     def shown(self) -> Result:
@@ -75,4 +82,5 @@ class Series:
             return False
         told = [point for point in self.points if point.side.shown.figure(self.metric) is not None]
         before = told[told.index(self.regression) - 1]
-        return judge(before.side, told[-1].side, self.metric).verdict is not Verdict.SLOWER
+        now = judge(before.side, told[-1].side, self.metric).verdict
+        return now in (Verdict.SAME, Verdict.FASTER)

@@ -1,10 +1,11 @@
 """From results to series: the same work, release after release. Pure."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
-from perfdb.compare import Choice, Level, Side, metric_for
+from perfdb.compare import Choice, Level, Side, metric_for, order
 from perfdb.compare.match import differences
 from perfdb.compare.verdict import judge
 from perfdb.metrics import METRICS
@@ -17,13 +18,30 @@ LONG_AGO = datetime.min.replace(tzinfo=UTC)
 def follow(
     results: Iterable[Timed], choices: Sequence[Choice], level: Level, metric: str | None = None
 ) -> list[Series]:
-    """A series for each workload, or each case, and origin, in the order of the results.
+    """A series for each workload, or each case, and origin, in the order of a comparison's rows.
 
     `choices` are the releases in their order (`perfdb.compare.read.known_releases`). At the level
     of the workload a release stands with its best configuration. Without `metric` it is
     tokens/s/GPU, or model TFLOP/s/GPU where only that is known.
     """
-    return [_series(group, choices, level, metric) for group in _grouped(results, _same(level))]
+    found = [_series(group, choices, level, metric) for group in _grouped(results, _same(level))]
+    return sorted(found, key=_order)
+
+
+def _order(one: Series) -> tuple[object, ...]:
+    return (*order.of_work(one.shown), one.shown.framework, one.shown.case_key, one.shown.origin)
+
+
+def noted_missing(series: Series, versions: Mapping[tuple[str, Origin], Sequence[str]]) -> Series:
+    """The same, with the newest release where the one before it has this and it has not.
+
+    `versions` are those of each framework and origin in their order (`perfdb.trend.read.versions`).
+    """
+    last_two = versions.get((series.shown.framework, series.shown.origin), ())[-2:]
+    there = {point.release for point in series.points}
+    if len(last_two) == 2 and last_two[0] in there and last_two[1] not in there:
+        return replace(series, missing_in=last_two[1])
+    return series
 
 
 def _same(level: Level) -> Callable[[Timed], tuple[str, Origin]]:

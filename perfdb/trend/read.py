@@ -1,14 +1,17 @@
 """What a trend reads from the store: the results that words mean."""
 
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
 from sqlalchemy import Connection
 
+from perfdb.compare import Choice
 from perfdb.errors import InputError, Problem
-from perfdb.queries import trend
+from perfdb.queries import catalog, trend
 from perfdb.queries.only import Only, known, narrowed, spelled
+from perfdb.record import Origin
 from perfdb.trend.base import Timed
 
 
@@ -32,6 +35,24 @@ def results(connection: Connection, words: Sequence[str], only: Only) -> tuple[T
         problems = [Problem("trend", f"no results of {asked}", remedy=remedy)]
     if problems:
         raise InputError(problems)
+    return found
+
+
+def versions(
+    connection: Connection, choices: Sequence[Choice]
+) -> Mapping[tuple[str, Origin], Sequence[str]]:
+    """The releases of each framework that have results of an origin, in the order of `choices`.
+
+    What nobody stated a release of is none.
+    """
+    of_ids: dict[int, set[tuple[str, Origin]]] = defaultdict(set)
+    for row in connection.execute(catalog.all_releases()).mappings():
+        of_ids[row["release_id"]].add((row["framework"], Origin(row["origin"])))
+    found: dict[tuple[str, Origin], list[str]] = defaultdict(list)
+    for choice in choices:
+        for key in {key for one in choice.release_ids for key in of_ids[one]}:
+            if choice.version is not None:
+                found[key].append(choice.version)
     return found
 
 

@@ -17,7 +17,8 @@ from perfdb.db.session import store_url
 from tests.factories import release, stored, write_run
 
 CHROMIUM = Path("/usr/bin/chromium")
-STEPS = (9.0, 5.0, 4.1, 4.0, 4.2, 4.0, 4.3, 4.0, 4.1, 4.0)
+STEPS = (90.0, 50.0, 41.0, 40.0, 42.0, 40.0, 43.0, 40.0, 41.0, 40.0)
+"""Seconds of 166 TFLOP/s: the audit finds no error in them."""
 
 pytestmark = [
     pytest.mark.slow,
@@ -79,7 +80,12 @@ class Visit:
         self.page: Page = browser.new_page(viewport={"width": width, "height": 900})
         self.requests: list[str] = []
         self.complaints: list[str] = []
+        self.missing: set[str] = set()
         self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on(
+            "response",
+            lambda answer: self.missing.add(answer.url) if answer.status == 404 else None,
+        )
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on(
             "console",
@@ -90,6 +96,14 @@ class Visit:
         """What it asked of others than the dashboard."""
         own = (site, site.replace("http", "ws", 1), "data:", "blob:")
         return [url for url in self.requests if not url.startswith(own)]
+
+    def chart_px(self) -> tuple[float, float]:
+        """The width and the height of the last chart of the page, once it is drawn."""
+        charts = self.page.locator("[data-testid=stVegaLiteChart] :is(canvas, svg.marks)")
+        charts.last.wait_for()
+        box = charts.last.bounding_box()
+        assert box is not None
+        return box["width"], box["height"]
 
     def overflow_px(self) -> int:
         """By how much the page is wider than the window."""
@@ -130,4 +144,37 @@ def test_an_address_leads_to_a_run(site, browser):
     visit.page.goto(f"{site}/runs?run=old")
     visit.page.get_by_role("heading", name="old").wait_for()
     visit.page.get_by_text("torchrun train.py").wait_for()
+    visit.page.close()
+
+
+AXIS_PX, LEGEND_PX = 35, 30
+"""The least that ticks, their numbers and a title take below a chart, and a legend above it."""
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_charts_of_few_rows_have_their_whole_height_and_an_axis_below_it(site, browser, width):
+    """One match of 46 pixels beside an axis and a legend, one bar of 44 beside an axis."""
+    visit = Visit(browser, width)
+    visit.page.goto(f"{site}/?a=megatron-core+0.16.0&b=megatron-core+0.16.1")
+    assert 46 + AXIS_PX + LEGEND_PX < visit.chart_px()[1]
+    visit.page.goto(f"{site}/explore")
+    visit.page.get_by_role("heading", name="By model and system").wait_for()
+    chart_width, height = visit.chart_px()
+    assert 44 + AXIS_PX < height
+    assert chart_width <= width
+    visit.page.close()
+
+
+@pytest.mark.parametrize("page", ["explore", "runs"])
+def test_the_only_complaints_of_a_direct_visit_are_streamlits_own(site, browser, page):
+    """Streamlit's page looks for its server below its own address first, then at the root.
+
+    The two answers "not found" are what tells it; nothing else may be missing.
+    """
+    visit = Visit(browser, 1440)
+    visit.page.goto(f"{site}/{page}")
+    visit.chart_px()
+    own = {f"{site}/{page}/_stcore/health", f"{site}/{page}/_stcore/host-config"}
+    assert (own, len(own)) == (visit.missing, len(visit.complaints))
+    assert all("404" in complaint for complaint in visit.complaints)
     visit.page.close()

@@ -1,5 +1,6 @@
 """The dashboard's pages, run without a browser on real stores."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pandas as pd
@@ -8,7 +9,6 @@ from sqlalchemy import URL
 from streamlit.testing.v1 import AppTest
 
 import dashboards
-from dashboards.views import explore
 from perfdb.ingest import ingest
 from perfdb.record import Figures, Outcome, Release
 from tests import logs
@@ -85,7 +85,7 @@ class TestCompare:
 
     def test_what_is_in_one_release_only_is_listed(self, filled):
         app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")
-        assert ["Only in megatron-core 0.16.0: 1"] == [one.label for one in app.expander]
+        assert "Only in megatron-core 0.16.0: 1" in [one.label for one in app.expander]
         assert app.dataframe[0].value["Case"][0].startswith("Llama 3 70B")
 
     def test_verdicts_are_counted(self, filled):
@@ -110,8 +110,71 @@ class TestCompare:
         assert "0.800" == f"{shown(app).table[0].value.iloc[0]['B/A']:.3f}"
         assert "in Step time (s)." in app.caption[0].value
 
+    def test_it_opens_on_releases_that_share_work_and_not_on_the_last_of_the_list(self, filled):
+        app = shown(AppTest.from_file(str(APP)))
+        assert ["megatron-core 0.16.0", "megatron-core 0.16.1"] == [
+            app.selectbox[0].value,
+            app.selectbox[1].value,
+        ]
+
+    def test_a_row_with_findings_is_marked_and_every_sentence_stands_below(self, filled):
+        """4.05 s for 128 × 8,192 tokens on 8 GPUs is 1,660 TFLOP/s on a peak of 989."""
+        app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")
+        assert "A ⚑ 1 error" in app.table[0].value.iloc[0]["Audit"]
+        (said,) = [one for one in app.expander if one.label.startswith("⚑ What the audit says: ")]
+        assert "of the dense peak" in said.markdown[0].value
+        assert "Left out: 1 with an error that the audit found." in [
+            caption.value for caption in app.caption
+        ]
+
+    def test_what_the_reviewed_file_accepts_is_explained(self, filled, tmp_path, monkeypatch):
+        reviewed = tmp_path / "data" / "acknowledged.yaml"
+        reviewed.parent.mkdir()
+        reviewed.write_text(
+            "- {rule: peak, reason: times are invented, by: A. Person, date: 2026-01-31}\n"
+            "- {rule: flops_formula, reason: the same, by: A. Person, date: 2026-01-31}\n"
+        )
+        monkeypatch.chdir(tmp_path)
+        app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")
+        assert "error" not in app.table[0].value.iloc[0]["Audit"]
+        assert "explained" in app.table[0].value.iloc[0]["Audit"]
+        assert not any("Left out" in caption.value for caption in app.caption)
+
+    def test_a_reviewed_file_that_cannot_be_read_is_named(self, filled, tmp_path, monkeypatch):
+        reviewed = tmp_path / "data" / "acknowledged.yaml"
+        reviewed.parent.mkdir()
+        reviewed.write_text("- rule: no_such_rule\n")
+        monkeypatch.chdir(tmp_path)
+        app = shown(AppTest.from_file(str(APP)))
+        assert "data/acknowledged.yaml:1" in app.info[0].value
+        assert "perfdb audit" == app.code[0].value
+
 
 class TestExplore:
+    def test_what_tells_rows_apart_stands_before_what_is_said_of_them(self, filled):
+        columns = list(shown(AppTest.from_function(explored)).dataframe[0].value.columns)
+        assert [
+            "model_title", "tokens_per_sec_per_gpu", "system_title", "precision", "num_gpus",
+            "global_batch_size", "sequence_length", "layout",
+        ] == columns[:8]  # fmt: skip
+
+    def test_repeats_are_counted_and_said_where_to_look_for(self, filled, tmp_path):
+        """Four cases of five results: the repeat of 'old' stands behind it."""
+        stored(filled, write_run(tmp_path, run_id="again", step_times=FASTER))
+        app = shown(AppTest.from_function(explored))
+        assert (
+            "5 of 5 results, one for each case, release and origin; 1 repeats and runs without "
+            "figures are under “Look into runs”. – stands for unknown."
+        ) == app.caption[0].value
+
+    def test_a_row_with_findings_is_marked_and_in_no_chart(self, filled):
+        app = shown(AppTest.from_function(explored))
+        table = app.dataframe[0].value
+        marked = table[table["run_link"] == "runs?run=old"].iloc[0]
+        assert marked["audit"].startswith("⚑ 1 error")
+        assert "Left out: 2 with an error that the audit found." in app.caption[1].value
+        assert any("of the dense peak" in one.value for one in app.expander[0].markdown)
+
     def test_results_are_shown_with_origin_source_and_a_link_to_their_run(self, filled):
         table = shown(AppTest.from_function(explored)).dataframe[0].value
         measured = table[table["run_link"] == "runs?run=old"].iloc[0]
@@ -162,6 +225,30 @@ class TestRuns:
         shown(app)
         assert ["out_of_memory: CUDA out of memory"] == [error.value for error in app.error]
         assert ["No figures: the run was out of memory."] == [one.value for one in app.warning]
+
+    def test_it_opens_on_the_newest_run(self, filled, tmp_path):
+        """The one that started last, in the midst of the alphabet."""
+        late = datetime(2026, 5, 1, tzinfo=UTC)
+        run = write_run(tmp_path, run_id="nx", started_at=late, ended_at=late + timedelta(hours=1))
+        stored(filled, run)
+        app = shown(AppTest.from_function(looked_into))
+        assert "nx" == app.selectbox[0].value == app.dataframe[0].value["run_name"].iloc[0]
+
+    def test_a_run_of_a_log_is_named_by_its_file(self, sqlite, tmp_path, monkeypatch):
+        monkeypatch.setenv("PERFDB_URL", str(sqlite))
+        ingest([logs.write(tmp_path / "a", name="llama3.log")], sqlite, logs.GIVEN)
+        app = shown(AppTest.from_function(looked_into))
+        run_id = app.dataframe[0].value["run_id"][0]
+        assert ["llama3.log"] == list(app.dataframe[0].value["run_name"])
+        assert ([f"llama3.log ({run_id})"], "llama3.log") == (
+            app.selectbox[0].options,
+            app.header[0].value,
+        )
+
+    def test_the_findings_of_a_run_stand_with_its_figures(self, filled):
+        app = AppTest.from_function(looked_into)
+        app.query_params["run"] = "old"
+        assert "of the dense peak" in shown(app).error[0].value.replace("\\", "")
 
     def test_runs_are_narrowed_by_outcome(self, filled):
         app = AppTest.from_function(looked_into)
@@ -217,31 +304,7 @@ def test_what_is_ingested_later_is_shown_at_the_next_click(store, tmp_path, monk
     app = shown(AppTest.from_function(looked_into))
     assert ["first"] == list(app.dataframe[0].value["run_id"])
     stored(store, write_run(tmp_path, run_id="later", release=release("0.16.2")))
-    assert ["first", "later"] == list(shown(app).dataframe[0].value["run_id"])
-
-
-def test_the_best_result_of_each_model_system_and_origin_is_charted():
-    results = pd.DataFrame(
-        [
-            ("Llama", "DGX-H100", "measured", 1.0),
-            ("Llama", "DGX-H100", "measured", 3.0),
-            ("Llama", "DGX-H100", "published", 2.0),
-            ("Llama", "DGX-B200", "measured", None),
-        ],
-        columns=["model_title", "system_title", "origin", "mfu"],
-    )
-    assert [3.0, 2.0] == list(explore.best_of_each(results, "mfu")["mfu"])
-
-
-def test_a_release_in_a_chart_is_a_word_and_no_number():
-    best = pd.DataFrame(
-        [("Llama", "DGX-H100", "measured", "25.10", "bf16", 8, 0.4)],
-        columns=[
-            "model_title", "system_title", "origin", "release_name", "precision", "num_gpus", "mfu",
-        ],
-    )  # fmt: skip
-    tooltip = explore.bars(best, "mfu").to_dict()["layer"][0]["encoding"]["tooltip"]
-    assert {"field": "release_name", "type": "nominal"} in tooltip
+    assert ["later", "first"] == list(shown(app).dataframe[0].value["run_id"])
 
 
 def test_results_of_no_stated_release_are_shown_too(filled: URL) -> None:

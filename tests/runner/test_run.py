@@ -71,6 +71,11 @@ def test_a_failure_does_not_stop_the_rest_and_the_exit_code_says_so(tmp_path: Pa
     again = perfdb(tmp_path, "run", "recipes", "--only", "c-*")
     assert 0 == again.returncode
     assert "0 to run, 1 finished before" in again.stderr
+    [row] = json.loads(perfdb(tmp_path, "run", "recipes", "--only", "c-*", "--json").stdout)[
+        "cases"
+    ]
+    figures = {name: value for name, value in rows["c-finishes"].items() if name != "reason"}
+    assert figures | {"status": "done", "reason": "finished before"} == row
 
 
 def test_a_run_directory_tells_everything_of_its_run(tmp_path: Path) -> None:

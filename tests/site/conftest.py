@@ -1,13 +1,18 @@
 """A store with everything that a site can show, and the site that is built from it, once."""
 
+import http.server
 import os
 import shutil
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
 from sqlalchemy import URL
 
 from perfdb import ingest
@@ -15,12 +20,16 @@ from perfdb.db.session import store_url
 from perfdb.pages import PageContext
 from perfdb.record import Outcome
 from perfdb.rundir import RunDir
+from perfdb.site.files import FOLDERS
 from tests.factories import TEN_STEPS, case, published, release, stored, write_run
 
 ROOT = Path(__file__).parents[2]
 DFM = ROOT / "data" / "published" / "dfm.md"
 SEED = ROOT.parent / "shared" / "seeds" / "dfm-performance-benchmarks.md"
-MADE = ("_build", "_generated", "performance", "runs", "sources", "__pycache__")
+MADE = ("_build", "_generated", "__pycache__", *FOLDERS)
+
+CHROMIUM = Path("/usr/bin/chromium")
+RELEASE = "performance/megatron-core/0.16.0.html"
 
 EVIL = "<script>alert(1)</script> *m* `c` {{ x }} {term}`y` | & \"q\" 'p'"
 
@@ -83,6 +92,9 @@ def all_runs(folder: Path) -> list[RunDir]:
         write_run(folder, case=case(task="sft", system=system), run_id=f"sft-{system}")
         for system in ("dgx-h100", "dgx-b200")
     ]
+    rank = made[0].rank_logs / "llama3_8b_pretrain_dgx_h100_20260102T030405" / "attempt_0" / "0"
+    rank.mkdir(parents=True)
+    (rank / "stdout_and_stderr_of_the_worker.log").write_text("rank 0\n")
     evil = case(model=EVIL, variant=EVIL, qualifiers=(EVIL,), kernels=(EVIL,))
     return [
         *made,
@@ -116,3 +128,44 @@ def full_store(tmp_path_factory: pytest.TempPathFactory) -> URL:
 def site(tmp_path_factory: pytest.TempPathFactory, full_store: URL) -> Site:
     """The site of the full store, built."""
     return site_of(tmp_path_factory.mktemp("site"), full_store).built()
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serves files and says nothing of it."""
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture(scope="module")
+def address(site: Site) -> Iterator[str]:
+    """Where the built site is served."""
+    handler = partial(Quiet, directory=str(site.html))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    yield context.new_page()
+    context.close()
+
+
+def chosen(page: Page) -> list[str]:
+    """The label of the chosen tab of each set of tabs."""
+    return page.locator("input:checked + label.sd-tab-label").all_inner_texts()

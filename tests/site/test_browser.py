@@ -1,24 +1,35 @@
-"""The site in a real browser: tabs, sorting, narrow screens, and what it asks of the network."""
+"""The site in a real browser: tabs, narrow screens, and what it asks of the network."""
 
-import http.server
-import threading
-from collections.abc import Iterator
-from functools import partial
-from pathlib import Path
+import hashlib
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page
 
-from tests.site.conftest import Site
+from perfdb.site.addresses import of_source
+from tests.site.conftest import CHROMIUM, DFM, RELEASE, chosen
 
-CHROMIUM = Path("/usr/bin/chromium")
 PAGES = (
     "index.html",
     "performance/index.html",
+    "performance/archive.html",
+    "models/index.html",
+    "models/llama3-8b.html",
+    "systems/index.html",
+    "systems/dgx-h100.html",
+    "scaling/index.html",
+    "changes/index.html",
+    "changes/megatron-core.html",
+    "recipes/index.html",
+    "recipes/llama3-8b.html",
+    "reference/data.html",
     "performance/megatron-core/0.16.0.html",
     "performance/dfm/main.html",
     "performance/nemo/25.04.html",
     "performance/audit.html",
+    "performance/changelog.html",
+    "scaling/dfm/main/wan2.1-14b/dgx-h100.html",
+    f"{of_source(hashlib.sha256(DFM.read_bytes()).hexdigest())}.html",
     "runs/index.html",
     "runs/dgx-h100-bf16-0.16.0-0.html",
     "runs/out-of-memory.html",
@@ -29,61 +40,12 @@ PAGES = (
     "reference/cli.html",
     "how-to/index.html",
 )
-RELEASE = "performance/megatron-core/0.16.0.html"
+"""One of each kind."""
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not CHROMIUM.exists(), reason="no Chromium on this machine"),
 ]
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serves files and says nothing of it."""
-
-    def log_message(self, *_: object) -> None:
-        """Nothing."""
-
-
-@pytest.fixture(scope="module")
-def address(site: Site) -> Iterator[str]:
-    """Where the built site is served."""
-    handler = partial(Quiet, directory=str(site.html))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-        thread.join()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": 1440, "height": 900})
-    yield context.new_page()
-    context.close()
-
-
-def chosen(page: Page) -> list[str]:
-    """The label of the chosen tab of each set of tabs."""
-    return page.locator("input:checked + label.sd-tab-label").all_inner_texts()
-
-
-def column(page: Page, title: str) -> list[str]:
-    """The cells of a column of the first table that can be seen."""
-    heads = page.locator("table.perf:visible").first.locator("thead th")
-    place = heads.all_inner_texts().index(title) + 1
-    rows = page.locator("table.perf:visible").first.locator(f"tbody tr > :nth-child({place})")
-    return [text.strip() for text in rows.all_inner_texts()]
 
 
 def test_a_tab_chooses_its_system_in_every_set_of_tabs(page: Page, address: str) -> None:
@@ -96,39 +58,6 @@ def test_a_tab_chooses_its_system_in_every_set_of_tabs(page: Page, address: str)
 def test_the_address_chooses_a_system(page: Page, address: str) -> None:
     page.goto(address + RELEASE + "?system=dgx-b200")
     assert "DGX-B200" == chosen(page)[0]
-
-
-def test_a_click_on_a_head_sorts_numbers_with_separators_and_another_turns_it(
-    page: Page, address: str
-) -> None:
-    page.goto(address + "performance/megatron-core/0.16.0.html?system=dgx-b200")
-    head = page.locator("table.perf:visible thead th", has_text="Tokens/s/GPU").first
-    page.locator("table.perf:visible").get_by_role("button", name="Tokens/s/GPU").first.click()
-    rising = [float(text.replace(",", "")) for text in column(page, "Tokens/s/GPU")]
-    assert sorted(rising) == rising
-    assert "ascending" == head.get_attribute("aria-sort")
-    head.get_by_role("button").click()
-    falling = [float(text.replace(",", "")) for text in column(page, "Tokens/s/GPU")]
-    assert rising[::-1] == falling
-    assert "descending" == head.get_attribute("aria-sort")
-
-
-def test_what_is_unknown_is_sorted_last_either_way(page: Page, address: str) -> None:
-    page.goto(address + "runs/index.html")
-    button = page.get_by_role("button", name="MFU")
-    for _ in range(2):
-        button.click()
-        assert "–" == column(page, "MFU")[-1]
-        assert "–" != column(page, "MFU")[0]
-
-
-def test_tables_are_whole_without_scripts(browser: Browser, address: str) -> None:
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(address + "performance/dfm/main.html")
-    assert ["WAN 2.1 14B"] * 3 == page.locator("table.perf:visible tbody th").all_inner_texts()
-    assert 0 == page.locator("table.perf button").count()
-    context.close()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -159,15 +88,55 @@ def test_no_page_asks_another_host_or_complains_or_is_wider_than_a_phone(
     assert set() == {url for url in asked if not url.startswith((address, "data:"))}
 
 
-def test_head_and_model_stay_in_sight_while_a_table_scrolls(browser: Browser, address: str) -> None:
-    context = browser.new_context(viewport={"width": 390, "height": 600})
+def test_the_address_keeps_the_tab_that_was_chosen(page: Page, address: str) -> None:
+    page.goto(address + RELEASE + "#pre-training")
+    label = page.locator("label.sd-tab-label", has_text="DGX-B200").first
+    label.click()
+    assert address + RELEASE + "?system=dgx-b200" == page.url.rstrip("#")
+    page.locator("input:checked").first.focus()
+    page.keyboard.press("ArrowLeft")
+    assert "?system=dgx-h100" in page.url
+    page.reload()
+    assert "DGX-H100" == chosen(page)[0]
+
+
+def test_every_figure_leads_to_its_evidence_by_the_keyboard(page: Page, address: str) -> None:
+    page.goto(address + RELEASE)
+    figure = page.locator("table.perf:visible a.e").first
+    value = figure.inner_text()
+    figure.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/runs/*#figures")
+    assert value in page.locator("section#figures table.perf").inner_text()
+
+
+def test_a_printed_page_shows_every_tab_and_no_button(page: Page, address: str) -> None:
+    page.goto(address + RELEASE)
+    every = page.locator("table.perf").count()
+    assert page.locator("table.perf:visible").count() < every
+    page.emulate_media(media="print")
+    assert every == page.locator("table.perf:visible").count()
+    assert 0 == page.locator(".perf-tools:visible").count()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+def test_no_page_has_a_serious_fault_of_accessibility(
+    browser: Browser, address: str, theme: str, width: int
+) -> None:
+    context = browser.new_context(
+        viewport={"width": width, "height": 900},
+        color_scheme="dark" if theme == "dark" else "light",
+    )
     page = context.new_page()
-    page.goto(address + "runs/index.html")
-    page.locator(".perf-wrap").evaluate("box => { box.scrollLeft = 300; box.scrollTop = 200 }")
-    box = page.locator(".perf-wrap").bounding_box()
-    corner = page.locator("table.perf thead th").first.bounding_box()
-    assert box is not None
-    assert corner is not None
-    assert abs(corner["x"] - box["x"]) <= 2
-    assert abs(corner["y"] - box["y"]) <= 2
+    faults = []
+    for name in PAGES:
+        page.goto(address + name)
+        found = Axe().run(page).response["violations"]
+        faults += [
+            (name, one["id"], one["nodes"][0]["html"][:200])
+            for one in found
+            if one["impact"] in ("serious", "critical")
+        ]
     context.close()
+    assert [] == faults

@@ -1,5 +1,6 @@
 """The whole site, built by Sphinx: it is clean, it is right, and it is always the same."""
 
+import json
 import re
 import shlex
 import shutil
@@ -11,8 +12,8 @@ from bs4.element import Tag
 
 from perfdb.db import migrate
 from perfdb.db.session import store_url
-from perfdb.site.files import is_made
-from tests.factories import published, release, stored, write_run
+from perfdb.site.files import FOLDERS, is_made
+from tests.factories import case, published, release, stored, write_run
 from tests.site.conftest import DFM, EVIL, SEED, Site, site_of
 
 pytestmark = pytest.mark.slow
@@ -51,9 +52,12 @@ def printed_tables(text: str) -> Tables:
 
 
 def shown_tables(page: Path) -> Tables:
-    """The tables of a page of the site, without the column that says where a row is from."""
+    """The tables of a page of the site, without where a row is from and the marks of its notes."""
     tables: Tables = {}
-    for section in soup(page).select("section section"):
+    made = soup(page)
+    for mark in made.select("sup.perf-mark"):
+        mark.extract()
+    for section in made.select("section section"):
         title = words(section.h2).lower()
         backend = "automodel" if "automodel" in title else "megatron-core"
         labels = [words(label) for label in section.select("label.sd-tab-label")]
@@ -85,11 +89,17 @@ def test_a_published_page_is_made_again_from_the_store_cell_for_cell(
 
 
 def test_a_published_row_leads_to_its_line(site: Site) -> None:
+    """By way of the entry that says what stands behind its figures."""
     page = site.html / "performance/dfm/main.html"
     link = soup(page).select_one("table.perf td a")
     assert link is not None
-    source, line = str(link["href"]).split("#")
-    target = soup((page.parent / source).resolve()).find(id=line)
+    source, anchor = str(link["href"]).split("#")
+    made = soup((page.parent / source).resolve())
+    entry = made.find(id=anchor)
+    assert isinstance(entry, Tag)
+    line = entry.find("a", string=re.compile(r"^line \d+$"))
+    assert isinstance(line, Tag)
+    target = made.find(id=str(line["href"]).removeprefix("#"))
     assert isinstance(target, Tag)
     number, text = words(target).split(" ", maxsplit=1)
     assert DFM.read_text().splitlines()[int(number) - 1] == text
@@ -117,8 +127,24 @@ def test_names_full_of_markup_print_as_text(site: Site) -> None:
     assert run_id == words(made.h1).removesuffix("#").strip()
     assert EVIL in words(made.select_one("section#case"))
     assert [EVIL] == shlex.split(text_of(made.select_one("section#command pre")))
-    for page in (run, site.html / "runs/index.html", site.html / "index.html"):
-        assert "alert(1)" not in " ".join(script.text for script in soup(page).find_all("script"))
+    evil = [page for page in site.html.rglob("*.html") if "alert(1)" in page.read_text()]
+    kinds = {page.relative_to(site.html).parts[0] for page in evil}
+    assert {"changes", "index.html", "models", "performance", "runs", "systems"} <= kinds
+    for page in evil:
+        made = soup(page)
+        assert "alert(1)" not in " ".join(script.text for script in made.find_all("script"))
+        assert [] == [tag for tag in made.find_all("a") if "alert" in str(tag.get("onclick"))]
+
+
+def test_a_recipe_can_be_copied_downloaded_and_run(site: Site) -> None:
+    page = site.html / "recipes/llama3-8b.html"
+    made = soup(page)
+    assert ["name: llama3-8b\n", "perfdb run recipe.yaml\n"] == [
+        text_of(block) for block in made.select("section#recipe pre")
+    ]
+    download = made.find("a", class_="download")
+    assert isinstance(download, Tag)
+    assert "name: llama3-8b\n" == (page.parent / str(download["href"])).read_text()
 
 
 def test_a_run_that_failed_is_listed_with_its_reason(site: Site) -> None:
@@ -147,6 +173,14 @@ def test_every_link_inside_the_site_leads_somewhere(site: Site) -> None:
     assert set() == missing
 
 
+def test_the_search_knows_names_and_no_figures(site: Site) -> None:
+    """1,022.26 TFLOP/s of WAN 2.1 on DGX-GB300 stands on DFM's page, and in no list of words."""
+    index = (site.html / "searchindex.js").read_text()
+    terms = json.loads(index.removeprefix("Search.setIndex(").removesuffix(")"))["terms"]
+    assert {"gb300", "wan"} <= terms.keys()
+    assert "1022" not in terms
+
+
 def test_reference_pages_say_what_the_code_says(site: Site) -> None:
     reference = site.html / "reference"
     assert "dgx-gb200" in words(soup(reference / "systems.html").article)
@@ -163,7 +197,8 @@ def test_a_site_without_data_says_so_and_how_to_get_some(made: bool, tmp_path: P
     if made:
         migrate.upgrade(url)
     site = site_of(tmp_path, url).built()
-    for page in ("index.html", "performance/index.html", "runs/index.html"):
+    lists = ("changes", "models", "performance", "runs", "scaling", "systems")
+    for page in ("index.html", *(f"{name}/index.html" for name in lists)):
         assert "There is no data yet" in words(soup(site.html / page).article)
         assert "perfdb ingest" in words(soup(site.html / page).article)
 
@@ -199,7 +234,12 @@ def written(site: Site) -> dict[str, int]:
 def test_a_build_redoes_only_what_has_changed(tmp_path: Path) -> None:
     url = store_url(str(tmp_path / "store.sqlite"))
     newer = release("0.16.1")
-    stored(url, write_run(tmp_path, run_id="one"), published())
+    others = {"framework": "nemo", "model": "llama3-70b", "system": "dgx-b200"}
+    stored(
+        url,
+        write_run(tmp_path, run_id="one"),
+        *(published(gpus, case=case(**others, num_gpus=gpus)) for gpus in (8, 16)),
+    )
     site = site_of(tmp_path, url).built()
     own = site.docs / "runs" / "notes.md"
     own.write_text("---\norphan: true\n---\n\n# Notes on runs\n")
@@ -210,16 +250,33 @@ def test_a_build_redoes_only_what_has_changed(tmp_path: Path) -> None:
     stored(url, write_run(tmp_path, run_id="two", release=newer))
     second = written(site.built())
     rewritten = {page for page in second if first.get(page) != second[page]}
-    assert {"runs/two.html", "runs/index.html", "performance/megatron-core/0.16.1.html"} <= (
-        rewritten
-    )
-    assert {"runs/one.html", "method.html", "performance/nemo/25.04.html"}.isdisjoint(rewritten)
+    assert {
+        "changes/megatron-core.html",
+        "index.html",
+        "models/llama3-8b.html",
+        "performance/archive.html",
+        "performance/changelog.html",
+        "performance/megatron-core/0.16.1.html",
+        "recipes/llama3-8b.html",
+        "runs/index.html",
+        "runs/two.html",
+        "systems/dgx-h100.html",
+    } <= rewritten
+    assert {
+        "method.html",
+        "models/llama3-70b.html",
+        "performance/nemo/25.04.html",
+        "runs/one.html",
+        "scaling/nemo/25.04/llama3-70b/dgx-b200.html",
+        "systems/dgx-b200.html",
+    } <= first.keys() - rewritten
 
     shutil.move(tmp_path / "store.sqlite", tmp_path / "away.sqlite")
     site.built()
-    kept = [page for page in site.docs.rglob("*.md") if page.parent.name in ("runs", "nemo")]
+    kept = [page for folder in FOLDERS for page in (site.docs / folder).rglob("*.md")]
     assert {own} == {page for page in kept if not is_made(page)}
-    assert ["index.md"] == [page.name for page in kept if is_made(page)]
+    lists = {"archive", "audit", "changelog", "index"}
+    assert lists == {page.stem for page in kept if is_made(page)}
 
 
 def test_a_page_that_the_store_no_longer_gives_is_published_no_longer(tmp_path: Path) -> None:
@@ -227,7 +284,9 @@ def test_a_page_that_the_store_no_longer_gives_is_published_no_longer(tmp_path: 
     stored(full, published(release=release("1.0")), published(release=release("2.0")))
     site = site_of(tmp_path, full).built()
     assert 2 == len([*(site.html / "performance").glob("*/*.html")])
+    assert (site.html / "changes/megatron-core.html").is_file()
     (tmp_path / "full.sqlite").unlink()
     stored(full, published(release=release("2.0")))
     site.built()
     assert ["2.0.html"] == [page.name for page in (site.html / "performance").glob("*/*.html")]
+    assert not (site.html / "changes/megatron-core.html").exists()

@@ -1,46 +1,184 @@
 """Results make pages: which there are, in which order, and that any text in them prints as text."""
 
+from datetime import UTC, datetime
 from html import unescape
 
 import pytest
+from bs4 import BeautifulSoup
 from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from perfdb.site import addresses
+from perfdb.site import addresses, archive, evidence, releases, sources
 from perfdb.site.commands import shell
-from perfdb.site.data import SourcePage
-from perfdb.site.overview import NO_DATA, html, of_results
-from perfdb.site.pages import Contents, all_pages, release_pages
-from perfdb.site.words import myst, natural, slug
+from perfdb.site.contents import Contents
+from perfdb.site.data import Flag, Result, SourcePage
+from perfdb.site.overview import NO_DATA, html, of_contents
+from perfdb.site.pages import all_pages
+from perfdb.site.releases import release_pages
+from perfdb.site.words import myst, natural, newest_version, slug
 from tests.site.samples import address, published, result, run_page
 
+LISTS = {
+    "changes/index",
+    "models/index",
+    "performance/archive",
+    "performance/audit",
+    "performance/changelog",
+    "performance/index",
+    "recipes/index",
+    "runs/index",
+    "scaling/index",
+    "systems/index",
+}
 
-def test_an_empty_store_has_the_two_lists_and_they_say_how_to_get_data() -> None:
-    pages = all_pages(Contents())
-    assert ["performance/index", "performance/audit", "runs/index"] == [page.name for page in pages]
-    assert [True, False, True] == ["{perfdb-no-data}" in page.text for page in pages]
-    assert "There are no findings." in pages[1].text
+
+def texts(contents: Contents) -> dict[str, str]:
+    """The text of each page that is made, by its name."""
+    pages = all_pages(contents)
+    assert len(pages) == len({page.name for page in pages})
+    return {page.name: page.text for page in pages if page.text is not None}
+
+
+def test_an_empty_store_has_only_lists_and_each_says_that_it_is_empty() -> None:
+    made = texts(Contents())
+    assert LISTS == made.keys()
+    silent = {name for name, text in made.items() if "{perfdb-no-data}" not in text}
+    assert {"performance/audit", "recipes/index"} == silent
+    assert "There are no findings." in made["performance/audit"]
+    assert "No run in the store keeps a recipe." in made["recipes/index"]
     assert "perfdb ingest" in NO_DATA.text
 
 
-def test_there_is_a_page_for_each_release_run_and_source() -> None:
+def test_there_is_a_page_for_each_release_model_system_recipe_run_and_source() -> None:
     source = SourcePage(path="data/published/dfm.md", sha256="a" * 64, text="# DFM")
     contents = Contents((result(), published()), (run_page(4.0, 4.0, 4.0),), (source,))
-    assert [
-        "performance/index",
+    assert {
         "performance/megatron-core/0.16.0",
         "performance/dfm/main",
-        "performance/audit",
-        "runs/index",
+        "models/llama3-8b",
+        "models/wan2.1-14b",
+        "systems/dgx-h100",
+        "systems/dgx-gb300",
+        "recipes/llama3-8b",
         "runs/run-1",
         f"sources/{'a' * 16}",
-    ] == [page.name for page in all_pages(contents)]
+    } == texts(contents).keys() - LISTS
 
 
 def test_the_newest_release_of_a_framework_comes_first() -> None:
     pages = release_pages([result(release=version) for version in ("0.9.1", "0.16.0", None)])
     assert ["0.16.0", "0.9.1", None] == [page.release for page in pages]
+
+
+def test_a_rolling_branch_is_not_the_newest_release_and_stands_first() -> None:
+    """main has no number: it is the newest only where nothing has one."""
+    versions = ("25.04", "main", None, "25.11")
+    pages = release_pages([result(release=version) for version in versions])
+    assert ["main", "25.11", "25.04", None] == [page.release for page in pages]
+    assert "25.11" == newest_version(versions)
+    assert "main" == newest_version(("main", None))
+    cards = of_contents(Contents(results=tuple(pages[0].results + pages[1].results))).cards
+    assert ["25.11"] == [card.release for card in cards]
+    [page] = archive.KIND.pages(Contents(results=tuple(map(one_of, versions))))
+    assert isinstance(page.data, archive.Archive)
+    shown = archive.releases(page.data, 0, address).text
+    assert "main</a><small>, rolling</small>" in shown
+    assert "25.11</a><small>, newest</small>" in shown
+
+
+def one_of(version: str | None) -> Result:
+    return result(release=version)
+
+
+def test_cards_are_of_frameworks_on_gpus_first_and_of_the_most_results_first() -> None:
+    """What was run without a GPU comes last and says so."""
+    smoke = [result(framework="automodel", system="cpu", num_gpus=1)] * 3
+    few, many = [result(framework="nemo")], [published(), published()]
+    overview = of_contents(Contents(results=(*smoke, *few, *many)))
+    assert ["dfm", "nemo", "automodel"] == [card.framework for card in overview.cards]
+    assert 1 == html(overview, address).text.count("a trial without a GPU")
+
+
+def test_what_the_audit_calls_an_error_is_no_best_figure_of_a_card() -> None:
+    """5,611 stands on a row with an open error; one that is explained counts."""
+    wrong = result(model_tflops_per_sec_per_gpu=5611.0, flag=flag("error"))
+    explained = result(model_tflops_per_sec_per_gpu=3238.0, flag=flag("explained"))
+    overview = of_contents(Contents(results=(wrong, explained, result())))
+    [card] = overview.cards
+    assert [3238.0] == [one.model_tflops_per_sec_per_gpu for one in card.best]
+    assert "1 row with open errors is left out." in html(overview, address).text
+
+
+def flag(kind: str) -> Flag:
+    return Flag(said=f"1 {kind}", kind=kind, anchor="result-0")
+
+
+def test_systems_of_a_card_are_in_the_order_of_the_catalogue() -> None:
+    """As the tabs of a release are: the H100 before the B200."""
+    systems = ("dgx-b200", "dgx-h100", "dgx-gb200")
+    overview = of_contents(Contents(results=tuple(result(system=name) for name in systems)))
+    assert ["dgx-h100", "dgx-b200", "dgx-gb200"] == [it.system for it in overview.cards[0].best]
+
+
+def test_counts_of_one_are_singular_and_releases_have_a_version() -> None:
+    """What nobody attributed to a release is no release."""
+    overview = of_contents(Contents((result(), result(release=None)), (run_page(4.0),)))
+    counts = BeautifulSoup(html(overview, address).text, "html.parser").select_one(".perf-counts")
+    assert counts is not None
+    said = counts.get_text(" ", strip=True)
+    assert said == "1 release 2 results 1 run 1 model 1 system 0 open findings"
+
+
+def test_the_list_of_releases_counts_each_and_names_its_highest_figure() -> None:
+    """With what the audit found in it."""
+    contents = Contents(results=(result(), result(release="0.9.1", flag=flag("error"))))
+    [page] = [one for one in all_pages(contents) if one.name == "performance/index"]
+    assert isinstance(page.data, releases.ReleaseList)
+    shown = BeautifulSoup(releases.release_list(page.data, 0, address).text, "html.parser")
+    rows = [[it.get_text() for it in row.select("th, td")] for row in shown.select("tbody tr")]
+    assert [
+        ["0.16.0", "1", "0", "1", "1", "none", "1,665.60 TFLOP/s/GPU: Llama 3 8B on DGX-H100"],
+        ["0.9.1", "1", "0", "1", "1", "none", "–"],
+    ] == rows
+
+
+def test_two_states_of_a_page_are_told_apart_and_lead_to_each_other() -> None:
+    """A row that the newer state leaves as it was still leads to the older one."""
+
+    def state(sha256: str, day: int) -> SourcePage:
+        moment = datetime(2026, 3, day, 5, 6, tzinfo=UTC)
+        return SourcePage(path="dfm.md", sha256=sha256 * 64, text="# DFM", read_at=moment)
+
+    rows = (published(source_sha256="a" * 64), published(source_sha256="b" * 64))
+    contents = Contents(results=rows, sources=(state("b", 4), state("a", 3)))
+    pages = {page.name: page for page in evidence.KIND.pages(contents)}
+    old, new = (pages[f"sources/{letter * 16}"] for letter in "ab")
+    assert "as read on 2026\\-03\\-03 05\\:06 UTC" in (old.text or "")
+    assert isinstance(old.data, SourcePage)
+    assert isinstance(new.data, SourcePage)
+    said = [BeautifulSoup(sources.listing(it, address).text, "html.parser").p for it in
+            (old.data, new.data)]  # fmt: skip
+    assert [
+        "Superseded by the state read on 2026-03-04 05:06 UTC. "
+        "1 row is unchanged in it: their figures lead here.",
+        "This is the newest state of the page. 1 row is unchanged since "
+        "the state read on 2026-03-03 05:06 UTC: their figures lead there.",
+    ] == [it.get_text() for it in said if it]
+
+
+def test_a_row_that_was_corrected_says_so_where_its_figures_lead() -> None:
+    """In the entry of its page, with the way to the changelog."""
+    source = SourcePage(
+        path="dfm.md", sha256="a" * 64, text="# DFM",
+        results=(published(result_id=7), published(result_id=8, source_line=75)),
+        corrections={7: "corrected on 2026-03-05: Tokens: 3238 → 6476"},
+    )  # fmt: skip
+    first, second = BeautifulSoup(sources.entries(source, address).text, "html.parser").select(
+        "article"
+    )
+    assert "corrected on 2026-03-05: Tokens: 3238 → 6476; see the changelog" in first.get_text()
+    assert "corrected" not in second.get_text()
 
 
 def test_a_section_is_a_task_and_a_variant_and_a_tab_is_a_system() -> None:
@@ -57,7 +195,7 @@ def test_a_section_is_a_task_and_a_variant_and_a_tab_is_a_system() -> None:
         ("pretrain", "automodel", ["dgx-h100"]),
         ("lora", None, ["dgx-gb300"]),
     ] == [
-        (section.task, section.variant, [table.system for table in section.systems])
+        (section.task, section.variant, [tab.name for tab in section.tabs])
         for section in page.sections
     ]
 
@@ -73,7 +211,8 @@ def test_published_rows_keep_the_order_of_their_page_and_come_before_measured_on
 def test_the_overview_has_a_card_for_the_newest_release_with_its_best_figure() -> None:
     old = result(release="0.9.1", model_tflops_per_sec_per_gpu=9999)
     slow = result(model_tflops_per_sec_per_gpu=1.0)
-    overview = of_results([old, slow, result()], num_runs=3)
+    runs = (run_page(4.0), run_page(4.0), run_page(4.0))
+    overview = of_contents(Contents(results=(old, slow, result()), runs=runs))
     assert (2, 3, 3, 1) == (overview.releases, overview.results, overview.runs, overview.models)
     [card] = overview.cards
     assert ("0.16.0", 2, 0) == (card.release, card.measured, card.published)

@@ -3,11 +3,23 @@
 import pytest
 from bs4 import BeautifulSoup
 
-from perfdb.site import markup, profiles
+from perfdb.site import markup
 from perfdb.site.data import Result
 from perfdb.site.glossary import TERMS
-from perfdb.site.profiles import AUTOMODEL, CASE, DFM, MEASURED, NEMO, RUNS, Profile
-from perfdb.site.tables import results_table
+from perfdb.site.markup import Html
+from perfdb.site.profiles import (
+    AUTOMODEL,
+    CASE,
+    DFM,
+    MEASURED,
+    NEMO,
+    NEMO_FINE_TUNING,
+    RUNS,
+    SCALING,
+    Profile,
+)
+from perfdb.site.rows import row_id
+from perfdb.site.tables import of_results, results_table
 from tests.site.samples import HASH, address, published, result
 
 
@@ -47,6 +59,24 @@ def test_a_published_row_shows_the_digits_that_were_printed() -> None:
     [row] = cells(DFM, published())
     assert "1,022.26" == row["Model TFLOP / sec / GPU"]
     assert ("0", "0") == (row["FSDP"], row["VP"])
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("[895](https://mlcommons.org/benchmarks/training/)", "895"),
+        ("**1,022.26**", "1,022.26"),
+        ("1,022.26[^1]", "1,022.26"),
+        ("1,022.26 <sup>2</sup>", "1,022.26"),
+    ],
+)
+def test_a_printed_figure_is_its_words_and_not_their_markup(raw: str, shown: str) -> None:
+    """A link, emphasis and a footnote's mark are how the page says it, not what it says."""
+    figure = float(shown.replace(",", ""))
+    row = published(
+        model_tflops_per_sec_per_gpu=figure, raw={"Model TFLOP / sec / GPU": raw, "GBS": "64"}
+    )
+    assert shown == cells(DFM, row)[0]["Model TFLOP / sec / GPU"]
 
 
 def test_a_printed_dash_is_the_one_sign_for_unknown() -> None:
@@ -94,14 +124,23 @@ def test_qualifiers_stand_with_the_model() -> None:
 
 def test_a_measured_row_links_to_its_run_and_says_of_how_many_it_is() -> None:
     made = html(MEASURED, result(num_results=3))
-    link = BeautifulSoup(made, "html.parser").find("a")
+    links = BeautifulSoup(made, "html.parser").select("td a:not(.e)")
+    assert [("../runs/run-1.html", "run 1 of 3")] == [(it["href"], it.get_text()) for it in links]
+
+
+def test_a_measured_row_links_to_its_recipe_where_it_has_one() -> None:
+    links = BeautifulSoup(html(MEASURED, result(recipe="llama3-8b")), "html.parser").select("td a")
+    assert ("../recipes/llama3-8b.html", "recipe") == (links[-1]["href"], links[-1].get_text())
+
+
+def test_a_row_names_its_model_and_links_to_its_page() -> None:
+    link = BeautifulSoup(html(MEASURED, result()), "html.parser").select_one("th[scope=row] a")
     assert link is not None
-    assert ("../runs/run-1.html", "run 1 of 3") == (link["href"], link.get_text())
+    assert ("../models/llama3-8b.html", "Llama 3 8B") == (link["href"], link.get_text())
 
 
 def test_a_published_row_links_to_its_source_and_line() -> None:
-    link = BeautifulSoup(html(DFM, published()), "html.parser").find("a")
-    assert link is not None
+    [link] = BeautifulSoup(html(DFM, published()), "html.parser").select("td a:not(.e)")
     assert (f"../sources/{HASH[:16]}.html#L74", "line 74") == (link["href"], link.get_text())
 
 
@@ -130,7 +169,9 @@ def test_words_from_the_store_print_as_text(words: str, profile: Profile) -> Non
 
 def test_every_head_is_explained_by_an_entry_of_the_glossary() -> None:
     columns = [
-        column for one in (DFM, NEMO, AUTOMODEL, MEASURED, RUNS, CASE) for column in one.columns
+        column
+        for one in (DFM, NEMO, NEMO_FINE_TUNING, AUTOMODEL, SCALING, MEASURED, RUNS, CASE)
+        for column in one.columns
     ]
     assert {column.term for column in columns} - {None} <= set(TERMS)
     abbreviations = {column.title for column in columns if column.title.isupper()}
@@ -139,22 +180,31 @@ def test_every_head_is_explained_by_an_entry_of_the_glossary() -> None:
 
 def test_every_field_of_a_profile_is_one_of_a_result() -> None:
     known = set(Result.model_fields)
-    for profile in (DFM, NEMO, AUTOMODEL, MEASURED, RUNS, CASE):
+    for profile in (DFM, NEMO, NEMO_FINE_TUNING, AUTOMODEL, SCALING, MEASURED, RUNS, CASE):
         for column in profile.columns:
             assert set(column.fields) <= known, f"{profile.name}: {column.title}"
 
 
 def test_a_table_with_measured_rows_shows_what_was_measured() -> None:
-    assert DFM == profiles.of_table("dfm", measured=False)
-    assert MEASURED == profiles.of_table("dfm", measured=True)
-    assert NEMO == profiles.of_table("megatron-bridge", measured=False)
+    assert DFM == of_results([published()])
+    assert MEASURED == of_results([published(), result(framework="dfm")])
 
 
-def test_dfm_columns_stand_in_the_order_of_its_page() -> None:
-    assert (
-        "Model | #-GPUs | GBS | MBS | Sequence Length | FSDP | DP | TP | SP | PP | CP | VP | EP | "
-        "Model TFLOP / sec / GPU | Origin"
-    ) == " | ".join(column.title for column in DFM.columns)
+@pytest.mark.parametrize(
+    ("framework", "task", "profile"),
+    [
+        ("nemo", "pretrain", NEMO),
+        ("nemo", "sft", NEMO_FINE_TUNING),
+        ("megatron-bridge", "lora", NEMO_FINE_TUNING),
+        ("automodel", "lora", AUTOMODEL),
+    ],
+)
+def test_framework_and_task_choose_the_profile(framework: str, task: str, profile: Profile) -> None:
+    assert profile == of_results([published(framework=framework, task=task)])
+
+
+def test_rows_that_state_the_throughput_of_all_gpus_are_shown_at_scale() -> None:
+    assert SCALING == of_results([published(framework="nemo", tokens_per_sec=98550.0)])
 
 
 def test_a_head_says_what_its_abbreviation_means() -> None:
@@ -164,3 +214,82 @@ def test_a_head_says_what_its_abbreviation_means() -> None:
         "Global batch size: samples in one optimizer step, over all GPUs."
         == (abbreviation["title"])
     )
+
+
+def soup(profile: Profile, *results: Result) -> BeautifulSoup:
+    return BeautifulSoup(html(profile, *results), "html.parser")
+
+
+def test_a_footnote_stands_below_the_table_once_and_its_rows_lead_to_it() -> None:
+    """Each row has the number of its notes, which say their text to a pointer and to a reader."""
+    shared, own = "with <b>dropout</b>", "on two nodes"
+    made = soup(DFM, published(notes=(shared,)), published(notes=(shared, own), num_gpus=64))
+    notes = made.select("ol.perf-notes li")
+    assert [shared, own] == [note.get_text() for note in notes]
+    marks = [row.select(".perf-mark a") for row in made.select("tbody tr")]
+    assert [["1"], ["1", "2"]] == [[mark.get_text() for mark in row] for row in marks]
+    for mark in (mark for row in marks for mark in row):
+        note = made.find(id=str(mark["href"])[1:])
+        assert note is not None
+        assert note.get_text() == mark["title"]
+        assert note["id"] == mark["aria-describedby"]
+
+
+def test_a_table_without_footnotes_has_no_list_of_them() -> None:
+    assert [] == soup(DFM, published()).select(".perf-notes, .perf-mark")
+
+
+def test_every_figure_leads_to_its_evidence_and_nothing_else_does() -> None:
+    """A measured one to the numbers of its run, a published one to its entry on the page read."""
+    measured = soup(MEASURED, result()).select("a.e")
+    assert ["4.050", "4.00–4.23", "32,364", "1,665.60", "43.1%"] == [
+        link.get_text() for link in measured
+    ]
+    assert {"../runs/run-1.html#figures"} == {str(link["href"]) for link in measured}
+    [link] = soup(DFM, published()).select("a.e")
+    row = soup(DFM, published()).select_one("tbody tr")
+    assert row is not None
+    assert f"../sources/{HASH[:16]}.html#{row['id']}" == link["href"]
+
+
+def test_what_is_unknown_leads_nowhere() -> None:
+    made = soup(MEASURED, result(mfu=None), result())
+    assert ["–"] == [cell.get_text() for cell in made.select("td") if cell.get_text() == "–"]
+    assert "–" not in [link.get_text() for link in made.select("a.e")]
+
+
+def test_a_row_is_called_the_same_whatever_it_says() -> None:
+    """A link to a row holds when its figures are revised or another run is the median one."""
+    one = published(case_key="case-1", model_tflops_per_sec_per_gpu=1.0, source_line=7)
+    revised = published(case_key="case-1", model_tflops_per_sec_per_gpu=2.0, source_line=9)
+    assert row_id(one) == row_id(revised)
+    assert row_id(one) != row_id(published(case_key="case-2"))
+    assert row_id(one) != row_id(published(case_key="case-1", release="other"))
+
+
+def test_a_row_can_be_linked_to() -> None:
+    [row] = soup(DFM, published()).select("tbody tr")
+    [link] = row.select("th a.perf-link")
+    assert f"#{row['id']}" == link["href"]
+    assert ("", "Link to this row") == (link.get_text(), link["aria-label"])
+
+
+def test_a_column_of_the_family_is_kept_where_it_is_empty() -> None:
+    """Only columns that the profile does not call the family's own are dropped."""
+    [row] = cells(NEMO, published(framework="nemo"))
+    assert "–" == row["Tokens / sec / GPU"]
+    assert {"ETP", "MFU", "Step time (s)"}.isdisjoint(row)
+
+
+def test_the_task_of_fine_tuning_is_printed() -> None:
+    rows = cells(NEMO_FINE_TUNING, published(task="sft"), published(task="lora", raw={}))
+    assert ["SFT", "LoRA"] == [row["Task"] for row in rows]
+
+
+def test_a_table_says_which_results_can_be_downloaded() -> None:
+    offered = markup.table(results_table("Results", [published()], DFM, address)).offers
+    assert [("dfm-main-pretrain-megatron-core-wan2.1-14b-dgx-gb300", [published()])] == [
+        (offer.name, list(offer.results)) for offer in offered
+    ]
+    wrapped = markup.tag("section", (markup.joined(["", Html("", offered)]),))
+    assert offered == wrapped.offers

@@ -1,4 +1,18 @@
-// Sorts tables of perfdb.site by a click on a head. Without it the tables are whole and in order.
+// Tables of perfdb.site: sort, filter, copy, links to rows and to tabs. Without it the tables are
+// whole, in order, and can be downloaded.
+
+"use strict";
+
+const UNKNOWN = "–";
+
+// --- what a cell says
+
+// The words of a cell: without the numbers of footnotes and the links beside it, on one line.
+function words(cell) {
+  const copy = cell.cloneNode(true);
+  for (const mark of copy.querySelectorAll(".perf-mark, .perf-aside")) mark.remove();
+  return copy.textContent.replace(/\s+/g, " ").trim();
+}
 
 // What a cell is sorted by: a number where it holds one, thousands separators and % left out.
 function sortKey(row, column) {
@@ -8,18 +22,22 @@ function sortKey(row, column) {
   return text === "" || Number.isNaN(number) ? text : number;
 }
 
+// --- sort
+
 // Numbers by size, before words by the alphabet; what is unknown comes last either way.
 function compare(a, b, direction) {
-  const unknown = (key) => key === "–" || key === "";
+  const unknown = (key) => key === UNKNOWN || key === "";
   if (unknown(a) || unknown(b)) return unknown(a) - unknown(b);
   if (typeof a === "number" && typeof b === "number") return (a - b) * direction;
   if (typeof a !== typeof b) return typeof a === "number" ? -1 : 1;
   return a.localeCompare(b, "en", { numeric: true }) * direction;
 }
 
+// The first click sorts rates from the fastest down, all else from the least up; the next turns it.
 function sortBy(head) {
   const table = head.closest("table");
-  const ascending = head.getAttribute("aria-sort") !== "ascending";
+  const sorted = head.getAttribute("aria-sort");
+  const ascending = sorted ? sorted === "descending" : !("falling" in head.dataset);
   for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
   head.setAttribute("aria-sort", ascending ? "ascending" : "descending");
   const body = table.tBodies[0];
@@ -28,10 +46,202 @@ function sortBy(head) {
   body.append(...keyed.map(([, row]) => row));
 }
 
-for (const head of document.querySelectorAll("table.perf[data-sortable] thead th")) {
+function makeSortable(table) {
+  for (const head of table.tHead.rows[0].cells) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...head.childNodes);
+    button.addEventListener("click", () => sortBy(head));
+    head.append(button);
+  }
+}
+
+// --- filter
+
+const LEAST_ROWS = 4;
+
+const RULE = "Shows the rows in which each of these words begins a word or a number";
+
+// "64" begins 64 and 640, and stands inside 1640: nothing may come before it that it goes on from.
+function beginning(word) {
+  return new RegExp(`(?<![\\p{L}\\p{N}])${word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}`, "iu");
+}
+
+// Show the rows in which every word asked for begins a word, in any cell.
+function filterBy(table, query) {
+  const asked = query.split(/\s+/).filter(Boolean).map(beginning);
+  for (const row of table.tBodies[0].rows) {
+    const text = [...row.cells].map((cell) => cell.textContent).join(" ");
+    row.hidden = !asked.every((word) => word.test(text));
+  }
+}
+
+function shownRows(table) {
+  return [...table.tBodies[0].rows].filter((row) => !row.hidden);
+}
+
+function counted(table) {
+  const every = table.tBodies[0].rows.length;
+  const shown = shownRows(table).length;
+  return shown === every ? `${every} rows` : `${shown} of ${every} rows`;
+}
+
+// --- copy
+
+// The shown rows as lists of texts, the titles of the columns first. What the audit found and where
+// a result is from have columns of their own.
+function texts(table) {
+  const rows = shownRows(table);
+  const ofResults = rows.some((row) => "source" in row.dataset);
+  const beside = (row) => (ofResults ? [row.dataset.findings ?? "", row.dataset.source ?? ""] : []);
+  const titles = [...table.tHead.rows[0].cells].map(words);
+  return [
+    ofResults ? [...titles, "Findings", "Source"] : titles,
+    ...rows.map((row) => [...[...row.cells].map(words), ...beside(row)]),
+  ];
+}
+
+// A table of Markdown in which every sign is a sign.
+function markdown(rows) {
+  const cell = (text) => text.replace(/[\\`*_{}[\]<>|$~^&]/g, "\\$&");
+  const line = (row) => `| ${row.map(cell).join(" | ")} |`;
+  const [titles, ...others] = rows;
+  return [line(titles), `|${titles.map(() => "---").join("|")}|`, ...others.map(line), ""].join("\n");
+}
+
+// CSV without formulas: a spreadsheet takes a text that begins with one of these signs for one.
+function csv(rows) {
+  const cell = (text) => {
+    if (text === UNKNOWN) return "";
+    const number = /^[-+]?[\d.,]+%?$/.test(text);
+    const plain = !number && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+    return /[",\n\r]/.test(plain) ? `"${plain.replace(/"/g, '""')}"` : plain;
+  };
+  return rows.map((row) => row.map(cell).join(",")).join("\n") + "\n";
+}
+
+// Browsers give the clipboard to https and localhost alone; elsewhere a selection is copied.
+async function copied(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const area = document.createElement("textarea");
+  area.value = text;
+  document.body.append(area);
+  area.select();
+  const done = document.execCommand("copy");
+  area.remove();
+  return done ? undefined : Promise.reject(new Error("refused"));
+}
+
+// --- the tools above a table
+
+function makeFilter(table, status) {
+  const input = document.createElement("input");
+  input.type = "search";
+  input.placeholder = "Filter rows";
+  input.title = RULE;
+  input.setAttribute("aria-label", `Filter rows of ${table.parentElement.ariaLabel}`);
+  input.addEventListener("input", () => {
+    filterBy(table, input.value);
+    status.textContent = counted(table);
+  });
+  return input;
+}
+
+function makeCopy(table, status, name, format) {
   const button = document.createElement("button");
   button.type = "button";
-  button.append(...head.childNodes);
-  button.addEventListener("click", () => sortBy(head));
-  head.append(button);
+  button.textContent = `Copy ${name}`;
+  button.addEventListener("click", async () => {
+    try {
+      await copied(format(texts(table)));
+      status.textContent = `${counted(table)}, copied`;
+    } catch {
+      status.textContent = "The browser refuses to copy";
+    }
+  });
+  return button;
 }
+
+function makeTools(table) {
+  const tools = document.createElement("div");
+  tools.className = "perf-tools";
+  const status = document.createElement("span");
+  status.setAttribute("role", "status");
+  status.textContent = counted(table);
+  if (table.tBodies[0].rows.length >= LEAST_ROWS) tools.append(makeFilter(table, status));
+  tools.append(status, makeCopy(table, status, "Markdown", markdown), makeCopy(table, status, "CSV", csv));
+  table.parentElement.before(tools);
+}
+
+// --- a table that is as wide as its box needs no box: the page scrolls, and the head stays
+
+function fit(box) {
+  box.classList.remove("fits");
+  const fits = box.firstElementChild.scrollWidth <= box.clientWidth;
+  box.classList.toggle("fits", fits);
+  if (fits) box.removeAttribute("tabindex");
+  else box.tabIndex = 0;
+  hint(box);
+}
+
+// A box that has more to the right fades out there.
+function hint(box) {
+  box.classList.toggle("more", box.scrollWidth - box.clientWidth - box.scrollLeft > 4);
+}
+
+// Where the head of such a table stops: below the bar that stays at the top of the page.
+function keepTop() {
+  const bar = document.querySelector(".bd-header");
+  if (bar) document.documentElement.style.setProperty("--perf-top", `${bar.offsetHeight}px`);
+}
+
+const resized = new ResizeObserver((entries) => {
+  for (const { target } of entries) (target.matches(".perf-wrap") ? fit : hint)(target);
+});
+
+// --- tabs and rows in the address
+
+// The radio button of the tab that an element stands in; null where it stands in none.
+function tabOf(element) {
+  const label = element.closest(".sd-tab-content")?.previousElementSibling;
+  return label ? document.getElementById(label.htmlFor) : null;
+}
+
+// Show the row that the address names, though its tab be hidden or a filter be on; the change makes
+// the other sets of tabs follow.
+function showTarget() {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!target) return;
+  const tab = tabOf(target);
+  if (tab) {
+    tab.checked = true;
+    tab.dispatchEvent(new Event("change", { bubbles: true }));
+  }
+  target.hidden = false;
+  target.scrollIntoView({ block: "center" });
+}
+
+// Keep the chosen tab in the address, so that it can be handed on. A row that was named before is
+// named no longer once somebody chooses another tab.
+function keepTab(event) {
+  const label = event.target.labels?.[0];
+  if (!label?.dataset.syncId) return;
+  const address = new URL(location.href);
+  address.searchParams.set(label.dataset.syncGroup, label.dataset.syncId);
+  if (event.isTrusted) address.hash = "";
+  history.replaceState(null, "", address);
+}
+
+for (const table of document.querySelectorAll("table.perf[data-sortable]")) {
+  makeSortable(table);
+  makeTools(table);
+}
+for (const box of document.querySelectorAll(".perf-wrap, .perf-figure")) {
+  resized.observe(box);
+  box.addEventListener("scroll", () => hint(box), { passive: true });
+}
+keepTop();
+window.addEventListener("resize", keepTop);
+document.addEventListener("change", keepTab);
+window.addEventListener("hashchange", showTarget);
+window.addEventListener("load", showTarget);

@@ -1,0 +1,64 @@
+"""What the audit says of a result: the mark beside its row, and the sentences behind the mark."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+import streamlit as st
+
+from perfdb.audit import Finding, Severity
+from perfdb.audit.check import ordered
+from perfdb.audit.document import counts, sentence
+
+FLAG = "⚑"
+
+Findings = Mapping[int, tuple[Finding, ...]]
+"""By result_id, the gravest first. A result that the audit has nothing to say of is not in it."""
+
+
+def by_result(found: Iterable[Finding]) -> Findings:
+    """The findings of each result; those of documents, which are of no result, are left out."""
+    grouped: dict[int, list[Finding]] = defaultdict(list)
+    for finding in ordered(found):
+        if finding.result_id is not None:
+            grouped[finding.result_id].append(finding)
+    return {result_id: tuple(sorted(those, key=_accepted)) for result_id, those in grouped.items()}
+
+
+def _accepted(finding: Finding) -> bool:
+    return finding.acknowledged is not None
+
+
+def mark(found: Iterable[Finding]) -> str | None:
+    """'⚑ 2 errors, 1 explained', the gravest first; None where there is nothing to say."""
+    said = counts(found)
+    return f"{FLAG} {said}" if said else None
+
+
+def is_wrong(found: Iterable[Finding]) -> bool:
+    """Whether an error stands that nobody has accepted: such a figure is in no chart."""
+    return any(it.severity is Severity.ERROR and not _accepted(it) for it in found)
+
+
+def listed(marked: Iterable[tuple[str, tuple[Finding, ...]]]) -> None:
+    """The rows that are marked, by a title each, with every sentence; nothing where none is."""
+    rows = [(title, found) for title, found in marked if found]
+    if not rows:
+        return
+    every = [finding for _, found in rows for finding in found]
+    with st.expander(f"{FLAG} What the audit says: {counts(every)}"):
+        for title, found in rows:
+            st.markdown(f"**{plain(title)}**\n\n{bullets(found)}")
+
+
+def bullets(found: Iterable[Finding]) -> str:
+    """A Markdown list of the findings: how grave, by which rule, and the sentence."""
+    return "\n".join(f"- {_kind(it)} (`{it.rule}`): {plain(sentence(it))}" for it in found)
+
+
+def _kind(finding: Finding) -> str:
+    return "explained" if finding.acknowledged else finding.severity.value
+
+
+def plain(text: str) -> str:
+    """A text in which Markdown finds nothing to mark up, so that names stay as they are."""
+    return "".join(f"\\{sign}" if sign in "\\`*_{}[]()<>#+-.!|~$:&" else sign for sign in text)

@@ -1,0 +1,107 @@
+"""Results that a page no longer states fall back to another page whose last state does."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from perfdb.db import withdrawal
+from perfdb.db.rows import SourceFile, Withdrawn
+from perfdb.errors import Problem
+from perfdb.ingest.find import Source
+from perfdb.ingest.read import PageRows, read_page
+from perfdb.pages import PageContext
+
+
+@dataclass(frozen=True)
+class FellBack:
+    """How many results each page holds from now on, by its path, and which may state more."""
+
+    counts: Mapping[str, int]
+    notes: tuple[Problem, ...] = ()
+
+
+def fall_back(
+    connection: Connection, page: SourceFile, gone: Sequence[Withdrawn], when: datetime
+) -> FellBack:
+    """Give the results that a page no longer states to the other pages that do.
+
+    Of several pages the one that was read last holds. One that does not say its release is not
+    taken at the word of this page's release: a note says that it is to be read again.
+    """
+    left = {one.key: one for one in gone}
+    counts: dict[str, int] = {}
+    notes: list[Problem] = []
+    others = withdrawal.other_pages(connection, page) if left else {}
+    for path, source_id in others.items():
+        content = withdrawal.content_of(connection, source_id)
+        stated = _read(path, content, PageContext())
+        found = [row for row in stated.rows if row.key in left]
+        if found:
+            withdrawal.fall_back(connection, stated.source, found, when)
+            counts[path] = len(found)
+            left = {key: one for key, one in left.items() if key not in {row.key for row in found}}
+        notes += _notes(path, content, left)
+        if not left:
+            break
+    return FellBack(counts, tuple(notes))
+
+
+def known_path(connection: Connection, page: SourceFile) -> str | None:
+    """The path under which the store has a page, if only by another name of its file.
+
+    A name is another one of the same file where it is relative to the working directory and not
+    absolute, or the other way round, or where a link leads to it.
+    """
+    path = page.path
+    absolute = str(Path(path).absolute())
+    real = os.path.realpath(path)
+    spellings = (path, os.path.relpath(path), absolute, real, os.path.relpath(real))
+    return withdrawal.spelled(connection, page, spellings)
+
+
+def withdraw_unstated(
+    connection: Connection, read: PageRows, when: datetime
+) -> tuple[Withdrawn, ...]:
+    """Withdraw what a page no longer states, where its last state tells that it is the same page.
+
+    The cases that it still shows may be in force as other pages state them.
+    """
+    page = read.source
+    gone = withdrawal.no_longer_stated(connection, page.path, read.rows, same_page=True)
+    if not gone or not _shows_a_case_of_its_last_state(connection, read):
+        return ()
+    withdrawal.withdraw(connection, gone, when)
+    return gone
+
+
+def _shows_a_case_of_its_last_state(connection: Connection, read: PageRows) -> bool:
+    content, row = withdrawal.last_state(connection, read.source), read.rows[0]
+    if content is None:
+        return False
+    case, release = row.case, row.release
+    context = PageContext(
+        case.framework, release.version, release.container, case.system, case.precision
+    )
+    before = _read(read.source.path, content, context)
+    return not {one.case.key for one in read.rows}.isdisjoint(one.case.key for one in before.rows)
+
+
+def _notes(path: str, content: bytes, left: Mapping[str, Withdrawn]) -> Iterator[Problem]:
+    """What a page would state if it were of the release of results that are left."""
+    contexts = {PageContext(one.framework, one.release, one.container) for one in left.values()}
+    told = {row.key for context in contexts for row in _read(path, content, context).rows}
+    if told & left.keys():
+        message = "prints results that another page no longer states, and not their release"
+        yield Problem(path, message, remedy="read it again with its --release to keep them")
+
+
+def _read(path: str, content: bytes, context: PageContext) -> PageRows:
+    """What a page of the store states; it was a page when it was stored."""
+    read = read_page(Source(Path(path), "page", named=True), [content], context)
+    if not isinstance(read, PageRows):
+        return PageRows(SourceFile(path, content, "", 0), (), (), ())
+    return replace(read, source=replace(read.source, path=path))

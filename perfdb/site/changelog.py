@@ -1,0 +1,194 @@
+"""The changelog of the data: what was corrected, withdrawn and added, by moment and source."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from perfdb import units
+from perfdb.record import Frozen
+from perfdb.site import addresses, markup
+from perfdb.site.addresses import Address
+from perfdb.site.contents import Contents, Rejection, Revision
+from perfdb.site.markup import Cell, Head, Html, joined, link, tag
+from perfdb.site.page import NO_DATA, Kind, Page, document, part, section, shown
+from perfdb.site.revisions import ACTS, Act, Event, events
+from perfdb.site.tables import moment
+from perfdb.site.words import release_title
+
+MOST_ENTRIES: Final = 200
+"""Entries that are told in full in each table; older ones are counted by day and source."""
+
+QUIET: Final[tuple[Act, ...]] = ("also printed", "read anew", "added")
+"""What changes no figure that was there."""
+
+
+class Count(Frozen):
+    """How much became of a source on a day, and at what times (UTC): the first and the last."""
+
+    day: str
+    source: str
+    act: Act
+    count: int
+    times: tuple[str, str]
+
+
+class Changelog(Frozen):
+    """The newest events in full, and the counts of all of them by day, source and act.
+
+    `changed` are those that change or withhold a figure, `other` the rest; `left` counts the older
+    ones of each.
+    """
+
+    changed: tuple[Event, ...]
+    other: tuple[Event, ...]
+    left: tuple[int, int]
+    counts: tuple[Count, ...]
+
+    @property
+    def total(self) -> int:
+        """How many entries there are, old ones and all."""
+        return len(self.changed) + len(self.other) + sum(self.left)
+
+
+def changelog(
+    revisions: Iterable[Revision], rejections: Iterable[Rejection], most: int = MOST_ENTRIES
+) -> Changelog:
+    """The changelog of every result there ever was, the newest event first."""
+    ordered = events(revisions, rejections)
+    changed = [event for event in ordered if event.act not in QUIET]
+    other = [event for event in ordered if event.act in QUIET]
+    return Changelog(
+        changed=tuple(changed[:most]),
+        other=tuple(other[:most]),
+        left=(len(changed[most:]), len(other[most:])),
+        counts=_counts(ordered),
+    )
+
+
+def _counts(ordered: Iterable[Event]) -> tuple[Count, ...]:
+    by_place: dict[tuple[str, str, Act], list[Event]] = defaultdict(list)
+    for event in ordered:
+        by_place[event.day, event.source, event.act].append(event)
+    return tuple(
+        Count(
+            day=day,
+            source=source,
+            act=act,
+            count=sum(event.count for event in found),
+            times=(_time(found[-1]), _time(found[0])),
+        )
+        for (day, source, act), found in by_place.items()
+    )
+
+
+def _time(event: Event) -> str:
+    """'03:04', in UTC."""
+    return moment(event.at).partition(" ")[2][:5] or units.UNKNOWN
+
+
+def _pages(contents: Contents) -> Iterable[Page]:
+    made = changelog(contents.revisions, contents.rejections)
+    if not made.total:
+        return [Page(addresses.CHANGELOG, document("Changelog of the data", NO_DATA, orphan=True))]
+    parts = ["What became of results, and when the store learnt of it. All times are UTC.\n"]
+    if made.changed:
+        parts.append(section("Corrected, withdrawn, rejected", shown("changelog-changed")))
+    parts.append(section("By day and source", shown("changelog-counts")))
+    if made.other:
+        parts.append(section("Added and read anew", shown("changelog-other")))
+    return [Page(addresses.CHANGELOG, document("Changelog of the data", *parts, orphan=True), made)]
+
+
+def counts(page: Changelog, _address: Address) -> Html:
+    """How many entries of each kind there are, by day and source."""
+    by_place: dict[tuple[str, str], list[Count]] = defaultdict(list)
+    for one in page.counts:
+        by_place[one.day, one.source].append(one)
+    acts = [act for act in ACTS if any(one.act == act for one in page.counts)]
+    heads = [Head("Day"), Head("Time (UTC)"), Head("Source", wide=True)]
+    heads += [Head(act.capitalize(), numeric=True) for act in acts]
+    rows = []
+    for (day, source), found in by_place.items():
+        numbers = {one.act: one.count for one in found}
+        times = (min(one.times[0] for one in found), max(one.times[1] for one in found))
+        cells = [Cell(day), Cell("–".join(dict.fromkeys(times))), Cell(source)]
+        rows.append([*cells, *(Cell(f"{numbers.get(act, 0):,}") for act in acts)])
+    return markup.table(markup.Table("Entries by day and source", heads, rows))
+
+
+def changed(page: Changelog, address: Address) -> Html:
+    """The newest entries that change or withhold a figure."""
+    return _entries("Corrected, withdrawn, rejected", page.changed, page.left[0], address)
+
+
+def other(page: Changelog, address: Address) -> Html:
+    """The newest entries of what is new or says the same as before."""
+    return _entries("Added and read anew", page.other, page.left[1], address)
+
+
+def _entries(label: str, given: Sequence[Event], left: int, address: Address) -> Html:
+    """Entries in full, and how many older ones there are."""
+    more = f" The {left:,} older ones are counted by day and source." if left else ""
+    said = tag("p", f"{len(given):,} of {len(given) + left:,} entries, the newest first.{more}")
+    heads = [Head("Moment (UTC)"), Head("What"), Head("Result", wide=True)]
+    heads += [Head("Change", wide=True), Head("Source")]
+    rows = [_row(event, address) for event in given]
+    return joined((said, markup.table(markup.Table(label, heads, rows))))
+
+
+def _row(event: Event, address: Address) -> list[Cell]:
+    bad = ("contradicted", "withdrawn", "rejected")
+    kind = "bad" if event.act in bad else "warning" if event.act == "corrected" else "good"
+    return [
+        Cell(moment(event.at)),
+        Cell(tag("span", event.act, class_=f"perf-badge {kind}")),
+        Cell(_result(event, address)),
+        Cell(_said(event)),
+        Cell(_source(event, address)),
+    ]
+
+
+def _result(event: Event, address: Address) -> Html:
+    """The result, leading to the page of its release unless it may be gone."""
+    it = event.result
+    if it is None:
+        return Html(units.UNKNOWN)
+    model = f"{it.model_title} ({it.qualifiers})" if it.qualifiers else it.model_title
+    known = (
+        release_title(it.framework, it.release), model, it.task, it.precision,
+        f"{it.num_gpus:,} × {it.system_title}",
+    )  # fmt: skip
+    text = " · ".join(filter(None, known))
+    if it.superseded:
+        return tag("span", text)
+    return link(text, addresses.of_tab(it.framework, it.release, it.system, address))
+
+
+def _said(event: Event) -> Html:
+    if event.reason is not None:
+        times = f"{event.count:,} × " if event.count > 1 else ""
+        return tag("span", f"{times}{event.reason}")
+    by = {"also printed": "also printed by ", "contradicted": "contradicted by "}.get(event.act)
+    named = [tag("div", f"{by}{event.source}")] if by else []
+    items = [*named, *(tag("div", it.said) for it in event.changes)]
+    return joined(items) if items else Html(units.UNKNOWN)
+
+
+def _source(event: Event, address: Address) -> Html:
+    it = event.result
+    if it is not None and it.run_id is not None:
+        return link(it.run_id, address(addresses.of_run(it.run_id)))
+    if event.line is None:
+        return tag("span", event.source)
+    lines = f"{event.line}–{event.last_line}" if event.last_line else f"{event.line}"
+    return tag("span", f"{event.source}:{lines}")
+
+
+KIND = Kind(
+    _pages,
+    {
+        "changelog-changed": part(Changelog, changed),
+        "changelog-counts": part(Changelog, counts),
+        "changelog-other": part(Changelog, other),
+    },
+)

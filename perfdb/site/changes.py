@@ -1,0 +1,241 @@
+"""Each release against the newest before it that shares work: what is matched, what is not."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from perfdb import units
+from perfdb.compare import Comparison, Match, Side, Verdict, metric_for, words
+from perfdb.compare import Result as Compared
+from perfdb.metrics import METRICS
+from perfdb.record import Frozen
+from perfdb.site import addresses, markup
+from perfdb.site.addresses import Address
+from perfdb.site.change_chart import change_of, chart, signed
+from perfdb.site.contents import Contents, ReleasePair
+from perfdb.site.markup import Cell, Head, Html, joined, link, tag
+from perfdb.site.page import NO_DATA, Kind, Page, document, numbered, part, section, shown, toctree
+from perfdb.site.pairs import disagreement
+from perfdb.site.words import framework_title, release_title
+
+RULE: Final = (
+    "Results are matched where the work is the same: at equal configuration, and once more with "
+    "the best configuration of each release where these differ. Measured pairs have a 95 % "
+    "interval from the spread of their runs, and are the same where it holds no change; published "
+    "pairs are the same where they differ by no more than the rounding of their digits; what is "
+    "measured on one side and published on the other, or has no figure, is unknown."
+)
+
+
+class ChangesIndex(Frozen):
+    """The list of comparisons, and the frameworks that have one release or rolling branches."""
+
+    pairs: tuple[ReleasePair, ...]
+    single: tuple[str, ...]
+    rolling: tuple[str, ...] = ()
+
+
+def _pages(contents: Contents) -> Iterator[Page]:
+    releases: dict[str, set[str]] = defaultdict(set)
+    for result in contents.results:
+        if result.release is not None:
+            releases[result.framework].add(result.release)
+    compared = {pair.framework for pair in contents.pairs}
+    alone = sorted(releases.keys() - compared, key=framework_title)
+    single = tuple(name for name in alone if len(releases[name]) == 1)
+    rolling = tuple(name for name in alone if len(releases[name]) > 1)
+    yield _index(ChangesIndex(pairs=contents.pairs, single=single, rolling=rolling))
+    yield from map(_document, contents.pairs)
+
+
+def _index(page: ChangesIndex) -> Page:
+    if not page.pairs and not page.single and not page.rolling:
+        text = document("Changes", NO_DATA, orphan=True)
+        return Page(addresses.CHANGES, text)
+    text = document(
+        "Changes",
+        "Each release against the newest before it that shares work with it; a rolling branch, "
+        "such as main, against the newest release.\n",
+        shown("changes"),
+        toctree(pair.document for pair in page.pairs),
+        orphan=True,
+    )
+    return Page(addresses.CHANGES, text, page)
+
+
+def _document(pair: ReleasePair) -> Page:
+    title = f"{framework_title(pair.framework)}: {pair.before} → {pair.after}"
+    parts = [shown("changes-head")]
+    if pair.comparison.matched:
+        parts.append(section("Matched", shown("changes-matched")))
+    for number, (name, sides) in enumerate(_unmatched(pair)):
+        if sides:
+            parts.append(section(f"Only in {name}", shown("changes-unmatched", number)))
+    return Page(pair.document, document(title, *parts), pair)
+
+
+def _unmatched(pair: ReleasePair) -> tuple[tuple[str, Sequence[Side]], ...]:
+    found = pair.comparison
+    return (pair.before, found.only_a), (pair.after, found.only_b)
+
+
+def index(page: ChangesIndex, address: Address) -> Html:
+    """How each comparison came out, and which frameworks have nothing to compare yet."""
+    rows = [_index_row(pair, address) for pair in page.pairs]
+    heads = [Head("Framework"), Head("Before"), Head("After")]
+    heads += [
+        Head(name, numeric=True) for name in ("Matched", *Verdict, "Only before", "Only after")
+    ]
+    made = [markup.table(markup.Table("Changes", heads, rows))] if rows else []
+    made += [
+        tag("p", f"{framework_title(name)} has one release: there is nothing to compare it with.")
+        for name in page.single
+    ]
+    made += [
+        tag("p", f"{framework_title(name)} has rolling branches only: none is before another.")
+        for name in page.rolling
+    ]
+    return joined(made)
+
+
+def _index_row(pair: ReleasePair, address: Address) -> list[Cell]:
+    found = pair.comparison
+    verdicts = [match.judgement.verdict for match in found.matched]
+    counts = (len(verdicts), *(verdicts.count(one) for one in Verdict))
+    return [
+        Cell(link(framework_title(pair.framework), address(pair.document))),
+        Cell(pair.before),
+        Cell(pair.after),
+        *(Cell(f"{count:,}") for count in (*counts, len(found.only_a), len(found.only_b))),
+    ]
+
+
+def head(pair: ReleasePair, address: Address) -> Html:
+    """Both releases, how the comparison came out, and the rule."""
+    ends = [
+        link(
+            release_title(pair.framework, name), address(addresses.of_release(pair.framework, name))
+        )
+        for name in (pair.before, pair.after)
+    ]
+    found = pair.comparison
+    said = words.summary(found) if found.matched else words.why_nothing(*_names(pair), found)
+    names = f"A is {pair.before}, B is {pair.after}."
+    skipped = [
+        tag("p", f"{one.release} stands between them and is left out. {one.reason}")
+        for one in pair.skipped
+    ]
+    told = tag("p", (tag("strong", said), " ", names))
+    return joined((tag("p", joined(ends, " → ")), told, *skipped, tag("p", RULE)))
+
+
+def _names(pair: ReleasePair) -> tuple[str, str]:
+    return release_title(pair.framework, pair.before), release_title(pair.framework, pair.after)
+
+
+def matched(pair: ReleasePair, address: Address) -> Html:
+    """The changes as bars, and every match with its figures and verdict."""
+    found = pair.comparison.matched
+    heads = [Head("Model"), Head("Work"), Head("Figure")]
+    heads += [Head(name, numeric=True) for name in (pair.before, pair.after, "Change")]
+    heads += [Head("95\u00a0%\u00a0interval\u00a0of\u00a0B/A"), Head("B\u00a0is")]
+    heads += [Head("Configuration", wide=True), Head("Origin", wide=True)]
+    rows = [_match_row(match, pair, address) for match in found]
+    made = markup.table(markup.Table("Matched cases", heads, rows))
+    return joined((chart(pair), *_disagreements(pair), made))
+
+
+def _disagreements(pair: ReleasePair) -> list[Html]:
+    """Where the TFLOP/s tell another story than the tokens/s."""
+    found = [it for match in pair.comparison.matched if (it := disagreement(match))]
+    if not found:
+        return []
+    items = [tag("li", f"{one.work}: {one.said}") for one in found]
+    rule = "The same work takes the same FLOPs per token, so that both figures change alike. Here "
+    return [tag("p", f"{rule}TFLOP/s/GPU and tokens/s/GPU disagree:"), tag("ul", items)]
+
+
+def _match_row(match: Match, pair: ReleasePair, address: Address) -> list[Cell]:
+    metric, shown_side = METRICS[match.metric], match.b.shown
+    figures = [side.shown.figure(metric.name) for side in (match.a, match.b)]
+    printed = [Cell(_value(match.metric, value), sort=value) for value in figures]
+    percent = change_of(match)
+    return [
+        *_case(shown_side, pair.after, address),
+        Cell(metric.title),
+        *printed,
+        Cell(signed(percent), sort=percent),
+        Cell(words.interval(match.judgement)),
+        Cell(_verdict(match, pair)),
+        Cell(words.how(match)),
+        Cell(words.remark(match)),
+    ]
+
+
+def _value(metric: str, value: float | None) -> str:
+    if METRICS[metric].unit == "fraction":
+        return units.percent(value)
+    return units.number(value, METRICS[metric].digits)
+
+
+def _case(result: Compared, release: str, address: Address) -> tuple[Cell, Cell]:
+    """The model, leading to the table that shows the figure, and the rest of the work."""
+    page = addresses.of_tab(result.framework, release, result.system, address)
+    model, *rest = words.workload(result).split(" · ")
+    return Cell(link(model, page), sort=words.workload(result)), Cell(" · ".join(rest))
+
+
+def _verdict(match: Match, pair: ReleasePair) -> Html:
+    """The verdict, and that it rests on a figure which the audit calls an error."""
+    badge = verdict_badge(match.judgement.verdict)
+    wrong = tag("span", "⚑ open errors", class_="perf-flag error")
+    return badge if pair.is_clean(match) else joined((badge, wrong), " ")
+
+
+def verdict_badge(verdict: Verdict) -> Html:
+    """A verdict as a word in a box."""
+    kind = {Verdict.FASTER: " good", Verdict.SLOWER: " bad"}.get(verdict, " explained")
+    return tag("span", verdict.value, class_=f"perf-badge{kind}")
+
+
+def unmatched(pair: ReleasePair, number: int, address: Address) -> Html:
+    """What only one of the two releases has."""
+    name, sides = _unmatched(pair)[number]
+    heads = [Head("Model"), Head("Work"), Head("Figure"), Head("Value", numeric=True)]
+    heads += [Head("Configuration", wide=True), Head("Origin", wide=True)]
+    rows = [_unmatched_row(side, name, address) for side in sides]
+    return markup.table(markup.Table(f"Only in {name}", heads, rows))
+
+
+def _unmatched_row(side: Side, release: str, address: Address) -> list[Cell]:
+    metric, it = METRICS[metric_for([side], [side], None)], side.shown
+    value = it.figure(metric.name)
+    return [
+        *_case(it, release, address),
+        Cell(metric.title),
+        Cell(_value(metric.name, value), sort=value),
+        Cell(words.configuration(it)),
+        Cell(words.remark_of(side)),
+    ]
+
+
+def models_of(sides: Sequence[Side]) -> set[str]:
+    """The titles of the models that sides are of."""
+    return {side.shown.model_title for side in sides}
+
+
+def every_model(found: Comparison, *, before: bool) -> set[str]:
+    """The titles of the models that a release has results of."""
+    of_matched = [match.a if before else match.b for match in found.matched]
+    return models_of([*of_matched, *(found.only_a if before else found.only_b)])
+
+
+KIND = Kind(
+    _pages,
+    {
+        "changes": part(ChangesIndex, index),
+        "changes-head": part(ReleasePair, head),
+        "changes-matched": part(ReleasePair, matched),
+        "changes-unmatched": numbered(ReleasePair, unmatched),
+    },
+)

@@ -1,0 +1,119 @@
+"""All that is read from the store, from which the pages are made."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from perfdb.compare import Comparison, Match
+from perfdb.record import Frozen
+from perfdb.site import addresses
+from perfdb.site.data import Audited, Result, Row, RunPage, SourcePage
+
+
+class Skipped(Frozen):
+    """A release that a later one is not compared with, and why."""
+
+    release: str
+    reason: str
+
+
+class ReleasePair(Frozen):
+    """A release of a framework against the newest before it that shares work.
+
+    `skipped` are those between; `wrong` are the results, by their number in the store, that have
+    errors which nobody has explained.
+    """
+
+    framework: str
+    before: str
+    after: str
+    comparison: Comparison
+    skipped: tuple[Skipped, ...] = ()
+    wrong: tuple[int, ...] = ()
+    is_newest: bool = False
+
+    @property
+    def document(self) -> str:
+        """The name of its page: that of the newest release is the framework's own."""
+        return addresses.of_changes(self.framework, None if self.is_newest else self.after)
+
+    @property
+    def clean(self) -> tuple[Match, ...]:
+        """The matches of which neither side has errors that nobody has explained."""
+        return tuple(match for match in self.comparison.matched if self.is_clean(match))
+
+    def is_clean(self, match: Match) -> bool:
+        """Whether neither side of a match has errors that nobody has explained."""
+        return not {match.a.shown.result_id, match.b.shown.result_id} & set(self.wrong)
+
+
+class Revision(Row):
+    """What a result says at one moment: `superseded_at` is None while it holds, or not known."""
+
+    key: str
+    revision: int
+    created_at: datetime
+    superseded: bool
+    superseded_at: datetime | None
+    framework: str
+    release: str | None
+    system: str
+    system_title: str
+    model_title: str
+    qualifiers: str
+    task: str
+    precision: str | None
+    num_gpus: int
+    origin: str
+    source: str
+    source_line: int | None
+    run_id: str | None
+    outcome: str
+    withheld: str | None
+    step_time_s: float | None
+    tokens_per_sec_per_gpu: float | None
+    model_tflops_per_sec_per_gpu: float | None
+    mfu: float | None
+    raw: Mapping[str, str]
+    result_id: int = 0
+
+
+class Rejection(Row):
+    """Something that was not stored, and why."""
+
+    at: datetime
+    path: str
+    line: int | None
+    reason: str | None
+
+
+class State(Row):
+    """A published page as it was at a moment, and how many results in force it stands for."""
+
+    path: str
+    sha256: str
+    ingested_at: datetime
+    created_at: datetime | None
+    in_force: int
+
+    @property
+    def read_at(self) -> datetime:
+        """When the page was last known to say this: when it, or a result of it, was read."""
+        return max(self.ingested_at, self.created_at or self.ingested_at)
+
+
+@dataclass(frozen=True)
+class Contents:
+    """All that the store says to the site.
+
+    `results` are those that tables print, one for each case, release and origin; `runs` are all;
+    `audited` are the results that have findings; `revisions` are of all results there ever were.
+    """
+
+    results: tuple[Result, ...] = ()
+    runs: tuple[RunPage, ...] = ()
+    sources: tuple[SourcePage, ...] = ()
+    audited: tuple[Audited, ...] = ()
+    pairs: tuple[ReleasePair, ...] = ()
+    revisions: tuple[Revision, ...] = ()
+    rejections: tuple[Rejection, ...] = ()

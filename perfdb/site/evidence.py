@@ -1,0 +1,124 @@
+"""The pages that figures lead to: runs, published pages as they were read, and the audit."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import PurePosixPath
+
+from perfdb.site import addresses, findings, profiles, sources, tables
+from perfdb.site.addresses import Address
+from perfdb.site.contents import Contents
+from perfdb.site.data import AuditPage, Result, RunPage, RunsPage, SourcePage
+from perfdb.site.markup import Html, table
+from perfdb.site.page import (
+    NO_DATA,
+    Kind,
+    Page,
+    directive,
+    document,
+    numbered,
+    part,
+    section,
+    shown,
+)
+from perfdb.site.revisions import corrections
+from perfdb.site.words import myst, release_title
+
+RUN_PARTS = (
+    ("Figures", "figures"),
+    ("Step times", "chart"),
+    ("Steps", "steps"),
+    ("Case", "case"),
+    ("Recipe", "recipe"),
+    ("Command", "command"),
+    ("Files", "files"),
+    ("Environment", "environment"),
+)
+
+
+def _pages(contents: Contents) -> Iterator[Page]:
+    yield _audit(findings.page_of(contents.audited))
+    yield _runs(contents.runs)
+    corrected = corrections(contents.revisions)
+    yield from (_run(run, corrected.get(run.result.result_id)) for run in contents.runs)
+    published: dict[str, list[Result]] = defaultdict(list)
+    for result in contents.results:
+        if not result.is_measured:
+            published[result.source_sha256].append(result)
+    for source in sources.with_states(contents.sources, published):
+        yield _source(source, published[source.sha256], corrected)
+
+
+def _audit(page: AuditPage) -> Page:
+    # Whether it stands in a toctree is for the project that uses these pages to say.
+    if not page.releases:
+        empty = document("Audit", "There are no findings.\n", orphan=True)
+        return Page(addresses.AUDIT, empty, page)
+    parts = [
+        section(release_title(release.framework, release.release), shown("audit-entries", number))
+        for number, release in enumerate(page.releases)
+    ]
+    listed = directive("contents", "By release", local="", depth=1)
+    text = document("Audit", shown("audit-head"), listed, *parts, orphan=True)
+    return Page(addresses.AUDIT, text, page)
+
+
+def _runs(runs: Sequence[RunPage]) -> Page:
+    if not runs:
+        return Page(addresses.RUNS, document("Runs", NO_DATA))
+    newest = sorted(runs, key=_started, reverse=True)
+    text = document("Runs", "Every run in the store, however it ended.\n", shown("runs"))
+    return Page(addresses.RUNS, text, RunsPage(results=tuple(page.result for page in newest)))
+
+
+def _started(page: RunPage) -> tuple[bool, datetime | None]:
+    """Runs that do not say when they started come last of the newest first."""
+    return page.run.started_at is not None, page.run.started_at
+
+
+def newest(runs: Sequence[RunPage], most: int) -> list[RunPage]:
+    """The runs that started last."""
+    return sorted(runs, key=_started, reverse=True)[:most]
+
+
+def _run(page: RunPage, corrected: str | None) -> Page:
+    parts = ["[All runs](index.md)\n", directive("perfdb-run", part="outcome")]
+    if corrected:
+        changelog = "[changelog](/performance/changelog.md)"
+        parts.append(f"{myst(corrected[0].upper() + corrected[1:])}; see the {changelog}.\n")
+    parts += [section(title, directive("perfdb-run", part=name)) for title, name in RUN_PARTS]
+    name = addresses.of_run(page.run.run_id)
+    return Page(name, document(page.run.run_id, *parts, orphan=True), page)
+
+
+def _source(source: SourcePage, results: Iterable[Result], corrected: Mapping[int, str]) -> Page:
+    title = f"{PurePosixPath(source.path).name}{sources.when(source)}"
+    name = addresses.of_source(source.sha256)
+    by_line = tuple(sorted(results, key=lambda one: one.source_line or 0))
+    parts = [shown("source")]
+    parts += [section("What was read", shown("source-results"))] if by_line else []
+    said = {
+        one.result_id: corrected[one.result_id] for one in by_line if one.result_id in corrected
+    }
+    page = source.model_copy(update={"results": by_line, "corrections": said})
+    return Page(name, document(title, *parts, orphan=True), page)
+
+
+def _entries(page: AuditPage, number: int, address: Address) -> Html:
+    return findings.entries(page.releases[number], address)
+
+
+def _runs_table(page: RunsPage, address: Address) -> Html:
+    return table(tables.results_table("Runs", page.results, profiles.RUNS, address))
+
+
+KIND = Kind(
+    _pages,
+    {
+        "audit-head": part(AuditPage, findings.head),
+        "audit-entries": numbered(AuditPage, _entries),
+        "runs": part(RunsPage, _runs_table),
+        "source": part(SourcePage, sources.listing),
+        "source-results": part(SourcePage, sources.entries),
+    },
+)

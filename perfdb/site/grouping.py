@@ -1,0 +1,127 @@
+"""How results are put together: by task, by system or model, by release, the newest first."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Literal
+
+from perfdb import catalog
+from perfdb.record import Frozen
+from perfdb.site import profiles
+from perfdb.site.data import Result, Section, Tab
+from perfdb.site.words import FINE_TUNING, framework_title, newest_version, version_order
+
+TASK_ORDER = ("pretrain", "sft", "lora")
+
+Grouping = Literal["system", "model"]
+
+
+class TaskResults(Frozen):
+    """The results of a task."""
+
+    task: str
+    results: tuple[Result, ...]
+
+
+def sections(results: Iterable[Result], group_by: Grouping) -> tuple[Section, ...]:
+    """A section for each task and variant, with a tab for each system or model.
+
+    Tasks that stand in one table are one section.
+    """
+    parts: dict[tuple[str, str | None], list[Result]] = defaultdict(list)
+    for result in results:
+        parts[_part(result), result.variant].append(result)
+    made = [
+        Section(task=_task(some), variant=variant, tabs=tabs(some, group_by))
+        for (_, variant), some in parts.items()
+    ]
+    return tuple(sorted(made, key=lambda one: _section_order((one.task, one.variant))))
+
+
+def _part(result: Result) -> str:
+    """The task, or that it stands in the table that all fine-tuning stands in."""
+    own = profiles.of_table(result.framework, result.task, measured=False)
+    return FINE_TUNING if profiles.TASK in own.columns else result.task
+
+
+def _task(results: Sequence[Result]) -> str:
+    tasks = {result.task for result in results}
+    return tasks.pop() if len(tasks) == 1 else FINE_TUNING
+
+
+def _section_order(key: tuple[str, str | None]) -> tuple[int, str, bool, str]:
+    """Pre-training first; Megatron-Core before the other variants, as published pages have it."""
+    task, variant = key
+    return *task_order(task), variant not in (None, "megatron-core"), variant or ""
+
+
+def task_order(task: str) -> tuple[int, str]:
+    """Pre-training, fine-tuning, and after them what else there is."""
+    return (TASK_ORDER.index(task) if task in TASK_ORDER else len(TASK_ORDER)), task
+
+
+def tabs(results: Iterable[Result], group_by: Grouping) -> tuple[Tab, ...]:
+    """A tab for each system, in the order of the catalogue, or for each model, by its name."""
+    name_of, title_of, order = _GROUPINGS[group_by]
+    groups: dict[str, list[Result]] = defaultdict(list)
+    for result in sorted(results, key=_row_order):
+        groups[name_of(result)].append(result)
+    return tuple(
+        Tab(name=name, title=title_of(groups[name][0]), results=tuple(groups[name]))
+        for name in sorted(groups, key=order)
+    )
+
+
+def system_order(name: str) -> tuple[int, str]:
+    """As the catalogue has them; a system that it lacks comes last."""
+    known = list(catalog.systems())
+    return (known.index(name) if name in known else len(known)), name
+
+
+_GROUPINGS: Final[
+    dict[
+        Grouping,
+        tuple[Callable[[Result], str], Callable[[Result], str], Callable[[str], tuple[int, str]]],
+    ]
+] = {
+    "system": (lambda one: one.system, lambda one: one.system_title, system_order),
+    "model": (lambda one: one.model, lambda one: one.model_title, lambda name: (0, name)),
+}
+
+
+def _row_order(result: Result) -> tuple[bool, str, int]:
+    """Published rows as they stand on their page; measured rows after them, as they come."""
+    if result.is_measured:
+        return True, "", 0
+    return False, result.source, result.source_line or 0
+
+
+def by_task(results: Iterable[Result]) -> tuple[TaskResults, ...]:
+    """The results of each task, pre-training first, in the order they come."""
+    groups: dict[str, list[Result]] = defaultdict(list)
+    for result in results:
+        groups[result.task].append(result)
+    return tuple(
+        TaskResults(task=task, results=tuple(groups[task]))
+        for task in sorted(groups, key=task_order)
+    )
+
+
+def newest_first(results: Iterable[Result]) -> list[Result]:
+    """Results by framework, the newest release first, and in it by system, model and size."""
+    by_work = sorted(results, key=_work_order)
+    by_release = sorted(by_work, key=lambda one: version_order(one.release), reverse=True)
+    return sorted(by_release, key=lambda one: framework_title(one.framework))
+
+
+def _work_order(result: Result) -> tuple[tuple[int, str], str, str, int, int, int]:
+    size = (result.num_gpus, result.sequence_length, result.global_batch_size)
+    return system_order(result.system), result.model_title, result.precision or "", *size
+
+
+def of_newest_releases(results: Sequence[Result]) -> list[Result]:
+    """The results of each framework's newest release among them."""
+    versions: dict[str, set[str | None]] = defaultdict(set)
+    for result in results:
+        versions[result.framework].add(result.release)
+    newest = {framework: newest_version(some) for framework, some in versions.items()}
+    return [one for one in results if newest[one.framework] == one.release]

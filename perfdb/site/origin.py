@@ -1,0 +1,58 @@
+"""Where a result is from, and what the audit objects to in it, as marks of its row."""
+
+from perfdb.record import Origin
+from perfdb.site import addresses
+from perfdb.site.addresses import Address
+from perfdb.site.data import Flag, Result
+from perfdb.site.markup import Content, Html, joined, link, tag
+
+
+def origin(result: Result, address: Address) -> Html:
+    """Measured or published, what the audit found, and the run or line that the figures are of."""
+    kind = Origin.MEASURED if result.is_measured else Origin.PUBLISHED
+    badge = tag("span", result.origin, class_=f"perf-badge {kind.value}")
+    links = [flag_mark(result.flag, address)] if result.flag else []
+    links += _evidence(result, address)
+    parts: list[Content] = [badge]
+    parts += [tag("span", joined(links, " "), class_="perf-aside")] if links else []
+    if result.withheld:
+        parts.append(tag("span", f"no figures: {result.withheld}", class_="perf-withheld"))
+    return joined(parts, " ")
+
+
+def flag_mark(flag: Flag, address: Address) -> Html:
+    """'⚑ 1 error', leading to what the audit found; the sign itself says nothing to a reader."""
+    return tag(
+        "a",
+        (tag("span", "⚑", aria_hidden="true"), f" {flag.said}"),
+        class_=f"perf-flag {flag.kind}",
+        href=addresses.of_entry(flag.anchor, address),
+        title="found by the audit",
+    )
+
+
+def flag_sign(flag: Flag, address: Address) -> Html:
+    """The sign alone, for where a row is named. It is in the style sheet: no part of the name."""
+    said = f"{flag.said} found by the audit"
+    return tag(
+        "a",
+        "",
+        class_=f"perf-flag perf-sign {flag.kind}",
+        href=addresses.of_entry(flag.anchor, address),
+        title=said,
+        aria_label=said,
+    )
+
+
+def _evidence(result: Result, address: Address) -> list[Html]:
+    """The run of a row's figures and its recipe, or the line of its page."""
+    if result.run_id is not None:
+        of_many = f" 1 of {result.num_results}" if result.num_results > 1 else ""
+        run = link(f"run{of_many}", address(addresses.of_run(result.run_id)))
+        if result.recipe is None:
+            return [run]
+        return [run, link("recipe", address(addresses.of_recipe(result.recipe)))]
+    if result.source_line is None:
+        return []
+    source = address(addresses.of_source(result.source_sha256))
+    return [link(f"line {result.source_line}", f"{source}#L{result.source_line}")]

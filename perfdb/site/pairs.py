@@ -1,0 +1,138 @@
+"""Which releases of a framework are compared, and what each comparison says."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Final
+
+from sqlalchemy import Connection
+
+from perfdb.compare import Choice, Comparison, Match, Result, comparison, words
+from perfdb.compare.read import results_of
+from perfdb.compare.releases import KnownRelease
+from perfdb.compare.verdict import half_unit
+from perfdb.queries import catalog
+from perfdb.record import Frozen
+from perfdb.site.contents import ReleasePair, Skipped
+from perfdb.site.words import framework_title, is_rolling, release_title, version_order
+from perfdb.units import significant
+
+MOST_PAIRS: Final = 5
+"""Comparisons of a framework that have a page; `perfdb compare` makes any other."""
+
+RATE: Final = "tokens_per_sec_per_gpu"
+FLOPS: Final = "model_tflops_per_sec_per_gpu"
+
+Read = Callable[[str], tuple[Result, ...]]
+
+
+class Disagreement(Frozen):
+    """A match whose TFLOP/s changed by another factor than its tokens/s: before and after."""
+
+    work: str
+    rates: tuple[float, float]
+    tflops: tuple[float, float]
+
+    @property
+    def said(self) -> str:
+        """'tokens/s/GPU 9,000 → 9,000, TFLOP/s/GPU 722.0 → 72,000'."""
+        rates, tflops = (" → ".join(map(significant, ends)) for ends in (self.rates, self.tflops))
+        return f"tokens/s/GPU {rates}, TFLOP/s/GPU {tflops}"
+
+
+def of_store(connection: Connection, wrong: Iterable[int]) -> Iterator[ReleasePair]:
+    """The comparisons of every framework, that of the newest release first.
+
+    `wrong` are the results, by their number, that have errors which nobody has explained.
+    """
+    numbers: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for row in connection.execute(catalog.all_releases()).mappings():
+        known = KnownRelease.model_validate(dict(row))
+        if known.release is not None:
+            numbers[known.framework][known.release].add(known.release_id)
+    for framework in sorted(numbers, key=framework_title):
+        yield from _of_framework(connection, framework, numbers[framework], frozenset(wrong))
+
+
+def _of_framework(
+    connection: Connection,
+    framework: str,
+    numbers: Mapping[str, Iterable[int]],
+    wrong: frozenset[int],
+) -> Iterator[ReleasePair]:
+    @cache
+    def read(version: str) -> tuple[Result, ...]:
+        return results_of(connection, Choice(version, version, tuple(sorted(numbers[version]))))
+
+    for one in pairs(framework, list(numbers), read):
+        sides = (read(one.before), read(one.after))
+        seen = {result.result_id for results in sides for result in results}
+        yield one.model_copy(update={"wrong": tuple(sorted(seen & wrong))})
+
+
+def pairs(framework: str, versions: Sequence[str], read: Read) -> list[ReleasePair]:
+    """Each release with the newest earlier one that shares work with it, the newest pair first.
+
+    A rolling branch is compared with a numbered release and comes last: it is no release's
+    predecessor. The newest release has its comparison even where it shares work with none.
+    """
+    ordered = sorted(versions, key=version_order, reverse=True)
+    numbered = [one for one in ordered if not is_rolling(one)]
+    made: list[ReleasePair] = []
+    for place, after in enumerate(numbered[:-1]):
+        if len(made) < MOST_PAIRS:
+            found = _pair(framework, after, numbered[place + 1 :], read)
+            found = found.model_copy(update={"is_newest": not place})
+            made += [found] if found.comparison.matched or not place else []
+    for after in [one for one in ordered if is_rolling(one)] if numbered else []:
+        made.append(_pair(framework, after, numbered, read))
+    return made
+
+
+def _pair(framework: str, after: str, earlier: Sequence[str], read: Read) -> ReleasePair:
+    """A release and the first of the earlier ones that shares work; else the first of them."""
+    skipped: list[Skipped] = []
+    for before in earlier:
+        found = comparison(read(before), read(after))
+        if found.matched:
+            return _made(framework, (before, after), found, skipped)
+        skipped.append(Skipped(release=before, reason=_reason(framework, before, after, found)))
+    found = comparison(read(earlier[0]), read(after))
+    return _made(framework, (earlier[0], after), found, skipped[1:])
+
+
+def _made(
+    framework: str, ends: tuple[str, str], found: Comparison, skipped: Sequence[Skipped]
+) -> ReleasePair:
+    before, after = ends
+    return ReleasePair(
+        framework=framework, before=before, after=after, comparison=found, skipped=tuple(skipped)
+    )
+
+
+def _reason(framework: str, before: str, after: str, found: Comparison) -> str:
+    ends = (release_title(framework, before), release_title(framework, after))
+    return words.why_nothing(*ends, found)
+
+
+def disagreement(match: Match) -> Disagreement | None:
+    """That TFLOP/s changed by another factor than tokens/s, beyond the rounding of the four.
+
+    The same work takes the same FLOPs per token, so that both change alike, unless two conventions
+    count them.
+    """
+    a, b = match.a.shown, match.b.shown
+    rates, tflops = _ends(match, RATE), _ends(match, FLOPS)
+    conventions = {a.flops_convention, b.flops_convention} - {None}
+    if rates is None or tflops is None or len(conventions) > 1:
+        return None
+    rounding = sum(half_unit(figure) / figure for figure in (*rates, *tflops))
+    if abs((tflops[1] / tflops[0]) / (rates[1] / rates[0]) - 1) <= rounding + 1e-9:
+        return None
+    return Disagreement(work=words.workload(b), rates=rates, tflops=tflops)
+
+
+def _ends(match: Match, metric: str) -> tuple[float, float] | None:
+    """A figure before and after; None where one of them is not known."""
+    before, after = match.a.shown.figure(metric), match.b.shown.figure(metric)
+    return (before, after) if before is not None and after is not None else None

@@ -1,0 +1,149 @@
+"""A release's page as plain text, for another project's documents to include as it stands.
+
+MyST with tab-sets, or Markdown that any site renders: no directive of ours, no HTML, no link.
+Below each table stands where its rows are from.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, Literal
+
+from perfdb import catalog
+from perfdb.site import profiles, tables
+from perfdb.site.data import ReleasePage, Result, Section, Tab
+from perfdb.site.markup import Cell
+from perfdb.site.profiles import Profile
+from perfdb.site.words import release_title, section_title, slug
+
+Style = Literal["myst", "markdown"]
+
+MARK: Final = "Made by `perfdb publish`; what is changed here is lost."
+"""Stands in every page that is made, and in none that is written."""
+
+_SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>|$~^&])")
+
+
+class _Footnotes:
+    """The texts that rows refer to, each once, numbered as they are first met."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def marks(self, texts: Iterable[str]) -> str:
+        """`[^1][^2]` with a space before; empty where there are no texts."""
+        numbers = [self._numbers.setdefault(text, len(self._numbers) + 1) for text in texts]
+        return " " + "".join(f"[^{number}]" for number in numbers) if numbers else ""
+
+    def lines(self) -> Iterator[str]:
+        """What each mark means."""
+        return (f"[^{number}]: {escaped(text)}\n" for text, number in self._numbers.items())
+
+
+def page(release: ReleasePage, style: Style) -> str:
+    """The text of a release's page; the notes of its results are footnotes."""
+    notes = _Footnotes()
+    parts = [_front(release), f"# {escaped(_title(release))}\n"]
+    parts += [f"Container: {escaped(name)}\n" for name in release.containers]
+    for section in release.sections:
+        parts.append(f"## {escaped(section_title(section.task, section.variant))}\n")
+        parts += _myst(section, notes) if style == "myst" else _markdown(section, notes)
+    return "\n".join([*parts, *notes.lines()])
+
+
+def escaped(words: str) -> str:
+    """Any text as Markdown that prints as that text, on one line."""
+    return _SPECIAL.sub(r"\\\1", " ".join(words.split()))
+
+
+def _title(release: ReleasePage) -> str:
+    return f"{release_title(release.framework, release.release)} training performance"
+
+
+def _front(release: ReleasePage) -> str:
+    """What a reader of the page's figures, such as `perfdb ingest`, has to know, and what it is."""
+    lines = [
+        "---",
+        f"# {MARK}",
+        f"description: {json.dumps(_title(release))}",
+        'categories: ["reference"]',
+        'tags: ["performance", "benchmarks", "throughput"]',
+        "perfdb:",
+        f"  framework: {json.dumps(release.framework)}",
+    ]
+    if release.release:
+        lines.append(f"  release: {json.dumps(release.release)}")
+    return "\n".join([*lines, "---", ""])
+
+
+def _myst(section: Section, notes: _Footnotes) -> Iterator[str]:
+    """A tab for each system; they share a group, so that choosing one chooses it everywhere."""
+    yield "::::{tab-set}\n:sync-group: system\n"
+    for tab in section.tabs:
+        yield f":::{{tab-item}} {escaped(tab.title)}\n:sync: {slug(tab.name)}\n"
+        yield from _tab(tab, notes)
+        yield ":::\n"
+    yield "::::\n"
+
+
+def _markdown(section: Section, notes: _Footnotes) -> Iterator[str]:
+    for tab in section.tabs:
+        yield f"### {escaped(tab.title)}\n"
+        yield from _tab(tab, notes)
+
+
+def _tab(tab: Tab, notes: _Footnotes) -> Iterator[str]:
+    profile = _profile(tab.results)
+    shared = {result.precision for result in tab.results}
+    if profiles.PRECISION not in profile.columns and shared != {None}:
+        profile, said = _with_precision(profile, shared)
+        yield from said
+    made = tables.results_table(tab.title, tab.results, profile, str)
+    yield _line(escaped(head.title) for head in made.heads)
+    yield _line("--:" if head.numeric else "---" for head in made.heads)
+    for result, cells in zip(tab.results, made.rows, strict=True):
+        first, *others = map(_text, cells)
+        yield _line([first + notes.marks(result.notes), *others])
+    yield f"\nSources: {'; '.join(_sources(tab.results))}\n"
+
+
+def _sources(results: Iterable[Result]) -> Iterator[str]:
+    """The lines of each page that rows are from, in their order; the runs that others are of."""
+    lines: dict[str, list[str]] = {}
+    for result in results:
+        if result.run_id is not None:
+            lines[f"run {result.run_id}"] = []
+        else:
+            known = [str(result.source_line)] if result.source_line else []
+            lines.setdefault(result.source, []).extend(known)
+    for place, numbers in lines.items():
+        said = f", line{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}" if numbers else ""
+        yield f"{escaped(place)}{said}"
+
+
+def _profile(results: Sequence[Result]) -> Profile:
+    """The family's columns but for those that only lead to other pages."""
+    whole = tables.of_results(results)
+    return Profile(whole.name, tuple(one for one in whole.columns if one.kind != "origin"))
+
+
+def _with_precision(
+    profile: Profile, precisions: set[str | None]
+) -> tuple[Profile, tuple[str, ...]]:
+    """A family without a column for the precision says it in a line, where all rows have one."""
+    known = [catalog.precisions().get(name or "") for name in precisions]
+    if len(known) == 1 and known[0]:
+        return profile, (f"Precision: {escaped(known[0].title)}\n",)
+    model, *others = profile.columns
+    return Profile(profile.name, (model, profiles.PRECISION, *others)), ()
+
+
+def _text(cell: Cell) -> str:
+    """The words of a cell; those of a link are what it is sorted by."""
+    words = cell.content if isinstance(cell.content, str) else cell.sort
+    assert isinstance(words, str), "a badge is no plain text"
+    return escaped(words)
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"

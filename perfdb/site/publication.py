@@ -1,0 +1,87 @@
+"""What `perfdb publish` reads from the store, and the files it leaves."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from perfdb.audit import Finding, Severity
+from perfdb.audit.acknowledged import Entry, explained
+from perfdb.audit.document import sentence
+from perfdb.errors import InputError, Problem
+from perfdb.queries import findings, results
+from perfdb.rundir import write_atomically
+from perfdb.site import plain
+from perfdb.site.data import ReleasePage, Result
+from perfdb.site.releases import release_pages
+from perfdb.site.words import UNATTRIBUTED, slug
+
+
+@dataclass(frozen=True)
+class Publication:
+    """The pages of releases, and every finding about what they print."""
+
+    pages: tuple[ReleasePage, ...]
+    findings: tuple[Finding, ...]
+
+
+def read(
+    connection: Connection, known: Sequence[Entry], releases: frozenset[int] | None
+) -> Publication:
+    """The pages of these releases, or of all; what the audit objects to is among a result's notes.
+
+    `known` are the findings that are accepted.
+    """
+    rows = connection.execute(results.representative()).mappings()
+    wanted = [row for row in rows if releases is None or row["release_id"] in releases]
+    shown = {row["result_id"] for row in wanted}
+    stored = connection.execute(findings.current()).mappings()
+    of_shown = [Finding.model_validate(dict(row)) for row in stored if row["result_id"] in shown]
+    found = explained(of_shown, known)
+    said: dict[int | None, list[str]] = defaultdict(list)
+    for it in found:
+        if it.severity.reaches(Severity.WARNING):
+            said[it.result_id].append(f"Audit: {sentence(it)}")
+    pages = release_pages(
+        Result.model_validate(dict(row) | {"notes": (*row["notes"], *said[row["result_id"]])})
+        for row in wanted
+    )
+    return Publication(tuple(pages), tuple(found))
+
+
+def texts(pages: Iterable[ReleasePage], style: plain.Style) -> dict[Path, str]:
+    """The text of each page by its path, such as nemo/25.04.md."""
+    return {
+        Path(slug(one.framework), f"{slug(one.release or UNATTRIBUTED)}.md"): plain.page(one, style)
+        for one in pages
+    }
+
+
+def write(folder: Path, wanted: Mapping[Path, str]) -> dict[Path, bool]:
+    """Write the pages that are not there as they should be; says of each whether it was written.
+
+    Raises InputError, and writes nothing, where a page that somebody wrote stands in the way.
+    """
+    try:
+        before = {path: _content(folder / path) for path in wanted}
+        foreign = [path for path, text in before.items() if text and plain.MARK not in text]
+        if foreign:
+            remedy = "choose another --output, or move the page away"
+            raise InputError(
+                Problem(str(folder / path), "was not made by perfdb publish", remedy=remedy)
+                for path in foreign
+            )
+        for path, text in wanted.items():
+            if before[path] != text:
+                (folder / path).parent.mkdir(parents=True, exist_ok=True)
+                write_atomically(folder / path, text)
+    except OSError as error:
+        where = str(error.filename or folder)
+        raise InputError(Problem(where, error.strerror or str(error))) from error
+    return {folder / path: before[path] != text for path, text in wanted.items()}
+
+
+def _content(path: Path) -> str | None:
+    return path.read_text(errors="replace") if path.exists() else None

@@ -1,0 +1,176 @@
+"""The pages of recipes: the text that runs were made from, to copy, and the runs of each text."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from perfdb import units
+from perfdb.record import Frozen
+from perfdb.site import addresses, markup
+from perfdb.site.addresses import Address
+from perfdb.site.contents import Contents
+from perfdb.site.data import RunFile, RunPage
+from perfdb.site.markup import Cell, Head, Html, link
+from perfdb.site.page import (
+    Kind,
+    Page,
+    directive,
+    document,
+    numbered,
+    part,
+    section,
+    shown,
+    toctree,
+)
+from perfdb.site.tables import moment, outcome_badge
+
+
+class RecipeRun(Frozen):
+    """A run of a recipe: enough of it to find it."""
+
+    run_id: str
+    outcome: str
+    system: str
+    num_gpus: int
+    started: str
+
+
+class RecipeText(Frozen):
+    """A text that a recipe had, the file it is kept in, and the runs that were made from it.
+
+    None: the runs kept no recipe file.
+    """
+
+    text: str | None
+    file: RunFile | None
+    runs: tuple[RecipeRun, ...]
+
+
+class RecipePage(Frozen):
+    """Everything on the page of a recipe; the text that was run last comes first."""
+
+    name: str
+    texts: tuple[RecipeText, ...]
+
+
+class RecipeLine(Frozen):
+    """A line of the list of recipes."""
+
+    name: str
+    texts: int
+    runs: int
+    last: str
+
+
+class RecipesPage(Frozen):
+    """The list of recipes."""
+
+    lines: tuple[RecipeLine, ...]
+
+
+NONE = (
+    "No run in the store keeps a recipe. Published rows have none: what they were run with stands "
+    "on the page that they were read from.\n"
+)
+WHAT = (
+    "Each recipe that runs in the store were made from, as the runs keep it. Published rows have "
+    "none: what they were run with stands on the page that they were read from.\n"
+)
+
+
+def _pages(contents: Contents) -> Iterator[Page]:
+    by_name: dict[str, list[RunPage]] = defaultdict(list)
+    for run in contents.runs:
+        if run.run.recipe:
+            by_name[run.run.recipe].append(run)
+    pages = [_recipe(name, by_name[name]) for name in sorted(by_name)]
+    yield _index(pages)
+    yield from map(_document, pages)
+
+
+def _recipe(name: str, runs: Sequence[RunPage]) -> RecipePage:
+    texts: dict[str | None, list[RunPage]] = defaultdict(list)
+    for run in sorted(runs, key=_started, reverse=True):
+        texts[run.recipe_text].append(run)
+    made = tuple(
+        RecipeText(text=text, file=some[0].recipe_file, runs=tuple(map(_run, some)))
+        for text, some in texts.items()
+    )
+    return RecipePage(name=name, texts=made)
+
+
+def _started(page: RunPage) -> tuple[str, str]:
+    return moment(page.run.started_at), page.run.run_id
+
+
+def _run(page: RunPage) -> RecipeRun:
+    return RecipeRun(
+        run_id=page.run.run_id,
+        outcome=page.run.outcome,
+        system=page.result.system_title,
+        num_gpus=page.result.num_gpus,
+        started=moment(page.run.started_at),
+    )
+
+
+def _index(pages: Sequence[RecipePage]) -> Page:
+    if not pages:
+        return Page(addresses.RECIPES, document("Recipes", NONE, orphan=True))
+    lines = tuple(
+        RecipeLine(
+            name=page.name,
+            texts=len(page.texts),
+            runs=sum(len(text.runs) for text in page.texts),
+            last=page.texts[0].runs[0].started,
+        )
+        for page in pages
+    )
+    below = toctree(addresses.of_recipe(page.name) for page in pages)
+    text = document("Recipes", WHAT, shown("recipes"), below, orphan=True)
+    return Page(addresses.RECIPES, text, RecipesPage(lines=lines))
+
+
+def _document(page: RecipePage) -> Page:
+    parts = []
+    for number, text in enumerate(page.texts):
+        title = "Recipe" if number == 0 else f"As it was until {text.runs[0].started} UTC"
+        recipe = directive("perfdb-recipe", number=number)
+        parts.append(section(title, recipe, shown("recipe-runs", number)))
+    return Page(addresses.of_recipe(page.name), document(page.name, *parts), page)
+
+
+def index(page: RecipesPage, address: Address) -> Html:
+    """The list of recipes."""
+    heads = [Head("Recipe"), Head("Runs", numeric=True), Head("Texts", numeric=True)]
+    heads.append(Head("Last run started (UTC)"))
+    rows = [
+        [
+            Cell(link(one.name, address(addresses.of_recipe(one.name))), sort=one.name),
+            Cell(f"{one.runs:,}"),
+            Cell(f"{one.texts:,}"),
+            Cell(one.last),
+        ]
+        for one in page.lines
+    ]
+    return markup.table(markup.Table("Recipes", heads, rows))
+
+
+def runs(page: RecipePage, number: int, address: Address) -> Html:
+    """The runs of a text."""
+    heads = [Head("Run"), Head("Outcome"), Head("System"), Head("#-GPUs", numeric=True)]
+    heads.append(Head("Started (UTC)"))
+    rows = [
+        [
+            Cell(link(one.run_id, address(addresses.of_run(one.run_id))), sort=one.run_id),
+            Cell(outcome_badge(one.outcome)),
+            Cell(one.system or units.UNKNOWN),
+            Cell(f"{one.num_gpus:,}"),
+            Cell(one.started),
+        ]
+        for one in page.texts[number].runs
+    ]
+    return markup.table(markup.Table("Runs of this recipe", heads, rows))
+
+
+KIND = Kind(
+    _pages, {"recipes": part(RecipesPage, index), "recipe-runs": numbered(RecipePage, runs)}
+)

@@ -1,0 +1,186 @@
+"""What became of results: added, corrected, contradicted, read anew, withdrawn, or never stored."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import groupby
+from typing import Final, Literal, get_args
+
+from perfdb import catalog
+from perfdb.metrics import METRICS
+from perfdb.record import Frozen, Origin
+from perfdb.site.contents import Rejection, Revision
+from perfdb.site.tables import PRINTED, moment
+from perfdb.units import UNKNOWN
+
+RUNS: Final = "runs"
+"""What stands for the sources of measured results: each run is one of its own."""
+
+Act = Literal[
+    "corrected", "contradicted", "withdrawn", "rejected", "also printed", "read anew", "added"
+]
+ACTS: Final[tuple[Act, ...]] = get_args(Act)
+"""What changes a figure or withholds it first."""
+
+FIGURES: Final = (
+    "outcome", "withheld", "step_time_s", "tokens_per_sec_per_gpu",
+    "model_tflops_per_sec_per_gpu", "mfu",
+)  # fmt: skip
+
+
+class Change(Frozen):
+    """A field that says something else than before. None: it was not there."""
+
+    field: str
+    old: str | None
+    new: str | None
+
+    @property
+    def said(self) -> str:
+        """'Tokens / sec / GPU: 3238 → 6476'."""
+        return f"{self.field}: {self.old or UNKNOWN} → {self.new or UNKNOWN}"
+
+
+class Event(Frozen):
+    """Something that became of a result, or of something that was not stored.
+
+    What was rejected for the same reason is one event: `count` lines, from `line` to `last_line`.
+    """
+
+    at: datetime | None
+    act: Act
+    source: str
+    line: int | None
+    result: Revision | None = None
+    changes: tuple[Change, ...] = ()
+    reason: str | None = None
+    count: int = 1
+    last_line: int | None = None
+
+    @property
+    def day(self) -> str:
+        """'2026-01-02', in UTC; – for a moment that nobody noted."""
+        return moment(self.at).split(" ")[0]
+
+
+def events(revisions: Iterable[Revision], rejections: Iterable[Rejection]) -> list[Event]:
+    """All that became of every result there ever was and of what was rejected, the newest first."""
+    found = [event for history in histories(revisions) for event in _events(history)]
+    found += _rejected(rejections)
+    return sorted(sorted(found, key=_place), key=_moment, reverse=True)
+
+
+def histories(revisions: Iterable[Revision]) -> list[list[Revision]]:
+    """The revisions of each result, the first of them first."""
+    by_key = groupby(sorted(revisions, key=lambda it: (it.key, it.revision)), lambda it: it.key)
+    return [list(history) for _, history in by_key]
+
+
+def corrections(revisions: Iterable[Revision]) -> dict[int, str]:
+    """What results in force said before, by their number in the store.
+
+    'corrected on 2026-03-05: Tokens / sec / GPU: 3238 → 6476'. What was only read anew, or is
+    printed by another page too, says the same as before and is not here.
+    """
+    said: dict[int, str] = {}
+    for history in histories(revisions):
+        changed = [it for it in _events(history) if it.act in ("corrected", "contradicted")]
+        if changed and not history[-1].superseded:
+            said[history[-1].result_id] = "; ".join(map(_correction, changed))
+    return said
+
+
+def _correction(event: Event) -> str:
+    changes = ", ".join(change.said for change in event.changes)
+    return f"{event.act} on {event.day}: {changes}"
+
+
+def _rejected(rejections: Iterable[Rejection]) -> Iterator[Event]:
+    """One event for what was rejected of a page on a day for the same reason."""
+    groups: dict[tuple[str, str, str | None], list[Rejection]] = defaultdict(list)
+    for it in rejections:
+        groups[moment(it.at).split(" ")[0], it.path, it.reason].append(it)
+    for (_, path, reason), group in groups.items():
+        lines = [it.line for it in group if it.line is not None]
+        yield Event(
+            at=max(it.at for it in group),
+            act="rejected",
+            source=path,
+            line=min(lines, default=None),
+            reason=reason,
+            count=len(group),
+            last_line=max(lines) if len(group) > 1 and lines else None,
+        )
+
+
+def _events(history: Sequence[Revision]) -> Iterator[Event]:
+    """What became of a result, revision by revision."""
+    before: Revision | None = None
+    for one in history:
+        follows = before is not None and before.superseded_at in (None, one.created_at)
+        if before is not None and not follows:
+            yield _event(before, before.superseded_at, "withdrawn")
+        if before is not None and follows:
+            act, changes = _revised(before, one)
+            yield _event(one, one.created_at, act, changes)
+        else:
+            yield _event(one, one.created_at, "added")
+        before = one
+    if before is not None and before.superseded:
+        yield _event(before, before.superseded_at, "withdrawn")
+
+
+def _revised(old: Revision, new: Revision) -> tuple[Act, tuple[Change, ...]]:
+    """What a revision is to the one before it: of the same source, or of another that prints it."""
+    differ = [getattr(old, name) for name in FIGURES] != [getattr(new, name) for name in FIGURES]
+    if _source(old) != _source(new):
+        if not differ:
+            return "also printed", ()
+        return "contradicted", _differences(_figures(old), _figures(new))
+    if old.raw and new.raw:
+        changes = _differences(old.raw, new.raw)
+    else:
+        changes = _differences(_figures(old), _figures(new))
+    return ("corrected" if differ else "read anew"), changes
+
+
+def _source(one: Revision) -> str:
+    return RUNS if one.origin == Origin.MEASURED.value else one.source
+
+
+def _event(
+    one: Revision, when: datetime | None, act: Act, changes: tuple[Change, ...] = ()
+) -> Event:
+    source = _source(one)
+    line = None if source == RUNS else one.source_line
+    return Event(at=when, act=act, source=source, line=line, result=one, changes=changes)
+
+
+def _differences(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[Change, ...]:
+    names = dict.fromkeys([*old, *new])
+    return tuple(
+        Change(field=name, old=old.get(name), new=new.get(name))
+        for name in names
+        if old.get(name) != new.get(name)
+    )
+
+
+def _figures(one: Revision) -> dict[str, str]:
+    """What a result says, each figure as its page prints it where it does."""
+    printed = {PRINTED.get(catalog.squeezed(title)): text for title, text in one.raw.items()}
+    values = {name: getattr(one, name) for name in FIGURES}
+    return {
+        METRICS[name].title if name in METRICS else name: printed.get(name) or str(value)
+        for name, value in values.items()
+        if value is not None
+    }
+
+
+def _place(event: Event) -> tuple[str, int, int, str]:
+    key = event.result.key if event.result else ""
+    return event.source, ACTS.index(event.act), event.line or 0, f"{key}{event.reason or ''}"
+
+
+def _moment(event: Event) -> str:
+    """To the microsecond; what has none comes last of the newest first."""
+    return event.at.isoformat() if event.at else ""

@@ -1,0 +1,50 @@
+"""What rows are called, where their figures are believed for, and what stands beside them."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+from perfdb.audit import Finding
+from perfdb.site import addresses
+from perfdb.site.addresses import Address
+from perfdb.site.data import Result
+from perfdb.site.words import slug
+
+
+def row_id(result: Result) -> str:
+    """The name of a result's row, the same in every build and whichever run is shown of many."""
+    known = (result.case_key, result.framework, result.release, result.container, result.origin)
+    place = () if result.case_key else (result.source_sha256, result.source_line, result.run_id)
+    return f"row-{hashlib.sha256(repr((*known, *place)).encode()).hexdigest()[:12]}"
+
+
+def run_id(result: Result) -> str:
+    """The name of a run's row in a table of runs."""
+    return f"run-{slug(result.run_id or '')}"
+
+
+def offer_name(results: Sequence[Result]) -> str:
+    """What a download of results is called: 'nemo-25.04-pretrain-dgx-h100', what they share."""
+    shared = [
+        {getattr(result, field) for result in results}
+        for field in ("framework", "release", "task", "variant", "model", "system")
+    ]
+    words = [str(values.pop()) for values in shared if len(values) == 1 and None not in values]
+    return "-".join(slug(word) for word in words) or "results"
+
+
+def evidence(result: Result, address: Address) -> str:
+    """The address of what a result's figures are believed for."""
+    if result.run_id is not None:
+        return f"{address(addresses.of_run(result.run_id))}#figures"
+    return f"{address(addresses.of_source(result.source_sha256))}#{row_id(result)}"
+
+
+def source_said(result: Result) -> str:
+    """'data/published/dfm.md:74': the file that a result was read from, and the line in it."""
+    line = f":{result.source_line}" if result.source_line else ""
+    return f"{result.source}{line}"
+
+
+def findings_said(found: Iterable[Finding]) -> str:
+    """'no-figures (info), tiny-batch (error)': the rules of an audit, and how grave each is."""
+    return ", ".join(sorted({f"{it.rule} ({it.severity.value})" for it in found}))

@@ -1,0 +1,45 @@
+"""The two releases that the comparison opens on."""
+
+from dashboards.opening import newest_pair, offered
+from perfdb.compare import Choice
+
+
+def of(name: str, version: str | None, *ids: int) -> Choice:
+    return Choice(name, version, ids)
+
+
+OLD, MIDDLE, NEW = (
+    of("nemo 25.02", "25.02", 1),
+    of("nemo 25.04", "25.04", 2),
+    of("nemo 25.07", "25.07", 3),
+)
+CORE = (of("core 0.9", "0.9", 4), of("core 0.10", "0.10", 5))
+
+
+def test_the_newest_release_that_shares_work_is_held_against_the_newest_it_shares_it_with():
+    work = {1: {"a", "b", "c"}, 2: {"a", "b"}, 3: {"b"}}
+    assert (MIDDLE, NEW) == newest_pair([OLD, MIDDLE, NEW], work)
+    assert (OLD, MIDDLE) == newest_pair([OLD, MIDDLE, NEW], work | {3: {"z"}})
+    assert (OLD, NEW) == newest_pair([OLD, MIDDLE, NEW], {1: {"a"}, 2: {"z"}, 3: {"a"}})
+
+
+def test_of_the_frameworks_it_is_the_one_that_shares_most():
+    work = {1: {"a"}, 2: {"a"}, 4: {"x", "y"}, 5: {"x", "y"}}
+    assert CORE == newest_pair([*CORE, OLD, MIDDLE], work)
+    assert (OLD, MIDDLE) == newest_pair([*CORE, OLD, MIDDLE], work | {5: set()})
+
+
+def test_two_frameworks_are_never_a_pair_and_unattributed_results_are_no_release():
+    unknown = of("nemo (unattributed)", None, 9)
+    work = {1: {"a"}, 5: {"a"}, 9: {"a"}}
+    assert newest_pair([CORE[1], OLD, unknown], work) is None
+
+
+def test_a_release_is_all_of_its_containers():
+    boxed = of("nemo 25.04", "25.04", 2, 7)
+    assert (OLD, boxed) == newest_pair([OLD, boxed], {1: {"a"}, 7: {"a"}})
+
+
+def test_unattributed_releases_are_offered_last():
+    unknown = of("core (unattributed)", None, 9)
+    assert [*CORE, OLD, unknown] == offered([*CORE, unknown, OLD])

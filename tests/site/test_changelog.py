@@ -1,0 +1,233 @@
+"""The changelog of the data: what was added, corrected, withdrawn and rejected, and when."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from bs4 import BeautifulSoup
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import URL
+
+from perfdb import ingest
+from perfdb.pages import PageContext
+from perfdb.site import changelog, read
+from perfdb.site.contents import Rejection, Revision
+from perfdb.site.revisions import Event, corrections, events
+from tests.factories import stored, write_run
+from tests.site.samples import address
+
+DAY = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+LATER = DAY + timedelta(days=1)
+
+PAGE = """# NeMo
+
+## Pre-training
+
+### System: DGX-H100
+
+| Model | #-GPUs | GBS | MBS | Sequence Length | TP | PP | CP | Tokens / sec / GPU |
+|---|---|---|---|---|---|---|---|---|
+| LLAMA3-8B | 8 | 128 | 1 | 8192 | 1 | 1 | 2 | {rate} |
+"""
+SECOND = "| LLAMA3-70B | 64 | 128 | 1 | 8192 | 4 | 8 | 1 | 1621 |\n"
+
+
+def revision(number: int = 1, key: str = "a", **changed: object) -> Revision:
+    fields: dict[str, object] = {
+        "key": key,
+        "revision": number,
+        "created_at": DAY,
+        "superseded": False,
+        "superseded_at": None,
+        "framework": "nemo",
+        "release": "25.04",
+        "system": "dgx-h100",
+        "system_title": "DGX-H100",
+        "model_title": "Llama 3 8B",
+        "qualifiers": "",
+        "task": "pretrain",
+        "precision": "fp8",
+        "num_gpus": 8,
+        "origin": "published",
+        "source": "page.md",
+        "source_line": 9,
+        "run_id": None,
+        "outcome": "finished",
+        "withheld": None,
+        "step_time_s": None,
+        "tokens_per_sec_per_gpu": 12.0,
+        "model_tflops_per_sec_per_gpu": None,
+        "mfu": None,
+        "raw": {"Tokens": "12"},
+    }
+    return Revision.model_validate(fields | changed)
+
+
+def acts(found: list[Event]) -> list[tuple[str, str]]:
+    return [(event.day, event.act) for event in found]
+
+
+def revised(**changed: object) -> list[Revision]:
+    """A result, and a day later another revision of it with what is given changed."""
+    old = revision(superseded=True, superseded_at=LATER)
+    return [revision(2, created_at=LATER, result_id=7, **changed), old]
+
+
+def test_another_figure_on_the_same_page_corrects_and_says_from_what_to_what() -> None:
+    """The cells that differ are told as they are printed."""
+    found = events(revised(tokens_per_sec_per_gpu=13.0, raw={"Tokens": "13", "New": "x"}), [])
+    assert [("2026-03-05", "corrected"), ("2026-03-04", "added")] == acts(found)
+    assert ["Tokens: 12 → 13", "New: – → x"] == [it.said for it in found[0].changes]
+
+
+def test_a_page_that_lays_out_the_same_figures_otherwise_is_read_anew() -> None:
+    """A cell beside the figures is no correction of them."""
+    found = events(revised(raw={"Tokens": "12", "GA": "4"}), [])
+    assert [("2026-03-05", "read anew"), ("2026-03-04", "added")] == acts(found)
+    assert ["GA: – → 4"] == [it.said for it in found[0].changes]
+
+
+def test_another_page_that_prints_the_same_figures_corrects_nothing() -> None:
+    """It may head its columns in other words."""
+    found = events(revised(source="other.md", raw={"Rate": "12"}), [])
+    assert [("2026-03-05", "also printed"), ("2026-03-04", "added")] == acts(found)
+    made = changelog.changelog(revised(source="other.md"), [])
+    assert "also printed by other.md" in changelog.other(made, address).text
+
+
+def test_another_page_that_prints_other_figures_contradicts_as_printed() -> None:
+    """4.30 s on one page and 4.10 s on the other are told with the zeros that they print."""
+    old = revision(
+        superseded=True, superseded_at=LATER, step_time_s=4.3, raw={"Step time (s)": "4.30"}
+    )
+    new = revision(
+        2, created_at=LATER, step_time_s=4.1, source="other.md", raw={"Step time (s)": "4.10"}
+    )
+    [contradicted, _] = events([old, new], [])
+    assert "contradicted" == contradicted.act
+    assert ["Step time (s): 4.30 → 4.10"] == [it.said for it in contradicted.changes]
+    made = changelog.changelog([old, new], [])
+    text = BeautifulSoup(changelog.changed(made, address).text, "html.parser").get_text(" ")
+    assert "contradicted by other.md Step time (s): 4.30 → 4.10" in text
+
+
+def test_a_result_in_force_says_what_it_said_before_it_was_corrected() -> None:
+    """What was only read anew says nothing, and neither does a result that is withdrawn."""
+    corrected = revised(tokens_per_sec_per_gpu=13.0, raw={"Tokens": "13"})
+    assert {7: "corrected on 2026-03-05: Tokens: 12 → 13"} == corrections(corrected)
+    assert {} == corrections(revised(raw={"Tokens": "12", "GA": "4"}))
+    gone = [corrected[0].model_copy(update={"superseded": True}), corrected[1]]
+    assert {} == corrections(gone)
+
+
+def test_a_result_that_went_and_came_back_was_withdrawn_and_added_again() -> None:
+    """Nothing says that the second is a correction of the first."""
+    gone, back = DAY + timedelta(days=1), DAY + timedelta(days=2)
+    history = [revision(superseded=True, superseded_at=gone), revision(2, created_at=back)]
+    assert [("2026-03-06", "added"), ("2026-03-05", "withdrawn"), ("2026-03-04", "added")] == acts(
+        events(history, [])
+    )
+
+
+def test_a_moment_that_nobody_noted_is_unknown_and_comes_last() -> None:
+    """No day is made up for it."""
+    found = events([revision(superseded=True)], [])
+    assert [("2026-03-04", "added"), ("–", "withdrawn")] == acts(found)
+
+
+def test_a_measured_result_is_told_by_its_figures_and_its_run() -> None:
+    """Its files are at another path in each run, which is no other source."""
+    run = {"origin": "measured", "run_id": "run-1", "raw": {}, "source": "runs/run-1/steps.jsonl"}
+    old = revision(superseded=True, superseded_at=LATER, **run)
+    new = revision(2, created_at=LATER, **run | {"tokens_per_sec_per_gpu": 13.0})
+    made = changelog.changelog([old, new], [])
+    [corrected] = made.changed
+    assert ("runs", "corrected") == (corrected.source, corrected.act)
+    assert ["Tokens/sec/GPU: 12.0 → 13.0"] == [it.said for it in corrected.changes]
+    assert "../runs/run-1.html" in changelog.changed(made, address).text
+
+
+def test_what_was_rejected_stands_with_its_reason() -> None:
+    """A reader finds the line."""
+    rejected = Rejection(at=DAY, path="bad.md", line=3, reason="GBS is not a number")
+    made = changelog.changelog([], [rejected])
+    text = BeautifulSoup(changelog.changed(made, address).text, "html.parser").get_text(" ")
+    assert "GBS is not a number" in text
+    assert "bad.md:3" in text
+
+
+def test_what_a_page_is_rejected_for_again_and_again_is_one_entry() -> None:
+    """24 lines for one reason are told once, with their range, and counted as 24."""
+    rejected = [Rejection(at=DAY, path="bad.md", line=18 + n, reason="no") for n in range(24)]
+    other = Rejection(at=DAY, path="bad.md", line=20, reason="another")
+    made = changelog.changelog([], [*rejected, other])
+    text = BeautifulSoup(changelog.changed(made, address).text, "html.parser").get_text(" ")
+    assert 2 == len(made.changed)
+    assert "24 × no bad.md:18–41" in text
+    assert [25] == [it.count for it in made.counts]
+
+
+def test_what_changes_a_figure_stands_apart_from_what_is_new() -> None:
+    """The correction comes first on the page, however many results are added after it."""
+    added = revision(key="b", created_at=LATER + timedelta(days=1))
+    history = [*revised(tokens_per_sec_per_gpu=13.0, raw={"Tokens": "13"}), added]
+    made = changelog.changelog(history, [])
+    assert ["corrected"] == [it.act for it in made.changed]
+    assert ["added", "added"] == [it.act for it in made.other]
+
+
+def test_only_the_newest_entries_are_told_in_full_and_the_rest_is_counted() -> None:
+    """The counts say at what time of the day, in UTC, the first and the last came."""
+    history = [
+        revision(key=str(number), created_at=DAY + timedelta(minutes=number)) for number in range(5)
+    ]
+    made = changelog.changelog(history, [], most=2)
+    assert ["4", "3"] == [event.result.key for event in made.other if event.result]
+    assert [("2026-03-04", "page.md", "added", 5, ("05:06", "05:10"))] == [
+        (it.day, it.source, it.act, it.count, it.times) for it in made.counts
+    ]
+    text = changelog.other(made, address).text
+    assert "2 of 5 entries" in text
+    assert "The 3 older ones are counted by day and source" in text
+    assert "05:06–05:10" in changelog.counts(made, address).text
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 4)), unique=True), st.integers(0, 5)
+)
+def test_every_event_is_counted_once_in_whatever_order_it_was_read(
+    pairs: list[tuple[str, int]], most: int
+) -> None:
+    """None is lost between what is told and what is counted."""
+    history = [
+        revision(number, key, created_at=DAY + timedelta(hours=number)) for key, number in pairs
+    ]
+    made = changelog.changelog(history, [], most)
+    assert made == changelog.changelog(reversed(history), [], most)
+    assert made.total == sum(one.count for one in made.counts)
+    told = (len(made.changed), len(made.other))
+    assert made.total == sum(told) + sum(made.left)
+    assert max(told) <= most
+
+
+def test_a_store_tells_what_ingesting_did(store: URL, tmp_path: Path) -> None:
+    """A page with two rows, then corrected and short of one; a run; a page that is no page."""
+    page = tmp_path / "page.md"
+    options = ingest.Options(PageContext(framework="nemo", release="25.04"))
+    for text in (PAGE.format(rate=12273) + SECOND, PAGE.format(rate=12372)):
+        page.write_text(text)
+        assert () == ingest.ingest([page], store, options).rejected
+    stored(store, write_run(tmp_path, run_id="one"))
+    contents = read.stored(store)
+    made = changelog.changelog(contents.revisions, contents.rejections)
+    counts = {(one.source == "runs", one.act): one.count for one in made.counts}
+    assert {
+        (False, "added"): 2,
+        (False, "corrected"): 1,
+        (False, "withdrawn"): 1,
+        (True, "added"): 1,
+    } == counts
+    [corrected] = [event for event in made.changed if event.act == "corrected"]
+    assert ["Tokens / sec / GPU: 12273 → 12372"] == [it.said for it in corrected.changes]
+    now = [it.result_id for it in contents.results if not it.is_measured]
+    assert now == list(corrections(contents.revisions))

@@ -1,0 +1,224 @@
+"""The newest release against the one before: matches, verdicts, what only one of them has."""
+
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+from sqlalchemy import URL
+
+from perfdb.compare import Verdict
+from perfdb.record import Figures, Release
+from perfdb.site import changes, overview, read
+from perfdb.site.change_chart import signed
+from perfdb.site.contents import Contents, ReleasePair
+from perfdb.site.pairs import disagreement
+from tests.factories import TEN_STEPS, case, published, release, stored, write_run
+from tests.site.samples import address, result
+
+
+def rows(html: str) -> list[list[str]]:
+    made = BeautifulSoup(html, "html.parser")
+    return [
+        [cell.get_text(" ", strip=True) for cell in row.find_all(["th", "td"])]
+        for row in made.select("table tr")
+    ]
+
+
+@pytest.fixture
+def contents(store: URL, tmp_path: Path) -> Contents:
+    """Rows of NeMo 25.02, 25.04 and 25.07, and a run of Megatron-Core."""
+    pages = [
+        published(line, case=case(framework="nemo", **work), release=nemo(version), figures=figures)
+        for version, line, work, figures in (
+            ("25.02", 1, {}, rate(9000)),
+            ("25.04", 2, {}, rate(10_000)),
+            ("25.07", 3, {}, rate(10_500)),
+            ("25.04", 4, {"num_gpus": 16}, rate(10_000)),
+            ("25.07", 5, {"num_gpus": 16}, rate(9800)),
+            ("25.04", 6, {"model": "llama3-70b"}, rate(1000)),
+            ("25.07", 7, {"model": "mixtral-8x7b"}, rate(2000)),
+        )
+    ]
+    for number, page in enumerate(pages):
+        stored(store, page, page=f"page-{number}.md")
+    stored(store, write_run(tmp_path, run_id="one"))
+    return read.stored(store)
+
+
+def nemo(version: str) -> Release:
+    return release(version, framework="nemo")
+
+
+def rate(tokens: float) -> Figures:
+    return Figures(tokens_per_sec_per_gpu=tokens)
+
+
+def pair_of(contents: Contents) -> ReleasePair:
+    [pair] = [pair for pair in contents.pairs if pair.is_newest]
+    return pair
+
+
+def test_the_newest_release_is_compared_with_the_one_before_it(contents: Contents) -> None:
+    pair = pair_of(contents)
+    assert ("nemo", "25.04", "25.07") == (pair.framework, pair.before, pair.after)
+
+
+def test_each_match_has_both_figures_the_change_and_the_verdict(contents: Contents) -> None:
+    """10,500 ÷ 10,000 is 5 % more; 9,800 ÷ 10,000 is 2 % less."""
+    head, *matches = rows(changes.matched(pair_of(contents), address).text)
+    assert ["25.04", "25.07", "Change"] == head[3:6]
+    assert [
+        ["10,000", "10,500", "+5.0%", "–", "faster"],
+        ["10,000", "9,800", "−2.0%", "–", "slower"],
+    ] == [row[3:8] for row in matches]
+
+
+def test_what_only_one_release_has_is_listed_by_release(contents: Contents) -> None:
+    pair = pair_of(contents)
+    models = [rows(changes.unmatched(pair, number, address).text)[1][0] for number in (0, 1)]
+    assert ["Llama 3 70B", "Mixtral 8x7B"] == models
+
+
+def test_the_chart_draws_changes_and_says_which_are_gains(contents: Contents) -> None:
+    made = changes.matched(pair_of(contents), address).text
+    assert "var(--perf-good" in made
+    assert "var(--perf-bad" in made
+    assert "The 2 changes are drawn" in made
+
+
+def test_a_framework_of_one_release_says_that_there_is_nothing_to_compare(
+    contents: Contents,
+) -> None:
+    [index] = [page for page in changes.KIND.pages(contents) if page.name == "changes/index"]
+    assert isinstance(index.data, changes.ChangesIndex)
+    assert ("megatron-core",) == index.data.single
+    assert "Megatron-Core has one release" in changes.index(index.data, address).text
+
+
+def test_a_comparison_of_runs_has_an_interval(store: URL, tmp_path: Path) -> None:
+    """Step times a fifth apart: more than ten per cent of the spread of the steps."""
+    slower = [time * 1.2 for time in TEN_STEPS]
+    stored(
+        store,
+        *(
+            write_run(tmp_path, run_id=f"{version}-{n}", release=release(version), step_times=times)
+            for version, times in (("0.9.1", slower), ("0.16.0", TEN_STEPS))
+            for n in range(3)
+        ),
+    )
+    [match] = pair_of(read.stored(store)).comparison.matched
+    assert Verdict.FASTER is match.judgement.verdict
+    assert match.judgement.low is not None
+
+
+def test_releases_that_share_no_work_say_why(store: URL) -> None:
+    for version, system in (("25.04", "dgx-h100"), ("25.07", "dgx-b200")):
+        row = published(case=case(framework="nemo", system=system), release=nemo(version))
+        stored(store, row, page=f"{version}.md")
+    pair = pair_of(read.stored(store))
+    assert "different systems (DGX-H100 / DGX-B200)" in changes.head(pair, address).text
+    [_, page] = list(changes.KIND.pages(Contents(results=(result(),), pairs=(pair,))))
+    assert page.text is not None
+    assert "changes-matched" not in page.text
+
+
+def pairs_of(store: URL, *rows: tuple[str, dict[str, object], Figures]) -> tuple[ReleasePair, ...]:
+    """The comparisons of a store of rows: the release, the work, the figures."""
+    for number, (version, work, figures) in enumerate(rows):
+        row = published(case=case(framework="nemo", **work), release=nemo(version), figures=figures)
+        stored(store, row, page=f"page-{number}.md")
+    return read.stored(store).pairs
+
+
+def ends(pairs: tuple[ReleasePair, ...]) -> list[tuple[str, str]]:
+    return [(pair.before, pair.after) for pair in pairs]
+
+
+def test_a_release_that_shares_no_work_is_skipped_and_the_page_says_why(store: URL) -> None:
+    """25.07 has no B200 row in 25.04 to stand against; 25.02 has."""
+    b200: dict[str, object] = {"system": "dgx-b200"}
+    found = pairs_of(
+        store, ("25.02", b200, rate(1)), ("25.04", {}, rate(2)), ("25.07", b200, rate(3))
+    )
+    assert [("25.02", "25.07")] == ends(found)
+    assert [False] == [not pair.is_newest for pair in found]
+    text = BeautifulSoup(changes.head(found[0], address).text, "html.parser").get_text(" ")
+    assert "25.04 stands between them and is left out." in text
+    assert "different systems (DGX-H100 / DGX-B200)" in text
+
+
+def test_every_release_has_its_comparison_the_newest_first_and_five_at_most(store: URL) -> None:
+    """Of seven releases the pairs of the last six are shown."""
+    versions = ("25.01", "25.02", "25.03", "25.04", "25.05", "25.06", "25.10")
+    found = pairs_of(store, *((version, {}, rate(9)) for version in versions))
+    assert [
+        ("25.06", "25.10"), ("25.05", "25.06"), ("25.04", "25.05"), ("25.03", "25.04"),
+        ("25.02", "25.03"),
+    ] == ends(found)  # fmt: skip
+    assert ["changes/nemo", "changes/nemo/25.06"] == [pair.document for pair in found[:2]]
+
+
+def test_a_rolling_branch_is_no_predecessor_and_is_compared_with_the_newest(store: URL) -> None:
+    """main moves on: the newest release is that of the highest number."""
+    found = pairs_of(store, *((version, {}, rate(9)) for version in ("25.04", "main", "25.07")))
+    assert [("25.04", "25.07"), ("25.07", "main")] == ends(found)
+    assert [True, False] == [pair.is_newest for pair in found]
+
+
+def test_figures_that_disagree_are_told_on_the_landing_page_and_in_the_comparison(
+    store: URL,
+) -> None:
+    """The same work takes the same FLOPs per token: 722 cannot become 72,000 at the same rate."""
+    both = [Figures(tokens_per_sec_per_gpu=9000, model_tflops_per_sec_per_gpu=it)
+            for it in (722, 72_000)]  # fmt: skip
+    pairs_of(store, ("25.04", {}, both[0]), ("25.07", {}, both[1]))
+    contents = read.stored(store)
+    said = "tokens/s/GPU 9,000 → 9,000, TFLOP/s/GPU 722.0 → 72,000"
+    assert said in changes.matched(pair_of(contents), address).text
+    since = overview.html(overview.of_contents(contents), address).text
+    assert "1 matched by tokens/s/GPU: 1 same" in since
+    assert "TFLOP/s disagree in 1 of 1" in since
+    assert said in since
+
+
+def test_figures_that_differ_by_their_rounding_do_not_disagree(store: URL) -> None:
+    """9,000 to 9,450 is 5 %, and so is 72.2 to 75.8 within a half of the last digits."""
+    both = [Figures(tokens_per_sec_per_gpu=tokens, model_tflops_per_sec_per_gpu=tflops)
+            for tokens, tflops in ((9000, 72.2), (9450, 75.8))]  # fmt: skip
+    [pair] = pairs_of(store, ("25.04", {}, both[0]), ("25.07", {}, both[1]))
+    assert [None] == [disagreement(match) for match in pair.comparison.matched]
+
+
+def test_a_match_with_open_errors_is_marked_and_is_no_extreme(contents: Contents) -> None:
+    """The best change rests on a figure that the audit calls wrong; the worst does not."""
+    pair = pair_of(contents)
+    [best] = [it for it in pair.comparison.matched if it.judgement.verdict is Verdict.FASTER]
+    marked = pair.model_copy(update={"wrong": (best.b.shown.result_id,)})
+    made = changes.matched(marked, address).text
+    assert 1 == made.count("⚑ open errors")
+    assert "1 row with open errors is left out." in made
+    desc = BeautifulSoup(made, "html.parser").select_one("svg desc")
+    assert desc is not None
+    assert "+5.0%" not in desc.get_text()
+    of_one = Contents(results=contents.results, pairs=(marked,))
+    since = overview.html(overview.of_contents(of_one), address).text
+    assert "best: +5.0%" not in since
+    assert "worst: −2.0%" in since
+
+
+def test_the_landing_page_names_the_best_the_worst_and_the_models(contents: Contents) -> None:
+    made = BeautifulSoup(overview.html(overview.of_contents(contents), address).text, "html.parser")
+    [since] = [it.get_text(" ", strip=True) for it in made.select(".perf-since")]
+    assert "2 matched by tokens/s/GPU: 1 faster, 1 slower" in since
+    assert "best: +5.0%" in since
+    assert "worst: −2.0%" in since
+    assert "new: Mixtral 8x7B" in since
+    assert "no longer there: Llama 3 70B" in since
+
+
+@pytest.mark.parametrize(
+    ("fraction", "text"),
+    [(0.05, "+5.0%"), (-0.0199, "−2.0%"), (0.0, "0.0%"), (-0.0001, "0.0%"), (None, "–")],
+)
+def test_a_change_has_a_sign_unless_it_rounds_to_nothing(fraction: float | None, text: str) -> None:
+    assert text == signed(fraction)

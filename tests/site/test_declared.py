@@ -1,0 +1,158 @@
+"""Tables that a page declares: empty until there are results, and clear about a wrong word."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+from sqlalchemy import URL
+
+from perfdb.db.session import store_url
+from tests.factories import case, published, release, stored, write_run
+
+pytestmark = pytest.mark.slow
+
+CONF = """
+extensions = ["perfdb.site"]
+project = copyright = "a project of its own"
+html_theme = "basic"
+"""
+
+PAGE = """---
+orphan: true
+---
+
+# Ours
+
+```{{{directive}}}
+{options}
+```
+"""
+
+Build = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> URL:
+    return store_url(str(tmp_path / "store.sqlite"))
+
+
+@pytest.fixture
+def build(tmp_path: Path, url: URL) -> Build:
+    """Write a page that declares, and build the site that it is the only own page of."""
+
+    def built(directive: str, **options: str) -> "subprocess.CompletedProcess[str]":
+        docs = tmp_path / "docs"
+        docs.mkdir(exist_ok=True)
+        (docs / "conf.py").write_text(CONF)
+        contents = "\n".join(("performance/index", "runs/index"))
+        index = f"# Index\n\n```{{toctree}}\n{contents}\n```\n"
+        (docs / "index.md").write_text(index)
+        given = "\n".join(f":{name.replace('_', '-')}: {value}" for name, value in options.items())
+        (docs / "ours.md").write_text(PAGE.format(directive=directive, options=given))
+        return subprocess.run(
+            [sys.executable, "-m", "sphinx", "-nWq", "--keep-going", "-b", "html",
+             docs, tmp_path / "html"],
+            env=os.environ | {"PERFDB_URL": url.render_as_string()},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    return built
+
+
+def ours(tmp_path: Path) -> BeautifulSoup:
+    return BeautifulSoup((tmp_path / "html" / "ours.html").read_text(), "html.parser")
+
+
+def rows(page: BeautifulSoup) -> list[str]:
+    return [cell.get_text() for cell in page.select("table.perf tbody th")]
+
+
+def tab_labels(page: BeautifulSoup) -> list[str]:
+    return [label.get_text(strip=True) for label in page.select("label.sd-tab-label")]
+
+
+def test_a_page_declared_in_advance_fills_itself_when_results_arrive(
+    tmp_path: Path, url: URL, build: Build
+) -> None:
+    declared = {"framework": "nemo", "release": "25.07"}
+    assert (0, "") == (build("perfdb-release-page", **declared).returncode, "")
+    said = ours(tmp_path).get_text(" ")
+    assert "There are no results yet of NeMo Framework 25.07." in said
+
+    stored(url, published(release=release("25.07", framework="nemo")))
+    done = build("perfdb-release-page", **declared)
+    assert (0, "") == (done.returncode, done.stderr)
+    page = ours(tmp_path)
+    assert "There are no results yet" not in page.get_text(" ")
+    assert ["Pre-training"] == [head.get_text().rstrip("¶") for head in page.select("h2")]
+    assert ["DGX-H100"] == [
+        label.get_text(strip=True) for label in page.select("label.sd-tab-label")
+    ]
+    assert ["LLAMA3-8B"] == rows(page)
+
+
+def test_a_table_shows_the_task_and_system_that_it_asks_for(
+    tmp_path: Path, url: URL, build: Build
+) -> None:
+    for task, system in (("pretrain", "dgx-h100"), ("pretrain", "dgx-b200"), ("sft", "dgx-h100")):
+        run = case(task=task, system=system, model="llama3-70b" if task == "sft" else "llama3-8b")
+        stored(url, write_run(tmp_path, case=run, run_id=f"{task}-{system}"))
+    done = build(
+        "perfdb-table", framework="megatron-core", release="0.16.0", task="sft", system="dgx-h100"
+    )
+    assert (0, "") == (done.returncode, done.stderr)
+    assert ["Llama 3 70B"] == rows(ours(tmp_path))
+
+
+def test_a_table_is_cut_into_tabs_by_model_and_printed_with_other_columns(
+    tmp_path: Path, url: URL, build: Build
+) -> None:
+    for model in ("llama3-8b", "llama3-70b"):
+        stored(url, write_run(tmp_path, case=case(model=model), run_id=model))
+    done = build(
+        "perfdb-table",
+        framework="megatron-core",
+        release="0.16.0",
+        group_by="model",
+        profile="dfm",
+    )
+    assert (0, "") == (done.returncode, done.stderr)
+    page = ours(tmp_path)
+    assert ["Llama 3 70B", "Llama 3 8B"] == tab_labels(page)
+    heads = [head.get_text() for head in page.select("thead th")]
+    assert "Model TFLOP / sec / GPU" in heads
+    assert "MFU" not in heads
+
+
+def test_wrong_words_are_reported_together_with_file_line_and_what_is_known(build: Build) -> None:
+    done = build(
+        "perfdb-table",
+        framework="nemoo",
+        release="25.07",
+        task="dance",
+        system="dgx-h1000",
+        group_by="moon",
+        profile="x",
+    )
+    assert 1 == done.returncode
+    [line] = [line for line in done.stderr.splitlines() if "ours.md:7" in line]
+    assert ":framework: there is no 'nemoo'; did you mean nemo?" in line
+    assert ":task: there is no 'dance'; known: lora, pretrain, sft" in line
+    assert ":system: there is no 'dgx-h1000'; did you mean dgx-h100?" in line
+    assert ":group-by: there is no 'moon'; known: model, system" in line
+    assert ":profile: there is no 'x'; known: automodel, dfm, measured" in line
+
+
+def test_a_table_without_a_release_says_that_it_is_missing(build: Build) -> None:
+    done = build("perfdb-table", framework="nemo")
+    assert 1 == done.returncode
+    assert ":release: is missing" in done.stderr
+
+
+def test_a_release_with_markup_in_its_name_is_text(tmp_path: Path, build: Build) -> None:
+    assert 0 == build("perfdb-table", framework="nemo", release="<b>*1*</b>").returncode
+    assert "NeMo Framework <b>*1*</b>" in ours(tmp_path).get_text(" ")

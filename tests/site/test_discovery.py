@@ -1,0 +1,117 @@
+"""What search engines and other programs find: descriptions, lists of pages, addresses."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import unquote
+from xml.etree import ElementTree
+
+import pytest
+from bs4 import BeautifulSoup
+
+from tests.site.conftest import ROOT, Site, site_of
+
+pytestmark = pytest.mark.slow
+
+ADDRESS = "https://perf.example.org/training/"
+WRITTEN = sorted(
+    page.relative_to(ROOT / "docs")
+    for kind in ("tutorial", "how-to", "explanation", "reference")
+    for page in (ROOT / "docs" / kind).glob("*.md")
+)
+
+
+@pytest.fixture(scope="module")
+def addressed(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """The same site, built for an address."""
+    made = site_of(tmp_path_factory.mktemp("addressed"), site.url)
+    subprocess.run(
+        [sys.executable, "-m", "sphinx", "-nWq", "-b", "html", made.docs, made.html],
+        env=os.environ
+        | {"PERFDB_URL": made.url.render_as_string(), "PERFDB_SITE_URL": ADDRESS.rstrip("/")},
+        cwd=made.docs.parent,
+        check=True,
+    )
+    return made
+
+
+def pages(site: Site) -> list[str]:
+    """The addresses of all documents, as Sphinx writes them for its own search."""
+    index = (site.html / "searchindex.js").read_text()
+    listed = re.search(r'"?docnames"?:\s*\[(.*?)\]', index)
+    assert listed is not None
+    return [f"{name}.html" for name in re.findall(r'"([^"]+)"', listed[1])]
+
+
+def meta(page: Path) -> dict[str, str]:
+    """The meta elements of a page, by their name or property."""
+    found = BeautifulSoup(page.read_text(), "html.parser").select("meta[content]")
+    return {str(one.get("name") or one.get("property")): str(one["content"]) for one in found}
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=str)
+def test_a_page_that_is_written_by_hand_says_what_it_is(site: Site, page: Path) -> None:
+    """Its own sentence stands in its head and in Open Graph, with its keywords."""
+    said = meta((site.html / page).with_suffix(".html"))
+    written = (ROOT / "docs" / page).read_text()
+    described = re.search(r'^description: "?(.*?)"?$', written, re.MULTILINE)
+    assert described is not None
+    assert described[1] == said["description"] == said["og:description"]
+    assert "perfdb" in said["keywords"].split(", ")
+
+
+def test_a_site_without_an_address_names_none(site: Site) -> None:
+    """No sitemap, no canonical links, and nothing absolute in Open Graph."""
+    assert not (site.html / "sitemap.xml").exists()
+    assert not (site.html / "404.html").exists()
+    assert "og:url" not in meta(site.html / "index.html")
+    assert 'rel="canonical"' not in (site.html / "index.html").read_text()
+
+
+def test_the_sitemap_has_every_page(addressed: Site) -> None:
+    """And no other address."""
+    tree = ElementTree.parse(addressed.html / "sitemap.xml").getroot()
+    listed = [location.text for location in tree.iterfind("{*}url/{*}loc")]
+    assert sorted(pages(addressed)) == sorted(
+        unquote(str(one)).removeprefix(ADDRESS) for one in listed
+    )
+
+
+def test_pages_of_a_site_with_an_address_say_their_own(addressed: Site) -> None:
+    """For Open Graph and as the canonical link."""
+    page = addressed.html / "how-to" / "run.html"
+    assert f"{ADDRESS}how-to/run.html" == meta(page)["og:url"]
+    assert f'<link rel="canonical" href="{ADDRESS}how-to/run.html"' in page.read_text()
+
+
+def test_the_page_for_what_is_missing_works_in_any_folder(addressed: Site) -> None:
+    """Its style sheets and links begin at the site's path, not where the reader has strayed to."""
+    html = BeautifulSoup((addressed.html / "404.html").read_text(), "html.parser")
+    local = [str(one["href"]) for one in html.select("link[href], a[href]")]
+    within = [one for one in local if not one.startswith(("#", "http"))]
+    assert within
+    assert all(one.startswith("/training/") for one in within)
+
+
+def test_llms_txt_leads_to_pages_and_tables_that_are_there(site: Site) -> None:
+    """Every link of it is a file of the site; the tutorial and the tables are among them."""
+    text = (site.html / "llms.txt").read_text()
+    linked = re.findall(r"^- \[.*\]\(([^)]+)\)", text, re.MULTILINE)
+    assert "tutorial/first-run.html" in linked
+    assert any(one.endswith(".csv") for one in linked)
+    assert [] == [one for one in linked if not (site.html / one).is_file()]
+
+
+def test_no_page_fetches_anything_from_another_host(site: Site) -> None:
+    """Scripts, style sheets, fonts and pictures are all the site's own."""
+    for page in ("index.html", "tutorial/first-run.html", "reference/schema.html", "search.html"):
+        html = BeautifulSoup((site.html / page).read_text(), "html.parser")
+        fetched = [
+            str(one.get("src") or one.get("href"))
+            for one in html.select("[src], link[rel=stylesheet], link[rel=preload], link[rel=icon]")
+        ]
+        assert [] == [one for one in fetched if "//" in one]
+    styles = [style.read_text() for style in (site.html / "_static").rglob("*.css")]
+    assert not any(re.search(r"url\(['\"]?(?:https?:)?//", style) for style in styles)

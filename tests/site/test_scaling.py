@@ -1,0 +1,154 @@
+"""Scaling: which results are a series, what its efficiency is, and how a page shows it."""
+
+import pytest
+from bs4 import BeautifulSoup
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfdb.site import scaling
+from perfdb.site.contents import Contents
+from perfdb.site.data import Result
+from perfdb.site.series import ScalingPage, efficiency, groups, rate_of
+from tests.site.samples import address, published, result
+
+NEMOTRON4 = (
+    (16, 64, 2.66, "98550", "117.44"),
+    (256, 1024, 2.68, "1565039", "7.4"),
+    (2048, 8192, 2.78, "12069940", "0.96"),
+)
+"""GPUs, GBS, step time, tokens/s of all GPUs and days to 1T tokens, as the recipe's table of
+Nemotron-4 15B in BF16 prints them."""
+
+
+def nemotron4() -> list[Result]:
+    return [
+        published(
+            framework="nemo",
+            release=None,
+            model="nemotron4-15b",
+            model_title="Nemotron-4 15B",
+            variant=None,
+            system="dgx-h100",
+            system_title="DGX-H100",
+            precision="bf16",
+            num_gpus=gpus,
+            global_batch_size=gbs,
+            sequence_length=4096,
+            step_time_s=step_time,
+            model_tflops_per_sec_per_gpu=None,
+            raw={"#-GPUs": str(gpus), "Training step time (seconds per step)": str(step_time)},
+            extras={"Throughput": tokens, "Days": days},
+        )
+        for gpus, gbs, step_time, tokens, days in NEMOTRON4
+    ]
+
+
+def page_of(*results: Result) -> ScalingPage:
+    [page] = groups(results)
+    return page
+
+
+def rows(page: ScalingPage) -> list[dict[str, str]]:
+    made = BeautifulSoup(scaling.series_of(page, 0, address).text, "html.parser")
+    table = [
+        [cell.get_text(" ", strip=True) for cell in row.find_all(["th", "td"])]
+        for row in made.select("table tr")
+    ]
+    return [dict(zip(table[0], row, strict=True)) for row in table[1:]]
+
+
+def test_a_batch_that_grows_with_the_gpus_is_weak_scaling() -> None:
+    [series] = page_of(*nemotron4()).series
+    assert ("weak", [16, 256, 2048]) == (series.scaling, [one.num_gpus for one in series.points])
+    assert "4 samples per GPU" in series.title
+
+
+def test_a_batch_that_stays_is_strong_scaling() -> None:
+    [series] = page_of(result(num_gpus=8), result(num_gpus=16)).series
+    assert ("strong", "GBS 128") == (series.scaling, series.title.split(", ")[-1])
+
+
+def test_efficiency_is_the_rate_of_each_gpu_against_the_smallest_scale() -> None:
+    """With the batch per GPU constant it is the ratio of step times: 2.66 ÷ 2.78 = 95.7 %."""
+    [series] = page_of(*nemotron4()).series
+    assert {16: "1.0000", 256: "0.9925", 2048: "0.9568"} == {
+        gpus: f"{share:.4f}" for gpus, share in efficiency(series).items()
+    }
+
+
+def test_the_page_computes_what_the_source_printed() -> None:
+    made = rows(page_of(*nemotron4()))
+    for row in made:
+        assert row["Throughput (as printed)"] == row["Tokens/s, all GPUs"].replace(",", "")
+        days = float(row["Days (as printed)"])
+        assert pytest.approx(days, abs=0.006, rel=5e-4) == float(row["Days to 1T tokens"])
+    assert ["100.0%", "99.3%", "95.7%"] == [row["Efficiency"] for row in made]
+    assert ["2.66", "2.68", "2.78"] == [row["Step time (s)"] for row in made]
+
+
+def test_a_printed_total_is_taken_before_one_is_computed() -> None:
+    one = published(tokens_per_sec=98550.0, num_gpus=16, step_time_s=9.9)
+    assert 98550 / 16 == rate_of(one, "tokens_per_sec_per_gpu")
+
+
+def test_of_several_configurations_at_a_scale_the_fastest_is_shown() -> None:
+    slow = result(num_gpus=16, tokens_per_sec_per_gpu=1.0, tensor_parallel=2)
+    fast = result(num_gpus=16, tokens_per_sec_per_gpu=2.0, tensor_parallel=4)
+    page = page_of(result(num_gpus=8, tensor_parallel=1), fast, slow)
+    assert ["1", "4"] == [row["TP"] for row in rows(page)]
+
+
+def test_what_is_not_the_same_work_is_no_series() -> None:
+    first = result()
+    others = (
+        result(num_gpus=16, sequence_length=4096),
+        result(num_gpus=16, precision="fp8_cs"),
+        result(num_gpus=16, task="sft"),
+        result(num_gpus=16, release="0.9.1"),
+        result(num_gpus=16, system="dgx-b200"),
+        result(num_gpus=16, global_batch_size=100),
+        result(num_gpus=16, withheld="the run was out of memory"),
+        published(**first.model_dump() | {"num_gpus": 16, "origin": "published"}),
+    )
+    for other in others:
+        assert [] == groups([first, other])
+
+
+def test_work_without_tokens_scales_by_its_flops() -> None:
+    [series] = page_of(published(), published(num_gpus=64, global_batch_size=128)).series
+    assert "model_tflops_per_sec_per_gpu" == series.rate
+
+
+def test_each_scaling_page_stands_in_the_list() -> None:
+    made = {page.name: page for page in scaling.KIND.pages(Contents(results=tuple(nemotron4())))}
+    name = "scaling/nemo/unattributed/nemotron4-15b/dgx-h100"
+    assert {"scaling/index", name} == made.keys()
+    index = made["scaling/index"].data
+    assert isinstance(index, scaling.ScalingIndex)
+    text = BeautifulSoup(scaling.index(index, address).text, "html.parser").get_text(" ")
+    assert "16 to 2,048" in text
+    assert "95.7%" in text
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 64), st.integers(1, 256), st.floats(1, 1e6)),
+        min_size=1,
+        max_size=9,
+    )
+)
+def test_a_series_is_in_order_starts_at_one_and_keeps_its_batch(
+    sizes: list[tuple[int, int, float]],
+) -> None:
+    results = [
+        result(num_gpus=gpus, global_batch_size=gbs, tokens_per_sec_per_gpu=rate)
+        for gpus, gbs, rate in sizes
+    ]
+    for page in groups(results):
+        for series in page.series:
+            counts = [one.num_gpus for one in series.points]
+            assert sorted(set(counts)) == counts
+            assert 1 == efficiency(series)[counts[0]]
+            per_gpu = {one.global_batch_size / one.num_gpus for one in series.points}
+            whole = {one.global_batch_size for one in series.points}
+            assert 1 == len(per_gpu if series.scaling == "weak" else whole)

@@ -1,0 +1,251 @@
+"""What a page no longer states is withdrawn, or falls back to another page that states it."""
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from sqlalchemy import URL, select
+
+from perfdb import cli
+from perfdb.audit import audit
+from perfdb.audit.read import subjects
+from perfdb.db.session import reading
+from perfdb.db.tables import ingest_log, results, sources
+from perfdb.ingest import Options, Report, ingest
+from perfdb.pages import PageContext
+from perfdb.verify import verify
+from tests.snapshots import snapshot
+from tests.trees import counted, rows_of
+
+HEAD = """---
+perfdb: {{framework: nemo{}}}
+---
+# Throughput
+
+## Pre-training
+
+### System: DGX-H100, Precision: FP8
+
+| Model | #-GPUs | GBS | Sequence Length | Tokens / sec / GPU |
+|---|---|---|---|---|
+"""
+SILENT, STATED = HEAD.format(""), HEAD.format(", release: '25.04'")
+OF_8B, OF_70B = "| LLAMA3-8B | 8 | 128 | 8192 | {} |", "| LLAMA3-70B | 64 | 128 | 8192 | 1,621 |"
+BOTH = (OF_8B.format("12,812"), OF_70B)
+
+Perfdb = Callable[..., tuple[int | str | None, str, str]]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A working directory of its own: pages are named as people name them."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def perfdb(
+    store: URL, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Perfdb:
+    """The console script: its exit code, what it prints and what it says beside."""
+
+    def run(*arguments: str) -> tuple[int | str | None, str, str]:
+        monkeypatch.setenv("PERFDB_URL", store.render_as_string(hide_password=False))
+        monkeypatch.setattr(sys, "argv", ["perfdb", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return (ended.value.code, *capsys.readouterr())
+
+    return run
+
+
+def read(
+    store: URL, name: str, rows: Sequence[str] = BOTH, head: str = STATED, **said: str
+) -> Report:
+    """Write a page, and ingest it by its name."""
+    Path(name).write_text(head + "".join(f"{row}\n" for row in rows))
+    return ingest([Path(name)], store, Options(PageContext(**said)))
+
+
+def in_force(store: URL) -> list[tuple[object, ...]]:
+    """The rate and the page of each result."""
+    columns = (results.c.tokens_per_sec_per_gpu, sources.c.path)
+    question = select(*columns).join(sources, results.c.source_id == sources.c.id)
+    return rows_of(store, question.where(~results.c.superseded).order_by(columns[0]))
+
+
+def check_sound(store: URL) -> None:
+    """The store holds together, and no two of its pages disagree."""
+    found = verify(store, lambda *_: lambda: None)
+    assert [] == [it for one in found for it in (*one.faults, *one.passed_over)]
+    with reading(store) as connection:
+        assert [] == [it for it in audit(subjects(connection)) if it.rule == "two_pages"]
+
+
+def test_a_result_that_another_page_states_too_falls_back_to_it(store: URL) -> None:
+    """The report and the log say so, and reading both pages again changes nothing."""
+    read(store, "a.md")
+    assert (0, 0, 2, 0) == counted(read(store, "b.md"))
+
+    report = read(store, "a.md", [OF_70B])
+
+    assert ((0, 1, 1, 0), 0) == (counted(report), report.withdrawn)
+    assert ["a.md: 1 result is no longer stated here; what b.md states holds"] == [
+        str(note) for note in report.notes
+    ]
+    logged = rows_of(store, select(ingest_log.c.path, ingest_log.c.action, ingest_log.c.reason))
+    assert ("a.md", "revised", "1 as b.md states") == logged[-1]
+    assert [(1621.0, "a.md"), (12812.0, "b.md")] == in_force(store)
+    before = snapshot(store)
+    assert (0, 0, 1, 0) == counted(read(store, "a.md", [OF_70B]))
+    assert (0, 0, 2, 0) == counted(read(store, "b.md"))
+    assert before == snapshot(store)
+    check_sound(store)
+
+
+def test_of_pages_that_disagree_the_figure_of_the_one_that_still_states_it_holds(
+    store: URL,
+) -> None:
+    """Put back, the row speaks anew: 12,500 was overruled, then held, then is overruled again."""
+    read(store, "b.md", [OF_8B.format("12,500"), OF_70B])
+    read(store, "a.md")
+
+    assert 0 == read(store, "a.md", [OF_70B]).withdrawn
+    assert [(1621.0, "b.md"), (12500.0, "b.md")] == in_force(store)
+    check_sound(store)
+
+    assert (0, 1, 1, 0) == counted(read(store, "a.md"))
+    assert (12812.0, "a.md") == in_force(store)[-1]
+
+
+def test_a_page_withdraws_its_own_row_where_another_page_holds_the_rest(store: URL) -> None:
+    """Of its two rows one is in force as the page read first states it."""
+    read(store, "b.md", [OF_70B])
+    read(store, "a.md")
+
+    assert 1 == read(store, "a.md", [OF_70B]).withdrawn
+    assert [(1621.0, "b.md")] == in_force(store)
+
+
+def test_what_the_other_page_has_dropped_before_is_withdrawn(store: URL) -> None:
+    """Its last state counts, not what it stated once."""
+    for name in ("a.md", "b.md"):
+        read(store, name)
+    assert (0, 0, 1, 0) == counted(read(store, "b.md", [OF_70B]))
+
+    assert 1 == read(store, "a.md", [OF_70B]).withdrawn
+    assert [(1621.0, "a.md")] == in_force(store)
+
+
+def test_a_page_that_returned_to_an_earlier_state_states_what_that_stated(store: URL) -> None:
+    """The bytes are those of its first state, which is its last one again."""
+    for name, rows in [("a.md", BOTH), ("b.md", BOTH), ("b.md", [OF_70B]), ("b.md", BOTH)]:
+        read(store, name, rows)
+
+    assert 0 == read(store, "a.md", [OF_70B]).withdrawn
+    assert (12812.0, "b.md") == in_force(store)[-1]
+
+
+def test_a_page_that_does_not_say_its_release_is_to_be_read_again(store: URL) -> None:
+    """Nobody knows that it is of the same release: the result is withdrawn, and a note says so."""
+    for name in ("a.md", "b.md"):
+        read(store, name, head=SILENT, release="25.04")
+
+    report = read(store, "a.md", [OF_70B], head=SILENT, release="25.04")
+
+    assert 1 == report.withdrawn
+    assert ["b.md: prints results that another page no longer states, and not their release"] == [
+        f"{note.where}: {note.message}" for note in report.notes
+    ]
+    assert (0, 1, 1, 0) == counted(read(store, "b.md", head=SILENT, release="25.04"))
+    assert (12812.0, "b.md") == in_force(store)[-1]
+
+
+def test_a_page_of_another_release_keeps_nothing_alive(store: URL) -> None:
+    read(store, "a.md")
+    read(store, "b.md", head=HEAD.format(", release: '25.07'"))
+    report = read(store, "a.md", [OF_70B])
+    assert (1, ()) == (report.withdrawn, report.notes)
+
+
+def test_a_page_without_rows_withdraws_all_it_stated_when_it_is_named(
+    store: URL, perfdb: Perfdb
+) -> None:
+    """Headers alone are left: nothing in a folder, everything by name, and once."""
+    read(store, "a.md")
+    Path("a.md").write_text(STATED)
+
+    assert (0, "0 new, 0 revised, 0 unchanged, 0 rejected\n") == perfdb("ingest", ".")[:2]
+    assert 2 == len(in_force(store))
+    code, said, _ = perfdb("ingest", "a.md")
+
+    assert (0, "0 new, 0 revised, 0 unchanged, 2 withdrawn, 0 rejected\n") == (code, said)
+    assert [] == in_force(store)
+    logged = rows_of(store, select(ingest_log.c.path, ingest_log.c.reason))
+    assert ("a.md", "2 withdrawn") == logged[-1]
+    before = snapshot(store)
+    assert (0, "0 new, 0 revised, 0 unchanged, 0 rejected\n") == perfdb("ingest", "a.md")[:2]
+    assert before == snapshot(store)
+    check_sound(store)
+
+
+def test_a_page_with_a_row_that_cannot_be_read_is_not_an_empty_one(store: URL) -> None:
+    read(store, "a.md")
+    report = read(store, "a.md", ["| LLAMA3-8B | eight | 128 | 8192 | 12,812 |"])
+    assert (1, 0) == (len(report.rejected), report.withdrawn)
+    assert 2 == len(in_force(store))
+
+
+def test_a_page_that_is_gone_is_withdrawn_by_its_path(store: URL, perfdb: Perfdb) -> None:
+    """Once; and reading it again brings its results back."""
+    read(store, "a.md")
+    Path("a.md").unlink()
+
+    assert (0, "2 withdrawn\n") == perfdb("withdraw", "a.md")[:2]
+    assert [] == in_force(store)
+    before = snapshot(store)
+    assert (0, "0 withdrawn\n") == perfdb("withdraw", "a.md")[:2]
+    assert before == snapshot(store)
+    check_sound(store)
+    assert (0, 2, 0, 0) == counted(read(store, "a.md"))
+
+
+def test_a_page_that_was_withdrawn_keeps_nothing_alive(store: URL, perfdb: Perfdb) -> None:
+    """What the other page states holds until that is withdrawn, too."""
+    for name in ("a.md", "b.md"):
+        read(store, name)
+
+    code, said, beside = perfdb("withdraw", "a.md")
+
+    assert (0, "0 withdrawn, 2 revised\n") == (code, said)
+    assert "note: a.md: 2 results are no longer stated here; what b.md states holds\n" in beside
+    assert [(1621.0, "b.md"), (12812.0, "b.md")] == in_force(store)
+    check_sound(store)
+    code, said, _ = perfdb("withdraw", "b.md", "--json")
+    assert (0, '{\n  "withdrawn": 2,\n  "revised": 0\n}\n') == (code, said)
+    assert [] == in_force(store)
+
+
+def test_a_path_that_no_page_was_read_from_cannot_be_withdrawn(store: URL, perfdb: Perfdb) -> None:
+    """Every such path is named, and nothing is withdrawn."""
+    read(store, "a.md")
+    code, said, beside = perfdb("withdraw", "a.md", "c.md", "d.md")
+    assert (2, "") == (code, said)
+    assert ["c.md", "d.md"] == [
+        path for path in ("a.md", "c.md", "d.md") if f"{path}: no page in the store" in beside
+    ]
+    assert 2 == len(in_force(store))
+
+
+def test_one_page_has_one_path_however_it_is_named(store: URL, tmp_path: Path) -> None:
+    """Relative, absolute, or by a link: the path that the store has it under stays."""
+    read(store, "a.md")
+    Path("link.md").symlink_to("a.md")
+    Path("folder").mkdir()
+    names = ["./a.md", str(tmp_path / "a.md"), "folder/../a.md", "link.md"]
+
+    for name in names:
+        assert 1 == read(store, name, [OF_70B]).withdrawn, name
+        assert (0, 1, 1, 0) == counted(read(store, name)), name
+
+    assert {("a.md",)} == set(rows_of(store, select(sources.c.path)))
