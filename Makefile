@@ -32,7 +32,7 @@ run: $(INSTALLED) ## install, run the recipes, fill the store, build the site
 	@echo "dashboard make dashboard"
 
 test: $(INSTALLED) ## install and run the whole test suite
-	$(BIN)/python -m pytest -q --durations=10
+	$(BIN)/python -m pytest -q -n auto --dist loadfile --durations=10
 
 docs: $(INSTALLED) ## build the site from the store into docs/_build/html
 	$(BIN)/python -m sphinx -nWq -b html docs docs/_build/html
