@@ -256,7 +256,7 @@ $ perfdb selftest --max-processes 2
     ("right", "mistake", "said"),
     [
         ("cat greeting", "cat greetings", "exit code 1, not 0: line 8"),
-        ("perfdb compare one", "perfdb comparison one", "No such command"),
+        ("perfdb compare one", "perfdb comparison one", "no command 'comparison'"),
         ("exits with 2", "exits with 0", "exit code 2, not 0: line 18"),
         ("hello\n```", "goodbye\n```", "prints no line 'hello': line 8"),
         ("perfdb: … of …", "perfdb: … out of …", "prints no line"),
