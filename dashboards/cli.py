@@ -28,7 +28,8 @@ SETTINGS = {
 @click.command()
 @db_option
 @click.option("--host", default="localhost", show_default=True, help="The address to listen on.")
-@click.option("--port", type=click.IntRange(1, 65535), default=8501, show_default=True)
+@click.option("--port", metavar="PORT", default=8501, show_default=True,
+              type=click.IntRange(1, 65535), help="The port to listen on.")  # fmt: skip
 @click.option("--no-browser", "--headless", is_flag=True, help="Open no browser.")
 def dashboard(db: str | None, host: str, port: int, no_browser: bool) -> None:
     """Open the dashboard: compare releases, explore results, look into runs.

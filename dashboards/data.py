@@ -12,7 +12,7 @@ from dashboards.findings import Findings, by_result
 from dashboards.opening import Work
 from perfdb.audit import Finding
 from perfdb.audit.acknowledged import explained
-from perfdb.cli.audit import accepted
+from perfdb.cli.reviewed import accepted
 from perfdb.compare import Choice, Result, read
 from perfdb.db.migrate import require_current
 from perfdb.db.session import reading, store_url

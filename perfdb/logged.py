@@ -1,6 +1,6 @@
 """From a parsed log to what is stored: a run with its steps, or the figures it prints. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import overload
 
@@ -11,7 +11,7 @@ from perfdb.db.rows import MeasuredRun, ResultRow, RunRow, StepRow
 from perfdb.formats import ParsedLog, Reading
 from perfdb.formats.numbers import positive
 from perfdb.formats.readings import Column, Readings
-from perfdb.record import Case, Origin, Outcome, Release, StepRecord, content_hash
+from perfdb.record import Case, Origin, Outcome, Release, content_hash
 
 DEFAULT_WINDOW = windows.skip_warmup(10)
 """For a format that has no window of its own."""
@@ -46,7 +46,7 @@ def window_of(log: ParsedLog, asked: windows.Window | None) -> windows.Window:
 
 def measured(log: ParsedLog, of: LogRun, window: windows.Window) -> MeasuredRun:
     """A run with its steps and its one result, by the same arithmetic as a run directory's."""
-    within = picked(log, window)
+    within = picked(log.readings, window)
     outcome, withheld = judged(log, within)
     identity = {"case": of.case.key, "release": of.release.key, "run": of.run_id}
     said = {"files": of.content, "case": of.case.model_dump(mode="json"), "window": window.name}
@@ -71,10 +71,11 @@ def measured(log: ParsedLog, of: LogRun, window: windows.Window) -> MeasuredRun:
     return MeasuredRun(run, StepRows.of(Readings.of(log.readings)), result)
 
 
-def picked(log: ParsedLog, window: windows.Window) -> Readings:
-    """The steps of a log that figures are taken over."""
-    readings = Readings.of(log.readings)
-    places = np.flatnonzero(np.array(window.holds(readings.step.tolist()), np.bool_))
+def picked(steps: Iterable[Reading], window: windows.Window) -> Readings:
+    """The steps that figures are taken over."""
+    readings = Readings.of(steps)
+    is_held = window.holds(readings.step.data)  # without an object for each of millions
+    places = np.flatnonzero(np.array(is_held, np.bool_))
     if len(places) and places[-1] - places[0] < len(places):
         return readings.at(slice(places[0], places[-1] + 1))  # copies nothing
     return readings.at(places)
@@ -163,14 +164,9 @@ def judged(log: ParsedLog, within: Readings) -> tuple[Outcome, str | None]:
     skipped = within.step[within.column("skipped").values != 0]
     if len(skipped):
         return Outcome.INCOMPLETE, f"the optimizer skipped step {skipped[0]}"
-    return normalize.not_a_number(_not_finite(Readings.of(log.readings))) or (outcome, None)
-
-
-def _not_finite(readings: Readings) -> list[StepRecord]:
-    """The first step with a loss or a gradient norm that is no number, if there is one."""
-    loss, norm = readings.column("loss"), readings.column("grad_norm")
-    odd = (loss.known & ~np.isfinite(loss.values)) | (norm.known & ~np.isfinite(norm.values))
-    return [reading.record for reading in readings.at(odd)[:1]]
+    place = Readings.of(log.readings).first_not_finite()
+    odd = [] if place is None else [log.readings[place].record]
+    return normalize.not_a_number(odd) or (outcome, None)
 
 
 def odd_step(tokens: Column, case: Case) -> int | None:

@@ -7,6 +7,8 @@ from typing import Literal
 from perfdb.units import SECONDS_PER_DAY
 
 SECONDS_PER_HOUR = 3600
+TRILLION = 1e12
+"""The tokens that times to train are stated for."""
 
 
 @dataclass(frozen=True)

@@ -97,9 +97,12 @@ class RunDir:
         for name in _SAYING:
             yield name, prefix + name, False
         yield _CONSOLE, prefix + _CONSOLE, True
-        if self.rank_logs.is_dir():
-            for log in sorted(self.rank_logs.rglob("*.log")):
-                yield str(log.relative_to(self.path)), str(log), True
+        try:
+            os.scandir(prefix + _RANKS).close()  # Path.is_dir takes far longer, and few have it
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        for log in sorted(self.rank_logs.rglob("*.log")):
+            yield str(log.relative_to(self.path)), str(log), True
 
     def is_run(self) -> bool:
         """Whether this folder is a run directory."""
@@ -135,11 +138,12 @@ class RunDir:
         """None where the worker did not come to its end."""
         return read_json(self.summary, WorkerSummary) if self.summary.is_file() else None
 
-    def read_steps(self) -> StepsRead:
-        """The steps that are whole; a last line cut off by a crash is a problem, not an error."""
+    def read_steps(self) -> tuple[StepRecord, ...]:
+        """The steps so far; a line that is still being written, or was cut off, is left out."""
         if not self.steps.is_file():
-            return StepsRead((), ())
-        return parse_steps(str(self.steps), self.steps.read_text().splitlines())
+            return ()
+        read = parse_steps(str(self.steps), self.steps.read_text().splitlines())
+        return tuple(step for _, step in read.steps)
 
 
 def find_runs(root: Path) -> list[RunDir]:

@@ -21,8 +21,15 @@ def significant(value: float | None, figures: int = 4) -> str:
         return UNKNOWN
     if value == 0 or math.isinf(value):
         return f"{value:g}"
-    decimals = max(0, figures - 1 - math.floor(math.log10(abs(value))))
+    # Of the rounded value: four figures of 9.9996 are 10.00.
+    exponent = int(f"{value:.{figures - 1}e}".partition("e")[2])
+    decimals = max(0, figures - 1 - exponent)
     return f"{value:,.{decimals}f}"
+
+
+def counted(count: int, word: str) -> str:
+    """'1 run', '1,200 runs': so many of what a word names."""
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 def percent(fraction: float | None, digits: int = 1) -> str:

@@ -48,6 +48,7 @@ class Unreadable:
 def parse(where: str, text: str) -> Document | Unreadable:
     """The document in a text; a key given twice is a problem, not a silent choice."""
     try:
+        # Not libyaml's faster one: a hundred thousand `[` overflow its stack and end the process.
         loader = yaml.SafeLoader(text)
     except yaml.reader.ReaderError as error:
         return Unreadable((Problem(where, f"not YAML: {error.reason}"),))

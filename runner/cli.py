@@ -50,7 +50,7 @@ def run(context: click.Context, /, **_options: object) -> int:
     console = Console(stderr=True, highlight=False)
     show_plan(console, planned)
     if request.dry_run:
-        rows = [report.planned_row(one, command_of(one, request)) for one in planned]
+        rows = [_foreseen(one, request, before) for one in planned]
     else:
         rows = run_all(console, planned, request, before)
     if request.as_json:
@@ -116,10 +116,15 @@ def show_plan(console: Console, planned: list[Planned]) -> None:
             )
 
 
-def command_of(planned: Planned, request: Request) -> tuple[str, ...]:
-    """The command line that would start a case; RUN stands for its run directory."""
+def _foreseen(planned: Planned, request: Request, before: history.History) -> report.Row:
+    """The row of a dry run: the command that would start a case, or what is known of it."""
     if planned.verdict is not Verdict.RUN:
-        return ()
+        return _not_run(planned, before)
+    return report.planned_row(planned, command_of(planned, request))
+
+
+def command_of(planned: Planned, request: Request) -> tuple[str, ...]:
+    """The command line that starts a case; RUN stands for its run directory."""
     directory = RunDir(request.output / "RUN")
     command = BACKENDS[planned.point.case.framework].command(planned.point, directory)
     return LAUNCHERS[request.launcher].argv(command, directory)
@@ -141,8 +146,7 @@ def run_all(
         number += 1
         with watching(console, one, f"[{number}/{total}]") as watcher:
             directory, record = execute(one, site, watcher)
-        steps = [step for _, step in directory.read_steps().steps]
-        rows.append(report.ran(one, directory.path, record, steps))
+        rows.append(report.ran(one, directory, record))
         console.print(f"[{number}/{total}] {one.point.name}: {_said(rows[-1])}", markup=False)
     return rows
 
@@ -152,8 +156,7 @@ def _not_run(planned: Planned, before: history.History) -> report.Row:
     if planned.verdict is Verdict.SKIP:
         return report.not_run(planned)
     found = before.finished[planned.measurement][planned.repeat - 1]
-    steps = [step for _, step in found.read_steps().steps]
-    return report.done(planned, found.path, found.read_record(), steps)
+    return report.done(planned, found)
 
 
 def _stop(_signal: int, _frame: FrameType | None) -> None:
@@ -180,7 +183,7 @@ def show_summary(rows: list[report.Row]) -> None:
     if not shown:
         return
     print_table(
-        f"{len(shown)} runs",
+        units.counted(len(shown), "run"),
         ("Case", "Status", "Step time (s)", "Tokens/sec/GPU", "Steps", "Run directory or reason"),
         [
             (

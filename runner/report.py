@@ -1,10 +1,10 @@
-"""What `perfdb run` says: the plan, a row per case, and the summary. Pure."""
+"""What `perfdb run` says: the plan, a row per case, and the summary."""
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from perfdb import metrics, windows
-from perfdb.record import Outcome, RunRecord, StepRecord
+from perfdb.record import Outcome, RunRecord
+from perfdb.rundir import RunDir
 from runner.plan import Planned, Verdict
 
 
@@ -38,17 +38,17 @@ def planned_row(planned: Planned, command: tuple[str, ...]) -> Row:
     return replace(not_run(planned), command=command)
 
 
-def ran(planned: Planned, path: Path, record: RunRecord, steps: list[StepRecord]) -> Row:
+def ran(planned: Planned, run: RunDir, record: RunRecord) -> Row:
     """The row of a case that was run; its step time is the median after warm-up."""
     finished = record.outcome is Outcome.FINISHED
     window = windows.skip_warmup(record.warmup_steps)
-    summary = windows.summarise(window.pick(steps)) if finished else None
+    summary = windows.summarise(window.pick(run.read_steps())) if finished else None
     case = record.case
     return Row(
         case=planned.point.name,
         status="finished" if finished else "failed",
         reason=record.error or "",
-        run_dir=str(path),
+        run_dir=str(run.path),
         outcome=record.outcome.value if record.outcome else None,
         num_steps=summary.num_steps if summary else None,
         step_time_s=summary.median_s if summary else None,
@@ -60,9 +60,9 @@ def ran(planned: Planned, path: Path, record: RunRecord, steps: list[StepRecord]
     )
 
 
-def done(planned: Planned, path: Path, record: RunRecord, steps: list[StepRecord]) -> Row:
+def done(planned: Planned, run: RunDir) -> Row:
     """The row of a case that was finished before, with the figures of that run."""
-    row = ran(planned, path, record, steps)
+    row = ran(planned, run, run.read_record())
     return replace(row, status=planned.verdict.value, reason=planned.reason)
 
 

@@ -119,7 +119,7 @@ def _watch(
     deadline = time.monotonic() + point.timeout_s
     try:
         while (exit_code := process.poll()) is None:
-            watcher.steps_done(_steps(run), total)
+            watcher.steps_done(run.read_steps(), total)
             if time.monotonic() > deadline:
                 process.stop()
                 message = f"stopped after {point.timeout_s:g} s (timeout_s)"
@@ -128,14 +128,9 @@ def _watch(
     except KeyboardInterrupt:
         process.stop()
         raise
-    steps = _steps(run)
+    steps = run.read_steps()
     watcher.steps_done(steps, total)
     return exit_code, diagnose(exit_code, steps, total, _log_lines(run))
-
-
-def _steps(run: RunDir) -> tuple[StepRecord, ...]:
-    """The steps so far; a line still being written is left for the next look."""
-    return tuple(step for _, step in run.read_steps().steps)
 
 
 def _log_lines(run: RunDir) -> Iterator[str]:

@@ -11,7 +11,6 @@ from rich.console import Console
 from perfdb import machine, recipe
 from perfdb.errors import InputError, Problem
 from perfdb.record import Outcome, Release, StepRecord
-from perfdb.rundir import RunDir
 from runner.backends import megatron_core
 from runner.launchers import local
 from runner.plan import Planned, Verdict
@@ -96,7 +95,7 @@ def _verified(console: Console, site: Site, layouts: Sequence[Layout]) -> Iterat
         if record.outcome is not Outcome.FINISHED:
             yield Verified(layout.name, layout.processes, False, None, None, record.error or "")
             continue
-        steps = _steps(run)
+        steps = run.read_steps()
         reference = references.setdefault(layout.model, steps)
         yield _compared(layout, steps, reference)
 
@@ -111,10 +110,6 @@ def _planned(layout: Layout, site: Site) -> Planned:
     [file] = recipe.load([path])
     release = Release(framework=megatron_core.NAME, version=megatron_core.version())
     return Planned(file, file.points[0], release, 1, Verdict.RUN, "")
-
-
-def _steps(run: RunDir) -> tuple[StepRecord, ...]:
-    return tuple(step for _, step in run.read_steps().steps)
 
 
 def _compared(

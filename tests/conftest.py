@@ -1,7 +1,8 @@
-"""Real stores for tests: a fresh, migrated SQLite file or PostgreSQL database for each test."""
+"""Real stores for tests, fresh and migrated on SQLite or PostgreSQL, and the command itself."""
 
 import os
 import shutil
+import sys
 import tempfile
 import uuid
 import warnings
@@ -12,8 +13,10 @@ import pytest
 from hypothesis import settings
 from sqlalchemy import URL, create_engine, make_url
 
+from perfdb import cli
 from perfdb.db import migrate
 from perfdb.db.session import store_url
+from tests.shell import Done, Shell
 
 POSTGRES_URL = "PERFDB_TEST_PG_URL"
 
@@ -28,6 +31,23 @@ settings.load_profile("integration" if os.environ.get("CI") else "anywhere")
 def no_store_of_the_developer(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test finds the store that a developer's environment names."""
     monkeypatch.delenv("PERFDB_URL", raising=False)
+
+
+@pytest.fixture
+def perfdb(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Shell:
+    """Runs `perfdb` through its door, in a folder of its own and on a wide terminal."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments: str) -> Done:
+        monkeypatch.setattr(sys, "argv", ["perfdb", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return Done(int(ended.value.code or 0), *capsys.readouterr())
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -1,16 +1,15 @@
 """`perfdb audit` as a user sees it: findings, formats, gates, acknowledgements."""
 
 import json
-import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from sqlalchemy import URL
 
-from perfdb.cli import main
 from perfdb.record import Figures
 from tests.factories import case, published, release, stored, write_run
+from tests.shell import Shell
 
 KEYS = [
     "rule", "severity", "fields", "expected", "found", "message", "suggestion", "model", "system",
@@ -18,24 +17,11 @@ KEYS = [
 ]  # fmt: skip
 SLIP = "attention flops = 24 * 32 * 6144^2 + 12 * 32 * 6144 * 4096 = 38666279738\n"
 
-Perfdb = Callable[..., tuple[int, str, str]]
-
 
 @pytest.fixture
-def perfdb(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Perfdb:
-    """Runs the command as the shell does, in a folder of its own: exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["perfdb", "audit", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        return int(ended.value.code or 0), printed.out, printed.err
-
-    return run
+def audit(perfdb: Shell) -> Shell:
+    """`perfdb audit`."""
+    return partial(perfdb, "audit")
 
 
 def address(url: URL) -> str:
@@ -62,9 +48,9 @@ def with_run(sqlite: URL, swapped: str, tmp_path: Path) -> str:
 
 
 def test_json_is_a_list_of_findings_with_the_keys_of_the_contract(
-    perfdb: Perfdb, swapped: str
+    audit: Shell, swapped: str
 ) -> None:
-    code, out, err = perfdb("--db", swapped, "--format", "json")
+    code, out, err = audit("--db", swapped, "--format", "json")
     assert (0, "") == (code, err)
     (finding,) = json.loads(out)
     assert KEYS == list(finding)
@@ -88,43 +74,43 @@ def test_json_is_a_list_of_findings_with_the_keys_of_the_contract(
     ],
 )
 def test_the_exit_code_is_1_only_where_a_gate_was_asked_for_and_closes(
-    perfdb: Perfdb, swapped: str, gate: tuple[str, ...], code: int
+    audit: Shell, swapped: str, gate: tuple[str, ...], code: int
 ) -> None:
-    assert code == perfdb("--db", swapped, *gate)[0]
+    assert code == audit("--db", swapped, *gate)[0]
 
 
-def test_a_gate_lets_through_what_is_less_grave(perfdb: Perfdb, with_run: str) -> None:
+def test_a_gate_lets_through_what_is_less_grave(audit: Shell, with_run: str) -> None:
     only = ("--db", with_run, "--release", "megatron-core 0.16.0", "--format", "json")
-    code, out, _ = perfdb(*only, "--fail-on", "warning")
+    code, out, _ = audit(*only, "--fail-on", "warning")
     assert (0, ["few_steps"]) == (code, [finding["rule"] for finding in json.loads(out)])
-    assert 1 == perfdb(*only, "--fail-on", "info")[0]
+    assert 1 == audit(*only, "--fail-on", "info")[0]
 
 
-def test_findings_can_be_narrowed_to_a_release_and_a_system(perfdb: Perfdb, with_run: str) -> None:
-    of_system = perfdb("--db", with_run, "--system", "dgx-h100", "--format", "json")[1]
-    of_release = perfdb("--db", with_run, "--release", "25.04", "--format", "json")[1]
+def test_findings_can_be_narrowed_to_a_release_and_a_system(audit: Shell, with_run: str) -> None:
+    of_system = audit("--db", with_run, "--system", "dgx-h100", "--format", "json")[1]
+    of_release = audit("--db", with_run, "--release", "25.04", "--format", "json")[1]
     assert ["few_steps"] == [finding["rule"] for finding in json.loads(of_system)]
     assert ["micro_batch"] == [finding["rule"] for finding in json.loads(of_release)]
 
 
-def test_the_table_says_what_to_change_and_counts(perfdb: Perfdb, with_run: str) -> None:
-    code, out, _ = perfdb("--db", with_run)
+def test_the_table_says_what_to_change_and_counts(audit: Shell, with_run: str) -> None:
+    code, out, _ = audit("--db", with_run)
     assert 0 == code
     for words in ("mixtral-8x22b on dgx-gb200, nemo 25.04", "swap them: GBS 64", "page.md:132"):
         assert words in out
     assert out.endswith("1 error, 1 info in 2 results.\n")
 
 
-def test_markdown_is_a_table_and_nothing_else(perfdb: Perfdb, swapped: str) -> None:
-    _, out, err = perfdb("--db", swapped, "--format", "markdown")
+def test_markdown_is_a_table_and_nothing_else(audit: Shell, swapped: str) -> None:
+    _, out, err = audit("--db", swapped, "--format", "markdown")
     lines = out.splitlines()
     assert ["| Severity | Rule | Result | Finding | Source |", 3] == [lines[0], len(lines)]
     assert lines[2].startswith("| error | `micro_batch` | mixtral-8x22b on dgx-gb200, nemo 25.04 |")
     assert "1 error in 1 result." in err
 
 
-def test_sarif_names_the_rule_the_level_and_the_line(perfdb: Perfdb, with_run: str) -> None:
-    document = json.loads(perfdb("--db", with_run, "--format", "sarif")[1])
+def test_sarif_names_the_rule_the_level_and_the_line(audit: Shell, with_run: str) -> None:
+    document = json.loads(audit("--db", with_run, "--format", "sarif")[1])
     assert "2.1.0" == document["version"]
     (run,) = document["runs"]
     known = {rule["id"] for rule in run["tool"]["driver"]["rules"]}
@@ -135,9 +121,9 @@ def test_sarif_names_the_rule_the_level_and_the_line(perfdb: Perfdb, with_run: s
     assert ({"uri": "page.md"}, {"startLine": 132}) == (place["artifactLocation"], place["region"])
 
 
-def test_documents_alone_need_no_store(perfdb: Perfdb, tmp_path: Path) -> None:
+def test_documents_alone_need_no_store(audit: Shell, tmp_path: Path) -> None:
     (tmp_path / "recipe.md").write_text(f"# Recipe\n\n{SLIP}")
-    code, out, err = perfdb("recipe.md", "--format", "json", "--fail-on", "error")
+    code, out, err = audit("recipe.md", "--format", "json", "--fail-on", "error")
     (finding,) = json.loads(out)
     assert (1, "") == (code, err)
     assert ("arithmetic", "38654705664", "recipe.md", 3, None) == (
@@ -146,17 +132,17 @@ def test_documents_alone_need_no_store(perfdb: Perfdb, tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-def test_a_store_that_is_named_must_be_there(perfdb: Perfdb, tmp_path: Path) -> None:
+def test_a_store_that_is_named_must_be_there(audit: Shell, tmp_path: Path) -> None:
     (tmp_path / "recipe.md").write_text(SLIP)
-    assert (2, "") == perfdb("recipe.md", "--db", "none.sqlite")[:2]
-    code, _, err = perfdb()
+    assert (2, "") == audit("recipe.md", "--db", "none.sqlite")[:2]
+    code, _, err = audit()
     assert 2 == code
     assert "perfdb.sqlite: no database here" in err
 
 
-def test_a_store_without_anything_wrong_says_so(perfdb: Perfdb, sqlite: URL) -> None:
-    assert (0, "Nothing found in 0 results.\n", "") == perfdb("--db", address(sqlite))
-    assert (0, "[]\n", "") == perfdb("--db", address(sqlite), "--format", "json")
+def test_a_store_without_anything_wrong_says_so(audit: Shell, sqlite: URL) -> None:
+    assert (0, "Nothing found in 0 results.\n", "") == audit("--db", address(sqlite))
+    assert (0, "[]\n", "") == audit("--db", address(sqlite), "--format", "json")
 
 
 ACCEPTED = """
@@ -174,35 +160,35 @@ ACCEPTED = """
 
 
 def test_an_acknowledged_finding_is_shown_as_explained_and_closes_no_gate(
-    perfdb: Perfdb, swapped: str, tmp_path: Path
+    audit: Shell, swapped: str, tmp_path: Path
 ) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "acknowledged.yaml").write_text(ACCEPTED)
-    code, out, err = perfdb("--db", swapped, "--fail-on", "info", "--format", "json")
+    code, out, err = audit("--db", swapped, "--fail-on", "info", "--format", "json")
     (finding,) = json.loads(out)
     assert (0, "the page swaps the columns (A. Person, 2026-01-31)") == (
         code, finding["acknowledged"],
     )  # fmt: skip
     assert "note: data/acknowledged.yaml:8: no finding matches: peak; remove the entry" in err
-    _, out, err = perfdb("--db", swapped)
+    _, out, err = audit("--db", swapped)
     assert out.endswith("1 explained in 1 result.\n")
-    sarif = json.loads(perfdb("--db", swapped, "--format", "sarif")[1])
+    sarif = json.loads(audit("--db", swapped, "--format", "sarif")[1])
     assert "external" == sarif["runs"][0]["results"][0]["suppressions"][0]["kind"]
 
 
 def test_an_entry_is_not_called_unused_where_only_a_part_was_audited(
-    perfdb: Perfdb, swapped: str, tmp_path: Path
+    audit: Shell, swapped: str, tmp_path: Path
 ) -> None:
     (tmp_path / "reviewed.yaml").write_text(ACCEPTED)
     narrowed = ("--db", swapped, "--acknowledged", "reviewed.yaml", "--system", "dgx-h100")
-    assert "" == perfdb(*narrowed)[2]
+    assert "" == audit(*narrowed)[2]
 
 
 def test_an_acknowledgement_without_a_name_is_bad_input_with_its_line(
-    perfdb: Perfdb, swapped: str, tmp_path: Path
+    audit: Shell, swapped: str, tmp_path: Path
 ) -> None:
     (tmp_path / "reviewed.yaml").write_text(ACCEPTED.replace("  by: A. Person\n", "", 1))
-    code, out, err = perfdb("--db", swapped, "--acknowledged", "reviewed.yaml")
+    code, out, err = audit("--db", swapped, "--acknowledged", "reviewed.yaml")
     assert (2, "") == (code, out)
     assert "error: reviewed.yaml:2: acknowledged.0.by: is required and missing; add it" in err
 
@@ -217,8 +203,8 @@ def test_an_acknowledgement_without_a_name_is_bad_input_with_its_line(
     ],
 )
 def test_what_does_not_exist_is_bad_input(
-    perfdb: Perfdb, swapped: str, arguments: tuple[str, ...], said: str
+    audit: Shell, swapped: str, arguments: tuple[str, ...], said: str
 ) -> None:
-    code, out, err = perfdb("--db", swapped, *arguments)
+    code, out, err = audit("--db", swapped, *arguments)
     assert (2, "") == (code, out)
     assert said in err

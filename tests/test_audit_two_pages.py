@@ -4,12 +4,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sqlalchemy import URL
+from sqlalchemy import URL, select
 
 from perfdb.audit import Finding, audit
 from perfdb.audit.read import subjects
 from perfdb.db.session import reading
-from perfdb.ingest import Options, ingest
+from perfdb.db.tables import ingest_log
+from perfdb.ingest import Options, ingest, withdraw
+from perfdb.queries import findings as questions
+from perfdb.site.read import contents
+from perfdb.site.revisions import events
+from tests.snapshots import snapshot
 
 PAGE = """---
 perfdb: {{framework: nemo, release: "25.04"}}
@@ -89,12 +94,66 @@ def test_a_page_that_had_withdrawn_its_row_says_nothing(
     store: URL, write: Write, tmp_path: Path
 ) -> None:
     write("first.md", "12,812")
-    page = tmp_path / "first.md"
-    kept = [line for line in page.read_text().splitlines() if "LLAMA3-8B" not in line]
-    page.write_text("\n".join(kept))
-    assert 1 == ingest([page], store, Options()).withdrawn
+    drop_row(tmp_path, "first.md")
+    assert 1 == ingest([tmp_path / "first.md"], store, Options()).withdrawn
     write("second.md", "13,812")
     assert [] == found(store)
+
+
+def drop_row(tmp_path: Path, name: str) -> None:
+    """Take 8B off a page."""
+    page = tmp_path / name
+    kept = [line for line in page.read_text().splitlines() if "LLAMA3-8B" not in line]
+    page.write_text("\n".join(kept))
+
+
+def kept_findings(store: URL) -> list[str]:
+    """The rules of the findings that the store has, as the last ingest left them."""
+    with reading(store) as connection:
+        return [it["rule"] for it in connection.execute(questions.current()).mappings()]
+
+
+@pytest.mark.parametrize("how", ["drops the row", "is withdrawn"])
+def test_a_page_that_was_overruled_and_no_longer_prints_it_disagrees_no_more(
+    store: URL, write: Write, tmp_path: Path, how: str
+) -> None:
+    """Nothing in force changes; the finding is gone from the store, and comes with the row."""
+    write("first.md", "12,000")
+    write("first.md", "12,812")
+    write("second.md", "13,812")
+    assert "two_pages" in kept_findings(store)
+    if how == "drops the row":
+        drop_row(tmp_path, "first.md")
+        report = ingest([tmp_path / "first.md"], store, Options())
+    else:
+        report = withdraw([str(tmp_path / "first.md")], store)
+
+    assert ([], 0) == (found(store), report.withdrawn)
+    assert "two_pages" not in kept_findings(store)
+    with reading(store) as connection:
+        logged = connection.scalars(select(ingest_log.c.reason).order_by(ingest_log.c.id)).all()
+        of_8b = [it for it in contents(connection).revisions if it.model_title == "Llama 3 8B"]
+    assert "1 that other pages hold no longer stated" in (logged[-1] or "")
+    assert ["withdrawn", "contradicted", "corrected", "added"] == [
+        it.act for it in events(of_8b, ())
+    ]
+    before = snapshot(store)
+    ingest([tmp_path / "second.md"], store, Options())
+    assert before == snapshot(store)
+    write("first.md", "12,812")
+    assert ["12,812"] == [(it.found or "").split()[1] for it in found(store)]
+
+
+def test_a_page_that_goes_on_to_the_next_release_says_what_it_said_of_the_last(
+    store: URL, write: Write, tmp_path: Path
+) -> None:
+    """Pages show one release after another: what they showed before is not taken back."""
+    write("first.md", "12,812")
+    write("second.md", "13,812")
+    page = tmp_path / "first.md"
+    page.write_text(page.read_text().replace("25.04", "25.07"))
+    ingest([page], store, Options())
+    assert 1 == len(found(store))
 
 
 def test_other_words_for_the_same_figure_are_no_disagreement(store: URL, write: Write) -> None:

@@ -3,10 +3,12 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from perfdb import cli
 from perfdb.errors import InputError, Problem, RunError
@@ -72,10 +74,33 @@ def test_every_problem_is_said_on_a_line_of_its_own(
     assert "error: a.yaml:3: num_gpus: wrong; add it\nb.yaml: empty\n" == capsys.readouterr().err
 
 
+def helps(command: click.Command, *words: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """A command and all below it, each with the words that call it."""
+    yield words, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below
+            yield from helps(below, *words, name)
+
+
 @pytest.mark.parametrize("command", list(cli.COMMANDS))
-def test_every_command_explains_itself(command: str) -> None:
-    done = subprocess.run([PERFDB, command, "--help"], capture_output=True, text=True, check=True)
-    assert f"Usage: perfdb {command}" in done.stdout
+def test_every_command_explains_itself_and_its_options_in_eighty_columns(command: str) -> None:
+    """No option without a word, and no line of a list of commands that is cut off."""
+    top = cli.cli.get_command(click.Context(cli.cli), command)
+    assert top
+    for words, one in helps(top, command):
+        said = CliRunner().invoke(cli.cli, [*words, "--help"], terminal_width=80).output
+        assert said.startswith(f"Usage: cli {' '.join(words)} ")
+        assert max(map(len, said.splitlines())) <= 80
+        assert "..." not in said.partition("\nCommands:")[2]
+        assert all(it.help for it in one.params if isinstance(it, click.Option))
+
+
+def test_the_readme_has_a_line_for_every_command() -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text()
+    assert [] == [name for name in cli.COMMANDS if f"perfdb {name}" not in readme]
 
 
 LISTS = (

@@ -167,6 +167,13 @@ class TestMetric:
         assert "model_tflops_per_sec_per_gpu" == match.metric
         assert 500 / 400 == match.judgement.ratio
 
+    def test_the_step_time_stands_in_where_pages_print_nothing_else(self):
+        """1.38 s after 1.25 s is slower: of a time less is better."""
+        bare = {"model_tflops_per_sec_per_gpu": None}
+        a = printed(None, step_time_s=1.25, **bare)
+        match = only_match(a, printed(None, step_time_s=1.38, **bare))
+        assert ("step_time_s", Verdict.SLOWER) == (match.metric, match.judgement.verdict)
+
     def test_a_metric_that_was_asked_for_is_never_replaced(self):
         match = only_match(printed(None), printed(None), "tokens_per_sec_per_gpu")
         assert "tokens_per_sec_per_gpu" == match.metric
@@ -384,6 +391,12 @@ class TestNames:
             named("25.10", self.KNOWN)
         assert "say 'automodel 25.10' or 'nemo 25.10'" in str(raised.value)
 
+    @pytest.mark.parametrize("text", ["nemo", "NeMo "])
+    def test_a_framework_asks_which_of_its_releases(self, text):
+        with pytest.raises(InputError) as raised:
+            named(text, self.KNOWN)
+        assert "say 'nemo 25.9' or 'nemo 25.10' or 'nemo (unattributed)'" in str(raised.value)
+
     def test_a_version_is_never_read_as_a_number(self):
         with pytest.raises(InputError):
             named("25.1", self.KNOWN)
@@ -452,7 +465,8 @@ def test_the_document_has_exactly_the_promised_parts():
     assert ("llama3-8b", 8, 128) == (
         match["model"], match["num_gpus"], match["global_batch_size"],
     )  # fmt: skip
-    assert "cpu" == found["only_a"][0]["system"]
+    (lone,) = found["only_a"]
+    assert ("cpu", 1.0) == (lone["system"], lone["step_time_s"])
 
 
 def test_a_field_the_sides_do_not_share_stands_only_under_differences():

@@ -1,34 +1,17 @@
 """`perfdb compare` on real stores: what it prints, and with which exit code it ends."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 from sqlalchemy import URL
 
-from perfdb.cli import main
 from perfdb.record import Figures, Outcome, Release
 from tests.factories import case, published, release, stored, write_run
 
 STEPS = (9.0, 5.0, 4.1, 4.0, 4.2, 4.0, 4.3, 4.0, 4.1, 4.0)
 """Seconds; the median of the eight after the warm-up is 4.05."""
 FASTER = tuple(time * 0.8 for time in STEPS)
-
-
-@pytest.fixture
-def perfdb(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """Run perfdb as the shell does: exit code, stdout, stderr."""
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["perfdb", *arguments])
-        monkeypatch.setenv("COLUMNS", "160")
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        return int(ended.value.code or 0), printed.out, printed.err
-
-    return run
 
 
 def address(url: URL) -> str:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from sqlalchemy import URL
 
 from perfdb.db.session import reading
-from perfdb.export import FORMATS
+from perfdb.errors import InputError
+from perfdb.export import FORMATS, priced
 from perfdb.export.base import Column, Table
 from perfdb.export.results import table
 from perfdb.record import Figures, Outcome
@@ -187,3 +188,26 @@ def test_an_empty_store_exports_its_columns_alone(sqlite: URL) -> None:
 def test_each_format_is_in_the_table_under_its_own_name(name: str) -> None:
     """The word on the command line is the module's word for itself."""
     assert name == FORMATS[name].NAME
+
+
+RATES = Table(
+    (Column("system", str), Column("tokens_per_sec_per_gpu", float)),
+    (("dgx-h100", 12_500.0), ("dgx-b200", 25_000.0), ("dgx-h100", None)),
+)
+
+
+def test_a_million_tokens_cost_what_the_gpu_hours_for_them_cost() -> None:
+    """By hand: 12,500 tokens/s are 45 million an hour, of which a million cost a 45th of 2.25."""
+    priced_rows = priced.with_cost(RATES, priced.prices(["dgx-h100=2.25"])).rows
+    assert [(2.25, pytest.approx(0.05)), (None, None), (2.25, None)] == [
+        row[2:] for row in priced_rows
+    ]
+
+
+def test_every_price_that_is_none_is_told_of_at_once() -> None:
+    """An unknown system, no number, nothing, less than nothing, and no end."""
+    said = ["dgx-h1000=2", "dgx-h100=two", "dgx-b200", "dgx-b300=-1", "dgx-gb200=inf"]
+    with pytest.raises(InputError) as error:
+        priced.prices(said)
+    assert said == [problem.where.removeprefix("--price ") for problem in error.value.problems]
+    assert "dgx-h100" in str(error.value.problems[0])

@@ -82,6 +82,27 @@ def test_each_figure_has_a_record_with_all_that_is_known() -> None:
     assert "emitted" not in step_time["metric"]["extra_info"]
 
 
+WRITTEN_ELSEWHERE: dict[str, set[str]] = {
+    "benchmark": {"name", "mode", "dtype", "extra_info"},
+    "model": {"name", "type", "origins"},
+    "metric": {"name", "benchmark_values", "target_value", "extra_info"},
+}
+"""The fields that torchao 0.18.0 and vLLM 0.33.0 write in their records of the same database."""
+
+
+def test_only_the_backend_and_the_dependencies_are_fields_that_no_other_program_writes() -> None:
+    (_, record) = rendered(FINISHED)
+    ours = {
+        name: set(fields) - WRITTEN_ELSEWHERE.get(name, set()) for name, fields in record.items()
+    }
+    assert {
+        "benchmark": set(),
+        "model": {"backend", "extra_info"},
+        "dependencies": {"megatron-core"},
+        "metric": set(),
+    } == ours
+
+
 def test_a_result_without_figures_has_no_record() -> None:
     """It is absent, not 0."""
     assert [] == rendered(FAILED)

@@ -11,14 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from perfdb.formats import nemo2
-from perfdb.formats.alike import Read, Shapes, read, read_each
 from perfdb.formats.base import Reading
+from perfdb.formats.block import Block
 from perfdb.formats.iterations import SYNTAX
-from perfdb.formats.lines import Lines
+from perfdb.formats.lines import KeptLines, Lines, Read, read, read_each
 from perfdb.formats.piped import Syntax
 from perfdb.formats.readings import Columns, Readings
-from perfdb.formats.scan import Block, plain
-from perfdb.formats.shapes import shape_of
+from perfdb.formats.scan import plain
+from perfdb.formats.shapes import Shape, shape_of
 
 thorough = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 NUMBERS = st.one_of(
@@ -81,8 +81,7 @@ def log(syntax: Syntax) -> st.SearchStrategy[bytes]:
 def said(found: Read) -> object:
     """What was read, with NaN as a word and numbers to the last bit."""
     columns: Columns = found.columns
-    names = sorted(name for name, column in columns.cells.items() if column.known.any())
-    cells = {name: list(map(repr, columns.of(name).cells())) for name in names}
+    cells = {name: list(map(repr, columns.of(name).cells())) for name in columns.names}
     return columns.lines.tolist(), cells, list(found.missing)
 
 
@@ -92,9 +91,9 @@ def said(found: Read) -> object:
 def test_lines_read_at_once_give_what_each_gives_by_itself(
     syntax: Syntax, data: st.DataObject
 ) -> None:
-    shapes: Shapes = {}
+    shapes: list[Shape] = []
     for text in data.draw(st.lists(log(syntax), min_size=1, max_size=3)):
-        lines = Lines.of(Block(plain(text), 7), syntax.marker)
+        lines = Lines.of(Block.of(plain(text), 7), syntax.marker)
         assert said(read_each(lines, syntax)) == said(read(lines, syntax, shapes))
 
 
@@ -113,7 +112,7 @@ def test_a_number_is_the_float_that_python_reads(number: str, digits: list[int])
     seeds = iter(digits)
     other = re.sub(r"\d", lambda _: str(next(seeds)), number)
     rows = [f"loss: {text} |\n".encode() for text in (number, other)]
-    shape = shape_of(rows[0], {"loss": (6, 6 + len(number))}, is_open=False)
+    shape = shape_of(rows[0], 0, {"loss": (6, 6 + len(number))})
     lines = np.frombuffer(b"".join(rows), np.uint8).reshape(2, -1)
     assert shape.matches(lines).all()
     expected = [repr(float(number)), repr(float(other))]
@@ -135,7 +134,7 @@ def test_a_thousand_numbers_of_each_form_are_the_floats_that_python_reads() -> N
         texts = [re.sub("#", lambda _: str(draw.randrange(10)), form) for _ in range(1000)]
         rows = "".join(f"loss: {text} |\n" for text in texts).encode()
         lines = np.frombuffer(rows, np.uint8).reshape(1000, -1)
-        shape = shape_of(lines[0].tobytes(), {"loss": (6, 6 + len(form))}, is_open=False)
+        shape = shape_of(lines[0].tobytes(), 0, {"loss": (6, 6 + len(form))})
         assert shape.matches(lines).all()
         expected = [repr(float(text)) for text in texts]
         assert expected == list(map(repr, shape.read(lines)["loss"].tolist()))
@@ -153,17 +152,49 @@ def test_a_step_that_goes_on_behind_its_line_is_told_from_those_that_do_not() ->
         "[NeMo I 07:32:24] rank 3: bucket\n", "a | lm loss: 1.5 |\n", "size: 5\n", "\n", "",
     ]  # fmt: skip
     steps = [line % (0, 1, "") + behind[0]] + [
-        line % (n, n % 9, draw.choice(["", " "])) + draw.choice(behind) for n in range(3000)
+        line % (n, n % 9, draw.choice(["", " ", " number of nan iterations:   0 |"]))
+        + draw.choice(behind)
+        for n in range(3000)
     ]
-    lines = Lines.of(Block("".join(steps).encode(), 1), SYNTAX.marker)
-    shapes: Shapes = {}
+    lines = Lines.of(Block.of("".join(steps).encode(), 1), SYNTAX.marker)
+    shapes: list[Shape] = []
     assert said(read_each(lines, SYNTAX)) == said(read(lines, SYNTAX, shapes))
-    assert any(shapes.values())
+    assert shapes
+
+
+STEP = b" iteration 1/9 | consumed samples: 12 | elapsed time per iteration (ms): 1.5\n"
+
+
+def test_a_line_that_holds_more_than_its_shape_is_read_by_itself() -> None:
+    glued = b" iteration 2/9 | lm loss: 7.5 |" + STEP
+    lines = Lines.of(Block.of(STEP * 2 + glued + STEP, 1), SYNTAX.marker)
+    found = read(lines, SYNTAX, [])
+    assert [1, 2, 3, 4] == found.columns.lines.tolist()
+    assert [(3, ["elapsed time per iteration (ms)"])] == list(found.missing)
+
+
+def test_a_number_that_a_block_ends_in_is_not_whole_though_others_are_kept_behind_it() -> None:
+    texts = (STEP * 2, STEP.rstrip(), STEP)
+    blocks = (Block.of(text, line) for text, line in zip(texts, (1, 3, 4), strict=True))
+    kept = KeptLines()
+    for block in blocks:
+        kept.add(Lines.of(block, SYNTAX.marker))
+    found = read(kept.taken(), SYNTAX, [])
+    assert [1, 2, 4] == found.columns.lines.tolist()
+    assert [(3, ["elapsed time per iteration (ms)"])] == list(found.missing)
+
+
+def test_behind_its_last_field_a_step_does_not_go_on() -> None:
+    start = b" iteration 1/1 | consumed samples: 12 | elapsed time per iteration (ms): 1.5 |"
+    behind = b"grad norm: 0.5 |\n"
+    for last, norm in ((b"\n", [0.5]), (b" number of nan iterations:   0 |\n", [None])):
+        lines = Lines.of(Block.of(start + last + behind, 1), SYNTAX.marker)
+        assert norm == read(lines, SYNTAX, []).columns.of("grad norm").cells()
 
 
 def test_a_line_that_differs_in_another_byte_has_another_shape() -> None:
     line = b"loss: 1.5 | x\n"
-    shape = shape_of(line, {"loss": (6, 9)}, is_open=False)
+    shape = shape_of(line, 0, {"loss": (6, 9)})
     others = [
         line[:place] + bytes([byte]) + line[place + 1 :]
         for place in range(14)
@@ -178,21 +209,25 @@ def test_a_line_that_differs_in_another_byte_has_another_shape() -> None:
 @given(parts=st.lists(st.sampled_from(["Ta ra", "Ta", " ra", "\n", "x" * 40]), max_size=40))
 def test_the_lines_that_hold_a_marker_are_those_that_a_plain_search_finds(parts: list[str]) -> None:
     content = "".join(parts).encode()
-    hits = Block(content, 7).lines_with(b"Ta ra")
-    lines = content.splitlines(keepends=True)
-    expected = [(7 + n, one) for n, one in enumerate(lines) if b"Ta ra" in one]
-    spans = zip(hits.numbers.tolist(), hits.starts.tolist(), hits.ends.tolist(), strict=True)
-    assert expected == [(number, content[start:end]) for number, start, end in spans]
-    assert content.count(b"\n") == hits.num_newlines == Block(content, 7).num_newlines
+    block = Block.of(content, 7)
+    places, numbers = block.lines_with(b"Ta ra")
+    starts = np.cumsum([0, *map(len, content.splitlines(keepends=True))]).tolist()
+    expected = [
+        (starts[n] + one.find(b"Ta ra"), 7 + n)
+        for n, one in enumerate(content.splitlines())
+        if b"Ta ra" in one
+    ]
+    assert expected == list(zip(places.tolist(), numbers.tolist(), strict=True))
+    assert content.count(b"\n") == block.num_newlines
 
 
 def test_a_log_of_few_steps_and_one_of_many_give_the_same_lines() -> None:
     noise = b"Tr " * 30 + b"\n"
     content = b"".join(noise * (n % 5) + b"Training epoch %d\n" % n for n in range(900))
     expected = [n for n, one in enumerate(content.splitlines(), 1) if one.startswith(b"Training")]
-    many = Block(content, 1).lines_with(b"Training epoch ").numbers.tolist()
-    few = Block(content[: content.find(b"epoch 150")], 1).lines_with(b"Training epoch ")
-    assert (expected, expected[:150]) == (many, few.numbers.tolist())
+    _, many = Block.of(content, 1).lines_with(b"Training epoch ")
+    _, few = Block.of(content[: content.find(b"epoch 150")], 1).lines_with(b"Training epoch ")
+    assert (expected, expected[:150]) == (many.tolist(), few.tolist())
 
 
 READING = st.builds(

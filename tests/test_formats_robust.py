@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perfdb.formats import FORMATS, ParsedLog, Reading
+from perfdb.formats import FORMATS, ParsedLog, Reading, scan
 from perfdb.formats.base import Content
-from perfdb.formats.scan import Scan
+from perfdb.formats.scan import LOOKAHEAD, Scan
 
 DATA = Path(__file__).parent / "data" / "formats"
 LOGS = sorted(
@@ -183,6 +183,52 @@ def test_a_step_wrapped_over_the_end_of_a_block_is_read() -> None:
 def test_megabytes_without_a_line_break_are_read_in_bounded_pieces() -> None:
     blocks = Scan([b"a" * (1 << 20)] * 20, b"b")._blocks()
     assert max(len(block.text) for block in blocks) <= 6 << 20
+
+
+@pytest.mark.parametrize("are_many", [False, True])
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    lines=st.lists(st.tuples(st.integers(0, 900), st.booleans()), min_size=40, max_size=200),
+    chunk=st.sampled_from([1 << 14, 5000, 1 << 20]),
+)
+def test_blocks_are_all_of_a_log_in_order_and_part_no_step(
+    monkeypatch: pytest.MonkeyPatch, are_many: bool, lines: list[tuple[int, bool]], chunk: int
+) -> None:
+    monkeypatch.setattr(scan, "BLOCK_BYTES", 1 << 14)
+    content = b"".join(b"x" * size + b"Ta ra" * step + b"\n" for size, step in lines)
+    log = Scan([content[at : at + chunk] for at in range(0, len(content), chunk)], b"Ta ra")
+    log._are_many = are_many
+    start = 0
+    for block in log._blocks():
+        text = block.text[block.start : block.end]
+        end = start + len(text)
+        assert content[start:end] == text
+        assert content.count(b"\n", 0, start) + 1 == block.line
+        assert content[start - 1 : start] in (b"", b"\n")
+        last = content.rfind(b"Ta ra", start, end)
+        following = content[end : content.find(b"\n", end)]
+        assert last < 0 or last + LOOKAHEAD <= end or end == len(content) or b"Ta" in following
+        start = end
+    assert start == len(content)
+
+
+def test_a_setting_is_never_read_in_part() -> None:
+    step = b"Training epoch 0, iteration 0/0 | train_step_timing in s: 1.5\n"
+    for size in range(20):
+        noise = b"x\n" * ((scan.FIRST_STEPS_BYTES - len(step)) // 2 - 10) + b"y" * size
+        log = only(FORMATS["nemo2"].parse("a.log", [step + noise + b" seq_length=8192\n" * 9]))
+        assert log.configuration.sequence_length in (None, 8192)
+
+
+@pytest.mark.parametrize("extra", [0, 10, 3000, 1 << 19])
+def test_the_last_words_of_a_log_are_read_wherever_its_last_block_begins(extra: int) -> None:
+    error = b"torch.OutOfMemoryError: CUDA out of memory\n" + b"Traceback\n" * 300
+    start = b"Training epoch 0, iteration 0/9 | train_step_timing in s: 1.5\n"
+    noise = b"x" * 99 + b"\n"
+    size = (6 << 20) + extra - len(start) - len(error)
+    content = start + noise * (size // 100) + b"y" * (size % 100) + b"\n" + error
+    log = only(FORMATS["nemo2"].parse("a.log", [content]))
+    assert "out_of_memory" == log.outcome
 
 
 def test_thousands_of_unreadable_steps_are_told_in_few_words() -> None:

@@ -81,7 +81,7 @@ def test_a_step_that_no_column_should_hold_is_seen() -> None:
     check_step(good)
     for wrong in ({"step_time_min_s": -1.0}, {"loss": float("nan")}, {"tokens": -1}):
         with pytest.raises(AssertionError):
-            check_step(replace(good, **wrong))
+            check_step(good._replace(**wrong))
 
 
 def test_an_input_is_made_small() -> None:

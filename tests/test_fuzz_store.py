@@ -13,9 +13,13 @@ from perfdb.recompute.revise import Scope, recompute
 from perfdb.verify import verify
 from tests.trees import NEMO, write_tree
 
+HASH = b"content_hash"
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "the second half is missing": lambda store: store[: len(store) // 2],
     "the tables are no SQL": lambda store: store.replace(b"CREATE TABLE", b"CREATE TABEL"),
+    "the tables are no text": lambda store: store.replace(b"CREATE TABLE", b"CREATE TABL\xe8"),
+    "a name of a column is no text": lambda store: store.replace(HASH, HASH[:-1] + b"\xe8"),
+    "a column has another name": lambda store: store.replace(HASH, HASH[:-1] + b"i"),
     "pages are blank": lambda store: store[: 3 * 4096] + bytes(6 * 4096) + store[9 * 4096 :],
 }
 USES: dict[str, Callable[[Path, URL], object]] = {
@@ -37,5 +41,5 @@ def test_a_damaged_store_is_an_error_that_says_so(
     store = Path(str(sqlite.database))
     store.write_bytes(DAMAGES[damage](store.read_bytes()))
 
-    with pytest.raises(StoreError, match=r"store\.sqlite: .*malformed.*; the file is damaged"):
+    with pytest.raises(StoreError, match=r"store\.sqlite: .*; the file is damaged: take an older"):
         USES[use](tree, sqlite)

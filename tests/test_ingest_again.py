@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL, func, select
 
-from perfdb.db.session import writing
 from perfdb.db.tables import results, run_files, runs, sources, steps
 from perfdb.ingest import LogOptions, Options, Source, ingest, logs, opened, preview, read, scratch
 from perfdb.pages import PageContext
@@ -25,7 +24,7 @@ from perfdb.windows import last_n
 from tests import factories
 from tests.logs import GIVEN, nemo, write
 from tests.snapshots import snapshot
-from tests.trees import NEMO, PAGE, counted, rows_of
+from tests.trees import NEMO, PAGE, counted, rows_of, writing
 
 LAST_THREE = Options(logs=LogOptions(window="last_n(3)"))
 """12.0, 12.3 and 12.0 s of `factories.TEN_STEPS`."""

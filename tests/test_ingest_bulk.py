@@ -12,13 +12,12 @@ from sqlalchemy import URL, insert, select
 
 from perfdb.db import bulk, files
 from perfdb.db.rows import SourceFile
-from perfdb.db.session import writing
 from perfdb.db.tables import cases, ingest_log, results, run_files, runs, steps
 from perfdb.ingest import Options, ingest, load, put
 from perfdb.rundir import RunDir, parse_steps
 from tests import factories
 from tests.snapshots import snapshot
-from tests.trees import counted, rows_of
+from tests.trees import counted, rows_of, writing
 
 
 @pytest.fixture

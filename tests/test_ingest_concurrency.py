@@ -17,13 +17,14 @@ from sqlalchemy.exc import DBAPIError
 
 from perfdb.db import store
 from perfdb.db.rows import SourceFile
-from perfdb.db.session import reading, writing
+from perfdb.db.session import reading
 from perfdb.db.tables import results, run_files, runs, steps
 from perfdb.errors import StoreError
 from perfdb.ingest import Options, ingest, preview
 from perfdb.pages import PageContext
 from tests import factories
 from tests.snapshots import snapshot
+from tests.trees import writing
 
 PROCESSES = 8
 RUNS = 60
@@ -76,11 +77,12 @@ def test_eight_processes_at_once_store_what_one_stores(
     empty_database: URL, tree: Path, undisturbed: dict[str, list[str]]
 ) -> None:
     """From a database that does not exist yet: they migrate it and fill it together."""
-    spawning = multiprocessing.get_context("spawn")
-    start = spawning.Barrier(PROCESSES)
+    forking = multiprocessing.get_context("forkserver")
+    forking.set_forkserver_preload([__name__])  # imports take longer than what is tested
+    start = forking.Barrier(PROCESSES)
     address = empty_database.render_as_string(hide_password=False)
     processes = [
-        spawning.Process(target=ingest_together, args=(start, address, tree))
+        forking.Process(target=ingest_together, args=(start, address, tree))
         for _ in range(PROCESSES)
     ]
     for process in processes:

@@ -11,13 +11,13 @@ from perfdb.audit import Finding, audit
 from perfdb.audit.read import subjects
 from perfdb.db import findings as writes
 from perfdb.db.rows import FindingRow
-from perfdb.db.session import reading, writing
+from perfdb.db.session import reading
 from perfdb.db.tables import findings, results, systems
 from perfdb.ingest import Options, audited, ingest
 from perfdb.queries import findings as questions
 from tests import factories
 from tests.snapshots import snapshot
-from tests.trees import NEMO, rows_of
+from tests.trees import NEMO, rows_of, writing
 
 HEAD = """\
 ## DGX-B200

@@ -117,6 +117,34 @@ def test_other_words_revise_it(store: URL, tmp_path: Path) -> None:
     assert {("2.0", True), ("2.1", False)} == set(rows_of(store, question))
 
 
+@pytest.mark.parametrize(
+    ("words", "other", "told"),
+    [
+        ("num_gpus=8", "num_gpus=16", "llama3-8b on 16 × dgx-h100, nemo 2.0"),
+        ("model=llama3-8b", "model=llama3-70b", "llama3-70b on 8 × dgx-h100, nemo 2.0"),
+        ("task=pretrain", "task=sft", "the same with other settings"),
+    ],
+)
+def test_the_same_bytes_are_one_run_and_a_note_says_what_it_was_of(
+    sqlite: URL, tmp_path: Path, words: str, other: str, told: str
+) -> None:
+    """Also of a copy in another place: the last that is said of them holds."""
+    path, copy = write(tmp_path / "a"), write(tmp_path / "b")
+    ingest([path], sqlite, GIVEN)
+
+    said = LogOptions(tuple(other if one == words else one for one in SET))
+    report = ingest([copy], sqlite, Options(GIVEN.context, logs=said))
+
+    assert ((0, 1, 0, 0), 1) == (counted(report), count(sqlite, "runs"))
+    [note] = report.notes
+    before = "llama3-8b on 8 × dgx-h100, nemo 2.0"
+    assert (str(copy), f"it was of {before}, and is of {told} from now on") == (
+        note.where,
+        note.message.partition(": ")[2],
+    )
+    assert () == ingest([path], sqlite, Options()).notes
+
+
 def test_an_unattributed_log_is_kept_until_somebody_says_what_it_is_of(
     store: URL, tmp_path: Path
 ) -> None:

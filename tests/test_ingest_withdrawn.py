@@ -1,13 +1,11 @@
 """What a page no longer states is withdrawn, or falls back to another page that states it."""
 
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from sqlalchemy import URL, select
 
-from perfdb import cli
 from perfdb.audit import audit
 from perfdb.audit.read import subjects
 from perfdb.db.session import reading
@@ -15,6 +13,7 @@ from perfdb.db.tables import ingest_log, results, sources
 from perfdb.ingest import Options, Report, ingest
 from perfdb.pages import PageContext
 from perfdb.verify import verify
+from tests.shell import Shell
 from tests.snapshots import snapshot
 from tests.trees import counted, rows_of
 
@@ -34,29 +33,12 @@ SILENT, STATED = HEAD.format(""), HEAD.format(", release: '25.04'")
 OF_8B, OF_70B = "| LLAMA3-8B | 8 | 128 | 8192 | {} |", "| LLAMA3-70B | 64 | 128 | 8192 | 1,621 |"
 BOTH = (OF_8B.format("12,812"), OF_70B)
 
-Perfdb = Callable[..., tuple[int | str | None, str, str]]
-
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def folder(store: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A working directory of its own: pages are named as people name them."""
     monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def perfdb(
-    store: URL, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Perfdb:
-    """The console script: its exit code, what it prints and what it says beside."""
-
-    def run(*arguments: str) -> tuple[int | str | None, str, str]:
-        monkeypatch.setenv("PERFDB_URL", store.render_as_string(hide_password=False))
-        monkeypatch.setattr(sys, "argv", ["perfdb", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return (ended.value.code, *capsys.readouterr())
-
-    return run
+    monkeypatch.setenv("PERFDB_URL", store.render_as_string(hide_password=False))
 
 
 def read(
@@ -169,7 +151,7 @@ def test_a_page_of_another_release_keeps_nothing_alive(store: URL) -> None:
 
 
 def test_a_page_without_rows_withdraws_all_it_stated_when_it_is_named(
-    store: URL, perfdb: Perfdb
+    store: URL, perfdb: Shell
 ) -> None:
     """Headers alone are left: nothing in a folder, everything by name, and once."""
     read(store, "a.md")
@@ -196,13 +178,15 @@ def test_a_page_with_a_row_that_cannot_be_read_is_not_an_empty_one(store: URL) -
     assert 2 == len(in_force(store))
 
 
-def test_a_page_that_is_gone_is_withdrawn_by_its_path(store: URL, perfdb: Perfdb) -> None:
+def test_a_page_that_is_gone_is_withdrawn_by_its_path(store: URL, perfdb: Shell) -> None:
     """Once; and reading it again brings its results back."""
     read(store, "a.md")
     Path("a.md").unlink()
 
-    assert (0, "2 withdrawn\n") == perfdb("withdraw", "a.md")[:2]
+    assert (0, "2 withdrawn\n") == perfdb("withdraw", "a.md", "--reason", "a draft")[:2]
     assert [] == in_force(store)
+    logged = rows_of(store, select(ingest_log.c.path, ingest_log.c.reason))
+    assert ("a.md", "2 withdrawn: a draft") == logged[-1]
     before = snapshot(store)
     assert (0, "0 withdrawn\n") == perfdb("withdraw", "a.md")[:2]
     assert before == snapshot(store)
@@ -210,7 +194,7 @@ def test_a_page_that_is_gone_is_withdrawn_by_its_path(store: URL, perfdb: Perfdb
     assert (0, 2, 0, 0) == counted(read(store, "a.md"))
 
 
-def test_a_page_that_was_withdrawn_keeps_nothing_alive(store: URL, perfdb: Perfdb) -> None:
+def test_a_page_that_was_withdrawn_keeps_nothing_alive(store: URL, perfdb: Shell) -> None:
     """What the other page states holds until that is withdrawn, too."""
     for name in ("a.md", "b.md"):
         read(store, name)
@@ -226,13 +210,13 @@ def test_a_page_that_was_withdrawn_keeps_nothing_alive(store: URL, perfdb: Perfd
     assert [] == in_force(store)
 
 
-def test_a_path_that_no_page_was_read_from_cannot_be_withdrawn(store: URL, perfdb: Perfdb) -> None:
+def test_a_path_that_no_page_was_read_from_cannot_be_withdrawn(store: URL, perfdb: Shell) -> None:
     """Every such path is named, and nothing is withdrawn."""
     read(store, "a.md")
     code, said, beside = perfdb("withdraw", "a.md", "c.md", "d.md")
     assert (2, "") == (code, said)
     assert ["c.md", "d.md"] == [
-        path for path in ("a.md", "c.md", "d.md") if f"{path}: no page in the store" in beside
+        path for path in ("a.md", "c.md", "d.md") if f"{path}: nothing in the store" in beside
     ]
     assert 2 == len(in_force(store))
 

@@ -7,12 +7,13 @@ import pytest
 from sqlalchemy import URL, func, inspect, select
 
 from perfdb.db import migrate
-from perfdb.db.session import reading, store_url, writing
+from perfdb.db.session import reading, store_url
 from perfdb.db.tables import metadata, results, runs
 from perfdb.errors import StoreError
-from perfdb.ingest import Options, ingest
+from perfdb.ingest import Options, ingest, withdraw
 from tests import factories
 from tests.snapshots import snapshot
+from tests.trees import rows_of, writing
 
 TABLES = {table.name for table in metadata.sorted_tables}
 
@@ -38,6 +39,18 @@ def test_a_column_that_no_migration_makes_is_a_difference(store: URL) -> None:
 
     [difference] = migrate.differences(store)
     assert "colour" in difference
+
+
+def test_a_table_that_lacks_what_others_refer_to_is_a_difference(sqlite: URL) -> None:
+    """SQLite says nothing until it is asked for the column, whose name lies in the file as text."""
+    path = Path(str(sqlite.database))
+    store = path.read_bytes()
+    table = store.index(b"CREATE TABLE models")
+    path.write_bytes(store[:table] + store[table:].replace(b"id INTEGER", b"ie INTEGER", 1)
+                     .replace(b"PRIMARY KEY (id)", b"PRIMARY KEY (ie)", 1))  # fmt: skip
+
+    [difference] = migrate.differences(sqlite)
+    assert "table 'models' has no column named 'id'" in difference
 
 
 def test_up_and_down_and_up_again_with_data(store: URL, tmp_path: Path) -> None:
@@ -89,6 +102,24 @@ def test_a_run_without_recipe_and_start_is_kept_on_the_way_down_and_up(
 
     migrate.upgrade(store)
     assert before == snapshot(store)
+
+
+def test_a_run_that_was_withdrawn_stays_so_on_the_way_down_and_up(
+    store: URL, tmp_path: Path
+) -> None:
+    """The older schema has no room for the reason, which stands in the log; others count again."""
+    for name in ("a", "b"):
+        factories.stored(store, factories.write_run(tmp_path, run_id=name))
+    withdraw(["b"], store, "the fans had failed")
+
+    migrate.downgrade(store, "0003")
+    migrate.upgrade(store)
+
+    said = rows_of(store, select(runs.c.run_id, runs.c.withdrawn).order_by(runs.c.run_id))
+    assert [("a", None), ("b", "see the ingest log")] == said
+    assert [] == migrate.differences(store)
+    logged = rows_of(store, select(metadata.tables["ingest_log"].c.reason))
+    assert ("withdrawn: the fans had failed",) in logged
 
 
 def test_upgrading_an_up_to_date_store_keeps_its_data(store: URL, tmp_path: Path) -> None:

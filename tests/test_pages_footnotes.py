@@ -71,6 +71,34 @@ def test_a_note_right_under_a_table_is_of_all_its_rows(line: str) -> None:
     assert [("mock data.",)] * 2 == notes(read(end=line))
 
 
+BOXES = (
+    ":::{{note}}\n{}\n:::\n", "```{{warning}}\n{}\n```\n", ":::note\n\n{}\n\n:::\n",
+    "> [!IMPORTANT]\n> {}\n", "<Note>{}</Note>\n",
+    '<div class="admonition note"><p class="admonition-title">Note</p><p>{}</p></div>\n',
+)  # fmt: skip
+"""A note as MyST, Docusaurus, GitHub, Mintlify and a built page have it."""
+
+
+@pytest.mark.parametrize("box", BOXES)
+def test_a_note_in_a_box_right_under_a_table_is_of_all_its_rows(box: str) -> None:
+    assert [("mock data.",)] * 2 == notes(read(end="\n" + box.format("mock data.")))
+
+
+def test_a_box_that_is_no_note_or_stands_elsewhere_is_of_no_row() -> None:
+    """Text or a heading ends what belongs to a table; a table in a box makes it no footnote."""
+    box = ":::{note}\nmock data.\n:::\n"
+    assert [(), ()] == notes(read(end="\n:::{dropdown} More\nmock data.\n:::\n"))
+    assert [(), ()] == notes(read(end=f"\nThese are figures.\n\n{box}"))
+    assert [(), ()] == notes(read(end=f"\n## Next\n\n{box}"))
+    found = read(end=f"\n:::{{note}}\nmock data.\n\n{TITLES.format('')}{ROWS.format('', '')}:::\n")
+    assert [()] * 4 == [one.notes for one in found.results]
+
+
+def test_a_list_in_a_note_is_one_text_and_two_notes_are_two() -> None:
+    boxes = "\n:::{note}\nMock data.\n\n- No clipping.\n:::\n\n:::{warning}\nOld driver.\n:::\n"
+    assert [("Mock data. No clipping.", "Old driver.")] * 2 == notes(read(end=boxes))
+
+
 def test_a_note_further_down_or_under_another_table_is_of_none() -> None:
     """Text between, or a heading, ends what belongs to a table."""
     assert [(), ()] == notes(read(end="\nThese are figures.\n\nNote: of the page.\n"))

@@ -4,18 +4,18 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from sqlalchemy import URL
 
 from perfdb import ingest
-from perfdb.cli import main
 from perfdb.db.session import reading
 from perfdb.queries import results
 from perfdb.record import Figures
 from tests.factories import case, published, release, stored, write_run
+from tests.shell import Shell
 
 ROOT = Path(__file__).parents[1]
 PUBLISHED = ROOT / "data" / "published"
@@ -29,24 +29,11 @@ myst_enable_extensions = ["colon_fence", "dollarmath"]
 exclude_patterns = ["_build"]
 """
 
-Perfdb = Callable[..., tuple[int, str, str]]
-
 
 @pytest.fixture
-def perfdb(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Perfdb:
-    """Runs the command as the shell does, in a folder of its own: exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["perfdb", "publish", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        return int(ended.value.code or 0), printed.out, printed.err
-
-    return run
+def publish(perfdb: Shell) -> Shell:
+    """`perfdb publish`."""
+    return partial(perfdb, "publish")
 
 
 def filled(store: URL, *paths: Path) -> None:
@@ -66,12 +53,12 @@ def said(store: URL) -> list[dict[str, object]]:
 @pytest.mark.parametrize("style", ["myst", "markdown"])
 @pytest.mark.parametrize("name", ["nemo-25.04.md", "automodel.md", "dfm.md"])
 def test_what_is_published_reads_back_as_what_it_was_made_from(
-    sqlite: URL, perfdb: Perfdb, tmp_path: Path, name: str, style: str
+    sqlite: URL, publish: Shell, tmp_path: Path, name: str, style: str
 ) -> None:
     """Every result and every figure survives the way out and in again."""
     filled(sqlite, PUBLISHED / name)
     address = str(sqlite.database)
-    code, _, err = perfdb("--db", address, "--format", style, "--fail-on", "never")
+    code, _, err = publish("--db", address, "--format", style, "--fail-on", "never")
     assert (0, "") == (code, err)
 
     again = tmp_path / "again.sqlite"
@@ -84,12 +71,12 @@ def test_what_is_published_reads_back_as_what_it_was_made_from(
 
 
 def test_known_errors_keep_a_page_from_being_published(
-    sqlite: URL, perfdb: Perfdb, tmp_path: Path
+    sqlite: URL, publish: Shell, tmp_path: Path
 ) -> None:
     """An error of the audit that nobody has accepted is named, and nothing is written."""
     filled(sqlite, PUBLISHED / "nemo-25.04.md")
 
-    code, out, err = perfdb("--db", str(sqlite.database), "nemo 25.04")
+    code, out, err = publish("--db", str(sqlite.database), "nemo 25.04")
 
     assert (1, "") == (code, out)
     assert "mixtral-8x22b on dgx-h100" in err
@@ -98,11 +85,11 @@ def test_known_errors_keep_a_page_from_being_published(
 
 
 def test_a_finding_stands_in_a_footnote_of_its_row(
-    sqlite: URL, perfdb: Perfdb, tmp_path: Path
+    sqlite: URL, publish: Shell, tmp_path: Path
 ) -> None:
     """A page that is published with its errors says so below its tables."""
     filled(sqlite, PUBLISHED / "nemo-25.04.md")
-    perfdb("--db", str(sqlite.database), "nemo 25.04", "--fail-on", "never")
+    publish("--db", str(sqlite.database), "nemo 25.04", "--fail-on", "never")
 
     text = (tmp_path / "published/nemo/25.04.md").read_text()
 
@@ -112,21 +99,21 @@ def test_a_finding_stands_in_a_footnote_of_its_row(
 
 
 def test_the_same_store_makes_the_same_pages_and_says_so(
-    sqlite: URL, perfdb: Perfdb, tmp_path: Path
+    sqlite: URL, publish: Shell, tmp_path: Path
 ) -> None:
     """Publishing twice writes once."""
     filled(sqlite, PUBLISHED / "dfm.md")
     address = str(sqlite.database)
 
-    first = json.loads(perfdb("--db", address, "--json")[1])
-    second = json.loads(perfdb("--db", address, "--json")[1])
+    first = json.loads(publish("--db", address, "--json")[1])
+    second = json.loads(publish("--db", address, "--json")[1])
 
     assert [{"path": "published/dfm/main.md", "action": "written"}] == first
     assert [{"path": "published/dfm/main.md", "action": "unchanged"}] == second
 
 
 def test_a_page_that_somebody_wrote_is_not_overwritten(
-    sqlite: URL, perfdb: Perfdb, tmp_path: Path
+    sqlite: URL, publish: Shell, tmp_path: Path
 ) -> None:
     """Hand-written text in the way is bad input, and stays as it is."""
     filled(sqlite, PUBLISHED / "dfm.md")
@@ -134,7 +121,7 @@ def test_a_page_that_somebody_wrote_is_not_overwritten(
     mine.parent.mkdir(parents=True)
     mine.write_text("# Mine\n")
 
-    code, _, err = perfdb("--db", str(sqlite.database))
+    code, _, err = publish("--db", str(sqlite.database))
 
     assert 2 == code
     assert "published/dfm/main.md: was not made by perfdb publish" in err
@@ -142,12 +129,12 @@ def test_a_page_that_somebody_wrote_is_not_overwritten(
 
 
 def test_a_line_below_each_table_says_where_its_rows_are_from(
-    sqlite: URL, perfdb: Perfdb, tmp_path: Path
+    sqlite: URL, publish: Shell, tmp_path: Path
 ) -> None:
     """The lines of the page that was read, in the order of the rows, or the runs."""
     filled(sqlite, PUBLISHED / "dfm.md")
     stored(sqlite, write_run(tmp_path, run_id="run-1"))
-    perfdb("--db", str(sqlite.database), "--fail-on", "never")
+    publish("--db", str(sqlite.database), "--fail-on", "never")
 
     rows = [
         str(number)
@@ -165,7 +152,7 @@ def test_a_line_below_each_table_says_where_its_rows_are_from(
 
 @pytest.mark.slow
 def test_another_project_builds_the_pages_without_a_warning(
-    sqlite: URL, perfdb: Perfdb, tmp_path: Path
+    sqlite: URL, publish: Shell, tmp_path: Path
 ) -> None:
     """Sphinx with MyST and sphinx-design alone renders tabs, tables and any name as text."""
     filled(sqlite, *(PUBLISHED / name for name in ("nemo-25.04.md", "automodel.md", "dfm.md")))
@@ -174,7 +161,7 @@ def test_another_project_builds_the_pages_without_a_warning(
     docs.mkdir()
     (docs / "conf.py").write_text(CONF)
     (docs / "index.md").write_text("# Docs\n\n```{toctree}\n:glob:\n\npublished/*/*\n```\n")
-    perfdb("--db", str(sqlite.database), "--output", str(docs / "published"), "--fail-on", "never")
+    publish("--db", str(sqlite.database), "--output", str(docs / "published"), "--fail-on", "never")
 
     command = [sys.executable, "-m", "sphinx", "-nWq", "--keep-going", "-b", "html"]
     done = subprocess.run([*command, str(docs), str(tmp_path / "html")],
@@ -186,11 +173,11 @@ def test_another_project_builds_the_pages_without_a_warning(
     assert not list((tmp_path / "html/published").rglob("*script*alert*"))
 
 
-def test_an_unknown_release_is_bad_input(sqlite: URL, perfdb: Perfdb) -> None:
+def test_an_unknown_release_is_bad_input(sqlite: URL, publish: Shell) -> None:
     """The message lists the releases there are."""
     stored(sqlite, published(release=release("0.16.0")))
 
-    code, _, err = perfdb("--db", str(sqlite.database), "nemo 99.99")
+    code, _, err = publish("--db", str(sqlite.database), "nemo 99.99")
 
     assert 2 == code
     assert "99.99" in err

@@ -4,8 +4,7 @@ Golden figures are worked by hand from `factories.TEN_STEPS`: 128 × 8,192 token
 """
 
 import json
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -15,20 +14,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import URL, select
 
-from perfdb import catalog, cli, flops, normalize, windows
+from perfdb import catalog, flops, normalize, windows
 from perfdb.audit import audit
 from perfdb.audit.read import subjects
 from perfdb.db.session import reading
 from perfdb.db.tables import findings, ingest_log, releases, results
 from perfdb.errors import InputError, StoreError
 from perfdb.flops import training
+from perfdb.formats import Reading
+from perfdb.formats.readings import Readings
 from perfdb.ingest import Options, ingest
 from perfdb.queries.only import Only
 from perfdb.recompute import Asked, Scope, figures, preview, recompute, revise
-from perfdb.recompute.figures import Step, Stored
+from perfdb.recompute.figures import Stored
 from perfdb.record import Origin, Outcome
 from perfdb.rundir import RunDir, StepsRead
+from perfdb.verify import verify
 from tests import factories, logs
+from tests.shell import Shell
 from tests.snapshots import snapshot
 from tests.trees import rows_of
 
@@ -335,6 +338,26 @@ def test_only_what_is_asked_for_is_recomputed(store: URL, tmp_path: Path) -> Non
     assert (1, ["b"]) == (report.examined, [one.stored.run_id for one in report.changed])
 
 
+def test_a_window_without_steps_does_not_forget_the_convention(store: URL, tmp_path: Path) -> None:
+    """Attention in full: no figures over an empty window, and then the same as before."""
+    factories.stored(store, factories.write_run(tmp_path / "runs"))
+    recompute(store, ALL, Asked(convention=flops.CONVENTIONS["full"]))
+    before = in_force(store)
+
+    recompute(store, ALL, Asked(windows.last_n(500)))
+    empty = in_force(store)
+    assert ("incomplete", None, None) == (
+        empty["outcome"], empty["tokens_per_sec_per_gpu"], empty["mfu"],
+    )  # fmt: skip
+    recompute(store, ALL, Asked(windows.skip_warmup(2)))
+
+    told = ("window", "flops_convention", "model_tflops_per_sec_per_gpu", "mfu", "withheld")
+    assert [before[name] for name in told] == [in_force(store)[name] for name in told]
+    assert "full" == before["flops_convention"]
+    found = verify(store, lambda *_: lambda: None)
+    assert [] == [it for one in found for it in one.faults]
+
+
 def test_only_a_release_is_recomputed(sqlite: URL, tmp_path: Path) -> None:
     for name in ("0.16.0", "0.17.0"):
         release = factories.release(name)
@@ -363,15 +386,14 @@ def test_a_store_that_is_not_there_is_refused(tmp_path: Path) -> None:
         recompute(store_url(str(tmp_path / "none.sqlite")), ALL, Asked())
 
 
-def _stored(times: list[float], window: windows.Window) -> tuple[Stored, list[Step]]:
+def _stored(times: list[float], window: windows.Window) -> tuple[Stored, list[Reading]]:
     """A run as ingest reads it, and its steps."""
     steps = factories.steps(times)
     record = factories.record(warmup_steps=0, measured_steps=len(times))
     measured = normalize.measured(record, StepsRead(tuple(enumerate(steps, 1)), ()), None, "c")
     result = normalize.with_figures(measured.result, steps, window)
-    unsaid = dict.fromkeys(figures.RATES)
     stored = Stored(result, 1, 1, "r", 1, finished=True, of_log=False)
-    return stored, [Step(step, unsaid) for step in steps]
+    return stored, [Reading(n, n, seconds) for n, seconds in enumerate(times, 1)]
 
 
 @given(
@@ -383,7 +405,9 @@ def test_figures_made_again_are_the_figures_that_ingest_made(
 ) -> None:
     stored, steps = _stored(times, window)
 
-    assert {} == figures.differences(stored.result, figures.anew(stored, steps, Asked()))
+    assert {} == figures.differences(
+        stored.result, figures.anew(stored, Readings.of(steps), Asked())
+    )
 
 
 @given(st.floats(1e-6, 1e9), st.floats(1e-9, 10))
@@ -402,10 +426,10 @@ def test_figures_that_differ_by_more_than_dust_differ(figure: float, change: flo
 def test_a_window_in_which_a_step_was_skipped_has_no_figures() -> None:
     """As of a log at ingest; over steps that leave it out there are figures."""
     stored, steps = _stored([3.0, 2.0, 2.0], windows.last())
-    steps[0] = Step(steps[0].record.model_copy(update={"skipped": True}), steps[0].printed)
+    given = Readings.of([steps[0]._replace(skipped=True), *steps[1:]])
 
-    whole = figures.anew(stored, steps, Asked(windows.skip_warmup(0)))
-    rest = figures.anew(stored, steps, Asked(windows.skip_warmup(1)))
+    whole = figures.anew(stored, given, Asked(windows.skip_warmup(0)))
+    rest = figures.anew(stored, given, Asked(windows.skip_warmup(1)))
 
     assert ("the optimizer skipped step 1", None) == (whole.withheld, whole.step_time_s)
     assert (None, 2.0) == (rest.withheld, rest.step_time_s)
@@ -416,33 +440,16 @@ def test_what_the_program_printed_is_taken_over_the_same_window() -> None:
     stored, steps = _stored([1.0] * 4, windows.skip_warmup(0))
     said = replace(stored.result, emitted={"tokens_per_sec_per_gpu": 150.0, "mfu": 0.4})
     printed = [None, 100.0, 300.0, 200.0]
-    given = [
-        Step(step.record, dict.fromkeys(figures.RATES) | {"tokens_per_sec_per_gpu": rate})
+    given = Readings.of(
+        step._replace(tokens_per_sec_per_gpu=rate)
         for step, rate in zip(steps, printed, strict=True)
-    ]
+    )
 
     same = figures.anew(replace(stored, result=said), given, Asked())
     other = figures.anew(replace(stored, result=said), given, Asked(windows.last_n(3)))
 
     assert {"tokens_per_sec_per_gpu": 150.0, "mfu": 0.4} == same.emitted
     assert {"tokens_per_sec_per_gpu": 200.0} == other.emitted
-
-
-Shell = Callable[..., tuple[object, str, str]]
-
-
-@pytest.fixture
-def perfdb(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    """The console script: its exit code, stdout and stderr."""
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def run(*arguments: str) -> tuple[object, str, str]:
-        monkeypatch.setattr(sys, "argv", ["perfdb", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return (ended.value.code, *capsys.readouterr())
-
-    return run
 
 
 @pytest.fixture

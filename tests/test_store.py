@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 
 from perfdb.db import store as writes
 from perfdb.db.rows import Action, LogEntry, SourceFile
-from perfdb.db.session import writing
+from perfdb.db.session import is_race
 from perfdb.db.tables import (
     cases,
     ingest_log,
@@ -26,7 +26,7 @@ from perfdb.db.tables import (
 from perfdb.normalize import published_row
 from perfdb.record import Figures, PublishedResult
 from tests import factories
-from tests.trees import rows_of
+from tests.trees import rows_of, writing
 
 PAGE = "data/published/nemo.md"
 
@@ -243,6 +243,6 @@ def test_two_inserts_of_the_same_revision_are_a_race_and_a_syntax_error_is_not(s
     with pytest.raises(Exception, match="no_such_table") as mistake, writing(store) as connection:
         connection.exec_driver_sql("SELECT * FROM no_such_table")
 
-    assert writes.is_race(clash.value)
+    assert is_race(clash.value)
     assert isinstance(mistake.value, OperationalError) == (store.get_backend_name() == "sqlite")
-    assert not writes.is_race(mistake.value)
+    assert not is_race(mistake.value)

@@ -5,9 +5,9 @@ such runs of 8 steps each differ in earnest beyond 2.228 × √2 × 0.51 % = 1.6
 """
 
 import json
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import URL
 
-from perfdb import cli, recompute, windows
+from perfdb import recompute, windows
 from perfdb.cli.trend import BLOCKS, MOST_BARS, sparkline
 from perfdb.compare import Level, named
 from perfdb.compare.read import known_releases
@@ -25,6 +25,7 @@ from perfdb.queries.only import Only
 from perfdb.record import Case, Figures
 from perfdb.trend import Series, follow, read
 from tests import factories
+from tests.shell import Shell
 
 MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
 
@@ -272,30 +273,19 @@ def test_of_many_figures_a_bar_is_the_mean_of_neighbours() -> None:
     assert MOST_BARS == len(sparkline([1.0] * 101, (0, 7)))
 
 
-Shell = Callable[..., tuple[object, str, str]]
-
-
 @pytest.fixture
-def perfdb(lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    """`perfdb trend` on the lab's store: its exit code, stdout and stderr."""
-
-    def run(*arguments: str) -> tuple[object, str, str]:
-        address = lab.store.render_as_string()
-        monkeypatch.setattr(sys, "argv", ["perfdb", "trend", "--db", address, *arguments])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return (ended.value.code, *capsys.readouterr())
-
-    return run
+def trend(lab: Lab, perfdb: Shell) -> Shell:
+    """`perfdb trend` on the lab's store."""
+    return partial(perfdb, "trend", "--db", lab.store.render_as_string())
 
 
-def test_the_command_prints_a_table(lab: Lab, perfdb: Shell) -> None:
+def test_the_command_prints_a_table(lab: Lab, trend: Shell) -> None:
     """128 × 8,192 tokens in 12 s on 8 GPUs are 10,923 each a second; in 13 s 10,082."""
     lab.ran("1", 12.0)
     lab.ran("2", 13.0)
     lab.ran("2", 12.0, factories.case(num_gpus=16))
 
-    code, out, err = perfdb("llama3-8b")
+    code, out, err = trend("llama3-8b")
 
     assert (0, "") == (code, err)
     rows = [line.split() for line in out.splitlines()]
@@ -307,24 +297,24 @@ def test_the_command_prints_a_table(lab: Lab, perfdb: Shell) -> None:
 
 
 def test_the_table_fits_a_terminal_of_80_columns(
-    lab: Lab, perfdb: Shell, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, trend: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab.ran("25.04.01.dev3", 12.0)
     lab.ran("25.07", 13.0, factories.case(tensor_parallel=2, micro_batch_size=4))
     monkeypatch.setattr("perfdb.cli.trend.PIPE_WIDTH", 80)
 
-    _, out, _ = perfdb("llama3-8b", "--metric", "model_tflops_per_sec_per_gpu")
+    _, out, _ = trend("llama3-8b", "--metric", "model_tflops_per_sec_per_gpu")
 
     assert max(map(len, out.splitlines())) <= 80
     assert "slower" in out
     assert "MBS 1 → 4" in out
 
 
-def test_the_command_as_json(lab: Lab, perfdb: Shell) -> None:
+def test_the_command_as_json(lab: Lab, trend: Shell) -> None:
     lab.ran("1", 12.0)
     lab.ran("2", 13.0)
 
-    code, out, err = perfdb("llama3-8b", "--json", "--metric", "step_time_s")
+    code, out, err = trend("llama3-8b", "--json", "--metric", "step_time_s")
 
     assert (0, "") == (code, err)
     [series] = json.loads(out)["series"]
@@ -342,35 +332,35 @@ def test_the_command_as_json(lab: Lab, perfdb: Shell) -> None:
     assert second["runs"][0]["started_at"].startswith("2026-03-04")
 
 
-def test_a_gate_closes_on_a_regression_that_stands(lab: Lab, perfdb: Shell) -> None:
+def test_a_gate_closes_on_a_regression_that_stands(lab: Lab, trend: Shell) -> None:
     lab.ran("1", 12.0)
     lab.ran("2", 13.0)
-    closed, without = perfdb("llama3-8b", "--fail-on", "regression"), perfdb("llama3-8b")
+    closed, without = trend("llama3-8b", "--fail-on", "regression"), trend("llama3-8b")
     lab.ran("3", 12.0)
-    made_up = perfdb("llama3-8b", "--fail-on", "regression")
+    made_up = trend("llama3-8b", "--fail-on", "regression")
 
     assert (1, 0, 0) == (closed[0], without[0], made_up[0])
     assert "first slower: 2; made up for since" in made_up[1]
     assert "1 made up for" in made_up[1]
 
 
-def test_the_key_of_a_case_follows_that_case_alone(lab: Lab, perfdb: Shell) -> None:
+def test_the_key_of_a_case_follows_that_case_alone(lab: Lab, trend: Shell) -> None:
     """Faster with TP 2, and yet the case asked for is the same as before."""
     lab.ran("1", 12.0)
     lab.ran("2", 12.0)
     lab.ran("2", 11.0, factories.case(tensor_parallel=2))
 
-    _, out, _ = perfdb(factories.case().key[:8], "--json")
+    _, out, _ = trend(factories.case().key[:8], "--json")
 
     [series] = json.loads(out)["series"]
     assert ("configuration", factories.case().key) == (series["level"], series["case_key"])
     assert [None, "same"] == [point["verdict"] for point in series["points"]]
 
 
-def test_the_command_refuses_what_matches_nothing(lab: Lab, perfdb: Shell) -> None:
+def test_the_command_refuses_what_matches_nothing(lab: Lab, trend: Shell) -> None:
     lab.ran("1", 12.0)
 
-    code, out, err = perfdb("llama4")
+    code, out, err = trend("llama4")
 
     assert (2, "") == (code, out)
     assert "no results of 'llama4'" in err
@@ -387,16 +377,16 @@ def recomputed(lab: Lab, version: str, window: str) -> None:
     assert report.changed
 
 
-def test_releases_over_different_windows_have_no_verdict(lab: Lab, perfdb: Shell) -> None:
+def test_releases_over_different_windows_have_no_verdict(lab: Lab, trend: Shell) -> None:
     """A regression from 12 to 13 s is not hidden by recomputing one release alone."""
     lab.ran("1", 12.0)
     lab.ran("2", 13.0)
     recomputed(lab, "2", "last_n(4)")
 
-    [series] = json.loads(perfdb("llama3-8b", "--json")[1])["series"]
+    [series] = json.loads(trend("llama3-8b", "--json")[1])["series"]
     first, second = series["points"]
-    code, out, err = perfdb("llama3-8b", "--fail-on", "regression")
-    closed = perfdb("llama3-8b", "--fail-on", "regression,unknown")[0]
+    code, out, err = trend("llama3-8b", "--fail-on", "regression")
+    closed = trend("llama3-8b", "--fail-on", "regression,unknown")[0]
 
     assert ("unknown", "windows differ: skip_warmup(2) / last_n(4)") == (
         second["verdict"], second["reason"],
@@ -422,19 +412,19 @@ def test_a_regression_is_not_made_up_for_by_a_release_over_another_window(lab: L
     assert not series.recovered
 
 
-def test_what_vanished_from_the_newest_release_is_missing_there(lab: Lab, perfdb: Shell) -> None:
+def test_what_vanished_from_the_newest_release_is_missing_there(lab: Lab, trend: Shell) -> None:
     """With 16 GPUs it ran in 1.0 alone; with 4 in 1.1 alone, which is nothing to close on."""
     lab.ran("1.0", 12.0)
     lab.ran("1.1", 12.0)
     lab.ran("1.1", 12.0, factories.case(num_gpus=4))
-    before = perfdb("llama3-8b", "--fail-on", "regression,missing")
+    before = trend("llama3-8b", "--fail-on", "regression,missing")
     lab.ran("1.0", 12.0, factories.case(num_gpus=16))
 
-    code, out, _ = perfdb("llama3-8b", "--fail-on", "regression", "--fail-on", "missing")
-    found = json.loads(perfdb("llama3-8b", "--json")[1])["series"]
+    code, out, _ = trend("llama3-8b", "--fail-on", "regression", "--fail-on", "missing")
+    found = json.loads(trend("llama3-8b", "--json")[1])["series"]
 
     assert (0, 1) == (before[0], code)
-    assert 0 == perfdb("llama3-8b", "--fail-on", "regression")[0]
+    assert 0 == trend("llama3-8b", "--fail-on", "regression")[0]
     alone, missing = out.split("Missing in megatron-core 1.1")
     assert "16 × DGX H100" in missing.replace("-", " ")
     assert "16 × DGX H100" not in alone.replace("-", " ")
@@ -444,22 +434,22 @@ def test_what_vanished_from_the_newest_release_is_missing_there(lab: Lab, perfdb
     ]
 
 
-def test_a_model_that_vanished_whole_is_missing(lab: Lab, perfdb: Shell) -> None:
+def test_a_model_that_vanished_whole_is_missing(lab: Lab, trend: Shell) -> None:
     """The newest release is that of the store, not that of what was asked for."""
     lab.ran("1.0", 12.0)
     lab.ran("1.0", 12.0, factories.case(model="llama3-70b"))
     lab.ran("1.1", 12.0, factories.case(model="llama3-70b"))
 
-    assert 1 == perfdb("llama3-8b", "--fail-on", "missing")[0]
+    assert 1 == trend("llama3-8b", "--fail-on", "missing")[0]
 
 
-def test_many_runs_are_summed_up_in_lines_that_fit(lab: Lab, perfdb: Shell) -> None:
+def test_many_runs_are_summed_up_in_lines_that_fit(lab: Lab, trend: Shell) -> None:
     """21 runs of 12 s and one of 13 s: 10,923 and 10,082 tokens/s on each of 8 GPUs."""
     for seconds in [12.0] * 21 + [13.0]:
         lab.ran("1", seconds)
     lab.ran("2", 12.0, factories.case(tensor_parallel=2, micro_batch_size=4, variant="retuned"))
 
-    out = perfdb("llama3-8b")[1]
+    out = trend("llama3-8b")[1]
 
     assert "22 runs, 10,082–10,923" in out
     assert max(map(len, out.splitlines())) <= 120
@@ -471,8 +461,8 @@ def test_many_runs_are_summed_up_in_lines_that_fit(lab: Lab, perfdb: Shell) -> N
      (["never,regression"], "'never' stands alone")],
 )  # fmt: skip
 def test_a_gate_that_is_none_is_refused(
-    lab: Lab, perfdb: Shell, words: list[str], message: str
+    lab: Lab, trend: Shell, words: list[str], message: str
 ) -> None:
-    code, _, err = perfdb("llama3-8b", "--fail-on", *words)
+    code, _, err = trend("llama3-8b", "--fail-on", *words)
     assert 2 == code
     assert message in err

@@ -3,21 +3,20 @@
 import hashlib
 import json
 import sqlite3
-import sys
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from sqlalchemy import URL
 
-from perfdb import cli, windows
+from perfdb import windows
 from perfdb.ingest import Options, ingest
 from perfdb.recompute import Asked, Scope, recompute
 from perfdb.record import Outcome
 from perfdb.rundir import RunDir
 from perfdb.verify import CHECKS, Verified, verify
 from tests import factories, logs
+from tests.shell import Shell
 from tests.trees import NEMO, write_tree
 
 
@@ -328,22 +327,6 @@ def test_all_faults_are_said_at_once(filled: URL) -> None:
     spoil(filled, "INSERT INTO releases (key, framework) VALUES ('k', 'nemo')")
 
     assert {"figures", "sources", "orphans"} == {check for check, _, _ in faults(filled)}
-
-
-Shell = Callable[..., tuple[object, str, str]]
-
-
-@pytest.fixture
-def perfdb(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    """The console script: its exit code, stdout and stderr."""
-
-    def run(*arguments: str) -> tuple[object, str, str]:
-        monkeypatch.setattr(sys, "argv", ["perfdb", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return (ended.value.code, *capsys.readouterr())
-
-    return run
 
 
 def test_the_command_ends_with_0_where_nothing_is_wrong(perfdb: Shell, filled: URL) -> None:

@@ -1,10 +1,12 @@
 """A tree of runs and a page to ingest, and ways to look at what came of it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import URL, Select
+from sqlalchemy import URL, Connection, Select
 
-from perfdb.db.session import reading
+from perfdb.db.session import reading, writer
 from perfdb.ingest import Options, Report
 from perfdb.pages import PageContext
 from perfdb.record import Outcome
@@ -34,6 +36,17 @@ def write_tree(folder: Path) -> Path:
     page.parent.mkdir()
     page.write_text(PAGE)
     return folder
+
+
+@contextmanager
+def writing(url: URL) -> Iterator[Connection]:
+    """One write transaction: committed at the end, or undone whole."""
+    engine = writer(url)
+    try:
+        with engine.begin() as connection:
+            yield connection
+    finally:
+        engine.dispose()
 
 
 def rows_of(url: URL, question: Select[*tuple[object, ...]]) -> list[tuple[object, ...]]:

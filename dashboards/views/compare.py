@@ -38,7 +38,7 @@ from perfdb.compare import (
 from perfdb.metrics import METRICS
 from perfdb.units import UNKNOWN
 
-AUTOMATIC = "Tokens/sec/GPU, else TFLOP/sec/GPU"
+AUTOMATIC = "Tokens/sec/GPU, where known"
 NO_BREAK = "\u00a0"
 
 TABLED = 300
@@ -148,8 +148,7 @@ def _audit(match: Match, audited: Findings) -> str:
 def _row(match: Match, audited: Findings) -> dict[str, str | float | None]:
     metric, it = METRICS[match.metric], match.a.shown
     return {
-        "Model": " ".join(filter(None, (it.model_title, it.qualifiers))),
-        "System": f"{it.num_gpus:,} × {it.system_title}",
+        **_subject(it),
         "B/A": match.judgement.ratio,
         "B is": MARKS[match.judgement.verdict],
         "95 %": words.interval(match.judgement).replace(" ", NO_BREAK),
@@ -157,8 +156,7 @@ def _row(match: Match, audited: Findings) -> dict[str, str | float | None]:
         "B": printed(metric, match.b.shown.figure(match.metric)),
         "Figure": metric.title,
         "Audit": _audit(match, audited),
-        "Precision": it.precision or UNKNOWN,
-        "Work": f"{it.task}, sequence {it.sequence_length:,}, GBS {it.global_batch_size:,}",
+        **_work(it),
         "Configuration": words.how(match),
         "Figures are": words.remark(match),
     }
@@ -173,7 +171,7 @@ def ratios(matches: Sequence[Match]) -> Layers:
             "ratio": match.judgement.ratio,
             "low": match.judgement.low,
             "high": match.judgement.high,
-            "verdict": MARKS[match.judgement.verdict],
+            "verdict": match.judgement.verdict.value,
             "how": words.how(match),
         }
         for place, match in enumerate(matches, start=1)
@@ -182,7 +180,7 @@ def ratios(matches: Sequence[Match]) -> Layers:
     base = alt.Chart(pd.DataFrame(rows)).encode(
         y=alt.Y("case:N", sort=None, axis=None, scale=alt.Scale(padding=0.7)), tooltip=told
     )
-    seen = [one for one in Verdict if MARKS[one] in {row["verdict"] for row in rows}]
+    seen = [one for one in Verdict if one in {match.judgement.verdict for match in matches}]
     legend = alt.Legend(title="B is", orient="top")
     colour = alt.Color("verdict:N", scale=_scale(COLOURS, seen), legend=legend)
     shape = alt.Shape("verdict:N", scale=_scale(SHAPES, seen), legend=legend)
@@ -206,7 +204,7 @@ def _briefly(it: Result) -> str:
 
 
 def _scale(of: Mapping[Verdict, str], seen: Sequence[Verdict]) -> alt.Scale:
-    return alt.Scale(domain=[MARKS[one] for one in seen], range=[of[one] for one in seen])
+    return alt.Scale(domain=[one.value for one in seen], range=[of[one] for one in seen])
 
 
 def _unmatched(found: Comparison, name_a: str, name_b: str) -> None:
@@ -219,9 +217,24 @@ def _unmatched(found: Comparison, name_a: str, name_b: str) -> None:
 def _lone(side: Side) -> dict[str, str]:
     metric, it = METRICS[metric_for([side], [side], None)], side.shown
     return {
-        "Case": words.workload(it),
-        "Figure": metric.title,
+        **_subject(it),
         "Value": printed(metric, it.figure(metric.name)),
+        "Figure": metric.title,
+        **_work(it),
         "Configuration": words.configuration(it),
         "Figures are": words.remark_of(side),
+    }
+
+
+def _subject(it: Result) -> dict[str, str]:
+    return {
+        "Model": " ".join(filter(None, (it.model_title, it.qualifiers))),
+        "System": f"{it.num_gpus:,} × {it.system_title}",
+    }
+
+
+def _work(it: Result) -> dict[str, str]:
+    return {
+        "Precision": it.precision or UNKNOWN,
+        "Work": f"{it.task}, sequence {it.sequence_length:,}, GBS {it.global_batch_size:,}",
     }

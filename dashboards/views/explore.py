@@ -12,7 +12,7 @@ from dashboards.look import PALETTE, Layers, grid, ink, printed, tall
 from perfdb.compare.words import SHORT
 from perfdb.metrics import METRICS
 from perfdb.record import CONFIGURATION_FIELDS, Origin, Release
-from perfdb.units import UNKNOWN
+from perfdb.units import UNKNOWN, counted
 
 FILTERS: Mapping[str, str] = {
     "release": "release_name",
@@ -54,7 +54,7 @@ def show() -> None:
     audited = data.findings_of(now)
     everything = labelled(data.representative(now), audited)
     found = _narrowed(everything)
-    st.caption(f"{counted(found, len(everything))} – stands for unknown.")
+    st.caption(f"{told(found, len(everything))} – stands for unknown.")
     if found.empty:
         st.info("No result is like this. Take a filter away, in the bar on the left.")
         return
@@ -65,15 +65,15 @@ def show() -> None:
     _chart(found)
 
 
-def counted(found: pd.DataFrame, of: int) -> str:
+def told(found: pd.DataFrame, of: int) -> str:
     """'9 of 9 results, one for each case, release and origin; …': what is shown, what is not."""
-    shown = f"{len(found):,} of {of:,} results, one for each case, release and origin"
+    shown = f"{len(found):,} of {counted(of, 'result')}, one for each case, release and origin"
     behind = found["num_results"] - 1
     runs = int(behind[found["origin"] == Origin.MEASURED].sum())
     rows = int(behind.sum()) - runs
     others = (
-        f"{runs:,} repeats and runs without figures are under “Look into runs”" if runs else "",
-        f"{rows:,} more rows of pages print the same cases" if rows else "",
+        f"under “Look into runs” repeats and runs without figures: {runs:,}" if runs else "",
+        f"more rows of pages that print the same cases: {rows:,}" if rows else "",
     )
     return "; ".join(filter(None, (shown, *others))) + "."
 

@@ -14,7 +14,7 @@ from dashboards.findings import Findings, bullets, is_wrong, mark, plain
 from dashboards.look import columns, grid, printed, remembered
 from perfdb.metrics import METRICS
 from perfdb.record import Figures, Frozen, Outcome, Release
-from perfdb.units import text
+from perfdb.units import counted, text
 
 SHOWN = (
     "run_name", "outcome", "error", "started_at", "recipe", "model_title", "system",
@@ -61,7 +61,7 @@ def show() -> None:
     outcomes = list(dict.fromkeys(everything["outcome"]))
     chosen = st.multiselect("Outcome", outcomes, key="outcome", bind="query-params")
     found = everything[everything["outcome"].isin(chosen)] if chosen else everything
-    st.caption(f"{len(found):,} of {len(everything):,} runs.")
+    st.caption(f"{len(found):,} of {counted(len(everything), 'run')}.")
     grid(found[list(SHOWN)], "The runs with their outcome")
     names = {str(run_id): str(name) for run_id, name in _names(everything)}
     run_ids = list(names)
@@ -109,9 +109,11 @@ def _one(now: data.Store, run: Run) -> None:
         st.error(f"{run.outcome}: {run.error}")
     _figures(data.results_of_run(now, run.run_id), data.findings_of(now))
     _steps(data.steps(now, run.run_id), run.warmup_steps)
-    st.subheader("Command")
-    st.code(shlex.join(run.command), language="bash", wrap_lines=True)
-    _environment(run.environment)
+    if run.command:  # a log does not say how it was started, nor where
+        st.subheader("Command")
+        st.code(shlex.join(run.command), language="bash", wrap_lines=True)
+    if run.environment:
+        _environment(run.environment)
     st.subheader("Files it was read from")
     files = data.files(now, run.run_id)
     st.dataframe(files, hide_index=True, column_config=columns(files.columns))
@@ -128,7 +130,7 @@ def _figures(results: pd.DataFrame, audited: Findings) -> None:
         with st.container(horizontal=True):
             for metric in METRICS.values():
                 value = printed(metric, getattr(measured, metric.name))
-                st.metric(metric.title, value, border=True, width=164, help=metric.meaning)
+                st.metric(metric.title, value, border=True, width="content", help=metric.meaning)
         steps = f"the median step time of {text(measured.num_steps)} steps, {measured.window}"
         st.caption(f"Measured: from {steps}.")
 

@@ -17,7 +17,7 @@ class CommandLineDirective(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """The sections, in the order of `perfdb --help`."""
-        self.env.note_dependency(perfdb.cli.__file__)
+        self.env.note_dependency(__file__)
         return [_section(name, text) for name, text in _helps(perfdb.cli.cli, "perfdb", None)]
 
 

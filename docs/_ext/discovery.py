@@ -103,6 +103,8 @@ def _address(name: str) -> str:
 
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Around Open Graph, which looks for a description, and after the files of tables are made."""
+    # What it writes into every page is written anew where it would write something else.
+    app.add_config_value("discovery_code", Path(__file__).read_text("utf-8"), "html")
     app.connect("html-page-context", describe, priority=400)
     app.connect("html-page-context", without_address, priority=600)
     app.connect("build-finished", write_lists, priority=900)

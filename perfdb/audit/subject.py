@@ -7,7 +7,6 @@ from typing import Final
 
 from pydantic import ConfigDict, Field
 
-from perfdb.db.rows import ResultRow
 from perfdb.record import Frozen, Origin, Outcome, Scalar, Task
 
 
@@ -87,16 +86,6 @@ class Subject(Frozen):
         """A figure by its field; None where it is unknown."""
         value: float | None = getattr(self, field)
         return value
-
-
-def subject_of(row: ResultRow, source: str) -> Subject:
-    """A result that is about to be stored, as the audit looks at it."""
-    figures = {name: getattr(row, name) for name in Subject.model_fields if hasattr(row, name)}
-    case = row.case.model_dump(exclude={"qualifiers", "kernels"})
-    words = {"qualifiers": row.case.qualifiers, "kernels": row.case.kernels}
-    joined = {name: ", ".join(parts) for name, parts in words.items()}
-    release = {"release": row.release.version, "container": row.release.container}
-    return Subject.model_validate(figures | case | joined | release | {"source": source})
 
 
 @dataclass(frozen=True)

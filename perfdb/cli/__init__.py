@@ -14,7 +14,7 @@ from perfdb.errors import PerfdbError, suggestion
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("runner.cli:run", "Run recipes: plan, execute, leave one run directory per case."),
     "ingest": ("perfdb.cli.ingest:ingest", "Read runs, published pages and logs into the store."),
-    "withdraw": ("perfdb.cli.withdraw:withdraw", "Withdraw all that a published page stated."),
+    "withdraw": ("perfdb.cli.withdraw:withdraw", "Withdraw what a page stated or a run measured."),
     "compare": ("perfdb.cli.compare:compare", "Compare two releases, case by case."),
     "trend": ("perfdb.cli.trend:trend", "Follow figures over releases, and find regressions."),
     "audit": ("perfdb.cli.audit:audit", "Find numbers that cannot be true."),

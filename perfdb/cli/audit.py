@@ -9,16 +9,17 @@ import click
 
 from perfdb import audit as auditing
 from perfdb import catalog
-from perfdb.audit import Finding, Severity, Subject, acknowledged, arithmetic, document, read
+from perfdb.audit import Finding, Subject, acknowledged, arithmetic, document, read
 from perfdb.audit.acknowledged import Entry
 from perfdb.audit.check import ordered
-from perfdb.cli.options import db_option, print_json, print_table
+from perfdb.cli.gate import NEVER
+from perfdb.cli.options import db_option, only_options, print_json, print_table
+from perfdb.cli.reviewed import accepted, acknowledged_option, closing, severity_option
+from perfdb.cli.store import opened
 from perfdb.compare import named
 from perfdb.compare.read import known_releases
-from perfdb.db.migrate import require_current
-from perfdb.db.session import DEFAULT_URL, reading, store_url
-
-REVIEWED = Path("data/acknowledged.yaml")
+from perfdb.db.session import DEFAULT_URL
+from perfdb.units import counted
 
 Style = Literal["table", "json", "markdown", "sarif"]
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -27,35 +28,21 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.command()
 @click.argument("documents", nargs=-1, metavar="[DOCUMENT]...", type=FILE)
 @db_option
-@click.option("--release", help="Only this release, such as 'nemo 25.04' or 25.04.")
-@click.option("--system", help="Only results on this system, such as dgx-h100.")
-@click.option(
-    "--fail-on",
-    is_flag=False,
-    flag_value="error",
-    default="never",
-    show_default=True,
-    type=click.Choice(["error", "warning", "info", "never"]),
-    help="Exit with 1 where a finding is as grave as this, or graver. --fail-on at the end of the "
-    "line, without a value, means error.",
-)
+@only_options("release", "system")
+@severity_option(NEVER, "Exit with 1 where a finding is as grave as this, or graver.")
 @click.option(
     "--format",
     "style",
     type=click.Choice(["table", "json", "markdown", "sarif"]),
     default="table",
     show_default=True,
+    help="How to print them.",
 )
-@click.option(
-    "--acknowledged",
-    "reviewed",
-    type=FILE,
-    help=f"Findings that were looked at and are accepted. [default: {REVIEWED}, where it is]",
-)
+@acknowledged_option
 def audit(
     documents: Sequence[Path],
     db: str | None,
-    fail_on: str,
+    gate: str,
     style: Style,
     reviewed: Path | None,
     **only: str | None,
@@ -75,7 +62,7 @@ def audit(
     if not any(only.values()):
         _report_unused(found, known, documents)
     _print(found, style, _of(len(subjects), len(documents)))
-    return 1 if _closes(found, fail_on) else 0
+    return 1 if closing(found, gate) else 0
 
 
 def _system(name: str | None) -> None:
@@ -84,20 +71,12 @@ def _system(name: str | None) -> None:
         catalog.system(name)
 
 
-def accepted(reviewed: Path | None) -> tuple[Entry, ...]:
-    """The findings that a reviewed file accepts: the one given, or the project's, or none."""
-    path = reviewed or REVIEWED
-    return acknowledged.entries(str(path), path.read_text()) if path.is_file() else ()
-
-
 def _subjects(db: str | None, release: str | None, *, needed: bool) -> tuple[Subject, ...]:
     """The results to audit; none where documents are all there is, and no store was named."""
-    url = store_url(db)
     named_one = db or release or os.environ.get("PERFDB_URL")
     if not (needed or named_one or Path(DEFAULT_URL.removeprefix("sqlite:///")).is_file()):
         return ()
-    with reading(url) as connection:
-        require_current(connection, url.render_as_string())
+    with opened(db) as connection:
         if release is None:
             return read.subjects(connection)
         choice = named(release, known_releases(connection))
@@ -114,12 +93,6 @@ def _report_unused(
     judged = [entry for entry in known if documents or entry.it.rule != arithmetic.NAME]
     for problem in acknowledged.unused(found, judged):
         click.echo(f"note: {problem}", err=True)
-
-
-def _closes(found: Sequence[Finding], gate: str) -> bool:
-    if gate == "never":
-        return False
-    return any(it.severity.reaches(Severity(gate)) for it in found if not it.acknowledged)
 
 
 def _print(found: Sequence[Finding], style: Style, audited: str) -> None:
@@ -143,12 +116,8 @@ def _row(it: Finding) -> tuple[str, ...]:
 
 
 def _of(results: int, documents: int) -> str:
-    parts = [_counted(results, "result")] if results or not documents else []
-    return " and ".join([*parts, *([_counted(documents, "document")] if documents else [])])
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+    parts = [counted(results, "result")] if results or not documents else []
+    return " and ".join([*parts, *([counted(documents, "document")] if documents else [])])
 
 
 PRINTERS: Mapping[Style, Callable[[Sequence[Finding]], None]] = {

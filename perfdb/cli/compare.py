@@ -4,8 +4,15 @@ from typing import Literal
 
 import click
 
-from perfdb.cli.gate import gate_option
-from perfdb.cli.options import db_option, print_json, print_table
+from perfdb.cli.gate import gate_option, say_untold
+from perfdb.cli.options import (
+    db_option,
+    metric_option,
+    only_options,
+    print_json,
+    print_table,
+)
+from perfdb.cli.store import opened
 from perfdb.compare import (
     Comparison,
     Match,
@@ -18,8 +25,6 @@ from perfdb.compare import (
     words,
 )
 from perfdb.compare.document import document
-from perfdb.db.migrate import require_current
-from perfdb.db.session import reading, store_url
 from perfdb.metrics import METRICS
 from perfdb.queries.only import Only
 from perfdb.units import number
@@ -30,17 +35,15 @@ from perfdb.units import number
 @click.argument("b")
 @db_option
 @click.option(
-    "--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True
+    "--format",
+    "style",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="How to print it.",
 )
-@click.option(
-    "--metric",
-    type=click.Choice(list(METRICS)),
-    help="The figure to compare. [default: tokens_per_sec_per_gpu, or "
-    "model_tflops_per_sec_per_gpu where that is all both sides have]",
-)
-@click.option("--framework", help="Only results of this framework.")
-@click.option("--system", help="Only results on this system, such as dgx-h100.")
-@click.option("--model", help="Only results of this model, such as llama3-8b.")
+@metric_option("compare")
+@only_options("framework", "system", "model")
 @gate_option(
     ("slower", "missing", "unknown"),
     "Exit with 1 where B is slower, where something of A is missing in B, or where no verdict can "
@@ -73,21 +76,16 @@ def compare(
 
 
 def _gated(found: Comparison, gate: frozenset[str]) -> int:
-    """The exit code; what a gate cannot tell, and is not asked to close on, is said."""
+    """The exit code."""
     verdicts = [str(match.judgement.verdict) for match in found.matched]
-    unknown = verdicts.count(Verdict.UNKNOWN)
-    if gate and unknown and "unknown" not in gate:
-        said = f"{unknown} cannot be told, and --fail-on unknown was not asked for"
-        click.echo(f"warning: {said}", err=True)
+    say_untold(verdicts.count(Verdict.UNKNOWN), gate)
     return 1 if gate & set(verdicts) or ("missing" in gate and found.only_a) else 0
 
 
 def _compared(
     asked: tuple[str, str], db: str | None, metric: str | None, only: Only
 ) -> tuple[tuple[str, str], Comparison]:
-    url = store_url(db)
-    with reading(url) as connection:
-        require_current(connection, url.render_as_string())
+    with opened(db) as connection:
         known = read.known_releases(connection)
         a, b = (named(name, known) for name in asked)
         of_a, of_b = (read.results_of(connection, choice, only) for choice in (a, b))

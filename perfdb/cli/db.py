@@ -15,7 +15,10 @@ def db() -> None:
 @db.command()
 @db_option
 def upgrade(db: str | None) -> None:
-    """Bring the store to this version's schema, making it if there is none."""
+    """Bring the store to this version's schema.
+
+    Where there is no store it is made.
+    """
     url = store_url(db)
     migrate.upgrade(url)
     click.echo(f"{url.render_as_string()}: schema {migrate.current(url)}")
@@ -25,7 +28,10 @@ def upgrade(db: str | None) -> None:
 @click.argument("revision")
 @db_option
 def downgrade(revision: str, db: str | None) -> None:
-    """Bring the store down to REVISION: 0001, -1 for one step, base for an empty store."""
+    """Bring the store down to REVISION.
+
+    It is the number of a schema such as 0001, -1 for one step, or base for an empty store.
+    """
     url = store_url(db)
     migrate.downgrade(url, revision)
     click.echo(f"{url.render_as_string()}: schema {migrate.current(url) or 'none'}")
@@ -42,7 +48,10 @@ def current(db: str | None) -> None:
 @db.command()
 @db_option
 def check(db: str | None) -> int:
-    """Compare the store's tables with what this version expects; exits with 1 if they differ."""
+    """Compare the store's tables with this version's.
+
+    Exits with 1 if they differ.
+    """
     url = store_url(db)
     with reading(url) as connection:
         migrate.require_current(connection, url.render_as_string())

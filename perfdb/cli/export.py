@@ -5,11 +5,10 @@ from pathlib import Path
 
 import click
 
-from perfdb.cli.options import db_option
-from perfdb.db.migrate import require_current
-from perfdb.db.session import reading, store_url
+from perfdb.cli.options import convention_option, db_option
+from perfdb.cli.store import opened
 from perfdb.errors import InputError, Problem
-from perfdb.export import FORMATS, pytorch
+from perfdb.export import FORMATS, priced, pytorch
 from perfdb.export.restated import table as restated
 from perfdb.export.results import table
 from perfdb.flops import CONVENTIONS
@@ -21,38 +20,56 @@ def export() -> None:
 
 
 @export.command()
-@click.option("--format", "style", type=click.Choice(list(FORMATS)), required=True)
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(list(FORMATS)),
+    required=True,
+    help="How to write them.",
+)
 @click.option(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     help="Where to write. [default: stdout]",
 )
+@convention_option(
+    "Add columns with model TFLOP/s/GPU and MFU restated in this FLOPs convention, such as "
+    "megatron-lm."
+)
 @click.option(
-    "--convention",
-    type=click.Choice(list(CONVENTIONS)),
-    metavar="NAME",
-    help="Add columns with model TFLOP/s/GPU and MFU restated in this FLOPs convention, such as "
-    "megatron-lm.",
+    "--price",
+    "prices",
+    multiple=True,
+    metavar="SYSTEM=AMOUNT",
+    help="Add what a million tokens cost at this price of a GPU-hour, such as dgx-h100=2.49; once "
+    "for each system.",
 )
 @db_option
-def results(style: str, output: Path | None, convention: str | None, db: str | None) -> None:
-    """Write one row for each result, measured and published; empty where a value is unknown.
+def results(
+    style: str,
+    output: Path | None,
+    convention: str | None,
+    prices: tuple[str, ...],
+    db: str | None,
+) -> None:
+    """Write a row for each result, empty where a value is unknown.
 
-    Of the PyTorch benchmark database's records, `pytorch`, one for each figure.
+    All results in force are written, measured and published. With --format pytorch there is a
+    record of the PyTorch benchmark database for each figure instead.
 
     With --convention, figures that count FLOPs stand a second time, in columns `restated_…`, all
     counted alike: also those of pages, where their figures tell what the page counted. The note
     says how that is known, or why a row cannot be restated.
     """
-    if convention and style == pytorch.NAME:
-        message, remedy = "pytorch has no place for restated figures", "choose another --format"
-        raise InputError(Problem("--convention", message, remedy=remedy))
-    url = store_url(db)
-    with reading(url) as connection:
-        require_current(connection, url.render_as_string())
+    if style == pytorch.NAME and (convention or prices):
+        option = "--convention" if convention else "--price"
+        message, remedy = "pytorch has no place for these figures", "choose another --format"
+        raise InputError(Problem(option, message, remedy=remedy))
+    known = priced.prices(prices)
+    with opened(db) as connection:
         rows = restated(connection, CONVENTIONS[convention]) if convention else table(connection)
-        written = FORMATS[style].render(rows)
+    written = FORMATS[style].render(priced.with_cost(rows, known) if known else rows)
     if output is None:
         sys.stdout.buffer.write(written)
         sys.stdout.flush()

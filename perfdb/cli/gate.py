@@ -26,3 +26,10 @@ def gate_option(choices: Sequence[str], help_: str) -> Callable[[Command], Comma
     return click.option(
         "--fail-on", "gate", multiple=True, metavar=metavar, callback=checked, help=help_
     )
+
+
+def say_untold(unknown: int, gate: frozenset[str]) -> None:
+    """Say on stderr what a gate cannot tell and is not asked to close on."""
+    if gate and unknown and "unknown" not in gate:
+        said = f"{unknown} cannot be told, and --fail-on unknown was not asked for"
+        click.echo(f"warning: {said}", err=True)

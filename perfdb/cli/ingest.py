@@ -10,7 +10,7 @@ from rich.progress import track
 from perfdb import attribute
 from perfdb import ingest as ingestion
 from perfdb.audit import document
-from perfdb.cli.options import db_option, json_option, print_json, print_table
+from perfdb.cli.options import db_option, json_option, print_json, print_table, window_option
 from perfdb.db.rows import Action, ResultRow
 from perfdb.db.session import store_url
 from perfdb.errors import InputError, Problem
@@ -41,12 +41,7 @@ MOST_LISTED = 5
     help="A field of the case of logs, such as num_gpus=8; may be repeated.",
 )
 @click.option("--format", metavar="NAME", help="The format of logs. [default: by their content]")
-@click.option(
-    "--window",
-    metavar="WINDOW",
-    help="The steps that figures of logs and runs are taken over: last, last_n(N), "
-    "window(FIRST,LAST) or skip_warmup(N). [default: by the log's format; a run's measured steps]",
-)
+@window_option("of a log by its format, of a run its measured steps")
 @click.option(
     "--archive-limit",
     type=click.IntRange(min=1),

@@ -1,17 +1,19 @@
 """Options and printing that several commands share."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import click
 
+from perfdb.flops import CONVENTIONS
+from perfdb.metrics import METRICS
 from perfdb.units import text
 
 PIPE_WIDTH = 240
 """Columns where stdout is no terminal: wide enough that no cell of ours is broken."""
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Command = TypeVar("Command", bound=Callable[..., object])
 
 
 def db_option(command: Command) -> Command:
@@ -27,6 +29,53 @@ def db_option(command: Command) -> Command:
 def json_option(command: Command) -> Command:
     """--json: machine-readable output on stdout and nothing else there."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")(command)
+
+
+ONLY: Mapping[str, str] = {
+    "release": "Only this release, such as 'nemo 25.04' or 25.04.",
+    "framework": "Only results of this framework.",
+    "system": "Only results on this system, such as dgx-h100.",
+    "model": "Only results of this model, such as llama3-8b.",
+}
+
+
+def only_options(*names: str) -> Callable[[Command], Command]:
+    """--release, --framework, --system, --model, as named: of which results; None: of all."""
+
+    def narrowed(command: Command) -> Command:
+        for name in reversed(names):
+            command = click.option(f"--{name}", metavar="NAME", help=ONLY[name])(command)
+        return command
+
+    return narrowed
+
+
+def metric_option(verb: str) -> Callable[[Command], Command]:
+    """--metric: the figure to compare, or to follow."""
+    *names, last = METRICS
+    return click.option(
+        "--metric",
+        type=click.Choice(list(METRICS)),
+        metavar="METRIC",
+        help=f"The figure to {verb}: {', '.join(names)} or {last}. [default: "
+        "the first known of tokens_per_sec_per_gpu, model_tflops_per_sec_per_gpu, step_time_s]",
+    )
+
+
+def window_option(default: str) -> Callable[[Command], Command]:
+    """--window: the steps that figures are taken over, as `perfdb.windows.named` reads it."""
+    return click.option(
+        "--window",
+        metavar="WINDOW",
+        help="Take measured figures over these steps: last, last_n(N), window(FIRST,LAST) or "
+        f"skip_warmup(N). [default: {default}]",
+    )
+
+
+def convention_option(help_: str) -> Callable[[Command], Command]:
+    """--convention: a FLOPs convention by its name."""
+    names = list(CONVENTIONS)
+    return click.option("--convention", type=click.Choice(names), metavar="NAME", help=help_)
 
 
 def print_json(value: object) -> None:
@@ -48,7 +97,8 @@ def print_table(
     console = Console(markup=False, highlight=False)
     if not console.is_terminal:
         console.width = min(PIPE_WIDTH, most_columns or PIPE_WIDTH)
-    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left")
+    console.print(title, style="italic")  # a title of the table's own is broken at its width
+    table = Table(box=box.SIMPLE_HEAD)
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:

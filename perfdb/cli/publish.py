@@ -7,15 +7,19 @@ import click
 from sqlalchemy import Connection
 
 from perfdb.audit import Finding, Severity, document
-from perfdb.cli.audit import REVIEWED, accepted
+from perfdb.cli.gate import NEVER
 from perfdb.cli.options import db_option, json_option, print_json, print_table
+from perfdb.cli.reviewed import (
+    REVIEWED,
+    accepted,
+    acknowledged_option,
+    closing,
+    severity_option,
+)
+from perfdb.cli.store import opened
 from perfdb.compare import named
 from perfdb.compare.read import known_releases
-from perfdb.db.migrate import require_current
-from perfdb.db.session import reading, store_url
 from perfdb.site import plain, publication
-
-NEVER = "never"
 
 
 @click.command()
@@ -35,30 +39,23 @@ NEVER = "never"
     metavar="FOLDER",
     default=Path("published"),
     show_default=True,
+    help="Where to write.",
 )
-@click.option(
-    "--fail-on",
-    "gate",
-    type=click.Choice([*map(str, Severity), NEVER]),
-    default=str(Severity.ERROR),
-    show_default=True,
-    help="Write nothing where a finding that nobody has accepted is as grave as this, or graver.",
+@severity_option(
+    str(Severity.ERROR),
+    "Write nothing where a finding that nobody has accepted is as grave as this, or graver.",
 )
-@click.option(
-    "--acknowledged",
-    "reviewed",
-    type=click.Path(exists=True, dir_okay=False),
-    help=f"Findings that were looked at and are accepted. [default: {REVIEWED}, where it is]",
-)
+@acknowledged_option
 @json_option
 @db_option
 def publish(
     releases: Sequence[str],
     style: plain.Style,
     folder: Path,
-    db: str | None,
+    reviewed: Path | None,
+    *,
     as_json: bool,
-    **audit: str | None,
+    **words: str | None,
 ) -> int:
     """Write the page of each RELEASE, such as 'nemo 25.04'; without one, of every release.
 
@@ -66,13 +63,11 @@ def publish(
     tables and footnotes, nothing that needs perfdb. What the audit found stands in the footnotes. A
     page that somebody wrote is never overwritten.
     """
-    known = accepted(Path(audit["reviewed"]) if audit["reviewed"] else None)
-    url = store_url(db)
-    with reading(url) as connection:
-        require_current(connection, url.render_as_string())
+    known = accepted(reviewed)
+    with opened(words["db"]) as connection:
         read = publication.read(connection, known, _wanted(connection, releases))
-    if closing := _closing(read.findings, audit["gate"] or NEVER):
-        _refuse(closing)
+    if grave := closing(read.findings, words["gate"] or NEVER):
+        _refuse(grave)
         return 1
     _report(publication.write(folder, publication.texts(read.pages, style)), as_json)
     return 0
@@ -84,19 +79,12 @@ def _wanted(connection: Connection, names: Sequence[str]) -> frozenset[int] | No
     return frozenset(one for choice in chosen for one in choice.release_ids) if chosen else None
 
 
-def _closing(found: Sequence[Finding], gate: str) -> list[Finding]:
-    """The findings that keep the pages from being published."""
-    if gate == NEVER:
-        return []
-    return [it for it in found if it.severity.reaches(Severity(gate)) and not it.acknowledged]
-
-
-def _refuse(closing: Sequence[Finding]) -> None:
-    for it in closing:
+def _refuse(grave: Sequence[Finding]) -> None:
+    for it in grave:
         place, of = document.place(it), document.subject(it)
         click.echo(f"{place}: {it.severity}: {of}: {document.sentence(it)}", err=True)
     click.echo(
-        f"Nothing is written: {document.counts(closing)}. Correct them, accept them in {REVIEWED}, "
+        f"Nothing is written: {document.counts(grave)}. Correct them, accept them in {REVIEWED}, "
         "or publish them with their footnotes: --fail-on never.",
         err=True,
     )

@@ -11,6 +11,7 @@ from perfdb import recipe
 from perfdb.cli.options import json_option, print_json, print_table
 from perfdb.errors import InputError, Problem, suggestion
 from perfdb.recipe import Point, RecipeFile
+from perfdb.units import counted
 
 PATHS = click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 DEFAULT = Path("recipes")
@@ -21,7 +22,7 @@ def recipes() -> None:
     """List, show and validate recipes; print their JSON Schema.
 
     A recipe is a YAML file: a model, a system, a batch and a layout, and where it is a sweep the
-    fields that vary. Without PATHS the folder recipes/ is read.
+    fields that vary.
     """
 
 
@@ -29,13 +30,16 @@ def recipes() -> None:
 @PATHS
 @json_option
 def list_(paths: tuple[Path, ...], as_json: bool) -> None:
-    """List the recipes and how many cases each makes."""
+    """List the recipes and how many cases each makes.
+
+    Without PATHS they are those of the folder recipes/.
+    """
     files = _load(paths)
     if as_json:
         print_json([_listed(file) for file in files])
         return
     columns = ("Recipe", "Framework", "Model", "Systems", "GPUs", "Cases", "Description")
-    print_table(f"{len(files)} recipes", columns, [_row(file) for file in files])
+    print_table(counted(len(files), "recipe"), columns, [_row(file) for file in files])
 
 
 def _load(paths: tuple[Path, ...]) -> list[RecipeFile]:
@@ -73,7 +77,10 @@ def _joined(values: Iterable[str]) -> str:
 @PATHS
 @json_option
 def show(name: str, paths: tuple[Path, ...], as_json: bool) -> None:
-    """Show every case of the recipe NAME, fully resolved."""
+    """Show every case of the recipe NAME, fully resolved.
+
+    It is looked for in PATHS, or in the folder recipes/.
+    """
     files = {file.recipe.name: file for file in _load(paths)}
     if name not in files:
         remedy = suggestion(name, files)
@@ -103,13 +110,16 @@ def _resolved(point: Point) -> dict[str, object]:
 @PATHS
 @json_option
 def validate(paths: tuple[Path, ...], as_json: bool) -> None:
-    """Check recipes and say everything that is wrong with all of them."""
+    """Check recipes and say everything that is wrong with all of them.
+
+    Without PATHS they are those of the folder recipes/.
+    """
     files = _load(paths)
     cases = sum(len(file.points) for file in files)
     if as_json:
         print_json({"recipes": len(files), "cases": cases, "problems": []})
     else:
-        click.echo(f"{len(files)} recipes with {cases} cases are right")
+        click.echo(f"no problem in {counted(len(files), 'recipe')} with {counted(cases, 'case')}")
 
 
 @recipes.command()

@@ -6,11 +6,19 @@ import click
 
 from perfdb import recompute as recomputing
 from perfdb import windows
-from perfdb.cli.options import db_option, json_option, print_json, print_table
+from perfdb.cli.options import (
+    convention_option,
+    db_option,
+    json_option,
+    only_options,
+    print_json,
+    print_table,
+    window_option,
+)
+from perfdb.cli.store import opened
 from perfdb.compare import named
 from perfdb.compare.read import known_releases
-from perfdb.db.migrate import require_current
-from perfdb.db.session import reading, store_url
+from perfdb.db.session import store_url
 from perfdb.flops import CONVENTIONS
 from perfdb.queries.only import Only
 from perfdb.recompute import Asked, Changed, Report, Scope
@@ -33,22 +41,11 @@ SHORT = {
 
 @click.command()
 @db_option
-@click.option("--release", help="Only this release, such as 'nemo 25.04' or 25.04.")
-@click.option("--framework", help="Only results of this framework.")
-@click.option("--system", help="Only results on this system, such as dgx-h100.")
-@click.option("--model", help="Only results of this model, such as llama3-8b.")
-@click.option(
-    "--window",
-    metavar="WINDOW",
-    help="Take figures over these steps: last, last_n(N), window(FIRST,LAST) or skip_warmup(N). "
-    "[default: the window of each result]",
-)
-@click.option(
-    "--convention",
-    type=click.Choice(list(CONVENTIONS)),
-    metavar="NAME",
-    help="Count model FLOPs by this convention, such as megatron-lm. [default: the convention of "
-    "each result]",
+@only_options("release", "framework", "system", "model")
+@window_option("the window of each result")
+@convention_option(
+    "Count model FLOPs by this convention, such as megatron-lm. [default: the convention of each "
+    "result]"
 )
 @click.option("--dry-run", is_flag=True, help="Show what would change and store nothing.")
 @json_option
@@ -84,9 +81,7 @@ def recompute(
 
 
 def _release_ids(db: str | None, release: str) -> tuple[int, ...]:
-    url = store_url(db)
-    with reading(url) as connection:
-        require_current(connection, url.render_as_string())
+    with opened(db) as connection:
         return named(release, known_releases(connection)).release_ids
 
 

@@ -7,12 +7,18 @@ from statistics import fmean
 import click
 
 from perfdb import trend as trending
-from perfdb.cli.gate import gate_option
-from perfdb.cli.options import db_option, json_option, print_json, print_table
+from perfdb.cli.gate import gate_option, say_untold
+from perfdb.cli.options import (
+    db_option,
+    json_option,
+    metric_option,
+    only_options,
+    print_json,
+    print_table,
+)
+from perfdb.cli.store import opened
 from perfdb.compare import Level, Verdict, words
 from perfdb.compare.read import known_releases
-from perfdb.db.migrate import require_current
-from perfdb.db.session import reading, store_url
 from perfdb.metrics import METRICS
 from perfdb.queries.only import Only
 from perfdb.trend import Point, Series, Timed, read
@@ -29,14 +35,8 @@ PIPE_WIDTH = 120
 @click.command()
 @click.argument("asked", nargs=-1, required=True, metavar="MODEL_OR_CASE...")
 @db_option
-@click.option("--framework", help="Only results of this framework.")
-@click.option("--system", help="Only results on this system, such as dgx-h100.")
-@click.option(
-    "--metric",
-    type=click.Choice(list(METRICS)),
-    help="The figure to follow. [default: tokens_per_sec_per_gpu, or "
-    "model_tflops_per_sec_per_gpu where only that is known]",
-)
+@only_options("framework", "system")
+@metric_option("follow")
 @gate_option(
     ("regression", "missing", "unknown"),
     "Exit with 1 where a release is slower than the one before it and no later one has made up for "
@@ -75,11 +75,9 @@ def trend(
 
 
 def _gated(found: Sequence[Series], gate: frozenset[str]) -> int:
-    """The exit code; what a gate cannot tell, and is not asked to close on, is said."""
+    """The exit code."""
     unknown = sum(_is_unknown(one) for one in found)
-    if gate and unknown and "unknown" not in gate:
-        said = f"{unknown} cannot be told, and --fail-on unknown was not asked for"
-        click.echo(f"warning: {said}", err=True)
+    say_untold(unknown, gate)
     closing = {
         "regression": any(one.regression and not one.recovered for one in found),
         "missing": any(one.missing_in for one in found),
@@ -96,9 +94,7 @@ def _is_unknown(one: Series) -> bool:
 
 
 def _followed(asked: Sequence[str], db: str | None, only: Only, metric: str | None) -> list[Series]:
-    url = store_url(db)
-    with reading(url) as connection:
-        require_current(connection, url.render_as_string())
+    with opened(db) as connection:
         results = read.results(connection, asked, only)
         choices = known_releases(connection)
         versions = read.versions(connection, choices)

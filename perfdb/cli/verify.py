@@ -9,6 +9,7 @@ from rich.progress import Progress
 from perfdb import verify as verifying
 from perfdb.cli.options import db_option, json_option, print_json, print_table
 from perfdb.db.session import store_url
+from perfdb.units import counted
 from perfdb.verify import Verified
 
 MANY = 1_000
@@ -82,5 +83,4 @@ def _print(found: Sequence[Verified]) -> None:
         for fault in one.faults:
             click.echo(f"fault: {one.check}: {fault.where}: {fault.message}")
     faults = sum(len(one.faults) for one in found)
-    counted = "1 fault" if faults == 1 else f"{faults:,} faults"
-    click.echo(counted if faults else "the store holds together")
+    click.echo(counted(faults, "fault") if faults else "the store holds together")

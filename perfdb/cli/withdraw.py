@@ -1,7 +1,6 @@
-"""`perfdb withdraw`: take what a page stated out of every table."""
+"""`perfdb withdraw`: take what a page stated, or what a run measured, out of every table."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import click
 
@@ -12,18 +11,25 @@ from perfdb.db.session import store_url
 
 
 @click.command()
-@click.argument(
-    "pages", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PAGE..."
-)
+@click.argument("words", nargs=-1, required=True, metavar="PAGE|RUN...")
+@click.option("--reason", metavar="TEXT", help="Why, for the log; a run needs it.")
+@click.option("--undo", is_flag=True, help="Make runs that were withdrawn count again.")
 @db_option
 @json_option
-def withdraw(pages: Sequence[Path], db: str | None, *, as_json: bool) -> int:
-    """Withdraw every result that was read from published pages, be they there or gone.
+def withdraw(
+    words: Sequence[str], reason: str | None, db: str | None, *, undo: bool, as_json: bool
+) -> int:
+    """Withdraw every result of published pages or of runs, be their files there or gone.
 
-    A page is named by the path that it was read from. A result that another page states falls
-    back to it. What was withdrawn is kept, and reading a page again brings its results back.
+    A page is named by the path that it was read from, a run by its id, its directory or its log. A
+    result that another page states falls back to it. What was withdrawn is kept. Reading a page
+    again brings its results back; a run counts again only with --undo.
     """
-    report = ingest.withdraw(pages, store_url(db))
+    if undo:
+        restored = ingest.restore(words, store_url(db))
+        print_json({"restored": restored}) if as_json else click.echo(f"{len(restored)} restored")
+        return 0
+    report = ingest.withdraw(words, store_url(db), reason)
     if as_json:
         print_json({"withdrawn": report.withdrawn, "revised": report.revised})
         return 0

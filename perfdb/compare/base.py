@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from math import isfinite
 
 from pydantic import ConfigDict
@@ -90,7 +91,7 @@ class Side:
 
     results: tuple[Result, ...]
 
-    @property
+    @cached_property
     def shown(self) -> Result:
         """The result a table prints: of the finished runs the one of median step time.
 

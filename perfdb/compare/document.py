@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from perfdb.compare.base import Comparison, Match, Result, Side
+from perfdb.compare.match import PREFERRED
 from perfdb.record import CONFIGURATION_FIELDS, WORKLOAD_FIELDS
 
 Fields = dict[str, object]
@@ -62,8 +63,7 @@ def _unmatched(side: Side) -> Fields:
     return {
         **_identity(it),
         **_of_side(side),
-        "tokens_per_sec_per_gpu": it.figure("tokens_per_sec_per_gpu"),
-        "model_tflops_per_sec_per_gpu": it.figure("model_tflops_per_sec_per_gpu"),
+        **{metric: it.figure(metric) for metric in PREFERRED},
     }
 
 

@@ -9,9 +9,8 @@ from perfdb.compare.verdict import judge
 from perfdb.metrics import METRICS
 from perfdb.record import CONFIGURATION_FIELDS, Origin
 
-DEFAULT_METRIC = "tokens_per_sec_per_gpu"
-FALLBACK_METRIC = "model_tflops_per_sec_per_gpu"
-"""What stands in where two sides do not both have the default one (DiT pages print no tokens)."""
+PREFERRED = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "step_time_s")
+"""The first that both sides have is judged by: some pages print no tokens, some the time alone."""
 
 Sides = Mapping[Origin, Side]
 
@@ -23,7 +22,7 @@ def comparison(a: Iterable[Result], b: Iterable[Result], metric: str | None = No
     best configuration is not the same case on both sides, is one more match, at workload level.
     Measured results are matched with measured ones and published with published ones; only what
     has no counterpart of its own origin is matched across. Without `metric` it is
-    tokens/s/GPU, or model TFLOP/s/GPU where only that is known on both sides.
+    the first of `PREFERRED` that is known on both sides.
     """
     sides_a, sides_b = _sides(a), _sides(b)
     matched = (*_equal(sides_a, sides_b, metric), *_best(sides_a, sides_b, metric))
@@ -62,14 +61,14 @@ def _best(a: list[Side], b: list[Side], metric: str | None) -> Iterator[Match]:
 
 
 def metric_for(a: Iterable[Side], b: Iterable[Side], asked: str | None) -> str:
-    """The metric to judge by: the one asked for, else the first that both sides know."""
+    """The metric to judge by: the one asked for, else the first of `PREFERRED` that both know."""
     if asked is not None:
         return asked
     sides = list(a), list(b)
-    for metric in (DEFAULT_METRIC, FALLBACK_METRIC):
+    for metric in PREFERRED:
         if all(any(side.shown.figure(metric) for side in group) for group in sides):
             return metric
-    return DEFAULT_METRIC
+    return PREFERRED[0]
 
 
 def differences(a: Result, b: Result) -> tuple[Difference, ...]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from pydantic import ConfigDict
 
-from perfdb.compare.order import natural
 from perfdb.errors import InputError, Problem, suggestion
 from perfdb.record import Frozen, Release
+from perfdb.versions import natural
 
 
 class KnownRelease(Frozen):
@@ -43,7 +43,7 @@ def choices(known: Iterable[KnownRelease]) -> tuple[Choice, ...]:
     A version that was run in several containers is one choice for all of them, followed by one for
     each, named 'nemo 25.04 [CONTAINER]'.
     """
-    ordered = sorted(set(known), key=_natural_order)
+    ordered = sorted(set(known), key=_order)
     by_name: dict[str, list[KnownRelease]] = defaultdict(list)
     for one in ordered:
         by_name[one.name].append(one)
@@ -61,7 +61,7 @@ def _of_name(name: str, group: Sequence[KnownRelease]) -> list[Choice]:
     return [whole, *parts]
 
 
-def _natural_order(one: KnownRelease) -> tuple[str, bool, list[str | int], str, int]:
+def _order(one: KnownRelease) -> tuple[str, bool, list[str | int], str, int]:
     version = natural(one.release or "")
     return (one.framework, one.release is None, version, one.container or "", one.release_id)
 
@@ -76,7 +76,8 @@ def named(text: str, known: Sequence[Choice]) -> Choice:
     found = exact or [choice for choice in known if choice.version == text.strip()]
     if len(found) == 1:
         return found[0]
-    raise InputError(_not_one(text, found, known))
+    of_framework = [choice for choice in known if choice.name.lower().startswith(f"{spelled} ")]
+    raise InputError(_not_one(text, found or of_framework, known))
 
 
 def _not_one(text: str, found: Sequence[Choice], known: Sequence[Choice]) -> Problem:
@@ -85,7 +86,7 @@ def _not_one(text: str, found: Sequence[Choice], known: Sequence[Choice]) -> Pro
         return Problem("release", f"no release {text!r}", remedy=remedy)
     if found:
         meant = " or ".join(shlex.quote(choice.name) for choice in found)
-        return Problem("release", f"{text!r} is the version of several", remedy=f"say {meant}")
+        return Problem("release", f"{text!r} names no single release", remedy=f"say {meant}")
     names = [choice.name for choice in known]
     hint, listed = suggestion(text, names), f"known: {', '.join(sorted(names))}"
     remedy = listed if hint == listed else f"{hint} {listed}"

@@ -3,16 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from perfdb.compare.base import (
-    Comparison,
-    Difference,
-    Judgement,
-    Level,
-    Match,
-    Result,
-    Side,
-    Verdict,
-)
+from perfdb.compare.base import Comparison, Difference, Judgement, Match, Result, Side, Verdict
 from perfdb.record import Origin, Outcome
 from perfdb.units import UNKNOWN, number, text
 
@@ -77,9 +68,9 @@ def changes(differences: Iterable[Difference]) -> str:
 
 def how(match: Match) -> str:
     """The configuration both sides share, or what the best configurations differ in."""
-    if match.level is Level.CONFIGURATION:
-        return configuration(match.a.shown)
-    return f"best of each: {changes(match.differences)}"
+    if match.differences:
+        return f"best of each: {changes(match.differences)}"
+    return configuration(match.a.shown)
 
 
 def interval(judgement: Judgement) -> str:

@@ -1,13 +1,15 @@
 """The ids of sources by what makes them; the bytes of those not there yet are kept, compressed."""
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
+from sqlite3 import Connection as SqliteConnection
 
-from sqlalchemy import BindParameter, Connection, Select, Text, func, literal, select
+from sqlalchemy import BindParameter, Connection, Select, Text, func, literal, select, update
 from sqlalchemy.dialects import postgresql
 
-from perfdb.db import blobs, bulk
+from perfdb.db import bulk
+from perfdb.db.packed import Packed
 from perfdb.db.rows import SourceFile
 from perfdb.db.tables import sources
 
@@ -27,18 +29,29 @@ def ids(connection: Connection, files: Iterable[SourceFile], when: datetime) -> 
     added = [by_key[key] for key in sorted(by_key.keys() - known.keys())]
     if not added:
         return known
-    large = {natural(one): content for one in added if (content := blobs.streamed(connection, one))}
+    large = {natural(one): content for one in added if (content := _streamed(connection, one))}
     columns = (*_NATURAL, "size_bytes", "content", "ingested_at")
-    rows = (
-        (*natural(one), one.size_bytes, b"" if natural(one) in large else one.compressed(), when)
-        for one in added
-    )
     last = connection.scalar(select(func.max(sources.c.id))) or 0
-    bulk.add(connection, sources, columns, rows)
+    bulk.add(connection, sources, columns, _rows(added, large, when))
     found = known | _added_since(connection, last, by_key)
     for key, content in large.items():
-        blobs.write(connection, found[key], content)
+        _write(connection, found[key], content)
     return found
+
+
+def _rows(
+    added: Iterable[SourceFile], large: Collection[Natural], when: datetime
+) -> Iterator[tuple[object, ...]]:
+    """The rows of sorted sources: the same bytes, which many runs share, are packed once."""
+    packed, of = b"", ""
+    for one in added:
+        key = natural(one)
+        if key in large:
+            yield (*key, one.size_bytes, b"", when)
+            continue
+        if one.sha256 != of:
+            packed, of = one.compressed(), one.sha256
+        yield (*key, one.size_bytes, packed, when)
 
 
 def natural(file: SourceFile) -> Natural:
@@ -91,3 +104,22 @@ def _alike(
 
 def _texts(values: Sequence[str]) -> BindParameter[Sequence[str]]:
     return literal(values, postgresql.ARRAY(Text))
+
+
+def _streamed(connection: Connection, source: SourceFile) -> Packed | None:
+    """The bytes of a source that are too many for SQLite at once, which would copy them thrice."""
+    content = source.content
+    if isinstance(content, bytes) or content.in_memory or connection.dialect.name != "sqlite":
+        return None
+    return content
+
+
+def _write(connection: Connection, source_id: int, content: Packed) -> None:
+    """Fill in the bytes of a source that was added without them."""
+    room = func.zeroblob(content.compressed_bytes)
+    connection.execute(update(sources).where(sources.c.id == source_id).values(content=room))
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, SqliteConnection)
+    with driver.blobopen(sources.name, sources.c.content.name, source_id) as blob:
+        for chunk in content.compressed():
+            blob.write(chunk)

@@ -45,15 +45,17 @@ def case_ids(connection: Connection, given: Sequence[Case]) -> list[int]:
 
 
 def _case_ids(connection: Connection, by_key: Mapping[str, Case]) -> dict[str, int]:
-    known = _known(connection, cases, cases.c.key, by_key)
-    _restate(connection, [(known[key], by_key[key]) for key in sorted(known)])
-    added = [one for key, one in by_key.items() if key not in known]
+    there = known(connection, cases, cases.c.key, by_key)
+    _restate(connection, [(there[key], by_key[key]) for key in sorted(there)])
+    added = [one for key, one in by_key.items() if key not in there]
     if not added:
-        return known
-    system = _system_ids(connection, {one.system for one in added})
-    model = _model_ids(connection, {one.model for one in added})
+        return there
+    system_rows = {name: system_row(name) for name in {one.system for one in added}}
+    model_rows = {name: model_row(name) for name in {one.model for one in added}}
+    system = _ids(connection, systems, systems.c.name, system_rows)
+    model = _ids(connection, models, models.c.name, model_rows)
     rows = {one.key: _case_row(one, system[one.system], model[one.model]) for one in added}
-    return known | _ids(connection, cases, cases.c.key, rows)
+    return there | _ids(connection, cases, cases.c.key, rows)
 
 
 def insert_new(connection: Connection, table: Table) -> Insert:
@@ -70,20 +72,10 @@ def chunks(keys: Iterable[str]) -> Iterator[list[str]]:
         yield ordered[start : start + AT_ONCE]
 
 
-def _ids(
-    connection: Connection, table: Table, key: Column[str], rows: Mapping[str, Row]
-) -> dict[str, int]:
-    known = _known(connection, table, key, rows)
-    added = [dict(rows[one]) for one in sorted(rows.keys() - known.keys())]
-    if added:
-        connection.execute(insert_new(connection, table), added)
-        known = _known(connection, table, key, rows)
-    return known
-
-
-def _known(
+def known(
     connection: Connection, table: Table, key: Column[str], wanted: Iterable[str]
 ) -> dict[str, int]:
+    """The ids of the rows of a table that are there already, by their natural key."""
     found: dict[str, int] = {}
     for some in chunks(wanted):
         rows = connection.execute(select(key, table.c.id).where(key.in_(some)))
@@ -91,9 +83,15 @@ def _known(
     return found
 
 
-def _system_ids(connection: Connection, names: Iterable[str]) -> dict[str, int]:
-    rows = {name: system_row(name) for name in names}
-    return _ids(connection, systems, systems.c.name, rows)
+def _ids(
+    connection: Connection, table: Table, key: Column[str], rows: Mapping[str, Row]
+) -> dict[str, int]:
+    there = known(connection, table, key, rows)
+    added = [dict(rows[one]) for one in sorted(rows.keys() - there.keys())]
+    if added:
+        connection.execute(insert_new(connection, table), added)
+        there = known(connection, table, key, rows)
+    return there
 
 
 def system_row(name: str) -> Row:
@@ -104,11 +102,6 @@ def system_row(name: str) -> Row:
         "title": entry.title if entry else name,
         "specification": entry.model_dump(mode="json") if entry else {},
     }
-
-
-def _model_ids(connection: Connection, names: Iterable[str]) -> dict[str, int]:
-    rows = {name: model_row(name) for name in names}
-    return _ids(connection, models, models.c.name, rows)
 
 
 def model_row(name: str) -> Row:

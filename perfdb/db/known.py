@@ -33,14 +33,18 @@ def run(connection: Connection, run_id: str, files: RunFiles) -> Held | None:
 def result(
     connection: Connection, source: SourceFile, run_id: str | None, line: int | None
 ) -> Held | None:
-    """The result in force of these bytes: of a run, or of a line where there is none; its key."""
-    of_run = runs.c.run_id == run_id if run_id else results.c.source_line == line
+    """The result of these bytes: of a run, or that in force of a line where there is none; its key.
+
+    A run that was withdrawn has none in force.
+    """
+    in_force = ~results.c.superseded & (results.c.source_line == line)
+    of_run = runs.c.run_id == run_id if run_id else in_force
     found = connection.execute(
         select(sources.c.parser_version, results.c.key)
         .join(sources, results.c.source_id == sources.c.id)
         .outerjoin(runs, results.c.run_id == runs.c.id)
-        .where(sources.c.sha256 == source.sha256, ~results.c.superseded, of_run)
-        .order_by(sources.c.parser_version.desc())
+        .where(sources.c.sha256 == source.sha256, of_run)
+        .order_by(results.c.superseded, sources.c.parser_version.desc())
         .limit(1)
     ).first()
     return Held(found.parser_version, found.key) if found else None

@@ -1,11 +1,21 @@
 """Revisions of results: what was said of the same thing before, and what is said of it now."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from operator import attrgetter, itemgetter
 
-from sqlalchemy import Connection, RowMapping, bindparam, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    RowMapping,
+    and_,
+    bindparam,
+    insert,
+    select,
+    update,
+)
 
 from perfdb.db import bulk, keys, marks
 from perfdb.db.rows import ResultRow
@@ -18,6 +28,7 @@ _KEY = _SAID.index("key")
 _WRITTEN = (
     "id", "key", "revision", "superseded", "content_hash", "created_at", "superseded_at",
 )  # fmt: skip
+_OF_A_REVISION = ("id", "superseded", "superseded_at")
 _COMPARED = tuple(name for name in _SAID if name not in ("content_hash", "formula_version"))
 
 
@@ -28,6 +39,15 @@ class Place:
     source_id: int
     run_id: int | None
     when: datetime
+
+
+@dataclass(frozen=True)
+class Revision:
+    """What a result of this id says from now on. Other columns stay as they are."""
+
+    result_id: int
+    content_hash: str
+    columns: Mapping[str, object]
 
 
 @dataclass(frozen=True)
@@ -75,8 +95,28 @@ def supersede(connection: Connection, ids: Iterable[int], when: datetime) -> set
         some = ordered[start : start + keys.AT_ONCE]
         which = results.c.id.in_(some)
         release_ids |= marks.releases_of(connection, which)
-        connection.execute(update(results).where(which).values(superseded=True, superseded_at=when))
+        ended = update(results).where(which, ~results.c.superseded)
+        connection.execute(ended.values(superseded=True, superseded_at=when))
     return release_ids
+
+
+def supersede_runs(connection: Connection, ids: Collection[int], when: datetime) -> set[int]:
+    """The same of the results in force of runs, by the ids of their rows."""
+    question = select(results.c.id).where(results.c.run_id.in_(ids), ~results.c.superseded)
+    return supersede(connection, connection.scalars(question), when)
+
+
+def took_its_place(following: FromClause, said: FromClause) -> ColumnElement[bool]:
+    """Whether a revision began as the one before it ended.
+
+    Else that one had been withdrawn before, or its page has dropped it since; or the store was of a
+    version that did not say when it was superseded.
+    """
+    return and_(
+        following.c.key == said.c.key,
+        following.c.revision == said.c.revision + 1,
+        following.c.created_at == said.c.superseded_at,
+    )
 
 
 def append(
@@ -91,6 +131,35 @@ def append(
         rows.append((*_said_by(row), *ids, revision, place.source_id, place.run_id, place.when))
     bulk.add(connection, results, (*_SAID, *_ADDED), sorted(rows, key=itemgetter(_KEY)))
     return set(release_ids)
+
+
+def revise(connection: Connection, given: Sequence[Revision], when: datetime) -> None:
+    """Add a revision to each result, with other figures but of the same source.
+
+    The unique key of a revision refuses one of two processes that revise the same result.
+    """
+    for start in range(0, len(given), keys.AT_ONCE):
+        _revise(connection, {it.result_id: it for it in given[start : start + keys.AT_ONCE]}, when)
+
+
+def _revise(connection: Connection, given: Mapping[int, Revision], when: datetime) -> None:
+    last = connection.execute(
+        select(results).where(results.c.id.in_(sorted(given))).order_by(results.c.key)
+    ).mappings()
+    rows = [
+        {
+            **{name: value for name, value in row.items() if name not in _OF_A_REVISION},
+            **given[row["id"]].columns,
+            "content_hash": given[row["id"]].content_hash,
+            "revision": row["revision"] + 1,
+            "created_at": when,
+        }
+        for row in last
+    ]
+    release_ids = supersede(connection, given, when)
+    if rows:
+        connection.execute(insert(results), rows)
+    marks.take_away(connection, release_ids)
 
 
 def alike(connection: Connection, given: Mapping[int, ResultRow]) -> set[int]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
+from typing import NamedTuple
 
 from perfdb.db.packed import Packed
 from perfdb.record import Case, Origin, Outcome, Release, content_hash
@@ -88,8 +89,7 @@ class RunRow:
     content_hash: str
 
 
-@dataclass(frozen=True)
-class StepRow:
+class StepRow(NamedTuple):
     """A row of `steps`. A loss or gradient norm that is not a number is None: SQLite has no NaN."""
 
     step: int
@@ -181,10 +181,17 @@ class RunFiles:
 
 @dataclass(frozen=True)
 class RunWritten:
-    """What became of a run; `other` is the record of the run that has its id, if it is rejected."""
+    """What became of a run.
+
+    `withdrawn` says why the run of its id does not count, `other` where the record is of another
+    run that has its id.
+    """
 
     action: Action
+    withdrawn: str | None = None
     other: str | None = None
+    is_stored: bool = False
+    """Whether its rows are written, though its result may stay as it is."""
 
 
 @dataclass(frozen=True)

@@ -5,18 +5,19 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path
+from typing import NamedTuple
 
 from sqlalchemy import Connection, delete, select, update
 
-from perfdb.db import bulk, keys, marks, revisions, store
+from perfdb.db import bulk, keys, marks, revisions
 from perfdb.db import files as sourced
 from perfdb.db.revisions import Place
 from perfdb.db.rows import Action, MeasuredRun, RunFiles, RunRow, RunWritten, StepRow
+from perfdb.db.session import take_turns
 from perfdb.db.tables import results, run_files, runs, sources, steps
 
 _SAID = tuple(field.name for field in fields(RunRow))
-_STEP = tuple(field.name for field in fields(StepRow))
-_said_by, _step = attrgetter(*_SAID), attrgetter(*_STEP)
+_said_by = attrgetter(*_SAID)
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,7 @@ class Given:
         return self.run.run.run_id
 
 
-@dataclass(frozen=True)
-class Known:
+class Known(NamedTuple):
     """A run that is in the store: what it was read from, where its record was, and its result."""
 
     id: int
@@ -46,6 +46,7 @@ class Known:
     result_id: int | None
     result_hash: str | None
     window: str | None
+    withdrawn: str | None
 
     def says(self, content_hash: str, parser_version: int, window: str | None) -> bool:
         """Whether to read it again, over this window if one is asked for, would tell nothing."""
@@ -69,6 +70,7 @@ _KNOWN = (
         results.c.id.label("result_id"),
         results.c.content_hash.label("result_hash"),
         results.c.window,
+        runs.c.withdrawn,
     )
     .join(sources, runs.c.source_id == sources.c.id)
     .outerjoin(results, (results.c.run_id == runs.c.id) & ~results.c.superseded)
@@ -80,7 +82,7 @@ def known(connection: Connection, run_ids: Iterable[str]) -> Mapping[str, Known]
     found: dict[str, Known] = {}
     for some in keys.chunks(run_ids):
         rows = connection.execute(_KNOWN.where(runs.c.run_id.in_(some)))
-        found |= {row.run_id: Known(*row) for row in rows}
+        found |= {row.run_id: Known._make(row) for row in rows}
     return found
 
 
@@ -89,18 +91,21 @@ def put(connection: Connection, given: Sequence[Given], when: datetime) -> tuple
 
     So does one whose bytes another version has read; its result is a new revision only where it
     says something else. A run of another start than the one of its id, read from another directory,
-    is not stored: it is another run. One process at a time stores runs, so as to find what the last
-    one stored.
+    is not stored: it is another run. Nor is one that was withdrawn. One process at a time stores
+    runs, so as to find what the last one stored.
     """
-    store.take_turns(connection, "runs")
+    take_turns(connection, "runs")
     there = known(connection, [one.run_id for one in given])
     read_anew = [one for one in given if not _is_as_before(one, there.get(one.run_id))]
     standing = _standing(connection, read_anew, there)
     written = {one.run_id: _written(one, there.get(one.run_id), standing) for one in read_anew}
-    stored = [one for one in read_anew if written[one.run_id].action is not Action.REJECTED]
+    stored = [one for one in read_anew if written[one.run_id].is_stored]
     if stored:
         _put(connection, stored, there, standing, when)
-    return tuple(written.get(one.run_id, RunWritten(Action.UNCHANGED)) for one in given)
+    return tuple(
+        written.get(one.run_id) or RunWritten(Action.UNCHANGED, there[one.run_id].withdrawn)
+        for one in given
+    )
 
 
 def _is_as_before(one: Given, there: Known | None) -> bool:
@@ -134,14 +139,16 @@ def _standing(
 
 def _written(one: Given, there: Known | None, standing: Mapping[str, int]) -> RunWritten:
     if there is None:
-        return RunWritten(Action.NEW)
+        return RunWritten(Action.NEW, is_stored=True)
     if one.run_id in standing:
-        return RunWritten(Action.UNCHANGED)
+        return RunWritten(Action.UNCHANGED, is_stored=True)
     is_same = _utc(there.started_at) == _utc(one.run.run.started_at)
     is_here = Path(there.path).absolute() == Path(one.files.record_file.path).absolute()
-    if is_same or is_here or there.content_hash == one.run.run.content_hash:
-        return RunWritten(Action.REVISED)
-    return RunWritten(Action.REJECTED, there.path)
+    if not (is_same or is_here or there.content_hash == one.run.run.content_hash):
+        return RunWritten(Action.REJECTED, other=there.path)
+    if there.withdrawn is not None:
+        return RunWritten(Action.UNCHANGED, there.withdrawn)
+    return RunWritten(Action.REVISED, is_stored=True)
 
 
 def _utc(moment: datetime | None) -> datetime | None:
@@ -160,7 +167,7 @@ def _put(
         connection, [file for one in given for file in one.files.by_name.values()], when
     )
     _put_rows(connection, given, there, source)
-    ids = _ids(connection, [one.run_id for one in given])
+    ids = keys.known(connection, runs, runs.c.run_id, [one.run_id for one in given])
     numbered = [(ids[one.run_id], one) for one in given]
     _clear(connection, [it.id for one in given if (it := there.get(one.run_id))])
     _put_parts(connection, numbered, source)
@@ -186,8 +193,8 @@ def _put_parts(
     bulk.add(
         connection,
         steps,
-        ("run_id", *_STEP),
-        ((number, *_step(step)) for number, one in numbered for step in one.run.steps),
+        ("run_id", *StepRow._fields),
+        ((number, *step) for number, one in numbered for step in one.run.steps),
     )
     bulk.add(
         connection,
@@ -221,14 +228,6 @@ def _put_rows(
     bulk.add(connection, runs, columns, added)
 
 
-def _ids(connection: Connection, run_ids: Iterable[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for some in keys.chunks(run_ids):
-        rows = connection.execute(select(runs.c.run_id, runs.c.id).where(runs.c.run_id.in_(some)))
-        found |= {row.run_id: row.id for row in rows}
-    return found
-
-
 def _clear(connection: Connection, ids: Sequence[int]) -> None:
     """Runs that are read anew lose the steps and files that they had."""
     if ids:
@@ -243,10 +242,7 @@ def _put_results(
     when: datetime,
 ) -> None:
     past = revisions.written(connection, [one.run.result.key for _, one in given])
-    question = select(results.c.id).where(
-        results.c.run_id.in_([number for number, _ in given]), ~results.c.superseded
-    )
-    left = revisions.supersede(connection, connection.scalars(question), when)
+    left = revisions.supersede_runs(connection, [number for number, _ in given], when)
     rows = [
         (one.run.result, Place(source[sourced.natural(one.files.measured_file)], number, when))
         for number, one in given

@@ -1,26 +1,54 @@
 """Engines and transactions: SQLite made safe for many processes, PostgreSQL as it is."""
 
 import os
-from collections.abc import Iterator
+import random
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from sqlite3 import Connection as SqliteConnection
+from sqlite3 import DatabaseError as DamagedError
+from sqlite3 import OperationalError as OperationalSqliteError
+from typing import TypeVar
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy import URL, Connection, Engine, create_engine, event, func, make_url, select
+from sqlalchemy.exc import (
+    ArgumentError,
+    DatabaseError,
+    DataError,
+    DBAPIError,
+    IntegrityError,
+    OperationalError,
+)
 
 from perfdb.errors import InputError, Problem, StoreError
 
 DEFAULT_URL = "sqlite:///perfdb.sqlite"
 DRIVERS = ("sqlite", "postgresql", "postgresql+psycopg")
 BUSY_TIMEOUT_S = 60
+
+RACES = ("40001", "40P01")
+"""PostgreSQL: serialization failure, deadlock detected."""
+
+ATTEMPTS = 8
+"""How often a transaction is tried."""
+
+FIRST_PAUSE_S = 0.02
+
+Answer = TypeVar("Answer")
+
+_DAMAGES = ("malformed", "Could not decode to UTF-8", "no such column", "no such table")
+"""What SQLite says where bytes of a file have changed: also the names of columns lie in it."""
+
 _REMEDIES = {
     "unable to open database file": "may files be made in its folder?",
     "readonly database": "may it be written to? name another one with --db",
     "database or disk is full": "make room and try again; what was stored before is whole",
     "disk I/O error": "is there room, and no limit on files? what was stored before is whole",
     "database is locked": "another program keeps it locked: wait for it, or end it",
-    "malformed": "the file is damaged: take an older copy, or ingest everything into a new one",
+    **dict.fromkeys(
+        _DAMAGES, "the file is damaged: take an older copy, or ingest everything into a new one"
+    ),
     "file is not a database": "name a store of perfdb with --db",
 }
 """What to do about what SQLite says."""
@@ -91,7 +119,7 @@ def reading(url: URL) -> Iterator[Connection]:
         with opened(engine, url) as connection:
             yield connection
     except DBAPIError as error:
-        if "malformed" not in str(error.orig):
+        if not any(words in str(error.orig) for words in _DAMAGES):
             raise  # the question is wrong, not the store
         raise failed(url, error) from error
     finally:
@@ -114,23 +142,63 @@ def failed(url: URL, error: DBAPIError) -> StoreError:
 
 
 @contextmanager
-def writing(url: URL) -> Iterator[Connection]:
-    """One write transaction: committed at the end, or undone whole."""
+def storing(url: URL) -> Iterator[Engine]:
+    """An engine that may write, for as long as something is stored. Raises StoreError."""
     engine = writer(url)
     try:
-        with engine.begin() as connection:
-            yield connection
+        yield engine
+    except (DataError, IntegrityError):
+        raise  # what was written is wrong, not the store
+    except DatabaseError as error:
+        raise failed(url, error) from error
     finally:
         engine.dispose()
 
 
+def retried(act: Callable[[], Answer]) -> Answer:
+    """The answer of a transaction, tried again while other processes are in its way."""
+    for attempt in range(ATTEMPTS - 1):
+        try:
+            return act()
+        except DBAPIError as error:
+            if not is_race(error):
+                raise
+            time.sleep(FIRST_PAUSE_S * 2**attempt * random.uniform(0.5, 1.5))
+    return act()
+
+
+def is_race(error: DBAPIError) -> bool:
+    """Whether another process was in the way, so that the same transaction may succeed now."""
+    if isinstance(error, IntegrityError):
+        return True
+    busy = "database is locked" in str(error.orig)
+    return isinstance(error, OperationalError) and (
+        busy or getattr(error.orig, "sqlstate", None) in RACES
+    )
+
+
+def take_turns(connection: Connection, what: str) -> None:
+    """Wait for a process that is storing the same thing, so as to find it there and unchanged.
+
+    A SQLite transaction holds the only write lock from its beginning.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(what, 0))))
+
+
 def _prepare_sqlite(connection: SqliteConnection, _record: object) -> None:
     """WAL lets readers read while one writes; foreign keys are off in SQLite unless asked for."""
+    _look_at_sqlite(connection, _record)
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=NORMAL")
     connection.execute("PRAGMA foreign_keys=ON")
 
 
 def _look_at_sqlite(connection: SqliteConnection, _record: object) -> None:
-    """SQLite opens any file; that it is no database shows when it is first read."""
-    connection.execute("PRAGMA schema_version")
+    """SQLite opens any file; that it is no database, or damaged, shows when it is first read."""
+    try:
+        connection.execute("SELECT * FROM sqlite_schema").fetchall()
+    except (UnicodeDecodeError, OperationalSqliteError) as error:
+        if "decode" not in str(error):
+            raise
+        raise DamagedError("malformed: the definitions of the tables are no text") from error

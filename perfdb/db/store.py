@@ -2,33 +2,21 @@
 
 Many processes may store the same things at once. Rows that several of them add are inserted in
 the order of their key and in the same order of tables, so that on PostgreSQL they wait for each
-other and do not deadlock; what remains (`is_race`) is settled by doing the transaction again.
+other and do not deadlock; what remains is settled by doing the transaction again
+(`perfdb.db.session.retried`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection, func, select
-from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
+from sqlalchemy import Connection, select
 
 from perfdb import __version__
 from perfdb.db import bulk, files, marks, revisions, withdrawal
 from perfdb.db.revisions import Past, Place, Written
 from perfdb.db.rows import Action, LogEntry, PageWritten, ResultRow, SourceFile
+from perfdb.db.session import take_turns
 from perfdb.db.tables import ingest_log
-
-RACES = ("40001", "40P01")
-"""PostgreSQL: serialization failure, deadlock detected."""
-
-
-def is_race(error: DBAPIError) -> bool:
-    """Whether another process was in the way, so that the same transaction may succeed now."""
-    if isinstance(error, IntegrityError):
-        return True
-    busy = "database is locked" in str(error.orig)
-    return isinstance(error, OperationalError) and (
-        busy or getattr(error.orig, "sqlstate", None) in RACES
-    )
 
 
 def put_page(
@@ -73,11 +61,6 @@ def _by_other_version(row: ResultRow, past: Past, source: SourceFile) -> Iterato
             yield one
 
 
-def keep(connection: Connection, source: SourceFile, when: datetime) -> None:
-    """Store the bytes of a source that nothing can be told of yet."""
-    files.ids(connection, [source], when)
-
-
 def log(connection: Connection, entries: Iterable[LogEntry], when: datetime) -> None:
     """Note what became of sources; what was not stored and is noted already is not noted again."""
     noted = [entry for entry in dict.fromkeys(entries) if not _is_noted(connection, entry)]
@@ -91,15 +74,6 @@ def _is_noted(connection: Connection, entry: LogEntry) -> bool:
         return False
     same = [ingest_log.c[name].is_not_distinct_from(value) for name, value in vars(entry).items()]
     return connection.scalar(select(ingest_log.c.id).where(*same).limit(1)) is not None
-
-
-def take_turns(connection: Connection, what: str) -> None:
-    """Wait for a process that is storing the same thing, so as to find it there and unchanged.
-
-    A SQLite transaction holds the only write lock from its beginning.
-    """
-    if connection.dialect.name == "postgresql":
-        connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(what, 0))))
 
 
 def _action(row: ResultRow, past: Sequence[Written], path: str) -> Action:

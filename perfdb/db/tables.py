@@ -117,7 +117,7 @@ sources = Table(
     metadata,
     _id(),
     Column("sha256", Text, nullable=False),
-    Column("path", Text, nullable=False, comment="where it was when it was read"),
+    Column("path", Text, nullable=False, index=True, comment="where it was when it was read"),
     Column("parser", Text, nullable=False),
     Column("parser_version", Integer, nullable=False),
     Column("size_bytes", BigInteger, nullable=False),
@@ -148,6 +148,7 @@ runs = Table(
     Column("command", JSON, nullable=False),
     Column("summary", JSON, comment="what the worker said at its end; NULL: it had none"),
     Column("content_hash", Text, nullable=False, comment="of every file it was read from"),
+    Column("withdrawn", Text, comment="why it does not count; NULL: it does"),
 )
 
 run_files = Table(

@@ -1,19 +1,20 @@
-"""Results that their page no longer states, and the last states of the pages that may state them.
+"""Results that their page no longer states, and runs that do not count.
 
 The last state of a page is the source of its path that was ingested last; no bytes at all stand
 for a page that was withdrawn.
 """
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, Connection, Select, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Select, func, or_, select, true, update
 
 from perfdb.db import files, marks, revisions
-from perfdb.db.revisions import Place
+from perfdb.db.revisions import Place, Revision
 from perfdb.db.rows import ResultRow, SourceFile, Withdrawn
-from perfdb.db.tables import cases, releases, results, sources
+from perfdb.db.session import take_turns
+from perfdb.db.tables import cases, releases, results, runs, sources
 from perfdb.record import Origin
 
 
@@ -26,14 +27,49 @@ def no_longer_stated(
     releases it states now are withdrawn, or of no stated release: a page that now shows the next
     release leaves the last one as it was.
     """
-    versions = {row.release.version for row in given if row.release.version}
-    of_these = or_(releases.c.version.in_(sorted(versions)), releases.c.version.is_(None))
-    earlier = list(_of_page(connection, path, of_these))
+    earlier = list(_of_page(connection, path, _of_releases(given)))
     stated = {row.key for row in given}
     shown = {row.case.key for row in given}
     if not same_page and not any(case_key in shown for case_key, _ in earlier):
         return ()
     return tuple(one for _, one in earlier if one.key not in stated)
+
+
+def drop(connection: Connection, path: str, given: Sequence[ResultRow], when: datetime) -> int:
+    """Say of results that another page took over that this one does not print them any more.
+
+    Only of the releases that it states now, as above; of all where it states nothing. The answer
+    is how many there were.
+    """
+    said, following = results.alias("said"), results.alias("following")
+    later, later_in = results.alias("later"), sources.alias("later_in")
+    again = (
+        select(later.c.id)
+        .join(later_in, later.c.source_id == later_in.c.id)
+        .where(later_in.c.path == path, later.c.key == said.c.key)
+        .where(later.c.revision > said.c.revision)
+    )
+    question = (
+        select(said.c.id, said.c.key, said.c.release_id)
+        .join(sources, said.c.source_id == sources.c.id)
+        .join(releases, said.c.release_id == releases.c.id)
+        .join(following, revisions.took_its_place(following, said))
+        .where(sources.c.path == path, said.c.superseded, ~again.exists())
+        .where(said.c.origin == Origin.PUBLISHED.value, _of_releases(given) if given else true())
+    )
+    stated = {row.key for row in given}
+    gone = [row for row in connection.execute(question) if row.key not in stated]
+    if gone:
+        which = results.c.id.in_([row.id for row in gone])
+        connection.execute(update(results).where(which).values(superseded_at=when))
+        marks.take_away(connection, {row.release_id for row in gone})
+    return len(gone)
+
+
+def _of_releases(given: Sequence[ResultRow]) -> ColumnElement[bool]:
+    """Of the releases that a page states, or of no stated release."""
+    versions = {row.release.version for row in given if row.release.version}
+    return or_(releases.c.version.in_(sorted(versions)), releases.c.version.is_(None))
 
 
 def all_stated(connection: Connection, path: str) -> tuple[Withdrawn, ...]:
@@ -89,14 +125,13 @@ def fall_back(
 def keep_state(connection: Connection, page: SourceFile, when: datetime) -> None:
     """Store the bytes of a page as its last state, also where an earlier one has returned."""
     number = files.ids(connection, [page], when)[files.natural(page)]
-    last = connection.scalar(_states(page.parser).where(sources.c.path == page.path).limit(1))
-    if last != number:
+    if _last(connection, page) != number:
         connection.execute(update(sources).where(sources.c.id == number).values(ingested_at=when))
 
 
 def last_state(connection: Connection, page: SourceFile) -> bytes | None:
     """The bytes of a page's last state; None where there is none."""
-    last = connection.scalar(_states(page.parser).where(sources.c.path == page.path).limit(1))
+    last = _last(connection, page)
     return None if last is None else content_of(connection, last)
 
 
@@ -122,6 +157,12 @@ def content_of(connection: Connection, source_id: int) -> bytes:
     return zlib.decompress(connection.execute(found).scalar_one())
 
 
+def _last(connection: Connection, page: SourceFile) -> int | None:
+    question = _states(page.parser).where(sources.c.path == page.path).limit(1)
+    found: int | None = connection.scalar(question)
+    return found
+
+
 def _states(parser: str) -> Select[int, str]:
     """The states of all pages, the newest first."""
     return (
@@ -129,3 +170,46 @@ def _states(parser: str) -> Select[int, str]:
         .where(sources.c.parser == parser)
         .order_by(sources.c.ingested_at.desc(), sources.c.id.desc())
     )
+
+
+def withdraw_runs(
+    connection: Connection, run_ids: Collection[str], reason: str, when: datetime
+) -> set[str]:
+    """Say of runs that they do not count, and why; the ids of those that did until now."""
+    take_turns(connection, "runs")
+    which = runs.c.run_id.in_(run_ids) & runs.c.withdrawn.is_(None)
+    gone = dict(connection.execute(select(runs.c.run_id, runs.c.id).where(which)).all())
+    connection.execute(update(runs).where(which).values(withdrawn=reason))
+    marks.take_away(connection, revisions.supersede_runs(connection, gone.values(), when))
+    return set(gone)
+
+
+def restore_runs(connection: Connection, run_ids: Collection[str], when: datetime) -> set[str]:
+    """Say of runs that they count again, with their last figures; the ids of those that did not."""
+    take_turns(connection, "runs")
+    which = runs.c.run_id.in_(run_ids) & runs.c.withdrawn.is_not(None)
+    back = dict(connection.execute(select(runs.c.run_id, runs.c.id).where(which)).all())
+    connection.execute(update(runs).where(which).values(withdrawn=None))
+    last = (
+        select(func.max(results.c.id))
+        .where(results.c.run_id.in_(back.values()))
+        .group_by(results.c.run_id)
+    )
+    said = select(results.c.id, results.c.content_hash).where(results.c.id.in_(last))
+    again = [Revision(id_, content, {}) for id_, content in connection.execute(said)]
+    revisions.revise(connection, again, when)
+    return set(back)
+
+
+def runs_named(connection: Connection, word: str, paths: Iterable[str]) -> tuple[str, ...]:
+    """The ids of the runs that have a word for their id, or that were read from one of the paths.
+
+    The path of a run is that of the file that says what it is.
+    """
+    question = (
+        select(runs.c.run_id)
+        .join(sources, runs.c.source_id == sources.c.id)
+        .where(or_(runs.c.run_id == word, sources.c.path.in_(paths)))
+        .order_by(runs.c.run_id)
+    )
+    return tuple(connection.scalars(question))

@@ -4,8 +4,6 @@ Numbers are in full; a cell is empty where a value is unknown.
 """
 
 import csv
-import io
-from collections.abc import Iterable
 
 from perfdb.export.base import Table, text
 
@@ -13,14 +11,18 @@ NAME = "csv"
 _END = "\r\n"
 
 
+class _Lines(list[str]):
+    """What csv writes to, a row at a time."""
+
+    def write(self, line: str) -> None:
+        """The writer quotes the characters that it ends lines with: it must know of both."""
+        self.append(f"{line.removesuffix(_END)}\n")
+
+
 def render(table: Table) -> bytes:
     """A header and a line for each row."""
-    rows = (map(text, row) for row in table.rows)
-    return "".join(map(_line, [table.names, *rows])).encode()
-
-
-def _line(cells: Iterable[str]) -> str:
-    """A row. The writer quotes the characters that it ends lines with: it must know of both."""
-    written = io.StringIO(newline="")
-    csv.writer(written, lineterminator=_END).writerow(cells)
-    return f"{written.getvalue().removesuffix(_END)}\n"
+    lines = _Lines()
+    writer = csv.writer(lines, lineterminator=_END)
+    writer.writerow(table.names)
+    writer.writerows(map(text, row) for row in table.rows)
+    return "".join(lines).encode()

@@ -1,9 +1,9 @@
 """Apache Parquet with a type for each column, whatever the rows hold; null where unknown."""
 
 import io
-import json
 
 from perfdb.errors import InputError, Problem
+from perfdb.export import json
 from perfdb.export.base import Table
 
 NAME = "parquet"
@@ -26,8 +26,7 @@ def render(table: Table) -> bytes:
     }
     schema = pyarrow.schema([(column.name, types[column.kind]) for column in table.columns])
     # Of Python's lists pyarrow makes arrays only after it has loaded pandas; of JSON it does not.
-    rows = (dict(zip(table.names, row, strict=True)) for row in table.rows)
-    lines = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+    lines = "\n".join(json.objects(table)).encode()
     options = reader.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
     size = reader.ReadOptions(use_threads=False, block_size=len(lines) + 1)
     made = reader.read_json(io.BytesIO(lines), size, options) if lines else schema.empty_table()

@@ -2,7 +2,11 @@
 
 What is not known is left out: a result without figures has no record. Whatever has no field there
 stands in an `extra_info`, whose values are texts; the program that uploads adds when and where.
-Source: pytorch/test-infra, clickhouse_db_schema/oss_ci_benchmark_v3.
+Sources: what other programs write, torchao 0.18.0 (_models/utils.py, write_json_result_ossci) and
+vLLM 0.33.0 (benchmarks/lib/utils.py, convert_to_pytorch_benchmark_format). Neither writes
+`dependencies` or the `backend` and `extra_info` of a model: those fields are of the database's own
+table, pytorch/test-infra, clickhouse_db_schema/oss_ci_benchmark_v3, and are in no package to check
+them against.
 """
 
 import json

@@ -1,6 +1,15 @@
 """The log and result formats perfdb reads: from the bytes of a file to what it says of runs.
 
 To add one: write its module (perfdb.formats.base.LogFormat), add it to the table.
+
+A log of steps is read in one pass. `scan` cuts its bytes into blocks, finds in them the marker of a
+step (`block`), and keeps what stands before the first step and behind the last. Either a step is
+read from each piece of text with the marker, by the format's own patterns (`marked`); or its lines
+are `key: value |` and read by the thousand (`steplines`): `piped` reads one of them, `shapes` tells
+where the same numbers stand in all that look like it, `lines` applies the one to the other, and
+`readings` holds what comes out as columns. `steps` then keeps each step once, `settings` reads what
+the run was, `ending` how it ended. `torchtitan` is an example of the first way, `nemo2` of the
+other.
 """
 
 from perfdb.errors import InputError, Problem, suggestion

@@ -13,9 +13,10 @@ from perfdb.errors import Problem
 from perfdb.formats import settings
 from perfdb.formats.automodel_console import version
 from perfdb.formats.base import Content, ParsedLog, Reading
+from perfdb.formats.block import Block
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.numbers import NUMBER, WHOLE, count, percent, positive, size_bytes
-from perfdb.formats.scan import Block, Piece, Scan, pieces, plain
+from perfdb.formats.scan import Piece, Scan, pieces, plain
 from perfdb.formats.steps import settle
 from perfdb.record import Figures, Outcome
 

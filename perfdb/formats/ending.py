@@ -1,10 +1,9 @@
 """Tells how a run ended from its steps and from what its log says behind the last of them."""
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 from perfdb.formats.base import Configuration, ParsedLog, Reading
 from perfdb.formats.readings import Readings
@@ -79,17 +78,13 @@ def _incomplete(last: int, planned: int | None) -> Ending:
 
 
 def _not_a_number(readings: Sequence[Reading]) -> Ending | None:
-    steps = Readings.of(readings)
-    loss, norm = steps.column("loss"), steps.column("grad_norm")
-    odd_loss = loss.known & ~np.isfinite(loss.values)
-    odd = odd_loss | (norm.known & ~np.isfinite(norm.values))
-    if not odd.any():
+    place = Readings.of(readings).first_not_finite()
+    if place is None:
         return None
-    place = int(odd.argmax())
-    reading = readings[place]
-    if odd_loss[place]:
-        return Ending(Outcome.NAN_LOSS, f"step {reading.step}: loss is {reading.loss}")
-    message = f"step {reading.step}: gradient norm is {reading.grad_norm}"
+    odd = readings[place]
+    if odd.loss is not None and not math.isfinite(odd.loss):
+        return Ending(Outcome.NAN_LOSS, f"step {odd.step}: loss is {odd.loss}")
+    message = f"step {odd.step}: gradient norm is {odd.grad_norm}"
     return Ending(Outcome.NAN_GRAD_NORM, message)
 
 

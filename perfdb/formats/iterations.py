@@ -11,13 +11,18 @@ from dataclasses import replace
 import numpy as np
 
 from perfdb.errors import Problem
+from perfdb.formats import settings
+from perfdb.formats.base import ParsedLog
+from perfdb.formats.ending import Account, training_log
 from perfdb.formats.numbers import MOST, NUMBER, WHOLE, count, size_bytes
 from perfdb.formats.piped import Syntax
 from perfdb.formats.readings import Column, Columns, Flags, Readings
+from perfdb.formats.scan import Scan
+from perfdb.formats.settings import Settings
 from perfdb.formats.steplines import StepLines
 from perfdb.formats.steps import Settled, interval_note, numbered, settle_columns
 
-ITERATION, PLANNED, GBS = "iteration", "planned iterations", "global batch size"
+_ITERATION, _PLANNED, _GBS = "iteration", "planned iterations", "global batch size"
 _TIME, _TFLOPS, _TOKENS = (
     "elapsed time per iteration (ms)",
     "throughput per GPU (TFLOP/s/GPU)",
@@ -29,22 +34,19 @@ _LOSS, _NORM, _SKIPPED, _NAN = (
 SYNTAX = Syntax(
     marker=b"consumed samples:",
     start=r"iteration +(\d+)/ *(\d+)",
-    counters=(ITERATION, PLANNED),
-    fields=(_TIME, _TFLOPS, _TOKENS, GBS, _LOSS, _NORM, _SKIPPED, _NAN),
-    required=(ITERATION, _TIME),
-    facts=(PLANNED, GBS, _NAN),
+    counters=(_ITERATION, _PLANNED),
+    fields=(_TIME, _TFLOPS, _TOKENS, _GBS, _LOSS, _NORM, _SKIPPED, _NAN),
+    required=(_ITERATION, _TIME),
+    facts=(_PLANNED, _GBS, _NAN),
+    last=_NAN,
 )
 STEP_LINE = re.compile(rb"iteration +\d+/ *\d+ *\| *consumed samples:")
-DONE = re.compile(r"\[after training is done\]|exiting program at iteration")
+WINDOW = "skip_warmup(10)"
+_DONE = re.compile(r"\[after training is done\]|exiting program at iteration")
 _MEMORY = re.compile(r"\(after (\d{1,9}) iterations\) memory \((MB|GB)\) \|([^\n]*)")
 _PEAK = re.compile(rf"max[ \-]allocated(?:-gigabytes|-megabytes)?: ({NUMBER}){WHOLE}")
 _UNITS = {"MB": 2.0**20, "GB": 1e9}
 """Megatron-LM's MB are 1024² bytes, Megatron-Bridge's GB 1000³."""
-
-
-def planned(lines: StepLines) -> int | None:
-    """How many iterations there were to be, by the last line."""
-    return count(lines.last.get(PLANNED))
 
 
 def readings(columns: Columns) -> Readings:
@@ -53,7 +55,7 @@ def readings(columns: Columns) -> Readings:
     skipped = skips.known & (skips.values != 0)
     return Readings(
         columns.lines,
-        numbered(columns.of(ITERATION), base=1),
+        numbered(columns.of(_ITERATION), base=1),
         columns.of(_TIME).values / 1000,
         {
             "loss": _losses(columns, skipped),
@@ -85,14 +87,25 @@ def iterations(where: str, printed: Readings, lines: StepLines) -> Settled:
 
 
 def _batch_note(where: str, lines: StepLines) -> tuple[Problem, ...]:
-    sizes = sorted(lines.seen[GBS])
+    sizes = sorted(lines.seen[_GBS])
     if len(sizes) < 2:
         return ()
     message = f"the global batch size changes from {sizes[0]:g} to {sizes[-1]:g}: none is stated"
     return (Problem(where, message),)
 
 
-def with_memory(steps: Settled, preamble: str) -> Settled:
+def log_of(
+    framework: str, said: Settings, scan: Scan, lines: StepLines, steps: Settled
+) -> ParsedLog:
+    """What a log says of its run: its settings, its iterations, and how it ended."""
+    known = settings.batch(lines.only(_GBS))
+    configuration = settings.configuration(said, framework=framework, **known)
+    planned = count(lines.last.get(_PLANNED))
+    account = Account(planned, scan.epilogue, bool(_DONE.search(scan.epilogue)))
+    return training_log(configuration, _with_memory(steps, scan.preamble), account, WINDOW)
+
+
+def _with_memory(steps: Settled, preamble: str) -> Settled:
     """The steps with the peak memory that is told of beside the log: the most of any rank's."""
     peaks: dict[int, int] = {}
     for step, unit, amounts in _MEMORY.findall(preamble):

@@ -1,77 +1,215 @@
-"""The step lines of a log, taken out of its blocks."""
+"""Reads step lines: those that look alike thousands at once, the others one by one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from operator import itemgetter
 
 import numpy as np
 
-from perfdb.formats.readings import Ints
-from perfdb.formats.scan import LOOKAHEAD, Block
+from perfdb.formats.block import Block, Bytes, Flags, Places
+from perfdb.formats.piped import StepText, Syntax, step_texts
+from perfdb.formats.readings import Columns
+from perfdb.formats.scan import LOOKAHEAD, decoded
+from perfdb.formats.shapes import Shape, shape_of
+
+LONGEST_SHAPE = 1 << 12
+MOST_SHAPES, MOST_LEARNED = 64, 16
+"""How many shapes are known at a time, and how many of them from the same lines."""
+_NEWLINE = ord("\n")
 
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """Step lines in a text: where each starts and ends, and its number.
+    """Step lines in a text: where the marker of each stands, and the number of the line.
 
-    `limits`: up to where the lines behind may belong to a step.
+    `limits`: up to where the line, and those that its step may go on on, can reach.
     """
 
     text: bytes
-    starts: Ints
-    ends: Ints
-    limits: Ints
-    numbers: Ints
+    places: Places
+    limits: Places
+    numbers: Places
 
     @classmethod
     def of(cls, block: Block, marker: bytes) -> "Lines":
         """The lines of a block that hold a marker."""
-        hits = block.lines_with(marker)
-        limits = np.minimum(hits.ends + LOOKAHEAD, len(block.text))
-        return cls(block.text, hits.starts, hits.ends, limits, hits.numbers)
-
-    @classmethod
-    def of_texts(
-        cls, texts: Sequence[bytes], sizes: Sequence[int], numbers: Sequence[int]
-    ) -> "Lines":
-        """Lines of these sizes in bytes, each with what stands behind it."""
-        limits = np.cumsum([len(text) for text in texts], dtype=np.int64)
-        starts = np.concatenate(([0], limits[:-1]))
-        ends = starts + np.array(sizes, np.int64)
-        return cls(b"".join(texts), starts, ends, limits, np.array(numbers, np.int64))
+        places, numbers = block.lines_with(marker)
+        return cls(block.text, places, np.full(len(places), block.end), numbers)
 
     def __len__(self) -> int:
-        return len(self.starts)
+        return len(self.places)
 
-    def line(self, place: int) -> bytes:
-        """A line with its line break."""
-        return self.text[self.starts[place] : self.ends[place]]
+    def at(self, some: Places) -> "Lines":
+        """Some of the lines."""
+        return Lines(self.text, self.places[some], self.limits[some], self.numbers[some])
 
-    def following(self, place: int) -> bytes:
-        """What stands behind a line."""
-        return self.text[self.ends[place] : self.limits[place]]
+    def __iter__(self) -> Iterator[tuple[int, bytes, bytes]]:
+        """The number of each line, the line with its line break, and what stands behind it."""
+        for number, (start, end, limit) in zip(self.numbers.tolist(), self.spans(), strict=True):
+            yield number, self.text[start:end], self.text[end:limit]
+
+    def alike(self, some: Places, shape: Shape) -> tuple[Flags, Bytes]:
+        """Which of some lines have a shape, and these line by line."""
+        starts, size = self.places[some] - shape.marker_at, len(shape.base)
+        ends = starts + size
+        fits = (starts >= 0) & (ends <= self.limits[some])
+        starts, ends = starts[fits], ends[fits]
+        begins = (starts == 0) | (self._bytes[starts - 1] == _NEWLINE)
+        fits[fits] = is_line = begins & (self._bytes[ends - 1] == _NEWLINE)
+        rows = _rows(self._bytes, starts[is_line], size)
+        fits[fits] = is_alike = shape.matches(rows)
+        return fits, rows if is_alike.all() else rows[is_alike]
+
+    @cached_property
+    def _bytes(self) -> Bytes:
+        return np.frombuffer(self.text, np.uint8)
+
+    def spans(self) -> Iterator[tuple[int, int, int]]:
+        """Where each line starts, where it ends, and up to where its step may go on."""
+        find, rfind = self.text.find, self.text.rfind
+        for place, limit in zip(self.places.tolist(), self.limits.tolist(), strict=True):
+            end = find(b"\n", place, limit) + 1 or limit
+            yield rfind(b"\n", 0, place) + 1, end, min(end + LOOKAHEAD, limit)
 
 
 class KeptLines:
-    """Step lines of several blocks, with no more of their text than they need."""
+    """Step lines of several texts, with no more of these than they need."""
 
     def __init__(self) -> None:
         self._texts: list[bytes] = []
-        self._sizes: list[int] = []
+        self._places: list[int] = []
         self._numbers: list[int] = []
-
-    def __len__(self) -> int:
-        return len(self._texts)
+        self.size_bytes = 0
 
     def add(self, lines: Lines) -> None:
-        """Keep the lines of another block."""
-        text, starts, ends = lines.text, lines.starts.tolist(), lines.ends.tolist()
-        spans = zip(starts, lines.limits.tolist(), strict=True)
-        self._texts += [text[start:limit] for start, limit in spans]
-        self._sizes += [end - start for start, end in zip(starts, ends, strict=True)]
+        """Keep the lines of another text."""
+        text = lines.text
+        for place, (start, _, limit) in zip(lines.places.tolist(), lines.spans(), strict=True):
+            # Each begins with the end of a line, so that its own line is seen to begin there.
+            self._texts.append(text[start - 1 : limit] if start else b"\n" + text[:limit])
+            self._places.append(place - start + 1)
+            self.size_bytes += limit - start + 1
         self._numbers += lines.numbers.tolist()
 
     def taken(self) -> Lines:
         """All that was kept, of which nothing is kept any longer."""
-        lines = Lines.of_texts(self._texts, self._sizes, self._numbers)
-        self._texts, self._sizes, self._numbers = [], [], []
+        sizes = np.array(list(map(len, self._texts)), np.int64)
+        limits = sizes.cumsum()
+        places = np.array(self._places, np.int64) + limits - sizes
+        lines = Lines(b"".join(self._texts), places, limits, np.array(self._numbers, np.int64))
+        self._texts, self._places, self._numbers, self.size_bytes = [], [], [], 0
         return lines
+
+
+def _rows(text: Bytes, starts: Places, size: int) -> Bytes:
+    """The bytes of a text from each start on, as rows of one size. None may reach over its end."""
+    if not len(starts):
+        return np.empty((0, size), np.uint8)
+    every = np.ndarray((len(text) - size + 1,), f"V{size}", text, strides=(1,))
+    return every[starts].view(np.uint8).reshape(-1, size)
+
+
+Missing = tuple[int, Sequence[str]]
+"""The line of a step, and what it lacks."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """The steps of some lines in their order, and those that cannot be read."""
+
+    columns: Columns
+    missing: Sequence[Missing]
+
+
+def read(lines: Lines, syntax: Syntax, shapes: list[Shape]) -> Read:
+    """The steps of lines. `shapes` are those of lines before, and become those of these lines.
+
+    The shape that most lines have comes first.
+    """
+    reader = _Reader(lines, syntax)
+    left, counts = np.arange(len(lines)), dict[Shape, int]()
+    for shape in shapes:
+        rest = reader.take_alike(shape, left)
+        counts[shape], left = len(left) - len(rest), rest
+    for _ in range(min(MOST_LEARNED, len(left))):
+        if not len(left):
+            break
+        learned, left = reader.take(left[:1]), left[1:]
+        if learned:
+            rest = reader.take_alike(learned, left)
+            counts[learned], left = len(left) - len(rest), rest
+    reader.take(left)
+    shapes[:] = sorted(counts, key=counts.__getitem__, reverse=True)[:MOST_SHAPES]
+    return reader.result()
+
+
+def read_each(lines: Lines, syntax: Syntax) -> Read:
+    """The same, each line by itself: slow, and what all else is to agree with."""
+    reader = _Reader(lines, syntax)
+    reader.take(np.arange(len(lines)))
+    return reader.result()
+
+
+class _Reader:
+    """Gathers the steps of lines: the first of each, and the further ones of those with more."""
+
+    def __init__(self, lines: Lines, syntax: Syntax) -> None:
+        self._lines = lines
+        self._syntax = syntax
+        self._table = Columns.unknown(lines.numbers, syntax.names)
+        self._more: list[tuple[int, Mapping[str, float]]] = []
+        self._missing: list[Missing] = []
+
+    def take_alike(self, shape: Shape, some: Places) -> Places:
+        """Read those of some lines that have a shape; the others are left."""
+        if not len(some):
+            return some
+        fits, rows = self._lines.alike(some, shape)
+        if len(rows):
+            self._table.fill(some[fits], shape.read(rows))
+        return some[~fits]
+
+    def take(self, some: Places) -> Shape | None:
+        """Read some lines one by one; the shape of the last, if all lines of it hold one step."""
+        shape = None
+        for index, (number, line, following) in zip(
+            some.tolist(), self._lines.at(some), strict=True
+        ):
+            steps = list(step_texts(decoded(line), decoded(following), self._syntax))
+            whole = [row for step in steps if (row := self._row(step, number))]
+            for row in whole[:1]:
+                self._table.fill(index, row)
+            self._more += [(number, row) for row in whole[1:]]
+            alone = len(whole) == len(steps) == 1 and not steps[0].is_open
+            shape = _shape(line, steps[0], self._syntax) if alone else None
+        return shape
+
+    def _row(self, step: StepText, number: int) -> Mapping[str, float] | None:
+        row = {name: float(step.text[a:b]) for name, (a, b) in step.spans(self._syntax).items()}
+        lacking = [name for name in self._syntax.required if name not in row]
+        if lacking:
+            self._missing.append((number, lacking))
+        return None if lacking else row
+
+    def result(self) -> Read:
+        """All that was read, in the order of the lines."""
+        is_read = np.logical_and.reduce(
+            [self._table.of(one).known for one in self._syntax.required]
+        )
+        columns = self._table if is_read.all() else self._table.at(is_read)
+        if self._more:
+            more = Columns.unknown(np.array([number for number, _ in self._more]), columns.names)
+            for index, (_, row) in enumerate(self._more):
+                more.fill(index, row)
+            columns = Columns.joined([columns, more]).in_order()
+        return Read(columns, sorted(self._missing, key=itemgetter(0)))
+
+
+def _shape(line: bytes, step: StepText, syntax: Syntax) -> Shape | None:
+    """The shape of a line that holds one step; none where not every line could be told by it."""
+    if not line.isascii() or not line.endswith(b"\n") or len(line) > LONGEST_SHAPE:
+        return None
+    at = step.offset
+    spans = {name: (at + start, at + end) for name, (start, end) in step.spans(syntax).items()}
+    return shape_of(line, line.find(syntax.marker), spans)

@@ -14,24 +14,14 @@ from dataclasses import dataclass, replace
 from perfdb.errors import Problem
 from perfdb.formats import settings
 from perfdb.formats.base import Content, ParsedLog
-from perfdb.formats.ending import Account, training_log
-from perfdb.formats.iterations import (
-    DONE,
-    GBS,
-    STEP_LINE,
-    SYNTAX,
-    iterations,
-    planned,
-    readings,
-    with_memory,
-)
+from perfdb.formats.block import Block
+from perfdb.formats.iterations import STEP_LINE, SYNTAX, iterations, log_of, readings
 from perfdb.formats.numbers import NUMBER
 from perfdb.formats.readings import Column, Readings
-from perfdb.formats.scan import Block, Scan, pieces, plain
+from perfdb.formats.scan import Scan, pieces, plain
 from perfdb.formats.steplines import StepLines
 
 NAME = "megatron_bridge"
-WINDOW = "skip_warmup(10)"
 
 _MARKER = b"Step Time :"
 _RATE = re.compile(
@@ -70,11 +60,8 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     rate_of = _pairs(printed, rates)
     steps = iterations(where, _with_rates(printed, rate_of), lines)
     steps = replace(steps, notes=steps.notes + _lost_note(where, len(rates) - len(rate_of)))
-    known = settings.batch(lines.only(GBS))
     said = settings.mentioned(scan.preamble)
-    configuration = settings.configuration(said, framework="megatron-bridge", **known)
-    account = Account(planned(lines), scan.epilogue, bool(DONE.search(scan.epilogue)))
-    return (training_log(configuration, with_memory(steps, scan.preamble), account, WINDOW),)
+    return (log_of("megatron-bridge", said, scan, lines, steps),)
 
 
 def _rates(block: Block) -> Iterator[_Rate]:

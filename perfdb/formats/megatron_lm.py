@@ -4,22 +4,11 @@ import re
 
 from perfdb.formats import settings
 from perfdb.formats.base import Content, ParsedLog
-from perfdb.formats.ending import Account, training_log
-from perfdb.formats.iterations import (
-    DONE,
-    GBS,
-    STEP_LINE,
-    SYNTAX,
-    iterations,
-    planned,
-    readings,
-    with_memory,
-)
+from perfdb.formats.iterations import STEP_LINE, SYNTAX, iterations, log_of, readings
 from perfdb.formats.scan import Scan, plain
 from perfdb.formats.steplines import StepLines
 
 NAME = "megatron_lm"
-WINDOW = "skip_warmup(10)"
 
 _BRIDGE = re.compile(rb"GPU utilization: *[\d.]+ *(?:MODEL_)?TFLOP/s/GPU|ConfigContainer")
 _ARGUMENT = re.compile(r"\b(\w+) \.{2,} (\S+)")
@@ -36,10 +25,7 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     scan, lines = Scan(content, SYNTAX.marker), StepLines(where, SYNTAX, readings)
     steps = iterations(where, lines.of(scan), lines)
     arguments = settings.agreed(_ARGUMENT.findall(_dotted(scan.preamble)))
-    known = settings.batch(lines.only(GBS))
-    configuration = settings.configuration(arguments, framework="megatron-lm", **known)
-    account = Account(planned(lines), scan.epilogue, bool(DONE.search(scan.epilogue)))
-    return (training_log(configuration, with_memory(steps, scan.preamble), account, WINDOW),)
+    return (log_of("megatron-lm", arguments, scan, lines, steps),)
 
 
 def _dotted(text: str) -> str:

@@ -72,28 +72,53 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Steps in the order of a log: their lines, and the values of their counters and fields."""
+    """Steps of a log: their lines, and of each number that a step may have a row of them all."""
 
     lines: Ints
-    cells: Mapping[str, Column]
+    names: tuple[str, ...]
+    values: Floats
+    known: Flags
+
+    @classmethod
+    def unknown(cls, lines: Ints, names: tuple[str, ...]) -> "Columns":
+        """Steps of which no number is known yet."""
+        size = len(names), len(lines)
+        return cls(lines, names, np.zeros(size), np.zeros(size, np.bool_))
 
     @classmethod
     def joined(cls, parts: Sequence["Columns"]) -> "Columns":
-        """Steps behind each other."""
+        """Steps behind each other, all of the same names."""
         if len(parts) == 1:
             return parts[0]
-        names = dict.fromkeys(name for part in parts for name in part.cells)
-        lines = np.concatenate([np.empty(0, np.int64), *(part.lines for part in parts)])
-        return cls(lines, {name: Column.joined([one.of(name) for one in parts]) for name in names})
+        return cls(
+            np.concatenate([part.lines for part in parts]),
+            parts[0].names,
+            np.concatenate([part.values for part in parts], axis=1),
+            np.concatenate([part.known for part in parts], axis=1),
+        )
+
+    def fill(self, places: Ints | int, cells: Mapping[str, Floats | float]) -> None:
+        """Put down numbers of some of the steps."""
+        for name, values in cells.items():
+            row = self.names.index(name)
+            self.values[row][places] = values
+            self.known[row][places] = True
 
     def of(self, name: str) -> Column:
-        """The values of a counter or field; none where no step has it."""
-        return self.cells.get(name) or Column.empty(len(self.lines))
+        """The values of one of the numbers, by themselves: to keep them keeps no others."""
+        row = self.names.index(name)
+        return Column(self.values[row].copy(), self.known[row].copy())
 
-    def at(self, places: Ints) -> "Columns":
+    def at(self, places: Ints | Flags) -> "Columns":
         """Some of the steps."""
-        cells = {name: column.at(places) for name, column in self.cells.items()}
-        return Columns(self.lines[places], cells)
+        values, known = self.values[:, places], self.known[:, places]
+        return Columns(self.lines[places], self.names, values, known)
+
+    def in_order(self) -> "Columns":
+        """The steps by their lines."""
+        if (np.diff(self.lines) >= 0).all():
+            return self
+        return self.at(self.lines.argsort(kind="stable"))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,6 +167,12 @@ class Readings(Sequence[Reading]):
     def column(self, name: str) -> Column:
         """The values of a field that not every step needs to have."""
         return self.columns.get(name) or Column.empty(len(self), _kind(name))
+
+    def first_not_finite(self) -> int | None:
+        """The place of the first step with a loss or a gradient norm that is no number."""
+        said = (self.column("loss"), self.column("grad_norm"))
+        odd = np.logical_or(*(one.known & ~np.isfinite(one.values) for one in said))
+        return int(odd.argmax()) if odd.any() else None
 
     def with_columns(self, **columns: Column) -> "Readings":
         """The same steps with other values of some fields."""

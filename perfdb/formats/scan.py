@@ -1,4 +1,4 @@
-"""Finds the few lines of a large log that matter, in one pass and in bounded memory.
+"""One pass over a log in bounded memory: the blocks that hold steps, and what stands around them.
 
 Lines are counted by newlines, as editors and grep do; a lone carriage return ends a piece of text
 but not a line. Escape sequences are taken out before anything is searched for.
@@ -7,48 +7,29 @@ but not a line. Escape sequences are taken out before anything is searched for.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import accumulate, pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from perfdb.formats.base import Content
-
-Bytes = npt.NDArray[np.uint8]
-Flags = npt.NDArray[np.bool_]
-Places = npt.NDArray[np.intp]
+from perfdb.formats.block import Block
 
 BLOCK_BYTES = 1 << 20
 LONGEST_LINE = 4 << 20
 LOOKAHEAD = 2048
 """How far behind its marker a step's text may go on over the ends of lines."""
-MANY_HITS = 200
-"""From so many steps in a block on it is faster to list all of its lines."""
-KEPT_BYTES = 16 << 20
-SAMPLE_BYTES = 1 << 11
-"""How much of a block tells which bytes are rare in it."""
-MANY_SEEN = 8
-"""A byte that is in the sample more often does not tell enough alone."""
-PREAMBLE_BLOCKS = 8
+SEAM_BYTES = 2 * LOOKAHEAD
+"""How much of a piece is joined to what the piece before left over."""
+MANY_STEPS = 500
+"""From so many steps in a block on they, and not the bytes between them, take most of the time."""
+HEAP_BYTES = 16 << 20
+PREAMBLE_BYTES = 8 << 20
 FIRST_STEPS_BYTES = 1 << 16
 """How much behind the start of the first step counts as preamble: memory is told of there."""
-_NEWLINE = np.uint8(ord("\n"))
 ESCAPE = re.compile(rb"\x1b(?:\[(?:[0-9;:?]+[A-Za-z]|[mKJH])|\][^\x07\n]{0,200}\x07|[()][A-Z0-9])")
 """Colours and movements of the cursor. A sequence that was cut off takes no text with it."""
 
-
-@dataclass(frozen=True, eq=False)
-class Hits:
-    """Lines of a block: where each starts and ends, its line break included, and its number.
-
-    `num_newlines`: how many there are in the whole block.
-    """
-
-    starts: Places
-    ends: Places
-    numbers: Places
-    num_newlines: int
+_Span = tuple[bytes, int, int]
+"""A text, and where in it something starts and ends."""
 
 
 @dataclass(frozen=True)
@@ -59,139 +40,15 @@ class Piece:
     text: str
 
 
-@dataclass(frozen=True)
-class Block:
-    """Whole lines of a log; `line` is the number of the first."""
-
-    text: bytes
-    line: int
-
-    @cached_property
-    def _bytes(self) -> Bytes:
-        return np.frombuffer(self.text, np.uint8)
-
-    @cached_property
-    def _places(self) -> dict[bytes, Places]:
-        return {}
-
-    @cached_property
-    def _hits(self) -> dict[bytes, Hits]:
-        return {}
-
-    def places(self, marker: bytes) -> Places:
-        """Where a marker stands, in order."""
-        if marker not in self._places:
-            self._places[marker] = _found(self.text, marker)
-        return self._places[marker]
-
-    def lines_with(self, marker: bytes) -> Hits:
-        """The lines that hold a marker, each once."""
-        if marker not in self._hits:
-            places = self.places(marker)
-            of = self._of_many if len(places) > MANY_HITS else self._of_few
-            self._hits[marker] = of(places)
-        return self._hits[marker]
-
-    @cached_property
-    def _is_newline(self) -> Flags:
-        return _equal(self._bytes, _NEWLINE)
-
-    def _of_many(self, places: Places) -> Hits:
-        newlines = _set(self._is_newline)
-        before = newlines.searchsorted(places)
-        before = before[np.diff(before, prepend=-1) > 0]
-        bounds = np.concatenate(([0], newlines + 1, [len(self.text)]))
-        return Hits(bounds[before], bounds[before + 1], before + self.line, len(newlines))
-
-    def _of_few(self, places: Places) -> Hits:
-        find, rfind = self.text.find, self.text.rfind
-        starts, ends = [0], [0]
-        for place in places.tolist():
-            if place >= ends[-1]:
-                starts.append(rfind(b"\n", 0, place) + 1)
-                ends.append(find(b"\n", place) + 1 or len(self.text))
-        bounds = pairwise([*starts, len(self.text)])
-        counts = [int(np.count_nonzero(self._is_newline[a:b])) for a, b in bounds]
-        numbers = list(accumulate(counts, initial=self.line))
-        return Hits(
-            np.array(starts[1:], np.intp),
-            np.array(ends[1:], np.intp),
-            np.array(numbers[1:-1], np.intp),
-            numbers[-1] - self.line,
-        )
-
-    @property
-    def num_newlines(self) -> int:
-        """How many lines end in this block."""
-        for hits in self._hits.values():
-            return hits.num_newlines
-        return int(np.count_nonzero(self._is_newline))
-
-
-def _found(text: bytes, marker: bytes) -> Places:
-    """Where a marker stands in a text: its rarest bytes are looked for, then all of it."""
-    array, sought = np.frombuffer(text, np.uint8), np.frombuffer(marker, np.uint8)
-    seen = np.bincount(array[:SAMPLE_BYTES], minlength=256)[sought]
-    rare, other = seen.argsort()[:2].tolist()
-    few = None if seen[rare] else _found_by(text, marker, rare)
-    if few is not None:
-        return np.array(few, np.intp)
-    num_starts = max(len(text) - len(marker) + 1, 0)
-    may = _equal(array[rare : rare + num_starts], sought[rare])
-    if seen[rare] > MANY_SEEN:
-        may[:num_starts] &= np.equal(array[other : other + num_starts], sought[other])
-    places = _set(may)
-    return np.asarray(places[(windows(array, places, len(marker)) == sought).all(axis=1)])
-
-
-def _found_by(text: bytes, marker: bytes, at: int) -> list[int] | None:
-    """Where a marker stands, by one of its bytes; None where that turns out not to be rare."""
-    byte, places = marker[at : at + 1], list[int]()
-    place = text.find(byte, at)
-    for _ in range(MANY_HITS):
-        if place < 0:
-            return places
-        if text.startswith(marker, place - at):
-            places.append(place - at)
-        place = text.find(byte, place + 1)
-    return None
-
-
-def _equal(text: Bytes, byte: np.uint8) -> Flags:
-    """Where a byte stands in a text; a few places that are not set follow, for `_set`."""
-    flags = np.empty(-(-len(text) // 8) * 8, np.bool_)
-    flags[len(text) :] = False
-    np.equal(text, byte, out=flags[: len(text)])
-    return flags
-
-
-def _set(flags: Flags) -> Places:
-    """The places of those that are set: as flatnonzero, but faster where they are few.
-
-    There are a multiple of eight, of which those that are all unset are passed over at once.
-    """
-    eights = flags.view(np.uint64)
-    (some,) = np.not_equal(eights, 0).nonzero()
-    (bits,) = eights[some].view(np.bool_).nonzero()
-    return np.asarray(some[bits >> 3] * 8 + (bits & 7))
-
-
-def windows(text: Bytes, starts: Places, size: int) -> Bytes:
-    """The bytes of a text from each start on, as rows of one size. None may reach over its end."""
-    if not len(starts):
-        return np.empty((0, size), np.uint8)
-    every = np.ndarray((len(text) - size + 1,), f"V{size}", text, strides=(1,))
-    return every[starts].view(np.uint8).reshape(-1, size)
-
-
 def pieces(block: Block, marker: bytes) -> Iterator[Piece]:
     """The pieces of a block that hold a marker, in order."""
-    sought, hits = decoded(marker), block.lines_with(marker)
-    columns = (hits.starts.tolist(), hits.ends.tolist(), hits.numbers.tolist())
-    for start, end, line in zip(*columns, strict=True):
+    sought = decoded(marker)
+    places, numbers = block.lines_with(marker)
+    for place, number in zip(places.tolist(), numbers.tolist(), strict=True):
+        start, end = block.line_around(place)
         for text in re.split(r"(?<=\r)", decoded(block.text[start:end])):
             if sought in text:
-                yield Piece(line, text)
+                yield Piece(number, text)
 
 
 class Scan:
@@ -205,58 +62,92 @@ class Scan:
         self._content = content
         self._markers = markers
         self._preamble: list[bytes] = []
-        self._epilogue: list[bytes] = []
+        self._room = PREAMBLE_BYTES
+        self._behind: list[_Span] = []
+        self._are_many = False
 
     def __iter__(self) -> Iterator[Block]:
         # The C library keeps freed memory up to the size of the largest block it ever freed, and
         # gives back the rest: to clear new pages for each block takes longer than to read it.
-        np.empty(KEPT_BYTES, np.uint8)
-        steps_begun = False
+        np.empty(HEAP_BYTES, np.uint8)
+        begun = False
         for block in self._blocks():
             found = [places for one in self._markers if len(places := block.places(one))]
-            if not steps_begun and len(self._preamble) < PREAMBLE_BLOCKS:
-                first = min((int(places[0]) for places in found), default=len(block.text))
-                self._preamble.append(block.text[: first + FIRST_STEPS_BYTES])
+            if found and not begun:
+                begun, first = True, min(int(places[0]) for places in found)
+                self._room = min(self._room, first - block.start + FIRST_STEPS_BYTES)
+            if self._room:
+                self._keep_lines(block)
             if found:
-                steps_begun = True
-                self._epilogue = [block.text[max(int(places[-1]) for places in found) :]]
+                last = max(int(places[-1]) for places in found)
+                self._behind = [(block.text, last, block.end)]
+                self._are_many = max(map(len, found)) >= MANY_STEPS
                 yield block
             else:
-                self._epilogue = [*self._epilogue[:2], block.text]
+                span = (block.text, block.start, block.end)
+                self._behind = [*self._behind[:3], *self._behind[3:][-3:], span]
+
+    def _keep_lines(self, block: Block) -> None:
+        """Keep what of a block the preamble has room for, to the end of a line."""
+        kept = block.text[block.start : min(block.end, block.start + self._room)]
+        self._room -= len(kept)
+        if not self._room:
+            kept = kept[: kept.rfind(b"\n") + 1]
+        self._preamble.append(kept)
 
     @property
     def preamble(self) -> str:
         """What the log says of its run, as text."""
-        return decoded(b"".join(self._preamble))
+        return decoded(plain(b"".join(self._preamble)))
 
     @property
     def epilogue(self) -> str:
         """What the log says of its end, as text."""
-        return decoded(b"".join(self._epilogue))
+        return decoded(plain(b"".join(text[start:end] for text, start, end in self._behind)))
 
     def _blocks(self) -> Iterator[Block]:
-        line, carried = 1, b""
+        line = 1
+        for text, start, end in self._spans():
+            block = Block(text, line, start, end)
+            if text.find(b"\x1b", start, end) >= 0:
+                block = Block.of(ESCAPE.sub(b"", text[start:end]), line)
+            yield block
+            line += block.num_newlines
+
+    def _spans(self) -> Iterator[_Span]:
+        """Where blocks stand in the pieces of a log.
+
+        What a piece leaves over is a block of its own, with the start of the next piece: joined to
+        all of that, it would have every byte copied. Among many steps a copy takes less time.
+        """
+        left = b""
         for piece in _sized(self._content):
             # The last piece is short, and is not to be cut: nothing comes behind it.
-            end = self._end(piece, len(carried)) if len(piece) == BLOCK_BYTES else 0
-            text = b"".join((carried, memoryview(piece)[:end]))
-            carried = piece[end:]
-            if end:
-                block = Block(plain(text), line)
-                yield block
-                line += block.num_newlines
+            is_last = len(piece) < BLOCK_BYTES
+            start = 0 if is_last or self._are_many else self._end(piece, SEAM_BYTES)
+            if left and start:
+                yield left + piece[:start], 0, len(left) + start
+                text = piece
             else:
-                carried = text + carried
-        if carried:
-            yield Block(plain(carried), line)
+                start, text = 0, left + piece
+            end = 0 if is_last else self._end(text, len(text))
+            if end > start:
+                yield text, start, end
+            left = text[max(start, end) :]
+            if len(left) > LONGEST_LINE:
+                yield left, 0, len(left)
+                left = b""
+        if left:
+            yield left, 0, len(left)
 
-    def _end(self, piece: bytes, num_carried: int) -> int:
-        """Where a block can end: at the end of a line, with no step's text going on behind it."""
-        end = piece.rfind(b"\n") + 1
+    def _end(self, piece: bytes, size: int) -> int:
+        """Where among the first bytes of a piece a block can end; 0 where it can nowhere.
+
+        At the end of a line, with no step's text going on behind it.
+        """
+        end = piece.rfind(b"\n", 0, size) + 1
         last = max(piece.rfind(marker, max(0, end - LOOKAHEAD), end) for marker in self._markers)
-        if last >= 0:
-            end = piece.rfind(b"\n", 0, last) + 1
-        return end or (len(piece) if num_carried > LONGEST_LINE else 0)
+        return end if last < 0 else piece.rfind(b"\n", 0, last) + 1
 
 
 def _sized(content: Content) -> Iterator[bytes]:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from perfdb.formats.block import Bytes, Flags
 from perfdb.formats.piped import Span
-from perfdb.formats.readings import Flags, Floats, Ints
-from perfdb.formats.scan import Bytes
+from perfdb.formats.readings import Floats, Ints
 
 EXACT_DIGITS = 15
 """A whole number of so many digits is exact as a float, and so is 10²²: their product and their
@@ -36,6 +36,11 @@ class _Decimal:
     power_sign: int
     sign: int
 
+    @property
+    def divisor(self) -> float:
+        """What to divide the digits by, as one whole number; the exponent comes later."""
+        return float(self.sign * (1 if self.power else _POWERS[self.num_part]))
+
 
 @dataclass(frozen=True, eq=False)
 class Shape:
@@ -44,17 +49,17 @@ class Shape:
     `base` and `limit`: the smallest byte of each column, and how much larger it may be.
     `digits`: the columns that count; `weights`: what each is worth in each decimal's mantissa, and
     then in the exponents of those that have one. `texts`: the numbers with too many digits for
-    that, or none.
-    `is_open`: the step may go on, on the line that follows.
+    that, or none. `marker_at`: where the marker of step lines stands.
     """
 
+    marker_at: int
     base: Bytes
     limit: Bytes
     digits: Ints
     weights: Floats
+    divisors: Floats
     decimals: tuple[_Decimal, ...]
     texts: Mapping[str, Span]
-    is_open: bool
 
     def matches(self, lines: Bytes) -> Flags:
         """Which lines of the same length differ from this one in digits alone."""
@@ -66,39 +71,39 @@ class Shape:
         worth = (lines[:, self.digits] - _ZERO).astype(np.float64)
         found = self.weights @ worth.T
         powers = iter(found[len(self.decimals) :])
+        found = found[: len(self.decimals)] / self.divisors
         values = {name: _read(lines, span) for name, span in self.texts.items()}
-        for row, one in enumerate(self.decimals):
-            if one.power:
-                scale = next(powers).astype(np.int64) - one.num_part
-                values[one.name] = _scaled(found[row], scale)
-                inexact = np.abs(scale) >= len(_POWERS)
-                values[one.name][inexact] = _read(lines[inexact], one.span) * one.sign
-                values[one.name] *= one.sign
-            else:
-                values[one.name] = found[row] / (one.sign * _POWERS[one.num_part])
+        for row, one in zip(found, self.decimals, strict=True):
+            values[one.name] = _scaled(row, next(powers), one, lines) if one.power else row
         return values
 
 
-def _scaled(mantissas: Floats, scale: Ints) -> Floats:
-    powers = _POWERS[np.minimum(np.abs(scale), len(_POWERS) - 1)]
-    return np.asarray(np.where(scale < 0, mantissas / powers, mantissas * powers))
+def _scaled(mantissas: Floats, powers: Floats, of: _Decimal, lines: Bytes) -> Floats:
+    scale = powers.astype(np.int64) - of.num_part
+    factors = _POWERS[np.minimum(np.abs(scale), len(_POWERS) - 1)]
+    values: Floats = np.where(scale < 0, mantissas / factors, mantissas * factors)
+    inexact = np.abs(scale) >= len(_POWERS)
+    if inexact.any():
+        values[inexact] = _read(lines[inexact], of.span)
+    return values
 
 
-def shape_of(line: bytes, spans: Mapping[str, Span], is_open: bool) -> Shape:
-    """The shape of a line in which numbers stand at these places."""
+def shape_of(line: bytes, marker_at: int, spans: Mapping[str, Span]) -> Shape:
+    """The shape of a line in which a marker and numbers stand at these places."""
     text = np.frombuffer(line, np.uint8)
     is_digit = (text >= _ZERO) & (text <= _NINE)
     read = {name: _decimal(name, line, span) for name, span in spans.items()}
     decimals = tuple(one for one in read.values() if one)
     digits = sorted({column for one in decimals for column in (*one.mantissa, *one.power)})
     return Shape(
+        marker_at=marker_at,
         base=np.where(is_digit, _ZERO, text).astype(np.uint8),
         limit=np.where(is_digit, _NINE - _ZERO, 0).astype(np.uint8),
-        digits=np.array(digits, np.intp),
+        digits=np.array(digits, np.int64),
         weights=_weights(digits, decimals),
+        divisors=np.array([[one.divisor] for one in decimals]).reshape(-1, 1),
         decimals=decimals,
         texts={name: spans[name] for name, one in read.items() if not one},
-        is_open=is_open,
     )
 
 

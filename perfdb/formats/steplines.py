@@ -3,17 +3,18 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from perfdb.errors import Problem
-from perfdb.formats.ahead import ahead
-from perfdb.formats.alike import read
-from perfdb.formats.lines import KeptLines, Lines
+from perfdb.formats.block import Block
+from perfdb.formats.lines import KeptLines, Lines, read
 from perfdb.formats.piped import Syntax
 from perfdb.formats.readings import Columns, Readings, distinct
-from perfdb.formats.scan import Block
+from perfdb.formats.scan import MANY_STEPS
 from perfdb.formats.shapes import Shape
 from perfdb.formats.steps import MOST_KEPT
 
-AT_ONCE = 500
-"""From so many lines on they are read."""
+KEPT_BYTES = 4 << 20
+"""Of blocks with few step lines they are kept until they are so many, with what stands behind."""
+MADE_AT_ONCE = 1 << 16
+"""How many steps are made of their columns at once."""
 
 
 class StepLines:
@@ -30,55 +31,58 @@ class StepLines:
         self._where = where
         self._make = make
         self._syntax = syntax
-        self._shapes: dict[int, list[Shape]] = {}
+        self._shapes: list[Shape] = []
         self._kept = KeptLines()
-        self._parts: list[Readings] = []
+        self._found: list[Columns] = []
+        self._made: list[Readings] = []
         self.problems: list[Problem] = []
         self.seen: dict[str, set[float]] = {name: set() for name in syntax.facts}
         self.last: dict[str, float | None] = {}
 
     def of(self, blocks: Iterable[Block]) -> Readings:
         """The steps of all blocks of a log."""
-        found = (Lines.of(block, self._syntax.marker) for block in blocks)
-        for lines in found:
-            self._hold(lines)
-            if len(lines) >= AT_ONCE:
-                break  # From here on reading takes as long as finding: a thread is worth it.
-        for lines in ahead(found):
-            self._hold(lines)
+        for block in blocks:
+            self.add(block)
         return self.readings()
 
     def add(self, block: Block) -> None:
-        """Take the step lines of the next block of a log."""
-        self._hold(Lines.of(block, self._syntax.marker))
-
-    def _hold(self, lines: Lines) -> None:
-        is_many = len(lines) >= AT_ONCE
-        if not is_many:
+        """Take the step lines of the next block of a log: at once where they are many."""
+        lines = Lines.of(block, self._syntax.marker)
+        if len(lines) >= MANY_STEPS:
+            self._take(lines)
+        else:
             self._kept.add(lines)
-        if self._kept and (is_many or len(self._kept) >= AT_ONCE):
-            self._read(self._kept.taken())
-        if is_many:
-            self._read(lines)
+        if self._kept.size_bytes >= KEPT_BYTES:
+            self._take(self._kept.taken())
+        if sum(len(one.lines) for one in self._found) >= MADE_AT_ONCE:
+            self._make_steps()
 
     def readings(self) -> Readings:
         """The steps of all the blocks."""
-        if self._kept:
-            self._read(self._kept.taken())
-        return Readings.joined(self._parts)
+        self._make_steps()
+        return Readings.joined(self._made)
 
     def only(self, name: str) -> float | None:
         """The value of a fact; None where it has several, or none."""
         values = self.seen[name]
         return next(iter(values)) if len(values) == 1 else None
 
-    def _read(self, lines: Lines) -> None:
+    def _take(self, lines: Lines) -> None:
         found = read(lines, self._syntax, self._shapes)
-        self._parts.append(self._make(found.columns))
+        self._found.append(found.columns)
         missing = found.missing[: MOST_KEPT - len(self.problems)]
         self.problems += [_unreadable(self._where, line, names) for line, names in missing]
-        for name in self._syntax.facts if len(found.columns.lines) else ():
-            column = found.columns.of(name)
+
+    def _make_steps(self) -> None:
+        """Make steps of all that was found, in the order of its lines."""
+        self._take(self._kept.taken())
+        found, self._found = self._found, []
+        if not any(len(one.lines) for one in found):
+            return
+        columns = Columns.joined(found).in_order()
+        self._made.append(self._make(columns))
+        for name in self._syntax.facts:
+            column = columns.of(name)
             self.seen[name].update(distinct(column.values[column.known]))
             self.last[name] = column.at(slice(-1, None)).cells()[0]
 

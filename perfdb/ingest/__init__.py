@@ -1,13 +1,14 @@
 """Read runs, published pages and logs into the store: the one place where the parts meet."""
 
 from perfdb.ingest.find import Source, find
-from perfdb.ingest.load import Options, ingest, preview, withdraw
+from perfdb.ingest.load import Options, ingest, preview
 from perfdb.ingest.put import reason
 from perfdb.ingest.read import STILL_RUNNING
 from perfdb.ingest.report import Report
+from perfdb.ingest.withdraw import restore, withdraw
 from perfdb.ingest.words import LogOptions
 
 __all__ = [
     "STILL_RUNNING", "LogOptions", "Options", "Report", "Source", "find", "ingest", "preview",
-    "reason", "withdraw",
+    "reason", "restore", "withdraw",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from perfdb.audit.check import ordered
 from perfdb.audit.read import subjects
 from perfdb.db import findings, keys, marks
 from perfdb.db.rows import FindingRow
-from perfdb.ingest.retry import retried
+from perfdb.db.session import retried
 from perfdb.queries import findings as questions
 from perfdb.queries.catalog import releases_of_files as of_files
 from perfdb.queries.catalog import releases_of_runs as of_runs

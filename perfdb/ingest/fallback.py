@@ -51,16 +51,16 @@ def fall_back(
 
 
 def known_path(connection: Connection, page: SourceFile) -> str | None:
-    """The path under which the store has a page, if only by another name of its file.
+    """The path under which the store has a page, if only by another name of its file."""
+    return withdrawal.spelled(connection, page, spellings(page.path))
 
-    A name is another one of the same file where it is relative to the working directory and not
-    absolute, or the other way round, or where a link leads to it.
+
+def spellings(path: str) -> tuple[str, ...]:
+    """The names of a file: as it is given, relative to the working directory, absolute, and where
+    a link leads to it.
     """
-    path = page.path
-    absolute = str(Path(path).absolute())
     real = os.path.realpath(path)
-    spellings = (path, os.path.relpath(path), absolute, real, os.path.relpath(real))
-    return withdrawal.spelled(connection, page, spellings)
+    return (path, os.path.relpath(path), str(Path(path).absolute()), real, os.path.relpath(real))
 
 
 def withdraw_unstated(

@@ -5,21 +5,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sqlalchemy import URL, Engine
-from sqlalchemy.exc import DatabaseError, DataError, IntegrityError
 
 from perfdb.db import migrate, specifications
-from perfdb.db.rows import ResultRow, SourceFile
-from perfdb.db.session import failed, reading, writer
-from perfdb.errors import InputError, Problem
+from perfdb.db.rows import ResultRow
+from perfdb.db.session import retried, storing
 from perfdb.ingest import audited
-from perfdb.ingest.fallback import known_path
 from perfdb.ingest.find import Source, find
 from perfdb.ingest.logs import read_any
 from perfdb.ingest.put import Stored, put
 from perfdb.ingest.read import (
-    PAGE,
-    PAGE_PARSER_VERSION,
-    PageRows,
     Read,
     RunFound,
     find_files,
@@ -28,7 +22,6 @@ from perfdb.ingest.read import (
     size_bytes,
 )
 from perfdb.ingest.report import Report, Tally
-from perfdb.ingest.retry import retried
 from perfdb.ingest.scratch import scratch
 from perfdb.ingest.words import LogOptions, Words, words
 from perfdb.pages import PageContext
@@ -63,44 +56,14 @@ def ingest(paths: Iterable[Path], url: URL, options: Options) -> Report:
     a store that cannot be written or is of a newer version.
     """
     sources = find(paths)
-    with scratch() as folder:
-        return _stored(url, _batches(sources, options, folder))
-
-
-def withdraw(paths: Iterable[Path], url: URL) -> Report:
-    """Withdraw every result in force that was read from these pages, be they there or gone.
-
-    A result that another page states falls back to it. The pages may be read again at any time.
-
-    Raises InputError for a path that no page was read from, and StoreError as `ingest` does.
-    """
-    pages = [SourceFile(str(path), b"", PAGE, PAGE_PARSER_VERSION) for path in paths]
-    with reading(url) as connection:
-        unknown = [page.path for page in pages if known_path(connection, page) is None]
-    if unknown:
-        remedy = "name it as the site does, where it says what it was read from"
-        message = "no page in the store was read from there"
-        raise InputError([Problem(path, message, remedy=remedy) for path in unknown])
-    return _stored(url, [[PageRows(page, (), (), (), emptied=True) for page in pages]])
-
-
-def _stored(url: URL, batches: Iterable[Sequence[Read | RunFound]]) -> Report:
-    """Store what was read, make or upgrade the store if need be, and audit the releases."""
-    engine = writer(url)
     tally = Tally()
-    try:
+    with scratch() as folder, storing(url) as engine:
         retried(lambda: migrate.upgrade(url))
         retried(lambda: _renew_specifications(engine))
-        for batch in batches:
+        for batch in _batches(sources, options, folder):
             for stored in put(engine, batch):
                 tally.count(stored)
         return tally.report(audited.audited(engine, tally.run_ids, tally.paths))
-    except (DataError, IntegrityError):
-        raise  # what was written is wrong, not the store
-    except DatabaseError as error:
-        raise failed(url, error) from error
-    finally:
-        engine.dispose()
 
 
 def preview(paths: Iterable[Path], options: Options) -> tuple[list[ResultRow], Report]:

@@ -243,7 +243,7 @@ class _LogFile:
         if result.step_time_s is None or result.tokens_per_sec_per_gpu is not None:
             return
         window, case = logged.window_of(log, self.words.window), result.case
-        within = logged.picked(log, window)
+        within = logged.picked(log.readings, window)
         place = logged.odd_step(within.column("tokens"), case)
         if place is not None:
             expected = f"{case.global_batch_size:,} × {case.sequence_length:,}"

@@ -13,10 +13,11 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DataError
 
-from perfdb.db import known, runs, store, withdrawal
+from perfdb.db import files, known, runs, store, withdrawal
 from perfdb.db.rows import Action, LogEntry, ResultRow, RunWritten, SourceFile
+from perfdb.db.session import retried
 from perfdb.errors import Problem
-from perfdb.ingest import fallback
+from perfdb.ingest import fallback, reattributed
 from perfdb.ingest.read import (
     STILL_RUNNING,
     PageRows,
@@ -31,7 +32,6 @@ from perfdb.ingest.read import (
     path_of,
     problems_of,
 )
-from perfdb.ingest.retry import retried
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,8 @@ class Stored:
     notes: tuple[Problem, ...] = ()
     fell_back: Mapping[str, int] = field(default_factory=dict)
     """How many of a page's results other pages state, by their paths."""
+    dropped: int = 0
+    """How many that other pages hold this one has stated until now."""
 
 
 def put(engine: Engine, batch: Sequence[Read | RunFound]) -> Iterator[Stored]:
@@ -54,7 +56,7 @@ def put(engine: Engine, batch: Sequence[Read | RunFound]) -> Iterator[Stored]:
     for group in _groups(_parsed(engine, batch)):
         match group[0]:
             case Unchanged() as read:
-                yield Stored(read, (Action.UNCHANGED,))
+                yield _as_stored(read, read.withdrawn)
             case PassedOver() as read:
                 yield Stored(read)
             case _:
@@ -63,18 +65,21 @@ def put(engine: Engine, batch: Sequence[Read | RunFound]) -> Iterator[Stored]:
 
 def _parsed(engine: Engine, batch: Sequence[Read | RunFound]) -> Iterator[Read]:
     """Parse the runs of a batch, but for those that the store has, read from the same bytes."""
-    run_ids = {id_ for one in batch if isinstance(one, RunFound) and (id_ := one.claimed_id())}
+    claimed = [one.claimed_id() if isinstance(one, RunFound) else None for one in batch]
+    run_ids = set(filter(None, claimed))
     there = retried(partial(_runs_there, engine, run_ids)) if run_ids else {}
-    for one in batch:
-        yield one if not isinstance(one, RunFound) else _unchanged(one, there) or parse_run(one)
+    for one, run_id in zip(batch, claimed, strict=True):
+        if isinstance(one, RunFound):
+            yield _unchanged(one, there.get(run_id or "")) or parse_run(one)
+        else:
+            yield one
 
 
-def _unchanged(found: RunFound, there: Mapping[str, runs.Known]) -> Unchanged | None:
-    stored = there.get(found.claimed_id() or "")
+def _unchanged(found: RunFound, stored: runs.Known | None) -> Unchanged | None:
     window = found.window.name if found.window else None
-    files = found.files
-    if stored and stored.says(files.content_hash, files.parser_version, window):
-        return Unchanged(str(found.run.path), stored.run_id)
+    given = found.files
+    if stored and stored.says(given.content_hash, given.parser_version, window):
+        return Unchanged(str(found.run.path), stored.run_id, stored.withdrawn)
     return None
 
 
@@ -130,8 +135,12 @@ def _put_runs(connection: Connection, given: Sequence[RunRead], when: datetime) 
         for read, it in zip(given, told, strict=True)
         if it is None
     ]
+    moved = [reattributed.note(connection, read) for read in given]
     written = iter(runs.put(connection, wanted, when))
-    return [it or _of_run(read, next(written)) for read, it in zip(given, told, strict=True)]
+    return [
+        it or _of_run(read, next(written), note)
+        for read, it, note in zip(given, told, moved, strict=True)
+    ]
 
 
 def _told(connection: Connection, read: RunRead) -> Stored | None:
@@ -155,9 +164,20 @@ def _as_before(read: RunRead | Unattributed, *, by_this: bool) -> Stored:
     return Stored(read, (Action.UNCHANGED,), known=True, notes=() if by_this else (note,))
 
 
-def _of_run(read: RunRead, written: RunWritten) -> Stored:
+def _as_stored(read: RunRead | Unchanged, withdrawn: str | None) -> Stored:
+    """A run that stays as it is; a note says so of one that was withdrawn."""
+    if withdrawn is None:
+        return Stored(read, (Action.UNCHANGED,))
+    remedy = "`perfdb withdraw --undo` makes it count again"
+    note = Problem(read.path, f"stays withdrawn: {withdrawn}", remedy=remedy)
+    return Stored(read, (Action.UNCHANGED,), notes=(note,))
+
+
+def _of_run(read: RunRead, written: RunWritten, moved: Problem | None) -> Stored:
+    if written.action is Action.UNCHANGED:
+        return _as_stored(read, written.withdrawn)
     if written.other is None:
-        return Stored(read, (written.action,))
+        return Stored(read, (written.action,), notes=(moved,) if moved else ())
     run_id, other = read.run.run.run_id, Path(written.other).parent
     message = f"the run {run_id!r} of {other} is in the store and is another one"
     remedy = "give one of the two another run_id"
@@ -179,7 +199,7 @@ def _put_nameless(connection: Connection, read: Unattributed, when: datetime) ->
     held = None if read.insisted else known.result(connection, read.source, read.run_id, line)
     if held:
         return _as_before(read, by_this=held.parser_version == read.source.parser_version)
-    store.keep(connection, read.source, when)
+    files.ids(connection, [read.source], when)
     return Stored(read)
 
 
@@ -199,6 +219,9 @@ def _put_page(connection: Connection, read: PageRows, when: datetime) -> Stored:
     if read.rows or (read.emptied and known_path):
         withdrawal.keep_state(connection, read.source, when)
     fell_back = fallback.fall_back(connection, read.source, gone, when)
+    dropped = 0
+    if read.emptied or (whole and rows):
+        dropped = withdrawal.drop(connection, path, read.rows, when)
     as_before = [Action.UNCHANGED] * (len(read.rows) - len(rows))
     return Stored(
         read,
@@ -208,6 +231,7 @@ def _put_page(connection: Connection, read: PageRows, when: datetime) -> Stored:
         known=bool(as_before),
         notes=fell_back.notes,
         fell_back=fell_back.counts,
+        dropped=dropped,
     )
 
 
@@ -225,10 +249,14 @@ def _log_entries(stored: Stored) -> Iterator[LogEntry]:
     said = [f"{count} {action}" for action, count in counts.items() if count]
     said += [f"{stored.withdrawn} withdrawn"] if stored.withdrawn else []
     said += [f"{count} as {other} states" for other, count in stored.fell_back.items()]
+    said += [f"{stored.dropped} that other pages hold no longer stated"] if stored.dropped else []
     if said:
         only_new = said == [f"{counts[Action.NEW]} {Action.NEW}"]
         first = Action.NEW if only_new else Action.REVISED
-        yield LogEntry(path, first, reason=", ".join(said))
+        why = (
+            f": {stored.read.why}" if isinstance(stored.read, PageRows) and stored.read.why else ""
+        )
+        yield LogEntry(path, first, reason=", ".join(said) + why)
     if isinstance(stored.read, Unattributed) and not stored.known:
         problem = stored.read.problem
         yield LogEntry(path, Action.UNATTRIBUTED, problem.line, reason(problem))

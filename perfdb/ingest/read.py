@@ -29,7 +29,7 @@ MOST_PAGE_BYTES = 8 << 20
 PAGE = "page"
 """The name of the parser of pages, whatever their markup."""
 
-PAGE_PARSER_VERSION = 2
+PAGE_PARSER_VERSION = 3
 """Kept with each page; raised when perfdb.pages reads something else out of the same text."""
 
 
@@ -70,10 +70,11 @@ class RunFound:
 
 @dataclass(frozen=True)
 class Unchanged:
-    """A run that is in the store already, read from these very bytes."""
+    """A run that is in the store already, read from these very bytes; why, if it was withdrawn."""
 
     path: str
     run_id: str
+    withdrawn: str | None
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class PageRows:
 
     `whole` is false where more results are in the file than are known to be of a case; `insisted`
     as of a run; `emptied` is true of a page that the user named and that states no result, so that
-    all it ever stated is withdrawn.
+    all it ever stated is withdrawn, and `why` the reason that was given.
     """
 
     source: SourceFile
@@ -92,6 +93,7 @@ class PageRows:
     whole: bool = True
     insisted: bool = True
     emptied: bool = False
+    why: str = ""
 
 
 @dataclass(frozen=True)

@@ -57,10 +57,14 @@ class Heading:
 
 @dataclass(frozen=True)
 class Enter:
-    """The start of a labelled box: a tab, a dropdown. What is said inside holds only inside."""
+    """The start of a labelled box: a tab, a dropdown. What is said inside holds only inside.
+
+    `note`: a note, warning or the like, whose text is a footnote of the table right above it.
+    """
 
     label: str
     line: int
+    note: bool = False
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ LITERAL: Final = frozenset(
      "toctree", "contents", "include", "parsed-literal", "highlight", "doctest", "testcode"}
 )  # fmt: skip
 """Directives whose content is no text of the page."""
+NOTES: Final = frozenset({"note", "important", "warning", "caution", "attention"})
+"""Boxes whose text says something of what stands above them, in every markup's own spelling."""
 
 _ROW = re.compile(r"([*+-])(?:(\s+)([*+-])(?:\s+(.*))?)?\s*")
 _DELIMITERS: Final[Mapping[str, str]] = {"tab": "\t", "space": " "}

@@ -13,7 +13,8 @@ _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _SIGNS = "*†‡§"
 _LABELLED = r"\[\^?([^\]\s]{1,40})\]_?|<sup>\s*([^<\s]{1,40})\s*</sup>"
 _TEXT = re.compile(
-    rf"(?:{_LABELLED}|\\?([{_SIGNS}]{{1,3}})|([⁰¹²³⁴-⁹]+))\s*:?\s*(\S.*)|Notes?\s*:\s*(.*)",
+    rf"(?!\[!)(?:{_LABELLED}|\\?([{_SIGNS}]{{1,3}})|([⁰¹²³⁴-⁹]+))\s*:?\s*(\S.*)"
+    r"|(?:Notes?\s*:|\[!(?:note|important|warning|caution)\])\s*(.*)",
     re.IGNORECASE | re.DOTALL,
 )
 

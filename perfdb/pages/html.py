@@ -8,7 +8,7 @@ from typing import Final
 from bs4 import Tag
 from bs4.element import PageElement
 
-from perfdb.pages import html_notes, html_tabs, html_tree, spans
+from perfdb.pages import directives, html_notes, html_tabs, html_tree, spans
 from perfdb.pages.base import Cell, Enter, Heading, Leave, Line, Page, Piece
 from perfdb.pages.spans import Spanned, SpannedRow
 
@@ -101,7 +101,7 @@ class _Reader:
         if tag.name == "table":
             self.pieces += _table(tag)
             return html_tree.has_table(tag)
-        if tag.name == "summary" or _is_tab(tag):
+        if tag.name == "summary" or _is_tab(tag) or "admonition-title" in html_tree.classes(tag):
             return False
         if mark := html_tree.mark(tag):
             self.words.append(mark)
@@ -109,7 +109,8 @@ class _Reader:
         label = self.label(tag)
         if label is not None and len(self.boxes) < _DEEPEST:
             self.boxes.append(tag)
-            self.pieces.append(Enter(label, html_tree.line(tag)))
+            note = bool(html_tree.classes(tag) & directives.NOTES)
+            self.pieces.append(Enter(label, html_tree.line(tag), note=note))
         self.items += tag.name == "li"
         return True
 

@@ -120,7 +120,7 @@ def _box(token: Token, place: _Place) -> Iterator[Piece]:
     named = _DIRECTIVE.match(token.info)
     if place.depth >= _DEEPEST or not (named or token.type == "colon_fence"):
         return
-    name, argument = (named[1], named[2]) if named else ("", token.info)
+    name, argument = (named[1], named[2]) if named else ("", token.info.strip())
     options = _OPTIONS.match(token.content)
     line, skipped = place.line(token), options[0].count("\n") if options else 0
     content = token.content[options.end() :] if options else token.content
@@ -132,7 +132,8 @@ def _box(token: Token, place: _Place) -> Iterator[Piece]:
         one = Directive(name, argument, said, line, content.split("\n"), first)
         yield from directives.table(one, words)
     elif name not in directives.LITERAL:
-        yield Enter(words(argument), line)
+        note = name in directives.NOTES or (not name and argument in directives.NOTES)
+        yield Enter("" if argument in directives.NOTES else words(argument), line, note=note)
         inner = place.inside(content, line + 1 + skipped)
         yield from _pieces([_START, *_BOX.parse(content)], inner)
         yield Leave()

@@ -8,6 +8,7 @@ from typing import Final
 
 from perfdb.pages import markdown
 from perfdb.pages.base import Enter, Leave, Page, Piece
+from perfdb.pages.directives import NOTES
 
 NAME = "mdx"
 
@@ -104,7 +105,7 @@ class _Reader:
         if tag["end"]:
             yield from self.leave(tag["name"])
         elif not tag["alone"] and len(self.opened) < _DEEPEST:
-            yield Enter(self.label(tag), line)
+            yield Enter(self.label(tag), line, note=tag["name"].lower() in NOTES)
             self.opened.append(_open(tag))
 
     def leave(self, name: str) -> Iterator[Piece]:

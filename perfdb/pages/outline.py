@@ -47,6 +47,8 @@ class _Outline:
     tables: list[Table] = field(default_factory=list)
     below: dict[int, list[Line]] = field(default_factory=dict)
     """The lines right under each table, by its place."""
+    noted: Line | None = None
+    """What is said so far in a note that stands right under a table."""
 
     def heading(self, heading: Heading) -> None:
         while self.scopes[-1].level >= heading.level and not self.scopes[-1].box:
@@ -82,7 +84,24 @@ class _Outline:
         last = self.tables.pop()
         self.tables.append(replace(last, detached=last.detached + rows))
 
-    def line_below(self, line: Line) -> None:
+    def under_table(self, piece: Piece) -> bool:
+        """Take what stands right under a table: lines and notes. False: the end of such."""
+        match piece:
+            case Line() if self.noted:
+                self.noted = replace(self.noted, text=f"{self.noted.text} {piece.text}")
+            case Line():
+                self._line_below(piece)
+            case Enter(note=True) if not self.noted:
+                self.noted = Line(f"Note: {piece.label}", piece.line)
+            case Leave() if self.noted:
+                self._line_below(self.noted)
+                self.noted = None
+            case _:
+                self.noted = None
+                return False
+        return True
+
+    def _line_below(self, line: Line) -> None:
         self.below.setdefault(len(self.tables) - 1, []).append(line)
 
     def all_tables(self) -> tuple[Table, ...]:
@@ -97,7 +116,7 @@ def tables(pieces: Iterable[Piece]) -> tuple[Table, ...]:
     after_table = under_table = False
     for piece in pieces:
         was_table, after_table = after_table, False
-        under_table = isinstance(piece, Line) and (was_table or under_table)
+        under_table = (was_table or under_table) and outline.under_table(piece)
         match piece:
             case Heading():
                 outline.heading(piece)
@@ -107,8 +126,6 @@ def tables(pieces: Iterable[Piece]) -> tuple[Table, ...]:
                 outline.leave()
             case Line():
                 outline.line(piece)
-                if under_table:
-                    outline.line_below(piece)
             case Grid():
                 after_table = outline.grid(piece, after_table=was_table)
     return outline.all_tables()

@@ -156,6 +156,6 @@ class _Reader:
             yield from html.pieces("\n".join(one.lines), one.first, self.footnotes)
         elif one.name not in directives.LITERAL:
             label = "" if one.name in _UNLABELLED else self.inline.words(one.argument)
-            yield Enter(label, inner.first - 1)
+            yield Enter(label, inner.first - 1, note=one.name in directives.NOTES)
             yield from self.read(_Block(one.lines, one.first, inner.depth, inner.listed))
             yield Leave()

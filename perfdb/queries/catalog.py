@@ -44,28 +44,23 @@ def all_releases() -> Select[*tuple[object, ...]]:
 
 def releases_of_runs(run_ids: Iterable[str]) -> Select[int, int | None]:
     """The releases that runs, by their run ids, have or had a result of: id and audited_version."""
-    return (
-        select(releases.c.id, releases.c.audited_version)
-        .join(results, results.c.release_id == releases.c.id)
-        .join(runs, results.c.run_id == runs.c.id)
-        .where(runs.c.run_id.in_(sorted(run_ids)))
-        .distinct()
-    )
+    question = _with_results().join(runs, results.c.run_id == runs.c.id)
+    return question.where(runs.c.run_id.in_(sorted(run_ids)))
 
 
 def releases_of_files(paths: Iterable[str]) -> Select[int, int | None]:
     """The releases that files, by their paths, state or stated a result of, likewise."""
-    return (
-        select(releases.c.id, releases.c.audited_version)
-        .join(results, results.c.release_id == releases.c.id)
-        .join(sources, results.c.source_id == sources.c.id)
-        .where(sources.c.path.in_(sorted(paths)))
-        .distinct()
-    )
+    question = _with_results().join(sources, results.c.source_id == sources.c.id)
+    return question.where(sources.c.path.in_(sorted(paths)))
+
+
+def _with_results() -> Select[int, int | None]:
+    columns = (releases.c.id, releases.c.audited_version)
+    return select(*columns).join(results, results.c.release_id == releases.c.id).distinct()
 
 
 def all_runs() -> Select[*tuple[object, ...]]:
-    """Every run with its case's main fields, in order of its run id."""
+    """Every run that counts with its case's main fields, in order of its run id."""
     return (
         select(
             runs,
@@ -80,7 +75,29 @@ def all_runs() -> Select[*tuple[object, ...]]:
         .join(releases, runs.c.release_id == releases.c.id)
         .join(systems, cases.c.system_id == systems.c.id)
         .join(models, cases.c.model_id == models.c.id)
+        .where(runs.c.withdrawn.is_(None))
         .order_by(runs.c.run_id)
+    )
+
+
+def work_of(run_id: str) -> Select[str, str, int, str, str | None, str, str]:
+    """What a run counts for, by its run id: its case's main fields, its release, and their keys."""
+    return (
+        select(
+            models.c.name.label("model"),
+            systems.c.name.label("system"),
+            cases.c.num_gpus,
+            releases.c.framework,
+            releases.c.version,
+            cases.c.key.label("case_key"),
+            releases.c.key.label("release_key"),
+        )
+        .select_from(runs)
+        .join(cases, runs.c.case_id == cases.c.id)
+        .join(models, cases.c.model_id == models.c.id)
+        .join(systems, cases.c.system_id == systems.c.id)
+        .join(releases, runs.c.release_id == releases.c.id)
+        .where(runs.c.run_id == run_id)
     )
 
 

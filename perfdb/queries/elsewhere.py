@@ -2,6 +2,7 @@
 
 from sqlalchemy import Select, and_, select
 
+from perfdb.db.revisions import took_its_place
 from perfdb.db.tables import results, sources
 from perfdb.record import Origin
 
@@ -9,16 +10,10 @@ from perfdb.record import Origin
 def said_elsewhere() -> Select[*tuple[object, ...]]:
     """Earlier revisions of published results in force, of other files, oldest first.
 
-    `replaced` says whether the next revision took its place; else its page withdrew it, or the
-    store was of a version that did not say when it was superseded.
+    `replaced` says whether the next revision took its place, and its page still says it.
     """
     said, following = results.alias("said"), results.alias("following")
     said_in, now_in = sources.alias("said_in"), sources.alias("now_in")
-    took_its_place = and_(
-        following.c.key == said.c.key,
-        following.c.revision == said.c.revision + 1,
-        following.c.created_at == said.c.superseded_at,
-    )
     return (
         select(
             results.c.id.label("result_id"),
@@ -36,7 +31,7 @@ def said_elsewhere() -> Select[*tuple[object, ...]]:
         .join(said, and_(said.c.key == results.c.key, said.c.superseded))
         .join(said_in, said_in.c.id == said.c.source_id)
         .join(now_in, now_in.c.id == results.c.source_id)
-        .outerjoin(following, took_its_place)
+        .outerjoin(following, took_its_place(following, said))
         .where(
             ~results.c.superseded,
             results.c.origin == Origin.PUBLISHED.value,

@@ -1,7 +1,5 @@
 """What figures are made of: measured results with the run behind them, and the runs' steps."""
 
-from collections.abc import Iterable
-
 from sqlalchemy import Select, select
 
 from perfdb.db.tables import releases, results, runs, steps
@@ -21,10 +19,6 @@ def in_force() -> Select[*tuple[object, ...]]:
     )
 
 
-def steps_of_rows(run_row_ids: Iterable[int]) -> Select[*tuple[object, ...]]:
-    """The steps of runs, by the ids of their rows, in order."""
-    return (
-        select(steps)
-        .where(steps.c.run_id.in_(sorted(run_row_ids)))
-        .order_by(steps.c.run_id, steps.c.step)
-    )
+def steps_of(run_row_id: int) -> Select[*tuple[object, ...]]:
+    """The steps of a run, by the id of its row, in order."""
+    return select(steps).where(steps.c.run_id == run_row_id).order_by(steps.c.step)

@@ -73,7 +73,16 @@ PROVENANCE = (
     sources.c.sha256.label("source_sha256"),
 )
 
-Row = tuple[object, ...]
+
+def identified(select_: Select[*tuple[object, ...]]) -> Select[*tuple[object, ...]]:
+    """A question about results, with the case, release, system, model and source of each."""
+    return (
+        select_.join(cases, results.c.case_id == cases.c.id)
+        .join(releases, results.c.release_id == releases.c.id)
+        .join(systems, cases.c.system_id == systems.c.id)
+        .join(models, cases.c.model_id == models.c.id)
+        .join(sources, results.c.source_id == sources.c.id)
+    )
 
 
 def current() -> Select[*tuple[object, ...]]:
@@ -82,13 +91,7 @@ def current() -> Select[*tuple[object, ...]]:
     Ordered so that the same store always gives the same order.
     """
     return (
-        select(*IDENTITY, *FIGURES, *PROVENANCE)
-        .select_from(results)
-        .join(cases, results.c.case_id == cases.c.id)
-        .join(releases, results.c.release_id == releases.c.id)
-        .join(systems, cases.c.system_id == systems.c.id)
-        .join(models, cases.c.model_id == models.c.id)
-        .join(sources, results.c.source_id == sources.c.id)
+        identified(select(*IDENTITY, *FIGURES, *PROVENANCE).select_from(results))
         .outerjoin(runs, results.c.run_id == runs.c.id)
         .where(~results.c.superseded)
         .order_by(

@@ -14,15 +14,29 @@ from perfdb.db.tables import (
     sources,
     systems,
 )
+from perfdb.queries.results import identified, representative
 from perfdb.record import Origin
 
 
+def printed() -> Select[int, int]:
+    """The results that tables print, by their number, and of how many each is the one."""
+    question = representative()
+    known = question.selected_columns
+    return question.with_only_columns(known.result_id, known.num_results)
+
+
+def keys() -> Select[int, str]:
+    """The key of each result in force, by its number: the same in every revision."""
+    return select(results.c.id, results.c.key).where(~results.c.superseded)
+
+
 def all_run_files() -> Select[*tuple[object, ...]]:
-    """The files of every run, without their bytes: run id, name, SHA-256 and size."""
+    """The files of every run that counts, without bytes: run id, name, SHA-256 and size."""
     return (
         select(runs.c.run_id, run_files.c.name, sources.c.sha256, sources.c.size_bytes)
         .join(runs, run_files.c.run_id == runs.c.id)
         .join(sources, run_files.c.source_id == sources.c.id)
+        .where(runs.c.withdrawn.is_(None))
         .order_by(runs.c.run_id, run_files.c.name)
     )
 
@@ -58,40 +72,37 @@ def content_of(sha256: str) -> Select[*tuple[bytes]]:
 
 def all_revisions() -> Select[*tuple[object, ...]]:
     """Every result there ever was, superseded or not, by its key and revision."""
+    columns = (
+        results.c.key,
+        results.c.revision,
+        results.c.created_at,
+        results.c.superseded,
+        results.c.superseded_at,
+        cases.c.framework,
+        releases.c.version.label("release"),
+        systems.c.name.label("system"),
+        systems.c.title.label("system_title"),
+        models.c.title.label("model_title"),
+        cases.c.qualifiers,
+        cases.c.task,
+        cases.c.precision,
+        cases.c.num_gpus,
+        results.c.origin,
+        sources.c.path.label("source"),
+        results.c.source_line,
+        runs.c.run_id,
+        runs.c.withdrawn,
+        results.c.outcome,
+        results.c.withheld,
+        results.c.step_time_s,
+        results.c.tokens_per_sec_per_gpu,
+        results.c.model_tflops_per_sec_per_gpu,
+        results.c.mfu,
+        results.c.raw,
+        results.c.id.label("result_id"),
+    )
     return (
-        select(
-            results.c.key,
-            results.c.revision,
-            results.c.created_at,
-            results.c.superseded,
-            results.c.superseded_at,
-            cases.c.framework,
-            releases.c.version.label("release"),
-            systems.c.name.label("system"),
-            systems.c.title.label("system_title"),
-            models.c.title.label("model_title"),
-            cases.c.qualifiers,
-            cases.c.task,
-            cases.c.precision,
-            cases.c.num_gpus,
-            results.c.origin,
-            sources.c.path.label("source"),
-            results.c.source_line,
-            runs.c.run_id,
-            results.c.outcome,
-            results.c.withheld,
-            results.c.step_time_s,
-            results.c.tokens_per_sec_per_gpu,
-            results.c.model_tflops_per_sec_per_gpu,
-            results.c.mfu,
-            results.c.raw,
-            results.c.id.label("result_id"),
-        )
-        .join(cases, results.c.case_id == cases.c.id)
-        .join(releases, results.c.release_id == releases.c.id)
-        .join(systems, cases.c.system_id == systems.c.id)
-        .join(models, cases.c.model_id == models.c.id)
-        .join(sources, results.c.source_id == sources.c.id)
+        identified(select(*columns))
         .outerjoin(runs, results.c.run_id == runs.c.id)
         .order_by(results.c.key, results.c.revision)
     )

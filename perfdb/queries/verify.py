@@ -3,6 +3,7 @@
 from sqlalchemy import Column, ColumnElement, Select, case, exists, func, select
 
 from perfdb.db.tables import cases, releases, results, run_files, runs, sources, systems
+from perfdb.queries.results import identified
 from perfdb.record import Origin
 
 Question = Select[*tuple[object, ...]]
@@ -41,22 +42,19 @@ def files_of(run_row_id: int) -> Question:
 
 def published() -> Question:
     """Every published result, superseded or not, with its source, ordered by source."""
+    columns = (
+        results,
+        cases.c.framework,
+        cases.c.precision,
+        systems.c.name.label("system"),
+        releases.c.version.label("release"),
+        releases.c.container,
+        sources.c.path,
+        sources.c.parser,
+        sources.c.parser_version,
+    )
     return (
-        select(
-            results,
-            cases.c.framework,
-            cases.c.precision,
-            systems.c.name.label("system"),
-            releases.c.version.label("release"),
-            releases.c.container,
-            sources.c.path,
-            sources.c.parser,
-            sources.c.parser_version,
-        )
-        .join(cases, results.c.case_id == cases.c.id)
-        .join(systems, cases.c.system_id == systems.c.id)
-        .join(releases, results.c.release_id == releases.c.id)
-        .join(sources, results.c.source_id == sources.c.id)
+        identified(select(*columns))
         .where(results.c.origin == Origin.PUBLISHED.value)
         .order_by(results.c.source_id, results.c.id)
     )
@@ -85,14 +83,14 @@ def in_force_and_superseded_at() -> Question:
     )
 
 
-def runs_with_several_in_force() -> Question:
-    """Runs of which more than one result is in force."""
+def runs_by_results_in_force() -> Question:
+    """Runs that have not one result in force, nor none as one that was withdrawn: how many."""
+    in_force = func.count(_IN_FORCE)
     return (
-        select(runs.c.run_id, func.count().label("count"))
+        select(runs.c.run_id, runs.c.withdrawn, in_force.label("count"))
         .join(results, results.c.run_id == runs.c.id)
-        .where(~results.c.superseded)
-        .group_by(runs.c.run_id)
-        .having(func.count() > 1)
+        .group_by(runs.c.run_id, runs.c.withdrawn)
+        .having(in_force != case((runs.c.withdrawn.is_(None), 1), else_=0))
         .order_by(runs.c.run_id)
     )
 

@@ -59,10 +59,10 @@ class Recipe(Settings):
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", description="Unique among the recipes.")
     description: str | None = Field(None, description="One sentence for the list of recipes.")
-    cases: tuple[Mapping[str, Any], ...] = Field(
+    cases: tuple[Mapping[str, object], ...] = Field(
         (), description="Each gives the fields in which one case differs from the recipe."
     )
-    matrix: Mapping[str, list[Any]] = Field(
+    matrix: Mapping[str, list[object]] = Field(
         default_factory=dict, description="Field to list of values: a case for each combination."
     )
 

@@ -1,17 +1,16 @@
 """The figures of a measured result, made anew from its run's stored steps. Pure."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from statistics import median
 
 import numpy as np
 
 from perfdb import catalog, flops, logged, metrics, normalize, windows
 from perfdb.db.rows import ResultRow
 from perfdb.flops.base import Convention
-from perfdb.formats.readings import Column
-from perfdb.record import Outcome, StepRecord
+from perfdb.formats.readings import Readings
+from perfdb.record import Outcome
 from perfdb.windows import Window
 
 DERIVED = (
@@ -24,9 +23,6 @@ DERIVED = (
 
 TIMES = tuple(name for name in DERIVED if name.startswith("step_time_"))
 """Columns in seconds: of equal steps the deviation is 0, or dust of the step time."""
-
-RATES = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu")
-"""The rates that are kept of a step as its program printed them."""
 
 SAME = 1e-12
 """The relative difference up to which two figures are one: the same sum, added in another order."""
@@ -49,14 +45,6 @@ class Stored:
 
 
 @dataclass(frozen=True)
-class Step:
-    """A stored step, and the rates that its program printed beside it."""
-
-    record: StepRecord
-    printed: Mapping[str, float | None]
-
-
-@dataclass(frozen=True)
 class Asked:
     """The window and the convention to state figures in; None: those that each result has."""
 
@@ -72,26 +60,28 @@ class Change:
     after: object
 
 
-def anew(stored: Stored, given: Sequence[Step], asked: Asked) -> ResultRow:
+def anew(stored: Stored, given: Readings, asked: Asked) -> ResultRow:
     """A result with its figures made again, by today's formulas and catalogue.
 
     A run that did not finish gives none, and its result stays as it is, as does one of which no
-    window is known. A window in which the optimizer skipped a step gives none either.
+    window is known. A window in which the optimizer skipped a step gives none either; the
+    convention that was asked for is kept for a window that does.
     """
     window = asked.window or _window(stored.result)
     if window is None or not stored.finished:
         return stored.result
-    steps = [step.record for step in given]
-    bare = replace(_bare(stored.result, window), emitted=_emitted(stored.result, given, window))
-    skipped = next((step.step for step in window.pick(steps) if step.skipped), None)
-    if skipped is not None:
-        reason = f"the optimizer skipped step {skipped}"
-        return replace(bare, outcome=Outcome.INCOMPLETE, withheld=reason)
-    made = normalize.with_figures(bare, steps, window)
-    tokens = Column.of([step.tokens for step in window.pick(steps)], np.int64)
-    if stored.of_log and logged.odd_step(tokens, made.case) is not None:
-        return logged.without_rates(made)
-    return _counted_as(made, asked.convention or _convention(stored.result))
+    convention = asked.convention or _convention(stored.result)
+    within = logged.picked(given, window)
+    bare = replace(_bare(stored.result, window), emitted=_emitted(stored.result, within, window))
+    skipped = within.step[within.column("skipped").values != 0]
+    if len(skipped):
+        reason = f"the optimizer skipped step {skipped[0]}"
+        made = replace(bare, outcome=Outcome.INCOMPLETE, withheld=reason)
+    else:
+        made = normalize.with_times(bare, within.step_time_s.tolist(), window, len(given))
+    if stored.of_log and logged.odd_step(within.column("tokens"), made.case) is not None:
+        made = logged.without_rates(made)
+    return _counted_as(made, convention)
 
 
 def differences(before: ResultRow, after: ResultRow) -> Mapping[str, Change]:
@@ -112,17 +102,19 @@ def _convention(result: ResultRow) -> Convention:
     return flops.CONVENTIONS.get(result.flops_convention or "", flops.DEFAULT)
 
 
-def _emitted(result: ResultRow, given: Sequence[Step], window: Window) -> Mapping[str, float]:
+def _emitted(result: ResultRow, within: Readings, window: Window) -> Mapping[str, float]:
     """What the program printed of a window's steps: over another window, the median of each rate.
 
     A rate that is not kept step by step is then not known.
     """
     if window.name == result.window:
         return result.emitted
-    picked = {step.step for step in window.pick([step.record for step in given])}
-    within = [step.printed for step in given if step.record.step in picked]
-    printed = {name: [rate for one in within if (rate := one[name])] for name in RATES}
-    return {name: median(rates) for name, rates in printed.items() if rates}
+    printed = {name: within.column(name) for name in logged.KEPT}
+    return {
+        name: float(np.median(rates.values[rates.known]))
+        for name, rates in printed.items()
+        if rates.known.any()
+    }
 
 
 def _bare(result: ResultRow, window: Window) -> ResultRow:
@@ -141,9 +133,13 @@ def _bare(result: ResultRow, window: Window) -> ResultRow:
 
 def _counted_as(result: ResultRow, convention: Convention) -> ResultRow:
     """The same rates with the FLOPs that a convention counts."""
+    if convention is flops.DEFAULT:
+        return result
     case, tokens = result.case, result.tokens_per_sec_per_gpu
+    if tokens is None:
+        return replace(result, flops_convention=convention.name)
     model = catalog.models().get(case.model)
-    if convention is flops.DEFAULT or model is None or tokens is None:
+    if model is None:
         return result
     per_token = flops.flops_per_token(model, case.sequence_length, convention, case.task)
     if per_token is None:

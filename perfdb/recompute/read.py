@@ -1,19 +1,20 @@
 """What recomputing reads from the store: measured results, and the steps of their runs."""
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping
 
 from pydantic import ConfigDict, Field
 from sqlalchemy import Connection, RowMapping
 
 from perfdb.db.rows import ResultRow
+from perfdb.db.tables import steps
+from perfdb.formats import Reading
+from perfdb.formats.readings import Readings
 from perfdb.queries import measured
-from perfdb.recompute.figures import RATES, Step, Stored
-from perfdb.record import Case, Frozen, Origin, Outcome, Release, StepRecord
+from perfdb.recompute.figures import Stored
+from perfdb.record import Case, Frozen, Origin, Outcome, Release
 
-AT_ONCE = 100
-"""Runs whose steps are held in memory at a time."""
+AT_ONCE = 1 << 12
+"""Steps that are held as rows at a time."""
 
 
 class _Run(Frozen):
@@ -73,13 +74,14 @@ def stored(row: RowMapping) -> Stored:
 
 
 def with_steps(
-    connection: Connection, rows: Sequence[RowMapping]
-) -> Iterator[tuple[Stored, Sequence[Step]]]:
-    """Each result of the rows of `perfdb.queries.measured.in_force`, with its run's steps."""
-    left = iter(rows)
-    while some := [stored(row) for row in islice(left, AT_ONCE)]:
-        steps = _steps(connection, [one.run_row_id for one in some])
-        yield from ((one, steps[one.run_row_id]) for one in some)
+    connection: Connection, rows: Iterable[RowMapping]
+) -> Iterator[tuple[Stored, Readings]]:
+    """Each result of the rows of `perfdb.queries.measured.in_force`, with its run's steps.
+
+    A run may have millions: they are columns, and of one run at a time.
+    """
+    for one in map(stored, rows):
+        yield one, _steps(connection, one.run_row_id)
 
 
 def _for_its_window(run: _Run) -> bool:
@@ -109,12 +111,12 @@ def _parts(joined: object) -> tuple[str, ...]:
     return tuple(part for part in str(joined).split(", ") if part)
 
 
-def _steps(connection: Connection, run_row_ids: Sequence[int]) -> Mapping[int, list[Step]]:
-    found: dict[int, list[Step]] = defaultdict(list)
-    for row in connection.execute(measured.steps_of_rows(run_row_ids)).mappings():
-        record = StepRecord.model_validate({name: row[name] for name in _STEP})
-        found[row["run_id"]].append(Step(record, {name: row[name] for name in RATES}))
-    return found
+def _steps(connection: Connection, run_row_id: int) -> Readings:
+    question = measured.steps_of(run_row_id).with_only_columns(*_COLUMNS)
+    found = connection.execute(question, execution_options={"yield_per": AT_ONCE})
+    parts = [Readings.of(Reading(*row) for row in some) for some in found.partitions()]
+    return Readings.joined(parts)
 
 
-_STEP = tuple(name for name in StepRecord.model_fields if name != "cuda_event_time_s")
+_COLUMNS = (steps.c.source_line, *(steps.c[name] for name in Reading._fields if name in steps.c))
+"""What is kept of a reading, in its order: the line comes first, the printed MFU last."""

@@ -5,16 +5,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from sqlalchemy import URL, Connection, Engine, Select
-from sqlalchemy.exc import DatabaseError, DataError, IntegrityError
 
-from perfdb.db import revise, store
+from perfdb.db import revisions, store
 from perfdb.db.migrate import require_current
-from perfdb.db.revise import Revision
+from perfdb.db.revisions import Revision
 from perfdb.db.rows import Action, LogEntry, ResultRow
-from perfdb.db.session import failed, opened, reading, writer
+from perfdb.db.session import reading, retried, storing
 from perfdb.db.tables import results
 from perfdb.ingest.audited import renewed
-from perfdb.ingest.retry import retried
 from perfdb.queries import measured
 from perfdb.queries.only import Only, known, narrowed
 from perfdb.recompute.figures import DERIVED, Asked, Change, Stored, anew, differences
@@ -73,16 +71,8 @@ def recompute(url: URL, scope: Scope, asked: Asked) -> Report:
     """
     with reading(url) as connection:
         require_current(connection, url.render_as_string())
-    engine = writer(url)
-    try:
-        opened(engine, url).close()
+    with storing(url) as engine:
         return retried(lambda: _in_one_transaction(engine, scope, asked))
-    except (DataError, IntegrityError):
-        raise  # what was written is wrong, not the store
-    except DatabaseError as error:
-        raise failed(url, error) from error
-    finally:
-        engine.dispose()
 
 
 def _in_one_transaction(engine: Engine, scope: Scope, asked: Asked) -> Report:
@@ -92,7 +82,7 @@ def _in_one_transaction(engine: Engine, scope: Scope, asked: Asked) -> Report:
         question = _question(connection, scope).with_for_update(of=results, key_share=True)
         report = _report(connection, question, asked)
         if report.changed:
-            revise.put(connection, [_revision(one) for one in report.changed], when)
+            revisions.revise(connection, [_revision(one) for one in report.changed], when)
             entry = LogEntry(LOGGED_AS, Action.REVISED, reason=_reason(report.changed, asked))
             store.log(connection, [entry], when)
         for release_id in sorted({one.stored.release_id for one in report.changed}):

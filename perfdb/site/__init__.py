@@ -8,13 +8,15 @@ from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 
 from perfdb import __version__
-from perfdb.site import nodes
+from perfdb.site import fresh, nodes
 from perfdb.site.events import (
     add_directives,
     add_files,
     make_pages,
+    note_site,
     publish_downloads,
     remove_stale,
+    write_touched_again,
 )
 
 __all__ = ["setup"]
@@ -26,10 +28,14 @@ def setup(app: Sphinx) -> ExtensionMetadata:
         app.setup_extension(extension)
     app.add_config_value("perfdb_url", None, "env", frozenset({str, type(None)}))
     app.add_config_value("perfdb_acknowledged", None, "", frozenset({str, type(None)}))
+    # Not to be set: what another perfdb made, or other libraries, is read and written anew.
+    app.add_config_value("perfdb_code", fresh.code(), "env", frozenset({str}))
     nodes.add(app)
     app.connect("config-inited", add_files)
     app.connect("builder-inited", make_pages)
+    app.connect("builder-inited", write_touched_again)
     app.connect("env-before-read-docs", add_directives)
     app.connect("build-finished", remove_stale)
     app.connect("build-finished", publish_downloads)
+    app.connect("build-finished", note_site, priority=1000)
     return {"version": __version__, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -44,10 +44,9 @@ def of_system(name: str) -> str:
     return f"systems/{slug(name)}"
 
 
-def of_scaling(framework: str, version: str | None, model: str, system: str) -> str:
-    """The page of a release's model over numbers of GPUs of a system."""
-    release = f"{slug(framework)}/{slug(version or UNATTRIBUTED)}"
-    return f"scaling/{release}/{slug(model)}/{slug(system)}"
+def of_scaling(framework: str, version: str | None, system: str) -> str:
+    """The page of a release over numbers of GPUs of a system."""
+    return f"scaling/{slug(framework)}/{slug(version or UNATTRIBUTED)}/{slug(system)}"
 
 
 def of_recipe(name: str) -> str:

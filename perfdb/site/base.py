@@ -11,7 +11,7 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.osutil import relative_uri
 
 from perfdb.record import Frozen
-from perfdb.site import downloads
+from perfdb.site import downloads, memory
 from perfdb.site.data import RunFile
 from perfdb.site.files import DOWNLOADS, PUBLISHED, Layout
 from perfdb.site.markup import Html, Offer, joined
@@ -29,16 +29,12 @@ class SiteDirective(SphinxDirective):
         return Layout(Path(self.env.srcdir))
 
     def data(self, name: str, kind: type[Data]) -> Data:
-        """The data of a document."""
-        return kind.model_validate_json(self.content_of(name))
-
-    def content_of(self, name: str) -> bytes:
-        """The JSON of a document's data; this document depends on it from now on."""
+        """The data of a document; this document depends on it from now on."""
         path = self.layout.data(name)
         self.env.note_dependency(str(path))
         if not path.is_file():
             raise self.error(f"{self.name}: the store has nothing for {name!r}")
-        return path.read_bytes()
+        return memory.recall(path, kind)
 
     def download(self, file: RunFile) -> addnodes.download_reference:
         """A file of a run, to be downloaded."""
@@ -52,7 +48,6 @@ class SiteDirective(SphinxDirective):
 
     def raw(self, html: Html) -> list[nodes.Node]:
         """HTML as a node of this document, with the downloads that its tables offer below it."""
-        self.env.note_dependency(str(self.layout.code))
         made = joined((html, *map(self._offered, html.offers)))
         return [of_html(made.text)]
 

@@ -7,8 +7,8 @@ from perfdb.compare import Match, Verdict
 from perfdb.site import bests, charts
 from perfdb.site.charts import Bar
 from perfdb.site.contents import ReleasePair
-from perfdb.site.drawing import BAD, GOOD, MUTED
 from perfdb.site.markup import Html, joined, tag
+from perfdb.site.palette import BAD, FAINT, GOOD
 from perfdb.site.words import framework_title
 
 MOST_BARS: Final = 24
@@ -47,7 +47,7 @@ def chart(pair: ReleasePair) -> Html:
     largest = sorted(known, key=lambda one: abs(one[0]), reverse=True)[:MOST_BARS]
     given = [
         Bar(
-            _label(match), change * 100, signed(change), COLOURS.get(match.judgement.verdict, MUTED)
+            _label(match), change * 100, signed(change), COLOURS.get(match.judgement.verdict, FAINT)
         )
         for change, match in sorted(largest, key=lambda one: one[0], reverse=True)
     ]
@@ -55,9 +55,9 @@ def chart(pair: ReleasePair) -> Html:
     some = f"{len(given)} largest of {len(known)}" if len(known) > len(given) else f"{len(given)}"
     some += " change is" if len(known) == 1 else " changes are"
     unchanged = len(pair.clean) - len(known)
+    still = f"; of {unchanged:,} more the figure has not changed or is not known"
     said = (
-        f"The {some} drawn, grey where no difference can be told; of {unchanged:,} "
-        "more matches the figure has not changed or is not known.",
+        f"The {some} drawn, grey where no difference can be told{still if unchanged else ''}.",
         bests.contradicted(len(pair.comparison.matched) - len(pair.clean)),
         "The table has them all.",
     )

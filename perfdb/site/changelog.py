@@ -13,7 +13,7 @@ from perfdb.site.markup import Cell, Head, Html, joined, link, tag
 from perfdb.site.page import NO_DATA, Kind, Page, document, part, section, shown
 from perfdb.site.revisions import ACTS, Act, Event, events
 from perfdb.site.tables import moment
-from perfdb.site.words import release_title
+from perfdb.site.words import model_title, release_title
 
 MOST_ENTRIES: Final = 200
 """Entries that are told in full in each table; older ones are counted by day and source."""
@@ -89,14 +89,14 @@ def _time(event: Event) -> str:
 def _pages(contents: Contents) -> Iterable[Page]:
     made = changelog(contents.revisions, contents.rejections)
     if not made.total:
-        return [Page(addresses.CHANGELOG, document("Changelog of the data", NO_DATA, orphan=True))]
+        return [Page(addresses.CHANGELOG, document("Changelog of the data", NO_DATA))]
     parts = ["What became of results, and when the store learnt of it. All times are UTC.\n"]
     if made.changed:
         parts.append(section("Corrected, withdrawn, rejected", shown("changelog-changed")))
     parts.append(section("By day and source", shown("changelog-counts")))
     if made.other:
         parts.append(section("Added and read anew", shown("changelog-other")))
-    return [Page(addresses.CHANGELOG, document("Changelog of the data", *parts, orphan=True), made)]
+    return [Page(addresses.CHANGELOG, document("Changelog of the data", *parts), made)]
 
 
 def counts(page: Changelog, _address: Address) -> Html:
@@ -153,9 +153,9 @@ def _result(event: Event, address: Address) -> Html:
     it = event.result
     if it is None:
         return Html(units.UNKNOWN)
-    model = f"{it.model_title} ({it.qualifiers})" if it.qualifiers else it.model_title
     known = (
-        release_title(it.framework, it.release), model, it.task, it.precision,
+        release_title(it.framework, it.release),
+        model_title(it.model_title, it.qualifiers), it.task, it.precision,
         f"{it.num_gpus:,} × {it.system_title}",
     )  # fmt: skip
     text = " · ".join(filter(None, known))
@@ -177,6 +177,8 @@ def _said(event: Event) -> Html:
 def _source(event: Event, address: Address) -> Html:
     it = event.result
     if it is not None and it.run_id is not None:
+        if it.withdrawn is not None:  # its page is gone
+            return tag("span", it.run_id)
         return link(it.run_id, address(addresses.of_run(it.run_id)))
     if event.line is None:
         return tag("span", event.source)

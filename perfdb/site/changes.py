@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from perfdb import units
-from perfdb.compare import Comparison, Match, Side, Verdict, metric_for, words
+from perfdb.compare import Match, Side, Verdict, metric_for, words
 from perfdb.compare import Result as Compared
 from perfdb.metrics import METRICS
 from perfdb.record import Frozen
@@ -14,7 +14,7 @@ from perfdb.site.addresses import Address
 from perfdb.site.change_chart import change_of, chart, signed
 from perfdb.site.contents import Contents, ReleasePair
 from perfdb.site.markup import Cell, Head, Html, joined, link, tag
-from perfdb.site.page import NO_DATA, Kind, Page, document, numbered, part, section, shown, toctree
+from perfdb.site.page import Kind, Page, document, listing, numbered, part, section, shown
 from perfdb.site.pairs import disagreement
 from perfdb.site.words import framework_title, release_title
 
@@ -44,23 +44,14 @@ def _pages(contents: Contents) -> Iterator[Page]:
     alone = sorted(releases.keys() - compared, key=framework_title)
     single = tuple(name for name in alone if len(releases[name]) == 1)
     rolling = tuple(name for name in alone if len(releases[name]) > 1)
-    yield _index(ChangesIndex(pairs=contents.pairs, single=single, rolling=rolling))
-    yield from map(_document, contents.pairs)
-
-
-def _index(page: ChangesIndex) -> Page:
-    if not page.pairs and not page.single and not page.rolling:
-        text = document("Changes", NO_DATA, orphan=True)
-        return Page(addresses.CHANGES, text)
-    text = document(
-        "Changes",
+    known = ChangesIndex(pairs=contents.pairs, single=single, rolling=rolling)
+    said = (
         "Each release against the newest before it that shares work with it; a rolling branch, "
-        "such as main, against the newest release.\n",
-        shown("changes"),
-        toctree(pair.document for pair in page.pairs),
-        orphan=True,
+        "such as main, against the newest release.\n"
     )
-    return Page(addresses.CHANGES, text, page)
+    below = [pair.document for pair in contents.pairs]
+    yield listing(addresses.CHANGES, said, known if releases else None, below)
+    yield from map(_document, contents.pairs)
 
 
 def _document(pair: ReleasePair) -> Page:
@@ -217,17 +208,6 @@ def _unmatched_row(side: Side, release: str, address: Address) -> list[Cell]:
         Cell(words.configuration(it)),
         Cell(words.remark_of(side)),
     ]
-
-
-def models_of(sides: Sequence[Side]) -> set[str]:
-    """The titles of the models that sides are of."""
-    return {side.shown.model_title for side in sides}
-
-
-def every_model(found: Comparison, *, before: bool) -> set[str]:
-    """The titles of the models that a release has results of."""
-    of_matched = [match.a if before else match.b for match in found.matched]
-    return models_of([*of_matched, *(found.only_a if before else found.only_b)])
 
 
 KIND = Kind(

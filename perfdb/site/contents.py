@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
 from perfdb.compare import Comparison, Match
 from perfdb.record import Frozen
 from perfdb.site import addresses
 from perfdb.site.data import Audited, Result, Row, RunPage, SourcePage
+from perfdb.site.series import ScalingPage, groups
 
 
 class Skipped(Frozen):
@@ -48,7 +50,10 @@ class ReleasePair(Frozen):
 
 
 class Revision(Row):
-    """What a result says at one moment: `superseded_at` is None while it holds, or not known."""
+    """What a result says at one moment: `superseded_at` is None while it holds, or not known.
+
+    `withdrawn` says why its run does not count.
+    """
 
     key: str
     revision: int
@@ -68,6 +73,7 @@ class Revision(Row):
     source: str
     source_line: int | None
     run_id: str | None
+    withdrawn: str | None = None
     outcome: str
     withheld: str | None
     step_time_s: float | None
@@ -106,14 +112,21 @@ class State(Row):
 class Contents:
     """All that the store says to the site.
 
-    `results` are those that tables print, one for each case, release and origin; `runs` are all;
-    `audited` are the results that have findings; `revisions` are of all results there ever were.
+    `in_force` are all results that are; `results` those of them that tables print, one for each
+    case, release and origin; `runs` are all; `audited` are the results that have findings;
+    `revisions` are of all results there ever were.
     """
 
     results: tuple[Result, ...] = ()
+    in_force: tuple[Result, ...] = ()
     runs: tuple[RunPage, ...] = ()
     sources: tuple[SourcePage, ...] = ()
     audited: tuple[Audited, ...] = ()
     pairs: tuple[ReleasePair, ...] = ()
     revisions: tuple[Revision, ...] = ()
     rejections: tuple[Rejection, ...] = ()
+
+    @cached_property
+    def scaling(self) -> tuple[ScalingPage, ...]:
+        """The pages of the same work on more and more GPUs, which several kinds of pages name."""
+        return tuple(groups(self.results))

@@ -12,6 +12,7 @@ from pydantic import ConfigDict
 from perfdb.audit import Finding, Severity
 from perfdb.record import Frozen, Origin
 from perfdb.rundir import RunDir
+from perfdb.site import addresses
 
 RECIPE = RunDir(Path()).recipe.name
 """What the recipe is called among the files of a run."""
@@ -90,6 +91,7 @@ class Result(Row):
     source_sha256: str
     raw: Mapping[str, str] = {}
     extras: Mapping[str, str] = {}
+    emitted: Mapping[str, float | None] = {}
     notes: tuple[str, ...] = ()
     case_key: str = ""
     workload_key: str = ""
@@ -196,6 +198,11 @@ class ReleasePage(Frozen):
     containers: tuple[str, ...]
     sections: tuple[Section, ...]
     also: tuple[Link, ...] = ()
+
+    @property
+    def document(self) -> str:
+        """The name of the page."""
+        return addresses.of_release(self.framework, self.release)
 
     @property
     def results(self) -> tuple[Result, ...]:

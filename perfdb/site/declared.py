@@ -2,7 +2,7 @@
 
 `{perfdb-table}` is one table, or one tab for each system or model; `{perfdb-release-page}` is a
 whole page, a section for each task. Pages that are made from the store are declared in the same
-way.
+way; a page written by hand at the address of one of them takes its place.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -65,7 +65,7 @@ class ReleaseDirective(SiteDirective):
 
     def asked(self) -> tuple[Declared, ReleasePage | None]:
         """What is declared, and the release's data; None where the store has no such release."""
-        if "framework" not in self.options and not self.options:
+        if not self.options:
             page = self.data(self.env.docname, ReleasePage)
             return Declared(page.framework, page.release), page
         known = self.data(addresses.RELEASES, Releases)

@@ -11,23 +11,15 @@ from typing import Final
 from sqlalchemy import MetaData, Table
 
 from perfdb.site.markup import Html, tag
+from perfdb.site.palette import GROUND, MUTED, RULE, SERIES, TEXT
 
 ROW: Final = 20
-BOX_WIDTH: Final = 168
-GUTTER: Final = 72
+BOX_WIDTH: Final = 120
+GUTTER: Final = 64
 BETWEEN: Final = 22
 MARGIN: Final = 16
 LANE: Final = 8
 """In units of the drawing: a row of a table, a box, the rooms between boxes, and between lines."""
-
-TEXT: Final = "var(--pst-color-text-base, currentColor)"
-MUTED: Final = "var(--pst-color-text-muted, #666)"
-RULE: Final = "var(--pst-color-border, #ccc)"
-GROUND: Final = "var(--pst-color-surface, transparent)"
-LINES: Final = (
-    "var(--perf-step, #0072b2)", "var(--perf-median, #d55e00)", "var(--perf-good, #00664d)",
-    "var(--perf-published, #5a4b8a)", "var(--perf-warning, #8a5a00)",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -137,7 +129,7 @@ def _edges(boxes: Mapping[str, Box]) -> Iterator[Html]:
     for box, row, name in _references(boxes.values()):
         number = targets.index(name)
         way = _way(box, row, boxes[name], (lanes[name], LANE * (number + 1)))
-        colour = LINES[number % len(LINES)]
+        colour = SERIES[number % len(SERIES)]
         yield tag("path", "", d=way, fill="none", stroke=colour, stroke_width="1.5")
         end = boxes[name].left + BOX_WIDTH
         yield tag("circle", "", cx=f"{end}", cy=f"{boxes[name].middle(0)}", r="3", fill=colour)

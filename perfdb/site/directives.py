@@ -1,7 +1,7 @@
 """The directives: each reads the data of its page and puts the HTML of a part in its place."""
 
 import shlex
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,7 +14,7 @@ from perfdb.site import addresses, commands, overview, pages, reference, runs
 from perfdb.site.base import SiteDirective
 from perfdb.site.data import RunPage
 from perfdb.site.declared import ReleasePageDirective, TableDirective
-from perfdb.site.files import DOWNLOADS, EVERYTHING, Layout
+from perfdb.site.files import DOWNLOADS, EVERYTHING
 from perfdb.site.glossary import TERMS
 from perfdb.site.overview import Overview
 from perfdb.site.recipes import RecipePage
@@ -28,9 +28,9 @@ class PartDirective(SiteDirective):
 
     def run(self) -> list[nodes.Node]:
         """The part of the name that is given; of several that of the number."""
-        content = self.content_of(self.env.docname)
+        read = partial(self.data, self.env.docname)
         make = pages.PARTS[self.arguments[0]]
-        return self.raw(make(content, self.options.get("number", 0), cache(self.address)))
+        return self.raw(make(read, self.options.get("number", 0), cache(self.address)))
 
 
 class RunDirective(SiteDirective):
@@ -135,7 +135,6 @@ class GlossaryDirective(Glossary):
             for line in (term.short, f"    {term.name}: {term.meaning}", "")
         ]
         self.content = StringList(lines, source=__file__)
-        self.env.note_dependency(str(Layout(Path(self.env.srcdir)).code))
         return super().run()
 
 

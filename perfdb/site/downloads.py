@@ -4,26 +4,21 @@ CSV goes into spreadsheets, which take a text that begins with =, +, - or @ for 
 text gets an apostrophe in front, there alone. JSON and Parquet hold every text as it is.
 """
 
-from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
 from json import dumps
+from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import Connection
-
-from perfdb.audit import Finding
 from perfdb.export import csv, json, parquet
 from perfdb.export import results as exported
 from perfdb.export.base import Cell, Column, ExportFormat, Table
-from perfdb.queries import findings
 from perfdb.queries import results as queries
 from perfdb.site.data import Result
 from perfdb.site.files import DOWNLOADS, EVERYTHING, write
 from perfdb.site.markup import Content, Html, Offer, joined, tag
-from perfdb.site.rows import findings_said
 
 DICTIONARY: Final = "reference/data"
 """The page that says what the columns mean."""
@@ -44,48 +39,33 @@ def formats() -> Iterator[ExportFormat]:
 
 def table(results: Iterable[Result]) -> Table:
     """Results in the columns of `perfdb export results`, what was found and what was printed."""
-    columns = _columns()
-    rows = (
-        (*(getattr(one, column.name) for column in columns), *_aside(one.findings, one.raw))
-        for one in results
-    )
-    return Table((*columns, *ASIDE), tuple(rows))
+    known = attrgetter(*exported.COLUMNS)
+    rows = ((*known(one), *map(one.emitted.get, exported.EMITTED), *_aside(one)) for one in results)
+    return Table(_columns(), tuple(rows))
 
 
-def everything(connection: Connection) -> Table:
-    """The results in force as `perfdb export results` has them, with what the others also have."""
-    found: dict[int, list[Finding]] = defaultdict(list)
-    for row in connection.execute(findings.current()).mappings():
-        found[row["result_id"]].append(Finding.model_validate(dict(row)))
-    plain = exported.table(connection)
-    rows = connection.execute(queries.current()).mappings()
-    asides = [_aside(findings_said(found[row["result_id"]]), row["raw"]) for row in rows]
-    cells = ((*row, *aside) for row, aside in zip(plain.rows, asides, strict=True))
-    return Table((*plain.columns, *ASIDE), tuple(cells))
-
-
-def _aside(found: str, raw: Mapping[str, str]) -> tuple[Cell, Cell]:
+def _aside(result: Result) -> tuple[Cell, Cell]:
     """The audit's rules and a page's own cells as JSON; nothing where there are none."""
-    return found or None, dumps(dict(raw), ensure_ascii=False) if raw else None
+    raw = dumps(dict(result.raw), ensure_ascii=False) if result.raw else None
+    return result.findings or None, raw
 
 
 def for_spreadsheets(given: Table) -> Table:
     """A table in which no text is a formula."""
-    return Table(given.columns, tuple(tuple(map(_harmless, row)) for row in given.rows))
+    rows = [
+        tuple([f"'{it}" if isinstance(it, str) and it.startswith(_FORMULA) else it for it in row])
+        for row in given.rows
+    ]
+    return Table(given.columns, tuple(rows))
 
 
 def write_table(path: Path, given: Table) -> list[Path]:
-    """Write the files of a table beside one another; what is there already is not made again."""
-    paths = {one: path.with_name(f"{path.name}.{one.NAME}") for one in formats()}
-    # JSON says all that a table says, and is far quicker than starting what writes Parquet.
-    said = json.render(given)
-    is_new = not all(one.is_file() for one in paths.values()) or paths[json].read_bytes() != said
-    if is_new:
-        write(paths[csv], csv.render(for_spreadsheets(given)))
-        write(paths[json], said)
-        for one in (one for one in paths if one not in (csv, json)):
-            write(paths[one], one.render(given))
-    return list(paths.values())
+    """Write the files of a table beside one another; what is there already stays as it is."""
+    safe = for_spreadsheets(given)
+    return [
+        write(path.with_name(f"{path.name}.{one.NAME}"), one.render(safe if one is csv else given))
+        for one in formats()
+    ]
 
 
 def write_offer(folder: Path, offer: Offer, taken: Container[Path]) -> list[Path]:
@@ -97,15 +77,14 @@ def write_offer(folder: Path, offer: Offer, taken: Container[Path]) -> list[Path
     return write_table(folder / stem, table(offer.results))
 
 
-def write_everything(root: Path, connection: Connection) -> list[Path]:
-    """Write the files of all results in force."""
-    return write_table(root / DOWNLOADS / EVERYTHING, everything(connection))
-
-
-def remove_everything(root: Path) -> None:
-    """Remove the files of all results: there are none any more."""
-    for path in (root / DOWNLOADS).glob(f"{EVERYTHING}.*"):
-        path.unlink()
+def write_everything(root: Path, results: Sequence[Result]) -> list[Path]:
+    """Write the files of all results in force; where there are none any more, remove them."""
+    path = root / DOWNLOADS / EVERYTHING
+    if results:
+        return write_table(path, table(results))
+    for gone in path.parent.glob(f"{path.name}.*"):
+        gone.unlink()
+    return []
 
 
 def links(addresses: Sequence[str], dictionary: str | None) -> Html:
@@ -122,8 +101,5 @@ def links(addresses: Sequence[str], dictionary: str | None) -> Html:
 @cache
 def _columns() -> tuple[Column, ...]:
     known = queries.current().selected_columns
-    return tuple(Column(name, known[name].type.python_type) for name in exported.COLUMNS)
-
-
-def _harmless(cell: Cell) -> Cell:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+    plain = (Column(name, known[name].type.python_type) for name in exported.COLUMNS)
+    return (*plain, *(Column(f"emitted_{name}", float) for name in exported.EMITTED), *ASIDE)

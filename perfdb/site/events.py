@@ -22,8 +22,9 @@ STATIC = Path(__file__).parent / "static"
 
 def add_files(app: Sphinx, config: Config) -> None:
     """Our style sheet and script are served; what we make beside the documents is no document."""
-    config.html_static_path.append(str(STATIC))
-    config.exclude_patterns += [GENERATED, DOWNLOADS]
+    # Lists of their own: those of other builds in this process may be the same ones.
+    config.html_static_path = [*config.html_static_path, str(STATIC)]
+    config.exclude_patterns = [*config.exclude_patterns, GENERATED, DOWNLOADS]
     app.add_css_file("perfdb.css")
     app.add_js_file("perfdb.js", loading_method="defer")
 
@@ -39,9 +40,27 @@ def make_pages(app: Sphinx) -> None:
         return
     from perfdb.site import make  # noqa: PLC0415  it takes as long to load as the rest of Sphinx
 
-    made = make.everything(layout, address, accepted)
-    made.add(files.write(layout.code, fresh.code().encode()))
-    fresh.keep(layout, key, made)
+    fresh.keep(layout, key, make.everything(layout, address, accepted))
+
+
+def write_touched_again(app: Sphinx) -> None:
+    """Have every page written again where the site is not as the last build left it.
+
+    Sphinx writes a page whose file is gone, and with all of them the lists of what is in them.
+    """
+    if app.builder.format == "html" and not fresh.is_as_left(Path(app.outdir), _note(app)):
+        for document in app.env.found_docs:
+            Path(app.outdir, f"{document}.html").unlink(missing_ok=True)
+
+
+def note_site(app: Sphinx, failed: Exception | None) -> None:
+    """Note the site as it was left, once nothing more is written into it."""
+    if not failed and app.builder.format == "html":
+        fresh.leave(Path(app.outdir), _note(app))
+
+
+def _note(app: Sphinx) -> Path:
+    return Path(app.doctreedir, "perfdb-site.json")
 
 
 def add_directives(app: Sphinx, _env: BuildEnvironment, documents: Sequence[str]) -> None:
@@ -61,14 +80,16 @@ def publish_downloads(app: Sphinx, failed: Exception | None) -> None:
 
 
 def remove_stale(app: Sphinx, failed: Exception | None) -> None:
-    """Remove the HTML of pages that an earlier build made and the store no longer gives.
+    """Remove what an earlier build put into the site and no page is or leads to any more.
 
-    Sphinx leaves it, and a figure that was withdrawn would stay published.
+    Sphinx leaves it, and a figure that was withdrawn, or the file of a run, would stay published.
     """
     if failed or app.builder.format != "html":
         return
-    out = Path(app.outdir)
+    out, downloads = Path(app.outdir), Path(app.outdir, "_downloads")
     wanted = {out / f"{document}.html" for document in app.env.found_docs}
-    for page in (page for folder in FOLDERS for page in (out / folder).rglob("*.html")):
-        if page not in wanted:
-            page.unlink()
+    wanted |= {downloads / name for _, name in app.env.dlfiles.values()}
+    pages = [page for folder in FOLDERS for page in (out / folder).rglob("*.html")]
+    for path in (*pages, *downloads.rglob("*")):
+        if path not in wanted and path.is_file():
+            path.unlink()

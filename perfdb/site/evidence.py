@@ -1,7 +1,7 @@
 """The pages that figures lead to: runs, published pages as they were read, and the audit."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import PurePosixPath
 
@@ -11,11 +11,11 @@ from perfdb.site.contents import Contents
 from perfdb.site.data import AuditPage, Result, RunPage, RunsPage, SourcePage
 from perfdb.site.markup import Html, table
 from perfdb.site.page import (
-    NO_DATA,
     Kind,
     Page,
     directive,
     document,
+    listing,
     numbered,
     part,
     section,
@@ -38,7 +38,9 @@ RUN_PARTS = (
 
 def _pages(contents: Contents) -> Iterator[Page]:
     yield _audit(findings.page_of(contents.audited))
-    yield _runs(contents.runs)
+    results = tuple(page.result for page in latest_first(contents.runs))
+    runs = RunsPage(results=results) if results else None
+    yield listing(addresses.RUNS, "Every run in the store, however it ended.\n", runs)
     corrected = corrections(contents.revisions)
     yield from (_run(run, corrected.get(run.result.result_id)) for run in contents.runs)
     published: dict[str, list[Result]] = defaultdict(list)
@@ -50,35 +52,25 @@ def _pages(contents: Contents) -> Iterator[Page]:
 
 
 def _audit(page: AuditPage) -> Page:
-    # Whether it stands in a toctree is for the project that uses these pages to say.
     if not page.releases:
-        empty = document("Audit", "There are no findings.\n", orphan=True)
+        empty = document("Audit", "There are no findings.\n")
         return Page(addresses.AUDIT, empty, page)
     parts = [
         section(release_title(release.framework, release.release), shown("audit-entries", number))
         for number, release in enumerate(page.releases)
     ]
-    listed = directive("contents", "By release", local="", depth=1)
-    text = document("Audit", shown("audit-head"), listed, *parts, orphan=True)
+    listed = directive("contents", "By release", local="", depth=1, backlinks="none")
+    text = document("Audit", shown("audit-head"), listed, *parts)
     return Page(addresses.AUDIT, text, page)
 
 
-def _runs(runs: Sequence[RunPage]) -> Page:
-    if not runs:
-        return Page(addresses.RUNS, document("Runs", NO_DATA))
-    newest = sorted(runs, key=_started, reverse=True)
-    text = document("Runs", "Every run in the store, however it ended.\n", shown("runs"))
-    return Page(addresses.RUNS, text, RunsPage(results=tuple(page.result for page in newest)))
+def latest_first(runs: Iterable[RunPage]) -> list[RunPage]:
+    """Runs by when they started; those that do not say come last."""
+    return sorted(runs, key=_started, reverse=True)
 
 
 def _started(page: RunPage) -> tuple[bool, datetime | None]:
-    """Runs that do not say when they started come last of the newest first."""
     return page.run.started_at is not None, page.run.started_at
-
-
-def newest(runs: Sequence[RunPage], most: int) -> list[RunPage]:
-    """The runs that started last."""
-    return sorted(runs, key=_started, reverse=True)[:most]
 
 
 def _run(page: RunPage, corrected: str | None) -> Page:
@@ -88,7 +80,7 @@ def _run(page: RunPage, corrected: str | None) -> Page:
         parts.append(f"{myst(corrected[0].upper() + corrected[1:])}; see the {changelog}.\n")
     parts += [section(title, directive("perfdb-run", part=name)) for title, name in RUN_PARTS]
     name = addresses.of_run(page.run.run_id)
-    return Page(name, document(page.run.run_id, *parts, orphan=True), page)
+    return Page(name, document(page.run.run_id, *parts), page)
 
 
 def _source(source: SourcePage, results: Iterable[Result], corrected: Mapping[int, str]) -> Page:
@@ -101,7 +93,7 @@ def _source(source: SourcePage, results: Iterable[Result], corrected: Mapping[in
         one.result_id: corrected[one.result_id] for one in by_line if one.result_id in corrected
     }
     page = source.model_copy(update={"results": by_line, "corrections": said})
-    return Page(name, document(title, *parts, orphan=True), page)
+    return Page(name, document(title, *parts), page)
 
 
 def _entries(page: AuditPage, number: int, address: Address) -> Html:

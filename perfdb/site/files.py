@@ -28,6 +28,9 @@ PUBLISHED: Final = "_data"
 EVERYTHING: Final = "results"
 """What the file of all results is called."""
 
+DECLARING: Final = ("{perfdb-release-page}", "{perfdb-table}")
+"""What a page written by hand has in it that takes the place of one that is made."""
+
 FOLDERS = (
     "changes", "models", "performance", "recipes", "runs", "scaling", "sources", "systems",
 )  # fmt: skip
@@ -54,19 +57,19 @@ class Layout:
         return self.root / GENERATED / "files" / file.sha256[:16] / name
 
     @property
-    def code(self) -> Path:
-        """What every page depends on besides its data: the code that makes it."""
-        return self.root / GENERATED / "code"
-
-    @property
     def done(self) -> Path:
         """What the last build was made from."""
         return self.root / GENERATED / "done.json"
 
+    def pages(self) -> list[str]:
+        """Every page that stands where pages are made, whoever wrote it."""
+        found = (page for folder in FOLDERS for page in (self.root / folder).rglob("*.md"))
+        return sorted(page.relative_to(self.root).as_posix() for page in found)
+
     def made(self) -> list[Path]:
         """Every file that an earlier build has made."""
         generated = (self.root / GENERATED).rglob("*")
-        pages = [page for folder in FOLDERS for page in (self.root / folder).rglob("*.md")]
+        pages = (self.root / page for page in self.pages())
         return [*(file for file in generated if file.is_file()), *filter(is_made, pages)]
 
 
@@ -79,22 +82,28 @@ def is_made(page: Path) -> bool:
 def write_pages(layout: Layout, pages: "Iterable[Page]") -> set[Path]:
     """Write the pages and their data; the files that they are now made of.
 
-    Raises FileExistsError where a page written by hand stands in the way.
+    A page written by hand that declares tables takes the place of the one that would be made.
+    Raises FileExistsError where another page written by hand stands in the way.
     """
     kept: set[Path] = set()
     for page in pages:
         if page.text is not None:
             kept.add(_write_text(layout.page(page.name), page.text))
         if page.data is not None:
-            said = page.data.model_dump_json(indent=1, exclude_defaults=True)
+            said = page.data.model_dump_json(exclude_defaults=True)
             kept.add(write(layout.data(page.name), said.encode()))
     return kept
 
 
 def _write_text(path: Path, text: str) -> Path:
-    if path.exists() and not is_made(path):
-        raise FileExistsError(f"{path}: this page is made from the store; rename yours")
-    return write(path, text.encode())
+    if not path.exists() or is_made(path):
+        return write(path, text.encode())
+    if any(one in path.read_text(encoding="utf-8", errors="replace") for one in DECLARING):
+        return path
+    raise FileExistsError(
+        f"{path}: this page is made from the store; rename yours, or declare in it what it shows "
+        f"with {DECLARING[0]}"
+    )
 
 
 def write_run_files(

@@ -10,8 +10,9 @@ from perfdb.audit.document import counts
 from perfdb.site import addresses
 from perfdb.site.addresses import Address
 from perfdb.site.data import Audited, AuditedRelease, AuditPage, Flag, Result
-from perfdb.site.markup import Cell, Content, Head, Html, Table, joined, link, table, tag
-from perfdb.site.words import framework_title, release_title, section_title, version_order
+from perfdb.site.grouping import newest_first
+from perfdb.site.markup import Cell, Content, Head, Html, Table, joined, link, table, tag, terms
+from perfdb.site.words import gpus, model_title, release_title, section_title
 
 ERROR = Severity.ERROR.value
 KINDS = (*(severity.value for severity in Severity), "explained")
@@ -29,6 +30,11 @@ MEANING = (
 def kind(finding: Finding) -> str:
     """How grave a finding is, or that it is explained."""
     return "explained" if finding.acknowledged else finding.severity.value
+
+
+def badge(how: str) -> Html:
+    """One of the kinds as a word in a box."""
+    return tag("span", how, class_=f"perf-badge {how}")
 
 
 def audited(result: Result, key: str, found: Iterable[Finding]) -> Audited:
@@ -50,17 +56,13 @@ def page_of(every: Iterable[Audited]) -> AuditPage:
     by_release: dict[tuple[str, str | None], list[Audited]] = defaultdict(list)
     for one in every:
         by_release[one.result.framework, one.result.release].append(one)
-    newest_first = sorted(by_release, key=lambda one: version_order(one[1]), reverse=True)
-    return AuditPage(
-        releases=tuple(
-            AuditedRelease(
-                framework=framework,
-                release=version,
-                results=tuple(sorted(by_release[framework, version], key=_order)),
-            )
-            for framework, version in sorted(newest_first, key=lambda one: framework_title(one[0]))
+    releases = [
+        AuditedRelease(
+            framework=framework, release=version, results=tuple(sorted(found, key=_order))
         )
-    )
+        for (framework, version), found in by_release.items()
+    ]
+    return AuditPage(releases=tuple(newest_first(releases)))
 
 
 def _order(one: Audited) -> tuple[int, str, int, str]:
@@ -101,7 +103,7 @@ def _summary_row(how: str, finding: Finding, one: Audited, address: Address) -> 
     release = release_title(one.result.framework, one.result.release)
     page = address(addresses.of_release(one.result.framework, one.result.release))
     return [
-        Cell(tag("span", how, class_=f"perf-badge {how}"), sort=KINDS.index(how)),
+        Cell(badge(how), sort=KINDS.index(how)),
         Cell(tag("code", finding.rule), sort=finding.rule),
         Cell(link(_title(one.result), f"#{one.anchor}"), sort=_title(one.result)),
         Cell(link(release, page), sort=release),
@@ -110,14 +112,18 @@ def _summary_row(how: str, finding: Finding, one: Audited, address: Address) -> 
 
 def entries(release: AuditedRelease, address: Address) -> Html:
     """An entry for each result of a release that has findings; those worth knowing are folded."""
-    worth_knowing = [it for it in release.results if kind(it.findings[0]) == Severity.INFO.value]
-    others = [_entry(one, address) for one in release.results if one not in worth_knowing]
+    worth_knowing = [it for it in release.results if _is_worth_knowing(it)]
+    others = [_entry(one, address) for one in release.results if not _is_worth_knowing(one)]
     if not worth_knowing:
         return joined(others, "\n")
     count = len(worth_knowing)
     said = tag("summary", f"{count:,} result{'s' if count > 1 else ''} with nothing but info")
     folded = joined((said, *(_entry(one, address) for one in worth_knowing)), "\n")
     return joined((*others, tag("details", folded)), "\n")
+
+
+def _is_worth_knowing(one: Audited) -> bool:
+    return kind(one.findings[0]) == Severity.INFO.value
 
 
 def _entry(one: Audited, address: Address) -> Html:
@@ -130,10 +136,9 @@ def _entry(one: Audited, address: Address) -> Html:
 
 
 def _title(result: Result) -> str:
-    beside = f" ({result.qualifiers})" if result.qualifiers else ""
-    gpus = f"{result.num_gpus:,} GPU{'s' if result.num_gpus > 1 else ''}"
-    task = section_title(result.task, None)
-    return f"{result.model_title}{beside}, {task}, {gpus} on {result.system_title}"
+    model = model_title(result.model_title, result.qualifiers)
+    where = f"{gpus(result.num_gpus)} on {result.system_title}"
+    return f"{model}, {section_title(result.task, None)}, {where}"
 
 
 def _places(result: Result, address: Address) -> Html:
@@ -154,17 +159,15 @@ def _evidence(result: Result, address: Address) -> Content:
 
 
 def _item(finding: Finding) -> Html:
-    how = kind(finding)
-    badge = tag("span", how, class_=f"perf-badge {how}")
-    said = tag("p", (badge, " ", tag("code", finding.rule), f" {finding.message}."))
-    return tag("li", (said, tag("dl", _details(finding))))
+    said = tag("p", (badge(kind(finding)), " ", tag("code", finding.rule), f" {finding.message}."))
+    return tag("li", (said, terms(_details(finding))))
 
 
-def _details(finding: Finding) -> Sequence[Html]:
+def _details(finding: Finding) -> Sequence[tuple[str, str]]:
     known = [
         ("Expected", finding.expected or units.UNKNOWN),
         ("Found", finding.found or units.UNKNOWN),
         ("Suggestion", finding.suggestion or ""),
         ("Acknowledged", finding.acknowledged or ""),
     ]
-    return [joined((tag("dt", name), tag("dd", text))) for name, text in known if text]
+    return [(name, text) for name, text in known if text]

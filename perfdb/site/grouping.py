@@ -1,14 +1,16 @@
 """How results are put together: by task, by system or model, by release, the newest first."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Literal
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Literal, Protocol, TypeVar
 
 from perfdb import catalog
 from perfdb.record import Frozen
 from perfdb.site import profiles
 from perfdb.site.data import Result, Section, Tab
-from perfdb.site.words import FINE_TUNING, framework_title, newest_version, version_order
+from perfdb.site.words import FINE_TUNING, framework_title
+from perfdb.versions import natural, newest_version, version_order
 
 TASK_ORDER = ("pretrain", "sft", "lora")
 
@@ -61,31 +63,25 @@ def task_order(task: str) -> tuple[int, str]:
 
 def tabs(results: Iterable[Result], group_by: Grouping) -> tuple[Tab, ...]:
     """A tab for each system, in the order of the catalogue, or for each model, by its name."""
-    name_of, title_of, order = _GROUPINGS[group_by]
+    by_model = group_by == "model"
     groups: dict[str, list[Result]] = defaultdict(list)
     for result in sorted(results, key=_row_order):
-        groups[name_of(result)].append(result)
+        groups[result.model if by_model else result.system].append(result)
+    titles = {
+        name: some[0].model_title if by_model else some[0].system_title
+        for name, some in groups.items()
+    }
     return tuple(
-        Tab(name=name, title=title_of(groups[name][0]), results=tuple(groups[name]))
-        for name in sorted(groups, key=order)
+        Tab(name=name, title=titles[name], results=tuple(groups[name]))
+        for name in sorted(groups, key=natural if by_model else system_order)
     )
 
 
+@cache
 def system_order(name: str) -> tuple[int, str]:
     """As the catalogue has them; a system that it lacks comes last."""
     known = list(catalog.systems())
     return (known.index(name) if name in known else len(known)), name
-
-
-_GROUPINGS: Final[
-    dict[
-        Grouping,
-        tuple[Callable[[Result], str], Callable[[Result], str], Callable[[str], tuple[int, str]]],
-    ]
-] = {
-    "system": (lambda one: one.system, lambda one: one.system_title, system_order),
-    "model": (lambda one: one.model, lambda one: one.model_title, lambda name: (0, name)),
-}
 
 
 def _row_order(result: Result) -> tuple[bool, str, int]:
@@ -106,16 +102,32 @@ def by_task(results: Iterable[Result]) -> tuple[TaskResults, ...]:
     )
 
 
-def newest_first(results: Iterable[Result]) -> list[Result]:
-    """Results by framework, the newest release first, and in it by system, model and size."""
-    by_work = sorted(results, key=_work_order)
-    by_release = sorted(by_work, key=lambda one: version_order(one.release), reverse=True)
+class OfRelease(Protocol):
+    """What is of a release."""
+
+    @property
+    def framework(self) -> str:
+        """Its framework."""
+
+    @property
+    def release(self) -> str | None:
+        """Its version."""
+
+
+Item = TypeVar("Item", bound=OfRelease)
+
+
+def newest_first(given: Iterable[Item]) -> list[Item]:
+    """By framework, the newest release first; what is of the same one stays as it comes."""
+    by_release = sorted(given, key=lambda one: version_order(one.release), reverse=True)
     return sorted(by_release, key=lambda one: framework_title(one.framework))
 
 
-def _work_order(result: Result) -> tuple[tuple[int, str], str, str, int, int, int]:
+def work_order(result: Result) -> tuple[object, ...]:
+    """A key that sorts results by system, model, precision and size."""
     size = (result.num_gpus, result.sequence_length, result.global_batch_size)
-    return system_order(result.system), result.model_title, result.precision or "", *size
+    names = (system_order(result.system), natural(result.model_title), result.precision or "")
+    return (*names, *size)
 
 
 def of_newest_releases(results: Sequence[Result]) -> list[Result]:

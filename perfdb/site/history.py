@@ -10,7 +10,8 @@ from perfdb.site import bests, charts, markup
 from perfdb.site.charts import Line
 from perfdb.site.data import Result
 from perfdb.site.markup import Cell, Head, Html, joined, tag
-from perfdb.site.words import framework_title, is_rolling, natural
+from perfdb.site.words import framework_title, gpus
+from perfdb.versions import is_rolling, natural
 
 MOST_LINES: Final = 6
 """Lines that a chart has at most; the table below it has them all."""
@@ -41,12 +42,11 @@ def _of_framework(subject: str, framework: str, results: Sequence[Result]) -> Ht
     title = f"{subject}: {heading}"
     drawn = charts.over_releases(title, metric.title, names, lines)
     some = f"The first {len(lines)} of {len(works)} rows are drawn."
-    said = (
+    note = bests.note(
         some if len(works) > len(lines) else "",
         "The best figure of each release at the same work, whatever its configuration.",
         *_left_out(results),
     )
-    note = tag("p", " ".join(filter(None, said)), class_="perf-note")
     return joined((tag("h3", heading), drawn, note, _table(title, names, works, metric)))
 
 
@@ -83,7 +83,7 @@ def _line(work: Work, names: Sequence[str], metric: Metric) -> Line:
         if name in work
     ]
     first = next(iter(work.values()))
-    known = (first.system_title, bests.precision_of(first), bests.gpus(first.num_gpus))
+    known = (first.system_title, bests.precision_of(first), gpus(first.num_gpus))
     return Line(" · ".join(filter(None, known)), tuple(points))
 
 
@@ -105,7 +105,7 @@ def _table(title: str, names: Sequence[str], works: Sequence[Work], metric: Metr
 def _named(result: Result) -> tuple[Cell, Cell]:
     known = (
         bests.precision_of(result),
-        bests.gpus(result.num_gpus),
+        gpus(result.num_gpus),
         f"GBS {result.global_batch_size:,}",
         f"sequence {result.sequence_length:,}",
         result.origin,

@@ -1,6 +1,8 @@
 """The pages, their data and their downloads, made from the store."""
 
-from collections.abc import Iterable
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from perfdb.audit import acknowledged
 from perfdb.audit.acknowledged import Entry
 from perfdb.db.session import reading, store_url
 from perfdb.errors import InputError, PerfdbError, Problem
-from perfdb.site import downloads, pages, read
+from perfdb.site import downloads, memory, pages, read
 from perfdb.site.contents import Contents
 from perfdb.site.files import Layout, remove_others, write_pages, write_run_files
 
@@ -24,15 +26,27 @@ def everything(layout: Layout, address: str | None, accepted: Path | None) -> se
     """Make it; the files that there are now. Raises ExtensionError where that cannot be done."""
     try:
         url = store_url(address)
-        contents = read.stored(url, _entries(accepted))
-        made = _written(layout, contents, url)
-        found = _downloads(layout.root, contents, url)
+        with _nothing_thrown_away():
+            contents = read.stored(url, _entries(accepted))
+            made = _written(layout, contents, url)
+            made.update(downloads.write_everything(layout.root, contents.in_force))
     except (PerfdbError, DBAPIError, FileExistsError) as error:
         raise ExtensionError(f"perfdb.site: {error}") from error
     if not contents.results and not contents.runs:
         LOGGER.info("perfdb.site: %s holds no results yet", url.render_as_string())
     LOGGER.info("perfdb.site: %d files from %s", len(made), url.render_as_string())
-    return made.union(found)
+    return made
+
+
+@contextmanager
+def _nothing_thrown_away() -> Iterator[None]:
+    """Results stay for the whole build: to look for garbage among them took a tenth of its time."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _entries(accepted: Path | None) -> tuple[Entry, ...]:
@@ -48,19 +62,12 @@ def _entries(accepted: Path | None) -> tuple[Entry, ...]:
 
 
 def _written(layout: Layout, contents: Contents, url: URL) -> set[Path]:
-    kept = write_pages(layout, pages.all_pages(contents))
+    made = pages.all_pages(contents)
+    kept = write_pages(layout, made)
+    memory.remember({layout.data(page.name): page.data for page in made if page.data is not None})
     files = [file for page in contents.runs for file in page.files]
     if files:
         with reading(url) as connection:
             kept |= write_run_files(layout, files, partial(read.content, connection))
-    remove_others(layout, kept | {layout.code})
+    remove_others(layout, kept)
     return kept
-
-
-def _downloads(root: Path, contents: Contents, url: URL) -> Iterable[Path]:
-    """The files of all results."""
-    if not contents.results:
-        downloads.remove_everything(root)
-        return ()
-    with reading(url) as connection:
-        return downloads.write_everything(root, connection)

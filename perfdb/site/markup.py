@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from html import escape
+from itertools import chain
 from typing import Final
 
 from perfdb.site.data import Result
@@ -16,7 +18,7 @@ class Offer:
     results: Sequence[Result]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Html:
     """Text that is HTML already. Everything else is escaped where it is printed.
 
@@ -49,7 +51,7 @@ class Head:
         return "n" if self.numeric else "w" if self.wide else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Cell:
     """A cell; `sort` is what it is sorted by where its text will not do.
 
@@ -93,18 +95,26 @@ _NOTHING: Final = Beside("", "", "")
 
 def html(content: Content) -> str:
     """Content as HTML; a text is escaped, quotes and all."""
-    return content.text if isinstance(content, Html) else escape(content)
+    return escape(content) if isinstance(content, str) else content.text
 
 
 def tag(name: str, content: Content | Sequence[Content], **attributes: str | None) -> Html:
     """An element. `class_` is class, `data_x` is data-x; an attribute that is None is left out."""
-    inner = (content,) if isinstance(content, str | Html) else content
-    named = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"'
+    if isinstance(content, str):
+        inner = Html(escape(content))
+    else:
+        inner = content if isinstance(content, Html) else joined(content)
+    named = [
+        f' {_attribute(key)}="{escape(value)}"'
         for key, value in attributes.items()
         if value is not None
-    )
-    return Html(f"<{name}{named}>{''.join(map(html, inner))}</{name}>", _offers(inner))
+    ]
+    return Html(f"<{name}{''.join(named)}>{inner.text}</{name}>", inner.offers)
+
+
+@cache
+def _attribute(key: str) -> str:
+    return key.rstrip("_").replace("_", "-")
 
 
 def link(text: Content, address: str) -> Html:
@@ -119,9 +129,8 @@ def joined(parts: Iterable[Content], separator: str = "") -> Html:
 
 
 def _offers(parts: Iterable[Content]) -> tuple[Offer, ...]:
-    return tuple(
-        offer for part in parts if isinstance(part, Html) and part.offers for offer in part.offers
-    )
+    found = [part.offers for part in parts if not isinstance(part, str) and part.offers]
+    return tuple(chain.from_iterable(found)) if found else ()
 
 
 def table(given: Table) -> Html:
@@ -145,6 +154,12 @@ def facts(label: str, given: Iterable[tuple[str, Content]]) -> Html:
     return tag("div", body, class_="perf-facts-wrap")
 
 
+def terms(given: Iterable[tuple[str, Content]]) -> Html:
+    """Names and what is said of each, as a list of terms."""
+    said = "".join([f"<dt>{escape(name)}</dt><dd>{html(known)}</dd>" for name, known in given])
+    return Html(f"<dl>{said}</dl>")
+
+
 def _head(head: Head) -> Html:
     title = tag("abbr", head.title, title=head.hint) if head.hint else head.title
     one_word = None if " " in head.title else "s"
@@ -164,10 +179,12 @@ def _body(given: Table) -> str:
         first, *others = row
         own = _permalink(anchor) if anchor else ""
         after = f"{html(aside.sign)}{marked}{own}"
-        named = f'<th scope="row"{classes[0]}{_sort(first)}>{_inner(first)}{after}</th>'
+        named = f'<th scope="row"{_cell(first, classes[0])}{after}</th>'
         cells = "".join(
-            f"<td{class_}{_sort(cell)}>{_inner(cell)}</td>"
-            for cell, class_ in zip(others, classes[1:], strict=True)
+            [
+                f"<td{_cell(cell, class_)}</td>"
+                for cell, class_ in zip(others, classes[1:], strict=True)
+            ]
         )
         known = f' id="{escape(anchor)}"' if anchor else ""
         rows.append(f"<tr{known}{_copied(aside)}>{named}{cells}</tr>\n")
@@ -181,14 +198,13 @@ def _copied(aside: Beside) -> str:
     return f' data-findings="{escape(aside.findings)}" data-source="{escape(aside.source)}"'
 
 
-def _inner(cell: Cell) -> str:
-    if cell.evidence is None:
-        return html(cell.content)
-    return f'<a class="e" href="{escape(cell.evidence)}">{html(cell.content)}</a>'
-
-
-def _sort(cell: Cell) -> str:
-    return "" if cell.sort is None else f' data-sort="{escape(str(cell.sort))}"'
+def _cell(cell: Cell, class_: str) -> str:
+    """What stands of a cell between the name of its element and the end of it."""
+    said = html(cell.content)
+    if cell.evidence is not None:
+        said = f'<a class="e" href="{escape(cell.evidence)}">{said}</a>'
+    order = "" if cell.sort is None else f' data-sort="{escape(str(cell.sort))}"'
+    return f"{class_}{order}>{said}"
 
 
 def _permalink(anchor: str) -> str:
@@ -196,16 +212,29 @@ def _permalink(anchor: str) -> str:
     return f'<a class="perf-link" href="#{escape(anchor)}" aria-label="Link to this row"></a>'
 
 
+def _of_all(given: Table) -> tuple[str, ...]:
+    """The footnotes that every one of several rows has: they need no mark."""
+    if len(given.notes) < 2:
+        return ()
+    first, *others = given.notes
+    return tuple(text for text in dict.fromkeys(first) if all(text in texts for texts in others))
+
+
 def _numbered(given: Table) -> dict[str, int]:
-    """Each footnote with its number, in the order in which rows refer to them."""
+    """Each footnote of some rows with its number, in the order in which rows refer to them."""
+    of_all = _of_all(given)
     every = dict.fromkeys(text for texts in given.notes for text in texts)
-    return {text: number for number, text in enumerate(every, start=1)}
+    of_some = [text for text in every if text not in of_all]
+    return {text: number for number, text in enumerate(of_some, start=1)}
 
 
 def _marks(given: Table) -> list[str]:
     """What stands behind the name of each row: the numbers of its footnotes."""
     numbers = _numbered(given)
-    return ["".join(_mark(given, numbers[text], text) for text in texts) for texts in given.notes]
+    return [
+        "".join(_mark(given, numbers[text], text) for text in texts if text in numbers)
+        for texts in given.notes
+    ]
 
 
 def _mark(given: Table, number: int, text: str) -> str:
@@ -221,8 +250,11 @@ def _note_id(given: Table, number: int) -> str:
 
 
 def _footnotes(given: Table) -> Html:
-    numbers = _numbered(given)
-    if not numbers:
-        return Html("")
-    items = [tag("li", text, id=_note_id(given, number)) for text, number in numbers.items()]
-    return tag("ol", items, class_="perf-notes", aria_label=f"Notes to {given.label}")
+    """What is said of all rows, and below it the footnotes that rows refer to."""
+    of_all = [tag("p", f"All rows: {text}", class_="perf-notes") for text in _of_all(given)]
+    items = [
+        tag("li", text, id=_note_id(given, number)) for text, number in _numbered(given).items()
+    ]
+    label = f"Notes to {given.label}"
+    of_some = [tag("ol", items, class_="perf-notes", aria_label=label)] if items else []
+    return joined((*of_all, *of_some))

@@ -9,27 +9,18 @@ from perfdb.audit import Severity
 from perfdb.catalog import Model
 from perfdb.flops.training import parameters
 from perfdb.record import Frozen
-from perfdb.site import addresses, bests, findings, markup, profiles, tables
+from perfdb.site import addresses, bests, findings, markup, profiles, subjects, tables
 from perfdb.site.addresses import Address
-from perfdb.site.bests import Entry
+from perfdb.site.bests import RATE
 from perfdb.site.contents import Contents
 from perfdb.site.data import Audited, Link, Result
-from perfdb.site.grouping import TaskResults, by_task, newest_first
+from perfdb.site.grouping import by_task
 from perfdb.site.history import over_releases
 from perfdb.site.markup import Cell, Content, Head, Html, facts, joined, link, tag
-from perfdb.site.page import (
-    NO_DATA,
-    Kind,
-    Page,
-    document,
-    numbered,
-    part,
-    section,
-    shown,
-    toctree,
-)
-from perfdb.site.series import groups
-from perfdb.site.words import release_title, section_title
+from perfdb.site.page import Kind, Page, numbered, part
+from perfdb.site.subjects import Best, Entries, Entry, Subject
+from perfdb.site.words import gpus, release_title, section_title, slug
+from perfdb.versions import natural
 
 
 class FlopsCount(Frozen):
@@ -40,59 +31,48 @@ class FlopsCount(Frozen):
     flops_per_token: float
 
 
-class ModelPage(Frozen):
+class ModelPage(Subject):
     """Everything on the page of a model. `entry` is None for a name that the catalogue lacks."""
 
-    model: str
-    title: str
     entry: Model | None
     parameters: int | None
     flops: tuple[FlopsCount, ...]
-    tasks: tuple[TaskResults, ...]
     audited: tuple[Audited, ...]
-    scaling: tuple[Link, ...] = ()
-
-
-class ModelsPage(Frozen):
-    """The list of models."""
-
-    entries: tuple[Entry, ...]
 
 
 def _pages(contents: Contents) -> Iterator[Page]:
-    by_model: dict[str, list[Result]] = defaultdict(list)
-    for result in newest_first(contents.results):
-        by_model[result.model].append(result)
+    of_model = subjects.by_name(contents.results, lambda one: one.model)
     found: dict[str, list[Audited]] = defaultdict(list)
     for one in contents.audited:
         found[one.result.model].append(one)
-    pages = [_model(name, by_model[name], found[name]) for name in sorted(by_model)]
-    yield _index(pages)
-    scaling = _scaling(contents.results)
-    for page in pages:
-        yield _document(page.model_copy(update={"scaling": tuple(scaling[page.model])}))
+    scaling: dict[str, list[Link]] = defaultdict(list)
+    for page in contents.scaling:
+        text = f"{release_title(page.framework, page.release)} on {page.system_title}"
+        for scaled in page.models:
+            scaling[scaled.model].append(Link(text=text, document=page.document))
+    made = [_model(name, of_model[name], found[name], tuple(scaling[name])) for name in of_model]
+    made.sort(key=lambda one: natural(one.title))
+    said = "Every model that the store has results of.\n"
+    yield subjects.list_of(addresses.MODELS, said, made, map(_entry, made))
+    last = (("Findings", "model-findings"), ("Model", "model-shape"))
+    yield from (subjects.page_of(one, "model", *last) for one in made)
 
 
-def _scaling(results: Sequence[Result]) -> dict[str, list[Link]]:
-    """The pages that show each model over numbers of GPUs."""
-    links: dict[str, list[Link]] = defaultdict(list)
-    for one in groups(results):
-        text = f"{release_title(one.framework, one.release)} on {one.system_title}"
-        links[one.model].append(Link(text=text, document=one.document))
-    return links
-
-
-def _model(name: str, results: Sequence[Result], audited: Sequence[Audited]) -> ModelPage:
+def _model(
+    name: str, results: Sequence[Result], audited: Sequence[Audited], scaling: tuple[Link, ...]
+) -> ModelPage:
     entry = catalog.models().get(name)
     lengths = sorted({result.sequence_length for result in results})
     return ModelPage(
-        model=name,
+        name=name,
+        document=addresses.of_model(name),
         title=entry.title if entry else results[0].model_title,
         entry=entry,
         parameters=_parameters(entry) if entry else None,
         flops=tuple(_counts(entry, lengths)) if entry else (),
         tasks=by_task(results),
         audited=tuple(audited),
+        scaling=scaling,
     )
 
 
@@ -112,42 +92,19 @@ def _counts(entry: Model, lengths: Sequence[int]) -> Iterator[FlopsCount]:
                 )
 
 
-def _index(pages: Sequence[ModelPage]) -> Page:
-    if not pages:
-        return Page(addresses.MODELS, document("Models", NO_DATA, orphan=True))
-    text = document(
-        "Models",
-        "Every model that the store has results of.\n",
-        shown("models"),
-        toctree(addresses.of_model(page.model) for page in pages),
-        orphan=True,
-    )
-    return Page(addresses.MODELS, text, ModelsPage(entries=tuple(map(_entry, pages))))
-
-
 def _entry(page: ModelPage) -> Entry:
-    results = [result for task in page.tasks for result in task.results]
-    entry = bests.entry(page.model, page.title, results, (one.system for one in results))
     first = page.tasks[0]
-    return entry.model_copy(
-        update={"task": first.task, "bests": bests.rates_by_system(first.results)}
+    best = bests.highest(first.results, RATE)
+    rates = tuple(
+        Best(system=one.system_title, said=bests.said(one, RATE)) for one in best.values()
     )
+    line = subjects.entry(page, lambda one: one.system)
+    return line.model_copy(update={"task": first.task, "bests": rates})
 
 
-def _document(page: ModelPage) -> Page:
-    parts = [
-        section(section_title(task.task, None), shown("model-results", number))
-        for number, task in enumerate(page.tasks)
-    ]
-    parts += [section("Scaling", shown("model-scaling"))] if page.scaling else []
-    parts += [section("Findings", shown("model-findings"))]
-    parts += [section("Model", shown("model-shape"))]
-    return Page(addresses.of_model(page.model), document(page.title, *parts), page)
-
-
-def models_index(page: ModelsPage, address: Address) -> Html:
+def index(page: Entries, address: Address) -> Html:
     """The list of models."""
-    return bests.index("Model", "Systems", page.entries, addresses.of_model, address)
+    return subjects.index("Model", "Systems", page.entries, address)
 
 
 def results(page: ModelPage, number: int, address: Address) -> Html:
@@ -166,14 +123,13 @@ def _label(result: Result) -> tuple[str, ...]:
         result.system_title,
         bests.release_of(result),
         bests.precision_of(result),
-        bests.gpus(result.num_gpus),
+        gpus(result.num_gpus),
     )
 
 
 def scaling(page: ModelPage, address: Address) -> Html:
     """The pages that show the model on more and more GPUs."""
-    items = [tag("li", link(one.text, address(one.document))) for one in page.scaling]
-    return tag("ul", items)
+    return subjects.scaling(page, address, f"#{slug(page.name)}")
 
 
 def shape(page: ModelPage, _address: Address) -> Html:
@@ -247,18 +203,18 @@ def audited(page: ModelPage, address: Address) -> Html:
 
 
 def _item(one: Audited, address: Address) -> Html:
-    result, gravest = one.result, findings.kind(one.findings[0])
-    where = f"{bests.release_of(result)}, {result.system_title}, {bests.gpus(result.num_gpus)}"
+    result = one.result
+    where = f"{bests.release_of(result)}, {result.system_title}, {gpus(result.num_gpus)}"
     entry = link(where, addresses.of_entry(one.anchor, address))
     messages = "; ".join(finding.message for finding in one.findings)
-    badge = tag("span", gravest, class_=f"perf-badge {gravest}")
+    badge = findings.badge(findings.kind(one.findings[0]))
     return tag("li", (badge, " ", entry, f": {messages}."))
 
 
 KIND = Kind(
     _pages,
     {
-        "models": part(ModelsPage, models_index),
+        "models": part(Entries, index),
         "model-results": numbered(ModelPage, results),
         "model-findings": part(ModelPage, audited),
         "model-scaling": part(ModelPage, scaling),

@@ -1,5 +1,7 @@
 """Where a result is from, and what the audit objects to in it, as marks of its row."""
 
+from html import escape
+
 from perfdb.record import Origin
 from perfdb.site import addresses
 from perfdb.site.addresses import Address
@@ -22,25 +24,20 @@ def origin(result: Result, address: Address) -> Html:
 
 def flag_mark(flag: Flag, address: Address) -> Html:
     """'⚑ 1 error', leading to what the audit found; the sign itself says nothing to a reader."""
-    return tag(
-        "a",
-        (tag("span", "⚑", aria_hidden="true"), f" {flag.said}"),
-        class_=f"perf-flag {flag.kind}",
-        href=addresses.of_entry(flag.anchor, address),
-        title="found by the audit",
+    entry = escape(addresses.of_entry(flag.anchor, address))
+    return Html(
+        f'<a class="perf-flag {flag.kind}" href="{entry}" title="found by the audit">'
+        f'<span aria-hidden="true">⚑</span> {escape(flag.said)}</a>'
     )
 
 
 def flag_sign(flag: Flag, address: Address) -> Html:
     """The sign alone, for where a row is named. It is in the style sheet: no part of the name."""
-    said = f"{flag.said} found by the audit"
-    return tag(
-        "a",
-        "",
-        class_=f"perf-flag perf-sign {flag.kind}",
-        href=addresses.of_entry(flag.anchor, address),
-        title=said,
-        aria_label=said,
+    entry = escape(addresses.of_entry(flag.anchor, address))
+    said = escape(f"{flag.said} found by the audit")
+    return Html(
+        f'<a class="perf-flag perf-sign {flag.kind}" href="{entry}" title="{said}" '
+        f'aria-label="{said}"></a>'
     )
 
 

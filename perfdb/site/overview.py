@@ -6,26 +6,27 @@ from typing import Final
 
 from perfdb import catalog, units
 from perfdb.audit import Severity
-from perfdb.compare import Match, Verdict, words
+from perfdb.compare import Match, Side, Verdict, words
+from perfdb.metrics import METRICS
 from perfdb.record import Frozen
-from perfdb.site import addresses, changes, markup, tables
+from perfdb.site import addresses, markup, tables
 from perfdb.site.addresses import Address
-from perfdb.site.bests import contradicted, gpus, highest
+from perfdb.site.bests import FLOPS, RATE, contradicted, highest, note, precision_of, said
 from perfdb.site.change_chart import change_of, signed
 from perfdb.site.contents import Contents, ReleasePair
 from perfdb.site.data import Result
-from perfdb.site.evidence import newest
+from perfdb.site.evidence import latest_first
 from perfdb.site.grouping import of_newest_releases
 from perfdb.site.markup import Content, Html, joined, link, tag
 from perfdb.site.page import Kind, Page
-from perfdb.site.pairs import FLOPS, RATE, Disagreement, disagreement
-from perfdb.site.profiles import LATEST, MODEL, TFLOPS
-from perfdb.site.tables import as_printed, formatted, known
-from perfdb.site.words import framework_title, release_title
+from perfdb.site.pairs import Disagreement, disagreement
+from perfdb.site.profiles import LATEST, MODEL
+from perfdb.site.tables import as_printed
+from perfdb.site.words import framework_title, gpus, release_title
 
 MOST_RUNS: Final = 5
 
-UNITS: Final = {RATE: "tokens/s/GPU", FLOPS: "TFLOP/s/GPU"}
+UNITS: Final = {RATE: "tokens/s/GPU", FLOPS: "TFLOP/s/GPU", "step_time_s": "step time"}
 """What figures that matches are judged by are called in a sentence."""
 
 NO_DATA = Html(
@@ -38,7 +39,7 @@ NO_DATA = Html(
 
 
 class Extreme(Frozen):
-    """The best or the worst change of a comparison: what it is of, and by how much."""
+    """The best or the worst change of a comparison: the figure and work it is of, and how much."""
 
     work: str
     change: float
@@ -106,7 +107,7 @@ def of_contents(contents: Contents) -> Overview:
         systems=len({result.system for result in results}),
         open_findings=sum(it.severity.reaches(Severity.WARNING) for it in said),
         cards=tuple(_cards(results, contents.pairs)),
-        latest=tuple(page.result for page in newest(contents.runs, MOST_RUNS)),
+        latest=tuple(page.result for page in latest_first(contents.runs)[:MOST_RUNS]),
     )
 
 
@@ -137,7 +138,7 @@ def _card(results: Sequence[Result], pair: ReleasePair | None) -> ReleaseCard:
         wrong=sum(result.has_open_errors for result in results),
         measured=measured,
         published=len(results) - measured,
-        best=tuple(highest(results, TFLOPS.fields[0]).values()),
+        best=tuple(highest(results, FLOPS).values()),
         since=_since(pair) if pair else None,
     )
 
@@ -145,9 +146,9 @@ def _card(results: Sequence[Result], pair: ReleasePair | None) -> ReleaseCard:
 def _since(pair: ReleasePair) -> Since:
     found = pair.comparison
     told = [match for match in pair.clean if match.judgement.verdict is not Verdict.UNKNOWN]
-    ranked = sorted(told, key=lambda match: change_of(match) or 0.0)
-    before = changes.every_model(found, before=True)
-    after = changes.every_model(found, before=False)
+    ranked = sorted(told, key=_gain)
+    before = _models([*(match.a for match in found.matched), *found.only_a])
+    after = _models([*(match.b for match in found.matched), *found.only_b])
     verdicts = [match.judgement.verdict for match in found.matched]
     return Since(
         before=pair.before,
@@ -164,11 +165,23 @@ def _since(pair: ReleasePair) -> Since:
     )
 
 
+def _gain(match: Match) -> float:
+    """How much of a change is for the better."""
+    change = change_of(match) or 0.0
+    return change if METRICS[match.metric].better == "higher" else -change
+
+
+def _models(sides: Iterable[Side]) -> set[str]:
+    """The titles of the models that sides are of."""
+    return {side.shown.model_title for side in sides}
+
+
 def _extreme(ends: Sequence[Match], verdict: Verdict) -> Extreme | None:
     """The end of the ranks, where it has this verdict: the least slower match is no best change."""
     if not ends or ends[0].judgement.verdict is not verdict:
         return None
-    work = words.workload(ends[0].b.shown)
+    figure = UNITS[ends[0].metric]
+    work = f"{figure}, {words.workload(ends[0].b.shown)}"
     return Extreme(work=work, change=change_of(ends[0]) or 0.0, verdict=verdict)
 
 
@@ -221,25 +234,20 @@ def _card_html(card: ReleaseCard, address: Address) -> Html:
     parts += [] if card.on_gpus else ["a trial without a GPU"]
     counts = tag("p", " · ".join(parts), class_="perf-card-counts")
     best = [_best(result, address) for result in card.best]
-    left_out = contradicted(card.wrong)
-    note = [tag("p", left_out, class_="perf-note")] if left_out else []
+    left_out = note(contradicted(card.wrong))
     since = [_since_html(card.since, address)] if card.since else []
-    return tag("section", (title, counts, tag("ul", best), *note, *since), class_="perf-card")
+    return tag("section", (title, counts, tag("ul", best), left_out, *since), class_="perf-card")
 
 
 def _best(result: Result, address: Address) -> Html:
     """The highest figure on a system, with the tab it is in behind it."""
-    figure = as_printed(TFLOPS, result) or formatted(TFLOPS, known(TFLOPS, result))
-    rate = tag("span", (tag("strong", figure), " TFLOP/s/GPU"), class_="perf-rate")
+    figure = tag("strong", said(result, FLOPS))
+    rate = tag("span", (figure, " TFLOP/s/GPU"), class_="perf-rate")
     tab = addresses.of_tab(result.framework, result.release, result.system, address)
     model = as_printed(MODEL, result) or result.model_title
-    said = tag("small", f"best: {model}, {gpus(result.num_gpus)}, {_precision(result)}")
-    return tag("li", (tag("span", link(result.system_title, tab)), rate, said))
-
-
-def _precision(result: Result) -> str:
-    entry = catalog.precisions().get(result.precision or "")
-    return entry.title if entry else "precision not stated"
+    precision = precision_of(result) or "precision not stated"
+    work = tag("small", f"best: {model}, {gpus(result.num_gpus)}, {precision}")
+    return tag("li", (tag("span", link(result.system_title, tab)), rate, work))
 
 
 def _since_html(since: Since, address: Address) -> Html:
@@ -252,7 +260,7 @@ def _since_html(since: Since, address: Address) -> Html:
         lines.append(f"TFLOP/s disagree in {count:,} of {since.matched:,}: {one.work}: {one.said}")
     lines += [contradicted(since.wrong)] if since.wrong else []
     lines += [
-        f"{name}: {signed(one.change)}, {one.work}"
+        f"{name}: {signed(one.change)} {one.work}"
         for name, one in (("best", since.best), ("worst", since.worst))
         if one
     ]

@@ -6,8 +6,7 @@ its module and add its KIND to the table in `perfdb.site.pages`.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from perfdb.record import Frozen
 from perfdb.site.addresses import Address
@@ -20,8 +19,17 @@ NO_DATA = "```{perfdb-no-data}\n```\n"
 
 Data = TypeVar("Data", bound=Frozen)
 
-Part = Callable[[bytes, int, Address], Html]
-"""From the JSON of a page's data to the HTML of a part; the number says which of several."""
+
+class Read(Protocol):
+    """What gives a page's data, which is of a kind."""
+
+    def __call__(self, kind: type[Data], /) -> Data:
+        """The data."""
+        ...
+
+
+Part = Callable[[Read, int, Address], Html]
+"""From a page's data to the HTML of a part; the number says which of several."""
 
 
 @dataclass(frozen=True)
@@ -46,24 +54,38 @@ class Kind:
 
 def part(kind: type[Data], make: Callable[[Data, Address], Html]) -> Part:
     """A part of pages whose data is of a kind."""
-    return lambda content, _, address: make(kind.model_validate_json(content), address)
+    return lambda read, _, address: make(read(kind), address)
 
 
 def numbered(kind: type[Data], make: Callable[[Data, int, Address], Html]) -> Part:
-    """A part of which a page has several: the number says which. Its page's data is read once."""
-    read = lru_cache(maxsize=1)(kind.model_validate_json)
-    return lambda content, number, address: make(read(content), number, address)
+    """A part of which a page has several: the number says which."""
+    return lambda read, number, address: make(read(kind), number, address)
 
 
-def document(title: str, *parts: str, orphan: bool = False, label: str | None = None) -> str:
-    """The MyST text of a page; an orphan stands in no list of pages unless somebody lists it.
+def document(title: str, *parts: str, label: str = "", contents: bool = False) -> str:
+    """The MyST text of a page; `contents` keeps the list of its headings at the right.
 
-    `label` is what {ref} in other pages calls it.
+    `label` is what {ref} in other pages calls it. It is an orphan: whether it stands in a toctree
+    is for the project that uses the pages to say.
     """
-    head = ["---", MARK, "html_theme.sidebar_secondary.remove: true"]
-    front = "\n".join([*head, *(["orphan: true"] if orphan else []), "---", ""])
+    aside = [] if contents else ["html_theme.sidebar_secondary.remove: true"]
+    front = "\n".join(["---", MARK, *aside, "orphan: true", "---", ""])
     target = [f"({label})="] if label else []
     return "\n".join([front, *target, f"# {myst(title)}\n", *parts])
+
+
+def listing(
+    name: str, said: str, data: Frozen | None, below: Iterable[str] = (), none: str = NO_DATA
+) -> Page:
+    """The page that lists the pages `below`. Its title and its part are called as its folder is.
+
+    `data` is what the part is made of; where it is None the page says `none`.
+    """
+    folder, _, _ = name.partition("/")
+    title = folder.capitalize()
+    if data is None:
+        return Page(name, document(title, none))
+    return Page(name, document(title, said, shown(folder), toctree(below)), data)
 
 
 def directive(name: str, argument: str = "", **options: object) -> str:
@@ -83,8 +105,7 @@ def section(title: str, *parts: str) -> str:
     return "\n".join([f"## {myst(title)}\n", *parts])
 
 
-def toctree(names: Iterable[str], *, hidden: bool = True) -> str:
-    """The list of the pages below a page."""
+def toctree(names: Iterable[str]) -> str:
+    """The pages below a page; empty for none."""
     entries = "".join(f"/{name}\n" for name in names)
-    option = ":hidden:" if hidden else ":maxdepth: 1"
-    return f"```{{toctree}}\n{option}\n\n{entries}```\n"
+    return f"```{{toctree}}\n:hidden:\n\n{entries}```\n" if entries else ""

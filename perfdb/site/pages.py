@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from perfdb.site import (
-    archive,
     changelog,
     changes,
     evidence,
@@ -26,7 +25,6 @@ KINDS = (
     changes.KIND,
     recipes.KIND,
     evidence.KIND,
-    archive.KIND,
     changelog.KIND,
 )
 

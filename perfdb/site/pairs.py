@@ -13,15 +13,14 @@ from perfdb.compare.releases import KnownRelease
 from perfdb.compare.verdict import half_unit
 from perfdb.queries import catalog
 from perfdb.record import Frozen
+from perfdb.site.bests import FLOPS, RATE
 from perfdb.site.contents import ReleasePair, Skipped
-from perfdb.site.words import framework_title, is_rolling, release_title, version_order
+from perfdb.site.words import framework_title, release_title
 from perfdb.units import significant
+from perfdb.versions import is_rolling, version_order
 
 MOST_PAIRS: Final = 5
 """Comparisons of a framework that have a page; `perfdb compare` makes any other."""
-
-RATE: Final = "tokens_per_sec_per_gpu"
-FLOPS: Final = "model_tflops_per_sec_per_gpu"
 
 Read = Callable[[str], tuple[Result, ...]]
 
@@ -76,14 +75,21 @@ def pairs(framework: str, versions: Sequence[str], read: Read) -> list[ReleasePa
     A rolling branch is compared with a numbered release and comes last: it is no release's
     predecessor. The newest release has its comparison even where it shares work with none.
     """
+
+    @cache
+    def work(version: str) -> frozenset[str]:
+        return frozenset(result.workload_key for result in read(version))
+
     ordered = sorted(versions, key=version_order, reverse=True)
     numbered = [one for one in ordered if not is_rolling(one)]
     made: list[ReleasePair] = []
     for place, after in enumerate(numbered[:-1]):
-        if len(made) < MOST_PAIRS:
-            found = _pair(framework, after, numbered[place + 1 :], read)
-            found = found.model_copy(update={"is_newest": not place})
-            made += [found] if found.comparison.matched or not place else []
+        earlier = numbered[place + 1 :]
+        if len(made) == MOST_PAIRS:
+            break
+        if not place or any(work(after) & work(before) for before in earlier):
+            found = _pair(framework, after, earlier, read)
+            made.append(found.model_copy(update={"is_newest": not place}))
     for after in [one for one in ordered if is_rolling(one)] if numbered else []:
         made.append(_pair(framework, after, numbered, read))
     return made

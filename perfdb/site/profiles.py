@@ -191,6 +191,11 @@ SCALING = Profile(
 )  # fmt: skip
 """The same work at many scales, with the throughput of all GPUs together."""
 
+_KERNELS = replace(KERNELS, title="Kernels")
+_FLOPS = replace(TFLOPS, title="TFLOP/s/GPU")
+_RATES = (replace(TOKENS, title="Tokens/s/GPU"), _FLOPS, MFU)
+"""As tables call them that follow no published page."""
+
 MEASURED = Profile(
     "measured",
     (
@@ -201,57 +206,42 @@ MEASURED = Profile(
         STEP_TIME,
         SPREAD,
         STEPS,
-        replace(TOKENS, title="Tokens/s/GPU"),
-        replace(TFLOPS, title="TFLOP/s/GPU"),
-        MFU,
+        *_RATES,
         GBS, MBS, LBS, GA, SEQUENCE, DP, TP, SP, PP, CP, VP, EP, ETP, FSDP,
-        replace(KERNELS, title="Kernels"),
+        _KERNELS,
         CONTAINER,
         ORIGIN,
     ),
 )  # fmt: skip
+_RUN = Column("Run", ("run_id",), "run", shown="always")
+_ITS_SYSTEM = Column("System", ("system_title",), "text", shown="always")
+_STARTED = Column("Started (UTC)", ("started_at",), "moment")
+RELEASE = Column("Release", ("release",), "release", shown="always")
 RUNS = Profile(
     "runs",
     (
-        Column("Run", ("run_id",), "run", shown="always"),
-        OUTCOME,
-        Column("Model", ("model_title",), "model", shown="always"),
-        Column("System", ("system_title",), "text", shown="always"),
-        GPUS,
-        PRECISION,
-        STEP_TIME,
-        replace(TOKENS, title="Tokens/s/GPU"),
-        replace(TFLOPS, title="TFLOP/s/GPU"),
-        MFU,
-        Column("Release", ("release",), "release", shown="always"),
+        _RUN, OUTCOME, MODEL, _ITS_SYSTEM, GPUS, PRECISION, STEP_TIME, *_RATES, RELEASE,
         Column("Recipe", ("recipe",), "recipe"),
-        Column("Started (UTC)", ("started_at",), "moment"),
+        _STARTED,
     ),
 )  # fmt: skip
-
 LATEST = Profile(
     "latest",
-    tuple(
-        column
-        for column in RUNS.columns
-        if column.fields[0] in ("run_id", "outcome", "model_title", "system_title", "num_gpus",
-                                "precision", "step_time_s", "model_tflops_per_sec_per_gpu",
-                                "release", "started_at")
+    (
+        _RUN, OUTCOME, MODEL, _ITS_SYSTEM, GPUS, PRECISION, STEP_TIME, _FLOPS, RELEASE,
+        _STARTED,
     ),
     offered=False,
 )  # fmt: skip
 """The latest runs on the landing page."""
 
+_VARIANT = Column("Variant", ("variant",), "text")
 _WORK = (
-    PRECISION, GPUS, STEP_TIME,
-    replace(TOKENS, title="Tokens/s/GPU"),
-    replace(TFLOPS, title="TFLOP/s/GPU"),
-    MFU, GBS, MBS, LBS, GA, SEQUENCE, TP, SP, PP, CP, VP, EP, ETP, FSDP,
-    replace(KERNELS, title="Kernels"),
-    Column("Variant", ("variant",), "text", shown="varies"),
+    PRECISION, GPUS, STEP_TIME, *_RATES, GBS, MBS, LBS, GA, SEQUENCE, TP, SP, PP, CP, VP, EP, ETP,
+    FSDP, _KERNELS,
+    replace(_VARIANT, shown="varies"),
     ORIGIN,
 )  # fmt: skip
-RELEASE = Column("Release", ("release",), "release", shown="always")
 OF_MODEL = Profile(
     "of-model",
     (
@@ -267,8 +257,8 @@ CASE = Profile(
     "case",
     (
         MODEL, PRECISION, GPUS, SEQUENCE, GBS, MBS, LBS, GA, DP, TP, SP, PP, CP, VP, EP, ETP, FSDP,
-        replace(KERNELS, title="Kernels"),
-        Column("Variant", ("variant",), "text"),
+        _KERNELS,
+        _VARIANT,
         replace(CONTAINER, shown="filled"),
     ),
 )  # fmt: skip
@@ -276,7 +266,6 @@ CASE = Profile(
 
 PUBLISHED: dict[str, Profile] = {"dfm": DFM, "automodel": AUTOMODEL}
 """How a framework prints its own tables, where it has a way of its own."""
-
 
 NAMED: dict[str, Profile] = {
     one.name: one

@@ -2,7 +2,7 @@
 
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -39,20 +39,18 @@ def contents(connection: Connection, known: Sequence[Entry] = ()) -> Contents:
 
     `known` are the findings that are accepted.
     """
-    audited = _audited(connection, known)
-    marks = {
-        number: {"flag": found.flag(one), "findings": findings_said(one.findings)}
-        for number, one in audited.items()
-    }
+    plain = _rows(connection, results.current(), Result)
+    audited = _audited(connection, plain, known)
+    in_force = [_marked(result, audited.get(result.result_id)) for result in plain]
     wrong = [number for number, one in audited.items() if found.kind(one.findings[0]) == ERROR]
     files: dict[str, list[RunFile]] = defaultdict(list)
     for file in _rows(connection, site.all_run_files(), RunFile):
         files[file.run_id].append(file)
-    measured = _results(connection, results.measured(results.current()), marks)
-    of_run = {result.run_id: result for result in measured}
+    of_run = {result.run_id: result for result in in_force if result.is_measured}
     runs = _rows(connection, catalog.all_runs(), Run)
     return Contents(
-        results=tuple(_results(connection, results.representative(), marks)),
+        results=tuple(_printed(connection, in_force)),
+        in_force=tuple(in_force),
         runs=tuple(_run(connection, run, of_run, files[run.run_id]) for run in runs),
         sources=tuple(_sources(connection)),
         audited=tuple(audited.values()),
@@ -95,28 +93,37 @@ def content(connection: Connection, sha256: str) -> bytes:
     return zlib.decompress(connection.execute(site.content_of(sha256)).scalar_one())
 
 
-def _audited(connection: Connection, known: Sequence[Entry]) -> dict[int, Audited]:
-    """Every result that has findings, by its number in the store."""
-    rows = connection.execute(findings.current()).mappings()
+def _audited(
+    connection: Connection, plain: Iterable[Result], known: Sequence[Entry]
+) -> dict[int, Audited]:
+    """Those results that have findings, by their number in the store."""
+    rows = _dicts(connection, findings.current())
     said: dict[int | None, list[Finding]] = defaultdict(list)
-    for finding in explained(map(Finding.model_validate, map(dict, rows)), known):
+    for finding in explained(map(Finding.model_validate, rows), known):
         said[finding.result_id].append(finding)
-    of_results = connection.execute(findings.results_with_findings()).mappings()
+    keys = dict(iter(connection.execute(site.keys())))
     return {
-        row["result_id"]: found.audited(
-            Result.model_validate(dict(row)), row["result_key"], said[row["result_id"]]
-        )
-        for row in of_results
+        one.result_id: found.audited(one, keys[one.result_id], said[one.result_id])
+        for one in plain
+        if one.result_id in said
     }
 
 
-def _results(
-    connection: Connection,
-    question: Select[*tuple[object, ...]],
-    marks: Mapping[int, Mapping[str, object]],
-) -> list[Result]:
-    rows = connection.execute(question).mappings()
-    return [Result.model_validate({**row, **marks.get(row["result_id"], {})}) for row in rows]
+def _marked(result: Result, audited: Audited | None) -> Result:
+    """A result with what the audit found."""
+    if audited is None:
+        return result
+    said = findings_said(audited.findings)
+    return result.model_copy(update={"flag": found.flag(audited), "findings": said})
+
+
+def _printed(connection: Connection, in_force: Iterable[Result]) -> Iterator[Result]:
+    """Those results that tables print, each with how many it stands for."""
+    counts = dict(iter(connection.execute(site.printed())))
+    for one in in_force:
+        count = counts.get(one.result_id)
+        if count is not None:
+            yield one if count == 1 else one.model_copy(update={"num_results": count})
 
 
 def _run(
@@ -155,4 +162,12 @@ def _sources(connection: Connection) -> list[SourcePage]:
 def _rows(
     connection: Connection, question: Select[*tuple[object, ...]], kind: type[Kind]
 ) -> list[Kind]:
-    return [kind.model_validate(dict(row)) for row in connection.execute(question).mappings()]
+    return [kind.model_validate(row) for row in _dicts(connection, question)]
+
+
+def _dicts(
+    connection: Connection, question: Select[*tuple[object, ...]]
+) -> Iterator[dict[str, object]]:
+    answer = connection.execute(question)
+    names = list(answer.keys())
+    return (dict(zip(names, row, strict=True)) for row in answer)

@@ -15,11 +15,11 @@ from perfdb.site.page import (
     Page,
     directive,
     document,
+    listing,
     numbered,
     part,
     section,
     shown,
-    toctree,
 )
 from perfdb.site.tables import moment, outcome_badge
 
@@ -67,14 +67,12 @@ class RecipesPage(Frozen):
     lines: tuple[RecipeLine, ...]
 
 
-NONE = (
-    "No run in the store keeps a recipe. Published rows have none: what they were run with stands "
-    "on the page that they were read from.\n"
+PUBLISHED = (
+    "Published rows have none: what they were run with stands on the page that they were read "
+    "from.\n"
 )
-WHAT = (
-    "Each recipe that runs in the store were made from, as the runs keep it. Published rows have "
-    "none: what they were run with stands on the page that they were read from.\n"
-)
+NONE = f"No run in the store keeps a recipe. {PUBLISHED}"
+WHAT = f"Each recipe that runs in the store were made from, as the runs keep it. {PUBLISHED}"
 
 
 def _pages(contents: Contents) -> Iterator[Page]:
@@ -83,7 +81,10 @@ def _pages(contents: Contents) -> Iterator[Page]:
         if run.run.recipe:
             by_name[run.run.recipe].append(run)
     pages = [_recipe(name, by_name[name]) for name in sorted(by_name)]
-    yield _index(pages)
+    lines = tuple(map(_line, pages))
+    below = [addresses.of_recipe(page.name) for page in pages]
+    data = RecipesPage(lines=lines) if lines else None
+    yield listing(addresses.RECIPES, WHAT, data, below, NONE)
     yield from map(_document, pages)
 
 
@@ -112,21 +113,13 @@ def _run(page: RunPage) -> RecipeRun:
     )
 
 
-def _index(pages: Sequence[RecipePage]) -> Page:
-    if not pages:
-        return Page(addresses.RECIPES, document("Recipes", NONE, orphan=True))
-    lines = tuple(
-        RecipeLine(
-            name=page.name,
-            texts=len(page.texts),
-            runs=sum(len(text.runs) for text in page.texts),
-            last=page.texts[0].runs[0].started,
-        )
-        for page in pages
+def _line(page: RecipePage) -> RecipeLine:
+    return RecipeLine(
+        name=page.name,
+        texts=len(page.texts),
+        runs=sum(len(text.runs) for text in page.texts),
+        last=page.texts[0].runs[0].started,
     )
-    below = toctree(addresses.of_recipe(page.name) for page in pages)
-    text = document("Recipes", WHAT, shown("recipes"), below, orphan=True)
-    return Page(addresses.RECIPES, text, RecipesPage(lines=lines))
 
 
 def _document(page: RecipePage) -> Page:

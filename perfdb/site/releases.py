@@ -9,9 +9,10 @@ from perfdb.audit.document import counts
 from perfdb.record import Frozen
 from perfdb.site import addresses, bests, sources
 from perfdb.site.addresses import Address
+from perfdb.site.bests import FLOPS
 from perfdb.site.contents import Contents
 from perfdb.site.data import Audited, Link, ReleasePage, Result
-from perfdb.site.grouping import sections
+from perfdb.site.grouping import newest_first, sections
 from perfdb.site.markup import Cell, Head, Html, Table, joined, link, table, tag
 from perfdb.site.page import (
     NO_DATA,
@@ -25,18 +26,17 @@ from perfdb.site.page import (
     shown,
     toctree,
 )
-from perfdb.site.series import groups
-from perfdb.site.words import UNATTRIBUTED, framework_title, release_title, version_order
+from perfdb.site.words import UNATTRIBUTED, framework_title, release_title
 from perfdb.units import UNKNOWN
-
-FLOPS: Final = "model_tflops_per_sec_per_gpu"
+from perfdb.versions import is_rolling, newest_version
 
 
 class ListedRelease(Frozen):
-    """A release in the list of them: how much there is of it, and its highest rate."""
+    """A release in the lists of them: how much there is of it, and its highest rate."""
 
     release: str | None
     document: str
+    containers: tuple[str, ...]
     measured: int
     published: int
     models: int
@@ -46,7 +46,7 @@ class ListedRelease(Frozen):
 
 
 class ReleaseList(Frozen):
-    """The releases of each framework, in the order of the archive."""
+    """The releases of each framework: rolling branches, then by number, the newest first."""
 
     frameworks: tuple[tuple[ListedRelease, ...], ...]
 
@@ -63,18 +63,16 @@ def release_pages(results: Iterable[Result]) -> list[ReleasePage]:
     by_release: dict[tuple[str, str | None], list[Result]] = defaultdict(list)
     for result in results:
         by_release[result.framework, result.release].append(result)
-    newest_first = sorted(by_release, key=lambda one: version_order(one[1]), reverse=True)
-    ordered = sorted(newest_first, key=lambda one: framework_title(one[0]))
-    return [_release(*name, by_release[name]) for name in ordered]
-
-
-def _release(framework: str, version: str | None, results: Sequence[Result]) -> ReleasePage:
-    return ReleasePage(
-        framework=framework,
-        release=version,
-        containers=tuple(sorted({one.container for one in results if one.container})),
-        sections=sections(results, "system"),
-    )
+    pages = [
+        ReleasePage(
+            framework=framework,
+            release=version,
+            containers=tuple(sorted({one.container for one in some if one.container})),
+            sections=sections(some, "system"),
+        )
+        for (framework, version), some in by_release.items()
+    ]
+    return newest_first(pages)
 
 
 def _pages(contents: Contents) -> Iterator[Page]:
@@ -83,20 +81,17 @@ def _pages(contents: Contents) -> Iterator[Page]:
     systems = tuple(sorted({result.system for result in contents.results}))
     yield Page(addresses.RELEASES, None, Releases(names=names, systems=systems))
     objections = _objections(contents.audited)
-    yield _index(found, objections)
+    yield from _lists(found, objections)
     links = _links(contents)
     for one, said in objections.items():
         text = f"{said} found by the audit"
         links[one].append(Link(text=text, document=addresses.AUDIT))
     for release in found:
-        name = addresses.of_release(release.framework, release.release)
         also = tuple(links[release.framework, release.release])
-        text = document(
-            release_title(release.framework, release.release),
-            directive("perfdb-release-page"),
-            label=f"ref-{name.replace('/', '-')}",
-        )
-        yield Page(name, text, release.model_copy(update={"also": also}))
+        title = release_title(release.framework, release.release)
+        label = f"ref-{release.document.replace('/', '-')}"
+        text = document(title, directive("perfdb-release-page"), label=label)
+        yield Page(release.document, text, release.model_copy(update={"also": also}))
 
 
 def _objections(audited: Iterable[Audited]) -> dict[tuple[str, str | None], str]:
@@ -111,28 +106,35 @@ def _objections(audited: Iterable[Audited]) -> dict[tuple[str, str | None], str]
     return {name: counts(some) for name, some in found.items() if some}
 
 
-def _index(
+def _lists(
     releases: Sequence[ReleasePage], objections: Mapping[tuple[str, str | None], str]
-) -> Page:
+) -> Iterator[Page]:
+    """The list of what each release has achieved, and the archive of how much there is of it."""
     if not releases:
-        return Page(addresses.PERFORMANCE, document("Performance", NO_DATA))
-    parts = ["A page for each release of each framework, the newest first.\n"]
+        yield Page(addresses.PERFORMANCE, document("Performance", NO_DATA))
+        yield Page(addresses.ARCHIVE, document("Archive", NO_DATA))
+        return
     listed: dict[str, list[ListedRelease]] = defaultdict(list)
     for one in releases:
         said = objections.get((one.framework, one.release), "")
         listed[one.framework].append(_listed(one, said))
-    for number, (framework, some) in enumerate(listed.items()):
-        below = toctree(one.document for one in some)
-        parts.append(section(framework_title(framework), shown("releases", number), below))
     data = ReleaseList(frameworks=tuple(map(tuple, listed.values())))
-    return Page(addresses.PERFORMANCE, document("Performance", *parts), data)
+    parts = ["A page for each release of each framework, the newest first.\n"]
+    kept = ["Every release in the store. A page stays where it is when a newer one comes.\n"]
+    for number, (framework, some) in enumerate(listed.items()):
+        title, below = framework_title(framework), toctree(one.document for one in some)
+        parts.append(section(title, shown("releases", number), below))
+        kept.append(section(title, shown("archive", number)))
+    yield Page(addresses.PERFORMANCE, document("Performance", *parts), data)
+    yield Page(addresses.ARCHIVE, document("Archive", *kept), data)
 
 
 def _listed(page: ReleasePage, objections: str) -> ListedRelease:
     measured = sum(result.is_measured for result in page.results)
     return ListedRelease(
         release=page.release,
-        document=addresses.of_release(page.framework, page.release),
+        document=page.document,
+        containers=page.containers,
         measured=measured,
         published=len(page.results) - measured,
         models=len({result.model for result in page.results}),
@@ -153,21 +155,43 @@ def _headline(results: Sequence[Result]) -> str:
 
 def release_list(page: ReleaseList, number: int, address: Address) -> Html:
     """The releases of a framework, with how much there is of each and its headline."""
-    heads = [Head("Release")]
-    heads += [Head(name, numeric=True) for name in ("Measured", "Published", "Models", "Systems")]
-    heads += [Head("Open findings"), Head("Highest figure", wide=True)]
-    rows = [_listed_row(one, address) for one in page.frameworks[number]]
+    heads = [*_COUNTED, Head("Open findings"), Head("Highest figure", wide=True)]
+    rows = []
+    for one in page.frameworks[number]:
+        found = link(one.objections, address(addresses.AUDIT)) if one.objections else "none"
+        more = (Cell(found), Cell(one.headline or UNKNOWN))
+        rows.append([*_counted(one, "", address), *more])
     return table(Table("Releases", heads, rows))
 
 
-def _listed_row(one: ListedRelease, address: Address) -> list[Cell]:
+def archive(page: ReleaseList, number: int, address: Address) -> Html:
+    """The releases of a framework, which of them is the newest, and their containers."""
+    given = page.frameworks[number]
+    newest = newest_version(one.release for one in given)
+    rows = []
+    for one in given:
+        is_newest = one.release is not None and one.release == newest
+        known = {"rolling": is_rolling(one.release), "newest": is_newest}
+        said = ", ".join(word for word, holds in known.items() if holds)
+        containers = ", ".join(one.containers) or UNKNOWN
+        rows.append([*_counted(one, said, address), Cell(containers)])
+    return table(Table("Releases", [*_COUNTED, Head("Container", wide=True)], rows))
+
+
+_COUNTED: Final = (
+    Head("Release"),
+    *(Head(name, numeric=True) for name in ("Measured", "Published", "Models", "Systems")),
+)
+
+
+def _counted(one: ListedRelease, said: str, address: Address) -> list[Cell]:
+    """The name of a release, with what is said of it, and how much there is of it."""
     name = one.release or UNATTRIBUTED
-    found = link(one.objections, address(addresses.AUDIT)) if one.objections else "none"
+    mark = tag("small", f", {said}") if said else Html("")
+    counts = (one.measured, one.published, one.models, one.systems)
     return [
-        Cell(link(name, address(one.document)), sort=name),
-        *(Cell(f"{it:,}") for it in (one.measured, one.published, one.models, one.systems)),
-        Cell(found),
-        Cell(one.headline or UNKNOWN),
+        Cell(joined((link(name, address(one.document)), mark)), sort=name),
+        *(Cell(f"{count:,}") for count in counts),
     ]
 
 
@@ -182,8 +206,8 @@ def _links(contents: Contents) -> dict[tuple[str, str | None], list[Link]]:
         links[pair.framework, pair.before].append(
             Link(text=f"compared with {pair.after}", document=page)
         )
-    for one in groups(contents.results):
-        title = f"scaling of {one.model_title} on {one.system_title}"
+    for one in contents.scaling:
+        title = f"scaling on {one.system_title}"
         links[one.framework, one.release].append(Link(text=title, document=one.document))
     return links
 
@@ -198,5 +222,9 @@ def head(page: ReleasePage, address: Address) -> Html:
 
 KIND = Kind(
     _pages,
-    {"release-head": part(ReleasePage, head), "releases": numbered(ReleaseList, release_list)},
+    {
+        "archive": numbered(ReleaseList, archive),
+        "release-head": part(ReleasePage, head),
+        "releases": numbered(ReleaseList, release_list),
+    },
 )

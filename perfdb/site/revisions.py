@@ -117,17 +117,21 @@ def _events(history: Sequence[Revision]) -> Iterator[Event]:
     """What became of a result, revision by revision."""
     before: Revision | None = None
     for one in history:
-        follows = before is not None and before.superseded_at in (None, one.created_at)
-        if before is not None and not follows:
-            yield _event(before, before.superseded_at, "withdrawn")
-        if before is not None and follows:
+        ended = before.superseded_at if before else None
+        if before is None:
+            yield _event(one, one.created_at, "added")
+        elif ended is not None and ended < one.created_at:
+            yield _event(before, ended, "withdrawn")
+            yield _event(one, one.created_at, "added")
+        else:
             act, changes = _revised(before, one)
             yield _event(one, one.created_at, act, changes)
-        else:
-            yield _event(one, one.created_at, "added")
+            if ended is not None and ended > one.created_at:  # its page has dropped it since
+                yield _event(before, ended, "withdrawn")
         before = one
     if before is not None and before.superseded:
-        yield _event(before, before.superseded_at, "withdrawn")
+        gone = _event(before, before.superseded_at, "withdrawn")
+        yield gone.model_copy(update={"reason": before.withdrawn})
 
 
 def _revised(old: Revision, new: Revision) -> tuple[Act, tuple[Change, ...]]:

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from perfdb.audit import Finding
 from perfdb.site import addresses
@@ -14,7 +15,13 @@ def row_id(result: Result) -> str:
     """The name of a result's row, the same in every build and whichever run is shown of many."""
     known = (result.case_key, result.framework, result.release, result.container, result.origin)
     place = () if result.case_key else (result.source_sha256, result.source_line, result.run_id)
-    return f"row-{hashlib.sha256(repr((*known, *place)).encode()).hexdigest()[:12]}"
+    return _row_id((*known, *place))
+
+
+@lru_cache(maxsize=100_000)
+def _row_id(known: tuple[object, ...]) -> str:
+    """Several tables have the row, and each of its figures leads to it."""
+    return f"row-{hashlib.sha256(repr(known).encode()).hexdigest()[:12]}"
 
 
 def run_id(result: Result) -> str:

@@ -1,12 +1,12 @@
 """The parts of a run's page as HTML: how it ended, its figures, its case, its steps."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from perfdb import units
-from perfdb.metrics import METRICS
+from perfdb import catalog, metrics, units
+from perfdb.metrics import METRICS, TRILLION
 from perfdb.site import addresses, charts, profiles, tables
 from perfdb.site.addresses import Address
 from perfdb.site.data import Result, RunPage, Step
@@ -66,8 +66,9 @@ def figures(page: RunPage, address: Address) -> Html:
         [Cell(METRICS[name].title), Cell(value), Cell(METRICS[name].formula), Cell(numbers)]
         for name, value, numbers in _derived(result)
     ]
-    spread = [_spread_row(title, value) for title, value in _spread(result) if value is not None]
-    made = table(Table("Figures", heads, rows + spread, sortable=False))
+    rows += [_spread_row(title, value) for title, value in _spread(result) if value is not None]
+    rows += [list(map(Cell, row)) for row in (*_of_the_job(result), *_memory(page))]
+    made = table(Table("Figures", heads, rows, sortable=False))
     return joined((made, facts("What the figures rest on", _grounds(result, address))))
 
 
@@ -124,6 +125,32 @@ def _spread(result: Result) -> list[tuple[str, float | None]]:
 
 def _spread_row(title: str, seconds: float | None) -> list[Cell]:
     return [Cell(title), Cell(units.significant(seconds)), Cell("over the same steps"), Cell("")]
+
+
+def _of_the_job(result: Result) -> Iterator[tuple[str, str, str, str]]:
+    """The rate of all GPUs, and how long a trillion tokens would take at it."""
+    each = result.tokens_per_sec_per_gpu
+    if each is None:
+        return
+    total = metrics.global_tokens_per_sec(each, result.num_gpus)
+    said, days = units.significant(total), metrics.days_to_train(TRILLION, total)
+    numbers = f"{units.significant(each)} × {result.num_gpus:,}"
+    yield "Tokens/s, all GPUs", said, "tokens/s/GPU × GPUs", numbers
+    formula = "10¹² ÷ tokens/s of all GPUs ÷ 86,400"
+    yield "Days to 1T tokens", units.significant(days), formula, f"10¹² ÷ {said} ÷ 86,400"
+
+
+def _memory(page: RunPage) -> Iterator[tuple[str, str, str, str]]:
+    """The peak of a GPU's memory, and how much of it that left free."""
+    peak = max((step.peak_memory_bytes or 0 for step in page.steps), default=0)
+    if not peak:
+        return
+    yield "Peak memory", units.gib(peak), "largest of the steps", f"{peak:,} bytes"
+    system = catalog.systems().get(page.result.system)
+    if system is not None and system.memory_gb is not None:
+        free = units.percent(metrics.memory_headroom(peak, system.memory_gb))
+        numbers = f"1 − {units.number(peak / 1e9, 1)} GB ÷ {units.number(system.memory_gb)} GB"
+        yield "Memory headroom", free, "1 − peak memory ÷ memory of the GPU", numbers
 
 
 def case(page: RunPage, address: Address) -> Html:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from perfdb import metrics, units
-from perfdb.metrics import METRICS
+from perfdb.metrics import METRICS, TRILLION
 from perfdb.record import Frozen
 from perfdb.site import addresses, bests, charts, markup, tables
 from perfdb.site.addresses import Address
@@ -17,17 +17,15 @@ from perfdb.site.page import (
     Kind,
     Page,
     document,
+    listing,
     numbered,
     part,
     section,
     shown,
-    toctree,
 )
 from perfdb.site.profiles import CP, EP, ETP, FSDP, LBS, MBS, ORIGIN, PP, TP, VP
-from perfdb.site.series import RATES, Rate, ScalingPage, Series, efficiency, groups, rate_of
-from perfdb.site.words import release_title
-
-TRILLION: Final = 1e12
+from perfdb.site.series import RATES, Rate, ScalingPage, Series, efficiency, rate_of
+from perfdb.site.words import release_title, slug
 
 MOST_LINES: Final = 6
 """Series that a chart has at most; each has its table."""
@@ -39,10 +37,11 @@ Column = tuple[Head, list[Cell]]
 
 
 class ScalingLine(Frozen):
-    """A line of the list of scaling pages: a series, from its smallest to its largest scale."""
+    """A line of the list: a series, the page it is on, and its release with the page of that."""
 
     document: str
     release: str
+    release_page: str
     title: str
     series: Series
 
@@ -54,41 +53,41 @@ class ScalingIndex(Frozen):
 
 
 def _pages(contents: Contents) -> Iterator[Page]:
-    pages = groups(contents.results)
-    yield _index(pages)
-    for page in pages:
-        release = release_title(page.framework, page.release)
-        title = f"{page.model_title} on {page.system_title}, {release}"
-        parts = [
-            section(series.title, shown("scaling-series", number))
-            for number, series in enumerate(page.series)
-        ]
-        yield Page(page.document, document(title, shown("scaling-head"), *parts), page)
-
-
-def _index(pages: Sequence[ScalingPage]) -> Page:
-    if not pages:
-        none = "The store has no work at two or more numbers of GPUs yet.\n"
-        return Page(addresses.SCALING, document("Scaling", none, NO_DATA, orphan=True))
-    lines = tuple(
-        ScalingLine(
-            document=page.document,
-            release=release_title(page.framework, page.release),
-            title=f"{page.model_title} on {page.system_title}",
-            series=series,
-        )
-        for page in pages
-        for series in page.series
-    )
-    text = document(
-        "Scaling",
+    pages = contents.scaling
+    none = "The store has no work at two or more numbers of GPUs yet.\n"
+    yield listing(
+        addresses.SCALING,
         "The same work on more and more GPUs. Efficiency is the rate of each GPU as a share of "
-        "that at the smallest scale.\n",
-        shown("scaling"),
-        toctree(page.document for page in pages),
-        orphan=True,
+        "that at the smallest scale. Rows with open errors are in no series.\n",
+        ScalingIndex(lines=tuple(_lines(pages))) if pages else None,
+        [page.document for page in pages],
+        none if contents.results else NO_DATA,
     )
-    return Page(addresses.SCALING, text, ScalingIndex(lines=lines))
+    yield from map(_document, pages)
+
+
+def _lines(pages: Iterable[ScalingPage]) -> Iterator[ScalingLine]:
+    for page in pages:
+        for model in page.models:
+            for series in model.series:
+                yield ScalingLine(
+                    document=page.document,
+                    release=release_title(page.framework, page.release),
+                    release_page=addresses.of_release(page.framework, page.release),
+                    title=f"{model.title} on {page.system_title}",
+                    series=series,
+                )
+
+
+def _document(page: ScalingPage) -> Page:
+    release = release_title(page.framework, page.release)
+    parts = [
+        section(model.title, shown("scaling-model", number))
+        for number, model in enumerate(page.models)
+    ]
+    title = f"Scaling of {release} on {page.system_title}"
+    text = document(title, shown("scaling-head"), *parts, contents=True)
+    return Page(page.document, text, page)
 
 
 def index(page: ScalingIndex, address: Address) -> Html:
@@ -104,8 +103,8 @@ def _index_row(line: ScalingLine, address: Address) -> list[Cell]:
     scales = [point.num_gpus for point in series.points]
     share = efficiency(series)[scales[-1]]
     return [
-        Cell(link(line.title, address(line.document)), sort=line.title),
-        Cell(line.release),
+        Cell(link(line.title, f"{address(line.document)}#{series.anchor}"), sort=line.title),
+        Cell(link(line.release, address(line.release_page)), sort=line.release),
         Cell(series.title),
         Cell(f"{scales[0]:,} to {scales[-1]:,}", sort=scales[-1]),
         Cell(units.percent(share), sort=share),
@@ -113,29 +112,35 @@ def _index_row(line: ScalingLine, address: Address) -> list[Cell]:
 
 
 def head(page: ScalingPage, address: Address) -> Html:
-    """Where the figures are from, what is computed, and the charts."""
+    """Where the figures are from, and what is computed."""
     release = addresses.of_tab(page.framework, page.release, page.system, address)
     links = (
         link(release_title(page.framework, page.release), release),
-        link(page.model_title, address(addresses.of_model(page.model))),
         link(page.system_title, address(addresses.of_system(page.system))),
+        link("every series", address(addresses.SCALING)),
     )
     said = (
         "Where several configurations were run at a scale, the fastest is shown; what of the "
         "configuration changes with the scale has a column. Efficiency and days are computed from "
         "the rates, and a rate that is not stated from the step time. Days are those of 10¹² "
-        "tokens without a pause."
+        "tokens without a pause. Rows with open errors are in no series."
     )
-    return joined((tag("p", joined(links, " · ")), tag("p", said), *_charts(page)))
+    return joined((tag("p", joined(links, " · ")), tag("p", said)))
 
 
-def _charts(page: ScalingPage) -> list[Html]:
+def model(page: ScalingPage, number: int, address: Address) -> Html:
+    """The charts of a model, and the table of each series; #llama3-8b leads here."""
+    one = page.models[number]
+    title = f"{one.title} on {page.system_title}"
+    more = link(f"Every result of {one.title}", address(addresses.of_model(one.model)))
+    parts = [*_charts(title, one.series), *(_series(title, it, address) for it in one.series)]
+    return tag("div", (*parts, tag("p", more)), class_="perf-at", id=slug(one.model))
+
+
+def _charts(title: str, given: Iterable[Series]) -> list[Html]:
     """The rate of each GPU in every series against the ideal; a drawing for each kind of rate."""
-    return [
-        _chart(f"{page.model_title} on {page.system_title}", rate, series)
-        for rate in RATES
-        if (series := [one for one in page.series if one.rate == rate])
-    ]
+    by_rate = {rate: [one for one in given if one.rate == rate] for rate in RATES}
+    return [_chart(title, rate, series) for rate, series in by_rate.items() if series]
 
 
 def _chart(title: str, rate: Rate, series: Sequence[Series]) -> Html:
@@ -151,12 +156,8 @@ def _chart(title: str, rate: Rate, series: Sequence[Series]) -> Html:
         for points in given
     ]
     drawn = charts.over_gpus(title, METRICS[rate].title, [*lines, *ideal])
-    if len(shown) == len(series):
-        return drawn
-    note = tag(
-        "p", f"The first {len(shown)} of {len(series)} series are drawn.", class_="perf-note"
-    )
-    return joined((drawn, note))
+    some = f"The first {len(shown)} of {len(series)} series are drawn."
+    return joined((drawn, bests.note(some if len(series) > len(shown) else "")))
 
 
 def _label(series: Series) -> str:
@@ -169,14 +170,8 @@ def _label(series: Series) -> str:
     return " · ".join(filter(None, known))
 
 
-def series_of(page: ScalingPage, number: int, address: Address) -> Html:
+def _series(title: str, series: Series, address: Address) -> Html:
     """The table of a series."""
-    series = page.series[number]
-    title = f"{page.model_title} on {page.system_title}: {series.title}"
-    return _table(title, series, address)
-
-
-def _table(title: str, series: Series, address: Address) -> Html:
     columns = [
         *_figures(series),
         *_as_printed(series.points),
@@ -185,7 +180,10 @@ def _table(title: str, series: Series, address: Address) -> Html:
     ]
     said = [(head, cells) for head, cells in columns if _says_something(cells)]
     rows = list(zip(*(cells for _, cells in said), strict=True))
-    return markup.table(markup.Table(title, [head for head, _ in said], rows))
+    label = f"{title}: {series.title}"
+    made = markup.table(markup.Table(label, [head for head, _ in said], rows))
+    name = tag("h3", series.title, id=series.anchor)
+    return joined((name, made, bests.note(bests.contradicted(series.wrong))))
 
 
 def _says_something(cells: Iterable[Cell]) -> bool:
@@ -259,6 +257,6 @@ KIND = Kind(
     {
         "scaling": part(ScalingIndex, index),
         "scaling-head": part(ScalingPage, head),
-        "scaling-series": numbered(ScalingPage, series_of),
+        "scaling-model": numbered(ScalingPage, model),
     },
 )

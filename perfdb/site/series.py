@@ -1,5 +1,6 @@
 """Series of results: the same work on two or more numbers of GPUs."""
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
@@ -9,7 +10,9 @@ from perfdb import metrics
 from perfdb.record import Frozen
 from perfdb.site import addresses, bests
 from perfdb.site.data import Result
-from perfdb.site.words import framework_title, section_title, version_order
+from perfdb.site.grouping import newest_first, system_order
+from perfdb.site.words import section_title
+from perfdb.versions import natural
 
 Scaling = Literal["weak", "strong"]
 Rate = Literal["tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu"]
@@ -21,12 +24,20 @@ class Series(Frozen):
     """The same work on two or more numbers of GPUs, in ascending order, the best of each.
 
     Weak: the global batch grows with the GPUs. Strong: it stays as it is. `rate` is the figure
-    that all of them know.
+    that all of them know. `wrong` counts the rows with open errors, of which none is among them.
     """
 
     scaling: Scaling
     rate: Rate
     points: tuple[Result, ...]
+    wrong: int
+
+    @property
+    def anchor(self) -> str:
+        """What it is called on its page, the same in every build and whatever its figures."""
+        first = self.points[0]
+        known = (first.model, *_work(first), _batch(first, self.scaling), self.scaling, self.rate)
+        return f"series-{hashlib.sha256(repr(known).encode()).hexdigest()[:12]}"
 
     @property
     def title(self) -> str:
@@ -45,57 +56,73 @@ class Series(Frozen):
         return f"{', '.join(filter(None, known))}: {self.scaling} scaling, {batch}"
 
 
+class ScaledModel(Frozen):
+    """The series of a model."""
+
+    model: str
+    title: str
+    series: tuple[Series, ...]
+
+
 class ScalingPage(Frozen):
-    """Everything on the page of a release's model over numbers of GPUs of a system."""
+    """Everything on the page of a release over numbers of GPUs of a system."""
 
     framework: str
     release: str | None
-    model: str
-    model_title: str
     system: str
     system_title: str
-    series: tuple[Series, ...]
+    models: tuple[ScaledModel, ...]
 
     @property
     def document(self) -> str:
         """The name of the page."""
-        return addresses.of_scaling(self.framework, self.release, self.model, self.system)
+        return addresses.of_scaling(self.framework, self.release, self.system)
 
 
 def groups(results: Iterable[Result]) -> list[ScalingPage]:
-    """A page for each release, model and system with a series, the newest release first."""
-    found: dict[tuple[str, str | None, str, str], list[Result]] = defaultdict(list)
+    """A page for each release and system with a series, the newest release first."""
+    found: dict[tuple[str, str | None, str], list[Result]] = defaultdict(list)
     for result in results:
-        found[result.framework, result.release, result.model, result.system].append(result)
-    pages = []
-    for (framework, release, model, system), some in found.items():
-        series = tuple(_series(some))
+        found[result.framework, result.release, result.system].append(result)
+    pages = [
+        ScalingPage(
+            framework=framework,
+            release=release,
+            system=system,
+            system_title=some[0].system_title,
+            models=models,
+        )
+        for (framework, release, system), some in found.items()
+        if (models := tuple(_models(some)))
+    ]
+    by_system = sorted(pages, key=lambda page: system_order(page.system))
+    return newest_first(by_system)
+
+
+def _models(results: Iterable[Result]) -> Iterator[ScaledModel]:
+    """Each model with a series, by its title."""
+    found: dict[str, list[Result]] = defaultdict(list)
+    for result in results:
+        found[result.model].append(result)
+    for name in sorted(found, key=lambda name: natural(found[name][0].model_title)):
+        series = tuple(_series(found[name]))
         if series:
-            first = series[0].points[0]
-            pages.append(
-                ScalingPage(
-                    framework=framework, release=release,
-                    model=model, model_title=first.model_title,
-                    system=system, system_title=first.system_title,
-                    series=series,
-                )
-            )  # fmt: skip
-    newest_first = sorted(pages, key=lambda page: version_order(page.release), reverse=True)
-    return sorted(newest_first, key=lambda page: framework_title(page.framework))
+            yield ScaledModel(model=name, title=found[name][0].model_title, series=series)
 
 
-def _series(results: Sequence[Result]) -> Iterator[Series]:
+def _series(results: Iterable[Result]) -> Iterator[Series]:
     """Every way in which results are the same work at several scales, weak scaling first."""
+    known = [(rate, one) for one in results if (rate := _rate_known(one)) is not None]
     for scaling in SCALINGS:
-        for rate in RATES:
-            same: dict[tuple[object, ...], list[Result]] = defaultdict(list)
-            for result in results:
-                if _rate_known(result) == rate:
-                    same[*_work(result), _batch(result, scaling)].append(result)
-            for some in same.values():
-                points = _best_of_each_scale(some, rate)
-                if len(points) > 1:
-                    yield Series(scaling=scaling, rate=rate, points=points)
+        same: dict[tuple[Rate, tuple[object, ...]], list[Result]] = defaultdict(list)
+        for rate, result in known:
+            same[rate, (*_work(result), _batch(result, scaling))].append(result)
+        for rate, work in sorted(same, key=lambda one: RATES.index(one[0])):
+            some = same[rate, work]
+            points = _best_of_each_scale(some, rate)
+            if len(points) > 1:
+                wrong = sum(one.has_open_errors for one in some)
+                yield Series(scaling=scaling, rate=rate, points=points, wrong=wrong)
 
 
 def _work(result: Result) -> tuple[object, ...]:
@@ -133,7 +160,8 @@ def rate_of(result: Result, rate: Rate) -> float | None:
 
 def _best_of_each_scale(results: Iterable[Result], rate: Rate) -> tuple[Result, ...]:
     best: dict[int, Result] = {}
-    for result in sorted(results, key=lambda one: rate_of(one, rate) or 0.0):
+    clean = [one for one in results if not one.has_open_errors]
+    for result in sorted(clean, key=lambda one: rate_of(one, rate) or 0.0):
         best[result.num_gpus] = result
     return tuple(best[count] for count in sorted(best))
 

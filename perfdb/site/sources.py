@@ -2,15 +2,16 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from html import escape
 
 from perfdb.site import addresses
 from perfdb.site.addresses import Address
 from perfdb.site.data import Link, ReleasePage, Result, SourcePage
-from perfdb.site.markup import Content, Html, joined, link, tag
+from perfdb.site.markup import Content, Html, joined, link, tag, terms
 from perfdb.site.origin import flag_mark
 from perfdb.site.rows import row_id
 from perfdb.site.tables import moment
-from perfdb.site.words import release_title, section_title
+from perfdb.site.words import gpus, model_title, release_title, section_title
 
 
 def with_states(
@@ -65,7 +66,7 @@ def _rows(count: int) -> str:
 def listing(source: SourcePage, address: Address) -> Html:
     """The text with numbered lines; #L7 is line 7."""
     lines = [
-        joined((tag("span", (tag("i", str(number)), line), id=f"L{number}"), Html("\n")))
+        Html(f'<span id="L{number}"><i>{number}</i>{escape(line)}</span>\n')
         for number, line in enumerate(source.text.splitlines(), start=1)
     ]
     read = tag("p", ("Read from ", tag("code", source.path), f", SHA-256 {source.sha256}."))
@@ -86,15 +87,13 @@ def _entry(result: Result, corrected: str | None, address: Address) -> Html:
     if corrected:
         changelog = link("changelog", address(addresses.CHANGELOG))
         told.append(("Earlier", joined((corrected, "; see the ", changelog))))
-    known = [joined((tag("dt", name), tag("dd", said))) for name, said in told]
-    parts = (tag("h3", _title(result)), tag("dl", known))
+    parts = (tag("h3", _title(result)), terms(told))
     return tag("article", parts, class_="perf-entry", id=row_id(result))
 
 
 def _title(result: Result) -> str:
-    beside = f" ({result.qualifiers})" if result.qualifiers else ""
-    gpus = f"{result.num_gpus:,} GPU{'s' if result.num_gpus > 1 else ''}"
-    return f"{result.model_title}{beside}, {section_title(result.task, None)}, {gpus}"
+    model = model_title(result.model_title, result.qualifiers)
+    return f"{model}, {section_title(result.task, None)}, {gpus(result.num_gpus)}"
 
 
 def _said(result: Result, address: Address) -> Iterator[tuple[str, Content]]:

@@ -5,89 +5,55 @@ from collections.abc import Iterator, Sequence
 
 from perfdb import catalog, units
 from perfdb.catalog import System
-from perfdb.record import Frozen
-from perfdb.site import addresses, bests, markup, profiles, tables
+from perfdb.site import addresses, bests, markup, profiles, subjects, tables
 from perfdb.site.addresses import Address
-from perfdb.site.bests import Entry
 from perfdb.site.contents import Contents
-from perfdb.site.data import Result
-from perfdb.site.grouping import TaskResults, by_task, newest_first, system_order
+from perfdb.site.data import Link, Result
+from perfdb.site.grouping import by_task, system_order
 from perfdb.site.markup import Cell, Content, Head, Html, facts, joined, tag
-from perfdb.site.page import (
-    NO_DATA,
-    Kind,
-    Page,
-    document,
-    numbered,
-    part,
-    section,
-    shown,
-    toctree,
-)
-from perfdb.site.words import section_title
+from perfdb.site.page import Kind, Page, numbered, part
+from perfdb.site.subjects import Entries, Subject
+from perfdb.site.words import release_title, section_title
 
 
-class SystemPage(Frozen):
+class SystemPage(Subject):
     """Everything on the page of a system. `entry` is None for a name that the catalogue lacks."""
 
-    system: str
-    title: str
     entry: System | None
-    tasks: tuple[TaskResults, ...]
-
-
-class SystemsPage(Frozen):
-    """The list of systems."""
-
-    entries: tuple[Entry, ...]
 
 
 def _pages(contents: Contents) -> Iterator[Page]:
-    by_system: dict[str, list[Result]] = defaultdict(list)
-    for result in newest_first(contents.results):
-        by_system[result.system].append(result)
-    ordered = sorted(by_system, key=system_order)
-    pages = [_system(name, by_system[name]) for name in ordered]
-    yield _index(pages)
-    yield from map(_document, pages)
-
-
-def _system(name: str, results: Sequence[Result]) -> SystemPage:
-    entry = catalog.systems().get(name)
-    title = entry.title if entry else results[0].system_title
-    return SystemPage(system=name, title=title, entry=entry, tasks=by_task(results))
-
-
-def _index(pages: Sequence[SystemPage]) -> Page:
-    if not pages:
-        return Page(addresses.SYSTEMS, document("Systems", NO_DATA, orphan=True))
-    text = document(
-        "Systems",
-        "Every system that the store has results on.\n",
-        shown("systems"),
-        toctree(addresses.of_system(page.system) for page in pages),
-        orphan=True,
-    )
-    return Page(addresses.SYSTEMS, text, SystemsPage(entries=tuple(map(_entry, pages))))
-
-
-def _entry(page: SystemPage) -> Entry:
-    results = [result for task in page.tasks for result in task.results]
-    return bests.entry(page.system, page.title, results, (one.model for one in results))
-
-
-def _document(page: SystemPage) -> Page:
-    parts = [
-        section(section_title(task.task, None), shown("system-results", number))
-        for number, task in enumerate(page.tasks)
+    on_system = subjects.by_name(contents.results, lambda one: one.system)
+    scaling: dict[str, list[Link]] = defaultdict(list)
+    for page in contents.scaling:
+        text = release_title(page.framework, page.release)
+        scaling[page.system].append(Link(text=text, document=page.document))
+    made = [
+        _system(name, on_system[name], tuple(scaling[name]))
+        for name in sorted(on_system, key=system_order)
     ]
-    parts += [section("Specification", shown("system-specification"))]
-    return Page(addresses.of_system(page.system), document(page.title, *parts), page)
+    said = "Every system that the store has results on.\n"
+    entries = (subjects.entry(one, lambda it: it.model) for one in made)
+    yield subjects.list_of(addresses.SYSTEMS, said, made, entries)
+    last = ("Specification", "system-specification")
+    yield from (subjects.page_of(one, "system", last) for one in made)
 
 
-def systems_index(page: SystemsPage, address: Address) -> Html:
+def _system(name: str, results: Sequence[Result], scaling: tuple[Link, ...]) -> SystemPage:
+    entry = catalog.systems().get(name)
+    return SystemPage(
+        name=name,
+        document=addresses.of_system(name),
+        title=entry.title if entry else results[0].system_title,
+        entry=entry,
+        tasks=by_task(results),
+        scaling=scaling,
+    )
+
+
+def index(page: Entries, address: Address) -> Html:
     """The list of systems."""
-    return bests.index("System", "Models", page.entries, addresses.of_system, address)
+    return subjects.index("System", "Models", page.entries, address)
 
 
 def results(page: SystemPage, number: int, address: Address) -> Html:
@@ -133,8 +99,9 @@ def _peaks(entry: System) -> Html:
 KIND = Kind(
     _pages,
     {
-        "systems": part(SystemsPage, systems_index),
+        "systems": part(Entries, index),
         "system-results": numbered(SystemPage, results),
+        "system-scaling": part(SystemPage, subjects.scaling),
         "system-specification": part(SystemPage, specification),
     },
 )

@@ -45,10 +45,7 @@ def results_table(
 ) -> Table:
     """A row for each result; columns that say nothing are left out where the profile says so."""
     behind = [evidence(result, address) for result in results]
-    cells = {
-        column: [printed(column, result, address) for result in results]
-        for column in profile.columns
-    }
+    cells = {column: _cells(column, results, address) for column in profile.columns}
     columns = [column for column, made in cells.items() if _is_shown(column, made)]
     shown = [
         list(map(_believed, cells[column], behind)) if column.is_figure else cells[column]
@@ -64,6 +61,21 @@ def results_table(
         beside=[_beside(result, address) for result in results],
         offer=Offer(offer_name(results), results) if profile.offered else None,
     )
+
+
+def _cells(column: Column, results: Sequence[Result], address: Address) -> list[Cell]:
+    """The cells of a column; results that say the same of it share theirs."""
+    if column.kind in PRINTERS:
+        return [printed(column, result, address) for result in results]
+    made: dict[tuple[object, ...], Cell] = {}
+    cells = []
+    for result in results:
+        title, value = _title(column.fields, tuple(result.raw)), known(column, result)
+        key = (title and result.raw[title], value, type(value))
+        if key not in made:
+            made[key] = printed(column, result, address)
+        cells.append(made[key])
+    return cells
 
 
 def _beside(result: Result, address: Address) -> Beside:

@@ -2,7 +2,8 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 FRAMEWORKS: Final[Mapping[str, str]] = {
@@ -38,30 +39,17 @@ def section_title(task: str, variant: str | None) -> str:
     return f"{title}: {framework_title(variant)}" if variant else title
 
 
-def natural(words: str) -> tuple[tuple[int, int, str], ...]:
-    """A key that sorts numbers as numbers: 0.9 before 0.16."""
-    parts = re.findall(r"[0-9]+|[^0-9]+", words)
-    return tuple((1, int(p), "") if p.isdecimal() else (0, 0, p) for p in parts)
+def model_title(title: str, qualifiers: str) -> str:
+    """'Llama 3 70B (dropout)': a model and what its page puts behind its name."""
+    return f"{title} ({qualifiers})" if qualifiers else title
 
 
-def is_rolling(version: str | None) -> bool:
-    """Whether a version is a branch that moves on: it has no number, as main has none."""
-    return version is not None and not re.search(r"[0-9]", version)
+def gpus(count: int) -> str:
+    """'1 GPU', '2,048 GPUs'."""
+    return f"{count:,} GPU{'' if count == 1 else 's'}"
 
 
-def version_order(version: str | None) -> tuple[int, tuple[tuple[int, int, str], ...]]:
-    """A key that sorts versions: what nobody stated, releases by number, rolling branches."""
-    rank = 0 if version is None else 2 if is_rolling(version) else 1
-    return rank, natural(version or "")
-
-
-def newest_version(versions: Iterable[str | None]) -> str | None:
-    """The release of the highest number; a rolling branch only where nothing has a number."""
-    given = sorted(versions, key=version_order, reverse=True)
-    numbered = [one for one in given if one is not None and not is_rolling(one)]
-    return next(iter([*numbered, *given]), None)
-
-
+@lru_cache(maxsize=10_000)
 def slug(name: str) -> str:
     """A name as a part of an address; one that has to change gets a hash, to stay unique."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")

@@ -22,7 +22,7 @@ def follow(
 
     `choices` are the releases in their order (`perfdb.compare.read.known_releases`). At the level
     of the workload a release stands with its best configuration. Without `metric` it is
-    tokens/s/GPU, or model TFLOP/s/GPU where only that is known.
+    tokens/s/GPU, or as far as that is unknown model TFLOP/s/GPU or the step time.
     """
     found = [_series(group, choices, level, metric) for group in _grouped(results, _same(level))]
     return sorted(found, key=_order)

@@ -11,14 +11,11 @@ from sqlalchemy import Connection
 
 from perfdb import formats, pages
 from perfdb.ingest.logs import LOG_PARSER_VERSION
-from perfdb.ingest.read import PAGE_PARSER_VERSION
+from perfdb.ingest.read import PAGE, PAGE_PARSER_VERSION
 from perfdb.pages import PageContext
 from perfdb.queries import verify
 from perfdb.record import Figures, Frozen
 from perfdb.verify.base import Fault, Finding, PassedOver, Watch, content
-
-PAGE = "page"
-"""The parser of published pages."""
 
 
 class _Said(Frozen):

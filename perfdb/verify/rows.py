@@ -47,14 +47,18 @@ def references(connection: Connection, watch: Watch) -> Iterator[Fault]:
 
 
 def revisions(connection: Connection, watch: Watch) -> Iterator[Fault]:
-    """Revisions count from 1 without a gap; at most one is in force, and that is the newest."""
+    """Revisions count from 1 without a gap; at most one is in force, and that is the newest.
+
+    Of the results of a run exactly one is, or none if it was withdrawn.
+    """
     rows = connection.execute(verify.revisions()).mappings().all()
     for row in watch(rows, len(rows)):
         yield from (Fault(f"result {row['key']}", said) for said in _of_revisions(row))
     for key, revision in connection.execute(verify.in_force_and_superseded_at()):
         yield Fault(f"result {key}", f"revision {revision} is in force and has superseded_at")
-    for run_id, count in connection.execute(verify.runs_with_several_in_force()):
-        yield Fault(f"run {run_id}", f"{count} of its results are in force")
+    for run_id, withdrawn, count in connection.execute(verify.runs_by_results_in_force()):
+        but = "" if withdrawn is None else ", and it is withdrawn"
+        yield Fault(f"run {run_id}", f"{count} of its results are in force{but}")
 
 
 def _of_revisions(row: RowMapping) -> Iterator[str]:

@@ -2,29 +2,37 @@
 
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from heapq import merge
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 from sqlalchemy import Connection
 
 from perfdb import flops, formats, logged, normalize, windows
 from perfdb.db.rows import StepRow
+from perfdb.db.tables import steps as steps_table
 from perfdb.errors import RunDirError
 from perfdb.ingest import opened
 from perfdb.ingest.logs import LOG_PARSER_VERSION
 from perfdb.queries import measured, verify
 from perfdb.recompute.figures import DERIVED, Asked, Stored, anew, differences
-from perfdb.recompute.read import stored, with_steps
+from perfdb.recompute.read import AT_ONCE, stored, with_steps
 from perfdb.record import SCHEMA_VERSION, Outcome, RunRecord
 from perfdb.rundir import RunDir, parse_json, parse_steps
 from perfdb.verify.base import Fault, Finding, PassedOver, Watch, content
 
 FIGURES = tuple(
-    name for name in DERIVED if name not in ("outcome", "withheld", "window", "emitted")
+    name
+    for name in DERIVED
+    if name not in ("outcome", "withheld", "window", "emitted", "flops_convention")
 )
 """What a withheld result has none of."""
 
+
+STEP = tuple(steps_table.c[name] for name in StepRow._fields)
 
 _LOG_ID = re.compile(r"log-[0-9a-f]{16}(?:-(\d+))?")
 """The id of a run that was read from a log, with its number where the log holds several."""
@@ -89,34 +97,38 @@ def steps(connection: Connection, watch: Watch) -> Iterator[Finding]:
 
 
 def _compared(
-    found: _Reread, one: Stored, outcome: Outcome, kept: Mapping[int, StepRow]
+    found: _Reread, one: Stored, outcome: Outcome, kept: Iterable[StepRow]
 ) -> Iterator[str]:
     if found.key != one.result.key:
         yield "its files are of another case or release than its result"
     if found.outcome not in (None, outcome):
         yield f"ended {outcome}, and {found.outcome} by its files"
-    said = {step.step: step for step in found.steps}
-    for number in sorted(said.keys() | kept.keys()):
-        if said.get(number) != kept.get(number):
-            yield f"step {number}: {_apart(kept.get(number), said.get(number))}"
+    both = merge(
+        ((step.step, "kept", step) for step in kept),
+        ((step.step, "said", step) for step in found.steps),
+        key=itemgetter(0),
+    )
+    for number, pair in groupby(both, key=itemgetter(0)):
+        steps = {whose: step for _, whose, step in pair}
+        if steps.get("kept") != steps.get("said"):
+            yield f"step {number}: {_apart(steps.get('kept'), steps.get('said'))}"
 
 
 def _apart(kept: StepRow | None, said: StepRow | None) -> str:
     """What of a step differs."""
     if kept is None or said is None:
         return "is not in the store" if kept is None else "is not in its files"
-    pairs = {name: (getattr(kept, name), getattr(said, name)) for name in vars(kept)}
     return ", ".join(
         f"{name} is {one}, and {other} by its files"
-        for name, (one, other) in pairs.items()
+        for name, one, other in zip(StepRow._fields, kept, said, strict=True)
         if one != other
     )
 
 
-def _stored_steps(connection: Connection, one: Stored) -> Mapping[int, StepRow]:
-    rows = connection.execute(measured.steps_of_rows([one.run_row_id])).mappings()
-    columns = [column.name for column in fields(StepRow)]
-    return {row["step"]: StepRow(**{name: row[name] for name in columns}) for row in rows}
+def _stored_steps(connection: Connection, one: Stored) -> Iterator[StepRow]:
+    question = measured.steps_of(one.run_row_id).with_only_columns(*STEP)
+    for row in connection.execute(question, execution_options={"yield_per": AT_ONCE}):
+        yield StepRow(*row)
 
 
 def _reread(connection: Connection, one: Stored) -> _Reread | str:

@@ -86,7 +86,7 @@ class TestCompare:
     def test_what_is_in_one_release_only_is_listed(self, filled):
         app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")
         assert "Only in megatron-core 0.16.0: 1" in [one.label for one in app.expander]
-        assert app.dataframe[0].value["Case"][0].startswith("Llama 3 70B")
+        assert app.dataframe[0].value["Model"][0].startswith("Llama 3 70B")
 
     def test_verdicts_are_counted(self, filled):
         app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")
@@ -163,8 +163,8 @@ class TestExplore:
         stored(filled, write_run(tmp_path, run_id="again", step_times=FASTER))
         app = shown(AppTest.from_function(explored))
         assert (
-            "5 of 5 results, one for each case, release and origin; 1 repeats and runs without "
-            "figures are under “Look into runs”. – stands for unknown."
+            "5 of 5 results, one for each case, release and origin; under “Look into runs” "
+            "repeats and runs without figures: 1. – stands for unknown."
         ) == app.caption[0].value
 
     def test_a_row_with_findings_is_marked_and_in_no_chart(self, filled):
@@ -255,8 +255,10 @@ class TestRuns:
         app.query_params["outcome"] = "out_of_memory"
         assert ["oom"] == list(shown(app).dataframe[0].value["run_id"])
 
-    def test_a_run_of_a_log_says_neither_recipe_nor_start(self, sqlite, tmp_path, monkeypatch):
-        """Beside a run that says both, and alone in the list."""
+    def test_a_run_of_a_log_says_neither_recipe_start_nor_command(
+        self, sqlite, tmp_path, monkeypatch
+    ):
+        """Beside a run that says them, and alone in the list; no heading stands over nothing."""
         monkeypatch.setenv("PERFDB_URL", str(sqlite))
         ingest([logs.write(tmp_path / "a")], sqlite, logs.GIVEN)
         alone = shown(AppTest.from_function(looked_into))
@@ -266,6 +268,8 @@ class TestRuns:
         assert [[True], [True, False]] == [
             sorted(app.dataframe[0].value["recipe"].isna(), reverse=True) for app in (alone, both)
         ]
+        headings = ["Step time", "Loss", "Files it was read from"]
+        assert headings == [heading.value for heading in alone.subheader]
 
     def test_a_store_of_published_results_has_no_runs(self, sqlite, monkeypatch):
         monkeypatch.setenv("PERFDB_URL", str(sqlite))

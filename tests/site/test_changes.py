@@ -216,6 +216,23 @@ def test_the_landing_page_names_the_best_the_worst_and_the_models(contents: Cont
     assert "no longer there: Llama 3 70B" in since
 
 
+def test_the_best_change_of_a_step_time_is_the_largest_fall(store: URL) -> None:
+    """10 s to 8 s is 20 % less and the best; 10 s to 12 s is 20 % more and the worst."""
+    seconds = [Figures(step_time_s=it) for it in (10.0, 8.0, 12.0)]
+    more: dict[str, object] = {"num_gpus": 16}
+    pairs_of(
+        store,
+        ("25.04", {}, seconds[0]),
+        ("25.07", {}, seconds[1]),
+        ("25.04", more, seconds[0]),
+        ("25.07", more, seconds[2]),
+    )
+    since = overview.html(overview.of_contents(read.stored(store)), address).text
+    assert "2 matched by step time: 1 faster, 1 slower" in since
+    assert "best: −20.0% step time, Llama 3 8B" in since
+    assert "worst: +20.0% step time, Llama 3 8B" in since
+
+
 @pytest.mark.parametrize(
     ("fraction", "text"),
     [(0.05, "+5.0%"), (-0.0199, "−2.0%"), (0.0, "0.0%"), (-0.0001, "0.0%"), (None, "–")],

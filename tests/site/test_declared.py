@@ -44,7 +44,9 @@ def url(tmp_path: Path) -> URL:
 def build(tmp_path: Path, url: URL) -> Build:
     """Write a page that declares, and build the site that it is the only own page of."""
 
-    def built(directive: str, **options: str) -> "subprocess.CompletedProcess[str]":
+    def built(
+        directive: str, at: str = "ours", **options: str
+    ) -> "subprocess.CompletedProcess[str]":
         docs = tmp_path / "docs"
         docs.mkdir(exist_ok=True)
         (docs / "conf.py").write_text(CONF)
@@ -52,7 +54,9 @@ def build(tmp_path: Path, url: URL) -> Build:
         index = f"# Index\n\n```{{toctree}}\n{contents}\n```\n"
         (docs / "index.md").write_text(index)
         given = "\n".join(f":{name.replace('_', '-')}: {value}" for name, value in options.items())
-        (docs / "ours.md").write_text(PAGE.format(directive=directive, options=given))
+        ours = docs / f"{at}.md"
+        ours.parent.mkdir(parents=True, exist_ok=True)
+        ours.write_text(PAGE.format(directive=directive, options=given))
         return subprocess.run(
             [sys.executable, "-m", "sphinx", "-nWq", "--keep-going", "-b", "html",
              docs, tmp_path / "html"],
@@ -63,8 +67,8 @@ def build(tmp_path: Path, url: URL) -> Build:
     return built
 
 
-def ours(tmp_path: Path) -> BeautifulSoup:
-    return BeautifulSoup((tmp_path / "html" / "ours.html").read_text(), "html.parser")
+def ours(tmp_path: Path, at: str = "ours") -> BeautifulSoup:
+    return BeautifulSoup((tmp_path / "html" / f"{at}.html").read_text(), "html.parser")
 
 
 def rows(page: BeautifulSoup) -> list[str]:
@@ -78,15 +82,24 @@ def tab_labels(page: BeautifulSoup) -> list[str]:
 def test_a_page_declared_in_advance_fills_itself_when_results_arrive(
     tmp_path: Path, url: URL, build: Build
 ) -> None:
-    declared = {"framework": "nemo", "release": "25.07"}
-    assert (0, "") == (build("perfdb-release-page", **declared).returncode, "")
-    said = ours(tmp_path).get_text(" ")
+    """At the address of the release it is the page of it, to which every link leads."""
+    at = "performance/nemo/25.07"
+    declared = {"at": at, "framework": "nemo", "release": "25.07"}
+    done = build("perfdb-release-page", **declared)
+    assert (0, "") == (done.returncode, done.stderr)
+    said = ours(tmp_path, at).get_text(" ")
     assert "There are no results yet of NeMo Framework 25.07." in said
 
     stored(url, published(release=release("25.07", framework="nemo")))
     done = build("perfdb-release-page", **declared)
     assert (0, "") == (done.returncode, done.stderr)
-    page = ours(tmp_path)
+    page = ours(tmp_path, at)
+    assert "Ours" == page.select("h1")[0].get_text().rstrip("¶")
+    [listed] = ours(tmp_path, "performance/index").select("table.perf tbody th a")
+    [model] = ours(tmp_path, "models/llama3-8b").select("td a[href*=system]")
+    assert ["nemo/25.07.html", f"../{at}.html?system=dgx-h100"] == [
+        str(link["href"]) for link in (listed, model)
+    ]
     assert "There are no results yet" not in page.get_text(" ")
     assert ["Pre-training"] == [head.get_text().rstrip("¶") for head in page.select("h2")]
     assert ["DGX-H100"] == [
@@ -122,7 +135,7 @@ def test_a_table_is_cut_into_tabs_by_model_and_printed_with_other_columns(
     )
     assert (0, "") == (done.returncode, done.stderr)
     page = ours(tmp_path)
-    assert ["Llama 3 70B", "Llama 3 8B"] == tab_labels(page)
+    assert ["Llama 3 8B", "Llama 3 70B"] == tab_labels(page)
     heads = [head.get_text() for head in page.select("thead th")]
     assert "Model TFLOP / sec / GPU" in heads
     assert "MFU" not in heads
@@ -151,6 +164,16 @@ def test_a_table_without_a_release_says_that_it_is_missing(build: Build) -> None
     done = build("perfdb-table", framework="nemo")
     assert 1 == done.returncode
     assert ":release: is missing" in done.stderr
+
+
+def test_a_page_of_another_thing_where_one_is_made_is_refused(
+    tmp_path: Path, url: URL, build: Build
+) -> None:
+    """It would be lost to readers, or the release would be: the build says which file it is."""
+    stored(url, published(release=release("25.07", framework="nemo")))
+    done = build("note", at="performance/nemo/25.07")
+    assert 2 == done.returncode
+    assert "25.07.md: this page is made from the store; rename yours" in done.stderr
 
 
 def test_a_release_with_markup_in_its_name_is_text(tmp_path: Path, build: Build) -> None:

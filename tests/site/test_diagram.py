@@ -7,8 +7,8 @@ from bs4 import BeautifulSoup
 from sqlalchemy import Column, ForeignKey, Integer, MetaData, Table
 
 from perfdb.db.tables import metadata
-from perfdb.site import diagram
 from perfdb.site.diagram import BOX_WIDTH, Box, drawing, levels, placed
+from perfdb.site.palette import TEXT
 
 
 def chain() -> MetaData:
@@ -96,4 +96,4 @@ def test_colours_come_from_the_theme() -> None:
     made = BeautifulSoup(drawing(metadata).text, "html.parser")
     colours = {str(one[key]) for key in ("fill", "stroke") for one in made.select(f"[{key}]")}
     assert all(colour == "none" or colour.startswith("var(--p") for colour in colours)
-    assert diagram.TEXT in colours
+    assert TEXT in colours

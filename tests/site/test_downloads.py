@@ -10,9 +10,11 @@ from pyarrow import parquet
 from sqlalchemy import URL
 
 from perfdb.db.session import reading
+from perfdb.export import results as exports
 from perfdb.export.results import COLUMNS, EMITTED
 from perfdb.queries import findings
 from perfdb.site import dictionary, downloads
+from perfdb.site import read as site_read
 from perfdb.site.data import Result
 from perfdb.site.files import DOWNLOADS, PUBLISHED, publish
 from perfdb.site.markup import Offer
@@ -37,7 +39,8 @@ def test_a_row_is_the_result_with_every_digit_and_nothing_where_unknown(tmp_path
     made = files(tmp_path, result(tokens_per_sec_per_gpu=32363.53125), published())
     assert {".csv", ".json", ".parquet"} == made.keys()
     measured, page = read(made[".csv"])
-    assert [*COLUMNS, "findings", "printed"] == list(measured)
+    emitted = [f"emitted_{name}" for name in EMITTED]
+    assert [*COLUMNS, *emitted, "findings", "printed"] == list(measured)
     assert ("32363.53125", "0.4312") == (measured["tokens_per_sec_per_gpu"], measured["mfu"])
     assert ("", "1022.26", "74") == (
         page["mfu"],
@@ -65,11 +68,14 @@ def test_a_file_says_what_the_audit_found_and_what_the_page_printed(tmp_path: Pa
     assert ["", ""] == [read(made[".csv"])[1][name] for name in ("findings", "printed")]
 
 
-def test_the_file_of_all_results_has_the_same_columns(full_store: URL) -> None:
-    """With what the last audit found, each rule once, and nothing where it found nothing."""
+def test_the_file_of_all_results_is_an_export_and_what_the_audit_found(full_store: URL) -> None:
+    """Each rule once, and nothing where it found nothing."""
     with reading(full_store) as connection:
-        made = downloads.everything(connection)
+        made = downloads.table(site_read.contents(connection).in_force)
         stored = connection.execute(findings.current()).mappings().all()
+        exported = exports.table(connection)
+    assert exported.columns == made.columns[:-2]
+    assert exported.rows == tuple(row[:-2] for row in made.rows)
     rows = [dict(zip(made.names, row, strict=True)) for row in made.rows]
     assert [*COLUMNS, *(f"emitted_{name}" for name in EMITTED), "findings", "printed"] == made.names
     objected = {row["result_id"] for row in stored}

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL, update
 
-from perfdb.db.session import writing
 from perfdb.db.tables import models
 from perfdb.record import Figures
 from perfdb.site import fresh, read
 from perfdb.site.files import Layout
 from perfdb.site.fresh import Origin
 from tests.factories import published, release, stored
+from tests.trees import writing
 
 HOUR_NS = 3600 * 10**9
 

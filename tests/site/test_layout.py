@@ -1,15 +1,10 @@
 """Where things stand in a window, on a phone and on paper: nothing is covered, cut or unnamed."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Page
 
-from tests.site.conftest import Site
+from tests.site.conftest import CHROMIUM, RELEASE, Site
 
-CHROMIUM = Path("/usr/bin/chromium")
-RELEASE = "performance/megatron-core/0.16.0.html"
 WITH_SIDEBARS = ("metrics", "systems", "flops", "schema")
 RANKED = "runs/dgx-h100-bf16-0.9.1-0.html"
 """A run with the log of a rank, whose name is long."""
@@ -36,81 +31,63 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def window(chromium: Browser) -> Iterator[Page]:
-    context = chromium.new_context(viewport={"width": 1440, "height": 900})
-    yield context.new_page()
-    context.close()
-
-
-def opened(window: Page, site: Site, name: str, width: int = 1440) -> Page:
-    """A page of the site in a window of so many pixels."""
-    window.set_viewport_size({"width": width, "height": 900})
-    window.goto((site.html / name).as_uri())
-    return window
+def opened(page: Page, site: Site, name: str, width: int = 1440) -> None:
+    """Open a page of the site in a window of so many pixels."""
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto((site.html / name).as_uri())
 
 
 @pytest.mark.parametrize("width", [1200, 1440, 1700])
 def test_no_sidebar_covers_a_page_with_tables_and_none_runs_off(
-    window: Page, site: Site, width: int
+    page: Page, site: Site, width: int
 ) -> None:
     """A table that needs more room than the sidebars leave scrolls in its own box."""
     for name in WITH_SIDEBARS:
-        opened(window, site, f"reference/{name}.html", width)
-        window.wait_for_function("document.querySelector('.perf-wrap:is(.fits, .more)')")
-        assert [[], True, True] == window.evaluate(HIDDEN), name
+        opened(page, site, f"reference/{name}.html", width)
+        page.wait_for_function("document.querySelector('.perf-wrap:is(.fits, .more)')")
+        assert [[], True, True] == page.evaluate(HIDDEN), name
 
 
 def test_the_page_of_a_run_with_the_logs_of_ranks_is_no_wider_than_a_phone(
-    window: Page, site: Site
+    page: Page, site: Site
 ) -> None:
-    opened(window, site, RANKED, 390)
-    assert 90 < max(map(len, window.locator("a.download code").all_inner_texts()))
-    assert 390 == window.evaluate("document.documentElement.scrollWidth")
+    opened(page, site, RANKED, 390)
+    assert 90 < max(map(len, page.locator("a.download code").all_inner_texts()))
+    assert 390 == page.evaluate("document.documentElement.scrollWidth")
 
 
 @pytest.mark.parametrize("box", [".perf-wrap", ".perf-figure"])
 def test_a_box_with_more_to_the_right_says_so_until_it_is_scrolled_there(
-    window: Page, site: Site, box: str
+    page: Page, site: Site, box: str
 ) -> None:
     """Tables and charts alike fade at the side that goes on."""
-    opened(window, site, RANKED, 390)
-    shown = window.locator(f"{box}.more").first
+    opened(page, site, RANKED, 390)
+    shown = page.locator(f"{box}.more").first
     shown.wait_for()
     assert "gradient" in shown.evaluate("it => getComputedStyle(it).maskImage")
     handle = shown.element_handle()
     assert handle is not None
     handle.evaluate("it => { it.scrollLeft = it.scrollWidth }")
-    window.wait_for_function("it => !it.classList.contains('more')", arg=handle)
+    page.wait_for_function("it => !it.classList.contains('more')", arg=handle)
 
 
 @pytest.mark.parametrize("width", [1440, 390])
-def test_rows_are_whole_pixels_high(window: Page, site: Site, width: int) -> None:
+def test_rows_are_whole_pixels_high(page: Page, site: Site, width: int) -> None:
     """Else a cell that sticks is drawn over the line of the one above it, here and there."""
     for name in (RELEASE, "runs/index.html", "reference/metrics.html"):
-        opened(window, site, name, width)
-        heights = window.locator("table.perf tbody tr:visible").evaluate_all(
+        opened(page, site, name, width)
+        heights = page.locator("table.perf tbody tr:visible").evaluate_all(
             "rows => rows.map(row => row.getBoundingClientRect().height)"
         )
         assert heights
         assert {0.0} == {height % 1 for height in heights}, name
 
 
-def test_on_paper_each_table_stands_below_the_title_of_its_tab(window: Page, site: Site) -> None:
+def test_on_paper_each_table_stands_below_the_title_of_its_tab(page: Page, site: Site) -> None:
     """One below the other, in the order of the tabs; the buttons of the tabs are not there."""
-    opened(window, site, RELEASE, PAPER)
-    window.emulate_media(media="print")
-    sets = window.locator(".sd-tab-set")
+    opened(page, site, RELEASE, PAPER)
+    page.emulate_media(media="print")
+    sets = page.locator(".sd-tab-set")
     assert 1 < sets.count()
     for number in range(sets.count()):
         parts = sets.nth(number).locator(":scope > label, :scope > .sd-tab-content table.perf")
@@ -122,14 +99,14 @@ def test_on_paper_each_table_stands_below_the_title_of_its_tab(window: Page, sit
         assert all(said.startswith("DGX-") for kind, said, *_ in boxes if kind == "label")
         ends = [end for _, _, top, bottom in boxes for end in (top, bottom)]
         assert sorted(ends) == ends
-    assert 0 == window.locator(".sd-tab-set > input:visible").count()
+    assert 0 == page.locator(".sd-tab-set > input:visible").count()
 
 
-def test_on_paper_no_table_is_cut(window: Page, site: Site) -> None:
+def test_on_paper_no_table_is_cut(page: Page, site: Site) -> None:
     """Wide tables shrink to the width of the sheet; links are no larger than the words by them."""
-    opened(window, site, RELEASE, PAPER)
-    window.emulate_media(media="print")
-    tables = window.locator("table.perf")
+    opened(page, site, RELEASE, PAPER)
+    page.emulate_media(media="print")
+    tables = page.locator("table.perf")
     ends = tables.evaluate_all("all => all.map(it => it.getBoundingClientRect().right)")
     assert ends
     assert all(end <= PAPER for end in ends)

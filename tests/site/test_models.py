@@ -4,11 +4,12 @@ from bs4 import BeautifulSoup
 
 from perfdb.audit import Finding, Severity
 from perfdb.metrics import METRICS
-from perfdb.site import bests, findings, models, systems
+from perfdb.site import bests, findings, models, subjects, systems
 from perfdb.site.contents import Contents
 from perfdb.site.data import Audited, Flag, Result
 from perfdb.site.history import works_of
 from perfdb.site.models import ModelPage
+from perfdb.site.subjects import Entries
 from perfdb.site.systems import SystemPage
 from tests.site.samples import address, published, result
 
@@ -130,7 +131,7 @@ def test_bars_say_which_convention_they_follow_where_it_is_not_the_same() -> Non
     assert "causal" not in labels[0]
     assert "b · causal · Megatron-Core" in labels[1]
     assert "c · full · Megatron-Core" in labels[1]
-    assert "d · convention not stated · Megatron-Core" in labels[1]
+    assert "d · Megatron-Core" in labels[1]
 
 
 def test_a_chart_of_one_bar_is_no_chart() -> None:
@@ -169,7 +170,14 @@ def test_a_models_page_leads_to_its_pages_of_scaling() -> None:
     page = model_page(result(), result(num_gpus=16, global_batch_size=256))
     [link] = soup(models.scaling(page, address).text).select("li a")
     assert "Megatron-Core 0.16.0 on DGX-H100" == link.get_text()
-    assert "../scaling/megatron-core/0.16.0/llama3-8b/dgx-h100.html" == link["href"]
+    assert "../scaling/megatron-core/0.16.0/dgx-h100.html#llama3-8b" == link["href"]
+
+
+def test_a_systems_page_leads_to_its_pages_of_scaling() -> None:
+    page = system_page(result(), result(num_gpus=16, global_batch_size=256))
+    [link] = soup(subjects.scaling(page, address).text).select("li a")
+    assert "Megatron-Core 0.16.0" == link.get_text()
+    assert "../scaling/megatron-core/0.16.0/dgx-h100.html" == link["href"]
 
 
 def test_the_list_of_models_has_the_best_rate_on_each_system() -> None:
@@ -182,11 +190,8 @@ def test_the_list_of_models_has_the_best_rate_on_each_system() -> None:
         result(release="0.9.1", tokens_per_sec_per_gpu=99_999.0, flag=wrong),
     )
     pages = models.KIND.pages(Contents(results=given))
-    [index] = [page.data for page in pages if isinstance(page.data, models.ModelsPage)]
-    assert (
-        "Pre-training: DGX-H100 32,364 · DGX-B200 50,000"
-        in models.models_index(index, address).text
-    )
+    [index] = [page.data for page in pages if isinstance(page.data, Entries)]
+    assert "Pre-training: DGX-H100 32,364 · DGX-B200 50,000" in models.index(index, address).text
 
 
 def test_a_figure_that_is_withheld_or_unknown_is_in_no_chart() -> None:
@@ -233,10 +238,12 @@ def test_a_system_that_the_catalogue_lacks_says_so() -> None:
 def test_the_lists_count_results_releases_and_systems() -> None:
     contents = Contents(results=(result(), result(release="0.9.1", system="dgx-b200"), published()))
     [index] = [page.data for page in models.KIND.pages(contents) if page.name == "models/index"]
-    assert isinstance(index, models.ModelsPage)
-    assert [("llama3-8b", 2, 2, 2, 2), ("wan2.1-14b", 1, 0, 1, 1)] == [
-        (it.name, it.results, it.measured, it.releases, it.beside) for it in index.entries
+    assert isinstance(index, Entries)
+    assert [("models/llama3-8b", 2, 2, 2, 2), ("models/wan2.1-14b", 1, 0, 1, 1)] == [
+        (it.document, it.results, it.measured, it.releases, it.beside) for it in index.entries
     ]
     [listed] = [page.data for page in systems.KIND.pages(contents) if page.name == "systems/index"]
-    assert isinstance(listed, systems.SystemsPage)
-    assert ["dgx-h100", "dgx-b200", "dgx-gb300"] == [it.name for it in listed.entries]
+    assert isinstance(listed, Entries)
+    assert ["systems/dgx-h100", "systems/dgx-b200", "systems/dgx-gb300"] == [
+        it.document for it in listed.entries
+    ]

@@ -29,6 +29,22 @@ def test_each_figure_has_its_formula_with_the_numbers_of_the_run() -> None:
     assert ["43.1%", "1,666 ÷ 989.0"] == figures["MFU"][::2]
 
 
+def test_the_job_has_its_rate_its_days_and_what_memory_it_left_free() -> None:
+    """By hand: 32,363.5 × 8 tokens/s; 10¹² of them in days; 64 GiB of a GPU's 80 GB."""
+    page = run_page(*TIMES)
+    full = page.steps[4].model_copy(update={"peak_memory_bytes": 64 * 2**30})
+    steps = (*page.steps[:4], full, *page.steps[5:])
+    figures = {row[0]: row[1:] for row in rows("figures", page.model_copy(update={"steps": steps}))}
+    assert ["258,908", "32,364 × 8"] == figures["Tokens/s, all GPUs"][::2]
+    assert "44.70" == figures["Days to 1T tokens"][0]
+    assert ["64.00 GiB", "68,719,476,736 bytes"] == figures["Peak memory"][::2]
+    assert ["14.1%", "1 − 68.7 GB ÷ 80 GB"] == figures["Memory headroom"][::2]
+
+
+def test_what_no_step_tells_of_memory_is_not_said() -> None:
+    assert not {"Peak memory", "Memory headroom"} & {row[0] for row in rows("figures", run_page(1))}
+
+
 def test_a_run_without_figures_says_why() -> None:
     page = run_page(9.0, withheld="the run was out of memory")
     assert "There are no figures: the run was out of memory." in runs.figures(page, address).text

@@ -1,5 +1,7 @@
 """Scaling: which results are a series, what its efficiency is, and how a page shows it."""
 
+import re
+
 import pytest
 from bs4 import BeautifulSoup
 from hypothesis import given
@@ -7,8 +9,8 @@ from hypothesis import strategies as st
 
 from perfdb.site import scaling
 from perfdb.site.contents import Contents
-from perfdb.site.data import Result
-from perfdb.site.series import ScalingPage, efficiency, groups, rate_of
+from perfdb.site.data import Flag, Result
+from perfdb.site.series import ScalingPage, Series, efficiency, groups, rate_of
 from tests.site.samples import address, published, result
 
 NEMOTRON4 = (
@@ -48,29 +50,38 @@ def page_of(*results: Result) -> ScalingPage:
     return page
 
 
+def soup(page: ScalingPage, number: int = 0) -> BeautifulSoup:
+    """What stands below a model of a page."""
+    return BeautifulSoup(scaling.model(page, number, address).text, "html.parser")
+
+
 def rows(page: ScalingPage) -> list[dict[str, str]]:
-    made = BeautifulSoup(scaling.series_of(page, 0, address).text, "html.parser")
     table = [
         [cell.get_text(" ", strip=True) for cell in row.find_all(["th", "td"])]
-        for row in made.select("table tr")
+        for row in soup(page).select("table tr")
     ]
     return [dict(zip(table[0], row, strict=True)) for row in table[1:]]
 
 
+def series_of(*results: Result) -> list[Series]:
+    [model] = page_of(*results).models
+    return list(model.series)
+
+
 def test_a_batch_that_grows_with_the_gpus_is_weak_scaling() -> None:
-    [series] = page_of(*nemotron4()).series
+    [series] = series_of(*nemotron4())
     assert ("weak", [16, 256, 2048]) == (series.scaling, [one.num_gpus for one in series.points])
     assert "4 samples per GPU" in series.title
 
 
 def test_a_batch_that_stays_is_strong_scaling() -> None:
-    [series] = page_of(result(num_gpus=8), result(num_gpus=16)).series
+    [series] = series_of(result(num_gpus=8), result(num_gpus=16))
     assert ("strong", "GBS 128") == (series.scaling, series.title.split(", ")[-1])
 
 
 def test_efficiency_is_the_rate_of_each_gpu_against_the_smallest_scale() -> None:
     """With the batch per GPU constant it is the ratio of step times: 2.66 ÷ 2.78 = 95.7 %."""
-    [series] = page_of(*nemotron4()).series
+    [series] = series_of(*nemotron4())
     assert {16: "1.0000", 256: "0.9925", 2048: "0.9568"} == {
         gpus: f"{share:.4f}" for gpus, share in efficiency(series).items()
     }
@@ -115,19 +126,81 @@ def test_what_is_not_the_same_work_is_no_series() -> None:
 
 
 def test_work_without_tokens_scales_by_its_flops() -> None:
-    [series] = page_of(published(), published(num_gpus=64, global_batch_size=128)).series
+    [series] = series_of(published(), published(num_gpus=64, global_batch_size=128))
     assert "model_tflops_per_sec_per_gpu" == series.rate
 
 
-def test_each_scaling_page_stands_in_the_list() -> None:
+def test_a_row_with_open_errors_is_in_no_series_and_is_counted() -> None:
+    """An efficiency of 5 would rest on it; what is explained stands as it is."""
+    wrong = Flag(said="1 error", kind="error", anchor="result-0")
+    given = (
+        result(),
+        result(num_gpus=16),
+        result(num_gpus=32, tokens_per_sec_per_gpu=161_817.5, flag=wrong),
+    )
+    [series] = series_of(*given)
+    assert ([8, 16], 1) == ([one.num_gpus for one in series.points], series.wrong)
+    [note] = soup(page_of(*given)).select("h3 ~ p.perf-note")
+    assert "1 row with open errors is left out." == note.get_text()
+    assert [] == groups([given[0], given[2]])
+
+    explained = given[2].model_copy(update={"flag": wrong.model_copy(update={"kind": "explained"})})
+    [series] = series_of(*given[:2], explained)
+    assert ([8, 16, 32], 0) == ([one.num_gpus for one in series.points], series.wrong)
+
+
+def test_a_release_has_a_page_for_each_system_with_a_section_for_each_model() -> None:
+    """The list leads to each series, wherever it stands on the page."""
+    models = (("llama3-70b", "Llama 3 70B"), ("llama3-8b", "Llama 3 8B"))
+    given = [
+        result(num_gpus=gpus, model=name, model_title=title, system=system, system_title=system)
+        for system in ("dgx-b200", "dgx-h100")
+        for name, title in models
+        for gpus in (8, 16)
+    ]
+    pages = {page.name: page for page in scaling.KIND.pages(Contents(results=tuple(given)))}
+    names = [f"scaling/megatron-core/0.16.0/{system}" for system in ("dgx-h100", "dgx-b200")]
+    assert ["scaling/index", *names] == list(pages)
+    text = pages[names[0]].text
+    assert text is not None
+    assert ["## Llama 3 8B", "## Llama 3 70B"] == re.findall("^## .*", text, re.MULTILINE)
+    index = pages["scaling/index"].data
+    assert isinstance(index, scaling.ScalingIndex)
+    links = BeautifulSoup(scaling.index(index, address).text, "html.parser").select("th a")
+    data = [pages[name].data for name in names]
+    anchors = {
+        f"../{page.document}.html#{heading['id']}"
+        for page in data
+        if isinstance(page, ScalingPage)
+        for number in range(2)
+        for heading in soup(page, number).select("h3")
+    }
+    assert anchors == {str(link["href"]) for link in links}
+    assert 4 == len(anchors)
+
+
+def test_a_series_is_called_the_same_whatever_its_figures_are() -> None:
+    [before] = series_of(result(), result(num_gpus=16))
+    [after] = series_of(result(tokens_per_sec_per_gpu=1.0), result(num_gpus=64))
+    [other] = series_of(result(precision="fp8_cs"), result(num_gpus=16, precision="fp8_cs"))
+    assert before.anchor == after.anchor != other.anchor
+
+
+def test_the_list_says_how_far_a_series_goes_and_what_is_left_at_its_end() -> None:
     made = {page.name: page for page in scaling.KIND.pages(Contents(results=tuple(nemotron4())))}
-    name = "scaling/nemo/unattributed/nemotron4-15b/dgx-h100"
-    assert {"scaling/index", name} == made.keys()
+    assert {"scaling/index", "scaling/nemo/unattributed/dgx-h100"} == made.keys()
     index = made["scaling/index"].data
     assert isinstance(index, scaling.ScalingIndex)
     text = BeautifulSoup(scaling.index(index, address).text, "html.parser").get_text(" ")
     assert "16 to 2,048" in text
     assert "95.7%" in text
+
+
+def test_a_store_without_scales_says_so_and_not_that_it_is_empty() -> None:
+    [page] = scaling.KIND.pages(Contents(results=(result(),)))
+    assert page.text is not None
+    assert "no work at two or more numbers of GPUs" in page.text
+    assert "no-data" not in page.text
 
 
 @given(
@@ -145,7 +218,7 @@ def test_a_series_is_in_order_starts_at_one_and_keeps_its_batch(
         for gpus, gbs, rate in sizes
     ]
     for page in groups(results):
-        for series in page.series:
+        for series in (it for model in page.models for it in model.series):
             counts = [one.num_gpus for one in series.points]
             assert sorted(set(counts)) == counts
             assert 1 == efficiency(series)[counts[0]]

@@ -223,16 +223,38 @@ def soup(profile: Profile, *results: Result) -> BeautifulSoup:
 def test_a_footnote_stands_below_the_table_once_and_its_rows_lead_to_it() -> None:
     """Each row has the number of its notes, which say their text to a pointer and to a reader."""
     shared, own = "with <b>dropout</b>", "on two nodes"
-    made = soup(DFM, published(notes=(shared,)), published(notes=(shared, own), num_gpus=64))
+    made = soup(
+        DFM,
+        published(notes=(shared,)),
+        published(notes=(shared, own), num_gpus=64),
+        published(num_gpus=96),
+    )
     notes = made.select("ol.perf-notes li")
     assert [shared, own] == [note.get_text() for note in notes]
     marks = [row.select(".perf-mark a") for row in made.select("tbody tr")]
-    assert [["1"], ["1", "2"]] == [[mark.get_text() for mark in row] for row in marks]
+    assert [["1"], ["1", "2"], []] == [[mark.get_text() for mark in row] for row in marks]
     for mark in (mark for row in marks for mark in row):
         note = made.find(id=str(mark["href"])[1:])
         assert note is not None
         assert note.get_text() == mark["title"]
         assert note["id"] == mark["aria-describedby"]
+
+
+def test_a_footnote_of_all_rows_stands_below_the_table_and_marks_none() -> None:
+    """What only some rows have keeps its mark, and is numbered from 1."""
+    every, some = "mock <i>data</i>", "on two nodes"
+    made = soup(DFM, published(notes=(every,)), published(notes=(some, every), num_gpus=64))
+    assert [f"All rows: {every}"] == [it.get_text() for it in made.select("p.perf-notes")]
+    assert [some] == [it.get_text() for it in made.select("ol.perf-notes li")]
+    marks = [row.select(".perf-mark a") for row in made.select("tbody tr")]
+    assert [[], ["1"]] == [[mark.get_text() for mark in row] for row in marks]
+
+
+def test_the_footnote_of_a_single_row_keeps_its_mark() -> None:
+    """It says nothing of a table: more rows may come."""
+    made = soup(DFM, published(notes=("on two nodes",)))
+    assert ["1"] == [mark.get_text() for mark in made.select(".perf-mark")]
+    assert [] == made.select("p.perf-notes")
 
 
 def test_a_table_without_footnotes_has_no_list_of_them() -> None:

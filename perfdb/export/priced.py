@@ -1,0 +1,51 @@
+"""What a million tokens cost on each system, at prices that the reader gives."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+
+from perfdb import catalog, metrics
+from perfdb.errors import InputError, Problem, suggestion
+from perfdb.export.base import Cell, Column, Table
+
+COLUMNS = (Column("price_per_gpu_hour", float), Column("cost_per_million_tokens", float))
+
+
+def prices(said: Iterable[str]) -> dict[str, float]:
+    """Prices of a GPU-hour by system, of texts such as 'dgx-h100=2.49'. Raises InputError."""
+    given = [(text, *text.partition("=")[::2]) for text in said]
+    problems = [problem for one in given for problem in _wrong(*one)]
+    if problems:
+        raise InputError(problems)
+    return {system: float(price) for _, system, price in given}
+
+
+def with_cost(table: Table, prices: Mapping[str, float]) -> Table:
+    """The table with the price of a GPU-hour and `metrics.cost_per_million_tokens` of each row.
+
+    Both are unknown where the system has no price; the cost, where the row has no tokens/s/GPU.
+    """
+    system, rate = map(table.names.index, ("system", "tokens_per_sec_per_gpu"))
+    rows = tuple((*row, *_cells(prices.get(str(row[system])), row[rate])) for row in table.rows)
+    return Table((*table.columns, *COLUMNS), rows)
+
+
+def _cells(price: float | None, tokens_per_sec_per_gpu: Cell) -> tuple[Cell, Cell]:
+    if price is None or not isinstance(tokens_per_sec_per_gpu, float):
+        return price, None
+    return price, metrics.cost_per_million_tokens(tokens_per_sec_per_gpu, price)
+
+
+def _wrong(text: str, system: str, price: str) -> Iterator[Problem]:
+    if system not in catalog.systems():
+        remedy = suggestion(system, catalog.systems())
+        yield Problem(f"--price {text}", f"no system {system!r}", remedy=remedy)
+    if not _is_price(price):
+        remedy = "write SYSTEM=AMOUNT, such as dgx-h100=2.49"
+        yield Problem(f"--price {text}", f"{price!r} is no price of a GPU-hour", remedy=remedy)
+
+
+def _is_price(text: str) -> bool:
+    try:
+        return math.isfinite(float(text)) and float(text) > 0
+    except ValueError:
+        return False

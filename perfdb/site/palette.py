@@ -1,0 +1,21 @@
+"""The colours of drawings: of the theme, so that they hold in light and in dark."""
+
+from typing import Final
+
+TEXT: Final = "var(--pst-color-text-base, currentColor)"
+MUTED: Final = "var(--pst-color-text-muted, #666)"
+RULE: Final = "var(--pst-color-border, #ccc)"
+GROUND: Final = "var(--pst-color-surface, transparent)"
+
+STEP: Final = "var(--perf-step, #0072b2)"
+WARMUP: Final = "var(--perf-warmup, #e69f00)"
+MEDIAN: Final = "var(--perf-median, #d55e00)"
+GOOD: Final = "var(--perf-good, #00664d)"
+BAD: Final = "var(--perf-bad, #b03a00)"
+PUBLISHED: Final = "var(--perf-published, #5a4b8a)"
+WARNING: Final = "var(--perf-warning, #8a5a00)"
+FAINT: Final = f"color-mix(in srgb, {MUTED} 65%, var(--pst-color-background, #fff))"
+"""Of a bar that is neither good nor bad: lighter than both, which all are dark or all light."""
+
+SERIES: Final = (STEP, MEDIAN, GOOD, PUBLISHED, WARNING, MUTED)
+"""The colours of lines that stand beside one another."""

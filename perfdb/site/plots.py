@@ -1,0 +1,257 @@
+"""How charts are drawn: bars, and lines whose names stand where they end."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import cycle
+from typing import TYPE_CHECKING, Final
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from perfdb.site import palette, svg
+from perfdb.site.data import RunPage
+from perfdb.site.markup import Html
+from perfdb.site.svg import Frame, Kind, paint, shortened, width
+
+if TYPE_CHECKING:
+    from perfdb.site.charts import Bar, Line
+
+BARS: Final = Kind(grid="x")
+LINES: Final = Kind(grid="y")
+DOUBLING: Final = Kind(grid="y", scale="log")
+
+BAR: Final = 24.0
+"""The height of a bar with the room around it."""
+ROW: Final = 18.0
+"""The height of the name of a line with the room around it."""
+GAP: Final = 8.0
+"""Between a label and what it belongs to."""
+SAMPLE: Final = 28.0
+"""How long the piece of a line is that stands before its name."""
+LONGEST_LABEL: Final = 360.0
+LONGEST_NAME: Final = 280.0
+LONGEST_TICK: Final = 120.0
+LONGEST_VALUE: Final = 120.0
+"""Of a bar, of a line, of a release, at the end of a bar; what is longer ends in …"""
+MARGIN: Final = 0.04
+"""The room before the first and after the last point, as a fraction of what is between them."""
+MOST_MARKS: Final = 100
+"""Points of which each has a mark; more of them are a line alone."""
+
+
+Dashes = str | tuple[float, tuple[float, ...]]
+DASHES: Final[tuple[Dashes, ...]] = (
+    "solid", (0, (5, 1.5)), (0, (2.5, 1.5)), (0, (7, 1.5, 1.5, 1.5)), (0, (1.2, 1.2)), "solid"
+)  # fmt: skip
+MARKS: Final = ("o", "s", "^", "D", "v", "P")
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a line is drawn: its colour, its dashes, the marks of its points."""
+
+    colour: str
+    dashes: Dashes = "solid"
+    mark: str = ""
+    width: float = 1.6
+    alpha: float | None = None
+
+
+SERIES: Final = tuple(map(Style, palette.SERIES, DASHES, MARKS))
+"""Lines that stand beside one another: colour, dashes and marks each tell them apart."""
+IDEAL: Final = Style(palette.MUTED, "dotted")
+WARMUP: Final = Style(palette.WARMUP, width=ROW / 2, alpha=0.25)
+MEDIAN: Final = Style(palette.MEDIAN, "dashed")
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """A line, how it is drawn, and what stands beside it: nothing where its name is empty."""
+
+    name: str
+    points: Sequence[tuple[float, float]]
+    style: Style
+
+
+@dataclass(frozen=True)
+class _Across:
+    """The axis below: its name, the range that it shows, its ticks and what they say."""
+
+    name: str
+    shown: tuple[float, float]
+    ticks: Sequence[tuple[float, str]]
+
+
+def steps(title: str, sentence: str, page: RunPage) -> Html:
+    """Seconds over steps, warm-up shaded, with the median of the window."""
+    return svg.drawn(LINES, title, sentence, partial(_steps, page))
+
+
+def bars(title: str, sentence: str, axis: str, given: "Sequence[Bar]") -> Html:
+    """A bar for each, from above down; to the right of zero, or to the left where it is below."""
+    return svg.drawn(BARS, title, sentence, partial(_bars, axis, given))
+
+
+def over_gpus(title: str, sentence: str, axis: str, given: "Sequence[Line]") -> Html:
+    """Lines over numbers of GPUs, of which each doubling is as wide; an ideal line is dotted."""
+    counts = sorted({gpus for line in given for gpus, _ in line.points})
+    room = max(counts[-1] / counts[0], 2.0) ** MARGIN
+    ticks = [(count, f"{int(count):,}") for count in counts]
+    across = _Across("GPUs", (counts[0] / room, counts[-1] * room), ticks)
+    return svg.drawn(DOUBLING, title, sentence, partial(_curves, axis, across, _compared(given)))
+
+
+def over_releases(
+    title: str, sentence: str, axis: str, names: Sequence[str], given: "Sequence[Line]"
+) -> Html:
+    """Lines over releases, the oldest at the left; a point's x is the place of its release."""
+    last = len(names) - 1
+    room = max(last, 1) * MARGIN
+    ticks = [(float(place), shortened(name, LONGEST_TICK)) for place, name in enumerate(names)]
+    across = _Across("", (-room, last + room), ticks)
+    return svg.drawn(LINES, title, sentence, partial(_curves, axis, across, _compared(given)))
+
+
+def _compared(given: "Sequence[Line]") -> list[_Curve]:
+    """The ideal lines, of which one is named, and over them the others."""
+    ideal = [line.points for line in given if line.ideal]
+    name = next((line.label for line in given if line.ideal), "")
+    solid = [line for line in given if not line.ideal]
+    return [
+        *(_Curve("" if place else name, points, IDEAL) for place, points in enumerate(ideal)),
+        *(_Curve(line.label, line.points, style) for line, style in zip(solid, cycle(SERIES))),
+    ]
+
+
+def _steps(page: RunPage, axes: Axes) -> Frame:
+    times = sorted({step.step: step.step_time_s for step in page.steps}.items())
+    end = times[-1][0] + 0.5
+    curves = [_Curve("step", times, Style(palette.STEP, mark="o" * (len(times) <= MOST_MARKS)))]
+    if (median := page.result.step_time_s) is not None:
+        curves.append(
+            _Curve(f"median of {page.result.window}", [(0.5, median), (end, median)], MEDIAN)
+        )
+    if page.run.warmup_steps:
+        shaded = min(page.run.warmup_steps + 0.5, end)
+        axes.axvspan(
+            0.5, shaded, color=paint(WARMUP.colour), alpha=WARMUP.alpha, linewidth=0, clip_on=False
+        )
+        curves.append(_Curve("warm-up", [(0.5, 0.0)], WARMUP))
+    across = _Across("step", (0.5, end), _round_ticks(1, end, whole=True))
+    return _curves("step time (s)", across, curves, axes)
+
+
+def _curves(axis: str, across: _Across, curves: Sequence[_Curve], axes: Axes) -> Frame:
+    """Lines from zero on, so that a small change looks small."""
+    top = max(y for curve in curves for _, y in curve.points) * 1.08 or 1.0
+    ticks = _round_ticks(0.0, top)
+    frame = Frame(
+        height=max(300.0, 100.0 + ROW * len(curves)),
+        left=max(LONGEST_TICK / 2, *(width(said) + 2 * GAP for _, said in ticks)),
+        right=SAMPLE + 3 * GAP + max(width(_name(curve)) for curve in curves),
+    )
+    for curve in curves:
+        _draw(axes, curve.points, curve.style)
+    axes.set_title(shortened(axis, frame.across))
+    axes.set_ylim(0.0, top)
+    axes.set_yticks([tick for tick, _ in ticks], [said for _, said in ticks])
+    _below(axes, frame, across)
+    _names(axes, frame, curves, top)
+    return frame
+
+
+def _draw(axes: Axes, points: Iterable[tuple[float, float]], style: Style) -> Line2D:
+    xs, ys = zip(*points, strict=True)
+    [line] = axes.plot(
+        xs, ys, color=paint(style.colour), linestyle=style.dashes, marker=style.mark,
+        linewidth=style.width, alpha=style.alpha, clip_on=False,
+    )  # fmt: skip
+    return line
+
+
+def _names(axes: Axes, frame: Frame, curves: Iterable[_Curve], top: float) -> None:
+    """The names of lines at the right, each as near as can be to the height at which it ends."""
+    named = sorted(filter(_name, curves), key=lambda curve: curve.points[-1][1], reverse=True)
+    heights = spread([curve.points[-1][1] / top for curve in named], ROW / frame.up)
+    places = [1 + (GAP + room) / frame.across for room in (0, SAMPLE / 2, SAMPLE, SAMPLE + GAP)]
+    for curve, height in zip(named, heights, strict=True):
+        sample = _draw(axes, [(place, height) for place in places[:3]], curve.style)
+        sample.set(transform=axes.transAxes, markevery=[1])
+        axes.text(places[3], height, _name(curve), transform=axes.transAxes, va="center_baseline")
+
+
+def _name(curve: _Curve) -> str:
+    return shortened(curve.name, LONGEST_NAME)
+
+
+def spread(wanted: Iterable[float], apart: float) -> list[float]:
+    """Heights between 1 and 0 that are so far apart, near those wanted, which fall."""
+    heights, free = [], 1.0
+    for height in wanted:
+        heights.append(min(height, free))
+        free = heights[-1] - apart
+    free = 0.0
+    for place in reversed(range(len(heights))):
+        heights[place] = max(heights[place], free)
+        free = heights[place] + apart
+    return heights
+
+
+def _bars(axis: str, given: "Sequence[Bar]", axes: Axes) -> Frame:
+    labels = [shortened(bar.label, LONGEST_LABEL) for bar in given]
+    values = [bar.value for bar in given]
+    frame = Frame(
+        height=60.0 + BAR * len(given),
+        left=2 * GAP + max(map(width, labels)),
+        right=_room(bar for bar in given if bar.value >= 0),
+        top=GAP,
+    )
+    low, high = min(0.0, *values), max(0.0, *values)
+    high = high if low < high else 1.0
+    before = _room(bar for bar in given if bar.value < 0)
+    unit = (high - low) / (frame.across - before)
+    # as lines, which are one artist: as many rectangles take twice as long
+    paints = [paint(bar.colour) for bar in given]
+    axes.hlines(range(len(given)), 0.0, values, paints, linewidth=BAR * 0.68, clip_on=False)
+    axes.axvline(0.0, color=paint(palette.MUTED), linewidth=0.8, clip_on=False)
+    for place, bar in enumerate(given):
+        away, side = (unit, "left") if bar.value >= 0 else (-unit, "right")
+        axes.text(bar.value + away * GAP / 2, place, _value(bar), va="center_baseline", ha=side)
+    axes.set_ylim(len(given) - 0.5, -0.5)
+    axes.set_yticks(range(len(given)), labels)
+    _below(axes, frame, _Across(axis, (low - before * unit, high), _round_ticks(low, high)))
+    return frame
+
+
+def _room(given: "Iterable[Bar]") -> float:
+    """What the texts at the ends of bars need beyond them."""
+    return max((width(_value(bar)) + GAP for bar in given), default=GAP)
+
+
+def _value(bar: "Bar") -> str:
+    return shortened(bar.said, LONGEST_VALUE)
+
+
+def _below(axes: Axes, frame: Frame, across: _Across) -> None:
+    """The axis below. Its last tick has a label, and the others as far as there is room."""
+    axes.set_xlabel(shortened(across.name, frame.across))
+    axes.set_xlim(*across.shown)
+    shares = axes.transScale + axes.transLimits
+    ticks, labels, free = [], [], math.inf
+    for tick, said in reversed(across.ticks):
+        middle, half = shares.transform((tick, 0.0))[0] * frame.across, width(said) / 2
+        if middle + half < free:
+            ticks.append(tick)
+            labels.append(said)
+            free = middle - half - GAP
+    axes.set_xticks(ticks[::-1], labels[::-1])
+
+
+def _round_ticks(low: float, high: float, *, whole: bool = False) -> list[tuple[float, str]]:
+    """A few multiples of 1, 2 or 5 times a power of ten, written without a digit too many."""
+    found = MaxNLocator(6, steps=[1, 2, 5, 10], integer=whole, min_n_ticks=1).tick_values(low, high)
+    known = [float(tick) for tick in found if low <= tick <= high]
+    return [(tick, f"{tick:,.10g}".replace("-", "−")) for tick in known]

@@ -1,0 +1,125 @@
+"""What the pages of models and of systems share: every result by task, and the list of them."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+
+from perfdb import units
+from perfdb.record import Frozen
+from perfdb.site import markup
+from perfdb.site.addresses import Address
+from perfdb.site.data import Link, Result
+from perfdb.site.grouping import TaskResults, newest_first, work_order
+from perfdb.site.markup import Cell, Head, Html, link, tag
+from perfdb.site.page import Page, document, listing, section, shown
+from perfdb.site.words import section_title
+
+
+class Subject(Frozen):
+    """A model or a system: its page, its results in force by task, and its pages of scaling."""
+
+    name: str
+    document: str
+    title: str
+    tasks: tuple[TaskResults, ...]
+    scaling: tuple[Link, ...]
+
+
+class Best(Frozen):
+    """The highest rate of a model on a system."""
+
+    system: str
+    said: str
+
+
+class Entry(Frozen):
+    """A model or a system in the list of them, and the document that is its page.
+
+    `beside`: how many systems a model has results on, or models a system has results of. `bests`
+    are a model's highest tokens/s/GPU at a task, by system.
+    """
+
+    document: str
+    title: str
+    results: int
+    measured: int
+    releases: int
+    beside: int
+    task: str = ""
+    bests: tuple[Best, ...] = ()
+
+
+class Entries(Frozen):
+    """The list of models or of systems."""
+
+    entries: tuple[Entry, ...]
+
+
+def by_name(results: Iterable[Result], name_of: Callable[[Result], str]) -> dict[str, list[Result]]:
+    """The results of each model or of each system, the newest release first."""
+    found: dict[str, list[Result]] = defaultdict(list)
+    for result in newest_first(sorted(results, key=work_order)):
+        found[name_of(result)].append(result)
+    return found
+
+
+def list_of(name: str, said: str, subjects: Sequence[Subject], entries: Iterable[Entry]) -> Page:
+    """The list of models or of systems."""
+    data = Entries(entries=tuple(entries)) if subjects else None
+    return listing(name, said, data, [one.document for one in subjects])
+
+
+def page_of(subject: Subject, kind: str, *others: tuple[str, str]) -> Page:
+    """The page: a section for each task, the pages of scaling, then others by title and part."""
+    parts = [
+        section(section_title(task.task, None), shown(f"{kind}-results", number))
+        for number, task in enumerate(subject.tasks)
+    ]
+    parts += [section("Scaling", shown(f"{kind}-scaling"))] if subject.scaling else []
+    parts += [section(title, shown(part)) for title, part in others]
+    return Page(subject.document, document(subject.title, *parts), subject)
+
+
+def entry(subject: Subject, beside: Callable[[Result], str]) -> Entry:
+    """A line of the list; `beside` names what is counted of each result."""
+    results = [result for task in subject.tasks for result in task.results]
+    return Entry(
+        document=subject.document,
+        title=subject.title,
+        results=len(results),
+        measured=sum(result.is_measured for result in results),
+        releases=len({(one.framework, one.release) for one in results}),
+        beside=len(set(map(beside, results))),
+    )
+
+
+def scaling(subject: Subject, address: Address, anchor: str = "") -> Html:
+    """The pages that show it on more and more GPUs, from an anchor in them on."""
+    items = [
+        tag("li", link(one.text, f"{address(one.document)}{anchor}")) for one in subject.scaling
+    ]
+    return tag("ul", items)
+
+
+def index(label: str, beside: str, given: Sequence[Entry], address: Address) -> Html:
+    """The list of models or of systems; the best rates only where there are any."""
+    counts = ("Results", "measured", "published", "Releases", beside)
+    heads = [Head(label), *(Head(title, numeric=True) for title in counts)]
+    rows = [_row(one, address) for one in given]
+    if any(one.bests for one in given):
+        heads.append(Head("Best tokens/s/GPU by system", wide=True))
+        rows = [[*row, Cell(_bests(one))] for row, one in zip(rows, given, strict=True)]
+    return markup.table(markup.Table(f"{label}s", heads, rows))
+
+
+def _row(one: Entry, address: Address) -> list[Cell]:
+    published = one.results - one.measured
+    counts = (one.results, one.measured, published, one.releases, one.beside)
+    name = Cell(link(one.title, address(one.document)), sort=one.title)
+    return [name, *(Cell(f"{count:,}") for count in counts)]
+
+
+def _bests(one: Entry) -> str:
+    if not one.bests:
+        return units.UNKNOWN
+    listed = " · ".join(f"{best.system} {best.said}" for best in one.bests)
+    return f"{section_title(one.task, None)}: {listed}"

@@ -1,0 +1,48 @@
+"""Numbers as people read them."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfdb import units
+
+
+@pytest.mark.parametrize(
+    ("value", "figures", "said"),
+    [
+        (0.065664, 4, "0.06566"), (12345.678, 4, "12,346"), (9.9996, 4, "10.00"),
+        (-0.5, 2, "-0.50"), (0.0, 4, "0"), (None, 4, "–"), (math.nan, 4, "–"), (math.inf, 4, "inf"),
+    ],
+)  # fmt: skip
+def test_significant_figures_are_kept_and_whole_numbers_are_not_rounded(
+    value: float | None, figures: int, said: str
+) -> None:
+    assert said == units.significant(value, figures)
+
+
+@given(st.floats(min_value=1e-12, max_value=1e12), st.integers(2, 7))
+def test_a_figure_is_never_in_exponent_form_and_off_by_half_its_last_place_at_most(
+    value: float, figures: int
+) -> None:
+    said = units.significant(value, figures)
+    assert "e" not in said
+    assert abs(float(said.replace(",", "")) / value - 1) <= 0.51 * 10 ** (1 - figures)
+
+
+def test_what_is_unknown_is_a_dash_and_zero_is_zero() -> None:
+    assert ("–", "–", "0", "0.00") == (
+        units.number(None), units.number(math.nan), units.number(0.0), units.number(0.0, 2),
+    )  # fmt: skip
+    assert ("–", "0.0%", "43.1%") == (
+        units.percent(None), units.percent(0.0), units.percent(0.4312),
+    )  # fmt: skip
+    assert ("–", "–", "0", "1", "1,024", "bf16") == tuple(
+        map(units.text, (None, "", False, True, 1024, "bf16"))
+    )
+    assert ("–", "1.50 GiB") == (units.gib(None), units.gib(3 * 2**29))
+
+
+def test_one_is_counted_in_the_singular() -> None:
+    assert ["0 runs", "1 run", "1,200 runs"] == [units.counted(n, "run") for n in (0, 1, 1200)]
