@@ -6,16 +6,14 @@ import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from perfdb import cli
 from perfdb.db import migrate
 from tests import factories
 from tests.archives import COMPRESSORS, of_folder, tar, write, zipped
+from tests.shell import Shell
 
 PAGE = """\
 | Model | #-GPUs | GBS | Sequence Length | Tokens / sec / GPU |
@@ -24,37 +22,8 @@ PAGE = """\
 """
 
 
-@dataclass(frozen=True)
-class Done:
-    """How a command ended, and what it printed."""
-
-    code: int | str | None
-    stdout: str
-    stderr: str
-
-
-Perfdb = Callable[..., Done]
-
-
-@pytest.fixture
-def perfdb(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Perfdb:
-    """The console script, run through its door in a folder of its own."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def run(*arguments: str) -> Done:
-        monkeypatch.setattr(sys, "argv", ["perfdb", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return Done(ended.value.code, *capsys.readouterr())
-
-    return run
-
-
 def test_runs_are_ingested_from_the_current_folder_by_default(
-    perfdb: Perfdb, tmp_path: Path
+    perfdb: Shell, tmp_path: Path
 ) -> None:
     """`perfdb ingest`, twice, and what the second one says."""
     factories.write_run(tmp_path / "runs")
@@ -73,7 +42,7 @@ def test_runs_are_ingested_from_the_current_folder_by_default(
     assert (tmp_path / "perfdb.sqlite").is_file()
 
 
-def test_without_paths_and_without_runs_it_says_what_to_do(perfdb: Perfdb, tmp_path: Path) -> None:
+def test_without_paths_and_without_runs_it_says_what_to_do(perfdb: Shell, tmp_path: Path) -> None:
     """Exit code 2, and no store is made."""
     done = perfdb("ingest")
 
@@ -82,9 +51,7 @@ def test_without_paths_and_without_runs_it_says_what_to_do(perfdb: Perfdb, tmp_p
     assert [] == list(tmp_path.iterdir())
 
 
-def test_a_rejection_is_told_with_its_place_and_exits_with_1(
-    perfdb: Perfdb, tmp_path: Path
-) -> None:
+def test_a_rejection_is_told_with_its_place_and_exits_with_1(perfdb: Shell, tmp_path: Path) -> None:
     """What is sound is stored all the same."""
     factories.write_run(tmp_path / "runs", run_id="sound")
     factories.write_run(tmp_path / "runs", run_id="broken").record.write_text("{\n")
@@ -103,7 +70,7 @@ def test_a_rejection_is_told_with_its_place_and_exits_with_1(
     assert "was it written by another version?" in rejected["reason"]
 
 
-def test_a_run_still_at_work_is_listed_and_is_no_error(perfdb: Perfdb, tmp_path: Path) -> None:
+def test_a_run_still_at_work_is_listed_and_is_no_error(perfdb: Shell, tmp_path: Path) -> None:
     """Exit code 0: the next ingest will read it."""
     here = factories.environment(hostname=socket.gethostname())
     factories.write_run(tmp_path / "runs", outcome=None, environment=here, runner_pid=os.getpid())
@@ -116,7 +83,7 @@ def test_a_run_still_at_work_is_listed_and_is_no_error(perfdb: Perfdb, tmp_path:
     ]
 
 
-def test_options_say_what_a_page_does_not(perfdb: Perfdb, tmp_path: Path) -> None:
+def test_options_say_what_a_page_does_not(perfdb: Shell, tmp_path: Path) -> None:
     """Framework, release, container, system and precision, as they come out of the export."""
     (tmp_path / "page.md").write_text(PAGE)
     context = {
@@ -136,7 +103,7 @@ def test_options_say_what_a_page_does_not(perfdb: Perfdb, tmp_path: Path) -> Non
     assert context == {name: row[name] for name in context}
 
 
-def test_results_of_no_release_are_listed(perfdb: Perfdb, tmp_path: Path) -> None:
+def test_results_of_no_release_are_listed(perfdb: Shell, tmp_path: Path) -> None:
     """On stderr, with the option that would say it."""
     (tmp_path / "page.md").write_text("Framework: NeMo\n\n" + PAGE)
 
@@ -158,7 +125,7 @@ Training epoch 0, iteration 1/1 | global_batch_size: 128 | global_step: 1 | redu
 SET = ["model=LLAMA3-8B", "system=dgx-h100", "num_gpus=8", "sequence_length=8192", "task=pretrain"]
 
 
-def test_a_log_is_given_what_it_lacks(perfdb: Perfdb, tmp_path: Path) -> None:
+def test_a_log_is_given_what_it_lacks(perfdb: Shell, tmp_path: Path) -> None:
     """First it is unattributed and says the options; with them it is a result of a release."""
     (tmp_path / "train.log").write_text(NEMO_LOG)
     options = [word for setting in SET for word in ("--set", setting)]
@@ -199,7 +166,7 @@ def test_a_log_is_given_what_it_lacks(perfdb: Perfdb, tmp_path: Path) -> None:
     ],
 )
 def test_an_option_for_logs_that_is_wrong_exits_with_2(
-    perfdb: Perfdb, tmp_path: Path, option: list[str], told: str
+    perfdb: Shell, tmp_path: Path, option: list[str], told: str
 ) -> None:
     """Where, what and what to do; nothing is stored."""
     (tmp_path / "train.log").write_text(NEMO_LOG)
@@ -211,7 +178,7 @@ def test_an_option_for_logs_that_is_wrong_exits_with_2(
 
 
 def test_a_dry_run_shows_what_would_be_stored_and_stores_nothing(
-    perfdb: Perfdb, tmp_path: Path
+    perfdb: Shell, tmp_path: Path
 ) -> None:
     """It needs no store and makes none."""
     factories.write_run(tmp_path / "runs", run_id="a")
@@ -227,9 +194,7 @@ def test_a_dry_run_shows_what_would_be_stored_and_stores_nothing(
     assert ["runs"] == [path.name for path in tmp_path.iterdir()]
 
 
-def test_a_dry_run_as_json_lists_the_results_of_archives_too(
-    perfdb: Perfdb, tmp_path: Path
-) -> None:
+def test_a_dry_run_as_json_lists_the_results_of_archives_too(perfdb: Shell, tmp_path: Path) -> None:
     """With the reasons for what would be rejected, and without a store."""
     factories.write_run(tmp_path / "tree", run_id="a")
     members = [*of_folder(tmp_path / "tree"), ("../x.log", b"")]
@@ -249,9 +214,7 @@ def test_a_dry_run_as_json_lists_the_results_of_archives_too(
     assert not (tmp_path / "perfdb.sqlite").exists()
 
 
-def test_more_may_be_unpacked_where_the_command_line_says_so(
-    perfdb: Perfdb, tmp_path: Path
-) -> None:
+def test_more_may_be_unpacked_where_the_command_line_says_so(perfdb: Shell, tmp_path: Path) -> None:
     """A zip that says that it holds 2 GiB: refused below that, and then looked into."""
     content = bytearray(zipped([("a.bin", b"1")]))
     struct.pack_into("<L", content, content.index(b"PK\x01\x02") + 24, 2 << 30)
@@ -266,14 +229,14 @@ def test_more_may_be_unpacked_where_the_command_line_says_so(
     assert "the archive holds no run directory, page or log" in more.stderr
 
 
-def test_a_path_that_does_not_exist_exits_with_2(perfdb: Perfdb, tmp_path: Path) -> None:
+def test_a_path_that_does_not_exist_exits_with_2(perfdb: Shell, tmp_path: Path) -> None:
     """And says which."""
     done = perfdb("ingest", "nowhere")
     assert (2, "error: nowhere: no such file or folder\n") == (done.code, done.stderr)
 
 
 @pytest.mark.parametrize("style", ["csv", "parquet"])
-def test_an_export_goes_to_a_file_or_to_stdout(perfdb: Perfdb, tmp_path: Path, style: str) -> None:
+def test_an_export_goes_to_a_file_or_to_stdout(perfdb: Shell, tmp_path: Path, style: str) -> None:
     """The same bytes."""
     factories.write_run(tmp_path / "runs")
     perfdb("ingest")
@@ -293,7 +256,7 @@ def test_an_export_goes_to_a_file_or_to_stdout(perfdb: Perfdb, tmp_path: Path, s
     assert (tmp_path / "out").read_bytes() == piped.stdout
 
 
-def test_an_export_that_cannot_be_written_exits_with_2(perfdb: Perfdb, tmp_path: Path) -> None:
+def test_an_export_that_cannot_be_written_exits_with_2(perfdb: Shell, tmp_path: Path) -> None:
     """So does one of a store that is not there."""
     missing = perfdb("export", "results", "--format", "csv")
     perfdb("db", "upgrade")
@@ -304,9 +267,7 @@ def test_an_export_that_cannot_be_written_exits_with_2(perfdb: Perfdb, tmp_path:
     assert "error: no/such/folder: No such file or directory\n" == nowhere.stderr
 
 
-def test_the_schema_can_be_made_shown_checked_and_taken_down(
-    perfdb: Perfdb, tmp_path: Path
-) -> None:
+def test_the_schema_can_be_made_shown_checked_and_taken_down(perfdb: Shell, tmp_path: Path) -> None:
     """upgrade, current, check, downgrade, current."""
     told = [
         perfdb("db", *words.split(), "--db", "x.sqlite")
@@ -325,7 +286,7 @@ def test_the_schema_can_be_made_shown_checked_and_taken_down(
     ] == [done.stdout for done in told]
 
 
-def test_a_schema_that_differs_fails_the_check(perfdb: Perfdb, tmp_path: Path) -> None:
+def test_a_schema_that_differs_fails_the_check(perfdb: Shell, tmp_path: Path) -> None:
     """Exit code 1, and each difference on a line."""
     import sqlite3
 
@@ -341,7 +302,7 @@ def test_a_schema_that_differs_fails_the_check(perfdb: Perfdb, tmp_path: Path) -
 
 
 def test_a_folder_with_nothing_to_read_is_said_to_hold_nothing(
-    perfdb: Perfdb, tmp_path: Path
+    perfdb: Shell, tmp_path: Path
 ) -> None:
     """Not an error, and not a silent success either."""
     (tmp_path / "empty").mkdir()
@@ -356,7 +317,7 @@ def words_of(*changed: str) -> list[str]:
     return [word for setting in fields.values() for word in ("--set", setting)]
 
 
-def test_a_window_longer_than_the_log_gives_no_figures(perfdb: Perfdb, tmp_path: Path) -> None:
+def test_a_window_longer_than_the_log_gives_no_figures(perfdb: Shell, tmp_path: Path) -> None:
     """The last hundred of a few steps would be all of them, the warm-up too."""
     (tmp_path / "train.log").write_text(NEMO_LOG)
     asked = ("train.log", *words_of(), "--release", "2.0", "--window", "last_n(100)")
@@ -370,7 +331,7 @@ def test_a_window_longer_than_the_log_gives_no_figures(perfdb: Perfdb, tmp_path:
     assert (None, "incomplete") == (row["step_time_s"], row["outcome"])
 
 
-def test_a_log_that_set_contradicts_is_noted(perfdb: Perfdb, tmp_path: Path) -> None:
+def test_a_log_that_set_contradicts_is_noted(perfdb: Shell, tmp_path: Path) -> None:
     """The log says its global batch size, 128; what --set says holds, and a note says so."""
     (tmp_path / "train.log").write_text(NEMO_LOG)
 
@@ -382,7 +343,7 @@ def test_a_log_that_set_contradicts_is_noted(perfdb: Perfdb, tmp_path: Path) -> 
 
 
 def test_a_log_whose_times_follow_from_its_gpus_is_not_mixed_with_others(
-    perfdb: Perfdb, tmp_path: Path
+    perfdb: Shell, tmp_path: Path
 ) -> None:
     """torchtitan prints tokens per second of one of so many GPUs."""
     good = Path(__file__).parent / "data" / "formats" / "torchtitan" / "good"
@@ -395,14 +356,14 @@ def test_a_log_whose_times_follow_from_its_gpus_is_not_mixed_with_others(
     assert "--set says 4096; its step times follow from num_gpus; leave the option" in done.stderr
 
 
-def test_a_dry_run_without_anything_to_store_says_so(perfdb: Perfdb, tmp_path: Path) -> None:
+def test_a_dry_run_without_anything_to_store_says_so(perfdb: Shell, tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text(NEMO_LOG)
     done = perfdb("ingest", "train.log", "--dry-run")
     assert done.stdout.startswith("nothing would be stored\n")
     assert "Would be stored" not in done.stdout
 
 
-def test_a_model_that_is_in_no_catalogue_is_noted_once(perfdb: Perfdb, tmp_path: Path) -> None:
+def test_a_model_that_is_in_no_catalogue_is_noted_once(perfdb: Shell, tmp_path: Path) -> None:
     for name in ("a.log", "b.log"):
         (tmp_path / name).write_text(NEMO_LOG)
     done = perfdb("ingest", "a.log", "b.log", *words_of("model=llama3-8c"), "--release", "2.0")

@@ -198,7 +198,11 @@ def test_the_command_adds_the_columns(perfdb: Shell) -> None:
         (["--format", "csv", "--convention", "nemo"], "'nemo' is not one of 'causal'"),
         (
             ["--format", "pytorch", "--convention", "full"],
-            "--convention: pytorch has no place for restated figures; choose another --format",
+            "--convention: pytorch has no place for these figures; choose another --format",
+        ),
+        (
+            ["--format", "pytorch", "--price", "dgx-h100=2.49"],
+            "--price: pytorch has no place for these figures; choose another --format",
         ),
     ],
 )

@@ -3,7 +3,7 @@
 from sqlalchemy import ColumnElement, Select, and_, case, func, select
 
 from perfdb.db.tables import cases, models, releases, results, runs, sources, systems
-from perfdb.record import Origin, Outcome
+from perfdb.record import Origin
 
 IDENTITY = (
     cases.c.framework,
@@ -141,11 +141,6 @@ def _has_no_figures() -> ColumnElement[bool]:
 def measured(select_: Select[*tuple[object, ...]]) -> Select[*tuple[object, ...]]:
     """Only results derived from runs."""
     return select_.where(results.c.origin == Origin.MEASURED.value)
-
-
-def finished(select_: Select[*tuple[object, ...]]) -> Select[*tuple[object, ...]]:
-    """Only results that have figures."""
-    return select_.where(results.c.outcome == Outcome.FINISHED.value)
 
 
 def of_release(
