@@ -128,6 +128,28 @@ def test_a_page_that_somebody_wrote_is_not_overwritten(
     assert "# Mine\n" == mine.read_text()
 
 
+def test_pages_of_releases_that_the_store_has_no_more_are_named_and_stay(
+    sqlite: URL, publish: Shell, tmp_path: Path
+) -> None:
+    """Not those of releases that were not asked for, nor what somebody wrote beside them."""
+    filled(sqlite, PUBLISHED / "dfm.md")
+    stored(sqlite, published(), published(line=8, release=release("25.07", framework="nemo")))
+    address = str(sqlite.database)
+    assert "note:" not in publish("--db", address, "--fail-on", "never")[2]
+    gone = tmp_path / "published/dfm/main.md"
+    (gone.parent / "mine.md").write_text("# Mine\n")
+    ingest.withdraw([str(PUBLISHED / "dfm.md")], sqlite, "a draft")
+
+    for words in ([], ["nemo 25.04"], ["--json"]):
+        code, out, err = publish("--db", address, "--fail-on", "never", *words)
+        assert (0, False) == (code, "dfm" in out)
+        assert (
+            "note: published/dfm/main.md: made by perfdb publish, and the store has no such "
+            "release any more; remove it\n"
+        ) == err
+    assert gone.exists()
+
+
 def test_a_line_below_each_table_says_where_its_rows_are_from(
     sqlite: URL, publish: Shell, tmp_path: Path
 ) -> None:

@@ -84,7 +84,7 @@ def test_the_site_has_no_page_of_it_and_its_changelog_says_why(store: URL, perfd
     perfdb("withdraw", "--undo", "bad")
     with reading(store) as connection:
         acts = [it.act for it in events(contents(connection).revisions, ())]
-    assert ["added", "withdrawn", "added", "added"] == acts
+    assert ["restored", "withdrawn", "added", "added"] == acts
 
 
 @pytest.mark.parametrize("options", [[], ["--window", "last_n(3)"]])

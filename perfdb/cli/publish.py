@@ -70,6 +70,9 @@ def publish(
         _refuse(grave)
         return 1
     _report(publication.write(folder, publication.texts(read.pages, style)), as_json)
+    for page in publication.left_behind(folder, read.paths):
+        made = "made by perfdb publish, and the store has no such release any more; remove it"
+        click.echo(f"note: {page}: {made}", err=True)
     return 0
 
 

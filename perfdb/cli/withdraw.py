@@ -12,7 +12,7 @@ from perfdb.db.session import store_url
 
 @click.command()
 @click.argument("words", nargs=-1, required=True, metavar="PAGE|RUN...")
-@click.option("--reason", metavar="TEXT", help="Why, for the log; a run needs it.")
+@click.option("--reason", metavar="TEXT", help="Why, for the changelog; a run needs it.")
 @click.option("--undo", is_flag=True, help="Make runs that were withdrawn count again.")
 @db_option
 @json_option

@@ -1,6 +1,6 @@
 """What the site asks beside results in force: files and their bytes, and what became of results."""
 
-from sqlalchemy import Select, case, func, select
+from sqlalchemy import ColumnElement, Select, and_, case, func, select
 
 from perfdb.db.rows import Action
 from perfdb.db.tables import (
@@ -71,7 +71,10 @@ def content_of(sha256: str) -> Select[*tuple[bytes]]:
 
 
 def all_revisions() -> Select[*tuple[object, ...]]:
-    """Every result there ever was, superseded or not, by its key and revision."""
+    """Every result there ever was, superseded or not, by its key and revision.
+
+    `logged` is what the log says of its page, of the moment at which it was superseded.
+    """
     columns = (
         results.c.key,
         results.c.revision,
@@ -92,6 +95,7 @@ def all_revisions() -> Select[*tuple[object, ...]]:
         results.c.source_line,
         runs.c.run_id,
         runs.c.withdrawn,
+        ingest_log.c.reason.label("logged"),
         results.c.outcome,
         results.c.withheld,
         results.c.step_time_s,
@@ -104,7 +108,18 @@ def all_revisions() -> Select[*tuple[object, ...]]:
     return (
         identified(select(*columns))
         .outerjoin(runs, results.c.run_id == runs.c.id)
+        .outerjoin(ingest_log, _ended_a_row())
         .order_by(results.c.key, results.c.revision)
+    )
+
+
+def _ended_a_row() -> ColumnElement[bool]:
+    """Whether an entry of the log is of the reading that superseded a result of a page."""
+    return and_(
+        results.c.origin == Origin.PUBLISHED.value,
+        ingest_log.c.path == sources.c.path,
+        ingest_log.c.at == results.c.superseded_at,
+        ingest_log.c.action == Action.REVISED,
     )
 
 

@@ -1,9 +1,10 @@
 """The best figures: of a result, of a system, and of the newest releases as bars."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from perfdb import catalog
+from perfdb import catalog, metrics, units
 from perfdb.compare.verdict import CONVENTION_BOUND
 from perfdb.metrics import METRICS, Metric
 from perfdb.site import charts, tables
@@ -12,7 +13,7 @@ from perfdb.site.data import Result
 from perfdb.site.grouping import of_newest_releases, system_order
 from perfdb.site.markup import Html, joined, tag
 from perfdb.site.profiles import MFU, STEP_TIME, TFLOPS, TOKENS
-from perfdb.site.words import release_title
+from perfdb.site.words import framework_title, gpus, release_title
 
 MOST_BARS: Final = 24
 """Bars that a chart has at most; the table below it has every figure."""
@@ -34,6 +35,40 @@ ACROSS_MODELS: Final = (FLOPS, "mfu")
 work in two models, a floating-point operation is."""
 
 
+def release_of(result: Result) -> str:
+    """'Megatron-Bridge 26.06'."""
+    return release_title(result.framework, result.release)
+
+
+def precision_of(result: Result) -> str:
+    """'FP8-CS'; empty where no precision is stated."""
+    entry = catalog.precisions().get(result.precision or "")
+    return entry.title if entry else result.precision or ""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a bar's label: what it tells, and its words; no words where that is unknown."""
+
+    title: str
+    of: Callable[[Result], str]
+
+
+SYSTEM: Final = Part("system", lambda one: one.system_title)
+MODEL: Final = Part("model", lambda one: one.model_title)
+FRAMEWORK: Final = Part("framework", release_of)
+PRECISION: Final = Part("precision", precision_of)
+GPUS: Final = Part("number of GPUs", lambda one: gpus(one.num_gpus))
+CONVENTION: Final = Part("FLOPs convention", lambda one: one.flops_convention or "")
+
+DETAILS: Final = (
+    Part("sequence length", lambda one: f"sequence {one.sequence_length:,}"),
+    Part("variant", lambda one: f"variant {framework_title(one.variant)}" if one.variant else ""),
+    CONVENTION,
+)
+"""What a label tells only where it is not the same in every bar."""
+
+
 def metric_for(results: Iterable[Result], names: Sequence[str]) -> Metric:
     """The figure that most results know; of several the first."""
     known = dict.fromkeys(names, 0)
@@ -44,56 +79,108 @@ def metric_for(results: Iterable[Result], names: Sequence[str]) -> Metric:
 
 
 def figure(result: Result, metric: str) -> float | None:
-    """The value of a metric; None where it is unknown, withheld, or no rate."""
+    """The value of a metric; None where it is unknown, withheld, or no rate.
+
+    A rate of each GPU in tokens that is not stated follows from what is stated of the whole job.
+    """
+    known = _stated(result, metric)
+    if known is not None or metric != RATE or result.withheld is not None:
+        return known
+    if result.tokens_per_sec:
+        return result.tokens_per_sec / result.num_gpus
+    if result.step_time_s:
+        return metrics.tokens_per_sec_per_gpu(
+            result.global_batch_size, result.sequence_length, result.step_time_s, result.num_gpus
+        )
+    return None
+
+
+def _stated(result: Result, metric: str) -> float | None:
     value: float | None = getattr(result, metric)
     return value if value is not None and value > 0 and result.withheld is None else None
 
 
+def is_computed(result: Result, metric: str) -> bool:
+    """Whether a figure follows from others that are stated and is not stated itself."""
+    return _stated(result, metric) is None and figure(result, metric) is not None
+
+
+def marked(result: Result, metric: str) -> str:
+    """A figure with the mark of one that is computed."""
+    return f"{said(result, metric)}{' (computed)' if is_computed(result, metric) else ''}"
+
+
 def said(result: Result, metric: str) -> str:
     """A figure as tables print it."""
+    if is_computed(result, metric):
+        return units.significant(figure(result, metric))
     column = COLUMNS[metric]
     known = tables.known(column, result)
     return tables.as_printed(column, result) or tables.formatted(column, known)
 
 
 def chart(
-    title: str,
-    results: Sequence[Result],
-    names: Sequence[str],
-    label: Callable[[Result], tuple[str, ...]],
+    title: str, results: Sequence[Result], names: Sequence[str], parts: Sequence[Part]
 ) -> Html:
     """The best of the newest releases as bars: one for each label. Nothing for fewer than two.
 
-    Rows that the audit calls an error are left out, and counted below. Where the FLOPs of the rest
-    are counted by several conventions, each bar says by which, where that is known.
+    A label has the parts, and of the DETAILS those in which the results differ. Rows that the
+    audit calls an error are left out, and counted below.
     """
     newest = of_newest_releases(results)
     clean = [result for result in newest if not result.has_open_errors]
     metric = metric_for(clean, names)
     known = [one for one in clean if figure(one, metric.name) is not None]
-    mixed = metric.name in CONVENTION_BOUND and len({one.flops_convention for one in known}) > 1
+    first, *others = parts
+    every = (first, *_differing(known, metric), *others)
     best: dict[tuple[str, ...], Result] = {}
     for result in sorted(known, key=lambda one: figure(one, metric.name) or 0.0):
-        first, *rest = label(result)
-        best[first, *([result.flops_convention or ""] if mixed else []), *rest] = result
+        best[tuple(part.of(result) for part in every)] = result
     ranked = sorted(best, key=lambda key: (-(figure(best[key], metric.name) or 0.0), key))
     if len(ranked) < 2:
         return Html("")
-    given = [_bar(key, best[key], metric) for key in ranked[:MOST_BARS]]
-    said = (
-        "The highest figure in the newest release of each framework.",
-        f"The {len(given)} highest of {len(ranked)} are drawn." if len(ranked) > len(given) else "",
+    drawn = ranked[:MOST_BARS]
+    below = note(
+        _meaning(every, [best[key] for key in drawn]),
+        f"The {len(drawn)} highest of {len(ranked)} are drawn." if len(ranked) > len(drawn) else "",
         contradicted(len(newest) - len(clean)),
-        _MIXED if mixed else "",
+        _MIXED if CONVENTION in every else "",
         "The table has them all.",
     )
-    return joined((charts.bars(title, metric.title, given), note(*said)))
+    bars = [_bar(key, best[key], metric) for key in drawn]
+    return joined((charts.bars(title, metric.title, bars), below))
+
+
+def _differing(results: Sequence[Result], metric: Metric) -> list[Part]:
+    """The details that results differ in, without which their bars would seem to be alike."""
+    return [
+        part
+        for part in DETAILS
+        if (part is not CONVENTION or metric.name in CONVENTION_BOUND)
+        and len({part.of(one) for one in results}) > 1
+    ]
+
+
+def _meaning(parts: Sequence[Part], drawn: Sequence[Result]) -> str:
+    """What a bar is, and what bars of several frameworks do not tell."""
+    *some, last = (part.title for part in parts)
+    bar = (
+        f"Each bar is the highest figure of a {', '.join(some)} and {last}, in the newest release "
+        "of each framework."
+    )
+    if len({one.framework for one in drawn}) < 2:
+        return bar
+    return (
+        f"{bar} Bars of different frameworks differ in more than one thing: they compare no "
+        "precision by itself."
+    )
 
 
 def _bar(key: tuple[str, ...], result: Result, metric: Metric) -> Bar:
     value = figure(result, metric.name) or 0.0
     shown = value * 100 if metric.unit == "fraction" else value
-    return Bar(" · ".join(filter(None, key)), shown, said(result, metric.name))
+    label = (*key, "computed") if is_computed(result, metric.name) else key
+    return Bar(" · ".join(filter(None, label)), shown, said(result, metric.name))
 
 
 def note(*said: str) -> Html:
@@ -117,14 +204,3 @@ def highest(results: Iterable[Result], metric: str) -> dict[str, Result]:
     for result in sorted(known, key=lambda one: figure(one, metric) or 0.0):
         best[result.system] = result
     return {name: best[name] for name in sorted(best, key=system_order)}
-
-
-def release_of(result: Result) -> str:
-    """'Megatron-Bridge 26.06'."""
-    return release_title(result.framework, result.release)
-
-
-def precision_of(result: Result) -> str:
-    """'FP8-CS'; empty where no precision is stated."""
-    entry = catalog.precisions().get(result.precision or "")
-    return entry.title if entry else result.precision or ""

@@ -21,6 +21,8 @@ MOST_ENTRIES: Final = 200
 QUIET: Final[tuple[Act, ...]] = ("also printed", "read anew", "added")
 """What changes no figure that was there."""
 
+CHANGED: Final = "Corrected, withdrawn, restored, rejected"
+
 
 class Count(Frozen):
     """How much became of a source on a day, and at what times (UTC): the first and the last."""
@@ -35,8 +37,8 @@ class Count(Frozen):
 class Changelog(Frozen):
     """The newest events in full, and the counts of all of them by day, source and act.
 
-    `changed` are those that change or withhold a figure, `other` the rest; `left` counts the older
-    ones of each.
+    `changed` are those that change or withhold a figure or give it back, `other` the rest; `left`
+    counts the older ones of each.
     """
 
     changed: tuple[Event, ...]
@@ -92,7 +94,7 @@ def _pages(contents: Contents) -> Iterable[Page]:
         return [Page(addresses.CHANGELOG, document("Changelog of the data", NO_DATA))]
     parts = ["What became of results, and when the store learnt of it. All times are UTC.\n"]
     if made.changed:
-        parts.append(section("Corrected, withdrawn, rejected", shown("changelog-changed")))
+        parts.append(section(CHANGED, shown("changelog-changed")))
     parts.append(section("By day and source", shown("changelog-counts")))
     if made.other:
         parts.append(section("Added and read anew", shown("changelog-other")))
@@ -117,8 +119,8 @@ def counts(page: Changelog, _address: Address) -> Html:
 
 
 def changed(page: Changelog, address: Address) -> Html:
-    """The newest entries that change or withhold a figure."""
-    return _entries("Corrected, withdrawn, rejected", page.changed, page.left[0], address)
+    """The newest entries that change or withhold a figure, or give it back."""
+    return _entries(CHANGED, page.changed, page.left[0], address)
 
 
 def other(page: Changelog, address: Address) -> Html:
@@ -165,12 +167,11 @@ def _result(event: Event, address: Address) -> Html:
 
 
 def _said(event: Event) -> Html:
-    if event.reason is not None:
-        times = f"{event.count:,} × " if event.count > 1 else ""
-        return tag("span", f"{times}{event.reason}")
+    times = f"{event.count:,} × " if event.count > 1 else ""
+    why = [tag("div", f"{times}{event.reason}")] if event.reason is not None else []
     by = {"also printed": "also printed by ", "contradicted": "contradicted by "}.get(event.act)
     named = [tag("div", f"{by}{event.source}")] if by else []
-    items = [*named, *(tag("div", it.said) for it in event.changes)]
+    items = [*why, *named, *(tag("div", it.said) for it in event.changes)]
     return joined(items) if items else Html(units.UNKNOWN)
 
 

@@ -52,7 +52,8 @@ class ReleasePair(Frozen):
 class Revision(Row):
     """What a result says at one moment: `superseded_at` is None while it holds, or not known.
 
-    `withdrawn` says why its run does not count.
+    `withdrawn` says why its run does not count; `logged` is what the log says of what superseded a
+    row of a page.
     """
 
     key: str
@@ -74,6 +75,7 @@ class Revision(Row):
     source_line: int | None
     run_id: str | None
     withdrawn: str | None = None
+    logged: str | None = None
     outcome: str
     withheld: str | None
     step_time_s: float | None

@@ -10,6 +10,7 @@ from typing import Final
 
 from sqlalchemy import MetaData, Table
 
+from perfdb import units
 from perfdb.site.markup import Html, tag
 from perfdb.site.palette import GROUND, MUTED, RULE, SERIES, TEXT
 
@@ -66,7 +67,7 @@ def drawing(metadata: MetaData) -> Html:
     )
     parts = (*said, *_edges(boxes), *(_drawn(box) for box in boxes.values()))
     shape = tag(
-        "svg", parts, role="img", class_="perf-chart", viewBox=f"0 0 {width} {height}",
+        "svg", parts, role="img", class_="perf-diagram", viewBox=f"0 0 {width} {height}",
         font_family="inherit", font_size="12",
     )  # fmt: skip
     return tag("figure", shape, class_="perf-figure", tabindex="0")
@@ -166,7 +167,8 @@ def _drawn(box: Box) -> Html:
                 height=f"{box.height}", rx="3", fill=GROUND, stroke=RULE)  # fmt: skip
     others = len(box.table.columns) - len(box.keys)
     rows = [_text(box, row, key) for row, key in enumerate(box.keys, start=1)]
-    more = _text(box, len(box.keys) + 1, f"and {others} more", colour=MUTED)
+    said = f"and {others} more" if box.keys else units.counted(others, "column")
+    more = _text(box, len(box.keys) + 1, said, colour=MUTED)
     name = _text(box, 0, box.table.name, weight="600")
     return tag("g", (frame, name, *rows, more))
 

@@ -11,6 +11,7 @@ from perfdb.site.contents import Contents
 from perfdb.site.data import AuditPage, Result, RunPage, RunsPage, SourcePage
 from perfdb.site.markup import Html, table
 from perfdb.site.page import (
+    NO_DATA,
     Kind,
     Page,
     directive,
@@ -40,7 +41,9 @@ def _pages(contents: Contents) -> Iterator[Page]:
     yield _audit(findings.page_of(contents.audited))
     results = tuple(page.result for page in latest_first(contents.runs))
     runs = RunsPage(results=results) if results else None
-    yield listing(addresses.RUNS, "Every run in the store, however it ended.\n", runs)
+    none = "The store has no runs that count: every figure is from a published page.\n"
+    said = "Every run in the store, however it ended.\n"
+    yield listing(addresses.RUNS, said, runs, none=none if contents.results else NO_DATA)
     corrected = corrections(contents.revisions)
     yield from (_run(run, corrected.get(run.result.result_id)) for run in contents.runs)
     published: dict[str, list[Result]] = defaultdict(list)

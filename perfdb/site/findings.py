@@ -10,7 +10,7 @@ from perfdb.audit.document import counts
 from perfdb.site import addresses
 from perfdb.site.addresses import Address
 from perfdb.site.data import Audited, AuditedRelease, AuditPage, Flag, Result
-from perfdb.site.grouping import newest_first
+from perfdb.site.grouping import newest_first, trials
 from perfdb.site.markup import Cell, Content, Head, Html, Table, joined, link, table, tag, terms
 from perfdb.site.words import gpus, model_title, release_title, section_title
 
@@ -51,7 +51,7 @@ def flag(one: Audited) -> Flag | None:
     return Flag(said=counts(objections), kind=kind(objections[0]), anchor=one.anchor)
 
 
-def page_of(every: Iterable[Audited]) -> AuditPage:
+def page_of(every: Sequence[Audited]) -> AuditPage:
     """The page: by framework, the newest release first, and in it the gravest entry first."""
     by_release: dict[tuple[str, str | None], list[Audited]] = defaultdict(list)
     for one in every:
@@ -62,7 +62,7 @@ def page_of(every: Iterable[Audited]) -> AuditPage:
         )
         for (framework, version), found in by_release.items()
     ]
-    return AuditPage(releases=tuple(newest_first(releases)))
+    return AuditPage(releases=tuple(newest_first(releases, trials(one.result for one in every))))
 
 
 def _order(one: Audited) -> tuple[int, str, int, str]:

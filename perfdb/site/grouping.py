@@ -1,7 +1,7 @@
 """How results are put together: by task, by system or model, by release, the newest first."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from functools import cache
 from typing import Literal, Protocol, TypeVar
 
@@ -117,10 +117,27 @@ class OfRelease(Protocol):
 Item = TypeVar("Item", bound=OfRelease)
 
 
-def newest_first(given: Iterable[Item]) -> list[Item]:
-    """By framework, the newest release first; what is of the same one stays as it comes."""
+def newest_first(given: Iterable[Item], trials: Container[str]) -> list[Item]:
+    """By framework, the newest release first; what is of the same one stays as it comes.
+
+    `trials` are the frameworks that come last: those without a result on a GPU.
+    """
     by_release = sorted(given, key=lambda one: version_order(one.release), reverse=True)
-    return sorted(by_release, key=lambda one: framework_title(one.framework))
+    return sorted(
+        by_release, key=lambda one: (one.framework in trials, framework_title(one.framework))
+    )
+
+
+def trials(results: Iterable[Result]) -> frozenset[str]:
+    """The frameworks that have no result on a GPU."""
+    on_gpus = {(one.framework, is_on_gpus(one)) for one in results}
+    return frozenset(name for name, _ in on_gpus if (name, True) not in on_gpus)
+
+
+def is_on_gpus(result: Result) -> bool:
+    """Whether its system has GPUs, as one that the catalogue lacks is taken to have."""
+    entry = catalog.systems().get(result.system)
+    return entry is None or entry.gpu is not None
 
 
 def work_order(result: Result) -> tuple[object, ...]:

@@ -93,7 +93,7 @@ def _table(title: str, names: Sequence[str], works: Sequence[Work], metric: Metr
         [
             *_named(next(iter(work.values()))),
             *(
-                Cell(bests.said(work[name], metric.name) if name in work else units.UNKNOWN)
+                Cell(bests.marked(work[name], metric.name) if name in work else units.UNKNOWN)
                 for name in names
             ),
         ]

@@ -96,7 +96,7 @@ def _entry(page: ModelPage) -> Entry:
     first = page.tasks[0]
     best = bests.highest(first.results, RATE)
     rates = tuple(
-        Best(system=one.system_title, said=bests.said(one, RATE)) for one in best.values()
+        Best(system=one.system_title, said=bests.marked(one, RATE)) for one in best.values()
     )
     line = subjects.entry(page, lambda one: one.system)
     return line.model_copy(update={"task": first.task, "bests": rates})
@@ -114,17 +114,11 @@ def results(page: ModelPage, number: int, address: Address) -> Html:
     made = tables.results_table(title, given.results, profiles.OF_MODEL, address)
     over = over_releases(title, given.results)
     every = tag("h3", "Every result") if over.text else Html("")
-    best = bests.chart(f"{title}: best figures", given.results, bests.OF_A_MODEL, _label)
+    best = bests.chart(f"{title}: best figures", given.results, bests.OF_A_MODEL, _PARTS)
     return joined((best, over, every, markup.table(made)))
 
 
-def _label(result: Result) -> tuple[str, ...]:
-    return (
-        result.system_title,
-        bests.release_of(result),
-        bests.precision_of(result),
-        gpus(result.num_gpus),
-    )
+_PARTS: Final = (bests.SYSTEM, bests.FRAMEWORK, bests.PRECISION, bests.GPUS)
 
 
 def scaling(page: ModelPage, address: Address) -> Html:
@@ -163,24 +157,24 @@ _SHAPE: Final = (
 def _of_parameters(count: int | None) -> str:
     if count is None:
         return units.UNKNOWN
-    return f"{units.significant(count / 1e9)} billion; norms and biases are not counted"
+    billions = f"{units.significant(count / 1e9)} billion"
+    said = billions if count >= 1e8 else f"{units.significant(count / 1e6, 3)} million"
+    return f"{said}; norms and biases are not counted"
 
 
 def _flops(page: ModelPage) -> Html:
-    """GFLOP per token, a row for each convention and a column for each sequence length."""
+    """GFLOP per token, by sequence length; conventions that count the same share a row."""
     lengths = sorted({one.sequence_length for one in page.flops})
     if not lengths:
         return Html("")
     counts = {(one.convention, one.sequence_length): one.flops_per_token for one in page.flops}
     heads = [Head("GFLOP per token of pre-training, by convention")]
     heads += [Head(f"at {length:,}", numeric=True) for length in lengths]
-    rows = [
-        [
-            Cell(name),
-            *(Cell(units.significant(_giga(counts.get((name, length))))) for length in lengths),
-        ]
-        for name in dict.fromkeys(one.convention for one in page.flops)
-    ]
+    alike: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for name in dict.fromkeys(one.convention for one in page.flops):
+        said = (units.significant(_giga(counts.get((name, length)))) for length in lengths)
+        alike[tuple(said)].append(name)
+    rows = [[Cell(", ".join(names)), *map(Cell, said)] for said, names in alike.items()]
     made = markup.table(markup.Table("Model FLOPs per token", heads, rows))
     return tag("div", made, class_="perf-narrow")
 

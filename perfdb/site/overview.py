@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from perfdb import catalog, units
+from perfdb import units
 from perfdb.audit import Severity
 from perfdb.compare import Match, Side, Verdict, words
 from perfdb.metrics import METRICS
@@ -16,13 +16,13 @@ from perfdb.site.change_chart import change_of, signed
 from perfdb.site.contents import Contents, ReleasePair
 from perfdb.site.data import Result
 from perfdb.site.evidence import latest_first
-from perfdb.site.grouping import of_newest_releases
+from perfdb.site.grouping import is_on_gpus, of_newest_releases
 from perfdb.site.markup import Content, Html, joined, link, tag
 from perfdb.site.page import Kind, Page
 from perfdb.site.pairs import Disagreement, disagreement
 from perfdb.site.profiles import LATEST, MODEL
 from perfdb.site.tables import as_printed
-from perfdb.site.words import framework_title, gpus, release_title
+from perfdb.site.words import TRIAL, framework_title, gpus, release_title
 
 MOST_RUNS: Final = 5
 
@@ -130,11 +130,10 @@ def _place(card: ReleaseCard) -> tuple[bool, int, str]:
 
 def _card(results: Sequence[Result], pair: ReleasePair | None) -> ReleaseCard:
     measured = sum(result.is_measured for result in results)
-    entries = [catalog.systems().get(result.system) for result in results]
     return ReleaseCard(
         framework=results[0].framework,
         release=results[0].release,
-        on_gpus=any(entry is None or entry.gpu is not None for entry in entries),
+        on_gpus=any(map(is_on_gpus, results)),
         wrong=sum(result.has_open_errors for result in results),
         measured=measured,
         published=len(results) - measured,
@@ -231,7 +230,7 @@ def _card_html(card: ReleaseCard, address: Address) -> Html:
     title = tag("h3", link(release_title(card.framework, card.release), page))
     parts = [f"{card.measured:,} measured"] if card.measured else []
     parts += [f"{card.published:,} published"] if card.published else []
-    parts += [] if card.on_gpus else ["a trial without a GPU"]
+    parts += [] if card.on_gpus else [TRIAL]
     counts = tag("p", " · ".join(parts), class_="perf-card-counts")
     best = [_best(result, address) for result in card.best]
     left_out = note(contradicted(card.wrong))

@@ -1,10 +1,10 @@
-"""How charts are drawn: bars, and lines whose names stand where they end."""
+"""How charts are drawn: bars below their labels, and lines above their names."""
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import cycle
+from itertools import accumulate, cycle
 from typing import TYPE_CHECKING, Final
 
 from matplotlib.axes import Axes
@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from perfdb.site import palette, svg
 from perfdb.site.data import RunPage
 from perfdb.site.markup import Html
-from perfdb.site.svg import Frame, Kind, paint, shortened, width
+from perfdb.site.svg import Frame, Kind, paint, shortened, width, wrapped
 
 if TYPE_CHECKING:
     from perfdb.site.charts import Bar, Line
@@ -23,19 +23,23 @@ BARS: Final = Kind(grid="x")
 LINES: Final = Kind(grid="y")
 DOUBLING: Final = Kind(grid="y", scale="log")
 
-BAR: Final = 24.0
-"""The height of a bar with the room around it."""
+BAR: Final = 12.0
+"""The height of a bar."""
+LABEL: Final = 15.0
+"""The height of a line of a label."""
+BAR_ROW: Final = 19.0
+"""The height of a bar with the room around it, without its label."""
+AXIS: Final = 48.0
+"""The height of the axis below: its ticks and its name."""
 ROW: Final = 18.0
-"""The height of the name of a line with the room around it."""
+"""The height of a line of the name of a line, with the room around it."""
 GAP: Final = 8.0
 """Between a label and what it belongs to."""
 SAMPLE: Final = 28.0
 """How long the piece of a line is that stands before its name."""
-LONGEST_LABEL: Final = 360.0
-LONGEST_NAME: Final = 280.0
-LONGEST_TICK: Final = 120.0
-LONGEST_VALUE: Final = 120.0
-"""Of a bar, of a line, of a release, at the end of a bar; what is longer ends in …"""
+LONGEST_TICK: Final = 100.0
+LONGEST_VALUE: Final = 80.0
+"""Of a release, at the end of a bar; what is longer ends in …"""
 MARGIN: Final = 0.04
 """The room before the first and after the last point, as a fraction of what is between them."""
 MOST_MARKS: Final = 100
@@ -69,7 +73,7 @@ MEDIAN: Final = Style(palette.MEDIAN, "dashed")
 
 @dataclass(frozen=True)
 class _Curve:
-    """A line, how it is drawn, and what stands beside it: nothing where its name is empty."""
+    """A line, how it is drawn, and what stands below: nothing where its name is empty."""
 
     name: str
     points: Sequence[tuple[float, float]]
@@ -148,18 +152,22 @@ def _curves(axis: str, across: _Across, curves: Sequence[_Curve], axes: Axes) ->
     """Lines from zero on, so that a small change looks small."""
     top = max(y for curve in curves for _, y in curve.points) * 1.08 or 1.0
     ticks = _round_ticks(0.0, top)
+    first, last = (width(across.ticks[end][1]) / 2 for end in (0, -1))
+    named = [curve for curve in curves if curve.name]
+    below = AXIS + ROW * sum(len(_name(curve)) for curve in named)
     frame = Frame(
-        height=max(300.0, 100.0 + ROW * len(curves)),
-        left=max(LONGEST_TICK / 2, *(width(said) + 2 * GAP for _, said in ticks)),
-        right=SAMPLE + 3 * GAP + max(width(_name(curve)) for curve in curves),
+        height=240.0 + below,
+        left=max(first, *(width(said) + 1.5 * GAP for _, said in ticks)),
+        right=max(GAP, last),
+        bottom=below,
     )
     for curve in curves:
         _draw(axes, curve.points, curve.style)
-    axes.set_title(shortened(axis, frame.across))
+    axes.set_title(shortened(axis, frame.across + frame.right))
     axes.set_ylim(0.0, top)
     axes.set_yticks([tick for tick, _ in ticks], [said for _, said in ticks])
     _below(axes, frame, across)
-    _names(axes, frame, curves, top)
+    _names(axes, frame, named)
     return frame
 
 
@@ -172,63 +180,63 @@ def _draw(axes: Axes, points: Iterable[tuple[float, float]], style: Style) -> Li
     return line
 
 
-def _names(axes: Axes, frame: Frame, curves: Iterable[_Curve], top: float) -> None:
-    """The names of lines at the right, each as near as can be to the height at which it ends."""
-    named = sorted(filter(_name, curves), key=lambda curve: curve.points[-1][1], reverse=True)
-    heights = spread([curve.points[-1][1] / top for curve in named], ROW / frame.up)
-    places = [1 + (GAP + room) / frame.across for room in (0, SAMPLE / 2, SAMPLE, SAMPLE + GAP)]
-    for curve, height in zip(named, heights, strict=True):
-        sample = _draw(axes, [(place, height) for place in places[:3]], curve.style)
-        sample.set(transform=axes.transAxes, markevery=[1])
-        axes.text(places[3], height, _name(curve), transform=axes.transAxes, va="center_baseline")
+def _names(axes: Axes, frame: Frame, named: Iterable[_Curve]) -> None:
+    """The names of lines below the axes, that of the line which ends highest above the others."""
+    ranked = sorted(named, key=lambda curve: curve.points[-1][1], reverse=True)
+    starts = (0.0, SAMPLE / 2, SAMPLE, SAMPLE + GAP)
+    places = [(start - frame.left) / frame.across for start in starts]
+    rows = [(curve, *line) for curve in ranked for line in enumerate(_name(curve))]
+    for row, (curve, line, said) in enumerate(rows):
+        height = -(AXIS + ROW * (row + 0.5)) / frame.up
+        axes.text(places[3], height, said, transform=axes.transAxes, va="center_baseline")
+        if line == 0:
+            sample = _draw(axes, [(place, height) for place in places[:3]], curve.style)
+            sample.set(transform=axes.transAxes, markevery=[1])
 
 
-def _name(curve: _Curve) -> str:
-    return shortened(curve.name, LONGEST_NAME)
-
-
-def spread(wanted: Iterable[float], apart: float) -> list[float]:
-    """Heights between 1 and 0 that are so far apart, near those wanted, which fall."""
-    heights, free = [], 1.0
-    for height in wanted:
-        heights.append(min(height, free))
-        free = heights[-1] - apart
-    free = 0.0
-    for place in reversed(range(len(heights))):
-        heights[place] = max(heights[place], free)
-        free = heights[place] + apart
-    return heights
+def _name(curve: _Curve) -> list[str]:
+    return wrapped(curve.name, svg.WIDTH - SAMPLE - GAP)
 
 
 def _bars(axis: str, given: "Sequence[Bar]", axes: Axes) -> Frame:
-    labels = [shortened(bar.label, LONGEST_LABEL) for bar in given]
     values = [bar.value for bar in given]
-    frame = Frame(
-        height=60.0 + BAR * len(given),
-        left=2 * GAP + max(map(width, labels)),
-        right=_room(bar for bar in given if bar.value >= 0),
-        top=GAP,
-    )
     low, high = min(0.0, *values), max(0.0, *values)
     high = high if low < high else 1.0
+    ticks = _round_ticks(low, high)
+    first, last = (width(ticks[end][1]) / 2 for end in (0, -1))
+    labels = [wrapped(bar.label, svg.WIDTH) for bar in given]
+    ends = list(accumulate(LABEL * len(label) + BAR_ROW for label in labels))
+    frame = Frame(
+        height=GAP / 2 + ends[-1] + AXIS,
+        left=first,
+        right=max(last, _room(bar for bar in given if bar.value >= 0)),
+        top=GAP / 2,
+    )
     before = _room(bar for bar in given if bar.value < 0)
     unit = (high - low) / (frame.across - before)
     # as lines, which are one artist: as many rectangles take twice as long
     paints = [paint(bar.colour) for bar in given]
-    axes.hlines(range(len(given)), 0.0, values, paints, linewidth=BAR * 0.68, clip_on=False)
-    axes.axvline(0.0, color=paint(palette.MUTED), linewidth=0.8, clip_on=False)
-    for place, bar in enumerate(given):
+    starts = [end - BAR_ROW for end in ends]
+    middles = [end - BAR_ROW / 2 for end in ends]
+    axes.hlines(middles, 0.0, values, paints, linewidth=BAR, clip_on=False)
+    # from bar to bar it would run through the labels
+    zeros = [0.0] * len(given)
+    axes.vlines(zeros, starts, ends, paint(palette.MUTED), linewidth=0.8, clip_on=False)
+    axes.set_yticks([])
+    axes.set_ylim(frame.up, 0.0)
+    _below(axes, frame, _Across(axis, (low - before * unit, high), ticks))
+    start = low - (before + frame.left) * unit
+    for bar, label, middle in zip(given, labels, middles, strict=True):
         away, side = (unit, "left") if bar.value >= 0 else (-unit, "right")
-        axes.text(bar.value + away * GAP / 2, place, _value(bar), va="center_baseline", ha=side)
-    axes.set_ylim(len(given) - 0.5, -0.5)
-    axes.set_yticks(range(len(given)), labels)
-    _below(axes, frame, _Across(axis, (low - before * unit, high), _round_ticks(low, high)))
+        axes.text(bar.value + away * GAP / 2, middle, _value(bar), va="center_baseline", ha=side)
+        for line, said in enumerate(reversed(label), 1):
+            axes.text(start, middle - LABEL * line, said, va="center_baseline")
     return frame
 
 
 def _room(given: "Iterable[Bar]") -> float:
-    """What the texts at the ends of bars need beyond them."""
-    return max((width(_value(bar)) + GAP for bar in given), default=GAP)
+    """What the texts at the ends of bars need beyond them: nothing where there are none."""
+    return max((width(_value(bar)) + GAP for bar in given), default=0.0)
 
 
 def _value(bar: "Bar") -> str:
@@ -246,12 +254,12 @@ def _below(axes: Axes, frame: Frame, across: _Across) -> None:
         if middle + half < free:
             ticks.append(tick)
             labels.append(said)
-            free = middle - half - GAP
+            free = middle - half - GAP / 2
     axes.set_xticks(ticks[::-1], labels[::-1])
 
 
 def _round_ticks(low: float, high: float, *, whole: bool = False) -> list[tuple[float, str]]:
     """A few multiples of 1, 2 or 5 times a power of ten, written without a digit too many."""
-    found = MaxNLocator(6, steps=[1, 2, 5, 10], integer=whole, min_n_ticks=1).tick_values(low, high)
+    found = MaxNLocator(5, steps=[1, 2, 5, 10], integer=whole, min_n_ticks=1).tick_values(low, high)
     known = [float(tick) for tick in found if low <= tick <= high]
     return [(tick, f"{tick:,.10g}".replace("-", "−")) for tick in known]

@@ -21,10 +21,14 @@ from perfdb.site.words import UNATTRIBUTED, slug
 
 @dataclass(frozen=True)
 class Publication:
-    """The pages of releases, and every finding about what they print."""
+    """The pages of releases, and every finding about what they print.
+
+    `paths` are those of the pages of all releases of the store, asked for or not.
+    """
 
     pages: tuple[ReleasePage, ...]
     findings: tuple[Finding, ...]
+    paths: frozenset[Path]
 
 
 def read(
@@ -34,7 +38,7 @@ def read(
 
     `known` are the findings that are accepted.
     """
-    rows = connection.execute(results.representative()).mappings()
+    rows = connection.execute(results.representative()).mappings().all()
     wanted = [row for row in rows if releases is None or row["release_id"] in releases]
     shown = {row["result_id"] for row in wanted}
     stored = connection.execute(findings.current()).mappings()
@@ -48,15 +52,33 @@ def read(
         Result.model_validate(dict(row) | {"notes": (*row["notes"], *said[row["result_id"]])})
         for row in wanted
     )
-    return Publication(tuple(pages), tuple(found))
+    paths = frozenset(_path(row["framework"], row["release"]) for row in rows)
+    return Publication(tuple(pages), tuple(found), paths)
 
 
 def texts(pages: Iterable[ReleasePage], style: plain.Style) -> dict[Path, str]:
     """The text of each page by its path, such as nemo/25.04.md."""
-    return {
-        Path(slug(one.framework), f"{slug(one.release or UNATTRIBUTED)}.md"): plain.page(one, style)
-        for one in pages
-    }
+    return {_path(one.framework, one.release): plain.page(one, style) for one in pages}
+
+
+def _path(framework: str, release: str | None) -> Path:
+    return Path(slug(framework), f"{slug(release or UNATTRIBUTED)}.md")
+
+
+def left_behind(folder: Path, paths: frozenset[Path]) -> list[Path]:
+    """Pages that were made of releases which the store has no more; `paths` are those it has.
+
+    What cannot be read is passed over: it may be anybody's.
+    """
+    others = (it for it in sorted(folder.glob("*/*.md")) if it.relative_to(folder) not in paths)
+    return [page for page in others if _is_made(page)]
+
+
+def _is_made(page: Path) -> bool:
+    try:
+        return plain.MARK in page.read_text(errors="replace")
+    except OSError:
+        return False
 
 
 def write(folder: Path, wanted: Mapping[Path, str]) -> dict[Path, bool]:

@@ -12,7 +12,7 @@ from perfdb.site.addresses import Address
 from perfdb.site.bests import FLOPS
 from perfdb.site.contents import Contents
 from perfdb.site.data import Audited, Link, ReleasePage, Result
-from perfdb.site.grouping import newest_first, sections
+from perfdb.site.grouping import is_on_gpus, newest_first, sections, trials
 from perfdb.site.markup import Cell, Head, Html, Table, joined, link, table, tag
 from perfdb.site.page import (
     NO_DATA,
@@ -26,7 +26,7 @@ from perfdb.site.page import (
     shown,
     toctree,
 )
-from perfdb.site.words import UNATTRIBUTED, framework_title, release_title
+from perfdb.site.words import TRIAL, UNATTRIBUTED, framework_title, release_title
 from perfdb.units import UNKNOWN
 from perfdb.versions import is_rolling, newest_version
 
@@ -36,6 +36,7 @@ class ListedRelease(Frozen):
 
     release: str | None
     document: str
+    on_gpus: bool
     containers: tuple[str, ...]
     measured: int
     published: int
@@ -72,7 +73,7 @@ def release_pages(results: Iterable[Result]) -> list[ReleasePage]:
         )
         for (framework, version), some in by_release.items()
     ]
-    return newest_first(pages)
+    return newest_first(pages, trials(one for page in pages for one in page.results))
 
 
 def _pages(contents: Contents) -> Iterator[Page]:
@@ -134,6 +135,7 @@ def _listed(page: ReleasePage, objections: str) -> ListedRelease:
     return ListedRelease(
         release=page.release,
         document=page.document,
+        on_gpus=any(map(is_on_gpus, page.results)),
         containers=page.containers,
         measured=measured,
         published=len(page.results) - measured,
@@ -160,7 +162,7 @@ def release_list(page: ReleaseList, number: int, address: Address) -> Html:
     for one in page.frameworks[number]:
         found = link(one.objections, address(addresses.AUDIT)) if one.objections else "none"
         more = (Cell(found), Cell(one.headline or UNKNOWN))
-        rows.append([*_counted(one, "", address), *more])
+        rows.append([*_counted(one, (), address), *more])
     return table(Table("Releases", heads, rows))
 
 
@@ -172,7 +174,7 @@ def archive(page: ReleaseList, number: int, address: Address) -> Html:
     for one in given:
         is_newest = one.release is not None and one.release == newest
         known = {"rolling": is_rolling(one.release), "newest": is_newest}
-        said = ", ".join(word for word, holds in known.items() if holds)
+        said = [word for word, holds in known.items() if holds]
         containers = ", ".join(one.containers) or UNKNOWN
         rows.append([*_counted(one, said, address), Cell(containers)])
     return table(Table("Releases", [*_COUNTED, Head("Container", wide=True)], rows))
@@ -184,10 +186,11 @@ _COUNTED: Final = (
 )
 
 
-def _counted(one: ListedRelease, said: str, address: Address) -> list[Cell]:
+def _counted(one: ListedRelease, said: Sequence[str], address: Address) -> list[Cell]:
     """The name of a release, with what is said of it, and how much there is of it."""
     name = one.release or UNATTRIBUTED
-    mark = tag("small", f", {said}") if said else Html("")
+    marks = [*said] if one.on_gpus else [*said, TRIAL]
+    mark = tag("small", f", {', '.join(marks)}") if marks else Html("")
     counts = (one.measured, one.published, one.models, one.systems)
     return [
         Cell(joined((link(name, address(one.document)), mark)), sort=name),

@@ -1,5 +1,6 @@
-"""What became of results: added, corrected, contradicted, read anew, withdrawn, or never stored."""
+"""What became of results: added, corrected, contradicted, withdrawn, restored, or never stored."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -8,7 +9,7 @@ from typing import Final, Literal, get_args
 
 from perfdb import catalog
 from perfdb.metrics import METRICS
-from perfdb.record import Frozen, Origin
+from perfdb.record import Frozen, Origin, Outcome
 from perfdb.site.contents import Rejection, Revision
 from perfdb.site.tables import PRINTED, moment
 from perfdb.units import UNKNOWN
@@ -17,8 +18,9 @@ RUNS: Final = "runs"
 """What stands for the sources of measured results: each run is one of its own."""
 
 Act = Literal[
-    "corrected", "contradicted", "withdrawn", "rejected", "also printed", "read anew", "added"
-]
+    "corrected", "contradicted", "withdrawn", "restored", "rejected",
+    "also printed", "read anew", "added",
+]  # fmt: skip
 ACTS: Final[tuple[Act, ...]] = get_args(Act)
 """What changes a figure or withholds it first."""
 
@@ -26,6 +28,9 @@ FIGURES: Final = (
     "outcome", "withheld", "step_time_s", "tokens_per_sec_per_gpu",
     "model_tflops_per_sec_per_gpu", "mfu",
 )  # fmt: skip
+
+_PAGE_WITHDRAWN: Final = re.compile(r"\d+ .*?(?:withdrawn|states|no longer stated): (.+)")
+"""What the log says of a page that somebody withdrew: '2 withdrawn, 1 as b.md states: why'."""
 
 
 class Change(Frozen):
@@ -121,17 +126,24 @@ def _events(history: Sequence[Revision]) -> Iterator[Event]:
         if before is None:
             yield _event(one, one.created_at, "added")
         elif ended is not None and ended < one.created_at:
-            yield _event(before, ended, "withdrawn")
-            yield _event(one, one.created_at, "added")
+            yield _withdrawn(before, ended)
+            back = _differences({}, _stated(one))
+            yield _event(one, one.created_at, "restored", back)
         else:
             act, changes = _revised(before, one)
             yield _event(one, one.created_at, act, changes)
             if ended is not None and ended > one.created_at:  # its page has dropped it since
-                yield _event(before, ended, "withdrawn")
+                yield _withdrawn(before, ended)
         before = one
     if before is not None and before.superseded:
-        gone = _event(before, before.superseded_at, "withdrawn")
-        yield gone.model_copy(update={"reason": before.withdrawn})
+        yield _withdrawn(before, before.superseded_at, before.withdrawn)
+
+
+def _withdrawn(one: Revision, when: datetime | None, reason: str | None = None) -> Event:
+    """What is no longer stated, with its figures, and why: as said of its run, or of its page."""
+    said = _PAGE_WITHDRAWN.fullmatch(one.logged or "")
+    why = reason or (said.group(1) if said else None)
+    return _event(one, when, "withdrawn", _differences(_stated(one), {}), why)
 
 
 def _revised(old: Revision, new: Revision) -> tuple[Act, tuple[Change, ...]]:
@@ -153,11 +165,17 @@ def _source(one: Revision) -> str:
 
 
 def _event(
-    one: Revision, when: datetime | None, act: Act, changes: tuple[Change, ...] = ()
+    one: Revision,
+    when: datetime | None,
+    act: Act,
+    changes: tuple[Change, ...] = (),
+    reason: str | None = None,
 ) -> Event:
     source = _source(one)
     line = None if source == RUNS else one.source_line
-    return Event(at=when, act=act, source=source, line=line, result=one, changes=changes)
+    return Event(
+        at=when, act=act, source=source, line=line, result=one, changes=changes, reason=reason
+    )
 
 
 def _differences(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[Change, ...]:
@@ -178,6 +196,12 @@ def _figures(one: Revision) -> dict[str, str]:
         for name, value in values.items()
         if value is not None
     }
+
+
+def _stated(one: Revision) -> dict[str, str]:
+    """The figures of a result, and how it ended where that is why it has none."""
+    said = _figures(one)
+    return {name: text for name, text in said.items() if text != Outcome.FINISHED.value}
 
 
 def _place(event: Event) -> tuple[str, int, int, str]:

@@ -24,7 +24,7 @@ from perfdb.site.page import (
     shown,
 )
 from perfdb.site.profiles import CP, EP, ETP, FSDP, LBS, MBS, ORIGIN, PP, TP, VP
-from perfdb.site.series import RATES, Rate, ScalingPage, Series, efficiency, rate_of
+from perfdb.site.series import RATES, Rate, ScalingPage, Series, efficiency
 from perfdb.site.words import release_title, slug
 
 MOST_LINES: Final = 6
@@ -145,7 +145,9 @@ def _charts(title: str, given: Iterable[Series]) -> list[Html]:
 
 def _chart(title: str, rate: Rate, series: Sequence[Series]) -> Html:
     shown = series[:MOST_LINES]
-    given = [[(float(it.num_gpus), rate_of(it, rate) or 0.0) for it in one.points] for one in shown]
+    given = [
+        [(float(it.num_gpus), bests.figure(it, rate) or 0.0) for it in one.points] for one in shown
+    ]
     lines = [Line(_label(one), tuple(points)) for one, points in zip(shown, given, strict=True)]
     ideal = [
         Line(
@@ -198,7 +200,7 @@ def _figures(series: Series) -> list[Column]:
         _column("GBS", None, (f"{one.global_batch_size:,}" for one in series.points)),
         _column("Step time (s)", None, (bests.said(one, "step_time_s") for one in series.points)),
         _column(METRICS[series.rate].title, None,
-                (_rate(one, series.rate) for one in series.points)),
+                (bests.said(one, series.rate) for one in series.points)),
         _column("Tokens/s, all GPUs", "as stated, else tokens/s/GPU × GPUs",
                 (units.number(_total(one)) for one in series.points)),
         _column("MFU", None, (bests.said(one, "mfu") for one in series.points)),
@@ -233,15 +235,9 @@ def _column(title: str, hint: str | None, texts: Iterable[str]) -> Column:
     return Head(title, hint, numeric=True), [Cell(text) for text in texts]
 
 
-def _rate(result: Result, rate: Rate) -> str:
-    if bests.figure(result, rate) is not None:
-        return bests.said(result, rate)
-    return units.significant(rate_of(result, rate))
-
-
 def _total(result: Result) -> float | None:
     """Tokens per second of all GPUs."""
-    each = rate_of(result, "tokens_per_sec_per_gpu")
+    each = bests.figure(result, "tokens_per_sec_per_gpu")
     if result.tokens_per_sec or each is None:
         return result.tokens_per_sec
     return metrics.global_tokens_per_sec(each, result.num_gpus)

@@ -10,7 +10,7 @@ from perfdb import metrics
 from perfdb.record import Frozen
 from perfdb.site import addresses, bests
 from perfdb.site.data import Result
-from perfdb.site.grouping import newest_first, system_order
+from perfdb.site.grouping import newest_first, system_order, trials
 from perfdb.site.words import section_title
 from perfdb.versions import natural
 
@@ -79,7 +79,7 @@ class ScalingPage(Frozen):
         return addresses.of_scaling(self.framework, self.release, self.system)
 
 
-def groups(results: Iterable[Result]) -> list[ScalingPage]:
+def groups(results: Sequence[Result]) -> list[ScalingPage]:
     """A page for each release and system with a series, the newest release first."""
     found: dict[tuple[str, str | None, str], list[Result]] = defaultdict(list)
     for result in results:
@@ -96,7 +96,7 @@ def groups(results: Iterable[Result]) -> list[ScalingPage]:
         if (models := tuple(_models(some)))
     ]
     by_system = sorted(pages, key=lambda page: system_order(page.system))
-    return newest_first(by_system)
+    return newest_first(by_system, trials(results))
 
 
 def _models(results: Iterable[Result]) -> Iterator[ScaledModel]:
@@ -139,29 +139,13 @@ def _batch(result: Result, scaling: Scaling) -> Fraction:
 
 
 def _rate_known(result: Result) -> Rate | None:
-    if result.withheld is not None:
-        return None
-    return next((rate for rate in RATES if rate_of(result, rate) is not None), None)
-
-
-def rate_of(result: Result, rate: Rate) -> float | None:
-    """The rate of each GPU: as stated, else from what is stated of the whole job."""
-    stated = bests.figure(result, rate)
-    if stated is not None or rate == "model_tflops_per_sec_per_gpu":
-        return stated
-    if result.tokens_per_sec:
-        return result.tokens_per_sec / result.num_gpus
-    if result.step_time_s:
-        return metrics.tokens_per_sec_per_gpu(
-            result.global_batch_size, result.sequence_length, result.step_time_s, result.num_gpus
-        )
-    return None
+    return next((rate for rate in RATES if bests.figure(result, rate) is not None), None)
 
 
 def _best_of_each_scale(results: Iterable[Result], rate: Rate) -> tuple[Result, ...]:
     best: dict[int, Result] = {}
     clean = [one for one in results if not one.has_open_errors]
-    for result in sorted(clean, key=lambda one: rate_of(one, rate) or 0.0):
+    for result in sorted(clean, key=lambda one: bests.figure(one, rate) or 0.0):
         best[result.num_gpus] = result
     return tuple(best[count] for count in sorted(best))
 
@@ -169,5 +153,5 @@ def _best_of_each_scale(results: Iterable[Result], rate: Rate) -> tuple[Result, 
 def efficiency(series: Series) -> dict[int, float]:
     """The rate of each GPU as a share of that at the smallest scale, by number of GPUs."""
     return metrics.scaling_efficiency(
-        {one.num_gpus: rate_of(one, series.rate) or 0.0 for one in series.points}
+        {one.num_gpus: bests.figure(one, series.rate) or 0.0 for one in series.points}
     )

@@ -6,6 +6,7 @@ from html import escape
 
 from perfdb.site import addresses
 from perfdb.site.addresses import Address
+from perfdb.site.bests import precision_of
 from perfdb.site.data import Link, ReleasePage, Result, SourcePage
 from perfdb.site.markup import Content, Html, joined, link, tag, terms
 from perfdb.site.origin import flag_mark
@@ -93,7 +94,9 @@ def _entry(result: Result, corrected: str | None, address: Address) -> Html:
 
 def _title(result: Result) -> str:
     model = model_title(result.model_title, result.qualifiers)
-    return f"{model}, {section_title(result.task, None)}, {gpus(result.num_gpus)}"
+    where = f"{gpus(result.num_gpus)} on {result.system_title}"
+    known = (model, precision_of(result), section_title(result.task, None), where)
+    return ", ".join(filter(None, known))
 
 
 def _said(result: Result, address: Address) -> Iterator[tuple[str, Content]]:

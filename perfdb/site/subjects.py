@@ -8,7 +8,7 @@ from perfdb.record import Frozen
 from perfdb.site import markup
 from perfdb.site.addresses import Address
 from perfdb.site.data import Link, Result
-from perfdb.site.grouping import TaskResults, newest_first, work_order
+from perfdb.site.grouping import TaskResults, newest_first, trials, work_order
 from perfdb.site.markup import Cell, Head, Html, link, tag
 from perfdb.site.page import Page, document, listing, section, shown
 from perfdb.site.words import section_title
@@ -54,10 +54,10 @@ class Entries(Frozen):
     entries: tuple[Entry, ...]
 
 
-def by_name(results: Iterable[Result], name_of: Callable[[Result], str]) -> dict[str, list[Result]]:
+def by_name(results: Sequence[Result], name_of: Callable[[Result], str]) -> dict[str, list[Result]]:
     """The results of each model or of each system, the newest release first."""
     found: dict[str, list[Result]] = defaultdict(list)
-    for result in newest_first(sorted(results, key=work_order)):
+    for result in newest_first(sorted(results, key=work_order), trials(results)):
         found[name_of(result)].append(result)
     return found
 
@@ -101,21 +101,19 @@ def scaling(subject: Subject, address: Address, anchor: str = "") -> Html:
 
 
 def index(label: str, beside: str, given: Sequence[Entry], address: Address) -> Html:
-    """The list of models or of systems; the best rates only where there are any."""
-    counts = ("Results", "measured", "published", "Releases", beside)
-    heads = [Head(label), *(Head(title, numeric=True) for title in counts)]
-    rows = [_row(one, address) for one in given]
-    if any(one.bests for one in given):
-        heads.append(Head("Best tokens/s/GPU by system", wide=True))
-        rows = [[*row, Cell(_bests(one))] for row, one in zip(rows, given, strict=True)]
+    """The list of models or of systems; the best rates, where there are any, before the counts."""
+    best = [Head("Best tokens/s/GPU by system", wide=True)] if any(it.bests for it in given) else []
+    counts = ("Results", "Measured", "Published", "Releases", beside)
+    heads = [Head(label), *best, *(Head(title, numeric=True) for title in counts)]
+    rows = [_row(one, [Cell(_bests(one))] if best else [], address) for one in given]
     return markup.table(markup.Table(f"{label}s", heads, rows))
 
 
-def _row(one: Entry, address: Address) -> list[Cell]:
+def _row(one: Entry, best: Sequence[Cell], address: Address) -> list[Cell]:
     published = one.results - one.measured
     counts = (one.results, one.measured, published, one.releases, one.beside)
     name = Cell(link(one.title, address(one.document)), sort=one.title)
-    return [name, *(Cell(f"{count:,}") for count in counts)]
+    return [name, *best, *(Cell(f"{count:,}") for count in counts)]
 
 
 def _bests(one: Entry) -> str:

@@ -26,7 +26,8 @@ from matplotlib.ft2font import FT2Font
 from perfdb.site import palette
 from perfdb.site.markup import Html, tag
 
-WIDTH: Final = 820.0
+WIDTH: Final = 380.0
+"""As wide as a phone, so that a chart answers there without being scrolled."""
 FONT_SIZE: Final = 12.0
 FONT: Final = "DejaVu Sans"
 """What labels are measured in: it comes with matplotlib, and most fonts of pages are narrower."""
@@ -99,7 +100,7 @@ def drawn(kind: Kind, title: str, sentence: str, draw: Callable[[Axes], Frame]) 
         viewBox=f"0 0 {WIDTH:g} {frame.height:g}", font_size=f"{FONT_SIZE:g}",
         style=f"fill: {palette.TEXT}",
     )  # fmt: skip
-    return tag("figure", shape, class_="perf-figure", tabindex="0")
+    return tag("figure", shape, class_="perf-figure")
 
 
 def one_line(words: str) -> str:
@@ -114,6 +115,20 @@ def shortened(words: str, room: float) -> str:
         return said
     ends = accumulate(map(_advance, said), initial=_advance("…"))
     return said[: sum(end <= room for end in ends) - 1].rstrip() + "…"
+
+
+def wrapped(words: str, room: float) -> list[str]:
+    """A label whose parts stand between middle dots: on two lines where one is too short for it.
+
+    What is longer still ends in …
+    """
+    parts = one_line(words).split(" · ")
+    for count in range(len(parts), 0, -1):
+        first = " · ".join(parts[:count])
+        if width(first) <= room:
+            rest = " · ".join(parts[count:])
+            return [first, shortened(rest, room)] if rest else [first]
+    return [shortened(words, room)]
 
 
 def width(said: str) -> float:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from perfdb import catalog, units
 from perfdb.catalog import System
@@ -61,12 +62,11 @@ def results(page: SystemPage, number: int, address: Address) -> Html:
     given = page.tasks[number]
     title = f"{page.title}, {section_title(given.task, None)}"
     made = tables.results_table(title, given.results, profiles.ON_SYSTEM, address)
-    drawn = bests.chart(f"{title}: best figures", given.results, bests.ACROSS_MODELS, _label)
+    drawn = bests.chart(f"{title}: best figures", given.results, bests.ACROSS_MODELS, _PARTS)
     return joined((drawn, markup.table(made)))
 
 
-def _label(result: Result) -> tuple[str, ...]:
-    return result.model_title, bests.release_of(result), bests.precision_of(result)
+_PARTS: Final = (bests.MODEL, bests.FRAMEWORK, bests.PRECISION)
 
 
 def specification(page: SystemPage, _address: Address) -> Html:

@@ -21,6 +21,8 @@ TASKS: Final[Mapping[str, str]] = {
 FINE_TUNING: Final = "fine-tuning"
 """The section of several fine-tuning tasks that stand in one table."""
 UNATTRIBUTED: Final = "unattributed"
+TRIAL: Final = "a trial without a GPU"
+"""What is said of a release that has no result on a GPU."""
 
 
 def framework_title(name: str) -> str:

@@ -1,6 +1,12 @@
 """Results as the site reads them from the store, for tests that need no store."""
 
-from perfdb.site.data import Result, Run, RunPage, Step
+from bs4 import BeautifulSoup
+
+from perfdb.site import models, systems
+from perfdb.site.contents import Contents
+from perfdb.site.data import Audited, Result, Run, RunPage, Step
+from perfdb.site.models import ModelPage
+from perfdb.site.systems import SystemPage
 
 HASH = "0123456789abcdef" * 4
 
@@ -108,3 +114,22 @@ def run_page(*step_times: float, warmup_steps: int = 2, **changed: object) -> Ru
 def address(target: str) -> str:
     """A document's address, as if all were in one folder above this one."""
     return f"../{target}.html"
+
+
+def soup(html: str) -> BeautifulSoup:
+    """The elements of a part of a page."""
+    return BeautifulSoup(html, "html.parser")
+
+
+def model_page(*results: Result, audited: tuple[Audited, ...] = ()) -> ModelPage:
+    """The page of the one model that the results are of."""
+    pages = models.KIND.pages(Contents(results=results, audited=audited))
+    [page] = [page.data for page in pages if isinstance(page.data, ModelPage)]
+    return page
+
+
+def system_page(*results: Result) -> SystemPage:
+    """The page of the one system that the results are on."""
+    pages = systems.KIND.pages(Contents(results=results))
+    [page] = [page.data for page in pages if isinstance(page.data, SystemPage)]
+    return page

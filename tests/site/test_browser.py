@@ -42,6 +42,9 @@ PAGES = (
 )
 """One of each kind."""
 
+AT_ONCE = "* { transition: none !important; animation: none !important; }"
+"""Colours that are on their way from one theme to the other are those of neither."""
+
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not CHROMIUM.exists(), reason="no Chromium on this machine"),
@@ -129,6 +132,7 @@ def test_no_page_has_a_serious_fault_of_accessibility(
     faults = []
     for name in PAGES:
         page.goto(address + name)
+        page.add_style_tag(content=AT_ONCE)
         faults += [(name, "light", *fault) for fault in grave_faults(page, {})]
         if width < 1440:
             continue

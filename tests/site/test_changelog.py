@@ -1,8 +1,10 @@
 """The changelog of the data: what was added, corrected, withdrawn and rejected, and when."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
 from bs4 import BeautifulSoup
 from hypothesis import given
 from hypothesis import strategies as st
@@ -120,13 +122,44 @@ def test_a_result_in_force_says_what_it_said_before_it_was_corrected() -> None:
     assert {} == corrections(gone)
 
 
-def test_a_result_that_went_and_came_back_was_withdrawn_and_added_again() -> None:
-    """Nothing says that the second is a correction of the first."""
+def test_a_result_that_went_and_came_back_was_withdrawn_and_restored() -> None:
+    """Nothing says that the second is a correction of the first; each tells its own figure."""
     gone, back = DAY + timedelta(days=1), DAY + timedelta(days=2)
-    history = [revision(superseded=True, superseded_at=gone), revision(2, created_at=back)]
-    assert [("2026-03-06", "added"), ("2026-03-05", "withdrawn"), ("2026-03-04", "added")] == acts(
-        events(history, [])
-    )
+    other = revision(2, created_at=back, tokens_per_sec_per_gpu=13.0)
+    found = events([revision(superseded=True, superseded_at=gone), other], [])
+    days = [("2026-03-06", "restored"), ("2026-03-05", "withdrawn"), ("2026-03-04", "added")]
+    assert days == acts(found)
+    said = [[change.said for change in it.changes] for it in found]
+    assert [["Tokens/sec/GPU: – → 13.0"], ["Tokens/sec/GPU: 12.0 → –"], []] == said
+
+
+@pytest.mark.parametrize(
+    ("logged", "why"),
+    [
+        ("2 withdrawn: a draft: not for print", "a draft: not for print"),
+        ("2 withdrawn: b.md states: otherwise", "b.md states: otherwise"),
+        ("2 withdrawn", None),
+        ("1 withdrawn, 2 as b.md states: a draft", "a draft"),
+        ("2 as b: c.md states, 1 as d.md states: a draft", "a draft"),
+        ("2 as b: c.md states", None),
+        ("1 that other pages hold no longer stated: a draft", "a draft"),
+        ("1 new, 2 withdrawn", None),
+        (None, None),
+    ],
+)
+def test_a_row_is_withdrawn_for_the_reason_that_was_given_for_its_page(
+    logged: str | None, why: str | None
+) -> None:
+    """It is what the log says behind the counts; a page that only dropped the row gives none."""
+    [gone, _] = events([revision(superseded=True, superseded_at=LATER, logged=logged)], [])
+    assert ("withdrawn", why) == (gone.act, gone.reason)
+
+
+def test_what_ran_out_of_memory_says_so_when_it_is_withdrawn() -> None:
+    """It has no figure; that another one finished is not told."""
+    history = [revision(superseded=True, outcome="out_of_memory", tokens_per_sec_per_gpu=None)]
+    [_, gone] = events(history, [])
+    assert ["outcome: out_of_memory → –"] == [it.said for it in gone.changes]
 
 
 def test_a_moment_that_nobody_noted_is_unknown_and_comes_last() -> None:
@@ -208,6 +241,42 @@ def test_every_event_is_counted_once_in_whatever_order_it_was_read(
     told = (len(made.changed), len(made.other))
     assert made.total == sum(told) + sum(made.left)
     assert max(told) <= most
+
+
+def test_a_page_that_is_withdrawn_says_why_and_what_and_is_restored_when_it_is_read_again(
+    store: URL, tmp_path: Path
+) -> None:
+    """Each row shows the figure as printed, and the reason where its own page was given one."""
+    page, other = tmp_path / "page.md", tmp_path / "other.md"
+    page.write_text(PAGE.format(rate="12,273"))
+    other.write_text(PAGE.format(rate="99").replace("LLAMA3-8B", "LLAMA3-70B"))
+    options = ingest.Options(PageContext(framework="nemo", release="25.04"))
+    assert 2 == ingest.ingest([page, other], store, options).new
+    ingest.withdraw([str(page)], store, "a draft")
+    ingest.withdraw([str(other)], store)
+
+    text = shown(store)
+    assert "a draft Tokens/sec/GPU: 12,273 → –" in text
+    assert "Tokens/sec/GPU: 99 → –" in text
+    assert 1 == text.count("a draft")
+    assert 1 == ingest.ingest([page], store, options).revised
+    ingest.withdraw([str(page)], store, "no draft")
+    assert ["no draft", "restored", "a draft"] == re.findall(
+        "no draft|a draft|restored", shown(store)
+    )
+    assert 2 == sum(it.count for it in made_of(store).counts if it.act == "added")
+
+
+def made_of(store: URL) -> changelog.Changelog:
+    """The changelog of a store."""
+    contents = read.stored(store)
+    return changelog.changelog(contents.revisions, contents.rejections)
+
+
+def shown(store: URL) -> str:
+    """What a reader sees of the entries that change a figure."""
+    html = changelog.changed(made_of(store), address).text
+    return BeautifulSoup(html, "html.parser").get_text(" ")
 
 
 def test_a_store_tells_what_ingesting_did(store: URL, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
 from itertools import combinations, pairwise
 from pathlib import Path
 from xml.etree import ElementTree
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
-from perfdb.site import charts, plots, svg
+from perfdb.site import charts, svg
 from perfdb.site.charts import Bar, Line
 from perfdb.site.markup import Html
 from tests.site.conftest import EVIL
@@ -186,6 +187,12 @@ def wide(said: str) -> float:
     return text_to_path.get_text_width_height_descent(said, FONT, ismath=False)[0]
 
 
+@cache
+def advance(letter: str) -> float:
+    """How wide a letter is that no neighbour moves."""
+    return wide(f"|{letter}|") - wide("||")
+
+
 def box(text: ElementTree.Element) -> tuple[float, float, float]:
     """The height of a text and where it starts and ends."""
     across = wide(text.text or "")
@@ -196,12 +203,26 @@ def box(text: ElementTree.Element) -> tuple[float, float, float]:
 
 
 @given(WORDS, st.floats(20, 400))
+@example("0000000AA\\ACKRTV.*!00", 148.75)
 def test_a_text_is_shortened_to_its_room_and_no_more(words: str, room: float) -> None:
     """A letter more, of those that it is made of, would not fit."""
     said = svg.shortened(words, room)
     assert words.startswith(said.removesuffix("…"))
     assert wide(said) <= room
-    assert said == words or wide(f"{words[: len(said)]}…") > room - 2
+    assert said == words or sum(map(advance, f"{words[: len(said)]}…")) > room - 0.5
+
+
+@pytest.mark.parametrize(
+    ("words", "lines"),
+    [
+        ("Llama 3 8B · FP8", ["Llama 3 8B · FP8"]),
+        ("x" * 20 + " · BF16 · 8 GPUs", ["x" * 20, "BF16 · 8 GPUs"]),
+        ("FP8 · 8 GPUs · " + "x" * 20, ["FP8 · 8 GPUs", "x" * 20]),
+    ],
+)
+def test_a_label_goes_on_below_where_its_first_line_is_full(words: str, lines: list[str]) -> None:
+    """Between two of its parts, so that what tells bars apart at its end is not cut."""
+    assert lines == svg.wrapped(words, wide("x" * 20) + 1)
 
 
 def test_a_label_that_is_too_long_is_cut_and_the_sentence_has_all_of_it() -> None:
@@ -213,19 +234,44 @@ def test_a_label_that_is_too_long_is_cut_and_the_sentence_has_all_of_it() -> Non
 
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.tuples(WORDS, st.floats(0, 1e6)), min_size=2, max_size=6))
+@example([("x" * 40, 1.0), ("y" * 30, 1e6)])
 def test_no_text_runs_off_a_drawing_or_over_another(named: list[tuple[str, float]]) -> None:
     """Labels of every length; bars to both sides; lines that end at the same height."""
     names = [name for name, _ in named]
+    lines = [Line(f"{name} · {name}", ((0, 1.0), (1, value))) for name, value in named]
+    given = [Bar(f"{name} · {name}", value - 5e5, name) for name, value in named]
     for made in (
-        charts.bars("T", names[0], [Bar(name, value - 5e5, name) for name, value in named]),
-        charts.over_releases(
-            "T", names[0], names, [Line(name, ((0, 1.0), (1, value))) for name, value in named]
-        ),
+        charts.bars("T", names[0], given),
+        charts.over_releases("T", names[0], names, lines),
     ):
         boxes = [box(text) for text in root_of(made).iter(f"{SVG}text")]
+        deep = float(root_of(made).attrib["viewBox"].split()[3])
         assert all(0 <= start and end <= svg.WIDTH for _, start, end in boxes)
+        assert all(svg.FONT_SIZE * 0.8 < y < deep - 3 for y, _, _ in boxes)
         for (y, start, end), (other_y, other_start, other_end) in combinations(boxes, 2):
             assert abs(y - other_y) > 10 or end <= other_start or other_end <= start
+
+
+def test_a_bar_has_its_label_above_it_and_its_value_at_its_end() -> None:
+    """Labels start at the left, on either side of zero; the value is beside the bar, not on it."""
+    made, said = drawing("bars"), texts(drawing("bars"))
+    (right, left), (x, y), (other_x, _) = paths(made, STEP), said["a"], said["b"]
+    assert 0 <= x == other_x < svg.WIDTH / 20
+    assert y < right[0][1] - svg.FONT_SIZE / 2
+    assert right[1][0] < said["3"][0]
+    assert said["−1"][0] < left[1][0]
+    assert said["3"][1] == pytest.approx(right[0][1], abs=svg.FONT_SIZE / 2)
+
+
+def test_names_of_lines_stand_below_in_the_order_in_which_the_lines_end() -> None:
+    """Below the axis and its ticks, each on a row of its own: the first is what ends highest."""
+    lines = [
+        Line(name, ((0, 5.0), (1, end))) for name, end in (("low", 1), ("high", 3), ("mid", 2))
+    ]
+    said = texts(charts.over_releases("Title", "axis", ("0.9", "0.10"), lines))
+    heights = [said[name][1] for name in ("0.10", "high", "mid", "low")]
+    assert heights == sorted(set(heights))
+    assert said["high"][0] == said["mid"][0] == said["low"][0] < svg.WIDTH / 4
 
 
 def test_a_negative_bar_goes_left_from_where_a_positive_one_starts() -> None:
@@ -271,20 +317,3 @@ def test_the_newest_release_is_named_even_where_there_is_no_room_for_all() -> No
     shown = set(texts(charts.over_releases("Title", "axis", names, [line]))) & set(names)
     assert names[-1] in shown
     assert len(shown) < 20
-
-
-@pytest.mark.parametrize(
-    ("wanted", "heights"),
-    [
-        ((1.0, 0.5, 0.0), (1.0, 0.5, 0.0)),
-        ((0.5, 0.5, 0.5), (0.5, 0.25, 0.0)),
-        ((0.0, 0.0, 0.0), (0.5, 0.25, 0.0)),
-        ((1.5, 1.5), (1.0, 0.75)),
-        ((), ()),
-    ],
-)
-def test_names_stand_where_lines_end_and_a_row_apart(
-    wanted: tuple[float, ...], heights: tuple[float, ...]
-) -> None:
-    """A quarter apart: worked by hand."""
-    assert list(heights) == plots.spread(wanted, 0.25)

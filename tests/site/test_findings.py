@@ -100,6 +100,7 @@ def test_a_run_with_a_finding_says_so_on_its_page() -> None:
 
 
 def test_entries_are_by_release_the_newest_first_and_the_gravest_first_in_each() -> None:
+    """What was run without a GPU comes last."""
     old, new = "25.02", "25.11"
     page = findings.page_of(
         [
@@ -109,12 +110,14 @@ def test_entries_are_by_release_the_newest_first_and_the_gravest_first_in_each()
             audited(finding("error", acknowledged="fine"), key="d" * 64, release=new),
             audited(finding("warning"), key="e" * 64, release=old),
             audited(finding("info"), key="f" * 64, release=old, framework="automodel"),
+            audited(finding("error"), key="0" * 64, release=new, framework="A", system="cpu"),
         ]
     )
     assert [
         ("automodel", old, ["f"]),
         ("dfm", new, ["c", "b", "a", "d"]),
         ("dfm", old, ["e"]),
+        ("A", new, ["0"]),
     ] == [
         (one.framework, one.release, [it.anchor[-1] for it in one.results]) for one in page.releases
     ]

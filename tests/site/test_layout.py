@@ -56,12 +56,14 @@ def test_the_page_of_a_run_with_the_logs_of_ranks_is_no_wider_than_a_phone(
     assert 390 == page.evaluate("document.documentElement.scrollWidth")
 
 
-@pytest.mark.parametrize("box", [".perf-wrap", ".perf-figure"])
+@pytest.mark.parametrize(
+    ("name", "box"), [(RANKED, ".perf-wrap"), ("reference/schema.html", ".perf-figure")]
+)
 def test_a_box_with_more_to_the_right_says_so_until_it_is_scrolled_there(
-    page: Page, site: Site, box: str
+    page: Page, site: Site, name: str, box: str
 ) -> None:
-    """Tables and charts alike fade at the side that goes on."""
-    opened(page, site, RANKED, 390)
+    """Tables and the diagram of the store alike fade at the side that goes on."""
+    opened(page, site, name, 390)
     shown = page.locator(f"{box}.more").first
     shown.wait_for()
     assert "gradient" in shown.evaluate("it => getComputedStyle(it).maskImage")
@@ -69,6 +71,17 @@ def test_a_box_with_more_to_the_right_says_so_until_it_is_scrolled_there(
     assert handle is not None
     handle.evaluate("it => { it.scrollLeft = it.scrollWidth }")
     page.wait_for_function("it => !it.classList.contains('more')", arg=handle)
+
+
+def test_a_chart_is_whole_on_a_phone_and_can_be_read(page: Page, site: Site) -> None:
+    """It is no wider than its box, and its letters are eleven pixels high or more."""
+    opened(page, site, RANKED, 390)
+    size, more = page.locator(".perf-chart").first.evaluate(
+        """it => [it.getScreenCTM().a * it.getAttribute("font-size"),
+             it.parentElement.scrollWidth - it.parentElement.clientWidth]"""
+    )
+    assert 11 <= size < 13
+    assert more == 0
 
 
 @pytest.mark.parametrize("width", [1440, 390])

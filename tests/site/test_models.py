@@ -1,17 +1,13 @@
 """The pages of models and systems: every result in force, the best as bars, what is known."""
 
-from bs4 import BeautifulSoup
-
 from perfdb.audit import Finding, Severity
 from perfdb.metrics import METRICS
-from perfdb.site import bests, findings, models, subjects, systems
+from perfdb.site import findings, models, subjects, systems
 from perfdb.site.contents import Contents
-from perfdb.site.data import Audited, Flag, Result
+from perfdb.site.data import Flag
 from perfdb.site.history import works_of
-from perfdb.site.models import ModelPage
 from perfdb.site.subjects import Entries
-from perfdb.site.systems import SystemPage
-from tests.site.samples import address, published, result
+from tests.site.samples import address, model_page, published, result, soup, system_page
 
 FINDING: dict[str, object] = {
     "rule": "mfu",
@@ -29,22 +25,6 @@ FINDING: dict[str, object] = {
 }
 
 
-def soup(html: str) -> BeautifulSoup:
-    return BeautifulSoup(html, "html.parser")
-
-
-def model_page(*results: Result, audited: tuple[Audited, ...] = ()) -> ModelPage:
-    pages = models.KIND.pages(Contents(results=results, audited=audited))
-    [page] = [page.data for page in pages if isinstance(page.data, ModelPage)]
-    return page
-
-
-def system_page(*results: Result) -> SystemPage:
-    pages = systems.KIND.pages(Contents(results=results))
-    [page] = [page.data for page in pages if isinstance(page.data, SystemPage)]
-    return page
-
-
 def test_a_models_page_has_every_result_of_it_the_newest_release_first() -> None:
     page = model_page(result(release="0.9.1"), result(), result(task="sft"))
     assert [("pretrain", ["0.16.0", "0.9.1"]), ("sft", ["0.16.0"])] == [
@@ -52,6 +32,12 @@ def test_a_models_page_has_every_result_of_it_the_newest_release_first() -> None
     ]
     links = [str(it["href"]) for it in soup(models.results(page, 0, address).text).select("td a")]
     assert "../performance/megatron-core/0.9.1.html?system=dgx-h100" in links
+
+
+def test_results_that_were_run_without_a_gpu_come_last() -> None:
+    """Megatron-Core would stand before NeMo by its name."""
+    page = model_page(result(system="cpu"), result(framework="nemo"))
+    assert ["nemo", "megatron-core"] == [one.framework for one in page.tasks[0].results]
 
 
 def test_the_shape_is_that_of_the_published_configuration() -> None:
@@ -66,76 +52,47 @@ def test_the_shape_is_that_of_the_published_configuration() -> None:
     assert facts["Parameters"].startswith("8.030 billion")
 
 
+def test_a_small_models_parameters_are_said_in_millions() -> None:
+    """A digit is worth more than the zeros before it; from a tenth of a billion on it is one."""
+    for count, said in (
+        (213_000, "0.213 million"),
+        (99_900_000, "99.9 million"),
+        (100_000_000, "0.1000 billion"),
+    ):
+        page = model_page(result()).model_copy(update={"parameters": count})
+        facts = soup(models.shape(page, address).text).select_one(".perf-facts")
+        assert facts is not None
+        assert f"Parameters{said};" in facts.get_text()
+
+
 def test_a_token_costs_what_each_convention_counts() -> None:
     """6 × 7.504 = 45.03 GFLOP through matrices; attention adds 6 × 32 layers × 2 × 4096 × 8192 =
     12.88, or half of it where the mask is counted."""
     made = soup(models.shape(model_page(result()), address).text)
     rows = [[cell.text for cell in row.select("th, td")] for row in made.select("table.perf tr")]
-    counts = {row[0]: row[1] for row in rows}
+    counts = {name: row[1] for row in rows for name in row[0].split(", ")}
     assert "at 8,192" == rows[0][1]
     assert ("51.47", "57.91") == (counts["causal"], counts["full"])
+
+
+def test_conventions_that_count_the_same_share_a_row() -> None:
+    """They are the same where they are at every length, not at one of them."""
+    counts = (("a", 1, 6e9), ("b", 1, 6e9), ("c", 1, 6e9), ("a", 2, 7e9), ("b", 2, 8e9))
+    given = (*counts, ("c", 2, 7e9))
+    flops = tuple(
+        models.FlopsCount(convention=name, sequence_length=length, flops_per_token=count)
+        for name, length, count in given
+    )
+    page = model_page(result()).model_copy(update={"flops": flops})
+    made = soup(models.shape(page, address).text).select("table.perf tbody tr")
+    assert [["a, c", "6.000", "7.000"], ["b", "6.000", "8.000"]] == [
+        [cell.text for cell in row.select("th, td")] for row in made
+    ]
 
 
 def test_a_model_that_the_catalogue_lacks_says_so() -> None:
     page = model_page(result(model="gpt-9", model_title="GPT-9"))
     assert "The catalogue has no such model" in models.shape(page, address).text
-
-
-def test_the_chart_has_the_best_of_the_newest_releases_only() -> None:
-    page = model_page(
-        result(release="0.9.1", tokens_per_sec_per_gpu=99_999.0),
-        result(),
-        result(system="dgx-b200", system_title="DGX-B200", tokens_per_sec_per_gpu=50_000.0),
-        result(tokens_per_sec_per_gpu=1.0, tensor_parallel=8),
-    )
-    title = soup(models.results(page, 0, address).text).select_one("svg desc")
-    assert title is not None
-    assert title.get_text() == (
-        "Tokens/sec/GPU. DGX-B200 · Megatron-Core 0.16.0 · BF16 · 8 GPUs: 50,000; "
-        "DGX-H100 · Megatron-Core 0.16.0 · BF16 · 8 GPUs: 32,364."
-    )
-
-
-def test_a_row_with_open_errors_is_no_bar_and_is_counted() -> None:
-    """5,611 contradicts itself; the screen reader hears the same as the eye sees."""
-    wrong = Flag(said="1 error", kind="error", anchor="result-0")
-    page = model_page(
-        result(),
-        result(system="dgx-gb200", system_title="DGX-GB200", tokens_per_sec_per_gpu=3238.0),
-        result(
-            system="dgx-b200",
-            system_title="DGX-B200",
-            tokens_per_sec_per_gpu=5611.0,
-            flag=wrong,
-        ),
-    )
-    made = soup(models.results(page, 0, address).text)
-    assert made.svg is not None
-    assert "DGX-GB200" in made.svg.get_text()
-    assert "DGX-B200" not in made.svg.get_text()
-    note = made.select_one(".perf-note")
-    assert note is not None
-    assert "1 row with open errors is left out." in note.get_text()
-
-
-def test_bars_say_which_convention_they_follow_where_it_is_not_the_same() -> None:
-    """Of one convention nothing has to be said."""
-    alike = (result(flops_convention="causal"), result(model="b", flops_convention="causal"))
-    other = result(model="c", model_title="C", flops_convention="full")
-    labels = []
-    for results in (alike, (*alike, other, result(model="d", model_title="D"))):
-        page = system_page(*(it.model_copy(update={"model_title": it.model}) for it in results))
-        desc = soup(systems.results(page, 0, address).text).select_one("svg desc")
-        assert desc is not None
-        labels.append(desc.get_text())
-    assert "causal" not in labels[0]
-    assert "b · causal · Megatron-Core" in labels[1]
-    assert "c · full · Megatron-Core" in labels[1]
-    assert "d · Megatron-Core" in labels[1]
-
-
-def test_a_chart_of_one_bar_is_no_chart() -> None:
-    assert soup(models.results(model_page(result()), 0, address).text).svg is None
 
 
 def test_the_same_work_over_releases_is_one_line_with_the_best_of_each() -> None:
@@ -191,14 +148,11 @@ def test_the_list_of_models_has_the_best_rate_on_each_system() -> None:
     )
     pages = models.KIND.pages(Contents(results=given))
     [index] = [page.data for page in pages if isinstance(page.data, Entries)]
-    assert "Pre-training: DGX-H100 32,364 · DGX-B200 50,000" in models.index(index, address).text
-
-
-def test_a_figure_that_is_withheld_or_unknown_is_in_no_chart() -> None:
-    assert bests.figure(result(withheld="the run was cut off"), "mfu") is None
-    assert bests.figure(result(mfu=None), "mfu") is None
-    assert "tokens_per_sec_per_gpu" == bests.metric_for([result()], bests.OF_A_MODEL).name
-    assert "model_tflops_per_sec_per_gpu" == bests.metric_for([published()], bests.OF_A_MODEL).name
+    made = soup(models.index(index, address).text)
+    heads = [head.get_text() for head in made.select("thead th")]
+    assert ["Model", "Best tokens/s/GPU by system", "Results"] == heads[:3]
+    cells = [cell.get_text() for cell in made.select("tbody tr > *")]
+    assert ["Llama 3 8B", "Pre-training: DGX-H100 32,364 · DGX-B200 50,000", "4"] == cells[:3]
 
 
 def test_a_models_findings_lead_to_their_entries() -> None:
@@ -220,14 +174,6 @@ def test_a_systems_page_says_its_peaks_and_where_each_is_from() -> None:
     rows = [[cell.text for cell in row.select("th, td")] for row in made.select("table.perf tr")]
     assert ["BF16", "989"] == rows[1][:2]
     assert "datasheet" in rows[1][2]
-
-
-def test_a_systems_chart_compares_models_by_their_flops() -> None:
-    page = system_page(result(), result(model="llama3-70b", model_title="Llama 3 70B"))
-    made = soup(systems.results(page, 0, address).text)
-    desc = made.select_one("svg desc")
-    assert desc is not None
-    assert desc.get_text().startswith("Model TFLOP/sec/GPU. Llama 3 70B")
 
 
 def test_a_system_that_the_catalogue_lacks_says_so() -> None:

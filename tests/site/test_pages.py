@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 from perfdb.site import addresses, evidence, releases, sources
 from perfdb.site.commands import shell
 from perfdb.site.contents import Contents
-from perfdb.site.data import Flag, Result, SourcePage
+from perfdb.site.data import Flag, SourcePage
 from perfdb.site.overview import NO_DATA, html, of_contents
 from perfdb.site.pages import all_pages
 from perfdb.site.releases import release_pages
@@ -50,6 +50,31 @@ def test_an_empty_store_has_only_lists_and_each_says_that_it_is_empty() -> None:
     assert "perfdb ingest" in NO_DATA.text
 
 
+def test_a_store_of_pages_alone_says_that_it_has_no_runs() -> None:
+    """It has data, so the list of runs may not say that there is none."""
+    said = texts(Contents(results=(published(),)))["runs/index"]
+    assert "The store has no runs that count" in said
+    assert "{perfdb-no-data}" not in said
+
+
+def test_rows_of_a_page_that_differ_in_system_or_precision_have_headings_that_differ() -> None:
+    """Model, task and scale are often the same in several tables of a page."""
+    rows = (
+        published(),
+        published(system="dgx-h100", system_title="DGX-H100"),
+        published(precision="fp8"),
+        published(num_gpus=1),
+    )
+    page = SourcePage(path="dfm.md", sha256="a" * 64, text="# DFM", results=rows)
+    entries = BeautifulSoup(sources.entries(page, address).text, "html.parser")
+    assert [
+        "WAN 2.1 14B, Pre-training, 32 GPUs on DGX-GB300",
+        "WAN 2.1 14B, Pre-training, 32 GPUs on DGX-H100",
+        "WAN 2.1 14B, FP8, Pre-training, 32 GPUs on DGX-GB300",
+        "WAN 2.1 14B, Pre-training, 1 GPU on DGX-GB300",
+    ] == [heading.get_text() for heading in entries.select("h3")]
+
+
 def test_there_is_a_page_for_each_release_model_system_recipe_run_and_source() -> None:
     source = SourcePage(path="data/published/dfm.md", sha256="a" * 64, text="# DFM")
     contents = Contents(
@@ -66,30 +91,6 @@ def test_there_is_a_page_for_each_release_model_system_recipe_run_and_source() -
         "runs/run-1",
         f"sources/{'a' * 16}",
     } == texts(contents).keys() - LISTS
-
-
-def test_the_newest_release_of_a_framework_comes_first() -> None:
-    pages = release_pages([result(release=version) for version in ("0.9.1", "0.16.0", None)])
-    assert ["0.16.0", "0.9.1", None] == [page.release for page in pages]
-
-
-def test_a_rolling_branch_is_not_the_newest_release_and_stands_first() -> None:
-    """main has no number: it is the newest only where nothing has one."""
-    versions = ("25.04", "main", None, "25.11")
-    pages = release_pages([result(release=version) for version in versions])
-    assert ["main", "25.11", "25.04", None] == [page.release for page in pages]
-    cards = of_contents(Contents(results=tuple(pages[0].results + pages[1].results))).cards
-    assert ["25.11"] == [card.release for card in cards]
-    made = all_pages(Contents(results=tuple(map(one_of, versions))))
-    [data] = [page.data for page in made if page.name == addresses.ARCHIVE]
-    assert isinstance(data, releases.ReleaseList)
-    shown = releases.archive(data, 0, address).text
-    assert "main</a><small>, rolling</small>" in shown
-    assert "25.11</a><small>, newest</small>" in shown
-
-
-def one_of(version: str | None) -> Result:
-    return result(release=version)
 
 
 def test_cards_are_of_frameworks_on_gpus_first_and_of_the_most_results_first() -> None:

@@ -7,10 +7,10 @@ from bs4 import BeautifulSoup
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfdb.site import scaling
+from perfdb.site import bests, scaling
 from perfdb.site.contents import Contents
 from perfdb.site.data import Flag, Result
-from perfdb.site.series import ScalingPage, Series, efficiency, groups, rate_of
+from perfdb.site.series import ScalingPage, Series, efficiency, groups
 from tests.site.samples import address, published, result
 
 NEMOTRON4 = (
@@ -99,7 +99,17 @@ def test_the_page_computes_what_the_source_printed() -> None:
 
 def test_a_printed_total_is_taken_before_one_is_computed() -> None:
     one = published(tokens_per_sec=98550.0, num_gpus=16, step_time_s=9.9)
-    assert 98550 / 16 == rate_of(one, "tokens_per_sec_per_gpu")
+    assert 98550 / 16 == bests.figure(one, "tokens_per_sec_per_gpu")
+
+
+def test_series_that_were_run_without_a_gpu_come_last() -> None:
+    """Megatron-Core would stand before NeMo by its name."""
+    given = [
+        result(framework=framework, system=system, num_gpus=count, global_batch_size=16 * count)
+        for framework, system in (("megatron-core", "cpu"), ("nemo", "dgx-h100"))
+        for count in (1, 2)
+    ]
+    assert ["nemo", "megatron-core"] == [page.framework for page in groups(given)]
 
 
 def test_of_several_configurations_at_a_scale_the_fastest_is_shown() -> None:

@@ -1,0 +1,141 @@
+"""The best figures as bars: which results are drawn, and what a chart says of them."""
+
+from bs4 import BeautifulSoup
+
+from perfdb.site import bests, models, systems
+from perfdb.site.contents import Contents
+from perfdb.site.data import Flag
+from perfdb.site.subjects import Entries
+from tests.site.samples import address, model_page, published, result, soup, system_page
+
+
+def chart_of(made: BeautifulSoup) -> tuple[str, str]:
+    """What the first chart and the words below it say."""
+    desc, note = made.select_one("svg desc"), made.select_one(".perf-note")
+    assert desc is not None
+    assert note is not None
+    return desc.get_text(), note.get_text()
+
+
+def test_the_chart_has_the_best_of_the_newest_releases_only() -> None:
+    page = model_page(
+        result(release="0.9.1", tokens_per_sec_per_gpu=99_999.0),
+        result(),
+        result(system="dgx-b200", system_title="DGX-B200", tokens_per_sec_per_gpu=50_000.0),
+        result(tokens_per_sec_per_gpu=1.0, tensor_parallel=8),
+    )
+    title = soup(models.results(page, 0, address).text).select_one("svg desc")
+    assert title is not None
+    assert title.get_text() == (
+        "Tokens/sec/GPU. DGX-B200 · Megatron-Core 0.16.0 · BF16 · 8 GPUs: 50,000; "
+        "DGX-H100 · Megatron-Core 0.16.0 · BF16 · 8 GPUs: 32,364."
+    )
+
+
+def test_a_row_with_open_errors_is_no_bar_and_is_counted() -> None:
+    """5,611 contradicts itself; the screen reader hears the same as the eye sees."""
+    wrong = Flag(said="1 error", kind="error", anchor="result-0")
+    page = model_page(
+        result(),
+        result(system="dgx-gb200", system_title="DGX-GB200", tokens_per_sec_per_gpu=3238.0),
+        result(
+            system="dgx-b200",
+            system_title="DGX-B200",
+            tokens_per_sec_per_gpu=5611.0,
+            flag=wrong,
+        ),
+    )
+    made = soup(models.results(page, 0, address).text)
+    assert made.svg is not None
+    assert "DGX-GB200" in made.svg.get_text()
+    assert "DGX-B200" not in made.svg.get_text()
+    note = made.select_one(".perf-note")
+    assert note is not None
+    assert "1 row with open errors is left out." in note.get_text()
+
+
+def test_bars_say_which_convention_they_follow_where_it_is_not_the_same() -> None:
+    """Of one convention nothing has to be said."""
+    alike = (result(flops_convention="causal"), result(model="b", flops_convention="causal"))
+    other = result(model="c", model_title="C", flops_convention="full")
+    labels = []
+    for results in (alike, (*alike, other, result(model="d", model_title="D"))):
+        page = system_page(*(it.model_copy(update={"model_title": it.model}) for it in results))
+        desc = soup(systems.results(page, 0, address).text).select_one("svg desc")
+        assert desc is not None
+        labels.append(desc.get_text())
+    assert "causal" not in labels[0]
+    assert "b · causal · Megatron-Core" in labels[1]
+    assert "c · full · Megatron-Core" in labels[1]
+    assert "d · Megatron-Core" in labels[1]
+
+
+def test_bars_of_several_sequence_lengths_say_theirs_and_hide_none_of_them() -> None:
+    """A rate at 16,384 is no rate at 4,096; of one length nothing has to be said."""
+    given = [
+        result(sequence_length=length, system=system, system_title=system)
+        for length, system in ((4096, "dgx-h100"), (16384, "dgx-h100"), (16384, "dgx-b200"))
+    ]
+    said, below = chart_of(soup(models.results(model_page(*given), 0, address).text))
+    assert "dgx-b200 · sequence 16,384 · Megatron-Core" in said
+    assert "dgx-h100 · sequence 4,096 · Megatron-Core" in said
+    assert "dgx-h100 · sequence 16,384 · Megatron-Core" in said
+    assert "a system, sequence length, framework, precision and number of GPUs," in below
+    alike, below = chart_of(soup(models.results(model_page(*given[1:]), 0, address).text))
+    assert "sequence" not in alike
+    assert "a system, framework, precision and number of GPUs, in the newest release" in below
+
+
+def test_bars_of_several_variants_say_theirs() -> None:
+    """Two variants of a release on one system are two bars."""
+    variants = ("megatron-core", "automodel")
+    given = [published(variant=name, num_gpus=128) for name in variants]
+    said, below = chart_of(soup(models.results(model_page(*given), 0, address).text))
+    for title in ("Megatron-Core", "NeMo AutoModel"):
+        assert f"DGX-GB300 · variant {title} · NeMo DFM main · 128 GPUs" in said
+    assert "a system, variant, framework," in below
+    page = model_page(published(), published(num_gpus=64))
+    assert "variant" not in chart_of(soup(models.results(page, 0, address).text))[0]
+
+
+def test_a_chart_warns_of_bars_of_different_frameworks_and_of_no_others() -> None:
+    """They are two programs, and not one in two precisions."""
+    other = result(framework="nemo", release="25.04", precision="fp8")
+    for second, warned in ((other, True), (result(precision="fp8"), False)):
+        _, below = chart_of(soup(models.results(model_page(result(), second), 0, address).text))
+        assert warned == ("they compare no precision by itself" in below)
+
+
+def test_a_chart_of_one_bar_is_no_chart() -> None:
+    assert soup(models.results(model_page(result()), 0, address).text).svg is None
+
+
+def test_a_rate_that_follows_from_the_step_time_is_a_best_and_says_so() -> None:
+    """64 samples of 4,096 tokens in 1.98 s on 16 GPUs are 8,275 tokens/s of each, more than 7,915;
+    132,396 tokens/s of all of them, as printed, are as many."""
+    stated = published(tokens_per_sec_per_gpu=7915.0, num_gpus=64)
+    size = {"num_gpus": 16, "global_batch_size": 64, "sequence_length": 4096}
+    for known in ({"step_time_s": 1.98}, {"tokens_per_sec": 132396.0}):
+        computed = published(**size, **known)
+        pages = models.KIND.pages(Contents(results=(stated, computed)))
+        [index] = [page.data for page in pages if isinstance(page.data, Entries)]
+        assert "DGX-GB300 8,275 (computed)" in models.index(index, address).text
+        said, _ = chart_of(soup(models.results(model_page(stated, computed), 0, address).text))
+        assert "16 GPUs · computed: 8,275" in said
+        assert "64 GPUs: 7,915" in said
+        assert bests.figure(computed.model_copy(update={"withheld": "cut off"}), bests.RATE) is None
+
+
+def test_a_figure_that_is_withheld_or_unknown_is_in_no_chart() -> None:
+    assert bests.figure(result(withheld="the run was cut off"), "mfu") is None
+    assert bests.figure(result(mfu=None), "mfu") is None
+    assert "tokens_per_sec_per_gpu" == bests.metric_for([result()], bests.OF_A_MODEL).name
+    assert "model_tflops_per_sec_per_gpu" == bests.metric_for([published()], bests.OF_A_MODEL).name
+
+
+def test_a_systems_chart_compares_models_by_their_flops() -> None:
+    page = system_page(result(), result(model="llama3-70b", model_title="Llama 3 70B"))
+    made = soup(systems.results(page, 0, address).text)
+    desc = made.select_one("svg desc")
+    assert desc is not None
+    assert desc.get_text().startswith("Model TFLOP/sec/GPU. Llama 3 70B")
