@@ -31,7 +31,9 @@ SIZES = ("100:1", "1000:4")
 LIMIT_WHOLE = 1.5
 """How many times as long as raw HTML a whole build may take."""
 LIMIT_IDLE = 1.3
-"""How many times as long as plain Sphinx a build with nothing to do may take."""
+"""How many times as long as plain Sphinx with nothing to do a build may take that has nothing to
+do, or one more result."""
+MORE = "perfdb.site, one more result"
 MODELS = ("Llama3 8B", "Llama3 70B", "Mixtral-8x7B", "Nemotron-15B", "Qwen3 MoE 30B")
 SYSTEMS = ("DGX-H100", "DGX-B200", "DGX-GB200")
 HEAD = (
@@ -184,7 +186,7 @@ def compared(results: int, pages: int, *, pipe: bool) -> bool:
         more = written(root / "more.md", f"{pages}.0", range(results, results + 1))
         ingest.ingest([more], store_url(url), ingest.Options(PageContext()))
         before = ages(ours.root / "html")
-        again["perfdb.site, one more result"] = ours.build_s()
+        again[MORE] = ours.build_s()
         touch(same.docs, before, ages(ours.root / "html"))
         again["raw HTML, those documents"] = same.build_s()
         documents = len([*same.docs.rglob("*.md")])
@@ -230,7 +232,8 @@ def report(found: Times) -> bool:
         f"  {ours / found.documents * 1000:.0f} ms a document, "
         f"{ours / found.results * 1000:.2f} s per 1,000 results, {found.peak_mb:,} MB at most"
     )
-    return ours <= LIMIT_WHOLE * found.builds[SAME] and found.again[SITE] <= LIMIT_IDLE * idle
+    again = max(found.again[SITE], found.again[MORE])
+    return ours <= LIMIT_WHOLE * found.builds[SAME] and again <= LIMIT_IDLE * idle
 
 
 def main() -> int:

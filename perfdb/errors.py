@@ -4,7 +4,6 @@ PerfdbError                 1  something failed that the user can understand
 ├── InputError              2  what was given is wrong; holds every problem found, not the first
 │   ├── RecipeError            a recipe file
 │   ├── CatalogError           a system or model file, or a name that is in neither
-│   ├── PageError              a published page
 │   ├── RunDirError            a run directory
 │   └── ArchiveError           a compressed file or an archive
 ├── StoreError              2  the database is missing, older or newer than this version
@@ -65,10 +64,6 @@ class RecipeError(InputError):
 
 class CatalogError(InputError):
     """A catalogue file is wrong, or a name is not in the catalogue."""
-
-
-class PageError(InputError):
-    """A published page cannot be read."""
 
 
 class RunDirError(InputError):

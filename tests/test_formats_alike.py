@@ -10,11 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from perfdb.formats import lines as of_lines
 from perfdb.formats import nemo2
 from perfdb.formats.base import Reading
 from perfdb.formats.block import Block
 from perfdb.formats.iterations import SYNTAX
-from perfdb.formats.lines import KeptLines, Lines, Read, read, read_each
+from perfdb.formats.lines import KeptLines, Lines, Read, read
 from perfdb.formats.piped import Syntax
 from perfdb.formats.readings import Columns, Readings
 from perfdb.formats.scan import plain
@@ -83,6 +84,13 @@ def said(found: Read) -> object:
     columns: Columns = found.columns
     cells = {name: list(map(repr, columns.of(name).cells())) for name in columns.names}
     return columns.lines.tolist(), cells, list(found.missing)
+
+
+def read_each(lines: Lines, syntax: Syntax) -> Read:
+    """What each line gives by itself, where no shape is known and none is learned."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(of_lines, "MOST_LEARNED", 0)
+        return read(lines, syntax, [])
 
 
 @pytest.mark.parametrize("syntax", [SYNTAX, NEMO], ids=["megatron", "nemo"])
@@ -158,8 +166,10 @@ def test_a_step_that_goes_on_behind_its_line_is_told_from_those_that_do_not() ->
     ]
     lines = Lines.of(Block.of("".join(steps).encode(), 1), SYNTAX.marker)
     shapes: list[Shape] = []
-    assert said(read_each(lines, SYNTAX)) == said(read(lines, SYNTAX, shapes))
+    each = said(read_each(lines, SYNTAX))
+    assert each == said(read(lines, SYNTAX, shapes))
     assert shapes
+    assert each == said(read(lines, SYNTAX, shapes)), "with the shapes that it has learned"
 
 
 STEP = b" iteration 1/9 | consumed samples: 12 | elapsed time per iteration (ms): 1.5\n"

@@ -144,13 +144,6 @@ def read(lines: Lines, syntax: Syntax, shapes: list[Shape]) -> Read:
     return reader.result()
 
 
-def read_each(lines: Lines, syntax: Syntax) -> Read:
-    """The same, each line by itself: slow, and what all else is to agree with."""
-    reader = _Reader(lines, syntax)
-    reader.take(np.arange(len(lines)))
-    return reader.result()
-
-
 class _Reader:
     """Gathers the steps of lines: the first of each, and the further ones of those with more."""
 

@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 from typing import Final, Literal, get_args
@@ -12,7 +12,7 @@ from perfdb.metrics import METRICS
 from perfdb.record import Frozen, Origin, Outcome
 from perfdb.site.contents import Rejection, Revision
 from perfdb.site.tables import PRINTED, moment
-from perfdb.units import UNKNOWN
+from perfdb.units import UNKNOWN, significant
 
 RUNS: Final = "runs"
 """What stands for the sources of measured results: each run is one of its own."""
@@ -187,12 +187,13 @@ def _differences(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[Change
     )
 
 
-def _figures(one: Revision) -> dict[str, str]:
-    """What a result says, each figure as its page prints it where it does."""
+def _figures(one: Revision, said: Callable[[float], str] = str) -> dict[str, str]:
+    """What a result says, each figure as its page prints it where it does, and else as `said`."""
     printed = {PRINTED.get(catalog.squeezed(title)): text for title, text in one.raw.items()}
     values = {name: getattr(one, name) for name in FIGURES}
     return {
-        METRICS[name].title if name in METRICS else name: printed.get(name) or str(value)
+        METRICS[name].title if name in METRICS else name: printed.get(name)
+        or (said(value) if isinstance(value, float) else str(value))
         for name, value in values.items()
         if value is not None
     }
@@ -200,7 +201,7 @@ def _figures(one: Revision) -> dict[str, str]:
 
 def _stated(one: Revision) -> dict[str, str]:
     """The figures of a result, and how it ended where that is why it has none."""
-    said = _figures(one)
+    said = _figures(one, significant)
     return {name: text for name, text in said.items() if text != Outcome.FINISHED.value}
 
 

@@ -123,14 +123,17 @@ def test_a_result_in_force_says_what_it_said_before_it_was_corrected() -> None:
 
 
 def test_a_result_that_went_and_came_back_was_withdrawn_and_restored() -> None:
-    """Nothing says that the second is a correction of the first; each tells its own figure."""
+    """Nothing says that the second is a correction of the first; each tells its own figure.
+
+    What no page prints has four figures: 2574.768… is 2,575.
+    """
     gone, back = DAY + timedelta(days=1), DAY + timedelta(days=2)
-    other = revision(2, created_at=back, tokens_per_sec_per_gpu=13.0)
+    other = revision(2, created_at=back, tokens_per_sec_per_gpu=2574.768278759741)
     found = events([revision(superseded=True, superseded_at=gone), other], [])
     days = [("2026-03-06", "restored"), ("2026-03-05", "withdrawn"), ("2026-03-04", "added")]
     assert days == acts(found)
     said = [[change.said for change in it.changes] for it in found]
-    assert [["Tokens/sec/GPU: – → 13.0"], ["Tokens/sec/GPU: 12.0 → –"], []] == said
+    assert [["Tokens/sec/GPU: – → 2,575"], ["Tokens/sec/GPU: 12.00 → –"], []] == said
 
 
 @pytest.mark.parametrize(
