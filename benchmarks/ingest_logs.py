@@ -6,8 +6,8 @@ one core alone would take; elapsed time is with two, and longer where other prog
 
 Blocks of a log are read by one process. Two of them, each with half of the file, take 1.03 s for a
 dense gigabyte where one takes 1.15 s: to start and to import takes the second 0.3 s, and its steps
-have to be handed over. Two threads take 1.3 s. `perfdb ingest` takes ten times as long for its
-compression and its rows.
+have to be handed over. Two threads take 1.3 s. Most of what `perfdb ingest` takes beyond that are
+its imports, and on dense logs the rows of the steps.
 
 Memory grows with the steps and with nothing else: about 100 bytes for each while they are parsed,
 160 while they are stored. 300 MiB are 1.3 million steps, in a log of any size.

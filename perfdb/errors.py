@@ -7,6 +7,7 @@ PerfdbError                 1  something failed that the user can understand
 │   ├── RunDirError            a run directory
 │   └── ArchiveError           a compressed file or an archive
 ├── StoreError              2  the database is missing, older or newer than this version
+│   └── DamagedBytesError      the bytes of a file that it keeps
 └── RunError                1  a run could not be started
 
 Anything else that reaches the door (perfdb.cli.main) is a defect of ours: exit code 3.
@@ -78,6 +79,10 @@ class StoreError(PerfdbError):
     """The database is missing, or its schema is not this version's."""
 
     exit_code = 2
+
+
+class DamagedBytesError(StoreError):
+    """The bytes of a file are not as the database was given them."""
 
 
 class RunError(PerfdbError):

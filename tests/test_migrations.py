@@ -1,14 +1,16 @@
 """The migrations make the tables the code expects, up and down, with data in them."""
 
+import zlib
 from datetime import UTC
 from pathlib import Path
 
 import pytest
+import zstandard
 from sqlalchemy import URL, func, inspect, select
 
 from perfdb.db import migrate
 from perfdb.db.session import reading, store_url
-from perfdb.db.tables import metadata, results, runs
+from perfdb.db.tables import metadata, results, runs, sources
 from perfdb.errors import StoreError
 from perfdb.ingest import Options, ingest, withdraw
 from tests import factories
@@ -184,3 +186,25 @@ def test_a_revision_that_does_not_exist_is_an_error(store: URL) -> None:
     """`perfdb db downgrade nope`"""
     with pytest.raises(StoreError, match="Can't locate revision identified by 'nope'"):
         migrate.downgrade(store, "nope")
+
+
+def test_bytes_are_unpacked_as_they_were_on_the_way_down_and_up(store: URL, tmp_path: Path) -> None:
+    """The older schema has them as zlib packs them; what is damaged stays as it is."""
+    run = factories.write_run(tmp_path)
+    factories.stored(store, run)
+    of_steps = select(sources.c.content).where(sources.c.path == str(run.steps))
+    with writing(store) as connection:
+        console = sources.c.path == str(run.console)
+        connection.execute(sources.update().where(console).values(content=b"damaged"))
+
+    migrate.downgrade(store, "0004")
+    [(packed,)] = rows_of(store, of_steps)
+    assert isinstance(packed, bytes)
+    assert run.steps.read_bytes() == zlib.decompress(packed)
+
+    migrate.upgrade(store)
+    [(packed,)] = rows_of(store, of_steps)
+    assert isinstance(packed, bytes)
+    assert run.steps.read_bytes() == zstandard.decompress(packed)
+    assert [(b"damaged",)] == rows_of(store, select(sources.c.content).where(console))
+    assert [] == migrate.differences(store)

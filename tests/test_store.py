@@ -1,10 +1,10 @@
 """The store keeps what it is given, once, and keeps what it said before."""
 
-import zlib
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+import zstandard
 from sqlalchemy import URL, func, select
 from sqlalchemy.exc import IntegrityError, OperationalError
 
@@ -78,7 +78,9 @@ def test_the_bytes_of_a_source_can_be_had_back(store: URL, tmp_path: Path) -> No
         store, select(sources.c.content, sources.c.size_bytes).where(sources.c.path == path)
     )
     assert isinstance(content, bytes)
-    assert run.steps.read_bytes() == zlib.decompress(content)
+    assert run.steps.read_bytes() == zstandard.ZstdDecompressor().decompressobj().decompress(
+        content
+    )
     assert run.steps.stat().st_size == size
 
 

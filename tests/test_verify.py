@@ -3,13 +3,13 @@
 import hashlib
 import json
 import sqlite3
-import zlib
 from pathlib import Path
 
 import pytest
 from sqlalchemy import URL
 
 from perfdb import windows
+from perfdb.db.packing import packed
 from perfdb.ingest import Options, ingest
 from perfdb.recompute import Asked, Scope, recompute
 from perfdb.record import Outcome
@@ -113,7 +113,7 @@ def test_bytes_that_are_others_are_found(filled: URL) -> None:
     spoil(
         filled,
         "UPDATE sources SET content = ? WHERE path LIKE '%console.log' AND path LIKE '%/a/%'",
-        zlib.compress(b"x" * len("".join(f"step {n}\n" for n in range(1, 11)))),
+        packed(b"x" * len("".join(f"step {n}\n" for n in range(1, 11)))),
     )
 
     [(check, where, message)] = faults(filled)
@@ -124,10 +124,14 @@ def test_bytes_that_are_others_are_found(filled: URL) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"no zlib", "the bytes are damaged: Error -3"),
-        (zlib.compress(b"abc" * 99)[:-6], "the bytes are damaged: the compressed bytes end too"),
-        (zlib.compress(b"abc"), "3 bytes, not the 71 that were read"),
-        (zlib.compress(b"abc") + b"d", "the bytes are damaged: more bytes follow behind the end"),
+        (b"no zstd", "the bytes are damaged: zstd decompressor error: Unknown frame descriptor"),
+        (packed(b"abc" * 99)[:-6], "the bytes are damaged: the compressed bytes end too"),
+        (packed(b"abc"), "3 bytes, not the 71 that were read"),
+        (packed(b"abc") + b"d", "the bytes are damaged: more bytes follow behind the end"),
+        (
+            packed(b"abc")[:-1] + b"d",
+            "the bytes are damaged: zstd decompressor error: Restored data",
+        ),
         (b"", "the bytes are damaged"),
     ],
 )

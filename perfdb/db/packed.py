@@ -4,10 +4,11 @@ import hashlib
 import os
 import tempfile
 import weakref
-import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
+
+from perfdb.db import packing
 
 MOST_IN_MEMORY: Final = 1 << 16
 """Compressed bytes above which they are kept in a temporary file."""
@@ -16,7 +17,7 @@ CHUNK_BYTES: Final = 1 << 20
 
 
 class Packed:
-    """The bytes of a file, hashed and zlib-compressed; in a temporary file where they are many.
+    """The bytes of a file, hashed and compressed; in a temporary file where they are many.
 
     The temporary file lies in the folder that is given, else where TMPDIR says.
     """
@@ -24,7 +25,7 @@ class Packed:
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
         self._hash = hashlib.sha256()
-        self._compressor = zlib.compressobj()
+        self._compressor = packing.packer()
         self._held = bytearray()
         self._file: Path | None = None
         self.size_bytes = 0

@@ -1,7 +1,6 @@
 """What is written to the store: the bytes of sources, runs with their steps, results, findings."""
 
 import hashlib
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,6 +8,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
+from perfdb.db import packing
 from perfdb.db.packed import Packed
 from perfdb.record import Case, Origin, Outcome, Release, content_hash
 
@@ -21,6 +21,10 @@ class Action(StrEnum):
     UNCHANGED = "unchanged"
     REJECTED = "rejected"
     UNATTRIBUTED = "unattributed"
+
+
+RUN_LOGGED_AS = "run "
+"""What stands before the id of a run in the log, in place of a path."""
 
 
 @dataclass(frozen=True)
@@ -51,22 +55,7 @@ class SourceFile:
         """The bytes as the store keeps them."""
         if isinstance(self.content, Packed):
             return b"".join(self.content.compressed())
-        return compressed(self.content)
-
-
-def compressed(content: bytes) -> bytes:
-    """Bytes as zlib packs them, with a window no larger than they are.
-
-    To make ready the usual window of 32 KiB takes longer than to pack a small file.
-    """
-    window_bits = min(max(len(content).bit_length(), _LEAST_BITS), zlib.MAX_WBITS)
-    memory = max(window_bits - _BITS_BEYOND_MEMORY, 1)
-    packer = zlib.compressobj(wbits=window_bits, memLevel=memory)
-    return packer.compress(content) + packer.flush()
-
-
-_LEAST_BITS, _BITS_BEYOND_MEMORY = 9, 7
-"""zlib's own bounds: windows of 2⁹ to 2¹⁵ bytes, and the usual memory level 8 for the largest."""
+        return packing.packed(self.content)
 
 
 @dataclass(frozen=True)

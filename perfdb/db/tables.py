@@ -9,6 +9,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Date,
     DateTime,
     Double,
     ForeignKey,
@@ -123,8 +124,17 @@ sources = Table(
     Column("size_bytes", BigInteger, nullable=False),
     Column("ingested_at", DateTime(timezone=True), nullable=False),
     # Last: SQLite copies what is large to write a column behind it.
-    Column("content", LargeBinary, nullable=False, comment="the bytes, zlib-compressed"),
+    Column("content", LargeBinary, nullable=False, comment="the bytes, zstd-compressed"),
     UniqueConstraint("sha256", "path", "parser", "parser_version"),
+)
+
+originals = Table(
+    "originals",
+    metadata,
+    # A table of its own: to add a column to `sources`, SQLite would copy the bytes of all of them.
+    Column("source_id", ForeignKey("sources.id", ondelete="CASCADE"), primary_key=True),
+    Column("source_url", Text, comment="NULL: the page does not say"),
+    Column("published_on", Date, comment="NULL: the page does not say"),
 )
 
 runs = Table(

@@ -1,20 +1,20 @@
 """Results that their page no longer states, and runs that do not count.
 
-The last state of a page is the source of its path that was ingested last; no bytes at all stand
-for a page that was withdrawn.
+A file that gives results and is no run is a page, too, of another parser. The last state of a page
+is the source of its path that was ingested last; no bytes at all stand for one that was withdrawn.
 """
 
-import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, Connection, Select, func, or_, select, true, update
 
 from perfdb.db import files, marks, revisions
+from perfdb.db.packing import unpacked
 from perfdb.db.revisions import Place, Revision
 from perfdb.db.rows import ResultRow, SourceFile, Withdrawn
 from perfdb.db.session import take_turns
-from perfdb.db.tables import cases, releases, results, runs, sources
+from perfdb.db.tables import cases, releases, results, run_files, runs, sources
 from perfdb.record import Origin
 
 
@@ -135,9 +135,9 @@ def last_state(connection: Connection, page: SourceFile) -> bytes | None:
     return None if last is None else content_of(connection, last)
 
 
-def other_pages(connection: Connection, page: SourceFile) -> dict[str, int]:
-    """The last state of every other page: ids of sources by their path, the newest first."""
-    question = _states(page.parser).where(sources.c.path != page.path)
+def other_pages(connection: Connection, parser: str, but: str) -> dict[str, int]:
+    """The last state of every page but that of a path: ids of sources by path, the newest first."""
+    question = _states(parser).where(sources.c.path != but)
     last: dict[str, int] = {}
     for id_, path in connection.execute(question):
         last.setdefault(path, id_)
@@ -151,10 +151,32 @@ def spelled(connection: Connection, page: SourceFile, spellings: Sequence[str]) 
     return next((path for path in spellings if path in there), None)
 
 
+def stating(connection: Connection, spellings: Sequence[str]) -> tuple[SourceFile, ...]:
+    """The pages and files of results under the first of these spellings that the store has them by.
+
+    Without bytes: they state nothing from now on. What states the same as another one has no result
+    of its own; the files of a run are left out, but where they give results beside it.
+    """
+    published = results.c.origin == Origin.PUBLISHED.value
+    gave = sources.alias()
+    parsers = select(gave.c.parser).join(results, results.c.source_id == gave.c.id).where(published)
+    of_run = select(run_files.c.run_id).where(run_files.c.source_id == sources.c.id).exists()
+    stated = select(results.c.id).where(results.c.source_id == sources.c.id, published).exists()
+    question = (
+        select(sources.c.path, sources.c.parser, func.max(sources.c.parser_version))
+        .where(sources.c.path.in_(spellings), sources.c.parser.in_(parsers), stated | ~of_run)
+        .group_by(sources.c.path, sources.c.parser)
+        .order_by(sources.c.parser)
+    )
+    there = [SourceFile(path, b"", *read_by) for path, *read_by in connection.execute(question)]
+    first = next((path for path in spellings if any(it.path == path for it in there)), None)
+    return tuple(it for it in there if it.path == first)
+
+
 def content_of(connection: Connection, source_id: int) -> bytes:
     """The bytes of a page."""
     found = select(sources.c.content).where(sources.c.id == source_id)
-    return zlib.decompress(connection.execute(found).scalar_one())
+    return unpacked(connection.execute(found).scalar_one())
 
 
 def _last(connection: Connection, page: SourceFile) -> int | None:

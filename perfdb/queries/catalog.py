@@ -112,7 +112,7 @@ def steps_of(run_id: str) -> Select[*tuple[object, ...]]:
 
 
 def files_of(run_id: str) -> Select[*tuple[object, ...]]:
-    """The files a run was read from: name, SHA-256, size, and the bytes zlib-compressed."""
+    """The files a run was read from: name, SHA-256, size, and the compressed bytes."""
     return (
         select(run_files.c.name, sources.c.sha256, sources.c.size_bytes, sources.c.content)
         .join(runs, run_files.c.run_id == runs.c.id)

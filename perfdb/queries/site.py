@@ -1,12 +1,13 @@
 """What the site asks beside results in force: files and their bytes, and what became of results."""
 
-from sqlalchemy import ColumnElement, Select, and_, case, func, select
+from sqlalchemy import ColumnElement, Select, and_, case, func, literal, select
 
-from perfdb.db.rows import Action
+from perfdb.db.rows import RUN_LOGGED_AS, Action
 from perfdb.db.tables import (
     cases,
     ingest_log,
     models,
+    originals,
     releases,
     results,
     run_files,
@@ -44,8 +45,9 @@ def all_run_files() -> Select[*tuple[object, ...]]:
 def published_sources() -> Select[*tuple[object, ...]]:
     """The states of the pages that published results in force were read from, by SHA-256.
 
-    Path, SHA-256, when it was first read, when a result was last read from it, and how many results
-    in force it stands for: none, where all have moved on to another state or stayed with one.
+    Path, SHA-256, when it was first read, when a result was last read from it, where its original
+    is and of which day, and how many results in force it stands for: none, where all have moved on
+    to another state or stayed with one.
     """
     published = results.c.origin == Origin.PUBLISHED.value
     read = select(sources.c.path).join(results, results.c.source_id == sources.c.id)
@@ -56,9 +58,12 @@ def published_sources() -> Select[*tuple[object, ...]]:
             sources.c.sha256,
             func.min(sources.c.ingested_at).label("ingested_at"),
             func.max(results.c.created_at).label("created_at"),
+            func.max(originals.c.source_url).label("source_url"),
+            func.max(originals.c.published_on).label("published_on"),
             func.sum(in_force).label("in_force"),
         )
         .outerjoin(results, results.c.source_id == sources.c.id)
+        .outerjoin(originals, originals.c.source_id == sources.c.id)
         .where(sources.c.path.in_(read.where(~results.c.superseded, published)))
         .group_by(sources.c.path, sources.c.sha256)
         .order_by(sources.c.sha256, sources.c.path)
@@ -66,14 +71,14 @@ def published_sources() -> Select[*tuple[object, ...]]:
 
 
 def content_of(sha256: str) -> Select[*tuple[bytes]]:
-    """The zlib-compressed bytes of a source. The same bytes may stand there more than once."""
+    """The compressed bytes of a source. The same bytes may stand there more than once."""
     return select(sources.c.content).where(sources.c.sha256 == sha256).limit(1)
 
 
 def all_revisions() -> Select[*tuple[object, ...]]:
     """Every result there ever was, superseded or not, by its key and revision.
 
-    `logged` is what the log says of its page, of the moment at which it was superseded.
+    `logged` is what the log says of its page, or of its run, of the moment when it was superseded.
     """
     columns = (
         results.c.key,
@@ -114,10 +119,10 @@ def all_revisions() -> Select[*tuple[object, ...]]:
 
 
 def _ended_a_row() -> ColumnElement[bool]:
-    """Whether an entry of the log is of the reading that superseded a result of a page."""
+    """Whether an entry of the log is of what superseded a result of a page, or withdrew its run."""
+    run = literal(RUN_LOGGED_AS) + runs.c.run_id
     return and_(
-        results.c.origin == Origin.PUBLISHED.value,
-        ingest_log.c.path == sources.c.path,
+        ingest_log.c.path == case((results.c.run_id.is_(None), sources.c.path), else_=run),
         ingest_log.c.at == results.c.superseded_at,
         ingest_log.c.action == Action.REVISED,
     )

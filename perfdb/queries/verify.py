@@ -18,7 +18,7 @@ def all_sources() -> Question:
 
 
 def content_of(source_id: int) -> Select[*tuple[bytes]]:
-    """The zlib-compressed bytes of a source."""
+    """The compressed bytes of a source."""
     return select(sources.c.content).where(sources.c.id == source_id)
 
 

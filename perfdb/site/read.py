@@ -1,6 +1,5 @@
 """Read from the store what the site shows, in one read-only transaction."""
 
-import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from sqlalchemy import URL, Connection, Select
 from perfdb.audit import Finding
 from perfdb.audit.acknowledged import Entry, explained
 from perfdb.db.migrate import require_current
+from perfdb.db.packing import unpacked
 from perfdb.db.session import reading, store_url
 from perfdb.queries import catalog, findings, results, site
 from perfdb.queries.state import row_versions
@@ -90,7 +90,7 @@ def is_missing(url: URL) -> bool:
 
 def content(connection: Connection, sha256: str) -> bytes:
     """The bytes of a source."""
-    return zlib.decompress(connection.execute(site.content_of(sha256)).scalar_one())
+    return unpacked(connection.execute(site.content_of(sha256)).scalar_one())
 
 
 def _audited(
@@ -154,6 +154,8 @@ def _sources(connection: Connection) -> list[SourcePage]:
             sha256=one.sha256,
             text=content(connection, one.sha256).decode(errors="replace"),
             read_at=one.read_at,
+            source_url=one.source_url,
+            published_on=one.published_on,
         )
         for one in kept.values()
     ]

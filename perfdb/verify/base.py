@@ -1,17 +1,15 @@
 """What a check of the store gives: faults, and what it had to pass over."""
 
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from sqlalchemy import Connection
 
+from perfdb.db.packing import unpacked_chunks
 from perfdb.queries import verify
 
 Item = TypeVar("Item")
-
-CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -45,14 +43,5 @@ Check = Callable[[Connection, Watch], Iterator[Finding]]
 
 
 def content(connection: Connection, source_id: int) -> Iterator[bytes]:
-    """The bytes of a source, a chunk at a time. Raises zlib.error where they are damaged."""
-    compressed = connection.scalar(verify.content_of(source_id)) or b""
-    opened = zlib.decompressobj()
-    while not opened.eof:
-        chunk = opened.decompress(compressed, CHUNK_BYTES)
-        compressed = opened.unconsumed_tail
-        if not chunk and not compressed and not opened.eof:
-            raise zlib.error("the compressed bytes end too early")
-        yield chunk
-    if opened.unused_data:
-        raise zlib.error("more bytes follow behind the end")
+    """The bytes of a source, a chunk at a time. Raises DamagedBytesError."""
+    return unpacked_chunks(connection.scalar(verify.content_of(source_id)) or b"")

@@ -1,6 +1,5 @@
 """Checks of published results: their figures by the stored bytes of the page or file."""
 
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,20 +9,22 @@ from pydantic import ConfigDict
 from sqlalchemy import Connection
 
 from perfdb import formats, pages
+from perfdb.errors import DamagedBytesError
 from perfdb.ingest.logs import LOG_PARSER_VERSION
 from perfdb.ingest.read import PAGE, PAGE_PARSER_VERSION
 from perfdb.pages import PageContext
 from perfdb.queries import verify
-from perfdb.record import Figures, Frozen
+from perfdb.record import Figures, Frozen, Method
 from perfdb.verify.base import Fault, Finding, PassedOver, Watch, content
 
 
 class _Said(Frozen):
-    """What a row says: its figures, and the text that they were read from."""
+    """What a row says: its figures, how they were measured, and the text they were read from."""
 
     model_config = ConfigDict(extra="ignore")
 
     figures: Figures
+    method: Method
     raw: Mapping[str, str]
     extras: Mapping[str, str]
     notes: tuple[str, ...]
@@ -70,7 +71,9 @@ def published(connection: Connection, watch: Watch) -> Iterator[Finding]:
 
 def _stored(row: Mapping[str, object]) -> _Stored:
     figures = Figures.model_validate({name: row[name] for name in Figures.model_fields})
-    return _Stored(_Row.model_validate(row), _Said.model_validate({**row, "figures": figures}))
+    method = Method.model_validate({name: row[name] for name in Method.model_fields})
+    said = _Said.model_validate({**row, "figures": figures, "method": method})
+    return _Stored(_Row.model_validate(row), said)
 
 
 def _of_source(connection: Connection, group: list[_Stored]) -> Iterator[Finding]:
@@ -81,7 +84,7 @@ def _of_source(connection: Connection, group: list[_Stored]) -> Iterator[Finding
         return
     try:
         bytes_ = b"".join(content(connection, first.source_id))
-    except zlib.error:
+    except DamagedBytesError:
         yield PassedOver(first.path, f"{len(group)} results: the bytes are damaged")
         return
     for one in group:
@@ -114,8 +117,7 @@ def _by_bytes(row: _Row, content: bytes) -> list[_Said]:
 def _of_page(where: str, content: bytes, context: PageContext) -> Mapping[int | None, list[_Said]]:
     found: dict[int | None, list[_Said]] = {}
     for row in pages.read(where, content.decode(), context).results:
-        said = _Said(figures=row.figures, raw=row.raw, extras=row.extras, notes=row.notes)
-        found.setdefault(row.line, []).append(said)
+        found.setdefault(row.line, []).append(_Said.model_validate(dict(row)))
     return found
 
 
@@ -123,21 +125,22 @@ def _of_page(where: str, content: bytes, context: PageContext) -> Mapping[int | 
 def _of_file(parser: str, where: str, content: bytes) -> Mapping[int | None, list[_Said]]:
     found: dict[int | None, list[_Said]] = {}
     for log in formats.FORMATS[parser].parse(where, [content]):
-        said = _Said(figures=log.emitted, raw={}, extras={}, notes=())
+        method = Method(window=log.window)
+        said = _Said(figures=log.emitted, method=method, raw={}, extras={}, notes=())
         found.setdefault(log.emitted_line, []).append(said)
     return found
 
 
 def _apart(kept: _Said, said: _Said) -> str:
     """Which of the figures and texts differ from those of the bytes."""
-    pairs = {
-        name: (getattr(kept.figures, name), getattr(said.figures, name))
-        for name in Figures.model_fields
-    }
-    pairs |= {name: (getattr(kept, name), getattr(said, name)) for name in ("raw", "extras")}
-    pairs["notes"] = (kept.notes, said.notes)
+    stored, read = map(_flat, (kept, said))
     return ", ".join(
-        f"{name} is {one}, and {other} by the bytes"
-        for name, (one, other) in pairs.items()
-        if one != other
+        f"{name} is {one}, and {read[name]} by the bytes"
+        for name, one in stored.items()
+        if one != read[name]
     )
+
+
+def _flat(said: _Said) -> Mapping[str, object]:
+    texts = {"raw": said.raw, "extras": said.extras, "notes": said.notes}
+    return dict(said.figures) | dict(said.method) | texts

@@ -1,12 +1,12 @@
 """Checks of what the tables say of one another: bytes, references, revisions, orphans."""
 
 import hashlib
-import zlib
 from collections.abc import Iterator
 
 from sqlalchemy import Connection, RowMapping
 
 from perfdb.db.tables import cases, metadata, models, releases, results, runs, systems
+from perfdb.errors import DamagedBytesError
 from perfdb.queries import verify
 from perfdb.verify.base import Fault, Watch, content
 
@@ -20,7 +20,7 @@ def sources(connection: Connection, watch: Watch) -> Iterator[Fault]:
             for chunk in content(connection, row["id"]):
                 digest.update(chunk)
                 size += len(chunk)
-        except zlib.error as error:
+        except DamagedBytesError as error:
             yield Fault(row["path"], f"source {row['id']}: the bytes are damaged: {error}")
             continue
         if size != row["size_bytes"]:

@@ -1,7 +1,6 @@
 """Checks of measured results: figures by the stored steps, steps by the stored bytes."""
 
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import merge
@@ -14,7 +13,7 @@ from sqlalchemy import Connection
 from perfdb import flops, formats, logged, normalize, windows
 from perfdb.db.rows import StepRow
 from perfdb.db.tables import steps as steps_table
-from perfdb.errors import RunDirError
+from perfdb.errors import DamagedBytesError, RunDirError
 from perfdb.ingest import opened
 from perfdb.ingest.logs import LOG_PARSER_VERSION
 from perfdb.queries import measured, verify
@@ -146,7 +145,7 @@ def _reread(connection: Connection, one: Stored) -> _Reread | str:
         if of_directory:
             return _of_directory(connection, files)
         return _of_log(connection, record, one)
-    except (RunDirError, zlib.error) as error:
+    except (RunDirError, DamagedBytesError) as error:
         return f"its files cannot be read: {error}"
 
 

@@ -1,0 +1,61 @@
+"""How the store packs the bytes of a file: as a zstd frame with a checksum."""
+
+from collections.abc import Iterator
+from typing import Final, Protocol
+
+import zstandard
+
+from perfdb.errors import DamagedBytesError
+
+LEVEL: Final = 3
+"""Logs: ten times as fast as zlib's usual level, and in a tenth to a quarter of the room."""
+
+_FED_BYTES: Final = 2048
+"""What is unpacked at once. A frame may make 64 MiB of it, where all lines are the same."""
+
+
+class Packer(Protocol):
+    """Packs bytes that come piece by piece."""
+
+    def compress(self, data: bytes, /) -> bytes:
+        """What is ready when these have come."""
+        ...
+
+    def flush(self) -> bytes:
+        """What is left when all have come."""
+        ...
+
+
+def packer() -> Packer:
+    """A new one, at its first byte."""
+    return _compressor().compressobj()
+
+
+def packed(content: bytes) -> bytes:
+    """Bytes as the store keeps them."""
+    return _compressor().compress(content)
+
+
+def unpacked(content: bytes) -> bytes:
+    """The bytes that the store keeps as these. Raises DamagedBytesError."""
+    return b"".join(unpacked_chunks(content))
+
+
+def unpacked_chunks(content: bytes) -> Iterator[bytes]:
+    """The bytes that the store keeps as these, piece by piece. Raises DamagedBytesError."""
+    unpacker = zstandard.ZstdDecompressor().decompressobj()
+    for start in range(0, len(content), _FED_BYTES):
+        if unpacker.eof:
+            raise DamagedBytesError("more bytes follow behind the end")
+        try:
+            yield unpacker.decompress(content[start : start + _FED_BYTES])
+        except zstandard.ZstdError as error:
+            raise DamagedBytesError(str(error)) from error
+    if not unpacker.eof:
+        raise DamagedBytesError("the compressed bytes end too early")
+    if unpacker.unused_data:
+        raise DamagedBytesError("more bytes follow behind the end")
+
+
+def _compressor() -> zstandard.ZstdCompressor:
+    return zstandard.ZstdCompressor(level=LEVEL, write_checksum=True)
