@@ -24,6 +24,7 @@ extensions = [
     "perfdb.site",
     "command_line",
     "discovery",
+    "notfound.extension",
     "sphinx_copybutton",
     "sphinxext.opengraph",
 ]
@@ -41,9 +42,8 @@ html_theme = "pydata_sphinx_theme"
 html_title = "perfdb"
 html_baseurl = os.environ.get("PERFDB_SITE_URL", "").rstrip("/")
 html_baseurl += "/" if html_baseurl else ""
-if html_baseurl:  # the page that stands in for others must know where its style sheets are
-    extensions.append("notfound.extension")
-    notfound_urls_prefix = urlsplit(html_baseurl).path
+# The page that stands in for others must know where its style sheets are.
+notfound_urls_prefix = urlsplit(html_baseurl).path or "/"
 ogp_site_name = project
 ogp_site_url = html_baseurl
 ogp_social_cards = {"enable": False}  # they are drawn with fonts that differ between machines

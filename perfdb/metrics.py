@@ -38,7 +38,7 @@ METRICS = {
         ),
         Metric(
             "tokens_per_sec_per_gpu",
-            "Tokens/sec/GPU",
+            "Tokens/s/GPU",
             "tokens/s",
             "higher",
             0,
@@ -47,7 +47,7 @@ METRICS = {
         ),
         Metric(
             "model_tflops_per_sec_per_gpu",
-            "Model TFLOP/sec/GPU",
+            "TFLOP/s/GPU",
             "TFLOP/s",
             "higher",
             2,

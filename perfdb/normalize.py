@@ -71,18 +71,20 @@ def measured(
 def published_row(row: PublishedResult) -> ResultRow:
     """A row of a page, with its figures as they were printed."""
     identity = {"case": row.case.key, "release": row.release.key, "origin": Origin.PUBLISHED}
+    method = row.method.model_dump()
     said = row.model_dump(mode="json", include={"figures", "raw", "extras", "notes"})
     return ResultRow(
         case=row.case,
         release=row.release,
         key=content_hash(identity),
-        content_hash=content_hash(said),
+        content_hash=content_hash(said | method),
         origin=Origin.PUBLISHED,
         outcome=Outcome.FINISHED,
         source_line=row.line,
         raw=row.raw,
         extras=row.extras,
         notes=row.notes,
+        **method,
         **row.figures.model_dump(),
     )
 

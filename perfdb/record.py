@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import date, datetime
 from enum import StrEnum
 from functools import lru_cache
 from typing import Annotated, Final, Literal, Self
@@ -162,6 +162,21 @@ class Figures(Frozen):
     tokens_per_sec: float | None = None
 
 
+class Method(Frozen):
+    """How figures were measured: over how many steps, which ones, and how FLOPs are counted."""
+
+    num_steps: int | None = None
+    window: str | None = None
+    flops_convention: str | None = None
+
+
+class Original(Frozen):
+    """Where the original of a published page is, and when it was published. None: not stated."""
+
+    source_url: str | None = None
+    published_on: date | None = None
+
+
 class StepRecord(Frozen):
     """One optimizer step, as the worker streams it (a line of steps.jsonl).
 
@@ -274,6 +289,7 @@ class PublishedResult(Frozen):
     case: Case
     release: Release
     figures: Figures
+    method: Method = Method()
     line: PositiveInt
     raw: Mapping[str, str] = Field(default_factory=dict)
     extras: Mapping[str, str] = Field(default_factory=dict)

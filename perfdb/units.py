@@ -1,11 +1,14 @@
 """Convert and print: the only place where a number becomes text for people."""
 
 import math
+import re
 
 UNKNOWN = "–"
 """What stands where a value is not known. Never 0."""
 
 SECONDS_PER_DAY = 86_400
+
+_PRINTED = re.compile(r"(\d[\d,]*)((?:\.\d+)?%?)")
 
 
 def number(value: float | None, digits: int = 0) -> str:
@@ -25,6 +28,12 @@ def significant(value: float | None, figures: int = 4) -> str:
     exponent = int(f"{value:.{figures - 1}e}".partition("e")[2])
     decimals = max(0, figures - 1 - exponent)
     return f"{value:,.{decimals}f}"
+
+
+def regrouped(printed: str) -> str:
+    """'13812.50' → '13,812.50': a printed number with our separators; other text as it stands."""
+    found = _PRINTED.fullmatch(printed)
+    return f"{int(found[1].replace(',', '')):,}{found[2]}" if found else printed
 
 
 def counted(count: int, word: str) -> str:

@@ -29,10 +29,16 @@ class Window:
     holds: Callable[[Sequence[int]], list[bool]]
     least: int = 1
     """It holds none of fewer steps than that."""
+    most: int | None = None
+    """It holds no more steps than that; None: as many as there are."""
 
     def pick(self, steps: Steps) -> Steps:
         """The steps of the window, in their order."""
         return list(compress(steps, self.holds([step.step for step in steps])))
+
+    def may_hold(self, num_steps: int) -> bool:
+        """Whether there are runs of which it holds so many steps."""
+        return self.least <= num_steps and (self.most is None or num_steps <= self.most)
 
     def why_none(self, num_steps: int) -> str:
         """Why it holds none of so many steps."""
@@ -43,12 +49,13 @@ class Window:
 
 def last() -> Window:
     """The last step only, as the Nemotron-4 recipe does."""
-    return Window("last", lambda numbers: _last(1, numbers))
+    return Window("last", lambda numbers: _last(1, numbers), most=1)
 
 
 def last_n(count: int) -> Window:
     """The last so many steps; of fewer than that none, for the first ones are the warm-up."""
-    return Window(f"last_n({count})", lambda numbers: _last(count, numbers), least=count)
+    name = f"last_n({count})"
+    return Window(name, lambda numbers: _last(count, numbers), least=count, most=count)
 
 
 def _last(count: int, numbers: Sequence[int]) -> list[bool]:
@@ -60,7 +67,8 @@ def _last(count: int, numbers: Sequence[int]) -> list[bool]:
 def between(first: int, final: int) -> Window:
     """Steps numbered first to final, both included."""
     name = f"window({first},{final})"
-    return Window(name, lambda numbers: [first <= number <= final for number in numbers])
+    most = final - first + 1
+    return Window(name, lambda numbers: [first <= number <= final for number in numbers], most=most)
 
 
 def skip_warmup(count: int) -> Window:

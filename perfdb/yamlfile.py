@@ -6,6 +6,7 @@ from typing import Final, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
+from yaml.constructor import ConstructorError
 
 from perfdb.errors import Problem, suggestion
 
@@ -16,6 +17,19 @@ Value = TypeVar("Value", bound=BaseModel)
 
 MOST_VALUES: Final = 1 << 18
 """What a document may hold. Aliases let a few lines stand for billions of values."""
+
+
+class _Loader(yaml.SafeLoader):
+    """Says also of a value that looks like a date or a number and is none in which line it is.
+
+    Not libyaml's faster one: a hundred thousand `[` overflow its stack and end the process.
+    """
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> object:
+        try:
+            return super().construct_object(node, deep)
+        except ValueError as error:
+            raise ConstructorError(problem=str(error), problem_mark=node.start_mark) from error
 
 
 @dataclass(frozen=True)
@@ -48,8 +62,7 @@ class Unreadable:
 def parse(where: str, text: str) -> Document | Unreadable:
     """The document in a text; a key given twice is a problem, not a silent choice."""
     try:
-        # Not libyaml's faster one: a hundred thousand `[` overflow its stack and end the process.
-        loader = yaml.SafeLoader(text)
+        loader = _Loader(text)
     except yaml.reader.ReaderError as error:
         return Unreadable((Problem(where, f"not YAML: {error.reason}"),))
     try:

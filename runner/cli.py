@@ -184,7 +184,7 @@ def show_summary(rows: list[report.Row]) -> None:
         return
     print_table(
         units.counted(len(shown), "run"),
-        ("Case", "Status", "Step time (s)", "Tokens/sec/GPU", "Steps", "Run directory or reason"),
+        ("Case", "Status", "Step time (s)", "Tokens/s/GPU", "Steps", "Run directory or reason"),
         [
             (
                 row.case,

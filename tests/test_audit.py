@@ -12,7 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfdb import catalog, pages
-from perfdb.audit import RULES, Finding, Severity, Subject, acknowledged, arithmetic, audit
+from perfdb.audit import (
+    RULES,
+    Finding,
+    Severity,
+    Subject,
+    acknowledged,
+    arithmetic,
+    audit,
+    document,
+)
 from perfdb.db.rows import ResultRow
 from perfdb.errors import InputError
 from perfdb.normalize import published_row
@@ -121,6 +130,24 @@ def test_a_finding_carries_whose_it_is_and_the_gravest_comes_first() -> None:
         found[0].rule, found[0].model, found[0].system, found[0].release, found[0].source,
         found[0].source_line, found[0].framework, found[0].result_id,
     )  # fmt: skip
+
+
+def test_a_message_names_models_systems_precisions_and_tasks_as_tables_do() -> None:
+    """What the catalogue lacks keeps its name."""
+    common = {"tokens_per_sec_per_gpu": 900.0, "qualifiers": "2-node", "task": "lora"}
+    for model, title in (("llama3-70b", "Llama 3 70B"), ("no-such-model", "no-such-model")):
+        rows = [
+            subject(**common | {"model": model, "precision": "fp8_cs"}),
+            subject(**common | {"model": model, "tokens_per_sec_per_gpu": 1000.0}),
+        ]
+        [remark] = RULES["faster_precision"].check(rows)
+        assert (
+            f"{title} (2-node) LoRA on DGX-H100 is slower in FP8-CS than in BF16: "
+            "900.0 against 1,000 on 8 GPUs"
+        ) == remark.message
+        found = next(it for it in audit(rows) if it.rule == "faster_precision")
+        assert f"{title} on DGX-H100, megatron-bridge 26.02" == document.subject(found)
+        assert (model, "dgx-h100") == (found.model, found.system)
 
 
 def test_a_tokens_rate_from_rounded_samples_has_the_room_of_half_a_sample() -> None:

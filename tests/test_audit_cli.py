@@ -96,7 +96,7 @@ def test_findings_can_be_narrowed_to_a_release_and_a_system(audit: Shell, with_r
 def test_the_table_says_what_to_change_and_counts(audit: Shell, with_run: str) -> None:
     code, out, _ = audit("--db", with_run)
     assert 0 == code
-    for words in ("mixtral-8x22b on dgx-gb200, nemo 25.04", "swap them: GBS 64", "page.md:132"):
+    for words in ("Mixtral 8x22B on DGX-GB200, nemo 25.04", "swap them: GBS 64", "page.md:132"):
         assert words in out
     assert out.endswith("1 error, 1 info in 2 results.\n")
 
@@ -105,7 +105,7 @@ def test_markdown_is_a_table_and_nothing_else(audit: Shell, swapped: str) -> Non
     _, out, err = audit("--db", swapped, "--format", "markdown")
     lines = out.splitlines()
     assert ["| Severity | Rule | Result | Finding | Source |", 3] == [lines[0], len(lines)]
-    assert lines[2].startswith("| error | `micro_batch` | mixtral-8x22b on dgx-gb200, nemo 25.04 |")
+    assert lines[2].startswith("| error | `micro_batch` | Mixtral 8x22B on DGX-GB200, nemo 25.04 |")
     assert "1 error in 1 result." in err
 
 

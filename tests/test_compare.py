@@ -428,7 +428,7 @@ class TestWords:
         found = comparison([at(4.0)], [at(4.0, case=case(system="dgx-b200", precision="fp8_mx"))])
         expected = (
             "Nothing to compare: one and other share no work: "
-            "different systems (DGX-H100 / DGX-B200); different precisions (bf16 / fp8_mx)."
+            "different systems (DGX-H100 / DGX-B200); different precisions (BF16 / FP8-MX)."
         )
         assert expected == words.why_nothing("one", "other", found)
 
@@ -447,7 +447,7 @@ class TestWords:
         assert "1 matched: 1 faster. 1 only in A, 0 only in B." == words.summary(found)
 
     def test_a_case_reads_in_a_line(self):
-        expected = "LLAMA3-8B · pretrain · bf16 · 8 × DGX-H100 · sequence 8,192 · GBS 128"
+        expected = "LLAMA3-8B · Pre-training · BF16 · 8 × DGX-H100 · sequence 8,192 · GBS 128"
         assert expected == words.workload(at(4.0))
         assert "MBS 1, TP 1, PP 1, CP 2" == words.configuration(at(4.0))
 

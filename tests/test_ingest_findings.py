@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import URL, Connection, func, select
 
 from perfdb import catalog
-from perfdb.audit import Finding, audit
+from perfdb.audit import AUDIT_VERSION, Finding, audit
 from perfdb.audit.read import subjects
 from perfdb.db import findings as writes
 from perfdb.db.rows import FindingRow
@@ -172,7 +172,7 @@ def test_what_is_unchanged_is_not_audited_again(
     assert first.findings == ingest([page], store, NEMO).findings
     assert [] == seen
 
-    monkeypatch.setattr(audited, "AUDIT_VERSION", 2)
+    monkeypatch.setattr(audited, "AUDIT_VERSION", AUDIT_VERSION + 1)
     assert first.findings == ingest([page], store, NEMO).findings
     assert 1 == len(seen)
 

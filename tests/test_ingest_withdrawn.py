@@ -13,6 +13,7 @@ from perfdb.db.tables import ingest_log, results, sources
 from perfdb.ingest import Options, Report, ingest
 from perfdb.pages import PageContext
 from perfdb.verify import verify
+from tests import logs
 from tests.shell import Shell
 from tests.snapshots import snapshot
 from tests.trees import counted, rows_of
@@ -221,6 +222,25 @@ def test_a_path_that_no_page_was_read_from_cannot_be_withdrawn(store: URL, perfd
     assert 2 == len(in_force(store))
 
 
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("a.md", "did you mean pages/a.md?"),
+        ("page/a.md", "did you mean pages/a.md?"),
+        ("pages/", "did you mean pages/a.md or pages/b%.md?"),
+        ("a%.md", "name it as the site does"),
+    ],
+)
+def test_a_path_that_is_not_whole_is_told_which_ones_there_are(
+    store: URL, perfdb: Shell, word: str, told: str
+) -> None:
+    Path("pages").mkdir()
+    for name in ("pages/a.md", "pages/b%.md"):
+        read(store, name)
+    code, _, beside = perfdb("withdraw", word)
+    assert (2, True) == (code, f"or this id of a run; {told}" in beside)
+
+
 def test_one_page_has_one_path_however_it_is_named(store: URL, tmp_path: Path) -> None:
     """Relative, absolute, or by a link: the path that the store has it under stays."""
     read(store, "a.md")
@@ -233,3 +253,89 @@ def test_one_page_has_one_path_however_it_is_named(store: URL, tmp_path: Path) -
         assert (0, 1, 1, 0) == counted(read(store, name)), name
 
     assert {("a.md",)} == set(rows_of(store, select(sources.c.path)))
+
+
+FORMATS = Path(__file__).parent / "data" / "formats"
+FILES = {
+    "a summary": ("automodel_summary/good/benchmark.json", 1),
+    "golden values of the older layout": ("megatron_golden/good/lists_of_the_old_schema.json", 1),
+    "a verification card": ("verification_card/good/weak_scaling.yaml", 2),
+}
+"""Files that give results and are neither a page nor a run, and how many results each gives."""
+SAID = ("--release", "2.0", *(f"--set={it}" for it in (*logs.SET, "global_batch_size=64")))
+OF_THE_CARD = """---
+perfdb: {framework: megatron-bridge, release: aabb29d0}
+---
+## Pre-training
+
+### System: DGX-GB300, Precision: FP8-MX
+
+| Model | #-GPUs | GBS | Sequence Length | Step Time (s) |
+|---|---|---|---|---|
+| Qwen3-30B-A3B | 8 | 512 | 4096 | 5.9 |
+"""
+
+
+@pytest.mark.parametrize(("kept", "count"), FILES.values(), ids=FILES)
+def test_a_file_of_results_is_withdrawn_as_a_page_is(
+    store: URL, perfdb: Shell, kept: str, count: int
+) -> None:
+    """By any name of its path, be it gone, once; and reading it again brings its results back."""
+    content, name = (FORMATS / kept).read_bytes(), Path(kept).name
+    said = () if name.endswith(".yaml") else SAID
+    Path(name).write_bytes(content)
+    perfdb("ingest", name, *said)
+    figures = rows_of(store, select(results.c.step_time_s).where(~results.c.superseded))
+    assert count == len(figures)
+    Path(name).unlink()
+
+    assert (0, f"{count} withdrawn\n") == perfdb("withdraw", f"./{name}", "--reason", "a draft")[:2]
+
+    assert [] == in_force(store)
+    logged = rows_of(store, select(ingest_log.c.path, ingest_log.c.action, ingest_log.c.reason))
+    assert (name, "revised", f"{count} withdrawn: a draft") == logged[-1]
+    before = snapshot(store)
+    assert (0, "0 withdrawn\n") == perfdb("withdraw", name)[:2]
+    assert before == snapshot(store)
+    check_sound(store)
+    Path(name).write_bytes(content)
+    assert f"0 new, {count} revised" in perfdb("ingest", name, *said).stdout
+    assert figures == rows_of(store, select(results.c.step_time_s).where(~results.c.superseded))
+    check_sound(store)
+
+
+def test_a_file_of_results_is_not_undone(store: URL, perfdb: Shell) -> None:
+    Path("card.yaml").write_bytes((FORMATS / FILES["a verification card"][0]).read_bytes())
+    perfdb("ingest", "card.yaml")
+    code, _, beside = perfdb("withdraw", "--undo", "card.yaml")
+    assert (2, True) == (code, "card.yaml: is a file of results, not a run; `perfdb" in beside)
+
+
+def test_what_a_page_states_holds_once_the_file_that_said_otherwise_is_withdrawn(
+    store: URL, perfdb: Shell
+) -> None:
+    """The same case and release: 5.88942 s on a card, and on the page 5.9 s."""
+    card = FORMATS / "verification_card/good/batch_from_figures.yaml"
+    Path("card.yaml").write_bytes(card.read_bytes())
+    Path("a.md").write_text(OF_THE_CARD)
+    for name in ("a.md", "card.yaml"):
+        perfdb("ingest", name)
+    times = select(results.c.step_time_s).where(~results.c.superseded)
+    assert [(5.88942,)] == rows_of(store, times)
+
+    code, said, beside = perfdb("withdraw", "card.yaml")
+
+    assert (0, "0 withdrawn, 1 revised\n") == (code, said)
+    assert "card.yaml: 1 result is no longer stated here; what a.md states holds" in beside
+    assert [(5.9,)] == rows_of(store, times)
+    check_sound(store)
+
+
+def test_a_file_of_a_run_is_no_file_of_results(store: URL, perfdb: Shell) -> None:
+    """Golden values with steps are a run: it is withdrawn for a reason, beside those without."""
+    for kept in ("golden_values_dev_dgx_h100.json", "lists_of_the_old_schema.json"):
+        Path(kept).write_bytes((FORMATS / "megatron_golden/good" / kept).read_bytes())
+        perfdb("ingest", kept, *SAID)
+    code, _, beside = perfdb("withdraw", "golden_values_dev_dgx_h100.json")
+    assert (2, True) == (code, "a run is withdrawn for a reason" in beside)
+    assert "1 withdrawn\n" == perfdb("withdraw", "lists_of_the_old_schema.json").stdout

@@ -15,7 +15,7 @@ from perfdb.errors import StoreError
 from perfdb.ingest import Options, ingest, withdraw
 from tests import factories
 from tests.snapshots import snapshot
-from tests.trees import rows_of, writing
+from tests.trees import NEMO, PAGE, rows_of, writing
 
 TABLES = {table.name for table in metadata.sorted_tables}
 
@@ -208,3 +208,23 @@ def test_bytes_are_unpacked_as_they_were_on_the_way_down_and_up(store: URL, tmp_
     assert run.steps.read_bytes() == zstandard.decompress(packed)
     assert [(b"damaged",)] == rows_of(store, select(sources.c.content).where(console))
     assert [] == migrate.differences(store)
+
+
+def test_what_pages_say_of_their_originals_is_read_anew_on_the_way_up(
+    store: URL, tmp_path: Path
+) -> None:
+    """The older schema has no room for it; the bytes that say it, and the results, are kept."""
+    page = tmp_path / "page.md"
+    page.write_text(f"---\nperfdb: {{published_on: 2025-10-02}}\n---\n{PAGE}")
+    ingest([page], store, NEMO)
+    before = snapshot(store)
+    assert 1 == len(before["originals"])
+
+    migrate.downgrade(store, "0005")
+    assert "originals" not in tables_of(store)
+    migrate.upgrade(store)
+    assert before | {"originals": []} == snapshot(store)
+    assert [] == migrate.differences(store)
+
+    ingest([page], store, NEMO)
+    assert before == snapshot(store)

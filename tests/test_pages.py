@@ -292,3 +292,47 @@ def test_a_page_is_a_text_with_a_table_of_results_be_it_empty() -> None:
     recipe = "Size | Precision | GPUs | GBS |\n---|---|---|---|\n15b | BF16 | 16 | 64 |\n"
     assert not pages.looks_like_page(recipe)
     assert not pages.looks_like_page("")
+
+
+MISTYPED = """# NeMo 25.04
+
+## Pre-training
+
+### System: DGX-H100, Precision: BF16
+
+| Model | GPUs | {} | Seq Length | {} |
+|---|---|---|---|---|
+| Llama3 8B | 64 | 128 | 8192 | 12,273 |
+"""
+
+
+@pytest.mark.parametrize(
+    ("batch", "figure", "told"),
+    [
+        ("GSB", "Step Time (s)", "9: GBS: is missing; did you mean 'GBS' for 'GSB'?"),
+        ("Global Bacth Size", "Step Time (s)", "did you mean 'GBS' for 'Global Bacth Size'?"),
+        (
+            "GBS", "Tokns/sec/GPU",
+            "9: the table has no column of a figure that is known; did you mean "
+            "'Tokens / sec / GPU' for 'Tokns/sec/GPU'?",
+        ),
+    ],
+)  # fmt: skip
+def test_a_mistyped_title_is_rejected_with_what_may_be_meant(
+    batch: str, figure: str, told: str
+) -> None:
+    """Also that of a table's only figure, which makes it one of results."""
+    found = pages.read("page.md", MISTYPED.format(batch, figure), PageContext())
+    (problem,) = found.problems
+    assert told in str(problem)
+    assert told[told.index("'") :] in str(found.notes[0])
+
+
+@pytest.mark.parametrize("title", ["Step Time (ms)", "Loss", "Optimizer", "Nodes", "Cost"])
+def test_another_unit_and_another_word_are_not_mistyped(title: str) -> None:
+    assert not pages.looks_like_page(MISTYPED.format("GBS", title))
+    beside = MISTYPED.replace("{} |\n", "Step Time (s) | {} |\n").replace("|---|\n", "|---|---|\n")
+    text = beside.replace("12,273", "7.44 | 1").format("GBS", title)
+    found = pages.read("page.md", text, PageContext())
+    assert 1 == len(found.results)
+    assert "did you mean" not in " ".join(map(str, found.notes))

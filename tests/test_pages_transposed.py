@@ -141,6 +141,80 @@ def test_an_upright_table_without_batches_has_them_from_a_table_below() -> None:
     assert [10] == [problem.line for problem in found.problems]
 
 
+BATCHES = """# NeMo 25.04
+
+## Pre-training
+
+### System: DGX-H100, Precision: BF16
+
+| Model | GPUs | Step Time (s) |
+|---|---|---|
+| Llama3 8B | 64 | 7.44 |
+
+| Model | GPUs | {} | Seq Length |
+|---|---|---|---|
+| LLAMA3-8B | 64 | {} | 8192 |
+"""
+
+
+@pytest.mark.parametrize("cell", [r"GPUs\*6", "GPUs × 6", "#GPUs*6", "gpus*6"])
+def test_a_product_of_the_gpus_is_computed_and_a_note_says_so(cell: str) -> None:
+    """64 × 6 is 384; what is printed is kept as it is printed."""
+    found = read(BATCHES.format("GBS", cell))
+    (one,) = found.results
+    shown = cell.replace("\\", "")
+    assert (384, cell) == (one.case.global_batch_size, one.raw["GBS"])
+    assert (f"GBS is computed: {shown} is 384 for 64 GPUs",) == one.notes
+
+
+def test_a_product_in_a_row_of_results_is_computed_too_and_a_figure_never() -> None:
+    """384 and 64 for 64 GPUs; nobody measures a rate that is a product of GPUs."""
+    head = BATCHES[: BATCHES.index("| Model")]
+    rows = [["Model", "GPUs", "GBS", "DP", "Seq Length", "Tokens / sec / GPU"],
+            ["Llama3 8B", "64", r"GPUs\*6", r"GPUs\*1", "8192", "12,273"],
+            ["Llama3 8B", "32", "8", "1", "8192", r"GPUs\*6"]]  # fmt: skip
+    found = read(head + pipes(rows))
+    (one,), (problem,) = found.results, found.problems
+    assert (384, 64) == (one.case.global_batch_size, one.case.data_parallel)
+    assert ("GBS is computed: GPUs*6 is 384 for 64 GPUs",
+            "DP is computed: GPUs*1 is 64 for 64 GPUs") == one.notes  # fmt: skip
+    assert "page.md:10: Tokens / sec / GPU: 'GPUs*6' is not a number; write it as 1022.26" in str(
+        problem
+    )
+
+
+@pytest.mark.parametrize(
+    ("title", "cell", "told"),
+    [
+        (
+            "GBS", "GPUs/32",
+            "GBS: 'GPUs/32' is not a number (for line 9); write what it comes to: of formulas only "
+            "products such as GPUs*6 are computed",
+        ),
+        (
+            "GBS", "256-512",
+            "GBS: '256-512' is not a number (for line 9); write it as 1022.26 or 1,022.26, or - "
+            "where there is none",
+        ),
+        (
+            "GBS", r"GPUs\*99999999",
+            "GBS: '6399999936' is not a whole number of that size (for line 9); write a whole "
+            "number up to 2,147,483,647",
+        ),
+        (
+            "GBS/MBS", "512",
+            "GBS/MBS: '512' is not 2 values (for line 9); write one for each name in the title, "
+            "with / between, - where there is none",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_in_a_configuration_is_told_on_its_line(
+    title: str, cell: str, told: str
+) -> None:
+    (problem,) = read(BATCHES.format(title, cell)).problems
+    assert f"page.md:13: {told}" == str(problem)
+
+
 def test_of_two_configurations_that_fit_neither_is_taken() -> None:
     """The first column's GPUs, model and precision are said of two batches: it is refused."""
     line = "15b | BF16/FP8 | 16 | 4096 | 32 | 2 | 1 | 64 | 2 |\n"

@@ -79,7 +79,7 @@ def test_known_errors_keep_a_page_from_being_published(
     code, out, err = publish("--db", str(sqlite.database), "nemo 25.04")
 
     assert (1, "") == (code, out)
-    assert "mixtral-8x22b on dgx-h100" in err
+    assert "Mixtral 8x22B on DGX-H100" in err
     assert "Nothing is written" in err
     assert not (tmp_path / "published").exists()
 
@@ -150,6 +150,17 @@ def test_pages_of_releases_that_the_store_has_no_more_are_named_and_stay(
     assert gone.exists()
 
 
+def test_a_table_of_runs_says_their_precision_once(
+    sqlite: URL, publish: Shell, tmp_path: Path
+) -> None:
+    """In its column."""
+    stored(sqlite, write_run(tmp_path, run_id="run-1"))
+    publish("--db", str(sqlite.database), "--fail-on", "never")
+
+    [path] = (tmp_path / "published").rglob("*.md")
+    assert 1 == path.read_text().count("Precision")
+
+
 def test_a_line_below_each_table_says_where_its_rows_are_from(
     sqlite: URL, publish: Shell, tmp_path: Path
 ) -> None:
@@ -170,6 +181,31 @@ def test_a_line_below_each_table_says_where_its_rows_are_from(
     assert ["46", "47"] in of_pages, "the two rows of the last table"
     assert 3 == sum("data/published/dfm.md, line " in line for line in said)
     assert ["Sources: run run-1"] == [line for line in said if "run-1" in line]
+
+
+def test_a_note_of_all_rows_stands_once_below_its_table_and_reads_back(
+    sqlite: URL, publish: Shell, tmp_path: Path
+) -> None:
+    """No row has a mark of it, and every row has it again."""
+    notes = ("of *every* row",)
+    page = [published(line, case=case(num_gpus=count), notes=(*notes, *own))
+            for line, count, own in ((7, 8, ()), (8, 16, ("of one row",)))]  # fmt: skip
+    stored(sqlite, *page)
+    publish("--db", str(sqlite.database), "--format", "markdown", "--fail-on", "never")
+
+    [path] = (tmp_path / "published").rglob("*.md")
+    text = path.read_text()
+    assert 1 == text.count("every")
+    assert "\n\nNote: of \\*every\\* row\n" in text
+    lines = [line for line in text.splitlines() if line.startswith("| ")][2:]
+    assert [False, True] == ["[^1]" in line for line in lines]
+
+    again = URL.create("sqlite", database=str(tmp_path / "again.sqlite"))
+    filled(again, path)
+    with reading(again) as connection:
+        rows = connection.execute(results.current()).mappings()
+        read = {row["num_gpus"]: set(row["notes"]) for row in rows}
+    assert {8: {"of *every* row"}, 16: {"of *every* row", "of one row"}} == read
 
 
 @pytest.mark.slow

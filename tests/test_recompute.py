@@ -29,7 +29,6 @@ from perfdb.recompute import Asked, Scope, figures, preview, recompute, revise
 from perfdb.recompute.figures import Stored
 from perfdb.record import Origin, Outcome
 from perfdb.rundir import RunDir, StepsRead
-from perfdb.verify import verify
 from tests import factories, logs
 from tests.shell import Shell
 from tests.snapshots import snapshot
@@ -39,6 +38,7 @@ ALL = Scope()
 LAST_THREE = Asked(windows.last_n(3))
 """12.0, 12.3 and 12.0 s: the median is 12 s."""
 
+RUN_ID = "llama3-8b_bf16_8gpu-1"
 TOKENS_AT_12_S = 128 * 8192 / 12 / 8
 
 
@@ -294,22 +294,34 @@ def test_a_run_directory_without_all_its_steps_stays_withheld(sqlite: URL, tmp_p
     assert () == recompute(sqlite, ALL, LAST_THREE).changed
 
 
-def test_a_window_without_steps_withholds_and_another_one_gives_again(filled: URL) -> None:
-    before = in_force(filled)
-    recompute(filled, ALL, Asked(windows.between(100, 200)))
+@pytest.mark.parametrize(
+    ("window", "why"),
+    [
+        (windows.between(100, 200), "no step in window(100,200)"),
+        (windows.skip_warmup(10), "no step in skip_warmup(10)"),
+        (windows.last_n(11), "only 10 of 11 steps; last_n(11) would take the warm-up in"),
+    ],
+)
+def test_a_window_without_steps_leaves_a_run_as_it_was_and_names_it(
+    filled: URL, tmp_path: Path, window: windows.Window, why: str
+) -> None:
+    """Its figures and its outcome stay; those of a longer run of another system are made anew."""
+    longer = factories.case(system="dgx-b200")
+    times = [*factories.TEN_STEPS, *[13.0] * 190]
+    made = factories.write_run(tmp_path, run_id="longer", case=longer, step_times=times)
+    ingest([made.path], filled, Options())
+    short = select(results).where(results.c.run_id == 1)
+    before = rows_of(filled, short)
 
-    empty = in_force(filled)
-    assert ("incomplete", "no step in window(100,200)", None, None) == (
-        empty["outcome"], empty["withheld"], empty["step_time_s"], empty["mfu"],
+    seen, report = (act(filled, ALL, Asked(window)) for act in (preview, recompute))
+
+    assert [(RUN_ID, why)] == [(it.stored.run_id, it.reason) for it in report.left]
+    assert seen == report
+    assert (2, ["longer"], 0) == (
+        report.examined, [it.stored.run_id for it in report.changed], report.unchanged,
     )  # fmt: skip
+    assert before == rows_of(filled, short)
     assert () == recompute(filled, ALL, Asked()).changed
-
-    recompute(filled, ALL, Asked(windows.skip_warmup(2)))
-    accidental = {"id", "revision", "content_hash", "created_at"}
-    found = in_force(filled)
-    assert {k: v for k, v in before.items() if k not in accidental} == {
-        k: v for k, v in found.items() if k not in accidental
-    }
 
 
 def test_a_log_too_short_for_its_window_gets_figures_over_a_shorter_one(
@@ -336,26 +348,6 @@ def test_only_what_is_asked_for_is_recomputed(store: URL, tmp_path: Path) -> Non
     report = recompute(store, Scope(Only(system="dgx-b200", model="Llama 3 8B")), LAST_THREE)
 
     assert (1, ["b"]) == (report.examined, [one.stored.run_id for one in report.changed])
-
-
-def test_a_window_without_steps_does_not_forget_the_convention(store: URL, tmp_path: Path) -> None:
-    """Attention in full: no figures over an empty window, and then the same as before."""
-    factories.stored(store, factories.write_run(tmp_path / "runs"))
-    recompute(store, ALL, Asked(convention=flops.CONVENTIONS["full"]))
-    before = in_force(store)
-
-    recompute(store, ALL, Asked(windows.last_n(500)))
-    empty = in_force(store)
-    assert ("incomplete", None, None) == (
-        empty["outcome"], empty["tokens_per_sec_per_gpu"], empty["mfu"],
-    )  # fmt: skip
-    recompute(store, ALL, Asked(windows.skip_warmup(2)))
-
-    told = ("window", "flops_convention", "model_tflops_per_sec_per_gpu", "mfu", "withheld")
-    assert [before[name] for name in told] == [in_force(store)[name] for name in told]
-    assert "full" == before["flops_convention"]
-    found = verify(store, lambda *_: lambda: None)
-    assert [] == [it for one in found for it in one.faults]
 
 
 def test_only_a_release_is_recomputed(sqlite: URL, tmp_path: Path) -> None:
@@ -423,6 +415,21 @@ def test_figures_that_differ_by_more_than_dust_differ(figure: float, change: flo
     assert {} == figures.differences(*spread)
 
 
+def test_a_window_without_figures_does_not_forget_the_convention() -> None:
+    """What an earlier version stored of one: over steps that there are it counts as before."""
+    stored, steps = _stored([1.0] * 4, windows.last())
+    given = Readings.of(steps)
+    full = Asked(windows.last_n(500), flops.CONVENTIONS["full"])
+
+    empty = figures.anew(stored, given, full)
+    again = replace(stored, result=empty)
+
+    assert ("incomplete", "full", None) == (empty.outcome, empty.flops_convention, empty.mfu)
+    assert {} == figures.differences(empty, figures.anew(again, given, Asked()))
+    found = figures.anew(again, given, Asked(windows.last()))
+    assert ("finished", "full") == (found.outcome, found.flops_convention)
+
+
 def test_a_window_in_which_a_step_was_skipped_has_no_figures() -> None:
     """As of a log at ingest; over steps that leave it out there are figures."""
     stored, steps = _stored([3.0, 2.0, 2.0], windows.last())
@@ -468,6 +475,23 @@ def test_the_command_prints_what_changed(perfdb: Shell, shell_store: str) -> Non
     assert "window skip_warmup(2) → last_n(3)" in out
     assert out.endswith("1 changed, 0 unchanged\n")
     assert (0, "0 changed, 1 unchanged\n", "") == again
+
+
+def test_the_command_names_what_it_left_and_exits_with_1(perfdb: Shell, shell_store: str) -> None:
+    """On stderr, and in the JSON; so too where nothing is to be stored."""
+    arguments = ("recompute", "--db", shell_store, "--window", "last_n(11)")
+    why = "only 10 of 11 steps; last_n(11) would take the warm-up in"
+
+    assert (
+        1,
+        "0 changed, 0 unchanged, 1 left as they were\n",
+        f"run {RUN_ID}: {why}; its figures stay; give it a window that it has steps for\n",
+    ) == perfdb(*arguments)
+    code, out, err = perfdb(*arguments, "--dry-run", "--json")
+    assert (1, "") == (code, err)
+    assert [(RUN_ID, "0.16.0", why)] == [
+        (it["run_id"], it["release"], it["reason"]) for it in json.loads(out)["left"]
+    ]
 
 
 def test_the_command_as_json(perfdb: Shell, shell_store: str) -> None:

@@ -46,3 +46,15 @@ def test_what_is_unknown_is_a_dash_and_zero_is_zero() -> None:
 
 def test_one_is_counted_in_the_singular() -> None:
     assert ["0 runs", "1 run", "1,200 runs"] == [units.counted(n, "run") for n in (0, 1, 1200)]
+
+
+@pytest.mark.parametrize(
+    ("printed", "said"),
+    [
+        ("13812", "13,812"), ("13,812.50", "13,812.50"), ("2", "2"), ("0.43", "0.43"),
+        ("1234.5%", "1,234.5%"), ("~1000", "~1000"), ("n/a", "n/a"), (",", ","), ("", ""),
+    ],
+)  # fmt: skip
+def test_a_printed_number_is_regrouped_and_keeps_its_digits(printed: str, said: str) -> None:
+    """What is no plain number stands as it was printed."""
+    assert said == units.regrouped(printed)

@@ -323,6 +323,9 @@ def test_what_another_version_read_is_passed_over_and_said(filled: URL) -> None:
     assert ["2 results: read by version 0 of the parser; this is"] == [
         it.message.rpartition(" ")[0] for it in passed
     ]
+    spoil(filled, "DELETE FROM results WHERE source_line = 7 AND origin = 'published'")
+    [one] = [it for found in checked(filled) for it in found.passed_over]
+    assert one.message.startswith("1 result: read by")
 
 
 def test_all_faults_are_said_at_once(filled: URL) -> None:

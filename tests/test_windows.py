@@ -142,3 +142,19 @@ def test_the_metrics_of_the_nemotron_recipes_worked_example() -> None:
     assert 29.7 == round(metrics.days_to_train(1e12, per_gpu * 64), 1)
     achieved = metrics.model_tflops_per_sec_per_gpu(per_gpu, 434.5e12 / 4096)
     assert 65.26 == round(100 * metrics.mfu(achieved, 989), 2)
+
+
+WINDOWS = st.one_of(
+    st.just("last"),
+    st.integers(1, 9).map("last_n({})".format),
+    st.integers(0, 9).map("skip_warmup({})".format),
+    st.tuples(st.integers(1, 9), st.integers(0, 9)).map(lambda n: f"window({n[0]},{sum(n)})"),
+)
+
+
+@given(WINDOWS, st.integers(1, 12))
+def test_a_window_may_hold_what_it_holds_of_some_run(name: str, num_steps: int) -> None:
+    """Of runs of up to 40 steps: no window here needs a longer one."""
+    window = windows.named(name)
+    held = {sum(window.holds(range(1, last + 1))) for last in range(41)}
+    assert (num_steps in held) is window.may_hold(num_steps)

@@ -12,6 +12,7 @@ from perfdb.queries import catalog
 from perfdb.queries import results as questions
 from perfdb.recompute import Asked, Scope, recompute
 from perfdb.site.changelog import changed, changelog
+from perfdb.site.pages import all_pages
 from perfdb.site.read import contents
 from perfdb.site.revisions import events
 from perfdb.verify import verify
@@ -68,7 +69,7 @@ def test_a_run_is_withdrawn_by_its_id_or_its_directory(
 
 
 def test_the_site_has_no_page_of_it_and_its_changelog_says_why(store: URL, perfdb: Shell) -> None:
-    """Its address is not linked, for nothing is there."""
+    """At its address stands that it is withdrawn, and none of its figures."""
     perfdb("withdraw", "bad", "--reason", WHY)
     with reading(store) as connection:
         made = contents(connection)
@@ -79,12 +80,33 @@ def test_the_site_has_no_page_of_it_and_its_changelog_says_why(store: URL, perfd
     ]
     table = str(changed(page, str))
     assert WHY in table
-    assert "runs/bad" not in table
+    assert "runs/bad" in table
+    [(text, data)] = [(it.text, it.data) for it in all_pages(made) if it.name == "runs/bad"]
+    assert ("# bad \\(withdrawn\\)" in (text or ""), data) == (True, None)
 
     perfdb("withdraw", "--undo", "bad")
     with reading(store) as connection:
-        acts = [it.act for it in events(contents(connection).revisions, ())]
-    assert ["restored", "withdrawn", "added", "added"] == acts
+        found = events(contents(connection).revisions, ())
+    assert ["restored", "withdrawn", "added", "added"] == [it.act for it in found]
+    assert [None, WHY, None, None] == [it.reason for it in found]
+
+
+def test_each_withdrawal_of_a_run_keeps_its_own_reason(store: URL, perfdb: Shell) -> None:
+    """Also where the figures are made anew in between, which is no withdrawal."""
+    for why, window in (("too hot", "last_n(3)"), ("12 withdrawn: too slow", "skip_warmup(2)")):
+        perfdb("withdraw", "bad", "--reason", why)
+        perfdb("withdraw", "--undo", "bad")
+        perfdb("recompute", "--window", window)
+    perfdb("withdraw", "bad", "--reason", "last")
+
+    with reading(store) as connection:
+        found = events(contents(connection).revisions, ())
+    of_bad = [it for it in reversed(found) if it.result and it.result.run_id == "bad"]
+    assert [
+        ("added", None), ("withdrawn", "too hot"), ("restored", None), ("corrected", None),
+        ("withdrawn", "12 withdrawn: too slow"), ("restored", None), ("corrected", None),
+        ("withdrawn", "last"),
+    ] == [(it.act, it.reason) for it in of_bad]  # fmt: skip
 
 
 @pytest.mark.parametrize("options", [[], ["--window", "last_n(3)"]])

@@ -38,7 +38,7 @@ from perfdb.compare import (
 from perfdb.metrics import METRICS
 from perfdb.units import UNKNOWN
 
-AUTOMATIC = "Tokens/sec/GPU, where known"
+AUTOMATIC = "Tokens/s/GPU, where known"
 NO_BREAK = "\u00a0"
 
 TABLED = 300

@@ -7,6 +7,7 @@ from perfdb import __version__
 from perfdb.audit import arithmetic
 from perfdb.audit.rules import RULES
 from perfdb.audit.subject import Finding, Severity
+from perfdb.catalog import titles
 from perfdb.units import UNKNOWN
 
 Fields = dict[str, object]
@@ -27,11 +28,11 @@ def place(finding: Finding) -> str:
 
 
 def subject(finding: Finding) -> str:
-    """'mixtral-8x22b on dgx-h100, nemo 25.04'; empty for a document's own."""
-    if finding.model is None:
+    """'Mixtral 8x22B on DGX-H100, nemo 25.04'; empty for a document's own."""
+    if finding.model is None or finding.system is None:
         return ""
     release = f"{finding.framework} {finding.release or '(unattributed)'}"
-    return f"{finding.model} on {finding.system}, {release}"
+    return f"{titles.model(finding.model)} on {titles.system(finding.system)}, {release}"
 
 
 def sentence(finding: Finding) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from perfdb.audit.subject import Severity, Subject
+from perfdb.catalog import titles
 
 Key = TypeVar("Key")
 
@@ -42,14 +43,16 @@ def job(row: Subject) -> tuple[object, ...]:
 
 
 def name(row: Subject) -> str:
-    """'llama3-70b lora on dgx-gb200'."""
-    words = " ".join(filter(None, (row.model, row.qualifiers, row.task)))
-    return f"{words} on {row.system}"
+    """'Llama 3 70B (dropout) LoRA on DGX-GB200'."""
+    beside = f" ({row.qualifiers})" if row.qualifiers else ""
+    return (
+        f"{titles.model(row.model)}{beside} {titles.task(row.task)} on {titles.system(row.system)}"
+    )
 
 
 def names(rows: Sequence[Subject]) -> str:
     """The systems of several rows, each once."""
-    return ", ".join(dict.fromkeys(row.system for row in rows))
+    return ", ".join(dict.fromkeys(titles.system(row.system) for row in rows))
 
 
 def severity(deviation: float) -> Severity:

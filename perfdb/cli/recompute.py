@@ -19,9 +19,11 @@ from perfdb.cli.store import opened
 from perfdb.compare import named
 from perfdb.compare.read import known_releases
 from perfdb.db.session import store_url
+from perfdb.errors import Problem
 from perfdb.flops import CONVENTIONS
 from perfdb.queries.only import Only
 from perfdb.recompute import Asked, Changed, Report, Scope
+from perfdb.recompute.figures import Stored
 from perfdb.units import UNKNOWN, significant
 
 SHORT = {
@@ -62,8 +64,9 @@ def recompute(
 
     For when a formula or a peak of the catalogue has changed, or to take figures over other steps.
     A result that now says something else becomes a new revision, and the old one is kept; the
-    others stay as they are. Published figures are never changed. It is one transaction: all of
-    it happens, or nothing.
+    others stay as they are. A run that has too few steps for WINDOW is named and keeps its figures;
+    the exit code is then 1. Published figures are never changed. It is one transaction: all of it
+    happens, or nothing.
     """
     asked = Asked(
         windows.named(window) if window else None,
@@ -77,7 +80,7 @@ def recompute(
         print_json(_document(report, dry_run=dry_run))
     else:
         _print(report, dry_run=dry_run)
-    return 0
+    return 1 if report.left else 0
 
 
 def _release_ids(db: str | None, release: str) -> tuple[int, ...]:
@@ -92,19 +95,26 @@ def _document(report: Report, *, dry_run: bool) -> dict[str, object]:
         "changed": len(report.changed),
         "unchanged": report.unchanged,
         "changes": [_object(one) for one in report.changed],
+        "left": [{**_identity(one.stored), "reason": one.reason} for one in report.left],
     }
 
 
 def _object(one: Changed) -> dict[str, object]:
-    result = one.stored.result
     return {
-        "run_id": one.stored.run_id,
+        **_identity(one.stored),
+        "before": {name: change.before for name, change in one.changes.items()},
+        "after": {name: change.after for name, change in one.changes.items()},
+    }
+
+
+def _identity(stored: Stored) -> dict[str, object]:
+    result = stored.result
+    return {
+        "run_id": stored.run_id,
         "framework": result.case.framework,
         "release": result.release.version,
         "system": result.case.system,
         "model": result.case.model,
-        "before": {name: change.before for name, change in one.changes.items()},
-        "after": {name: change.after for name, change in one.changes.items()},
     }
 
 
@@ -114,7 +124,11 @@ def _print(report: Report, *, dry_run: bool) -> None:
         title = "Would change" if dry_run else "Changed"
         print_table(title, columns, map(_row, report.changed))
     word = "would change" if dry_run else "changed"
-    click.echo(f"{len(report.changed):,} {word}, {report.unchanged:,} unchanged")
+    left = f", {len(report.left):,} left as they were" if report.left else ""
+    click.echo(f"{len(report.changed):,} {word}, {report.unchanged:,} unchanged{left}")
+    for one in report.left:
+        remedy = "its figures stay; give it a window that it has steps for"
+        click.echo(Problem(f"run {one.stored.run_id}", one.reason, remedy=remedy), err=True)
     if not report.examined:
         click.echo("nothing to recompute: no measured result there", err=True)
 

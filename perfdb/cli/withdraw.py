@@ -1,4 +1,4 @@
-"""`perfdb withdraw`: take what a page stated, or what a run measured, out of every table."""
+"""`perfdb withdraw`: take what a page or file stated, or a run measured, out of every table."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from perfdb.db.session import store_url
 
 
 @click.command()
-@click.argument("words", nargs=-1, required=True, metavar="PAGE|RUN...")
+@click.argument("words", nargs=-1, required=True, metavar="FILE|RUN...")
 @click.option("--reason", metavar="TEXT", help="Why, for the changelog; a run needs it.")
 @click.option("--undo", is_flag=True, help="Make runs that were withdrawn count again.")
 @db_option
@@ -19,11 +19,12 @@ from perfdb.db.session import store_url
 def withdraw(
     words: Sequence[str], reason: str | None, db: str | None, *, undo: bool, as_json: bool
 ) -> int:
-    """Withdraw every result of published pages or of runs, be their files there or gone.
+    """Withdraw every result of published pages, of files of results or of runs, there or gone.
 
-    A page is named by the path that it was read from, a run by its id, its directory or its log. A
-    result that another page states falls back to it. What was withdrawn is kept. Reading a page
-    again brings its results back; a run counts again only with --undo.
+    A page or a file of results, such as a summary or golden values, is named by the path that it
+    was read from, a run by its id, its directory or its log. A result that another page states
+    falls back to it. What was withdrawn is kept. Reading a page or file again brings its results
+    back; a run counts again only with --undo.
     """
     if undo:
         restored = ingest.restore(words, store_url(db))

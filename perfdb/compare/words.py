@@ -1,8 +1,9 @@
 """How a comparison reads: a case in a line, what differs, and why nothing matched."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
+from perfdb.catalog import titles
 from perfdb.compare.base import Comparison, Difference, Judgement, Match, Result, Side, Verdict
 from perfdb.record import Origin, Outcome
 from perfdb.units import UNKNOWN, number, text
@@ -37,13 +38,20 @@ WORKLOAD_WORDS: Mapping[str, str] = {
 }
 """The fields that must agree before two results are the same work, as a sentence names them."""
 
+_TITLES: Mapping[str, Callable[[str], str]] = {
+    "task": titles.task,
+    "precision": titles.precision,
+}
+"""How people read the values of a field that has names of its own."""
+
 
 def workload(result: Result) -> str:
-    """'Llama 3 8B · pretrain · fp8_cs · 8 × DGX-H100 · sequence 8,192 · GBS 128'."""
+    """'Llama 3 8B · Pre-training · FP8-CS · 8 × DGX-H100 · sequence 8,192 · GBS 128'."""
+    beside = f" ({result.qualifiers})" if result.qualifiers else ""
     parts = (
-        " ".join(filter(None, (result.model_title, result.qualifiers))),
-        result.task,
-        result.precision or "precision unknown",
+        f"{result.model_title}{beside}",
+        titles.task(result.task),
+        titles.precision(result.precision) or "precision unknown",
         f"{result.num_gpus:,} × {result.system_title}",
         f"sequence {result.sequence_length:,}",
         f"GBS {result.global_batch_size:,}",
@@ -126,9 +134,10 @@ def _disjoint(field: str, a: Iterable[Side], b: Iterable[Side]) -> str:
     values = [{getattr(side.shown, field) for side in sides} for sides in (a, b)]
     if values[0] & values[1]:
         return ""
-    listed = " / ".join(", ".join(sorted(map(_value, found))) for found in values)
+    said = ({_value(field, one) for one in found} for found in values)
+    listed = " / ".join(", ".join(sorted(some)) for some in said)
     return f"different {WORKLOAD_WORDS[field]} ({listed})"
 
 
-def _value(value: object) -> str:
-    return UNKNOWN if value in (None, "") else text(value)
+def _value(field: str, value: object) -> str:
+    return _TITLES.get(field, str)(text(value))

@@ -9,10 +9,10 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import URL, Connection, event, inspect
-from sqlalchemy.exc import NoReferenceError
+from sqlalchemy.exc import CompileError, DBAPIError, NoReferenceError, NoSuchTableError
 
 import perfdb
-from perfdb.db.session import opened, reading, writer
+from perfdb.db.session import DAMAGED, failed, is_race, opened, reading, writer
 from perfdb.errors import StoreError
 
 PACKAGE = Path(perfdb.__file__).parent
@@ -60,7 +60,7 @@ def downgrade(url: URL, revision: str) -> None:
 
 
 def _migrate(url: URL, revision: str, *, upwards: bool) -> None:
-    engine = writer(url)
+    engine, where = writer(url), url.render_as_string()
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _without_foreign_keys)
     move = command.upgrade if upwards else command.downgrade
@@ -71,7 +71,14 @@ def _migrate(url: URL, revision: str, *, upwards: bool) -> None:
             move(config(connection), revision)
     except CommandError as error:
         remedy = "; use the perfdb that wrote it, or a newer one" if upwards else ""
-        raise StoreError(f"{url.render_as_string()}: {error}{remedy}") from error
+        raise StoreError(f"{where}: {error}{remedy}") from error
+    except (CompileError, NoSuchTableError, KeyError) as error:  # it lacks what its schema has
+        message = f"its tables are not those of its schema: {error}"
+        raise StoreError(f"{where}: {message}; {DAMAGED}") from error
+    except DBAPIError as error:
+        if is_race(error):
+            raise
+        raise failed(url, error) from error
     finally:
         engine.dispose()
 

@@ -37,8 +37,13 @@ FIRST_PAUSE_S = 0.02
 
 Answer = TypeVar("Answer")
 
-_DAMAGES = ("malformed", "Could not decode to UTF-8", "no such column", "no such table")
-"""What SQLite says where bytes of a file have changed: also the names of columns lie in it."""
+DAMAGED = "the file is damaged: take an older copy, or ingest everything into a new one"
+"""What to do about a file whose bytes have changed."""
+
+_DAMAGES = (
+    "malformed", "Could not decode to UTF-8", "no such column", "no such table", "error in table",
+)  # fmt: skip
+"""What SQLite says of such a file: also the names of columns and tables lie in it."""
 
 _REMEDIES = {
     "unable to open database file": "may files be made in its folder?",
@@ -46,9 +51,7 @@ _REMEDIES = {
     "database or disk is full": "make room and try again; what was stored before is whole",
     "disk I/O error": "is there room, and no limit on files? what was stored before is whole",
     "database is locked": "another program keeps it locked: wait for it, or end it",
-    **dict.fromkeys(
-        _DAMAGES, "the file is damaged: take an older copy, or ingest everything into a new one"
-    ),
+    **dict.fromkeys(_DAMAGES, DAMAGED),
     "file is not a database": "name a store of perfdb with --db",
 }
 """What to do about what SQLite says."""
@@ -194,11 +197,24 @@ def _prepare_sqlite(connection: SqliteConnection, _record: object) -> None:
     connection.execute("PRAGMA foreign_keys=ON")
 
 
+_NO_TEXT = "malformed: the definitions of the tables are no text"
+
+_NO_KEYS = """
+SELECT schema.name FROM sqlite_schema AS schema JOIN pragma_table_info(schema.name) AS declared
+WHERE schema.type = 'table' AND declared.name = 'id' AND declared.type <> 'INTEGER'
+"""
+"""The tables whose ids are read as NULL: a column of any other type has a value of its own."""
+
+
 def _look_at_sqlite(connection: SqliteConnection, _record: object) -> None:
     """SQLite opens any file; that it is no database, or damaged, shows when it is first read."""
     try:
-        connection.execute("SELECT * FROM sqlite_schema").fetchall()
+        rows = connection.execute("SELECT * FROM sqlite_schema").fetchall()
     except (UnicodeDecodeError, OperationalSqliteError) as error:
         if "decode" not in str(error):
             raise
-        raise DamagedError("malformed: the definitions of the tables are no text") from error
+        raise DamagedError(_NO_TEXT) from error
+    if any(isinstance(value, bytes) for row in rows for value in row):
+        raise DamagedError(_NO_TEXT)
+    if damaged := connection.execute(_NO_KEYS).fetchone():
+        raise DamagedError(f"malformed: the ids of the table {damaged[0]} cannot be read")

@@ -173,6 +173,14 @@ def stating(connection: Connection, spellings: Sequence[str]) -> tuple[SourceFil
     return tuple(it for it in there if it.path == first)
 
 
+def like(connection: Connection, word: str, most: int) -> tuple[str, ...]:
+    """So many paths at the most that end as a word does, or that are below the folder it names."""
+    name = f"/{word.rstrip('/').rpartition('/')[2]}"
+    below = sources.c.path.startswith(f"{word.rstrip('/')}/", autoescape=True)
+    question = select(sources.c.path).where(sources.c.path.endswith(name, autoescape=True) | below)
+    return tuple(connection.scalars(question.distinct().order_by(sources.c.path).limit(most)))
+
+
 def content_of(connection: Connection, source_id: int) -> bytes:
     """The bytes of a page."""
     found = select(sources.c.content).where(sources.c.id == source_id)

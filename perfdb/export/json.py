@@ -1,7 +1,8 @@
 """JSON: a list with an object for each row, on a line of its own; null where unknown."""
 
-import json
 from collections.abc import Iterator
+
+from pydantic_core import to_json
 
 from perfdb.export.base import Table
 
@@ -10,11 +11,10 @@ NAME = "json"
 
 def render(table: Table) -> bytes:
     """Every object has every column, in order."""
-    lines = ",\n".join(objects(table))
-    return f"[\n{lines}\n]\n".encode()
+    return b"[\n" + b",\n".join(objects(table)) + b"\n]\n"
 
 
-def objects(table: Table) -> Iterator[str]:
+def objects(table: Table) -> Iterator[bytes]:
     """Each row as an object, on one line."""
-    names, encode = table.names, json.JSONEncoder(ensure_ascii=False).encode
-    return (encode(dict(zip(names, row, strict=True))) for row in table.rows)
+    names = table.names
+    return (to_json(dict(zip(names, row, strict=True))) for row in table.rows)

@@ -26,7 +26,7 @@ def render(table: Table) -> bytes:
     }
     schema = pyarrow.schema([(column.name, types[column.kind]) for column in table.columns])
     # Of Python's lists pyarrow makes arrays only after it has loaded pandas; of JSON it does not.
-    lines = "\n".join(json.objects(table)).encode()
+    lines = b"\n".join(json.objects(table))
     options = reader.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
     size = reader.ReadOptions(use_threads=False, block_size=len(lines) + 1)
     made = reader.read_json(io.BytesIO(lines), size, options) if lines else schema.empty_table()

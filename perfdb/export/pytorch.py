@@ -2,11 +2,11 @@
 
 What is not known is left out: a result without figures has no record. Whatever has no field there
 stands in an `extra_info`, whose values are texts; the program that uploads adds when and where.
-Sources: what other programs write, torchao 0.18.0 (_models/utils.py, write_json_result_ossci) and
-vLLM 0.33.0 (benchmarks/lib/utils.py, convert_to_pytorch_benchmark_format). Neither writes
-`dependencies` or the `backend` and `extra_info` of a model: those fields are of the database's own
-table, pytorch/test-infra, clickhouse_db_schema/oss_ci_benchmark_v3, and are in no package to check
-them against.
+Only fields that other programs write, too: torchao 0.18.0 (_models/utils.py,
+write_json_result_ossci) and vLLM 0.33.0 (benchmarks/lib/utils.py,
+convert_to_pytorch_benchmark_format). The framework, its release and its container are therefore
+in the `extra_info` of the benchmark: neither program writes the database's `dependencies`, nor the
+`backend` or `extra_info` of a model.
 """
 
 import json
@@ -21,9 +21,7 @@ METRICS: Final = ("step_time_s", "tokens_per_sec_per_gpu", "model_tflops_per_sec
 _OF_METRIC: Final = (
     "origin", "outcome", "window", "num_steps", "flops_convention", "source", "source_line",
 )  # fmt: skip
-_IN_FIELDS: Final = (
-    "framework", "release", "container", "system", "model", "qualifiers", "precision",
-)  # fmt: skip
+_IN_FIELDS: Final = ("system", "model", "precision")
 
 Row = Mapping[str, Cell]
 
@@ -38,20 +36,15 @@ def render(table: Table) -> bytes:
 def _records(row: Row) -> Iterator[dict[str, object]]:
     for metric in METRICS:
         if row[metric] is not None:
-            yield _known(
-                benchmark=_benchmark(row),
-                model=_known(
-                    name=row["model"],
-                    backend=row["framework"],
-                    extra_info=_texts(row, ["qualifiers"]),
-                ),
-                dependencies=_dependencies(row),
-                metric=_known(
+            yield {
+                "benchmark": _benchmark(row),
+                "model": {"name": row["model"]},
+                "metric": _known(
                     name=metric,
                     benchmark_values=[row[metric]],
                     extra_info=_texts(row, _OF_METRIC) | _emitted(row, metric),
                 ),
-            )
+            }
 
 
 def _benchmark(row: Row) -> dict[str, object]:
@@ -64,12 +57,6 @@ def _benchmark(row: Row) -> dict[str, object]:
         dtype=row["precision"],
         extra_info={"device": text(row["system"])} | workload,
     )
-
-
-def _dependencies(row: Row) -> dict[str, object]:
-    """The release of the framework, and the container that it was in."""
-    release = _known(version=row["release"], extra_info=_texts(row, ["container"]))
-    return {text(row["framework"]): release} if release else {}
 
 
 def _emitted(row: Row, metric: str) -> dict[str, str]:

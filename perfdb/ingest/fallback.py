@@ -12,7 +12,7 @@ from perfdb.db import withdrawal
 from perfdb.db.rows import SourceFile, Withdrawn
 from perfdb.errors import Problem
 from perfdb.ingest.find import Source
-from perfdb.ingest.read import PageRows, read_page
+from perfdb.ingest.read import PAGE, PageRows, read_page
 from perfdb.pages import PageContext
 
 
@@ -35,7 +35,7 @@ def fall_back(
     left = {one.key: one for one in gone}
     counts: dict[str, int] = {}
     notes: list[Problem] = []
-    others = withdrawal.other_pages(connection, page) if left else {}
+    others = withdrawal.other_pages(connection, PAGE, page.path) if left else {}
     for path, source_id in others.items():
         content = withdrawal.content_of(connection, source_id)
         stated = _read(path, content, PageContext())

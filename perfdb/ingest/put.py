@@ -13,7 +13,7 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DataError
 
-from perfdb.db import files, known, runs, store, withdrawal
+from perfdb.db import files, known, originals, runs, store, withdrawal
 from perfdb.db.rows import Action, LogEntry, ResultRow, RunWritten, SourceFile
 from perfdb.db.session import retried
 from perfdb.errors import Problem
@@ -218,6 +218,7 @@ def _put_page(connection: Connection, read: PageRows, when: datetime) -> Stored:
         gone = fallback.withdraw_unstated(connection, read, when)
     if read.rows or (read.emptied and known_path):
         withdrawal.keep_state(connection, read.source, when)
+        originals.keep(connection, read.source, read.original)
     fell_back = fallback.fall_back(connection, read.source, gone, when)
     dropped = 0
     if read.emptied or (whole and rows):

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfdb import normalize, pages
@@ -11,7 +11,7 @@ from perfdb.errors import Problem, RunDirError
 from perfdb.ingest import generated, opened
 from perfdb.ingest.find import Source
 from perfdb.ingest.running import is_running
-from perfdb.record import RunRecord, WorkerSummary
+from perfdb.record import Original, RunRecord, WorkerSummary
 from perfdb.rundir import RECORD, STEPS, RunDir, parse_json, parse_steps
 from perfdb.windows import Window
 
@@ -94,6 +94,7 @@ class PageRows:
     insisted: bool = True
     emptied: bool = False
     why: str = ""
+    original: Original = field(default_factory=Original)
 
 
 @dataclass(frozen=True)
@@ -258,7 +259,7 @@ def read_page(
     file = SourceFile(where, content, PAGE, PAGE_PARSER_VERSION)
     problems = (*found.problems, *repeated)
     emptied = source.named and not rows and not problems
-    return PageRows(file, rows, problems, found.notes, emptied=emptied)
+    return PageRows(file, rows, problems, found.notes, emptied=emptied, original=found.original)
 
 
 def _page(chunks: Iterable[bytes]) -> bytes | None:

@@ -1,4 +1,4 @@
-"""Takes out of every table what a page stated, or what a run measured, and says why."""
+"""Takes out of every table what a page or a file stated, or a run measured, and says why."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -9,32 +9,36 @@ from sqlalchemy import URL, Connection, Engine
 
 from perfdb.db import store, withdrawal
 from perfdb.db.migrate import require_current
-from perfdb.db.rows import Action, LogEntry, SourceFile
+from perfdb.db.rows import RUN_LOGGED_AS, Action, LogEntry, SourceFile
 from perfdb.db.session import reading, retried, storing
 from perfdb.errors import InputError, Problem
 from perfdb.ingest import names
 from perfdb.ingest.audited import audited
-from perfdb.ingest.fallback import known_path, spellings
+from perfdb.ingest.fallback import spellings
 from perfdb.ingest.put import put
-from perfdb.ingest.read import PAGE, PAGE_PARSER_VERSION, PageRows
+from perfdb.ingest.read import PAGE, PageRows
 from perfdb.ingest.report import Report, Tally
 from perfdb.rundir import RECORD
+
+MOST_ALIKE = 3
+"""Paths that are told of where a word names none."""
 
 
 @dataclass(frozen=True)
 class _Named:
-    """What words of the user name in the store: pages, and runs by their ids."""
+    """What words of the user name in the store: pages, files of results, and runs by their ids."""
 
     pages: tuple[SourceFile, ...]
     run_ids: frozenset[str]
 
 
 def withdraw(words: Iterable[str], url: URL, reason: str | None = None) -> Report:
-    """Withdraw every result in force of pages and of runs, be their files there or gone.
+    """Withdraw every result in force of pages, files of results and runs, there or gone.
 
-    A page is named by its path, a run by its id, its directory or its log. A result that another
-    page states falls back to it. A page may be read again at any time; a run stays withdrawn,
-    whatever is read of it, until it is restored, and is withdrawn for a reason.
+    A page or a file of results is named by its path, a run by its id, its directory or its log. A
+    result that another page states falls back to it. A page or file may be read again at any time;
+    a run stays withdrawn, whatever is read of it, until it is restored, and is withdrawn for a
+    reason.
 
     Raises InputError for a word that names nothing in the store, and StoreError for a store that
     cannot be written or is of another version.
@@ -63,7 +67,10 @@ def restore(words: Iterable[str], url: URL) -> tuple[str, ...]:
     if found.pages:
         remedy = "`perfdb ingest` brings back what it states"
         raise InputError(
-            [Problem(page.path, "is a page, not a run", remedy=remedy) for page in found.pages]
+            [
+                Problem(page.path, f"is {_kind(page)}, not a run", remedy=remedy)
+                for page in found.pages
+            ]
         )
     with storing(url) as engine:
         act = partial(withdrawal.restore_runs, run_ids=found.run_ids)
@@ -81,24 +88,33 @@ def _reason(given: str | None) -> str:
 
 
 def _named(words: Iterable[str], url: URL) -> _Named:
-    pages, run_ids, problems = [], set[str](), []
+    pages, run_ids, problems = list[SourceFile](), set[str](), []
     with reading(url) as connection:
         require_current(connection, url.render_as_string())
         for word in words:
-            page = SourceFile(word, b"", PAGE, PAGE_PARSER_VERSION)
             if fault := names.fault(word):
                 problems.append(Problem(names.shown(word), fault))
-            elif known_path(connection, page) is not None:
-                pages.append(page)
-            elif found := _runs_at(connection, word):
-                run_ids.update(found)
-            else:
+                continue
+            stating = withdrawal.stating(connection, spellings(word))
+            found = _runs_at(connection, word)
+            pages += stating
+            run_ids.update(found)
+            if not stating and not found:
                 message = "nothing in the store has this path, or this id of a run"
-                remedy = "name it as the site does, where it says what it was read from"
-                problems.append(Problem(word, message, remedy=remedy))
+                problems.append(Problem(word, message, remedy=_remedy(connection, word)))
     if problems:
         raise InputError(problems)
     return _Named(tuple(pages), frozenset(run_ids))
+
+
+def _remedy(connection: Connection, word: str) -> str:
+    if alike := withdrawal.like(connection, word, MOST_ALIKE):
+        return f"did you mean {' or '.join(alike)}?"
+    return "name it as the site does, where it says what it was read from"
+
+
+def _kind(page: SourceFile) -> str:
+    return "a page" if page.parser == PAGE else "a file of results"
 
 
 def _runs_at(connection: Connection, word: str) -> Sequence[str]:
@@ -117,6 +133,6 @@ def _logged(engine: Engine, act: Callable[..., set[str]], what: str) -> set[str]
     when = datetime.now(UTC)
     with engine.begin() as connection:
         run_ids = act(connection, when=when)
-        entries = [LogEntry(f"run {it}", Action.REVISED, reason=what) for it in sorted(run_ids)]
-        store.log(connection, entries, when)
+        paths = [f"{RUN_LOGGED_AS}{it}" for it in sorted(run_ids)]
+        store.log(connection, [LogEntry(it, Action.REVISED, reason=what) for it in paths], when)
         return run_ids

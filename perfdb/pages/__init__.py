@@ -41,6 +41,7 @@ def read(where: str, text: str, context: PageContext) -> PageRead:
         problems=tuple(one for one in read_rows if isinstance(one, Problem)),
         # A table that labels divide is several tables with one header.
         notes=tuple(dict.fromkeys((*head.notes, *(n for one in readers for n in one.notes())))),
+        original=head.settings.original,
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from perfdb.errors import Problem
-from perfdb.record import PublishedResult
+from perfdb.record import Original, PublishedResult
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,7 @@ class PageRead:
     """One for each row that could not be read, and one for front matter that is wrong."""
     notes: tuple[Problem, ...] = ()
     """What was kept but not understood."""
+    original: Original = field(default_factory=Original)
 
 
 @dataclass(frozen=True)

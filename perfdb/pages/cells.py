@@ -1,7 +1,7 @@
 """From the text of a cell to a value: numbers, flags, lists, pairs, and what stands for nothing."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 ABSENT = frozenset(
     {"", "-", "--", "–", "—", "−", "n/a", "na", "n.a.", "none", "null", "nan", "tbd"}
@@ -23,6 +23,8 @@ _SEPARATORS = ("/", r",\s+", ",")
 """Between the values of one cell; a comma may also stand in a number."""
 
 _SEPARATOR = re.compile(r"[^0-9.]")
+_PRODUCT = re.compile(r"(?:#-?)?GPUs? ?[*×] ?([0-9]{1,9})", re.IGNORECASE)
+_FORMULA = re.compile(r"GPUs? ?[-+*/×÷]|[-+*/×÷] ?#?-?GPU", re.IGNORECASE)
 _PAIR = re.compile(r"([^()]*[^()\s])\s*\(([^()]+)\)")
 _LONGEST = 30
 
@@ -86,6 +88,9 @@ def decimal(text: str) -> float | Wrong | None:
 def whole(text: str) -> int | Wrong | None:
     """A whole number of 0 or more; None where there is none."""
     value = decimal(text)
+    if isinstance(value, Wrong) and _FORMULA.search(text):
+        remedy = "write what it comes to: of formulas only products such as GPUs*6 are computed"
+        return replace(value, remedy=remedy)
     if value is None or isinstance(value, Wrong):
         return value
     if "." in text or value > LARGEST:
@@ -102,6 +107,12 @@ def positive(text: str) -> int | Wrong | None:
         if value == 0
         else value
     )
+
+
+def product(text: str, num_gpus: int) -> int | None:
+    """What `GPUs*6` comes to for so many GPUs; None for any other text."""
+    found = _PRODUCT.fullmatch(text)
+    return num_gpus * int(found[1]) if found else None
 
 
 def required(text: str) -> int | Wrong:

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Final
 
 from perfdb.pages import cells
@@ -65,6 +66,11 @@ FEWEST = 3
 """Fields a table of results has at the least; a glossary of the figures has fewer."""
 
 _BETWEEN = re.compile(r"[/,]")
+_CLOSE: Final = 0.8
+"""How like a known title one is that is mistyped, by `difflib`; so are the same letters, moved."""
+
+_OTHER_UNIT = re.compile(r"\bms\b|milli|\bmin|hour", re.IGNORECASE)
+"""A title in another unit than ours is not mistyped."""
 
 
 @dataclass(frozen=True)
@@ -124,9 +130,28 @@ def all_fields(header: Sequence[Column]) -> list[str]:
 
 
 def are_results(header: Sequence[Column]) -> bool:
-    """Whether a table with such a header holds results: a figure, and what was run."""
+    """Whether a table with such a header holds results: a figure, and what was run.
+
+    A figure's title may be mistyped: its rows are then rejected, and not passed over in silence.
+    """
     fields = set(all_fields(header))
+    if not fields & FIGURES:
+        fields |= set(mistyped(header).values())
     return bool(fields & FIGURES) and len(fields) >= FEWEST
+
+
+def mistyped(header: Sequence[Column]) -> Mapping[str, str]:
+    """The titles that come close to that of a field which has no column: of `GSB` it is GBS."""
+    lacking = ALIASES.keys() - set(all_fields(header))
+    spelled = {title: field for title, field in _FIELDS.items() if field in lacking}
+    moved = {"".join(sorted(title)): title for title in spelled}
+    found = {}
+    for column in header:
+        title = "" if column.known or _OTHER_UNIT.search(column.title) else _squeezed(column.title)
+        close = get_close_matches(title, spelled, 1, _CLOSE) if title else []
+        if meant := moved.get("".join(sorted(title))) or next(iter(close), None):
+            found[column.title] = spelled[meant]
+    return found
 
 
 def title_of(field: str, header: Sequence[Column]) -> str:

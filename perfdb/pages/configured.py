@@ -21,6 +21,21 @@ ByField = Mapping[str, str]
 """A row's texts by field."""
 
 
+@dataclass(frozen=True)
+class _Joined(Row):
+    """A row with the cells of a configuration behind its `num_own` ones, and where that stands."""
+
+    num_own: int
+    configured_at: int
+
+
+def line_of(row: Row, place: int) -> int:
+    """The line that a cell of a row stands on, be it joined to the row from a configuration."""
+    if isinstance(row, _Joined) and place >= row.num_own:
+        return row.configured_at
+    return row.line
+
+
 def are_configurations(table: Table) -> bool:
     """Whether a table says what was run, and nothing of how fast."""
     fields = set(columns.all_fields(columns.of(table)))
@@ -107,15 +122,16 @@ def _widened(table: Table, other: Table, matches: Sequence[Row | None]) -> Table
     places = [
         place for place, column in enumerate(columns.of(other)) if here.isdisjoint(column.fields)
     ]
-    blank = Row(0, (Cell("", ""),) * len(other.header.cells))
+    blank = (Cell("", ""),) * len(other.header.cells)
     rows = zip(table.rows, matches, strict=True)
     return replace(
         table,
         header=_with(table.header, other.header, places),
-        rows=tuple(_with(row, match or blank, places) for row, match in rows),
+        rows=tuple(_with(row, match or replace(row, cells=blank), places) for row, match in rows),
         below=table.below + other.below,
     )
 
 
 def _with(row: Row, other: Row, places: Sequence[int]) -> Row:
-    return replace(row, cells=(*row.cells, *(other.cells[place] for place in places)))
+    cells_ = (*row.cells, *(other.cells[place] for place in places))
+    return _Joined(row.line, cells_, len(row.cells), other.line)

@@ -15,6 +15,7 @@ from perfdb.pages.base import Grid, Heading, Line, Page, PageContext
 from perfdb.pages.front import Settings
 from perfdb.pages.outline import Table
 from perfdb.pages.statements import Statement
+from perfdb.record import Method
 
 _FRAMEWORKS: Final = (
     # DFM's and Megatron-Bridge's pages name the NeMo Framework too, as what they are part of.
@@ -41,6 +42,7 @@ class Setting:
     release: str | None
     container: str | None
     variant: str | None
+    method: Method
     said: Statement
     fallback: PageContext
 
@@ -52,6 +54,7 @@ class PageSetting:
     framework: str | None
     release: str | None
     container: str | None
+    method: Method
     said: Statement
     fallback: PageContext
 
@@ -64,6 +67,7 @@ class PageSetting:
             release=stated or self.release or self.fallback.release,
             container=said.container or self.container or self.fallback.container,
             variant=said.backend if self.framework in _WITH_BACKENDS else None,
+            method=self.method,
             said=said,
             fallback=self.fallback,
         )
@@ -75,6 +79,7 @@ def of_page(page: Page, settings: Settings, fallback: PageContext) -> PageSettin
         framework=settings.framework or fallback.framework or _framework(page),
         release=settings.release or _version(page),
         container=settings.container,
+        method=settings.method,
         said=Statement(task=names.task("\n".join(_opening(page)))),
         fallback=fallback,
     )

@@ -1,10 +1,10 @@
 """From the rows of a table, and what holds for them, to published results and problems."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from perfdb.errors import Problem
-from perfdb.pages import cells, columns, tables, values
+from perfdb.pages import cells, columns, configured, tables, values
 from perfdb.pages.base import Page, Row
 from perfdb.pages.columns import FIGURES, Column
 from perfdb.pages.context import PageSetting, Setting
@@ -41,7 +41,7 @@ class TableReader:
         unknown = [repr(column.title) for column in self.header if not column.known]
         if unknown:
             message = f"no field for the columns {', '.join(unknown)}; they are kept as extras"
-            yield self._problem(self.table.header, message)
+            yield self._problem(self.table.header, message, self._meant())
         if self.table.rows and not self._says_task():
             message = "the page does not say the task; its rows count as pre-training"
             yield self._problem(self.table.header, message, "put the task in a heading")
@@ -65,6 +65,12 @@ class TableReader:
         for mark in self.footnotes.unexplained(row):
             message = f"the footnote mark {mark!r} has no text on the page"
             yield self._problem(row, message, "say below the table what it means, or remove it")
+
+    def _meant(self) -> str | None:
+        """What to write in place of titles that are mistyped."""
+        found = columns.mistyped(self.header).items()
+        said = (f"{columns.ALIASES[field][0]!r} for {title!r}" for title, field in found)
+        return f"did you mean {', '.join(said)}?" if found else None
 
     def _says_task(self) -> bool:
         return "task" in columns.all_fields(self.header) or self.setting.said.task is not None
@@ -90,6 +96,9 @@ class TableReader:
         if twice := columns.given_twice(self.header):
             message = f"the columns {', '.join(map(repr, twice))} mean the same"
             return self._problem(row, message, "keep one of them")
+        if not FIGURES & set(columns.all_fields(self.header)):
+            message = "the table has no column of a figure that is known"
+            return self._problem(row, message, self._meant())
         if not self.setting.framework:
             message = "the page does not say which framework its results are of"
             return self._problem(row, message, "pass --framework")
@@ -97,13 +106,13 @@ class TableReader:
 
     def _uneven(self, row: Row) -> Iterator[Problem]:
         """Cells of `TP/PP/CP` that hold more or fewer values than that."""
-        for column, text in self._printed(row):
+        for place, (column, text) in enumerate(self._printed(row)):
             if column.texts(text) is None:
-                message = f"{text!r} is not {len(column.fields)} values{self._column(row)}"
+                message = f"{text!r} is not {len(column.fields)} values"
                 remedy = (
                     "write one for each name in the title, with / between, - where there is none"
                 )
-                yield Problem(self.where, message, column.title, line=row.line, remedy=remedy)
+                yield self._at(row, place, Problem(self.where, message, column.title, None, remedy))
 
     def _printed(self, row: Row) -> Iterator[tuple[Column, str]]:
         for column, cell in zip(self.header, row.cells, strict=True):
@@ -133,8 +142,18 @@ class TableReader:
         places = {title: order.index(title) if title in order else -1 for title in titled}
         (title, first), *rest = sorted(titled.items(), key=lambda item: places[item[0]])
         also = "".join(f"; {other}: {wrong.message}" for other, wrong in rest)
-        message = f"{first.message}{also}{self._column(row)}"
-        return Problem(self.where, message, title, line=row.line, remedy=first.remedy)
+        remedy = (self._meant() if places[title] < 0 else None) or first.remedy
+        problem = Problem(self.where, f"{first.message}{also}", title, remedy=remedy)
+        return self._at(row, places[title], problem)
+
+    def _at(self, row: Row, place: int, problem: Problem) -> Problem:
+        """A problem of the cell at a place: on its line, and of which result where others share it.
+
+        A cell may be of a configuration, which stands elsewhere on the page.
+        """
+        line = configured.line_of(row, place)
+        of = self._column(row) or (f" (for line {row.line})" if line != row.line else "")
+        return replace(problem, message=problem.message + of, line=line)
 
     def _column(self, row: Row) -> str:
         """Which of the results of a turned table is meant: they share their line."""
@@ -156,11 +175,18 @@ class TableReader:
             case=read.case,
             release=release,
             figures=read.figures,
+            method=self.setting.method,
             line=row.line,
             raw={column.title: cell.raw for column, cell in printed},
             extras={column.title: cell.text for column, cell in printed if not column.fields},
-            notes=self.footnotes.of(row),
+            notes=(*self.footnotes.of(row), *self._computed(read)),
         )
+
+    def _computed(self, read: Values) -> Iterator[str]:
+        """What of a result is computed, and is not printed on the page."""
+        for name, how in read.computed.items():
+            title, gpus = columns.title_of(name, self.header), read.case.num_gpus
+            yield f"{title} is computed: {how} for {gpus} GPUs"
 
 
 def _with_unit(text: str, column: Column) -> str:

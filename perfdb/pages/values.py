@@ -1,7 +1,7 @@
 """From the texts of a row, by field, and what holds for its table, to the case and its figures."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from perfdb.pages import cells, names
@@ -53,10 +53,11 @@ class Texts:
 
 @dataclass(frozen=True)
 class Values:
-    """What a row says."""
+    """What a row says; `computed`: how, by the fields that it gives as products of its GPUs."""
 
     case: Case
     figures: Figures
+    computed: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -68,13 +69,25 @@ class Faults:
 
 def read(texts: Texts, setting: Setting) -> Values | Faults:
     """The values of a row, or everything that is wrong with it."""
+    products = _products(texts)
+    computed = {name: f"{texts.of(name)} is {value}" for name, value in products.items()}
+    texts = replace(texts, cells={**texts.cells, **products})
     found = {name: reader(texts.of(name)) for name, reader in _READERS.items()}
     found |= _names(texts, setting) | _fsdp(texts, setting)
     wrong = {name: value for name, value in found.items() if isinstance(value, Wrong)}
     if wrong:
         return Faults(wrong)
     figures = {name: found.pop(name) for name in FIGURES}
-    return Values(Case.model_validate(found), Figures.model_validate(figures))
+    return Values(Case.model_validate(found), Figures.model_validate(figures), computed)
+
+
+def _products(texts: Texts) -> dict[str, str]:
+    """What the products of the row's GPUs come to; a figure is measured, and never one."""
+    num_gpus = cells.whole(names.gpus(texts.of("num_gpus")).count)
+    if not isinstance(num_gpus, int):
+        return {}
+    found = {name: cells.product(text, num_gpus) for name, text in texts.cells.items()}
+    return {n: str(value) for n, value in found.items() if value is not None and n not in FIGURES}
 
 
 def _names(texts: Texts, setting: Setting) -> dict[str, object]:

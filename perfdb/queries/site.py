@@ -90,6 +90,7 @@ def all_revisions() -> Select[*tuple[object, ...]]:
         releases.c.version.label("release"),
         systems.c.name.label("system"),
         systems.c.title.label("system_title"),
+        models.c.name.label("model"),
         models.c.title.label("model_title"),
         cases.c.qualifiers,
         cases.c.task,

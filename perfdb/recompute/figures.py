@@ -64,8 +64,8 @@ def anew(stored: Stored, given: Readings, asked: Asked) -> ResultRow:
     """A result with its figures made again, by today's formulas and catalogue.
 
     A run that did not finish gives none, and its result stays as it is, as does one of which no
-    window is known. A window in which the optimizer skipped a step gives none either; the
-    convention that was asked for is kept for a window that does.
+    window is known. A window that holds no step gives none, nor one in which the optimizer skipped
+    a step; the convention that was asked for is kept for a window that does.
     """
     window = asked.window or _window(stored.result)
     if window is None or not stored.finished:

@@ -43,16 +43,25 @@ class Changed:
 
 
 @dataclass(frozen=True)
+class Left:
+    """A result that stays as it is, for the window that was asked for gives none of its figures."""
+
+    stored: Stored
+    reason: str
+
+
+@dataclass(frozen=True)
 class Report:
-    """How many measured results were looked at, and which of them changed."""
+    """How many measured results were looked at, which of them changed, and which could not."""
 
     examined: int
     changed: tuple[Changed, ...]
+    left: tuple[Left, ...]
 
     @property
     def unchanged(self) -> int:
         """How many say the same as before."""
-        return self.examined - len(self.changed)
+        return self.examined - len(self.changed) - len(self.left)
 
 
 def preview(url: URL, scope: Scope, asked: Asked) -> Report:
@@ -66,8 +75,8 @@ def recompute(url: URL, scope: Scope, asked: Asked) -> Report:
     """Make the figures of measured results anew, all in one transaction.
 
     What changes becomes a new revision, is noted in the ingest log, and its release is audited
-    again. Raises StoreError where the store cannot be written, and InputError for a name that is
-    not in it.
+    again. A result for which the window gives no figures stays as it is. Raises StoreError where
+    the store cannot be written, and InputError for a name that is not in it.
     """
     with reading(url) as connection:
         require_current(connection, url.render_as_string())
@@ -99,13 +108,14 @@ def _question(connection: Connection, scope: Scope) -> Question:
 
 def _report(connection: Connection, question: Question, asked: Asked) -> Report:
     rows = connection.execute(question).mappings().all()
-    changed = []
+    changed, left = [], []
     for stored, steps in with_steps(connection, rows):
         after = anew(stored, steps, asked)
-        changes = differences(stored.result, after)
-        if changes:
+        if asked.window and stored.finished and after.withheld is not None:
+            left.append(Left(stored, after.withheld))
+        elif changes := differences(stored.result, after):
             changed.append(Changed(stored, after, changes))
-    return Report(len(rows), tuple(changed))
+    return Report(len(rows), tuple(changed), tuple(left))
 
 
 def _revision(one: Changed) -> Revision:

@@ -2,6 +2,7 @@
 
 `perfdb_url` in conf.py names the store; where it is None, PERFDB_URL does. `perfdb_acknowledged`
 names the file of findings that are accepted, from the folder of conf.py on; None: none are.
+`perfdb_hostnames = True` has pages of runs say on which machine they ran, and where on it.
 """
 
 from sphinx.application import Sphinx
@@ -12,9 +13,11 @@ from perfdb.site import fresh, nodes
 from perfdb.site.events import (
     add_directives,
     add_files,
+    add_parents,
     make_pages,
     note_site,
     publish_downloads,
+    purge_words,
     remove_stale,
     write_touched_again,
 )
@@ -28,6 +31,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
         app.setup_extension(extension)
     app.add_config_value("perfdb_url", None, "env", frozenset({str, type(None)}))
     app.add_config_value("perfdb_acknowledged", None, "", frozenset({str, type(None)}))
+    app.add_config_value("perfdb_hostnames", False, "env", frozenset({bool}))
     # Not to be set: what another perfdb made, or other libraries, is read and written anew.
     app.add_config_value("perfdb_code", fresh.code(), "env", frozenset({str}))
     nodes.add(app)
@@ -35,6 +39,8 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.connect("builder-inited", make_pages)
     app.connect("builder-inited", write_touched_again)
     app.connect("env-before-read-docs", add_directives)
+    app.connect("html-page-context", add_parents)
+    app.connect("build-finished", purge_words)
     app.connect("build-finished", remove_stale)
     app.connect("build-finished", publish_downloads)
     app.connect("build-finished", note_site, priority=1000)

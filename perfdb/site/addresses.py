@@ -72,3 +72,8 @@ def of_entry(anchor: str, address: Address) -> str:
 def of_tab(framework: str, version: str | None, system: str, address: Address) -> str:
     """The address of a release's page with the tab of a system chosen."""
     return f"{address(of_release(framework, version))}?system={slug(system)}"
+
+
+def of_row(framework: str, version: str | None, row: str, address: Address) -> str:
+    """The address of a row on its release's page, which opens the tabs that it stands in."""
+    return f"{address(of_release(framework, version))}#{row}"

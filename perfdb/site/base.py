@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 from urllib.parse import quote
 
 from docutils import nodes
 from sphinx import addnodes
+from sphinx.builders import Builder
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.osutil import relative_uri
 
@@ -21,7 +22,9 @@ Data = TypeVar("Data", bound=Frozen)
 
 
 class SiteDirective(SphinxDirective):
-    """A part of a page that is made from data."""
+    """A part of a page that is made from data. `builder` is that of the build that goes on."""
+
+    builder: ClassVar[Builder]
 
     @property
     def layout(self) -> Layout:
@@ -44,7 +47,7 @@ class SiteDirective(SphinxDirective):
 
     def address(self, target: str) -> str:
         """The address of a document, as seen from this one."""
-        return self.env.app.builder.get_relative_uri(self.env.docname, target)
+        return self.builder.get_relative_uri(self.env.docname, target)
 
     def raw(self, html: Html) -> list[nodes.Node]:
         """HTML as a node of this document, with the downloads that its tables offer below it."""
@@ -60,7 +63,7 @@ class SiteDirective(SphinxDirective):
     def links(self, paths: Iterable[Path]) -> Html:
         """Links to files that can be downloaded; this document depends on them from now on."""
         made = Path(self.env.srcdir, DOWNLOADS)
-        here = self.env.app.builder.get_target_uri(self.env.docname)
+        here = self.builder.get_target_uri(self.env.docname)
         addresses = []
         for path in paths:
             self.env.note_dependency(str(path))

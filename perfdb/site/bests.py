@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from perfdb import catalog, metrics, units
+from perfdb import metrics, units
+from perfdb.catalog import titles
 from perfdb.compare.verdict import CONVENTION_BOUND
 from perfdb.metrics import METRICS, Metric
 from perfdb.site import charts, tables
@@ -12,13 +13,13 @@ from perfdb.site.charts import Bar
 from perfdb.site.data import Result
 from perfdb.site.grouping import of_newest_releases, system_order
 from perfdb.site.markup import Html, joined, tag
-from perfdb.site.profiles import MFU, STEP_TIME, TFLOPS, TOKENS
+from perfdb.site.profiles import MFU, STEP_TIME, TFLOPS, TOKENS, ours
 from perfdb.site.words import framework_title, gpus, release_title
 
 MOST_BARS: Final = 24
 """Bars that a chart has at most; the table below it has every figure."""
 
-COLUMNS: Final = {column.fields[0]: column for column in (TOKENS, TFLOPS, MFU, STEP_TIME)}
+COLUMNS: Final = {column.fields[0]: column for column in ours(TOKENS, TFLOPS, MFU, STEP_TIME)}
 """How each figure is printed, by its name."""
 
 _MIXED: Final = (
@@ -42,8 +43,7 @@ def release_of(result: Result) -> str:
 
 def precision_of(result: Result) -> str:
     """'FP8-CS'; empty where no precision is stated."""
-    entry = catalog.precisions().get(result.precision or "")
-    return entry.title if entry else result.precision or ""
+    return titles.precision(result.precision)
 
 
 @dataclass(frozen=True)

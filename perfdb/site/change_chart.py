@@ -3,13 +3,14 @@
 from typing import Final
 
 from perfdb import units
+from perfdb.catalog import titles
 from perfdb.compare import Match, Verdict
 from perfdb.site import bests, charts
 from perfdb.site.charts import Bar
 from perfdb.site.contents import ReleasePair
 from perfdb.site.markup import Html, joined, tag
 from perfdb.site.palette import BAD, FAINT, GOOD
-from perfdb.site.words import framework_title
+from perfdb.site.words import framework_title, gpus
 
 MOST_BARS: Final = 24
 """Bars that the chart has at most: the largest changes; the table below it has them all."""
@@ -45,28 +46,38 @@ def chart(pair: ReleasePair) -> Html:
     if not known:
         return Html("")
     largest = sorted(known, key=lambda one: abs(one[0]), reverse=True)[:MOST_BARS]
+    with_task = len({match.b.shown.task for _, match in largest}) > 1
     given = [
         Bar(
-            _label(match), change * 100, signed(change), COLOURS.get(match.judgement.verdict, FAINT)
+            _label(match, with_task=with_task),
+            change * 100,
+            signed(change),
+            COLOURS.get(match.judgement.verdict, FAINT),
         )
         for change, match in sorted(largest, key=lambda one: one[0], reverse=True)
     ]
     title = f"{framework_title(pair.framework)}: {pair.before} → {pair.after}"
-    some = f"{len(given)} largest of {len(known)}" if len(known) > len(given) else f"{len(given)}"
-    some += " change is" if len(known) == 1 else " changes are"
-    unchanged = len(pair.clean) - len(known)
+    drawn = charts.bars(title, f"change from {pair.before} to {pair.after} (%)", given)
+    return joined((drawn, tag("p", _note(pair, len(given), len(known)), class_="perf-note")))
+
+
+def _note(pair: ReleasePair, drawn: int, known: int) -> str:
+    """Which changes are drawn, and what has no bar."""
+    some = f"{drawn} largest of {known}" if known > drawn else f"{drawn}"
+    some += " change is" if known == 1 else " changes are"
+    unchanged = len(pair.clean) - known
     still = f"; of {unchanged:,} more the figure has not changed or is not known"
     said = (
         f"The {some} drawn, grey where no difference can be told{still if unchanged else ''}.",
         bests.contradicted(len(pair.comparison.matched) - len(pair.clean)),
         "The table has them all.",
     )
-    note = " ".join(filter(None, said))
-    drawn = charts.bars(title, f"change from {pair.before} to {pair.after} (%)", given)
-    return joined((drawn, tag("p", note, class_="perf-note")))
+    return " ".join(filter(None, said))
 
 
-def _label(match: Match) -> str:
+def _label(match: Match, *, with_task: bool) -> str:
     it = match.b.shown
-    known = (it.model_title, it.system_title, it.precision, f"{it.num_gpus:,} GPUs")
+    task = titles.task(it.task) if with_task else ""
+    precision = titles.precision(it.precision)
+    known = (it.model_title, task, it.system_title, precision, gpus(it.num_gpus))
     return " · ".join(filter(None, known))

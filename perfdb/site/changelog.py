@@ -5,18 +5,21 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from perfdb import units
+from perfdb.catalog import titles
 from perfdb.record import Frozen
 from perfdb.site import addresses, markup
 from perfdb.site.addresses import Address
 from perfdb.site.contents import Contents, Rejection, Revision
 from perfdb.site.markup import Cell, Head, Html, joined, link, tag
 from perfdb.site.page import NO_DATA, Kind, Page, document, part, section, shown
-from perfdb.site.revisions import ACTS, Act, Event, events
+from perfdb.site.revisions import ACTS, RUNS, Act, Event, events
 from perfdb.site.tables import moment
 from perfdb.site.words import model_title, release_title
 
 MOST_ENTRIES: Final = 200
-"""Entries that are told in full in each table; older ones are counted by day and source."""
+"""Rows of each table; older entries are counted by day and source."""
+MOST_MODELS: Final = 5
+"""Models that the row of many results names."""
 
 QUIET: Final[tuple[Act, ...]] = ("also printed", "read anew", "added")
 """What changes no figure that was there."""
@@ -37,8 +40,8 @@ class Count(Frozen):
 class Changelog(Frozen):
     """The newest events in full, and the counts of all of them by day, source and act.
 
-    `changed` are those that change or withhold a figure or give it back, `other` the rest; `left`
-    counts the older ones of each.
+    `changed` are those that change or withhold a figure or give it back, `other` the rest, those of
+    a moment, source, release and system as one; `left` counts the older ones of each.
     """
 
     changed: tuple[Event, ...]
@@ -49,7 +52,7 @@ class Changelog(Frozen):
     @property
     def total(self) -> int:
         """How many entries there are, old ones and all."""
-        return len(self.changed) + len(self.other) + sum(self.left)
+        return _total(self.changed) + _total(self.other) + sum(self.left)
 
 
 def changelog(
@@ -58,13 +61,39 @@ def changelog(
     """The changelog of every result there ever was, the newest event first."""
     ordered = events(revisions, rejections)
     changed = [event for event in ordered if event.act not in QUIET]
-    other = [event for event in ordered if event.act in QUIET]
+    other = _batched(event for event in ordered if event.act in QUIET)
     return Changelog(
         changed=tuple(changed[:most]),
         other=tuple(other[:most]),
-        left=(len(changed[most:]), len(other[most:])),
+        left=(_total(changed[most:]), _total(other[most:])),
         counts=_counts(ordered),
     )
+
+
+def _batched(given: Iterable[Event]) -> list[Event]:
+    """As one what became of the results of a release, system and source at one moment."""
+    groups: dict[object, list[Event]] = defaultdict(list)
+    for it in given:
+        of = (it.result.framework, it.result.release, it.result.system) if it.result else None
+        groups[it.at, it.act, it.source, of, it.changes].append(it)
+    return [group[0] if len(group) == 1 else _batch(group) for group in groups.values()]
+
+
+def _batch(group: Sequence[Event]) -> Event:
+    lines = [it.line for it in group if it.line is not None]
+    results = [it.result for it in group if it.result]
+    models = [model_title(it.model_title, it.qualifiers) for it in results]
+    known = {
+        "line": min(lines, default=None),
+        "last_line": max(lines, default=None),
+        "count": len(group),
+        "models": tuple(dict.fromkeys(models)),
+    }
+    return group[0].model_copy(update=known)
+
+
+def _total(given: Iterable[Event]) -> int:
+    return sum(event.count for event in given)
 
 
 def _counts(ordered: Iterable[Event]) -> tuple[Count, ...]:
@@ -76,7 +105,7 @@ def _counts(ordered: Iterable[Event]) -> tuple[Count, ...]:
             day=day,
             source=source,
             act=act,
-            count=sum(event.count for event in found),
+            count=_total(found),
             times=(_time(found[-1]), _time(found[0])),
         )
         for (day, source, act), found in by_place.items()
@@ -131,7 +160,8 @@ def other(page: Changelog, address: Address) -> Html:
 def _entries(label: str, given: Sequence[Event], left: int, address: Address) -> Html:
     """Entries in full, and how many older ones there are."""
     more = f" The {left:,} older ones are counted by day and source." if left else ""
-    said = tag("p", f"{len(given):,} of {len(given) + left:,} entries, the newest first.{more}")
+    told = _total(given)
+    said = tag("p", f"{told:,} of {told + left:,} entries, the newest first.{more}")
     heads = [Head("Moment (UTC)"), Head("What"), Head("Result", wide=True)]
     heads += [Head("Change", wide=True), Head("Source")]
     rows = [_row(event, address) for event in given]
@@ -151,19 +181,26 @@ def _row(event: Event, address: Address) -> list[Cell]:
 
 
 def _result(event: Event, address: Address) -> Html:
-    """The result, leading to the page of its release unless it may be gone."""
+    """The result, leading to the page of its release, or to why there is none any more."""
     it = event.result
     if it is None:
         return Html(units.UNKNOWN)
-    known = (
-        release_title(it.framework, it.release),
-        model_title(it.model_title, it.qualifiers), it.task, it.precision,
-        f"{it.num_gpus:,} × {it.system_title}",
-    )  # fmt: skip
+    release = release_title(it.framework, it.release)
+    if event.models:
+        known = [f"{event.count:,} results", release, it.system_title, _models(event.models)]
+    else:
+        model = model_title(it.model_title, it.qualifiers)
+        where = f"{it.num_gpus:,} × {it.system_title}"
+        work = [titles.task(it.task), titles.precision(it.precision)]
+        known = [release, model, *work, where]
     text = " · ".join(filter(None, known))
-    if it.superseded:
-        return tag("span", text)
     return link(text, addresses.of_tab(it.framework, it.release, it.system, address))
+
+
+def _models(names: Sequence[str]) -> str:
+    left = len(names) - MOST_MODELS
+    more = [f"{left:,} more models"] if left > 0 else []
+    return ", ".join([*names[:MOST_MODELS], *more])
 
 
 def _said(event: Event) -> Html:
@@ -177,9 +214,9 @@ def _said(event: Event) -> Html:
 
 def _source(event: Event, address: Address) -> Html:
     it = event.result
+    if event.models and event.source == RUNS:
+        return link(f"{event.count:,} runs", address(addresses.RUNS))
     if it is not None and it.run_id is not None:
-        if it.withdrawn is not None:  # its page is gone
-            return tag("span", it.run_id)
         return link(it.run_id, address(addresses.of_run(it.run_id)))
     if event.line is None:
         return tag("span", event.source)

@@ -14,7 +14,7 @@ from perfdb.site.addresses import Address
 from perfdb.site.change_chart import change_of, chart, signed
 from perfdb.site.contents import Contents, ReleasePair
 from perfdb.site.markup import Cell, Head, Html, joined, link, tag
-from perfdb.site.page import Kind, Page, document, listing, numbered, part, section, shown
+from perfdb.site.page import NO_DATA, Kind, Page, document, listing, numbered, part, section, shown
 from perfdb.site.pairs import disagreement
 from perfdb.site.words import framework_title, release_title
 
@@ -50,7 +50,9 @@ def _pages(contents: Contents) -> Iterator[Page]:
         "such as main, against the newest release.\n"
     )
     below = [pair.document for pair in contents.pairs]
-    yield listing(addresses.CHANGES, said, known if releases else None, below)
+    none = "The store has no release with a version yet, so that there is nothing to compare.\n"
+    nothing = none if contents.results else NO_DATA
+    yield listing(addresses.CHANGES, said, known if releases else None, below, nothing)
     yield from map(_document, contents.pairs)
 
 
@@ -127,7 +129,7 @@ def _names(pair: ReleasePair) -> tuple[str, str]:
 def matched(pair: ReleasePair, address: Address) -> Html:
     """The changes as bars, and every match with its figures and verdict."""
     found = pair.comparison.matched
-    heads = [Head("Model"), Head("Work"), Head("Figure")]
+    heads = [Head("Model"), Head("Work", wide=True), Head("Figure")]
     heads += [Head(name, numeric=True) for name in (pair.before, pair.after, "Change")]
     heads += [Head("95\u00a0%\u00a0interval\u00a0of\u00a0B/A"), Head("B\u00a0is")]
     heads += [Head("Configuration", wide=True), Head("Origin", wide=True)]
@@ -192,7 +194,8 @@ def verdict_badge(verdict: Verdict) -> Html:
 def unmatched(pair: ReleasePair, number: int, address: Address) -> Html:
     """What only one of the two releases has."""
     name, sides = _unmatched(pair)[number]
-    heads = [Head("Model"), Head("Work"), Head("Figure"), Head("Value", numeric=True)]
+    heads = [Head("Model"), Head("Work", wide=True), Head("Figure")]
+    heads += [Head("Value", numeric=True)]
     heads += [Head("Configuration", wide=True), Head("Origin", wide=True)]
     rows = [_unmatched_row(side, name, address) for side in sides]
     return markup.table(markup.Table(f"Only in {name}", heads, rows))

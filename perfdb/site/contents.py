@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from functools import cached_property
 
 from perfdb.compare import Comparison, Match
@@ -65,6 +65,7 @@ class Revision(Row):
     release: str | None
     system: str
     system_title: str
+    model: str
     model_title: str
     qualifiers: str
     task: str
@@ -102,6 +103,8 @@ class State(Row):
     sha256: str
     ingested_at: datetime
     created_at: datetime | None
+    source_url: str | None
+    published_on: date | None
     in_force: int
 
     @property

@@ -4,7 +4,7 @@ What only one kind of page shows stands in its module.
 """
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 
 from pydantic import ConfigDict
@@ -221,15 +221,18 @@ class RunsPage(Frozen):
 class SourcePage(Frozen):
     """A published page, as it was when it was read, and the results that tables print of it.
 
-    `newest` is the state of the page that was read last, None where this is it; `earlier` counts
-    the rows of the page that an earlier state still stands for. `corrections` say of results, by
-    their number in the store, what they said before.
+    `source_url` and `published_on` are what it says of its original. `newest` is the state of the
+    page that was read last, None where this is it; `earlier` counts the rows of the page that an
+    earlier state still stands for. `corrections` say of results, by their number in the store, what
+    they said before.
     """
 
     path: str
     sha256: str
     text: str
     read_at: datetime | None = None
+    source_url: str | None = None
+    published_on: date | None = None
     newest: Link | None = None
     earlier: tuple[tuple[Link, int], ...] = ()
     results: tuple[Result, ...] = ()

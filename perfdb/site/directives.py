@@ -10,7 +10,7 @@ from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
 from sphinx.domains.std import Glossary
 
-from perfdb.site import addresses, commands, overview, pages, reference, runs
+from perfdb.site import addresses, commands, overview, pages, places, reference, runs
 from perfdb.site.base import SiteDirective
 from perfdb.site.data import RunPage
 from perfdb.site.declared import ReleasePageDirective, TableDirective
@@ -41,6 +41,7 @@ class RunDirective(SiteDirective):
     def run(self) -> list[nodes.Node]:
         """The part; recipe, command and files are nodes, so that Sphinx highlights and copies."""
         page = self.data(self.env.docname, RunPage)
+        page = page if self.config.perfdb_hostnames else places.without(page)
         part = self.options["part"]
         if part in runs.PARTS:
             return self.raw(runs.PARTS[part](page, self.address))

@@ -5,14 +5,17 @@ Where nothing has changed nothing is made, and what makes it is not even loaded.
 
 import os
 from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 
+from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.config import Config
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 
-from perfdb.site import files, fresh
+from perfdb.site import addresses, files, fresh
 from perfdb.site.files import DOWNLOADS, FOLDERS, GENERATED, Layout
 
 LOGGER = logging.getLogger(__name__)
@@ -66,10 +69,44 @@ def _note(app: Sphinx) -> Path:
 def add_directives(app: Sphinx, _env: BuildEnvironment, documents: Sequence[str]) -> None:
     """Make our directives known, where there is a document to be read."""
     if documents:
+        from perfdb.site.base import SiteDirective  # noqa: PLC0415  likewise
         from perfdb.site.directives import DIRECTIVES  # noqa: PLC0415  likewise
 
+        SiteDirective.builder = app.builder
         for name, directive in DIRECTIVES.items():
             app.add_directive(name, directive, override=True)
+
+
+def add_parents(
+    app: Sphinx, name: str, _template: str, context: dict[str, object], doctree: nodes.document
+) -> None:
+    """What no list names, of which there would be thousands, stands below the list of its folder.
+
+    So does what the home page lists. Published pages stand below that of performance.
+    """
+    folder = name.partition("/")[0]
+    above = addresses.PERFORMANCE if folder == "sources" else f"{folder}/index"
+    known = folder in FOLDERS and name != above and above in app.env.found_docs
+    if doctree and known and not context["parents"]:
+        title = escape(app.env.titles[above].astext())
+        context["parents"] = [{"link": app.builder.get_relative_uri(name, above), "title": title}]
+
+
+def purge_words(app: Sphinx, failed: Exception | None) -> None:
+    """Take the words that no page has any more out of what the search knows.
+
+    Sphinx takes withdrawn pages away from their words, and keeps the words.
+    """
+    builder = app.builder
+    if failed or not isinstance(builder, StandaloneHTMLBuilder) or builder.indexer is None:
+        return
+    path = Path(app.outdir, builder.searchindex_filename)
+    text = path.read_text(encoding="utf-8")
+    if ":[]" in text:  # it takes long to read, and few builds leave such a word
+        said = builder.indexer_format.loads(text)
+        for kind in ("terms", "titleterms"):
+            said[kind] = {word: pages for word, pages in said[kind].items() if pages != []}
+        path.write_text(builder.indexer_format.dumps(said), encoding="utf-8")
 
 
 def publish_downloads(app: Sphinx, failed: Exception | None) -> None:

@@ -1,17 +1,19 @@
 """What the audit found, where the figure is: the mark beside a row, and the page of entries."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from perfdb import units
 from perfdb.audit import Finding, Severity
 from perfdb.audit.check import ordered
 from perfdb.audit.document import counts
-from perfdb.site import addresses
+from perfdb.catalog import titles
+from perfdb.site import addresses, tables
 from perfdb.site.addresses import Address
 from perfdb.site.data import Audited, AuditedRelease, AuditPage, Flag, Result
 from perfdb.site.grouping import newest_first, trials
 from perfdb.site.markup import Cell, Content, Head, Html, Table, joined, link, table, tag, terms
+from perfdb.site.profiles import CASE
 from perfdb.site.words import gpus, model_title, release_title, section_title
 
 ERROR = Severity.ERROR.value
@@ -92,53 +94,80 @@ def _summary(page: AuditPage, address: Address) -> Html:
     ]
     if not objections:
         return tag("p", "There are no open errors or warnings.")
+    names = _titles(one for release in page.releases for one in release.results)
     rows = [
-        _summary_row(*it, address) for it in sorted(objections, key=lambda it: KINDS.index(it[0]))
+        _summary_row(how, finding, (one, names[one.anchor]), address)
+        for how, finding, one in sorted(objections, key=lambda it: KINDS.index(it[0]))
     ]
     heads = [Head("Severity"), Head("Rule"), Head("Result", wide=True), Head("Release")]
     return table(Table("Open errors and warnings", heads, rows))
 
 
-def _summary_row(how: str, finding: Finding, one: Audited, address: Address) -> list[Cell]:
+def _summary_row(
+    how: str, finding: Finding, named: tuple[Audited, str], address: Address
+) -> list[Cell]:
+    one, name = named
     release = release_title(one.result.framework, one.result.release)
     page = address(addresses.of_release(one.result.framework, one.result.release))
     return [
         Cell(badge(how), sort=KINDS.index(how)),
         Cell(tag("code", finding.rule), sort=finding.rule),
-        Cell(link(_title(one.result), f"#{one.anchor}"), sort=_title(one.result)),
+        Cell(link(name, f"#{one.anchor}"), sort=name),
         Cell(link(release, page), sort=release),
     ]
 
 
 def entries(release: AuditedRelease, address: Address) -> Html:
     """An entry for each result of a release that has findings; those worth knowing are folded."""
-    worth_knowing = [it for it in release.results if _is_worth_knowing(it)]
-    others = [_entry(one, address) for one in release.results if not _is_worth_knowing(one)]
+    names = _titles(release.results)
+    made = [(it, _entry(it, names[it.anchor], address)) for it in release.results]
+    worth_knowing = [entry for it, entry in made if _is_worth_knowing(it)]
+    others = [entry for it, entry in made if not _is_worth_knowing(it)]
     if not worth_knowing:
         return joined(others, "\n")
-    count = len(worth_knowing)
-    said = tag("summary", f"{count:,} result{'s' if count > 1 else ''} with nothing but info")
-    folded = joined((said, *(_entry(one, address) for one in worth_knowing)), "\n")
-    return joined((*others, tag("details", folded)), "\n")
+    count = units.counted(len(worth_knowing), "result")
+    said = tag("summary", f"{count} with nothing but info")
+    return joined((*others, tag("details", joined((said, *worth_knowing), "\n"))), "\n")
 
 
 def _is_worth_knowing(one: Audited) -> bool:
     return kind(one.findings[0]) == Severity.INFO.value
 
 
-def _entry(one: Audited, address: Address) -> Html:
+def _entry(one: Audited, name: str, address: Address) -> Html:
     parts = (
-        tag("h3", _title(one.result)),
+        tag("h3", name),
         tag("p", _places(one.result, address), class_="perf-entry-source"),
         tag("ul", [_item(finding) for finding in one.findings]),
     )
     return tag("article", parts, class_="perf-entry", id=one.anchor)
 
 
-def _title(result: Result) -> str:
+def _titles(given: Iterable[Audited]) -> dict[str, str]:
+    """What each entry is called, by its anchor: with all in which those of one name differ."""
+    alike: dict[tuple[str, str | None, str], list[Audited]] = defaultdict(list)
+    for one in given:
+        alike[one.result.framework, one.result.release, title(one.result)].append(one)
+    return {
+        one.anchor: ", ".join((name, *_apart(one, some)))
+        for (_, _, name), some in alike.items()
+        for one in some
+    }
+
+
+def _apart(one: Audited, others: Sequence[Audited]) -> Iterator[str]:
+    for column in CASE.columns:
+        value = tables.known(column, one.result)
+        if value is not None and {tables.known(column, it.result) for it in others} != {value}:
+            yield f"{column.title} {tables.formatted(column, value)}"
+
+
+def title(result: Result) -> str:
+    """What was run: model, precision, task, GPUs and system."""
     model = model_title(result.model_title, result.qualifiers)
+    work = (titles.precision(result.precision), section_title(result.task, result.variant))
     where = f"{gpus(result.num_gpus)} on {result.system_title}"
-    return f"{model}, {section_title(result.task, None)}, {where}"
+    return ", ".join(filter(None, (model, *work, where)))
 
 
 def _places(result: Result, address: Address) -> Html:

@@ -212,19 +212,19 @@ def _permalink(anchor: str) -> str:
     return f'<a class="perf-link" href="#{escape(anchor)}" aria-label="Link to this row"></a>'
 
 
-def _of_all(given: Table) -> tuple[str, ...]:
+def of_all(notes: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """The footnotes that every one of several rows has: they need no mark."""
-    if len(given.notes) < 2:
+    if len(notes) < 2:
         return ()
-    first, *others = given.notes
+    first, *others = notes
     return tuple(text for text in dict.fromkeys(first) if all(text in texts for texts in others))
 
 
 def _numbered(given: Table) -> dict[str, int]:
     """Each footnote of some rows with its number, in the order in which rows refer to them."""
-    of_all = _of_all(given)
+    shared = of_all(given.notes)
     every = dict.fromkeys(text for texts in given.notes for text in texts)
-    of_some = [text for text in every if text not in of_all]
+    of_some = [text for text in every if text not in shared]
     return {text: number for number, text in enumerate(of_some, start=1)}
 
 
@@ -251,10 +251,10 @@ def _note_id(given: Table, number: int) -> str:
 
 def _footnotes(given: Table) -> Html:
     """What is said of all rows, and below it the footnotes that rows refer to."""
-    of_all = [tag("p", f"All rows: {text}", class_="perf-notes") for text in _of_all(given)]
+    shared = [tag("p", f"All rows: {text}", class_="perf-notes") for text in of_all(given.notes)]
     items = [
         tag("li", text, id=_note_id(given, number)) for text, number in _numbered(given).items()
     ]
     label = f"Notes to {given.label}"
     of_some = [tag("ol", items, class_="perf-notes", aria_label=label)] if items else []
-    return joined((*of_all, *of_some))
+    return joined((*shared, *of_some))

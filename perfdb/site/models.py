@@ -1,4 +1,4 @@
-"""The page of a model: its shape, its best figures, every result of it in force, its findings."""
+"""The page of a model: its shape, its best figures, its results in force, its findings."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,15 @@ from perfdb.audit import Severity
 from perfdb.catalog import Model
 from perfdb.flops.training import parameters
 from perfdb.record import Frozen
-from perfdb.site import addresses, bests, findings, markup, profiles, subjects, tables
+from perfdb.site import (
+    addresses,
+    bests,
+    findings,
+    markup,
+    precisions,
+    profiles,
+    subjects,
+)
 from perfdb.site.addresses import Address
 from perfdb.site.bests import RATE
 from perfdb.site.contents import Contents
@@ -108,14 +116,15 @@ def index(page: Entries, address: Address) -> Html:
 
 
 def results(page: ModelPage, number: int, address: Address) -> Html:
-    """The results of a task: the best as bars, over releases as lines, all of them as a table."""
+    """The results of a task: the best as bars, over releases, by precision, as a table."""
     given = page.tasks[number]
     title = f"{page.title}, {section_title(given.task, None)}"
-    made = tables.results_table(title, given.results, profiles.OF_MODEL, address)
     over = over_releases(title, given.results)
-    every = tag("h3", "Every result") if over.text else Html("")
+    precise = precisions.compared(title, given.results, address)
+    heading = tag("h3", "Results") if over.text or precise.text else Html("")
+    every = subjects.every_result(title, given.results, profiles.OF_MODEL, address)
     best = bests.chart(f"{title}: best figures", given.results, bests.OF_A_MODEL, _PARTS)
-    return joined((best, over, every, markup.table(made)))
+    return joined((best, over, precise, heading, every))
 
 
 _PARTS: Final = (bests.SYSTEM, bests.FRAMEWORK, bests.PRECISION, bests.GPUS)
@@ -198,8 +207,9 @@ def audited(page: ModelPage, address: Address) -> Html:
 
 def _item(one: Audited, address: Address) -> Html:
     result = one.result
-    where = f"{bests.release_of(result)}, {result.system_title}, {gpus(result.num_gpus)}"
-    entry = link(where, addresses.of_entry(one.anchor, address))
+    known = (bests.release_of(result), result.system_title, gpus(result.num_gpus))
+    where = filter(None, (*known, bests.precision_of(result)))
+    entry = link(", ".join(where), addresses.of_entry(one.anchor, address))
     messages = "; ".join(finding.message for finding in one.findings)
     badge = findings.badge(findings.kind(one.findings[0]))
     return tag("li", (badge, " ", entry, f": {messages}."))

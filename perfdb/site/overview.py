@@ -1,6 +1,6 @@
 """The landing page: the newest release of each framework, what changed in it, the latest runs."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -20,9 +20,8 @@ from perfdb.site.grouping import is_on_gpus, of_newest_releases
 from perfdb.site.markup import Content, Html, joined, link, tag
 from perfdb.site.page import Kind, Page
 from perfdb.site.pairs import Disagreement, disagreement
-from perfdb.site.profiles import LATEST, MODEL
-from perfdb.site.tables import as_printed
-from perfdb.site.words import TRIAL, framework_title, gpus, release_title
+from perfdb.site.profiles import LATEST
+from perfdb.site.words import TRIAL, framework_title, gpus, model_title, release_title
 
 MOST_RUNS: Final = 5
 
@@ -83,7 +82,10 @@ class ReleaseCard(Frozen):
 
 
 class Overview(Frozen):
-    """Everything on the landing page. `open_findings`: warnings and errors."""
+    """Everything on the landing page. `open_findings`: warnings and errors.
+
+    `unattributed` counts the results of each framework that are of no release that is known.
+    """
 
     releases: int
     results: int
@@ -91,6 +93,7 @@ class Overview(Frozen):
     models: int
     systems: int
     open_findings: int
+    unattributed: tuple[tuple[str, int], ...]
     cards: tuple[ReleaseCard, ...]
     latest: tuple[Result, ...]
 
@@ -106,9 +109,16 @@ def of_contents(contents: Contents) -> Overview:
         models=len({result.model for result in results}),
         systems=len({result.system for result in results}),
         open_findings=sum(it.severity.reaches(Severity.WARNING) for it in said),
+        unattributed=_unattributed(results),
         cards=tuple(_cards(results, contents.pairs)),
         latest=tuple(page.result for page in latest_first(contents.runs)[:MOST_RUNS]),
     )
+
+
+def _unattributed(results: Iterable[Result]) -> tuple[tuple[str, int], ...]:
+    """The frameworks by their titles, and how many results of each name no release."""
+    found = Counter(one.framework for one in results if one.release is None)
+    return tuple(sorted(found.items(), key=lambda one: framework_title(one[0])))
 
 
 def _cards(results: Sequence[Result], pairs: Iterable[ReleasePair]) -> list[ReleaseCard]:
@@ -197,6 +207,7 @@ def html(overview: Overview, address: Address) -> Html:
         _counts(overview, address),
         tag("h2", "Newest releases"),
         tag("div", cards, class_="perf-cards"),
+        *_left_out(overview.unattributed, address),
     ]
     return joined((*parts, *_latest(overview.latest, address)))
 
@@ -215,6 +226,20 @@ def _counts(overview: Overview, address: Address) -> Html:
         counted = link(what if count == 1 else f"{what}s", address(page))
         shown.append(tag("div", (tag("strong", units.number(count)), tag("span", counted))))
     return tag("div", shown, class_="perf-counts")
+
+
+def _left_out(unattributed: Sequence[tuple[str, int]], address: Address) -> list[Html]:
+    """How many results name no release, and where they are."""
+    if not unattributed:
+        return []
+    count = sum(number for _, number in unattributed)
+    said = "1 result is" if count == 1 else f"{count:,} results are"
+    pages = [
+        joined((link(release_title(name, None), address(addresses.of_release(name, None))),
+                f" ({number:,})" if number < count else ""))
+        for name, number in unattributed
+    ]  # fmt: skip
+    return [tag("p", (f"{said} of a release that nobody stated: ", joined(pages, ", "), "."))]
 
 
 def _latest(latest: Sequence[Result], address: Address) -> list[Html]:
@@ -243,7 +268,7 @@ def _best(result: Result, address: Address) -> Html:
     figure = tag("strong", said(result, FLOPS))
     rate = tag("span", (figure, " TFLOP/s/GPU"), class_="perf-rate")
     tab = addresses.of_tab(result.framework, result.release, result.system, address)
-    model = as_printed(MODEL, result) or result.model_title
+    model = model_title(result.model_title, result.qualifiers)
     precision = precision_of(result) or "precision not stated"
     work = tag("small", f"best: {model}, {gpus(result.num_gpus)}, {precision}")
     return tag("li", (tag("span", link(result.system_title, tab)), rate, work))

@@ -12,6 +12,7 @@ from perfdb.site import (
     releases,
     scaling,
     systems,
+    withdrawn,
 )
 from perfdb.site.contents import Contents
 from perfdb.site.page import Page, Part
@@ -26,6 +27,7 @@ KINDS = (
     recipes.KIND,
     evidence.KIND,
     changelog.KIND,
+    withdrawn.KIND,
 )
 
 PARTS: Mapping[str, Part] = {name: made for kind in KINDS for name, made in kind.parts.items()}

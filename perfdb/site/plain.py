@@ -1,7 +1,8 @@
 """A release's page as plain text, for another project's documents to include as it stands.
 
 MyST with tab-sets, or Markdown that any site renders: no directive of ours, no HTML, no link.
-Below each table stands where its rows are from.
+Below each table stand the notes that all its rows share, as `perfdb ingest` reads them, and where
+the rows are from.
 """
 
 import json
@@ -12,7 +13,7 @@ from typing import Final, Literal
 from perfdb import catalog
 from perfdb.site import profiles, tables
 from perfdb.site.data import ReleasePage, Result, Section, Tab
-from perfdb.site.markup import Cell
+from perfdb.site.markup import Cell, of_all
 from perfdb.site.profiles import Profile
 from perfdb.site.words import release_title, section_title, slug
 
@@ -41,7 +42,7 @@ class _Footnotes:
 
 
 def page(release: ReleasePage, style: Style) -> str:
-    """The text of a release's page; the notes of its results are footnotes."""
+    """The text of a release's page; the notes of some rows of a table are footnotes."""
     notes = _Footnotes()
     parts = [_front(release), f"# {escaped(_title(release))}\n"]
     parts += [f"Container: {escaped(name)}\n" for name in release.containers]
@@ -95,15 +96,19 @@ def _markdown(section: Section, notes: _Footnotes) -> Iterator[str]:
 def _tab(tab: Tab, notes: _Footnotes) -> Iterator[str]:
     profile = _profile(tab.results)
     shared = {result.precision for result in tab.results}
-    if profiles.PRECISION not in profile.columns and shared != {None}:
+    if "precision" not in {one.kind for one in profile.columns} and shared != {None}:
         profile, said = _with_precision(profile, shared)
         yield from said
     made = tables.results_table(tab.title, tab.results, profile, str)
     yield _line(escaped(head.title) for head in made.heads)
     yield _line("--:" if head.numeric else "---" for head in made.heads)
-    for result, cells in zip(tab.results, made.rows, strict=True):
+    of_every_row = of_all(made.notes)
+    for texts, cells in zip(made.notes, made.rows, strict=True):
         first, *others = map(_text, cells)
-        yield _line([first + notes.marks(result.notes), *others])
+        yield _line(
+            [first + notes.marks(text for text in texts if text not in of_every_row), *others]
+        )
+    yield from (f"\nNote: {escaped(text)}" for text in of_every_row)
     yield f"\nSources: {'; '.join(_sources(tab.results))}\n"
 
 

@@ -16,6 +16,7 @@ class Column:
 
     `shown`: 'filled' drops it where a whole table has nothing in it, 'varies' also where every row
     says the same, 'always' keeps it. `wide` lets its words wrap; `term` is its glossary entry.
+    `ours`: with our names and thousands separators whatever a page printed, for rows of many pages.
     """
 
     title: str
@@ -25,6 +26,7 @@ class Column:
     shown: Literal["filled", "varies", "always"] = "filled"
     wide: bool = False
     term: str | None = None
+    ours: bool = False
 
     @property
     def numeric(self) -> bool:
@@ -67,6 +69,7 @@ CP = Column("CP", ("context_parallel",), term="CP")
 VP = Column("VP", ("virtual_pipeline",), term="VP")
 EP = Column("EP", ("expert_parallel",), term="EP")
 ETP = Column("ETP", ("expert_tensor_parallel",), term="ETP")
+LAYOUT = (MBS, LBS, TP, PP, CP, EP, ETP, VP, FSDP)
 KERNELS = Column("Kernel Optimizations", ("kernels",), "text", wide=True)
 PRECISION = Column("Precision", ("precision",), "precision", term="Precision")
 CONTAINER = Column("Container", ("container",), "text", shown="varies")
@@ -191,26 +194,36 @@ SCALING = Profile(
 )  # fmt: skip
 """The same work at many scales, with the throughput of all GPUs together."""
 
-_KERNELS = replace(KERNELS, title="Kernels")
-_FLOPS = replace(TFLOPS, title="TFLOP/s/GPU")
-_RATES = (replace(TOKENS, title="Tokens/s/GPU"), _FLOPS, MFU)
-"""As tables call them that follow no published page."""
+_OUR_TITLES = {
+    GPUS: "GPUs", SEQUENCE: "Sequence length", KERNELS: "Kernels",
+    TOKENS: "Tokens/s/GPU", TFLOPS: "TFLOP/s/GPU",
+}  # fmt: skip
 
+
+def ours(*columns: Column) -> tuple[Column, ...]:
+    """Columns as they are in tables that follow no published page."""
+    return tuple(
+        replace(column, title=_OUR_TITLES.get(column, column.title), ours=True)
+        for column in columns
+    )
+
+
+_RATES = (TOKENS, TFLOPS, MFU)
 MEASURED = Profile(
     "measured",
-    (
+    ours(
         MODEL,
         replace(TASK, shown="varies"),
         PRECISION,
         GPUS,
+        *_RATES,
         STEP_TIME,
         SPREAD,
         STEPS,
-        *_RATES,
-        GBS, MBS, LBS, GA, SEQUENCE, DP, TP, SP, PP, CP, VP, EP, ETP, FSDP,
-        _KERNELS,
-        CONTAINER,
         ORIGIN,
+        GBS, MBS, LBS, GA, SEQUENCE, DP, TP, SP, PP, CP, VP, EP, ETP, FSDP,
+        KERNELS,
+        CONTAINER,
     ),
 )  # fmt: skip
 _RUN = Column("Run", ("run_id",), "run", shown="always")
@@ -219,17 +232,15 @@ _STARTED = Column("Started (UTC)", ("started_at",), "moment")
 RELEASE = Column("Release", ("release",), "release", shown="always")
 RUNS = Profile(
     "runs",
-    (
-        _RUN, OUTCOME, MODEL, _ITS_SYSTEM, GPUS, PRECISION, STEP_TIME, *_RATES, RELEASE,
+    ours(
+        _RUN, OUTCOME, MODEL, PRECISION, GPUS, *_RATES, STEP_TIME, _ITS_SYSTEM, RELEASE, _STARTED,
         Column("Recipe", ("recipe",), "recipe"),
-        _STARTED,
     ),
 )  # fmt: skip
 LATEST = Profile(
     "latest",
-    (
-        _RUN, OUTCOME, MODEL, _ITS_SYSTEM, GPUS, PRECISION, STEP_TIME, _FLOPS, RELEASE,
-        _STARTED,
+    ours(
+        _RUN, OUTCOME, MODEL, PRECISION, GPUS, TFLOPS, STEP_TIME, _ITS_SYSTEM, RELEASE, _STARTED,
     ),
     offered=False,
 )  # fmt: skip
@@ -237,27 +248,28 @@ LATEST = Profile(
 
 _VARIANT = Column("Variant", ("variant",), "text")
 _WORK = (
-    PRECISION, GPUS, STEP_TIME, *_RATES, GBS, MBS, LBS, GA, SEQUENCE, TP, SP, PP, CP, VP, EP, ETP,
-    FSDP, _KERNELS,
+    PRECISION, GPUS, *_RATES, STEP_TIME, RELEASE, ORIGIN,
+    GBS, MBS, LBS, GA, SEQUENCE, TP, SP, PP, CP, VP, EP, ETP, FSDP,
+    KERNELS,
     replace(_VARIANT, shown="varies"),
-    ORIGIN,
 )  # fmt: skip
+"""The rates where a narrow screen still has them, and with them where they are from."""
+
 OF_MODEL = Profile(
     "of-model",
-    (
+    ours(
         Column("System", ("system_title",), "system", shown="always"),
-        RELEASE,
         replace(MODEL, shown="varies"),
         *_WORK,
     ),
 )
-ON_SYSTEM = Profile("on-system", (MODEL, RELEASE, *_WORK))
+ON_SYSTEM = Profile("on-system", ours(MODEL, *_WORK))
 
 CASE = Profile(
     "case",
-    (
+    ours(
         MODEL, PRECISION, GPUS, SEQUENCE, GBS, MBS, LBS, GA, DP, TP, SP, PP, CP, VP, EP, ETP, FSDP,
-        _KERNELS,
+        KERNELS,
         _VARIANT,
         replace(CONTAINER, shown="filled"),
     ),

@@ -15,7 +15,7 @@ from perfdb.db.session import reading, store_url
 from perfdb.queries import catalog, findings, results, site
 from perfdb.queries.state import row_versions
 from perfdb.site import findings as found
-from perfdb.site import pairs
+from perfdb.site import pairs, places
 from perfdb.site.contents import Contents, Rejection, Revision, State
 from perfdb.site.data import (
     RECIPE,
@@ -39,7 +39,7 @@ def contents(connection: Connection, known: Sequence[Entry] = ()) -> Contents:
 
     `known` are the findings that are accepted.
     """
-    plain = _rows(connection, results.current(), Result)
+    plain = list(map(places.of_result, _rows(connection, results.current(), Result)))
     audited = _audited(connection, plain, known)
     in_force = [_marked(result, audited.get(result.result_id)) for result in plain]
     wrong = [number for number, one in audited.items() if found.kind(one.findings[0]) == ERROR]

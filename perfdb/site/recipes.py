@@ -72,6 +72,7 @@ PUBLISHED = (
     "from.\n"
 )
 NONE = f"No run in the store keeps a recipe. {PUBLISHED}"
+_VERSIONS = "different texts that the recipe had in the runs that were made from it"
 WHAT = f"Each recipe that runs in the store were made from, as the runs keep it. {PUBLISHED}"
 
 
@@ -133,7 +134,7 @@ def _document(page: RecipePage) -> Page:
 
 def index(page: RecipesPage, address: Address) -> Html:
     """The list of recipes."""
-    heads = [Head("Recipe"), Head("Runs", numeric=True), Head("Texts", numeric=True)]
+    heads = [Head("Recipe"), Head("Runs", numeric=True), Head("Versions", _VERSIONS, numeric=True)]
     heads.append(Head("Last run started (UTC)"))
     rows = [
         [
@@ -149,7 +150,7 @@ def index(page: RecipesPage, address: Address) -> Html:
 
 def runs(page: RecipePage, number: int, address: Address) -> Html:
     """The runs of a text."""
-    heads = [Head("Run"), Head("Outcome"), Head("System"), Head("#-GPUs", numeric=True)]
+    heads = [Head("Run"), Head("Outcome"), Head("System"), Head("GPUs", numeric=True)]
     heads.append(Head("Started (UTC)"))
     rows = [
         [

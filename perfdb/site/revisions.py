@@ -29,8 +29,10 @@ FIGURES: Final = (
     "model_tflops_per_sec_per_gpu", "mfu",
 )  # fmt: skip
 
-_PAGE_WITHDRAWN: Final = re.compile(r"\d+ .*?(?:withdrawn|states|no longer stated): (.+)")
-"""What the log says of a page that somebody withdrew: '2 withdrawn, 1 as b.md states: why'."""
+_WITHDRAWN: Final = re.compile(r"(?:\d+ .*?)?(?:withdrawn|states|no longer stated): (.+)")
+"""What the log says of what somebody withdrew: a page '2 withdrawn, 1 as b.md states: why', or a
+run 'withdrawn: why'.
+"""
 
 
 class Change(Frozen):
@@ -50,6 +52,7 @@ class Event(Frozen):
     """Something that became of a result, or of something that was not stored.
 
     What was rejected for the same reason is one event: `count` lines, from `line` to `last_line`.
+    So may be alike ones that change no figure, of results of one release and system: of `models`.
     """
 
     at: datetime | None
@@ -61,6 +64,7 @@ class Event(Frozen):
     reason: str | None = None
     count: int = 1
     last_line: int | None = None
+    models: tuple[str, ...] = ()
 
     @property
     def day(self) -> str:
@@ -93,6 +97,13 @@ def corrections(revisions: Iterable[Revision]) -> dict[int, str]:
         if changed and not history[-1].superseded:
             said[history[-1].result_id] = "; ".join(map(_correction, changed))
     return said
+
+
+def withdrawals(revisions: Iterable[Revision]) -> list[Event]:
+    """How each result that is in force no more was withdrawn, the last one first."""
+    gone = [history for history in histories(revisions) if history[-1].superseded]
+    found = [[*_events(history)][-1] for history in gone]
+    return sorted(sorted(found, key=_place), key=_moment, reverse=True)
 
 
 def _correction(event: Event) -> str:
@@ -141,7 +152,7 @@ def _events(history: Sequence[Revision]) -> Iterator[Event]:
 
 def _withdrawn(one: Revision, when: datetime | None, reason: str | None = None) -> Event:
     """What is no longer stated, with its figures, and why: as said of its run, or of its page."""
-    said = _PAGE_WITHDRAWN.fullmatch(one.logged or "")
+    said = _WITHDRAWN.fullmatch(one.logged or "")
     why = reason or (said.group(1) if said else None)
     return _event(one, when, "withdrawn", _differences(_stated(one), {}), why)
 

@@ -1,16 +1,16 @@
 """The pages of scaling: the same work on more and more GPUs, against the smallest of them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from perfdb import metrics, units
 from perfdb.metrics import METRICS, TRILLION
 from perfdb.record import Frozen
-from perfdb.site import addresses, bests, charts, markup, tables
+from perfdb.site import addresses, bests, charts, markup, superlinear, tables
 from perfdb.site.addresses import Address
 from perfdb.site.charts import Line
 from perfdb.site.contents import Contents
-from perfdb.site.data import Result
+from perfdb.site.data import Audited, Result
 from perfdb.site.markup import Cell, Head, Html, joined, link, tag
 from perfdb.site.page import (
     NO_DATA,
@@ -23,15 +23,12 @@ from perfdb.site.page import (
     section,
     shown,
 )
-from perfdb.site.profiles import CP, EP, ETP, FSDP, LBS, MBS, ORIGIN, PP, TP, VP
-from perfdb.site.series import RATES, Rate, ScalingPage, Series, efficiency
+from perfdb.site.profiles import LAYOUT, ORIGIN, ours
+from perfdb.site.series import RATES, Rate, ScalingPage, Series
 from perfdb.site.words import release_title, slug
 
 MOST_LINES: Final = 6
 """Series that a chart has at most; each has its table."""
-
-LAYOUT: Final = (MBS, LBS, TP, PP, CP, EP, ETP, VP, FSDP)
-"""The columns of a configuration."""
 
 Column = tuple[Head, list[Cell]]
 
@@ -63,7 +60,19 @@ def _pages(contents: Contents) -> Iterator[Page]:
         [page.document for page in pages],
         none if contents.results else NO_DATA,
     )
-    yield from map(_document, pages)
+    yield from (_document(_with_entries(page, contents.audited)) for page in pages)
+
+
+def _with_entries(page: ScalingPage, audited: Iterable[Audited]) -> ScalingPage:
+    """The page with the entries of those of its results whose scaling the audit remarks on."""
+    shown = {it.result_id for one in page.models for series in one.series for it in series.points}
+    entries = {
+        one.result.result_id: one.anchor
+        for one in audited
+        if one.result.result_id in shown
+        and any(finding.rule == superlinear.RULE for finding in one.findings)
+    }
+    return page.model_copy(update={"audited": entries})
 
 
 def _lines(pages: Iterable[ScalingPage]) -> Iterator[ScalingLine]:
@@ -92,8 +101,9 @@ def _document(page: ScalingPage) -> Page:
 
 def index(page: ScalingIndex, address: Address) -> Html:
     """The list: each series with its smallest and largest scale, and the efficiency at the end."""
-    heads = [Head("Work"), Head("Release"), Head("Series", wide=True)]
+    heads = [Head("Work"), Head("Series", wide=True)]
     heads += [Head(title, numeric=True) for title in ("GPUs", "Efficiency at the largest")]
+    heads.append(Head("Release"))
     rows = [_index_row(line, address) for line in page.lines]
     return markup.table(markup.Table("Scaling", heads, rows))
 
@@ -101,13 +111,13 @@ def index(page: ScalingIndex, address: Address) -> Html:
 def _index_row(line: ScalingLine, address: Address) -> list[Cell]:
     series = line.series
     scales = [point.num_gpus for point in series.points]
-    share = efficiency(series)[scales[-1]]
+    page = address(line.document)
     return [
-        Cell(link(line.title, f"{address(line.document)}#{series.anchor}"), sort=line.title),
-        Cell(link(line.release, address(line.release_page)), sort=line.release),
+        Cell(link(line.title, f"{page}#{series.anchor}"), sort=line.title),
         Cell(series.title),
         Cell(f"{scales[0]:,} to {scales[-1]:,}", sort=scales[-1]),
-        Cell(units.percent(share), sort=share),
+        superlinear.efficiency_of(series.points[-1], series, page),
+        Cell(link(line.release, address(line.release_page)), sort=line.release),
     ]
 
 
@@ -133,7 +143,8 @@ def model(page: ScalingPage, number: int, address: Address) -> Html:
     one = page.models[number]
     title = f"{one.title} on {page.system_title}"
     more = link(f"Every result of {one.title}", address(addresses.of_model(one.model)))
-    parts = [*_charts(title, one.series), *(_series(title, it, address) for it in one.series)]
+    series = [_series(title, it, page.audited, address) for it in one.series]
+    parts = [*_charts(title, one.series), *series]
     return tag("div", (*parts, tag("p", more)), class_="perf-at", id=slug(one.model))
 
 
@@ -172,7 +183,7 @@ def _label(series: Series) -> str:
     return " · ".join(filter(None, known))
 
 
-def _series(title: str, series: Series, address: Address) -> Html:
+def _series(title: str, series: Series, audited: Mapping[int, str], address: Address) -> Html:
     """The table of a series."""
     columns = [
         *_figures(series),
@@ -185,7 +196,8 @@ def _series(title: str, series: Series, address: Address) -> Html:
     label = f"{title}: {series.title}"
     made = markup.table(markup.Table(label, [head for head, _ in said], rows))
     name = tag("h3", series.title, id=series.anchor)
-    return joined((name, made, bests.note(bests.contradicted(series.wrong))))
+    left_out = bests.note(bests.contradicted(series.wrong))
+    return joined((name, made, superlinear.note(series, audited, address), left_out))
 
 
 def _says_something(cells: Iterable[Cell]) -> bool:
@@ -194,20 +206,19 @@ def _says_something(cells: Iterable[Cell]) -> bool:
 
 def _figures(series: Series) -> list[Column]:
     """The scale and its figures: as stated where it is stated, else computed."""
-    shares = efficiency(series)
     return [
         _column("GPUs", None, (f"{one.num_gpus:,}" for one in series.points)),
-        _column("GBS", None, (f"{one.global_batch_size:,}" for one in series.points)),
-        _column("Step time (s)", None, (bests.said(one, "step_time_s") for one in series.points)),
         _column(METRICS[series.rate].title, None,
                 (bests.said(one, series.rate) for one in series.points)),
+        (Head("Efficiency", "the rate of each GPU ÷ that at the smallest scale", numeric=True),
+         [superlinear.efficiency_of(one, series) for one in series.points]),
+        _column("MFU", None, (bests.said(one, "mfu") for one in series.points)),
+        _column("Step time (s)", None, (bests.said(one, "step_time_s") for one in series.points)),
         _column("Tokens/s, all GPUs", "as stated, else tokens/s/GPU × GPUs",
                 (units.number(_total(one)) for one in series.points)),
-        _column("MFU", None, (bests.said(one, "mfu") for one in series.points)),
-        _column("Efficiency", "the rate of each GPU ÷ that at the smallest scale",
-                (units.percent(shares[one.num_gpus]) for one in series.points)),
         _column("Days to 1T tokens", "10¹² ÷ tokens/s of all GPUs ÷ 86,400",
                 (units.significant(_days(one)) for one in series.points)),
+        _column("GBS", None, (f"{one.global_batch_size:,}" for one in series.points)),
     ]  # fmt: skip
 
 
@@ -226,7 +237,7 @@ def _layout(points: Sequence[Result], address: Address) -> list[Column]:
     """What of the configuration is not the same at every scale."""
     columns = [
         (tables.head(column), [tables.printed(column, one, address) for one in points])
-        for column in LAYOUT
+        for column in ours(*LAYOUT)
     ]
     return [(head, cells) for head, cells in columns if len({cell.content for cell in cells}) > 1]
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Final, Literal, get_args
 
@@ -65,13 +65,18 @@ class ScaledModel(Frozen):
 
 
 class ScalingPage(Frozen):
-    """Everything on the page of a release over numbers of GPUs of a system."""
+    """Everything on the page of a release over numbers of GPUs of a system.
+
+    `audited` are the entries of results whose scaling the audit remarks on, by their number in the
+    store.
+    """
 
     framework: str
     release: str | None
     system: str
     system_title: str
     models: tuple[ScaledModel, ...]
+    audited: Mapping[int, str] = {}
 
     @property
     def document(self) -> str:

@@ -4,15 +4,15 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-from perfdb.site import addresses
+from perfdb import units
+from perfdb.site import addresses, findings
 from perfdb.site.addresses import Address
-from perfdb.site.bests import precision_of
 from perfdb.site.data import Link, ReleasePage, Result, SourcePage
-from perfdb.site.markup import Content, Html, joined, link, tag, terms
+from perfdb.site.markup import Content, Html, facts, joined, link, tag, terms
 from perfdb.site.origin import flag_mark
 from perfdb.site.rows import row_id
 from perfdb.site.tables import moment
-from perfdb.site.words import gpus, model_title, release_title, section_title
+from perfdb.site.words import release_title
 
 
 def with_states(
@@ -71,10 +71,17 @@ def listing(source: SourcePage, address: Address) -> Html:
         for number, line in enumerate(source.text.splitlines(), start=1)
     ]
     read = tag("p", ("Read from ", tag("code", source.path), f", SHA-256 {source.sha256}."))
+    original = facts("What the page says of its original", _original(source))
     box = tag(
         "pre", lines, class_="perf-source", tabindex="0", role="region", aria_label="The page"
     )
-    return joined((*_states(source, address), read, box))
+    return joined((*_states(source, address), read, original, box))
+
+
+def _original(source: SourcePage) -> Iterator[tuple[str, Content]]:
+    url, day = source.source_url, source.published_on
+    yield "Original", tag("a", url, href=url) if url else units.UNKNOWN
+    yield "Published on", day.isoformat() if day else units.UNKNOWN
 
 
 def entries(source: SourcePage, address: Address) -> Html:
@@ -88,15 +95,8 @@ def _entry(result: Result, corrected: str | None, address: Address) -> Html:
     if corrected:
         changelog = link("changelog", address(addresses.CHANGELOG))
         told.append(("Earlier", joined((corrected, "; see the ", changelog))))
-    parts = (tag("h3", _title(result)), terms(told))
+    parts = (tag("h3", findings.title(result)), terms(told))
     return tag("article", parts, class_="perf-entry", id=row_id(result))
-
-
-def _title(result: Result) -> str:
-    model = model_title(result.model_title, result.qualifiers)
-    where = f"{gpus(result.num_gpus)} on {result.system_title}"
-    known = (model, precision_of(result), section_title(result.task, None), where)
-    return ", ".join(filter(None, known))
 
 
 def _said(result: Result, address: Address) -> Iterator[tuple[str, Content]]:
@@ -108,7 +108,10 @@ def _said(result: Result, address: Address) -> Iterator[tuple[str, Content]]:
             "As printed",
             " · ".join(f"{name} {text}" for name, text in result.raw.items() if text),
         )
-    yield "Sample and spread", "the page states no steps, no window and no spread"
+    steps = result.num_steps
+    yield "Steps", f"{steps:,}" if steps else "the page does not say how many"
+    yield "Window", result.window or "the page does not say which steps"
+    yield "Spread", "the page states none"
     yield "Convention", result.flops_convention or "the page does not say how FLOPs are counted"
     if result.withheld:
         yield "No figures", result.withheld

@@ -1,17 +1,26 @@
 """What the pages of models and of systems share: every result by task, and the list of them."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
+from typing import Final
 
 from perfdb import units
 from perfdb.record import Frozen
-from perfdb.site import markup
+from perfdb.site import addresses, markup, tables
 from perfdb.site.addresses import Address
 from perfdb.site.data import Link, Result
 from perfdb.site.grouping import TaskResults, newest_first, trials, work_order
-from perfdb.site.markup import Cell, Head, Html, link, tag
+from perfdb.site.markup import Cell, Head, Html, joined, link, tag
 from perfdb.site.page import Page, document, listing, section, shown
-from perfdb.site.words import section_title
+from perfdb.site.profiles import Profile
+from perfdb.site.words import release_title, section_title
+
+MOST_ROWS: Final = 300
+"""Rows of a task's table, above which its older releases are only on pages of their own."""
+
+Release = tuple[str, str | None]
+"""A framework and its version."""
 
 
 class Subject(Frozen):
@@ -90,6 +99,50 @@ def entry(subject: Subject, beside: Callable[[Result], str]) -> Entry:
         releases=len({(one.framework, one.release) for one in results}),
         beside=len(set(map(beside, results))),
     )
+
+
+def every_result(title: str, results: Sequence[Result], profile: Profile, address: Address) -> Html:
+    """The table of a task, and where the releases are that it has no room for."""
+    of_release: dict[Release, list[Result]] = defaultdict(list)
+    for result in results:
+        of_release[result.framework, result.release].append(result)
+    shown = recent({release: len(some) for release, some in of_release.items()})
+    rows = [one for one in results if (one.framework, one.release) in shown]
+    made = markup.table(tables.results_table(title, rows, profile, address))
+    older = [
+        _older(release, some, address)
+        for release, some in of_release.items()
+        if release not in shown
+    ]
+    if not older:
+        return made
+    heading = tag("summary", f"Older releases ({len(older):,}) stand on their own pages alone")
+    return joined((made, tag("details", (heading, tag("ul", older)))))
+
+
+def _older(release: Release, results: Sequence[Result], address: Address) -> Html:
+    tab = addresses.of_tab(*release, results[0].system, address)
+    count = f": {len(results):,} result{'s' if len(results) > 1 else ''}"
+    return tag("li", (link(release_title(*release), tab), count))
+
+
+def recent(sizes: Mapping[Release, int]) -> set[Release]:
+    """The releases that a table has room for, of frameworks' releases from the newest on.
+
+    The newest of each framework always; of a framework none that is older than one left out.
+    """
+    ranks: dict[str, int] = defaultdict(int)
+    ranked: list[tuple[int, Release]] = []
+    for release in sizes:
+        ranked.append((ranks[release[0]], release))
+        ranks[release[0]] += 1
+    shown, room = set[Release](), MOST_ROWS
+    for rank, release in sorted(ranked, key=itemgetter(0)):
+        room -= sizes[release]
+        if rank and room < 0:
+            break
+        shown.add(release)
+    return shown
 
 
 def scaling(subject: Subject, address: Address, anchor: str = "") -> Html:

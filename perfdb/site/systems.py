@@ -1,4 +1,4 @@
-"""The page of a system: its specification, its best figures, every result on it in force."""
+"""The page of a system: its specification, its best figures, its results in force."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -6,7 +6,7 @@ from typing import Final
 
 from perfdb import catalog, units
 from perfdb.catalog import System
-from perfdb.site import addresses, bests, markup, profiles, subjects, tables
+from perfdb.site import addresses, bests, markup, profiles, subjects
 from perfdb.site.addresses import Address
 from perfdb.site.contents import Contents
 from perfdb.site.data import Link, Result
@@ -58,12 +58,12 @@ def index(page: Entries, address: Address) -> Html:
 
 
 def results(page: SystemPage, number: int, address: Address) -> Html:
-    """The results of a task: the best of each model as bars, all of them as a table."""
+    """The results of a task: the best of each model as bars, the newest of them as a table."""
     given = page.tasks[number]
     title = f"{page.title}, {section_title(given.task, None)}"
-    made = tables.results_table(title, given.results, profiles.ON_SYSTEM, address)
     drawn = bests.chart(f"{title}: best figures", given.results, bests.ACROSS_MODELS, _PARTS)
-    return joined((drawn, markup.table(made)))
+    every = subjects.every_result(title, given.results, profiles.ON_SYSTEM, address)
+    return joined((drawn, every))
 
 
 _PARTS: Final = (bests.MODEL, bests.FRAMEWORK, bests.PRECISION)

@@ -6,6 +6,7 @@ from functools import cache, lru_cache
 from typing import Final
 
 from perfdb import catalog, units
+from perfdb.catalog import titles
 from perfdb.pages.cells import cleaned
 from perfdb.pages.columns import ALIASES
 from perfdb.pages.markdown import words
@@ -18,7 +19,7 @@ from perfdb.site.markup import Beside, Cell, Head, Html, Offer, Table, link, tag
 from perfdb.site.origin import flag_sign, origin
 from perfdb.site.profiles import Column, Kind, Profile
 from perfdb.site.rows import evidence, offer_name, row_id, run_id, source_said
-from perfdb.site.words import release_title
+from perfdb.site.words import model_title, release_title
 
 PRINTED: Final[Mapping[str, str]] = {
     catalog.squeezed(title): field for field, titles in ALIASES.items() for title in titles
@@ -35,7 +36,8 @@ _SAME_FIELD: Final[Mapping[str, str]] = {
 _DASHES: Final = frozenset({"", "-", "–", "—", "−", "n/a", "N/A", "NA", "None"})
 """What pages print for unknown; printed again as the one sign that stands for it."""
 
-_TASKS: Final[Mapping[str, str]] = {"pretrain": "Pre-training", "sft": "SFT", "lora": "LoRA"}
+_NAMED: Final[frozenset[Kind]] = frozenset({"model", "precision", "task"})
+"""Kinds whose values have names of our own."""
 
 Printer = Callable[[Column, Result, Address], Cell]
 
@@ -113,15 +115,24 @@ def head(column: Column) -> Head:
 def as_printed(column: Column, result: Result) -> str | None:
     """The words that the page printed in this column, where they say what the result says.
 
-    None where the page has no such column, or where a correction has changed the value since.
+    None where the page has no such column, where a correction has changed the value since, or where
+    ours are other words. Of a number ours are the same digits.
     """
     title = _title(column.fields, tuple(result.raw))
-    if title is None:
+    if title is None or (column.ours and column.kind in _NAMED):
         return None
     text, value = _cell(result.raw[title]), known(column, result)
     if text in _DASHES:
         return units.UNKNOWN if value is None else None
-    return text if value is None or _says(text, value) else None
+    if value is not None and not _says(text, value):
+        return None
+    return _respelled(column, text, value) if column.ours else text
+
+
+def _respelled(column: Column, text: str, value: object) -> str:
+    if column.kind == "percent" and isinstance(value, float) and "%" not in text:
+        return units.percent(value, max(0, len(text.partition(".")[2]) - 2))
+    return units.regrouped(text)
 
 
 def known(column: Column, result: Result) -> object:
@@ -142,8 +153,8 @@ def formatted(column: Column, value: object) -> str:
     return units.text(value)
 
 
-def _whole(_column: Column, value: float) -> str:
-    return str(value)
+def _whole(column: Column, value: float) -> str:
+    return f"{value:,}" if column.ours else str(value)
 
 
 def _figure(column: Column, value: float) -> str:
@@ -157,7 +168,7 @@ NUMBERS: Final[Mapping[Kind, Callable[[Column, float], str]]] = {
     "percent": lambda column, value: units.percent(value, column.digits),
     "seconds": lambda column, value: units.significant(value, column.digits),
 }
-"""How numbers of a kind are printed; the others are whole and stand without separators."""
+"""How numbers of a kind are printed; the others are whole, with separators in our own tables."""
 
 
 def _is_shown(column: Column, cells: Sequence[Cell]) -> bool:
@@ -194,7 +205,7 @@ def _plain(column: Column, result: Result, _address: Address) -> Cell:
 
 
 def _task(column: Column, result: Result, _address: Address) -> Cell:
-    return Cell(as_printed(column, result) or _TASKS.get(result.task, result.task))
+    return Cell(as_printed(column, result) or titles.task(result.task))
 
 
 def _extra(column: Column, result: Result, _address: Address) -> Cell:
@@ -204,14 +215,12 @@ def _extra(column: Column, result: Result, _address: Address) -> Cell:
 
 
 def _precision(column: Column, result: Result, _address: Address) -> Cell:
-    entry = catalog.precisions().get(result.precision or "")
-    title = entry.title if entry else units.text(result.precision)
-    return Cell(as_printed(column, result) or title)
+    said = as_printed(column, result) or titles.precision(result.precision)
+    return Cell(said or units.UNKNOWN)
 
 
 def _model(column: Column, result: Result, address: Address) -> Cell:
-    beside = f" ({result.qualifiers})" if result.qualifiers else ""
-    name = as_printed(column, result) or f"{result.model_title}{beside}"
+    name = as_printed(column, result) or model_title(result.model_title, result.qualifiers)
     return Cell(link(name, address(addresses.of_model(result.model))), sort=name)
 
 

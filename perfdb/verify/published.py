@@ -15,6 +15,7 @@ from perfdb.ingest.read import PAGE, PAGE_PARSER_VERSION
 from perfdb.pages import PageContext
 from perfdb.queries import verify
 from perfdb.record import Figures, Frozen, Method
+from perfdb.units import counted
 from perfdb.verify.base import Fault, Finding, PassedOver, Watch, content
 
 
@@ -77,15 +78,15 @@ def _stored(row: Mapping[str, object]) -> _Stored:
 
 
 def _of_source(connection: Connection, group: list[_Stored]) -> Iterator[Finding]:
-    first = group[0].row
+    first, many = group[0].row, counted(len(group), "result")
     reason = _unreadable(first)
     if reason:
-        yield PassedOver(first.path, f"{len(group)} results: {reason}")
+        yield PassedOver(first.path, f"{many}: {reason}")
         return
     try:
         bytes_ = b"".join(content(connection, first.source_id))
     except DamagedBytesError:
-        yield PassedOver(first.path, f"{len(group)} results: the bytes are damaged")
+        yield PassedOver(first.path, f"{many}: the bytes are damaged")
         return
     for one in group:
         said = _by_bytes(one.row, bytes_)

@@ -213,7 +213,7 @@ class TestRuns:
         app.query_params["run"] = "old"
         shown(app)
         figures = {metric.label: metric.value for metric in app.metric}
-        assert ("4.0500", "32,363") == (figures["Step time (s)"], figures["Tokens/sec/GPU"])
+        assert ("4.0500", "32,363") == (figures["Step time (s)"], figures["Tokens/s/GPU"])
         assert "torchrun train.py" == app.code[0].value
         machine, files = (table.value for table in app.dataframe[1:3])
         assert ("hostname", "node-1") == tuple(machine.iloc[0])

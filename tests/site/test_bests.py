@@ -27,7 +27,7 @@ def test_the_chart_has_the_best_of_the_newest_releases_only() -> None:
     title = soup(models.results(page, 0, address).text).select_one("svg desc")
     assert title is not None
     assert title.get_text() == (
-        "Tokens/sec/GPU. DGX-B200 · Megatron-Core 0.16.0 · BF16 · 8 GPUs: 50,000; "
+        "Tokens/s/GPU. DGX-B200 · Megatron-Core 0.16.0 · BF16 · 8 GPUs: 50,000; "
         "DGX-H100 · Megatron-Core 0.16.0 · BF16 · 8 GPUs: 32,364."
     )
 
@@ -138,4 +138,4 @@ def test_a_systems_chart_compares_models_by_their_flops() -> None:
     made = soup(systems.results(page, 0, address).text)
     desc = made.select_one("svg desc")
     assert desc is not None
-    assert desc.get_text().startswith("Model TFLOP/sec/GPU. Llama 3 70B")
+    assert desc.get_text().startswith("TFLOP/s/GPU. Llama 3 70B")

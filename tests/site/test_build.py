@@ -168,9 +168,35 @@ def test_every_link_inside_the_site_leads_somewhere(site: Site) -> None:
         for page in site.html.rglob("*.html")
         if "_static" not in page.parts
         for target in re.findall(r'href="([^"#?:]+)[^":]*"', page.read_text())
-        if not (page.parent / target).resolve().exists()
+        if not (page.parent / target.replace("/", f"{site.html}/", target[0] == "/")).exists()
     }
     assert set() == missing
+
+
+@pytest.mark.parametrize(
+    ("page", "above"),
+    [
+        ("runs/out-of-memory.html", ("Runs", "index.html")),
+        ("performance/audit.html", ("Performance", "index.html")),
+        ("performance/changelog.html", ("Performance", "index.html")),
+        ("performance/dfm/main.html", ("Performance", "../index.html")),
+        ("recipes/llama3-8b.html", ("Recipes", "index.html")),
+        ("sources/*.html", ("Performance", "../performance/index.html")),
+    ],
+)
+def test_a_page_says_what_it_stands_below(site: Site, page: str, above: tuple[str, str]) -> None:
+    """Whether a list has it, or it is one of thousands that none has; the list itself is home's."""
+    links = soup(next(site.html.glob(page))).select(".bd-breadcrumbs a:not([aria-label=Home])")
+    assert [above] == [(words(link), link["href"]) for link in links]
+    for listed in ("runs/index.html", "performance/index.html", "method.html"):
+        assert 1 == len(soup(site.html / listed).select(".bd-breadcrumbs a"))
+
+
+def test_the_page_of_a_run_names_no_machine_and_no_folder_on_it(site: Site) -> None:
+    text = soup(site.html / "runs/out-of-memory.html").get_text()
+    assert "Linux 6.1" in text
+    assert "node-1" not in text
+    assert str(site.docs.parents[1]) not in text
 
 
 def test_the_search_knows_names_and_no_figures(site: Site) -> None:
@@ -225,8 +251,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def written(site: Site) -> dict[str, int]:
-    """When each page was written, in nanoseconds; Sphinx always writes these two."""
-    always = {"genindex.html", "search.html"}
+    """When each page was written, in nanoseconds; Sphinx always writes these three."""
+    always = {"404.html", "genindex.html", "search.html"}
     pages = [page for page in site.html.rglob("*.html") if page.name not in always]
     return {str(page.relative_to(site.html)): page.stat().st_mtime_ns for page in pages}
 

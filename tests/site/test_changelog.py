@@ -1,6 +1,7 @@
 """The changelog of the data: what was added, corrected, withdrawn and rejected, and when."""
 
 import re
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -45,6 +46,7 @@ def revision(number: int = 1, key: str = "a", **changed: object) -> Revision:
         "release": "25.04",
         "system": "dgx-h100",
         "system_title": "DGX-H100",
+        "model": "llama3-8b",
         "model_title": "Llama 3 8B",
         "qualifiers": "",
         "task": "pretrain",
@@ -133,7 +135,7 @@ def test_a_result_that_went_and_came_back_was_withdrawn_and_restored() -> None:
     days = [("2026-03-06", "restored"), ("2026-03-05", "withdrawn"), ("2026-03-04", "added")]
     assert days == acts(found)
     said = [[change.said for change in it.changes] for it in found]
-    assert [["Tokens/sec/GPU: – → 2,575"], ["Tokens/sec/GPU: 12.00 → –"], []] == said
+    assert [["Tokens/s/GPU: – → 2,575"], ["Tokens/s/GPU: 12.00 → –"], []] == said
 
 
 @pytest.mark.parametrize(
@@ -179,7 +181,7 @@ def test_a_measured_result_is_told_by_its_figures_and_its_run() -> None:
     made = changelog.changelog([old, new], [])
     [corrected] = made.changed
     assert ("runs", "corrected") == (corrected.source, corrected.act)
-    assert ["Tokens/sec/GPU: 12.0 → 13.0"] == [it.said for it in corrected.changes]
+    assert ["Tokens/s/GPU: 12.0 → 13.0"] == [it.said for it in corrected.changes]
     assert "../runs/run-1.html" in changelog.changed(made, address).text
 
 
@@ -212,6 +214,59 @@ def test_what_changes_a_figure_stands_apart_from_what_is_new() -> None:
     assert ["added", "added"] == [it.act for it in made.other]
 
 
+def test_what_a_page_adds_of_a_system_is_one_row_that_leads_to_its_table() -> None:
+    """24 rows of two models, on lines 9 to 32; another system and another moment have their own."""
+    rows = [
+        revision(
+            key=f"a{number:02}",
+            source_line=number,
+            model_title="Llama 3 8B" if number < 20 else "Llama 3 70B",
+        )
+        for number in range(9, 33)
+    ]
+    others = [revision(key="b", system="dgx-b200"), revision(key="c", created_at=LATER)]
+    made = changelog.changelog([*rows, *others], [])
+    assert {1: 2, 24: 1} == Counter(event.count for event in made.other)
+    [many] = [event for event in made.other if event.count == 24]
+    assert (9, 32) == (many.line, many.last_line)
+    shown = BeautifulSoup(changelog.other(made, address).text, "html.parser")
+    told = shown.find("a", string=re.compile("^24 results"))
+    assert told is not None
+    assert (
+        "24 results · NeMo Framework 25.04 · DGX-H100 · Llama 3 8B, Llama 3 70B" == told.get_text()
+    )
+    assert "../performance/nemo/25.04.html?system=dgx-h100" == told["href"]
+    assert "page.md:9–32" in shown.get_text()
+    assert "26 of 26 entries" in shown.get_text()
+
+
+def test_of_many_models_the_first_five_are_named() -> None:
+    rows = [revision(key=f"{number}", model_title=f"M{number}") for number in range(7)]
+    text = changelog.other(changelog.changelog(rows, []), address).text
+    assert "M0, M1, M2, M3, M4, 2 more models" in text
+
+
+def test_what_is_read_anew_is_one_row_where_the_same_was_read_anew() -> None:
+    """Two rows of which GA is now known to be 4, and one of which it is 8."""
+    steps = {"a": "4", "b": "4", "c": "8"}
+    history = [
+        one.model_copy(update={"key": key})
+        for key, read in steps.items()
+        for one in revised(raw={"Tokens": "12", "GA": read})
+    ]
+    anew = [it for it in changelog.changelog(history, []).other if it.act == "read anew"]
+    assert {(2, "GA: – → 4"), (1, "GA: – → 8")} == {(it.count, it.changes[0].said) for it in anew}
+
+
+def test_runs_that_are_added_at_once_lead_to_the_list_of_runs() -> None:
+    of_runs = [
+        revision(key=run, origin="measured", run_id=run, source=f"runs/{run}/steps.jsonl")
+        for run in ("one", "two")
+    ]
+    shown = changelog.other(changelog.changelog(of_runs, []), address).text
+    assert '<a href="../runs/index.html">2 runs</a>' in shown
+
+
 def test_only_the_newest_entries_are_told_in_full_and_the_rest_is_counted() -> None:
     """The counts say at what time of the day, in UTC, the first and the last came."""
     history = [
@@ -241,9 +296,9 @@ def test_every_event_is_counted_once_in_whatever_order_it_was_read(
     made = changelog.changelog(history, [], most)
     assert made == changelog.changelog(reversed(history), [], most)
     assert made.total == sum(one.count for one in made.counts)
-    told = (len(made.changed), len(made.other))
-    assert made.total == sum(told) + sum(made.left)
-    assert max(told) <= most
+    told = sum(event.count for event in (*made.changed, *made.other))
+    assert made.total == told + sum(made.left)
+    assert max(len(made.changed), len(made.other)) <= most
 
 
 def test_a_page_that_is_withdrawn_says_why_and_what_and_is_restored_when_it_is_read_again(
@@ -259,8 +314,8 @@ def test_a_page_that_is_withdrawn_says_why_and_what_and_is_restored_when_it_is_r
     ingest.withdraw([str(other)], store)
 
     text = shown(store)
-    assert "a draft Tokens/sec/GPU: 12,273 → –" in text
-    assert "Tokens/sec/GPU: 99 → –" in text
+    assert "a draft Tokens/s/GPU: 12,273 → –" in text
+    assert "Tokens/s/GPU: 99 → –" in text
     assert 1 == text.count("a draft")
     assert 1 == ingest.ingest([page], store, options).revised
     ingest.withdraw([str(page)], store, "no draft")

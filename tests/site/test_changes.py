@@ -1,5 +1,6 @@
 """The newest release against the one before: matches, verdicts, what only one of them has."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,40 @@ def test_a_framework_of_one_release_says_that_there_is_nothing_to_compare(
     assert isinstance(index.data, changes.ChangesIndex)
     assert ("megatron-core",) == index.data.single
     assert "Megatron-Core has one release" in changes.index(index.data, address).text
+
+
+def test_an_empty_list_says_what_is_missing() -> None:
+    """A store of results whose release nobody named is not empty."""
+    texts = [
+        page.text
+        for given in ((), (result(release=None),))
+        for page in changes.KIND.pages(Contents(results=given))
+    ]
+    assert ["no-data" in (text or "") for text in texts] == [True, False]
+    assert "no release with a version yet" in (texts[1] or "")
+
+
+def test_people_read_display_names_and_never_the_names_of_the_store(contents: Contents) -> None:
+    pair = pair_of(contents)
+    made = changes.matched(pair, address).text + changes.unmatched(pair, 0, address).text
+    text = BeautifulSoup(made, "html.parser").get_text(" ")
+    assert "Pre-training · BF16 · 8 × DGX-H100" in text
+    assert "Llama 3 8B · DGX-H100 · BF16 · 16 GPUs: −2.0%" in text
+    assert not {"pretrain", "bf16"} & set(re.findall(r"[\w-]+", text))
+
+
+def test_bars_of_several_tasks_say_which_they_are_of(store: URL) -> None:
+    """Else those of the same model would seem to be alike."""
+    works: list[tuple[str, dict[str, object], Figures]] = [
+        (version, {"task": task}, rate(tokens))
+        for task in ("sft", "lora")
+        for version, tokens in (("25.04", 1000), ("25.07", 1100))
+    ]
+    [pair] = pairs_of(store, *works)
+    desc = BeautifulSoup(changes.matched(pair, address).text, "html.parser").select_one("svg desc")
+    assert desc is not None
+    for task in ("SFT", "LoRA"):
+        assert f"Llama 3 8B · {task} · DGX-H100 · BF16 · 8 GPUs: +10.0%" in desc.get_text()
 
 
 def test_a_comparison_of_runs_has_an_interval(store: URL, tmp_path: Path) -> None:

@@ -65,7 +65,6 @@ def test_a_page_that_is_written_by_hand_says_what_it_is(site: Site, page: Path) 
 def test_a_site_without_an_address_names_none(site: Site) -> None:
     """No sitemap, no canonical links, and nothing absolute in Open Graph."""
     assert not (site.html / "sitemap.xml").exists()
-    assert not (site.html / "404.html").exists()
     assert "og:url" not in meta(site.html / "index.html")
     assert 'rel="canonical"' not in (site.html / "index.html").read_text()
 
@@ -86,13 +85,20 @@ def test_pages_of_a_site_with_an_address_say_their_own(addressed: Site) -> None:
     assert f'<link rel="canonical" href="{ADDRESS}how-to/run.html"' in page.read_text()
 
 
-def test_the_page_for_what_is_missing_works_in_any_folder(addressed: Site) -> None:
-    """Its style sheets and links begin at the site's path, not where the reader has strayed to."""
-    html = BeautifulSoup((addressed.html / "404.html").read_text(), "html.parser")
-    local = [str(one["href"]) for one in html.select("link[href], a[href]")]
-    within = [one for one in local if not one.startswith(("#", "http"))]
-    assert within
-    assert all(one.startswith("/training/") for one in within)
+def test_the_page_for_what_is_missing_works_in_any_folder(site: Site, addressed: Site) -> None:
+    """Its style sheets, scripts and links begin at the site's path: without one at the host's root.
+
+    Where the reader has strayed to, nothing else leads back.
+    """
+    for one, path in ((site, "/"), (addressed, "/training/")):
+        html = BeautifulSoup((one.html / "404.html").read_text(), "html.parser")
+        found = html.select("link[href], a[href], script[src]")
+        local = [str(it.get("href") or it.get("src")) for it in found]
+        within = [it for it in local if not it.startswith(("#", "http"))]
+        assert len(within) > 10
+        assert all(it.startswith(path) for it in within)
+        targets = {it.removeprefix(path).split("?")[0].split("#")[0] for it in within}
+        assert [] == [it for it in targets if not (one.html / it).exists()]
 
 
 def test_llms_txt_leads_to_pages_and_tables_that_are_there(site: Site) -> None:

@@ -134,7 +134,7 @@ def test_an_entry_says_all_of_a_finding_and_leads_back_to_the_line() -> None:
     entry = soup(findings.entries(release, address).text).select_one("article")
     assert entry is not None
     assert one.anchor == entry["id"]
-    assert "WAN 2.1 14B, Pre-training, 32 GPUs on DGX-GB300" == words(entry.h3)
+    assert "WAN 2.1 14B, Pre-training: Megatron-Core, 32 GPUs on DGX-GB300" == words(entry.h3)
     source, table = entry.select("p.perf-entry-source a")
     assert "data/published/dfm.md, line 74" == words(source)
     assert str(source["href"]).endswith("#L74")
@@ -158,7 +158,7 @@ def test_open_errors_of_all_releases_come_first_and_what_is_explained_is_not_amo
     )
     shown = soup(findings.head(page, address).text)
     rows = [[words(it) for it in row.select("th, td")] for row in shown.select("tbody tr")]
-    subject = "WAN 2.1 14B, Pre-training, 32 GPUs on DGX-GB300"
+    subject = "WAN 2.1 14B, Pre-training: Megatron-Core, 32 GPUs on DGX-GB300"
     assert [
         ["error", "micro_batch", subject, "NeMo DFM 25.02"],
         ["warning", "micro_batch", subject, "NeMo DFM 25.11"],
@@ -175,6 +175,27 @@ def test_what_is_only_worth_knowing_is_folded() -> None:
     assert ["result-iiiiiiiiiiii"] == [it["id"] for it in shown.select("details article")]
     assert "1 result with nothing but info" == words(shown.summary)
     assert 3 == len(shown.select("article"))
+
+
+def test_entries_of_two_precisions_or_variants_have_headings_of_their_own() -> None:
+    """Rows that differ in nothing else read the same else."""
+    works: tuple[dict[str, object], ...] = (
+        {"precision": "fp8_cs"}, {"precision": "bf16"}, {"precision": "bf16", "variant": "nemo"},
+    )  # fmt: skip
+    every = [audited(finding(), key=str(n) * 12, **work) for n, work in enumerate(works)]
+    every += [
+        audited(finding(), key=mark * 12, precision="fp16", sequence_length=1024, **layout)
+        for mark, layout in (("a", {"tensor_parallel": 2}), ("b", {}))
+    ]
+    [release] = findings.page_of(every).releases
+    titles = soup(findings.entries(release, address).text).select("h3")
+    assert {
+        "WAN 2.1 14B, FP8-CS, Pre-training: Megatron-Core, 32 GPUs on DGX-GB300",
+        "WAN 2.1 14B, BF16, Pre-training: Megatron-Core, 32 GPUs on DGX-GB300",
+        "WAN 2.1 14B, BF16, Pre-training: NeMo Framework, 32 GPUs on DGX-GB300",
+        "WAN 2.1 14B, FP16, Pre-training: Megatron-Core, 32 GPUs on DGX-GB300, TP 2",
+        "WAN 2.1 14B, FP16, Pre-training: Megatron-Core, 32 GPUs on DGX-GB300",
+    } == {words(title) for title in titles}
 
 
 def test_an_entry_of_a_measured_result_leads_to_its_run() -> None:
@@ -231,7 +252,7 @@ def test_the_swapped_batch_sizes_of_nemo_25_04_are_marked_and_lead_to_the_findin
     page = (nemo.html / "performance" / "nemo" / document).resolve()
     entry = soup(page.read_text()).find(id=anchor)
     assert isinstance(entry, Tag)
-    assert "Mixtral 8x22B, Pre-training, 256 GPUs on DGX-GB200" == words(entry.h3)
+    assert "Mixtral 8x22B, FP8, Pre-training, 256 GPUs on DGX-GB200" == words(entry.h3)
     assert "Suggestion swap them: GBS 64, MBS 1" in words(entry)
 
     back = entry.select_one("p.perf-entry-source a")

@@ -122,6 +122,30 @@ def test_the_same_work_over_releases_is_one_line_with_the_best_of_each() -> None
     assert "1 row with open errors is left out." in note.get_text()
 
 
+def test_each_rate_by_precision_leads_to_its_row_on_the_page_of_its_release() -> None:
+    """The table of the model's page, which has the newest releases alone, calls it the same."""
+    given = [
+        result(workload_key="w", case_key=name, precision=name, tensor_parallel=place)
+        for place, name in enumerate(("bf16", "fp8_cs", "nvfp4"), start=1)
+    ]
+    made = soup(models.results(model_page(*given), 0, address).text)
+    titles = [head.get_text() for head in made.select("h3")]
+    rate = METRICS["tokens_per_sec_per_gpu"].title
+    assert [f"By precision: {rate}", "Results"] == titles
+    compared, every = made.select("table")
+    targets = [str(link["href"]) for link in compared.select("a.e")]
+    page = "../performance/megatron-core/0.16.0.html"
+    assert targets == [f"{page}#{row['id']}" for row in every.select("tbody tr")]
+    ids = [str(one["id"]) for one in made.select("[id]")]
+    assert len(ids) == len(set(ids))
+
+
+def test_a_task_in_one_precision_has_no_block_of_precisions() -> None:
+    page = model_page(result(), result(task="sft", precision="fp8_cs"))
+    for number in range(2):
+        assert [] == soup(models.results(page, number, address).text).select("h3")
+
+
 def test_a_models_page_leads_to_its_pages_of_scaling() -> None:
     """The same work on 8 and on 16 GPUs is a series."""
     page = model_page(result(), result(num_gpus=16, global_batch_size=256))

@@ -1,6 +1,6 @@
 """Results make pages: which there are, in which order, and that any text in them prints as text."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from html import unescape
 
 import pytest
@@ -68,10 +68,10 @@ def test_rows_of_a_page_that_differ_in_system_or_precision_have_headings_that_di
     page = SourcePage(path="dfm.md", sha256="a" * 64, text="# DFM", results=rows)
     entries = BeautifulSoup(sources.entries(page, address).text, "html.parser")
     assert [
-        "WAN 2.1 14B, Pre-training, 32 GPUs on DGX-GB300",
-        "WAN 2.1 14B, Pre-training, 32 GPUs on DGX-H100",
-        "WAN 2.1 14B, FP8, Pre-training, 32 GPUs on DGX-GB300",
-        "WAN 2.1 14B, Pre-training, 1 GPU on DGX-GB300",
+        "WAN 2.1 14B, Pre-training: Megatron-Core, 32 GPUs on DGX-GB300",
+        "WAN 2.1 14B, Pre-training: Megatron-Core, 32 GPUs on DGX-H100",
+        "WAN 2.1 14B, FP8, Pre-training: Megatron-Core, 32 GPUs on DGX-GB300",
+        "WAN 2.1 14B, Pre-training: Megatron-Core, 1 GPU on DGX-GB300",
     ] == [heading.get_text() for heading in entries.select("h3")]
 
 
@@ -185,6 +185,46 @@ def test_a_row_that_was_corrected_says_so_where_its_figures_lead() -> None:
     assert "corrected" not in second.get_text()
 
 
+def test_a_source_says_where_its_original_is_and_of_which_day() -> None:
+    """What the page does not say is –; an address is text, whatever is written in it."""
+    url = 'https://example.org/?a="><script>'
+    stated = SourcePage(
+        path="a.md", sha256="a" * 64, text="#", source_url=url, published_on=date(2025, 10, 2)
+    )
+    made = BeautifulSoup(sources.listing(stated, address).text, "html.parser")
+    assert ["Original", "Published on"] == [it.get_text() for it in made.select("th")]
+    assert [url, "2025-10-02"] == [it.get_text() for it in made.select("td")]
+    assert [url] == [it["href"] for it in made.select("td a")]
+    assert [] == made.select("script")
+
+    silent = SourcePage(path="a.md", sha256="a" * 64, text="#")
+    made = BeautifulSoup(sources.listing(silent, address).text, "html.parser")
+    assert ["–", "–"] == [it.get_text() for it in made.select("td")]
+
+
+def test_the_entry_of_a_row_says_what_its_page_says_of_its_steps() -> None:
+    """And of each thing that it does not say, that it does not."""
+    silent = published()
+    stated = published(num_steps=1, window="last", flops_convention="nemotron4-recipe")
+    page = SourcePage(path="a.md", sha256="a" * 64, text="#", results=(stated, silent))
+    entries = BeautifulSoup(sources.entries(page, address).text, "html.parser").select("article")
+    told = [
+        dict(zip([it.get_text() for it in one.select("dt")],
+                 [it.get_text() for it in one.select("dd")], strict=True))
+        for one in entries
+    ]  # fmt: skip
+    names = ("Steps", "Window", "Spread", "Convention")
+    assert [
+        ["1", "last", "the page states none", "nemotron4-recipe"],
+        [
+            "the page does not say how many",
+            "the page does not say which steps",
+            "the page states none",
+            "the page does not say how FLOPs are counted",
+        ],
+    ] == [[one[name] for name in names] for one in told]
+
+
 def test_a_section_is_a_task_and_a_variant_and_a_tab_is_a_system() -> None:
     page = release_pages(
         [
@@ -210,6 +250,23 @@ def test_published_rows_keep_the_order_of_their_page_and_come_before_measured_on
     rows = [row.model_copy(update={"system": "dgx-h100", "variant": None}) for row in rows]
     [page] = release_pages(rows)
     assert [8, 9, None] == [row.source_line for row in page.results]
+
+
+def test_the_overview_counts_what_is_of_no_release_and_leads_there() -> None:
+    """No card has them where the framework has a release with a number."""
+    nowhere = [result(framework="nemo", release=None, num_gpus=gpus) for gpus in (8, 16)]
+    given = (result(framework="nemo", release="25.04"), *nowhere, published(release=None))
+    shown = BeautifulSoup(html(of_contents(Contents(results=given)), address).text, "html.parser")
+    said = "3 results are of a release that nobody stated: "
+    [line] = [one for one in shown.find_all("p") if one.get_text().startswith(said)]
+    assert f"{said}NeMo DFM (unattributed) (1), NeMo Framework (unattributed) (2)." == (
+        line.get_text()
+    )
+    assert ["../performance/dfm/unattributed.html", "../performance/nemo/unattributed.html"] == [
+        link["href"] for link in line.select("a")
+    ]
+    every = html(of_contents(Contents(results=(result(),))), address).text
+    assert "that nobody stated" not in every
 
 
 def test_the_overview_has_a_card_for_the_newest_release_with_its_best_figure() -> None:

@@ -60,4 +60,9 @@ def test_the_list_counts_texts_and_runs() -> None:
     [page] = [it.data for it in recipes.KIND.pages(Contents(runs=runs)) if it.name == LIST]
     assert isinstance(page, RecipesPage)
     assert [("llama3-8b", 2, 3)] == [(it.name, it.texts, it.runs) for it in page.lines]
-    assert "2026-01-03" in recipes.index(page, address).text
+    shown = BeautifulSoup(recipes.index(page, address).text, "html.parser")
+    assert ["Recipe", "Runs", "Versions", "Last run started (UTC)"] == [
+        head.get_text() for head in shown.select("thead th")
+    ]
+    assert ["llama3-8b", "3", "2"] == [cell.get_text() for cell in shown.select("tbody tr > *")][:3]
+    assert "2026-01-03" in shown.get_text()

@@ -25,7 +25,7 @@ def rows(part: str, page: RunPage) -> list[list[str]]:
 def test_each_figure_has_its_formula_with_the_numbers_of_the_run() -> None:
     figures = {row[0]: row[1:] for row in rows("figures", run_page(*TIMES, peak_tflops=989.0))}
     assert ["4.050", "median of 8 steps: skip_warmup(2)"] == figures["Step time (s)"][::2]
-    assert "128 × 8,192 ÷ 4.050 ÷ 8" == figures["Tokens/sec/GPU"][2]
+    assert "128 × 8,192 ÷ 4.050 ÷ 8" == figures["Tokens/s/GPU"][2]
     assert ["43.1%", "1,666 ÷ 989.0"] == figures["MFU"][::2]
 
 

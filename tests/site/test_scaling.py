@@ -7,9 +7,10 @@ from bs4 import BeautifulSoup
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perfdb.audit import Finding, Severity
 from perfdb.site import bests, scaling
 from perfdb.site.contents import Contents
-from perfdb.site.data import Flag, Result
+from perfdb.site.data import Audited, Flag, Result
 from perfdb.site.series import ScalingPage, Series, efficiency, groups
 from tests.site.samples import address, published, result
 
@@ -157,6 +158,71 @@ def test_a_row_with_open_errors_is_in_no_series_and_is_counted() -> None:
     explained = given[2].model_copy(update={"flag": wrong.model_copy(update={"kind": "explained"})})
     [series] = series_of(*given[:2], explained)
     assert ([8, 16, 32], 0) == ([one.num_gpus for one in series.points], series.wrong)
+
+
+def above(page: ScalingPage) -> str:
+    """What is said of efficiencies above 100 %; empty where nothing is."""
+    return " ".join(note.get_text() for note in soup(page).select("p[id$='-above']"))
+
+
+def test_an_efficiency_above_100_percent_is_marked_and_says_what_else_is_not_the_same() -> None:
+    """32,000 to 41,600 tokens/s/GPU is 130 %, with another layout; the list leads to the note."""
+    given = tuple(
+        result(num_gpus=gpus, tokens_per_sec_per_gpu=rate, tensor_parallel=size, kernels="same",
+               global_batch_size=16 * gpus, result_id=gpus)
+        for gpus, rate, size in ((8, 32_000.0, 4), (16, 31_000.0, 4), (32, 41_600.0, 2))
+    )  # fmt: skip
+    finding = Finding(
+        rule="scaling", severity=Severity.INFO, fields=("num_gpus",), expected=None, found=None,
+        message="faster", suggestion=None, model="llama3-8b", system="dgx-h100", release="0.16.0",
+        source=None, source_line=None, framework="megatron-core",
+    )  # fmt: skip
+    other = finding.model_copy(update={"rule": "few_steps"})
+    audited = (
+        Audited(result=given[2], anchor="result-32", findings=(finding,)),
+        Audited(result=given[1], anchor="result-16", findings=(other,)),
+    )
+    pages = scaling.KIND.pages(Contents(results=given, audited=audited))
+    index, page = (one.data for one in pages)
+    assert isinstance(page, ScalingPage)
+    assert isinstance(index, scaling.ScalingIndex)
+
+    assert ["100.0%", "96.9%", "130.0% *"] == [row["Efficiency"] for row in rows(page)]
+    assert (
+        "* Above 100 % at 32 GPUs: each GPU is faster there than at the smallest scale, 8 GPUs. "
+        "Not the same at both: TP. The audit's findings: 32 GPUs."
+    ) == above(page)
+    [entry] = soup(page).select("p[id$='-above'] a")
+    assert str(entry["href"]).endswith("performance/audit.html#result-32")
+    [mark] = BeautifulSoup(scaling.index(index, address).text, "html.parser").select("sup a")
+    document, anchor = str(mark["href"]).split("#")
+    assert f"../{page.document}.html" == document
+    assert soup(page).find(id=anchor) is not None
+
+
+@pytest.mark.parametrize(
+    ("rates", "said"),
+    [
+        ((1200.0, 1201.0), ""),  # half a unit of 1,200 and of 1,201 is 0.08 %
+        ((1200.0, 1202.0), "The rows state no difference in configuration."),
+        ((32_000.5, 32_010.5), ""),  # 100.03 % is printed as 100.0 %
+        ((1200.0, 1100.0), ""),
+    ],
+)
+def test_an_efficiency_above_100_percent_by_rounding_alone_is_not_marked(
+    rates: tuple[float, float], said: str
+) -> None:
+    given = [
+        result(num_gpus=gpus, global_batch_size=16 * gpus, tokens_per_sec_per_gpu=rate)
+        for gpus, rate in zip((8, 16), rates, strict=True)
+    ]
+    assert above(page_of(*given)).endswith(said)
+    assert bool(said) is bool(above(page_of(*given)))
+
+
+def test_strong_scaling_above_100_percent_names_the_samples_of_a_gpu() -> None:
+    page = page_of(result(), result(num_gpus=16, tokens_per_sec_per_gpu=40_000.0))
+    assert "Not the same at both: samples per GPU." in above(page)
 
 
 def test_a_release_has_a_page_for_each_system_with_a_section_for_each_model() -> None:

@@ -246,7 +246,7 @@ def test_a_published_figure_leads_to_what_stands_behind_it(made: Site) -> None:
     said = words(entry)
     assert "as published, on line" in said
     assert f"Model TFLOP / sec / GPU {link.get_text()}" in said
-    assert "states no steps" in said
+    assert "Steps the page does not say how many" in said
 
 
 def test_the_same_page_is_built_without_its_downloads_being_lost(made: Site) -> None:

@@ -11,9 +11,12 @@ from perfdb.site.profiles import (
     AUTOMODEL,
     CASE,
     DFM,
+    LATEST,
     MEASURED,
     NEMO,
     NEMO_FINE_TUNING,
+    OF_MODEL,
+    ON_SYSTEM,
     RUNS,
     SCALING,
     Profile,
@@ -42,7 +45,7 @@ def test_a_measured_row_shows_step_time_with_its_spread_and_the_rates() -> None:
     assert {
         "Model": "Llama 3 8B",
         "Precision": "BF16",
-        "#-GPUs": "8",
+        "GPUs": "8",
         "Step time (s)": "4.050",
         "p10–p90 (s)": "4.00–4.23",
         "n": "8",
@@ -50,7 +53,7 @@ def test_a_measured_row_shows_step_time_with_its_spread_and_the_rates() -> None:
         "TFLOP/s/GPU": "1,665.60",
         "MFU": "43.1%",
         "GBS": "128",
-        "Sequence Length": "8192",
+        "Sequence length": "8,192",
         "Origin": "measured run",
     } == row
 
@@ -77,6 +80,44 @@ def test_a_printed_figure_is_its_words_and_not_their_markup(raw: str, shown: str
         model_tflops_per_sec_per_gpu=figure, raw={"Model TFLOP / sec / GPU": raw, "GBS": "64"}
     )
     assert shown == cells(DFM, row)[0]["Model TFLOP / sec / GPU"]
+
+
+@pytest.mark.parametrize("profile", [ON_SYSTEM, OF_MODEL, MEASURED], ids=lambda one: one.name)
+def test_rows_of_many_pages_have_one_name_and_one_way_to_write_numbers(profile: Profile) -> None:
+    """With the digits that the page printed; the page's own table says it in the page's words."""
+    printed = published(
+        framework="nemo", model="llama3.1-405b", model_title="Llama 3.1 405B", qualifiers="2-node",
+        precision="fp8_mx", num_gpus=1024, sequence_length=4096, step_time_s=2.0,
+        tokens_per_sec_per_gpu=13812.5, model_tflops_per_sec_per_gpu=1804, mfu=0.43,
+        raw={
+            "Model": "LLAMA3-405B", "Precision": "MXFP8", "#-GPUs": "1024",
+            "Sequence Length": "4096", "Step time (s)": "2", "Tokens / sec / GPU": "13812.5",
+            "Model TFLOP / sec / GPU": "1804", "MFU": "0.43",
+        },
+    )  # fmt: skip
+    row, _ = cells(profile, printed, result())
+    if profile is not OF_MODEL:
+        assert "Llama 3.1 405B (2-node)" == row["Model"]
+    assert ["FP8-MX", "1,024", "4,096", "2", "13,812.5", "1,804", "43%"] == [
+        row[name] for name in ("Precision", "GPUs", "Sequence length", "Step time (s)",
+                               "Tokens/s/GPU", "TFLOP/s/GPU", "MFU")
+    ]  # fmt: skip
+    own = cells(NEMO, printed)[0]
+    assert ("LLAMA3-405B", "MXFP8", "1024") == (own["Model"], own["Precision"], own["#-GPUs"])
+
+
+@pytest.mark.parametrize(
+    "profile", [MEASURED, RUNS, LATEST, OF_MODEL, ON_SYSTEM], ids=lambda one: one.name
+)
+def test_where_the_order_is_ours_the_rates_stand_behind_what_was_run(profile: Profile) -> None:
+    """A phone shows the first columns; where a figure is from is no further off than its time."""
+    titles = [column.title for column in profile.columns]
+    first = next(place for place, column in enumerate(profile.columns) if column.is_rate)
+    assert {"Precision", "GPUs"} <= set(titles[:first])
+    assert set(titles[:first]) <= {
+        "Run", "Outcome", "System", "Model", "Task", "Precision", "GPUs"
+    }  # fmt: skip
+    assert "Origin" not in titles or titles.index("Origin") < titles.index("GBS")
 
 
 def test_a_printed_dash_is_the_one_sign_for_unknown() -> None:
@@ -164,7 +205,7 @@ def test_words_from_the_store_print_as_text(words: str, profile: Profile) -> Non
     assert [] == made.find_all(["script", "img"])
     named = made.select_one("tbody th")
     assert named is not None
-    assert words == named.get_text()
+    assert (f"{words} ({words})" if profile is MEASURED else words) == named.get_text()
 
 
 def test_every_head_is_explained_by_an_entry_of_the_glossary() -> None:
@@ -264,7 +305,7 @@ def test_a_table_without_footnotes_has_no_list_of_them() -> None:
 def test_every_figure_leads_to_its_evidence_and_nothing_else_does() -> None:
     """A measured one to the numbers of its run, a published one to its entry on the page read."""
     measured = soup(MEASURED, result()).select("a.e")
-    assert ["4.050", "4.00–4.23", "32,364", "1,665.60", "43.1%"] == [
+    assert ["32,364", "1,665.60", "43.1%", "4.050", "4.00–4.23"] == [
         link.get_text() for link in measured
     ]
     assert {"../runs/run-1.html#figures"} == {str(link["href"]) for link in measured}

@@ -87,7 +87,7 @@ def _peak(row: Subject, printed: float) -> str | None:
     system, achieved = catalog.systems().get(row.system), row.model_tflops_per_sec_per_gpu
     for name, peak in (system.peaks if system else {}).items():
         if achieved and _near(printed * peak.tflops, achieved):
-            return f"it is of the system's peak at {name}, {peak.tflops:,g} TFLOP/s"
+            return f"it is of the system's peak at {name.upper()}, {peak.tflops:,g} TFLOP/s"
     own = rates.peak_tflops(row)
     return _convention(row, printed * own) if own else None
 

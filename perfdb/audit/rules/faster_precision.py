@@ -6,6 +6,7 @@ from itertools import groupby, pairwise
 from perfdb.audit import rates, workload
 from perfdb.audit.interval import Interval
 from perfdb.audit.subject import Remark, Severity, Subject
+from perfdb.catalog import titles
 from perfdb.units import significant
 
 NAME = "faster_precision"
@@ -47,12 +48,13 @@ def _peak(one: tuple[Subject, Interval]) -> float:
 
 
 def _remark(fast: Subject, below: Interval, slow: Subject, above: Interval) -> Remark:
+    lower, higher = titles.precision(fast.precision), titles.precision(slow.precision)
     return Remark(
         fast,
         Severity.WARNING,
         ("tokens_per_sec_per_gpu", "precision"),
-        f"{significant(above.value)} or more, as with {slow.precision}",
+        f"{significant(above.value)} or more, as with {higher}",
         significant(below.value),
-        f"{workload.name(fast)} is slower in {fast.precision} than in {slow.precision}: "
+        f"{workload.name(fast)} is slower in {lower} than in {higher}: "
         f"{significant(below.value)} against {significant(above.value)} on {fast.num_gpus:,} GPUs",
     )

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from perfdb.audit.subject import Remark, Severity, Subject
 from perfdb.record import Origin
+from perfdb.units import counted
 
 NAME = "few_steps"
 MEANING = "a measured run has 50 steps or more after its warm-up"
@@ -16,11 +17,12 @@ def check(rows: Sequence[Subject]) -> Iterator[Remark]:
     """Measured rows over fewer steps."""
     for row in rows:
         if row.origin is Origin.MEASURED and row.num_steps and row.num_steps < FEWEST:
+            found = counted(row.num_steps, "step")
             yield Remark(
                 row,
                 Severity.INFO,
                 ("num_steps",),
                 f"{FEWEST} or more",
                 str(row.num_steps),
-                f"the figures are of {row.num_steps} steps; over {FEWEST} or more they are steady",
+                f"the figures are of {found}; over {FEWEST} or more they are steady",
             )

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from perfdb import catalog, flops
+from perfdb import flops
 from perfdb.audit import flop_counts, rates, workload
 from perfdb.audit.flop_counts import Counted
 from perfdb.audit.subject import Remark, Severity, Subject
+from perfdb.catalog import titles
 from perfdb.flops.base import Convention
 from perfdb.units import significant
 
@@ -35,16 +36,15 @@ def _remark(group: Sequence[Counted], usual: Convention) -> Remark:
     factor = given.value / expected
     rows = [one for one, _ in group]
     others = [one.name for one in flop_counts.explaining(row, given)]
-    title = catalog.models()[row.model].title
     return Remark(
         row,
         Severity.INFO,
         ("model_tflops_per_sec_per_gpu", "tokens_per_sec_per_gpu"),
         f"{significant(expected)} GFLOP per token ({usual.name})",
         f"{given} GFLOP per token",
-        f"{title} {row.task} at {row.sequence_length:,} on {workload.names(rows)} counts "
-        f"{significant(given.value)} GFLOP per token, {factor:.3g} times the formula under "
-        f"{usual.name!r}, the release's convention; {_explained(others)}",
+        f"{titles.model(row.model)} {titles.task(row.task)} at {row.sequence_length:,} on "
+        f"{workload.names(rows)} counts {significant(given.value)} GFLOP per token, {factor:.3g} "
+        f"times the formula under {usual.name!r}, the release's convention; {_explained(others)}",
     )
 
 

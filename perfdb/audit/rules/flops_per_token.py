@@ -7,6 +7,7 @@ from statistics import median
 from perfdb.audit import flop_counts, rates, workload
 from perfdb.audit.flop_counts import Counted
 from perfdb.audit.subject import Remark, Subject
+from perfdb.catalog import titles
 from perfdb.units import significant
 
 NAME = "flops_per_token"
@@ -96,12 +97,13 @@ def _undecided(group: Sequence[Counted]) -> Iterator[Remark]:
     if given.agrees(lowest):
         return
     factor = given.value / lowest.value
+    other = titles.system(others[-1][0].system)
     yield Remark(
         row,
         workload.severity(factor - 1),
         FIELDS,
-        f"{lowest} GFLOP per token, as on {others[-1][0].system}",
+        f"{lowest} GFLOP per token, as on {other}",
         f"{given} GFLOP per token",
         f"{workload.name(row)} counts {significant(given.value)} GFLOP per token, "
-        f"{others[-1][0].system} {significant(lowest.value)}: {_factor(factor)}; one is wrong",
+        f"{other} {significant(lowest.value)}: {_factor(factor)}; one is wrong",
     )

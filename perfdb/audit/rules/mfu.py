@@ -43,8 +43,8 @@ def _remark(row: Subject, given: Interval, computed: Interval, peak: float) -> R
 
 
 def _named_peak(row: Subject, used: float) -> str:
-    """', the system's at bf16', where a page measures against another precision's peak."""
+    """', the system's at BF16', where a page measures against another precision's peak."""
     system = catalog.systems().get(row.system)
     peaks = system.peaks.items() if system else ()
     near = [name for name, peak in peaks if abs(used / peak.tflops - 1) < workload.SMALL]
-    return f", the system's at {near[0]}" if near else ""
+    return f", the system's at {near[0].upper()}" if near else ""

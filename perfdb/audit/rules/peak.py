@@ -6,6 +6,7 @@ from perfdb import catalog
 from perfdb.audit.printed import figure
 from perfdb.audit.rates import peak_tflops
 from perfdb.audit.subject import Remark, Severity, Subject
+from perfdb.catalog import titles
 from perfdb.units import percent, significant
 
 NAME = "peak"
@@ -40,5 +41,6 @@ def _above(row: Subject, achieved: float, peak: float) -> Remark:
         f"{peak:,g} TFLOP/s at most",
         f"{significant(achieved)} TFLOP/s",
         f"{significant(achieved)} TFLOP/s is {percent(achieved / peak)} of the dense peak of "
-        f"{row.system} at {row.precision or 'any precision'}, {peak:,g} TFLOP/s",
+        f"{titles.system(row.system)} at {titles.precision(row.precision) or 'any precision'}, "
+        f"{peak:,g} TFLOP/s",
     )

@@ -28,4 +28,5 @@ def _is_zero(text: str | None) -> bool:
 
 def _remark(row: Subject, field: str, found: str) -> Remark:
     message = f"{SHORT[field]} is {found}: nothing trains at that; the figure is unknown"
-    return Remark(row, Severity.ERROR, (field,), None, found, message, f"leave {field} empty, or -")
+    change = f"leave {SHORT[field]} empty, or -"
+    return Remark(row, Severity.ERROR, (field,), None, found, message, change)

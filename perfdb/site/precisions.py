@@ -1,0 +1,272 @@
+"""Precisions side by side: the same work in BF16 and in others, and how much faster they are."""
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress
+from typing import Final
+
+from perfdb import catalog, units
+from perfdb.metrics import METRICS
+from perfdb.site import addresses, bests, markup, tables
+from perfdb.site.addresses import Address
+from perfdb.site.bests import FLOPS, precision_of
+from perfdb.site.data import Result
+from perfdb.site.grouping import system_order
+from perfdb.site.markup import Cell, Head, Html, Table, joined, tag
+from perfdb.site.profiles import (
+    CP,
+    EP,
+    ETP,
+    FSDP,
+    GBS,
+    GPUS,
+    LBS,
+    MBS,
+    PP,
+    RELEASE,
+    SEQUENCE,
+    SP,
+    TP,
+    VP,
+    Column,
+    ours,
+)
+from perfdb.site.rows import row_id
+from perfdb.site.series import RATES, Rate
+from perfdb.versions import newest_version
+
+BASE: Final = "bf16"
+"""What the other precisions are held against."""
+
+MOST_WORKS: Final = 8
+"""Works of a framework on a system that stand open; the others are folded."""
+
+_WHERE: Final = ours(Column("System", ("system_title",), "system", shown="always"), GPUS)
+_WORK: Final = ours(
+    GBS,
+    SEQUENCE,
+    Column("Qualifiers", ("qualifiers",), "text", shown="varies"),
+    Column("Variant", ("variant",), "text", shown="varies"),
+    RELEASE,
+    Column("Origin", ("origin",), "text", shown="always"),
+)
+"""The columns that say which work a row is, before the rates and after them."""
+
+_LAYOUT: Final = (MBS, LBS, TP, SP, PP, CP, VP, EP, ETP, FSDP)
+_OTHERS: Final = {
+    "kernels": "other kernels",
+    "options": "other options",
+    "container": "another container",
+}
+"""What else may not be the same, and is too long to be printed twice."""
+
+_COMPUTED: Final = (
+    "A rate that is marked as computed is the tokens/s of all GPUs ÷ GPUs, or GBS × sequence "
+    "length ÷ step time ÷ GPUs."
+)
+
+
+@dataclass(frozen=True)
+class Work:
+    """The same work in BF16 and in other precisions: the fastest result of each, by its name.
+
+    `rate` is the figure that all of them know. `wrong` counts the rows with open errors, of which
+    none is among them.
+    """
+
+    rate: Rate
+    best: Mapping[str, Result]
+    wrong: int
+
+    @property
+    def base(self) -> Result:
+        """The result in BF16."""
+        return self.best[BASE]
+
+    @property
+    def anchor(self) -> str:
+        """What its row is called, the same in every build and whatever its figures."""
+        known = (self.rate, _work(self.base), _convention(self.base, self.rate))
+        return f"precisions-{hashlib.sha256(repr(known).encode()).hexdigest()[:12]}"
+
+    def speed_up(self, precision: str) -> float | None:
+        """The rate in a precision ÷ that in BF16; None where the work was not done in it."""
+        if precision not in self.best:
+            return None
+        rate, base = (bests.figure(self.best[name], self.rate) for name in (precision, BASE))
+        return rate / base if rate and base else None
+
+
+def compared(title: str, results: Sequence[Result], address: Address) -> Html:
+    """A table for each rate: of each framework on each system its newest release with such work.
+
+    Nothing where no work was done in BF16 and in another precision.
+    """
+    works = newest(works_of(results))
+    by_rate = {rate: [one for one in works if one.rate == rate] for rate in RATES}
+    return joined(_of_rate(title, some, address) for some in by_rate.values() if some)
+
+
+def works_of(results: Sequence[Result]) -> list[Work]:
+    """Each work that BF16 and another precision know a rate of, in tokens or else in FLOPs.
+
+    By system, else in the order they come. What the audit calls an error is in none.
+    """
+    first, second = RATES
+    in_tokens = list(_compared(results, first))
+    done = {_work(one.base) for one in in_tokens}
+    others = [one for one in results if _work(one) not in done]
+    found = (*in_tokens, *_compared(others, second))
+    return sorted(found, key=lambda one: system_order(one.base.system))
+
+
+def _compared(results: Iterable[Result], rate: Rate) -> Iterator[Work]:
+    same: dict[tuple[object, ...], list[Result]] = defaultdict(list)
+    for result in results:
+        if result.precision is not None and bests.figure(result, rate) is not None:
+            same[_work(result), _convention(result, rate)].append(result)
+    for some in same.values():
+        clean = [one for one in some if not one.has_open_errors]
+        rising = sorted(clean, key=lambda one: bests.figure(one, rate) or 0.0)
+        best = {one.precision or "": one for one in rising}
+        if BASE in best and len(best) > 1:
+            yield Work(rate, best, wrong=len(some) - len(clean))
+
+
+def _work(result: Result) -> tuple[object, ...]:
+    """What is the same in every precision. FLOPs of two conventions would be two quantities."""
+    return (
+        result.framework, result.release, result.system, result.task, result.variant,
+        result.qualifiers, result.origin, result.num_gpus, result.sequence_length,
+        result.global_batch_size,
+    )  # fmt: skip
+
+
+def _convention(result: Result, rate: Rate) -> str | None:
+    return result.flops_convention if rate == FLOPS else None
+
+
+def newest(works: Sequence[Work]) -> list[Work]:
+    """Those of the newest release of each framework on each system."""
+    versions: dict[tuple[str, str], set[str | None]] = defaultdict(set)
+    for one in works:
+        versions[_place(one)].add(one.base.release)
+    last = {place: newest_version(some) for place, some in versions.items()}
+    return [one for one in works if last[_place(one)] == one.base.release]
+
+
+def _place(work: Work) -> tuple[str, str]:
+    return work.base.framework, work.base.system
+
+
+def _of_rate(title: str, works: Sequence[Work], address: Address) -> Html:
+    """The first works of each framework on each system as a table, and the others folded."""
+    heading = f"By precision: {METRICS[works[0].rate].title}"
+    made = _table(f"{title}: {heading}", works, address)
+    first = list(_is_first(works))
+    others = _only(made, [not one for one in first])
+    more = tag("summary", f"{units.counted(len(others.rows), 'row')} more")
+    folded = tag("details", (more, markup.table(others))) if others.rows else ""
+    shown = markup.table(_only(made, first))
+    return joined((tag("h3", heading), shown, _note(works), folded))
+
+
+def _is_first(works: Iterable[Work]) -> Iterator[bool]:
+    counts: Counter[tuple[str, str]] = Counter()
+    for one in works:
+        counts[_place(one)] += 1
+        yield counts[_place(one)] <= MOST_WORKS
+
+
+def _only(table: Table, chosen: Sequence[bool]) -> Table:
+    return replace(
+        table,
+        rows=list(compress(table.rows, chosen)),
+        ids=list(compress(table.ids, chosen)),
+        notes=list(compress(table.notes, chosen)),
+    )
+
+
+def _table(label: str, works: Sequence[Work], address: Address) -> Table:
+    before, after = (_of_work(works, some, address) for some in (_WHERE, _WORK))
+    columns = [*before, *_of_precisions(works, address), *after]
+    return Table(
+        label,
+        [head for head, _ in columns],
+        list(zip(*(cells for _, cells in columns), strict=True)),
+        ids=[one.anchor for one in works],
+        notes=[tuple(_otherwise(one)) for one in works],
+    )
+
+
+def _of_work(
+    works: Sequence[Work], columns: Iterable[Column], address: Address
+) -> Iterator[tuple[Head, list[Cell]]]:
+    for column in columns:
+        cells = [tables.printed(column, one.base, address) for one in works]
+        if column.shown == "always" or len({cell.content for cell in cells}) > 1:
+            yield tables.head(column), cells
+
+
+def _of_precisions(works: Sequence[Work], address: Address) -> Iterator[tuple[Head, list[Cell]]]:
+    """The rate in each precision, BF16 first, and beside it how much faster that is."""
+    rate = METRICS[works[0].rate].title
+    titles = {name: precision_of(it) for one in works for name, it in one.best.items()}
+    for name in sorted(titles, key=_precision_order):
+        head = Head(titles[name], rate, numeric=True, falling=True)
+        yield head, [_rate(one, name, address) for one in works]
+        if name != BASE:
+            formula = f"{rate} in {titles[name]} ÷ that in {titles[BASE]}, computed"
+            head = Head(f"{titles[name]} ÷ {titles[BASE]}", formula, numeric=True, falling=True)
+            yield head, [Cell(units.number(one.speed_up(name), 2)) for one in works]
+
+
+def _precision_order(name: str) -> tuple[bool, int, str]:
+    """BF16 first; a precision that the catalogue lacks comes last."""
+    known = list(catalog.precisions())
+    return name != BASE, known.index(name) if name in known else len(known), name
+
+
+def _rate(work: Work, precision: str, address: Address) -> Cell:
+    """A rate that leads to the row of its result on the page of its release."""
+    result = work.best.get(precision)
+    if result is None:
+        return Cell(units.UNKNOWN)
+    rate = bests.figure(result, work.rate)
+    row = addresses.of_row(result.framework, result.release, row_id(result), address)
+    return Cell(bests.marked(result, work.rate), sort=rate, evidence=row)
+
+
+def _otherwise(work: Work) -> Iterator[str]:
+    """What of each precision's configuration is not that of BF16."""
+    base = work.base
+    for name in sorted(work.best, key=_precision_order):
+        result = work.best[name]
+        if different := ", ".join(_differences(result, base)):
+            this, that = precision_of(result), precision_of(base)
+            yield f"{this} is configured differently from {that}: {different}."
+
+
+def _differences(result: Result, base: Result) -> Iterator[str]:
+    for column in _LAYOUT:
+        its, that = (tables.formatted(column, tables.known(column, it)) for it in (result, base))
+        if its != that:
+            yield f"{column.title} {its} against {that}"
+    for field, said in _OTHERS.items():
+        if getattr(result, field) != getattr(base, field):
+            yield said
+
+
+def _note(works: Sequence[Work]) -> Html:
+    """What is beside one another, and what is left out."""
+    computed = any(bests.is_computed(it, one.rate) for one in works for it in one.best.values())
+    return bests.note(
+        "On each system the newest release of each framework that did the same work in BF16 and in "
+        "another precision. Of several configurations the fastest is taken; where it is not that "
+        "of BF16 a note says so, and the ratio is of both changes. Ratios are computed from the "
+        "rates.",
+        _COMPUTED if computed else "",
+        bests.contradicted(sum(one.wrong for one in works)),
+    )

@@ -1,0 +1,93 @@
+"""Scaling above 100 %: which points are, their mark, and what their rows state that can be why."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from perfdb import units
+from perfdb.audit.rules.scaling import NAME
+from perfdb.compare.verdict import half_unit
+from perfdb.site import addresses, tables
+from perfdb.site.addresses import Address
+from perfdb.site.data import Result
+from perfdb.site.markup import Cell, Html, joined, link, tag
+from perfdb.site.profiles import KERNELS, LAYOUT
+from perfdb.site.series import Rate, Series, efficiency
+from perfdb.site.words import gpus
+
+RULE: Final = NAME
+"""The audit's rule that remarks on it."""
+
+_PRINTED: Final = 0.0005
+"""Half a unit of an efficiency as it is printed: 100.0 %."""
+_DUST: Final = 1e-9
+"""What floating-point arithmetic may add."""
+
+
+def points(series: Series) -> tuple[Result, ...]:
+    """The points whose GPUs are faster than at the smallest scale, beyond rounding."""
+    first, *others = series.points
+    highest = (1 + _half_unit(first, series.rate)) * (1 + _DUST)
+    shares = efficiency(series)
+    return tuple(
+        one
+        for one in others
+        if (share := shares[one.num_gpus]) > 1 + _PRINTED
+        and share * (1 - _half_unit(one, series.rate)) > highest
+    )
+
+
+def _half_unit(result: Result, rate: Rate) -> float:
+    """Half a unit in the last digit of what a rate is stated by, as a share of that."""
+    figure: float | None = getattr(result, rate)
+    stated = figure or result.tokens_per_sec or result.step_time_s
+    return half_unit(stated) / stated if stated else 0.0
+
+
+def efficiency_of(point: Result, series: Series, page: str = "") -> Cell:
+    """The efficiency; where it is above 100 %, with a mark that leads to the note on the page."""
+    share = efficiency(series)[point.num_gpus]
+    said = units.percent(share)
+    if point not in points(series):
+        return Cell(said, sort=share)
+    to = tag("a", "*", href=f"{page}#{_anchor(series)}", aria_label="why it is above 100 %")
+    return Cell(joined((said, tag("sup", to, class_="perf-mark"))), sort=share)
+
+
+def _anchor(series: Series) -> str:
+    return f"{series.anchor}-above"
+
+
+def note(series: Series, audited: Mapping[int, str], address: Address) -> Html:
+    """Where the efficiency is above 100 %, and what is not as at the smallest scale.
+
+    `audited` are the entries of results that the audit's rule remarks on, by their number.
+    """
+    above = points(series)
+    if not above:
+        return Html("")
+    counts = ", ".join(f"{one.num_gpus:,}" for one in above)
+    first = series.points[0]
+    said = (
+        f"* Above 100 % at {counts} GPUs: each GPU is faster there than at the smallest scale, "
+        f"{gpus(first.num_gpus)}. {_different(first, above, series)}"
+    )
+    found = [
+        link(gpus(one.num_gpus), addresses.of_entry(audited[one.result_id], address))
+        for one in series.points
+        if one.result_id in audited
+    ]
+    told = (" The audit's findings: ", joined(found, ", "), ".") if found else ()
+    return tag("p", (said, *told), class_="perf-note", id=_anchor(series))
+
+
+def _different(first: Result, above: Sequence[Result], series: Series) -> str:
+    """What the rows state that is not the same at the smallest scale."""
+    batch = ["samples per GPU"] if series.scaling == "strong" else []
+    names = [
+        column.title
+        for column in (*LAYOUT, KERNELS)
+        if any(tables.known(column, one) != tables.known(column, first) for one in above)
+    ]
+    if not (batch or names):
+        return "The rows state no difference in configuration."
+    return f"Not the same at both: {', '.join([*batch, *names])}."

@@ -1,0 +1,215 @@
+"""What a page's front matter states of its original and of all its rows, from text to store."""
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+from sqlalchemy import URL, select
+
+from perfdb import ingest, pages
+from perfdb.db.tables import originals, results, sources
+from perfdb.ingest import read
+from perfdb.normalize import published_row
+from perfdb.pages import PageContext, PageRead
+from perfdb.record import Method, Original
+from perfdb.verify.published import published
+from tests import seeds
+from tests.trees import NEMO, PAGE, counted, rows_of, writing
+
+PUBLISHED = seeds.ROOT / "data" / "published"
+
+STATED = (
+    "source_url: https://example.org/performance.html?v=1#h100",
+    "published_on: 2025-10-02",
+    "steps: 40",
+    "window: window(11,50)",
+    "flops_convention: nemo-25.04",
+)
+ORIGINAL = Original(
+    source_url="https://example.org/performance.html?v=1#h100", published_on=date(2025, 10, 2)
+)
+METHOD = Method(num_steps=40, window="window(11,50)", flops_convention="nemo-25.04")
+
+STORED = (
+    select(*(results.c[name] for name in (*Method.model_fields, "tokens_per_sec_per_gpu")))
+    .where(~results.c.superseded)
+    .order_by(results.c.source_line)
+)
+ORIGINALS = (
+    select(sources.c.sha256, originals.c.source_url, originals.c.published_on)
+    .join(sources, originals.c.source_id == sources.c.id)
+    .order_by(originals.c.published_on, sources.c.id)
+)
+
+
+def stating(*lines: str) -> str:
+    """A page of two rows with these lines in the mapping of its front matter."""
+    said = "".join(f"  {line}\n" for line in lines)
+    return f"---\nperfdb:\n  framework: nemo\n{said}---\n{PAGE}"
+
+
+def read_page(text: str) -> PageRead:
+    return pages.read("a.md", text, PageContext())
+
+
+def test_what_a_page_states_holds_for_each_of_its_rows() -> None:
+    """And is nothing where it states nothing."""
+    stated = read_page(stating(*STATED))
+    assert (ORIGINAL, [METHOD, METHOD]) == (
+        stated.original,
+        [one.method for one in stated.results],
+    )
+    silent = read_page(stating())
+    assert (Original(), [Method(), Method()]) == (
+        silent.original,
+        [one.method for one in silent.results],
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("source_url: example.org", "not the address of a page, found 'example.org'; write it in "
+         "full: https://example.org/performance.html"),
+        ("source_url: 'javascript:alert(1)'", "not the address of a page, found "
+         "'javascript:alert(1)'; write it in full: https://example.org/performance.html"),
+        ("source_url: 'https://a b'", "not the address of a page, found 'https://a b'; "
+         "write it in full: https://example.org/performance.html"),
+        ("published_on: 2025", "Input should be a valid date, found 2025; "
+         "write a day, without quotes: 2025-10-02"),
+        ("published_on: October 2025", "Input should be a valid date, found 'October 2025'; "
+         "write a day, without quotes: 2025-10-02"),
+        ("steps: 0", "Input should be greater than 0, found 0; "
+         "write how many steps the figures are taken over: 40"),
+        ("steps: true", "Input should be a valid integer, found True; "
+         "write how many steps the figures are taken over: 40"),
+        ("window: last(1)", "no such window, found 'last(1)'; "
+         "known: last, last_n(N), window(FIRST,LAST), skip_warmup(N)"),
+        ("window: window(50,11)", "no such window, found 'window(50,11)'; "
+         "known: last, last_n(N), window(FIRST,LAST), skip_warmup(N)"),
+        ("flops_convention: nemo", "no such FLOPs convention, found 'nemo'; "
+         "known: causal, full, nemo-25.04, nemotron4-recipe, megatron-lm, "
+         "megatron-bridge-26.04, megatron-bridge, automodel, automodel-25.10"),
+    ],
+)  # fmt: skip
+def test_a_field_that_is_wrong_is_told_with_its_line_and_what_to_do(said: str, told: str) -> None:
+    """It is on line 4; nothing is read of the page."""
+    found = read_page(stating(said))
+    name = said.partition(":")[0]
+    assert [f"a.md:4: perfdb.{name}: {told}"] == list(map(str, found.problems))
+    assert () == found.results
+
+
+def test_steps_that_the_window_never_holds_are_wrong() -> None:
+    """The last step of a run of 50 is one step, not 50."""
+    [problem] = read_page(stating("window: last", "steps: 50")).problems
+    assert (
+        "a.md:5: perfdb.steps: last never holds so many steps, found 50; "
+        "write how many steps the figures are taken over: 40"
+    ) == str(problem)
+
+
+def test_a_day_that_is_in_no_calendar_is_told_with_its_line() -> None:
+    """YAML itself takes it for a date."""
+    [problem] = read_page(stating("published_on: 2025-02-30")).problems
+    assert "a.md:4: not YAML: day is out of range for month" == str(problem)
+
+
+def test_a_row_of_a_page_that_states_nothing_of_them_has_the_hash_that_it_always_had() -> None:
+    """As perfdb stored DFM's first row before pages could: reading it again revises nothing."""
+    text = (PUBLISHED / "dfm.md").read_text()
+    first = pages.read("dfm.md", text, PageContext()).results[0]
+    known = "f1d349df79b194ba6ceac83c4c79c9a27f1f104c5a20db2a29a264bec982c22e"
+    assert known == published_row(first).content_hash
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    """A page that states everything, and beside it one that states nothing of itself."""
+    path = tmp_path / "pages" / "a.md"
+    path.parent.mkdir()
+    path.write_text(stating(*STATED))
+    (path.parent / "b.md").write_text(PAGE.replace("| 8192 |", "| 4096 |"))
+    return path
+
+
+def test_what_a_page_states_is_stored_once_with_its_rows_and_its_bytes(
+    store: URL, page: Path
+) -> None:
+    """A page that states nothing has no row; reading both again changes nothing."""
+    assert (4, 0, 0, 0) == counted(ingest.ingest([page.parent], store, NEMO))
+    assert (0, 0, 4, 0) == counted(ingest.ingest([page.parent], store, NEMO))
+    said = (40, "window(11,50)", "nemo-25.04")
+    found = rows_of(store, STORED)
+    assert [(*said, 12273.0), (*said, 1563.0)] == [row for row in found if row[0]]
+    assert [(None, None, None)] * 2 == [row[:3] for row in found if not row[0]]
+    [(_, url, day)] = rows_of(store, ORIGINALS)
+    assert (ORIGINAL.source_url, ORIGINAL.published_on) == (url, day)
+
+
+def test_a_page_that_changes_its_mind_makes_revisions_and_another_original(
+    store: URL, page: Path
+) -> None:
+    """Each state of the page keeps the date that it stated; the figures are as before."""
+    ingest.ingest([page], store, NEMO)
+    page.write_text(page.read_text().replace("2025-10-02", "2025-12-16"))
+    assert (0, 0, 2, 0) == counted(ingest.ingest([page], store, NEMO))
+    page.write_text(page.read_text().replace("  flops_convention: nemo-25.04\n", ""))
+    assert (0, 2, 0, 0) == counted(ingest.ingest([page], store, NEMO))
+
+    days = [day for *_, day in rows_of(store, ORIGINALS)]
+    assert [date(2025, 10, 2), date(2025, 12, 16), date(2025, 12, 16)] == days
+    said = (40, "window(11,50)", None)
+    assert [(*said, 12273.0), (*said, 1563.0)] == rows_of(store, STORED)
+
+
+def test_a_newer_reader_keeps_the_original_for_its_own_source(
+    store: URL, page: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ingest.ingest([page], store, NEMO)
+    monkeypatch.setattr(read, "PAGE_PARSER_VERSION", 99)
+    ingest.ingest([page], store, NEMO)
+    (first, *said), (second, *again) = rows_of(store, ORIGINALS)
+    assert (first, said) == (second, again)
+
+
+def test_verify_names_a_window_that_the_page_does_not_state(sqlite: URL, page: Path) -> None:
+    ingest.ingest([page], sqlite, NEMO)
+    with writing(sqlite) as connection:
+        assert [] == list(published(connection, lambda items, _: items))
+        connection.execute(results.update().values(window="last"))
+        found = [one.message for one in published(connection, lambda items, _: items)]
+    assert 2 == len(found)
+    assert all("window is last, and window(11,50) by the bytes" in one for one in found)
+
+
+@pytest.mark.skipif(not seeds.FOLDER.is_dir(), reason="no seeds beside the project")
+@pytest.mark.parametrize(
+    ("page", "seed", "quoted", "original", "method"),
+    [
+        (
+            "nemotron4.md",
+            "nemotron4-dgxc-recipe.txt",
+            "using the last training step timing to obtain throughput",
+            Original(),
+            Method(num_steps=1, window="last", flops_convention="nemotron4-recipe"),
+        ),
+        (
+            "automodel.md",
+            "automodel-performance-summary.txt",
+            "April 17, 2026",
+            Original(published_on=date(2026, 4, 17)),
+            Method(),
+        ),
+        ("dfm.md", "dfm-performance-benchmarks.md", "", Original(), Method()),
+        ("nemo-25.04.md", "nemo-25.04-performance-summary.txt", "", Original(), Method()),
+    ],
+)
+def test_our_pages_state_what_their_seeds_state(
+    page: str, seed: str, quoted: str, original: Original, method: Method
+) -> None:
+    """No seed gives its own address; two say nothing of dates, steps and conventions."""
+    assert quoted in (seeds.FOLDER / seed).read_text()
+    stated = pages.read(page, (PUBLISHED / page).read_text(), PageContext())
+    assert original == stated.original
+    assert {method} == {one.method for one in stated.results}
