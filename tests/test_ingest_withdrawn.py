@@ -211,6 +211,16 @@ def test_a_page_that_was_withdrawn_keeps_nothing_alive(store: URL, perfdb: Shell
     assert [] == in_force(store)
 
 
+def test_a_page_that_holds_nothing_keeps_nothing_alive_once_it_is_withdrawn(
+    store: URL, perfdb: Shell
+) -> None:
+    """What it states another page holds: it is a page of the store all the same."""
+    for name in ("a.md", "b.md"):
+        read(store, name)
+    assert (0, "0 withdrawn\n") == perfdb("withdraw", "b.md")[:2]
+    assert (0, "2 withdrawn\n") == perfdb("withdraw", "a.md")[:2]
+
+
 def test_a_path_that_no_page_was_read_from_cannot_be_withdrawn(store: URL, perfdb: Shell) -> None:
     """Every such path is named, and nothing is withdrawn."""
     read(store, "a.md")
@@ -304,6 +314,24 @@ def test_a_file_of_results_is_withdrawn_as_a_page_is(
     check_sound(store)
 
 
+def test_a_copy_of_a_file_of_results_that_is_withdrawn_is_named(store: URL, perfdb: Shell) -> None:
+    """What it is of was said when it was read, and is not kept; until it is withdrawn as well."""
+    for name in ("a.json", "b.json"):
+        Path(name).write_text(logs.SUMMARY)
+        perfdb("ingest", name, *SAID)
+
+    code, said, beside = perfdb("withdraw", "a.json")
+
+    assert (0, "1 withdrawn\n") == (code, said)
+    assert (
+        "note: b.json: holds the bytes of results that are withdrawn; read it again with its "
+        "options to keep them, or withdraw it as well\n"
+    ) == beside
+    perfdb("ingest", "a.json", *SAID)
+    perfdb("withdraw", "b.json")
+    assert "" == perfdb("withdraw", "a.json").stderr
+
+
 def test_a_file_of_results_is_not_undone(store: URL, perfdb: Shell) -> None:
     Path("card.yaml").write_bytes((FORMATS / FILES["a verification card"][0]).read_bytes())
     perfdb("ingest", "card.yaml")
@@ -339,3 +367,7 @@ def test_a_file_of_a_run_is_no_file_of_results(store: URL, perfdb: Shell) -> Non
     code, _, beside = perfdb("withdraw", "golden_values_dev_dgx_h100.json")
     assert (2, True) == (code, "a run is withdrawn for a reason" in beside)
     assert "1 withdrawn\n" == perfdb("withdraw", "lists_of_the_old_schema.json").stdout
+    why = ("--reason", "too hot")
+    assert "1 withdrawn\n" == perfdb("withdraw", "golden_values_dev_dgx_h100.json", *why).stdout
+    assert "1 restored\n" == perfdb("withdraw", "--undo", "golden_values_dev_dgx_h100.json").stdout
+    check_sound(store)

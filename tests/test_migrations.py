@@ -160,6 +160,7 @@ def test_a_database_that_is_not_ours_is_an_error(empty_database: URL) -> None:
     """It has tables, and none that says which schema it is."""
     with writing(empty_database) as connection:
         connection.exec_driver_sql("CREATE TABLE notes (id INTEGER)")
+        connection.exec_driver_sql("CREATE TABLE words (id TEXT)")
 
     with (
         reading(empty_database) as connection,

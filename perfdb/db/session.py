@@ -202,8 +202,9 @@ _NO_TEXT = "malformed: the definitions of the tables are no text"
 _NO_KEYS = """
 SELECT schema.name FROM sqlite_schema AS schema JOIN pragma_table_info(schema.name) AS declared
 WHERE schema.type = 'table' AND declared.name = 'id' AND declared.type <> 'INTEGER'
+AND EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'ingest_log')
 """
-"""The tables whose ids are read as NULL: a column of any other type has a value of its own."""
+"""The tables of a store whose ids are read as NULL: only an INTEGER is the number of its row."""
 
 
 def _look_at_sqlite(connection: SqliteConnection, _record: object) -> None:

@@ -181,6 +181,13 @@ def like(connection: Connection, word: str, most: int) -> tuple[str, ...]:
     return tuple(connection.scalars(question.distinct().order_by(sources.c.path).limit(most)))
 
 
+def of_the_same_bytes(connection: Connection, result_ids: Sequence[int]) -> set[int]:
+    """The ids of all sources with the bytes that results were read from."""
+    read = select(sources.c.sha256).join(results, results.c.source_id == sources.c.id)
+    same = sources.c.sha256.in_(read.where(results.c.id.in_(result_ids)))
+    return set(connection.scalars(select(sources.c.id).where(same)))
+
+
 def content_of(connection: Connection, source_id: int) -> bytes:
     """The bytes of a page."""
     found = select(sources.c.content).where(sources.c.id == source_id)

@@ -1,7 +1,7 @@
 """Results that a page no longer states fall back to another page whose last state does."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -47,6 +47,7 @@ def fall_back(
         notes += _notes(path, content, left)
         if not left:
             break
+    notes += _copies(connection, page, left.values())
     return FellBack(counts, tuple(notes))
 
 
@@ -88,6 +89,23 @@ def _shows_a_case_of_its_last_state(connection: Connection, read: PageRows) -> b
     )
     before = _read(read.source.path, content, context)
     return not {one.case.key for one in read.rows}.isdisjoint(one.case.key for one in before.rows)
+
+
+def _copies(
+    connection: Connection, page: SourceFile, left: Iterable[Withdrawn]
+) -> Iterator[Problem]:
+    """Which other files hold the bytes that results were read from: nobody kept of what they are.
+
+    A page says that itself, and was read.
+    """
+    ids = [one.id for one in left]
+    if page.parser == PAGE or not ids:
+        return
+    same = withdrawal.of_the_same_bytes(connection, ids)
+    for path, source_id in withdrawal.other_pages(connection, page.parser, page.path).items():
+        if source_id in same:
+            remedy = "read it again with its options to keep them, or withdraw it as well"
+            yield Problem(path, "holds the bytes of results that are withdrawn", remedy=remedy)
 
 
 def _notes(path: str, content: bytes, left: Mapping[str, Withdrawn]) -> Iterator[Problem]:

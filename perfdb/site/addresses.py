@@ -64,9 +64,14 @@ def of_source(sha256: str) -> str:
     return f"sources/{sha256[:16]}"
 
 
-def of_entry(anchor: str, address: Address) -> str:
-    """The address of a result's entry on the page of findings."""
-    return f"{address(AUDIT)}#{anchor}"
+def of_audit(framework: str, version: str | None) -> str:
+    """The page of what the audit found in a framework's release."""
+    return f"{AUDIT}/{slug(framework)}/{slug(version or UNATTRIBUTED)}"
+
+
+def of_entry(framework: str, version: str | None, anchor: str, address: Address) -> str:
+    """The address of a result's entry on the page of findings in its release."""
+    return f"{address(of_audit(framework, version))}#{anchor}"
 
 
 def of_tab(framework: str, version: str | None, system: str, address: Address) -> str:

@@ -240,22 +240,8 @@ class SourcePage(Frozen):
 
 
 class Audited(Frozen):
-    """A result that has findings, the gravest first. `anchor` names its entry on the page."""
+    """A result that has findings, the gravest first. `anchor` names its entry."""
 
     result: Result
     anchor: str
     findings: tuple[Finding, ...]
-
-
-class AuditedRelease(Frozen):
-    """The results of a release that have findings."""
-
-    framework: str
-    release: str | None
-    results: tuple[Audited, ...]
-
-
-class AuditPage(Frozen):
-    """Everything that the last audit found."""
-
-    releases: tuple[AuditedRelease, ...]

@@ -1,14 +1,14 @@
-"""The pages that figures lead to: runs, published pages as they were read, and the audit."""
+"""The pages that figures lead to: runs, and published pages as they were read."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import PurePosixPath
 
-from perfdb.site import addresses, findings, profiles, sources, tables
+from perfdb.site import addresses, profiles, sources, tables
 from perfdb.site.addresses import Address
 from perfdb.site.contents import Contents
-from perfdb.site.data import AuditPage, Result, RunPage, RunsPage, SourcePage
+from perfdb.site.data import Result, RunPage, RunsPage, SourcePage
 from perfdb.site.markup import Html, table
 from perfdb.site.page import (
     NO_DATA,
@@ -17,13 +17,12 @@ from perfdb.site.page import (
     directive,
     document,
     listing,
-    numbered,
     part,
     section,
     shown,
 )
 from perfdb.site.revisions import corrections
-from perfdb.site.words import myst, release_title
+from perfdb.site.words import myst
 
 RUN_PARTS = (
     ("Figures", "figures"),
@@ -38,7 +37,6 @@ RUN_PARTS = (
 
 
 def _pages(contents: Contents) -> Iterator[Page]:
-    yield _audit(findings.page_of(contents.audited))
     results = tuple(page.result for page in latest_first(contents.runs))
     runs = RunsPage(results=results) if results else None
     none = "The store has no runs that count: every figure is from a published page.\n"
@@ -52,19 +50,6 @@ def _pages(contents: Contents) -> Iterator[Page]:
             published[result.source_sha256].append(result)
     for source in sources.with_states(contents.sources, published):
         yield _source(source, published[source.sha256], corrected)
-
-
-def _audit(page: AuditPage) -> Page:
-    if not page.releases:
-        empty = document("Audit", "There are no findings.\n")
-        return Page(addresses.AUDIT, empty, page)
-    parts = [
-        section(release_title(release.framework, release.release), shown("audit-entries", number))
-        for number, release in enumerate(page.releases)
-    ]
-    listed = directive("contents", "By release", local="", depth=1, backlinks="none")
-    text = document("Audit", shown("audit-head"), listed, *parts)
-    return Page(addresses.AUDIT, text, page)
 
 
 def latest_first(runs: Iterable[RunPage]) -> list[RunPage]:
@@ -99,10 +84,6 @@ def _source(source: SourcePage, results: Iterable[Result], corrected: Mapping[in
     return Page(name, document(title, *parts), page)
 
 
-def _entries(page: AuditPage, number: int, address: Address) -> Html:
-    return findings.entries(page.releases[number], address)
-
-
 def _runs_table(page: RunsPage, address: Address) -> Html:
     return table(tables.results_table("Runs", page.results, profiles.RUNS, address))
 
@@ -110,8 +91,6 @@ def _runs_table(page: RunsPage, address: Address) -> Html:
 KIND = Kind(
     _pages,
     {
-        "audit-head": part(AuditPage, findings.head),
-        "audit-entries": numbered(AuditPage, _entries),
         "runs": part(RunsPage, _runs_table),
         "source": part(SourcePage, sources.listing),
         "source-results": part(SourcePage, sources.entries),

@@ -209,7 +209,8 @@ def _item(one: Audited, address: Address) -> Html:
     result = one.result
     known = (bests.release_of(result), result.system_title, gpus(result.num_gpus))
     where = filter(None, (*known, bests.precision_of(result)))
-    entry = link(", ".join(where), addresses.of_entry(one.anchor, address))
+    at = addresses.of_entry(result.framework, result.release, one.anchor, address)
+    entry = link(", ".join(where), at)
     messages = "; ".join(finding.message for finding in one.findings)
     badge = findings.badge(findings.kind(one.findings[0]))
     return tag("li", (badge, " ", entry, f": {messages}."))

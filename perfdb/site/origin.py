@@ -13,7 +13,7 @@ def origin(result: Result, address: Address) -> Html:
     """Measured or published, what the audit found, and the run or line that the figures are of."""
     kind = Origin.MEASURED if result.is_measured else Origin.PUBLISHED
     badge = tag("span", result.origin, class_=f"perf-badge {kind.value}")
-    links = [flag_mark(result.flag, address)] if result.flag else []
+    links = [flag_mark(result.flag, result, address)] if result.flag else []
     links += _evidence(result, address)
     parts: list[Content] = [badge]
     parts += [tag("span", joined(links, " "), class_="perf-aside")] if links else []
@@ -22,18 +22,18 @@ def origin(result: Result, address: Address) -> Html:
     return joined(parts, " ")
 
 
-def flag_mark(flag: Flag, address: Address) -> Html:
+def flag_mark(flag: Flag, of: Result, address: Address) -> Html:
     """'⚑ 1 error', leading to what the audit found; the sign itself says nothing to a reader."""
-    entry = escape(addresses.of_entry(flag.anchor, address))
+    entry = escape(addresses.of_entry(of.framework, of.release, flag.anchor, address))
     return Html(
         f'<a class="perf-flag {flag.kind}" href="{entry}" title="found by the audit">'
         f'<span aria-hidden="true">⚑</span> {escape(flag.said)}</a>'
     )
 
 
-def flag_sign(flag: Flag, address: Address) -> Html:
+def flag_sign(flag: Flag, of: Result, address: Address) -> Html:
     """The sign alone, for where a row is named. It is in the style sheet: no part of the name."""
-    entry = escape(addresses.of_entry(flag.anchor, address))
+    entry = escape(addresses.of_entry(of.framework, of.release, flag.anchor, address))
     said = escape(f"{flag.said} found by the audit")
     return Html(
         f'<a class="perf-flag perf-sign {flag.kind}" href="{entry}" title="{said}" '

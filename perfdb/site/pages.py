@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from perfdb.site import (
+    audits,
     changelog,
     changes,
     evidence,
@@ -26,6 +27,7 @@ KINDS = (
     changes.KIND,
     recipes.KIND,
     evidence.KIND,
+    audits.KIND,
     changelog.KIND,
     withdrawn.KIND,
 )

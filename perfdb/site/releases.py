@@ -43,6 +43,7 @@ class ListedRelease(Frozen):
     models: int
     systems: int
     objections: str
+    audit: str
     headline: str
 
 
@@ -86,7 +87,7 @@ def _pages(contents: Contents) -> Iterator[Page]:
     links = _links(contents)
     for one, said in objections.items():
         text = f"{said} found by the audit"
-        links[one].append(Link(text=text, document=addresses.AUDIT))
+        links[one].append(Link(text=text, document=addresses.of_audit(*one)))
     for release in found:
         also = tuple(links[release.framework, release.release])
         title = release_title(release.framework, release.release)
@@ -142,6 +143,7 @@ def _listed(page: ReleasePage, objections: str) -> ListedRelease:
         models=len({result.model for result in page.results}),
         systems=len({result.system for result in page.results}),
         objections=objections,
+        audit=addresses.of_audit(page.framework, page.release),
         headline=_headline(page.results),
     )
 
@@ -160,7 +162,11 @@ def release_list(page: ReleaseList, number: int, address: Address) -> Html:
     heads = [*_COUNTED, Head("Open findings"), Head("Highest figure", wide=True)]
     rows = []
     for one in page.frameworks[number]:
-        found = link(one.objections, address(addresses.AUDIT)) if one.objections else "none"
+        found = (
+            link(one.objections, address(one.audit))
+            if one.objections
+            else "none"
+        )
         more = (Cell(found), Cell(one.headline or UNKNOWN))
         rows.append([*_counted(one, (), address), *more])
     return table(Table("Releases", heads, rows))

@@ -28,7 +28,7 @@ def outcome(page: RunPage, address: Address) -> Html:
     known: list[tuple[str, Content]] = [
         ("Outcome", outcome_badge(run.outcome)),
         ("Why no figures", result.withheld or units.UNKNOWN),
-        ("Audit", flag_mark(result.flag, address) if result.flag else units.UNKNOWN),
+        ("Audit", flag_mark(result.flag, result, address) if result.flag else units.UNKNOWN),
         ("Error", tag("pre", run.error) if run.error else units.UNKNOWN),
         ("Exit code", units.text(run.exit_code)),
         ("Release", link(release_title(result.framework, result.release), address(release))),
@@ -80,7 +80,7 @@ def _grounds(result: Result, address: Address) -> list[tuple[str, Content]]:
         ("Window", steps),
         ("Formulas", units.text(result.formula_version and f"version {result.formula_version}")),
         ("FLOPs convention", result.flops_convention or units.UNKNOWN),
-        ("Audit", flag_mark(result.flag, address) if result.flag else "no objection"),
+        ("Audit", flag_mark(result.flag, result, address) if result.flag else "no objection"),
     ]
     return [(name, said) for name, said in known if said != units.UNKNOWN]
 

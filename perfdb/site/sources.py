@@ -117,7 +117,9 @@ def _said(result: Result, address: Address) -> Iterator[tuple[str, Content]]:
         yield "No figures", result.withheld
     for note in result.notes:
         yield "Note", note
-    found = flag_mark(result.flag, address) if result.flag else "the audit objects to nothing"
+    found = (
+        flag_mark(result.flag, result, address) if result.flag else "the audit objects to nothing"
+    )
     yield "Audit", found
     tab = addresses.of_tab(result.framework, result.release, result.system, address)
     title = release_title(result.framework, result.release)

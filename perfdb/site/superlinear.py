@@ -72,7 +72,10 @@ def note(series: Series, audited: Mapping[int, str], address: Address) -> Html:
         f"{gpus(first.num_gpus)}. {_different(first, above, series)}"
     )
     found = [
-        link(gpus(one.num_gpus), addresses.of_entry(audited[one.result_id], address))
+        link(
+            gpus(one.num_gpus),
+            addresses.of_entry(one.framework, one.release, audited[one.result_id], address),
+        )
         for one in series.points
         if one.result_id in audited
     ]

@@ -82,7 +82,7 @@ def _cells(column: Column, results: Sequence[Result], address: Address) -> list[
 
 def _beside(result: Result, address: Address) -> Beside:
     """What the audit objects to and where the row is from, by the row's name and in its copies."""
-    sign = flag_sign(result.flag, address) if result.flag else ""
+    sign = flag_sign(result.flag, result, address) if result.flag else ""
     return Beside(sign, result.findings, source_said(result))
 
 

@@ -1,8 +1,10 @@
 """Results as the site reads them from the store, for tests that need no store."""
 
 from bs4 import BeautifulSoup
+from bs4.element import Tag
 
-from perfdb.site import models, systems
+from perfdb.audit import Finding
+from perfdb.site import findings, models, systems
 from perfdb.site.contents import Contents
 from perfdb.site.data import Audited, Result, Run, RunPage, Step
 from perfdb.site.models import ModelPage
@@ -133,3 +135,34 @@ def system_page(*results: Result) -> SystemPage:
     pages = systems.KIND.pages(Contents(results=results))
     [page] = [page.data for page in pages if isinstance(page.data, SystemPage)]
     return page
+
+
+def finding(severity: str = "error", **changed: object) -> Finding:
+    """A finding that a row's GBS and MBS are swapped, with what is given changed."""
+    fields: dict[str, object] = {
+        "rule": "micro_batch",
+        "severity": severity,
+        "fields": ("global_batch_size", "micro_batch_size"),
+        "expected": "GBS 64, MBS 1",
+        "found": "GBS 1, MBS 64",
+        "message": "a global batch of 1 cannot hold micro-batches of 64",
+        "suggestion": "swap them: GBS 64, MBS 1",
+        "model": "wan2.1-14b",
+        "system": "dgx-gb300",
+        "release": "main",
+        "source": "data/published/dfm.md",
+        "source_line": 74,
+        "framework": "dfm",
+    }
+    return Finding.model_validate(fields | changed)
+
+
+def audited(*found: Finding, key: str = "0123456789abcdef", **changed: object) -> Audited:
+    """A published result with findings; `changed` are fields of the result."""
+    return findings.audited(published(**changed), key, found)
+
+
+def words(element: Tag | None) -> str:
+    """Its text, on one line."""
+    assert element is not None
+    return element.get_text(" ", strip=True)

@@ -22,7 +22,7 @@ def test_a_row_that_the_audit_objects_to_is_marked_where_it_is_named(profile: Pr
     marked, plain = soup(profile, result(flag=flag), result()).select("tbody tr")
     mark = marked.select_one("th[scope=row] a.perf-sign.error")
     assert mark is not None
-    assert "../performance/audit.html#result-1" == mark["href"]
+    assert "../performance/audit/megatron-core/0.16.0.html#result-1" == mark["href"]
     assert "2 errors found by the audit" == mark["aria-label"] == mark["title"]
     assert "" == mark.get_text(), "the sign is no part of the row's name"
     assert [] == plain.select(".perf-flag")

@@ -188,7 +188,9 @@ def test_a_models_findings_lead_to_their_entries() -> None:
     made = soup(models.audited(model_page(result(), audited=audited), address).text)
     [entry] = made.select("li")
     assert "it is wrong" in entry.get_text()
-    assert "../performance/audit.html#result-aaaaaaaaaaaa" == str(entry.select("a")[0]["href"])
+    assert "../performance/audit/megatron-core/0.16.0.html#result-aaaaaaaaaaaa" == str(
+        entry.select("a")[0]["href"]
+    )
     assert "1 more" in made.get_text()
 
 

@@ -193,7 +193,7 @@ def test_an_efficiency_above_100_percent_is_marked_and_says_what_else_is_not_the
         "Not the same at both: TP. The audit's findings: 32 GPUs."
     ) == above(page)
     [entry] = soup(page).select("p[id$='-above'] a")
-    assert str(entry["href"]).endswith("performance/audit.html#result-32")
+    assert str(entry["href"]).endswith("performance/audit/megatron-core/0.16.0.html#result-32")
     [mark] = BeautifulSoup(scaling.index(index, address).text, "html.parser").select("sup a")
     document, anchor = str(mark["href"]).split("#")
     assert f"../{page.document}.html" == document
