@@ -82,7 +82,7 @@ LABELS: Mapping[str, str] = {
     "recipe": "Recipe",
     "error": "Error",
     "system": "System",
-    "attempt": "Attempt",
+    "attempt": "Repeat",
     "ended_at": "Ended",
     "exit_code": "Exit code",
     "name": "File",

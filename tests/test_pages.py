@@ -328,7 +328,7 @@ def test_a_mistyped_title_is_rejected_with_what_may_be_meant(
     assert told[told.index("'") :] in str(found.notes[0])
 
 
-@pytest.mark.parametrize("title", ["Step Time (ms)", "Loss", "Optimizer", "Nodes", "Cost"])
+@pytest.mark.parametrize("title", ["Step Time (min)", "Loss", "Optimizer", "Nodes", "Cost"])
 def test_another_unit_and_another_word_are_not_mistyped(title: str) -> None:
     assert not pages.looks_like_page(MISTYPED.format("GBS", title))
     beside = MISTYPED.replace("{} |\n", "Step Time (s) | {} |\n").replace("|---|\n", "|---|---|\n")
@@ -336,3 +336,46 @@ def test_another_unit_and_another_word_are_not_mistyped(title: str) -> None:
     found = pages.read("page.md", text, PageContext())
     assert 1 == len(found.results)
     assert "did you mean" not in " ".join(map(str, found.notes))
+
+
+@pytest.mark.parametrize(
+    "title",
+    ["Step Time (ms)", "Time per Global Step (ms)", "Elapsed time per iteration (ms)",
+     "Training step time (milliseconds per step)"],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    ("cell", "times_s"),
+    [
+        ("16,980", [16.98]),
+        ("735.4", [0.7354]),
+        ("735.4 (661)", [0.7354, 0.661]),
+        ("0.05", [0.00005]),
+        ("0", [None]),
+        ("-", [None]),
+    ],
+)
+def test_a_step_time_in_milliseconds_is_read_in_seconds(
+    title: str, cell: str, times_s: list[float | None]
+) -> None:
+    """The only figure of its table; the text of the page is kept as it stands."""
+    found = pages.read(
+        "page.md", MISTYPED.format("GBS", title).replace("12,273", cell), PageContext()
+    )
+    assert ((), times_s) == (found.problems, [one.figures.step_time_s for one in found.results])
+    assert {cell} == {one.raw[title] for one in found.results}
+
+
+def test_a_time_that_is_no_number_of_milliseconds_is_rejected_on_its_line() -> None:
+    text = MISTYPED.format("GBS", "Step Time (ms)").replace("12,273", "7.4 s")
+    (problem,) = pages.read("page.md", text, PageContext()).problems
+    assert "page.md:9: Step Time (ms): '7.4 s' is not a number" in str(problem)
+
+
+def test_milliseconds_beside_seconds_are_kept_as_an_extra() -> None:
+    """They say the same; a note names the column."""
+    beside = MISTYPED.replace("{} |\n", "Step Time (s) | {} |\n").replace("|---|\n", "|---|---|\n")
+    text = beside.replace("12,273", "7.44 | 7440").format("GBS", "Step Time (ms)")
+    found = pages.read("page.md", text, PageContext())
+    (one,) = found.results
+    assert (7.44, {"Step Time (ms)": "7440"}) == (one.figures.step_time_s, one.extras)
+    assert "no field for the columns 'Step Time (ms)'" in str(found.notes[0])

@@ -193,8 +193,13 @@ def test_a_product_in_a_row_of_results_is_computed_too_and_a_figure_never() -> N
         ),
         (
             "GBS", "256-512",
-            "GBS: '256-512' is not a number (for line 9); write it as 1022.26 or 1,022.26, or - "
-            "where there is none",
+            "GBS: '256-512' is not a number (for line 9); write a whole number, such as 8 or "
+            "1,024, or - where there is none",
+        ),
+        (
+            "GBS", "1022.26",
+            "GBS: '1022.26' is not a whole number (for line 9); write a whole number, such as 8 or "
+            "1,024, or - where there is none",
         ),
         (
             "GBS", r"GPUs\*99999999",

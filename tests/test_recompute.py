@@ -485,7 +485,7 @@ def test_the_command_names_what_it_left_and_exits_with_1(perfdb: Shell, shell_st
     assert (
         1,
         "0 changed, 0 unchanged, 1 left as they were\n",
-        f"run {RUN_ID}: {why}; its figures stay; give it a window that it has steps for\n",
+        f"run {RUN_ID}: {why}; its figures stay; name another window\n",
     ) == perfdb(*arguments)
     code, out, err = perfdb(*arguments, "--dry-run", "--json")
     assert (1, "") == (code, err)

@@ -68,7 +68,7 @@ def test_a_run_is_withdrawn_by_its_id_or_its_directory(
     assert before == snapshot(store)
 
 
-def test_the_site_has_no_page_of_it_and_its_changelog_says_why(store: URL, perfdb: Shell) -> None:
+def test_its_page_has_no_figure_left_and_the_changelog_says_why(store: URL, perfdb: Shell) -> None:
     """At its address stands that it is withdrawn, and none of its figures."""
     perfdb("withdraw", "bad", "--reason", WHY)
     with reading(store) as connection:

@@ -16,33 +16,44 @@ branch_labels = None
 depends_on = None
 
 SOURCES = sa.table("sources", sa.column("id", sa.Integer()), sa.column("content", sa.LargeBinary()))
+FED_BYTES = 2048
 ZLIB, ZSTD = "the bytes, zlib-compressed", "the bytes, zstd-compressed"
 
 
 def upgrade() -> None:
     _comment(ZSTD)
-    _repack(zlib.decompress, zstandard.ZstdCompressor(level=3, write_checksum=True).compress)
+    compressor = zstandard.ZstdCompressor(level=3, write_checksum=True)
+    _repack(zlib.decompressobj, compressor.compressobj)
 
 
 def downgrade() -> None:
-    _repack(
-        lambda packed: zstandard.ZstdDecompressor().decompressobj().decompress(packed),
-        zlib.compress,
-    )
+    _repack(zstandard.ZstdDecompressor().decompressobj, zlib.compressobj)
     _comment(ZLIB)
 
 
-def _repack(unpack: Callable[[bytes], bytes], pack: Callable[[bytes], bytes]) -> None:
+def _repack(unpacker: Callable[[], object], packer: Callable[[], object]) -> None:
     connection = op.get_bind()
-    ids = connection.scalars(sa.select(SOURCES.c.id).order_by(SOURCES.c.id)).all()
-    for id_ in ids:
+    for id_ in connection.scalars(sa.select(SOURCES.c.id).order_by(SOURCES.c.id)).all():
         this = SOURCES.c.id == id_
         content = connection.scalar(sa.select(SOURCES.c.content).where(this)) or b""
-        try:
-            packed = pack(unpack(content))
-        except (zlib.error, zstandard.ZstdError):
-            continue
-        connection.execute(SOURCES.update().where(this).values(content=packed))
+        packed = _repacked(content, unpacker(), packer())
+        if packed is not None:
+            connection.execute(SOURCES.update().where(this).values(content=packed))
+
+
+def _repacked(content, unpacker, packer) -> bytes | None:
+    """The same bytes packed otherwise; None where they are cut off, or others follow."""
+    parts = []
+    try:
+        for start in range(0, len(content), FED_BYTES):
+            if unpacker.eof:
+                return None
+            plain = unpacker.decompress(content[start : start + FED_BYTES])
+            parts.append(packer.compress(plain))
+    except (zlib.error, zstandard.ZstdError):
+        return None
+    whole = unpacker.eof and not unpacker.unused_data
+    return b"".join((*parts, packer.flush())) if whole else None
 
 
 def _comment(said: str) -> None:

@@ -84,8 +84,13 @@ def _conventions() -> Sequence[Convention]:
     return list(flops.CONVENTIONS.values())
 
 
+def stated(row: Subject) -> Convention | None:
+    """The convention that a row's page or run states; None where it states none."""
+    return flops.CONVENTIONS.get(row.flops_convention or "")
+
+
 def convention_of(rows: Sequence[Counted]) -> Convention | None:
-    """The convention that explains most rows of a release; None where it explains none."""
+    """The convention that explains the most rows of a release; None where none explains any."""
     found = Counter(one.name for row, given in rows for one in explaining(row, given))
     best = found.most_common(1)
     return flops.CONVENTIONS[best[0][0]] if best else None

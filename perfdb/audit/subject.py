@@ -73,6 +73,7 @@ class Subject(Frozen):
     mfu: float | None = None
     tokens_per_sec: float | None = None
     peak_tflops: float | None = None
+    flops_convention: str | None = None
     raw: Mapping[str, str] = Field(default_factory=dict)
     extras: Mapping[str, str] = Field(default_factory=dict)
     emitted: Mapping[str, float] = Field(default_factory=dict)

@@ -44,10 +44,8 @@ def job(row: Subject) -> tuple[object, ...]:
 
 def name(row: Subject) -> str:
     """'Llama 3 70B (dropout) LoRA on DGX-GB200'."""
-    beside = f" ({row.qualifiers})" if row.qualifiers else ""
-    return (
-        f"{titles.model(row.model)}{beside} {titles.task(row.task)} on {titles.system(row.system)}"
-    )
+    model = titles.qualified(titles.model(row.model), row.qualifiers)
+    return f"{model} {titles.task(row.task)} on {titles.system(row.system)}"
 
 
 def names(rows: Sequence[Subject]) -> str:

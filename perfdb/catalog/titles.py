@@ -29,3 +29,8 @@ def precision(name: str | None) -> str:
 def task(name: str) -> str:
     """'Pre-training', as tables print it; a task that is not known keeps its name."""
     return TASKS.get(name, name)
+
+
+def qualified(title: str, qualifiers: str) -> str:
+    """'Llama 3 70B (dropout)': a model and what its page puts behind its name."""
+    return f"{title} ({qualifiers})" if qualifiers else title

@@ -64,9 +64,9 @@ def recompute(
 
     For when a formula or a peak of the catalogue has changed, or to take figures over other steps.
     A result that now says something else becomes a new revision, and the old one is kept; the
-    others stay as they are. A run that has too few steps for WINDOW is named and keeps its figures;
-    the exit code is then 1. Published figures are never changed. It is one transaction: all of it
-    happens, or nothing.
+    others stay as they are. A run that has too few steps for WINDOW, or in it one that the
+    optimizer skipped, is named and keeps its figures; the exit code is then 1. Published figures
+    are never changed. It is one transaction: all of it happens, or nothing.
     """
     asked = Asked(
         windows.named(window) if window else None,
@@ -127,7 +127,7 @@ def _print(report: Report, *, dry_run: bool) -> None:
     left = f", {len(report.left):,} left as they were" if report.left else ""
     click.echo(f"{len(report.changed):,} {word}, {report.unchanged:,} unchanged{left}")
     for one in report.left:
-        remedy = "its figures stay; give it a window that it has steps for"
+        remedy = "its figures stay; name another window"
         click.echo(Problem(f"run {one.stored.run_id}", one.reason, remedy=remedy), err=True)
     if not report.examined:
         click.echo("nothing to recompute: no measured result there", err=True)

@@ -47,9 +47,8 @@ _TITLES: Mapping[str, Callable[[str], str]] = {
 
 def workload(result: Result) -> str:
     """'Llama 3 8B · Pre-training · FP8-CS · 8 × DGX-H100 · sequence 8,192 · GBS 128'."""
-    beside = f" ({result.qualifiers})" if result.qualifiers else ""
     parts = (
-        f"{result.model_title}{beside}",
+        titles.qualified(result.model_title, result.qualifiers),
         titles.task(result.task),
         titles.precision(result.precision) or "precision unknown",
         f"{result.num_gpus:,} × {result.system_title}",

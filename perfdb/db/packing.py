@@ -7,8 +7,10 @@ import zstandard
 
 from perfdb.errors import DamagedBytesError
 
+_REMEDY: Final = "take an older copy of the store, or ingest the file into a new one"
+
 LEVEL: Final = 3
-"""Logs: ten times as fast as zlib's usual level, and in a tenth to a quarter of the room."""
+"""Logs: ten times as fast as zlib's usual level, in no more room."""
 
 _FED_BYTES: Final = 2048
 """What is unpacked at once. A frame may make 64 MiB of it, where all lines are the same."""
@@ -36,9 +38,13 @@ def packed(content: bytes) -> bytes:
     return _compressor().compress(content)
 
 
-def unpacked(content: bytes) -> bytes:
-    """The bytes that the store keeps as these. Raises DamagedBytesError."""
-    return b"".join(unpacked_chunks(content))
+def unpacked(content: bytes, where: str) -> bytes:
+    """The bytes of a file that the store keeps as these. Raises DamagedBytesError."""
+    try:
+        return b"".join(unpacked_chunks(content))
+    except DamagedBytesError as error:
+        message = f"{where}: its bytes in the store are damaged: {error}; {_REMEDY}"
+        raise DamagedBytesError(message) from error
 
 
 def unpacked_chunks(content: bytes) -> Iterator[bytes]:

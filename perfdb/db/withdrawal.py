@@ -191,7 +191,7 @@ def of_the_same_bytes(connection: Connection, result_ids: Sequence[int]) -> set[
 def content_of(connection: Connection, source_id: int) -> bytes:
     """The bytes of a page."""
     found = select(sources.c.content).where(sources.c.id == source_id)
-    return unpacked(connection.execute(found).scalar_one())
+    return unpacked(connection.execute(found).scalar_one(), f"source {source_id}")
 
 
 def _last(connection: Connection, page: SourceFile) -> int | None:

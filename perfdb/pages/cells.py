@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
 ABSENT = frozenset(
     {"", "-", "--", "–", "—", "−", "n/a", "na", "n.a.", "none", "null", "nan", "tbd"}
@@ -25,6 +26,8 @@ _SEPARATORS = ("/", r",\s+", ",")
 _SEPARATOR = re.compile(r"[^0-9.]")
 _PRODUCT = re.compile(r"(?:#-?)?GPUs? ?[*×] ?([0-9]{1,9})", re.IGNORECASE)
 _FORMULA = re.compile(r"GPUs? ?[-+*/×÷]|[-+*/×÷] ?#?-?GPU", re.IGNORECASE)
+_FORMULA_REMEDY = "write what it comes to: of formulas only products such as GPUs*6 are computed"
+_WHOLE_REMEDY = "write a whole number, such as 8 or 1,024, or - where there is none"
 _PAIR = re.compile(r"([^()]*[^()\s])\s*\(([^()]+)\)")
 _LONGEST = 30
 
@@ -85,15 +88,24 @@ def decimal(text: str) -> float | Wrong | None:
     return float(_SEPARATOR.sub("", text))
 
 
+def seconds(text: str) -> str:
+    """Milliseconds in seconds, of a pair both: `16,980` is `16.98`. Other text as it stands."""
+    if two := pair(text):
+        return f"{seconds(two[0])} ({seconds(two[1])})"
+    value = decimal(text)
+    return f"{Decimal(str(value)).scaleb(-3):f}" if isinstance(value, float) else text
+
+
 def whole(text: str) -> int | Wrong | None:
     """A whole number of 0 or more; None where there is none."""
     value = decimal(text)
-    if isinstance(value, Wrong) and _FORMULA.search(text):
-        remedy = "write what it comes to: of formulas only products such as GPUs*6 are computed"
-        return replace(value, remedy=remedy)
-    if value is None or isinstance(value, Wrong):
-        return value
-    if "." in text or value > LARGEST:
+    if isinstance(value, Wrong):
+        return replace(value, remedy=_FORMULA_REMEDY if _FORMULA.search(text) else _WHOLE_REMEDY)
+    if value is None:
+        return None
+    if "." in text:
+        return Wrong(f"{_shown(text)} is not a whole number", _WHOLE_REMEDY)
+    if value > LARGEST:
         remedy = f"write a whole number up to {LARGEST:,}"
         return Wrong(f"{_shown(text)} is not a whole number of that size", remedy)
     return int(value)

@@ -47,6 +47,13 @@ ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "tokens_per_sec": ("Throughput in tokens per second", "Throughput (tokens per second)"),
 }  # fmt: skip
 
+MILLISECONDS: Final = (
+    "Step Time (ms)", "Step Time in ms", "Time per Global Step (ms)", "Time per Step (ms)",
+    "Training step time (milliseconds per step)", "Iteration Time (ms)",
+    "Elapsed Time per Iteration (ms)",
+)  # fmt: skip
+"""Titles of a step time in milliseconds; beside one in seconds it is an extra."""
+
 EXTRAS: Final = (
     "Est. time to train in days (10T tokens, 1K GPUs)",
     "Est. time to finetune in mins (10M tokens)",
@@ -66,6 +73,7 @@ FEWEST = 3
 """Fields a table of results has at the least; a glossary of the figures has fewer."""
 
 _BETWEEN = re.compile(r"[/,]")
+_TIME: Final = "step_time_s"
 _CLOSE: Final = 0.8
 """How like a known title one is that is mistyped, by `difflib`; so are the same letters, moved."""
 
@@ -78,16 +86,18 @@ class Column:
     """A column: its title, and the fields it means; `known`: nothing needs to be said of it.
 
     It has one field, several where it is a `TP/PP/CP` with values such as `8/1/4`, or none.
+    `in_ms`: its cells are in milliseconds, their texts in seconds.
     """
 
     title: str
     fields: tuple[str, ...]
     known: bool
+    in_ms: bool = False
 
     def texts(self, text: str) -> Mapping[str, str] | None:
         """The text of each field in a cell's; None where there are not as many as fields."""
         if len(self.fields) < 2:
-            return dict.fromkeys(self.fields, text)
+            return dict.fromkeys(self.fields, cells.seconds(text) if self.in_ms else text)
         values = cells.parts(text, len(self.fields))
         return None if values is None else dict(zip(self.fields, values, strict=True))
 
@@ -97,12 +107,13 @@ def _squeezed(title: str) -> str:
 
 
 _FIELDS = {_squeezed(title): field for field, titles in ALIASES.items() for title in titles}
+_IN_MS = frozenset(map(_squeezed, MILLISECONDS))
 _KNOWN_EXTRAS = frozenset(map(_squeezed, EXTRAS))
 
 
 def fields_of(title: str) -> tuple[str, ...]:
     """The fields that a title means: of `TP / PP`, both; none where a part of it is not known."""
-    whole = _FIELDS.get(_squeezed(title))
+    whole = _TIME if _squeezed(title) in _IN_MS else _FIELDS.get(_squeezed(title))
     if whole:
         return (whole,)
     parts = [_FIELDS.get(_squeezed(part)) for part in _BETWEEN.split(title)]
@@ -112,15 +123,17 @@ def fields_of(title: str) -> tuple[str, ...]:
 def of(table: Table) -> tuple[Column, ...]:
     """The columns of a table. A title that stands twice gets a number, to tell them apart."""
     titles = [cells.cleaned(cell.text) for cell in table.header.cells]
+    in_seconds = _TIME in {_FIELDS.get(_squeezed(title)) for title in titles}
     found: list[Column] = []
     seen: Counter[str] = Counter()
     for place, title in enumerate(titles):
         seen[title] += 1
         times = seen[title]
         corner = (table.corner,) if place == 0 and table.corner else ()
-        fields = fields_of(title) or corner
+        in_ms = _squeezed(title) in _IN_MS
+        fields = () if in_ms and in_seconds else fields_of(title) or corner
         known = bool(fields) or _squeezed(title) in _KNOWN_EXTRAS
-        found.append(Column(title if times == 1 else f"{title} ({times})", fields, known))
+        found.append(Column(title if times == 1 else f"{title} ({times})", fields, known, in_ms))
     return tuple(found)
 
 

@@ -4,17 +4,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from perfdb import metrics, units
+from perfdb import catalog, units
 from perfdb.catalog import titles
 from perfdb.compare.verdict import CONVENTION_BOUND
 from perfdb.metrics import METRICS, Metric
-from perfdb.site import charts, tables
+from perfdb.site import charts, figures, palette, tables
 from perfdb.site.charts import Bar
 from perfdb.site.data import Result
+from perfdb.site.figures import COMPUTED, figure, is_computed
 from perfdb.site.grouping import of_newest_releases, system_order
 from perfdb.site.markup import Html, joined, tag
 from perfdb.site.profiles import MFU, STEP_TIME, TFLOPS, TOKENS, ours
-from perfdb.site.words import framework_title, gpus, release_title
+from perfdb.site.words import UNATTRIBUTED, framework_title, gpus, release_title
 
 MOST_BARS: Final = 24
 """Bars that a chart has at most; the table below it has every figure."""
@@ -22,12 +23,7 @@ MOST_BARS: Final = 24
 COLUMNS: Final = {column.fields[0]: column for column in ours(TOKENS, TFLOPS, MFU, STEP_TIME)}
 """How each figure is printed, by its name."""
 
-_MIXED: Final = (
-    "Conventions that differ count other FLOPs for the same work; where none is named, none is "
-    "stated."
-)
-
-RATE: Final = "tokens_per_sec_per_gpu"
+RATE: Final = figures.RATE
 FLOPS: Final = "model_tflops_per_sec_per_gpu"
 
 OF_A_MODEL: Final = (RATE, FLOPS, "mfu")
@@ -61,8 +57,10 @@ PRECISION: Final = Part("precision", precision_of)
 GPUS: Final = Part("number of GPUs", lambda one: gpus(one.num_gpus))
 CONVENTION: Final = Part("FLOPs convention", lambda one: one.flops_convention or "")
 
+SEQUENCE: Final = Part("sequence length", lambda one: f"sequence {one.sequence_length:,}")
+
 DETAILS: Final = (
-    Part("sequence length", lambda one: f"sequence {one.sequence_length:,}"),
+    SEQUENCE,
     Part("variant", lambda one: f"variant {framework_title(one.variant)}" if one.variant else ""),
     CONVENTION,
 )
@@ -78,36 +76,9 @@ def metric_for(results: Iterable[Result], names: Sequence[str]) -> Metric:
     return METRICS[max(names, key=lambda name: known[name])]
 
 
-def figure(result: Result, metric: str) -> float | None:
-    """The value of a metric; None where it is unknown, withheld, or no rate.
-
-    A rate of each GPU in tokens that is not stated follows from what is stated of the whole job.
-    """
-    known = _stated(result, metric)
-    if known is not None or metric != RATE or result.withheld is not None:
-        return known
-    if result.tokens_per_sec:
-        return result.tokens_per_sec / result.num_gpus
-    if result.step_time_s:
-        return metrics.tokens_per_sec_per_gpu(
-            result.global_batch_size, result.sequence_length, result.step_time_s, result.num_gpus
-        )
-    return None
-
-
-def _stated(result: Result, metric: str) -> float | None:
-    value: float | None = getattr(result, metric)
-    return value if value is not None and value > 0 and result.withheld is None else None
-
-
-def is_computed(result: Result, metric: str) -> bool:
-    """Whether a figure follows from others that are stated and is not stated itself."""
-    return _stated(result, metric) is None and figure(result, metric) is not None
-
-
 def marked(result: Result, metric: str) -> str:
     """A figure with the mark of one that is computed."""
-    return f"{said(result, metric)}{' (computed)' if is_computed(result, metric) else ''}"
+    return f"{said(result, metric)}{COMPUTED if is_computed(result, metric) else ''}"
 
 
 def said(result: Result, metric: str) -> str:
@@ -124,41 +95,87 @@ def chart(
 ) -> Html:
     """The best of the newest releases as bars: one for each label. Nothing for fewer than two.
 
-    A label has the parts, and of the DETAILS those in which the results differ. Rows that the
-    audit calls an error are left out, and counted below.
+    A label has the parts, and of the DETAILS those in which the results differ. What has no bar is
+    counted below. Where the audit calls every row an error, a sentence says so.
     """
     newest = of_newest_releases(results)
     clean = [result for result in newest if not result.has_open_errors]
     metric = metric_for(clean, names)
     known = [one for one in clean if figure(one, metric.name) is not None]
     first, *others = parts
-    every = (first, *_differing(known, metric), *others)
-    best: dict[tuple[str, ...], Result] = {}
-    for result in sorted(known, key=lambda one: figure(one, metric.name) or 0.0):
-        best[tuple(part.of(result) for part in every)] = result
-    ranked = sorted(best, key=lambda key: (-(figure(best[key], metric.name) or 0.0), key))
+    every = (first, *differing(_details(metric), known), *others)
+    ranked = _ranked(known, every, metric)
     if len(ranked) < 2:
-        return Html("")
+        return note("" if clean else _all_wrong(len(newest)))
     drawn = ranked[:MOST_BARS]
+    shown = [one for _, one in drawn]
     below = note(
-        _meaning(every, [best[key] for key in drawn]),
+        _meaning(every, shown),
+        _counting(metric, shown),
         f"The {len(drawn)} highest of {len(ranked)} are drawn." if len(ranked) > len(drawn) else "",
         contradicted(len(newest) - len(clean)),
-        _MIXED if CONVENTION in every else "",
-        "The table has them all.",
+        _without(metric, len(clean) - len(known)),
+        _unattributed(results, newest),
+        "The table has every figure.",
     )
-    bars = [_bar(key, best[key], metric) for key in drawn]
+    bars = [_bar(key, one, metric) for key, one in drawn]
     return joined((charts.bars(title, metric.title, bars), below))
 
 
-def _differing(results: Sequence[Result], metric: Metric) -> list[Part]:
-    """The details that results differ in, without which their bars would seem to be alike."""
-    return [
-        part
-        for part in DETAILS
-        if (part is not CONVENTION or metric.name in CONVENTION_BOUND)
-        and len({part.of(one) for one in results}) > 1
-    ]
+def _ranked(
+    known: Iterable[Result], parts: Sequence[Part], metric: Metric
+) -> list[tuple[tuple[str, ...], Result]]:
+    """The highest result of each label, the highest of them first."""
+    best: dict[tuple[str, ...], Result] = {}
+    for result in sorted(known, key=lambda one: figure(one, metric.name) or 0.0):
+        best[tuple(part.of(result) for part in parts)] = result
+    return sorted(best.items(), key=lambda one: (-(figure(one[1], metric.name) or 0.0), one[0]))
+
+
+def _all_wrong(count: int) -> str:
+    """Why there is no chart; empty where one row, or none, would make no chart anyway."""
+    said = f"No bars are drawn: all {count:,} rows of the newest releases have open errors."
+    return said if count > 1 else ""
+
+
+def _without(metric: Metric, count: int) -> str:
+    """'3 results have no TFLOP/s/GPU.'; empty for none."""
+    has = "has" if count == 1 else "have"
+    return f"{units.counted(count, 'result')} {has} no {metric.title}." if count else ""
+
+
+def _unattributed(results: Iterable[Result], newest: Iterable[Result]) -> str:
+    """How many results no bar may be of, as nobody stated their release; empty for none."""
+    drawn = {one.framework for one in newest if one.release is None}
+    count = sum(one.release is None and one.framework not in drawn for one in results)
+    of = f"{units.counted(count, 'result')} of {'an ' if count == 1 else ''}{UNATTRIBUTED}"
+    return f"{of} release{' is' if count == 1 else 's are'} not drawn." if count else ""
+
+
+def _counting(metric: Metric, drawn: Iterable[Result]) -> str:
+    """That figures may count other FLOPs; empty where all of them state the same convention."""
+    stated = {one.flops_convention for one in drawn}
+    if metric.name not in CONVENTION_BOUND or (len(stated) == 1 and None not in stated):
+        return ""
+    said = (
+        f"{metric.title} of different programs or FLOPs conventions may count other FLOPs for the "
+        "same work"
+    )
+    if None not in stated:
+        return f"{said}."
+    where = "here" if len(stated) == 1 else "where none is named"
+    return f"{said}; no convention is stated {where}."
+
+
+def _details(metric: Metric) -> list[Part]:
+    """The details that matter to a figure."""
+    bound = metric.name in CONVENTION_BOUND
+    return [part for part in DETAILS if part is not CONVENTION or bound]
+
+
+def differing(parts: Iterable[Part], results: Sequence[Result]) -> list[Part]:
+    """The parts that results differ in, without which their labels would seem to be alike."""
+    return [part for part in parts if len({part.of(one) for one in results}) > 1]
 
 
 def _meaning(parts: Sequence[Part], drawn: Sequence[Result]) -> str:
@@ -180,7 +197,14 @@ def _bar(key: tuple[str, ...], result: Result, metric: Metric) -> Bar:
     value = figure(result, metric.name) or 0.0
     shown = value * 100 if metric.unit == "fraction" else value
     label = (*key, "computed") if is_computed(result, metric.name) else key
-    return Bar(" · ".join(filter(None, label)), shown, said(result, metric.name))
+    colour = _colour(result.precision)
+    return Bar(" · ".join(filter(None, label)), shown, said(result, metric.name), colour)
+
+
+def _colour(precision: str | None) -> str:
+    """By the peak that a precision is held against; one for all that have none."""
+    entry = catalog.precisions().get(precision or "")
+    return palette.OF_PEAKS.get(entry.peak or "", palette.MUTED) if entry else palette.MUTED
 
 
 def note(*said: str) -> Html:

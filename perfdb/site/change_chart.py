@@ -1,19 +1,25 @@
 """How much each match of a comparison changed, as a word and as bars."""
 
+from collections.abc import Sequence
+from itertools import compress
 from typing import Final
 
 from perfdb import units
 from perfdb.catalog import titles
-from perfdb.compare import Match, Verdict
-from perfdb.site import bests, charts
+from perfdb.compare import Match, Result, Verdict
+from perfdb.site import charts
 from perfdb.site.charts import Bar
 from perfdb.site.contents import ReleasePair
 from perfdb.site.markup import Html, joined, tag
+from perfdb.site.pairs import not_judged, tally
 from perfdb.site.palette import BAD, FAINT, GOOD
 from perfdb.site.words import framework_title, gpus
 
 MOST_BARS: Final = 24
 """Bars that the chart has at most: the largest changes; the table below it has them all."""
+
+ALWAYS: Final = (True, False, True, True, True, False, False)
+"""Which words of a label stand also where they are the same in all."""
 
 NO_CHANGE: Final = units.percent(0.0)
 
@@ -46,15 +52,11 @@ def chart(pair: ReleasePair) -> Html:
     if not known:
         return Html("")
     largest = sorted(known, key=lambda one: abs(one[0]), reverse=True)[:MOST_BARS]
-    with_task = len({match.b.shown.task for _, match in largest}) > 1
+    ranked = sorted(largest, key=lambda one: one[0], reverse=True)
+    labels = _labels([match for _, match in ranked])
     given = [
-        Bar(
-            _label(match, with_task=with_task),
-            change * 100,
-            signed(change),
-            COLOURS.get(match.judgement.verdict, FAINT),
-        )
-        for change, match in sorted(largest, key=lambda one: one[0], reverse=True)
+        Bar(label, change * 100, signed(change), COLOURS.get(match.judgement.verdict, FAINT))
+        for label, (change, match) in zip(labels, ranked, strict=True)
     ]
     title = f"{framework_title(pair.framework)}: {pair.before} → {pair.after}"
     drawn = charts.bars(title, f"change from {pair.before} to {pair.after} (%)", given)
@@ -67,17 +69,31 @@ def _note(pair: ReleasePair, drawn: int, known: int) -> str:
     some += " change is" if known == 1 else " changes are"
     unchanged = len(pair.clean) - known
     still = f"; of {unchanged:,} more the figure has not changed or is not known"
+    wrong = not_judged(tally(pair).not_judged)
     said = (
         f"The {some} drawn, grey where no difference can be told{still if unchanged else ''}.",
-        bests.contradicted(len(pair.comparison.matched) - len(pair.clean)),
+        f"{wrong}: no bar." if wrong else "",
         "The table has them all.",
     )
     return " ".join(filter(None, said))
 
 
-def _label(match: Match, *, with_task: bool) -> str:
-    it = match.b.shown
-    task = titles.task(it.task) if with_task else ""
-    precision = titles.precision(it.precision)
-    known = (it.model_title, task, it.system_title, precision, gpus(it.num_gpus))
-    return " · ".join(filter(None, known))
+def _labels(matches: Sequence[Match]) -> list[str]:
+    """What each bar is of; a detail only where the bars differ in it."""
+    rows = [_named(match.b.shown) for match in matches]
+    differ = [len(set(column)) > 1 for column in zip(*rows, strict=True)]
+    told = [always or differs for always, differs in zip(ALWAYS, differ, strict=True)]
+    return [" · ".join(filter(None, compress(row, told))) for row in rows]
+
+
+def _named(it: Result) -> tuple[str, ...]:
+    """The words of a label; ALWAYS says which of them every label has."""
+    return (
+        titles.qualified(it.model_title, it.qualifiers),
+        titles.task(it.task),
+        it.system_title,
+        titles.precision(it.precision),
+        gpus(it.num_gpus),
+        f"sequence {it.sequence_length:,}",
+        f"GBS {it.global_batch_size:,}",
+    )

@@ -1,20 +1,21 @@
 """The changelog of the data: what was corrected, withdrawn and added, by moment and source."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from perfdb import units
 from perfdb.catalog import titles
 from perfdb.record import Frozen
-from perfdb.site import addresses, markup
+from perfdb.site import addresses, markup, places
 from perfdb.site.addresses import Address
 from perfdb.site.contents import Contents, Rejection, Revision
+from perfdb.site.data import SourcePage
 from perfdb.site.markup import Cell, Head, Html, joined, link, tag
 from perfdb.site.page import NO_DATA, Kind, Page, document, part, section, shown
 from perfdb.site.revisions import ACTS, RUNS, Act, Event, events
 from perfdb.site.tables import moment
-from perfdb.site.words import model_title, release_title
+from perfdb.site.words import release_title
 
 MOST_ENTRIES: Final = 200
 """Rows of each table; older entries are counted by day and source."""
@@ -56,18 +57,36 @@ class Changelog(Frozen):
 
 
 def changelog(
-    revisions: Iterable[Revision], rejections: Iterable[Rejection], most: int = MOST_ENTRIES
+    revisions: Iterable[Revision],
+    rejections: Iterable[Rejection],
+    most: int = MOST_ENTRIES,
+    sources: Iterable[SourcePage] = (),
 ) -> Changelog:
     """The changelog of every result there ever was, the newest event first."""
     ordered = events(revisions, rejections)
+    documents = _documents(sources)
     changed = [event for event in ordered if event.act not in QUIET]
     other = _batched(event for event in ordered if event.act in QUIET)
     return Changelog(
-        changed=tuple(changed[:most]),
-        other=tuple(other[:most]),
+        changed=tuple(_placed(it, documents) for it in changed[:most]),
+        other=tuple(_placed(it, documents) for it in other[:most]),
         left=(_total(changed[most:]), _total(other[most:])),
         counts=_counts(ordered),
     )
+
+
+def _documents(sources: Iterable[SourcePage]) -> dict[object, str]:
+    """The pages of sources, by their SHA-256, and by path and moment, as rejections name them."""
+    known: dict[object, str] = {}
+    for one in sources:
+        document = addresses.of_source(one.sha256)
+        known |= {one.sha256: document, (places.of_path(one.path), one.read_at): document}
+    return known
+
+
+def _placed(event: Event, documents: Mapping[object, str]) -> Event:
+    read = event.result.source_sha256 if event.result else (event.source, event.at)
+    return event.model_copy(update={"document": documents.get(read)})
 
 
 def _batched(given: Iterable[Event]) -> list[Event]:
@@ -82,7 +101,7 @@ def _batched(given: Iterable[Event]) -> list[Event]:
 def _batch(group: Sequence[Event]) -> Event:
     lines = [it.line for it in group if it.line is not None]
     results = [it.result for it in group if it.result]
-    models = [model_title(it.model_title, it.qualifiers) for it in results]
+    models = [titles.qualified(it.model_title, it.qualifiers) for it in results]
     known = {
         "line": min(lines, default=None),
         "last_line": max(lines, default=None),
@@ -118,7 +137,7 @@ def _time(event: Event) -> str:
 
 
 def _pages(contents: Contents) -> Iterable[Page]:
-    made = changelog(contents.revisions, contents.rejections)
+    made = changelog(contents.revisions, contents.rejections, sources=contents.sources)
     if not made.total:
         return [Page(addresses.CHANGELOG, document("Changelog of the data", NO_DATA))]
     parts = ["What became of results, and when the store learnt of it. All times are UTC.\n"]
@@ -189,7 +208,7 @@ def _result(event: Event, address: Address) -> Html:
     if event.models:
         known = [f"{event.count:,} results", release, it.system_title, _models(event.models)]
     else:
-        model = model_title(it.model_title, it.qualifiers)
+        model = titles.qualified(it.model_title, it.qualifiers)
         where = f"{it.num_gpus:,} × {it.system_title}"
         work = [titles.task(it.task), titles.precision(it.precision)]
         known = [release, model, *work, where]
@@ -205,7 +224,7 @@ def _models(names: Sequence[str]) -> str:
 
 def _said(event: Event) -> Html:
     times = f"{event.count:,} × " if event.count > 1 else ""
-    why = [tag("div", f"{times}{event.reason}")] if event.reason is not None else []
+    why = [tag("div", f"Reason: {times}{event.reason}")] if event.reason is not None else []
     by = {"also printed": "also printed by ", "contradicted": "contradicted by "}.get(event.act)
     named = [tag("div", f"{by}{event.source}")] if by else []
     items = [*why, *named, *(tag("div", it.said) for it in event.changes)]
@@ -221,7 +240,10 @@ def _source(event: Event, address: Address) -> Html:
     if event.line is None:
         return tag("span", event.source)
     lines = f"{event.line}–{event.last_line}" if event.last_line else f"{event.line}"
-    return tag("span", f"{event.source}:{lines}")
+    said = f"{event.source}:{lines}"
+    if event.document is None:
+        return tag("span", said)
+    return link(said, f"{address(event.document)}#L{event.line}")
 
 
 KIND = Kind(

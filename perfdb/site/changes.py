@@ -1,7 +1,7 @@
 """Each release against the newest before it that shares work: what is matched, what is not."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from perfdb import units
@@ -15,7 +15,8 @@ from perfdb.site.change_chart import change_of, chart, signed
 from perfdb.site.contents import Contents, ReleasePair
 from perfdb.site.markup import Cell, Head, Html, joined, link, tag
 from perfdb.site.page import NO_DATA, Kind, Page, document, listing, numbered, part, section, shown
-from perfdb.site.pairs import disagreement
+from perfdb.site.pairs import NOT_JUDGED, disagreement, tally
+from perfdb.site.rows import row_id
 from perfdb.site.words import framework_title, release_title
 
 RULE: Final = (
@@ -23,8 +24,12 @@ RULE: Final = (
     "the best configuration of each release where these differ. Measured pairs have a 95 % "
     "interval from the spread of their runs, and are the same where it holds no change; published "
     "pairs are the same where they differ by no more than the rounding of their digits; what is "
-    "measured on one side and published on the other, or has no figure, is unknown."
+    "measured on one side and published on the other, or has no figure, is unknown. What has an "
+    "open error of the audit on either side is not judged."
 )
+
+ORDER: Final = (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNKNOWN)
+"""In which order matches stand: a regression is what nobody may miss. The last are not judged."""
 
 
 class ChangesIndex(Frozen):
@@ -53,7 +58,17 @@ def _pages(contents: Contents) -> Iterator[Page]:
     none = "The store has no release with a version yet, so that there is nothing to compare.\n"
     nothing = none if contents.results else NO_DATA
     yield listing(addresses.CHANGES, said, known if releases else None, below, nothing)
-    yield from map(_document, contents.pairs)
+    rows = {result.result_id: row_id(result) for result in contents.results}
+    yield from (_document(_with_rows(pair, rows)) for pair in contents.pairs)
+
+
+def _with_rows(pair: ReleasePair, rows: Mapping[int, str]) -> ReleasePair:
+    """The comparison with the names of the rows that its figures stand in."""
+    found = pair.comparison
+    sides = [side for match in found.matched for side in (match.a, match.b)]
+    shown_ids = {side.shown.result_id for side in (*sides, *found.only_a, *found.only_b)}
+    known = {number: rows[number] for number in sorted(shown_ids & rows.keys())}
+    return pair.model_copy(update={"rows": known})
 
 
 def _document(pair: ReleasePair) -> Page:
@@ -77,7 +92,8 @@ def index(page: ChangesIndex, address: Address) -> Html:
     rows = [_index_row(pair, address) for pair in page.pairs]
     heads = [Head("Framework"), Head("Before"), Head("After")]
     heads += [
-        Head(name, numeric=True) for name in ("Matched", *Verdict, "Only before", "Only after")
+        Head(name, numeric=True)
+        for name in ("Matched", *Verdict, NOT_JUDGED, "Only before", "Only after")
     ]
     made = [markup.table(markup.Table("Changes", heads, rows))] if rows else []
     made += [
@@ -92,9 +108,9 @@ def index(page: ChangesIndex, address: Address) -> Html:
 
 
 def _index_row(pair: ReleasePair, address: Address) -> list[Cell]:
-    found = pair.comparison
-    verdicts = [match.judgement.verdict for match in found.matched]
-    counts = (len(verdicts), *(verdicts.count(one) for one in Verdict))
+    found, counted = pair.comparison, tally(pair)
+    verdicts = (count for _, count in counted.verdicts)
+    counts = (len(found.matched), *verdicts, counted.not_judged)
     return [
         Cell(link(framework_title(pair.framework), address(pair.document))),
         Cell(pair.before),
@@ -112,14 +128,16 @@ def head(pair: ReleasePair, address: Address) -> Html:
         for name in (pair.before, pair.after)
     ]
     found = pair.comparison
-    said = words.summary(found) if found.matched else words.why_nothing(*_names(pair), found)
+    only = f"{len(found.only_a):,} only in A, {len(found.only_b):,} only in B."
+    told = f"{tally(pair).said()}. {only}"
+    said = told if found.matched else words.why_nothing(*_names(pair), found)
     names = f"A is {pair.before}, B is {pair.after}."
     skipped = [
         tag("p", f"{one.release} stands between them and is left out. {one.reason}")
         for one in pair.skipped
     ]
-    told = tag("p", (tag("strong", said), " ", names))
-    return joined((tag("p", joined(ends, " → ")), told, *skipped, tag("p", RULE)))
+    outcome = tag("p", (tag("strong", said), " ", names))
+    return joined((tag("p", joined(ends, " → ")), outcome, *skipped, tag("p", RULE)))
 
 
 def _names(pair: ReleasePair) -> tuple[str, str]:
@@ -128,7 +146,7 @@ def _names(pair: ReleasePair) -> tuple[str, str]:
 
 def matched(pair: ReleasePair, address: Address) -> Html:
     """The changes as bars, and every match with its figures and verdict."""
-    found = pair.comparison.matched
+    found = sorted(pair.comparison.matched, key=lambda match: _order(match, pair))
     heads = [Head("Model"), Head("Work", wide=True), Head("Figure")]
     heads += [Head(name, numeric=True) for name in (pair.before, pair.after, "Change")]
     heads += [Head("95\u00a0%\u00a0interval\u00a0of\u00a0B/A"), Head("B\u00a0is")]
@@ -136,6 +154,15 @@ def matched(pair: ReleasePair, address: Address) -> Html:
     rows = [_match_row(match, pair, address) for match in found]
     made = markup.table(markup.Table("Matched cases", heads, rows))
     return joined((chart(pair), *_disagreements(pair), made))
+
+
+def _order(match: Match, pair: ReleasePair) -> tuple[int, float]:
+    """Changes by their size, those for the worse first; the others stay as they come."""
+    if not pair.is_clean(match):
+        return len(ORDER), 0.0
+    verdict = match.judgement.verdict
+    size = abs(change_of(match) or 0.0) if verdict in (Verdict.SLOWER, Verdict.FASTER) else 0.0
+    return ORDER.index(verdict), -size
 
 
 def _disagreements(pair: ReleasePair) -> list[Html]:
@@ -149,14 +176,11 @@ def _disagreements(pair: ReleasePair) -> list[Html]:
 
 
 def _match_row(match: Match, pair: ReleasePair, address: Address) -> list[Cell]:
-    metric, shown_side = METRICS[match.metric], match.b.shown
-    figures = [side.shown.figure(metric.name) for side in (match.a, match.b)]
-    printed = [Cell(_value(match.metric, value), sort=value) for value in figures]
     percent = change_of(match)
     return [
-        *_case(shown_side, pair.after, address),
-        Cell(metric.title),
-        *printed,
+        *_case(match.b.shown, address),
+        Cell(METRICS[match.metric].title),
+        *(_figure(side.shown, match.metric, pair, address) for side in (match.a, match.b)),
         Cell(signed(percent), sort=percent),
         Cell(words.interval(match.judgement)),
         Cell(_verdict(match, pair)),
@@ -165,30 +189,34 @@ def _match_row(match: Match, pair: ReleasePair, address: Address) -> list[Cell]:
     ]
 
 
+def _figure(result: Compared, metric: str, pair: ReleasePair, address: Address) -> Cell:
+    """A figure, leading to its row on the page of its release."""
+    value, row = result.figure(metric), pair.rows.get(result.result_id)
+    at = addresses.of_row(result.framework, result.release, row, address) if row else None
+    return Cell(_value(metric, value), sort=value, evidence=at)
+
+
 def _value(metric: str, value: float | None) -> str:
     if METRICS[metric].unit == "fraction":
         return units.percent(value)
     return units.number(value, METRICS[metric].digits)
 
 
-def _case(result: Compared, release: str, address: Address) -> tuple[Cell, Cell]:
+def _case(result: Compared, address: Address) -> tuple[Cell, Cell]:
     """The model, leading to the table that shows the figure, and the rest of the work."""
-    page = addresses.of_tab(result.framework, release, result.system, address)
+    page = addresses.of_tab(result.framework, result.release, result.system, address)
     model, *rest = words.workload(result).split(" · ")
     return Cell(link(model, page), sort=words.workload(result)), Cell(" · ".join(rest))
 
 
 def _verdict(match: Match, pair: ReleasePair) -> Html:
-    """The verdict, and that it rests on a figure which the audit calls an error."""
-    badge = verdict_badge(match.judgement.verdict)
-    wrong = tag("span", "⚑ open errors", class_="perf-flag error")
-    return badge if pair.is_clean(match) else joined((badge, wrong), " ")
-
-
-def verdict_badge(verdict: Verdict) -> Html:
-    """A verdict as a word in a box."""
-    kind = {Verdict.FASTER: " good", Verdict.SLOWER: " bad"}.get(verdict, " explained")
-    return tag("span", verdict.value, class_=f"perf-badge{kind}")
+    """The verdict as a word in a box; or that a figure is one which the audit calls an error."""
+    verdict = match.judgement.verdict
+    if pair.is_clean(match):
+        kind = {Verdict.FASTER: "good", Verdict.SLOWER: "bad"}.get(verdict, "explained")
+        return tag("span", verdict.value, class_=f"perf-badge {kind}")
+    badge = tag("span", NOT_JUDGED, class_="perf-badge explained")
+    return joined((badge, tag("span", "⚑ open errors", class_="perf-flag error")), " ")
 
 
 def unmatched(pair: ReleasePair, number: int, address: Address) -> Html:
@@ -197,17 +225,16 @@ def unmatched(pair: ReleasePair, number: int, address: Address) -> Html:
     heads = [Head("Model"), Head("Work", wide=True), Head("Figure")]
     heads += [Head("Value", numeric=True)]
     heads += [Head("Configuration", wide=True), Head("Origin", wide=True)]
-    rows = [_unmatched_row(side, name, address) for side in sides]
+    rows = [_unmatched_row(side, pair, address) for side in sides]
     return markup.table(markup.Table(f"Only in {name}", heads, rows))
 
 
-def _unmatched_row(side: Side, release: str, address: Address) -> list[Cell]:
+def _unmatched_row(side: Side, pair: ReleasePair, address: Address) -> list[Cell]:
     metric, it = METRICS[metric_for([side], [side], None)], side.shown
-    value = it.figure(metric.name)
     return [
-        *_case(it, release, address),
+        *_case(it, address),
         Cell(metric.title),
-        Cell(_value(metric.name, value), sort=value),
+        _figure(it, metric.name, pair, address),
         Cell(words.configuration(it)),
         Cell(words.remark_of(side)),
     ]

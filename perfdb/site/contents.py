@@ -23,7 +23,7 @@ class ReleasePair(Frozen):
     """A release of a framework against the newest before it that shares work.
 
     `skipped` are those between; `wrong` are the results, by their number in the store, that have
-    errors which nobody has explained.
+    errors which nobody has explained; `rows` names the row of each on the page of its release.
     """
 
     framework: str
@@ -32,6 +32,7 @@ class ReleasePair(Frozen):
     comparison: Comparison
     skipped: tuple[Skipped, ...] = ()
     wrong: tuple[int, ...] = ()
+    rows: Mapping[int, str] = {}
     is_newest: bool = False
 
     @property
@@ -73,8 +74,10 @@ class Revision(Row):
     num_gpus: int
     origin: str
     source: str
+    source_sha256: str
     source_line: int | None
     run_id: str | None
+    recipe: str | None = None
     withdrawn: str | None = None
     logged: str | None = None
     outcome: str

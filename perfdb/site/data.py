@@ -152,14 +152,25 @@ class Run(Row):
     summary: Mapping[str, object] | None = None
 
 
+class Link(Frozen):
+    """A document of the site, and what it is called where it is linked."""
+
+    text: str
+    document: str
+
+
 class RunPage(Frozen):
-    """Everything on the page of a run. `recipe_text`: None where the run kept no recipe file."""
+    """Everything on the page of a run. `recipe_text`: None where the run kept no recipe file.
+
+    `others` are the other runs of its case and release.
+    """
 
     run: Run
     result: Result
     steps: tuple[Step, ...]
     files: tuple[RunFile, ...]
     recipe_text: str | None
+    others: tuple[Link, ...] = ()
 
     @property
     def recipe_file(self) -> RunFile | None:
@@ -181,13 +192,6 @@ class Section(Frozen):
     task: str
     variant: str | None
     tabs: tuple[Tab, ...]
-
-
-class Link(Frozen):
-    """A document of the site, and what it is called where it is linked."""
-
-    text: str
-    document: str
 
 
 class ReleasePage(Frozen):

@@ -53,7 +53,15 @@ def write_touched_again(app: Sphinx) -> None:
     """
     if app.builder.format == "html" and not fresh.is_as_left(Path(app.outdir), _note(app)):
         for document in app.env.found_docs:
-            Path(app.outdir, f"{document}.html").unlink(missing_ok=True)
+            _file_of(app, document).unlink(missing_ok=True)
+
+
+def _file_of(app: Sphinx, document: str) -> Path:
+    """Where a document's page is: builders differ in whether it has a folder of its own."""
+    builder = app.builder
+    if isinstance(builder, StandaloneHTMLBuilder):
+        return Path(builder.get_outfilename(document))
+    return Path(app.outdir, f"{document}.html")
 
 
 def note_site(app: Sphinx, failed: Exception | None) -> None:
@@ -80,9 +88,9 @@ def add_directives(app: Sphinx, _env: BuildEnvironment, documents: Sequence[str]
 def add_parents(
     app: Sphinx, name: str, _template: str, context: dict[str, object], doctree: nodes.document
 ) -> None:
-    """What no list names, of which there would be thousands, stands below the list of its folder.
+    """Breadcrumbs of a page in no toctree, as those of runs, of which there may be thousands.
 
-    So does what the home page lists. Published pages stand below that of performance.
+    The index of its folder; of published pages that of performance.
     """
     folder = name.partition("/")[0]
     above = addresses.PERFORMANCE if folder == "sources" else f"{folder}/index"
@@ -101,6 +109,8 @@ def purge_words(app: Sphinx, failed: Exception | None) -> None:
     if failed or not isinstance(builder, StandaloneHTMLBuilder) or builder.indexer is None:
         return
     path = Path(app.outdir, builder.searchindex_filename)
+    if not path.is_file():  # a builder of a single page has no search
+        return
     text = path.read_text(encoding="utf-8")
     if ":[]" in text:  # it takes long to read, and few builds leave such a word
         said = builder.indexer_format.loads(text)
@@ -124,7 +134,7 @@ def remove_stale(app: Sphinx, failed: Exception | None) -> None:
     if failed or app.builder.format != "html":
         return
     out, downloads = Path(app.outdir), Path(app.outdir, "_downloads")
-    wanted = {out / f"{document}.html" for document in app.env.found_docs}
+    wanted = {_file_of(app, document) for document in app.env.found_docs}
     wanted |= {downloads / name for _, name in app.env.dlfiles.values()}
     pages = [page for folder in FOLDERS for page in (out / folder).rglob("*.html")]
     for path in (*pages, *downloads.rglob("*")):

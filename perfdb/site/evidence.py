@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from perfdb.site import addresses, profiles, sources, tables
 from perfdb.site.addresses import Address
 from perfdb.site.contents import Contents
-from perfdb.site.data import Result, RunPage, RunsPage, SourcePage
+from perfdb.site.data import Link, Result, RunPage, RunsPage, SourcePage
 from perfdb.site.markup import Html, table
 from perfdb.site.page import (
     NO_DATA,
@@ -22,6 +22,7 @@ from perfdb.site.page import (
     shown,
 )
 from perfdb.site.revisions import corrections
+from perfdb.site.rows import row_id
 from perfdb.site.words import myst
 
 RUN_PARTS = (
@@ -40,10 +41,12 @@ def _pages(contents: Contents) -> Iterator[Page]:
     results = tuple(page.result for page in latest_first(contents.runs))
     runs = RunsPage(results=results) if results else None
     none = "The store has no runs that count: every figure is from a published page.\n"
-    said = "Every run in the store, however it ended.\n"
+    changelog = "[changelog of the data](/performance/changelog.md)"
+    said = f"Every run that counts, however it ended; the {changelog} has those withdrawn.\n"
     yield listing(addresses.RUNS, said, runs, none=none if contents.results else NO_DATA)
     corrected = corrections(contents.revisions)
-    yield from (_run(run, corrected.get(run.result.result_id)) for run in contents.runs)
+    for run in _with_others(contents):
+        yield _run(run, corrected.get(run.result.result_id))
     published: dict[str, list[Result]] = defaultdict(list)
     for result in contents.results:
         if not result.is_measured:
@@ -61,8 +64,28 @@ def _started(page: RunPage) -> tuple[bool, datetime | None]:
     return page.run.started_at is not None, page.run.started_at
 
 
+def _with_others(contents: Contents) -> Iterator[RunPage]:
+    """The runs, each with the others of its case: of several only one is in the tables."""
+    shown = {result.run_id for result in contents.results}
+    alike: dict[str, list[RunPage]] = defaultdict(list)
+    for page in contents.runs:
+        alike[row_id(page.result)].append(page)
+    for page in contents.runs:
+        others = [one for one in alike[row_id(page.result)] if one is not page]
+        links = tuple(_other(one, one.run.run_id in shown) for one in others)
+        yield page.model_copy(update={"others": links}) if links else page
+
+
+def _other(page: RunPage, is_shown: bool) -> Link:
+    """'two (in the tables, 1 error)': what the audit found in a hidden run stands in no table."""
+    said = ["in the tables"] if is_shown else []
+    said += [page.result.flag.said] if page.result.flag else []
+    more = f" ({', '.join(said)})" if said else ""
+    return Link(text=f"{page.run.run_id}{more}", document=addresses.of_run(page.run.run_id))
+
+
 def _run(page: RunPage, corrected: str | None) -> Page:
-    parts = ["[All runs](index.md)\n", directive("perfdb-run", part="outcome")]
+    parts = [directive("perfdb-run", part="outcome")]
     if corrected:
         changelog = "[changelog](/performance/changelog.md)"
         parts.append(f"{myst(corrected[0].upper() + corrected[1:])}; see the {changelog}.\n")

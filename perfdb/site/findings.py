@@ -1,6 +1,6 @@
 """What the audit found in a result: how grave it is, its mark, and what its entry is called."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
 from perfdb.audit import Finding, Severity
@@ -11,7 +11,7 @@ from perfdb.site import tables
 from perfdb.site.data import Audited, Flag, Result
 from perfdb.site.markup import Html, tag
 from perfdb.site.profiles import CASE, Column
-from perfdb.site.words import gpus, model_title, section_title
+from perfdb.site.words import gpus, section_title
 
 ERROR = Severity.ERROR.value
 KINDS = (*(severity.value for severity in Severity), "explained")
@@ -59,8 +59,17 @@ def titles_of(given: Iterable[Audited]) -> dict[str, str]:
     for name, some in alike.items():
         said = {it: {tables.known(it, one.result) for one in some} for it in CASE.columns}
         apart = [column for column, values in said.items() if len(values) > 1]
-        names |= {one.anchor: ", ".join((name, *_configured(one, apart))) for one in some}
+        named = {one.anchor: ", ".join((name, *_configured(one, apart))) for one in some}
+        times = Counter(named.values())
+        names |= {
+            one.anchor: it if times[it] == 1 else f"{it}, {_from(one.result)}"
+            for one, it in zip(some, named.values(), strict=True)
+        }
     return names
+
+
+def _from(result: Result) -> str:
+    return f"run {result.run_id}" if result.run_id else f"line {result.source_line}"
 
 
 def _configured(one: Audited, columns: Iterable[Column]) -> Iterator[str]:
@@ -72,7 +81,7 @@ def _configured(one: Audited, columns: Iterable[Column]) -> Iterator[str]:
 
 def title(result: Result) -> str:
     """What was run: model, precision, task, GPUs and system."""
-    model = model_title(result.model_title, result.qualifiers)
+    model = titles.qualified(result.model_title, result.qualifiers)
     work = (titles.precision(result.precision), section_title(result.task, result.variant))
     where = f"{gpus(result.num_gpus)} on {result.system_title}"
     return ", ".join(filter(None, (model, *work, where)))

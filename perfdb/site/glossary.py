@@ -44,24 +44,31 @@ TERMS: dict[str, Term] = {
             "VP",
             "Virtual pipeline size",
             "model chunks in each pipeline stage. 0, 1 and – all say that there is no virtual "
-            "pipeline; published rows show what was printed.",
+            "pipeline; tables that follow a page show what it printed, the others –.",
         ),
         Term(
             "SP",
             "Sequence parallel",
-            "1 where the activations between tensor-parallel regions are split along the "
-            "sequence, else 0.",
+            "whether the activations between tensor-parallel regions are split along the "
+            "sequence: on or off, on pages that print a switch as a number 1 or 0.",
         ),
         Term(
             "FSDP",
             "Fully sharded data parallel",
-            "on NeMo and DFM pages 1 for FSDP and 0 for DDP (distributed data parallel); on "
-            "AutoModel pages the number of GPUs that share one copy of the training state.",
+            "a switch or a size. A switch is on, or off for DDP (distributed data parallel); NeMo "
+            "and DFM pages print it as 1 or 0. On AutoModel pages it is the number of GPUs that "
+            "share one copy of the training state.",
         ),
         Term(
             "MFU",
             "Model FLOPs utilisation",
             "model TFLOP/s/GPU ÷ the GPU's dense peak at the precision.",
+        ),
+        Term(
+            "FLOPs convention",
+            "How model FLOPs are counted",
+            "the name of the formula; – where none is stated. MFU and TFLOP/s by two conventions "
+            "do not compare.",
         ),
         Term(
             "TFLOP/s/GPU",
@@ -72,7 +79,8 @@ TERMS: dict[str, Term] = {
         Term(
             "Tokens/s/GPU",
             "Tokens per second and GPU",
-            "tokens of the global batch ÷ step time ÷ GPUs.",
+            "tokens of the global batch ÷ step time ÷ GPUs. (computed): not stated, and follows "
+            "from the tokens/s of all GPUs or the step time that are.",
         ),
         Term(
             "Step time",

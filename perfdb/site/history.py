@@ -1,16 +1,19 @@
 """The history of a model: the same work in one release of a framework after another."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from perfdb import units
 from perfdb.metrics import Metric
-from perfdb.site import bests, charts, markup
+from perfdb.site import addresses, bests, charts, figures, markup
+from perfdb.site.addresses import Address
+from perfdb.site.bests import Part
 from perfdb.site.charts import Line
 from perfdb.site.data import Result
 from perfdb.site.markup import Cell, Head, Html, joined, tag
-from perfdb.site.words import framework_title, gpus
+from perfdb.site.rows import row_id
+from perfdb.site.words import framework_title
 from perfdb.versions import is_rolling, natural
 
 MOST_LINES: Final = 6
@@ -19,25 +22,38 @@ MOST_LINES: Final = 6
 Work = Mapping[str, Result]
 """The best result of a work, by the version of the release."""
 
+NAMES: Final = (bests.SYSTEM, bests.PRECISION, bests.GPUS)
+"""What the name of a line always has."""
 
-def over_releases(title: str, results: Sequence[Result]) -> Html:
+DETAILS: Final = (
+    Part("model qualifiers", lambda one: one.qualifiers),
+    Part("global batch size", lambda one: f"GBS {one.global_batch_size:,}"),
+    bests.SEQUENCE,
+    Part("origin", lambda one: one.origin),
+)
+"""What else tells one work from another: in the name of a line where the lines differ in it."""
+
+
+def over_releases(title: str, results: Sequence[Result], address: Address) -> Html:
     """A chart and a table for each framework that did the same work in two or more releases."""
     by_framework: dict[str, list[Result]] = defaultdict(list)
     for result in results:
         by_framework[result.framework].append(result)
     return joined(
-        _of_framework(title, framework_title(name), by_framework[name])
+        _of_framework(title, framework_title(name), by_framework[name], address)
         for name in sorted(by_framework, key=framework_title)
     )
 
 
-def _of_framework(subject: str, framework: str, results: Sequence[Result]) -> Html:
+def _of_framework(
+    subject: str, framework: str, results: Sequence[Result], address: Address
+) -> Html:
     metric = bests.metric_for(results, bests.OF_A_MODEL)
     works = works_of(results, metric)
     if not works:
         return Html("")
     names = sorted({name for work in works for name in work}, key=natural)
-    lines = [_line(work, names, metric) for work in works[:MOST_LINES]]
+    lines = _lines(works[:MOST_LINES], names, metric)
     heading = f"{framework} over its releases"
     title = f"{subject}: {heading}"
     drawn = charts.over_releases(title, metric.title, names, lines)
@@ -47,7 +63,9 @@ def _of_framework(subject: str, framework: str, results: Sequence[Result]) -> Ht
         "The best figure of each release at the same work, whatever its configuration.",
         *_left_out(results),
     )
-    return joined((tag("h3", heading), drawn, note, _table(title, names, works, metric)))
+    rows = [_row(work, names, metric, address) for work in works]
+    table = markup.Table(title, _heads(names), rows)
+    return joined((tag("h3", heading), drawn, note, markup.table(table)))
 
 
 def _left_out(results: Sequence[Result]) -> tuple[str, str]:
@@ -64,50 +82,53 @@ def works_of(results: Iterable[Result], metric: Metric) -> list[Work]:
     """
     works: dict[tuple[str, str], dict[str, Result]] = defaultdict(dict)
     for result in results:
-        value = bests.figure(result, metric.name)
+        value = figures.figure(result, metric.name)
         if result.release is None or is_rolling(result.release):
             continue
         if value is None or result.has_open_errors:
             continue
         work = works[result.workload_key, result.origin]
         best = work.get(result.release)
-        if best is None or value > (bests.figure(best, metric.name) or 0.0):
+        if best is None or value > (figures.figure(best, metric.name) or 0.0):
             work[result.release] = result
     return [work for work in works.values() if len(work) > 1]
 
 
-def _line(work: Work, names: Sequence[str], metric: Metric) -> Line:
-    points = [
-        (float(place), bests.figure(work[name], metric.name) or 0.0)
-        for place, name in enumerate(names)
-        if name in work
+def _lines(works: Sequence[Work], names: Sequence[str], metric: Metric) -> list[Line]:
+    """A line for each work, through the figures of the releases that have it."""
+    firsts = [next(iter(work.values())) for work in works]
+    parts = (*NAMES, *bests.differing(DETAILS, firsts))
+    return [
+        Line(_said(parts, first), tuple(_points(work, names, metric)))
+        for first, work in zip(firsts, works, strict=True)
     ]
+
+
+def _points(work: Work, names: Sequence[str], metric: Metric) -> Iterator[tuple[float, float]]:
+    for place, name in enumerate(names):
+        if name in work:
+            yield float(place), figures.figure(work[name], metric.name) or 0.0
+
+
+def _said(parts: Iterable[Part], result: Result) -> str:
+    return " · ".join(filter(None, (part.of(result) for part in parts)))
+
+
+def _heads(names: Sequence[str]) -> list[Head]:
+    return [Head("System"), Head("Work", wide=True), *(Head(name, numeric=True) for name in names)]
+
+
+def _row(work: Work, names: Sequence[str], metric: Metric, address: Address) -> list[Cell]:
     first = next(iter(work.values()))
-    known = (first.system_title, bests.precision_of(first), gpus(first.num_gpus))
-    return Line(" · ".join(filter(None, known)), tuple(points))
+    system, *others = NAMES
+    cells = (_figure(work.get(name), metric, address) for name in names)
+    return [Cell(system.of(first)), Cell(_said((*others, *DETAILS), first)), *cells]
 
 
-def _table(title: str, names: Sequence[str], works: Sequence[Work], metric: Metric) -> Html:
-    heads = [Head("System"), Head("Work"), *(Head(name, numeric=True) for name in names)]
-    rows = [
-        [
-            *_named(next(iter(work.values()))),
-            *(
-                Cell(bests.marked(work[name], metric.name) if name in work else units.UNKNOWN)
-                for name in names
-            ),
-        ]
-        for work in works
-    ]
-    return markup.table(markup.Table(title, heads, rows))
-
-
-def _named(result: Result) -> tuple[Cell, Cell]:
-    known = (
-        bests.precision_of(result),
-        gpus(result.num_gpus),
-        f"GBS {result.global_batch_size:,}",
-        f"sequence {result.sequence_length:,}",
-        result.origin,
-    )
-    return Cell(result.system_title), Cell(" · ".join(filter(None, known)))
+def _figure(result: Result | None, metric: Metric, address: Address) -> Cell:
+    """A figure, leading to its row on the page of its release."""
+    if result is None:
+        return Cell(units.UNKNOWN)
+    row = addresses.of_row(result.framework, result.release, row_id(result), address)
+    value = figures.figure(result, metric.name)
+    return Cell(bests.marked(result, metric.name), sort=value, evidence=row)

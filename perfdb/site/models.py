@@ -22,7 +22,7 @@ from perfdb.site.addresses import Address
 from perfdb.site.bests import RATE
 from perfdb.site.contents import Contents
 from perfdb.site.data import Audited, Link, Result
-from perfdb.site.grouping import by_task
+from perfdb.site.grouping import by_task, of_newest_releases
 from perfdb.site.history import over_releases
 from perfdb.site.markup import Cell, Content, Head, Html, facts, joined, link, tag
 from perfdb.site.page import Kind, Page, numbered, part
@@ -102,12 +102,17 @@ def _counts(entry: Model, lengths: Sequence[int]) -> Iterator[FlopsCount]:
 
 def _entry(page: ModelPage) -> Entry:
     first = page.tasks[0]
-    best = bests.highest(first.results, RATE)
-    rates = tuple(
-        Best(system=one.system_title, said=bests.marked(one, RATE)) for one in best.values()
-    )
+    best = bests.highest(of_newest_releases(first.results), RATE)
+    rates = tuple(Best(system=one.system_title, said=_best(one)) for one in best.values())
     line = subjects.entry(page, lambda one: one.system)
     return line.model_copy(update={"task": first.task, "bests": rates})
+
+
+def _best(result: Result) -> str:
+    """'13,812 in FP8 on 8 GPUs'."""
+    precision = bests.precision_of(result)
+    of = f" in {precision}" if precision else ""
+    return f"{bests.marked(result, RATE)}{of} on {gpus(result.num_gpus)}"
 
 
 def index(page: Entries, address: Address) -> Html:
@@ -119,10 +124,10 @@ def results(page: ModelPage, number: int, address: Address) -> Html:
     """The results of a task: the best as bars, over releases, by precision, as a table."""
     given = page.tasks[number]
     title = f"{page.title}, {section_title(given.task, None)}"
-    over = over_releases(title, given.results)
+    over = over_releases(title, given.results, address)
     precise = precisions.compared(title, given.results, address)
     heading = tag("h3", "Results") if over.text or precise.text else Html("")
-    every = subjects.every_result(title, given.results, profiles.OF_MODEL, address)
+    every = subjects.newest_results(title, given.results, profiles.OF_MODEL, address)
     best = bests.chart(f"{title}: best figures", given.results, bests.OF_A_MODEL, _PARTS)
     return joined((best, over, precise, heading, every))
 

@@ -44,8 +44,8 @@ def flag_sign(flag: Flag, of: Result, address: Address) -> Html:
 def _evidence(result: Result, address: Address) -> list[Html]:
     """The run of a row's figures and its recipe, or the line of its page."""
     if result.run_id is not None:
-        of_many = f" 1 of {result.num_results}" if result.num_results > 1 else ""
-        run = link(f"run{of_many}", address(addresses.of_run(result.run_id)))
+        said = f"1 of {result.num_results:,} runs" if result.num_results > 1 else "run"
+        run = link(said, address(addresses.of_run(result.run_id)))
         if result.recipe is None:
             return [run]
         return [run, link("recipe", address(addresses.of_recipe(result.recipe)))]

@@ -9,9 +9,9 @@ from perfdb.audit import Severity
 from perfdb.compare import Match, Side, Verdict, words
 from perfdb.metrics import METRICS
 from perfdb.record import Frozen
-from perfdb.site import addresses, markup, tables
+from perfdb.site import addresses, headline, markup, tables
 from perfdb.site.addresses import Address
-from perfdb.site.bests import FLOPS, RATE, contradicted, highest, note, precision_of, said
+from perfdb.site.bests import FLOPS, RATE, contradicted, note, said
 from perfdb.site.change_chart import change_of, signed
 from perfdb.site.contents import Contents, ReleasePair
 from perfdb.site.data import Result
@@ -19,9 +19,9 @@ from perfdb.site.evidence import latest_first
 from perfdb.site.grouping import is_on_gpus, of_newest_releases
 from perfdb.site.markup import Content, Html, joined, link, tag
 from perfdb.site.page import Kind, Page
-from perfdb.site.pairs import Disagreement, disagreement
+from perfdb.site.pairs import Disagreement, Tally, disagreement, tally
 from perfdb.site.profiles import LATEST
-from perfdb.site.words import TRIAL, framework_title, gpus, model_title, release_title
+from perfdb.site.words import TRIAL, framework_title, release_title
 
 MOST_RUNS: Final = 5
 
@@ -46,20 +46,18 @@ class Extreme(Frozen):
 
 
 class Since(Frozen):
-    """What changed since the release before: verdicts with their counts, and models.
+    """What changed since the release before: how the comparison came out, and models.
 
-    `page` compares them, by `metrics`; `wrong` counts the matches with open errors, which are
-    neither best nor worst, `disagreements` are those whose TFLOP/s tell another story.
+    `page` compares them, by `metrics`; what is not judged is neither best nor worst. Those whose
+    TFLOP/s tell another story are `disagreements`, among all that matched.
     """
 
     before: str
     page: str
-    matched: int
     metrics: tuple[str, ...]
-    verdicts: tuple[tuple[Verdict, int], ...]
+    tally: Tally
     best: Extreme | None
     worst: Extreme | None
-    wrong: int
     disagreements: tuple[Disagreement, ...]
     added: tuple[str, ...]
     removed: tuple[str, ...]
@@ -147,7 +145,7 @@ def _card(results: Sequence[Result], pair: ReleasePair | None) -> ReleaseCard:
         wrong=sum(result.has_open_errors for result in results),
         measured=measured,
         published=len(results) - measured,
-        best=tuple(highest(results, FLOPS).values()),
+        best=headline.of_systems(results),
         since=_since(pair) if pair else None,
     )
 
@@ -158,16 +156,13 @@ def _since(pair: ReleasePair) -> Since:
     ranked = sorted(told, key=_gain)
     before = _models([*(match.a for match in found.matched), *found.only_a])
     after = _models([*(match.b for match in found.matched), *found.only_b])
-    verdicts = [match.judgement.verdict for match in found.matched]
     return Since(
         before=pair.before,
         page=pair.document,
-        matched=len(found.matched),
-        metrics=tuple(dict.fromkeys(UNITS[match.metric] for match in found.matched)),
-        verdicts=tuple((one, verdicts.count(one)) for one in Verdict if one in verdicts),
+        metrics=tuple(dict.fromkeys(UNITS[match.metric] for match in pair.clean)),
+        tally=tally(pair),
         best=_extreme(ranked[-1:], Verdict.FASTER),
         worst=_extreme(ranked[:1], Verdict.SLOWER),
-        wrong=len(found.matched) - len(pair.clean),
         disagreements=tuple(filter(None, map(disagreement, found.matched))),
         added=tuple(sorted(after - before)),
         removed=tuple(sorted(before - after)),
@@ -257,32 +252,36 @@ def _card_html(card: ReleaseCard, address: Address) -> Html:
     parts += [f"{card.published:,} published"] if card.published else []
     parts += [] if card.on_gpus else [TRIAL]
     counts = tag("p", " · ".join(parts), class_="perf-card-counts")
-    best = [_best(result, address) for result in card.best]
     left_out = note(contradicted(card.wrong))
     since = [_since_html(card.since, address)] if card.since else []
-    return tag("section", (title, counts, tag("ul", best), left_out, *since), class_="perf-card")
+    best = _best(card.best, address)
+    return tag("section", (title, counts, *best, left_out, *since), class_="perf-card")
 
 
-def _best(result: Result, address: Address) -> Html:
-    """The highest figure on a system, with the tab it is in behind it."""
+def _best(results: Sequence[Result], address: Address) -> list[Html]:
+    if not results:
+        return []
+    title = f"{headline.TITLE} on each system, {headline.RULE}"
+    said = tag("p", title, class_="perf-card-counts")
+    return [said, tag("ul", [_headline(result, address) for result in results])]
+
+
+def _headline(result: Result, address: Address) -> Html:
+    """The headline of a system, with the tab it is in behind it."""
     figure = tag("strong", said(result, FLOPS))
     rate = tag("span", (figure, " TFLOP/s/GPU"), class_="perf-rate")
     tab = addresses.of_tab(result.framework, result.release, result.system, address)
-    model = model_title(result.model_title, result.qualifiers)
-    precision = precision_of(result) or "precision not stated"
-    work = tag("small", f"best: {model}, {gpus(result.num_gpus)}, {precision}")
+    work = tag("small", headline.work(result))
     return tag("li", (tag("span", link(result.system_title, tab)), rate, work))
 
 
 def _since_html(since: Since, address: Address) -> Html:
     """What changed since the release before, with the comparison behind it."""
-    told = ", ".join(f"{count:,} {verdict.value}" for verdict, count in since.verdicts)
     by = f" by {' or '.join(since.metrics)}" if since.metrics else ""
-    lines: list[Content] = [f"{since.matched:,} matched{by}{f': {told}' if told else ''}"]
+    lines: list[Content] = [since.tally.said(by)]
     for one in since.disagreements[:1]:
-        count = len(since.disagreements)
-        lines.append(f"TFLOP/s disagree in {count:,} of {since.matched:,}: {one.work}: {one.said}")
-    lines += [contradicted(since.wrong)] if since.wrong else []
+        some = f"{len(since.disagreements):,} of {since.tally.matched:,} matched"
+        lines.append(f"TFLOP/s disagree in {some}: {one.work}: {one.said}")
     lines += [
         f"{name}: {signed(one.change)} {one.work}"
         for name, one in (("best", since.best), ("worst", since.worst))

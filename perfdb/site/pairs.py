@@ -1,13 +1,13 @@
 """Which releases of a framework are compared, and what each comparison says."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final
 
 from sqlalchemy import Connection
 
-from perfdb.compare import Choice, Comparison, Match, Result, comparison, words
+from perfdb.compare import Choice, Comparison, Match, Result, Verdict, comparison, words
 from perfdb.compare.read import results_of
 from perfdb.compare.releases import KnownRelease
 from perfdb.compare.verdict import half_unit
@@ -22,7 +22,33 @@ from perfdb.versions import is_rolling, version_order
 MOST_PAIRS: Final = 5
 """Comparisons of a framework that have a page; `perfdb compare` makes any other."""
 
+NOT_JUDGED: Final = "not judged"
+"""What a match with an open error of the audit is: a corrected figure is no change of speed."""
+
 Read = Callable[[str], tuple[Result, ...]]
+
+
+class Tally(Frozen):
+    """How a comparison came out: every verdict with its count, and what is not judged."""
+
+    verdicts: tuple[tuple[Verdict, int], ...]
+    not_judged: int
+
+    @property
+    def compared(self) -> int:
+        """How many matches have a verdict."""
+        return sum(count for _, count in self.verdicts)
+
+    @property
+    def matched(self) -> int:
+        """How many matches there are."""
+        return self.compared + self.not_judged
+
+    def said(self, by: str = "") -> str:
+        """'35 compared: 4 faster, 2 slower, 29 same; 4 not judged (open errors)'."""
+        told = ", ".join(f"{count:,} {verdict}" for verdict, count in self.verdicts if count)
+        compared = f"{self.compared:,} compared{by}{f': {told}' if told else ''}"
+        return "; ".join(filter(None, (compared, not_judged(self.not_judged))))
 
 
 class Disagreement(Frozen):
@@ -119,6 +145,20 @@ def _made(
 def _reason(framework: str, before: str, after: str, found: Comparison) -> str:
     ends = (release_title(framework, before), release_title(framework, after))
     return words.why_nothing(*ends, found)
+
+
+def tally(pair: ReleasePair) -> Tally:
+    """The verdicts on the matches without open errors, and how many have some."""
+    counts = Counter(match.judgement.verdict for match in pair.clean)
+    return Tally(
+        verdicts=tuple((one, counts[one]) for one in Verdict),
+        not_judged=len(pair.comparison.matched) - len(pair.clean),
+    )
+
+
+def not_judged(count: int) -> str:
+    """'4 not judged (open errors)'; empty for none."""
+    return f"{count:,} {NOT_JUDGED} (open errors)" if count else ""
 
 
 def disagreement(match: Match) -> Disagreement | None:

@@ -19,3 +19,6 @@ FAINT: Final = f"color-mix(in srgb, {MUTED} 65%, var(--pst-color-background, #ff
 
 SERIES: Final = (STEP, MEDIAN, GOOD, PUBLISHED, WARNING, MUTED)
 """The colours of lines that stand beside one another."""
+
+OF_PEAKS: Final = {"bf16": STEP, "fp8": MEDIAN, "fp4": GOOD}
+"""The colours of bars, by the peak that their precision is held against."""

@@ -5,27 +5,50 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Final
 
+from perfdb.site.contents import Rejection, Revision
 from perfdb.site.data import Result, RunPage
 
-_PATH: Final = re.compile(r"(?<![\w./~-])/(?:[^\s/:;,'\"=()<>|]+/)+[^\s/:;,'\"=()<>|]*")
-"""An absolute path of two parts or more, in a text."""
+_PART: Final = r"[^\s/:;,'\"=()<>|]"
+_PATH: Final = re.compile(
+    rf"(?:(?<![\w./~-])|(?<=file://)|(?<=\s-[A-Z])|(?<=^-[A-Z]))(?:/|(?:\.\./)+)(?:{_PART}+/)+{_PART}*"
+)
+"""A path of two parts or more that begins at the root or above the run, in a text. A flag such as
+-I may stand right before it."""
+_HOMES: Final = ("home", "Users")
+"""Folders whose folders are called as people are."""
 _NAMES_A_HOST: Final = re.compile(r"host|nodelist|nodename|addr|user", re.IGNORECASE)
 """What is in the names of fields and variables that tell a machine, or whose it is."""
 
 Said = Callable[[str], str]
 
 
-def of_result(result: Result) -> Result:
-    """The result with its source as a path that tells no folder of the machine it was read on.
+def of_path(path: str, run_id: str | None = None) -> str:
+    """A path of a file that was read, without the folders of the machine that it was read on.
 
-    One of a run begins with the run's own folder; of others the name is left.
+    One in a run's folder begins with that folder; of others the name is left.
     """
-    if not PurePosixPath(result.source).is_absolute():
-        return result
-    of_run = result.run_id if result.run_id in PurePosixPath(result.source).parts else None
-    inside = _within(result.source, of_run or "")
-    source = f"{of_run}/{inside}" if of_run else inside
-    return result.model_copy(update={"source": source})
+    given = PurePosixPath(path)
+    if not given.is_absolute() and ".." not in given.parts:
+        return path
+    if run_id is None or run_id not in given.parts:
+        return given.name
+    return f"{run_id}/{_within(path, run_id)}"
+
+
+def of_result(result: Result) -> Result:
+    """The result with its source as it is told."""
+    source = of_path(result.source, result.run_id)
+    return result.model_copy(update={"source": source}) if source != result.source else result
+
+
+def of_revision(revision: Revision) -> Revision:
+    """The revision with its source as it is told."""
+    return revision.model_copy(update={"source": of_path(revision.source, revision.run_id)})
+
+
+def of_rejection(rejection: Rejection) -> Rejection:
+    """The rejection with its path as it is told."""
+    return rejection.model_copy(update={"path": of_path(rejection.path)})
 
 
 def without(page: RunPage) -> RunPage:
@@ -43,13 +66,13 @@ def without(page: RunPage) -> RunPage:
             "summary": _told(run.summary, said),
         }
     )
-    of = {"source": said(result.source), "options": _told(result.options, said)}
-    return page.model_copy(update={"run": told, "result": result.model_copy(update=of)})
+    options = {"options": _told(result.options, said)}
+    return page.model_copy(update={"run": told, "result": result.model_copy(update=options)})
 
 
 def _saying(run_id: str, host: object) -> Said:
     """How a text is told of a run on a machine."""
-    name = re.compile(rf"(?<![\w.-]){re.escape(str(host))}(?![\w-])") if host else None
+    name = _host(str(host)) if host else None
 
     def said(text: str) -> str:
         short = _PATH.sub(lambda path: _within(path[0], run_id), text)
@@ -58,12 +81,20 @@ def _saying(run_id: str, host: object) -> Said:
     return said
 
 
+def _host(name: str) -> re.Pattern[str]:
+    """Finds a host by its whole name and by the first part of it, which may also name a file."""
+    first, _, domain = name.partition(".")
+    whole = f"{re.escape(name)}|" if domain else ""
+    return re.compile(rf"(?<![\w.-])(?:{whole}{re.escape(first)}(?!\.\w))(?![\w-])")
+
+
 def _within(path: str, run_id: str) -> str:
     """'/home/me/runs/one/ranks' is 'ranks' to the run one, '/home/me/bin/python' is 'python'."""
     parts = PurePosixPath(path).parts
-    if run_id not in parts:
-        return parts[-1]
-    return "/".join(parts[parts.index(run_id) + 1 :]) or "."
+    if run_id in parts:
+        return "/".join(parts[parts.index(run_id) + 1 :]) or "."
+    is_home = len(parts) > 1 and parts[-2] in _HOMES
+    return "~" if is_home else parts[-1]
 
 
 def _told(value: object, said: Said) -> object:

@@ -19,7 +19,7 @@ from perfdb.site.svg import Frame, Kind, paint, shortened, width, wrapped
 if TYPE_CHECKING:
     from perfdb.site.charts import Bar, Line
 
-BARS: Final = Kind(grid="x")
+BARS: Final = Kind(grid=None)
 LINES: Final = Kind(grid="y")
 DOUBLING: Final = Kind(grid="y", scale="log")
 
@@ -216,12 +216,10 @@ def _bars(axis: str, given: "Sequence[Bar]", axes: Axes) -> Frame:
     unit = (high - low) / (frame.across - before)
     # as lines, which are one artist: as many rectangles take twice as long
     paints = [paint(bar.colour) for bar in given]
-    starts = [end - BAR_ROW for end in ends]
     middles = [end - BAR_ROW / 2 for end in ends]
+    _beside(axes, [tick for tick, _ in ticks], middles, palette.RULE)
     axes.hlines(middles, 0.0, values, paints, linewidth=BAR, clip_on=False)
-    # from bar to bar it would run through the labels
-    zeros = [0.0] * len(given)
-    axes.vlines(zeros, starts, ends, paint(palette.MUTED), linewidth=0.8, clip_on=False)
+    _beside(axes, [0.0], middles, palette.MUTED)
     axes.set_yticks([])
     axes.set_ylim(frame.up, 0.0)
     _below(axes, frame, _Across(axis, (low - before * unit, high), ticks))
@@ -232,6 +230,15 @@ def _bars(axis: str, given: "Sequence[Bar]", axes: Axes) -> Frame:
         for line, said in enumerate(reversed(label), 1):
             axes.text(start, middle - LABEL * line, said, va="center_baseline")
     return frame
+
+
+def _beside(axes: Axes, places: Iterable[float], middles: Sequence[float], colour: str) -> None:
+    """Upright lines beside the bars alone: whole ones would run through the labels."""
+    half = BAR / 2 + 1
+    rows = [(middle - half, middle + half, math.nan) for middle in middles]
+    points = [(place, height) for place in places for row in rows for height in row]
+    xs, ys = zip(*points, strict=True)
+    axes.plot(xs, ys, color=paint(colour), linewidth=0.8, clip_on=False)
 
 
 def _room(given: "Iterable[Bar]") -> float:

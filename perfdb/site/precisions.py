@@ -9,30 +9,14 @@ from typing import Final
 
 from perfdb import catalog, units
 from perfdb.metrics import METRICS
-from perfdb.site import addresses, bests, markup, tables
+from perfdb.site import addresses, bests, figures, markup, tables
 from perfdb.site.addresses import Address
 from perfdb.site.bests import FLOPS, precision_of
 from perfdb.site.data import Result
+from perfdb.site.differences import differences
 from perfdb.site.grouping import system_order
 from perfdb.site.markup import Cell, Head, Html, Table, joined, tag
-from perfdb.site.profiles import (
-    CP,
-    EP,
-    ETP,
-    FSDP,
-    GBS,
-    GPUS,
-    LBS,
-    MBS,
-    PP,
-    RELEASE,
-    SEQUENCE,
-    SP,
-    TP,
-    VP,
-    Column,
-    ours,
-)
+from perfdb.site.profiles import GBS, GPUS, RELEASE, SEQUENCE, Column, ours
 from perfdb.site.rows import row_id
 from perfdb.site.series import RATES, Rate
 from perfdb.versions import newest_version
@@ -53,14 +37,6 @@ _WORK: Final = ours(
     Column("Origin", ("origin",), "text", shown="always"),
 )
 """The columns that say which work a row is, before the rates and after them."""
-
-_LAYOUT: Final = (MBS, LBS, TP, SP, PP, CP, VP, EP, ETP, FSDP)
-_OTHERS: Final = {
-    "kernels": "other kernels",
-    "options": "other options",
-    "container": "another container",
-}
-"""What else may not be the same, and is too long to be printed twice."""
 
 _COMPUTED: Final = (
     "A rate that is marked as computed is the tokens/s of all GPUs ÷ GPUs, or GBS × sequence "
@@ -95,7 +71,7 @@ class Work:
         """The rate in a precision ÷ that in BF16; None where the work was not done in it."""
         if precision not in self.best:
             return None
-        rate, base = (bests.figure(self.best[name], self.rate) for name in (precision, BASE))
+        rate, base = (figures.figure(self.best[name], self.rate) for name in (precision, BASE))
         return rate / base if rate and base else None
 
 
@@ -125,22 +101,22 @@ def works_of(results: Sequence[Result]) -> list[Work]:
 def _compared(results: Iterable[Result], rate: Rate) -> Iterator[Work]:
     same: dict[tuple[object, ...], list[Result]] = defaultdict(list)
     for result in results:
-        if result.precision is not None and bests.figure(result, rate) is not None:
+        if result.precision is not None and figures.figure(result, rate) is not None:
             same[_work(result), _convention(result, rate)].append(result)
     for some in same.values():
         clean = [one for one in some if not one.has_open_errors]
-        rising = sorted(clean, key=lambda one: bests.figure(one, rate) or 0.0)
+        rising = sorted(clean, key=lambda one: figures.figure(one, rate) or 0.0)
         best = {one.precision or "": one for one in rising}
         if BASE in best and len(best) > 1:
             yield Work(rate, best, wrong=len(some) - len(clean))
 
 
 def _work(result: Result) -> tuple[object, ...]:
-    """What is the same in every precision. FLOPs of two conventions would be two quantities."""
+    """What is the same in every precision, and over which steps it was measured."""
     return (
         result.framework, result.release, result.system, result.task, result.variant,
         result.qualifiers, result.origin, result.num_gpus, result.sequence_length,
-        result.global_batch_size,
+        result.global_batch_size, result.window,
     )  # fmt: skip
 
 
@@ -234,7 +210,7 @@ def _rate(work: Work, precision: str, address: Address) -> Cell:
     result = work.best.get(precision)
     if result is None:
         return Cell(units.UNKNOWN)
-    rate = bests.figure(result, work.rate)
+    rate = figures.figure(result, work.rate)
     row = addresses.of_row(result.framework, result.release, row_id(result), address)
     return Cell(bests.marked(result, work.rate), sort=rate, evidence=row)
 
@@ -244,24 +220,14 @@ def _otherwise(work: Work) -> Iterator[str]:
     base = work.base
     for name in sorted(work.best, key=_precision_order):
         result = work.best[name]
-        if different := ", ".join(_differences(result, base)):
+        if different := ", ".join(differences(result, base)):
             this, that = precision_of(result), precision_of(base)
             yield f"{this} is configured differently from {that}: {different}."
 
 
-def _differences(result: Result, base: Result) -> Iterator[str]:
-    for column in _LAYOUT:
-        its, that = (tables.formatted(column, tables.known(column, it)) for it in (result, base))
-        if its != that:
-            yield f"{column.title} {its} against {that}"
-    for field, said in _OTHERS.items():
-        if getattr(result, field) != getattr(base, field):
-            yield said
-
-
 def _note(works: Sequence[Work]) -> Html:
     """What is beside one another, and what is left out."""
-    computed = any(bests.is_computed(it, one.rate) for one in works for it in one.best.values())
+    computed = any(figures.is_computed(it, one.rate) for one in works for it in one.best.values())
     return bests.note(
         "On each system the newest release of each framework that did the same work in BF16 and in "
         "another precision. Of several configurations the fastest is taken; where it is not that "

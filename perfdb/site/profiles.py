@@ -85,6 +85,7 @@ STEP_TIME = Column("Step time (s)", ("step_time_s",), "seconds", digits=4, term=
 SPREAD = Column("p10–p90 (s)", ("step_time_p10_s",), "spread", digits=3, term="p10–p90")
 STEPS = Column("n", ("num_steps",), term="n")
 MFU = Column("MFU", ("mfu",), "percent", digits=1, term="MFU")
+CONVENTION = Column("FLOPs convention", ("flops_convention",), "text", term="FLOPs convention")
 ORIGIN = Column("Origin", ("origin",), "origin", shown="always")
 OUTCOME = Column("Outcome", ("outcome",), "outcome", shown="always")
 
@@ -220,7 +221,7 @@ MEASURED = Profile(
         STEP_TIME,
         SPREAD,
         STEPS,
-        ORIGIN,
+        ORIGIN, CONVENTION,
         GBS, MBS, LBS, GA, SEQUENCE, DP, TP, SP, PP, CP, VP, EP, ETP, FSDP,
         KERNELS,
         CONTAINER,
@@ -234,7 +235,7 @@ RUNS = Profile(
     "runs",
     ours(
         _RUN, OUTCOME, MODEL, PRECISION, GPUS, *_RATES, STEP_TIME, _ITS_SYSTEM, RELEASE, _STARTED,
-        Column("Recipe", ("recipe",), "recipe"),
+        Column("Recipe", ("recipe",), "recipe"), CONVENTION,
     ),
 )  # fmt: skip
 LATEST = Profile(
@@ -248,7 +249,7 @@ LATEST = Profile(
 
 _VARIANT = Column("Variant", ("variant",), "text")
 _WORK = (
-    PRECISION, GPUS, *_RATES, STEP_TIME, RELEASE, ORIGIN,
+    PRECISION, GPUS, *_RATES, STEP_TIME, RELEASE, ORIGIN, CONVENTION,
     GBS, MBS, LBS, GA, SEQUENCE, TP, SP, PP, CP, VP, EP, ETP, FSDP,
     KERNELS,
     replace(_VARIANT, shown="varies"),

@@ -15,7 +15,7 @@ from perfdb.db.session import reading, store_url
 from perfdb.queries import catalog, findings, results, site
 from perfdb.queries.state import row_versions
 from perfdb.site import findings as found
-from perfdb.site import pairs, places
+from perfdb.site import pairs, places, states
 from perfdb.site.contents import Contents, Rejection, Revision, State
 from perfdb.site.data import (
     RECIPE,
@@ -39,7 +39,9 @@ def contents(connection: Connection, known: Sequence[Entry] = ()) -> Contents:
 
     `known` are the findings that are accepted.
     """
-    plain = list(map(places.of_result, _rows(connection, results.current(), Result)))
+    read = _sources(connection)
+    stored_rows = map(places.of_result, _rows(connection, results.current(), Result))
+    plain = states.at_newest(list(stored_rows), read)
     audited = _audited(connection, plain, known)
     in_force = [_marked(result, audited.get(result.result_id)) for result in plain]
     wrong = [number for number, one in audited.items() if found.kind(one.findings[0]) == ERROR]
@@ -52,11 +54,13 @@ def contents(connection: Connection, known: Sequence[Entry] = ()) -> Contents:
         results=tuple(_printed(connection, in_force)),
         in_force=tuple(in_force),
         runs=tuple(_run(connection, run, of_run, files[run.run_id]) for run in runs),
-        sources=tuple(_sources(connection)),
+        sources=tuple(read),
         audited=tuple(audited.values()),
         pairs=tuple(pairs.of_store(connection, wrong)),
-        revisions=tuple(_rows(connection, site.all_revisions(), Revision)),
-        rejections=tuple(_rows(connection, site.all_rejections(), Rejection)),
+        revisions=tuple(map(places.of_revision, _rows(connection, site.all_revisions(), Revision))),
+        rejections=tuple(
+            map(places.of_rejection, _rows(connection, site.all_rejections(), Rejection))
+        ),
     )
 
 
@@ -90,7 +94,8 @@ def is_missing(url: URL) -> bool:
 
 def content(connection: Connection, sha256: str) -> bytes:
     """The bytes of a source."""
-    return unpacked(connection.execute(site.content_of(sha256)).scalar_one())
+    packed = connection.execute(site.content_of(sha256)).scalar_one()
+    return unpacked(packed, f"the file of SHA-256 {sha256}")
 
 
 def _audited(
@@ -145,9 +150,9 @@ def _run(
 
 def _sources(connection: Connection) -> list[SourcePage]:
     """Each state of a page that results stand for, and its newest; one for the same bytes."""
-    states = _rows(connection, site.published_sources(), State)
-    newest = {one.path: one.sha256 for one in sorted(states, key=lambda one: one.read_at)}
-    kept = {one.sha256: one for one in states if one.in_force or newest[one.path] == one.sha256}
+    found = _rows(connection, site.published_sources(), State)
+    newest = {one.path: one.sha256 for one in sorted(found, key=lambda one: one.read_at)}
+    kept = {one.sha256: one for one in found if one.in_force or newest[one.path] == one.sha256}
     return [
         SourcePage(
             path=one.path,

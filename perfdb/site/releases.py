@@ -2,12 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from typing import Final
 
 from perfdb.audit import Finding, Severity
 from perfdb.audit.document import counts
 from perfdb.record import Frozen
-from perfdb.site import addresses, bests, sources
+from perfdb.site import addresses, bests, headline, sources
 from perfdb.site.addresses import Address
 from perfdb.site.bests import FLOPS
 from perfdb.site.contents import Contents
@@ -30,12 +31,27 @@ from perfdb.site.words import TRIAL, UNATTRIBUTED, framework_title, release_titl
 from perfdb.units import UNKNOWN
 from perfdb.versions import is_rolling, newest_version
 
+LISTED: Final = (
+    "A page for each release of each framework: rolling branches, then the highest version first. "
+    f"Of the stated TFLOP/s the highest is shown, {headline.RULE}.\n"
+)
+
+KEPT: Final = (
+    "Every release that counts; withdrawn ones are in the "
+    "[changelog of the data](/performance/changelog.md). A page stays where it is when a newer one "
+    "comes.\n"
+)
+
 
 class ListedRelease(Frozen):
-    """A release in the lists of them: how much there is of it, and its highest rate."""
+    """A release in the lists of them: how much there is of it, and its headline.
+
+    `day` is that of its newest page or run; None where nothing says one.
+    """
 
     release: str | None
     document: str
+    day: date | None
     on_gpus: bool
     containers: tuple[str, ...]
     measured: int
@@ -83,7 +99,8 @@ def _pages(contents: Contents) -> Iterator[Page]:
     systems = tuple(sorted({result.system for result in contents.results}))
     yield Page(addresses.RELEASES, None, Releases(names=names, systems=systems))
     objections = _objections(contents.audited)
-    yield from _lists(found, objections)
+    days = {one.sha256: one.published_on for one in contents.sources if one.published_on}
+    yield from _lists(found, objections, days)
     links = _links(contents)
     for one, said in objections.items():
         text = f"{said} found by the audit"
@@ -109,7 +126,9 @@ def _objections(audited: Iterable[Audited]) -> dict[tuple[str, str | None], str]
 
 
 def _lists(
-    releases: Sequence[ReleasePage], objections: Mapping[tuple[str, str | None], str]
+    releases: Sequence[ReleasePage],
+    objections: Mapping[tuple[str, str | None], str],
+    days: Mapping[str, date],
 ) -> Iterator[Page]:
     """The list of what each release has achieved, and the archive of how much there is of it."""
     if not releases:
@@ -119,10 +138,9 @@ def _lists(
     listed: dict[str, list[ListedRelease]] = defaultdict(list)
     for one in releases:
         said = objections.get((one.framework, one.release), "")
-        listed[one.framework].append(_listed(one, said))
+        listed[one.framework].append(_listed(one, said, _day(one.results, days)))
     data = ReleaseList(frameworks=tuple(map(tuple, listed.values())))
-    parts = ["A page for each release of each framework, the newest first.\n"]
-    kept = ["Every release in the store. A page stays where it is when a newer one comes.\n"]
+    parts, kept = [LISTED], [KEPT]
     for number, (framework, some) in enumerate(listed.items()):
         title, below = framework_title(framework), toctree(one.document for one in some)
         parts.append(section(title, shown("releases", number), below))
@@ -131,11 +149,19 @@ def _lists(
     yield Page(addresses.ARCHIVE, document("Archive", *kept), data)
 
 
-def _listed(page: ReleasePage, objections: str) -> ListedRelease:
+def _day(results: Sequence[Result], days: Mapping[str, date]) -> date | None:
+    """The newest day of results: of their pages, by SHA-256, and of their runs."""
+    known = [days.get(one.source_sha256) for one in results]
+    known += [one.started_at.date() for one in results if one.started_at]
+    return max(filter(None, known), default=None)
+
+
+def _listed(page: ReleasePage, objections: str, day: date | None) -> ListedRelease:
     measured = sum(result.is_measured for result in page.results)
     return ListedRelease(
         release=page.release,
         document=page.document,
+        day=day,
         on_gpus=any(map(is_on_gpus, page.results)),
         containers=page.containers,
         measured=measured,
@@ -150,23 +176,18 @@ def _listed(page: ReleasePage, objections: str) -> ListedRelease:
 
 def _headline(results: Sequence[Result]) -> str:
     """The highest TFLOP/s of a release; empty where it states none without an error."""
-    best = bests.highest(results, FLOPS).values()
-    if not best:
+    top = headline.of_all(results)
+    if top is None:
         return ""
-    top = max(best, key=lambda one: bests.figure(one, FLOPS) or 0.0)
-    return f"{bests.said(top, FLOPS)} TFLOP/s/GPU: {top.model_title} on {top.system_title}"
+    return f"{bests.said(top, FLOPS)} TFLOP/s/GPU: {headline.work(top)} on {top.system_title}"
 
 
 def release_list(page: ReleaseList, number: int, address: Address) -> Html:
     """The releases of a framework, with how much there is of each and its headline."""
-    heads = [*_COUNTED, Head("Open findings"), Head("Highest figure", wide=True)]
+    heads = [*_COUNTED, Head("Open findings"), Head(headline.TITLE, wide=True)]
     rows = []
     for one in page.frameworks[number]:
-        found = (
-            link(one.objections, address(one.audit))
-            if one.objections
-            else "none"
-        )
+        found = link(one.objections, address(one.audit)) if one.objections else "none"
         more = (Cell(found), Cell(one.headline or UNKNOWN))
         rows.append([*_counted(one, (), address), *more])
     return table(Table("Releases", heads, rows))
@@ -188,6 +209,7 @@ def archive(page: ReleaseList, number: int, address: Address) -> Html:
 
 _COUNTED: Final = (
     Head("Release"),
+    Head("Date", "of its newest page or run"),
     *(Head(name, numeric=True) for name in ("Measured", "Published", "Models", "Systems")),
 )
 
@@ -200,6 +222,7 @@ def _counted(one: ListedRelease, said: Sequence[str], address: Address) -> list[
     counts = (one.measured, one.published, one.models, one.systems)
     return [
         Cell(joined((link(name, address(one.document)), mark)), sort=name),
+        Cell(one.day.isoformat() if one.day else UNKNOWN),
         *(Cell(f"{count:,}") for count in counts),
     ]
 

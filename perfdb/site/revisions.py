@@ -53,6 +53,7 @@ class Event(Frozen):
 
     What was rejected for the same reason is one event: `count` lines, from `line` to `last_line`.
     So may be alike ones that change no figure, of results of one release and system: of `models`.
+    `document` shows the source as it was read; None: the site has no such page.
     """
 
     at: datetime | None
@@ -65,6 +66,7 @@ class Event(Frozen):
     count: int = 1
     last_line: int | None = None
     models: tuple[str, ...] = ()
+    document: str | None = None
 
     @property
     def day(self) -> str:

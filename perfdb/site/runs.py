@@ -1,7 +1,7 @@
 """The parts of a run's page as HTML: how it ended, its figures, its case, its steps."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -9,7 +9,7 @@ from perfdb import catalog, metrics, units
 from perfdb.metrics import METRICS, TRILLION
 from perfdb.site import addresses, charts, profiles, tables
 from perfdb.site.addresses import Address
-from perfdb.site.data import Result, RunPage, Step
+from perfdb.site.data import Link, Result, RunPage, Step
 from perfdb.site.glossary import TERMS
 from perfdb.site.markup import Cell, Content, Head, Html, Table, facts, joined, link, table, tag
 from perfdb.site.origin import flag_mark
@@ -33,10 +33,12 @@ def outcome(page: RunPage, address: Address) -> Html:
         ("Exit code", units.text(run.exit_code)),
         ("Release", link(release_title(result.framework, result.release), address(release))),
         ("Recipe", _recipe(run.recipe, address)),
+        ("Recipe's checkout", _changes(run.environment)),
         ("System", result.system_title),
         ("Started", _in_utc(run.started_at)),
         ("Ended", _in_utc(run.ended_at)),
-        ("Attempt", str(run.attempt)),
+        ("Repeat", _repeat(run.attempt)),
+        ("Other runs of the case", _others(page.others, address)),
     ]
     always = {"Outcome", "Release", "Recipe", "Started", "Ended"}
     shown = [(name, said) for name, said in known if name in always or said != units.UNKNOWN]
@@ -45,6 +47,23 @@ def outcome(page: RunPage, address: Address) -> Html:
 
 def _recipe(name: str | None, address: Address) -> Content:
     return link(name, address(addresses.of_recipe(name))) if name else units.UNKNOWN
+
+
+def _changes(environment: Mapping[str, object]) -> str:
+    """That what was run is not what the commit says; – where nobody knows of changes."""
+    if not environment.get("git_dirty"):
+        return units.UNKNOWN
+    return f"made with uncommitted changes to {str(environment.get('git_commit'))[:12]}"
+
+
+def _repeat(number: int) -> str:
+    """Which of the runs that were asked for of its case; a run that failed does not count."""
+    return f"run {number:,} of those that --repeat asked for" if number > 1 else units.UNKNOWN
+
+
+def _others(runs: Iterable[Link], address: Address) -> Content:
+    links = [link(one.text, address(one.document)) for one in runs]
+    return joined(links, ", ") if links else units.UNKNOWN
 
 
 def _in_utc(when: datetime | None) -> str:

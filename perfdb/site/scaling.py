@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from perfdb import metrics, units
+from perfdb.compare.verdict import CONVENTION_BOUND
 from perfdb.metrics import METRICS, TRILLION
 from perfdb.record import Frozen
-from perfdb.site import addresses, bests, charts, markup, superlinear, tables
+from perfdb.site import addresses, bests, charts, figures, markup, superlinear, tables
 from perfdb.site.addresses import Address
 from perfdb.site.charts import Line
 from perfdb.site.contents import Contents
@@ -132,8 +133,9 @@ def head(page: ScalingPage, address: Address) -> Html:
     said = (
         "Where several configurations were run at a scale, the fastest is shown; what of the "
         "configuration changes with the scale has a column. Efficiency and days are computed from "
-        "the rates, and a rate that is not stated from the step time. Days are those of 10¹² "
-        "tokens without a pause. Rows with open errors are in no series."
+        "the rates; a rate that is not stated is computed from those that are, or from the step "
+        "time, and says so. Days are those of 10¹² tokens without a pause. Rows with open errors "
+        "are in no series."
     )
     return joined((tag("p", joined(links, " · ")), tag("p", said)))
 
@@ -157,7 +159,8 @@ def _charts(title: str, given: Iterable[Series]) -> list[Html]:
 def _chart(title: str, rate: Rate, series: Sequence[Series]) -> Html:
     shown = series[:MOST_LINES]
     given = [
-        [(float(it.num_gpus), bests.figure(it, rate) or 0.0) for it in one.points] for one in shown
+        [(float(it.num_gpus), figures.figure(it, rate) or 0.0) for it in one.points]
+        for one in shown
     ]
     lines = [Line(_label(one), tuple(points)) for one, points in zip(shown, given, strict=True)]
     ideal = [
@@ -194,10 +197,12 @@ def _series(title: str, series: Series, audited: Mapping[int, str], address: Add
     said = [(head, cells) for head, cells in columns if _says_something(cells)]
     rows = list(zip(*(cells for _, cells in said), strict=True))
     label = f"{title}: {series.title}"
-    made = markup.table(markup.Table(label, [head for head, _ in said], rows))
+    notes = [_counted_by(one, series.rate) for one in series.points]
+    ids = [f"{series.anchor}-{one.num_gpus}" for one in series.points]
+    table = markup.Table(label, [head for head, _ in said], rows, ids=ids, notes=notes)
     name = tag("h3", series.title, id=series.anchor)
     left_out = bests.note(bests.contradicted(series.wrong))
-    return joined((name, made, superlinear.note(series, audited, address), left_out))
+    return joined((name, markup.table(table), superlinear.note(series, audited, address), left_out))
 
 
 def _says_something(cells: Iterable[Cell]) -> bool:
@@ -209,13 +214,13 @@ def _figures(series: Series) -> list[Column]:
     return [
         _column("GPUs", None, (f"{one.num_gpus:,}" for one in series.points)),
         _column(METRICS[series.rate].title, None,
-                (bests.said(one, series.rate) for one in series.points)),
+                (bests.marked(one, series.rate) for one in series.points)),
         (Head("Efficiency", "the rate of each GPU ÷ that at the smallest scale", numeric=True),
          [superlinear.efficiency_of(one, series) for one in series.points]),
         _column("MFU", None, (bests.said(one, "mfu") for one in series.points)),
         _column("Step time (s)", None, (bests.said(one, "step_time_s") for one in series.points)),
         _column("Tokens/s, all GPUs", "as stated, else tokens/s/GPU × GPUs",
-                (units.number(_total(one)) for one in series.points)),
+                (_total_said(one) for one in series.points)),
         _column("Days to 1T tokens", "10¹² ÷ tokens/s of all GPUs ÷ 86,400",
                 (units.significant(_days(one)) for one in series.points)),
         _column("GBS", None, (f"{one.global_batch_size:,}" for one in series.points)),
@@ -246,9 +251,23 @@ def _column(title: str, hint: str | None, texts: Iterable[str]) -> Column:
     return Head(title, hint, numeric=True), [Cell(text) for text in texts]
 
 
+def _counted_by(result: Result, rate: Rate) -> tuple[str, ...]:
+    """The footnote on how FLOPs are counted in those of its figures that the table has."""
+    shown = (rate, "mfu")
+    is_bound = any(name in CONVENTION_BOUND and figures.figure(result, name) for name in shown)
+    named = result.flops_convention if is_bound else None
+    return (f"FLOPs counted by {named}.",) if named else ()
+
+
+def _total_said(result: Result) -> str:
+    total = _total(result)
+    is_computed = total is not None and not result.tokens_per_sec
+    return f"{units.number(total)}{figures.COMPUTED if is_computed else ''}"
+
+
 def _total(result: Result) -> float | None:
     """Tokens per second of all GPUs."""
-    each = bests.figure(result, "tokens_per_sec_per_gpu")
+    each = figures.figure(result, "tokens_per_sec_per_gpu")
     if result.tokens_per_sec or each is None:
         return result.tokens_per_sec
     return metrics.global_tokens_per_sec(each, result.num_gpus)

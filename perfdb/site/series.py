@@ -8,7 +8,7 @@ from typing import Final, Literal, get_args
 
 from perfdb import metrics
 from perfdb.record import Frozen
-from perfdb.site import addresses, bests
+from perfdb.site import addresses, bests, figures
 from perfdb.site.data import Result
 from perfdb.site.grouping import newest_first, system_order, trials
 from perfdb.site.words import section_title
@@ -144,13 +144,13 @@ def _batch(result: Result, scaling: Scaling) -> Fraction:
 
 
 def _rate_known(result: Result) -> Rate | None:
-    return next((rate for rate in RATES if bests.figure(result, rate) is not None), None)
+    return next((rate for rate in RATES if figures.figure(result, rate) is not None), None)
 
 
 def _best_of_each_scale(results: Iterable[Result], rate: Rate) -> tuple[Result, ...]:
     best: dict[int, Result] = {}
     clean = [one for one in results if not one.has_open_errors]
-    for result in sorted(clean, key=lambda one: bests.figure(one, rate) or 0.0):
+    for result in sorted(clean, key=lambda one: figures.figure(one, rate) or 0.0):
         best[result.num_gpus] = result
     return tuple(best[count] for count in sorted(best))
 
@@ -158,5 +158,5 @@ def _best_of_each_scale(results: Iterable[Result], rate: Rate) -> tuple[Result, 
 def efficiency(series: Series) -> dict[int, float]:
     """The rate of each GPU as a share of that at the smallest scale, by number of GPUs."""
     return metrics.scaling_efficiency(
-        {one.num_gpus: bests.figure(one, series.rate) or 0.0 for one in series.points}
+        {one.num_gpus: figures.figure(one, series.rate) or 0.0 for one in series.points}
     )

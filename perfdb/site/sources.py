@@ -1,11 +1,11 @@
 """A published page as it was read, line by line, and what was read; and a release's head."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from typing import Final
 
 from perfdb import units
-from perfdb.site import addresses, findings
+from perfdb.site import addresses, findings, places, states
 from perfdb.site.addresses import Address
 from perfdb.site.data import Link, ReleasePage, Result, SourcePage
 from perfdb.site.markup import Content, Html, facts, joined, link, tag, terms
@@ -14,16 +14,14 @@ from perfdb.site.rows import row_id
 from perfdb.site.tables import moment
 from perfdb.site.words import release_title
 
+_MOVED: Final = "no newer state has the line that was read, as it stands there"
+
 
 def with_states(
     pages: Sequence[SourcePage], rows: Mapping[str, Sequence[Result]]
 ) -> Iterator[SourcePage]:
     """Each state of each page with what became of it; `rows` are the results by SHA-256."""
-    by_path: dict[str, list[SourcePage]] = defaultdict(list)
-    for page in pages:
-        by_path[page.path].append(page)
-    for states in by_path.values():
-        *earlier, newest = sorted(states, key=lambda one: moment(one.read_at))
+    for *earlier, newest in states.by_page(pages):
         told = tuple((_state(one), len(rows[one.sha256])) for one in earlier)
         yield newest.model_copy(update={"earlier": told})
         yield from (one.model_copy(update={"newest": _state(newest)}) for one in earlier)
@@ -34,26 +32,27 @@ def _state(page: SourcePage) -> Link:
 
 
 def when(page: SourcePage) -> str:
-    """', as read on 2026-03-05 06:07 UTC'; empty where nobody noted it."""
-    return f", as read on {_read(page)}" if page.read_at else ""
+    """', as read on 2026-03-05 06:07:08 UTC'; empty where nobody noted it."""
+    which = ", an earlier state" if page.newest else ""
+    return f"{which}, as read on {_read(page)}" if page.read_at else which
 
 
 def _read(page: SourcePage) -> str:
-    return f"{moment(page.read_at)[:16]} UTC"
+    return f"{moment(page.read_at)} UTC"
 
 
 def _states(source: SourcePage, address: Address) -> list[Html]:
-    """Whether the page has been read in another state, and which rows an earlier one stands for."""
+    """Whether the page has been read in another state, and how many rows lead to an earlier one."""
     if source.newest is not None:
         newest = link(source.newest.text, address(source.newest.document))
-        kept = f" {_rows(len(source.results))} unchanged in it: their figures lead here."
+        kept = f" The figures of {_rows(len(source.results))} lead here: {_MOVED}."
         stays = kept if source.results else ""
         return [tag("p", ("Superseded by ", newest, f".{stays}"))]
     return [
         tag(
             "p",
-            (f"This is the newest state of the page. {_rows(count)} unchanged since ",
-             link(one.text, address(one.document)), ": their figures lead there."),
+            (f"This is the newest state of the page. The figures of {_rows(count)} lead to ",
+             link(one.text, address(one.document)), f": {_MOVED}."),
         )
         for one, count in source.earlier
         if count
@@ -61,7 +60,7 @@ def _states(source: SourcePage, address: Address) -> list[Html]:
 
 
 def _rows(count: int) -> str:
-    return "1 row is" if count == 1 else f"{count:,} rows are"
+    return "1 row" if count == 1 else f"{count:,} rows"
 
 
 def listing(source: SourcePage, address: Address) -> Html:
@@ -70,7 +69,9 @@ def listing(source: SourcePage, address: Address) -> Html:
         Html(f'<span id="L{number}"><i>{number}</i>{escape(line)}</span>\n')
         for number, line in enumerate(source.text.splitlines(), start=1)
     ]
-    read = tag("p", ("Read from ", tag("code", source.path), f", SHA-256 {source.sha256}."))
+    read = tag(
+        "p", ("Read from ", tag("code", places.of_path(source.path)), f", SHA-256 {source.sha256}.")
+    )
     original = facts("What the page says of its original", _original(source))
     box = tag(
         "pre", lines, class_="perf-source", tabindex="0", role="region", aria_label="The page"
@@ -132,7 +133,8 @@ def release_head(release: ReleasePage, _address: Address) -> Html:
     said = {
         "published": "Published rows show the figures as they were printed; each figure leads to "
         "the line of the page that it is from.",
-        "measured": "Measured rows are from runs; of several of one case the median one is shown. "
+        "measured": "Measured rows are from runs; of several of one case the one of median step "
+        "time is shown, the faster of the middle two, and its page leads to the others. "
         "Each figure leads to the numbers it was computed from.",
     }
     labels = [tag("p", said[origin]) for origin in sorted(origins)]

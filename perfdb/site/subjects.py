@@ -1,4 +1,4 @@
-"""What the pages of models and of systems share: every result by task, and the list of them."""
+"""What the pages of models and of systems share: results by task, and the list of them."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ class Subject(Frozen):
 
 
 class Best(Frozen):
-    """The highest rate of a model on a system."""
+    """The highest rate of a model on a system, and what it is of."""
 
     system: str
     said: str
@@ -44,7 +44,7 @@ class Entry(Frozen):
     """A model or a system in the list of them, and the document that is its page.
 
     `beside`: how many systems a model has results on, or models a system has results of. `bests`
-    are a model's highest tokens/s/GPU at a task, by system.
+    are a model's highest tokens/s/GPU at a task in the newest releases, by system.
     """
 
     document: str
@@ -101,7 +101,9 @@ def entry(subject: Subject, beside: Callable[[Result], str]) -> Entry:
     )
 
 
-def every_result(title: str, results: Sequence[Result], profile: Profile, address: Address) -> Html:
+def newest_results(
+    title: str, results: Sequence[Result], profile: Profile, address: Address
+) -> Html:
     """The table of a task, and where the releases are that it has no room for."""
     of_release: dict[Release, list[Result]] = defaultdict(list)
     for result in results:
@@ -122,8 +124,8 @@ def every_result(title: str, results: Sequence[Result], profile: Profile, addres
 
 def _older(release: Release, results: Sequence[Result], address: Address) -> Html:
     tab = addresses.of_tab(*release, results[0].system, address)
-    count = f": {len(results):,} result{'s' if len(results) > 1 else ''}"
-    return tag("li", (link(release_title(*release), tab), count))
+    count = units.counted(len(results), "result")
+    return tag("li", (link(release_title(*release), tab), f": {count}"))
 
 
 def recent(sizes: Mapping[Release, int]) -> set[Release]:
@@ -136,12 +138,13 @@ def recent(sizes: Mapping[Release, int]) -> set[Release]:
     for release in sizes:
         ranked.append((ranks[release[0]], release))
         ranks[release[0]] += 1
-    shown, room = set[Release](), MOST_ROWS
+    shown, full, room = set[Release](), set[str](), MOST_ROWS
     for rank, release in sorted(ranked, key=itemgetter(0)):
-        room -= sizes[release]
-        if rank and room < 0:
-            break
+        if rank and (release[0] in full or sizes[release] > room):
+            full.add(release[0])
+            continue
         shown.add(release)
+        room -= sizes[release]
     return shown
 
 
@@ -155,11 +158,18 @@ def scaling(subject: Subject, address: Address, anchor: str = "") -> Html:
 
 def index(label: str, beside: str, given: Sequence[Entry], address: Address) -> Html:
     """The list of models or of systems; the best rates, where there are any, before the counts."""
-    best = [Head("Best tokens/s/GPU by system", wide=True)] if any(it.bests for it in given) else []
+    rates = Head("Best tokens/s/GPU by system", _BESTS, wide=True)
+    best = [rates] if any(it.bests for it in given) else []
     counts = ("Results", "Measured", "Published", "Releases", beside)
     heads = [Head(label), *best, *(Head(title, numeric=True) for title in counts)]
     rows = [_row(one, [Cell(_bests(one))] if best else [], address) for one in given]
     return markup.table(markup.Table(f"{label}s", heads, rows))
+
+
+_BESTS: Final = (
+    "Of the newest release of each framework, as the bars on the page of the model; of no row with "
+    "open errors."
+)
 
 
 def _row(one: Entry, best: Sequence[Cell], address: Address) -> list[Cell]:

@@ -6,11 +6,11 @@ from typing import Final
 from perfdb import units
 from perfdb.audit.rules.scaling import NAME
 from perfdb.compare.verdict import half_unit
-from perfdb.site import addresses, tables
+from perfdb.site import addresses
 from perfdb.site.addresses import Address
 from perfdb.site.data import Result
+from perfdb.site.differences import names
 from perfdb.site.markup import Cell, Html, joined, link, tag
-from perfdb.site.profiles import KERNELS, LAYOUT
 from perfdb.site.series import Rate, Series, efficiency
 from perfdb.site.words import gpus
 
@@ -86,11 +86,7 @@ def note(series: Series, audited: Mapping[int, str], address: Address) -> Html:
 def _different(first: Result, above: Sequence[Result], series: Series) -> str:
     """What the rows state that is not the same at the smallest scale."""
     batch = ["samples per GPU"] if series.scaling == "strong" else []
-    names = [
-        column.title
-        for column in (*LAYOUT, KERNELS)
-        if any(tables.known(column, one) != tables.known(column, first) for one in above)
-    ]
-    if not (batch or names):
+    found = [*batch, *names(above, first)]
+    if not found:
         return "The rows state no difference in configuration."
-    return f"Not the same at both: {', '.join([*batch, *names])}."
+    return f"Not the same at both: {', '.join(found)}."

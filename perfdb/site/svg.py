@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 from xml.etree import ElementTree
 
 from matplotlib import get_data_path, rc_context, rcdefaults, rcParams
@@ -66,9 +66,9 @@ class Frame:
 
 @dataclass(frozen=True)
 class Kind:
-    """What charts on the same axes have in common: across which axis grid lines are, the scale."""
+    """What charts on the same axes have in common: the axis with grid lines, if any; the scale."""
 
-    grid: str
+    grid: Literal["x", "y"] | None
     scale: str = "linear"
 
 
@@ -190,7 +190,9 @@ def _blank(kind: Kind) -> tuple[Figure, Axes]:
     axes = figure.add_axes((0, 0, 1, 1), frameon=False, xscale=kind.scale)
     axes.set_autoscale_on(False)
     axes.minorticks_off()
-    axes.grid(visible=False, axis="x" if kind.grid == "y" else "y")
+    axes.grid(visible=False)
+    if kind.grid:
+        axes.grid(visible=True, axis=kind.grid)
     axes.yaxis.set_label_coords(0.0, 0.5)
     return figure, axes
 

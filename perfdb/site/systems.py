@@ -62,7 +62,7 @@ def results(page: SystemPage, number: int, address: Address) -> Html:
     given = page.tasks[number]
     title = f"{page.title}, {section_title(given.task, None)}"
     drawn = bests.chart(f"{title}: best figures", given.results, bests.ACROSS_MODELS, _PARTS)
-    every = subjects.every_result(title, given.results, profiles.ON_SYSTEM, address)
+    every = subjects.newest_results(title, given.results, profiles.ON_SYSTEM, address)
     return joined((drawn, every))
 
 

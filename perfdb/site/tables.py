@@ -11,7 +11,7 @@ from perfdb.pages.cells import cleaned
 from perfdb.pages.columns import ALIASES
 from perfdb.pages.markdown import words
 from perfdb.record import Outcome
-from perfdb.site import addresses, profiles
+from perfdb.site import addresses, figures, profiles
 from perfdb.site.addresses import Address
 from perfdb.site.data import Result
 from perfdb.site.glossary import TERMS
@@ -19,7 +19,7 @@ from perfdb.site.markup import Beside, Cell, Head, Html, Offer, Table, link, tag
 from perfdb.site.origin import flag_sign, origin
 from perfdb.site.profiles import Column, Kind, Profile
 from perfdb.site.rows import evidence, offer_name, row_id, run_id, source_said
-from perfdb.site.words import model_title, release_title
+from perfdb.site.words import release_title
 
 PRINTED: Final[Mapping[str, str]] = {
     catalog.squeezed(title): field for field, titles in ALIASES.items() for title in titles
@@ -118,11 +118,11 @@ def as_printed(column: Column, result: Result) -> str | None:
     None where the page has no such column, where a correction has changed the value since, or where
     ours are other words. Of a number ours are the same digits.
     """
-    title = _title(column.fields, tuple(result.raw))
-    if title is None or (column.ours and column.kind in _NAMED):
+    title, value = _title(column.fields, tuple(result.raw)), known(column, result)
+    if title is None or (column.ours and (column.kind in _NAMED or isinstance(value, bool))):
         return None
-    text, value = _cell(result.raw[title]), known(column, result)
-    if text in _DASHES:
+    text = _cell(result.raw[title])
+    if text in _DASHES or (column.ours and value is None and column.kind == "integer"):
         return units.UNKNOWN if value is None else None
     if value is not None and not _says(text, value):
         return None
@@ -147,7 +147,7 @@ def known(column: Column, result: Result) -> object:
 def formatted(column: Column, value: object) -> str:
     """A value by the column's kind and digits; – when unknown."""
     if isinstance(value, bool):
-        return str(int(value))
+        return ("off", "on")[value] if column.ours else str(int(value))
     if isinstance(value, int | float):
         return NUMBERS.get(column.kind, _whole)(column, value)
     return units.text(value)
@@ -204,6 +204,14 @@ def _plain(column: Column, result: Result, _address: Address) -> Cell:
     return Cell(as_printed(column, result) or formatted(column, known(column, result)))
 
 
+def _figure_cell(column: Column, result: Result, address: Address) -> Cell:
+    """A figure; in our own tables one that is not stated is computed from those that are."""
+    name = column.fields[0]
+    if column.ours and known(column, result) is None and figures.is_computed(result, name):
+        return Cell(figures.computed(result, name), sort=figures.figure(result, name))
+    return _plain(column, result, address)
+
+
 def _task(column: Column, result: Result, _address: Address) -> Cell:
     return Cell(as_printed(column, result) or titles.task(result.task))
 
@@ -220,7 +228,7 @@ def _precision(column: Column, result: Result, _address: Address) -> Cell:
 
 
 def _model(column: Column, result: Result, address: Address) -> Cell:
-    name = as_printed(column, result) or model_title(result.model_title, result.qualifiers)
+    name = as_printed(column, result) or titles.qualified(result.model_title, result.qualifiers)
     return Cell(link(name, address(addresses.of_model(result.model))), sort=name)
 
 
@@ -235,10 +243,6 @@ def _spread(column: Column, result: Result, _address: Address) -> Cell:
         return Cell(units.UNKNOWN)
     ends = (units.significant(end, column.digits) for end in (low, high))
     return Cell("–".join(ends), sort=high - low)
-
-
-def _outcome(_column: Column, result: Result, _address: Address) -> Cell:
-    return Cell(outcome_badge(result.outcome))
 
 
 def outcome_badge(outcome: str) -> Html:
@@ -278,12 +282,13 @@ def moment(when: datetime | None) -> str:
 
 
 PRINTERS: Final[Mapping[Kind, Printer]] = {
+    "figure": _figure_cell,
     "model": _model,
     "precision": _precision,
     "task": _task,
     "extra": _extra,
     "spread": _spread,
-    "outcome": _outcome,
+    "outcome": lambda _, result, __: Cell(outcome_badge(result.outcome)),
     "origin": lambda _, result, address: Cell(origin(result, address), sort=result.origin),
     "run": _run,
     "release": _release,

@@ -41,11 +41,6 @@ def section_title(task: str, variant: str | None) -> str:
     return f"{title}: {framework_title(variant)}" if variant else title
 
 
-def model_title(title: str, qualifiers: str) -> str:
-    """'Llama 3 70B (dropout)': a model and what its page puts behind its name."""
-    return f"{title} ({qualifiers})" if qualifiers else title
-
-
 def gpus(count: int) -> str:
     """'1 GPU', '2,048 GPUs'."""
     return f"{count:,} GPU{'' if count == 1 else 's'}"

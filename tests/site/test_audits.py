@@ -145,6 +145,20 @@ def test_entries_of_two_precisions_or_variants_have_headings_of_their_own() -> N
     } == {words(title) for title in titles}
 
 
+def test_entries_of_one_configuration_are_told_apart_by_run_or_line() -> None:
+    every = [
+        findings.audited(result(run_id=name), name * 12, [finding()]) for name in ("a", "b")
+    ] + [audited(finding(), key=str(n) * 12, source_line=n) for n in (7, 8)]
+    names = [
+        name
+        for one in audits.of_releases(every)
+        for name in findings.titles_of(one.results).values()
+    ]
+    run = "Llama 3 8B, BF16, Pre-training, 8 GPUs on DGX-H100, run"
+    row = "WAN 2.1 14B, Pre-training: Megatron-Core, 32 GPUs on DGX-GB300, line"
+    assert {f"{run} a", f"{run} b", f"{row} 7", f"{row} 8"} == set(names)
+
+
 def test_an_entry_of_a_measured_result_leads_to_its_run() -> None:
     one = findings.audited(result(), "0" * 64, [finding()])
     [release] = audits.of_releases([one])

@@ -1,11 +1,13 @@
 """The best figures as bars: which results are drawn, and what a chart says of them."""
 
+import pytest
 from bs4 import BeautifulSoup
 
 from perfdb.site import bests, models, systems
 from perfdb.site.contents import Contents
 from perfdb.site.data import Flag
 from perfdb.site.subjects import Entries
+from tests.site.conftest import EVIL
 from tests.site.samples import address, model_page, published, result, soup, system_page
 
 
@@ -104,6 +106,85 @@ def test_a_chart_warns_of_bars_of_different_frameworks_and_of_no_others() -> Non
     for second, warned in ((other, True), (result(precision="fp8"), False)):
         _, below = chart_of(soup(models.results(model_page(result(), second), 0, address).text))
         assert warned == ("they compare no precision by itself" in below)
+
+
+@pytest.mark.parametrize(
+    ("frameworks", "conventions", "said"),
+    [
+        (("nemo", "automodel"), (None, None), "; no convention is stated here."),
+        (("nemo", "nemo"), (None, None), "; no convention is stated here."),
+        (("nemo", "automodel"), ("full", None), "; no convention is stated where none is named."),
+        (("nemo", "automodel"), ("full", "causal"), "."),
+        (("nemo", "nemo"), ("full", "causal"), "."),
+        (("nemo", "automodel"), ("causal", "causal"), None),
+    ],
+)
+def test_a_chart_warns_of_flops_that_may_not_be_counted_alike(
+    frameworks: tuple[str, str], conventions: tuple[str | None, ...], said: str | None
+) -> None:
+    """Of TFLOP/s; a token is one by every convention."""
+    warning = "TFLOP/s/GPU of different programs or FLOPs conventions may count other FLOPs for the"
+    given = [
+        result(framework=name, flops_convention=convention, precision=precision)
+        for name, convention, precision in zip(
+            frameworks, conventions, ("bf16", "fp8"), strict=True
+        )
+    ]
+    _, below = chart_of(soup(systems.results(system_page(*given), 0, address).text))
+    assert (f"{warning} same work{said}" in below) if said else ("may count" not in below)
+    _, below = chart_of(soup(models.results(model_page(*given), 0, address).text))
+    assert "may count" not in below
+
+
+def test_results_without_the_figure_that_is_drawn_are_counted() -> None:
+    """Unknown or withheld; a row with open errors is counted once, as that."""
+    given = [published(num_gpus=32 * count) for count in range(1, 4)]
+    wrong = Flag(said="1 error", kind="error", anchor="result-0")
+    unknown = (
+        published(num_gpus=8, model_tflops_per_sec_per_gpu=None),
+        published(num_gpus=16, withheld="the run was cut off"),
+        published(num_gpus=24, model_tflops_per_sec_per_gpu=None, flag=wrong),
+    )
+    for more, said in (
+        ((), None),
+        (unknown[:1], "1 result has no TFLOP/s/GPU."),
+        (unknown, "1 row with open errors is left out. 2 results have no TFLOP/s/GPU."),
+    ):
+        page = model_page(*given, *more)
+        _, below = chart_of(soup(models.results(page, 0, address).text))
+        assert (said in below) if said else ("no TFLOP/s/GPU" not in below)
+
+
+def test_where_every_row_has_open_errors_a_sentence_stands_for_the_chart() -> None:
+    """Of one row there would be no chart anyway."""
+    wrong = result(flag=Flag(said="1 error", kind="error", anchor="result-0"))
+    said = "No bars are drawn: all 2 rows of the newest releases have open errors."
+    for given, notes in (
+        ((wrong, wrong.model_copy(update={"num_gpus": 16})), [said]),
+        ((wrong,), []),
+        ((result(),), []),
+    ):
+        for made in (
+            models.results(model_page(*given), 0, address),
+            systems.results(system_page(*given), 0, address),
+        ):
+            assert notes == [one.get_text() for one in soup(made.text).select(".perf-note")]
+            assert not soup(made.text).svg
+
+
+def test_a_bars_colour_is_that_of_its_precisions_peak() -> None:
+    """Blue, vermilion and green of the theme; grey where no peak is known to hold it against."""
+    names = ("bf16", "fp16", "fp8", "fp8_mx", "nvfp4", "fp32", None, EVIL)
+    given = [
+        result(precision=name, tokens_per_sec_per_gpu=1000.0 - place)
+        for place, name in enumerate(names)
+    ]
+    made = models.results(model_page(*given), 0, address).text
+    bars = [path["style"] for path in soup(made).select("svg path") if "width: 12" in str(path)]
+    found = [str(style).split("var(")[1].split(",")[0] for style in bars]
+    blue, red, green = "--perf-step", "--perf-median", "--perf-good"
+    grey = "--pst-color-text-muted"
+    assert [blue, blue, red, red, green, grey, grey, grey] == found
 
 
 def test_a_chart_of_one_bar_is_no_chart() -> None:

@@ -27,6 +27,7 @@ PAGES = (
     "performance/dfm/main.html",
     "performance/nemo/25.04.html",
     "performance/audit.html",
+    "performance/audit/megatron-core/0.16.0.html",
     "performance/changelog.html",
     "scaling/dfm/main/dgx-h100.html",
     f"{of_source(hashlib.sha256(DFM.read_bytes()).hexdigest())}.html",

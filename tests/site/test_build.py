@@ -1,14 +1,18 @@
 """The whole site, built by Sphinx: it is clean, it is right, and it is always the same."""
 
 import json
+import os
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
 from bs4.element import Tag
+from sqlalchemy import URL
 
 from perfdb.db import migrate
 from perfdb.db.session import store_url
@@ -107,7 +111,7 @@ def test_a_published_row_leads_to_its_line(site: Site) -> None:
 
 def test_a_measured_row_leads_to_its_run_with_recipe_steps_and_raw_files(site: Site) -> None:
     page = site.html / "performance/megatron-core/0.16.0.html"
-    link = soup(page).find("a", string="run 1 of 2")
+    link = soup(page).find("a", string="1 of 2 runs")
     assert isinstance(link, Tag)
     run = (page.parent / str(link["href"])).resolve()
     made = soup(run)
@@ -316,3 +320,23 @@ def test_a_page_that_the_store_no_longer_gives_is_published_no_longer(tmp_path: 
     site.built()
     assert ["2.0.html"] == [page.name for page in (site.html / "performance").glob("*/*.html")]
     assert not (site.html / "changes/megatron-core.html").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("builder", "page"),
+    [("dirhtml", "models/llama3-8b/index.html"), ("singlehtml", "index.html")],
+)
+def test_other_builders_of_html_make_the_pages_too(
+    sqlite: URL, tmp_path: Path, builder: str, page: str
+) -> None:
+    """One gives each page a folder of its own, the other makes a single page without a search."""
+    stored(sqlite, write_run(tmp_path / "runs"))
+    (tmp_path / "conf.py").write_text('extensions = ["perfdb.site"]\n')
+    listed = "models/index\nmodels/llama3-8b\n"
+    (tmp_path / "index.md").write_text(f"# Site\n\n```{{toctree}}\n{listed}```\n")
+    command = [sys.executable, "-m", "sphinx", "-q", "-b", builder, tmp_path, tmp_path / "html"]
+    env = os.environ | {"PERFDB_URL": sqlite.render_as_string()}
+    for _ in range(2):
+        subprocess.run(command, env=env, check=True, capture_output=True, text=True)
+        assert "Llama 3 8B" in soup(tmp_path / "html" / page).get_text()

@@ -15,6 +15,7 @@ from perfdb import ingest
 from perfdb.pages import PageContext
 from perfdb.site import changelog, read
 from perfdb.site.contents import Rejection, Revision
+from perfdb.site.data import SourcePage
 from perfdb.site.revisions import Event, corrections, events
 from tests.factories import stored, write_run
 from tests.site.samples import address
@@ -54,6 +55,7 @@ def revision(number: int = 1, key: str = "a", **changed: object) -> Revision:
         "num_gpus": 8,
         "origin": "published",
         "source": "page.md",
+        "source_sha256": "0123456789abcdef" * 4,
         "source_line": 9,
         "run_id": None,
         "outcome": "finished",
@@ -190,8 +192,30 @@ def test_what_was_rejected_stands_with_its_reason() -> None:
     rejected = Rejection(at=DAY, path="bad.md", line=3, reason="GBS is not a number")
     made = changelog.changelog([], [rejected])
     text = BeautifulSoup(changelog.changed(made, address).text, "html.parser").get_text(" ")
-    assert "GBS is not a number" in text
+    assert "Reason: GBS is not a number" in text
     assert "bad.md:3" in text
+
+
+def test_a_line_leads_to_its_page_where_the_site_has_that_state() -> None:
+    """A rejection names the moment when its page was read; of another state no line is known."""
+
+    def state(name: str, letter: str, when: datetime) -> SourcePage:
+        return SourcePage(path=f"/home/me/{name}", sha256=letter * 64, text="#", read_at=when)
+
+    later = revision(key="b", source_line=8, created_at=LATER)
+    history = [revision(key="a", source_sha256="b" * 64), later]
+    rejected = [Rejection(at=day, path="bad.md", line=3, reason=f"{day}") for day in (DAY, LATER)]
+    kept = (state("page.md", "b", LATER), state("bad.md", "c", DAY))
+    made = changelog.changelog(history, rejected, sources=kept)
+    shown = [BeautifulSoup(part(made, address).text, "html.parser") for part in
+             (changelog.changed, changelog.other)]  # fmt: skip
+    cells = [row.select("td")[-1] for made in shown for row in made.select("tbody tr")]
+    assert [
+        ("bad.md:3", []),
+        ("bad.md:3", ["../sources/cccccccccccccccc.html#L3"]),
+        ("page.md:8", []),
+        ("page.md:9", ["../sources/bbbbbbbbbbbbbbbb.html#L9"]),
+    ] == [(cell.get_text(), [link["href"] for link in cell.select("a")]) for cell in cells]
 
 
 def test_what_a_page_is_rejected_for_again_and_again_is_one_entry() -> None:

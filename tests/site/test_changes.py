@@ -13,6 +13,7 @@ from perfdb.site import changes, overview, read
 from perfdb.site.change_chart import signed
 from perfdb.site.contents import Contents, ReleasePair
 from perfdb.site.pairs import disagreement
+from perfdb.site.rows import row_id
 from tests.factories import TEN_STEPS, case, published, release, stored, write_run
 from tests.site.samples import address, result
 
@@ -69,9 +70,28 @@ def test_each_match_has_both_figures_the_change_and_the_verdict(contents: Conten
     head, *matches = rows(changes.matched(pair_of(contents), address).text)
     assert ["25.04", "25.07", "Change"] == head[3:6]
     assert [
-        ["10,000", "10,500", "+5.0%", "–", "faster"],
         ["10,000", "9,800", "−2.0%", "–", "slower"],
+        ["10,000", "10,500", "+5.0%", "–", "faster"],
     ] == [row[3:8] for row in matches]
+
+
+def test_figures_lead_to_their_rows_on_the_pages_of_both_releases(contents: Contents) -> None:
+    """Also those that only one of them has."""
+    made = {page.name: page for page in changes.KIND.pages(contents)}
+    pair = made["changes/nemo"].data
+    assert isinstance(pair, ReleasePair)
+    links = [
+        str(link["href"])
+        for part in (changes.matched(pair, address), changes.unmatched(pair, 0, address))
+        for link in BeautifulSoup(part.text, "html.parser").select("a.e")
+    ]
+    rows = {
+        f"../performance/nemo/{one.release}.html#{row_id(one)}": one for one in contents.results
+    }
+    assert [
+        ("25.04", "llama3-8b", 16), ("25.07", "llama3-8b", 16), ("25.04", "llama3-8b", 8),
+        ("25.07", "llama3-8b", 8), ("25.04", "llama3-70b", 8),
+    ] == [(rows[it].release, rows[it].model, rows[it].num_gpus) for it in links]  # fmt: skip
 
 
 def test_what_only_one_release_has_is_listed_by_release(contents: Contents) -> None:
@@ -128,6 +148,21 @@ def test_bars_of_several_tasks_say_which_they_are_of(store: URL) -> None:
     assert desc is not None
     for task in ("SFT", "LoRA"):
         assert f"Llama 3 8B · {task} · DGX-H100 · BF16 · 8 GPUs: +10.0%" in desc.get_text()
+
+
+def test_bars_of_two_sequence_lengths_say_theirs(store: URL) -> None:
+    works: list[tuple[str, dict[str, object], Figures]] = [
+        (version, {"sequence_length": length}, rate(tokens))
+        for length in (4096, 8192)
+        for version, tokens in (("25.04", 1000), ("25.07", 1100))
+    ]
+    [pair] = pairs_of(store, *works)
+    desc = BeautifulSoup(changes.matched(pair, address).text, "html.parser").select_one("svg desc")
+    assert desc is not None
+    for length in ("4,096", "8,192"):
+        assert (
+            f"Llama 3 8B · DGX-H100 · BF16 · 8 GPUs · sequence {length}: +10.0%" in desc.get_text()
+        )
 
 
 def test_a_comparison_of_runs_has_an_interval(store: URL, tmp_path: Path) -> None:
@@ -211,7 +246,7 @@ def test_figures_that_disagree_are_told_on_the_landing_page_and_in_the_compariso
     said = "tokens/s/GPU 9,000 → 9,000, TFLOP/s/GPU 722.0 → 72,000"
     assert said in changes.matched(pair_of(contents), address).text
     since = overview.html(overview.of_contents(contents), address).text
-    assert "1 matched by tokens/s/GPU: 1 same" in since
+    assert "1 compared by tokens/s/GPU: 1 same" in since
     assert "TFLOP/s disagree in 1 of 1" in since
     assert said in since
 
@@ -231,7 +266,7 @@ def test_a_match_with_open_errors_is_marked_and_is_no_extreme(contents: Contents
     marked = pair.model_copy(update={"wrong": (best.b.shown.result_id,)})
     made = changes.matched(marked, address).text
     assert 1 == made.count("⚑ open errors")
-    assert "1 row with open errors is left out." in made
+    assert 1 == made.count("1 not judged (open errors): no bar.")
     desc = BeautifulSoup(made, "html.parser").select_one("svg desc")
     assert desc is not None
     assert "+5.0%" not in desc.get_text()
@@ -244,7 +279,7 @@ def test_a_match_with_open_errors_is_marked_and_is_no_extreme(contents: Contents
 def test_the_landing_page_names_the_best_the_worst_and_the_models(contents: Contents) -> None:
     made = BeautifulSoup(overview.html(overview.of_contents(contents), address).text, "html.parser")
     [since] = [it.get_text(" ", strip=True) for it in made.select(".perf-since")]
-    assert "2 matched by tokens/s/GPU: 1 faster, 1 slower" in since
+    assert "2 compared by tokens/s/GPU: 1 faster, 1 slower" in since
     assert "best: +5.0%" in since
     assert "worst: −2.0%" in since
     assert "new: Mixtral 8x7B" in since
@@ -263,7 +298,7 @@ def test_the_best_change_of_a_step_time_is_the_largest_fall(store: URL) -> None:
         ("25.07", more, seconds[2]),
     )
     since = overview.html(overview.of_contents(read.stored(store)), address).text
-    assert "2 matched by step time: 1 faster, 1 slower" in since
+    assert "2 compared by step time: 1 faster, 1 slower" in since
     assert "best: −20.0% step time, Llama 3 8B" in since
     assert "worst: +20.0% step time, Llama 3 8B" in since
 

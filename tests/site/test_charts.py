@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
-from perfdb.site import charts, svg
+from perfdb.site import charts, palette, svg
 from perfdb.site.charts import Bar, Line
 from perfdb.site.markup import Html
 from tests.site.conftest import EVIL
@@ -261,6 +261,43 @@ def test_a_bar_has_its_label_above_it_and_its_value_at_its_end() -> None:
     assert right[1][0] < said["3"][0]
     assert said["−1"][0] < left[1][0]
     assert said["3"][1] == pytest.approx(right[0][1], abs=svg.FONT_SIZE / 2)
+
+
+def test_no_grid_line_of_bars_runs_through_a_label() -> None:
+    """Each is cut where a label is: beside three bars it is in three pieces, at 0, 10, 20, 30."""
+    bars = [Bar(f"{name} · {name * 30}", 10.0 * place, name) for place, name in enumerate("abc", 1)]
+    made = charts.bars("Title", "axis", bars)
+    labels = [y for text, (_, y) in texts(made).items() if len(text) > 20]
+    for colour, ticks in ((RULE, 4), ("var(--pst-color-text-muted, #666)", 1)):
+        [points] = paths(made, colour)
+        pieces = list(zip(points[::2], points[1::2], strict=True))
+        assert ticks * len(bars) == len(pieces)
+        for (x, upper), (other_x, lower) in pieces:
+            assert x == other_x
+            assert 0 < lower - upper < 20
+            # a letter reaches 0.76 of its size above its line and 0.24 below
+            assert not any(upper < y + 2.9 and y - 9.1 < lower for y in labels)
+
+
+def luminance(colour: str) -> float:
+    """The relative luminance of WCAG 2.2 of a colour such as #0072b2."""
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in parts]
+    return sum(share * one for share, one in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("theme", "ground"), [(":root", "#ffffff"), ("html[data-theme=", "#111111")]
+)
+def test_bars_stand_out_from_the_ground_in_light_and_in_dark(theme: str, ground: str) -> None:
+    """By 3 to 1, as WCAG 2.2 asks of graphics (1.4.11); the grounds are those of the theme."""
+    css = (ROOT / "perfdb" / "site" / "static" / "perfdb.css").read_text()
+    rule = css.partition(theme)[2].partition("}")[0]
+    colours = dict(re.findall(r"(--perf-\w+): (#\w{6});", rule))
+    for colour in palette.OF_PEAKS.values():
+        [name] = re.findall(r"var\((--perf-\w+)", colour)
+        low, high = sorted((luminance(colours[name]), luminance(ground)))
+        assert (high + 0.05) / (low + 0.05) >= 3
 
 
 def test_names_of_lines_stand_below_in_the_order_in_which_the_lines_end() -> None:

@@ -6,6 +6,7 @@ from perfdb.site import findings, models, subjects, systems
 from perfdb.site.contents import Contents
 from perfdb.site.data import Flag
 from perfdb.site.history import works_of
+from perfdb.site.rows import row_id
 from perfdb.site.subjects import Entries
 from tests.site.samples import address, model_page, published, result, soup, system_page
 
@@ -122,6 +123,26 @@ def test_the_same_work_over_releases_is_one_line_with_the_best_of_each() -> None
     assert "1 row with open errors is left out." in note.get_text()
 
 
+def test_lines_of_alike_work_say_in_what_it_differs_and_figures_lead_to_their_rows() -> None:
+    """Of two sequence lengths and one batch the names have the length alone."""
+    given = [
+        result(workload_key=str(length), case_key=f"{release}-{length}", release=release,
+               sequence_length=length)
+        for length in (4096, 8192)
+        for release in ("0.10", "0.9")
+    ]  # fmt: skip
+    made = soup(models.results(model_page(*given), 0, address).text)
+    [said] = [one.get_text() for one in made.select("svg desc") if "by release" in one.get_text()]
+    for length in ("4,096", "8,192"):
+        assert f"DGX-H100 · BF16 · 8 GPUs · sequence {length}: 32,36" in said
+    assert "GBS" not in said
+    targets = [str(link["href"]) for link in made.select("table")[0].select("a.e")]
+    assert [
+        f"../performance/megatron-core/{one.release}.html#{row_id(one)}"
+        for one in (given[1], given[0], given[3], given[2])
+    ] == targets
+
+
 def test_each_rate_by_precision_leads_to_its_row_on_the_page_of_its_release() -> None:
     """The table of the model's page, which has the newest releases alone, calls it the same."""
     given = [
@@ -176,7 +197,29 @@ def test_the_list_of_models_has_the_best_rate_on_each_system() -> None:
     heads = [head.get_text() for head in made.select("thead th")]
     assert ["Model", "Best tokens/s/GPU by system", "Results"] == heads[:3]
     cells = [cell.get_text() for cell in made.select("tbody tr > *")]
-    assert ["Llama 3 8B", "Pre-training: DGX-H100 32,364 · DGX-B200 50,000", "4"] == cells[:3]
+    best = "Pre-training: DGX-H100 32,364 in BF16 on 8 GPUs · DGX-B200 50,000 in BF16 on 8 GPUs"
+    assert ["Llama 3 8B", best, "4"] == cells[:3]
+
+
+def test_the_list_and_the_bars_are_of_the_same_releases() -> None:
+    """The recipe's 132,396 tokens/s on 16 GPUs are 8,275 of each, NeMo 25.04 printed 7,915."""
+    nemo: dict[str, object] = {"framework": "nemo", "precision": "fp8"}
+    recipe = published(**nemo, release=None, num_gpus=16, tokens_per_sec=132396.0)
+    newest = published(**nemo, release="25.04", num_gpus=64, tokens_per_sec_per_gpu=7915.0)
+    other = newest.model_copy(update={"num_gpus": 128, "tokens_per_sec_per_gpu": 7000.0})
+    for given, listed, lasting in (
+        ((recipe, newest, other), "7,915 in FP8 on 64 GPUs", "NeMo Framework 25.04"),
+        ((recipe, recipe.model_copy(update={"num_gpus": 32})), "8,275 (computed) in FP8", ""),
+    ):
+        pages = [page.data for page in models.KIND.pages(Contents(results=given))]
+        [index] = [page for page in pages if isinstance(page, Entries)]
+        assert f"DGX-GB300 {listed}" in models.index(index, address).text
+        made = soup(models.results(model_page(*given), 0, address).text)
+        [desc], [note] = made.select("svg desc"), made.select(".perf-note")
+        bars = desc.get_text().split("; ")
+        assert all((lasting or "(unattributed)") in bar for bar in bars)
+        assert ("not drawn" in note.get_text()) == bool(lasting)
+        assert not lasting or "1 result of an unattributed release is not" in note.get_text()
 
 
 def test_a_models_findings_lead_to_their_entries() -> None:

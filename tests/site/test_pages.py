@@ -141,14 +141,15 @@ def test_the_list_of_releases_counts_each_and_names_its_highest_figure() -> None
     assert isinstance(page.data, releases.ReleaseList)
     shown = BeautifulSoup(releases.release_list(page.data, 0, address).text, "html.parser")
     rows = [[it.get_text() for it in row.select("th, td")] for row in shown.select("tbody tr")]
+    work = "TFLOP/s/GPU: Llama 3 8B, Pre-training, 8 GPUs, BF16 on DGX-H100"
     assert [
-        ["0.16.0", "1", "0", "1", "1", "none", "1,665.60 TFLOP/s/GPU: Llama 3 8B on DGX-H100"],
-        ["0.9.1", "1", "0", "1", "1", "none", "–"],
+        ["0.16.0", "2026-01-02", "1", "0", "1", "1", "none", f"1,665.60 {work}"],
+        ["0.9.1", "2026-01-02", "1", "0", "1", "1", "none", "–"],
     ] == rows
 
 
 def test_two_states_of_a_page_are_told_apart_and_lead_to_each_other() -> None:
-    """A row that the newer state leaves as it was still leads to the older one."""
+    """A row whose line the newer state has no more still leads to the older one."""
 
     def state(sha256: str, day: int) -> SourcePage:
         moment = datetime(2026, 3, day, 5, 6, tzinfo=UTC)
@@ -158,16 +159,17 @@ def test_two_states_of_a_page_are_told_apart_and_lead_to_each_other() -> None:
     contents = Contents(results=rows, sources=(state("b", 4), state("a", 3)))
     pages = {page.name: page for page in evidence.KIND.pages(contents)}
     old, new = (pages[f"sources/{letter * 16}"] for letter in "ab")
-    assert "as read on 2026\\-03\\-03 05\\:06 UTC" in (old.text or "")
+    assert "an earlier state\\, as read on 2026\\-03\\-03 05\\:06\\:00 UTC" in (old.text or "")
     assert isinstance(old.data, SourcePage)
     assert isinstance(new.data, SourcePage)
     said = [BeautifulSoup(sources.listing(it, address).text, "html.parser").p for it in
             (old.data, new.data)]  # fmt: skip
     assert [
-        "Superseded by the state read on 2026-03-04 05:06 UTC. "
-        "1 row is unchanged in it: their figures lead here.",
-        "This is the newest state of the page. 1 row is unchanged since "
-        "the state read on 2026-03-03 05:06 UTC: their figures lead there.",
+        "Superseded by the state read on 2026-03-04 05:06:00 UTC. The figures of 1 row lead here: "
+        "no newer state has the line that was read, as it stands there.",
+        "This is the newest state of the page. The figures of 1 row lead to "
+        "the state read on 2026-03-03 05:06:00 UTC: "
+        "no newer state has the line that was read, as it stands there.",
     ] == [it.get_text() for it in said if it]
 
 

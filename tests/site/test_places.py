@@ -1,10 +1,17 @@
 """What the page of a run says of the machine that it ran on, and of the folders there: nothing."""
 
-import pytest
+from pathlib import Path
 
+import pytest
+from sqlalchemy import URL
+
+from perfdb.db.session import reading
+from perfdb.ingest import ingest
 from perfdb.site import places
 from perfdb.site.data import RunPage
+from perfdb.site.read import contents
 from tests.site.samples import result, run_page
+from tests.trees import NEMO, PAGE
 
 
 def told(**changed: object) -> RunPage:
@@ -28,6 +35,11 @@ def told(**changed: object) -> RunPage:
         ("nvcr.io/nvidia/nemo:25.04", "nvcr.io/nvidia/nemo:25.04"),
         ("16/8/4 of node-10, at 3 tokens / s", "16/8/4 of node-10, at 3 tokens / s"),
         ("/", "/"),
+        ("HOME=/home/me", "HOME=~"),
+        ("-I/home/me/include", "-Iinclude"),
+        ("file:///home/me/data/c4", "file://c4"),
+        ("../../home/me/c4", "c4"),
+        ("node-1.py of node-1: no", "node-1.py of HOST: no"),
     ],
 )
 def test_a_path_is_that_in_the_runs_folder_or_its_last_part(word: str, shown: str) -> None:
@@ -53,8 +65,9 @@ def test_no_variable_tells_the_machine_or_whose_it_is() -> None:
     assert {"ranks": [{"log": "0.log", "rank": 0}]} == run.summary
 
 
-def test_the_file_that_the_figures_are_from_is_told_as_it_is_in_the_runs_folder() -> None:
-    assert "steps.jsonl" == told().result.source
+def test_a_host_is_known_by_its_whole_name_and_by_the_first_part() -> None:
+    said = told(environment={"hostname": "n7.example.com"}, command=("n7", "n7.example.com:1"))
+    assert ("HOST", "HOST:1") == said.run.command
 
 
 def test_a_run_that_does_not_say_its_machine_and_never_ended_is_told() -> None:
@@ -69,6 +82,7 @@ def test_a_run_that_does_not_say_its_machine_and_never_ended_is_told() -> None:
         ("run-1", "runs/run-1/steps.jsonl", "runs/run-1/steps.jsonl"),
         ("5f0c", "/scratch/me/job-17.log", "job-17.log"),
         (None, "/home/me/pages/nemo.md", "nemo.md"),
+        (None, "../../me/pages/nemo.md", "nemo.md"),
         (None, "data/published/nemo.md", "data/published/nemo.md"),
     ],
 )
@@ -76,3 +90,14 @@ def test_tables_and_downloads_name_no_folder_of_the_machine(
     run_id: str | None, source: str, shown: str
 ) -> None:
     assert shown == places.of_result(result(run_id=run_id, source=source)).source
+
+
+def test_the_changelog_names_no_folder_of_the_machine(sqlite: URL, tmp_path: Path) -> None:
+    """Neither of a row that was read, nor of one that was rejected; nor does the row itself."""
+    page = tmp_path / "page.md"
+    page.write_text(PAGE.replace("| 64 |", "| many |"))
+    ingest([page], sqlite, NEMO)
+    with reading(sqlite) as connection:
+        said = contents(connection)
+    assert {"page.md"} == {one.source for one in (*said.results, *said.revisions)}
+    assert {"page.md"} == {one.path for one in said.rejections}

@@ -145,6 +145,7 @@ def test_nothing_to_compare_is_nothing_said(results: list[Result]) -> None:
         ("num_gpus", 16),
         ("sequence_length", 4096),
         ("global_batch_size", 256),
+        ("window", "last"),
     ],
 )
 def test_other_work_is_not_compared(field: str, other: object) -> None:
@@ -157,10 +158,37 @@ def test_of_several_configurations_the_fastest_is_taken_and_what_differs_is_note
     results = [*pair(tensor_parallel=1), result(precision="fp8_cs", **fast, kernels="fused")]
     assert ["60,000"] == [row["FP8-CS"] for row in rows(*results)]
     [said] = made(*results).select(".perf-notes li")
-    wanted = "TP 2 against –, FSDP 1 against –, other kernels."
+    wanted = "TP 2 against –, FSDP on against –, other kernels."
     assert f"FP8-CS is configured differently from BF16: {wanted}" == said.get_text()
     [mark] = made(*results).select("tbody th .perf-mark a")
     assert f"#{said['id']}" == mark["href"]
+
+
+@pytest.mark.parametrize(
+    ("its", "that", "said"),
+    [
+        ({"recompute": "full"}, {"recompute": "none"}, "recompute full against none"),
+        ({"recompute": "full", "init": "a"}, {"init": "a"}, "recompute full against –"),
+        (
+            {},
+            {"recompute": "full", "layers": 1200},
+            "layers – against 1,200, recompute – against full",
+        ),
+        ({"overlap": True}, {"overlap": False}, "overlap 1 against 0"),
+        (
+            dict.fromkeys("fedcba", 1),
+            {},
+            "a 1 against –, b 1 against –, c 1 against –, d 1 against –, 2 other options",
+        ),
+        ({"e": EVIL}, {}, f"e {EVIL} against –"),
+    ],
+)
+def test_options_that_differ_are_named_with_their_values(
+    its: dict[str, object], that: dict[str, object], said: str
+) -> None:
+    results = [result(options=that), result(precision="fp8_cs", options=its)]
+    [note] = made(*results).select(".perf-notes li")
+    assert f"FP8-CS is configured differently from BF16: {said}." == note.get_text()
 
 
 def test_one_layout_in_every_precision_needs_no_note() -> None:

@@ -1,14 +1,17 @@
 """The lists of releases: in which order they stand, and what is said beside their names."""
 
 import re
+from datetime import date
 
-from perfdb.site import addresses, releases
+import pytest
+
+from perfdb.site import addresses, headline, releases
 from perfdb.site.contents import Contents
-from perfdb.site.data import Result
+from perfdb.site.data import Result, SourcePage
 from perfdb.site.overview import of_contents
 from perfdb.site.pages import all_pages
 from perfdb.site.releases import release_pages
-from tests.site.samples import address, published, result
+from tests.site.samples import address, published, result, soup
 
 
 def test_the_newest_release_of_a_framework_comes_first() -> None:
@@ -51,3 +54,67 @@ def test_what_was_run_without_a_gpu_comes_last_in_every_list_and_says_so() -> No
         assert isinstance(page.data, releases.ReleaseList)
         shown = [listed(page.data, number, address).text for number in range(3)]
         assert [0, 1, 1] == [text.count("a trial without a GPU</small>") for text in shown]
+
+
+def rated(tflops: float | None, **changed: object) -> Result:
+    return result(model_tflops_per_sec_per_gpu=tflops, **changed)
+
+
+LORA = rated(423, task="lora", num_gpus=1)
+WORK = "TFLOP/s/GPU: Llama 3 8B, Pre-training, 8 GPUs, BF16 on DGX-H100"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((LORA, rated(389)), f"389.00 {WORK}"),
+        ((rated(500, system="dgx-b200", task="lora"), rated(389)), f"389.00 {WORK}"),
+        ((LORA, rated(None)), "423.00 TFLOP/s/GPU: Llama 3 8B, LoRA, 1 GPU, BF16 on DGX-H100"),
+        ((rated(None),), ""),
+    ],
+)
+def test_the_headline_is_of_pre_training_where_it_states_any(
+    given: tuple[Result, ...], said: str
+) -> None:
+    """A fine-tuning figure on one GPU is no headline of a release that states one of 64."""
+    made = all_pages(Contents(results=given))
+    [data] = [page.data for page in made if page.name == addresses.PERFORMANCE]
+    assert isinstance(data, releases.ReleaseList)
+    assert [said] == [one.headline for one in data.frameworks[0]]
+
+
+def test_each_system_has_a_headline_of_its_own() -> None:
+    """One that was fine-tuned on alone has that."""
+    given = (LORA, rated(389), rated(500, system="dgx-b200", task="lora"))
+    assert [("dgx-h100", 389), ("dgx-b200", 500)] == [
+        (one.system, one.model_tflops_per_sec_per_gpu) for one in headline.of_systems(given)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "day"),
+    [
+        ((published(release="1", source_sha256="a" * 64),), "2026-04-17"),
+        ((published(release="1", source_sha256="b" * 64),), "–"),
+        ((result(release="1"),), "2026-01-02"),
+    ],
+)
+def test_a_release_has_the_day_of_its_newest_page_or_run(
+    given: tuple[Result, ...], day: str
+) -> None:
+    sources = (
+        SourcePage(path="a.md", sha256="a" * 64, text="#", published_on=date(2026, 4, 17)),
+        SourcePage(path="b.md", sha256="b" * 64, text="#"),
+    )
+    for page in all_pages(Contents(results=given, sources=sources)):
+        if isinstance(page.data, releases.ReleaseList):
+            cells = soup(releases.archive(page.data, 0, address).text).select("tbody td")
+            assert day == cells[0].get_text()
+
+
+def test_the_archive_says_where_withdrawn_releases_are() -> None:
+    made = all_pages(Contents(results=(result(),)))
+    [text] = [page.text for page in made if page.name == addresses.ARCHIVE]
+    assert "withdrawn ones are in the [changelog of the data](/performance/changelog.md)" in (
+        text or ""
+    )

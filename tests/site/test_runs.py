@@ -1,13 +1,17 @@
 """The parts of a run's page: figures with their formulas, the drawing, the steps."""
 
 import re
+from pathlib import Path
 from xml.etree import ElementTree
 
 from bs4 import BeautifulSoup
+from sqlalchemy import URL
 
-from perfdb.site import runs
+from perfdb.site import evidence, read, runs
 from perfdb.site.charts import step_times
-from perfdb.site.data import RunPage
+from perfdb.site.contents import Contents
+from perfdb.site.data import Flag, RunPage
+from tests.factories import release, stored, write_run
 from tests.site.samples import address, run_page
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -48,6 +52,66 @@ def test_what_no_step_tells_of_memory_is_not_said() -> None:
 def test_a_run_without_figures_says_why() -> None:
     page = run_page(9.0, withheld="the run was out of memory")
     assert "There are no figures: the run was out of memory." in runs.figures(page, address).text
+
+
+def outcome(page: RunPage, **changed: object) -> dict[str, str]:
+    """The facts at the top of a run's page; `changed` are fields of the run."""
+    run = page.run.model_copy(update=changed)
+    return {it[0]: it[1] for it in rows("outcome", page.model_copy(update={"run": run}))}
+
+
+def test_a_second_run_that_was_asked_for_is_a_repeat_and_a_first_one_is_nothing() -> None:
+    """The record counts what --repeat asks for; it does not count runs that failed before."""
+    assert "run 2 of those that --repeat asked for" == outcome(run_page(1), attempt=2)["Repeat"]
+    assert not {"Repeat", "Attempt"} & outcome(run_page(1), attempt=1).keys()
+
+
+def test_uncommitted_changes_are_told_with_the_outcome() -> None:
+    """A run in a clean checkout, or in none, says nothing there."""
+    commit = "0123456789abcdef" * 2 + "01234567"
+    dirty = outcome(run_page(1), environment={"git_commit": commit, "git_dirty": True})
+    assert "made with uncommitted changes to 0123456789ab" == dirty["Recipe's checkout"]
+    for known in ({"git_commit": commit, "git_dirty": False}, {"git_dirty": None}, {}):
+        assert "Recipe's checkout" not in outcome(run_page(1), environment=known)
+
+
+def test_a_run_leads_to_the_other_runs_of_its_case_and_says_which_is_in_the_tables(
+    store: URL, tmp_path: Path
+) -> None:
+    """Of 12, 12.1 and 12.2 s the tables show 12.1; of two the faster. Other releases are others."""
+    made = [
+        write_run(tmp_path, run_id=name, step_times=(seconds,) * 10)
+        for name, seconds in (("c", 12.2), ("b", 12.1), ("a", 12.0))
+    ]
+    stored(store, *made[:2], write_run(tmp_path, run_id="old", release=release("0.9.1")))
+    two = {"b": ["c"], "c": ["b (in the tables)"], "old": []}
+    assert two == {name: [text for text, _ in links] for name, links in others(store).items()}
+    stored(store, made[2])
+    assert [("b (in the tables)", "../runs/b.html"), ("c", "../runs/c.html")] == others(store)["a"]
+
+
+def test_what_the_audit_found_in_a_run_of_no_table_is_said_where_it_is_led_to() -> None:
+    flag = Flag(said="1 error", kind="error", anchor="x")
+    hidden = run_page(1, case_key="case", flag=flag)
+    run = hidden.run.model_copy(update={"run_id": "shown"})
+    shown = run_page(1, case_key="case", run_id="shown").model_copy(update={"run": run})
+    contents = Contents(results=(shown.result,), runs=(shown, hidden))
+    told = [one.data for one in evidence.KIND.pages(contents) if isinstance(one.data, RunPage)]
+    assert [["run-1 (1 error)"], ["shown (in the tables)"]] == [
+        [link.text for link in one.others] for one in told
+    ]
+
+
+def others(store: URL) -> dict[str, list[tuple[str, object]]]:
+    """The other runs of its case that the page of each run leads to."""
+    pages = [it.data for it in evidence.KIND.pages(read.stored(store))]
+    found = {}
+    for page in pages:
+        if isinstance(page, RunPage):
+            made = BeautifulSoup(runs.outcome(page, address).text, "html.parser")
+            links = made.select("tr:has(th:-soup-contains('Other runs')) a")
+            found[page.run.run_id] = [(link.get_text(), link["href"]) for link in links]
+    return found
 
 
 def test_a_case_lists_what_is_known_and_the_options() -> None:

@@ -91,11 +91,46 @@ def test_efficiency_is_the_rate_of_each_gpu_against_the_smallest_scale() -> None
 def test_the_page_computes_what_the_source_printed() -> None:
     made = rows(page_of(*nemotron4()))
     for row in made:
-        assert row["Throughput (as printed)"] == row["Tokens/s, all GPUs"].replace(",", "")
+        assert f"{int(row['Throughput (as printed)']):,} (computed)" == row["Tokens/s, all GPUs"]
         days = float(row["Days (as printed)"])
         assert pytest.approx(days, abs=0.006, rel=5e-4) == float(row["Days to 1T tokens"])
     assert ["100.0%", "99.3%", "95.7%"] == [row["Efficiency"] for row in made]
     assert ["2.66", "2.68", "2.78"] == [row["Step time (s)"] for row in made]
+
+
+def test_a_rate_that_the_source_does_not_state_is_marked() -> None:
+    """64 × 4,096 ÷ 16 ÷ 1.98 = 8,275, and 132,396 ÷ 16 of a total that is stated."""
+    size = {"global_batch_size": 64, "sequence_length": 4096, "num_gpus": 16}
+    larger = published(tokens_per_sec_per_gpu=7915.0, global_batch_size=128, sequence_length=4096)
+    timed = published(**size, step_time_s=1.98)
+    total = published(**size, tokens_per_sec=132396.0)
+    for one, all_gpus in ((timed, "132,396 (computed)"), (total, "132,396")):
+        first, last = rows(page_of(one, larger))
+        said = (first["Tokens/s/GPU"], first["Tokens/s, all GPUs"])
+        assert ("8,275 (computed)", all_gpus) == said
+        assert ("7,915", "253,280 (computed)") == (last["Tokens/s/GPU"], last["Tokens/s, all GPUs"])
+
+
+def notes(page: ScalingPage) -> list[str]:
+    """What stands in the footnotes of the tables."""
+    return [note.get_text() for note in soup(page).select(".perf-notes")]
+
+
+def test_a_series_names_the_flops_convention_where_it_has_figures_of_flops() -> None:
+    """MFU and TFLOP/s count FLOPs, tokens/s do not."""
+    given = [
+        one.model_copy(update={"flops_convention": "nemotron4-recipe", "mfu": 0.3})
+        for one in nemotron4()
+    ]
+    assert ["All rows: FLOPs counted by nemotron4-recipe."] == notes(page_of(*given))
+    assert [] == notes(page_of(*(one.model_copy(update={"mfu": None}) for one in given)))
+    flops = [
+        published(num_gpus=gpus, global_batch_size=2 * gpus, flops_convention=name)
+        for gpus, name in ((32, "causal"), (64, None))
+    ]
+    assert ["FLOPs counted by causal."] == notes(page_of(*flops))
+    marks = [row.select_one(".perf-mark") for row in soup(page_of(*flops)).select("tbody tr")]
+    assert [True, False] == [mark is not None for mark in marks]
 
 
 def test_a_printed_total_is_taken_before_one_is_computed() -> None:

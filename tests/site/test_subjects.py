@@ -15,6 +15,7 @@ SIZES: list[tuple[Mapping[tuple[str, str | None], int], set[str | None]]] = [
     ({("nemo", "2"): 301, ("dfm", None): 301, ("dfm", "0"): 1}, {"2", None}),
     ({("nemo", "3"): 100, ("nemo", "2"): 250, ("nemo", "1"): 1}, {"3"}),
     ({("a", "a2"): 1, ("a", "a1"): 200, ("b", "b2"): 1, ("b", "b1"): 99}, {"a2", "a1", "b2"}),
+    ({("a", "a2"): 250, ("a", "a1"): 100, ("b", "b2"): 1, ("b", "b1"): 1}, {"a2", "b2", "b1"}),
     ({}, set()),
 ]
 """How many results the releases have, the newest first, and those that a table of 300 holds."""

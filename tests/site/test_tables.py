@@ -106,6 +106,59 @@ def test_rows_of_many_pages_have_one_name_and_one_way_to_write_numbers(profile: 
     assert ("LLAMA3-405B", "MXFP8", "1024") == (own["Model"], own["Precision"], own["#-GPUs"])
 
 
+def test_fsdp_and_sp_are_switches_that_are_on_or_off_beside_sizes_in_rows_of_many_pages() -> None:
+    """AutoModel's 32 is a number of GPUs, NeMo's 1 a switch; each page's own table keeps it."""
+    given = (
+        published(fsdp_enabled=True, sequence_parallel=True, raw={"FSDP": "1", "SP": "1"}),
+        published(fsdp_enabled=False, sequence_parallel=False, raw={"FSDP": "0", "SP": "0"}),
+        published(fsdp_enabled=None, fsdp_size=32, raw={"FSDP": "32"}),
+        published(fsdp_enabled=None, raw={"FSDP": "-"}),
+    )
+    for profile in (MEASURED, OF_MODEL, ON_SYSTEM):
+        made = cells(profile, *given)
+        assert ["on", "off", "32", "–"] == [row["FSDP"] for row in made]
+        assert ["on", "off", "–", "–"] == [row["SP"] for row in made]
+    assert ["1", "0", "32", "–"] == [row["FSDP"] for row in cells(DFM, *given)]
+
+
+def test_no_virtual_pipeline_is_one_sign_in_rows_of_many_pages() -> None:
+    """Pages print 0, 1 or a dash for it; each page's own table keeps that."""
+    given = [published(raw={"VP": said, "EP": "0"}) for said in ("0", "1", "-")]
+    for one in (*given, published(virtual_pipeline=4, raw={"VP": "4"})):
+        wanted = "4" if one.virtual_pipeline else "–"
+        rows = cells(ON_SYSTEM, one, published(virtual_pipeline=2, expert_parallel=8))
+        assert (wanted, "–") == (rows[0]["VP"], rows[0]["EP"])
+    assert ["0", "1", "–"] == [row["VP"] for row in cells(DFM, *given)]
+
+
+@pytest.mark.parametrize("profile", [MEASURED, OF_MODEL, ON_SYSTEM], ids=lambda one: one.name)
+def test_a_rate_that_follows_from_stated_figures_is_computed_in_rows_of_many_pages(
+    profile: Profile,
+) -> None:
+    """132,396 tokens/s ÷ 16 GPUs = 8,275; a page's own table has what the page says."""
+    given = (
+        published(num_gpus=16, tokens_per_sec=132396.0, raw={"Tokens / sec / GPU": "-"}),
+        published(tokens_per_sec_per_gpu=7915.0),
+        published(tokens_per_sec=132396.0, withheld="cut off"),
+    )
+    made = soup(profile, *given)
+    assert ["8,275 (computed)", "7,915", "–"] == [
+        row["Tokens/s/GPU"] for row in cells(profile, *given)
+    ]
+    [computed] = [cell for cell in made.select("td") if "(computed)" in cell.get_text()]
+    assert ("8274.75", 1) == (computed["data-sort"], len(computed.select("a.e")))
+    assert ["–", "7,915", "–"] == [row["Tokens / sec / GPU"] for row in cells(NEMO, *given)]
+
+
+def test_rows_of_many_pages_name_the_flops_convention_where_one_is_stated() -> None:
+    stated, silent = published(flops_convention="nemotron4-recipe", mfu=0.3), published(mfu=0.4)
+    for profile in (MEASURED, OF_MODEL, ON_SYSTEM):
+        made = cells(profile, stated, silent)
+        assert ["nemotron4-recipe", "–"] == [row["FLOPs convention"] for row in made]
+        assert "FLOPs convention" not in cells(profile, silent)[0]
+    assert "FLOPs convention" not in cells(NEMO, stated)[0]
+
+
 @pytest.mark.parametrize(
     "profile", [MEASURED, RUNS, LATEST, OF_MODEL, ON_SYSTEM], ids=lambda one: one.name
 )
@@ -166,7 +219,7 @@ def test_qualifiers_stand_with_the_model() -> None:
 def test_a_measured_row_links_to_its_run_and_says_of_how_many_it_is() -> None:
     made = html(MEASURED, result(num_results=3))
     links = BeautifulSoup(made, "html.parser").select("td a:not(.e)")
-    assert [("../runs/run-1.html", "run 1 of 3")] == [(it["href"], it.get_text()) for it in links]
+    assert [("../runs/run-1.html", "1 of 3 runs")] == [(it["href"], it.get_text()) for it in links]
 
 
 def test_a_measured_row_links_to_its_recipe_where_it_has_one() -> None:

@@ -7,6 +7,7 @@ from perfdb import catalog
 from perfdb.audit import flop_counts, rates, workload
 from perfdb.audit.interval import within
 from perfdb.audit.subject import SHORT, Remark, Severity, Subject
+from perfdb.catalog import titles
 from perfdb.units import percent, significant
 
 NAME = "emitted"
@@ -87,7 +88,9 @@ def _peak(row: Subject, printed: float) -> str | None:
     system, achieved = catalog.systems().get(row.system), row.model_tflops_per_sec_per_gpu
     for name, peak in (system.peaks if system else {}).items():
         if achieved and _near(printed * peak.tflops, achieved):
-            return f"it is of the system's peak at {name.upper()}, {peak.tflops:,g} TFLOP/s"
+            return (
+                f"it is of the system's peak at {titles.precision(name)}, {peak.tflops:,g} TFLOP/s"
+            )
     own = rates.peak_tflops(row)
     return _convention(row, printed * own) if own else None
 

@@ -8,6 +8,7 @@ from perfdb.audit.interval import Interval
 from perfdb.audit.printed import figure
 from perfdb.audit.rates import peak_tflops
 from perfdb.audit.subject import Remark, Severity, Subject
+from perfdb.catalog import titles
 from perfdb.units import percent, significant
 
 NAME = "mfu"
@@ -47,4 +48,4 @@ def _named_peak(row: Subject, used: float) -> str:
     system = catalog.systems().get(row.system)
     peaks = system.peaks.items() if system else ()
     near = [name for name, peak in peaks if abs(used / peak.tflops - 1) < workload.SMALL]
-    return f", the system's at {near[0].upper()}" if near else ""
+    return f", the system's at {titles.precision(near[0])}" if near else ""

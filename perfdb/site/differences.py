@@ -1,0 +1,49 @@
+"""What of a result's configuration is not that of another: why the same work may be faster."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from perfdb import units
+from perfdb.site import tables
+from perfdb.site.data import Result
+from perfdb.site.profiles import CP, EP, ETP, FSDP, GA, LBS, MBS, PP, SP, TP, VP, ours
+
+MOST_OPTIONS: Final = 4
+"""Options of a framework that are named with their values; the others are counted."""
+
+_LAYOUT: Final = ours(MBS, LBS, TP, SP, PP, CP, VP, EP, ETP, FSDP)
+_OTHERS: Final = ("kernels", "container")
+"""What is too long to be printed twice."""
+
+
+def differences(its: Result, that: Result) -> Iterator[str]:
+    """'TP 2 against 1', 'other kernels', 'recompute full against none': – where none is stated."""
+    for column in _LAYOUT:
+        mine, other = (tables.formatted(column, tables.known(column, it)) for it in (its, that))
+        if mine != other:
+            yield f"{column.title} {mine} against {other}"
+    for field in _OTHERS:
+        if getattr(its, field) != getattr(that, field):
+            yield f"other {field}"
+    options = list(_options(its.options, that.options))
+    for name in options[:MOST_OPTIONS]:
+        mine, other = (units.text(it.options.get(name)) for it in (its, that))
+        yield f"{name} {mine} against {other}"
+    if more := len(options[MOST_OPTIONS:]):
+        yield units.counted(more, "other option")
+
+
+def names(results: Iterable[Result], that: Result) -> list[str]:
+    """What any of some results has otherwise: 'TP', 'kernels', 'recompute'."""
+    found: dict[str, None] = {}
+    for it in results:
+        columns = (*_LAYOUT, *ours(GA))
+        differing = [one for one in columns if tables.known(one, it) != tables.known(one, that)]
+        found |= dict.fromkeys(column.title for column in differing)
+        found |= dict.fromkeys(one for one in _OTHERS if getattr(it, one) != getattr(that, one))
+        found |= dict.fromkeys(_options(it.options, that.options))
+    return list(found)
+
+
+def _options(its: Mapping[str, object], that: Mapping[str, object]) -> Iterator[str]:
+    return (name for name in sorted({*its, *that}) if its.get(name) != that.get(name))
