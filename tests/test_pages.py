@@ -328,7 +328,10 @@ def test_a_mistyped_title_is_rejected_with_what_may_be_meant(
     assert told[told.index("'") :] in str(found.notes[0])
 
 
-@pytest.mark.parametrize("title", ["Step Time (min)", "Loss", "Optimizer", "Nodes", "Cost"])
+@pytest.mark.parametrize(
+    "title",
+    ["Step Time (min)", "Loss", "Optimizer", "Nodes", "Cost", "Tokens per GPU", "Tokens/step/GPU"],
+)
 def test_another_unit_and_another_word_are_not_mistyped(title: str) -> None:
     assert not pages.looks_like_page(MISTYPED.format("GBS", title))
     beside = MISTYPED.replace("{} |\n", "Step Time (s) | {} |\n").replace("|---|\n", "|---|---|\n")

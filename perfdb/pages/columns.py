@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
+from difflib import SequenceMatcher
 from typing import Final
 
 from perfdb.pages import cells
@@ -74,8 +74,8 @@ FEWEST = 3
 
 _BETWEEN = re.compile(r"[/,]")
 _TIME: Final = "step_time_s"
-_CLOSE: Final = 0.8
-"""How like a known title one is that is mistyped, by `difflib`; so are the same letters, moved."""
+_FEWEST_LETTERS: Final = 5
+"""In titles that are shorter another letter makes another title."""
 
 _OTHER_UNIT = re.compile(r"\bms\b|milli|\bmin|hour", re.IGNORECASE)
 """A title in another unit than ours is not mistyped."""
@@ -154,17 +154,28 @@ def are_results(header: Sequence[Column]) -> bool:
 
 
 def mistyped(header: Sequence[Column]) -> Mapping[str, str]:
-    """The titles that come close to that of a field which has no column: of `GSB` it is GBS."""
+    """The titles that come close to that of a field which has no column: of `GSB` it is GBS.
+
+    The same letters in another order do, and one letter more, less or otherwise: `Tokens per GPU`
+    is no tokens/s/GPU.
+    """
     lacking = ALIASES.keys() - set(all_fields(header))
     spelled = {title: field for title, field in _FIELDS.items() if field in lacking}
     moved = {"".join(sorted(title)): title for title in spelled}
     found = {}
     for column in header:
         title = "" if column.known or _OTHER_UNIT.search(column.title) else _squeezed(column.title)
-        close = get_close_matches(title, spelled, 1, _CLOSE) if title else []
-        if meant := moved.get("".join(sorted(title))) or next(iter(close), None):
+        close = (one for one in spelled if _is_a_letter_off(title, one))
+        if meant := moved.get("".join(sorted(title))) or next(close, None):
             found[column.title] = spelled[meant]
     return found
+
+
+def _is_a_letter_off(title: str, known: str) -> bool:
+    if len(title) < _FEWEST_LETTERS or abs(len(title) - len(known)) > 1:
+        return False
+    steps = SequenceMatcher(None, title, known, autojunk=False).get_opcodes()
+    return sum(max(b - a, d - c) for tag, a, b, c, d in steps if tag != "equal") == 1
 
 
 def title_of(field: str, header: Sequence[Column]) -> str:
