@@ -99,8 +99,11 @@ def killed_in_the_middle(cwd: Path, how: signal.Signals) -> subprocess.Popen[byt
     """Start a runner whose second case takes long, and kill it while that one is at work."""
     write(cwd / "recipes", "a-quick")
     write(cwd / "recipes", "b-long", gbs=2, steps=2000)
+    # What was started in the background ignores Ctrl-C, and has its children ignore it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     runner = subprocess.Popen([PERFDB, "run", "recipes"], cwd=cwd, stderr=subprocess.DEVNULL,
                               stdout=subprocess.DEVNULL)  # fmt: skip
+    signal.signal(signal.SIGINT, before)
     deadline = time.monotonic() + 90
     while time.monotonic() < deadline and runner.poll() is None:
         found = runs(cwd) if (cwd / "runs").is_dir() else {}
