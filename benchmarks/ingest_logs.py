@@ -32,7 +32,7 @@ CASE = (
 )  # fmt: skip
 REPEATS = {"grep -c": 7, "perfdb": 7}
 """How often a way is measured; the others once: they take long, and have no limit."""
-CHUNK_BYTES = 1 << 20
+CHUNK_BYTES = 2 << 20
 LIMITS = {"sparse": (1.0, 1.0), "dense": (3.0, 2.0)}
 """How many times as much processor time as grep ours may take, and elapsed time on two cores."""
 LIMIT_MIB = 300

@@ -132,6 +132,40 @@ def test_documents_alone_need_no_store(audit: Shell, tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "the file is empty; write or copy it again"),
+        (b" \n\n", "the file is empty; write or copy it again"),
+        (b"\x7fELF\0\1 4 * 8 = 33\n", "the file is no text; save it as UTF-8 text"),
+        (
+            b"| Model | GBS |\n|---|---|\n| Llama3 8B | 128 |\n",
+            "no worked example such as '4096 * 256 / 2.693 = 389371'; to audit its tables, "
+            "`perfdb ingest` it and audit the store",
+        ),
+    ],
+    ids=["empty", "blank", "binary", "page"],
+)
+def test_a_document_with_nothing_to_audit_is_bad_input(
+    audit: Shell, tmp_path: Path, content: bytes, said: str
+) -> None:
+    """Also beside one with a worked example; every such document is named."""
+    (tmp_path / "recipe.md").write_text(SLIP)
+    for name in ("a.md", "b.md"):
+        (tmp_path / name).write_bytes(content)
+    code, out, err = audit("recipe.md", "a.md", "b.md", "--format", "json")
+    assert (2, "") == (code, out)
+    assert [f"{name}: nothing to audit: {said}" for name in ("a.md", "b.md")] == (
+        err.removeprefix("error: ").splitlines()
+    )
+
+
+def test_a_document_that_computes_right_passes(audit: Shell, tmp_path: Path) -> None:
+    """4 × 8 = 32."""
+    (tmp_path / "recipe.md").write_text("tokens = 4 * 8 = 32\n")
+    assert (0, "Nothing found in 1 document.\n", "") == audit("recipe.md")
+
+
 def test_a_store_that_is_named_must_be_there(audit: Shell, tmp_path: Path) -> None:
     (tmp_path / "recipe.md").write_text(SLIP)
     assert (2, "") == audit("recipe.md", "--db", "none.sqlite")[:2]

@@ -175,13 +175,13 @@ def test_a_step_wrapped_over_the_end_of_a_block_is_read() -> None:
         b"number of nan iterations:   0 |\n"
     )
     for padding in range(0, 160, 3):
-        content = b"y" * ((1 << 20) - padding - 1) + b"\n" + wrapped + b"z\n" * 40
+        content = b"y" * (scan.BLOCK_BYTES - padding - 1) + b"\n" + wrapped + b"z\n" * 40
         log = only(FORMATS["megatron_lm"].parse("big.log", [content]))
         assert [(2, 1.5, 1.5)] == [(r.step, r.step_time_s, r.loss) for r in log.readings]
 
 
 def test_megabytes_without_a_line_break_are_read_in_bounded_pieces() -> None:
-    blocks = Scan([b"a" * (1 << 20)] * 20, b"b")._blocks()
+    blocks = Scan([b"a" * scan.BLOCK_BYTES] * 20, b"b")._blocks()
     assert max(len(block.text) for block in blocks) <= 6 << 20
 
 
@@ -242,7 +242,7 @@ def test_a_second_step_on_a_line_that_looks_different_is_not_lost() -> None:
     start = b"Training epoch 0, iteration %d/9 | global_step: %d | "
     alike = start + b"train_step_timing in s: 1.5 | consumed_samples: 8\n"
     other = start + b"lr: 1e-06 | train_step_timing in s: 3.5 | consumed_samples: 8\n"
-    padding = b"x" * (1 << 20) + b"\n"
+    padding = b"x" * scan.BLOCK_BYTES + b"\n"
     glued = (other % (1, 1)).rstrip() + b" " + alike % (2, 2)
     log = only(FORMATS["nemo2"].parse("a.log", [alike % (0, 0), padding, glued, padding]))
     expected = [(1, 1, 1.5), (3, 2, 3.5), (3, 3, 1.5)]

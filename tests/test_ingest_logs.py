@@ -336,7 +336,12 @@ def test_a_file_of_no_bytes_is_refused_where_it_is_named_and_passed_over_elsewhe
     ]
 
     assert (0, 0, 0, 0) == counted(ingest([tmp_path], sqlite, GIVEN))
-    assert (0, 0, 0, len(paths)) == counted(ingest(paths, sqlite, GIVEN))
+    forced = Options(GIVEN.context, logs=LogOptions(SET, format="nemo2"))
+    for given in (GIVEN, forced):
+        report = ingest(paths, sqlite, given)
+        assert (0, 0, 0, len(paths)) == counted(report)
+        said = {(one.message, one.remedy) for one in report.rejected}
+        assert {("the file is empty", "write or copy it again")} == said
 
 
 @pytest.fixture
@@ -459,14 +464,42 @@ def test_a_page_of_any_suffix_is_still_a_page(sqlite: URL, tmp_path: Path) -> No
 
 
 def test_a_format_that_is_named_is_not_asked_for(sqlite: URL, tmp_path: Path) -> None:
-    """A file without steps is rejected for what it lacks."""
+    """A file without steps is rejected for what it lacks, and the formats are listed."""
     path = write(tmp_path / "a", "no step in here\n")
     forced = Options(logs=LogOptions(SET, format="nemo2"))
 
     report = ingest([path], sqlite, forced)
-    assert [(str(path), "the log holds no step that can be read")] == [
-        (problem.where, problem.message) for problem in report.rejected
+    message = (
+        "--format nemo2: the log holds no step that can be read; the content looks like no format "
+        "that is known"
+    )
+    assert [(str(path), message, f"known: {', '.join(sorted(FORMATS))}")] == [
+        (problem.where, problem.message, problem.remedy) for problem in report.rejected
     ]
+
+
+FAILED = nemo() + "RuntimeError: NCCL timed out\n"
+IS_PAGE = "a page with a table of results"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("mlperf", nemo(), "the log holds no 'train_step_time'; the content looks like nemo2"),
+        ("nemo1", nemo(), "the log holds no step that can be read; the content looks like nemo2"),
+        ("megatron_golden", nemo(), "not JSON: Expecting value; the content looks like nemo2"),
+        ("nemo1", FAILED, "RuntimeError: NCCL timed out; the content looks like nemo2"),
+        ("mlperf", PAGE, f"the log holds no 'train_step_time'; the content looks like {IS_PAGE}"),
+    ],
+)
+def test_a_wrong_format_is_told_with_what_the_content_looks_like(
+    sqlite: URL, tmp_path: Path, name: str, text: str, told: str
+) -> None:
+    path = write(tmp_path / "a", text)
+    (problem,) = ingest([path], sqlite, Options(logs=LogOptions(SET, format=name))).rejected
+    assert (str(path), f"--format {name}: {told}", "leave --format out") == (
+        problem.where, problem.message, problem.remedy,
+    )  # fmt: skip
 
 
 def test_an_empty_golden_is_rejected(sqlite: URL, tmp_path: Path) -> None:

@@ -295,6 +295,19 @@ def test_a_reference_to_nothing_is_found(filled: URL) -> None:
 
 
 @pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("release_id = 999", "1 row refers to releases that are not there"),
+        ("revision = 2", "1 revision is numbered 2 to 2"),
+    ],
+)
+def test_of_one_row_the_singular_is_told(filled: URL, change: str, message: str) -> None:
+    spoil(filled, f"UPDATE results SET {change} WHERE id = (SELECT min(id) FROM results)")
+
+    assert message in [said for _, _, said in faults(filled)]
+
+
+@pytest.mark.parametrize(
     ("statement", "message"),
     [
         ("INSERT INTO releases (key, framework) VALUES ('k', 'nemo')", "release without a result"),

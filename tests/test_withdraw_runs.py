@@ -199,7 +199,7 @@ def test_a_page_is_not_undone(store: URL, perfdb: Shell) -> None:
     [
         (
             "UPDATE runs SET withdrawn = 'x' WHERE run_id = 'bad'",
-            "1 of its results are in force, and it is withdrawn",
+            "1 of its results is in force, and it is withdrawn",
         ),
         (
             "UPDATE results SET superseded = true",

@@ -13,7 +13,8 @@ import numpy as np
 from perfdb.formats.base import Content
 from perfdb.formats.block import Block
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 2 << 20
+"""Smaller blocks take longer for each, larger ones longer for their bytes: the caches are left."""
 LONGEST_LINE = 4 << 20
 LOOKAHEAD = 2048
 """How far behind its marker a step's text may go on over the ends of lines."""

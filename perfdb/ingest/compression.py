@@ -12,7 +12,8 @@ import zstandard
 
 from perfdb.errors import ArchiveError, Problem
 
-CHUNK_BYTES: Final = 1 << 20
+CHUNK_BYTES: Final = 2 << 20
+"""As large as a block of a log, of which nothing is then joined."""
 FED_BYTES: Final = 2048
 """What a decompressor is given at once: zstd makes at most 64 MiB of it, the others less."""
 

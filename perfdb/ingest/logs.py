@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from perfdb import attribute, formats, logged
+from perfdb import attribute, logged
 from perfdb.attribute import Attributed, Missing
 from perfdb.db.packed import Packed
 from perfdb.db.rows import ResultRow, RunFiles, SourceFile
@@ -29,15 +29,13 @@ from perfdb.ingest.read import (
     read_page,
     read_run,
 )
+from perfdb.ingest.recognised import is_blank, is_empty, misread, reasons, recognised
 from perfdb.ingest.words import Words
-from perfdb.record import Outcome, content_hash
+from perfdb.record import content_hash
 from perfdb.rundir import RunDir
 
 LOG_PARSER_VERSION = 2
 """Kept with each log; raised when perfdb.formats reads something else out of the same bytes."""
-
-HEAD_BYTES: Final = 1 << 16
-"""Bytes that a format is recognised by, before the rest of the file is looked at."""
 
 MOST_DOCUMENT_BYTES: Final = {".json": 64 << 20, ".yaml": 4 << 20, ".yml": 4 << 20}
 """What a file may have that is read whole."""
@@ -49,9 +47,6 @@ _TABLE: Final = re.compile(rb"---:?[ \t]*\|")
 """What stands under the header of a page's table; a log has none."""
 
 _REREAD: Final = "leave the option out: the log is right, or of another run"
-
-_NOTHING = (Outcome.FINISHED, Outcome.INCOMPLETE, Outcome.NO_DATA)
-"""Outcomes of which there is nothing to keep without a step; a run that failed is data."""
 
 
 def read_any(source: Source, given: Words) -> Iterator[Read]:
@@ -82,6 +77,9 @@ def _read(source: Source, given: Words) -> Iterable[Read]:
     fresh = replace(given, budget=replace(given.budget)) if given.depth == 0 else given
     if is_archive(source.path):
         return _read_archive(source, fresh)
+    if source.named and is_blank(source.path, fresh.budget):
+        problem = Problem(where, "the file is empty", remedy="write or copy it again")
+        return [Rejected(where, (problem,))]
     if source.kind == "log" or (source.named and given.format):
         return _read_log(source, fresh)
     return [_read_page(source, fresh)]
@@ -104,7 +102,8 @@ def _read_page(source: Source, given: Words) -> PageRows | PassedOver | Rejected
 
 def _read_log(source: Source, given: Words) -> Iterable[Read]:
     """A file that no format recognises is taken for a page, if it may be one."""
-    found = _recognised(source.path, given, given.format if source.named else None)
+    forced = given.format if source.named else None
+    found = forced or recognised(source.path, given.budget)
     if found and _may_quote_a_log(source, given):
         page = _read_page(source, given)
         if not isinstance(page, Rejected):
@@ -118,6 +117,8 @@ def _read_log(source: Source, given: Words) -> Iterable[Read]:
     for _ in content:
         pass  # what the format had no need of is kept all the same
     packed.close()
+    if forced and (problem := misread(source, given, logs)):
+        return [Rejected(problem.where, (problem,))]
     if all(log.outcome is None for log in logs):
         return _companion_read(source, found)
     file = SourceFile(str(source.path), packed, found.NAME, LOG_PARSER_VERSION)
@@ -141,22 +142,6 @@ def _not_too_large(path: Path, content: Iterable[bytes]) -> Iterator[bytes]:
             message = f"larger than {most >> 20} MiB, which no file of settings or results is"
             raise ArchiveError(Problem(str(path), message))
         yield chunk
-
-
-def _recognised(path: Path, given: Words, forced: LogFormat | None) -> LogFormat | None:
-    """The format of a file, by as little of it as tells: its head, or the head and a part."""
-    if forced:
-        return forced
-    name, content = plain_name(path), chunks(path, given.budget)
-    first = next(content, b"")
-    head, before = first[:HEAD_BYTES], first
-    if found := formats.recognised(head, name) or formats.recognised(first, name):
-        return found
-    for chunk in content:
-        if found := formats.recognised(b"".join((head, before[-HEAD_BYTES:], chunk)), name):
-            return found
-        before = chunk
-    return None
 
 
 def _companion_read(source: Source, found: LogFormat) -> Sequence[Read]:
@@ -184,10 +169,10 @@ class _LogFile:
         for number, log in enumerate(self.logs, start=1):
             said = [*self._name(log), *(one.said for one in self._companions(log))]
             of = attribute.attributed(log, said, self.words.said)
-            if reasons := self._not_to_be_mixed(log):
-                yield Rejected(where, reasons)
-            elif not log.readings and _is_empty(log):
-                yield Rejected(where, _reasons(where, log))
+            if mixed := self._not_to_be_mixed(log):
+                yield Rejected(where, mixed)
+            elif is_empty(log):
+                yield Rejected(where, reasons(where, log))
             elif isinstance(of, Missing):
                 yield self._unattributed(log, number, of)
             elif log.readings or log.emitted == type(log.emitted)():
@@ -273,13 +258,3 @@ class _LogFile:
 
 def _companion_file(one: Companion) -> SourceFile:
     return SourceFile(str(one.path), one.content, one.format, LOG_PARSER_VERSION)
-
-
-def _is_empty(log: ParsedLog) -> bool:
-    """Whether there is nothing to keep: no step, no figure, and no way that a run failed."""
-    no_figures = not any(log.emitted.model_dump().values())
-    return no_figures and (log.outcome is None or log.outcome in _NOTHING)
-
-
-def _reasons(where: str, log: ParsedLog) -> tuple[Problem, ...]:
-    return log.problems or (Problem(where, log.error or "holds no step and no figure"),)

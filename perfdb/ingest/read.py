@@ -29,7 +29,7 @@ MOST_PAGE_BYTES = 8 << 20
 PAGE = "page"
 """The name of the parser of pages, whatever their markup."""
 
-PAGE_PARSER_VERSION = 3
+PAGE_PARSER_VERSION = 4
 """Kept with each page; raised when perfdb.pages reads something else out of the same text."""
 
 

@@ -1,17 +1,26 @@
 """Tells the format of a file by its content, and why a format that the user names gives nothing."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from perfdb import formats
+from perfdb.errors import Problem
 from perfdb.formats import LogFormat, ParsedLog
 from perfdb.ingest.compression import Budget, chunks, plain_name
+from perfdb.ingest.find import Source
+from perfdb.ingest.read import Rejected, read_page
+from perfdb.ingest.words import Words
+from perfdb.record import Outcome
 
 HEAD_BYTES: Final = 1 << 16
 """Bytes that a format is recognised by, before the rest of the file is looked at."""
 
-EMPTY: Final = "the file is empty"
+_LEAVE_OUT: Final = "leave --format out"
+
+_NOTHING = (Outcome.FINISHED, Outcome.INCOMPLETE, Outcome.NO_DATA)
+"""Outcomes of which there is nothing to keep without a step; a run that failed is data."""
 
 
 def recognised(path: Path, budget: Budget) -> LogFormat | None:
@@ -28,10 +37,50 @@ def recognised(path: Path, budget: Budget) -> LogFormat | None:
     return None
 
 
-def is_empty(path: Path, budget: Budget) -> bool:
+def is_blank(path: Path, budget: Budget) -> bool:
     """Whether a file holds nothing but white space."""
     return not any(chunk.strip() for chunk in chunks(path, budget))
 
 
-def nothing_of(name: str, logs: Sequence[ParsedLog], looks: str | None) -> str | None:
-    pass
+def misread(source: Source, given: Words, logs: Sequence[ParsedLog]) -> Problem | None:
+    """What is wrong with a file that the format of --format finds nothing in, and is not like it.
+
+    A run that failed before its first step looks like no format: it is kept as it was asked for.
+    """
+    if given.format is None or not all(map(_no_figures, logs)):
+        return None
+    like = recognised(source.path, given.budget)
+    if like is given.format or (like is None and not all(map(_says_nothing, logs))):
+        return None
+    first = next(reason for log in logs for reason in reasons(str(source.path), log))
+    looks, remedy = _looks(source, given, like)
+    message = f"--format {given.format.NAME}: {first.message}; the content looks like {looks}"
+    return replace(first, message=message, remedy=remedy)
+
+
+def _looks(source: Source, given: Words, like: LogFormat | None) -> tuple[str, str]:
+    """What the content of a file looks like, and what to do."""
+    if like:
+        return like.NAME, _LEAVE_OUT
+    page = read_page(source, chunks(source.path, given.budget), given.context)
+    if not isinstance(page, Rejected):
+        return "a page with a table of results", _LEAVE_OUT
+    return "no format that is known", f"known: {', '.join(sorted(formats.FORMATS))}"
+
+
+def is_empty(log: ParsedLog) -> bool:
+    """Whether there is nothing to keep: no step, no figure, and no way that a run failed."""
+    return _no_figures(log) and (log.outcome is None or log.outcome in _NOTHING)
+
+
+def _no_figures(log: ParsedLog) -> bool:
+    return not log.readings and not any(log.emitted.model_dump().values())
+
+
+def _says_nothing(log: ParsedLog) -> bool:
+    return log.outcome is not None and is_empty(log)
+
+
+def reasons(where: str, log: ParsedLog) -> tuple[Problem, ...]:
+    """Why there is nothing to keep."""
+    return log.problems or (Problem(where, log.error or "holds no step and no figure"),)

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, RowMapping
 from perfdb.db.tables import cases, metadata, models, releases, results, runs, systems
 from perfdb.errors import DamagedBytesError
 from perfdb.queries import verify
+from perfdb.units import counted
 from perfdb.verify.base import Fault, Watch, content
 
 
@@ -42,7 +43,8 @@ def references(connection: Connection, watch: Watch) -> Iterator[Fault]:
     for column, target in watch(foreign, len(foreign)):
         count = connection.scalar(verify.dangling(column, target))
         if count:
-            what = f"{count:,} rows refer to {target.table.name} that are not there"
+            refer = "refers" if count == 1 else "refer"
+            what = f"{counted(count, 'row')} {refer} to {target.table.name} that are not there"
             yield Fault(f"{column.table.name}.{column.name}", what)
 
 
@@ -58,13 +60,17 @@ def revisions(connection: Connection, watch: Watch) -> Iterator[Fault]:
         yield Fault(f"result {key}", f"revision {revision} is in force and has superseded_at")
     for run_id, withdrawn, count in connection.execute(verify.runs_by_results_in_force()):
         but = "" if withdrawn is None else ", and it is withdrawn"
-        yield Fault(f"run {run_id}", f"{count} of its results are in force{but}")
+        yield Fault(f"run {run_id}", f"{count} of its results {_are(count)} in force{but}")
+
+
+def _are(count: object) -> str:
+    return "is" if count == 1 else "are"
 
 
 def _of_revisions(row: RowMapping) -> Iterator[str]:
     count, last, newest = row["count"], row["last"], row["newest_in_force"]
     if (row["first"], last) != (1, count):
-        yield f"{count} revisions are numbered {row['first']} to {last}"
+        yield f"{counted(count, 'revision')} {_are(count)} numbered {row['first']} to {last}"
     if row["in_force"] > 1:
         yield f"{row['in_force']} revisions are in force"
     elif newest not in (None, last):
