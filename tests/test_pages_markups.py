@@ -280,6 +280,12 @@ def test_any_order_of_a_markups_own_parts_has_pieces(name: str, data: st.DataObj
     assert all(1 <= line <= text.count("\n") + 1 for line in lines)
 
 
+def test_a_dropdown_that_the_end_of_a_table_closes_is_left_once() -> None:
+    """HTML may close more than it opened."""
+    page = FORMATS["markdown"].page("<table>\n\n<details>\n</table>")
+    assert () == pages.tables.of_results(page)
+
+
 ENDLESS = {
     "html": [
         "<div>", "<div ", '<a b="', "<!--", "<![x", "<table><tr><td>", "<td rowspan=9999999999>",

@@ -60,8 +60,10 @@ class _Outline:
         self.scopes.append(_Scope(0, said, box=True))
 
     def leave(self) -> None:
-        while not self.scopes.pop().box:
-            pass
+        """Leave a box; what was never entered is not left: HTML may close more than it opens."""
+        if any(scope.box for scope in self.scopes):
+            while not self.scopes.pop().box:
+                pass
 
     def line(self, line: Line) -> None:
         if not line.listed:
