@@ -13,7 +13,7 @@ from perfdb.units import significant
 NAME = "flops_formula"
 MEANING = (
     "GFLOP per token is what the model's formula gives under the FLOPs convention that is stated, "
-    "else under the one that the most rows of the release follow"
+    "else under the one that most rows of the release follow"
 )
 
 
@@ -58,7 +58,7 @@ def _whose(row: Subject, usual: Convention | None) -> str:
     if flop_counts.stated(row):
         return "the convention that is stated for it"
     if usual:
-        return "the convention that the most rows of this release follow, as the audit infers"
+        return "the convention that most rows of this release follow, as the audit infers"
     return "the default, as no convention is stated and none explains a row of this release"
 
 
