@@ -11,7 +11,6 @@ OUT_OF_MEMORY = re.compile(
     r"CUDA out of memory|OutOfMemoryError|DefaultCPUAllocator: can't allocate memory|MemoryError"
 )
 ERROR_LINE = re.compile(r"^(?:\[rank\d+\]: ?)?((?:[A-Za-z_][\w.]*)?(?:Error|Exception)\b.*)")
-KILLED = -9
 
 
 @dataclass(frozen=True)

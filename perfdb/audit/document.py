@@ -1,4 +1,4 @@
-"""Documents to audit; findings as other tools read them: JSON, a Markdown table, SARIF 2.1.0."""
+"""Findings as other tools read them: JSON objects, a Markdown table, SARIF 2.1.0."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,30 +8,12 @@ from perfdb.audit import arithmetic
 from perfdb.audit.rules import RULES
 from perfdb.audit.subject import Finding, Severity
 from perfdb.catalog import titles
-from perfdb.errors import Problem
 from perfdb.units import UNKNOWN
 
 Fields = dict[str, object]
 
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
-
-
-def nothing_in(where: str, content: bytes) -> Problem | None:
-    """Why there is nothing to audit in a document; None where there is a worked example."""
-    if not content.strip():
-        return Problem(
-            where, "nothing to audit: the file is empty", remedy="write or copy it again"
-        )
-    if b"\0" in content:
-        return Problem(
-            where, "nothing to audit: the file is no text", remedy="save it as UTF-8 text"
-        )
-    if any(arithmetic.claims(content.decode(errors="replace"))):
-        return None
-    message = "nothing to audit: no worked example such as '4096 * 256 / 2.693 = 389371'"
-    remedy = "to audit its tables, `perfdb ingest` it and audit the store"
-    return Problem(where, message, remedy=remedy)
 
 
 def objects(findings: Iterable[Finding]) -> list[Fields]:

@@ -89,7 +89,7 @@ def _subjects(db: str | None, release: str | None, *, needed: bool) -> tuple[Sub
 def _texts(documents: Sequence[Path]) -> Mapping[str, str]:
     """The text of each document. Raises InputError for those in which nothing can be audited."""
     contents = {str(path): path.read_bytes() for path in documents}
-    found = [document.nothing_in(where, content) for where, content in contents.items()]
+    found = [arithmetic.nothing_in(where, content) for where, content in contents.items()]
     if problems := [problem for problem in found if problem]:
         raise InputError(problems)
     return {where: content.decode(errors="replace") for where, content in contents.items()}

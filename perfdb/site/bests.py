@@ -18,7 +18,7 @@ from perfdb.site.profiles import MFU, STEP_TIME, TFLOPS, TOKENS, ours
 from perfdb.site.words import UNATTRIBUTED, framework_title, gpus, release_title
 
 MOST_BARS: Final = 24
-"""Bars that a chart has at most; the table below it has every figure."""
+"""Bars that a chart has at most; the table below it has the others."""
 
 COLUMNS: Final = {column.fields[0]: column for column in ours(TOKENS, TFLOPS, MFU, STEP_TIME)}
 """How each figure is printed, by its name."""
@@ -116,7 +116,7 @@ def chart(
         contradicted(len(newest) - len(clean)),
         _without(metric, len(clean) - len(known)),
         _unattributed(results, newest),
-        "The table has every figure.",
+        "The table has every figure of the newest releases.",
     )
     bars = [_bar(key, one, metric) for key, one in drawn]
     return joined((charts.bars(title, metric.title, bars), below))

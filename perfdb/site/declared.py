@@ -14,6 +14,7 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 
 from perfdb import catalog
+from perfdb.catalog import titles
 from perfdb.errors import suggestion
 from perfdb.site import addresses, markup, profiles, releases, tables
 from perfdb.site.base import SiteDirective
@@ -21,7 +22,7 @@ from perfdb.site.data import ReleasePage, Result, Tab
 from perfdb.site.grouping import Grouping, sections, tabs
 from perfdb.site.markup import Html, tag
 from perfdb.site.releases import Releases
-from perfdb.site.words import FRAMEWORKS, TASKS, UNATTRIBUTED, release_title, section_title, slug
+from perfdb.site.words import FRAMEWORKS, UNATTRIBUTED, release_title, section_title, slug
 
 OPTIONS: Final = ("framework", "release", "task", "system", "group-by", "profile")
 
@@ -93,7 +94,7 @@ class ReleaseDirective(SiteDirective):
         """Everything that is wrong with the options."""
         allowed: dict[str, Collection[str]] = {
             "framework": sorted({*FRAMEWORKS, *(framework for framework, _ in known.names)}),
-            "task": list(TASKS),
+            "task": list(titles.TASKS),
             "system": sorted({*catalog.systems(), *known.systems}),
             "group-by": GROUPINGS,
             "profile": list(profiles.NAMED),

@@ -12,6 +12,7 @@ MOST_OPTIONS: Final = 4
 """Options of a framework that are named with their values; the others are counted."""
 
 _LAYOUT: Final = ours(MBS, LBS, TP, SP, PP, CP, VP, EP, ETP, FSDP)
+_NAMED: Final = (*_LAYOUT, *ours(GA))
 _OTHERS: Final = ("kernels", "container")
 """What is too long to be printed twice."""
 
@@ -37,8 +38,7 @@ def names(results: Iterable[Result], that: Result) -> list[str]:
     """What any of some results has otherwise: 'TP', 'kernels', 'recompute'."""
     found: dict[str, None] = {}
     for it in results:
-        columns = (*_LAYOUT, *ours(GA))
-        differing = [one for one in columns if tables.known(one, it) != tables.known(one, that)]
+        differing = [one for one in _NAMED if tables.known(one, it) != tables.known(one, that)]
         found |= dict.fromkeys(column.title for column in differing)
         found |= dict.fromkeys(one for one in _OTHERS if getattr(it, one) != getattr(that, one))
         found |= dict.fromkeys(_options(it.options, that.options))

@@ -6,13 +6,14 @@ from functools import cache
 from typing import Literal, Protocol, TypeVar
 
 from perfdb import catalog
+from perfdb.catalog import titles
 from perfdb.record import Frozen
 from perfdb.site import profiles
 from perfdb.site.data import Result, Section, Tab
 from perfdb.site.words import FINE_TUNING, framework_title
 from perfdb.versions import natural, newest_version, version_order
 
-TASK_ORDER = ("pretrain", "sft", "lora")
+TASK_ORDER = tuple(titles.TASKS)
 
 Grouping = Literal["system", "model"]
 
@@ -67,12 +68,12 @@ def tabs(results: Iterable[Result], group_by: Grouping) -> tuple[Tab, ...]:
     groups: dict[str, list[Result]] = defaultdict(list)
     for result in sorted(results, key=_row_order):
         groups[result.model if by_model else result.system].append(result)
-    titles = {
+    named = {
         name: some[0].model_title if by_model else some[0].system_title
         for name, some in groups.items()
     }
     return tuple(
-        Tab(name=name, title=titles[name], results=tuple(groups[name]))
+        Tab(name=name, title=named[name], results=tuple(groups[name]))
         for name in sorted(groups, key=natural if by_model else system_order)
     )
 

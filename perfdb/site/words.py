@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
+from perfdb.catalog import titles
+
 FRAMEWORKS: Final[Mapping[str, str]] = {
     "automodel": "NeMo AutoModel",
     "dfm": "NeMo DFM",
@@ -13,11 +15,8 @@ FRAMEWORKS: Final[Mapping[str, str]] = {
     "megatron-core": "Megatron-Core",
     "nemo": "NeMo Framework",
 }
-TASKS: Final[Mapping[str, str]] = {
-    "pretrain": "Pre-training",
-    "sft": "Fine-tuning (SFT)",
-    "lora": "Fine-tuning (LoRA)",
-}
+TUNED: Final = ("sft", "lora")
+"""Tasks that are kinds of fine-tuning."""
 FINE_TUNING: Final = "fine-tuning"
 """The section of several fine-tuning tasks that stand in one table."""
 UNATTRIBUTED: Final = "unattributed"
@@ -37,7 +36,8 @@ def release_title(framework: str, version: str | None) -> str:
 
 def section_title(task: str, variant: str | None) -> str:
     """'Pre-training', or 'Megatron-Core pre-training' where a release has several variants."""
-    title = "Fine-tuning" if task == FINE_TUNING else TASKS.get(task, task)
+    title = "Fine-tuning" if task == FINE_TUNING else titles.task(task)
+    title = f"Fine-tuning ({title})" if task in TUNED else title
     return f"{title}: {framework_title(variant)}" if variant else title
 
 

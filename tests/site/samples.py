@@ -166,3 +166,22 @@ def words(element: Tag | None) -> str:
     """Its text, on one line."""
     assert element is not None
     return element.get_text(" ", strip=True)
+
+
+def nemotron4(num_gpus: int, global_batch_size: int, **changed: object) -> Result:
+    """A row of the recipe's tables of Nemotron-4 15B, of no release, with what is given."""
+    fields: dict[str, object] = {
+        "framework": "nemo",
+        "release": None,
+        "model": "nemotron4-15b",
+        "model_title": "Nemotron-4 15B",
+        "variant": None,
+        "system": "dgx-h100",
+        "system_title": "DGX-H100",
+        "num_gpus": num_gpus,
+        "global_batch_size": global_batch_size,
+        "sequence_length": 4096,
+        "model_tflops_per_sec_per_gpu": None,
+        "raw": {},
+    }
+    return published(**fields | changed)

@@ -10,8 +10,9 @@ from perfdb.site import precisions
 from perfdb.site.bests import FLOPS, RATE
 from perfdb.site.data import Flag, Result
 from perfdb.site.precisions import MOST_WORKS, newest, works_of
+from tests.site import samples
 from tests.site.conftest import EVIL
-from tests.site.samples import address, published, result, soup
+from tests.site.samples import address, result, soup
 
 WRONG = Flag(said="1 error", kind="error", anchor="result-0")
 
@@ -29,24 +30,14 @@ them."""
 
 def nemotron4() -> list[Result]:
     return [
-        published(
-            framework="nemo",
-            release=None,
-            model="nemotron4-15b",
-            model_title="Nemotron-4 15B",
-            variant=None,
-            system="dgx-h100",
-            system_title="DGX-H100",
+        samples.nemotron4(
+            gpus,
+            gbs,
             precision=precision,
-            num_gpus=gpus,
-            global_batch_size=gbs,
-            sequence_length=4096,
             micro_batch_size=2,
             tensor_parallel=2,
-            model_tflops_per_sec_per_gpu=None,
             tokens_per_sec=total,
             source_line=line,
-            raw={},
         )
         for line, (gpus, gbs, precision, total) in enumerate(NEMOTRON4, start=1)
     ]

@@ -12,6 +12,7 @@ from perfdb.site import bests, scaling
 from perfdb.site.contents import Contents
 from perfdb.site.data import Audited, Flag, Result
 from perfdb.site.series import ScalingPage, Series, efficiency, groups
+from tests.site import samples
 from tests.site.samples import address, published, result
 
 NEMOTRON4 = (
@@ -25,20 +26,11 @@ Nemotron-4 15B in BF16 prints them."""
 
 def nemotron4() -> list[Result]:
     return [
-        published(
-            framework="nemo",
-            release=None,
-            model="nemotron4-15b",
-            model_title="Nemotron-4 15B",
-            variant=None,
-            system="dgx-h100",
-            system_title="DGX-H100",
+        samples.nemotron4(
+            gpus,
+            gbs,
             precision="bf16",
-            num_gpus=gpus,
-            global_batch_size=gbs,
-            sequence_length=4096,
             step_time_s=step_time,
-            model_tflops_per_sec_per_gpu=None,
             raw={"#-GPUs": str(gpus), "Training step time (seconds per step)": str(step_time)},
             extras={"Throughput": tokens, "Days": days},
         )
