@@ -14,7 +14,7 @@ from perfdb.audit import Finding
 from perfdb.audit.acknowledged import explained
 from perfdb.cli.reviewed import accepted
 from perfdb.compare import Choice, Result, read
-from perfdb.db.migrate import require_current
+from perfdb.db.schema import require_current
 from perfdb.db.session import reading, store_url
 from perfdb.errors import InputError, StoreError
 from perfdb.queries import catalog, findings, results

@@ -8,7 +8,7 @@ import pytest
 import zstandard
 from sqlalchemy import URL, func, inspect, select
 
-from perfdb.db import migrate
+from perfdb.db import migrate, schema
 from perfdb.db.session import reading, store_url
 from perfdb.db.tables import metadata, results, runs, sources
 from perfdb.errors import StoreError
@@ -30,7 +30,7 @@ def test_a_migrated_database_is_what_the_code_expects(empty_database: URL) -> No
     migrate.upgrade(empty_database)
 
     assert [] == migrate.differences(empty_database)
-    assert migrate.head() == migrate.current(empty_database)
+    assert schema.HEAD == migrate.current(empty_database)
     assert TABLES | {"alembic_version"} == tables_of(empty_database)
 
 
@@ -166,7 +166,7 @@ def test_a_database_that_is_not_ours_is_an_error(empty_database: URL) -> None:
         reading(empty_database) as connection,
         pytest.raises(StoreError, match="not a perfdb database; run `perfdb db upgrade`"),
     ):
-        migrate.require_current(connection, "here")
+        schema.require_current(connection, "here")
 
 
 def test_a_store_of_a_newer_version_is_left_alone(store: URL, tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_a_store_of_a_newer_version_is_left_alone(store: URL, tmp_path: Path) ->
     with reading(store) as connection:
         assert 0 == connection.scalar(select(func.count()).select_from(results))
         with pytest.raises(StoreError, match="schema 9999 is not"):
-            migrate.require_current(connection, "here")
+            schema.require_current(connection, "here")
 
 
 def test_a_revision_that_does_not_exist_is_an_error(store: URL) -> None:

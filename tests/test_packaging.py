@@ -10,7 +10,7 @@ import pytest
 import dashboards
 import perfdb
 import runner
-from perfdb.db import migrate
+from perfdb.db import schema
 
 ROOT = Path(__file__).parents[1]
 
@@ -78,4 +78,4 @@ def test_the_wheel_brings_its_migrations_and_migrates_a_store(tmp_path: Path) ->
         [sys.executable, "-I", "-c", code, str(tmp_path / "site")],
         cwd=tmp_path, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert migrate.head() == done.stdout.strip()
+    assert schema.HEAD == done.stdout.strip()

@@ -3,7 +3,7 @@
 import click
 
 from perfdb.cli.options import db_option
-from perfdb.db import migrate
+from perfdb.db import migrate, schema
 from perfdb.db.session import reading, store_url
 
 
@@ -42,7 +42,7 @@ def downgrade(revision: str, db: str | None) -> None:
 def current(db: str | None) -> None:
     """Print the store's schema, and the newest there is."""
     found = migrate.current(store_url(db))
-    click.echo(f"{found or 'none'} (newest: {migrate.head()})")
+    click.echo(f"{found or 'none'} (newest: {schema.HEAD})")
 
 
 @db.command()
@@ -54,10 +54,10 @@ def check(db: str | None) -> int:
     """
     url = store_url(db)
     with reading(url) as connection:
-        migrate.require_current(connection, url.render_as_string())
+        schema.require_current(connection, url.render_as_string())
     differences = migrate.differences(url)
     for difference in differences:
         click.echo(difference)
     if not differences:
-        click.echo(f"{url.render_as_string()}: schema {migrate.head()}, as expected")
+        click.echo(f"{url.render_as_string()}: schema {schema.HEAD}, as expected")
     return 1 if differences else 0

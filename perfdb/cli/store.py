@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from sqlalchemy import Connection
 
-from perfdb.db.migrate import require_current
+from perfdb.db.schema import require_current
 from perfdb.db.session import reading, store_url
 
 

@@ -1,4 +1,4 @@
-"""Bring a database to this version's schema, and say which it has."""
+"""Bring a database to a schema, and say how its tables differ from what the code expects."""
 
 from pathlib import Path
 from sqlite3 import Connection as SqliteConnection
@@ -6,12 +6,12 @@ from sqlite3 import Connection as SqliteConnection
 from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from alembic.util import CommandError
-from sqlalchemy import URL, Connection, event, inspect
+from sqlalchemy import URL, Connection, event
 from sqlalchemy.exc import CompileError, DBAPIError, NoReferenceError, NoSuchTableError
 
 import perfdb
+from perfdb.db import schema
 from perfdb.db.session import DAMAGED, failed, is_race, opened, reading, writer
 from perfdb.errors import StoreError
 
@@ -35,18 +35,10 @@ def config(connection: Connection | None = None) -> Config:
     return made
 
 
-def head() -> str:
-    """The newest schema this version knows."""
-    revision = ScriptDirectory.from_config(config()).get_current_head()
-    if revision is None:
-        raise StoreError("this installation of perfdb holds no migrations")
-    return revision
-
-
 def current(url: URL) -> str | None:
     """The schema a database has; None where it has none."""
     with reading(url) as connection:
-        return MigrationContext.configure(connection).get_current_revision()
+        return schema.current(connection)
 
 
 def upgrade(url: URL, revision: str = "head") -> None:
@@ -90,18 +82,6 @@ def _without_foreign_keys(connection: SqliteConnection, _record: object) -> None
     other tables what refers to it. The pragma holds only outside of a transaction.
     """
     connection.execute("PRAGMA foreign_keys=OFF")
-
-
-def require_current(connection: Connection, where: str) -> None:
-    """Raises StoreError unless the database has exactly this version's schema."""
-    if not inspect(connection).has_table("alembic_version"):
-        raise StoreError(f"{where}: not a perfdb database; run `perfdb db upgrade`")
-    found = MigrationContext.configure(connection).get_current_revision()
-    if found != head():
-        raise StoreError(
-            f"{where}: schema {found} is not {head()}, this version's; run `perfdb db upgrade`, "
-            "or use the perfdb that wrote it"
-        )
 
 
 def differences(url: URL) -> list[str]:

@@ -8,8 +8,8 @@ from functools import partial
 from sqlalchemy import URL, Connection, Engine
 
 from perfdb.db import store, withdrawal
-from perfdb.db.migrate import require_current
 from perfdb.db.rows import RUN_LOGGED_AS, Action, LogEntry, SourceFile
+from perfdb.db.schema import require_current
 from perfdb.db.session import reading, retried, storing
 from perfdb.errors import InputError, Problem
 from perfdb.ingest import names

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from sqlalchemy import URL, Connection, Engine, Select
 
 from perfdb.db import revisions, store
-from perfdb.db.migrate import require_current
 from perfdb.db.revisions import Revision
 from perfdb.db.rows import Action, LogEntry, ResultRow
+from perfdb.db.schema import require_current
 from perfdb.db.session import reading, retried, storing
 from perfdb.db.tables import results
 from perfdb.ingest.audited import renewed

@@ -5,13 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final
 
-from sqlalchemy import Connection
-
-from perfdb.compare import Choice, Comparison, Match, Result, Verdict, comparison, words
-from perfdb.compare.read import results_of
-from perfdb.compare.releases import KnownRelease
+from perfdb.compare import Comparison, Match, Result, Verdict, comparison, words
 from perfdb.compare.verdict import half_unit
-from perfdb.queries import catalog
 from perfdb.record import Frozen
 from perfdb.site.bests import FLOPS, RATE
 from perfdb.site.contents import ReleasePair, Skipped
@@ -26,6 +21,8 @@ NOT_JUDGED: Final = "not judged"
 """What a match with an open error of the audit is: a corrected figure is no change of speed."""
 
 Read = Callable[[str], tuple[Result, ...]]
+Releases = dict[str, list[Mapping[str, object]]]
+"""The rows of each release of a framework."""
 
 
 class Tally(Frozen):
@@ -65,31 +62,28 @@ class Disagreement(Frozen):
         return f"tokens/s/GPU {rates}, TFLOP/s/GPU {tflops}"
 
 
-def of_store(connection: Connection, wrong: Iterable[int]) -> Iterator[ReleasePair]:
+def of_results(rows: Iterable[Mapping[str, object]], wrong: Iterable[int]) -> Iterator[ReleasePair]:
     """The comparisons of every framework, that of the newest release first.
 
-    `wrong` are the results, by their number, that have errors which nobody has explained.
+    `rows` are those of `perfdb.queries.results.current`. `wrong` are the results, by their number,
+    that have errors which nobody has explained.
     """
-    numbers: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
-    for row in connection.execute(catalog.all_releases()).mappings():
-        known = KnownRelease.model_validate(dict(row))
-        if known.release is not None:
-            numbers[known.framework][known.release].add(known.release_id)
-    for framework in sorted(numbers, key=framework_title):
-        yield from _of_framework(connection, framework, numbers[framework], frozenset(wrong))
+    stored: dict[str, Releases] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        if row["release"] is not None:
+            stored[str(row["framework"])][str(row["release"])].append(row)
+    for framework in sorted(stored, key=framework_title):
+        yield from _of_framework(framework, stored[framework], frozenset(wrong))
 
 
 def _of_framework(
-    connection: Connection,
-    framework: str,
-    numbers: Mapping[str, Iterable[int]],
-    wrong: frozenset[int],
+    framework: str, releases: Releases, wrong: frozenset[int]
 ) -> Iterator[ReleasePair]:
     @cache
     def read(version: str) -> tuple[Result, ...]:
-        return results_of(connection, Choice(version, version, tuple(sorted(numbers[version]))))
+        return tuple(map(Result.model_validate, releases[version]))
 
-    for one in pairs(framework, list(numbers), read):
+    for one in pairs(framework, list(releases), read):
         sides = (read(one.before), read(one.after))
         seen = {result.result_id for results in sides for result in results}
         yield one.model_copy(update={"wrong": tuple(sorted(seen & wrong))})

@@ -9,8 +9,8 @@ from sqlalchemy import URL, Connection, Select
 
 from perfdb.audit import Finding
 from perfdb.audit.acknowledged import Entry, explained
-from perfdb.db.migrate import require_current
 from perfdb.db.packing import unpacked
+from perfdb.db.schema import require_current
 from perfdb.db.session import reading, store_url
 from perfdb.queries import catalog, findings, results, site
 from perfdb.queries.state import row_versions
@@ -40,8 +40,8 @@ def contents(connection: Connection, known: Sequence[Entry] = ()) -> Contents:
     `known` are the findings that are accepted.
     """
     read = _sources(connection)
-    stored_rows = map(places.of_result, _rows(connection, results.current(), Result))
-    plain = states.at_newest(list(stored_rows), read)
+    rows = list(_dicts(connection, results.current()))
+    plain = states.at_newest([places.of_result(Result.model_validate(row)) for row in rows], read)
     audited = _audited(connection, plain, known)
     in_force = [_marked(result, audited.get(result.result_id)) for result in plain]
     wrong = [number for number, one in audited.items() if found.kind(one.findings[0]) == ERROR]
@@ -56,7 +56,7 @@ def contents(connection: Connection, known: Sequence[Entry] = ()) -> Contents:
         runs=tuple(_run(connection, run, of_run, files[run.run_id]) for run in runs),
         sources=tuple(read),
         audited=tuple(audited.values()),
-        pairs=tuple(pairs.of_store(connection, wrong)),
+        pairs=tuple(pairs.of_results(rows, wrong)),
         revisions=tuple(map(places.of_revision, _rows(connection, site.all_revisions(), Revision))),
         rejections=tuple(
             map(places.of_rejection, _rows(connection, site.all_rejections(), Rejection))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import URL, Connection
 
-from perfdb.db import migrate
+from perfdb.db import migrate, schema
 from perfdb.db.session import reading
 from perfdb.verify import published, rows, runs
 from perfdb.verify.base import Check, Fault, Item, PassedOver
@@ -45,7 +45,7 @@ def verify(url: URL, watched: Watched) -> tuple[Verified, ...]:
     Raises StoreError where there is no store, or one of another version's schema.
     """
     with reading(url) as connection:
-        migrate.require_current(connection, url.render_as_string())
+        schema.require_current(connection, url.render_as_string())
         found = [_verified(name, connection, watched) for name in CHECKS]
     differences = tuple(Fault("schema", text) for text in migrate.differences(url))
     return (Verified("schema", 1, differences, ()), *found)

@@ -1,0 +1,36 @@
+"""Which schema a store has, and whether it is this version's; perfdb.db.migrate changes it.
+
+Every command that reads a store asks: what makes the tables is not loaded for that.
+"""
+
+from typing import Final
+
+from sqlalchemy import Connection, column, inspect, select, table
+
+from perfdb.errors import StoreError
+
+HEAD: Final = "0006"
+"""The migration that makes the tables as perfdb.db.tables has them: the newest."""
+
+_REVISION: Final = column("version_num")
+_REVISIONS: Final = table("alembic_version", _REVISION)
+
+
+def current(connection: Connection) -> str | None:
+    """The schema a database has; None where it has none."""
+    if not inspect(connection).has_table(_REVISIONS.name):
+        return None
+    found = connection.execute(select(_REVISION).select_from(_REVISIONS)).scalars()
+    return ", ".join(sorted(found)) or None
+
+
+def require_current(connection: Connection, where: str) -> None:
+    """Raises StoreError unless the database has exactly this version's schema."""
+    if not inspect(connection).has_table(_REVISIONS.name):
+        raise StoreError(f"{where}: not a perfdb database; run `perfdb db upgrade`")
+    found = current(connection)
+    if found != HEAD:
+        raise StoreError(
+            f"{where}: schema {found} is not {HEAD}, this version's; run `perfdb db upgrade`, "
+            "or use the perfdb that wrote it"
+        )
