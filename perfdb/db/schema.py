@@ -5,14 +5,14 @@ Every command that reads a store asks: what makes the tables is not loaded for t
 
 from typing import Final
 
-from sqlalchemy import Connection, column, inspect, select, table
+from sqlalchemy import Connection, Text, column, inspect, select, table
 
 from perfdb.errors import StoreError
 
 HEAD: Final = "0006"
 """The migration that makes the tables as perfdb.db.tables has them: the newest."""
 
-_REVISION: Final = column("version_num")
+_REVISION: Final = column("version_num", Text)
 _REVISIONS: Final = table("alembic_version", _REVISION)
 
 
