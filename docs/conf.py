@@ -28,7 +28,9 @@ extensions = [
     "sphinx_copybutton",
     "sphinxext.opengraph",
 ]
-perfdb_url = os.environ.get("PERFDB_URL") or f"sqlite:///{HERE.parent / 'perfdb.sqlite'}"
+STORE = HERE.parent / "perfdb.sqlite"
+# An address that PERFDB_URL names may hold a password, and Sphinx keeps what stands here.
+perfdb_url = str(STORE) if STORE.is_file() and not os.environ.get("PERFDB_URL") else None
 REVIEWED = HERE.parent / "data" / "acknowledged.yaml"
 perfdb_acknowledged = str(REVIEWED) if REVIEWED.is_file() else None
 

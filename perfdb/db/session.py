@@ -101,7 +101,8 @@ def reader(url: URL) -> Engine:
     path = Path(url.database or "")
     if not path.is_file():
         raise StoreError(
-            f"{path}: no database here; run `perfdb ingest` first, or name one with --db"
+            f"{path}: no database here; run `perfdb ingest` first, or name another with --db or "
+            "PERFDB_URL"
         )
     # A reader of a WAL database makes files beside it, unless it is told that nobody writes.
     mode = "mode=ro" if os.access(path.parent, os.W_OK) else "mode=ro&immutable=1"

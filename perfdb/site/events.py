@@ -34,10 +34,11 @@ def add_files(app: Sphinx, config: Config) -> None:
 
 def make_pages(app: Sphinx) -> None:
     """Make the pages from the store. Raises ExtensionError where it cannot be read."""
-    layout, address = Layout(Path(app.srcdir)), app.config.perfdb_url
+    layout = Layout(Path(app.srcdir))
+    address = app.config.perfdb_url or os.environ.get("PERFDB_URL") or None
     named = app.config.perfdb_acknowledged
     accepted = None if named is None else Path(app.confdir, named)
-    key = fresh.Origin(address or os.environ.get("PERFDB_URL") or "", accepted).key()
+    key = fresh.Origin(address or "", accepted).key()
     if fresh.holds(layout, key):
         LOGGER.info("perfdb.site: nothing has changed")
         return

@@ -14,10 +14,11 @@ COMPUTED: Final = " (computed)"
 def figure(result: Result, metric: str) -> float | None:
     """The value of a metric; None where it is unknown, withheld, or no rate.
 
-    A rate of each GPU in tokens that is not stated follows from what is stated of the whole job.
+    A rate of each GPU in tokens that a page does not state follows from what it states of the whole
+    job. A run's that is unknown stays so: its steps are not known to have GBS × sequence length.
     """
     known = _stated(result, metric)
-    if known is not None or metric != RATE or result.withheld is not None:
+    if known is not None or metric != RATE or result.is_measured or result.withheld is not None:
         return known
     if result.tokens_per_sec:
         return result.tokens_per_sec / result.num_gpus

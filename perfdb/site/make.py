@@ -23,11 +23,15 @@ LOGGER = logging.getLogger(__name__)
 
 
 def everything(layout: Layout, address: str | None, accepted: Path | None) -> set[Path]:
-    """Make it; the files that there are now. Raises ExtensionError where that cannot be done."""
+    """Make it; the files that there are now. Raises ExtensionError where that cannot be done.
+
+    `address` names the store. None: it is perfdb.sqlite here, and need not be there yet.
+    """
     try:
         url = store_url(address)
         with _nothing_thrown_away():
-            contents = read.stored(url, _entries(accepted))
+            is_none_yet = address is None and not Path(url.database or "").is_file()
+            contents = Contents() if is_none_yet else read.stored(url, _entries(accepted))
             made = _written(layout, contents, url)
             made.update(downloads.write_everything(layout.root, contents.in_force))
     except (PerfdbError, DBAPIError, FileExistsError) as error:

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TypeVar
 
 from sqlalchemy import URL, Connection, Select
@@ -65,12 +64,10 @@ def contents(connection: Connection, known: Sequence[Entry] = ()) -> Contents:
 
 
 def stored(url: URL, known: Sequence[Entry] = ()) -> Contents:
-    """The contents of a store; nothing where there is no database file yet.
+    """The contents of a store.
 
-    Raises StoreError where the database is not this version's.
+    Raises StoreError where there is no database, or not this version's.
     """
-    if is_missing(url):
-        return Contents()
     with reading(url) as connection:
         require_current(connection, url.render_as_string())
         return contents(connection, known)
@@ -85,11 +82,6 @@ def state(address: str) -> str:
     with reading(url) as connection:
         require_current(connection, url.render_as_string())
         return repr(connection.execute(row_versions()).all())
-
-
-def is_missing(url: URL) -> bool:
-    """Whether the store is a file that nobody has made yet."""
-    return url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file()
 
 
 def content(connection: Connection, sha256: str) -> bytes:

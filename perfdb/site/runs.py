@@ -20,6 +20,8 @@ from perfdb.site.words import release_title, section_title
 MOST_STEPS: Final = 1000
 """Rows of the table of steps; a page with more of them is slow to open, the file has them all."""
 
+_NO_RATE: Final = "not computed: its steps do not all have GBS × sequence length tokens"
+
 
 def outcome(page: RunPage, address: Address) -> Html:
     """How the run ended and why, when and where it ran."""
@@ -99,6 +101,7 @@ def _grounds(result: Result, address: Address) -> list[tuple[str, Content]]:
         ("Window", steps),
         ("Formulas", units.text(result.formula_version and f"version {result.formula_version}")),
         ("FLOPs convention", result.flops_convention or units.UNKNOWN),
+        *(("Note", note) for note in result.notes),
         ("Audit", flag_mark(result.flag, result, address) if result.flag else "no objection"),
     ]
     return [(name, said) for name, said in known if said != units.UNKNOWN]
@@ -115,13 +118,13 @@ def _derived(result: Result) -> list[tuple[str, str, str]]:
             "tokens_per_sec_per_gpu",
             units.significant(tokens),
             f"{result.global_batch_size:,} × {result.sequence_length:,} ÷ {step_time} ÷ "
-            f"{result.num_gpus:,}",
+            f"{result.num_gpus:,}" if tokens else _NO_RATE,
         ),
         (
             "model_tflops_per_sec_per_gpu",
             units.significant(flops),
             f"{units.significant(per_token)} GFLOP per token, convention "
-            f"{result.flops_convention}" if per_token else "no formula for this model and task",
+            f"{result.flops_convention}" if per_token else _no_flops(result),
         ),
         (
             "mfu",
@@ -130,6 +133,11 @@ def _derived(result: Result) -> list[tuple[str, str, str]]:
             if result.peak_tflops else "no peak for this system and precision",
         ),
     ]  # fmt: skip
+
+
+def _no_flops(result: Result) -> str:
+    known = result.tokens_per_sec_per_gpu is not None
+    return "no formula for this model and task" if known else "no tokens/s/GPU"
 
 
 def _spread(result: Result) -> list[tuple[str, float | None]]:

@@ -46,13 +46,17 @@ class Site:
         """Where the pages are."""
         return self.docs.parent / "html"
 
-    def build(self) -> "subprocess.CompletedProcess[str]":
-        """Build as `make docs` does."""
-        doctrees = self.docs.parent / "doctrees"
+    @property
+    def doctrees(self) -> Path:
+        """What Sphinx keeps for the next build."""
+        return self.docs.parent / "doctrees"
+
+    def build(self, *, named: bool = True) -> "subprocess.CompletedProcess[str]":
+        """Build as `make docs` does, with PERFDB_URL or without."""
         command = [sys.executable, "-m", "sphinx", "-nWq", "--keep-going", "-b", "html"]
         return subprocess.run(
-            [*command, "-d", doctrees, self.docs, self.html],
-            env=os.environ | {"PERFDB_URL": self.url.render_as_string()},
+            [*command, "-d", self.doctrees, self.docs, self.html],
+            env=os.environ | ({"PERFDB_URL": self.url.render_as_string()} if named else {}),
             cwd=self.docs.parent,
             capture_output=True,
             text=True,

@@ -223,14 +223,35 @@ def test_reference_pages_say_what_the_code_says(site: Site) -> None:
 
 @pytest.mark.parametrize("made", [False, True], ids=["no-database", "empty-database"])
 def test_a_site_without_data_says_so_and_how_to_get_some(made: bool, tmp_path: Path) -> None:
+    """Before the first ingest there is no database where one is looked for that is not named."""
     url = store_url(str(tmp_path / "none.sqlite"))
     if made:
         migrate.upgrade(url)
-    site = site_of(tmp_path, url).built()
+    site = site_of(tmp_path, url)
+    done = site.build(named=made)
+    assert (0, "", "") == (done.returncode, done.stdout, done.stderr)
     lists = ("changes", "models", "performance", "runs", "scaling", "systems")
     for page in ("index.html", *(f"{name}/index.html" for name in lists)):
         assert "There is no data yet" in words(soup(site.html / page).article)
         assert "perfdb ingest" in words(soup(site.html / page).article)
+
+
+def test_a_store_that_is_named_and_not_there_stops_the_build(tmp_path: Path) -> None:
+    """With an empty site in its place, every figure would be gone."""
+    site = site_of(tmp_path, store_url(str(tmp_path / "mistyped.sqlite")))
+    done = site.build()
+    assert 2 == done.returncode
+    assert "mistyped.sqlite: no database here; run `perfdb ingest` first" in done.stderr
+
+
+def test_neither_the_site_nor_what_sphinx_keeps_names_the_store(site: Site) -> None:
+    """Its address may hold a password."""
+    address = str(site.url.database).encode()
+    kept = [path for path in site.doctrees.rglob("*") if path.is_file()]
+    served = [path for path in site.html.rglob("*") if path.is_file()]
+    assert site.doctrees / "environment.pickle" in kept
+    assert [] == [path for path in (*kept, *served) if address in path.read_bytes()]
+    assert [] == [path for path in served if path.suffix == ".pickle"]
 
 
 def test_a_store_of_another_version_stops_the_build_with_what_to_do(tmp_path: Path) -> None:
@@ -302,6 +323,7 @@ def test_a_build_redoes_only_what_has_changed(tmp_path: Path) -> None:
     } <= first.keys() - rewritten
 
     shutil.move(tmp_path / "store.sqlite", tmp_path / "away.sqlite")
+    migrate.upgrade(url)
     site.built()
     kept = [page for folder in FOLDERS for page in (site.docs / folder).rglob("*.md")]
     assert {own} == {page for page in kept if not is_made(page)}
@@ -314,12 +336,12 @@ def test_a_page_that_the_store_no_longer_gives_is_published_no_longer(tmp_path: 
     stored(full, published(release=release("1.0")), published(release=release("2.0")))
     site = site_of(tmp_path, full).built()
     assert 2 == len([*(site.html / "performance").glob("*/*.html")])
-    assert (site.html / "changes/megatron-core.html").is_file()
+    assert (site.html / "changes/nemo.html").is_file()
     (tmp_path / "full.sqlite").unlink()
     stored(full, published(release=release("2.0")))
     site.built()
     assert ["2.0.html"] == [page.name for page in (site.html / "performance").glob("*/*.html")]
-    assert not (site.html / "changes/megatron-core.html").exists()
+    assert not (site.html / "changes/nemo.html").exists()
 
 
 @pytest.mark.slow

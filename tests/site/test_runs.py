@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 from bs4 import BeautifulSoup
 from sqlalchemy import URL
 
-from perfdb.site import evidence, read, runs
+from perfdb.site import evidence, figures, read, runs
 from perfdb.site.charts import step_times
 from perfdb.site.contents import Contents
 from perfdb.site.data import Flag, RunPage
@@ -27,10 +27,24 @@ def rows(part: str, page: RunPage) -> list[list[str]]:
 
 
 def test_each_figure_has_its_formula_with_the_numbers_of_the_run() -> None:
-    figures = {row[0]: row[1:] for row in rows("figures", run_page(*TIMES, peak_tflops=989.0))}
-    assert ["4.050", "median of 8 steps: skip_warmup(2)"] == figures["Step time (s)"][::2]
-    assert "128 × 8,192 ÷ 4.050 ÷ 8" == figures["Tokens/s/GPU"][2]
-    assert ["43.1%", "1,666 ÷ 989.0"] == figures["MFU"][::2]
+    said = {row[0]: row[1:] for row in rows("figures", run_page(*TIMES, peak_tflops=989.0))}
+    assert ["4.050", "median of 8 steps: skip_warmup(2)"] == said["Step time (s)"][::2]
+    assert "128 × 8,192 ÷ 4.050 ÷ 8" == said["Tokens/s/GPU"][2]
+    assert ["43.1%", "1,666 ÷ 989.0"] == said["MFU"][::2]
+
+
+def test_a_rate_that_is_not_known_of_a_run_is_computed_nowhere() -> None:
+    """Its steps have samples of many lengths: batch × sequence length is not what they read."""
+    page = run_page(
+        *TIMES, tokens_per_sec_per_gpu=None, model_tflops_per_sec_per_gpu=None, mfu=None
+    )
+    assert figures.figure(page.result, figures.RATE) is None
+    assert not figures.is_computed(page.result, figures.RATE)
+
+    said = {row[0]: row[1:] for row in rows("figures", page)}
+    reason = "not computed: its steps do not all have GBS × sequence length tokens"
+    assert ["–", reason] == said["Tokens/s/GPU"][::2]
+    assert ["–", "no tokens/s/GPU"] == said["TFLOP/s/GPU"][::2]
 
 
 def test_the_job_has_its_rate_its_days_and_what_memory_it_left_free() -> None:
@@ -38,11 +52,11 @@ def test_the_job_has_its_rate_its_days_and_what_memory_it_left_free() -> None:
     page = run_page(*TIMES)
     full = page.steps[4].model_copy(update={"peak_memory_bytes": 64 * 2**30})
     steps = (*page.steps[:4], full, *page.steps[5:])
-    figures = {row[0]: row[1:] for row in rows("figures", page.model_copy(update={"steps": steps}))}
-    assert ["258,908", "32,364 × 8"] == figures["Tokens/s, all GPUs"][::2]
-    assert "44.70" == figures["Days to 1T tokens"][0]
-    assert ["64.00 GiB", "68,719,476,736 bytes"] == figures["Peak memory"][::2]
-    assert ["14.1%", "1 − 68.7 GB ÷ 80 GB"] == figures["Memory headroom"][::2]
+    said = {row[0]: row[1:] for row in rows("figures", page.model_copy(update={"steps": steps}))}
+    assert ["258,908", "32,364 × 8"] == said["Tokens/s, all GPUs"][::2]
+    assert "44.70" == said["Days to 1T tokens"][0]
+    assert ["64.00 GiB", "68,719,476,736 bytes"] == said["Peak memory"][::2]
+    assert ["14.1%", "1 − 68.7 GB ÷ 80 GB"] == said["Memory headroom"][::2]
 
 
 def test_what_no_step_tells_of_memory_is_not_said() -> None:
