@@ -197,7 +197,8 @@ def _series(title: str, series: Series, audited: Mapping[int, str], address: Add
     said = [(head, cells) for head, cells in columns if _says_something(cells)]
     rows = list(zip(*(cells for _, cells in said), strict=True))
     label = f"{title}: {series.title}"
-    notes = [_counted_by(one, series.rate) for one in series.points]
+    same = _same_layout(series.points)
+    notes = [(*same, *_counted_by(one, series.rate)) for one in series.points]
     ids = [f"{series.anchor}-{one.num_gpus}" for one in series.points]
     table = markup.Table(label, [head for head, _ in said], rows, ids=ids, notes=notes)
     name = tag("h3", series.title, id=series.anchor)
@@ -245,6 +246,14 @@ def _layout(points: Sequence[Result], address: Address) -> list[Column]:
         for column in ours(*LAYOUT)
     ]
     return [(head, cells) for head, cells in columns if len({cell.content for cell in cells}) > 1]
+
+
+def _same_layout(points: Sequence[Result]) -> tuple[str, ...]:
+    """The footnote on what of the configuration is known and the same at every scale."""
+    known = [(one, {tables.known(one, point) for point in points}) for one in ours(*LAYOUT)]
+    same = [(one, value) for one, (value, *others) in known if not others and value is not None]
+    said = ", ".join(f"{one.title} {tables.formatted(one, value)}" for one, value in same)
+    return (f"{said}.",) if said else ()
 
 
 def _column(title: str, hint: str | None, texts: Iterable[str]) -> Column:

@@ -1,6 +1,7 @@
 """Series of results: the same work on two or more numbers of GPUs."""
 
 import hashlib
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -18,6 +19,8 @@ Scaling = Literal["weak", "strong"]
 Rate = Literal["tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu"]
 SCALINGS: Final[Sequence[Scaling]] = get_args(Scaling)
 RATES: Final[Sequence[Rate]] = get_args(Rate)
+
+_NODES: Final = re.compile(r"\d+[- ]nodes?")
 
 
 class Series(Frozen):
@@ -48,7 +51,7 @@ class Series(Frozen):
         batch = samples if self.scaling == "weak" else f"GBS {first.global_batch_size:,}"
         known = (
             section_title(first.task, first.variant),
-            first.qualifiers,
+            _qualifiers(first),
             bests.precision_of(first),
             f"sequence {first.sequence_length:,}",
             first.origin,
@@ -132,9 +135,15 @@ def _series(results: Iterable[Result]) -> Iterator[Series]:
 
 def _work(result: Result) -> tuple[object, ...]:
     return (
-        result.task, result.variant, result.qualifiers, result.origin, result.precision,
+        result.task, result.variant, _qualifiers(result), result.origin, result.precision,
         result.sequence_length,
     )  # fmt: skip
+
+
+def _qualifiers(result: Result) -> str:
+    """What sets its model apart; '2-node' says how many GPUs there are."""
+    said = result.qualifiers.split(", ")
+    return ", ".join(one for one in said if not _NODES.fullmatch(one))
 
 
 def _batch(result: Result, scaling: Scaling) -> Fraction:

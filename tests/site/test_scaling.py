@@ -114,15 +114,38 @@ def test_a_series_names_the_flops_convention_where_it_has_figures_of_flops() -> 
         one.model_copy(update={"flops_convention": "nemotron4-recipe", "mfu": 0.3})
         for one in nemotron4()
     ]
-    assert ["All rows: FLOPs counted by nemotron4-recipe."] == notes(page_of(*given))
-    assert [] == notes(page_of(*(one.model_copy(update={"mfu": None}) for one in given)))
+    counted = "All rows: FLOPs counted by nemotron4-recipe."
+    assert ["All rows: FSDP off.", counted] == notes(page_of(*given))
+    without = [one.model_copy(update={"mfu": None}) for one in given]
+    assert ["All rows: FSDP off."] == notes(page_of(*without))
     flops = [
         published(num_gpus=gpus, global_batch_size=2 * gpus, flops_convention=name)
         for gpus, name in ((32, "causal"), (64, None))
     ]
-    assert ["FLOPs counted by causal."] == notes(page_of(*flops))
+    assert ["All rows: FSDP off.", "FLOPs counted by causal."] == notes(page_of(*flops))
     marks = [row.select_one(".perf-mark") for row in soup(page_of(*flops)).select("tbody tr")]
     assert [True, False] == [mark is not None for mark in marks]
+
+
+def test_what_is_configured_alike_at_every_scale_is_said_once_and_the_rest_in_columns() -> None:
+    """The recipe splits by tensors alone, and its micro batch is 2 where one here is 4."""
+    small, *others = nemotron4()
+    given = [one.model_copy(update={"tensor_parallel": 2}) for one in (small, *others)]
+    given[0] = given[0].model_copy(update={"micro_batch_size": 4})
+    page = page_of(*given)
+    assert ["All rows: TP 2, FSDP off."] == notes(page)
+    assert "TP" not in rows(page)[0]
+    assert "MBS" in rows(page)[0]
+
+
+def test_a_name_that_counts_the_nodes_does_not_part_a_series() -> None:
+    """AutoModel's page calls a row on 16 GPUs '2-node': 984.85 of 1,091.85 are 90.2 %."""
+    same = {"framework": "automodel", "system": "dgx-h100", "task": "lora", "precision": "bf16"}
+    same |= {"global_batch_size": 32, "sequence_length": 4096, "variant": None}
+    one = published(**same, num_gpus=8, tokens_per_sec_per_gpu=1091.85)
+    two = published(**same, num_gpus=16, tokens_per_sec_per_gpu=984.85, qualifiers="2-node")
+    other = published(**same, num_gpus=32, tokens_per_sec_per_gpu=900.0, qualifiers="dropless")
+    assert ["100.0%", "90.2%"] == [row["Efficiency"] for row in rows(page_of(one, two, other))]
 
 
 def test_a_printed_total_is_taken_before_one_is_computed() -> None:
