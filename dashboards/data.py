@@ -1,6 +1,6 @@
 """What the pages ask of the store: read-only, cached, and fresh as soon as the store changes."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,13 +8,14 @@ import pandas as pd
 import streamlit as st
 from sqlalchemy import URL, Connection, Select, make_url
 
+from dashboards.digits import Raw
 from dashboards.findings import Findings, by_result
 from dashboards.opening import Work
 from perfdb.audit import Finding
 from perfdb.audit.acknowledged import explained
 from perfdb.cli.reviewed import accepted
 from perfdb.compare import Choice, Result, read
-from perfdb.db.schema import require_current
+from perfdb.db import schema
 from perfdb.db.session import reading, store_url
 from perfdb.errors import InputError, StoreError
 from perfdb.queries import catalog, findings, results
@@ -38,30 +39,59 @@ class Obstacle(NamedTuple):
     commands: str
 
 
-FILL = "perfdb run recipes/\nperfdb ingest runs/"
-NAME = "perfdb dashboard --db sqlite:///FILE"
+OTHER = "perfdb dashboard --db sqlite:///FILE"
+"""Another store, where this one cannot be had."""
 
 
 def obstacle() -> Obstacle | None:
     """What stands in the way of showing the store; None where nothing does."""
     try:
+        url = store_url()
+    except InputError as error:
+        return Obstacle(str(error), OTHER)
+    try:
         now = store()
-    except (InputError, StoreError) as error:
-        return Obstacle(str(error), f"{FILL}\n{NAME}")
+    except StoreError as error:
+        return Obstacle(str(error), _remedy(url))
     try:
         accepted(None)
     except InputError as error:
-        return Obstacle(str(error), "perfdb audit")
+        return Obstacle(str(error), f"perfdb audit {_named(url)}")
     if not releases(now) and runs(now).empty:
-        return Obstacle("The store is empty.", FILL)
+        return Obstacle("The store is empty.", _filling(url))
     return None
+
+
+def _remedy(url: URL) -> str:
+    """What helps where a store cannot be read: make it, bring it up to date, or take another."""
+    if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
+        return _filling(url)
+    try:
+        with reading(url) as connection:
+            found = schema.current(connection)
+    except StoreError:
+        return OTHER
+    return OTHER if found and found > schema.HEAD else f"perfdb db upgrade {_named(url)}"
+
+
+def _filling(url: URL) -> str:
+    return f"perfdb run recipes/\n{storing(url)}"
+
+
+def storing(url: URL) -> str:
+    """The command that stores runs there."""
+    return f"perfdb ingest runs/ {_named(url)}"
+
+
+def _named(url: URL) -> str:
+    return schema.option(url.render_as_string())
 
 
 def store() -> Store:
     """The store and its state now. Raises StoreError where it is missing or of another schema."""
     url = store_url()
     with reading(url) as connection:
-        require_current(connection, url.render_as_string())
+        schema.require_current(connection, url.render_as_string())
         return Store(url.render_as_string(hide_password=False), _state(url, connection))
 
 
@@ -131,6 +161,13 @@ def sources(now: Store) -> dict[str, str]:
     """The file that the figures of a run were read from, by run id."""
     found = _current(now)[["run_id", "source"]].dropna()
     return dict(zip(found["run_id"], found["source"], strict=True))
+
+
+@st.cache_resource(max_entries=KEPT, show_spinner=False)
+def printed_cells(now: Store) -> Mapping[int, Raw]:
+    """What pages print of each result, by its number."""
+    found = _current(now)
+    return dict(zip(found["result_id"], found["raw"], strict=True))
 
 
 @st.cache_data(max_entries=KEPT, show_spinner="Reading the results …")

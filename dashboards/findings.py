@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 import streamlit as st
 
-from perfdb.audit import Finding, Severity
+from perfdb.audit import Finding
 from perfdb.audit.check import ordered
 from perfdb.audit.document import counts, sentence
 
@@ -36,7 +36,7 @@ def mark(found: Iterable[Finding]) -> str | None:
 
 def is_wrong(found: Iterable[Finding]) -> bool:
     """Whether an error stands that nobody has accepted: such a figure is in no chart."""
-    return any(it.severity is Severity.ERROR and not _accepted(it) for it in found)
+    return any(it.is_open_error for it in found)
 
 
 def listed(marked: Iterable[tuple[str, tuple[Finding, ...]]]) -> None:

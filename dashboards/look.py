@@ -1,5 +1,6 @@
 """How the pages look: the words over columns, and colours that do not rely on telling hues."""
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 
@@ -8,8 +9,10 @@ import pandas as pd
 import streamlit as st
 from pandas.io.formats.style import Styler
 from streamlit.column_config import Column, DatetimeColumn, LinkColumn, NumberColumn
+from streamlit.delta_generator import DeltaGenerator
 from streamlit.elements.lib.column_types import ColumnConfig
 
+from dashboards.digits import Raw, decimals
 from perfdb.compare import Verdict
 from perfdb.compare.words import SHORT
 from perfdb.metrics import METRICS, Metric
@@ -20,6 +23,7 @@ MARKS: Mapping[Verdict, str] = {
     Verdict.SLOWER: "▼ slower",
     Verdict.SAME: "= same",
     Verdict.UNKNOWN: "? unknown",
+    Verdict.NOT_JUDGED: "⚑ not judged",
 }
 """A verdict as it is printed: a sign and a word, so that no colour is needed to read it."""
 
@@ -31,6 +35,7 @@ COLOURS: Mapping[Verdict, str] = {
     Verdict.SLOWER: "#D55E00",
     Verdict.SAME: GREY,
     Verdict.UNKNOWN: GREY,
+    Verdict.NOT_JUDGED: GREY,
 }
 """Blue and vermilion of Okabe and Ito (2008), apart in every common colour blindness."""
 
@@ -39,6 +44,7 @@ SHAPES: Mapping[Verdict, str] = {
     Verdict.SLOWER: "triangle-down",
     Verdict.SAME: "circle",
     Verdict.UNKNOWN: "cross",
+    Verdict.NOT_JUDGED: "cross",
 }
 
 FILLS: Mapping[Verdict, str] = {
@@ -46,6 +52,7 @@ FILLS: Mapping[Verdict, str] = {
     Verdict.SLOWER: "background-color: #fbdcc8; color: #5c2500",
     Verdict.SAME: "",
     Verdict.UNKNOWN: "",
+    Verdict.NOT_JUDGED: "",
 }
 """The same for a cell. It sets both of its colours and so reads in a light and a dark theme."""
 
@@ -92,14 +99,15 @@ LABELS: Mapping[str, str] = {
 """What stands over a column."""
 
 WIDTHS_PX: Mapping[str, int] = {
-    "model_title": 140,
+    "model_title": 180,
     "tokens_per_sec_per_gpu": 112,
     "system_title": 88,
+    "task": 92,
     "precision": 70,
+    "release_name": 160,
     "num_gpus": 52,
     "global_batch_size": 54,
     "sequence_length": 76,
-    "layout": 96,
     "model_tflops_per_sec_per_gpu": 150,
     "mfu": 62,
     "step_time_s": 110,
@@ -142,21 +150,58 @@ def remembered(
     if st.session_state.get(key) not in options:
         asked = st.query_params.get(key)
         if asked and asked not in options:
-            st.warning(f"The store has no {label.lower()} “{asked}”; {first} is shown instead.")
+            st.warning(
+                f"The store has no {label.lower()} “{asked}”; {said(first)} is shown instead."
+            )
         st.session_state[key] = asked if asked in options else first
     chosen = st.selectbox(label, options, key=key, format_func=said, persist_state="session")
     st.query_params[key] = chosen
     return chosen
 
 
-def printed(metric: Metric, value: float | None) -> str:
-    """A figure as text: as many digits as the metric has, MFU in percent; – when unknown.
+def remembered_some(
+    label: str, said: Mapping[str, str], key: str, place: DeltaGenerator | None = None
+) -> list[str]:
+    """A box to choose several in, whose choice stands in the address; nothing chosen means all.
 
-    One that would lose its digits so has three significant ones instead.
+    `said` is how each option reads; a link may name it either way. One to what is not in the store
+    says so.
+    """
+    kept = st.session_state.get(key)
+    if kept is None:
+        by_words = {words: name for name, words in said.items()}
+        asked = [by_words.get(one, one) for one in st.query_params.get_all(key)]
+        kept = [one for one in asked if one in said]
+        for one in asked:
+            if one not in said:
+                instead = "the others are shown" if kept else "all are shown"
+                st.warning(f"The store has no {label.lower()} “{one}”; {instead} instead.")
+    st.session_state[key] = [one for one in kept if one in said]
+    chosen = (place or st).multiselect(
+        label, list(said), key=key, format_func=lambda one: said[one], persist_state="session"
+    )
+    st.query_params[key] = chosen
+    return chosen
+
+
+def printed(metric: Metric, value: float | None, raw: Raw | None = None) -> str:
+    """A figure as text: with the digits its page printed, MFU in percent; – when unknown.
+
+    One of a run has as many digits as the metric has, or three significant ones where it would
+    lose its digits so; a step time has four.
     """
     if value is None or pd.isna(value):
         return UNKNOWN
+    found = decimals(raw, metric.name, value) if raw else None
+    if metric.name == "step_time_s" and found is None:
+        return significant(value, metric.digits)
+    return _with_digits(metric, value, found)
+
+
+def _with_digits(metric: Metric, value: float, found: int | None) -> str:
     is_share = metric.name == "mfu"
+    if found is not None:
+        return percent(value, found) if is_share else number(value, found)
     digits = 1 if is_share else metric.digits
     shown = value * 100 if is_share else value
     if 0 < abs(shown) < 10.0 ** (SIGNIFICANT_FIGURES - 1 - digits):
@@ -164,10 +209,13 @@ def printed(metric: Metric, value: float | None) -> str:
     return percent(value) if is_share else number(value, digits)
 
 
-def grid(rows: pd.DataFrame, described: str) -> None:
-    """A table to sort and search; `described` says what it is to those who do not see it."""
+def grid(rows: pd.DataFrame, described: str, raw: Sequence[Raw] | None = None) -> None:
+    """A table to sort and search; `described` says what it is to those who do not see it.
+
+    `raw`: what pages print of each row, where its figures are to have the digits of their page.
+    """
     st.dataframe(
-        figures(rows) if len(rows) <= STYLED else rows,
+        figures(rows, raw) if len(rows) <= STYLED else rows,
         hide_index=True,
         column_config=columns(rows.columns),
         placeholder=UNKNOWN,
@@ -185,12 +233,28 @@ def tall(chart: Layers, rows_px: int) -> Layers:
     )
 
 
-def figures(rows: pd.DataFrame) -> Styler:
+def figures(rows: pd.DataFrame, raw: Sequence[Raw] | None = None) -> Styler:
     """The rows with their figures printed one by one."""
     names: list[Hashable] = [name for name in METRICS if name in rows]
-    return rows.style.format(
+    styled = rows.style.format(
         {name: partial(printed, METRICS[str(name)]) for name in names}, subset=names, na_rep=UNKNOWN
     )
+    for name in names:
+        metric = METRICS[str(name)]
+        for like, labels in _alike(metric, rows[name], raw or ()).items():
+            styled.format(partial(_with_digits, metric, found=like), subset=(labels, [name]))
+    return styled
+
+
+def _alike(
+    metric: Metric, values: "pd.Series[float]", raw: Sequence[Raw]
+) -> dict[int, list[Hashable]]:
+    """The rows whose pages print a figure with so many decimals: a Styler formats many at once."""
+    groups: dict[int, list[Hashable]] = defaultdict(list)
+    for (label, value), cells in zip(values.items(), raw, strict=False):
+        if not pd.isna(value) and (found := decimals(cells, metric.name, value)) is not None:
+            groups[found].append(label)
+    return groups
 
 
 def columns(names: Iterable[str]) -> dict[str, ColumnConfig]:

@@ -26,6 +26,33 @@ def offered(known: Iterable[Choice]) -> list[Choice]:
     return sorted(known, key=lambda choice: UNATTRIBUTED in choice.name)
 
 
+def opened_on(known: Sequence[Choice], work: Work, a: Choice | None, b: Choice | None) -> Pair:
+    """The two to compare where a link names these, or only one of them, or none (None)."""
+    if a is not None:
+        return Pair(a, b or _beside(a, known, work))
+    if b is not None:
+        return Pair(_beside(b, known, work), b)
+    return opening_pair(known, work) or Pair(known[0], known[-1])
+
+
+def _beside(one: Choice, known: Sequence[Choice], work: Work) -> Choice:
+    """The other release that shares most work with this one, the newest of those."""
+    others = [other for other in reversed(known) if other != one]
+    return max(others, key=lambda other: len(shared(Pair(one, other), work)), default=one)
+
+
+def opening_pair(known: Sequence[Choice], work: Work) -> Pair | None:
+    """The newest pair; where there is none the two that share most, unattributed ones as A."""
+    unattributed_first = sorted(known, key=lambda choice: UNATTRIBUTED not in choice.name)
+    pairs = [
+        Pair(a, b)
+        for a, b in combinations(unattributed_first, 2)
+        if not set(a.release_ids) & set(b.release_ids)
+    ]
+    most = max(pairs, key=lambda pair: len(shared(pair, work)), default=None)
+    return newest_pair(known, work) or (most if most and shared(most, work) else None)
+
+
 def newest_pair(known: Sequence[Choice], work: Work) -> Pair | None:
     """Each framework's newest two releases that share work; of these the two that share most.
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import overload
+from typing import NamedTuple, overload
 
 import numpy as np
 
@@ -10,7 +10,8 @@ from perfdb import flops, normalize, windows
 from perfdb.db.rows import MeasuredRun, ResultRow, RunRow, StepRow
 from perfdb.formats import ParsedLog, Reading
 from perfdb.formats.numbers import positive
-from perfdb.formats.readings import Column, Readings
+from perfdb.formats.readings import Column, Flags, Floats, Ints, Readings
+from perfdb.formats.steps import spans
 from perfdb.record import Case, Origin, Outcome, Release, content_hash
 
 DEFAULT_WINDOW = windows.skip_warmup(10)
@@ -37,6 +38,19 @@ class LogRun:
     release: Release
     run_id: str
     content: str
+    averages: bool = False
+    """Whether its format is one of those in `perfdb.formats.AVERAGES`."""
+
+
+class Picked(NamedTuple):
+    """The lines of a log that figures are taken over, and how many steps each stands for."""
+
+    lines: Readings
+    spans: Ints
+    num_steps: int
+    """How many steps all lines of the log stand for."""
+    longest: int
+    """How many steps a line of the log stands for at the most."""
 
 
 def window_of(log: ParsedLog, asked: windows.Window | None) -> windows.Window:
@@ -46,8 +60,8 @@ def window_of(log: ParsedLog, asked: windows.Window | None) -> windows.Window:
 
 def measured(log: ParsedLog, of: LogRun, window: windows.Window) -> MeasuredRun:
     """A run with its steps and its one result, by the same arithmetic as a run directory's."""
-    within = picked(log.readings, window)
-    outcome, withheld = judged(log, within)
+    within = picked(log.readings, window, of.averages)
+    outcome, withheld = judged(log, within.lines)
     identity = {"case": of.case.key, "release": of.release.key, "run": of.run_id}
     said = {"files": of.content, "case": of.case.model_dump(mode="json"), "window": window.name}
     content = content_hash(said | {"release": of.release.key})
@@ -60,38 +74,65 @@ def measured(log: ParsedLog, of: LogRun, window: windows.Window) -> MeasuredRun:
         outcome=outcome,
         withheld=withheld,
         formula_version=flops.FORMULA_VERSION,
+        notes=_notes(log),
     )
     if withheld is None:
-        times = within.step_time_s.tolist()
-        result = normalize.with_times(result, times, window, len(log.readings))
-        odd = odd_step(within.column("tokens"), of.case)
+        result = with_figures(result, within, window)
+        odd = odd_step(within.lines.column("tokens"), of.case)
         result = result if odd is None else without_rates(result)
         result = replace(result, emitted=emitted(log, window, within))
     run = _run_row(log, of.run_id, result, within)
     return MeasuredRun(run, StepRows.of(Readings.of(log.readings)), result)
 
 
-def picked(steps: Iterable[Reading], window: windows.Window) -> Readings:
-    """The steps that figures are taken over."""
+def picked(steps: Iterable[Reading], window: windows.Window, averages: bool) -> Picked:
+    """The lines that figures are taken over, of a log or of a run directory."""
     readings = Readings.of(steps)
-    is_held = window.holds(readings.step.data)  # without an object for each of millions
-    places = np.flatnonzero(np.array(is_held, np.bool_))
-    if len(places) and places[-1] - places[0] < len(places):
-        return readings.at(slice(places[0], places[-1] + 1))  # copies nothing
-    return readings.at(places)
+    lasts, all_spans = readings.step, np.ones(len(readings), np.int64)
+    if averages:
+        all_spans = spans(lasts)
+    firsts = lasts - all_spans + 1
+    is_held = window.holds(lasts.data, firsts.data)  # without an object for each of millions
+    found = np.flatnonzero(np.array(is_held, np.bool_))
+    is_whole = len(found) > 0 and found[-1] - found[0] < len(found)
+    places = slice(found[0], found[-1] + 1) if is_whole else found  # a slice copies nothing
+    longest = int(all_spans.max(initial=1))
+    return Picked(readings.at(places), all_spans[places], int(all_spans.sum()), longest)
 
 
-def emitted(log: ParsedLog, window: windows.Window, within: Readings) -> Mapping[str, float]:
+def with_figures(result: ResultRow, within: Picked, window: windows.Window) -> ResultRow:
+    """The result with what the lines amount to; incomplete where there are none."""
+    why_none = window.why_none(within.num_steps, within.longest)
+    times, counts = within.lines.step_time_s.tolist(), within.spans.tolist()
+    return normalize.with_times(result, windows.summarise_times(times, counts), window, why_none)
+
+
+def emitted(log: ParsedLog, window: windows.Window, within: Picked) -> Mapping[str, float]:
     """What the program itself says of a window's steps, beside what is computed of them.
 
     The median of each rate over the steps that print it, else the average that the log ends with
     where that is over the same window. A rate of 0 is not known.
     """
-    said = log.emitted.model_dump() if within and window.name == log.window else {}
-    for field in EMITTED:
-        rates = _positive(within.column(field))
-        said |= {field: float(np.median(rates.values[rates.known]))} if rates.known.any() else {}
+    same = within.lines and window.name == log.window
+    said = log.emitted.model_dump() if same else {}
+    said |= medians(within, EMITTED)
     return {field: value for field, value in said.items() if positive(value)}
+
+
+def medians(within: Picked, fields: Sequence[str]) -> Mapping[str, float]:
+    """Of each rate that some lines print, the median over these; a rate of 0 is not known."""
+    rates = {field: _positive(within.lines.column(field)) for field in fields}
+    return {
+        field: _median(rate.values[rate.known], within.spans[rate.known])
+        for field, rate in rates.items()
+        if rate.known.any()
+    }
+
+
+def _median(values: Floats | Ints | Flags, spans: Ints) -> float:
+    if (spans == 1).all():
+        return float(np.median(values))
+    return windows.decile(5, values.tolist(), spans.tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,9 +249,20 @@ def printed(log: ParsedLog, case: Case, release: Release) -> ResultRow:
     )
 
 
-def _run_row(log: ParsedLog, run_id: str, result: ResultRow, within: Readings) -> RunRow:
+def _notes(log: ParsedLog) -> tuple[str, ...]:
+    """What holds of the run's steps, whatever the window."""
+    if log.restarted_at is None:
+        return ()
+    message = (
+        f"the log goes back to step {log.restarted_at} (a restart, or several ranks in one log): "
+        f"the steps before it may be of an earlier attempt"
+    )
+    return (message,)
+
+
+def _run_row(log: ParsedLog, run_id: str, result: ResultRow, within: Picked) -> RunRow:
     last = log.readings[-1].step if log.readings else 0
-    warmup = within[0].step - 1 if within else last
+    warmup = within.lines[0].step - int(within.spans[0]) if within.lines else last
     return RunRow(
         run_id=run_id,
         recipe=None,

@@ -94,6 +94,11 @@ def global_tokens_per_sec(tokens_per_sec_per_gpu: float, num_gpus: int) -> float
     return tokens_per_sec_per_gpu * num_gpus
 
 
+def gpu_hours(tokens: float, tokens_per_sec_per_gpu: float) -> float:
+    """Tokens ÷ tokens/s/GPU ÷ 3,600: hours of one GPU, or of many together, without a pause."""
+    return tokens / tokens_per_sec_per_gpu / 3600
+
+
 def days_to_train(tokens: float, tokens_per_second: float) -> float:
     """Tokens ÷ tokens/s ÷ 86,400: days at a global rate without a pause (Nemotron-4 recipe)."""
     return tokens / tokens_per_second / SECONDS_PER_DAY

@@ -158,18 +158,16 @@ def with_figures(
     result: ResultRow, steps: Sequence[StepRecord], window: windows.Window
 ) -> ResultRow:
     """The result with what its steps amount to over a window; incomplete where it holds none."""
-    within = [step.step_time_s for step in window.pick(steps)]
-    return with_times(result, within, window, len(steps))
+    times = windows.summarise(window.pick(steps))
+    return with_times(result, times, window, window.why_none(len(steps)))
 
 
 def with_times(
-    result: ResultRow, within: Sequence[float], window: windows.Window, num_steps: int
+    result: ResultRow, times: windows.Summary | None, window: windows.Window, why_none: str
 ) -> ResultRow:
-    """The same of the times of a window's steps alone, in seconds, of so many steps in all."""
-    times = windows.summarise_times(within)
+    """The same of the step times of a window, or why it holds none."""
     if times is None:
-        reason = window.why_none(num_steps)
-        return replace(result, outcome=Outcome.INCOMPLETE, withheld=reason)
+        return replace(result, outcome=Outcome.INCOMPLETE, withheld=why_none)
     timed = replace(
         result,
         window=window.name,

@@ -1,9 +1,10 @@
 """Which steps a figure is taken over: named windows, stored with each result."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import compress
+from itertools import accumulate, compress
 from math import fsum, sqrt
 from statistics import fmean, median, quantiles
 from typing import Final
@@ -22,15 +23,20 @@ LONGEST_STEP_S: Final = 1e9
 class Window:
     """A rule that picks steps; `name` is how it is written and stored.
 
-    `holds` tells of each step, by the numbers of all of them in their order, whether it is picked.
+    A line of a log may stand for several steps: it is picked where all of them are. `picks` tells
+    of each line whether it is, by the first and the last steps of all of them in their order.
     """
 
     name: str
-    holds: Callable[[Sequence[int]], list[bool]]
+    picks: Callable[[Sequence[int], Sequence[int]], list[bool]]
     least: int = 1
     """It holds none of fewer steps than that."""
     most: int | None = None
     """It holds no more steps than that; None: as many as there are."""
+
+    def holds(self, lasts: Sequence[int], firsts: Sequence[int] | None = None) -> list[bool]:
+        """Whether each line is picked, by its last step and its first; None: it is the same."""
+        return self.picks(lasts if firsts is None else firsts, lasts)
 
     def pick(self, steps: Steps) -> Steps:
         """The steps of the window, in their order."""
@@ -40,41 +46,50 @@ class Window:
         """Whether there are runs of which it holds so many steps."""
         return self.least <= num_steps and (self.most is None or num_steps <= self.most)
 
-    def why_none(self, num_steps: int) -> str:
-        """Why it holds none of so many steps."""
+    def why_none(self, num_steps: int, span: int = 1) -> str:
+        """Why it holds none of so many steps, of which a line of the log stands for `span`."""
         if 0 < num_steps < self.least:
             return f"only {num_steps} of {self.least} steps; {self.name} would take the warm-up in"
+        if span > 1:
+            return f"no line of the log, each the mean of {span} steps, is wholly in {self.name}"
         return f"no step in {self.name}"
 
 
 def last() -> Window:
     """The last step only, as the Nemotron-4 recipe does."""
-    return Window("last", lambda numbers: _last(1, numbers), most=1)
+    return Window("last", lambda firsts, lasts: _last(1, firsts, lasts), most=1)
 
 
 def last_n(count: int) -> Window:
     """The last so many steps; of fewer than that none, for the first ones are the warm-up."""
     name = f"last_n({count})"
-    return Window(name, lambda numbers: _last(count, numbers), least=count, most=count)
+
+    def picks(firsts: Sequence[int], lasts: Sequence[int]) -> list[bool]:
+        return _last(count, firsts, lasts)
+
+    return Window(name, picks, least=count, most=count)
 
 
-def _last(count: int, numbers: Sequence[int]) -> list[bool]:
-    if count > len(numbers):
-        return [False] * len(numbers)
-    return [left <= count for left in range(len(numbers), 0, -1)]
+def _last(count: int, firsts: Sequence[int], lasts: Sequence[int]) -> list[bool]:
+    spans = (last - first + 1 for first, last in zip(firsts, lasts, strict=True))
+    left = list(accumulate(reversed(list(spans))))[::-1]
+    return [num_steps <= count <= left[0] for num_steps in left]
 
 
 def between(first: int, final: int) -> Window:
     """Steps numbered first to final, both included."""
     name = f"window({first},{final})"
-    most = final - first + 1
-    return Window(name, lambda numbers: [first <= number <= final for number in numbers], most=most)
+
+    def picks(firsts: Sequence[int], lasts: Sequence[int]) -> list[bool]:
+        return [first <= one and last <= final for one, last in zip(firsts, lasts, strict=True)]
+
+    return Window(name, picks, most=final - first + 1)
 
 
 def skip_warmup(count: int) -> Window:
     """All but the first so many steps."""
     name = f"skip_warmup({count})"
-    return Window(name, lambda numbers: [number > count for number in numbers])
+    return Window(name, lambda firsts, _lasts: [first > count for first in firsts])
 
 
 @dataclass(frozen=True)
@@ -142,10 +157,16 @@ def summarise(steps: Steps) -> Summary | None:
     return summarise_times([step.step_time_s for step in steps])
 
 
-def summarise_times(times: Sequence[float]) -> Summary | None:
-    """The same of the times alone, in the order of their steps."""
+def summarise_times(times: Sequence[float], spans: Sequence[int] | None = None) -> Summary | None:
+    """The same of the times alone, in the order of their steps.
+
+    `spans`: of how many steps each time is the mean; None: of one. A mean of several counts as
+    often; the spread is then that of the means, which is less than that of their steps.
+    """
     if not times:
         return None
+    if spans is not None and max(spans) > 1:
+        return _of_means(times, spans)
     deciles = quantiles(times, n=10, method="inclusive") if len(times) > 1 else None
     return Summary(
         num_steps=len(times),
@@ -158,7 +179,36 @@ def summarise_times(times: Sequence[float]) -> Summary | None:
     )
 
 
+def _of_means(times: Sequence[float], spans: Sequence[int]) -> Summary:
+    several = len(times) > 1
+    return Summary(
+        num_steps=sum(spans),
+        median_s=decile(5, times, spans),
+        mean_s=fmean(times, spans),
+        last_s=times[-1],
+        stdev_s=_stdev_of_means(times, spans) if several else None,
+        p10_s=decile(1, times, spans) if several else None,
+        p90_s=decile(9, times, spans) if several else None,
+    )
+
+
+def decile(tenths: int, values: Sequence[float], spans: Sequence[int]) -> float:
+    """As statistics.quantiles has it, inclusive, of each value as often as its span says."""
+    pairs = sorted(zip(values, spans, strict=True))
+    ends = list(accumulate(span for _, span in pairs))
+    place, rest = divmod(tenths * (ends[-1] - 1), 10)
+    low = pairs[bisect_right(ends, place)][0]
+    high = pairs[bisect_right(ends, place + 1)][0] if rest else low
+    return low + (high - low) * (rest / 10)
+
+
 def _stdev(times: Sequence[float]) -> float:
     """Of a sample; statistics.stdev computes with fractions, which takes far longer."""
     mean = fmean(times)
     return sqrt(fsum((time - mean) ** 2 for time in times) / (len(times) - 1))
+
+
+def _stdev_of_means(times: Sequence[float], spans: Sequence[int]) -> float:
+    mean, freedom = fmean(times, spans), 1 - 1 / len(times)
+    squares = (span * (time - mean) ** 2 for time, span in zip(times, spans, strict=True))
+    return sqrt(fsum(squares) / sum(spans) / freedom)

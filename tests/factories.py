@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from math import prod
 from pathlib import Path
 
 from sqlalchemy import URL
@@ -26,7 +27,7 @@ NO_SUCH_PROCESS = 2**22 + 1
 
 
 def case(**changed: object) -> Case:
-    """Llama 3 8B in BF16 on one DGX-H100, with what is given changed."""
+    """Llama 3 8B in BF16 on one DGX-H100, with what is given changed; DP and GA fit the rest."""
     fields: dict[str, object] = {
         "framework": "megatron-core",
         "model": "llama3-8b",
@@ -36,13 +37,28 @@ def case(**changed: object) -> Case:
         "sequence_length": 8192,
         "global_batch_size": 128,
         "micro_batch_size": 1,
-        "gradient_accumulation": 32,
         "tensor_parallel": 1,
         "pipeline_parallel": 1,
         "context_parallel": 2,
-        "data_parallel": 4,
     }
-    return Case.model_validate(fields | changed)
+    made = Case.model_validate(fields | changed)
+    follows = {"data_parallel": _copies(made), "gradient_accumulation": _batches(made)}
+    return made.model_copy(update={name: follows[name] for name in follows.keys() - changed.keys()})
+
+
+def _copies(case: Case) -> int | None:
+    """How many copies of the model the GPUs hold; None where some would be left over."""
+    splits = case.tensor_parallel, case.pipeline_parallel, case.context_parallel
+    copies, left = divmod(case.num_gpus, prod(size or 1 for size in splits))
+    return None if left else copies
+
+
+def _batches(case: Case) -> int | None:
+    """How many micro batches each copy takes in a step; None where that is no whole number."""
+    copies, batch = _copies(case), case.micro_batch_size or case.local_batch_size
+    if copies is None or batch is None or case.global_batch_size % (copies * batch):
+        return None
+    return case.global_batch_size // (copies * batch)
 
 
 def release(version: str | None = "0.16.0", **changed: object) -> Release:

@@ -1,5 +1,6 @@
 """Comparing two releases: what is matched, which figure, how sure, and in what words."""
 
+from dataclasses import replace
 from math import exp, log, sqrt
 
 import pytest
@@ -14,6 +15,7 @@ from perfdb.compare import (
     Side,
     Verdict,
     comparison,
+    marked,
     metric_for,
     named,
     words,
@@ -287,6 +289,17 @@ def test_a_release_is_the_same_as_itself(results):
     assert {Level.CONFIGURATION} >= {m.level for m in found.matched}
 
 
+@given(RESULTS, RESULTS, st.sets(st.integers(0, 7)))
+def test_errors_change_the_verdicts_of_their_matches_and_nothing_else(results_a, results_b, wrong):
+    plain = comparison(results_a, results_b)
+    found = comparison(marked(results_a, wrong), results_b)
+    assert len(plain.matched) == len(found.matched)
+    for before, now in zip(plain.matched, found.matched, strict=True):
+        is_wrong = before.a.shown.result_id in wrong
+        verdict = Verdict.NOT_JUDGED if is_wrong else before.judgement.verdict
+        assert replace(before.judgement, verdict=verdict) == now.judgement
+
+
 INVERSE = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}
 
 
@@ -358,6 +371,45 @@ class TestWindows:
     def test_the_windows_of_published_figures_do_not_count(self):
         judged = only_match(printed(9_300, window="last_n(10)"), printed(9_400, window="last"))
         assert Verdict.FASTER == judged.judgement.verdict
+
+
+class TestOpenErrors:
+    WRONG = at(3.0, has_open_errors=True)
+
+    @pytest.mark.parametrize(
+        ("a", "b", "said"),
+        [
+            (at(4.0), WRONG, "A: measured; B: measured, ⚑ open errors"),
+            (WRONG, at(4.0), "A: measured, ⚑ open errors; B: measured"),
+            (WRONG, WRONG, "measured, ⚑ open errors"),
+        ],
+    )
+    def test_a_match_with_an_open_error_on_either_side_is_not_judged(self, a, b, said):
+        match = only_match(a, b)
+        assert (Verdict.NOT_JUDGED, said) == (match.judgement.verdict, words.remark(match))
+
+    def test_what_is_not_judged_keeps_its_figures_and_is_counted_by_itself(self):
+        """4 s to 3 s is 4/3 the throughput."""
+        other = case(system="dgx-b200")
+        found = comparison([at(4.0), at(4.0, case=other)], [self.WRONG, at(3.0, case=other)])
+        wrong, right = (found.matched[place] for place in (1, 0))
+        assert [4 / 3] * 2 == pytest.approx([wrong.judgement.ratio, right.judgement.ratio])
+        assert (right,) == found.judged
+        expected = "2 matched: 1 faster, 1 not judged. 0 only in A, 0 only in B."
+        assert expected == words.summary(found)
+
+    def test_the_document_says_which_side_has_it(self):
+        found = document(comparison([at(4.0), at(4.0, case=case(system="cpu"))], [self.WRONG]))
+        (match,), (lone,) = found["matched"], found["only_a"]
+        assert ("not judged", False, True, False) == (
+            match["verdict"], match["has_open_errors_a"], match["has_open_errors_b"],
+            lone["has_open_errors"],
+        )  # fmt: skip
+
+    def test_it_is_the_figure_shown_that_counts(self):
+        """Of 3, 4 and 5 s the run of 4 s is compared; the error is in that of 3 s."""
+        (match,) = comparison([self.WRONG, at(4.0), at(5.0)], [at(4.0)]).matched
+        assert Verdict.SAME == match.judgement.verdict
 
 
 def test_rows_stand_in_the_order_of_their_numbers():

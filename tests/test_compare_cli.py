@@ -7,11 +7,10 @@ import pytest
 from sqlalchemy import URL
 
 from perfdb.record import Figures, Outcome, Release
-from tests.factories import case, published, release, stored, write_run
+from tests.factories import TEN_STEPS, case, published, release, stored, write_run
 
-STEPS = (9.0, 5.0, 4.1, 4.0, 4.2, 4.0, 4.3, 4.0, 4.1, 4.0)
-"""Seconds; the median of the eight after the warm-up is 4.05."""
-FASTER = tuple(time * 0.8 for time in STEPS)
+FASTER = tuple(time * 0.8 for time in TEN_STEPS)
+"""Seconds; the median of the eight after the warm-up is 0.8 × 12.15 = 9.72."""
 
 
 def address(url: URL) -> str:
@@ -23,7 +22,7 @@ def two_releases(sqlite: URL, tmp_path: Path) -> URL:
     """Llama 3 8B in two releases, the second 1.25 times as fast, and a case of one alone."""
     stored(
         sqlite,
-        write_run(tmp_path, run_id="old", step_times=STEPS),
+        write_run(tmp_path, run_id="old", step_times=TEN_STEPS),
         write_run(tmp_path, run_id="alone", case=case(system="dgx-b200")),
         write_run(tmp_path, run_id="new", release=release("0.16.1"), step_times=FASTER),
     )
@@ -44,7 +43,9 @@ def test_two_runs_of_a_case_are_compared_with_ratio_interval_and_verdict(perfdb,
     assert 1.25 == pytest.approx(match["ratio"])
     assert match["low"] < 1.25 < match["high"]
     assert ("faster", "tokens_per_sec_per_gpu") == (match["verdict"], match["metric"])
-    assert [128 * 8192 / 4.05 / 8, 128 * 8192 / 3.24 / 8] == pytest.approx([match["a"], match["b"]])
+    assert [128 * 8192 / 12.15 / 8, 128 * 8192 / 9.72 / 8] == pytest.approx(
+        [match["a"], match["b"]]
+    )
     assert (["dgx-b200"], []) == ([one["system"] for one in found["only_a"]], found["only_b"])
 
 
@@ -71,7 +72,7 @@ def test_the_metric_that_is_asked_for_is_compared(perfdb, two_releases):
 def test_a_run_that_failed_in_the_new_release_is_shown_as_such(perfdb, sqlite, tmp_path):
     stored(
         sqlite,
-        write_run(tmp_path, run_id="old", step_times=STEPS),
+        write_run(tmp_path, run_id="old", step_times=TEN_STEPS),
         write_run(tmp_path, run_id="new", release=release("0.16.1"), outcome=Outcome.OUT_OF_MEMORY),
     )
     _, out, _ = perfdb("compare", "0.16.0", "0.16.1", "--db", address(sqlite))
@@ -148,7 +149,7 @@ def test_a_gate_closes_on_what_got_slower(perfdb, two_releases, gate, expected):
 def test_a_gate_says_what_it_cannot_tell(perfdb, sqlite, tmp_path):
     stored(
         sqlite,
-        write_run(tmp_path, run_id="old", step_times=STEPS),
+        write_run(tmp_path, run_id="old", step_times=TEN_STEPS),
         write_run(tmp_path, run_id="new", release=release("0.16.1"), outcome=Outcome.OUT_OF_MEMORY),
     )
     asked = ("compare", "0.16.0", "0.16.1", "--db", address(sqlite), "--fail-on")
@@ -167,3 +168,60 @@ def test_only_a_system_is_compared(perfdb, two_releases):
     assert (1, [], []) == (len(found["matched"]), found["only_a"], found["only_b"])
     assert 2 == code
     assert "--system: no results of 'dgx-h10'; did you mean dgx-h100?" in err
+
+
+@pytest.fixture
+def impossible(sqlite: URL, tmp_path: Path) -> URL:
+    """0.16.1 takes 4.05 s for 128 × 8,192 tokens: 1,666 TFLOP/s of a GPU that has 989."""
+    stored(
+        sqlite,
+        write_run(tmp_path, run_id="old"),
+        write_run(
+            tmp_path,
+            run_id="new",
+            release=release("0.16.1"),
+            step_times=[time / 3 for time in TEN_STEPS],
+        ),
+    )
+    return sqlite
+
+
+def test_what_has_an_open_error_is_not_judged_and_closes_no_gate(perfdb, impossible):
+    """The other way round it is a third as fast, and that is no regression."""
+    asked = ("compare", "0.16.1", "0.16.0", "--db", address(impossible))
+    code, out, err = perfdb(*asked, "--fail-on", "slower,unknown")
+
+    assert (0, "") == (code, err)
+    assert "A: measured, ⚑ open errors; B: measured" in out
+    assert "1 matched: 1 not judged. 0 only in A, 0 only in B." in out
+    told = "1 not judged for open errors (⚑): see `perfdb audit`, or give --judge-all\n"
+    assert out.endswith(told)
+    code, out, err = perfdb(*asked, "--format", "json")
+    (match,) = json.loads(out)["matched"]
+    assert ("not judged", True, False, told) == (
+        match["verdict"], match["has_open_errors_a"], match["has_open_errors_b"], err,
+    )  # fmt: skip
+    assert 1 / 3 == pytest.approx(match["ratio"])
+
+
+def test_all_is_judged_where_that_is_asked_for(perfdb, impossible):
+    code, out, err = perfdb(
+        "compare", "0.16.1", "0.16.0", "--judge-all", "--fail-on", "slower",
+        "--db", address(impossible),
+    )  # fmt: skip
+    assert (1, "") == (code, err)
+    assert "1 matched: 1 slower." in out
+    assert "⚑" not in out
+
+
+@pytest.mark.parametrize("place", ["data/acknowledged.yaml", "elsewhere.yaml"])
+def test_an_error_that_is_accepted_is_judged(perfdb, impossible, tmp_path, monkeypatch, place):
+    """By the project's reviewed file, where it is, or by the one that is named."""
+    reviewed = tmp_path / place
+    reviewed.parent.mkdir(exist_ok=True)
+    why = "reason: invented, by: A. Person, date: 2026-01-31"
+    reviewed.write_text(f"- {{rule: peak, {why}}}\n- {{rule: flops_formula, {why}}}\n")
+    monkeypatch.chdir(tmp_path)
+    named = ("--acknowledged", place) if place == "elsewhere.yaml" else ()
+    _, out, _ = perfdb("compare", "0.16.0", "0.16.1", "--db", address(impossible), *named)
+    assert "1 matched: 1 faster." in out

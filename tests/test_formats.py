@@ -3,12 +3,15 @@
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
 from perfdb import formats
 from perfdb.errors import InputError
-from perfdb.formats import FORMATS, Configuration, ParsedLog
+from perfdb.formats import AVERAGES, FORMATS, Configuration, ParsedLog, Reading
+from perfdb.formats.ending import Account, training_log
+from perfdb.formats.steps import settle, spans
 from perfdb.record import Case
 
 DATA = Path(__file__).parent / "data" / "formats"
@@ -123,3 +126,64 @@ def test_a_configuration_is_completed_by_what_it_does_not_say() -> None:
     beside = Configuration(framework="other", virtual_pipeline=4, num_gpus=8)
     expected = {"framework": "nemo", "virtual_pipeline": None, "num_gpus": 8}
     assert expected == log.completed_by(beside).model_dump(exclude_unset=True)
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ([1, 2, 3, 4], [1, 1, 1, 1]),
+        ([25, 50], [25, 25]),
+        ([1, 25, 50, 75], [1, 24, 25, 25]),
+        ([1, 10], [1, 9]),
+        ([10, 20, 40, 50], [10, 10, 10, 10]),  # the line of step 30 is lost
+        ([1, 2, 3, 5, 6], [1, 1, 1, 1, 1]),
+        ([1010, 1020, 1030], [10, 10, 10]),  # goes on from a checkpoint
+        ([50], [1]),  # no other line tells of how many
+        ([1], [1]),
+        ([], []),
+    ],
+)
+def test_a_line_stands_for_the_steps_since_the_one_before(
+    steps: list[int], expected: list[int]
+) -> None:
+    assert expected == spans(np.array(steps, np.int64)).tolist()
+
+
+def test_formats_of_means_are_formats() -> None:
+    assert {"megatron_lm", "torchtitan"} < AVERAGES < set(FORMATS)
+
+
+def attempts(*ranges: tuple[int, int], window: str = "skip_warmup(10)") -> ParsedLog:
+    """A log of attempts, each of the steps from its first to its last."""
+    numbers = [step for first, last in ranges for step in range(first, last + 1)]
+    printed = [Reading(line, step, 1.0 + line) for line, step in enumerate(numbers, start=1)]
+    account = Account(planned=60)
+    return training_log(Configuration(), settle("a.log", printed), account, window)
+
+
+@pytest.mark.parametrize(
+    ("ranges", "window", "restarted_at"),
+    [
+        ([(1, 60)], "skip_warmup(10)", None),
+        ([(1, 25), (21, 60)], "skip_warmup(30)", 21),
+        ([(1, 25), (21, 45), (41, 60)], "skip_warmup(50)", 41),
+        ([(1, 55), (51, 60)], "skip_warmup(10)", 51),  # too short: its warm-up is all there is
+        ([(1, 25), (1, 60)], "skip_warmup(10)", None),  # nothing of the first attempt is kept
+        ([(11, 25), (1, 60)], "skip_warmup(10)", None),
+    ],
+)
+def test_a_window_follows_the_warm_up_of_the_last_attempt(
+    ranges: list[tuple[int, int]], window: str, restarted_at: int | None
+) -> None:
+    log = attempts(*ranges)
+    assert (window, restarted_at) == (log.window, log.restarted_at)
+
+
+def test_a_window_by_its_steps_stays_after_a_restart() -> None:
+    assert "window(5,20)" == attempts((1, 25), (21, 60), window="window(5,20)").window
+
+
+def test_values_without_lines_go_back_to_no_step() -> None:
+    """Golden values have their order from their keys: "1", "10", "2"."""
+    printed = [Reading(1, step, 1.0) for step in (1, 10, 11, 2, 3)]
+    assert settle("a.json", printed).restarted_at is None

@@ -185,6 +185,11 @@ def test_megabytes_without_a_line_break_are_read_in_bounded_pieces() -> None:
     assert max(len(block.text) for block in blocks) <= 6 << 20
 
 
+def test_chunks_of_the_size_of_a_block_are_not_copied() -> None:
+    chunks = [bytes([number]) * scan.BLOCK_BYTES for number in range(3)]
+    assert list(map(id, chunks)) == list(map(id, scan._sized(chunks)))
+
+
 @pytest.mark.parametrize("are_many", [False, True])
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from sqlalchemy import URL, insert, select
+from sqlalchemy import URL, Engine, event, insert, select
 
-from perfdb.db import bulk, files
+from perfdb.db import bulk, files, keys
 from perfdb.db.rows import SourceFile
-from perfdb.db.tables import cases, ingest_log, results, run_files, runs, steps
+from perfdb.db.tables import cases, ingest_log, results, run_files, runs, steps, systems
 from perfdb.ingest import Options, ingest, load, put
+from perfdb.record import Release
 from perfdb.rundir import RunDir, parse_steps
 from tests import factories
 from tests.snapshots import snapshot
@@ -111,6 +112,44 @@ def test_a_run_that_is_unchanged_is_not_parsed(
     assert ["run-05"] == parsed
 
 
+def test_an_id_that_no_column_can_hold_spoils_no_other(store: URL, tree: Path) -> None:
+    """PostgreSQL takes no NUL, not even to look for it; the damaged record alone is rejected."""
+    record = RunDir(tree / "run-05").record
+    record.write_bytes(record.read_bytes().replace(b'"run-05"', b'"run\0"'))
+
+    report = ingest([tree], store, Options())
+
+    assert (11, 0, 0, 1) == counted(report)
+    [problem] = report.rejected
+    assert str(record) == problem.where
+
+
+def test_as_many_statements_tell_that_many_runs_are_unchanged_as_that_one_is(
+    store: URL, tmp_path: Path
+) -> None:
+    """However many runs, releases and findings they are of."""
+    for number in range(4):
+        release = Release(framework="megatron-core", version=f"0.{number}.0")
+        factories.write_run(tmp_path / "runs", run_id=f"run-{number}", release=release)
+    assert ingest([tmp_path], store, Options()).findings
+    sent: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        sent.append(statement)
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        ingest([tmp_path / "runs" / "run-0"], store, Options())
+        one = len(sent)
+        report = ingest([tmp_path], store, Options())
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+
+    assert (0, 0, 4, 0) == counted(report)
+    assert one == len(sent) - one
+    assert 4 == len({finding.release for finding in report.findings})
+
+
 def test_another_run_of_the_same_id_is_rejected(store: URL, tmp_path: Path) -> None:
     """Which of the two is meant nobody can tell; the message names both."""
     first = factories.write_run(tmp_path / "one")
@@ -187,6 +226,18 @@ def test_rows_added_at_once_hold_what_an_insert_would_hold(store: URL) -> None:
     assert len(AWKWARD) * 2 == len(found)
     assert found[: len(AWKWARD)] == found[len(AWKWARD) :]
     assert list(AWKWARD) == [row[0] for row in found[: len(AWKWARD)]]
+
+
+def test_keys_are_found_whatever_characters_they_hold(store: URL) -> None:
+    """None is taken for another one, for several or for none, also where they are one parameter."""
+    held = (*AWKWARD, "NULL", "a,b", "{a,b}", "%s", "%(a)s")
+    with writing(store) as connection:
+        rows = [{**keys.system_row("dgx-h100"), "name": name} for name in held]
+        connection.execute(insert(systems), rows)
+        found = keys.known(connection, systems, systems.c.name, (*held, "a", "b", "null"))
+
+    assert found == dict(rows_of(store, select(systems.c.name, systems.c.id)))
+    assert set(held) == set(found)
 
 
 def test_a_file_that_changed_while_it_was_read_twice_is_two_sources(store: URL) -> None:

@@ -43,8 +43,10 @@ def log(**changed: object) -> ParsedLog:
     return ParsedLog(**(fields | changed))
 
 
-def measured(given: ParsedLog, window: str = "skip_warmup(2)") -> MeasuredRun:
-    of = logged.LogRun(factories.case(), factories.release(), "run", "0" * 64)
+def measured(
+    given: ParsedLog, window: str = "skip_warmup(2)", averages: bool = False
+) -> MeasuredRun:
+    of = logged.LogRun(factories.case(), factories.release(), "run", "0" * 64, averages)
     return logged.measured(given, of, windows.named(window))
 
 
@@ -132,6 +134,46 @@ def test_a_rate_that_a_program_divides_wrongly_is_stored_and_found(
             "steps come to; it divides by data and context parallelism, not by TP × PP",
         )
     ] == rows_of(store, found)
+
+
+EVERY_TENTH = tuple(
+    Reading(step, step, seconds, tokens_per_sec_per_gpu=rate)
+    for step, seconds, rate in ((1, 40.0, 25.0), (10, 10.0, 100.0), (20, 5.0, 200.0))
+)
+"""A log of twenty steps: the first, and the means of the nine and the ten behind it."""
+
+
+@pytest.mark.parametrize(
+    ("window", "figures", "warmup", "printed"),
+    [
+        ("skip_warmup(0)", (20, 7.5, 9.0), 0, 150.0),
+        ("skip_warmup(1)", (19, 5.0, 140 / 19), 1, 200.0),
+        ("skip_warmup(10)", (10, 5.0, 5.0), 10, 200.0),
+        ("window(1,10)", (10, 10.0, 13.0), 0, 100.0),
+        ("last_n(15)", (10, 5.0, 5.0), 10, 200.0),
+    ],
+)
+def test_figures_of_means_are_of_their_steps(
+    window: str, figures: tuple[int, float, float], warmup: int, printed: float
+) -> None:
+    """Of 40, nine times 10 and ten times 5 s: (5 + 10) ÷ 2 is the median, 180 ÷ 20 the mean."""
+    run = measured(log(readings=EVERY_TENTH), window, averages=True)
+
+    result = run.result
+    assert figures == pytest.approx((result.num_steps, result.step_time_s, result.step_time_mean_s))
+    assert (warmup, 20 - warmup) == (run.run.warmup_steps, run.run.measured_steps)
+    assert {"tokens_per_sec_per_gpu": printed} == result.emitted
+
+
+def test_a_window_shorter_than_a_line_of_means_has_no_figures() -> None:
+    result = measured(log(readings=EVERY_TENTH), "last_n(9)", averages=True).result
+    message = "no line of the log, each the mean of 10 steps, is wholly in last_n(9)"
+    assert (message, None) == (result.withheld, result.num_steps)
+
+
+def test_lines_that_are_no_means_count_one_step_each() -> None:
+    result = measured(log(readings=EVERY_TENTH), "skip_warmup(0)").result
+    assert (3, 10.0) == (result.num_steps, result.step_time_s)
 
 
 READING = st.builds(

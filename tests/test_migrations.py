@@ -164,9 +164,23 @@ def test_a_database_that_is_not_ours_is_an_error(empty_database: URL) -> None:
 
     with (
         reading(empty_database) as connection,
-        pytest.raises(StoreError, match="not a perfdb database; run `perfdb db upgrade`"),
+        pytest.raises(StoreError, match="not a perfdb database; run `perfdb db upgrade --db here`"),
     ):
         schema.require_current(connection, "here")
+
+
+@pytest.mark.parametrize(
+    ("where", "text"),
+    [
+        ("sqlite:///perfdb.sqlite", "--db sqlite:///perfdb.sqlite"),
+        ("sqlite:////my stores/a.sqlite", "--db 'sqlite:////my stores/a.sqlite'"),
+        ("postgresql://me:secret@host/perfdb", "--db postgresql+psycopg://me@host/perfdb"),
+    ],
+)
+def test_a_command_names_a_store_as_a_shell_takes_it_and_tells_no_password(
+    where: str, text: str
+) -> None:
+    assert text == schema.option(store_url(where).render_as_string())
 
 
 def test_a_store_of_a_newer_version_is_left_alone(store: URL, tmp_path: Path) -> None:

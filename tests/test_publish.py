@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from bs4 import BeautifulSoup
+from markdown_it import MarkdownIt
 from sqlalchemy import URL
 
 from perfdb import ingest
@@ -20,8 +22,9 @@ from tests.shell import Shell
 ROOT = Path(__file__).parents[1]
 PUBLISHED = ROOT / "data" / "published"
 EVIL = "<script>alert(1)</script> *m* `c` {{ x }} {term}`y` | & \"q\" 'p' $z$ [^1]"
-NOT_COMPARED = {"result_id", "release_id", "source", "source_line", "source_sha256", "raw",
-                "extras", "notes", "case_key", "workload_key"}  # fmt: skip
+NOT_COMPARED = {"result_id", "release_id", "source", "source_line", "source_sha256",
+                "source_url", "published_on", "raw", "extras", "notes", "case_key",
+                "workload_key"}  # fmt: skip
 CONF = """
 project = "another"
 extensions = ["myst_parser", "sphinx_design"]
@@ -179,8 +182,29 @@ def test_a_line_below_each_table_says_where_its_rows_are_from(
     of_pages = [re.findall(r"\d+", line.partition("dfm.md, ")[2]) for line in said]
     assert sorted(rows) == sorted(number for numbers in of_pages for number in numbers)
     assert ["46", "47"] in of_pages, "the two rows of the last table"
-    assert 3 == sum("data/published/dfm.md, line " in line for line in said)
+    assert 3 == sum(line.startswith("Sources: dfm.md, line ") for line in said)
     assert ["Sources: run run-1"] == [line for line in said if "run-1" in line]
+
+
+def test_a_line_below_each_table_leads_to_the_original_of_its_page(
+    sqlite: URL, publish: Shell, tmp_path: Path
+) -> None:
+    """With its day; whatever signs are in its address, that is where the link leads."""
+    url = "https://example.org/a_b*c?x=1&lt=2&lt;#h_100"
+    page = tmp_path / "page.md"
+    text = (PUBLISHED / "dfm.md").read_text()
+    said = f"perfdb:\n  source_url: {url}\n  published_on: 2025-07-30"
+    page.write_text(text.replace("perfdb:", said, 1))
+    filled(sqlite, page)
+    publish("--db", str(sqlite.database), "--fail-on", "never")
+
+    made = (tmp_path / "published/dfm/main.md").read_text()
+    line = next(line for line in made.splitlines() if line.startswith("Sources: "))
+    shown = BeautifulSoup(MarkdownIt().render(line), "html.parser")
+    read = r"Sources: (\S+), published on 2025-07-30, read from page\.md, lines? [\d, ]+"
+    found = re.fullmatch(read, shown.get_text().strip())
+    assert found is not None
+    assert [url, url] == [found[1], shown.select_one("a")["href"]]
 
 
 def test_a_note_of_all_rows_stands_once_below_its_table_and_reads_back(

@@ -24,6 +24,7 @@ from perfdb.flops import training
 from perfdb.formats import Reading
 from perfdb.formats.readings import Readings
 from perfdb.ingest import Options, ingest
+from perfdb.ingest import logs as log_reader
 from perfdb.queries.only import Only
 from perfdb.recompute import Asked, Scope, figures, preview, recompute, revise
 from perfdb.recompute.figures import Stored
@@ -338,6 +339,65 @@ def test_a_log_too_short_for_its_window_gets_figures_over_a_shorter_one(
     assert ("finished", None, 2.0, 3) == (
         found["outcome"], found["withheld"], found["step_time_s"], found["num_steps"],
     )  # fmt: skip
+
+
+EVERY_25TH = logs.step_line(24, 50, 11.917) + logs.step_line(49, 50, 9.999)
+"""A NeMo log of fifty steps: the mean of the first 25, ten of them warm-up, and of the others."""
+
+
+def test_a_log_of_means_has_the_figures_that_ingest_made(sqlite: URL, tmp_path: Path) -> None:
+    ingest([logs.write(tmp_path / "logs", EVERY_25TH)], sqlite, logs.GIVEN)
+    found = in_force(sqlite)
+    assert ("skip_warmup(10)", 25, 9.999) == (
+        found["window"], found["num_steps"], found["step_time_s"],
+    )  # fmt: skip
+
+    assert 1 == recompute(sqlite, ALL, Asked()).unchanged
+
+
+@pytest.mark.parametrize("by", ["recompute", "ingest"])
+def test_what_an_earlier_version_made_of_means_is_found(
+    sqlite: URL, tmp_path: Path, by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It took the line of step 25 for that step alone: the median was 10.958 s of 2 steps."""
+    log = logs.write(tmp_path / "logs", EVERY_25TH)
+    with monkeypatch.context() as earlier:
+        earlier.setattr(log_reader, "AVERAGES", frozenset())
+        earlier.setattr(log_reader, "LOG_PARSER_VERSION", 2)
+        ingest([log], sqlite, logs.GIVEN)
+    assert (2, 10.958) == (in_force(sqlite)["num_steps"], in_force(sqlite)["step_time_s"])
+
+    if by == "recompute":
+        recompute(sqlite, ALL, Asked())
+    else:
+        assert 1 == ingest([log], sqlite, logs.GIVEN).revised
+
+    found = in_force(sqlite)
+    assert (2, 25, 9.999) == (found["revision"], found["num_steps"], found["step_time_s"])
+
+
+def test_a_restarted_run_says_so_over_any_window(sqlite: URL, tmp_path: Path) -> None:
+    """Its own window leaves out the first attempt, of 3 s, and ten steps behind the restart."""
+    first = "".join(logs.step_line(step, 40, 3.0) for step in range(25))
+    last = "".join(logs.step_line(step, 40, 9.0 if step < 30 else 2.0) for step in range(20, 40))
+    ingest([logs.write(tmp_path / "logs", first + last)], sqlite, logs.GIVEN)
+    note = (
+        "the log goes back to step 21 (a restart, or several ranks in one log): the steps before "
+        "it may be of an earlier attempt"
+    )
+    found = in_force(sqlite)
+    assert ("skip_warmup(30)", 10, 2.0, [note]) == (
+        found["window"], found["num_steps"], found["step_time_s"], found["notes"],
+    )  # fmt: skip
+
+    recompute(sqlite, ALL, Asked(windows.skip_warmup(10)))
+
+    found = in_force(sqlite)
+    assert (30, 3.0, [note]) == (found["num_steps"], found["step_time_s"], found["notes"])
+    [(message,)] = rows_of(
+        sqlite, select(findings.c.message).where(findings.c.rule == "step_spread")
+    )
+    assert str(message).endswith(f"too short; {note}")
 
 
 def test_only_what_is_asked_for_is_recomputed(store: URL, tmp_path: Path) -> None:

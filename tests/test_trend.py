@@ -412,6 +412,63 @@ def test_a_regression_is_not_made_up_for_by_a_release_over_another_window(lab: L
     assert not series.recovered
 
 
+def test_a_figure_with_an_open_error_is_listed_not_judged_and_stepped_over(
+    lab: Lab, trend: Shell
+) -> None:
+    """4 s are 1,687 TFLOP/s of a GPU that has 989. 13 s after it are held against 12 s: 0.923."""
+    for version, seconds in (("1", 12.0), ("2", 4.0), ("3", 13.0)):
+        lab.ran(version, seconds)
+
+    code, out, err = trend("llama3-8b", "--fail-on", "regression")
+    [series] = json.loads(trend("llama3-8b", "--json")[1])["series"]
+
+    assert [(None, False), ("not judged", True), ("slower", False)] == [
+        (point["verdict"], point["has_open_errors"]) for point in series["points"]
+    ]
+    assert [3, 12 / 13] == pytest.approx([point["ratio"] for point in series["points"][1:]])
+    assert ("3", 1, "") == (series["first_regression"], code, err)
+    assert "⚑ open errors" in out
+    assert out.endswith(
+        "1 not judged for open errors (⚑): see `perfdb audit`, or give --judge-all\n"
+    )
+
+
+def test_no_gate_closes_on_an_open_error_unless_all_is_judged(lab: Lab, trend: Shell) -> None:
+    """From 4 s, which cannot be, to 12 s: nobody can tell what that release has changed."""
+    lab.ran("1", 4.0)
+    lab.ran("2", 12.0)
+    gate = ("llama3-8b", "--fail-on", "regression,unknown", "--json")
+
+    code, out, err = trend(*gate)
+    all_judged = trend(*gate, "--judge-all")
+
+    assert (0, 1) == (code, all_judged[0])
+    assert [[None, "not judged"], [None, "slower"]] == [
+        [point["verdict"] for point in json.loads(said)["series"][0]["points"]]
+        for said in (out, all_judged[1])
+    ]
+    assert err.startswith("2 not judged for open errors")
+    assert "" == all_judged[2]
+
+
+def test_an_error_in_the_newest_release_makes_up_for_nothing(lab: Lab, trend: Shell) -> None:
+    """12 s, 13 s, and then 4 s, which cannot be: the regression stands."""
+    for version, seconds in (("1", 12.0), ("2", 13.0), ("3", 4.0)):
+        lab.ran(version, seconds)
+
+    code, out, _ = trend("llama3-8b", "--fail-on", "regression")
+
+    assert 1 == code
+    assert "made up for" not in out
+    assert 0 == trend("llama3-8b", "--fail-on", "regression", "--judge-all")[0]
+
+
+def test_what_is_in_one_release_alone_has_its_mark_too(lab: Lab, trend: Shell) -> None:
+    lab.ran("1", 4.0)
+
+    assert "measured, Tokens/s/GPU, ⚑ open errors" in trend("llama3-8b")[1]
+
+
 def test_what_vanished_from_the_newest_release_is_missing_there(lab: Lab, trend: Shell) -> None:
     """With 16 GPUs it ran in 1.0 alone; with 4 in 1.1 alone, which is nothing to close on."""
     lab.ran("1.0", 12.0)

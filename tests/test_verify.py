@@ -380,4 +380,4 @@ def test_a_store_of_another_schema_is_refused(perfdb: Shell, filled: URL) -> Non
     code, out, err = perfdb("verify", "--db", filled.render_as_string())
 
     assert (2, "") == (code, out)
-    assert "run `perfdb db upgrade`" in err
+    assert f"run `perfdb db upgrade --db {filled.render_as_string()}`" in err

@@ -1,6 +1,8 @@
 """Windows: which steps a figure is taken over."""
 
+from collections.abc import Callable
 from itertools import pairwise
+from statistics import fmean, median, quantiles
 
 import pytest
 from hypothesis import given
@@ -35,6 +37,29 @@ def test_a_window_that_holds_nothing_says_why(name: str, count: int, reason: str
     window = windows.named(name)
     assert [] == window.pick(STEPS[:count])
     assert reason == window.why_none(count)
+
+
+@pytest.mark.parametrize(
+    ("name", "picked"),
+    [("skip_warmup(10)", [50]), ("skip_warmup(1)", [25, 50]), ("skip_warmup(0)", [1, 25, 50]),
+     ("window(1,25)", [1, 25]), ("window(1,49)", [1, 25]), ("window(3,60)", [50]),
+     ("last_n(25)", [50]), ("last_n(48)", [50]), ("last_n(49)", [25, 50]),
+     ("last_n(24)", []), ("last_n(51)", []), ("last", []), ("skip_warmup(26)", [])],
+)  # fmt: skip
+def test_a_line_of_several_steps_is_picked_where_all_of_them_are(
+    name: str, picked: list[int]
+) -> None:
+    """Lines of steps 1, 2 to 25 and 26 to 50."""
+    lasts = [1, 25, 50]
+    held = windows.named(name).holds(lasts, [1, 2, 26])
+    assert picked == [last for last, is_held in zip(lasts, held, strict=True) if is_held]
+
+
+def test_a_window_without_a_whole_line_says_how_long_the_lines_are() -> None:
+    window = windows.named("last_n(10)")
+    assert "only 5 of 10 steps; last_n(10) would take the warm-up in" == window.why_none(5, 5)
+    expected = "no line of the log, each the mean of 25 steps, is wholly in last_n(10)"
+    assert expected == window.why_none(50, 25)
 
 
 @pytest.mark.parametrize("name", ["first", "last(3)", "window(3)", "skip_warmup", "last_n(-1)", ""])
@@ -128,6 +153,39 @@ def test_a_summary_by_hand() -> None:
     assert (1.3, 3.7) == pytest.approx((found.p10_s, found.p90_s))
 
 
+def test_a_summary_of_means_by_hand() -> None:
+    """A step of 40 s and the mean of nine, 10 s: 40 + 9 × 10 = 10 × 13 s.
+
+    Of 40 and nine times 10 the 90th percentile lies a tenth of the way from 10 to 40. The means
+    differ from 13 by 27, once, and by 3, nine times: √(810 ÷ 10 × 2 ÷ 1).
+    """
+    found = windows.summarise_times([40.0, 10.0], [1, 9])
+    assert found
+    assert (10, 10.0, 13.0, 10.0) == (found.num_steps, found.median_s, found.mean_s, found.last_s)
+    assert (10.0, 13.0) == pytest.approx((found.p10_s, found.p90_s))
+    assert 12.7279221 == pytest.approx(found.stdev_s)
+
+
+def test_one_mean_has_no_spread() -> None:
+    found = windows.summarise_times([9.5], [25])
+    assert windows.Summary(25, 9.5, 9.5, 9.5, None, None, None) == found
+
+
+@given(st.lists(st.tuples(st.floats(1e-6, 1e6), st.integers(1, 9)), min_size=2, max_size=20))
+def test_a_mean_counts_as_often_as_it_has_steps(pairs: list[tuple[float, int]]) -> None:
+    times, spans = zip(*pairs, strict=True)
+    each = [time for time, span in pairs for _ in range(span)]
+
+    found = windows.summarise_times(times, spans)
+
+    assert found
+    deciles = quantiles(each, n=10, method="inclusive")
+    assert len(each) == found.num_steps
+    assert (median(each), fmean(each), deciles[0], deciles[-1]) == pytest.approx(
+        (found.median_s, found.mean_s, found.p10_s, found.p90_s)
+    )
+
+
 def test_one_step_has_no_spread_and_none_has_no_summary() -> None:
     one = windows.summarise(STEPS[:1])
     assert one
@@ -158,3 +216,34 @@ def test_a_window_may_hold_what_it_holds_of_some_run(name: str, num_steps: int) 
     window = windows.named(name)
     held = {sum(window.holds(range(1, last + 1))) for last in range(41)}
     assert (num_steps in held) is window.may_hold(num_steps)
+
+
+RULES: dict[str, Callable[[list[int], int, int], list[int]]] = {
+    "last": lambda numbers, _n, _m: numbers[-1:],
+    "last_n({n})": lambda numbers, n, _m: numbers[-n:] if n <= len(numbers) else [],
+    "window({n},{m})": lambda numbers, n, m: [one for one in numbers if n <= one <= m],
+    "skip_warmup({n})": lambda numbers, n, _m: [one for one in numbers if one > n],
+}
+"""What each window picks of steps of which each has a line of its own."""
+
+
+@given(
+    st.sampled_from(sorted(RULES)),
+    st.integers(1, 30),
+    st.integers(0, 30),
+    st.dictionaries(st.integers(1, 60), st.floats(1e-9, 1e9), max_size=40),
+)
+def test_lines_of_one_step_are_picked_and_summed_up_as_steps(
+    rule: str, first: int, more: int, timed: dict[int, float]
+) -> None:
+    """To the last bit, with steps missing or not."""
+    numbers = sorted(timed)
+    expected = RULES[rule](numbers, first, first + more)
+
+    held = windows.named(rule.format(n=first, m=first + more)).holds(numbers, numbers)
+
+    assert expected == [one for one, is_held in zip(numbers, held, strict=True) if is_held]
+    times = [timed[one] for one in expected]
+    found = windows.summarise_times(times, [1] * len(times))
+    assert windows.summarise_times(times) == found
+    assert not times or (median(times), fmean(times)) == (found.median_s, found.mean_s)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import altair as alt
 import pandas as pd
@@ -9,6 +10,7 @@ import streamlit as st
 from pandas.io.formats.style import Styler
 
 from dashboards import data
+from dashboards.digits import Raw
 from dashboards.findings import Findings, is_wrong, listed, mark
 from dashboards.look import (
     COLOURS,
@@ -22,8 +24,9 @@ from dashboards.look import (
     remembered,
     tall,
 )
-from dashboards.opening import newest_pair, offered
+from dashboards.opening import offered, opened_on
 from perfdb.audit import Finding
+from perfdb.catalog import titles
 from perfdb.compare import (
     Choice,
     Comparison,
@@ -32,10 +35,11 @@ from perfdb.compare import (
     Side,
     Verdict,
     comparison,
+    marked,
     metric_for,
     words,
 )
-from perfdb.metrics import METRICS
+from perfdb.metrics import METRICS, Metric
 from perfdb.units import UNKNOWN
 
 AUTOMATIC = "Tokens/s/GPU, where known"
@@ -49,6 +53,13 @@ CHARTED = 40
 """A chart of more matches is a wall; the table has them all."""
 
 
+class Said(NamedTuple):
+    """What is said of results, by their number: by the audit, and by the pages they stand on."""
+
+    audited: Findings
+    cells: Mapping[int, Raw]
+
+
 def show() -> None:
     """The page."""
     st.title("Compare releases")
@@ -58,34 +69,41 @@ def show() -> None:
         st.info("Nothing to compare: no release in the store has results yet.")
         return
     a, b, metric = _chosen(now, known)
-    found = comparison(data.results_of(now, a), data.results_of(now, b), metric)
+    if a == b:
+        st.info(f"A and B are both {titles.release(a.name)}: choose another release for one.")
+        return
+    audited = data.findings_of(now)
+    wrong = {result_id for result_id, those in audited.items() if is_wrong(those)}
+    of_a, of_b = (marked(data.results_of(now, one), wrong) for one in (a, b))
+    found = comparison(of_a, of_b, metric)
+    name_a, name_b = (titles.release(one.name) for one in (a, b))
+    cells = data.printed_cells(now)
     if found.matched:
-        audited = data.findings_of(now)
-        _matches(found.matched, audited, a.name, b.name)
-        _charted(found.matched, audited)
+        _matches(found.matched, Said(audited, cells), name_a, name_b)
+        _charted(found)
     else:
-        st.info(words.why_nothing(a.name, b.name, found))
-    _unmatched(found, a.name, b.name)
+        st.info(words.why_nothing(name_a, name_b, found))
+    _unmatched(found, cells, name_a, name_b)
 
 
 def _chosen(now: data.Store, known: Sequence[Choice]) -> tuple[Choice, Choice, str | None]:
     """What to compare, kept in the address, so that a link shows the same comparison."""
     by_name = {choice.name: choice for choice in offered(known)}
     names = list(by_name)
-    pair = newest_pair(known, data.work(now))
-    first = (pair.a.name, pair.b.name) if pair else (names[0], names[-1])
+    a, b = (by_name.get(st.query_params.get(key, "")) for key in ("a", "b"))
+    first = opened_on(known, data.work(now), a, b)
     left, middle, right = st.columns(3)
     with left:
-        a = remembered("Release A", names, first[0], "a")
+        name_a = remembered("Release A", names, first.a.name, "a", titles.release)
     with middle:
-        b = remembered("Release B", names, first[1], "b")
-    titles = {AUTOMATIC: None} | {metric.title: metric.name for metric in METRICS.values()}
+        name_b = remembered("Release B", names, first.b.name, "b", titles.release)
+    figures = {AUTOMATIC: None} | {metric.title: metric.name for metric in METRICS.values()}
     with right:
-        figure = st.selectbox("Figure", list(titles), key="figure", bind="query-params")
-    return by_name[a], by_name[b], titles[figure]
+        figure = st.selectbox("Figure", list(figures), key="figure", bind="query-params")
+    return by_name[name_a], by_name[name_b], figures[figure]
 
 
-def _matches(matches: Sequence[Match], audited: Findings, name_a: str, name_b: str) -> None:
+def _matches(matches: Sequence[Match], said: Said, name_a: str, name_b: str) -> None:
     counts = Counter(match.judgement.verdict for match in matches)
     with st.container(horizontal=True):
         for verdict in Verdict:
@@ -94,14 +112,14 @@ def _matches(matches: Sequence[Match], audited: Findings, name_a: str, name_b: s
     st.caption(
         f"A is {name_a}, B is {name_b}, in {figures}. B/A is their ratio, 95 % its interval where "
         "the spread of the runs gives one. Verdicts speak of B; “same” means that no difference "
-        "can be told."
+        "can be told, “not judged” that the audit has open errors of a side."
     )
     if len(matches) > TABLED:
-        st.dataframe(styled(matches, audited), hide_index=True, placeholder=UNKNOWN)
+        st.dataframe(styled(matches, said), hide_index=True, placeholder=UNKNOWN)
     else:
-        st.table(styled(matches, audited), hide_index=True)
+        st.table(styled(matches, said), hide_index=True)
     listed(
-        (f"{letter}: {words.workload(side.shown)}", _findings(side, audited))
+        (f"{letter}: {words.workload(side.shown)}", _findings(side, said.audited))
         for match in matches
         for letter, side in (("A", match.a), ("B", match.b))
     )
@@ -111,13 +129,11 @@ def _findings(side: Side, audited: Findings) -> tuple[Finding, ...]:
     return audited.get(side.shown.result_id, ())
 
 
-def _charted(matches: Sequence[Match], audited: Findings) -> None:
-    known = [match for match in matches if match.judgement.ratio is not None]
-    right = [
-        match
-        for match in known
-        if not any(is_wrong(_findings(side, audited)) for side in (match.a, match.b))
-    ]
+def _charted(found: Comparison) -> None:
+    known, right = (
+        [match for match in some if match.judgement.ratio is not None]
+        for some in (found.matched, found.judged)
+    )
     wrong = len(known) - len(right)
     if known:
         st.subheader("B/A by case")
@@ -127,9 +143,9 @@ def _charted(matches: Sequence[Match], audited: Findings) -> None:
         st.altair_chart(ratios(right[:CHARTED]))
 
 
-def styled(matches: Sequence[Match], audited: Findings) -> Styler:
+def styled(matches: Sequence[Match], said: Said) -> Styler:
     """The matches as a table, its verdicts on their colours."""
-    table = pd.DataFrame([_row(match, audited) for match in matches])
+    table = pd.DataFrame([_row(match, said) for match in matches])
     if not table["Audit"].any():
         table = table.drop(columns="Audit")
     if table["Figure"].nunique() == 1:
@@ -145,21 +161,26 @@ def _audit(match: Match, audited: Findings) -> str:
     return ", ".join(f"{letter} {said}" for letter, said in marks.items() if said)
 
 
-def _row(match: Match, audited: Findings) -> dict[str, str | float | None]:
+def _row(match: Match, said: Said) -> dict[str, str | float | None]:
     metric, it = METRICS[match.metric], match.a.shown
     return {
         **_subject(it),
         "B/A": match.judgement.ratio,
         "B is": MARKS[match.judgement.verdict],
         "95 %": words.interval(match.judgement).replace(" ", NO_BREAK),
-        "A": printed(metric, it.figure(match.metric)),
-        "B": printed(metric, match.b.shown.figure(match.metric)),
+        "A": _figure(match.a, metric, said.cells),
+        "B": _figure(match.b, metric, said.cells),
         "Figure": metric.title,
-        "Audit": _audit(match, audited),
+        "Audit": _audit(match, said.audited),
         **_work(it),
         "Configuration": words.how(match),
         "Figures are": words.remark(match),
     }
+
+
+def _figure(side: Side, metric: Metric, cells: Mapping[int, Raw]) -> str:
+    """With the digits of its page."""
+    return printed(metric, side.shown.figure(metric.name), cells.get(side.shown.result_id))
 
 
 def ratios(matches: Sequence[Match]) -> Layers:
@@ -185,7 +206,10 @@ def ratios(matches: Sequence[Match]) -> Layers:
     colour = alt.Color("verdict:N", scale=_scale(COLOURS, seen), legend=legend)
     shape = alt.Shape("verdict:N", scale=_scale(SHAPES, seen), legend=legend)
     ratio = alt.X(
-        "ratio:Q", title="B/A", scale=alt.Scale(zero=False, padding=20), axis=alt.Axis(tickCount=6)
+        "ratio:Q",
+        title="B/A",
+        scale=alt.Scale(zero=False, padding=20),
+        axis=alt.Axis(tickCount=6, format=".4~f"),
     )
     marks = base.mark_point(filled=True, size=110, opacity=1).encode(ratio, shape, colour)
     spans = base.mark_rule(size=2).encode(alt.X("low:Q"), alt.X2("high:Q"), colour)
@@ -200,25 +224,25 @@ def ratios(matches: Sequence[Match]) -> Layers:
 
 def _briefly(it: Result) -> str:
     """A case in so few words that they fit on a telephone."""
-    return f"{it.model_title}, {it.precision or UNKNOWN}, {it.num_gpus:,} × {it.system_title}"
+    return f"{_model(it)}, {_precision(it)}, {it.num_gpus:,} × {it.system_title}"
 
 
 def _scale(of: Mapping[Verdict, str], seen: Sequence[Verdict]) -> alt.Scale:
     return alt.Scale(domain=[one.value for one in seen], range=[of[one] for one in seen])
 
 
-def _unmatched(found: Comparison, name_a: str, name_b: str) -> None:
+def _unmatched(found: Comparison, cells: Mapping[int, Raw], name_a: str, name_b: str) -> None:
     for name, sides in ((name_a, found.only_a), (name_b, found.only_b)):
         if sides:
             with st.expander(f"Only in {name}: {len(sides)}", expanded=not found.matched):
-                st.dataframe(pd.DataFrame([_lone(side) for side in sides]), hide_index=True)
+                st.dataframe(pd.DataFrame([_lone(side, cells) for side in sides]), hide_index=True)
 
 
-def _lone(side: Side) -> dict[str, str]:
+def _lone(side: Side, cells: Mapping[int, Raw]) -> dict[str, str]:
     metric, it = METRICS[metric_for([side], [side], None)], side.shown
     return {
         **_subject(it),
-        "Value": printed(metric, it.figure(metric.name)),
+        "Value": _figure(side, metric, cells),
         "Figure": metric.title,
         **_work(it),
         "Configuration": words.configuration(it),
@@ -228,13 +252,19 @@ def _lone(side: Side) -> dict[str, str]:
 
 def _subject(it: Result) -> dict[str, str]:
     return {
-        "Model": " ".join(filter(None, (it.model_title, it.qualifiers))),
+        "Model": _model(it),
         "System": f"{it.num_gpus:,} × {it.system_title}",
     }
 
 
 def _work(it: Result) -> dict[str, str]:
-    return {
-        "Precision": it.precision or UNKNOWN,
-        "Work": f"{it.task}, sequence {it.sequence_length:,}, GBS {it.global_batch_size:,}",
-    }
+    size = f"sequence {it.sequence_length:,}, GBS {it.global_batch_size:,}"
+    return {"Precision": _precision(it), "Work": f"{titles.task(it.task)}, {size}"}
+
+
+def _model(it: Result) -> str:
+    return titles.qualified(it.model_title, it.qualifiers)
+
+
+def _precision(it: Result) -> str:
+    return titles.precision(it.precision) or UNKNOWN

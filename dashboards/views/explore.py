@@ -1,33 +1,35 @@
 """Every result, narrowed down: its figures, where they come from, and the best ones as bars."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 
-import altair as alt
 import pandas as pd
 import streamlit as st
 
-from dashboards import data
+from dashboards import bests, data
 from dashboards.findings import Findings, is_wrong, listed, mark
-from dashboards.look import PALETTE, Layers, grid, ink, printed, tall
+from dashboards.look import grid, remembered_some
+from perfdb.catalog import titles
 from perfdb.compare.words import SHORT
+from perfdb.export.results import COLUMNS, EMITTED
 from perfdb.metrics import METRICS
 from perfdb.record import CONFIGURATION_FIELDS, Origin, Release
 from perfdb.units import UNKNOWN, counted
+from perfdb.versions import natural
 
-FILTERS: Mapping[str, str] = {
-    "release": "release_name",
-    "system": "system_title",
-    "model": "model_title",
-    "task": "task",
-    "precision": "precision",
-    "origin": "origin",
+FILTERS: Mapping[str, tuple[str, Callable[[str], str]]] = {
+    "release": ("release_name", titles.release),
+    "system": ("system", titles.system),
+    "model": ("model", titles.model),
+    "task": ("task", titles.task),
+    "precision": ("precision", titles.precision),
+    "origin": ("origin", str),
 }
-"""Each filter's name in the address, and the column that it narrows."""
+"""Each filter's name in the address, the column that it narrows, and how its values read."""
 
 SHOWN = (
-    "model_title", "tokens_per_sec_per_gpu", "system_title", "precision", "num_gpus",
-    "global_batch_size", "sequence_length", "layout", "model_tflops_per_sec_per_gpu", "mfu",
-    "audit", "step_time_s", "release_name", "origin", "qualifiers", "task", "outcome", "withheld",
+    "model_title", "tokens_per_sec_per_gpu", "system_title", "task", "precision", "release_name",
+    "num_gpus", "global_batch_size", "sequence_length", "layout", "model_tflops_per_sec_per_gpu",
+    "mfu", "audit", "step_time_s", "origin", "outcome", "withheld",
     *(name for name in CONFIGURATION_FIELDS if name != "options"),
     "num_results", "window", "num_steps", "flops_convention", "container", "source", "run_link",
 )  # fmt: skip
@@ -35,16 +37,11 @@ SHOWN = (
 
 LAYOUT = (
     "tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel",
-    "virtual_pipeline",
+    "expert_tensor_parallel", "virtual_pipeline", "fsdp_size", "fsdp_enabled", "data_parallel",
 )  # fmt: skip
 
-ROW_PX = 44
-"""A bar with its name above it, so that the name has the chart's whole width."""
-
-CHARTABLE = {
-    METRICS[name].title: name
-    for name in ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu")
-}
+WAYS = {**SHORT, "fsdp_size": "FSDP"}
+"""What a layout calls the ways."""
 
 
 def show() -> None:
@@ -58,11 +55,14 @@ def show() -> None:
     if found.empty:
         st.info("No result is like this. Take a filter away, in the bar on the left.")
         return
-    _table(found)
+    shown = worded(found)
+    _table(shown)
+    _download(found)
     listed(
-        (titled(row), audited.get(int(str(row["result_id"])), ())) for row in data.records(found)
+        (titled(row), audited.get(int(str(row["result_id"])), ())) for row in data.records(shown)
     )
-    _chart(found)
+    systems = sorted(everything["system_title"].unique(), key=natural)
+    bests.show(shown, systems, is_newest=not st.session_state["release"])
 
 
 def told(found: pd.DataFrame, of: int) -> str:
@@ -79,22 +79,18 @@ def told(found: pd.DataFrame, of: int) -> str:
 
 
 def titled(row: Mapping[Hashable, object]) -> str:
-    """'Llama 3 8B, DGX-H100, 8 GPUs, nemo 25.04 (page.md:22)': a row in words."""
-    named = (row["model_title"], row["system_title"], f"{row['num_gpus']} GPUs")
+    """'Llama 3 8B, DGX-H100, 8 GPUs, NeMo Framework 25.04 (page.md:22)': a row in words."""
+    named = (row["model_title"], row["system_title"], counted(int(str(row["num_gpus"])), "GPU"))
     return f"{', '.join(map(str, named))}, {row['release_name']} ({row['source']})"
 
 
 def labelled(results: pd.DataFrame, audited: Findings) -> pd.DataFrame:
-    """The results with their release, layout and findings in words, source, and link to the run."""
+    """The results with their release, layout and findings in words, and the link to the run."""
     found = [audited.get(int(result_id), ()) for result_id in results["result_id"]]
     return results.assign(
         release_name=[
             Release(framework=framework, version=version if pd.notna(version) else None).name
             for framework, version in zip(results["framework"], results["release"], strict=True)
-        ],
-        source=[
-            f"{path}:{line}" if pd.notna(line) else path
-            for path, line in zip(results["source"], results["source_line"], strict=True)
         ],
         run_link="runs?run=" + results["run_id"],
         layout=pd.array(
@@ -105,77 +101,77 @@ def labelled(results: pd.DataFrame, audited: Findings) -> pd.DataFrame:
     )
 
 
+def worded(results: pd.DataFrame) -> pd.DataFrame:
+    """The results with what people read in place of the store's names, and their source's line."""
+    said = {
+        column: pd.array(
+            [words(one) if pd.notna(one) else None for one in results[column]], dtype="string"
+        )
+        for name in ("task", "precision", "release")
+        for column, words in [FILTERS[name]]
+    }
+    return results.assign(
+        **said,
+        model_title=list(map(titles.qualified, results["model_title"], results["qualifiers"])),
+        source=[
+            f"{path}:{line}" if pd.notna(line) else path
+            for path, line in zip(results["source"], results["source_line"], strict=True)
+        ],
+    )
+
+
 def layout(row: Mapping[Hashable, object]) -> str | None:
-    """'TP4·PP2': the ways in which the model is divided; 'TP1' where it is not; None: unknown."""
-    known = {name: row[name] for name in LAYOUT if row[name] is not None}
-    divided = [name for name, ways in known.items() if ways != 1] or list(known)[:1]
-    return "·".join(f"{SHORT[name]}{known[name]}" for name in divided) or None
+    """'TP4·PP2', 'FSDP64': the ways in which the work is divided; None: unknown.
+
+    'TP1' where nothing is known to divide it; the data alone do where the model is whole: 'DP64'.
+    """
+    known = {name: row[name] for name in LAYOUT if row.get(name) is not None}
+    data_parallel = known.pop("data_parallel", 1)
+    if known.pop("fsdp_enabled", False) and "fsdp_size" not in known:
+        known["fsdp_size"] = ""
+    divided = [f"{WAYS[name]}{ways}" for name, ways in known.items() if ways != 1]
+    if not divided and data_parallel != 1:
+        return f"DP{data_parallel}"
+    return (
+        "·".join(divided or [f"{WAYS[name]}{ways}" for name, ways in list(known.items())[:1]])
+        or None
+    )
 
 
 def _narrowed(results: pd.DataFrame) -> pd.DataFrame:
     """The results that the filters let through; a filter with nothing chosen lets all through."""
     st.sidebar.header("Show only")
     kept = pd.Series(data=True, index=results.index)
-    for name, column in FILTERS.items():
-        said = results[column].fillna(UNKNOWN)
-        options = sorted(said.unique())
-        chosen = st.sidebar.multiselect(name.capitalize(), options, key=name, bind="query-params")
-        kept &= said.isin(chosen) if chosen else True
+    for name, (column, words) in FILTERS.items():
+        known = results[column].fillna(UNKNOWN)
+        said = {
+            one: words(one) for one in sorted(known.unique(), key=lambda one: natural(words(one)))
+        }
+        chosen = remembered_some(name.capitalize(), said, name, st.sidebar)
+        kept &= known.isin(chosen) if chosen else True
     return results[kept]
-
-
-def _chart(results: pd.DataFrame) -> None:
-    st.subheader("By model and system")
-    title = st.segmented_control(
-        "Figure", list(CHARTABLE), default=next(iter(CHARTABLE)), key="chart", bind="query-params"
-    )
-    metric = CHARTABLE[title or next(iter(CHARTABLE))]
-    best = best_of_each(results, metric)
-    if best.empty:
-        st.info(f"None of these results has a figure for {METRICS[metric].title}.")
-        return
-    wrong = int((results["is_wrong"] & results[metric].notna()).sum())
-    left_out = f" Left out: {wrong:,} with an error that the audit found." if wrong else ""
-    st.caption(f"The best of these results for each model, system and origin.{left_out}")
-    st.altair_chart(bars(best, metric))
-
-
-def best_of_each(results: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """The result with the highest figure for each model, system and origin; none that is wrong."""
-    known = results[results[metric].notna() & ~results["is_wrong"]]
-    by = ["model_title", "system_title", "origin"]
-    return known.sort_values(metric, ascending=False).drop_duplicates(by).sort_values(by)
-
-
-def bars(best: pd.DataFrame, metric: str) -> Layers:
-    """A bar for each result; published ones are paler, and every bar's line says which it is."""
-    told = best[["model_title", "system_title", "origin", "release_name", "precision", "num_gpus"]]
-    figures = [printed(METRICS[metric], value) for value in best[metric]]
-    case = best["model_title"] + " · " + best["system_title"] + " · " + best["origin"]
-    rows = told.assign(figure=best[metric].astype(float), label=case + ": " + figures)
-    base = alt.Chart(rows).encode(
-        y=alt.Y("label:N", sort=None, axis=None), tooltip=[*told.columns, "figure"]
-    )
-    drawn = base.mark_bar(height=14, yOffset=8).encode(
-        x=alt.X("figure:Q", title=METRICS[metric].title, axis=alt.Axis(tickCount=5)),
-        color=alt.Color("system_title:N", scale=alt.Scale(range=PALETTE), legend=None),
-        fillOpacity=alt.condition("datum.origin === 'measured'", alt.value(1), alt.value(0.45)),
-    )
-    names = base.mark_text(align="left", dy=-9, fontSize=12, color=ink()).encode(
-        x=alt.value(0), text="label"
-    )
-    return tall(alt.layer(drawn, names), ROW_PX * len(rows))
 
 
 def _table(results: pd.DataFrame) -> None:
     names = [name for name in SHOWN if name in results and _says_something(results[name])]
-    grid(results[names], "The results with their figures, configuration and source")
-    st.download_button(
-        "Download as CSV",
-        results[list(SHOWN)].to_csv(index=False),
-        "perfdb-results.csv",
-        "text/csv",
-    )
+    described = "The results with their figures, configuration and source"
+    grid(results[names], described, list(results["raw"]))
+
+
+def _download(results: pd.DataFrame) -> None:
+    st.download_button("Download as CSV", exported(results), "perfdb-results.csv", "text/csv")
+
+
+def exported(results: pd.DataFrame) -> str:
+    """CSV with the columns and the names that `perfdb export results` has."""
+    emitted = {
+        f"emitted_{name}": pd.array([one.get(name) for one in results["emitted"]], dtype="Float64")
+        for name in EMITTED
+    }
+    table = results[list(COLUMNS)].assign(**emitted)
+    switches = table.select_dtypes("boolean").columns
+    types = dict.fromkeys(METRICS, "Float64") | dict.fromkeys(switches, "Int64")
+    return table.astype(types).to_csv(index=False)
 
 
 def _says_something(column: pd.Series) -> bool:

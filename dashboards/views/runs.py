@@ -8,10 +8,12 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 from pydantic import ConfigDict
+from sqlalchemy import make_url
 
 from dashboards import data
 from dashboards.findings import Findings, bullets, is_wrong, mark, plain
-from dashboards.look import columns, grid, printed, remembered
+from dashboards.look import columns, grid, printed, remembered, remembered_some
+from perfdb.catalog import titles
 from perfdb.metrics import METRICS
 from perfdb.record import Figures, Frozen, Outcome, Release
 from perfdb.units import counted, text
@@ -56,10 +58,11 @@ def show() -> None:
     now = data.store()
     everything = labelled(data.runs(now), data.sources(now))
     if everything.empty:
-        st.info("The store holds published results only. Runs come with `perfdb ingest runs/`.")
+        command = data.storing(make_url(now.address))
+        st.info(f"The store holds published results only. Runs come with `{command}`.")
         return
-    outcomes = list(dict.fromkeys(everything["outcome"]))
-    chosen = st.multiselect("Outcome", outcomes, key="outcome", bind="query-params")
+    outcomes = {str(one): str(one) for one in everything["outcome"]}
+    chosen = remembered_some("Outcome", outcomes, "outcome")
     found = everything[everything["outcome"].isin(chosen)] if chosen else everything
     st.caption(f"{len(found):,} of {counted(len(everything), 'run')}.")
     grid(found[list(SHOWN)], "The runs with their outcome")
@@ -85,7 +88,9 @@ def labelled(runs: pd.DataFrame, sources: Mapping[str, str]) -> pd.DataFrame:
     named by its file. Of runs that do not say when they started, the last ingested is the newest.
     """
     releases = [
-        Release(framework=framework, version=version if pd.notna(version) else None).name
+        titles.release(
+            Release(framework=framework, version=version if pd.notna(version) else None).name
+        )
         for framework, version in zip(runs["framework"], runs["release"], strict=True)
     ]
     paths = [sources.get(run_id, run_id) for run_id in runs["run_id"]]
@@ -93,7 +98,8 @@ def labelled(runs: pd.DataFrame, sources: Mapping[str, str]) -> pd.DataFrame:
         Path(path).name if pd.isna(recipe) else run_id
         for path, recipe, run_id in zip(paths, runs["recipe"], runs["run_id"], strict=True)
     ]
-    said = runs.assign(release_name=releases, run_name=names, source=paths)
+    systems = [titles.system(name) for name in runs["system"]]
+    said = runs.assign(release_name=releases, run_name=names, source=paths, system=systems)
     return said.sort_values(["started_at", "id"], ascending=False, na_position="last")
 
 

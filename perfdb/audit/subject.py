@@ -77,6 +77,7 @@ class Subject(Frozen):
     raw: Mapping[str, str] = Field(default_factory=dict)
     extras: Mapping[str, str] = Field(default_factory=dict)
     emitted: Mapping[str, float] = Field(default_factory=dict)
+    notes: tuple[str, ...] = ()
     source: str | None = None
     source_line: int | None = None
     result_id: int | None = None
@@ -124,6 +125,11 @@ class Finding(Frozen):
     """Who accepted it and why; None: nobody did."""
     result_id: int | None = Field(default=None, exclude=True)
     """The result in the store, for the `findings` table; not part of what is printed."""
+
+    @property
+    def is_open_error(self) -> bool:
+        """Whether it is an error that nobody has accepted."""
+        return self.severity is Severity.ERROR and self.acknowledged is None
 
 
 FIGURES: Final = (

@@ -7,6 +7,14 @@ from perfdb import catalog
 
 TASKS: Final[Mapping[str, str]] = {"pretrain": "Pre-training", "sft": "SFT", "lora": "LoRA"}
 
+FRAMEWORKS: Final[Mapping[str, str]] = {
+    "automodel": "NeMo AutoModel",
+    "dfm": "NeMo DFM",
+    "megatron-bridge": "Megatron-Bridge",
+    "megatron-core": "Megatron-Core",
+    "nemo": "NeMo Framework",
+}
+
 
 def model(name: str) -> str:
     """'Llama 3 8B'; a model that the catalogue lacks keeps its name."""
@@ -34,3 +42,14 @@ def task(name: str) -> str:
 def qualified(title: str, qualifiers: str) -> str:
     """'Llama 3 70B (dropout)': a model and what its page puts behind its name."""
     return f"{title} ({qualifiers})" if qualifiers else title
+
+
+def framework(name: str) -> str:
+    """'NeMo DFM'; a framework that is not known keeps its name."""
+    return FRAMEWORKS.get(name, name)
+
+
+def release(name: str) -> str:
+    """'NeMo Framework 25.04' for the 'nemo 25.04' that commands take."""
+    of, _, version = name.partition(" ")
+    return f"{framework(of)} {version}".strip()

@@ -1,10 +1,9 @@
 """`perfdb compare`: two releases side by side, with verdicts."""
 
-from typing import Literal
-
 import click
 
 from perfdb.cli.gate import gate_option, say_untold
+from perfdb.cli.judged import Known, judged_options, say_not_judged, wrong
 from perfdb.cli.options import (
     db_option,
     metric_option,
@@ -19,6 +18,7 @@ from perfdb.compare import (
     Side,
     Verdict,
     comparison,
+    marked,
     metric_for,
     named,
     read,
@@ -49,29 +49,26 @@ from perfdb.units import number
     "Exit with 1 where B is slower, where something of A is missing in B, or where no verdict can "
     "be given; several with a comma. [default: never]",
 )
+@judged_options
 def compare(
-    a: str,
-    b: str,
-    db: str | None,
-    style: Literal["table", "json"],
-    *,
-    gate: frozenset[str],
-    **only: str | None,
+    a: str, b: str, style: str, *, gate: frozenset[str], known: Known, **only: str | None
 ) -> int:
     """Compare release A with release B, case by case.
 
     A and B are names such as 'nemo 25.04' or nemo@25.04; the version alone will do where only
     one framework has it. The ratio is B over A, with a 95 % interval where the runs' spread gives
-    one. Verdicts speak of B: faster, slower, same (no difference can be told), unknown.
+    one. Verdicts speak of B: faster, slower, same (no difference can be told), unknown, and not
+    judged where the audit has open errors of either side, which close no gate.
     """
-    metric = only.pop("metric")
-    names, found = _compared((a, b), db, metric, Only(**only))
+    db, metric = only.pop("db"), only.pop("metric")
+    names, found = _compared((a, b), db, metric, Only(**only), known)
     if not found.matched:
         click.echo(words.why_nothing(*names, found), err=style == "json")
     if style == "json":
         print_json(document(found))
     else:
         _print(names, found)
+    say_not_judged(len(found.matched) - len(found.judged), err=style == "json")
     return _gated(found, gate)
 
 
@@ -83,12 +80,13 @@ def _gated(found: Comparison, gate: frozenset[str]) -> int:
 
 
 def _compared(
-    asked: tuple[str, str], db: str | None, metric: str | None, only: Only
+    asked: tuple[str, str], db: str | None, metric: str | None, only: Only, known: Known
 ) -> tuple[tuple[str, str], Comparison]:
     with opened(db) as connection:
-        known = read.known_releases(connection)
-        a, b = (named(name, known) for name in asked)
-        of_a, of_b = (read.results_of(connection, choice, only) for choice in (a, b))
+        choices = read.known_releases(connection)
+        a, b = (named(name, choices) for name in asked)
+        errors = wrong(connection, known)
+        of_a, of_b = (marked(read.results_of(connection, one, only), errors) for one in (a, b))
     return (a.name, b.name), comparison(of_a, of_b, metric)
 
 

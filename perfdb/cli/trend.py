@@ -8,6 +8,7 @@ import click
 
 from perfdb import trend as trending
 from perfdb.cli.gate import gate_option, say_untold
+from perfdb.cli.judged import Known, judged_options, say_not_judged, wrong
 from perfdb.cli.options import (
     db_option,
     json_option,
@@ -17,7 +18,7 @@ from perfdb.cli.options import (
     print_table,
 )
 from perfdb.cli.store import opened
-from perfdb.compare import Level, Verdict, words
+from perfdb.compare import Level, Verdict, marked, words
 from perfdb.compare.read import known_releases
 from perfdb.metrics import METRICS
 from perfdb.queries.only import Only
@@ -44,11 +45,11 @@ PIPE_WIDTH = 120
     "several with a comma. [default: never]",
 )
 @json_option
+@judged_options
 def trend(
     asked: Sequence[str],
-    db: str | None,
-    metric: str | None,
     gate: frozenset[str],
+    known: Known,
     *,
     as_json: bool,
     **only: str | None,
@@ -58,9 +59,11 @@ def trend(
     MODEL_OR_CASE is a model, such as llama3-8b, or the first six characters or more of a workload
     or case key. Of a model or a workload each release stands with its best configuration, of a
     case with that one. Changes and verdicts are those of `perfdb compare`, against the release
-    before. The bars are the runs of a release in time, lowest to highest over the whole series.
+    before. The bars are the runs of a release in time, lowest to highest over the whole series. A
+    figure with open errors of the audit is listed, not judged and then stepped over.
     """
-    found = _followed(asked, db, Only(**only), metric)
+    db, metric = only.pop("db"), only.pop("metric")
+    found = _followed(asked, db, metric, Only(**only), known)
     if as_json:
         print_json({"series": [_document(one) for one in found]})
     else:
@@ -71,6 +74,8 @@ def trend(
         _print_missing([one for one in found if one.missing_in])
         _print_untold(found)
         click.echo(_summary(found))
+    not_judged = sum(not point.is_judged for one in found for point in one.points)
+    say_not_judged(not_judged, err=as_json)
     return _gated(found, gate)
 
 
@@ -93,9 +98,11 @@ def _is_unknown(one: Series) -> bool:
     return newest or any(point.cannot_be_told for point in one.points)
 
 
-def _followed(asked: Sequence[str], db: str | None, only: Only, metric: str | None) -> list[Series]:
+def _followed(
+    asked: Sequence[str], db: str | None, metric: str | None, only: Only, known: Known
+) -> list[Series]:
     with opened(db) as connection:
-        results = read.results(connection, asked, only)
+        results = marked(read.results(connection, asked, only), wrong(connection, known))
         choices = known_releases(connection)
         versions = read.versions(connection, choices)
     of_cases = [result for result in results if _is_of_case(result, asked)]
@@ -152,6 +159,7 @@ def _point(series: Series, point: Point) -> dict[str, object]:
         "high": judged.high if judged else None,
         "verdict": judged.verdict if judged else None,
         "reason": judged.reason if judged else None,
+        "has_open_errors": point.has_open_errors,
         "window": point.side.window,
         "num_steps": point.side.shown.num_steps,
         "differences": {one.field: [one.a, one.b] for one in point.differences},
@@ -201,17 +209,17 @@ def _untold(one: Series) -> Iterator[tuple[str, ...]]:
 def _last(one: Series) -> tuple[str, ...]:
     point, metric = one.points[-1], METRICS[one.metric]
     figure = number(point.side.shown.figure(metric.name), metric.digits)
-    work = f"{words.workload(one.shown)}\n{one.shown.origin}, {metric.title}\n"
+    marks = ", ".join(filter(None, (one.shown.origin, metric.title, words.flag(point.side))))
+    work = f"{words.workload(one.shown)}\n{marks}\n"
     return work, f"{one.shown.framework} {point.release}", figure, _runs(one, point)
 
 
 def _row(series: Series, point: Point) -> tuple[str, ...]:
     metric, judged = METRICS[series.metric], point.judgement
     ratio = judged.ratio if judged else None
-    changed = [words.changes(point.differences)] if point.differences else []
-    ended = [words.ended(point.side)] if words.ended(point.side) else []
+    notes = words.changes(point.differences), words.ended(point.side), words.flag(point.side)
     return (
-        "\n".join([point.release, *changed, *ended]),
+        "\n".join(filter(None, (point.release, *notes))),
         number(point.side.shown.figure(metric.name), metric.digits),
         UNKNOWN if ratio is None else _signed(ratio - 1),
         words.interval(judged) if judged else UNKNOWN,

@@ -10,10 +10,11 @@ from perfdb.compare.base import (
     Side,
     Verdict,
 )
+from perfdb.compare.errors import marked
 from perfdb.compare.match import comparison, metric_for
 from perfdb.compare.releases import Choice, named
 
 __all__ = [
     "Choice", "Comparison", "Difference", "Judgement", "Level", "Match", "Result", "Side",
-    "Verdict", "comparison", "metric_for", "named",
+    "Verdict", "comparison", "marked", "metric_for", "named",
 ]  # fmt: skip

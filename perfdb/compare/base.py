@@ -18,6 +18,8 @@ class Verdict(StrEnum):
     SLOWER = "slower"
     SAME = "same"
     UNKNOWN = "unknown"
+    NOT_JUDGED = "not judged"
+    """The audit calls a figure of either side an error: to correct it is no change of speed."""
 
 
 class Level(StrEnum):
@@ -76,6 +78,8 @@ class Result(Frozen):
     model_tflops_per_sec_per_gpu: float | None
     mfu: float | None
     flops_convention: str | None
+    has_open_errors: bool = False
+    """Whether the audit finds errors in it that nobody has accepted (`perfdb.compare.errors`)."""
 
     def figure(self, metric: str) -> float | None:
         """The value of a metric; None where it is unknown, withheld, or cannot be a rate."""
@@ -101,6 +105,10 @@ class Side:
         finished = [result for result in self.results if result.withheld is None]
         ranked = sorted(finished or self.results, key=_by_step_time)
         return ranked[(len(ranked) - 1) // 2]
+
+    def is_usable(self, metric: str) -> bool:
+        """Whether another figure can be held against that of this side."""
+        return self.shown.figure(metric) is not None and not self.shown.has_open_errors
 
     @property
     def origin(self) -> Origin:
@@ -167,3 +175,10 @@ class Comparison:
     matched: tuple[Match, ...]
     only_a: tuple[Side, ...]
     only_b: tuple[Side, ...]
+
+    @property
+    def judged(self) -> tuple[Match, ...]:
+        """The matches that neither side's open errors keep from a verdict."""
+        return tuple(
+            match for match in self.matched if match.judgement.verdict is not Verdict.NOT_JUDGED
+        )

@@ -55,6 +55,7 @@ def _of_side(side: Side) -> Fields:
         "num_results": len(side.results),
         "window": side.window,
         "num_steps": it.num_steps,
+        "has_open_errors": it.has_open_errors,
     }
 
 

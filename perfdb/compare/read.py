@@ -1,10 +1,14 @@
 """What a comparison reads from the store: the releases, and the results of one."""
 
+from collections.abc import Sequence
+
 from sqlalchemy import Connection
 
+from perfdb.audit import Finding
+from perfdb.audit.acknowledged import Entry, explained
 from perfdb.compare.base import Result
 from perfdb.compare.releases import Choice, KnownRelease, choices
-from perfdb.queries import catalog, results
+from perfdb.queries import catalog, findings, results
 from perfdb.queries.only import Only, known, narrowed
 
 
@@ -25,3 +29,13 @@ def results_of(
     questions = [results.of_release(wanted, one) for one in choice.release_ids]
     found = [connection.execute(question).mappings() for question in questions]
     return tuple(Result.model_validate(row) for rows in found for row in rows)
+
+
+def open_errors(connection: Connection, known: Sequence[Entry]) -> frozenset[int]:
+    """The results, by their number, in which the last audit found errors that nobody accepts.
+
+    `known` are the findings that are accepted.
+    """
+    rows = connection.execute(findings.errors()).mappings()
+    found = explained(map(Finding.model_validate, rows), known)
+    return frozenset(it.result_id for it in found if it.result_id is not None and it.is_open_error)

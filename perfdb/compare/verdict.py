@@ -1,6 +1,6 @@
-"""Faster, slower, same or unknown: the one rule, and the noise model under it."""
+"""Faster, slower, same, unknown or not judged: the one rule, and the noise model under it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from math import exp, inf, log, sqrt
 from statistics import fmean, stdev
@@ -42,7 +42,15 @@ def judge(a: Side, b: Side, metric: str) -> Judgement:
     - `unknown` in all other cases: a figure is missing, a spread is missing, one side is measured
       and the other published, both are measured over different windows, or their FLOPs follow
       different conventions.
+    - `not judged`, whatever the figures say, where the audit has open errors of either side.
     """
+    judged = _by_figures(a, b, metric)
+    if a.shown.has_open_errors or b.shown.has_open_errors:
+        return replace(judged, verdict=Verdict.NOT_JUDGED)
+    return judged
+
+
+def _by_figures(a: Side, b: Side, metric: str) -> Judgement:
     figure_a, figure_b = a.shown.figure(metric), b.shown.figure(metric)
     if figure_a is None or figure_b is None:
         return Judgement(None, None, None, Verdict.UNKNOWN)

@@ -2,11 +2,17 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
 from perfdb.catalog import titles
 from perfdb.compare.base import Comparison, Difference, Judgement, Match, Result, Side, Verdict
+from perfdb.compare.verdict import CONVENTION_BOUND
+from perfdb.metrics import Metric
 from perfdb.record import Origin, Outcome
 from perfdb.units import UNKNOWN, number, text
+
+OPEN_ERRORS: Final = "⚑ open errors"
+"""The mark of a figure in which the audit finds errors that nobody has accepted."""
 
 SHORT: Mapping[str, str] = {
     "micro_batch_size": "MBS",
@@ -97,9 +103,13 @@ def remark(match: Match) -> str:
 def remark_of(side: Side) -> str:
     """'measured', 'measured, 3 runs', 'measured, the run was out of memory', 'published'."""
     runs = len(side.results) if side.origin is Origin.MEASURED else 1
-    return ", ".join(
-        filter(None, (str(side.origin), f"{runs} runs" if runs > 1 else "", ended(side)))
-    )
+    said = (str(side.origin), f"{runs} runs" if runs > 1 else "", ended(side), flag(side))
+    return ", ".join(filter(None, said))
+
+
+def flag(side: Side) -> str:
+    """'⚑ open errors' where a side has some; else empty."""
+    return OPEN_ERRORS if side.shown.has_open_errors else ""
 
 
 def ended(side: Side) -> str:
@@ -107,6 +117,21 @@ def ended(side: Side) -> str:
     it = side.shown
     unfinished = "" if it.outcome is Outcome.FINISHED else it.outcome.replace("_", " ")
     return it.withheld or unfinished
+
+
+def counting(metric: Metric, conventions: Iterable[str | None]) -> str:
+    """That figures may count other FLOPs; empty where all of them state the same convention."""
+    stated = set(conventions)
+    if metric.name not in CONVENTION_BOUND or (len(stated) == 1 and None not in stated):
+        return ""
+    said = (
+        f"{metric.title} of different programs or FLOPs conventions may count other FLOPs for the "
+        "same work"
+    )
+    if None not in stated:
+        return f"{said}."
+    where = "here" if len(stated) == 1 else "where none is named"
+    return f"{said}; no convention is stated {where}."
 
 
 def summary(comparison: Comparison) -> str:

@@ -185,11 +185,19 @@ def _as_stored(value: object) -> object:
     return dict(value) if isinstance(value, Mapping) else value
 
 
-def move(connection: Connection, given: Iterable[tuple[int, int, int | None]]) -> None:
-    """Say of results that another source has them, and at which line: their ids, then both."""
-    rows = [{"of": id_, "source": source, "line": line} for id_, source, line in given]
-    if rows:
+def move(connection: Connection, given: Iterable[tuple[int, int, int | None]]) -> set[int]:
+    """Say of results that another source has them, and at which line: their ids, then both.
+
+    The answer is the releases they are of: the audit may have told of the line.
+    """
+    rows = [{"of": id_, "source": source, "line": line} for id_, source, line in sorted(given)]
+    release_ids: set[int] = set()
+    for start in range(0, len(rows), keys.AT_ONCE):
+        some = rows[start : start + keys.AT_ONCE]
         moved = update(results).where(results.c.id == bindparam("of"))
         connection.execute(
-            moved.values(source_id=bindparam("source"), source_line=bindparam("line")), rows
+            moved.values(source_id=bindparam("source"), source_line=bindparam("line")), some
         )
+        which = results.c.id.in_([row["of"] for row in some])
+        release_ids |= marks.releases_of(connection, which)
+    return release_ids

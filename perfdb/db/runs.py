@@ -81,7 +81,7 @@ def known(connection: Connection, run_ids: Iterable[str]) -> Mapping[str, Known]
     """The runs of these ids, by their id; those not there are left out."""
     found: dict[str, Known] = {}
     for some in keys.chunks(run_ids):
-        rows = connection.execute(_KNOWN.where(runs.c.run_id.in_(some)))
+        rows = connection.execute(_KNOWN.where(keys.among(connection, runs.c.run_id, some)))
         found |= {row.run_id: Known._make(row) for row in rows}
     return found
 

@@ -3,6 +3,7 @@
 Every command that reads a store asks: what makes the tables is not loaded for that.
 """
 
+import shlex
 from typing import Final
 
 from sqlalchemy import Connection, Text, column, inspect, select, table
@@ -24,13 +25,19 @@ def current(connection: Connection) -> str | None:
     return ", ".join(sorted(found)) or None
 
 
+def option(where: str) -> str:
+    """'--db sqlite:///perfdb.sqlite': a store as commands take it, less the mask of a password."""
+    return f"--db {shlex.quote(where.replace(':***@', '@'))}"
+
+
 def require_current(connection: Connection, where: str) -> None:
     """Raises StoreError unless the database has exactly this version's schema."""
+    upgrade = f"run `perfdb db upgrade {option(where)}`"
     if not inspect(connection).has_table(_REVISIONS.name):
-        raise StoreError(f"{where}: not a perfdb database; run `perfdb db upgrade`")
+        raise StoreError(f"{where}: not a perfdb database; {upgrade}")
     found = current(connection)
     if found != HEAD:
         raise StoreError(
-            f"{where}: schema {found} is not {HEAD}, this version's; run `perfdb db upgrade`, "
+            f"{where}: schema {found} is not {HEAD}, this version's; {upgrade}, "
             "or use the perfdb that wrote it"
         )

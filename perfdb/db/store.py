@@ -29,6 +29,7 @@ def put_page(
 ) -> PageWritten:
     """Store the rows of a published page; a row that says something else is a new revision.
 
+    One that says the same as before stands from now on where this state of the page has it.
     Where every row could be read (`whole`), the results that an earlier state of the page had and
     this one does not are withdrawn.
     """
@@ -41,10 +42,11 @@ def put_page(
     gone = withdrawal.no_longer_stated(connection, source.path, given) if whole else ()
     release_ids = revisions.supersede(connection, [one.id for one in gone], when)
     kept = [row for row, action in zip(given, actions, strict=True) if action is Action.UNCHANGED]
-    moved = [(one.id, row) for row in kept for one in _by_other_version(row, past, source)]
+    moved = [(one.id, row) for row in kept for one in _read_before(row, past, source)]
     if changed or moved:
         number = files.ids(connection, [source], when)[files.natural(source)]
-        revisions.move(connection, [(id_, number, row.source_line) for id_, row in moved])
+        places = [(id_, number, row.source_line) for id_, row in moved]
+        release_ids |= revisions.move(connection, places)
         stale = [one.id for row in changed for one in past.get(row.key, ()) if not one.superseded]
         release_ids |= revisions.supersede(connection, stale, when)
         rows = [(row, Place(number, None, when)) for row in changed]
@@ -53,12 +55,14 @@ def put_page(
     return PageWritten(tuple(actions), gone)
 
 
-def _by_other_version(row: ResultRow, past: Past, source: SourceFile) -> Iterator[Written]:
-    """The result in force, where another version has read it out of the very same bytes."""
-    for one in past.get(row.key, ()):
-        is_here = (one.path, one.sha256) == (source.path, source.sha256)
-        if is_here and not one.superseded and one.parser_version != source.parser_version:
-            yield one
+def _read_before(row: ResultRow, past: Past, source: SourceFile) -> Iterator[Written]:
+    """What the page said last of an unchanged row, in another state or as another version read it.
+
+    Another page may hold the result since.
+    """
+    said_here = [one for one in past.get(row.key, ()) if one.path == source.path]
+    read = (source.sha256, source.parser_version)
+    yield from (one for one in said_here[-1:] if (one.sha256, one.parser_version) != read)
 
 
 def log(connection: Connection, entries: Iterable[LogEntry], when: datetime) -> None:

@@ -33,7 +33,7 @@ from perfdb.formats import (
 from perfdb.formats.base import Configuration, Content, LogFormat, ParsedLog, Reading
 
 __all__ = [
-    "FORMATS", "Configuration", "Content", "LogFormat", "ParsedLog", "Reading", "named",
+    "AVERAGES", "FORMATS", "Configuration", "Content", "LogFormat", "ParsedLog", "Reading", "named",
     "recognised",
 ]  # fmt: skip
 
@@ -54,6 +54,9 @@ FORMATS: dict[str, LogFormat] = {
     mlperf.NAME: mlperf,
     torchtitan.NAME: torchtitan,
 }
+
+AVERAGES = frozenset({nemo2.NAME, megatron_lm.NAME, megatron_bridge.NAME, torchtitan.NAME})
+"""The logs in which each time is the mean over the steps since the line before."""
 
 
 def named(name: str) -> LogFormat:

@@ -109,7 +109,8 @@ def _timed(where: str, steps: Settled, said: Configuration) -> Settled:
         one._replace(step_time_s=one.step_time_s * tokens, tokens=count(tokens))
         for one in steps.readings
     )
-    return replace(settle(where, timed, steps.problems), notes=steps.notes)
+    settled = settle(where, timed, steps.problems)
+    return replace(settled, notes=steps.notes, restarted_at=steps.restarted_at)
 
 
 def _uncertain(readings: Sequence[Reading], tokens: int) -> tuple[str | None, int]:

@@ -119,6 +119,8 @@ class ParsedLog:
     emitted: Figures = field(default_factory=Figures)
     emitted_line: int | None = None
     window: str | None = None
+    restarted_at: int | None = None
+    """The first step of the last attempt, where steps before it are of an earlier one."""
     timed_by: tuple[str, ...] = ()
     """The fields that its step times follow from, where it prints rates and no times."""
     outcome: Outcome | None = None

@@ -49,12 +49,22 @@ def training_log(
         configuration=configuration,
         readings=steps.readings,
         planned_steps=account.planned,
-        window=window,
+        window=_of_last_attempt(window, steps),
+        restarted_at=steps.restarted_at,
         outcome=end.outcome,
         error=end.error,
         problems=steps.problems,
         notes=steps.notes,
     )
+
+
+def _of_last_attempt(window: str, steps: Settled) -> str:
+    """A restart warms up again: the window follows it, if the last attempt is long enough."""
+    warmup = re.fullmatch(r"skip_warmup\((\d+)\)", window)
+    if not (warmup and steps.restarted_at and steps.readings):
+        return window
+    skipped = steps.restarted_at - 1 + int(warmup[1])
+    return f"skip_warmup({skipped})" if skipped < steps.readings[-1].step else window
 
 
 def ending(readings: Sequence[Reading], account: Account) -> Ending:

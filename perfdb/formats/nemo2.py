@@ -1,9 +1,11 @@
 """NeMo 2 logs: `Training epoch E, iteration I/LAST | key: value | …`, counted from 0.
 
+A time is the mean over the log interval.
 Source of the format: nemo/lightning/pytorch/callbacks/progress_printer.py.
 """
 
 import re
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,7 +17,7 @@ from perfdb.formats.piped import Syntax
 from perfdb.formats.readings import Column, Columns, Ints, Readings
 from perfdb.formats.scan import Scan, plain
 from perfdb.formats.steplines import StepLines
-from perfdb.formats.steps import numbered, settle_columns, sizes
+from perfdb.formats.steps import interval_note, numbered, settle_columns, sizes
 
 NAME = "nemo2"
 WINDOW = "skip_warmup(10)"
@@ -44,6 +46,8 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """The run that a log tells of."""
     scan, lines = Scan(content, _SYNTAX.marker), StepLines(where, _SYNTAX, _readings)
     steps = settle_columns(where, lines.of(scan), lines.problems)
+    notes = (*steps.notes, *interval_note(where, steps.readings))
+    steps = replace(steps, notes=notes)
     said = settings.mentioned(scan.preamble)
     known = settings.batch(lines.only(_GBS)) | settings.gpus(said)
     configuration = settings.configuration(said, framework="nemo", **known)

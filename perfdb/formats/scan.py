@@ -163,7 +163,9 @@ def _sized(content: Content) -> Iterator[bytes]:
             end = size - size % BLOCK_BYTES
             for start in range(0, end, BLOCK_BYTES):
                 yield text[start : start + BLOCK_BYTES]
-            held, size = [text[end:]], size - end
+            rest = text[end:]
+            # Not even nothing is held: joined to it, the next piece would be copied.
+            held, size = [rest] if rest else [], len(rest)
     if size:
         yield b"".join(held)
 

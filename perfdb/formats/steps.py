@@ -39,6 +39,8 @@ class Settled:
     readings: Sequence[Reading]
     problems: tuple[Problem, ...] = ()
     notes: tuple[Problem, ...] = ()
+    restarted_at: int | None = None
+    """The first step of the last attempt, where those before it are of an earlier one."""
 
 
 def settle(where: str, readings: Iterable[Reading], problems: Iterable[Problem] = ()) -> Settled:
@@ -57,7 +59,8 @@ def settle_columns(where: str, printed: Readings, problems: Iterable[Problem] = 
         problems = [*problems, *(_impossible(where, one) for one in printed.at(~possible))]
         printed = printed.at(possible)
     kept = _last_of_each(printed)
-    return Settled(kept, few(where, list(problems)), _repeated(where, printed, kept))
+    notes = _repeated(where, printed, kept)
+    return Settled(kept, few(where, list(problems)), notes, _restarted_at(printed, kept))
 
 
 def _impossible(where: str, reading: Reading) -> Problem:
@@ -71,6 +74,13 @@ def _last_of_each(printed: Readings) -> Readings:
     order = np.argsort(printed.step, kind="stable")
     is_last = np.diff(printed.step[order], append=-1) != 0
     return printed.at(order[is_last])
+
+
+def _restarted_at(printed: Readings, kept: Readings) -> int | None:
+    """The step that a log last goes back to; where the lines say nothing, so does their order."""
+    back = np.flatnonzero((np.diff(printed.step) < 0) & (np.diff(printed.line) > 0))
+    first = int(printed.step[back[-1] + 1]) if len(back) else 0
+    return first if len(back) and first > kept.step[0] else None
 
 
 def _repeated(where: str, printed: Readings, kept: Readings) -> tuple[Problem, ...]:
@@ -102,14 +112,27 @@ def few(where: str, problems: Sequence[Problem]) -> tuple[Problem, ...]:
 def interval_note(where: str, readings: Sequence[Reading]) -> tuple[Problem, ...]:
     """A note where each line of a log stands for several steps."""
     steps = Readings.of(readings).step
-    # Newer versions log the very first step too, whatever the interval.
-    regular = steps[1:] if len(steps) > 2 and steps[0] == 1 else steps
-    usual = _most_common(np.diff(regular))
+    usual = _interval(steps)
     if usual == 1:
         return ()
     first = ", the first of one step" if steps[0] == 1 else ""
     message = f"each time is the mean of the {usual} steps up to its own{first}"
     return (Problem(where, message),)
+
+
+def spans(steps: Ints) -> Ints:
+    """How many steps each line stands for in a log whose times are means since the line before.
+
+    Behind a gap, whose lines are lost, it is as many as usual. Nothing tells of how many a log's
+    only line is: it counts as one. Megatron-Core does not start anew behind the very first step;
+    the line after it has that one in its mean, too.
+    """
+    return np.minimum(np.diff(steps, prepend=0), _interval(steps))
+
+
+def _interval(steps: Ints) -> int:
+    # Newer versions log the very first step too, whatever the interval.
+    return _most_common(np.diff(steps[1:] if len(steps) > 2 and steps[0] == 1 else steps))
 
 
 def _most_common(gaps: Ints) -> int:

@@ -129,4 +129,5 @@ def _timed(where: str, steps: Settled, said: Configuration) -> Settled:
         ),
         steps.problems,
     )
-    return replace(timed, notes=(*steps.notes, *interval_note(where, timed.readings)))
+    notes = (*steps.notes, *interval_note(where, timed.readings))
+    return replace(timed, notes=notes, restarted_at=steps.restarted_at)

@@ -5,7 +5,7 @@ an ingest that was killed before its audit leaves none, and is made good by the 
 every source is unchanged.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 
 from sqlalchemy import Connection, Engine
@@ -16,6 +16,7 @@ from perfdb.audit.read import subjects
 from perfdb.db import findings, keys, marks
 from perfdb.db.rows import FindingRow
 from perfdb.db.session import retried
+from perfdb.db.tables import runs, sources
 from perfdb.queries import findings as questions
 from perfdb.queries.catalog import releases_of_files as of_files
 from perfdb.queries.catalog import releases_of_runs as of_runs
@@ -43,9 +44,11 @@ def _versions(
     found: dict[int, int | None] = {}
     with engine.connect() as connection:
         for some in keys.chunks(run_ids):
-            found |= dict(connection.execute(of_runs(some)).all())
+            which = keys.among(connection, runs.c.run_id, some)
+            found |= dict(connection.execute(of_runs(which)).all())
         for some in keys.chunks(paths):
-            found |= dict(connection.execute(of_files(some)).all())
+            which = keys.among(connection, sources.c.path, some)
+            found |= dict(connection.execute(of_files(which)).all())
     return found
 
 
@@ -60,12 +63,14 @@ def renewed(connection: Connection, release_id: int) -> None:
     findings.replace(connection, release_id, _rows(audit(subjects(connection, [release_id]))))
 
 
-def _kept(engine: Engine, release_ids: Iterable[int]) -> tuple[Finding, ...]:
+def _kept(engine: Engine, release_ids: Sequence[int]) -> tuple[Finding, ...]:
     with engine.connect() as connection:
         found = [
             Finding.model_validate(row)
-            for release_id in release_ids
-            for row in connection.execute(questions.of_release(release_id)).mappings()
+            for start in range(0, len(release_ids), keys.AT_ONCE)
+            for row in connection.execute(
+                questions.of_releases(release_ids[start : start + keys.AT_ONCE])
+            ).mappings()
         ]
     return ordered(found)
 

@@ -124,7 +124,7 @@ class _Below:
 
     def _note_files(self, entries: Iterable[os.DirEntry[str]]) -> None:
         for entry in entries:
-            if is_looked_at(PurePath(entry.name)) and _is_file(entry):
+            if _is_file(entry) and is_looked_at(PurePath(entry.name)):
                 self.files.append(entry.path)
                 if entry.is_symlink():
                     self.links.add(entry.path)
@@ -156,7 +156,7 @@ def _is_open(entry: os.DirEntry[str], folder: str) -> bool:
     """Whether an entry of a folder is a folder to look into."""
     if not entry.is_dir(follow_symlinks=False):
         return False
-    return not _is_passed_over((PurePath(folder).name, entry.name))
+    return not _is_passed_over((folder.rpartition("/")[2], entry.name))
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:

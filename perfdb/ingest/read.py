@@ -18,7 +18,8 @@ from perfdb.windows import Window
 STILL_RUNNING = "still running"
 """The reason a run is left alone whose runner is at work."""
 
-_RUN_ID = re.compile(rb'"run_id"\s*:\s*"([^"\\]+)"')
+_RUN_ID = re.compile(rb'"run_id"\s*:\s*"([^"\\\x00-\x1f]+)"')
+"""Control characters, which no JSON string holds, PostgreSQL would not even look for."""
 
 UNKNOWN = "neither a run directory, a page with a table of results nor a log of a known format"
 """What is wrong with a file that is named and holds nothing to read."""
@@ -29,7 +30,7 @@ MOST_PAGE_BYTES = 8 << 20
 PAGE = "page"
 """The name of the parser of pages, whatever their markup."""
 
-PAGE_PARSER_VERSION = 4
+PAGE_PARSER_VERSION = 5
 """Kept with each page; raised when perfdb.pages reads something else out of the same text."""
 
 
@@ -107,22 +108,25 @@ class Rejected:
 
 @dataclass(frozen=True)
 class PassedOver:
-    """A page that perfdb has made itself: what it says is in a store already."""
+    """A page that perfdb has made itself, or (`unknown`) a log by its name that no format knows."""
 
     path: str
+    unknown: bool = False
 
 
 @dataclass(frozen=True)
 class Unattributed:
     """A result of a log of which nobody says what it is of; its bytes are kept until somebody does.
 
-    `run_id` is that of its run; None: it is the line of a file that sums up.
+    `run_id` is that of its run; None: it is the line of a file that sums up. `missing` names the
+    fields that somebody has to say.
     """
 
     source: SourceFile
     problem: Problem
     run_id: str | None
     insisted: bool
+    missing: tuple[str, ...] = ()
 
     @property
     def path(self) -> str:
@@ -250,7 +254,7 @@ def read_page(
         text = pages.decoded(content)
     except UnicodeDecodeError:
         return _unknown(source)
-    if not pages.looks_like_page(text):
+    if not pages.looks_like_page(text, named=source.named):
         return _unknown(source)
     if not source.named and generated.by_perfdb(text):
         return PassedOver(where)

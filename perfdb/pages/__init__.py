@@ -4,7 +4,7 @@ To add a markup: write its module (perfdb.pages.base.PageFormat), add it to the 
 """
 
 from perfdb.errors import Problem
-from perfdb.pages import front, html, markdown, mdx, rest, rows, scraped, tables
+from perfdb.pages import front, html, markdown, mdx, rest, rows, scraped, tables, told
 from perfdb.pages.base import Page, PageContext, PageFormat, PageRead
 from perfdb.pages.charset import decoded
 from perfdb.pages.context import of_page
@@ -36,18 +36,25 @@ def read(where: str, text: str, context: PageContext) -> PageRead:
     setting = of_page(page, head.settings, context)
     readers = rows.readers(where, page, setting)
     read_rows = [one for reader in readers for one in reader.results()]
+    results = tuple(one for one in read_rows if isinstance(one, PublishedResult))
+    of_tables = (note for reader in readers for note in reader.notes())
+    notes = (*head.notes, *told.of_page(where, page, readers, results), *of_tables)
     return PageRead(
-        results=tuple(one for one in read_rows if isinstance(one, PublishedResult)),
+        results=results,
         problems=tuple(one for one in read_rows if isinstance(one, Problem)),
         # A table that labels divide is several tables with one header.
-        notes=tuple(dict.fromkeys((*head.notes, *(n for one in readers for n in one.notes())))),
+        notes=tuple(dict.fromkeys(notes)),
         original=head.settings.original,
     )
 
 
-def looks_like_page(text: str) -> bool:
-    """Whether a text holds a table of results, be it empty."""
-    return bool(tables.of_results(_page(text)))
+def looks_like_page(text: str, *, named: bool = False) -> bool:
+    """Whether a text holds a table of results, be it empty.
+
+    Of a file that is named, a table with figures that are not known is enough: its rows are told.
+    """
+    found = tables.to_read if named else tables.of_results
+    return bool(found(_page(text)))
 
 
 def _page(text: str) -> Page:

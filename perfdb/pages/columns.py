@@ -2,12 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import Final
 
-from perfdb.pages import cells
+from perfdb.pages import cells, names, titles
 from perfdb.pages.outline import Table
 
 ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -50,7 +51,8 @@ ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
 MILLISECONDS: Final = (
     "Step Time (ms)", "Step Time in ms", "Time per Global Step (ms)", "Time per Step (ms)",
     "Training step time (milliseconds per step)", "Iteration Time (ms)",
-    "Elapsed Time per Iteration (ms)",
+    "Elapsed Time per Iteration (ms)", "Time per Iteration (ms)", "Time/iter (ms)", "ms/step",
+    "ms/iter",
 )  # fmt: skip
 """Titles of a step time in milliseconds; beside one in seconds it is an extra."""
 
@@ -69,6 +71,17 @@ FIGURES: Final = frozenset(
         "tokens_per_sec",
     }
 )  # fmt: skip
+SIZES: Final = ALIASES.keys() - FIGURES - {"model", "system", "task", "precision", "kernels"}
+"""Fields of a configuration that are numbers."""
+
+SETTINGS: Final = (
+    "Nodes", "#Nodes", "Num Nodes", "Number of Nodes", "GPUs per Node", "Steps", "Max Steps",
+    "Epochs", "Seed", "LR", "Learning Rate", "Min LR", "Warmup", "Warmup Steps", "Weight Decay",
+    "Hidden Size", "Heads", "Attention Heads", "Parameters", "Params", "Params (B)", "Vocab Size",
+    "Experts", "Top-K", "LoRA Rank", "Rank", "Dropout", "Date", "Version", "Release", "Container",
+)  # fmt: skip
+"""Columns without a field that are no figures: a table of these is a recipe."""
+
 FEWEST = 3
 """Fields a table of results has at the least; a glossary of the figures has fewer."""
 
@@ -94,6 +107,11 @@ class Column:
     known: bool
     in_ms: bool = False
 
+    @property
+    def precision(self) -> str:
+        """What the title says of the precision of its values, as a cell would; empty if nothing."""
+        return precision_in(self.title) if self.fields else ""
+
     def texts(self, text: str) -> Mapping[str, str] | None:
         """The text of each field in a cell's; None where there are not as many as fields."""
         if len(self.fields) < 2:
@@ -109,32 +127,99 @@ def _squeezed(title: str) -> str:
 _FIELDS = {_squeezed(title): field for field, titles in ALIASES.items() for title in titles}
 _IN_MS = frozenset(map(_squeezed, MILLISECONDS))
 _KNOWN_EXTRAS = frozenset(map(_squeezed, EXTRAS))
+_SETTINGS = frozenset(map(_squeezed, SETTINGS))
 
 
 def fields_of(title: str) -> tuple[str, ...]:
     """The fields that a title means: of `TP / PP`, both; none where a part of it is not known."""
-    whole = _TIME if _squeezed(title) in _IN_MS else _FIELDS.get(_squeezed(title))
+    return _exactly(title) or _qualified(title).fields
+
+
+def _exactly(title: str) -> tuple[str, ...]:
+    squeezed = _squeezed(title)
+    whole = _TIME if squeezed in _IN_MS else _FIELDS.get(squeezed) or titles.figure(title)
     if whole:
         return (whole,)
     parts = [_FIELDS.get(_squeezed(part)) for part in _BETWEEN.split(title)]
     return tuple(filter(None, parts)) if all(parts) else ()
 
 
+@dataclass(frozen=True)
+class _Qualified:
+    """A figure's title with words behind it: what it means without them, and its precisions."""
+
+    title: str = ""
+    fields: tuple[str, ...] = ()
+    precisions: tuple[str, ...] = ()
+
+
+@lru_cache(maxsize=1024)
+def _qualified(title: str) -> _Qualified:
+    """What a title such as `MFU (median)` or `MFU FP8-CS (FP8-MX)` means; nothing if no such."""
+    for plain, precisions in titles.without_ends(title):
+        fields = _exactly(plain)
+        if len(fields) == 1 and fields[0] in FIGURES:
+            return _Qualified(plain, fields, precisions)
+    return _Qualified()
+
+
+def precision_in(title: str) -> str:
+    """The precisions that a figure's title states, as a cell would; empty if none."""
+    first, *second = _qualified(title).precisions or ("",)
+    return f"{first} ({second[0]})" if second else first
+
+
+def says_nothing_new(title: str) -> bool:
+    """Whether a title is understood and has no field on purpose."""
+    return _squeezed(title) in _KNOWN_EXTRAS
+
+
 def of(table: Table) -> tuple[Column, ...]:
-    """The columns of a table. A title that stands twice gets a number, to tell them apart."""
-    titles = [cells.cleaned(cell.text) for cell in table.header.cells]
-    in_seconds = _TIME in {_FIELDS.get(_squeezed(title)) for title in titles}
+    """The columns of a table. A title that stands twice gets a number, to tell them apart.
+
+    What another column says without more words is an extra: milliseconds beside seconds, a mean.
+    """
+    titles_ = [cells.cleaned(cell.text) for cell in table.header.cells]
+    plain = {field for title in titles_ if not _is_in_ms(title) for field in _exactly(title)}
     found: list[Column] = []
     seen: Counter[str] = Counter()
-    for place, title in enumerate(titles):
+    for place, title in enumerate(titles_):
         seen[title] += 1
         times = seen[title]
         corner = (table.corner,) if place == 0 and table.corner else ()
-        in_ms = _squeezed(title) in _IN_MS
-        fields = () if in_ms and in_seconds else fields_of(title) or corner
+        meant = fields_of(title)
+        repeats = _is_in_ms(title) or not _exactly(title)
+        fields = () if repeats and plain & set(meant) else meant or corner
         known = bool(fields) or _squeezed(title) in _KNOWN_EXTRAS
-        found.append(Column(title if times == 1 else f"{title} ({times})", fields, known, in_ms))
+        numbered = title if times == 1 else f"{title} ({times})"
+        found.append(Column(numbered, fields, known, _is_in_ms(title)))
     return tuple(found)
+
+
+def _is_in_ms(title: str) -> bool:
+    return not {_squeezed(title), _squeezed(_qualified(title).title)}.isdisjoint(_IN_MS)
+
+
+def precision(header: Iterable[Column]) -> str:
+    """What the titles of a table say of the precision of its values; empty if nothing."""
+    return max((column.precision for column in header), key=len, default="")
+
+
+def at_odds(header: Sequence[Column]) -> list[str]:
+    """The titles that state precisions, where they are not the same ones."""
+    stated = {column.title: names.precisions(column.precision) for column in header}
+    every = names.precisions(precision(header))
+    if all(one == every[: len(one)] for one in stated.values()):
+        return []
+    return [title for title, one in stated.items() if one]
+
+
+def texts(printed: Iterable[tuple[Column, str]]) -> dict[str, str]:
+    """The texts of a row by field, from those of its cells; a title may state the precision."""
+    every = list(printed)
+    found = {name: t for column, text in every for name, t in (column.texts(text) or {}).items()}
+    titled = precision(column for column, _ in every)
+    return {**found, "precision": titled} if titled else found
 
 
 def all_fields(header: Sequence[Column]) -> list[str]:
@@ -151,6 +236,11 @@ def are_results(header: Sequence[Column]) -> bool:
     if not fields & FIGURES:
         fields |= set(mistyped(header).values())
     return bool(fields & FIGURES) and len(fields) >= FEWEST
+
+
+def may_be_figure(column: Column) -> bool:
+    """Whether a column that is not known may hold a figure: any that is no setting."""
+    return not column.known and _squeezed(column.title) not in _SETTINGS
 
 
 def mistyped(header: Sequence[Column]) -> Mapping[str, str]:

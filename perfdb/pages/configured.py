@@ -36,6 +36,12 @@ def line_of(row: Row, place: int) -> int:
     return row.line
 
 
+def joined_from(table: Table) -> int | None:
+    """The line of the table of configurations that a table was joined with; None if with none."""
+    header = table.header
+    return header.configured_at if isinstance(header, _Joined) else None
+
+
 def are_configurations(table: Table) -> bool:
     """Whether a table says what was run, and nothing of how fast."""
     fields = set(columns.all_fields(columns.of(table)))

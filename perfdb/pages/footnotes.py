@@ -82,12 +82,18 @@ class Footnotes:
     def of(self, row: Row) -> tuple[str, ...]:
         """The texts that concern a row.
 
-        They are those of its marks, those of the marks in the table's header and in the headings
-        and captions above it, and those of a note on the whole table; each once.
+        They are those of its marks, those of the marks in the table's header, in the headings,
+        captions and paragraphs of its section, and those of a note on the whole table; each once.
         """
-        marked = [*_marks(row.cells), *_marks(self.table.header.cells), *self._above]
+        marked = [*_marks(row.cells), *self._of_all]
         texts = [self._texts[mark] for mark in marked if mark in self._texts]
         return tuple(dict.fromkeys((*texts, *self._below.of_table)))
+
+    def reached(self) -> frozenset[str]:
+        """The marks whose texts concern a row."""
+        return frozenset(
+            [*_marks(cell for row in self.table.rows for cell in row.cells), *self._of_all]
+        )
 
     def unexplained(self, row: Row) -> tuple[str, ...]:
         """The marks in a row, or in the header, that nothing explains."""
@@ -103,9 +109,24 @@ class Footnotes:
         return {**of_page, **self._below.by_mark}
 
     @cached_property
-    def _above(self) -> tuple[str, ...]:
-        said = [Cell(one.text, one.text) for one in self.table.said if one.heading]
-        return _marks(said)
+    def _of_all(self) -> tuple[str, ...]:
+        """The marks that are of all rows."""
+        headings = [Cell(one.text, one.text) for one in self.table.said if one.heading]
+        paragraphs = [one.text for one in self.table.said if not one.heading]
+        paragraphs += [line.text for line in self.table.below]
+        above = [*_marks(self.table.header.cells), *_marks(headings)]
+        return (*above, *(mark for text in paragraphs for mark in in_paragraph(text)))
+
+
+def in_paragraph(text: str) -> tuple[str, ...]:
+    """The marks in running text; a star or a raised digit may be of a formula: `2 * 3 m²`.
+
+    The mark that a footnote's own text starts with refers to nothing.
+    """
+    own = _TEXT.fullmatch(text)
+    if own and own[5]:
+        return ()
+    return tuple(plain(mark) for mark in cells.notes(text) if mark[0] in "[<†‡§")
 
 
 def _marks(found: Iterable[Cell]) -> tuple[str, ...]:

@@ -2,11 +2,13 @@
 
 import re
 from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache, lru_cache
 from typing import Final
 
 from perfdb import catalog
 from perfdb.errors import suggestion
-from perfdb.pages.cells import Wrong, absent
+from perfdb.pages.cells import Wrong, absent, pair
 from perfdb.record import Task
 
 _QUALIFIER = re.compile(r"\(([^()]*)\)|\b([0-9]+-nodes?)\b", re.IGNORECASE)
@@ -18,6 +20,9 @@ _TASKS: Final = (
     ("sft", re.compile(r"\bsft\b|\bfine-?tun", re.IGNORECASE)),
     ("pretrain", re.compile(r"\bpre-?train", re.IGNORECASE)),
 )
+_FEWEST_LETTERS: Final = 4
+_LIKENESS: Final = 0.81
+"""How alike a mistyped word and the one meant are, by difflib: `Llava` is no mistyped `Llama`."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,41 @@ def model(printed: str) -> ModelName | Wrong:
     if not name or absent(printed):
         return Wrong("is missing", "name the model")
     return ModelName(name, tuple(qualifier for qualifier in found if qualifier))
+
+
+@lru_cache(maxsize=1024)
+def model_meant(name: str) -> str | None:
+    """The catalogue's model whose name may be mistyped here; None where none is.
+
+    Only a word of letters may be: another number is another size or generation (`Llama3 80B`), one
+    word more or less another variant (`Nemotron-8B`, `Nemotron-H 8B`).
+    """
+    words = _words(name)
+    near = (known for spelling, known in _spellings() if _are_alike(words, spelling))
+    return None if catalog.named_model(name) else next(near, None)
+
+
+@cache
+def _spellings() -> tuple[tuple[tuple[str, ...], str], ...]:
+    return tuple(
+        (_words(spelling), entry.name)
+        for entry in catalog.models().values()
+        for spelling in (entry.name, entry.title, *(a.rpartition("/")[2] for a in entry.aliases))
+    )
+
+
+def _words(name: str) -> tuple[str, ...]:
+    return tuple(re.findall(r"[a-z]+|[0-9]+(?:\.[0-9]+)?", name.casefold()))
+
+
+def _are_alike(words: tuple[str, ...], known: tuple[str, ...]) -> bool:
+    differ = [pair for pair in zip(words, known, strict=False) if pair[0] != pair[1]]
+    return len(words) == len(known) and all(_is_mistyped(*pair) for pair in differ)
+
+
+def _is_mistyped(word: str, known: str) -> bool:
+    letters = word.isalpha() and known.isalpha() and len(known) >= _FEWEST_LETTERS
+    return letters and bool(get_close_matches(word, [known], cutoff=_LIKENESS))
 
 
 def _slug(words: str) -> str:
@@ -89,6 +129,12 @@ def precision(printed: str) -> str | Wrong | None:
         return known
     remedy = suggestion(printed.casefold(), catalog.precisions())
     return Wrong(f"no precision {printed!r} in the catalogue", remedy)
+
+
+def precisions(printed: str) -> tuple[str, ...]:
+    """The precisions that a text such as `FP8-CS (FP8-MX)` names, of a word unknown the word."""
+    said = () if absent(printed) else pair(printed) or (printed,)
+    return tuple(catalog.precision_of(word) or word for word in said)
 
 
 def task(printed: str) -> Task | None:

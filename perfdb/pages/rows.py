@@ -1,10 +1,12 @@
 """From the rows of a table, and what holds for them, to published results and problems."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
 
 from perfdb.errors import Problem
-from perfdb.pages import cells, columns, configured, tables, values
+from perfdb.pages import cells, columns, configured, halves, names, tables, values
 from perfdb.pages.base import Page, Row
 from perfdb.pages.columns import FIGURES, Column
 from perfdb.pages.context import PageSetting, Setting
@@ -12,9 +14,6 @@ from perfdb.pages.footnotes import Footnotes
 from perfdb.pages.outline import Table
 from perfdb.pages.values import Faults, Texts, Values
 from perfdb.record import PublishedResult, Release
-
-_WORDS = frozenset({"model", "system", "task", "kernels"})
-"""Fields in which brackets belong to the words and hold no second value."""
 
 
 @dataclass(frozen=True)
@@ -38,24 +37,27 @@ class TableReader:
     def notes(self) -> Iterator[Problem]:
         """What is kept of the table but not understood, or taken for granted."""
         yield from self._unexplained(self.table.header)
-        unknown = [repr(column.title) for column in self.header if not column.known]
-        if unknown:
-            message = f"no field for the columns {', '.join(unknown)}; they are kept as extras"
-            yield self._problem(self.table.header, message, self._meant())
-        if self.table.rows and not self._says_task():
+        if self.table.rows and self._has_figure() and not self._says_task():
             message = "the page does not say the task; its rows count as pre-training"
             yield self._problem(self.table.header, message, "put the task in a heading")
         for row in self.table.rows:
             if not self._no_row(row):
                 yield from self._row_notes(row)
 
+    def unknown(self) -> Problem | None:
+        """The columns that are kept but not understood."""
+        titles = [repr(column.title) for column in self.header if not column.known]
+        if not titles or not (self._has_figure() or self._meant()):
+            return None
+        message = f"no field for the columns {', '.join(titles)}; they are kept as extras"
+        return self._problem(self.table.header, message, self._meant())
+
     def _row_notes(self, row: Row) -> Iterator[Problem]:
-        first, *others = self._texts(row)
-        if any(texts.bracketed for texts in others):
+        if any(texts.bracketed for texts in self._texts(row)):
             message = "the page does not say what the values in brackets are of"
             yield self._problem(row, message, "put both precisions in the Precision column")
-        for name in sorted(FIGURES):
-            if cells.decimal(first.of(name)) == 0:
+        for name, text in sorted(columns.texts(self._printed(row)).items()):
+            if name in FIGURES and 0 in map(cells.decimal, cells.pair(text) or (text,)):
                 title = columns.title_of(name, self.header)
                 message = f"a figure of 0 counts as unknown{self._column(row)}"
                 yield Problem(self.where, message, title, line=row.line, remedy="write - for it")
@@ -93,16 +95,45 @@ class TableReader:
         if len(row.cells) != len(self.header):
             message = f"the row has {len(row.cells)} cells, its table {len(self.header)} columns"
             return self._problem(row, message, "give each column a cell, - where it has no value")
-        if twice := columns.given_twice(self.header):
-            message = f"the columns {', '.join(map(repr, twice))} mean the same"
-            return self._problem(row, message, "keep one of them")
-        if not FIGURES & set(columns.all_fields(self.header)):
-            message = "the table has no column of a figure that is known"
-            return self._problem(row, message, self._meant())
+        if self._wrong_titles:
+            return self._problem(row, *self._wrong_titles)
         if not self.setting.framework:
             message = "the page does not say which framework its results are of"
             return self._problem(row, message, "pass --framework")
-        return next(self._uneven(row), None)
+        return next(chain(self._uneven(row), self._misstated(row)), None)
+
+    @cached_property
+    def _wrong_titles(self) -> tuple[str, str] | None:
+        """Why no row can be read below the table's titles, and what to do."""
+        if apart := columns.at_odds(self.header):
+            message = f"the columns {', '.join(map(repr, apart))} state different precisions"
+            return message, "give each precision a table, or rows, of its own"
+        if twice := columns.given_twice(self.header):
+            return f"the columns {', '.join(map(repr, twice))} mean the same", "keep one of them"
+        return None if self._has_figure() else self._without_figure()
+
+    def _has_figure(self) -> bool:
+        return not FIGURES.isdisjoint(columns.all_fields(self.header))
+
+    def _without_figure(self) -> tuple[str, str]:
+        """What is wrong with a table of which no figure is known, and what to do."""
+        message = "the table has no column of a figure that is known"
+        if meant := self._meant():
+            return message, meant
+        titles = [repr(one.title) for one in self.header if columns.may_be_figure(one)]
+        remedy = "name the figure with its unit: 'Tokens / sec / GPU', 'Step Time (s)', 'MFU'"
+        return f"{message}; not known: {', '.join(titles)}", remedy
+
+    def _misstated(self, row: Row) -> Iterator[Problem]:
+        """A cell that says another precision than the title of the figure."""
+        titled = columns.precision(self.header)
+        stated = names.precisions(titled)
+        for place, (column, text) in enumerate(self._printed(row)):
+            said = names.precisions(text) if titled and column.fields == ("precision",) else ()
+            if said != stated[: len(said)]:
+                message = f"{text!r} is not {titled!r}, which the title of a figure says"
+                problem = Problem(self.where, message, column.title, None, "correct one of them")
+                yield self._at(row, place, problem)
 
     def _uneven(self, row: Row) -> Iterator[Problem]:
         """Cells of `TP/PP/CP` that hold more or fewer values than that."""
@@ -118,22 +149,10 @@ class TableReader:
         for column, cell in zip(self.header, row.cells, strict=True):
             yield column, _with_unit(cells.cleaned(cell.text), column)
 
-    def _texts(self, row: Row) -> Iterator[Texts]:
-        """The row by field; where cells hold pairs, the first values, then those in brackets.
-
-        A size without brackets holds for both; a figure without is the first one's alone.
-        """
-        printed = self._printed(row)
-        texts = {
-            name: t for column, text in printed for name, t in (column.texts(text) or {}).items()
-        }
-        pairs = {n: p for n, text in texts.items() if n not in _WORDS and (p := cells.pair(text))}
-        yield Texts(texts | {name: first for name, (first, _) in pairs.items()})
-        if pairs:
-            alone = dict.fromkeys(FIGURES & texts.keys(), "")
-            second = {name: second for name, (_, second) in pairs.items()}
-            told_apart = "precision" in pairs
-            yield Texts(texts | alone | second, bracketed=not told_apart)
+    def _texts(self, row: Row) -> tuple[Texts, ...]:
+        """The row by field; of cells that hold pairs the first values, then those in brackets."""
+        texts = columns.texts(self._printed(row))
+        return _with_figures(texts, halves.split(texts))
 
     def _faulty(self, row: Row, faults: Faults) -> Problem:
         """One problem for a row, on its first wrong cell; it names the others."""
@@ -189,6 +208,21 @@ class TableReader:
             yield f"{title} is computed: {how} for {gpus} GPUs"
 
 
+def _with_figures(texts: Mapping[str, str], both: tuple[Texts, ...]) -> tuple[Texts, ...]:
+    """Of the halves of a row those with a figure: `n/a` in `661 (n/a)` is no value.
+
+    The first one where neither has any, and both where only sizes are pairs.
+    """
+    pairs = {name for name, text in texts.items() if cells.pair(text)}
+    if pairs.isdisjoint(FIGURES) and pairs & columns.SIZES:
+        return both
+    return tuple(filter(_has_figure, both)) or both[:1]
+
+
+def _has_figure(texts: Texts) -> bool:
+    return any(cells.decimal(texts.of(name)) not in (None, 0) for name in FIGURES)
+
+
 def _with_unit(text: str, column: Column) -> str:
     """A share under a title such as `MFU (%)` is in percent, though its cell does not say."""
     bare = column.fields == ("mfu",) and "%" in column.title and text[-1:].isdigit()
@@ -196,10 +230,10 @@ def _with_unit(text: str, column: Column) -> str:
 
 
 def readers(where: str, page: Page, setting: PageSetting) -> list[TableReader]:
-    """A reader for each table of results of a page; `where` is the name of the page."""
+    """A reader for each table that holds results, or seems to; `where` is the name of the page."""
     return [
         TableReader(
             where, table, columns.of(table), setting.of(table), Footnotes(table, page.footnotes)
         )
-        for table in tables.of_results(page)
+        for table in tables.to_read(page)
     ]

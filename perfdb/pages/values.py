@@ -10,7 +10,7 @@ from perfdb.pages.columns import FIGURES
 from perfdb.pages.context import Setting
 from perfdb.record import Case, Figures
 
-_BRACKETED: Final = "bracketed"
+BRACKETED: Final = "bracketed"
 """The variant of values in brackets, where the page does not say what sets them apart."""
 
 _READERS: Final[Mapping[str, Callable[[str], object]]] = {
@@ -108,7 +108,7 @@ def _names(texts: Texts, setting: Setting) -> dict[str, object]:
 
 
 def _variant(texts: Texts, setting: Setting) -> str | None:
-    parts = (setting.variant, _BRACKETED if texts.bracketed else None)
+    parts = (setting.variant, BRACKETED if texts.bracketed else None)
     return " ".join(part for part in parts if part) or None
 
 

@@ -1,8 +1,6 @@
 """What there is: releases, systems, models, runs and their steps and files."""
 
-from collections.abc import Iterable
-
-from sqlalchemy import Select, func, select
+from sqlalchemy import ColumnElement, Select, func, select
 
 from perfdb.db.tables import (
     cases,
@@ -42,16 +40,14 @@ def all_releases() -> Select[*tuple[object, ...]]:
     )
 
 
-def releases_of_runs(run_ids: Iterable[str]) -> Select[int, int | None]:
-    """The releases that runs, by their run ids, have or had a result of: id and audited_version."""
-    question = _with_results().join(runs, results.c.run_id == runs.c.id)
-    return question.where(runs.c.run_id.in_(sorted(run_ids)))
+def releases_of_runs(which: ColumnElement[bool]) -> Select[int, int | None]:
+    """The releases that some runs have or had a result of: id and audited_version."""
+    return _with_results().join(runs, results.c.run_id == runs.c.id).where(which)
 
 
-def releases_of_files(paths: Iterable[str]) -> Select[int, int | None]:
-    """The releases that files, by their paths, state or stated a result of, likewise."""
-    question = _with_results().join(sources, results.c.source_id == sources.c.id)
-    return question.where(sources.c.path.in_(sorted(paths)))
+def releases_of_files(which: ColumnElement[bool]) -> Select[int, int | None]:
+    """The releases that some sources state or stated a result of, likewise."""
+    return _with_results().join(sources, results.c.source_id == sources.c.id).where(which)
 
 
 def _with_results() -> Select[int, int | None]:

@@ -1,5 +1,7 @@
 """What the last audit found: the findings of the results in force."""
 
+from collections.abc import Iterable
+
 from sqlalchemy import Select, select
 
 from perfdb.db.tables import cases, findings, models, releases, results, sources, systems
@@ -34,6 +36,11 @@ def current() -> Select[*tuple[object, ...]]:
     )
 
 
-def of_release(release_id: int) -> Select[*tuple[object, ...]]:
-    """The same of one release."""
-    return current().where(results.c.release_id == release_id)
+def of_releases(release_ids: Iterable[int]) -> Select[*tuple[object, ...]]:
+    """The same of some releases."""
+    return current().where(results.c.release_id.in_(release_ids))
+
+
+def errors() -> Select[*tuple[object, ...]]:
+    """The same of the gravest kind alone."""
+    return current().where(findings.c.severity == "error")

@@ -2,16 +2,17 @@
 
 from sqlalchemy import Select, select
 
-from perfdb.db.tables import releases, results, runs, steps
+from perfdb.db.tables import releases, results, runs, sources, steps
 from perfdb.queries.results import current
 from perfdb.queries.results import measured as only_measured
 
 
 def in_force() -> Select[*tuple[object, ...]]:
-    """Every measured result in force, as results.current has it, with how its run ended."""
+    """Every measured result in force, as results.current has it, with what read its run."""
     return only_measured(current()).add_columns(
         results.c.key.label("result_key"),
         releases.c.container_digest,
+        sources.c.parser,
         runs.c.id.label("run_row_id"),
         runs.c.outcome.label("run_outcome"),
         runs.c.error.label("run_error"),

@@ -2,7 +2,7 @@
 
 from sqlalchemy import ColumnElement, Select, and_, case, func, select
 
-from perfdb.db.tables import cases, models, releases, results, runs, sources, systems
+from perfdb.db.tables import cases, models, originals, releases, results, runs, sources, systems
 from perfdb.record import Origin
 
 IDENTITY = (
@@ -71,6 +71,8 @@ PROVENANCE = (
     runs.c.recipe,
     runs.c.started_at,
     sources.c.sha256.label("source_sha256"),
+    originals.c.source_url,
+    originals.c.published_on,
 )
 
 
@@ -86,13 +88,14 @@ def identified(select_: Select[*tuple[object, ...]]) -> Select[*tuple[object, ..
 
 
 def current() -> Select[*tuple[object, ...]]:
-    """Every result in force (not superseded), with its case, release and source.
+    """Every result in force (not superseded), with its case, release, source and its original.
 
     Ordered so that the same store always gives the same order.
     """
     return (
         identified(select(*IDENTITY, *FIGURES, *PROVENANCE).select_from(results))
         .outerjoin(runs, results.c.run_id == runs.c.id)
+        .outerjoin(originals, originals.c.source_id == results.c.source_id)
         .where(~results.c.superseded)
         .order_by(
             cases.c.framework,

@@ -46,12 +46,10 @@ def published_sources() -> Select[*tuple[object, ...]]:
     """The states of the pages that published results in force were read from, by SHA-256.
 
     Path, SHA-256, when it was first read, when a result was last read from it, where its original
-    is and of which day, and how many results in force it stands for: none, where all have moved on
-    to another state or stayed with one.
+    is and of which day. The empty state of a page that was withdrawn, and has come back, is none.
     """
     published = results.c.origin == Origin.PUBLISHED.value
     read = select(sources.c.path).join(results, results.c.source_id == sources.c.id)
-    in_force = case((~results.c.superseded & published, 1), else_=0)
     return (
         select(
             sources.c.path,
@@ -60,11 +58,11 @@ def published_sources() -> Select[*tuple[object, ...]]:
             func.max(results.c.created_at).label("created_at"),
             func.max(originals.c.source_url).label("source_url"),
             func.max(originals.c.published_on).label("published_on"),
-            func.sum(in_force).label("in_force"),
         )
         .outerjoin(results, results.c.source_id == sources.c.id)
         .outerjoin(originals, originals.c.source_id == sources.c.id)
         .where(sources.c.path.in_(read.where(~results.c.superseded, published)))
+        .where(sources.c.size_bytes > 0)
         .group_by(sources.c.path, sources.c.sha256)
         .order_by(sources.c.sha256, sources.c.path)
     )
@@ -92,10 +90,7 @@ def all_revisions() -> Select[*tuple[object, ...]]:
         systems.c.title.label("system_title"),
         models.c.name.label("model"),
         models.c.title.label("model_title"),
-        cases.c.qualifiers,
-        cases.c.task,
-        cases.c.precision,
-        cases.c.num_gpus,
+        *(cases.c[name] for name in ("qualifiers", "task", "variant", "precision", "num_gpus")),
         results.c.origin,
         sources.c.path.label("source"),
         sources.c.sha256.label("source_sha256"),

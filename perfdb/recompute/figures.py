@@ -4,9 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from perfdb import catalog, flops, logged, metrics, normalize, windows
+from perfdb import catalog, flops, logged, metrics, windows
 from perfdb.db.rows import ResultRow
 from perfdb.flops.base import Convention
 from perfdb.formats.readings import Readings
@@ -42,6 +40,8 @@ class Stored:
     """Whether its steps may give figures: the run finished, whatever the window makes of it."""
     of_log: bool
     """Whether the run was read from a log."""
+    averages: bool = False
+    """Whether that log is of one of `perfdb.formats.AVERAGES`."""
 
 
 @dataclass(frozen=True)
@@ -71,15 +71,15 @@ def anew(stored: Stored, given: Readings, asked: Asked) -> ResultRow:
     if window is None or not stored.finished:
         return stored.result
     convention = asked.convention or _convention(stored.result)
-    within = logged.picked(given, window)
+    within = logged.picked(given, window, stored.averages)
     bare = replace(_bare(stored.result, window), emitted=_emitted(stored.result, within, window))
-    skipped = within.step[within.column("skipped").values != 0]
+    skipped = within.lines.step[within.lines.column("skipped").values != 0]
     if len(skipped):
         reason = f"the optimizer skipped step {skipped[0]}"
         made = replace(bare, outcome=Outcome.INCOMPLETE, withheld=reason)
     else:
-        made = normalize.with_times(bare, within.step_time_s.tolist(), window, len(given))
-    if stored.of_log and logged.odd_step(within.column("tokens"), made.case) is not None:
+        made = logged.with_figures(bare, within, window)
+    if stored.of_log and logged.odd_step(within.lines.column("tokens"), made.case) is not None:
         made = logged.without_rates(made)
     return _counted_as(made, convention)
 
@@ -102,19 +102,14 @@ def _convention(result: ResultRow) -> Convention:
     return flops.CONVENTIONS.get(result.flops_convention or "", flops.DEFAULT)
 
 
-def _emitted(result: ResultRow, within: Readings, window: Window) -> Mapping[str, float]:
+def _emitted(result: ResultRow, within: logged.Picked, window: Window) -> Mapping[str, float]:
     """What the program printed of a window's steps: over another window, the median of each rate.
 
     A rate that is not kept step by step is then not known.
     """
     if window.name == result.window:
         return result.emitted
-    printed = {name: within.column(name) for name in logged.KEPT}
-    return {
-        name: float(np.median(rates.values[rates.known]))
-        for name, rates in printed.items()
-        if rates.known.any()
-    }
+    return logged.medians(within, logged.KEPT)
 
 
 def _bare(result: ResultRow, window: Window) -> ResultRow:

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, RowMapping
 
 from perfdb.db.rows import ResultRow
 from perfdb.db.tables import steps
-from perfdb.formats import Reading
+from perfdb.formats import AVERAGES, Reading
 from perfdb.formats.readings import Readings
 from perfdb.queries import measured
 from perfdb.recompute.figures import Stored
@@ -27,6 +27,7 @@ class _Run(Frozen):
     run_id: str
     run_row_id: int
     recipe: str | None
+    parser: str
     run_outcome: Outcome
     run_error: str | None
     run_content_hash: str
@@ -70,6 +71,7 @@ def stored(row: RowMapping) -> Stored:
         run_row_id=run.run_row_id,
         finished=run.run_outcome is Outcome.FINISHED or (of_log and _for_its_window(run)),
         of_log=of_log,
+        averages=of_log and run.parser in AVERAGES,
     )
 
 

@@ -9,7 +9,7 @@ from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 
 from perfdb import __version__
-from perfdb.site import fresh, nodes
+from perfdb.site import fresh, nodes, search
 from perfdb.site.events import (
     add_directives,
     add_files,
@@ -40,6 +40,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.connect("builder-inited", write_touched_again)
     app.connect("env-before-read-docs", add_directives)
     app.connect("html-page-context", add_parents)
+    app.connect("html-collect-pages", search.keep_entries)
     app.connect("build-finished", purge_words)
     app.connect("build-finished", remove_stale)
     app.connect("build-finished", publish_downloads)

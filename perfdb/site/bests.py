@@ -6,6 +6,7 @@ from typing import Final
 
 from perfdb import catalog, units
 from perfdb.catalog import titles
+from perfdb.compare import words
 from perfdb.compare.verdict import CONVENTION_BOUND
 from perfdb.metrics import METRICS, Metric
 from perfdb.site import charts, figures, palette, tables
@@ -84,7 +85,7 @@ def marked(result: Result, metric: str) -> str:
 def said(result: Result, metric: str) -> str:
     """A figure as tables print it."""
     if is_computed(result, metric):
-        return units.significant(figure(result, metric))
+        return figures.said(result, metric)
     column = COLUMNS[metric]
     known = tables.known(column, result)
     return tables.as_printed(column, result) or tables.formatted(column, known)
@@ -111,7 +112,7 @@ def chart(
     shown = [one for _, one in drawn]
     below = note(
         _meaning(every, shown),
-        _counting(metric, shown),
+        words.counting(metric, (one.flops_convention for one in shown)),
         f"The {len(drawn)} highest of {len(ranked)} are drawn." if len(ranked) > len(drawn) else "",
         contradicted(len(newest) - len(clean)),
         _without(metric, len(clean) - len(known)),
@@ -150,21 +151,6 @@ def _unattributed(results: Iterable[Result], newest: Iterable[Result]) -> str:
     count = sum(one.release is None and one.framework not in drawn for one in results)
     of = f"{units.counted(count, 'result')} of {'an ' if count == 1 else ''}{UNATTRIBUTED}"
     return f"{of} release{' is' if count == 1 else 's are'} not drawn." if count else ""
-
-
-def _counting(metric: Metric, drawn: Iterable[Result]) -> str:
-    """That figures may count other FLOPs; empty where all of them state the same convention."""
-    stated = {one.flops_convention for one in drawn}
-    if metric.name not in CONVENTION_BOUND or (len(stated) == 1 and None not in stated):
-        return ""
-    said = (
-        f"{metric.title} of different programs or FLOPs conventions may count other FLOPs for the "
-        "same work"
-    )
-    if None not in stated:
-        return f"{said}."
-    where = "here" if len(stated) == 1 else "where none is named"
-    return f"{said}; no convention is stated {where}."
 
 
 def _details(metric: Metric) -> list[Part]:

@@ -45,7 +45,7 @@ def chart(pair: ReleasePair) -> Html:
     """The largest changes as bars, coloured by verdict. Nothing where nothing has changed."""
     known = [
         (change, match)
-        for match in pair.clean
+        for match in pair.comparison.judged
         for change in (change_of(match),)
         if change is not None and signed(change) != NO_CHANGE
     ]
@@ -67,7 +67,7 @@ def _note(pair: ReleasePair, drawn: int, known: int) -> str:
     """Which changes are drawn, and what has no bar."""
     some = f"{drawn} largest of {known}" if known > drawn else f"{drawn}"
     some += " change is" if known == 1 else " changes are"
-    unchanged = len(pair.clean) - known
+    unchanged = len(pair.comparison.judged) - known
     still = f"; of {unchanged:,} more the figure has not changed or is not known"
     wrong = not_judged(tally(pair).not_judged)
     said = (

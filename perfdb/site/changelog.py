@@ -90,11 +90,15 @@ def _placed(event: Event, documents: Mapping[object, str]) -> Event:
 
 
 def _batched(given: Iterable[Event]) -> list[Event]:
-    """As one what became of the results of a release, system and source at one moment."""
+    """As one what became of the results of a release, system and source at one moment.
+
+    Not those that stand in different states of a page since: the lines are of one of them.
+    """
     groups: dict[object, list[Event]] = defaultdict(list)
     for it in given:
         of = (it.result.framework, it.result.release, it.result.system) if it.result else None
-        groups[it.at, it.act, it.source, of, it.changes].append(it)
+        state = it.result.source_sha256 if it.result and it.line else None
+        groups[it.at, it.act, it.source, state, of, it.changes].append(it)
     return [group[0] if len(group) == 1 else _batch(group) for group in groups.values()]
 
 

@@ -15,7 +15,7 @@ from perfdb.site.change_chart import change_of, chart, signed
 from perfdb.site.contents import Contents, ReleasePair
 from perfdb.site.markup import Cell, Head, Html, joined, link, tag
 from perfdb.site.page import NO_DATA, Kind, Page, document, listing, numbered, part, section, shown
-from perfdb.site.pairs import NOT_JUDGED, disagreement, tally
+from perfdb.site.pairs import disagreement, tally
 from perfdb.site.rows import row_id
 from perfdb.site.words import framework_title, release_title
 
@@ -28,8 +28,10 @@ RULE: Final = (
     "open error of the audit on either side is not judged."
 )
 
-ORDER: Final = (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNKNOWN)
-"""In which order matches stand: a regression is what nobody may miss. The last are not judged."""
+ORDER: Final = (
+    Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNKNOWN, Verdict.NOT_JUDGED,
+)  # fmt: skip
+"""In which order matches stand: a regression is what nobody may miss."""
 
 
 class ChangesIndex(Frozen):
@@ -92,8 +94,7 @@ def index(page: ChangesIndex, address: Address) -> Html:
     rows = [_index_row(pair, address) for pair in page.pairs]
     heads = [Head("Framework"), Head("Before"), Head("After")]
     heads += [
-        Head(name, numeric=True)
-        for name in ("Matched", *Verdict, NOT_JUDGED, "Only before", "Only after")
+        Head(name, numeric=True) for name in ("Matched", *Verdict, "Only before", "Only after")
     ]
     made = [markup.table(markup.Table("Changes", heads, rows))] if rows else []
     made += [
@@ -146,7 +147,7 @@ def _names(pair: ReleasePair) -> tuple[str, str]:
 
 def matched(pair: ReleasePair, address: Address) -> Html:
     """The changes as bars, and every match with its figures and verdict."""
-    found = sorted(pair.comparison.matched, key=lambda match: _order(match, pair))
+    found = sorted(pair.comparison.matched, key=_order)
     heads = [Head("Model"), Head("Work", wide=True), Head("Figure")]
     heads += [Head(name, numeric=True) for name in (pair.before, pair.after, "Change")]
     heads += [Head("95\u00a0%\u00a0interval\u00a0of\u00a0B/A"), Head("B\u00a0is")]
@@ -156,10 +157,8 @@ def matched(pair: ReleasePair, address: Address) -> Html:
     return joined((chart(pair), *_disagreements(pair), made))
 
 
-def _order(match: Match, pair: ReleasePair) -> tuple[int, float]:
+def _order(match: Match) -> tuple[int, float]:
     """Changes by their size, those for the worse first; the others stay as they come."""
-    if not pair.is_clean(match):
-        return len(ORDER), 0.0
     verdict = match.judgement.verdict
     size = abs(change_of(match) or 0.0) if verdict in (Verdict.SLOWER, Verdict.FASTER) else 0.0
     return ORDER.index(verdict), -size
@@ -183,7 +182,7 @@ def _match_row(match: Match, pair: ReleasePair, address: Address) -> list[Cell]:
         *(_figure(side.shown, match.metric, pair, address) for side in (match.a, match.b)),
         Cell(signed(percent), sort=percent),
         Cell(words.interval(match.judgement)),
-        Cell(_verdict(match, pair)),
+        Cell(_verdict(match)),
         Cell(words.how(match)),
         Cell(words.remark(match)),
     ]
@@ -209,14 +208,14 @@ def _case(result: Compared, address: Address) -> tuple[Cell, Cell]:
     return Cell(link(model, page), sort=words.workload(result)), Cell(" · ".join(rest))
 
 
-def _verdict(match: Match, pair: ReleasePair) -> Html:
-    """The verdict as a word in a box; or that a figure is one which the audit calls an error."""
+def _verdict(match: Match) -> Html:
+    """The verdict as a word in a box, and whether it is for errors that there is none."""
     verdict = match.judgement.verdict
-    if pair.is_clean(match):
-        kind = {Verdict.FASTER: "good", Verdict.SLOWER: "bad"}.get(verdict, "explained")
-        return tag("span", verdict.value, class_=f"perf-badge {kind}")
-    badge = tag("span", NOT_JUDGED, class_="perf-badge explained")
-    return joined((badge, tag("span", "⚑ open errors", class_="perf-flag error")), " ")
+    kind = {Verdict.FASTER: "good", Verdict.SLOWER: "bad"}.get(verdict, "explained")
+    badge = tag("span", verdict.value, class_=f"perf-badge {kind}")
+    if verdict is not Verdict.NOT_JUDGED:
+        return badge
+    return joined((badge, tag("span", words.OPEN_ERRORS, class_="perf-flag error")), " ")
 
 
 def unmatched(pair: ReleasePair, number: int, address: Address) -> Html:

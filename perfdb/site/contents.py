@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cached_property
 
-from perfdb.compare import Comparison, Match
+from perfdb.compare import Comparison
 from perfdb.record import Frozen
 from perfdb.site import addresses
 from perfdb.site.data import Audited, Result, Row, RunPage, SourcePage
@@ -22,8 +22,8 @@ class Skipped(Frozen):
 class ReleasePair(Frozen):
     """A release of a framework against the newest before it that shares work.
 
-    `skipped` are those between; `wrong` are the results, by their number in the store, that have
-    errors which nobody has explained; `rows` names the row of each on the page of its release.
+    `skipped` are those between; `rows` names the row of each result, by its number in the store, on
+    the page of its release.
     """
 
     framework: str
@@ -31,7 +31,6 @@ class ReleasePair(Frozen):
     after: str
     comparison: Comparison
     skipped: tuple[Skipped, ...] = ()
-    wrong: tuple[int, ...] = ()
     rows: Mapping[int, str] = {}
     is_newest: bool = False
 
@@ -39,15 +38,6 @@ class ReleasePair(Frozen):
     def document(self) -> str:
         """The name of its page: that of the newest release is the framework's own."""
         return addresses.of_changes(self.framework, None if self.is_newest else self.after)
-
-    @property
-    def clean(self) -> tuple[Match, ...]:
-        """The matches of which neither side has errors that nobody has explained."""
-        return tuple(match for match in self.comparison.matched if self.is_clean(match))
-
-    def is_clean(self, match: Match) -> bool:
-        """Whether neither side of a match has errors that nobody has explained."""
-        return not {match.a.shown.result_id, match.b.shown.result_id} & set(self.wrong)
 
 
 class Revision(Row):
@@ -70,6 +60,7 @@ class Revision(Row):
     model_title: str
     qualifiers: str
     task: str
+    variant: str | None = None
     precision: str | None
     num_gpus: int
     origin: str
@@ -100,7 +91,7 @@ class Rejection(Row):
 
 
 class State(Row):
-    """A published page as it was at a moment, and how many results in force it stands for."""
+    """A published page as it was at a moment."""
 
     path: str
     sha256: str
@@ -108,7 +99,6 @@ class State(Row):
     created_at: datetime | None
     source_url: str | None
     published_on: date | None
-    in_force: int
 
     @property
     def read_at(self) -> datetime:

@@ -89,6 +89,8 @@ class Result(Row):
     source: str
     source_line: int | None = None
     source_sha256: str
+    source_url: str | None = None
+    published_on: date | None = None
     raw: Mapping[str, str] = {}
     extras: Mapping[str, str] = {}
     emitted: Mapping[str, float | None] = {}

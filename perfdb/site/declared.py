@@ -5,13 +5,14 @@ whole page, a section for each task. Pages that are made from the store are decl
 way; a page written by hand at the address of one of them takes its place.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar, Final, get_args
 
 from docutils import nodes
 from docutils.parsers.rst import directives
+from sphinx import addnodes
 
 from perfdb import catalog
 from perfdb.catalog import titles
@@ -161,6 +162,8 @@ class ReleasePageDirective(ReleaseDirective):
         if page is None or not results:
             return self.empty(declared)
         made = self.raw(releases.head(page, self.address))
+        if page.document == self.env.docname:
+            made += _index_entry(page)
         group_by = declared.group_by or "system"
         for one in sections(results, group_by):
             title = section_title(one.task, one.variant)
@@ -169,6 +172,16 @@ class ReleasePageDirective(ReleaseDirective):
             section += self.tab_set(one.tabs, declared, group_by)
             made.append(section)
         return made
+
+
+def _index_entry(page: ReleasePage) -> Iterator[nodes.Node]:
+    """The version of a release, and below it in the index that of which framework.
+
+    The search leads there: it passes over words of digits alone, and '25.07' is two of them.
+    """
+    if page.release is not None:
+        said = f"{page.release}; {page.framework} {page.release}"
+        yield addnodes.index(entries=[("single", said, "", "main", None)])
 
 
 def _component(name: str) -> nodes.container:

@@ -62,7 +62,8 @@ TERMS: dict[str, Term] = {
         Term(
             "MFU",
             "Model FLOPs utilisation",
-            "model TFLOP/s/GPU ÷ the GPU's dense peak at the precision.",
+            "model TFLOP/s/GPU ÷ the GPU's dense peak at the precision. (computed): not stated, "
+            "and follows from the TFLOP/s that are.",
         ),
         Term(
             "FLOPs convention",

@@ -6,13 +6,12 @@ from typing import Final
 
 from perfdb import units
 from perfdb.metrics import Metric
-from perfdb.site import addresses, bests, charts, figures, markup
+from perfdb.site import bests, charts, columns, figures, markup
 from perfdb.site.addresses import Address
 from perfdb.site.bests import Part
 from perfdb.site.charts import Line
 from perfdb.site.data import Result
 from perfdb.site.markup import Cell, Head, Html, joined, tag
-from perfdb.site.rows import row_id
 from perfdb.site.words import framework_title
 from perfdb.versions import is_rolling, natural
 
@@ -129,6 +128,4 @@ def _figure(result: Result | None, metric: Metric, address: Address) -> Cell:
     """A figure, leading to its row on the page of its release."""
     if result is None:
         return Cell(units.UNKNOWN)
-    row = addresses.of_row(result.framework, result.release, row_id(result), address)
-    value = figures.figure(result, metric.name)
-    return Cell(bests.marked(result, metric.name), sort=value, evidence=row)
+    return columns.figure(result, metric.name, address)

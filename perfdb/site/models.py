@@ -10,6 +10,7 @@ from perfdb.catalog import Model
 from perfdb.flops.training import parameters
 from perfdb.record import Frozen
 from perfdb.site import (
+    across_systems,
     addresses,
     bests,
     findings,
@@ -121,15 +122,16 @@ def index(page: Entries, address: Address) -> Html:
 
 
 def results(page: ModelPage, number: int, address: Address) -> Html:
-    """The results of a task: the best as bars, over releases, by precision, as a table."""
+    """The results of a task: the best as bars, by system, by precision, over releases, all."""
     given = page.tasks[number]
     title = f"{page.title}, {section_title(given.task, None)}"
     over = over_releases(title, given.results, address)
+    sides = across_systems.compared(title, given.results, address)
     precise = precisions.compared(title, given.results, address)
-    heading = tag("h3", "Results") if over.text or precise.text else Html("")
+    heading = tag("h3", "Results") if over.text or sides.text or precise.text else Html("")
     every = subjects.newest_results(title, given.results, profiles.OF_MODEL, address)
     best = bests.chart(f"{title}: best figures", given.results, bests.OF_A_MODEL, _PARTS)
-    return joined((best, over, precise, heading, every))
+    return joined((best, sides, precise, over, heading, every))
 
 
 _PARTS: Final = (bests.SYSTEM, bests.FRAMEWORK, bests.PRECISION, bests.GPUS)

@@ -152,14 +152,14 @@ def _card(results: Sequence[Result], pair: ReleasePair | None) -> ReleaseCard:
 
 def _since(pair: ReleasePair) -> Since:
     found = pair.comparison
-    told = [match for match in pair.clean if match.judgement.verdict is not Verdict.UNKNOWN]
+    told = [match for match in found.judged if match.judgement.verdict is not Verdict.UNKNOWN]
     ranked = sorted(told, key=_gain)
     before = _models([*(match.a for match in found.matched), *found.only_a])
     after = _models([*(match.b for match in found.matched), *found.only_b])
     return Since(
         before=pair.before,
         page=pair.document,
-        metrics=tuple(dict.fromkeys(UNITS[match.metric] for match in pair.clean)),
+        metrics=tuple(dict.fromkeys(UNITS[match.metric] for match in found.judged)),
         tally=tally(pair),
         best=_extreme(ranked[-1:], Verdict.FASTER),
         worst=_extreme(ranked[:1], Verdict.SLOWER),

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final
 
-from perfdb.compare import Comparison, Match, Result, Verdict, comparison, words
+from perfdb.compare import Comparison, Match, Result, Verdict, comparison, marked, words
 from perfdb.compare.verdict import half_unit
 from perfdb.record import Frozen
 from perfdb.site.bests import FLOPS, RATE
@@ -16,9 +16,6 @@ from perfdb.versions import is_rolling, version_order
 
 MOST_PAIRS: Final = 5
 """Comparisons of a framework that have a page; `perfdb compare` makes any other."""
-
-NOT_JUDGED: Final = "not judged"
-"""What a match with an open error of the audit is: a corrected figure is no change of speed."""
 
 Read = Callable[[str], tuple[Result, ...]]
 Releases = dict[str, list[Mapping[str, object]]]
@@ -81,12 +78,9 @@ def _of_framework(
 ) -> Iterator[ReleasePair]:
     @cache
     def read(version: str) -> tuple[Result, ...]:
-        return tuple(map(Result.model_validate, releases[version]))
+        return marked(map(Result.model_validate, releases[version]), wrong)
 
-    for one in pairs(framework, list(releases), read):
-        sides = (read(one.before), read(one.after))
-        seen = {result.result_id for results in sides for result in results}
-        yield one.model_copy(update={"wrong": tuple(sorted(seen & wrong))})
+    yield from pairs(framework, list(releases), read)
 
 
 def pairs(framework: str, versions: Sequence[str], read: Read) -> list[ReleasePair]:
@@ -143,16 +137,16 @@ def _reason(framework: str, before: str, after: str, found: Comparison) -> str:
 
 def tally(pair: ReleasePair) -> Tally:
     """The verdicts on the matches without open errors, and how many have some."""
-    counts = Counter(match.judgement.verdict for match in pair.clean)
+    counts = Counter(match.judgement.verdict for match in pair.comparison.matched)
     return Tally(
-        verdicts=tuple((one, counts[one]) for one in Verdict),
-        not_judged=len(pair.comparison.matched) - len(pair.clean),
+        verdicts=tuple((one, counts[one]) for one in Verdict if one is not Verdict.NOT_JUDGED),
+        not_judged=counts[Verdict.NOT_JUDGED],
     )
 
 
 def not_judged(count: int) -> str:
     """'4 not judged (open errors)'; empty for none."""
-    return f"{count:,} {NOT_JUDGED} (open errors)" if count else ""
+    return f"{count:,} {Verdict.NOT_JUDGED} (open errors)" if count else ""
 
 
 def disagreement(match: Match) -> Disagreement | None:

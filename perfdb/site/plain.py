@@ -1,14 +1,17 @@
 """A release's page as plain text, for another project's documents to include as it stands.
 
-MyST with tab-sets, or Markdown that any site renders: no directive of ours, no HTML, no link.
-Below each table stand the notes that all its rows share, as `perfdb ingest` reads them, and where
-the rows are from.
+MyST with tab-sets, or Markdown that any site renders: no directive of ours, no HTML, no link but to
+the originals of the pages that were read. Below each table stand the notes that all its rows share,
+as `perfdb ingest` reads them, and where the rows are from.
 """
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from html import escape
 from typing import Final, Literal
+from urllib.parse import quote
 
 from perfdb import catalog
 from perfdb.site import profiles, tables
@@ -23,6 +26,8 @@ MARK: Final = "Made by `perfdb publish`; what is changed here is lost."
 """Stands in every page that is made, and in none that is written."""
 
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>|$~^&])")
+_OF_ADDRESSES: Final = "!#$%&'()*+,/:;=?@[]~"
+"""What RFC 3986 reserves, and the sign of what is coded already."""
 
 
 class _Footnotes:
@@ -112,18 +117,32 @@ def _tab(tab: Tab, notes: _Footnotes) -> Iterator[str]:
     yield f"\nSources: {'; '.join(_sources(tab.results))}\n"
 
 
-def _sources(results: Iterable[Result]) -> Iterator[str]:
+def _sources(results: Sequence[Result]) -> Iterator[str]:
     """The lines of each page that rows are from, in their order; the runs that others are of."""
-    lines: dict[str, list[str]] = {}
-    for result in results:
-        if result.run_id is not None:
-            lines[f"run {result.run_id}"] = []
-        else:
-            known = [str(result.source_line)] if result.source_line else []
-            lines.setdefault(result.source, []).extend(known)
-    for place, numbers in lines.items():
+    lines: dict[tuple[str, str], list[str]] = {}
+    for one in results:
+        known = [str(one.source_line)] if one.source_line else []
+        lines.setdefault((_source(one), one.source_sha256), []).extend(known)
+    states = Counter(source for source, _ in lines)
+    for (source, state), numbers in lines.items():
+        which = f" (SHA-256 {state[:12]})" if states[source] > 1 else ""
         said = f", line{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}" if numbers else ""
-        yield f"{escaped(place)}{said}"
+        yield f"{source}{which}{said}"
+
+
+def _source(result: Result) -> str:
+    """A run, or the file that was read, behind what it says of its original."""
+    if result.run_id is not None:
+        return f"run {escaped(result.run_id)}"
+    url, day, path = result.source_url, result.published_on, escaped(result.source)
+    said = [_link(url)] if url else []
+    said += [f"published on {day}"] if day else []
+    return ", ".join([*said, f"read from {path}"]) if said else path
+
+
+def _link(url: str) -> str:
+    """An address that leads to itself; signs that no address has, and Markdown may, are coded."""
+    return f"[{escaped(url)}](<{escape(quote(url, safe=_OF_ADDRESSES), quote=False)}>)"
 
 
 def _profile(results: Sequence[Result]) -> Profile:

@@ -9,7 +9,7 @@ from typing import Final
 
 from perfdb import catalog, units
 from perfdb.metrics import METRICS
-from perfdb.site import addresses, bests, figures, markup, tables
+from perfdb.site import bests, columns, figures, markup
 from perfdb.site.addresses import Address
 from perfdb.site.bests import FLOPS, precision_of
 from perfdb.site.data import Result
@@ -17,7 +17,6 @@ from perfdb.site.differences import differences
 from perfdb.site.grouping import system_order
 from perfdb.site.markup import Cell, Head, Html, Table, joined, tag
 from perfdb.site.profiles import GBS, GPUS, RELEASE, SEQUENCE, Column, ours
-from perfdb.site.rows import row_id
 from perfdb.site.series import RATES, Rate
 from perfdb.versions import newest_version
 
@@ -166,24 +165,16 @@ def _only(table: Table, chosen: Sequence[bool]) -> Table:
 
 
 def _table(label: str, works: Sequence[Work], address: Address) -> Table:
-    before, after = (_of_work(works, some, address) for some in (_WHERE, _WORK))
-    columns = [*before, *_of_precisions(works, address), *after]
+    bases = [one.base for one in works]
+    before, after = (columns.described(some, bases, address) for some in (_WHERE, _WORK))
+    made = [*before, *_of_precisions(works, address), *after]
     return Table(
         label,
-        [head for head, _ in columns],
-        list(zip(*(cells for _, cells in columns), strict=True)),
+        [head for head, _ in made],
+        list(zip(*(cells for _, cells in made), strict=True)),
         ids=[one.anchor for one in works],
         notes=[tuple(_otherwise(one)) for one in works],
     )
-
-
-def _of_work(
-    works: Sequence[Work], columns: Iterable[Column], address: Address
-) -> Iterator[tuple[Head, list[Cell]]]:
-    for column in columns:
-        cells = [tables.printed(column, one.base, address) for one in works]
-        if column.shown == "always" or len({cell.content for cell in cells}) > 1:
-            yield tables.head(column), cells
 
 
 def _of_precisions(works: Sequence[Work], address: Address) -> Iterator[tuple[Head, list[Cell]]]:
@@ -210,9 +201,7 @@ def _rate(work: Work, precision: str, address: Address) -> Cell:
     result = work.best.get(precision)
     if result is None:
         return Cell(units.UNKNOWN)
-    rate = figures.figure(result, work.rate)
-    row = addresses.of_row(result.framework, result.release, row_id(result), address)
-    return Cell(bests.marked(result, work.rate), sort=rate, evidence=row)
+    return columns.figure(result, work.rate, address)
 
 
 def _otherwise(work: Work) -> Iterator[str]:

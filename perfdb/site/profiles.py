@@ -31,7 +31,7 @@ class Column:
     @property
     def numeric(self) -> bool:
         """Whether it holds numbers, which stand to the right."""
-        return self.kind in ("integer", "extra") or self.is_figure
+        return self.kind == "integer" or (self.kind == "extra" and not self.wide) or self.is_figure
 
     @property
     def is_figure(self) -> bool:

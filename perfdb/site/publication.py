@@ -13,7 +13,7 @@ from perfdb.audit.document import sentence
 from perfdb.errors import InputError, Problem
 from perfdb.queries import findings, results
 from perfdb.rundir import write_atomically
-from perfdb.site import plain
+from perfdb.site import places, plain
 from perfdb.site.data import ReleasePage, Result
 from perfdb.site.releases import release_pages
 from perfdb.site.words import UNATTRIBUTED, slug
@@ -49,7 +49,9 @@ def read(
         if it.severity.reaches(Severity.WARNING):
             said[it.result_id].append(f"Audit: {sentence(it)}")
     pages = release_pages(
-        Result.model_validate(dict(row) | {"notes": (*row["notes"], *said[row["result_id"]])})
+        places.of_result(
+            Result.model_validate(dict(row) | {"notes": (*row["notes"], *said[row["result_id"]])})
+        )
         for row in wanted
     )
     paths = frozenset(_path(row["framework"], row["release"]) for row in rows)

@@ -14,7 +14,7 @@ from perfdb.db.session import reading, store_url
 from perfdb.queries import catalog, findings, results, site
 from perfdb.queries.state import row_versions
 from perfdb.site import findings as found
-from perfdb.site import pairs, places, states
+from perfdb.site import pairs, places
 from perfdb.site.contents import Contents, Rejection, Revision, State
 from perfdb.site.data import (
     RECIPE,
@@ -38,9 +38,8 @@ def contents(connection: Connection, known: Sequence[Entry] = ()) -> Contents:
 
     `known` are the findings that are accepted.
     """
-    read = _sources(connection)
     rows = list(_dicts(connection, results.current()))
-    plain = states.at_newest([places.of_result(Result.model_validate(row)) for row in rows], read)
+    plain = [places.of_result(Result.model_validate(row)) for row in rows]
     audited = _audited(connection, plain, known)
     in_force = [_marked(result, audited.get(result.result_id)) for result in plain]
     wrong = [number for number, one in audited.items() if found.kind(one.findings[0]) == ERROR]
@@ -53,7 +52,7 @@ def contents(connection: Connection, known: Sequence[Entry] = ()) -> Contents:
         results=tuple(_printed(connection, in_force)),
         in_force=tuple(in_force),
         runs=tuple(_run(connection, run, of_run, files[run.run_id]) for run in runs),
-        sources=tuple(read),
+        sources=tuple(_sources(connection)),
         audited=tuple(audited.values()),
         pairs=tuple(pairs.of_results(rows, wrong)),
         revisions=tuple(map(places.of_revision, _rows(connection, site.all_revisions(), Revision))),
@@ -141,10 +140,8 @@ def _run(
 
 
 def _sources(connection: Connection) -> list[SourcePage]:
-    """Each state of a page that results stand for, and its newest; one for the same bytes."""
-    found = _rows(connection, site.published_sources(), State)
-    newest = {one.path: one.sha256 for one in sorted(found, key=lambda one: one.read_at)}
-    kept = {one.sha256: one for one in found if one.in_force or newest[one.path] == one.sha256}
+    """Each state of the pages that results stand for; one for the same bytes."""
+    found = {one.sha256: one for one in _rows(connection, site.published_sources(), State)}
     return [
         SourcePage(
             path=one.path,
@@ -154,7 +151,7 @@ def _sources(connection: Connection) -> list[SourcePage]:
             source_url=one.source_url,
             published_on=one.published_on,
         )
-        for one in kept.values()
+        for one in found.values()
     ]
 
 

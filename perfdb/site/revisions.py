@@ -7,11 +7,11 @@ from datetime import datetime
 from itertools import groupby
 from typing import Final, Literal, get_args
 
-from perfdb import catalog
 from perfdb.metrics import METRICS
 from perfdb.record import Frozen, Origin, Outcome
 from perfdb.site.contents import Rejection, Revision
-from perfdb.site.tables import PRINTED, moment
+from perfdb.site.printed import cells_of, says, text_of
+from perfdb.site.tables import moment
 from perfdb.units import UNKNOWN, significant
 
 RUNS: Final = "runs"
@@ -167,7 +167,7 @@ def _revised(old: Revision, new: Revision) -> tuple[Act, tuple[Change, ...]]:
             return "also printed", ()
         return "contradicted", _differences(_figures(old), _figures(new))
     if old.raw and new.raw:
-        changes = _differences(old.raw, new.raw)
+        changes = _differences(cells_of(old), cells_of(new))
     else:
         changes = _differences(_figures(old), _figures(new))
     return ("corrected" if differ else "read anew"), changes
@@ -202,14 +202,18 @@ def _differences(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[Change
 
 def _figures(one: Revision, said: Callable[[float], str] = str) -> dict[str, str]:
     """What a result says, each figure as its page prints it where it does, and else as `said`."""
-    printed = {PRINTED.get(catalog.squeezed(title)): text for title, text in one.raw.items()}
     values = {name: getattr(one, name) for name in FIGURES}
     return {
-        METRICS[name].title if name in METRICS else name: printed.get(name)
+        METRICS[name].title if name in METRICS else name: _printed(name, value, one)
         or (said(value) if isinstance(value, float) else str(value))
         for name, value in values.items()
         if value is not None
     }
+
+
+def _printed(name: str, value: object, one: Revision) -> str | None:
+    text = text_of((name,), one)
+    return text if text and says(text, value) else None
 
 
 def _stated(one: Revision) -> dict[str, str]:

@@ -24,6 +24,7 @@ from perfdb.site.page import (
     section,
     shown,
 )
+from perfdb.site.printed import extra_of
 from perfdb.site.profiles import LAYOUT, ORIGIN, ours
 from perfdb.site.series import RATES, Rate, ScalingPage, Series
 from perfdb.site.words import release_title, slug
@@ -233,7 +234,7 @@ def _as_printed(points: Sequence[Result]) -> list[Column]:
     names = dict.fromkeys(name for one in points for name in one.extras)
     return [
         _column(
-            f"{name} (as printed)", None, (one.extras.get(name, units.UNKNOWN) for one in points)
+            f"{name} (as printed)", None, (extra_of(name, one) or units.UNKNOWN for one in points)
         )
         for name in names
     ]

@@ -1,11 +1,14 @@
 """A published page as it was read, line by line, and what was read; and a release's head."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from html import escape
+from pathlib import PurePosixPath
 from typing import Final
 
 from perfdb import units
-from perfdb.site import addresses, findings, places, states
+from perfdb.site import addresses, findings, places
 from perfdb.site.addresses import Address
 from perfdb.site.data import Link, ReleasePage, Result, SourcePage
 from perfdb.site.markup import Content, Html, facts, joined, link, tag, terms
@@ -14,17 +17,29 @@ from perfdb.site.rows import row_id
 from perfdb.site.tables import moment
 from perfdb.site.words import release_title
 
-_MOVED: Final = "no newer state has the line that was read, as it stands there"
+_LEFT: Final = "no newer state has these results"
 
 
 def with_states(
     pages: Sequence[SourcePage], rows: Mapping[str, Sequence[Result]]
 ) -> Iterator[SourcePage]:
     """Each state of each page with what became of it; `rows` are the results by SHA-256."""
-    for *earlier, newest in states.by_page(pages):
+    for *earlier, newest in _by_page(pages):
         told = tuple((_state(one), len(rows[one.sha256])) for one in earlier)
         yield newest.model_copy(update={"earlier": told})
         yield from (one.model_copy(update={"newest": _state(newest)}) for one in earlier)
+
+
+def _by_page(pages: Iterable[SourcePage]) -> list[list[SourcePage]]:
+    """The states of each page, the newest last."""
+    found: dict[str, list[SourcePage]] = defaultdict(list)
+    for page in pages:
+        found[page.path].append(page)
+    return [sorted(some, key=_when) for some in found.values()]
+
+
+def _when(page: SourcePage) -> tuple[bool, datetime | None]:
+    return page.read_at is not None, page.read_at
 
 
 def _state(page: SourcePage) -> Link:
@@ -45,14 +60,14 @@ def _states(source: SourcePage, address: Address) -> list[Html]:
     """Whether the page has been read in another state, and how many rows lead to an earlier one."""
     if source.newest is not None:
         newest = link(source.newest.text, address(source.newest.document))
-        kept = f" The figures of {_rows(len(source.results))} lead here: {_MOVED}."
+        kept = f" The figures of {_rows(len(source.results))} lead here: {_LEFT}."
         stays = kept if source.results else ""
         return [tag("p", ("Superseded by ", newest, f".{stays}"))]
     return [
         tag(
             "p",
             (f"This is the newest state of the page. The figures of {_rows(count)} lead to ",
-             link(one.text, address(one.document)), f": {_MOVED}."),
+             link(one.text, address(one.document)), f": {_LEFT}."),
         )
         for one, count in source.earlier
         if count
@@ -127,8 +142,8 @@ def _said(result: Result, address: Address) -> Iterator[tuple[str, Content]]:
     yield "Table", link(f"{title}, {result.system_title}", f"{tab}#{row_id(result)}")
 
 
-def release_head(release: ReleasePage, _address: Address) -> Html:
-    """The containers of a release, and what its labels mean."""
+def release_head(release: ReleasePage, address: Address) -> Html:
+    """The containers of a release, what its labels mean, and where its pages' originals are."""
     origins = {result.origin for result in release.results}
     said = {
         "published": "Published rows show the figures as they were printed; each figure leads to "
@@ -140,4 +155,18 @@ def release_head(release: ReleasePage, _address: Address) -> Html:
     labels = [tag("p", said[origin]) for origin in sorted(origins)]
     containers = ", ".join(release.containers)
     container = [tag("p", ("Container: ", tag("code", containers)))] if containers else []
-    return joined([*container, *labels])
+    pages = {one.source_sha256: one for one in release.results}
+    return joined([*container, *labels, *(_of_page(one, address) for one in pages.values())])
+
+
+def _of_page(result: Result, address: Address) -> Html:
+    """Where the original of a result's page is and of which day; nothing where it does not say."""
+    url, day = result.source_url, result.published_on
+    said: list[Content] = [tag("a", url, href=url, class_="reference external")] if url else []
+    said += [f"published on {day}"] if day else []
+    if not said:
+        return Html("")
+    page = link(
+        PurePosixPath(result.source).name, address(addresses.of_source(result.source_sha256))
+    )
+    return tag("p", ("Original of ", page, ": ", joined(said, ", ")), class_="perf-original")

@@ -1,15 +1,15 @@
 """From results and a profile to a table: which cells, with which digits, linked to what."""
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache, lru_cache
 from typing import Final
 
-from perfdb import catalog, units
+from perfdb import units
 from perfdb.catalog import titles
-from perfdb.pages.cells import cleaned
-from perfdb.pages.columns import ALIASES
-from perfdb.pages.markdown import words
+from perfdb.pages.cells import Wrong, absent, decimal
+from perfdb.pages.columns import says_nothing_new
 from perfdb.record import Outcome
 from perfdb.site import addresses, figures, profiles
 from perfdb.site.addresses import Address
@@ -17,27 +17,16 @@ from perfdb.site.data import Result
 from perfdb.site.glossary import TERMS
 from perfdb.site.markup import Beside, Cell, Head, Html, Offer, Table, link, tag
 from perfdb.site.origin import flag_sign, origin
+from perfdb.site.printed import extra_of, says, text_of
 from perfdb.site.profiles import Column, Kind, Profile
 from perfdb.site.rows import evidence, offer_name, row_id, run_id, source_said
 from perfdb.site.words import release_title
 
-PRINTED: Final[Mapping[str, str]] = {
-    catalog.squeezed(title): field for field, titles in ALIASES.items() for title in titles
-}
-"""The field that a page means by the title of a column."""
-
-_SAME_FIELD: Final[Mapping[str, str]] = {
-    "model_title": "model",
-    "fsdp_size": "fsdp",
-    "fsdp_enabled": "fsdp",
-}
-"""Fields of a result that pages know by another name."""
-
-_DASHES: Final = frozenset({"", "-", "–", "—", "−", "n/a", "N/A", "NA", "None"})
-"""What pages print for unknown; printed again as the one sign that stands for it."""
-
 _NAMED: Final[frozenset[Kind]] = frozenset({"model", "precision", "task"})
 """Kinds whose values have names of our own."""
+
+_SORTED: Final = re.compile(r"[\d.,]+ ?%?")
+"""Numbers that sort by their text; `8 120` or `GPUs*6` do not."""
 
 Printer = Callable[[Column, Result, Address], Cell]
 
@@ -72,8 +61,8 @@ def _cells(column: Column, results: Sequence[Result], address: Address) -> list[
     made: dict[tuple[object, ...], Cell] = {}
     cells = []
     for result in results:
-        title, value = _title(column.fields, tuple(result.raw)), known(column, result)
-        key = (title and result.raw[title], value, type(value))
+        value = known(column, result)
+        key = (text_of(column.fields, result), value, type(value))
         if key not in made:
             made[key] = printed(column, result, address)
         cells.append(made[key])
@@ -87,13 +76,26 @@ def _beside(result: Result, address: Address) -> Beside:
 
 
 def of_results(results: Sequence[Result]) -> Profile:
-    """The profile of a release's table: as its framework prints the task, or what was measured."""
-    return profiles.of_table(
+    """The profile of a release's table: as its framework prints the task, or what was measured.
+
+    Columns of its pages that perfdb has no field for stand last.
+    """
+    profile = profiles.of_table(
         results[0].framework,
         results[0].task,
         measured=any(result.is_measured for result in results),
         of_all_gpus=any(result.tokens_per_sec is not None for result in results),
     )
+    return replace(profile, columns=(*profile.columns, *_extra_columns(results)))
+
+
+def _extra_columns(results: Sequence[Result]) -> Iterator[Column]:
+    """A column for each title without a field; its words wrap where they are no numbers."""
+    for title in dict.fromkeys(title for result in results for title in result.extras):
+        if not says_nothing_new(title):
+            texts = (result.extras.get(title, "") for result in results)
+            is_numeric = not any(isinstance(decimal(text), Wrong) for text in texts)
+            yield Column(title, ("extras",), "extra", wide=not is_numeric)
 
 
 def printed(column: Column, result: Result, address: Address) -> Cell:
@@ -113,18 +115,17 @@ def head(column: Column) -> Head:
 
 
 def as_printed(column: Column, result: Result) -> str | None:
-    """The words that the page printed in this column, where they say what the result says.
+    """The words that the page printed in this column, where they say what this result says alone.
 
     None where the page has no such column, where a correction has changed the value since, or where
     ours are other words. Of a number ours are the same digits.
     """
-    title, value = _title(column.fields, tuple(result.raw)), known(column, result)
-    if title is None or (column.ours and (column.kind in _NAMED or isinstance(value, bool))):
+    text, value = text_of(column.fields, result), known(column, result)
+    if text is None or (column.ours and (column.kind in _NAMED or isinstance(value, bool))):
         return None
-    text = _cell(result.raw[title])
-    if text in _DASHES or (column.ours and value is None and column.kind == "integer"):
+    if absent(text) or (column.ours and value is None and column.kind == "integer"):
         return units.UNKNOWN if value is None else None
-    if value is not None and not _says(text, value):
+    if value is not None and not says(text, value):
         return None
     return _respelled(column, text, value) if column.ours else text
 
@@ -178,30 +179,12 @@ def _is_shown(column: Column, cells: Sequence[Cell]) -> bool:
     return len(said) > 1 if column.shown == "varies" else said != {units.UNKNOWN}
 
 
-@cache
-def _title(fields: tuple[str, ...], titles: tuple[str, ...]) -> str | None:
-    """The first title that means one of the fields, as every row of a page's table has it."""
-    wanted = {_SAME_FIELD.get(field, field) for field in fields}
-    return next((one for one in titles if PRINTED.get(catalog.squeezed(one)) in wanted), None)
-
-
-@lru_cache(maxsize=10_000)
-def _cell(printed_text: str) -> str:
-    """The words of a cell; pages print the same ones again and again."""
-    return cleaned(words(printed_text))
-
-
-def _says(text: str, value: object) -> bool:
-    """Whether a printed text says a value; words say what they say."""
-    try:
-        said = float(text.replace(",", ""))
-    except ValueError:
-        return True
-    return not isinstance(value, int | float) or said == float(value)
-
-
 def _plain(column: Column, result: Result, _address: Address) -> Cell:
-    return Cell(as_printed(column, result) or formatted(column, known(column, result)))
+    value = known(column, result)
+    said = as_printed(column, result) or formatted(column, value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or _SORTED.fullmatch(said):
+        return Cell(said)
+    return Cell(said, sort=value)
 
 
 def _figure_cell(column: Column, result: Result, address: Address) -> Cell:
@@ -218,8 +201,8 @@ def _task(column: Column, result: Result, _address: Address) -> Cell:
 
 def _extra(column: Column, result: Result, _address: Address) -> Cell:
     """A column of the source that has no field, under its title."""
-    text = result.extras.get(column.title, units.UNKNOWN)
-    return Cell(units.UNKNOWN if text in _DASHES else text)
+    text = extra_of(column.title, result)
+    return Cell(units.UNKNOWN if absent(text) else text)
 
 
 def _precision(column: Column, result: Result, _address: Address) -> Cell:
@@ -283,6 +266,7 @@ def moment(when: datetime | None) -> str:
 
 PRINTERS: Final[Mapping[Kind, Printer]] = {
     "figure": _figure_cell,
+    "percent": _figure_cell,
     "model": _model,
     "precision": _precision,
     "task": _task,

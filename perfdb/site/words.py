@@ -2,19 +2,12 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
 from perfdb.catalog import titles
 
-FRAMEWORKS: Final[Mapping[str, str]] = {
-    "automodel": "NeMo AutoModel",
-    "dfm": "NeMo DFM",
-    "megatron-bridge": "Megatron-Bridge",
-    "megatron-core": "Megatron-Core",
-    "nemo": "NeMo Framework",
-}
+FRAMEWORKS: Final = titles.FRAMEWORKS
 TUNED: Final = ("sft", "lora")
 """Tasks that are kinds of fine-tuning."""
 FINE_TUNING: Final = "fine-tuning"

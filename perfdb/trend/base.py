@@ -20,7 +20,7 @@ class Timed(Result):
 
 @dataclass(frozen=True)
 class Point:
-    """The figure of a release, and how it stands to the one before that has a figure.
+    """The figure of a release, and how it stands to the one before that has one without errors.
 
     `judgement` is None for the first release.
     """
@@ -40,7 +40,20 @@ class Point:
     @property
     def cannot_be_told(self) -> str | None:
         """Why there is no verdict though both releases have a figure; None where there is one."""
-        return self.judgement.reason if self.judgement else None
+        judged = self.judgement
+        return judged.reason if judged and judged.verdict is Verdict.UNKNOWN else None
+
+    @property
+    def has_open_errors(self) -> bool:
+        """Whether the audit finds errors in its figure that nobody has accepted."""
+        return self.side.shown.has_open_errors
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether no open error, of its own or of the release before, stands in the way."""
+        if self.judgement is None:
+            return not self.has_open_errors
+        return self.judgement.verdict is not Verdict.NOT_JUDGED
 
     @property
     def is_slower(self) -> bool:
@@ -80,7 +93,7 @@ class Series:
         """Whether the last release is no longer slower than the one before the regression."""
         if self.regression is None:
             return False
-        told = [point for point in self.points if point.side.shown.figure(self.metric) is not None]
+        told = [point for point in self.points if point.side.is_usable(self.metric)]
         before = told[told.index(self.regression) - 1]
         now = judge(before.side, told[-1].side, self.metric).verdict
         return now in (Verdict.SAME, Verdict.FASTER)

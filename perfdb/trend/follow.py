@@ -89,7 +89,7 @@ def _points(by_release: Iterable[Sequence[Timed]], metric: str) -> Iterator[Poin
         else:
             changed = differences(before.shown, side.shown)
             yield Point(side, judge(before, side, metric), changed, runs)
-        if before is None or side.shown.figure(metric) is not None:
+        if before is None or side.is_usable(metric):
             before = side
 
 

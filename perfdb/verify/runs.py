@@ -173,5 +173,5 @@ def _of_log(connection: Connection, record: _File, one: Stored) -> _Reread | str
         return _Reread(one.result.key, None, ())
     log, result = logs[number - 1], one.result
     window = windows.named(result.window) if result.window else logged.window_of(log, None)
-    of = logged.LogRun(result.case, result.release, one.run_id, "")
+    of = logged.LogRun(result.case, result.release, one.run_id, "", one.averages)
     return _Reread(result.key, None, logged.measured(log, of, window).steps)

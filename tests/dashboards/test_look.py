@@ -9,15 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboards.look import figures, printed, tall
-from dashboards.views.explore import bars, best_of_each, layout
+from dashboards.views.explore import layout
 from perfdb.metrics import METRICS
-
-BEST = pd.DataFrame(
-    [("Llama", "DGX-H100", "measured", "25.10", "bf16", 8, 0.4)],
-    columns=[
-        "model_title", "system_title", "origin", "release_name", "precision", "num_gpus", "mfu",
-    ],
-)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -28,8 +21,8 @@ BEST = pd.DataFrame(
         ("model_tflops_per_sec_per_gpu", 711, "711.00"),
         ("tokens_per_sec_per_gpu", 1.17, "1.17"),
         ("tokens_per_sec_per_gpu", 32363.2, "32,363"),
-        ("step_time_s", 4.05, "4.0500"),
-        ("step_time_s", 0.00012, "0.000120"),
+        ("step_time_s", 4.05, "4.050"),
+        ("step_time_s", 0.00012, "0.0001200"),
         ("mfu", 0.5689, "56.9%"),
         ("mfu", 0.00004, "0.00400%"),
         ("mfu", 0.0, "0.0%"),
@@ -60,34 +53,32 @@ def test_a_table_prints_its_figures_one_by_one_and_keeps_their_values():
     assert 0.5 == styled.data["mfu"][0]
 
 
+def test_a_table_prints_a_published_figure_with_the_digits_of_its_page():
+    """The first row's page says 18.90 and 250, the second row is of a run, the third says 867."""
+    rows = pd.DataFrame(
+        {
+            "step_time_s": [18.9, 18.9, None],
+            "model_tflops_per_sec_per_gpu": [250.0, 250.0, 867.0],
+            "num_gpus": [8, 8, 8],
+        },
+        index=[4, 7, 9],
+    )
+    raw = [
+        {"Step Time (s)": "18.90", "Model TFLOP / sec / GPU": "250"},
+        {},
+        {"Model TFLOP / sec / GPU": "867"},
+    ]
+    cells = [
+        [cell["display_value"] for cell in row if cell["type"] == "td"]
+        for row in figures(rows, raw)._translate(False, False)["body"]
+    ]
+    assert [["18.90", "250", "8"], ["18.90", "250.00", "8"], ["–", "867", "8"]] == cells
+
+
 def test_a_chart_keeps_its_rows_whatever_stands_beside_them():
     mark = alt.Chart(pd.DataFrame({"a": [1]})).mark_point()
     said = tall(alt.layer(mark), 44).to_dict()
     assert (44, "fit-x") == (said["height"], said["autosize"]["type"])
-
-
-def test_the_best_result_of_each_model_system_and_origin_is_charted_unless_it_is_wrong():
-    results = pd.DataFrame(
-        [
-            ("Llama", "DGX-H100", "measured", 9.0, True),
-            ("Llama", "DGX-H100", "measured", 1.0, False),
-            ("Llama", "DGX-H100", "measured", 3.0, False),
-            ("Llama", "DGX-H100", "published", 2.0, False),
-            ("Llama", "DGX-B200", "measured", None, False),
-        ],
-        columns=["model_title", "system_title", "origin", "mfu", "is_wrong"],
-    )
-    assert [3.0, 2.0] == list(best_of_each(results, "mfu")["mfu"])
-
-
-def test_a_release_in_a_chart_is_a_word_and_no_number():
-    tooltip = bars(BEST, "mfu").to_dict()["layer"][0]["encoding"]["tooltip"]
-    assert {"field": "release_name", "type": "nominal"} in tooltip
-
-
-def test_a_bar_says_its_case_and_its_figure():
-    (rows,) = bars(BEST, "mfu").to_dict()["datasets"].values()
-    assert ["Llama · DGX-H100 · measured: 40.0%"] == [row["label"] for row in rows]
 
 
 @pytest.mark.parametrize(
@@ -105,3 +96,20 @@ def test_a_layout_names_the_ways_in_which_a_model_is_divided(ways, text):
         "virtual_pipeline",
     )  # fmt: skip
     assert text == layout(dict(zip(names, ways, strict=True)))
+
+
+@pytest.mark.parametrize(
+    ("stated", "text"),
+    [
+        ({"tensor_parallel": 1, "fsdp_size": 64}, "FSDP64"),
+        ({"tensor_parallel": 1, "pipeline_parallel": 4, "fsdp_size": 256}, "PP4·FSDP256"),
+        ({"tensor_parallel": 1, "fsdp_enabled": True}, "FSDP"),
+        ({"tensor_parallel": 2, "fsdp_enabled": False}, "TP2"),
+        ({"tensor_parallel": 1, "fsdp_size": 1}, "TP1"),
+        ({"tensor_parallel": 1, "data_parallel": 32}, "DP32"),
+        ({"tensor_parallel": 2, "data_parallel": 32}, "TP2"),
+        ({"data_parallel": 1}, None),
+    ],
+)
+def test_a_layout_says_that_the_state_is_sharded_or_the_data_alone_divided(stated, text):
+    assert text == layout(stated)

@@ -1,6 +1,6 @@
 """The two releases that the comparison opens on."""
 
-from dashboards.opening import newest_pair, offered
+from dashboards.opening import newest_pair, offered, opened_on, opening_pair
 from perfdb.compare import Choice
 
 
@@ -43,3 +43,24 @@ def test_a_release_is_all_of_its_containers():
 def test_unattributed_releases_are_offered_last():
     unknown = of("core (unattributed)", None, 9)
     assert [*CORE, OLD, unknown] == offered([*CORE, unknown, OLD])
+
+
+def test_where_no_two_stated_releases_share_work_the_two_that_share_most_are_opened() -> None:
+    """What nobody stated is A; a release and one of its containers are never held together."""
+    unknown = of("nemo (unattributed)", None, 9)
+    whole, boxed = of("nemo 25.04", "25.04", 2, 7), of("nemo 25.04 [box]", None, 7)
+    work = {1: {"a"}, 2: {"b", "c"}, 7: {"d", "e", "f"}, 9: {"b", "c"}}
+    assert (unknown, whole) == opening_pair([OLD, whole, boxed, unknown], work)
+    assert opening_pair([OLD, whole, boxed], work) is None
+    assert (OLD, MIDDLE) == opening_pair([OLD, MIDDLE, unknown], {1: {"a"}, 2: {"a"}, 9: {"a"}})
+
+
+def test_beside_a_named_release_stands_the_other_that_shares_most_the_newest_of_those() -> None:
+    work = {1: {"a", "b"}, 2: {"a"}, 3: {"a"}, 4: {"x"}}
+    known = [CORE[0], OLD, MIDDLE, NEW]
+    assert (OLD, NEW) == opened_on(known, work, OLD, None)
+    assert (MIDDLE, NEW) == opened_on(known, work, None, NEW)
+    assert (MIDDLE, MIDDLE) == opened_on(known, work, MIDDLE, MIDDLE)
+    assert NEW == opened_on(known, work, CORE[0], None).b
+    assert (OLD, OLD) == opened_on([OLD], work, None, OLD)
+    assert (OLD, NEW) == opened_on([OLD, NEW], {}, None, None)

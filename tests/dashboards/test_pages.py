@@ -9,15 +9,18 @@ from sqlalchemy import URL
 from streamlit.testing.v1 import AppTest
 
 import dashboards
+from dashboards import data
+from dashboards.views import explore
+from perfdb.db.schema import option
 from perfdb.ingest import ingest
 from perfdb.record import Figures, Outcome, Release
 from tests import logs
-from tests.factories import case, published, release, stored, write_run
+from tests.factories import TEN_STEPS, case, published, release, stored, write_run
+from tests.trees import writing
 
 APP = Path(dashboards.__file__).with_name("app.py")
-STEPS = (9.0, 5.0, 4.1, 4.0, 4.2, 4.0, 4.3, 4.0, 4.1, 4.0)
-"""Seconds; the median of the eight after the warm-up is 4.05."""
-FASTER = tuple(time * 0.8 for time in STEPS)
+FASTER = tuple(time * 0.8 for time in TEN_STEPS)
+"""Seconds; the median of the eight after the warm-up is 0.8 × 12.15 = 9.72."""
 
 
 def explored() -> None:
@@ -38,7 +41,7 @@ def filled(sqlite: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> URL:
     monkeypatch.setenv("PERFDB_URL", str(sqlite))
     stored(
         sqlite,
-        write_run(tmp_path, run_id="old", step_times=STEPS),
+        write_run(tmp_path, run_id="old", step_times=TEN_STEPS),
         write_run(tmp_path, run_id="new", release=release("0.16.1"), step_times=FASTER),
         write_run(
             tmp_path,
@@ -56,6 +59,18 @@ def filled(sqlite: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> URL:
         figures=Figures(model_tflops_per_sec_per_gpu=820),
     )
     stored(sqlite, wan, page="wan.md")
+    return sqlite
+
+
+@pytest.fixture
+def impossible(sqlite: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> URL:
+    """The two measured releases in a third of the time, which no H100 can; beside them a row."""
+    monkeypatch.setenv("PERFDB_URL", str(sqlite))
+    for run_id, version, times in (("old", "0.16.0", TEN_STEPS), ("new", "0.16.1", FASTER)):
+        third = [time / 3 for time in times]
+        run = write_run(tmp_path, run_id=run_id, release=release(version), step_times=third)
+        stored(sqlite, run)
+    stored(sqlite, published())
     return sqlite
 
 
@@ -81,28 +96,57 @@ class TestCompare:
         app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")
         row = app.table[0].value.iloc[0]
         assert ("Llama 3 8B", 1.25, "▲ faster") == (row["Model"], round(row["B/A"], 6), row["B is"])
-        assert ("32,363", "40,454", "measured") == (row["A"], row["B"], row["Figures are"])
+        assert ("10,788", "13,485", "measured") == (row["A"], row["B"], row["Figures are"])
 
     def test_what_is_in_one_release_only_is_listed(self, filled):
         app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")
-        assert "Only in megatron-core 0.16.0: 1" in [one.label for one in app.expander]
+        assert "Only in Megatron-Core 0.16.0: 1" in [one.label for one in app.expander]
         assert app.dataframe[0].value["Model"][0].startswith("Llama 3 70B")
 
     def test_verdicts_are_counted(self, filled):
         app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")
         counts = {metric.label: metric.value for metric in app.metric}
-        assert {"▲ faster": "1", "▼ slower": "0", "= same": "0", "? unknown": "0"} == counts
+        assert {
+            "▲ faster": "1", "▼ slower": "0", "= same": "0", "? unknown": "0", "⚑ not judged": "0",
+        } == counts  # fmt: skip
 
     def test_two_releases_with_nothing_in_common_say_why(self, filled):
         app = self.page("nemo 25.10", "dfm 26.02")
-        assert "Nothing to compare: nemo 25.10 and dfm 26.02 share no work" in app.info[0].value
+        names = "NeMo Framework 25.10 and NeMo DFM 26.02"
+        assert f"Nothing to compare: {names} share no work" in app.info[0].value
         assert "different models (Llama 3 8B / WAN 2.1 14B)" in app.info[0].value
 
     def test_the_choice_stands_in_the_address_and_releases_stay_text(self, filled):
         app = self.page("nemo 25.10", "no such release")
         assert ["nemo 25.10"] == listed(app.query_params["a"])
         assert [app.selectbox[1].value] == listed(app.query_params["b"])
-        assert "nemo 25.10" in app.selectbox[0].options
+        assert "NeMo Framework 25.10" in app.selectbox[0].options
+
+    def test_a_link_to_an_unknown_release_shows_another_one_and_not_the_same_twice(self, filled):
+        app = self.page("nemo 99", "megatron-core 0.16.1")
+        assert ["The store has no release a “nemo 99”; Megatron-Core 0.16.0 is shown instead."] == [
+            warning.value for warning in app.warning
+        ]
+        assert 1 == len(app.table[0].value)
+
+    def test_a_release_is_not_compared_with_itself(self, filled):
+        app = self.page("nemo 25.10", "nemo 25.10")
+        assert ["A and B are both NeMo Framework 25.10: choose another release for one."] == [
+            info.value for info in app.info
+        ]
+        assert ([], []) == (list(app.table), list(app.subheader))
+
+    def test_published_figures_have_the_digits_of_their_page(self, filled):
+        """The later page says 840.0, the other one has no such column."""
+        wan = published(
+            case=case(framework="dfm", model="wan2.1-14b"),
+            release=Release(framework="dfm", version="26.04"),
+            figures=Figures(model_tflops_per_sec_per_gpu=840),
+            raw={"Model TFLOP / sec / GPU": "840.0"},
+        )
+        stored(filled, wan, page="later.md")
+        row = self.page("dfm 26.02", "dfm 26.04").table[0].value.iloc[0]
+        assert ("820.00", "840.0") == (row["A"], row["B"])
 
     def test_another_figure_can_be_chosen(self, filled):
         app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")
@@ -117,17 +161,22 @@ class TestCompare:
             app.selectbox[1].value,
         ]
 
-    def test_a_row_with_findings_is_marked_and_every_sentence_stands_below(self, filled):
+    def test_a_row_with_findings_is_marked_and_every_sentence_stands_below(self, impossible):
         """4.05 s for 128 × 8,192 tokens on 8 GPUs is 1,660 TFLOP/s on a peak of 989."""
         app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")
-        assert "A ⚑ 1 error" in app.table[0].value.iloc[0]["Audit"]
+        row = app.table[0].value.iloc[0]
+        assert "A ⚑ 1 error" in row["Audit"]
+        assert (1.25, "⚑ not judged") == (round(row["B/A"], 6), row["B is"])
+        assert "measured, ⚑ open errors" == row["Figures are"]
+        counts = {metric.label: metric.value for metric in app.metric}
+        assert ("0", "1") == (counts["▲ faster"], counts["⚑ not judged"])
         (said,) = [one for one in app.expander if one.label.startswith("⚑ What the audit says: ")]
         assert "of the dense peak" in said.markdown[0].value
         assert "Left out: 1 with an error that the audit found." in [
             caption.value for caption in app.caption
         ]
 
-    def test_what_the_reviewed_file_accepts_is_explained(self, filled, tmp_path, monkeypatch):
+    def test_what_the_reviewed_file_accepts_is_explained(self, impossible, tmp_path, monkeypatch):
         reviewed = tmp_path / "data" / "acknowledged.yaml"
         reviewed.parent.mkdir()
         reviewed.write_text(
@@ -138,6 +187,7 @@ class TestCompare:
         app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")
         assert "error" not in app.table[0].value.iloc[0]["Audit"]
         assert "explained" in app.table[0].value.iloc[0]["Audit"]
+        assert "▲ faster" == app.table[0].value.iloc[0]["B is"]
         assert not any("Left out" in caption.value for caption in app.caption)
 
     def test_a_reviewed_file_that_cannot_be_read_is_named(self, filled, tmp_path, monkeypatch):
@@ -147,16 +197,16 @@ class TestCompare:
         monkeypatch.chdir(tmp_path)
         app = shown(AppTest.from_file(str(APP)))
         assert "data/acknowledged.yaml:1" in app.info[0].value
-        assert "perfdb audit" == app.code[0].value
+        assert f"perfdb audit --db {filled.render_as_string()}" == app.code[0].value
 
 
 class TestExplore:
     def test_what_tells_rows_apart_stands_before_what_is_said_of_them(self, filled):
         columns = list(shown(AppTest.from_function(explored)).dataframe[0].value.columns)
         assert [
-            "model_title", "tokens_per_sec_per_gpu", "system_title", "precision", "num_gpus",
-            "global_batch_size", "sequence_length", "layout",
-        ] == columns[:8]  # fmt: skip
+            "model_title", "tokens_per_sec_per_gpu", "system_title", "task", "precision",
+            "release_name", "num_gpus", "global_batch_size", "sequence_length", "layout",
+        ] == columns[:10]  # fmt: skip
 
     def test_repeats_are_counted_and_said_where_to_look_for(self, filled, tmp_path):
         """Four cases of five results: the repeat of 'old' stands behind it."""
@@ -167,23 +217,26 @@ class TestExplore:
             "repeats and runs without figures: 1. – stands for unknown."
         ) == app.caption[0].value
 
-    def test_a_row_with_findings_is_marked_and_in_no_chart(self, filled):
+    def test_a_row_with_findings_is_marked_and_in_no_chart(self, impossible):
         app = shown(AppTest.from_function(explored))
         table = app.dataframe[0].value
         marked = table[table["run_link"] == "runs?run=old"].iloc[0]
         assert marked["audit"].startswith("⚑ 1 error")
-        assert "Left out: 2 with an error that the audit found." in app.caption[1].value
+        assert (
+            "Left out: 1 of other releases (choose one to see it); 1 with an error that the audit "
+            "found."
+        ) in app.caption[1].value
         assert any("of the dense peak" in one.value for one in app.expander[0].markdown)
 
     def test_results_are_shown_with_origin_source_and_a_link_to_their_run(self, filled):
         table = shown(AppTest.from_function(explored)).dataframe[0].value
         measured = table[table["run_link"] == "runs?run=old"].iloc[0]
-        assert ("measured", "megatron-core 0.16.0") == (
+        assert ("measured", "Megatron-Core 0.16.0") == (
             measured["origin"],
             measured["release_name"],
         )
         assert measured["source"].endswith("old/steps.jsonl")
-        (source,) = table[table["release_name"] == "nemo 25.10"]["source"]
+        (source,) = table[table["release_name"] == "NeMo Framework 25.10"]["source"]
         assert "data/published/page.md:7" == source
 
     def test_a_withheld_figure_is_unknown_and_says_why(self, filled):
@@ -197,7 +250,46 @@ class TestExplore:
         app.query_params["origin"] = "published"
         app.query_params["release"] = "nemo 25.10"
         table = shown(app).dataframe[0].value
-        assert ["nemo 25.10"] == list(table["release_name"])
+        assert ["NeMo Framework 25.10"] == list(table["release_name"])
+
+    def test_a_filter_is_named_as_the_store_or_as_people_name_it(self, filled):
+        for task, model in (("pretrain", "llama3-8b"), ("Pre-training", "Llama 3 8B")):
+            app = AppTest.from_function(explored)
+            app.query_params["task"], app.query_params["model"] = task, model
+            assert {"Llama 3 8B"} == set(shown(app).dataframe[0].value["model_title"])
+            assert ["llama3-8b"] == listed(app.query_params["model"])
+
+    def test_a_filter_that_the_store_does_not_have_is_said_to_be_left_out(self, filled):
+        app = AppTest.from_function(explored)
+        app.query_params["task"], app.query_params["model"] = "pretrain", "Nope"
+        app.query_params["system"] = ["dgx-h100", "dgx-x9"]
+        assert {
+            "The store has no model “Nope”; all are shown instead.",
+            "The store has no system “dgx-x9”; the others are shown instead.",
+        } == {warning.value for warning in shown(app).warning}
+        assert [] == listed(app.query_params.get("model", []))
+
+    def test_a_model_has_its_qualifiers_and_the_rest_the_words_of_the_site(self, filled):
+        stored(filled, published(case=case(qualifiers=("2-node",), task="lora")), page="lora.md")
+        table = shown(AppTest.from_function(explored)).dataframe[0].value
+        row = table[table["model_title"] == "Llama 3 8B (2-node)"].iloc[0]
+        assert ("LoRA", "BF16") == (row["task"], row["precision"])
+
+    def test_what_is_downloaded_is_what_the_command_exports(self, filled, perfdb):
+        """Also where every figure is a whole number."""
+        _, exported, _ = perfdb("export", "results", "--format", "csv")
+        assert exported == explore.exported(data.representative(data.store()))
+        nemo = [line for line in exported.splitlines(keepends=True)[1:] if line.startswith("nemo,")]
+        rows = data.representative(data.store())
+        of_nemo = rows[rows["framework"] == "nemo"].convert_dtypes()
+        assert nemo == explore.exported(of_nemo).splitlines(keepends=True)[1:]
+
+    def test_a_figure_that_no_result_has_is_said_to_be_unknown(self, filled):
+        app = AppTest.from_function(explored)
+        app.query_params["chart"], app.query_params["origin"] = "MFU", "published"
+        assert ["None of these results has a figure for MFU without an open error."] == [
+            info.value for info in shown(app).info
+        ]
 
     def test_filters_that_let_nothing_through_say_so(self, filled):
         app = AppTest.from_function(explored)
@@ -213,7 +305,7 @@ class TestRuns:
         app.query_params["run"] = "old"
         shown(app)
         figures = {metric.label: metric.value for metric in app.metric}
-        assert ("4.0500", "32,363") == (figures["Step time (s)"], figures["Tokens/s/GPU"])
+        assert ("12.15", "10,788") == (figures["Step time (s)"], figures["Tokens/s/GPU"])
         assert "torchrun train.py" == app.code[0].value
         machine, files = (table.value for table in app.dataframe[1:3])
         assert ("hostname", "node-1") == tuple(machine.iloc[0])
@@ -245,7 +337,7 @@ class TestRuns:
             app.header[0].value,
         )
 
-    def test_the_findings_of_a_run_stand_with_its_figures(self, filled):
+    def test_the_findings_of_a_run_stand_with_its_figures(self, impossible):
         app = AppTest.from_function(looked_into)
         app.query_params["run"] = "old"
         assert "of the dense peak" in shown(app).error[0].value.replace("\\", "")
@@ -262,7 +354,7 @@ class TestRuns:
         monkeypatch.setenv("PERFDB_URL", str(sqlite))
         ingest([logs.write(tmp_path / "a")], sqlite, logs.GIVEN)
         alone = shown(AppTest.from_function(looked_into))
-        stored(sqlite, write_run(tmp_path, run_id="old", step_times=STEPS))
+        stored(sqlite, write_run(tmp_path, run_id="old", step_times=TEN_STEPS))
         both = shown(AppTest.from_function(looked_into))
 
         assert [[True], [True, False]] == [
@@ -282,12 +374,29 @@ class TestWithoutData:
         monkeypatch.setenv("PERFDB_URL", store.render_as_string(hide_password=False))
         app = shown(AppTest.from_file(str(APP)))
         assert "The store is empty." == app.info[0].value
-        assert "perfdb ingest" in app.code[0].value
+        assert (
+            f"perfdb run recipes/\nperfdb ingest runs/ {option(store.render_as_string())}"
+            == app.code[0].value
+        )
+
+    @pytest.mark.parametrize(("schema", "helps"), [("0003", True), ("9999", False)])
+    def test_a_store_of_another_schema_is_brought_up_to_date_where_it_is_older(
+        self, sqlite, monkeypatch, schema, helps
+    ):
+        monkeypatch.setenv("PERFDB_URL", str(sqlite))
+        with writing(sqlite) as connection:
+            connection.exec_driver_sql(f"UPDATE alembic_version SET version_num = '{schema}'")
+        app = shown(AppTest.from_file(str(APP)))
+        upgrade = f"perfdb db upgrade --db {sqlite}"
+        assert upgrade in app.info[0].value
+        other = "perfdb dashboard --db sqlite:///FILE"
+        assert (upgrade if helps else other) == app.code[0].value
 
     def test_a_missing_store_is_named(self, tmp_path, monkeypatch):
         monkeypatch.setenv("PERFDB_URL", str(tmp_path / "none.sqlite"))
         app = shown(AppTest.from_file(str(APP)))
         assert f"{tmp_path}/none.sqlite: no database here" in app.info[0].value
+        assert f"perfdb ingest runs/ --db sqlite:///{tmp_path}/none.sqlite" in app.code[0].value
 
     def test_a_file_that_is_no_database_is_no_traceback(self, tmp_path, monkeypatch):
         (tmp_path / "text.sqlite").write_text("not a database, but long enough to look at" * 100)

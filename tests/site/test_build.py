@@ -259,7 +259,7 @@ def test_a_store_of_another_version_stops_the_build_with_what_to_do(tmp_path: Pa
     (tmp_path / "other.sqlite").touch()
     done = site_of(tmp_path, url).build()
     assert 2 == done.returncode
-    assert "not a perfdb database; run `perfdb db upgrade`" in done.stderr
+    assert f"not a perfdb database; run `perfdb db upgrade --db {url}`" in done.stderr
 
 
 def test_the_same_store_makes_the_same_bytes(site: Site, tmp_path: Path) -> None:

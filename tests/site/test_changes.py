@@ -7,7 +7,7 @@ import pytest
 from bs4 import BeautifulSoup
 from sqlalchemy import URL
 
-from perfdb.compare import Verdict
+from perfdb.compare import Verdict, comparison, marked
 from perfdb.record import Figures, Release
 from perfdb.site import changes, overview, read
 from perfdb.site.change_chart import signed
@@ -259,18 +259,30 @@ def test_figures_that_differ_by_their_rounding_do_not_disagree(store: URL) -> No
     assert [None] == [disagreement(match) for match in pair.comparison.matched]
 
 
+def with_error(pair: ReleasePair, result_id: int) -> ReleasePair:
+    """The comparison of the same results, of which one has an open error."""
+    found = pair.comparison
+    sides = (
+        [*(match.a for match in found.matched), *found.only_a],
+        [*(match.b for match in found.matched), *found.only_b],
+    )
+    of_a, of_b = (marked([it for one in some for it in one.results], {result_id}) for some in sides)
+    return pair.model_copy(update={"comparison": comparison(of_a, of_b)})
+
+
 def test_a_match_with_open_errors_is_marked_and_is_no_extreme(contents: Contents) -> None:
     """The best change rests on a figure that the audit calls wrong; the worst does not."""
     pair = pair_of(contents)
     [best] = [it for it in pair.comparison.matched if it.judgement.verdict is Verdict.FASTER]
-    marked = pair.model_copy(update={"wrong": (best.b.shown.result_id,)})
-    made = changes.matched(marked, address).text
-    assert 1 == made.count("⚑ open errors")
+    wrong = with_error(pair, best.b.shown.result_id)
+    made = changes.matched(wrong, address).text
+    assert 1 == made.count('not judged</span> <span class="perf-flag error">⚑ open errors</span>')
+    assert 1 == made.count("A: published; B: published, ⚑ open errors")
     assert 1 == made.count("1 not judged (open errors): no bar.")
     desc = BeautifulSoup(made, "html.parser").select_one("svg desc")
     assert desc is not None
     assert "+5.0%" not in desc.get_text()
-    of_one = Contents(results=contents.results, pairs=(marked,))
+    of_one = Contents(results=contents.results, pairs=(wrong,))
     since = overview.html(overview.of_contents(of_one), address).text
     assert "best: +5.0%" not in since
     assert "worst: −2.0%" in since

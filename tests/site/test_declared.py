@@ -10,6 +10,7 @@ import pytest
 from bs4 import BeautifulSoup
 from sqlalchemy import URL
 
+from perfdb.db import migrate
 from perfdb.db.session import store_url
 from tests.factories import case, published, release, stored, write_run
 
@@ -37,7 +38,9 @@ Build = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture
 def url(tmp_path: Path) -> URL:
-    return store_url(str(tmp_path / "store.sqlite"))
+    made = store_url(str(tmp_path / "store.sqlite"))
+    migrate.upgrade(made)
+    return made
 
 
 @pytest.fixture

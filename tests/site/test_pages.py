@@ -149,7 +149,7 @@ def test_the_list_of_releases_counts_each_and_names_its_highest_figure() -> None
 
 
 def test_two_states_of_a_page_are_told_apart_and_lead_to_each_other() -> None:
-    """A row whose line the newer state has no more still leads to the older one."""
+    """A row that the newer state does not have still leads to the older one."""
 
     def state(sha256: str, day: int) -> SourcePage:
         moment = datetime(2026, 3, day, 5, 6, tzinfo=UTC)
@@ -166,10 +166,9 @@ def test_two_states_of_a_page_are_told_apart_and_lead_to_each_other() -> None:
             (old.data, new.data)]  # fmt: skip
     assert [
         "Superseded by the state read on 2026-03-04 05:06:00 UTC. The figures of 1 row lead here: "
-        "no newer state has the line that was read, as it stands there.",
+        "no newer state has these results.",
         "This is the newest state of the page. The figures of 1 row lead to "
-        "the state read on 2026-03-03 05:06:00 UTC: "
-        "no newer state has the line that was read, as it stands there.",
+        "the state read on 2026-03-03 05:06:00 UTC: no newer state has these results.",
     ] == [it.get_text() for it in said if it]
 
 
@@ -202,6 +201,29 @@ def test_a_source_says_where_its_original_is_and_of_which_day() -> None:
     silent = SourcePage(path="a.md", sha256="a" * 64, text="#")
     made = BeautifulSoup(sources.listing(silent, address).text, "html.parser")
     assert ["–", "–"] == [it.get_text() for it in made.select("td")]
+
+
+def test_a_release_says_once_of_each_page_where_its_original_is() -> None:
+    """And nothing of a page that does not say; an address is text, whatever is written in it."""
+    url = 'https://example.org/?a="><script>'
+    given = (
+        published(source_sha256="a" * 64, source_url=url, published_on=date(2025, 10, 2)),
+        published(source_sha256="a" * 64, source_url=url, published_on=date(2025, 10, 2)),
+        published(
+            source_sha256="b" * 64, source="data/published/e.md", published_on=date(2025, 10, 3)
+        ),
+        published(source_sha256="c" * 64, source="data/published/f.md"),
+    )
+    [release] = release_pages(given)
+    made = BeautifulSoup(sources.release_head(release, address).text, "html.parser")
+    assert [
+        f"Original of dfm.md: {url}, published on 2025-10-02",
+        "Original of e.md: published on 2025-10-03",
+    ] == [it.get_text() for it in made.select(".perf-original")]
+    assert [address(f"sources/{'a' * 16}"), url, address(f"sources/{'b' * 16}")] == [
+        it["href"] for it in made.select(".perf-original a")
+    ]
+    assert [] == made.select("script")
 
 
 def test_the_entry_of_a_row_says_what_its_page_says_of_its_steps() -> None:

@@ -47,6 +47,12 @@ def test_a_rate_that_is_not_known_of_a_run_is_computed_nowhere() -> None:
     assert ["–", "no tokens/s/GPU"] == said["TFLOP/s/GPU"][::2]
 
 
+def test_a_note_on_a_run_is_among_what_its_figures_rest_on() -> None:
+    assert ["Note", "it was <restarted>"] in rows(
+        "figures", run_page(*TIMES, notes=("it was <restarted>",))
+    )
+
+
 def test_the_job_has_its_rate_its_days_and_what_memory_it_left_free() -> None:
     """By hand: 32,363.5 × 8 tokens/s; 10¹² of them in days; 64 GiB of a GPU's 80 GB."""
     page = run_page(*TIMES)

@@ -19,6 +19,7 @@ def check(rows: Sequence[Subject]) -> Iterator[Remark]:
         mean, deviation = row.step_time_mean_s, row.step_time_stdev_s
         if row.origin is Origin.MEASURED and mean and deviation and deviation > MOST * mean:
             found = percent(deviation / mean)
+            causes = ("something else ran, or the warm-up was too short", *row.notes)
             yield Remark(
                 row,
                 Severity.WARNING,
@@ -26,6 +27,6 @@ def check(rows: Sequence[Subject]) -> Iterator[Remark]:
                 f"{percent(MOST, 0)} at most",
                 found,
                 f"the step times of the run spread by {found} of their mean ({deviation:.4g} s of "
-                f"{mean:.4g} s): something else ran, or the warm-up was too short",
+                f"{mean:.4g} s): {'; '.join(causes)}",
                 "run it again with more warm-up steps",
             )

@@ -1,0 +1,170 @@
+"""The best figures as bars: one for each piece of work, of the newest releases."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from itertools import cycle, islice
+
+import altair as alt
+import pandas as pd
+import streamlit as st
+
+from dashboards.look import PALETTE, Layers, ink, printed, tall
+from perfdb.catalog import titles
+from perfdb.compare.verdict import CONVENTION_BOUND
+from perfdb.compare.words import counting
+from perfdb.metrics import METRICS, Metric
+from perfdb.record import Origin
+from perfdb.versions import newest_version
+
+ROW_PX = 58
+"""A bar with two lines above it, so that its words have the chart's whole width."""
+
+MOST_BARS = 40
+"""More are a wall; the table has them all."""
+
+CHARTABLE = {
+    METRICS[name].title: METRICS[name]
+    for name in ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu")
+}
+
+PARTS = {
+    "model_title": "model",
+    "system_title": "system",
+    "task": "task",
+    "precision": "precision",
+    "num_gpus": "number of GPUs",
+    "release_name": "release",
+    "origin": "origin",
+}
+"""What a bar is of, by column, and how the caption names it."""
+
+DETAILS = ("variant", "sequence_length", "flops_convention")
+"""What tells bars apart too, and is said only where it is not the same in all of them."""
+
+
+def show(results: pd.DataFrame, systems: Sequence[str], *, is_newest: bool) -> None:
+    """The chart with its caption. `systems` are all of the store's, each with a colour of its own.
+
+    `is_newest`: only of each framework's newest release among the results that have the figure.
+    """
+    st.subheader("By model and system")
+    title = st.segmented_control(
+        "Figure", list(CHARTABLE), default=next(iter(CHARTABLE)), key="chart", bind="query-params"
+    )
+    metric = CHARTABLE[title or next(iter(CHARTABLE))]
+    known = results[results[metric.name].notna()]
+    of_releases = newest(known) if is_newest else known
+    best = best_of_each(of_releases, metric)
+    if best.empty:
+        st.info(f"None of these results has a figure for {metric.title} without an open error.")
+        return
+    drawn = highest(best, metric)
+    said = (
+        _meaning(is_newest=is_newest),
+        f"The {len(drawn)} highest of {len(best)} are drawn." if len(drawn) < len(best) else "",
+        _left_out(len(known) - len(of_releases), int(of_releases["is_wrong"].sum())),
+        counting(
+            metric,
+            drawn["flops_convention"].astype(object).where(drawn["flops_convention"].notna(), None),
+        ),
+    )
+    st.caption(" ".join(filter(None, said)))
+    st.altair_chart(bars(drawn, metric, systems))
+
+
+def _meaning(*, is_newest: bool) -> str:
+    *some, last = PARTS.values()
+    newest_ = ", in the newest release of each framework" if is_newest else ""
+    bar = f"Each bar is the highest figure of a {', '.join(some)} and {last}{newest_}."
+    return f"{bar} Published figures are paler."
+
+
+def _left_out(others: int, wrong: int) -> str:
+    said = (
+        f"{others:,} of other releases (choose one to see it)" if others else "",
+        f"{wrong:,} with an error that the audit found" if wrong else "",
+    )
+    known = "; ".join(filter(None, said))
+    return f"Left out: {known}." if known else ""
+
+
+def newest(results: pd.DataFrame) -> pd.DataFrame:
+    """The results of each framework's newest release among them."""
+    versions = results["release"].astype(object)
+    versions = versions.where(versions.notna(), None)
+    of_each = {
+        framework: newest_version(some)
+        for framework, some in versions.groupby(results["framework"])
+    }
+    newest_ = results["framework"].map(of_each)
+    return results[(versions == newest_) | (versions.isna() & newest_.isna())]
+
+
+def best_of_each(results: pd.DataFrame, metric: Metric) -> pd.DataFrame:
+    """The highest figure of each piece of work, by model and system; none that is wrong."""
+    known = results[results[metric.name].notna() & ~results["is_wrong"]]
+    by = [*PARTS, *_details(metric)]
+    return known.sort_values(metric.name, ascending=False).drop_duplicates(by).sort_values(by)
+
+
+def highest(best: pd.DataFrame, metric: Metric) -> pd.DataFrame:
+    """As many as there is room for, in the order that they have."""
+    return best[best[metric.name].rank(ascending=False, method="first") <= MOST_BARS]
+
+
+def _details(metric: Metric) -> list[str]:
+    """The details that matter to a figure."""
+    bound = metric.name in CONVENTION_BOUND
+    return [name for name in DETAILS if bound or name != "flops_convention"]
+
+
+def bars(best: pd.DataFrame, metric: Metric, systems: Sequence[str]) -> Layers:
+    """A bar for each result; published ones are paler, and the words of the others say it."""
+    told = best[[*PARTS, *_details(metric)]]
+    rows = told.assign(
+        place=range(len(told)),
+        figure=best[metric.name].astype(float),
+        label=labels(best, metric),
+    )
+    base = alt.Chart(rows).encode(
+        y=alt.Y("place:O", sort=None, axis=None), tooltip=[*told.columns, "figure"]
+    )
+    colours = alt.Scale(domain=list(systems), range=list(islice(cycle(PALETTE), len(systems))))
+    drawn = base.mark_bar(height=14, yOffset=15).encode(
+        x=alt.X("figure:Q", title=metric.title, axis=alt.Axis(tickCount=5)),
+        color=alt.Color("system_title:N", scale=colours, legend=None),
+        fillOpacity=alt.condition("datum.origin === 'measured'", alt.value(1), alt.value(0.45)),
+    )
+    names = base.mark_text(
+        align="left", dy=-22, fontSize=12, color=ink(), lineBreak="\n", lineHeight=15
+    ).encode(x=alt.value(0), text="label")
+    return tall(alt.layer(drawn, names), ROW_PX * len(rows))
+
+
+def labels(best: pd.DataFrame, metric: Metric) -> list[str]:
+    """'Llama 3 8B · 8 × DGX-H100: 13,812', and on a line of its own what else tells bars apart."""
+    differing = [name for name in _details(metric) if best[name].nunique(dropna=False) > 1]
+    rows = best.astype(object).where(best.notna(), None).to_dict("records")
+    return [_label(row, metric, differing) for row in rows]
+
+
+def _label(row: Mapping[Hashable, object], metric: Metric, differing: Sequence[str]) -> str:
+    raw = row["raw"]
+    figure = printed(metric, float(str(row[metric.name])), raw if isinstance(raw, dict) else None)
+    others = (
+        row["task"],
+        row["precision"] or "precision unknown",
+        row["release_name"],
+        *(_detail(name, row[name]) for name in differing),
+        "" if row["origin"] == Origin.PUBLISHED else row["origin"],
+    )
+    words = " · ".join(str(part) for part in others if part)
+    where = f"{row['num_gpus']:,} × {row['system_title']}"
+    return f"{row['model_title']} · {where}: {figure}\n{words}"
+
+
+def _detail(name: str, value: object) -> str:
+    if value is None or value == "":
+        return ""
+    if name == "variant":
+        return f"variant {titles.framework(str(value))}"
+    return f"sequence {value:,}" if name == "sequence_length" else str(value)

@@ -1,0 +1,34 @@
+"""With how many decimals a page printed a figure: it is shown with the same."""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from math import isclose
+
+from perfdb.pages.columns import fields_of
+
+Raw = Mapping[str, str]
+"""The cells of a row by the titles of their columns, as its page prints them; empty for a run."""
+
+_NUMBER = re.compile(r"(\d[\d,]*)(?:\.(\d+))?")
+
+_titled = lru_cache(maxsize=1_000)(fields_of)
+
+
+def decimals(raw: Raw, field: str, value: float) -> int | None:
+    """The decimals of a figure on its page; of MFU those of its percentage.
+
+    None where the page has no such column, or prints another value: in another unit, or before it
+    was corrected.
+    """
+    texts = (text for title, text in raw.items() if field in _titled(title))
+    return next((found for text in texts for found in _found(text, field, value)), None)
+
+
+def _found(text: str, field: str, value: float) -> Iterator[int]:
+    for whole, fraction in _NUMBER.findall(text):
+        read = float(f"{whole.replace(',', '')}.{fraction or 0}")
+        if field == "mfu" and isclose(read, value * 100):
+            yield len(fraction)
+        elif isclose(read, value):
+            yield max(0, len(fraction) - 2) if field == "mfu" else len(fraction)

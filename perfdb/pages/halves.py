@@ -1,0 +1,68 @@
+"""Rows whose cells hold pairs such as `661 (624)`: two results, and what is said of each."""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Final
+
+from perfdb.pages import cells, columns, names
+from perfdb.pages.cells import Wrong
+from perfdb.pages.columns import FIGURES, Column, fields_of
+from perfdb.pages.markdown import words
+from perfdb.pages.values import BRACKETED, Texts
+
+_WORDS: Final = frozenset({"model", "system", "task", "kernels"})
+"""Fields in which brackets belong to the words and hold no second value."""
+
+
+def split(texts: Mapping[str, str]) -> tuple[Texts, ...]:
+    """A row's texts by field; where some are pairs, the first values, then those in brackets.
+
+    A size without brackets holds for both; a figure without is the first one's alone.
+    """
+    both = {name: _both(name, text) for name, text in texts.items()}
+    first = Texts({name: one for name, (one, _) in both.items()})
+    if first.cells == texts:
+        return (first,)
+    second = {name: other for name, (_, other) in both.items()}
+    told_apart = first.of("precision") != texts.get("precision", "")
+    return first, Texts(second, bracketed=not told_apart)
+
+
+def _both(name: str, text: str) -> tuple[str, str]:
+    two = None if name in _WORDS else cells.pair(text)
+    return two or (text, "" if name in FIGURES else text)
+
+
+def own(raw: Mapping[str, str], precision: str | None, variant: str | None) -> Mapping[str, str]:
+    """The cells of a row, by title, as one of its results has them: of two values its own."""
+    said = {title: cells.cleaned(words(text)) for title, text in raw.items()}
+    halves = split(columns.texts((_column(title), text) for title, text in said.items()))
+    if len(halves) < 2:
+        return raw
+    place = _place(halves, precision, variant)
+    parts = {title: _titled(title, text)[place] for title, text in said.items()}
+    return {title: raw[title] if part == said[title] else part for title, part in parts.items()}
+
+
+@lru_cache(maxsize=1024)
+def _column(title: str) -> Column:
+    return Column(title, fields_of(title), known=True)
+
+
+def _place(halves: Sequence[Texts], precision: str | None, variant: str | None) -> int:
+    """Which half a result is of: by its precision, else by the variant of values in brackets."""
+    if halves[1].bracketed:
+        return int((variant or "").endswith(BRACKETED))
+    said = [names.precision(half.of("precision")) for half in halves]
+    return said.index(precision) if precision in said else 0
+
+
+def _titled(title: str, text: str) -> tuple[str, str]:
+    """The two texts of a cell; without a field of its own only two numbers are a pair."""
+    fields = _column(title).fields
+    if len(fields) == 1:
+        return _both(fields[0], text)
+    two = cells.pair(text)
+    if two is None or any(isinstance(cells.decimal(one), Wrong) for one in two):
+        return text, text
+    return two

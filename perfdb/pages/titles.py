@@ -1,0 +1,62 @@
+"""What the title of a figure says by its unit, and what may stand behind it."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from perfdb import catalog
+
+_PER = r"\s*(?:/|\bper\b)\s*"
+_SECOND = r"s(?:ec(?:ond)?)?"
+_PER_GPU = rf"{_PER}(?:{_SECOND}{_PER}(?:gpu|device)|(?:gpu|device){_PER}{_SECOND})"
+_STEP = r"(?:global\s+)?(?:step|iter(?:ation)?)"
+_SECONDS = r"\s*[(\[](?:in\s+)?s(?:ec(?:ond)?s?)?[)\]]"
+_UNITS: Final = (
+    ("tokens_per_sec_per_gpu", rf"(?:throughput\s*)?\(?tok(?:en)?s?{_PER_GPU}\)?"),
+    (
+        "model_tflops_per_sec_per_gpu",
+        rf"(?:model\s+)?(?:throughput(?:{_PER}gpu)?\s*)?\(?(?:model\s+)?tflops?{_PER_GPU}\)?",
+    ),
+    (
+        "step_time_s",
+        rf"(?:elapsed\s+)?(?:{_STEP}\s+time|time{_PER}{_STEP}){_SECONDS}"
+        rf"|s(?:ec(?:ond)?s?)?{_PER}{_STEP}",
+    ),
+)
+_BY_UNIT: Final = tuple((name, re.compile(unit, re.IGNORECASE)) for name, unit in _UNITS)
+"""Figures whose unit leaves no doubt. Signs count: `Tokens/GPU` is no `Token/s/GPU`."""
+
+_BEHIND = re.compile(r"(.*\S)(?:\s*\(([^()]*)\)|[\s,]+([^\s,()]+))")
+_MIDDLES: Final = frozenset({"median", "mean", "average", "avg", "avg."})
+"""How a figure was taken of its steps; a maximum or a percentile is another figure."""
+_MOST_PRECISIONS: Final = 2
+_LONGEST: Final = 120
+"""Characters of a title that may be one of a figure."""
+
+
+def figure(title: str) -> str | None:
+    """The figure that a title names by its unit; None where it names none, or leaves doubt."""
+    if len(title) > _LONGEST:
+        return None
+    return next((name for name, unit in _BY_UNIT if unit.fullmatch(title)), None)
+
+
+def without_ends(title: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """A title without the words behind it that are understood, one word less each time.
+
+    With each the precisions that were left out: of `MFU FP8-CS (FP8-MX)` both. A second one stands
+    in brackets, as its values do.
+    """
+    precisions: tuple[str, ...] = ()
+    second_in_brackets = False
+    while len(title) <= _LONGEST and (found := _BEHIND.fullmatch(title)):
+        title, inner, bare = found.groups()
+        word = (bare or inner).strip()
+        if catalog.precision_of(word):
+            second_in_brackets = second_in_brackets if precisions else bare is None
+            precisions = (word, *precisions)
+        elif word.casefold() not in _MIDDLES:
+            return
+        if len(precisions) > (_MOST_PRECISIONS if second_in_brackets else 1):
+            return
+        yield title, precisions

@@ -1,0 +1,132 @@
+"""Systems side by side: the best of each at the same work, and what 10¹² tokens take there."""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from perfdb import metrics, units
+from perfdb.metrics import METRICS, TRILLION
+from perfdb.site import bests, columns, figures, markup
+from perfdb.site.addresses import Address
+from perfdb.site.bests import RATE
+from perfdb.site.data import Result
+from perfdb.site.differences import differences
+from perfdb.site.grouping import is_on_gpus, of_newest_releases, system_order
+from perfdb.site.markup import Cell, Head, Html, joined, tag
+from perfdb.site.profiles import GBS, GPUS, PRECISION, RELEASE, SEQUENCE, Column, ours
+
+_SYSTEM: Final = Column("System", ("system_title",), "system", shown="always")
+_BEFORE: Final = ours(PRECISION, _SYSTEM, GPUS)
+_AFTER: Final = ours(
+    GBS,
+    SEQUENCE,
+    Column("Qualifiers", ("qualifiers",), "text", shown="varies"),
+    Column("Variant", ("variant",), "text", shown="varies"),
+    RELEASE,
+    Column("Origin", ("origin",), "text", shown="always"),
+)
+"""The columns that say which work a row is, before its figures and after them."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """The fastest result of some work on a system, and that on the first system that has it."""
+
+    result: Result
+    base: Result
+
+    @property
+    def rate(self) -> float:
+        """Tokens/s/GPU."""
+        return figures.figure(self.result, RATE) or 0.0
+
+    @property
+    def anchor(self) -> str:
+        """What its row is called, the same in every build and whatever its figures."""
+        known = (*_work(self.result), self.result.system)
+        return f"systems-{hashlib.sha256(repr(known).encode()).hexdigest()[:12]}"
+
+    @property
+    def ratio(self) -> float:
+        """Its rate ÷ that of the base."""
+        return self.rate / (figures.figure(self.base, RATE) or 1.0)
+
+
+def compared(title: str, results: Sequence[Result], address: Address) -> Html:
+    """The table of the newest release of each framework; nothing for fewer than two systems."""
+    newest = [one for one in of_newest_releases(results) if is_on_gpus(one)]
+    sides = list(sides_of(newest))
+    if len({one.result.system for one in sides}) < 2:
+        return Html("")
+    fastest = [one.result for one in sides]
+    before, after = (columns.described(some, fastest, address) for some in (_BEFORE, _AFTER))
+    made = [*before, *_figures(sides, address), *after]
+    table = markup.Table(
+        f"{title}: by system",
+        [head for head, _ in made],
+        list(zip(*(cells for _, cells in made), strict=True)),
+        ids=[one.anchor for one in sides],
+        notes=[tuple(_otherwise(one)) for one in sides],
+    )
+    left_out = bests.contradicted(sum(one.has_open_errors for one in newest))
+    return joined((tag("h3", "By system"), markup.table(table), bests.note(_NOTE, left_out)))
+
+
+_NOTE: Final = (
+    "The fastest of each system in the newest release of each framework. GPU-hours are 10¹² ÷ "
+    "tokens/s/GPU ÷ 3,600, days are for the row's number of GPUs, both without a pause: times a "
+    "price for an hour of a GPU they are the cost."
+)
+
+
+def sides_of(results: Iterable[Result]) -> Iterator[Side]:
+    """The fastest of each work on each system, of rows without open errors."""
+    same: dict[tuple[object, ...], dict[str, Result]] = defaultdict(dict)
+    known = [it for it in results if figures.figure(it, RATE) and not it.has_open_errors]
+    for result in sorted(known, key=lambda one: figures.figure(one, RATE) or 0.0):
+        same[_work(result)][result.system] = result
+    for best in same.values():
+        ordered = [best[name] for name in sorted(best, key=system_order)]
+        yield from (Side(one, ordered[0]) for one in ordered)
+
+
+def _work(result: Result) -> tuple[object, ...]:
+    """What is the same on every system. Of GPUs and batches there are as many as it takes."""
+    return (
+        result.framework, result.release, result.precision or "", result.task, result.variant,
+        result.qualifiers, result.sequence_length, result.origin,
+    )  # fmt: skip
+
+
+def _figures(sides: Sequence[Side], address: Address) -> Iterator[tuple[Head, list[Cell]]]:
+    """The rate, how much faster it is, and what a trillion tokens takes."""
+    rate = METRICS[RATE].title
+    head = Head(rate, numeric=True, falling=True)
+    yield head, [columns.figure(one.result, RATE, address) for one in sides]
+    head = Head("Against", f"{rate} ÷ that of the first system, computed", falling=True)
+    yield head, [_against(one) for one in sides]
+    head = Head("GPU-hours per 1T tokens", "10¹² ÷ tokens/s/GPU ÷ 3,600, computed", numeric=True)
+    yield head, [Cell(f"{metrics.gpu_hours(TRILLION, one.rate):,.0f}") for one in sides]
+    head = Head("Days to 1T tokens", "on the row's GPUs, computed", numeric=True)
+    yield head, [Cell(units.significant(_days(one))) for one in sides]
+
+
+def _against(side: Side) -> Cell:
+    """'2.20 × DGX-H100'."""
+    if side.result is side.base:
+        return Cell(units.UNKNOWN)
+    return Cell(f"{units.number(side.ratio, 2)} × {side.base.system_title}", sort=side.ratio)
+
+
+def _days(side: Side) -> float:
+    every = metrics.global_tokens_per_sec(side.rate, side.result.num_gpus)
+    return metrics.days_to_train(TRILLION, every)
+
+
+def _otherwise(side: Side) -> Iterator[str]:
+    """What of its configuration is not that of the system it is held against."""
+    if different := ", ".join(differences(side.result, side.base)):
+        this, that = side.result.system_title, side.base.system_title
+        yield f"{this} is configured differently from {that}: {different}."

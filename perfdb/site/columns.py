@@ -1,0 +1,26 @@
+"""Columns of tables that follow no page: each a head with its cells, one for each result."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from perfdb.site import addresses, bests, figures, tables
+from perfdb.site.addresses import Address
+from perfdb.site.data import Result
+from perfdb.site.markup import Cell, Head
+from perfdb.site.profiles import Column
+from perfdb.site.rows import row_id
+
+
+def described(
+    columns: Iterable[Column], results: Sequence[Result], address: Address
+) -> Iterator[tuple[Head, list[Cell]]]:
+    """What results are: the columns that always stand, and those in which they differ."""
+    for column in columns:
+        cells = [tables.printed(column, one, address) for one in results]
+        if column.shown == "always" or len({cell.content for cell in cells}) > 1:
+            yield tables.head(column), cells
+
+
+def figure(result: Result, metric: str, address: Address) -> Cell:
+    """A figure that leads to the row of its result on the page of its release."""
+    row = addresses.of_row(result.framework, result.release, row_id(result), address)
+    return Cell(bests.marked(result, metric), sort=figures.figure(result, metric), evidence=row)

@@ -1,0 +1,99 @@
+"""What a page prints of a result: the words of its cells, and whether they say what it says."""
+
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from itertools import chain
+from typing import Final, Protocol
+
+from perfdb import catalog
+from perfdb.pages import cells, halves, names
+from perfdb.pages.columns import ALIASES, fields_of
+from perfdb.pages.markdown import words
+from perfdb.site.data import Result
+
+_FIELDS: Final[Mapping[str, str]] = {
+    catalog.squeezed(title): field for field, titles in ALIASES.items() for title in titles
+}
+"""The field that a page means by the title of a column, where that says no more."""
+
+_SAME_FIELD: Final[Mapping[str, str]] = {
+    "model_title": "model",
+    "fsdp_size": "fsdp",
+    "fsdp_enabled": "fsdp",
+}
+"""Fields of a result that pages know by another name."""
+
+
+class Printed(Protocol):
+    """What was read off a row of a page, or a revision of it."""
+
+    @property
+    def raw(self) -> Mapping[str, str]:
+        """The text of each cell, by title."""
+
+    @property
+    def precision(self) -> str | None:
+        """Its own, where the row has two."""
+
+    @property
+    def variant(self) -> str | None:
+        """Its own, where the row has two."""
+
+
+def cells_of(row: Printed) -> Mapping[str, str]:
+    """The cells of its row by title; of one that holds two values, `4121 (3830)`, its own."""
+    if "(" not in "".join(row.raw.values()):
+        return row.raw
+    return _own(tuple(row.raw.items()), row.precision, row.variant)
+
+
+@lru_cache(maxsize=10_000)
+def _own(
+    raw: tuple[tuple[str, str], ...], precision: str | None, variant: str | None
+) -> Mapping[str, str]:
+    """A table is made column by column, and asks for each of its rows as often."""
+    return halves.own(dict(raw), precision, variant)
+
+
+def text_of(fields: tuple[str, ...], row: Printed) -> str | None:
+    """The words of its cell under the title that means one of the fields, with the title's unit.
+
+    None where its page has no such column.
+    """
+    title = _title(fields, tuple(row.raw))
+    if title is None:
+        return None
+    said = _words(cells_of(row)[title])
+    return f"{said}%" if "%" in title and said[-1:].isdigit() else said
+
+
+def extra_of(title: str, result: Result) -> str:
+    """The words of a column that has no field; empty where its page has no such column."""
+    said, own = result.extras.get(title, ""), cells_of(result).get(title)
+    return said if own is None or own == result.raw[title] else own
+
+
+def says(text: str, value: object) -> bool:
+    """Whether a printed text says this value and no other; words say what they say."""
+    if isinstance(value, bool):
+        return cells.flag(text) == value
+    if not isinstance(value, int | float):
+        return True
+    if text.endswith("%"):
+        return cells.fraction(text) == value
+    return cells.product(text, 1) is not None or cells.decimal(names.gpus(text).count) == value
+
+
+@cache
+def _title(fields: tuple[str, ...], titles: tuple[str, ...]) -> str | None:
+    """The first title that means one of the fields; before those that say more, such as `(ms)`."""
+    wanted = {_SAME_FIELD.get(field, field) for field in fields}
+    exact = (one for one in titles if _FIELDS.get(catalog.squeezed(one)) in wanted)
+    others = (one for one in titles if len(meant := fields_of(one)) == 1 and meant[0] in wanted)
+    return next(chain(exact, others), None)
+
+
+@lru_cache(maxsize=10_000)
+def _words(printed: str) -> str:
+    """The words of a cell; pages print the same ones again and again."""
+    return cells.cleaned(words(printed))

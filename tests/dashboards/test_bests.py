@@ -1,0 +1,115 @@
+"""The best figures as bars: what is one bar, of which releases, and what its words say."""
+
+import pandas as pd
+import pytest
+
+from dashboards.bests import bars, best_of_each, highest, labels, newest
+from dashboards.look import PALETTE
+from perfdb.metrics import METRICS
+
+MFU, TOKENS = METRICS["mfu"], METRICS["tokens_per_sec_per_gpu"]
+
+
+def result(**changed: object) -> dict[str, object]:
+    """A published pre-training result of Llama 3 8B on eight GPUs, with what is given changed."""
+    fields: dict[str, object] = {
+        "framework": "nemo",
+        "release": "25.04",
+        "release_name": "NeMo Framework 25.04",
+        "model_title": "Llama 3 8B",
+        "system_title": "DGX-H100",
+        "task": "Pre-training",
+        "precision": "FP8",
+        "num_gpus": 8,
+        "sequence_length": 8192,
+        "variant": None,
+        "flops_convention": None,
+        "origin": "published",
+        "tokens_per_sec_per_gpu": 13812.0,
+        "mfu": 0.4,
+        "is_wrong": False,
+        "raw": {},
+    }
+    return fields | changed
+
+
+def of(*rows: dict[str, object]) -> pd.DataFrame:
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("task", "LoRA"),
+        ("precision", "BF16"),
+        ("num_gpus", 64),
+        ("release_name", "NeMo Framework 25.02"),
+        ("origin", "measured"),
+        ("variant", "megatron-core"),
+        ("sequence_length", 4096),
+        ("flops_convention", "causal"),
+    ],
+)
+def test_what_works_otherwise_is_a_bar_of_its_own(name: str, other: object) -> None:
+    both = of(result(), result(**{name: other, "mfu": 0.3}))
+    assert 2 == len(best_of_each(both, MFU))
+
+
+def test_of_the_same_work_the_highest_is_the_bar_unless_it_is_wrong() -> None:
+    rows = of(result(mfu=0.9, is_wrong=True), result(mfu=0.1), result(mfu=0.3), result(mfu=None))
+    assert [0.3] == list(best_of_each(rows, MFU)["mfu"])
+
+
+def test_a_convention_makes_no_difference_to_a_rate_in_tokens() -> None:
+    both = of(result(), result(flops_convention="causal"))
+    assert (1, 2) == (len(best_of_each(both, TOKENS)), len(best_of_each(both, MFU)))
+
+
+def test_the_newest_release_of_each_framework_is_drawn() -> None:
+    """A branch and what nobody stated are the newest only where no release has a number."""
+    given = [
+        ("nemo", "25.04"), ("nemo", "25.02"), ("nemo", None), ("nemo", "main"),
+        ("automodel", "main"), ("automodel", None), ("dfm", None),
+    ]  # fmt: skip
+    rows = of(*(result(framework=framework, release=release) for framework, release in given))
+    found = newest(rows.convert_dtypes())
+    assert [0, 4, 6] == list(found.index)
+
+
+def test_bars_keep_their_order_where_not_all_have_room() -> None:
+    rows = of(*(result(num_gpus=count, mfu=count / 100) for count in range(1, 51)))
+    assert list(range(11, 51)) == list(highest(best_of_each(rows, MFU), MFU)["num_gpus"])
+
+
+def test_words_name_the_work_and_a_figure_has_the_digits_of_its_page() -> None:
+    rows = of(
+        result(raw={"Tokens / sec / GPU": "13812.0"}),
+        result(task="LoRA", precision=None, num_gpus=1024, origin="measured"),
+    )
+    assert [
+        "Llama 3 8B · 8 × DGX-H100: 13,812.0\nPre-training · FP8 · NeMo Framework 25.04",
+        "Llama 3 8B · 1,024 × DGX-H100: 13,812\n"
+        "LoRA · precision unknown · NeMo Framework 25.04 · measured",
+    ] == labels(rows, TOKENS)
+
+
+def test_details_are_said_where_they_differ() -> None:
+    rows = of(result(), result(sequence_length=4096, variant="megatron-bridge"))
+    assert [
+        "Pre-training · FP8 · NeMo Framework 25.04 · sequence 8,192",
+        "Pre-training · FP8 · NeMo Framework 25.04 · variant Megatron-Bridge · sequence 4,096",
+    ] == [words.partition("\n")[2] for words in labels(rows, TOKENS)]
+
+
+def test_a_release_in_a_chart_is_a_word_and_no_number() -> None:
+    rows = of(result(release_name="25.04"))
+    tooltip = bars(rows, MFU, ["DGX-H100"]).to_dict()["layer"][0]["encoding"]["tooltip"]
+    assert {"field": "release_name", "type": "nominal"} in tooltip
+
+
+def test_a_system_has_its_colour_whatever_else_is_shown() -> None:
+    """Nine systems, of which the ninth has the first colour again."""
+    systems = [f"System {number}" for number in range(9)]
+    drawn = bars(of(result(system_title="System 8")), MFU, systems).to_dict()
+    scale = drawn["layer"][0]["encoding"]["color"]["scale"]
+    assert (systems, [*PALETTE, PALETTE[0]]) == (scale["domain"], scale["range"])

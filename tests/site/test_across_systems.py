@@ -1,0 +1,113 @@
+"""Systems side by side at the same work, and what a trillion tokens takes on each."""
+
+import pytest
+
+from perfdb.site import across_systems, bests, figures, tables
+from perfdb.site.across_systems import sides_of
+from perfdb.site.data import Flag, Result
+from perfdb.site.profiles import MFU, ours
+from tests.site.samples import address, published, soup
+
+WRONG = Flag(said="1 error", kind="error", anchor="result-0")
+
+
+def llama3_70b(system: str, num_gpus: int, rate: float, **changed: object) -> Result:
+    """A row of Llama 3 70B on the page of NeMo Framework 25.04."""
+    fields: dict[str, object] = {
+        "framework": "nemo",
+        "release": "25.04",
+        "model": "llama3-70b",
+        "model_title": "Llama 3 70B",
+        "variant": None,
+        "system": system,
+        "system_title": system.upper(),
+        "precision": "fp8",
+        "num_gpus": num_gpus,
+        "global_batch_size": 128,
+        "sequence_length": 8192,
+        "tokens_per_sec_per_gpu": rate,
+        "model_tflops_per_sec_per_gpu": None,
+        "raw": {},
+    }
+    return published(**(fields | changed))
+
+
+def rows(*results: Result) -> list[dict[str, str]]:
+    made = soup(across_systems.compared("Llama 3 70B", results, address).text)
+    heads = [cell.get_text(strip=True) for cell in made.select("thead th")]
+    return [
+        dict(
+            zip(
+                heads,
+                (cell.get_text(" ", strip=True) for cell in row.select("th, td")),
+                strict=True,
+            )
+        )
+        for row in made.select("tbody tr")
+    ]
+
+
+def test_a_system_is_held_against_the_first_that_did_the_same_work() -> None:
+    """3,562 ÷ 1,621 = 2.197; 10¹² ÷ 1,621 ÷ 3,600 = 171,362 hours, ÷ 64 GPUs ÷ 24 = 111.6 days."""
+    first, second = rows(llama3_70b("dgx-b200", 64, 3562.0), llama3_70b("dgx-h100", 64, 1621.0))
+    assert ("DGX-H100", "1,621", "–") == tuple(
+        first[it] for it in ("System", "Tokens/s/GPU", "Against")
+    )
+    assert ("171,362", "111.6") == (first["GPU-hours per 1T tokens"], first["Days to 1T tokens"])
+    assert ("DGX-B200", "2.20 × DGX-H100") == (second["System"], second["Against"])
+    assert "77,984" == second["GPU-hours per 1T tokens"]
+
+
+def test_of_each_system_the_fastest_of_the_newest_release_is_taken() -> None:
+    """An older release and a slower layout are in other tables."""
+    old = llama3_70b("dgx-h100", 64, 9000.0, release="24.12")
+    slow = llama3_70b("dgx-h100", 128, 1500.0)
+    given = (old, slow, llama3_70b("dgx-h100", 64, 1621.0), llama3_70b("dgx-b200", 64, 3562.0))
+    assert ["1,621", "3,562"] == [row["Tokens/s/GPU"] for row in rows(*given)]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"precision": "bf16"},
+        {"sequence_length": 4096},
+        {"task": "lora"},
+        {"qualifiers": "dropless"},
+    ],
+)
+def test_other_work_is_held_against_nothing(other: dict[str, object]) -> None:
+    given = (llama3_70b("dgx-h100", 64, 1621.0), llama3_70b("dgx-b200", 64, 3562.0, **other))
+    assert [1.0, 1.0] == [side.ratio for side in sides_of(given)]
+
+
+def test_a_row_with_open_errors_is_left_out_and_counted() -> None:
+    wrong = llama3_70b("dgx-b200", 64, 35620.0, flag=WRONG)
+    given = (llama3_70b("dgx-h100", 64, 1621.0), llama3_70b("dgx-b200", 64, 3562.0), wrong)
+    html = across_systems.compared("Llama 3 70B", given, address).text
+    assert "35,620" not in html
+    assert "1 row with open errors is left out." in html
+
+
+def test_one_system_is_compared_with_none() -> None:
+    one = llama3_70b("dgx-h100", 64, 1621.0)
+    assert "" == across_systems.compared("Llama 3 70B", (one, one), address).text
+
+
+def test_another_layout_is_said_beside_the_ratio() -> None:
+    split = llama3_70b("dgx-b200", 64, 3562.0, tensor_parallel=2)
+    given = (llama3_70b("dgx-h100", 64, 1621.0, tensor_parallel=4), split)
+    html = across_systems.compared("Llama 3 70B", given, address).text
+    assert "DGX-B200 is configured differently from DGX-H100: TP 2 against 4." in html
+
+
+def test_an_mfu_that_no_page_states_follows_from_its_flops_and_the_dense_peak() -> None:
+    """1,715 of 4,500 TFLOP/s that a B200 has in FP8; of an unknown precision none is known."""
+    row = llama3_70b("dgx-b200", 64, 3562.0, model_tflops_per_sec_per_gpu=1715.0)
+    assert pytest.approx(1715 / 4500) == figures.figure(row, "mfu")
+    assert "38.1% (computed)" == bests.marked(row, "mfu")
+    assert "38.1% (computed)" == tables.printed(*ours(MFU), row, address).content
+
+    unknown = row.model_copy(update={"precision": None})
+    stated = row.model_copy(update={"mfu": 0.4})
+    measured = row.model_copy(update={"origin": "measured"})
+    assert [None, 0.4, None] == [figures.figure(it, "mfu") for it in (unknown, stated, measured)]

@@ -1,0 +1,77 @@
+"""The search of the site finds releases by their version, also after a build of a few pages."""
+
+import json
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page
+
+from perfdb.db.session import store_url
+from tests.factories import published, release, stored, write_run
+from tests.site.conftest import CHROMIUM
+from tests.site.test_rebuild import Project, settle
+
+# Sphinx and its extensions warn each other of what the next Sphinx will not have.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning", "ignore::PendingDeprecationWarning"
+)
+
+
+def entries(html: Path) -> dict[str, list[str]]:
+    """The entries of the index that the search knows, and the pages that each leads to."""
+    text = (html / "searchindex.js").read_text()
+    said = json.loads(text.removeprefix("Search.setIndex(").removesuffix(")"))
+    return {
+        entry: [said["docnames"][page] for page, _, is_main in found if is_main]
+        for entry, found in said["indexentries"].items()
+    }
+
+
+def test_the_index_leads_to_each_release_after_every_build(tmp_path: Path) -> None:
+    """By its version and by its framework too; of a release that is gone it knows nothing."""
+    project = Project(tmp_path)
+    url = store_url(str(project.store))
+    stored(url, write_run(tmp_path, run_id="one"))
+    project.built()
+    first = ["performance/megatron-core/0.16.0"]
+    assert {"0.16.0": first, "megatron-core 0.16.0": first} == entries(project.html)
+
+    stored(url, published(release=release("25.07", framework="nemo")))
+    project.built()
+    second = ["performance/nemo/25.07"]
+    both = {"0.16.0": first, "megatron-core 0.16.0": first} | {
+        "25.07": second, "nemo 25.07": second,
+    }  # fmt: skip
+    assert both == entries(project.html)
+
+    settle(project.store)
+    for _ in range(2):
+        project.built()
+        assert both == entries(project.html)
+
+
+def test_a_release_without_a_version_has_no_entry(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    stored(store_url(str(project.store)), published(release=release(None, framework="nemo")))
+    project.built()
+    assert {} == entries(project.html)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not CHROMIUM.exists(), reason="no Chromium on this machine")
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("0.16.0", "performance/megatron-core/0.16.0.html"),
+        ("megatron-core 0.16.0", "performance/megatron-core/0.16.0.html"),
+        ("0.9.1", "performance/megatron-core/0.9.1.html"),
+        ("nemo 25.04", "performance/nemo/25.04.html"),
+        ("dfm main", "performance/dfm/main.html"),
+    ],
+)
+def test_what_is_typed_leads_to_its_release_first(
+    page: Page, address: str, typed: str, found: str
+) -> None:
+    page.goto(f"{address}search.html?q={typed}")
+    page.locator("ul.search li a").first.click()
+    page.wait_for_url(f"**/{found}*")

@@ -1,0 +1,327 @@
+"""Titles of figures, and what is said of a page so that nothing of it is dropped in silence."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perfdb import catalog, pages
+from perfdb.ingest.find import Source
+from perfdb.ingest.read import PageRows, read_page
+from perfdb.pages import PageContext, PageRead
+from perfdb.pages.names import model_meant
+from tests import seeds
+
+HEAD = "# NeMo 25.04\n\n## Pre-training\n\n### System: DGX-H100, Precision: BF16\n\n"
+"""Six lines: the header of a table below it is on line 7, its first row on line 9."""
+SIZES = ("Model", "GPUs", "GBS", "Seq Length")
+ROW = ("Llama3 8B", "8", "128", "8192")
+
+
+def table(titles: tuple[str, ...], *rows: tuple[str, ...]) -> str:
+    lines = [titles, ("---",) * len(titles), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def read(*parts: str) -> PageRead:
+    return pages.read("page.md", HEAD + "\n".join(parts), PageContext())
+
+
+def said(found: PageRead) -> list[str]:
+    return [str(one) for one in (*found.problems, *found.notes)]
+
+
+def figures(title: str, cell: str) -> list[tuple[str | None, str, float]]:
+    """The precision, the name and the value of each figure below a title."""
+    found = read(table((*SIZES, title), (*ROW, cell)))
+    assert () == found.problems
+    assert [title] * len(found.results) == [list(one.raw)[-1] for one in found.results]
+    return [
+        (one.case.precision, name, value)
+        for one in found.results
+        for name, value in one.figures
+        if value is not None
+    ]
+
+
+@pytest.mark.parametrize(
+    ("title", "name", "value"),
+    [
+        ("Tokens/s/GPU (median)", "tokens_per_sec_per_gpu", 7.5),
+        ("Tokens / sec / GPU mean", "tokens_per_sec_per_gpu", 7.5),
+        ("Throughput (tok/s/GPU)", "tokens_per_sec_per_gpu", 7.5),
+        ("Throughput (tokens per second per GPU)", "tokens_per_sec_per_gpu", 7.5),
+        ("tok/s/GPU", "tokens_per_sec_per_gpu", 7.5),
+        ("Tokens/sec/device", "tokens_per_sec_per_gpu", 7.5),
+        ("Tokens/GPU/s", "tokens_per_sec_per_gpu", 7.5),
+        ("Throughput per GPU (TFLOP/s/GPU)", "model_tflops_per_sec_per_gpu", 7.5),
+        ("Time/iter (s)", "step_time_s", 7.5),
+        ("Iteration Time [sec]", "step_time_s", 7.5),
+        ("Seconds per step", "step_time_s", 7.5),
+        ("Step Time (s) (average)", "step_time_s", 7.5),
+        ("ms/step", "step_time_s", 0.0075),
+        ("Step Time (ms) (median)", "step_time_s", 0.0075),
+        ("MFU (%) (avg)", "mfu", 0.075),
+    ],
+)
+def test_a_figure_is_known_by_its_unit_whatever_else_its_title_says(
+    title: str, name: str, value: float
+) -> None:
+    assert [("bf16", name, value)] == figures(title, "7.5")
+
+
+@pytest.mark.parametrize(
+    ("title", "cell", "wanted"),
+    [
+        ("Tokens / sec / GPU FP8-CS (FP8-MX)", "661 (624)", [("fp8_cs", 661), ("fp8_mx", 624)]),
+        ("Tokens / sec / GPU FP8-CS (FP8-MX)", "661", [("fp8_cs", 661)]),
+        ("Tokens / sec / GPU FP8-CS (FP8-MX)", "661 (n/a)", [("fp8_cs", 661)]),
+        ("Tokens / sec / GPU FP8-CS (FP8-MX)", "n/a (624)", [("fp8_mx", 624)]),
+        ("Tokens/s/GPU (MXFP8)", "661", [("fp8_mx", 661)]),
+        ("Tokens/s/GPU, FP8 (median)", "661", [("fp8", 661)]),
+        ("Tokens/s/GPU", "661 (-)", [("bf16", 661)]),
+    ],
+)
+def test_a_title_may_say_the_precision_of_its_values(
+    title: str, cell: str, wanted: list[tuple[str, float]]
+) -> None:
+    """Over what is said above the table; a value that is absent makes no result of its own."""
+    assert [(one, "tokens_per_sec_per_gpu", float(x)) for one, x in wanted] == figures(title, cell)
+
+
+def test_the_other_figures_of_a_row_go_with_the_precision_in_a_title() -> None:
+    """TFLOP/s without brackets are the first one's alone."""
+    titles = (*SIZES, "Tokens/s/GPU FP8-CS (FP8-MX)", "TFLOP/s/GPU", "MFU")
+    found = read(table(titles, (*ROW, "661 (624)", "38 (36)", "4%")))
+    assert [("fp8_cs", 661, 38, 0.04), ("fp8_mx", 624, 36, None)] == [
+        (
+            one.case.precision,
+            one.figures.tokens_per_sec_per_gpu,
+            one.figures.model_tflops_per_sec_per_gpu,
+            one.figures.mfu,
+        )
+        for one in found.results
+    ]
+
+
+def test_a_mean_beside_the_figure_itself_is_kept_as_an_extra() -> None:
+    found = read(table((*SIZES, "Tokens/s/GPU", "Tokens/s/GPU (mean)"), (*ROW, "661", "650")))
+    (one,) = found.results
+    assert (661, {"Tokens/s/GPU (mean)": "650"}) == (
+        one.figures.tokens_per_sec_per_gpu, one.extras,
+    )  # fmt: skip
+    assert [
+        "page.md:7: no field for the columns 'Tokens/s/GPU (mean)'; they are kept as extras"
+    ] == (said(found))
+
+
+@pytest.mark.parametrize(
+    "title",
+    ["Time/iter", "Time/iters", "Tokens/GPU", "toks/GPU", "Tokens/s/GPU (max)", "Tokens/s/GPU p50",
+     "Tokens/s/GPU (BF16) FP8", "Tokens/s/GPU BF16/FP8", "Throughput", "Tokens/s", "Samples/s",
+     "Step Time (min)", "Tokens/s/GPU (8 nodes)"],
+)  # fmt: skip
+def test_a_title_that_leaves_doubt_is_not_guessed_and_its_rows_are_rejected(title: str) -> None:
+    """Each on its line and with the title, also where another table of the page is read."""
+    good = table((*SIZES, "MFU"), (*ROW, "40%"))
+    found = read(good, table((*SIZES, title), (*ROW, "661"), (*ROW, "-")))
+    assert [9] == [one.line for one in found.results]
+    assert [13, 14] == [one.line for one in found.problems]
+    assert all(repr(title) in str(one) and one.remedy for one in found.problems)
+
+
+NO_RESULTS = [
+    table((*SIZES, "Nodes", "Learning Rate"), (*ROW, "1", "3e-4")),
+    table((*SIZES, "TP", "Recipe"), (*ROW, "1", "llama3_8b.py")),
+    table(("Model", "TP", "PP", "CP", "FP8"), ("Llama3 8B", "✓", "✓", "✗", "25.04")),
+    table(("Model", "GPUs", "GBS", "Hours"), ("Llama3 8B", "8", "128", "3")),
+    table(("Parameter", "TP", "PP", "CP", "Speed"), ("Default", "1", "1", "1", "5")),
+    table((*SIZES, "Speed")),
+]
+"""Recipes, what models can do, too little to be results, no model, no rows."""
+
+
+@pytest.mark.parametrize("other", NO_RESULTS)
+def test_a_table_that_is_none_of_results_is_passed_over(other: str) -> None:
+    found = read(table((*SIZES, "MFU"), (*ROW, "40%")), other)
+    assert ([9], []) == ([one.line for one in found.results], said(found))
+
+
+def test_a_table_of_configurations_that_is_joined_is_not_rejected() -> None:
+    """Whatever else it says: 'Speed' is an extra of the results."""
+    runs = table(("Model", "GPUs", "MFU"), ("Llama3 8B", "8", "40%"))
+    found = read(runs, table((*SIZES, "Speed"), (*ROW, "5")))
+    assert [({"Speed": "5"}, 0.4)] == [(one.extras, one.figures.mfu) for one in found.results]
+    assert () == found.problems
+
+
+def test_a_page_of_unknown_figures_is_told_where_it_is_named_and_passed_over_in_a_folder() -> None:
+    text = HEAD + table((*SIZES, "Time/iter"), (*ROW, "7.4"))
+    assert not pages.looks_like_page(text)
+    assert pages.looks_like_page(text, named=True)
+    rows = read_page(Source(Path("page.md"), "page", named=True), [text.encode()], PageContext())
+    assert isinstance(rows, PageRows)
+    assert ["not known: 'Time/iter'" in str(problem) for problem in rows.problems] == [True]
+
+
+RATE = (*SIZES, "Tokens/s/GPU")
+
+
+@pytest.mark.parametrize(
+    ("above", "below"),
+    [
+        ("Numbers in brackets are MXFP8[^mx].\n", "\n[^mx]: Made at night.\n"),
+        ("Numbers in brackets[^mx] are MXFP8.\n", "\n[^mx]: Made at\n    night.\n"),
+        ("", "\nNumbers in brackets are MXFP8[^mx].\n\n[^mx]: Made at night.\n"),
+        ("All are MXFP8<sup>1</sup>.\n", "\n<sup>1</sup> Made at night.\n"),
+    ],
+)
+def test_a_mark_in_a_paragraph_of_a_tables_section_is_of_its_rows(above: str, below: str) -> None:
+    rows = table(RATE, (*ROW, "661"), ("Llama3 70B", *ROW[1:], "77"))
+    found = read(above, rows + below)
+    assert [("Made at night.",)] * 2 == [one.notes for one in found.results]
+    assert [] == said(found)
+
+
+def test_a_star_in_a_formula_and_a_footnote_above_refer_to_nothing() -> None:
+    """The first table's own footnote stands above the second one."""
+    first = table(RATE, (*ROW, "661†")) + "† Made at night.\n"
+    second = table(RATE, ("Llama3 70B", *ROW[1:], "77 *")) + "\n* By day.\n"
+    third = table(RATE, ("Mixtral 8x7B", *ROW[1:], "70")) + "\n\\* Once.\n"
+    found = read(first, second, "GBS is 2 * 64 * 1.\n", third)
+    assert [("Made at night.",), ("By day.",), ()] == [one.notes for one in found.results]
+
+
+def test_a_footnote_that_reaches_no_row_is_told_on_the_line_of_its_mark() -> None:
+    """In another section, in an item of a list; without a line where nothing bears the mark."""
+    rows = table(RATE, (*ROW, "661"))
+    texts = "[^a]: One.\n\n[^b]: Two.\n\n[^c]: Three.\n\n[^d]: Four.\n"
+    glossary = table(("Word", "Meaning"), ("MFU", "a share[^d]"))
+    found = read("- Clocks[^b].\n", rows, f"## Thanks\n\nTo all[^a].\n\n{glossary}\n{texts}")
+    told = "the text of the footnote {!r} is kept with no row; put its mark into a row, a title, "
+    told += "or the section above a table"
+    assert [
+        f"page.md:7: {told.format('b')}",
+        f"page.md:15: {told.format('a')}",
+        f"page.md: {told.format('c')}",
+    ] == said(found)
+    assert [()] == [one.notes for one in found.results]
+
+
+@pytest.mark.parametrize(
+    ("printed", "meant"),
+    [
+        ("Lama3 8B", "llama3-8b"),
+        ("Mistral-8x7B", "mixtral-8x7b"),
+        ("Nemtron4 15b (tokendrop)", "nemotron4-15b"),
+        ("DeepSek V3", "deepseek-v3-671b"),
+        ("LLAMA3-80B", None),
+        ("Llama3 8B Instruct", None),
+        ("Kimi K3", None),
+        ("Nemotron-8B", None),
+        ("GPT3-20B", None),
+    ],
+)
+def test_a_model_that_may_be_mistyped_is_told_once_and_kept(
+    printed: str, meant: str | None
+) -> None:
+    """Another number is another size: the pages of 2024 have GPT3-20B beside GPT3-175B."""
+    rows = [(printed, *ROW[1:], "661"), (printed, "16", *ROW[2:], "660")]
+    found = read(table(RATE, *rows))
+    assert 2 == len(found.results)
+    stored = found.results[0].case.model
+    told = f"no model {stored!r} in the catalogue (also on line 10); did you mean {meant!r}?"
+    assert [f"page.md:9: {told}"] * (meant is not None) == said(found)
+
+
+def test_no_model_of_the_catalogue_or_of_a_seed_counts_as_mistyped() -> None:
+    assert not [name for name in catalog.models() if model_meant(name)]
+    assert not [name for name in seeds.MODELS if model_meant(name)]
+
+
+def test_a_row_that_says_the_same_again_is_told_with_both_lines() -> None:
+    """Once, though it holds two results; another figure makes it another row."""
+    rows = [(*ROW, "661 (624)"), (*ROW, "660"), (*ROW, "661 (624)")]
+    found = read(table((*SIZES, "Tokens/s/GPU FP8-CS (FP8-MX)"), *rows))
+    told = "page.md:11: the result says the same as that of line 9; one is stored for both; "
+    assert [f"{told}remove one of them"] == said(found)
+
+
+def test_a_column_of_a_turned_table_that_says_the_same_again_is_told() -> None:
+    """Its results share the line of the figures."""
+    rows = [("GPUs", "8", "8"), ("GBS", "128", "128"), ("Seq Length", "8192", "8192")]
+    found = read(table(("Model", "Llama3 8B", "Llama3 8B"), *rows, ("MFU", "40%", "40%")))
+    assert ["page.md:12: the result says the same as that of line 12"] == [
+        one.partition(";")[0] for one in said(found)
+    ]
+
+
+def test_rows_without_a_figure_are_kept_counted_and_named() -> None:
+    titles = (*RATE, "MFU")
+    rows = [("n/a", "n/a"), ("-", "-"), ("661", "-"), ("n/a (n/a)", "")]
+    cells = [("Llama3 8B", str(at), "128", "8192", *row) for at, row in enumerate(rows, start=1)]
+    found = read(table(titles, *cells))
+    assert [9, 10, 11, 12] == [one.line for one in found.results]
+    assert [
+        "page.md:9: results without any figure: 3, on lines 9-10, 12; they are kept as unknown; "
+        "write the figures, or remove the rows"
+    ] == said(found)
+
+
+def test_a_second_size_beside_one_figure_is_kept_as_a_result_without_figures() -> None:
+    """Only where the figures themselves have a place for it is it left out."""
+    titles = (*SIZES, "TP", "Tokens/s/GPU")
+    rows = [(*ROW, "1 (2)", "661"), (*ROW, "1 (2)", "661 (n/a)")]
+    found = read(table(titles, *rows))
+    assert [(9, 1, 661), (9, 2, None), (10, 1, 661)] == [
+        (one.line, one.case.tensor_parallel, one.figures.tokens_per_sec_per_gpu)
+        for one in found.results
+    ]
+
+
+def test_a_column_that_is_not_known_is_told_once_with_all_its_lines() -> None:
+    tables = [table((*RATE, "Cost"), (f"Llama{n} 8B", *ROW[1:], "6", "1")) for n in range(4)]
+    (told,) = said(read(*tables))
+    assert told == (
+        "page.md:7: no field for the columns 'Cost'; they are kept as extras "
+        "(also on lines 11, 15, 19)"
+    )
+
+
+TITLES = st.sampled_from(
+    ["Tokens/s/GPU", "Tokens/s/GPU FP8-CS (FP8-MX)", "MFU (median)", "Tokns/s/GPU", "Time/iter",
+     "Speed", "Precision", "TP", "Cost", "Tokens/s/GPU BF16"]
+)  # fmt: skip
+CELLS = st.sampled_from(["1", "2 (1)", "3 (n/a)", "n/a (4)", "n/a", "-", "0", "BF16", "x", "5†"])
+MODELS = st.sampled_from(["Llama3 8B", "Lama3 8B", "LLAMA3-80B", "-"])
+
+
+@st.composite
+def tables_of_results(draw: st.DrawFn) -> str:
+    """A table of results, or of figures that nobody knows; the first value of each is there."""
+    last = tuple(draw(st.lists(TITLES, min_size=1, max_size=3)))
+    cells = st.tuples(MODELS, st.just("8"), CELLS, st.just("8192"), *(CELLS for _ in last))
+    rows = draw(st.lists(cells, min_size=1, max_size=4))
+    known = ("Llama3 8B", "8", "128", "8192", *("7" for _ in last))
+    if any("/" in title or title in ("Speed", "Cost", "MFU (median)") for title in last):
+        return table((*SIZES, *last), known, *rows)
+    return table((*SIZES, *last, "MFU"), (*known, "40%"), *((*row, "41%") for row in rows))
+
+
+@given(st.lists(tables_of_results(), min_size=1, max_size=3), st.booleans())
+@settings(deadline=None)
+def test_each_row_becomes_a_result_a_problem_or_a_note_on_its_line(
+    tables: list[str], precise: bool
+) -> None:
+    """Also a row that another one repeats, of which the store keeps one."""
+    text = (HEAD if precise else HEAD.replace(", Precision: BF16", "")) + "\n".join(tables)
+    source = Source(Path("page.md"), "page", named=True)
+    found = read_page(source, [text.encode()], PageContext())
+    assert isinstance(found, PageRows)
+    stored = {row.source_line for row in found.rows}
+    told = {one.line for one in (*found.problems, *found.notes)}
+    lines = text.splitlines()
+    rows = {n for n, line in enumerate(lines, start=1) if line.startswith(("| L", "| - "))}
+    assert rows - stored - told == set()
+    assert stored <= rows
