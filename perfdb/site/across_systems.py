@@ -18,7 +18,7 @@ from perfdb.site.markup import Cell, Head, Html, joined, tag
 from perfdb.site.profiles import GBS, GPUS, PRECISION, RELEASE, SEQUENCE, Column, ours
 
 _SYSTEM: Final = Column("System", ("system_title",), "system", shown="always")
-_BEFORE: Final = ours(PRECISION, _SYSTEM, GPUS)
+_BEFORE: Final = ours(_SYSTEM, PRECISION, GPUS)
 _AFTER: Final = ours(
     GBS,
     SEQUENCE,

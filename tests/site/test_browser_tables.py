@@ -89,6 +89,23 @@ def test_a_table_scrolls_sideways_on_a_phone_without_its_names(
     context.close()
 
 
+@pytest.mark.parametrize(("width", "place"), [(390, 1), (1440, 12)])
+def test_on_a_phone_the_rates_are_in_sight_beside_the_model(
+    page: Page, address: str, width: int, place: int
+) -> None:
+    """On a wide screen they stand where the page has them, behind the layout."""
+    page.set_viewport_size({"width": width, "height": 844})
+    page.goto(address + "performance/nemo/25.04.html")
+    table = page.locator("table.perf:visible").first
+    titles = [" ".join(text.split()) for text in table.locator("thead th").all_inner_texts()]
+    assert place == titles.index("Tokens / sec / GPU")
+    rate = table.locator("tbody tr").first.locator(f":scope > :nth-child({place + 1})")
+    box = rate.bounding_box()
+    assert "12,273" == rate.inner_text()
+    assert box is not None
+    assert box["x"] + box["width"] <= width
+
+
 def test_the_head_stays_in_sight_while_the_page_scrolls(page: Page, address: str) -> None:
     """A table that fits is no box of its own: its head stops below the bar of the page."""
     page.goto(address + "reference/data.html")

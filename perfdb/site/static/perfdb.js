@@ -173,6 +173,19 @@ function makeTools(table) {
   table.parentElement.before(tools);
 }
 
+// --- on a narrow screen the rates stand beside what was run, in view before anything is scrolled
+
+const NARROW = matchMedia("(max-width: 600px)");
+
+function ratesFirst(table) {
+  const heads = [...table.tHead.rows[0].cells];
+  const rates = heads.filter((head) => "falling" in head.dataset).map((head) => head.cellIndex);
+  for (const row of table.rows) {
+    const cells = [...row.cells];
+    cells[0].after(...rates.map((column) => cells[column]));
+  }
+}
+
 // --- a table that is as wide as its box needs no box: the page scrolls, and the head stays
 
 function fit(box) {
@@ -236,6 +249,7 @@ for (const table of document.querySelectorAll("table.perf[data-sortable]")) {
   makeSortable(table);
   makeTools(table);
 }
+if (NARROW.matches) document.querySelectorAll("table.perf").forEach(ratesFirst);
 for (const box of document.querySelectorAll(".perf-wrap, .perf-figure")) {
   resized.observe(box);
   box.addEventListener("scroll", () => hint(box), { passive: true });
