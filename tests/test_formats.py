@@ -179,6 +179,14 @@ def test_a_window_follows_the_warm_up_of_the_last_attempt(
     assert (window, restarted_at) == (log.window, log.restarted_at)
 
 
+def test_ranks_that_print_one_behind_the_other_are_no_restart() -> None:
+    """The second is a line late once: 29, 30, 31, 30, 31, 32, 32 …"""
+    ranks = [(step, step) for step in range(1, 60) for _ in range(2)]
+    ranks[60:63] = [ranks[62], ranks[60], ranks[61]]
+    log = attempts(*ranks)
+    assert (59, "skip_warmup(10)", None) == (len(log.readings), log.window, log.restarted_at)
+
+
 def test_a_window_by_its_steps_stays_after_a_restart() -> None:
     assert "window(5,20)" == attempts((1, 25), (21, 60), window="window(5,20)").window
 

@@ -15,6 +15,9 @@ from perfdb.windows import LONGEST_STEP_S, SHORTEST_STEP_S
 MOST_KEPT = 1000
 """How many unreadable steps are remembered: a damaged log may hold millions."""
 
+SEVERAL_RANKS = 1.9
+"""A log that prints each step as often, but for some at its ends, has the lines of several ranks."""
+
 MOST_PROBLEMS = 20
 """How many problems of one log are told one by one."""
 
@@ -77,7 +80,12 @@ def _last_of_each(printed: Readings) -> Readings:
 
 
 def _restarted_at(printed: Readings, kept: Readings) -> int | None:
-    """The step that a log last goes back to; where the lines say nothing, so does their order."""
+    """The step that a log last goes back to; where the lines say nothing, so does their order.
+
+    Where nearly every step is printed twice they are those of several ranks, one behind the other.
+    """
+    if len(printed) >= SEVERAL_RANKS * len(kept):
+        return None
     back = np.flatnonzero((np.diff(printed.step) < 0) & (np.diff(printed.line) > 0))
     first = int(printed.step[back[-1] + 1]) if len(back) else 0
     return first if len(back) and first > kept.step[0] else None
