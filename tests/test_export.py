@@ -15,18 +15,22 @@ from perfdb.errors import InputError
 from perfdb.export import FORMATS, priced
 from perfdb.export.base import Column, Table
 from perfdb.export.results import table
+from perfdb.ingest import Options, ingest
+from perfdb.pages import PageContext
 from perfdb.record import Figures, Outcome
 from tests import factories
+from tests.shell import Shell
 
 CONTRACT = (
     "framework, release, container, system, model, qualifiers, task, precision, num_gpus, "
     "global_batch_size, micro_batch_size, local_batch_size, gradient_accumulation, "
     "sequence_length, tensor_parallel, pipeline_parallel, context_parallel, expert_parallel, "
     "expert_tensor_parallel, virtual_pipeline, data_parallel, fsdp_enabled, fsdp_size, "
-    "sequence_parallel, kernels, step_time_s, tokens_per_sec_per_gpu, "
+    "sequence_parallel, kernels, variant, step_time_s, tokens_per_sec_per_gpu, tokens_per_sec, "
     "model_tflops_per_sec_per_gpu, mfu, flops_convention, window, num_steps, origin, outcome, "
-    "source, source_line, emitted_tokens_per_sec_per_gpu, emitted_model_tflops_per_sec_per_gpu, "
-    "emitted_mfu"
+    "notes, source, source_line, source_url, published_on, emitted_tokens_per_sec_per_gpu, "
+    "emitted_model_tflops_per_sec_per_gpu, emitted_mfu, computed_tokens_per_sec_per_gpu, "
+    "computed_mfu"
 )
 """What other tools rely on. A change here is a change of perfdb's contract."""
 
@@ -99,7 +103,7 @@ def test_what_is_unknown_is_empty_and_what_is_known_is_in_full(filled: URL) -> N
         "container": "nvcr.io/nvidia/nemo:25.04",
         "qualifiers": "dropless",
         "kernels": "TE, a|b",
-        "fsdp_enabled": "0",
+        "fsdp_enabled": "false",
         "fsdp_size": "",
         "tokens_per_sec_per_gpu": "12300.5",
         "step_time_s": "",
@@ -107,6 +111,144 @@ def test_what_is_unknown_is_empty_and_what_is_known_is_in_full(filled: URL) -> N
         "source_line": "7",
     }
     assert expected == {name: published[name] for name in expected}
+
+
+ROW = "| LLAMA3-8B | 8 | 128 | 8192 | 12,812 |"
+ORIGINAL_PAGE = f"""---
+perfdb:
+  source_url: https://example.org/performance.html
+  published_on: 2025-04-30
+---
+
+# Throughput
+
+## Pre-training on the Megatron-Core backend
+
+### System: DGX-H100
+
+| Model | #-GPUs | GBS | Sequence Length | Tokens / sec / GPU |
+|---|---|---|---|---|
+{ROW}
+
+Note: Mock data, no padding; last of 50 steps.
+
+## Pre-training on the AutoModel backend
+
+### System: DGX-H100
+
+| Model | #-GPUs | GBS | Sequence Length | Tokens / sec / GPU |
+|---|---|---|---|---|
+{ROW}
+"""
+
+
+@pytest.mark.parametrize("style", ["csv", "json", "parquet"])
+def test_rows_that_are_alike_say_what_tells_them_apart(
+    sqlite: URL, tmp_path: Path, style: str
+) -> None:
+    """And what their page says of them and of its original."""
+    page = tmp_path / "page.md"
+    page.write_text(ORIGINAL_PAGE)
+    ingest([page], sqlite, Options(PageContext(framework="dfm", release="main")))
+    names = ("variant", "notes", "source_url", "published_on")
+    unknown = "" if style == "csv" else None
+    original = ("https://example.org/performance.html", "2025-04-30")
+    assert {
+        ("megatron-core", "Mock data, no padding; last of 50 steps.", *original),
+        ("automodel", unknown, *original),
+    } == {tuple(row[name] for name in names) for row in rows_of(sqlite, style)}
+
+
+def test_several_notes_are_one_text(store: URL) -> None:
+    """They have commas and semicolons of their own, and a row of CSV stays one line."""
+    factories.stored(store, factories.published(notes=("a, b; c", "d")))
+    [row] = rows_of(store, "csv")
+    assert ("a, b; c | d", "") == (row["notes"], row["variant"])
+    assert 2 == len(exported(store, "csv").splitlines())
+
+
+COMPUTED = ("computed_tokens_per_sec_per_gpu", "computed_mfu")
+
+
+@pytest.mark.parametrize(
+    ("figures", "expected"),
+    [
+        # 98,500 tokens/s ÷ 8 GPUs; the step time (128 × 8,192 ÷ 4 ÷ 8 = 32,768) comes second.
+        ({"tokens_per_sec": 98_500, "step_time_s": 4}, (12_312.5, None)),
+        ({"step_time_s": 4}, (32_768.0, None)),
+        # 494.5 of the 989 TFLOP/s that an H100 has in BF16.
+        ({"model_tflops_per_sec_per_gpu": 494.5}, (None, 0.5)),
+        ({"tokens_per_sec_per_gpu": 12_000, "tokens_per_sec": 98_500, "mfu": 0.4}, (None, None)),
+    ],
+)
+def test_what_follows_from_stated_figures_stands_beside_them(
+    store: URL, figures: dict[str, float], expected: tuple[float | None, float | None]
+) -> None:
+    """What is stated stays where it is, and is not computed as well."""
+    factories.stored(store, factories.published(figures=Figures.model_validate(figures)))
+    [row] = rows_of(store, "json")
+    assert expected == tuple(row[name] for name in COMPUTED)
+    assert figures == {name: row[name] for name in Figures.model_fields if row[name] is not None}
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ((), ["a", "b", "c"]),
+        (("--framework", "nemo"), ["a", "b"]),
+        (("--release", "nemo 25.07"), ["b"]),
+        (("--release", "25.04"), ["a"]),
+        (("--system", "dgx-b200"), ["b"]),
+        (("--model", "Llama 3 70B"), ["c"]),
+        (("--framework", "nemo", "--model", "llama3-70b"), []),
+    ],
+)
+def test_results_are_narrowed_as_in_other_commands(
+    perfdb: Shell, sqlite: URL, options: tuple[str, ...], expected: list[str]
+) -> None:
+    """Each of these alone, or several together."""
+    nemo = factories.case(framework="nemo")
+    newer = factories.release("25.07", framework="nemo")
+    dfm = factories.release("main", framework="dfm")
+    factories.stored(
+        sqlite,
+        factories.published(notes=("a",)),
+        factories.published(
+            notes=("b",), case=nemo.model_copy(update={"system": "dgx-b200"}), release=newer
+        ),
+        factories.published(
+            notes=("c",), case=factories.case(framework="dfm", model="llama3-70b"), release=dfm
+        ),
+    )
+    address = ("--db", sqlite.render_as_string())
+    for convention in ((), ("--convention", "causal")):
+        done = perfdb("export", "results", "--format", "json", *address, *options, *convention)
+        assert expected == sorted(row["notes"] for row in json.loads(done.stdout))
+
+
+@pytest.mark.parametrize(
+    ("options", "messages"),
+    [
+        (
+            ("--framework", "nemoo", "--system", "dgx-h10", "--model", "llama3-8"),
+            (
+                "--framework: no results of 'nemoo'; did you mean nemo?",
+                "--system: no results of 'dgx-h10'; did you mean dgx-h100?",
+                "--model: no results of 'llama3-8'; did you mean llama3-8b?",
+            ),
+        ),
+        (("--release", "9.9"), ("release: no release '9.9'; known: nemo 25.04",)),
+    ],
+)
+def test_names_that_the_store_does_not_have_are_refused(
+    perfdb: Shell, sqlite: URL, options: tuple[str, ...], messages: tuple[str, ...]
+) -> None:
+    """All of them at once, with what may be meant."""
+    factories.stored(sqlite, factories.published())
+    address = ("--db", sqlite.render_as_string())
+    done = perfdb("export", "results", "--format", "csv", *address, *options)
+    assert (2, "") == (done.code, done.stdout)
+    assert all(message in done.stderr for message in messages)
 
 
 def test_json_and_parquet_keep_types_and_agree(filled: URL) -> None:
@@ -170,8 +312,8 @@ def test_markdown_is_a_table_that_renders() -> None:
     expected = (
         "| model | num_gpus | fsdp_enabled |\n"
         "| --- | ---: | ---: |\n"
-        "| a\\|b\\\\c | 8 | 1 |\n"
-        "| two lines |  | 0 |\n"
+        "| a\\|b\\\\c | 8 | true |\n"
+        "| two lines |  | false |\n"
         "|  | 1 |  |\n"
     )
     assert expected == FORMATS["markdown"].render(shown).decode()
@@ -191,17 +333,34 @@ def test_each_format_is_in_the_table_under_its_own_name(name: str) -> None:
 
 
 RATES = Table(
-    (Column("system", str), Column("tokens_per_sec_per_gpu", float)),
-    (("dgx-h100", 12_500.0), ("dgx-b200", 25_000.0), ("dgx-h100", None)),
+    (
+        Column("system", str),
+        Column("tokens_per_sec_per_gpu", float),
+        Column("computed_tokens_per_sec_per_gpu", float),
+    ),
+    (
+        ("dgx-h100", 12_500.0, None),
+        ("dgx-b200", 25_000.0, None),
+        ("dgx-h100", None, None),
+        ("dgx-h100", None, 6_250.0),
+        ("dgx-h100", 0.0, None),
+    ),
 )
 
 
 def test_a_million_tokens_cost_what_the_gpu_hours_for_them_cost() -> None:
-    """By hand: 12,500 tokens/s are 45 million an hour, of which a million cost a 45th of 2.25."""
+    """By hand: 12,500 tokens/s are 45 million an hour, of which a million cost a 45th of 2.25.
+
+    A rate that is computed counts where none is stated.
+    """
     priced_rows = priced.with_cost(RATES, priced.prices(["dgx-h100=2.25"])).rows
-    assert [(2.25, pytest.approx(0.05)), (None, None), (2.25, None)] == [
-        row[2:] for row in priced_rows
-    ]
+    assert [
+        (2.25, pytest.approx(0.05)),
+        (None, None),
+        (2.25, None),
+        (2.25, pytest.approx(0.1)),
+        (2.25, None),
+    ] == [row[3:] for row in priced_rows]
 
 
 def test_every_price_that_is_none_is_told_of_at_once() -> None:

@@ -8,14 +8,17 @@ from hypothesis import strategies as st
 
 from perfdb.export import pytorch
 from perfdb.export.base import Column, Table
-from perfdb.export.results import COLUMNS, EMITTED
+from perfdb.export.results import COLUMNS as NAMES
 
-NAMES = (*COLUMNS, *(f"emitted_{name}" for name in EMITTED))
 FLAGS = {"fsdp_enabled", "sequence_parallel"}
-FIGURES = {"step_time_s", "tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu"}
+FIGURES = {
+    "step_time_s", "tokens_per_sec_per_gpu", "tokens_per_sec", "model_tflops_per_sec_per_gpu",
+    "mfu",
+}  # fmt: skip
 WORDS = {
     "framework", "release", "container", "system", "model", "qualifiers", "task", "precision",
-    "kernels", "flops_convention", "window", "origin", "outcome", "source",
+    "kernels", "variant", "flops_convention", "window", "origin", "outcome", "notes", "source",
+    "source_url", "published_on",
 }  # fmt: skip
 
 FINISHED = {
@@ -47,7 +50,8 @@ EXPECTED = """
 {"benchmark": {"name": "perfdb", "mode": "training", "dtype": "fp8_cs", "extra_info": {
     "device": "dgx-h100", "framework": "megatron-core", "release": "0.16.1",
     "container": "nvcr.io/nvidia/nemo:26.04", "qualifiers": "dropless", "task": "pretrain",
-    "num_gpus": "8", "global_batch_size": "128", "sequence_length": "8192", "fsdp_enabled": "1"}},
+    "num_gpus": "8", "global_batch_size": "128", "sequence_length": "8192",
+    "fsdp_enabled": "true"}},
  "model": {"name": "llama3-8b"},
  "metric": {"name": "tokens_per_sec_per_gpu", "benchmark_values": [10787.5], "extra_info": {
     "origin": "measured", "outcome": "finished", "window": "skip_warmup(2)", "num_steps": "8",
@@ -58,7 +62,8 @@ EXPECTED = """
 def kind(name: str) -> type:
     if name in FLAGS:
         return bool
-    return str if name in WORDS else float if name in FIGURES or "emitted" in name else int
+    is_figure = name in FIGURES or name.startswith(("emitted_", "computed_"))
+    return str if name in WORDS else float if is_figure else int
 
 
 def rendered(*rows: dict[str, Any]) -> list[dict[str, Any]]:
@@ -95,6 +100,18 @@ def test_every_field_is_one_that_another_program_writes() -> None:
         assert set(record) == set(WRITTEN_ELSEWHERE)
         for name, fields in record.items():
             assert set(fields) <= WRITTEN_ELSEWHERE[name]
+
+
+def test_what_a_page_says_of_a_figure_stands_with_it_and_what_is_computed_nowhere() -> None:
+    """The variant is of the workload."""
+    said = {"notes": "Mock data.", "source_url": "https://a.b", "published_on": "2025-04-30"}
+    (record,) = rendered(
+        FAILED | said | {"mfu": 0.5, "variant": "x", "computed_tokens_per_sec_per_gpu": 1.5}
+    )
+    assert said == record["metric"]["extra_info"]
+    assert {"device": "cpu", "framework": "nemo", "num_gpus": "1", "variant": "x"} == (
+        record["benchmark"]["extra_info"]
+    )
 
 
 def test_a_result_without_figures_has_no_record() -> None:

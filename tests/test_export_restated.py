@@ -23,6 +23,7 @@ from perfdb.export import restated
 from perfdb.export.results import table as plain_table
 from perfdb.flops import CONVENTIONS
 from perfdb.ingest import Options, ingest
+from perfdb.queries.only import Only, Scope
 from perfdb.record import Figures, Outcome
 from tests import factories
 
@@ -87,6 +88,27 @@ def test_an_mfu_without_tflops_is_restated_too(pages: URL) -> None:
         )  # fmt: skip
         expected = float(row["mfu"]) * (1 - too_many)
         assert expected == pytest.approx(float(row["restated_mfu"]), rel=1e-4)
+
+
+def test_an_mfu_that_follows_from_tflops_is_restated_too(sqlite: URL) -> None:
+    """TFLOP/s ÷ the 989 that an H100 has in BF16, before and after."""
+    figures = Figures(tokens_per_sec_per_gpu=12_273, model_tflops_per_sec_per_gpu=711)
+    factories.stored(sqlite, factories.published(figures=figures))
+    [row] = rows(sqlite, "causal")
+    assert ("", 711 / 989) == (row["mfu"], pytest.approx(float(row["computed_mfu"])))
+    restated_tflops = float(row["restated_model_tflops_per_sec_per_gpu"])
+    assert restated_tflops != 711
+    assert restated_tflops / 989 == pytest.approx(float(row["restated_mfu"]))
+
+
+def test_one_system_alone_is_restated_as_with_the_others(pages: URL) -> None:
+    """All rows of a release tell what it counts, whichever are asked for."""
+    of_all = rows(pages, "causal")
+    with reading(pages) as connection:
+        made = restated.table(connection, CAUSAL, Scope(Only(system="dgx-b200")))
+    found = list(csv.DictReader(io.StringIO(csv_format.render(made).decode())))
+    assert found
+    assert found == [row for row in of_all if row["system"] == "dgx-b200"]
 
 
 def test_what_no_convention_explains_stays_empty_and_says_why(pages: URL) -> None:

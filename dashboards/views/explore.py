@@ -10,8 +10,8 @@ from dashboards.findings import Findings, is_wrong, listed, mark
 from dashboards.look import grid, remembered_some
 from perfdb.catalog import titles
 from perfdb.compare.words import SHORT
-from perfdb.export.results import COLUMNS, EMITTED
-from perfdb.metrics import METRICS
+from perfdb.export import csv
+from perfdb.export.results import table_of
 from perfdb.record import CONFIGURATION_FIELDS, Origin, Release
 from perfdb.units import UNKNOWN, counted
 from perfdb.versions import natural
@@ -164,14 +164,8 @@ def _download(results: pd.DataFrame) -> None:
 
 def exported(results: pd.DataFrame) -> str:
     """CSV with the columns and the names that `perfdb export results` has."""
-    emitted = {
-        f"emitted_{name}": pd.array([one.get(name) for one in results["emitted"]], dtype="Float64")
-        for name in EMITTED
-    }
-    table = results[list(COLUMNS)].assign(**emitted)
-    switches = table.select_dtypes("boolean").columns
-    types = dict.fromkeys(METRICS, "Float64") | dict.fromkeys(switches, "Int64")
-    return table.astype(types).to_csv(index=False)
+    rows = ({str(name): value for name, value in row.items()} for row in data.records(results))
+    return csv.render(table_of(rows)).decode()
 
 
 def _says_something(column: pd.Series) -> bool:

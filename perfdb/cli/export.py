@@ -5,13 +5,17 @@ from pathlib import Path
 
 import click
 
-from perfdb.cli.options import convention_option, db_option
+from perfdb.cli.options import convention_option, db_option, only_options
 from perfdb.cli.store import opened
+from perfdb.compare import named
+from perfdb.compare.read import known_releases
 from perfdb.errors import InputError, Problem
 from perfdb.export import FORMATS, priced, pytorch
+from perfdb.export.base import Table
 from perfdb.export.restated import table as restated
 from perfdb.export.results import table
 from perfdb.flops import CONVENTIONS
+from perfdb.queries.only import Only, Scope
 
 
 @click.group()
@@ -33,6 +37,7 @@ def export() -> None:
     metavar="FILE",
     help="Where to write. [default: stdout]",
 )
+@only_options("release", "framework", "system", "model")
 @convention_option(
     "Add columns with model TFLOP/s/GPU and MFU restated in this FLOPs convention, such as "
     "megatron-lm."
@@ -51,12 +56,13 @@ def results(
     output: Path | None,
     convention: str | None,
     prices: tuple[str, ...],
-    db: str | None,
+    **only: str | None,
 ) -> None:
     """Write a row for each result, empty where a value is unknown.
 
-    All results in force are written, measured and published. With --format pytorch there is a
-    record of the PyTorch benchmark database for each figure instead.
+    All results in force are written, measured and published, or those of one release, framework,
+    system or model. With --format pytorch there is a record of the PyTorch benchmark database for
+    each figure instead.
 
     With --convention, figures that count FLOPs stand a second time, in columns `restated_…`, all
     counted alike: also those of pages, where their figures tell what the page counted. The note
@@ -67,9 +73,22 @@ def results(
         message, remedy = "pytorch has no place for these figures", "choose another --format"
         raise InputError(Problem(option, message, remedy=remedy))
     known = priced.prices(prices)
+    rows = _found(convention, **only)
+    _write(output, FORMATS[style].render(priced.with_cost(rows, known) if known else rows))
+
+
+def _found(
+    convention: str | None, db: str | None, release: str | None, **only: str | None
+) -> Table:
     with opened(db) as connection:
-        rows = restated(connection, CONVENTIONS[convention]) if convention else table(connection)
-    written = FORMATS[style].render(priced.with_cost(rows, known) if known else rows)
+        ids = named(release, known_releases(connection)).release_ids if release else None
+        scope = Scope(Only(**only), ids)
+        if convention:
+            return restated(connection, CONVENTIONS[convention], scope)
+        return table(connection, scope)
+
+
+def _write(output: Path | None, written: bytes) -> None:
     if output is None:
         sys.stdout.buffer.write(written)
         sys.stdout.flush()

@@ -41,7 +41,7 @@ class ExportFormat(Protocol):
 
 
 def text(cell: Cell) -> str:
-    """A cell in full precision: True is 1, unknown is empty."""
+    """A cell in full precision: true or false for a flag; unknown is empty."""
     if cell is None:
         return ""
-    return str(int(cell)) if isinstance(cell, bool) else str(cell)
+    return str(cell).lower() if isinstance(cell, bool) else str(cell)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from perfdb import catalog, metrics
 from perfdb.errors import InputError, Problem, suggestion
 from perfdb.export.base import Cell, Column, Table
+from perfdb.stated import RATE
 
 COLUMNS = (Column("price_per_gpu_hour", float), Column("cost_per_million_tokens", float))
 
@@ -22,17 +23,24 @@ def prices(said: Iterable[str]) -> dict[str, float]:
 def with_cost(table: Table, prices: Mapping[str, float]) -> Table:
     """The table with the price of a GPU-hour and `metrics.cost_per_million_tokens` of each row.
 
-    Both are unknown where the system has no price; the cost, where the row has no tokens/s/GPU.
+    Both are unknown where the system has no price; the cost, where tokens/s/GPU are neither stated
+    nor computed.
     """
-    system, rate = map(table.names.index, ("system", "tokens_per_sec_per_gpu"))
-    rows = tuple((*row, *_cells(prices.get(str(row[system])), row[rate])) for row in table.rows)
+    system, *rates = map(table.names.index, ("system", RATE, f"computed_{RATE}"))
+    rows = tuple(
+        (*row, *_cells(prices.get(str(row[system])), *[row[place] for place in rates]))
+        for row in table.rows
+    )
     return Table((*table.columns, *COLUMNS), rows)
 
 
-def _cells(price: float | None, tokens_per_sec_per_gpu: Cell) -> tuple[Cell, Cell]:
-    if price is None or not isinstance(tokens_per_sec_per_gpu, float):
+def _cells(price: float | None, *tokens_per_sec_per_gpu: Cell) -> tuple[Cell, Cell]:
+    """The price, and the cost by the first rate that is known."""
+    rates = (rate for rate in tokens_per_sec_per_gpu if isinstance(rate, float) and rate > 0)
+    rate = next(rates, None)
+    if price is None or rate is None:
         return price, None
-    return price, metrics.cost_per_million_tokens(tokens_per_sec_per_gpu, price)
+    return price, metrics.cost_per_million_tokens(rate, price)
 
 
 def _wrong(text: str, system: str, price: str) -> Iterator[Problem]:

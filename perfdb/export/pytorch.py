@@ -19,7 +19,8 @@ NAME = "pytorch"
 
 METRICS: Final = ("step_time_s", "tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu")
 _OF_METRIC: Final = (
-    "origin", "outcome", "window", "num_steps", "flops_convention", "source", "source_line",
+    "origin", "outcome", "window", "num_steps", "flops_convention", "tokens_per_sec", "notes",
+    "source", "source_line", "source_url", "published_on",
 )  # fmt: skip
 _IN_FIELDS: Final = ("system", "model", "precision")
 
@@ -48,8 +49,8 @@ def _records(row: Row) -> Iterator[dict[str, object]]:
 
 
 def _benchmark(row: Row) -> dict[str, object]:
-    emitted = (name for name in row if name.startswith("emitted_"))
-    elsewhere = {*METRICS, *_OF_METRIC, *_IN_FIELDS, *emitted}
+    beside = (name for name in row if name.startswith(("emitted_", "computed_")))
+    elsewhere = {*METRICS, *_OF_METRIC, *_IN_FIELDS, *beside}
     workload = _texts(row, [name for name in row if name not in elsewhere])
     return _known(
         name="perfdb",

@@ -15,6 +15,8 @@ from perfdb.audit.interval import Interval
 from perfdb.export import results
 from perfdb.export.base import Cell, Column, Table
 from perfdb.flops.base import Convention
+from perfdb.queries.only import Scope
+from perfdb.stated import MFU, Stated, figure
 from perfdb.units import significant
 
 COLUMNS = (
@@ -47,18 +49,20 @@ class Told:
     note: str | None = None
 
 
-def table(connection: Connection, convention: Convention) -> Table:
-    """The results in force as `perfdb.export.results` has them, with their restated figures."""
-    plain = results.table(connection)
-    subjects = read.subjects(connection)
-    place = plain.names.index("flops_convention")
-    stated = [row[place] for row in plain.rows]
-    told = _conventions(subjects, [str(name) if name else None for name in stated])
-    added = [
-        _cells(convention, restate(subject, one, convention))
-        for subject, one in zip(subjects, told, strict=True)
-    ]
-    rows = tuple((*row, *cells) for row, cells in zip(plain.rows, added, strict=True))
+def table(connection: Connection, convention: Convention, scope: Scope | None = None) -> Table:
+    """The results in force as `perfdb.export.results` has them, with their restated figures.
+
+    What a page counted is read off all rows of its release, also where the scope has some alone.
+    """
+    found = results.rows(connection, scope or Scope())
+    plain = results.table_of(found)
+    added: dict[object, tuple[Cell, ...]] = {
+        subject.result_id: _cells(convention, restate(subject, told, convention))
+        for subject, told in _conventions(read.subjects(connection))
+    }
+    rows = tuple(
+        (*cells, *added[row["result_id"]]) for row, cells in zip(found, plain.rows, strict=True)
+    )
     return Table((*plain.columns, *COLUMNS), rows)
 
 
@@ -75,22 +79,22 @@ def restate(row: Subject, told: Told, to: Convention) -> Restated:
         return Restated(note=f"no formula covers {row.model}")
     return Restated(
         _times(row.model_tflops_per_sec_per_gpu, factor),
-        _times(row.mfu, factor),
+        _times(figure(Stated.model_validate(row, from_attributes=True), MFU), factor),
         told.convention,
         told.note,
     )
 
 
-def _conventions(subjects: Sequence[Subject], stated: Sequence[str | None]) -> Iterator[Told]:
-    """What each row counts: as is stored with it, else as its figures say."""
+def _conventions(subjects: Sequence[Subject]) -> Iterator[tuple[Subject, Told]]:
+    """Each row with what it counts: as is stored with it, else as its figures say."""
     identified = {
         row.result_id: told
         for rows in workload.releases(subjects)
         for row, told in _identified(rows)
     }
-    for row, name in zip(subjects, stated, strict=True):
-        known = flops.CONVENTIONS.get(name) if name else None
-        yield Told(known) if known else identified[row.result_id]
+    for row in subjects:
+        known = flops.CONVENTIONS.get(row.flops_convention or "")
+        yield row, Told(known) if known else identified[row.result_id]
 
 
 def _identified(rows: Sequence[Subject]) -> Iterator[tuple[Subject, Told]]:

@@ -1,30 +1,90 @@
 """The results in force as a table: the columns that other tools rely on, in their order."""
 
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+
 from sqlalchemy import Connection
 
-from perfdb.export.base import Column, Table
+from perfdb import stated
+from perfdb.export.base import Cell, Column, Table
 from perfdb.queries import results
+from perfdb.queries.only import Scope, within
+from perfdb.stated import Stated
 
-COLUMNS = (
+STORED = (
     "framework", "release", "container", "system", "model", "qualifiers", "task", "precision",
     "num_gpus", "global_batch_size", "micro_batch_size", "local_batch_size",
     "gradient_accumulation", "sequence_length", "tensor_parallel", "pipeline_parallel",
     "context_parallel", "expert_parallel", "expert_tensor_parallel", "virtual_pipeline",
-    "data_parallel", "fsdp_enabled", "fsdp_size", "sequence_parallel", "kernels", "step_time_s",
-    "tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu", "flops_convention", "window",
-    "num_steps", "origin", "outcome", "source", "source_line",
+    "data_parallel", "fsdp_enabled", "fsdp_size", "sequence_parallel", "kernels", "variant",
+    "step_time_s", "tokens_per_sec_per_gpu", "tokens_per_sec", "model_tflops_per_sec_per_gpu",
+    "mfu", "flops_convention", "window", "num_steps", "origin", "outcome", "notes", "source",
+    "source_line", "source_url", "published_on",
 )  # fmt: skip
+"""What the store has, under its own names."""
 EMITTED = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu")
 """The figures that programs print themselves, exported as `emitted_…` behind the others."""
+COMPUTED = tuple(stated.FOLLOWING)
+"""The figures that follow where they are not stated, exported as `computed_…` behind those."""
+COLUMNS = (
+    *STORED,
+    *(f"emitted_{name}" for name in EMITTED),
+    *(f"computed_{name}" for name in COMPUTED),
+)
+NOTES_JOINED_BY = " | "
+"""Notes are sentences, with commas and semicolons; a line feed would part a row of CSV."""
+
+Row = Mapping[str, object]
 
 
-def table(connection: Connection) -> Table:
-    """One row for each result, ordered so that the same store always gives the same table."""
-    question = results.current()
-    columns = [question.selected_columns[name] for name in COLUMNS]
-    found = connection.execute(question).mappings()
-    cells = tuple(
-        (*(row[name] for name in COLUMNS), *map(row["emitted"].get, EMITTED)) for row in found
+def table(connection: Connection, scope: Scope | None = None) -> Table:
+    """One row for each result, ordered so that the same store always gives the same table.
+
+    Raises InputError for a name that is not in the store.
+    """
+    return table_of(rows(connection, scope or Scope()))
+
+
+def rows(connection: Connection, scope: Scope) -> list[dict[str, object]]:
+    """Every result in force of a scope, as `perfdb.queries.results.current` has it."""
+    answer = connection.execute(within(connection, results.current(), scope))
+    names = list(answer.keys())
+    return [dict(zip(names, row, strict=True)) for row in answer]
+
+
+def table_of(rows: Iterable[Row]) -> Table:
+    """Rows of `perfdb.queries.results.current` in the columns of an export."""
+    kinds = [column.kind for column in columns()]
+    return Table(columns(), tuple(tuple(map(_cell, kinds, _values(row))) for row in rows))
+
+
+@cache
+def columns() -> tuple[Column, ...]:
+    """COLUMNS with the type of each; what is no number and no flag is a text."""
+    known = results.current().selected_columns
+    kinds = {name: known[name].type.python_type for name in STORED}
+    numbers = (int, float, bool)
+    return tuple(
+        Column(name, kind if (kind := kinds.get(name, float)) in numbers else str)
+        for name in COLUMNS
     )
-    known = (Column(column.name, column.type.python_type) for column in columns)
-    return Table((*known, *(Column(f"emitted_{name}", float) for name in EMITTED)), cells)
+
+
+def _values(row: Row) -> Iterator[object]:
+    """What a row says of each column, in their order."""
+    result, emitted = Stated.model_validate(row), row["emitted"]
+    yield from [row[name] for name in STORED]
+    for name in EMITTED:
+        yield emitted.get(name) if isinstance(emitted, Mapping) else None
+    for name in COMPUTED:
+        yield stated.computed(result, name)
+
+
+def _cell(kind: type, value: object) -> Cell:
+    """A value as an export has it: a day and several notes are texts."""
+    if value is None or (isinstance(value, str | int | float) and type(value) is kind):
+        return value
+    if isinstance(value, list | tuple):
+        return NOTES_JOINED_BY.join(value) or None
+    cell: Cell = kind(value)
+    return cell

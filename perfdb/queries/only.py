@@ -1,12 +1,12 @@
 """Narrows a question to a framework, a system or models, by names that the store knows."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlalchemy import Column, Connection, Select, select
 
 from perfdb import catalog
-from perfdb.db.tables import cases, models, systems
+from perfdb.db.tables import cases, models, results, systems
 from perfdb.errors import InputError, Problem, suggestion
 
 
@@ -17,6 +17,14 @@ class Only:
     framework: str | None = None
     system: str | None = None
     model: str | None = None
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Which results, by what they are of and by their releases. None: of all releases."""
+
+    only: Only = field(default_factory=Only)
+    release_ids: tuple[int, ...] | None = None
 
 
 COLUMNS: dict[str, Column[str]] = {
@@ -47,6 +55,16 @@ def narrowed(question: Select[*tuple[object, ...]], only: Only) -> Select[*tuple
         if value is not None:
             question = question.where(column == value)
     return question
+
+
+def within(
+    connection: Connection, question: Select[*tuple[object, ...]], scope: Scope
+) -> Select[*tuple[object, ...]]:
+    """A question about results, of this scope. Raises InputError for names not in the store."""
+    asked = narrowed(question, known(connection, scope.only))
+    if scope.release_ids is None:
+        return asked
+    return asked.where(results.c.release_id.in_(scope.release_ids))
 
 
 def _unknown(connection: Connection, only: Only) -> Iterator[Problem]:

@@ -1,6 +1,7 @@
 """Figures made again of what is stored: to renew them, and to prove that they follow from it."""
 
+from perfdb.queries.only import Scope
 from perfdb.recompute.figures import Asked, Change
-from perfdb.recompute.revise import Changed, Left, Report, Scope, preview, recompute
+from perfdb.recompute.revise import Changed, Left, Report, preview, recompute
 
 __all__ = ["Asked", "Change", "Changed", "Left", "Report", "Scope", "preview", "recompute"]

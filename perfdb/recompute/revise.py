@@ -1,7 +1,7 @@
 """Recomputes measured results in the store; those that say something else become new revisions."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from sqlalchemy import URL, Connection, Engine, Select
@@ -14,7 +14,7 @@ from perfdb.db.session import reading, retried, storing
 from perfdb.db.tables import results
 from perfdb.ingest.audited import renewed
 from perfdb.queries import measured
-from perfdb.queries.only import Only, known, narrowed
+from perfdb.queries.only import Scope, within
 from perfdb.recompute.figures import DERIVED, Asked, Change, Stored, anew, differences
 from perfdb.recompute.read import with_steps
 from perfdb.record import content_hash
@@ -23,14 +23,6 @@ Question = Select[*tuple[object, ...]]
 
 LOGGED_AS = "perfdb recompute"
 """What stands for a path in the ingest log."""
-
-
-@dataclass(frozen=True)
-class Scope:
-    """Which measured results to recompute. None: of all releases."""
-
-    only: Only = field(default_factory=Only)
-    release_ids: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -68,7 +60,7 @@ def preview(url: URL, scope: Scope, asked: Asked) -> Report:
     """What recomputing would change; nothing is stored. Raises StoreError and InputError."""
     with reading(url) as connection:
         require_current(connection, url.render_as_string())
-        return _report(connection, _question(connection, scope), asked)
+        return _report(connection, within(connection, measured.in_force(), scope), asked)
 
 
 def recompute(url: URL, scope: Scope, asked: Asked) -> Report:
@@ -88,8 +80,9 @@ def _in_one_transaction(engine: Engine, scope: Scope, asked: Asked) -> Report:
     when = datetime.now(UTC)
     with engine.begin() as connection:
         # On PostgreSQL an ingest of the same run waits for this one, or this one for it.
-        question = _question(connection, scope).with_for_update(of=results, key_share=True)
-        report = _report(connection, question, asked)
+        question = within(connection, measured.in_force(), scope)
+        locked = question.with_for_update(of=results, key_share=True)
+        report = _report(connection, locked, asked)
         if report.changed:
             revisions.revise(connection, [_revision(one) for one in report.changed], when)
             entry = LogEntry(LOGGED_AS, Action.REVISED, reason=_reason(report.changed, asked))
@@ -97,13 +90,6 @@ def _in_one_transaction(engine: Engine, scope: Scope, asked: Asked) -> Report:
         for release_id in sorted({one.stored.release_id for one in report.changed}):
             renewed(connection, release_id)
         return report
-
-
-def _question(connection: Connection, scope: Scope) -> Question:
-    question = narrowed(measured.in_force(), known(connection, scope.only))
-    if scope.release_ids is None:
-        return question
-    return question.where(results.c.release_id.in_(scope.release_ids))
 
 
 def _report(connection: Connection, question: Question, asked: Asked) -> Report:

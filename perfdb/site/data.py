@@ -10,9 +10,10 @@ from pathlib import Path
 from pydantic import ConfigDict
 
 from perfdb.audit import Finding, Severity
-from perfdb.record import Frozen, Origin
+from perfdb.record import Frozen
 from perfdb.rundir import RunDir
 from perfdb.site import addresses
+from perfdb.stated import Stated
 
 RECIPE = RunDir(Path()).recipe.name
 """What the recipe is called among the files of a run."""
@@ -35,25 +36,20 @@ class Flag(Frozen):
     anchor: str
 
 
-class Result(Row):
+class Result(Row, Stated):
     """A result with its case, release and source, as perfdb.queries.results gives it."""
 
     framework: str
     release: str | None
     container: str | None = None
-    system: str
     system_title: str
     model: str
     model_title: str
     qualifiers: str = ""
     task: str
-    precision: str | None = None
-    num_gpus: int
-    global_batch_size: int
     micro_batch_size: int | None = None
     local_batch_size: int | None = None
     gradient_accumulation: int | None = None
-    sequence_length: int
     tensor_parallel: int | None = None
     pipeline_parallel: int | None = None
     context_parallel: int | None = None
@@ -67,25 +63,18 @@ class Result(Row):
     kernels: str = ""
     variant: str | None = None
     options: Mapping[str, object] = {}
-    step_time_s: float | None = None
     step_time_mean_s: float | None = None
     step_time_stdev_s: float | None = None
     step_time_p10_s: float | None = None
     step_time_p90_s: float | None = None
     step_time_last_s: float | None = None
-    tokens_per_sec_per_gpu: float | None = None
-    tokens_per_sec: float | None = None
-    model_tflops_per_sec_per_gpu: float | None = None
-    mfu: float | None = None
     peak_tflops: float | None = None
     flops_convention: str | None = None
     formula_version: int | None = None
     window: str | None = None
     num_steps: int | None = None
     num_results: int = 1
-    origin: str
     outcome: str
-    withheld: str | None = None
     source: str
     source_line: int | None = None
     source_sha256: str
@@ -108,11 +97,6 @@ class Result(Row):
     def has_open_errors(self) -> bool:
         """Whether the audit calls it an error, and nobody has explained that."""
         return self.flag is not None and self.flag.kind == Severity.ERROR.value
-
-    @property
-    def is_measured(self) -> bool:
-        """Whether its figures are of a run, not of a published page."""
-        return self.origin == Origin.MEASURED.value
 
 
 class Step(Row):

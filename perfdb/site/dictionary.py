@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from typing import Final
 
-from perfdb.export.results import COLUMNS, EMITTED
+from perfdb.export.results import COLUMNS, COMPUTED, EMITTED
 from perfdb.metrics import METRICS
 from perfdb.site import downloads, markup, profiles
 from perfdb.site.glossary import TERMS
 from perfdb.site.markup import Cell, Head, Html, tag
+from perfdb.stated import MFU, RATE
 
 
 @dataclass(frozen=True)
@@ -36,13 +37,18 @@ WORDS: Final = (
     Field("fsdp_enabled", "true or false", "Whether the training state is sharded (FSDP).", CASE),
     Field("fsdp_size", "GPUs", "GPUs that share one copy of the training state.", CASE),
     Field("kernels", "", "Kernels that are switched on, joined by a comma.", CASE),
+    Field("variant", "", "What else tells rows of a page apart: megatron-core, automodel, …", CASE),
+    Field("tokens_per_sec", "tokens/s", "Tokens of all GPUs together.", "the page, if stated"),
     Field("flops_convention", "", "How model FLOPs are counted; empty: not said.", "the formulas"),
     Field("window", "", "Which steps the figures are taken over.", "the ingest, or a page"),
     Field("num_steps", "steps", "How many steps the window holds.", "the run, or a page"),
     Field("origin", "", "measured: of a run; published: read off a page.", "how it was read"),
     Field("outcome", "", "How the run ended; published rows are finished.", "the run"),
+    Field("notes", "", "Notes and footnotes to the row, joined by ' | '.", "the page, or the log"),
     Field("source", "", "The file it was read from.", "the ingest"),
     Field("source_line", "", "The line of that file.", "the ingest"),
+    Field("source_url", "", "Where the original of that file is.", "the page's front matter"),
+    Field("published_on", "", "The day of the original: 2025-04-30.", "the page's front matter"),
     Field(
         "findings",
         "",
@@ -60,13 +66,18 @@ WORDS: Final = (
 )
 """Columns that no abbreviation and no metric stands for."""
 
+FORMULAS: Final = {
+    RATE: f"tokens_per_sec ÷ num_gpus; where that is not stated, {METRICS[RATE].formula}",
+    MFU: METRICS[MFU].formula,
+}
+"""How figures follow from those that are stated."""
+
 
 def fields() -> tuple[Field, ...]:
     """Every column, in the order of the files."""
     known = {one.name: one for one in (*_terms(), *WORDS, *_metrics())}
     aside = (column.name for column in downloads.ASIDE)
-    every = (*COLUMNS, *(f"emitted_{name}" for name in EMITTED), *aside)
-    return tuple(known[name] for name in every)
+    return tuple(known[name] for name in (*COLUMNS, *aside))
 
 
 def table() -> Html:
@@ -110,4 +121,13 @@ def _metrics() -> list[Field]:
         Field(f"emitted_{name}", METRICS[name].unit, METRICS[name].meaning, "the program's own log")
         for name in EMITTED
     ]
-    return [*computed, *emitted]
+    following = [
+        Field(
+            f"computed_{name}",
+            METRICS[name].unit,
+            f"{METRICS[name].title} of a published row that does not state it; else empty.",
+            FORMULAS[name],
+        )
+        for name in COMPUTED
+    ]
+    return [*computed, *emitted, *following]

@@ -5,17 +5,14 @@ text gets an apostrophe in front, there alone. JSON and Parquet hold every text 
 """
 
 from collections.abc import Container, Iterable, Iterator, Sequence
-from functools import cache
 from importlib.util import find_spec
 from json import dumps
-from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
 from perfdb.export import csv, json, parquet
 from perfdb.export import results as exported
 from perfdb.export.base import Cell, Column, ExportFormat, Table
-from perfdb.queries import results as queries
 from perfdb.site.data import Result
 from perfdb.site.files import DOWNLOADS, EVERYTHING, write
 from perfdb.site.markup import Content, Html, Offer, joined, tag
@@ -39,9 +36,10 @@ def formats() -> Iterator[ExportFormat]:
 
 def table(results: Iterable[Result]) -> Table:
     """Results in the columns of `perfdb export results`, what was found and what was printed."""
-    known = attrgetter(*exported.COLUMNS)
-    rows = ((*known(one), *map(one.emitted.get, exported.EMITTED), *_aside(one)) for one in results)
-    return Table(_columns(), tuple(rows))
+    shown = list(results)
+    plain = exported.table_of(map(vars, shown))
+    rows = ((*row, *_aside(one)) for row, one in zip(plain.rows, shown, strict=True))
+    return Table((*plain.columns, *ASIDE), tuple(rows))
 
 
 def _aside(result: Result) -> tuple[Cell, Cell]:
@@ -96,10 +94,3 @@ def links(addresses: Sequence[str], dictionary: str | None) -> Html:
     if dictionary:
         parts.append(tag("a", "what the columns mean", href=dictionary))
     return tag("p", ("Download ", joined(parts, " · ")), class_="perf-downloads")
-
-
-@cache
-def _columns() -> tuple[Column, ...]:
-    known = queries.current().selected_columns
-    plain = (Column(name, known[name].type.python_type) for name in exported.COLUMNS)
-    return (*plain, *(Column(f"emitted_{name}", float) for name in exported.EMITTED), *ASIDE)

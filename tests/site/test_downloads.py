@@ -11,7 +11,7 @@ from sqlalchemy import URL
 
 from perfdb.db.session import reading
 from perfdb.export import results as exports
-from perfdb.export.results import COLUMNS, EMITTED
+from perfdb.export.results import COLUMNS
 from perfdb.queries import findings
 from perfdb.site import dictionary, downloads
 from perfdb.site import read as site_read
@@ -39,8 +39,7 @@ def test_a_row_is_the_result_with_every_digit_and_nothing_where_unknown(tmp_path
     made = files(tmp_path, result(tokens_per_sec_per_gpu=32363.53125), published())
     assert {".csv", ".json", ".parquet"} == made.keys()
     measured, page = read(made[".csv"])
-    emitted = [f"emitted_{name}" for name in EMITTED]
-    assert [*COLUMNS, *emitted, "findings", "printed"] == list(measured)
+    assert [*COLUMNS, "findings", "printed"] == list(measured)
     assert ("32363.53125", "0.4312") == (measured["tokens_per_sec_per_gpu"], measured["mfu"])
     assert ("", "1022.26", "74") == (
         page["mfu"],
@@ -68,6 +67,29 @@ def test_a_file_says_what_the_audit_found_and_what_the_page_printed(tmp_path: Pa
     assert ["", ""] == [read(made[".csv"])[1][name] for name in ("findings", "printed")]
 
 
+def test_a_file_says_what_tells_rows_apart_and_where_their_original_is(tmp_path: Path) -> None:
+    """In CSV a switch is true or false, as the dictionary has it, and a figure may be computed."""
+    page = published(
+        notes=("Mock data", "Last of 50 steps"),
+        source_url="https://example.org/a.html",
+        published_on="2025-04-30",
+        precision="bf16",
+        system="dgx-h100",
+        model_tflops_per_sec_per_gpu=494.5,
+    )
+    [row] = read(files(tmp_path, page)[".csv"])
+    expected = {
+        "variant": "megatron-core",
+        "notes": "Mock data | Last of 50 steps",
+        "source_url": "https://example.org/a.html",
+        "published_on": "2025-04-30",
+        "fsdp_enabled": "false",
+        "mfu": "",
+        "computed_mfu": "0.5",
+    }
+    assert expected == {name: row[name] for name in expected}
+
+
 def test_the_file_of_all_results_is_an_export_and_what_the_audit_found(full_store: URL) -> None:
     """Each rule once, and nothing where it found nothing."""
     with reading(full_store) as connection:
@@ -83,7 +105,7 @@ def test_the_file_of_all_results_is_an_export_and_what_the_audit_found(full_stor
         told = theirs[at], f"{folder}/{name}" if name == "steps.jsonl" else name
         assert mine[at] == told[str(theirs[at]).startswith("/")]
     rows = [dict(zip(made.names, row, strict=True)) for row in made.rows]
-    assert [*COLUMNS, *(f"emitted_{name}" for name in EMITTED), "findings", "printed"] == made.names
+    assert [*COLUMNS, "findings", "printed"] == made.names
     objected = {row["result_id"] for row in stored}
     assert len(objected) == sum(row["findings"] is not None for row in rows) > 0
     assert {f"{row['rule']} ({row['severity']})" for row in stored} == {
@@ -155,8 +177,7 @@ def test_the_site_has_the_files_that_documents_use_and_no_others(tmp_path: Path)
 def test_every_column_of_the_files_is_explained() -> None:
     """With a meaning, and a source; the unit is one of the field's, or there is none."""
     said = dictionary.fields()
-    emitted = [f"emitted_{name}" for name in EMITTED]
-    assert [*COLUMNS, *emitted, "findings", "printed"] == [one.name for one in said]
+    assert [*COLUMNS, "findings", "printed"] == [one.name for one in said]
     assert all(one.meaning and one.source for one in said)
     units = {one.name: one.unit for one in said}
     assert ("s", "tokens/s", "TFLOP/s", "fraction") == tuple(
