@@ -21,6 +21,7 @@ from perfdb.units import UNKNOWN, number, percent, significant
 MARKS: Mapping[Verdict, str] = {
     Verdict.FASTER: "▲ faster",
     Verdict.SLOWER: "▼ slower",
+    Verdict.FAILED: "✗ failed",
     Verdict.SAME: "= same",
     Verdict.UNKNOWN: "? unknown",
     Verdict.NOT_JUDGED: "⚑ not judged",
@@ -33,6 +34,7 @@ GREY = "#808080"
 COLOURS: Mapping[Verdict, str] = {
     Verdict.FASTER: "#0072B2",
     Verdict.SLOWER: "#D55E00",
+    Verdict.FAILED: GREY,
     Verdict.SAME: GREY,
     Verdict.UNKNOWN: GREY,
     Verdict.NOT_JUDGED: GREY,
@@ -42,6 +44,7 @@ COLOURS: Mapping[Verdict, str] = {
 SHAPES: Mapping[Verdict, str] = {
     Verdict.FASTER: "triangle-up",
     Verdict.SLOWER: "triangle-down",
+    Verdict.FAILED: "cross",
     Verdict.SAME: "circle",
     Verdict.UNKNOWN: "cross",
     Verdict.NOT_JUDGED: "cross",
@@ -50,6 +53,7 @@ SHAPES: Mapping[Verdict, str] = {
 FILLS: Mapping[Verdict, str] = {
     Verdict.FASTER: "background-color: #cfe6f5; color: #06324d",
     Verdict.SLOWER: "background-color: #fbdcc8; color: #5c2500",
+    Verdict.FAILED: "background-color: #fbdcc8; color: #5c2500",
     Verdict.SAME: "",
     Verdict.UNKNOWN: "",
     Verdict.NOT_JUDGED: "",

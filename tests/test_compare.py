@@ -14,6 +14,7 @@ from perfdb.compare import (
     Result,
     Side,
     Verdict,
+    both_named,
     comparison,
     marked,
     metric_for,
@@ -242,7 +243,47 @@ class TestVerdict:
     def test_a_missing_figure_makes_no_ratio(self):
         failed = at(4.0, outcome=Outcome.OUT_OF_MEMORY, withheld="out of memory")
         judged = only_match(at(4.0), failed).judgement
-        assert (None, Verdict.UNKNOWN) == (judged.ratio, judged.verdict)
+        assert (None, Verdict.FAILED) == (judged.ratio, judged.verdict)
+
+    @pytest.mark.parametrize(
+        ("outcome", "said"),
+        [
+            (Outcome.FAILED, "failed: error"),
+            (Outcome.OUT_OF_MEMORY, "failed: out of memory"),
+            (Outcome.NAN_LOSS, "failed: NaN loss"),
+            (Outcome.NAN_GRAD_NORM, "failed: NaN gradient norm"),
+            (Outcome.TIMED_OUT, "failed: timed out"),
+            (Outcome.INTERRUPTED, "failed: interrupted"),
+            (Outcome.INCOMPLETE, "failed: incomplete"),
+            (Outcome.NO_DATA, "failed: no figures"),
+        ],
+    )
+    def test_what_finished_in_a_and_not_in_b_is_failed_with_how_it_ended(self, outcome, said):
+        found = comparison([at(4.0)], [at(4.0, outcome=outcome, withheld="why")])
+        (match,) = found.matched
+        assert (said, True) == (words.verdict(match.judgement), found.missing)
+        assert "A: measured; B: measured, why" == words.remark(match)
+
+    @pytest.mark.parametrize("b", [{}, {"outcome": Outcome.NAN_LOSS, "withheld": "NaN"}])
+    def test_what_did_not_finish_in_a_is_unknown(self, b):
+        """Be it better in B or as bad: nothing that had a figure has lost it."""
+        found = comparison([at(4.0, outcome=Outcome.FAILED, withheld="why")], [at(4.0, **b)])
+        assert ([Verdict.UNKNOWN], False) == (verdicts(found), found.missing)
+
+    def test_of_several_runs_one_that_finished_is_enough(self):
+        failed = at(1.0, outcome=Outcome.TIMED_OUT, withheld="too long")
+        assert [Verdict.SAME] == verdicts(comparison([at(4.0)], [failed, at(4.0)]))
+
+    def test_an_error_in_the_figure_of_a_hides_no_failure_of_b(self):
+        failed = at(4.0, outcome=Outcome.OUT_OF_MEMORY, withheld="out of memory")
+        match = only_match(at(4.0, has_open_errors=True), failed)
+        assert Verdict.FAILED == match.judgement.verdict
+
+    def test_what_failed_stands_with_the_figure_that_the_other_side_knows(self):
+        rates = {"tokens_per_sec_per_gpu": None, "model_tflops_per_sec_per_gpu": None}
+        failed = at(1.0, outcome=Outcome.FAILED, withheld="failed")
+        match = only_match(at(4.0, **rates), failed)
+        assert ("step_time_s", Verdict.FAILED) == (match.metric, match.judgement.verdict)
 
     @pytest.mark.parametrize("impossible", [0.0, -1.0, float("nan"), float("inf")])
     def test_a_figure_that_cannot_be_a_rate_counts_as_unknown(self, impossible):
@@ -296,11 +337,17 @@ def test_errors_change_the_verdicts_of_their_matches_and_nothing_else(results_a,
     assert len(plain.matched) == len(found.matched)
     for before, now in zip(plain.matched, found.matched, strict=True):
         is_wrong = before.a.shown.result_id in wrong
-        verdict = Verdict.NOT_JUDGED if is_wrong else before.judgement.verdict
+        stays = before.judgement.verdict is Verdict.FAILED or not is_wrong
+        verdict = before.judgement.verdict if stays else Verdict.NOT_JUDGED
         assert replace(before.judgement, verdict=verdict) == now.judgement
 
 
-INVERSE = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}
+INVERSE = {
+    Verdict.FASTER: {Verdict.SLOWER},
+    Verdict.SLOWER: {Verdict.FASTER},
+    Verdict.FAILED: {Verdict.UNKNOWN},
+    Verdict.UNKNOWN: {Verdict.FAILED, Verdict.UNKNOWN},
+}
 
 
 @given(RESULTS, RESULTS)
@@ -311,7 +358,7 @@ def test_exchanging_the_releases_inverts_ratios_and_verdicts(results_a, results_
     assert forward.keys() == backward.keys()
     for pair, one in forward.items():
         other = backward[pair]
-        assert INVERSE.get(one.verdict, one.verdict) == other.verdict
+        assert other.verdict in INVERSE.get(one.verdict, {one.verdict})
         assert inverse(one.ratio) == pytest.approx(other.ratio)
         assert [inverse(one.high), inverse(one.low)] == pytest.approx([other.low, other.high])
     assert (there.only_a, there.only_b) == (back.only_b, back.only_a)
@@ -448,6 +495,37 @@ class TestNames:
         with pytest.raises(InputError) as raised:
             named(text, self.KNOWN)
         assert "say 'nemo 25.9' or 'nemo 25.10' or 'nemo (unattributed)'" in str(raised.value)
+
+    def test_versions_of_several_frameworks_are_compared_framework_by_framework(self):
+        """Where a framework has one of the two, its other release is there without results."""
+        some = known(
+            ("nemo", "25.9", None), ("nemo", "25.10", None), ("automodel", "25.9", None),
+            ("automodel", "25.10", None), ("dfm", "25.9", None), ("bridge", "25.10", None),
+        )  # fmt: skip
+        found = both_named("25.9", "25.10", some)
+        assert [("automodel 25.9", "automodel 25.10"), ("bridge 25.9", "bridge 25.10"),
+                ("dfm 25.9", "dfm 25.10"), ("nemo 25.9", "nemo 25.10")] == [
+            (a.name, b.name) for a, b in found
+        ]  # fmt: skip
+        assert {"bridge 25.9", "dfm 25.10"} == {
+            one.name for pair in found for one in pair if not one.release_ids
+        }
+        [(a, b)] = both_named("25.9", "25.10", some, "nemo")
+        assert ("nemo 25.9", "nemo 25.10") == (a.name, b.name)
+
+    @pytest.mark.parametrize(
+        ("a", "b"), [("nemo 25.9", "25.10"), ("25.10", "nemo 25.9"), ("25.10", "25.8")]
+    )
+    def test_a_version_of_several_frameworks_alone_asks_which_one(self, a, b):
+        with pytest.raises(InputError):
+            both_named(a, b, self.KNOWN)
+
+    @pytest.mark.parametrize(
+        ("a", "b"), [("25.9", "nemo@25.9"), ("25.10", "25.10"), ("nemo 25.10", "NeMo 25.10")]
+    )
+    def test_a_release_is_not_compared_with_itself(self, a, b):
+        with pytest.raises(InputError, match=r"A and B are both .* 25\..*; name two"):
+            both_named(a, b, self.KNOWN)
 
     def test_a_version_is_never_read_as_a_number(self):
         with pytest.raises(InputError):

@@ -77,7 +77,8 @@ def test_a_run_that_failed_in_the_new_release_is_shown_as_such(perfdb, sqlite, t
     )
     _, out, _ = perfdb("compare", "0.16.0", "0.16.1", "--db", address(sqlite))
     assert "B: measured, the run was out of memory" in out
-    assert "1 matched: 1 unknown." in out
+    assert "failed: out of memory" in out
+    assert "1 matched: 1 failed." in out
 
 
 def test_two_releases_with_nothing_in_common_say_why_and_succeed(perfdb, sqlite):
@@ -157,7 +158,75 @@ def test_a_gate_says_what_it_cannot_tell(perfdb, sqlite, tmp_path):
     code, _, err = perfdb(*asked, "slower")
 
     assert (0, 1) == (code, perfdb(*asked, "slower,unknown")[0])
-    assert "warning: 1 cannot be told, and --fail-on unknown was not asked for\n" == err
+    assert "warning: 1 failed, and --fail-on missing was not asked for\n" == err
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [
+        (Outcome.OUT_OF_MEMORY, "failed: out of memory"),
+        (Outcome.NAN_LOSS, "failed: NaN loss"),
+        (None, "failed: incomplete"),
+    ],
+)
+def test_a_gate_for_what_is_missing_closes_on_what_failed(perfdb, sqlite, tmp_path, outcome, said):
+    """None: the runner is gone and did not say how the run ended."""
+    stored(
+        sqlite,
+        write_run(tmp_path, run_id="old", step_times=TEN_STEPS),
+        write_run(tmp_path, run_id="new", release=release("0.16.1"), outcome=outcome),
+    )
+    code, out, err = perfdb(
+        "compare", "0.16.0", "0.16.1", "--fail-on", "slower,missing", "--db", address(sqlite)
+    )
+    assert (1, "") == (code, err)
+    assert said in out
+
+
+@pytest.fixture
+def nightly(sqlite: URL) -> URL:
+    """Two nights of two frameworks: NeMo is 10 % slower, AutoModel as fast."""
+    for framework, rates in (("nemo", (1000, 900)), ("automodel", (1000, 1000))):
+        for version, rate in zip(("25.09", "25.11"), rates, strict=True):
+            row = published(
+                case=case(framework=framework),
+                release=Release(framework=framework, version=version),
+                figures=Figures(tokens_per_sec_per_gpu=rate),
+            )
+            stored(sqlite, row, page=f"{framework}-{version}.md")
+    return sqlite
+
+
+def test_versions_of_several_frameworks_are_compared_in_one_command(perfdb, nightly):
+    asked = ("compare", "25.09", "25.11", "--fail-on", "slower", "--db", address(nightly))
+    code, out, err = perfdb(*asked)
+    assert (1, "") == (code, err)
+    first, second = out.index("A: automodel 25.09"), out.index("A: nemo 25.09")
+    assert first < second
+    assert out.endswith("2 frameworks: 2 matched: 1 slower, 1 same. 0 only in A, 0 only in B.\n")
+    found = json.loads(perfdb(*asked, "--format", "json")[1])
+    assert {("automodel", "same"), ("nemo", "slower")} == {
+        (one["framework"], one["verdict"]) for one in found["matched"]
+    }
+    assert 0 == perfdb(*asked, "--framework", "automodel")[0]
+
+
+def test_a_framework_that_lacks_the_new_version_is_missing(perfdb, nightly):
+    row = published(case=case(framework="dfm"), release=Release(framework="dfm", version="25.09"))
+    stored(nightly, row, page="dfm.md")
+    code, out, _ = perfdb(
+        "compare", "25.09", "25.11", "--fail-on", "missing", "--db", address(nightly)
+    )
+    assert 1 == code
+    assert "Nothing to compare: dfm 25.11 has no results." in out
+
+
+def test_a_release_against_itself_is_bad_input(perfdb, two_releases):
+    code, out, err = perfdb(
+        "compare", "0.16.0", "megatron-core 0.16.0", "--db", address(two_releases)
+    )
+    assert (2, "") == (code, out)
+    assert "A and B are both megatron-core 0.16.0; name two; `perfdb trend` has the runs" in err
 
 
 def test_only_a_system_is_compared(perfdb, two_releases):

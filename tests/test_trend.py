@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sqlalchemy import URL
 
 from perfdb import recompute, windows
-from perfdb.cli.trend import BLOCKS, MOST_BARS, sparkline
+from perfdb.cli.trended import BLOCKS, MOST_BARS, sparkline
 from perfdb.compare import Level, named
 from perfdb.compare.read import known_releases
 from perfdb.db.session import reading
@@ -120,6 +120,16 @@ def test_a_regression_is_made_up_for_by_a_release_as_fast_as_before(lab: Lab) ->
     assert (after.points[1], True) == (after.regression, after.recovered)
 
 
+def test_a_regression_that_stands_comes_before_one_that_was_made_up_for(lab: Lab) -> None:
+    """12 s, 13 s, 11 s, 12 s: the second was made up for, and the last is slower again."""
+    for version, seconds in (("1", 12.0), ("2", 13.0), ("3", 11.0), ("4", 12.0)):
+        lab.ran(version, seconds)
+
+    [series] = lab.followed()
+
+    assert (series.points[3], False) == (series.regression, series.recovered)
+
+
 def test_where_nothing_got_slower_there_is_no_regression(lab: Lab) -> None:
     lab.ran("1", 12.0)
     lab.ran("2", 11.0)
@@ -139,9 +149,45 @@ def test_a_release_without_a_figure_is_stepped_over(lab: Lab) -> None:
 
     [series] = lab.followed()
 
-    assert [("1", None), ("2", "unknown"), ("3", "slower")] == verdicts(series)
+    assert [("1", None), ("2", "failed"), ("3", "slower")] == verdicts(series)
     assert series.regression is series.points[2]
     assert not series.recovered
+
+
+def failed(lab: Lab, version: str, outcome: str) -> None:
+    """A run that did not finish."""
+    run = factories.write_run(
+        lab.folder, run_id=f"f{version}", release=factories.release(version), outcome=outcome
+    )
+    factories.stored(lab.store, run)
+
+
+def test_branches_have_no_place_in_the_order_and_stand_against_the_newest_release(
+    lab: Lab,
+) -> None:
+    """main takes 13 s and next 12 s: not one after the other, each after 1.1, of 12 s."""
+    for version, seconds in (("next", 12.0), ("1.0", 11.0), ("main", 13.0), ("1.1", 12.0)):
+        lab.ran(version, seconds)
+    lab.ran(None, 12.0)
+
+    [series] = lab.followed()
+
+    assert [
+        ("1.0", None), ("1.1", "slower"), ("main", "slower"), ("next", "same"),
+        ("(unattributed)", "same"),
+    ] == verdicts(series)  # fmt: skip
+    assert [None, "1.0", "1.1", "1.1", "1.1"] == [point.against for point in series.points]
+    assert series.regression is series.points[1]
+
+
+def test_branches_alone_are_not_judged(lab: Lab) -> None:
+    lab.ran("main", 12.0)
+    lab.ran("next", 13.0)
+
+    [series] = lab.followed()
+
+    assert [("main", None), ("next", None)] == verdicts(series)
+    assert (None, False) == (series.regression, series.is_slower)
 
 
 def test_a_release_stands_with_its_best_configuration(lab: Lab) -> None:
@@ -301,7 +347,7 @@ def test_the_table_fits_a_terminal_of_80_columns(
 ) -> None:
     lab.ran("25.04.01.dev3", 12.0)
     lab.ran("25.07", 13.0, factories.case(tensor_parallel=2, micro_batch_size=4))
-    monkeypatch.setattr("perfdb.cli.trend.PIPE_WIDTH", 80)
+    monkeypatch.setattr("perfdb.cli.trended.PIPE_WIDTH", 80)
 
     _, out, _ = trend("llama3-8b", "--metric", "model_tflops_per_sec_per_gpu")
 
@@ -342,6 +388,105 @@ def test_a_gate_closes_on_a_regression_that_stands(lab: Lab, trend: Shell) -> No
     assert (1, 0, 0) == (closed[0], without[0], made_up[0])
     assert "first slower: 2; made up for since" in made_up[1]
     assert "1 made up for" in made_up[1]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [("out_of_memory", "out of memory"), ("nan_loss", "NaN loss"), ("interrupted", "interrupted")],
+)
+def test_the_nightly_gate_closes_where_the_newest_release_did_not_finish(
+    lab: Lab, trend: Shell, outcome: str, said: str
+) -> None:
+    lab.ran("1", 12.0)
+    failed(lab, "2", outcome)
+
+    code, out, err = trend("llama3-8b", "--fail-on", "regression,missing")
+    silent = trend("llama3-8b", "--fail-on", "regression")
+
+    assert (1, "") == (code, err)
+    assert f"failed: {said}" in out.replace("\n", " ")
+    table = out.split("\nFailed\n")[1]
+    assert said in table
+    assert "megatron-core 1 → 2" in table
+    assert out.endswith("1 followed over releases: 0 slower than before, 1 failed\n")
+    assert (0, "warning: 1 failed, and --fail-on missing was not asked for\n") == (
+        silent[0], silent[2],
+    )  # fmt: skip
+
+
+def test_a_failure_is_over_when_a_later_release_finishes(lab: Lab, trend: Shell) -> None:
+    lab.ran("1", 12.0)
+    failed(lab, "2", "out_of_memory")
+    lab.ran("3", 12.0)
+
+    assert 0 == trend("llama3-8b", "--fail-on", "regression,missing,unknown")[0]
+
+
+def test_without_a_model_what_has_news_is_listed_and_the_rest_is_counted(
+    lab: Lab, trend: Shell
+) -> None:
+    """Llama 3 8B is slower with 8 GPUs and the same with 16; Llama 3 70B is in one release."""
+    for version, seconds in (("1", 12.0), ("2", 13.0)):
+        lab.ran(version, seconds)
+        lab.ran(version, 12.0, factories.case(num_gpus=16))
+    lab.ran("2", 100.0, factories.case(model="llama3-70b"))
+
+    code, out, _ = trend("--fail-on", "regression")
+    everything = trend("--all")[1]
+    narrowed = trend("--framework", "megatron-core", "--json")
+
+    assert 1 == code
+    assert ["8 × DGX-H100"] == [
+        size for size in ("8 × DGX-H100", "16 × DGX-H100") if f"BF16 · {size}" in out
+    ]
+    assert "70B" not in out
+    assert out.endswith("; 1 without news are not listed: --all lists them\n")
+    for said in ("BF16 · 16 × DGX-H100", "Llama 3 70B", "In one release alone"):
+        assert said in everything
+    assert "--all lists" not in everything
+    assert 3 == len(json.loads(narrowed[1])["series"])
+
+
+def test_an_empty_store_has_no_trend(trend: Shell) -> None:
+    code, out, err = trend()
+    assert (2, "") == (code, out)
+    assert "no results; fill the store with `perfdb ingest`" in err
+
+
+def test_a_gate_closes_on_a_branch_that_is_slower_than_the_newest_release(
+    lab: Lab, trend: Shell
+) -> None:
+    lab.ran("1", 12.0)
+    lab.ran("main", 13.0)
+    lab.ran("next", 12.0)
+
+    code, out, _ = trend("llama3-8b", "--fail-on", "regression,missing")
+
+    assert 1 == code
+    assert 2 == out.count("against 1")
+    assert "  slower than 1: main; none is before another: main, next\n" in out
+    assert "first slower" not in out
+
+
+def test_no_gate_closes_between_branches(lab: Lab, trend: Shell) -> None:
+    lab.ran("main", 12.0)
+    lab.ran("next", 13.0)
+    lab.ran("main", 12.0, factories.case(num_gpus=16))
+
+    assert 0 == trend("llama3-8b", "--fail-on", "regression,missing,unknown")[0]
+
+
+def test_what_has_no_figure_is_not_listed_as_in_one_release_alone(lab: Lab, trend: Shell) -> None:
+    """A page of tokens/s says nothing of step times."""
+    row = factories.published(case=factories.case(num_gpus=16))
+    factories.stored(lab.store, row)
+    lab.ran("1", 12.0)
+
+    out = trend("llama3-8b", "--metric", "step_time_s")[1]
+
+    assert "8 × DGX-H100" in out
+    assert "16 × DGX-H100" not in out
+    assert "–" not in out.replace(" – ", "")
 
 
 def test_the_key_of_a_case_follows_that_case_alone(lab: Lab, trend: Shell) -> None:

@@ -1,5 +1,8 @@
 """`perfdb compare`: two releases side by side, with verdicts."""
 
+from collections import Counter
+from collections.abc import Sequence
+
 import click
 
 from perfdb.cli.gate import gate_option, say_untold
@@ -17,17 +20,21 @@ from perfdb.compare import (
     Match,
     Side,
     Verdict,
+    both_named,
     comparison,
     marked,
     metric_for,
-    named,
     read,
+    together,
     words,
 )
 from perfdb.compare.document import document
 from perfdb.metrics import METRICS
 from perfdb.queries.only import Only
 from perfdb.units import number
+
+Names = tuple[str, str]
+"""Of release A and of release B."""
 
 
 @click.command()
@@ -46,8 +53,8 @@ from perfdb.units import number
 @only_options("framework", "system", "model")
 @gate_option(
     ("slower", "missing", "unknown"),
-    "Exit with 1 where B is slower, where something of A is missing in B, or where no verdict can "
-    "be given; several with a comma. [default: never]",
+    "Exit with 1 where B is slower, where something of A is missing in B or failed there, or where "
+    "no verdict can be given; several with a comma. [default: never]",
 )
 @judged_options
 def compare(
@@ -55,42 +62,58 @@ def compare(
 ) -> int:
     """Compare release A with release B, case by case.
 
-    A and B are names such as 'nemo 25.04' or nemo@25.04; the version alone will do where only
-    one framework has it. The ratio is B over A, with a 95 % interval where the runs' spread gives
-    one. Verdicts speak of B: faster, slower, same (no difference can be told), unknown, and not
-    judged where the audit has open errors of either side, which close no gate.
+    A and B are names such as 'nemo 25.04' or nemo@25.04, or versions alone: where several
+    frameworks have these, each is compared with itself. The ratio is B over A, with a 95 % interval
+    where the runs' spread gives one. Verdicts speak of B: faster, slower, failed, same (no
+    difference can be told), unknown, and not judged where the audit has open errors of either side,
+    which close no gate.
     """
     db, metric = only.pop("db"), only.pop("metric")
-    names, found = _compared((a, b), db, metric, Only(**only), known)
-    if not found.matched:
-        click.echo(words.why_nothing(*names, found), err=style == "json")
+    compared = _compared((a, b), db, metric, Only(**only), known)
+    found = together([one for _, one in compared])
+    for names, one in compared:
+        if not one.matched:
+            click.echo(words.why_nothing(*names, one), err=style == "json")
+        if style != "json":
+            _print(names, one)
     if style == "json":
         print_json(document(found))
-    else:
-        _print(names, found)
+    elif len(compared) > 1:
+        click.echo(f"{len(compared)} frameworks: {words.summary(found)}")
     say_not_judged(len(found.matched) - len(found.judged), err=style == "json")
     return _gated(found, gate)
 
 
 def _gated(found: Comparison, gate: frozenset[str]) -> int:
     """The exit code."""
-    verdicts = [str(match.judgement.verdict) for match in found.matched]
-    say_untold(verdicts.count(Verdict.UNKNOWN), gate)
-    return 1 if gate & set(verdicts) or ("missing" in gate and found.only_a) else 0
+    counts = Counter(match.judgement.verdict for match in found.matched)
+    failed, unknown = counts[Verdict.FAILED], counts[Verdict.UNKNOWN]
+    say_untold(failed, unknown, gate)
+    closing = {
+        "slower": counts[Verdict.SLOWER] > 0,
+        "missing": found.missing,
+        "unknown": failed + unknown > 0,
+    }
+    return 1 if any(closing[word] for word in gate) else 0
 
 
 def _compared(
     asked: tuple[str, str], db: str | None, metric: str | None, only: Only, known: Known
-) -> tuple[tuple[str, str], Comparison]:
+) -> Sequence[tuple[Names, Comparison]]:
     with opened(db) as connection:
-        choices = read.known_releases(connection)
-        a, b = (named(name, choices) for name in asked)
+        pairs = both_named(*asked, read.known_releases(connection), only.framework)
         errors = wrong(connection, known)
-        of_a, of_b = (marked(read.results_of(connection, one, only), errors) for one in (a, b))
-    return (a.name, b.name), comparison(of_a, of_b, metric)
+        results = {
+            one.name: marked(read.results_of(connection, one, only), errors)
+            for pair in pairs
+            for one in pair
+        }
+    return [
+        ((a.name, b.name), comparison(results[a.name], results[b.name], metric)) for a, b in pairs
+    ]
 
 
-def _print(names: tuple[str, str], found: Comparison) -> None:
+def _print(names: Names, found: Comparison) -> None:
     if found.matched:
         title = f"A: {names[0]}, B: {names[1]}"
         columns = ["Case", "Figure", "A", "B", "B/A", "95 % interval", "B is"]
@@ -111,7 +134,7 @@ def _row(it: Match) -> tuple[str, ...]:
         number(b.figure(metric.name), metric.digits),
         number(it.judgement.ratio, 3),
         words.interval(it.judgement),
-        it.judgement.verdict,
+        words.verdict(it.judgement),
     )
 
 

@@ -28,8 +28,11 @@ def gate_option(choices: Sequence[str], help_: str) -> Callable[[Command], Comma
     )
 
 
-def say_untold(unknown: int, gate: frozenset[str]) -> None:
-    """Say on stderr what a gate cannot tell and is not asked to close on."""
+def say_untold(failed: int, unknown: int, gate: frozenset[str]) -> None:
+    """Say on stderr what failed, and what a gate cannot tell, where it is not to close on it."""
+    if gate and failed and not gate & {"missing", "unknown"}:
+        said = f"{failed} failed, and --fail-on missing was not asked for"
+        click.echo(f"warning: {said}", err=True)
     if gate and unknown and "unknown" not in gate:
         said = f"{unknown} cannot be told, and --fail-on unknown was not asked for"
         click.echo(f"warning: {said}", err=True)

@@ -9,12 +9,13 @@ from perfdb.compare.base import (
     Result,
     Side,
     Verdict,
+    together,
 )
 from perfdb.compare.errors import marked
 from perfdb.compare.match import comparison, metric_for
-from perfdb.compare.releases import Choice, named
+from perfdb.compare.releases import Choice, both_named, named
 
 __all__ = [
     "Choice", "Comparison", "Difference", "Judgement", "Level", "Match", "Result", "Side",
-    "Verdict", "comparison", "marked", "metric_for", "named",
+    "Verdict", "both_named", "comparison", "marked", "metric_for", "named", "together",
 ]  # fmt: skip

@@ -1,6 +1,6 @@
 """What a comparison takes and gives: results, the sides of a match, verdicts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -16,6 +16,8 @@ class Verdict(StrEnum):
 
     FASTER = "faster"
     SLOWER = "slower"
+    FAILED = "failed"
+    """A finished and B did not."""
     SAME = "same"
     UNKNOWN = "unknown"
     NOT_JUDGED = "not judged"
@@ -137,7 +139,8 @@ def _by_step_time(result: Result) -> tuple[bool, float, int]:
 class Judgement:
     """B over A: the ratio, its 95 % interval, and what they say. None: cannot be told.
 
-    `reason` says why the two figures are no measure of each other, where they are none.
+    `reason` says how B ended, where it failed, and why the two figures are no measure of each
+    other, where they are none.
     """
 
     ratio: float | None
@@ -177,8 +180,23 @@ class Comparison:
     only_b: tuple[Side, ...]
 
     @property
+    def missing(self) -> bool:
+        """Whether something that A has a figure of has none in B: it did not run, or failed."""
+        failed = any(match.judgement.verdict is Verdict.FAILED for match in self.matched)
+        return failed or bool(self.only_a)
+
+    @property
     def judged(self) -> tuple[Match, ...]:
         """The matches that neither side's open errors keep from a verdict."""
         return tuple(
             match for match in self.matched if match.judgement.verdict is not Verdict.NOT_JUDGED
         )
+
+
+def together(found: Sequence[Comparison]) -> Comparison:
+    """Several comparisons as one."""
+    return Comparison(
+        matched=tuple(match for one in found for match in one.matched),
+        only_a=tuple(side for one in found for side in one.only_a),
+        only_b=tuple(side for one in found for side in one.only_b),
+    )

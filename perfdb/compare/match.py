@@ -61,14 +61,22 @@ def _best(a: list[Side], b: list[Side], metric: str | None) -> Iterator[Match]:
 
 
 def metric_for(a: Iterable[Side], b: Iterable[Side], asked: str | None) -> str:
-    """The metric to judge by: the one asked for, else the first of `PREFERRED` that both know."""
+    """The metric to judge by: the one asked for, else the first of `PREFERRED` that both know.
+
+    Where one side has no figure at all, as none of its runs finished, that of the other.
+    """
     if asked is not None:
         return asked
-    sides = list(a), list(b)
+    groups = [known for sides in (a, b) if any(known := [_known(side) for side in sides])]
     for metric in PREFERRED:
-        if all(any(side.shown.figure(metric) for side in group) for group in sides):
+        if all(any(metric in known for known in group) for group in groups):
             return metric
     return PREFERRED[0]
+
+
+def _known(side: Side) -> set[str]:
+    """Those of `PREFERRED` that a side has a figure of."""
+    return {metric for metric in PREFERRED if side.shown.figure(metric) is not None}
 
 
 def differences(a: Result, b: Result) -> tuple[Difference, ...]:

@@ -80,6 +80,42 @@ def named(text: str, known: Sequence[Choice]) -> Choice:
     raise InputError(_not_one(text, found or of_framework, known))
 
 
+def both_named(
+    a: str, b: str, known: Sequence[Choice], framework: str | None = None
+) -> tuple[tuple[Choice, Choice], ...]:
+    """What two texts mean: two releases, or those of each framework that has such versions.
+
+    Of a framework that has one of two versions alone the other release is there, without results.
+    Raises InputError where a text means none, where no framework has both, and where A is B.
+    """
+    of_a, of_b = (_of_version(text, known, framework) for text in (a, b))
+    several = len(of_a) > 1 or len(of_b) > 1
+    if several and of_a.keys() & of_b.keys():
+        names = sorted(of_a.keys() | of_b.keys())
+        found = [(of_a.get(one, _none(one, a)), of_b.get(one, _none(one, b))) for one in names]
+    else:
+        found = [(named(a, [*of_a.values()] or known), named(b, [*of_b.values()] or known))]
+    if alike := [one for one, other in found if one == other]:
+        remedy = "name two; `perfdb trend` has the runs of one"
+        raise InputError(Problem("release", f"A and B are both {alike[0].name}", remedy=remedy))
+    return tuple(found)
+
+
+def _of_version(text: str, known: Sequence[Choice], framework: str | None) -> dict[str, Choice]:
+    """The releases of a version by their framework, of the one that is asked for if it has it."""
+    found = {_framework(choice): choice for choice in known if choice.version == text.strip()}
+    return {framework: found[framework]} if framework and framework in found else found
+
+
+def _framework(choice: Choice) -> str:
+    return choice.name.removesuffix(f" {choice.version}")
+
+
+def _none(framework: str, version: str) -> Choice:
+    release = Release(framework=framework, version=version.strip())
+    return Choice(release.name, release.version, ())
+
+
 def _not_one(text: str, found: Sequence[Choice], known: Sequence[Choice]) -> Problem:
     if not known:
         remedy = "the store holds no results; fill it with `perfdb ingest`"

@@ -1,13 +1,15 @@
-"""Faster, slower, same, unknown or not judged: the one rule, and the noise model under it."""
+"""Faster, slower, failed, same, unknown, not judged: the one rule, and its noise model."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from math import exp, inf, log, sqrt
 from statistics import fmean, stdev
+from typing import Final
 
 from perfdb.compare.base import Judgement, Result, Side, Verdict
 from perfdb.metrics import METRICS
-from perfdb.record import Origin
+from perfdb.record import Origin, Outcome
 
 RUN_TO_RUN = 0.0051
 """The least relative standard deviation between runs of one case that is assumed of a single run.
@@ -22,6 +24,18 @@ STUDENT_T_95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 
 CONVENTION_BOUND = ("model_tflops_per_sec_per_gpu", "mfu")
 """Figures that count FLOPs: two conventions make them two different quantities."""
 
+ENDED: Final[Mapping[Outcome, str]] = {
+    Outcome.FAILED: "error",
+    Outcome.OUT_OF_MEMORY: "out of memory",
+    Outcome.NAN_LOSS: "NaN loss",
+    Outcome.NAN_GRAD_NORM: "NaN gradient norm",
+    Outcome.TIMED_OUT: "timed out",
+    Outcome.INTERRUPTED: "interrupted",
+    Outcome.INCOMPLETE: "incomplete",
+    Outcome.NO_DATA: "no figures",
+}
+"""How a run ended that did not finish, in a word or two."""
+
 
 @dataclass(frozen=True)
 class Spread:
@@ -34,6 +48,7 @@ class Spread:
 def judge(a: Side, b: Side, metric: str) -> Judgement:
     """B over A by a metric, with a verdict on whether B is faster.
 
+    - `failed`, whatever else there is to say of A, where A finished and no run of B did.
     - Both measured, with a spread on each side: the ratio has a 95 % interval. `same` if it holds
       1 (no difference can be told), else `faster` or `slower`.
     - Both published: no interval. `same` if the figures differ by no more than the rounding of
@@ -44,6 +59,9 @@ def judge(a: Side, b: Side, metric: str) -> Judgement:
       different conventions.
     - `not judged`, whatever the figures say, where the audit has open errors of either side.
     """
+    outcomes = a.shown.outcome, b.shown.outcome
+    if outcomes[0] is Outcome.FINISHED is not outcomes[1]:
+        return Judgement(None, None, None, Verdict.FAILED, ENDED[outcomes[1]])
     judged = _by_figures(a, b, metric)
     if a.shown.has_open_errors or b.shown.has_open_errors:
         return replace(judged, verdict=Verdict.NOT_JUDGED)

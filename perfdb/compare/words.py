@@ -86,6 +86,12 @@ def how(match: Match) -> str:
     return configuration(match.a.shown)
 
 
+def verdict(judgement: Judgement) -> str:
+    """'faster'; of what failed also how it ended: 'failed: out of memory'."""
+    failed = judgement.verdict is Verdict.FAILED
+    return f"{judgement.verdict}: {judgement.reason}" if failed else str(judgement.verdict)
+
+
 def interval(judgement: Judgement) -> str:
     """'1.012 – 1.041'; – where there is none."""
     if judgement.low is None or judgement.high is None:
@@ -97,7 +103,8 @@ def remark(match: Match) -> str:
     """What a reader must know beside the ratio: where both figures come from, what failed."""
     a, b = remark_of(match.a), remark_of(match.b)
     said = a if a == b else f"A: {a}; B: {b}"
-    return "; ".join(filter(None, (said, match.judgement.reason)))
+    failed = match.judgement.verdict is Verdict.FAILED
+    return "; ".join(filter(None, (said, None if failed else match.judgement.reason)))
 
 
 def remark_of(side: Side) -> str:

@@ -24,14 +24,18 @@ RULE: Final = (
     "the best configuration of each release where these differ. Measured pairs have a 95 % "
     "interval from the spread of their runs, and are the same where it holds no change; published "
     "pairs are the same where they differ by no more than the rounding of their digits; what is "
-    "measured on one side and published on the other, or has no figure, is unknown. What has an "
-    "open error of the audit on either side is not judged."
+    "measured on one side and published on the other, or has no figure, is unknown; what finished "
+    "in A and not in B is failed. What has an open error of the audit on either side is not judged."
 )
 
 ORDER: Final = (
-    Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNKNOWN, Verdict.NOT_JUDGED,
+    Verdict.FAILED, Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNKNOWN,
+    Verdict.NOT_JUDGED,
 )  # fmt: skip
 """In which order matches stand: a regression is what nobody may miss."""
+
+
+BADGES: Final = {Verdict.FASTER: "good", Verdict.SLOWER: "bad", Verdict.FAILED: "bad"}
 
 
 class ChangesIndex(Frozen):
@@ -209,10 +213,10 @@ def _case(result: Compared, address: Address) -> tuple[Cell, Cell]:
 
 
 def _verdict(match: Match) -> Html:
-    """The verdict as a word in a box, and whether it is for errors that there is none."""
+    """The verdict in a box, how B ended where it failed, and whether errors keep it from one."""
     verdict = match.judgement.verdict
-    kind = {Verdict.FASTER: "good", Verdict.SLOWER: "bad"}.get(verdict, "explained")
-    badge = tag("span", verdict.value, class_=f"perf-badge {kind}")
+    kind = BADGES.get(verdict, "explained")
+    badge = tag("span", words.verdict(match.judgement), class_=f"perf-badge {kind}")
     if verdict is not Verdict.NOT_JUDGED:
         return badge
     return joined((badge, tag("span", words.OPEN_ERRORS, class_="perf-flag error")), " ")

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from perfdb.compare import Difference, Judgement, Level, Result, Side, Verdict
 from perfdb.compare.verdict import judge
+from perfdb.versions import is_rolling
 
 UNATTRIBUTED = "(unattributed)"
 
@@ -22,7 +23,7 @@ class Timed(Result):
 class Point:
     """The figure of a release, and how it stands to the one before that has one without errors.
 
-    `judgement` is None for the first release.
+    `judgement` and `against`, the release before, are None for the first one.
     """
 
     side: Side
@@ -31,6 +32,7 @@ class Point:
     """The fields of the configuration that changed since."""
     runs: tuple[Timed, ...]
     """Its runs, the earliest first; of a published figure the one row."""
+    against: str | None
 
     @property
     def release(self) -> str:
@@ -38,10 +40,20 @@ class Point:
         return self.side.shown.release or UNATTRIBUTED
 
     @property
+    def is_apart(self) -> bool:
+        """Whether it has no place in the order of releases: a rolling branch, or not stated."""
+        return is_apart(self.side.shown)
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What is said of it; None for the first release."""
+        return self.judgement.verdict if self.judgement else None
+
+    @property
     def cannot_be_told(self) -> str | None:
         """Why there is no verdict though both releases have a figure; None where there is one."""
         judged = self.judgement
-        return judged.reason if judged and judged.verdict is Verdict.UNKNOWN else None
+        return judged.reason if judged and self.verdict is Verdict.UNKNOWN else None
 
     @property
     def has_open_errors(self) -> bool:
@@ -53,19 +65,21 @@ class Point:
         """Whether no open error, of its own or of the release before, stands in the way."""
         if self.judgement is None:
             return not self.has_open_errors
-        return self.judgement.verdict is not Verdict.NOT_JUDGED
+        return self.verdict is not Verdict.NOT_JUDGED
 
-    @property
-    def is_slower(self) -> bool:
-        """Whether it is slower than the release before, by the rule of `perfdb compare`."""
-        return self.judgement is not None and self.judgement.verdict is Verdict.SLOWER
+
+def is_apart(result: Result) -> bool:
+    """Whether a result is of no release that comes before or after another."""
+    return result.release is None or is_rolling(result.release)
 
 
 @dataclass(frozen=True)
 class Series:
     """The same work over releases, all measured or all published, by one metric.
 
-    `level` says whether each release stands with its best configuration or with the same one.
+    `level` says whether each release stands with its best configuration or with the same one. The
+    points are the releases in their order, then those that have no place in it, each held against
+    the newest release.
     """
 
     level: Level
@@ -79,21 +93,58 @@ class Series:
         """What it is of, by its last point."""
         return self.points[-1].side.shown
 
+    @property
+    def releases(self) -> tuple[Point, ...]:
+        """The points that follow one another."""
+        return tuple(point for point in self.points if not point.is_apart)
+
+    @property
+    def newest(self) -> tuple[Point, ...]:
+        """How it stands today: the last release, and what is held against that."""
+        return (*self.releases[-1:], *(point for point in self.points if point.is_apart))
+
+    def ends(self, *verdicts: Verdict) -> tuple[Point, ...]:
+        """Of the newest those of such a verdict."""
+        return tuple(point for point in self.newest if point.verdict in verdicts)
+
     def figures(self, runs: Sequence[Timed]) -> list[float]:
         """The figures of runs, of those that have one."""
         return [figure for run in runs if (figure := run.figure(self.metric)) is not None]
 
     @property
     def regression(self) -> Point | None:
-        """The first release that is slower than the one before it; None: none is."""
-        return next((point for point in self.points if point.is_slower), None)
+        """The first release that is slower than the one before it; None: none is.
+
+        One that no later release has made up for comes before those that are made up for.
+        """
+        slower = [one for one in self.releases if one.verdict is Verdict.SLOWER]
+        stand = [one for one in slower if not self._is_made_up_for(one)]
+        return next(iter([*stand, *slower]), None)
 
     @property
     def recovered(self) -> bool:
         """Whether the last release is no longer slower than the one before the regression."""
-        if self.regression is None:
-            return False
-        told = [point for point in self.points if point.side.is_usable(self.metric)]
-        before = told[told.index(self.regression) - 1]
+        return self.regression is not None and self._is_made_up_for(self.regression)
+
+    def _is_made_up_for(self, slower: Point) -> bool:
+        told = [point for point in self.releases if point.side.is_usable(self.metric)]
+        before = told[told.index(slower) - 1]
         now = judge(before.side, told[-1].side, self.metric).verdict
         return now in (Verdict.SAME, Verdict.FASTER)
+
+    @property
+    def is_slower(self) -> bool:
+        """Whether a regression stands, or a rolling branch is slower than the newest release."""
+        stands = self.regression is not None and not self.recovered
+        return stands or any(one.is_apart for one in self.ends(Verdict.SLOWER))
+
+    @property
+    def is_untold(self) -> bool:
+        """Whether the newest has no verdict, or two that have a figure are no measure."""
+        return bool(self.ends(Verdict.UNKNOWN)) or any(one.cannot_be_told for one in self.points)
+
+    @property
+    def has_news(self) -> bool:
+        """Whether the newest is another than what it is held against, or worse than it was."""
+        changed = self.ends(Verdict.FASTER, Verdict.SLOWER, Verdict.FAILED)
+        return bool(changed) or self.is_slower

@@ -10,7 +10,7 @@ from perfdb.compare.match import differences
 from perfdb.compare.verdict import judge
 from perfdb.metrics import METRICS
 from perfdb.record import Origin
-from perfdb.trend.base import Point, Series, Timed
+from perfdb.trend.base import Point, Series, Timed, is_apart
 
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
@@ -68,7 +68,10 @@ def _series(
 
 
 def _by_release(results: Sequence[Timed], choices: Sequence[Choice]) -> list[Sequence[Timed]]:
-    """The results of each version, whatever its container, in the order of releases."""
+    """The results of each version, whatever its container, in the order of releases.
+
+    Last come those that have no place in it.
+    """
     name_of: dict[int, str] = {}
     for choice in choices:
         for number in choice.release_ids:
@@ -76,21 +79,24 @@ def _by_release(results: Sequence[Timed], choices: Sequence[Choice]) -> list[Seq
     groups: dict[str, list[Timed]] = {name: [] for name in name_of.values()}
     for result in results:
         groups[name_of[result.release_id]].append(result)
-    return [group for group in groups.values() if group]
+    return sorted(filter(None, groups.values()), key=lambda group: is_apart(group[0]))
 
 
 def _points(by_release: Iterable[Sequence[Timed]], metric: str) -> Iterator[Point]:
-    before: Side | None = None
+    before: Point | None = None
     for results in by_release:
-        runs = _best(results, metric)
-        side = Side(runs)
-        if before is None:
-            yield Point(side, None, (), runs)
-        else:
-            changed = differences(before.shown, side.shown)
-            yield Point(side, judge(before, side, metric), changed, runs)
-        if before is None or side.is_usable(metric):
-            before = side
+        point = _point(before, _best(results, metric), metric)
+        yield point
+        if not point.is_apart and (before is None or point.side.is_usable(metric)):
+            before = point
+
+
+def _point(before: Point | None, runs: tuple[Timed, ...], metric: str) -> Point:
+    side = Side(runs)
+    if before is None:
+        return Point(side, None, (), runs, None)
+    changed = differences(before.side.shown, side.shown)
+    return Point(side, judge(before.side, side, metric), changed, runs, before.release)
 
 
 def _best(results: Sequence[Timed], metric: str) -> tuple[Timed, ...]:

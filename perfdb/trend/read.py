@@ -11,18 +11,22 @@ from perfdb.compare import Choice
 from perfdb.errors import InputError, Problem
 from perfdb.queries import catalog, trend
 from perfdb.queries.only import Only, known, narrowed, spelled
+from perfdb.queries.results import current
 from perfdb.record import Origin
 from perfdb.trend.base import Timed
+from perfdb.versions import is_rolling
 
 
 def results(connection: Connection, words: Sequence[str], only: Only) -> tuple[Timed, ...]:
     """The results in force of the models or keys that were asked for, of these alone.
 
-    Raises InputError for every word that means nothing in the store, and where nothing is left.
+    Without a word they are all. Raises InputError for every word that means nothing in the store,
+    and where nothing is left.
     """
     names = connection.scalars(trend.models_with_results()).all()
     wanted = [spelled(word) for word in words]
-    question = narrowed(trend.of_words(wanted), known(connection, only))
+    everything = trend.of_words(wanted) if wanted else current()
+    question = narrowed(everything, known(connection, only))
     found = tuple(Timed.model_validate(row) for row in connection.execute(question).mappings())
     problems = [
         _nothing(word, names)
@@ -30,9 +34,7 @@ def results(connection: Connection, words: Sequence[str], only: Only) -> tuple[T
         if not connection.execute(trend.of_words([name]).limit(1)).first()
     ]
     if not found and not problems:
-        asked = f"{', '.join(words)} {_said(only)}"
-        remedy = f"leave out one of {', '.join(_options(only))}"
-        problems = [Problem("trend", f"no results of {asked}", remedy=remedy)]
+        problems = [_nothing_left(words, only)]
     if problems:
         raise InputError(problems)
     return found
@@ -43,7 +45,7 @@ def versions(
 ) -> Mapping[tuple[str, Origin], Sequence[str]]:
     """The releases of each framework that have results of an origin, in the order of `choices`.
 
-    What nobody stated a release of is none.
+    What nobody stated a release of is none, and a rolling branch comes after no other.
     """
     of_ids: dict[int, set[tuple[str, Origin]]] = defaultdict(set)
     for row in connection.execute(catalog.all_releases()).mappings():
@@ -51,7 +53,7 @@ def versions(
     found: dict[tuple[str, Origin], list[str]] = defaultdict(list)
     for choice in choices:
         for key in {key for one in choice.release_ids for key in of_ids[one]}:
-            if choice.version is not None:
+            if choice.version is not None and not is_rolling(choice.version):
                 found[key].append(choice.version)
     return found
 
@@ -69,6 +71,14 @@ def _nothing(word: str, names: Sequence[str]) -> Problem:
     else:
         remedy = f"known models: {', '.join(names)}; or give the beginning of a key"
     return Problem("trend", f"no results of {word!r}", remedy=remedy)
+
+
+def _nothing_left(words: Sequence[str], only: Only) -> Problem:
+    if not _options(only):
+        return Problem("trend", "no results", remedy="fill the store with `perfdb ingest`")
+    asked = " ".join(filter(None, (", ".join(words), _said(only))))
+    remedy = f"leave out one of {', '.join(_options(only))}"
+    return Problem("trend", f"no results of {asked}", remedy=remedy)
 
 
 def _options(only: Only) -> list[str]:

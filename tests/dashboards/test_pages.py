@@ -107,7 +107,8 @@ class TestCompare:
         app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")
         counts = {metric.label: metric.value for metric in app.metric}
         assert {
-            "▲ faster": "1", "▼ slower": "0", "= same": "0", "? unknown": "0", "⚑ not judged": "0",
+            "▲ faster": "1", "▼ slower": "0", "✗ failed": "0", "= same": "0", "? unknown": "0",
+            "⚑ not judged": "0",
         } == counts  # fmt: skip
 
     def test_two_releases_with_nothing_in_common_say_why(self, filled):

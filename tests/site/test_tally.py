@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfdb.compare import Verdict, comparison
+from perfdb.record import Outcome
 from perfdb.site import changes, overview
 from perfdb.site.contents import Contents, ReleasePair
 from perfdb.site.pairs import tally
@@ -14,7 +15,13 @@ from tests.factories import case
 from tests.site.samples import address, result, soup, words
 from tests.test_compare import printed
 
-ENDS = {"faster": (100.0, 120.0), "slower": (100.0, 90.0), "same": (100.0, 100.0), "unknown": None}
+ENDS = {
+    "faster": (100.0, 120.0),
+    "slower": (100.0, 90.0),
+    "same": (100.0, 100.0),
+    "unknown": None,
+    "failed": (100.0, None),
+}
 """The figures before and after that a verdict follows from."""
 
 
@@ -28,6 +35,8 @@ def pair_of(*works: tuple[str, bool]) -> ReleasePair:
             flops = {} if tokens else {"model_tflops_per_sec_per_gpu": None, "mfu": None}
             known = {"result_id": 2 * number + side, "release": version, "case": its_case}
             known["has_open_errors"] = is_wrong and side == number % 2
+            if verdict == "failed" and side:
+                known |= {"outcome": Outcome.OUT_OF_MEMORY, "withheld": "it was out of memory"}
             sides[side].append(printed(tokens, **known, **flops))
     found = comparison(*sides)
     ends = {"framework": "nemo", "before": "25.04", "after": "25.07", "is_newest": True}
@@ -49,20 +58,24 @@ def index_row(pair: ReleasePair) -> dict[str, int]:
 
 def numbers(text: str) -> Counter[str]:
     """'35 compared: 4 faster, 31 same; 1 not judged' as counts by their words."""
-    said = re.findall(r"(\d+) (compared|faster|slower|same|unknown|not judged)\b", text)
+    said = re.findall(r"(\d+) (compared|faster|slower|same|unknown|failed|not judged)\b", text)
     return Counter({word: int(count) for count, word in said})
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(sorted(ENDS)), st.booleans()), min_size=1, max_size=8))
-def test_every_match_is_faster_slower_same_unknown_or_not_judged(
+def test_every_match_is_faster_slower_failed_same_unknown_or_not_judged(
     works: list[tuple[str, bool]],
 ) -> None:
     """In the list, the head, the table and on the landing page: the same numbers in each."""
     pair = pair_of(*works)
-    expected = Counter("not judged" if wrong else verdict for verdict, wrong in works)
+    expected = Counter(
+        "not judged" if wrong and verdict != "failed" else verdict for verdict, wrong in works
+    )
     table = soup(changes.matched(pair, address).text)
-    assert expected == Counter(words(one) for one in table.select("tbody .perf-badge"))
+    badges = [words(one) for one in table.select("tbody .perf-badge")]
+    assert expected == Counter(badge.partition(":")[0] for badge in badges)
+    assert expected["failed"] == badges.count("failed: out of memory")
     compared = len(works) - expected["not judged"]
     if note := table.select_one(".perf-note"):
         drawn = re.findall(r"(\d+) (?:changes? (?:is|are) drawn|more)", words(note))
@@ -98,6 +111,8 @@ def test_regressions_stand_first_then_gains_each_by_size_then_the_rest() -> None
     rows = soup(changes.matched(pair_of(*works), address).text).select("tbody tr")
     badges = [words(row.select_one(".perf-badge")) for row in rows]
     assert ["slower", "faster", "same", "same", "unknown", "not judged"] == badges
+    failed = soup(changes.matched(pair_of(("slower", False), ("failed", False)), address).text)
+    assert ["failed: out of memory", "slower"] == list(map(words, failed.select(".perf-badge")))
 
 
 def test_of_two_changes_the_larger_stands_first() -> None:

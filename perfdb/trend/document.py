@@ -1,0 +1,57 @@
+"""The JSON of a trend: what `perfdb trend --json` prints."""
+
+from perfdb.compare import Level
+from perfdb.metrics import METRICS
+from perfdb.trend.base import Point, Series
+
+Fields = dict[str, object]
+
+
+def document(one: Series) -> Fields:
+    """A series with its keys, and every point with its runs; null is unknown."""
+    it, metric = one.shown, METRICS[one.metric]
+    return {
+        "workload_key": it.workload_key,
+        "case_key": it.case_key if one.level is Level.CONFIGURATION else None,
+        "level": one.level,
+        "framework": it.framework,
+        "model": it.model,
+        "qualifiers": it.qualifiers,
+        "task": it.task,
+        "system": it.system,
+        "num_gpus": it.num_gpus,
+        "precision": it.precision,
+        "sequence_length": it.sequence_length,
+        "global_batch_size": it.global_batch_size,
+        "origin": it.origin,
+        "metric": metric.name,
+        "unit": metric.unit,
+        "points": [_point(one, point) for point in one.points],
+        "first_regression": one.regression.release if one.regression else None,
+        "recovered": one.recovered,
+        "missing_in": one.missing_in,
+    }
+
+
+def _point(series: Series, point: Point) -> Fields:
+    judged = point.judgement
+    runs = [
+        {"run_id": run.run_id, "started_at": run.started_at, "figure": run.figure(series.metric)}
+        for run in point.runs
+    ]
+    return {
+        "release": point.release,
+        "against": point.against,
+        "case_key": point.side.shown.case_key,
+        "figure": point.side.shown.figure(series.metric),
+        "ratio": judged.ratio if judged else None,
+        "low": judged.low if judged else None,
+        "high": judged.high if judged else None,
+        "verdict": point.verdict,
+        "reason": judged.reason if judged else None,
+        "has_open_errors": point.has_open_errors,
+        "window": point.side.window,
+        "num_steps": point.side.shown.num_steps,
+        "differences": {one.field: [one.a, one.b] for one in point.differences},
+        "runs": runs,
+    }
