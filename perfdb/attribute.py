@@ -4,12 +4,13 @@ Where two say it, --set holds over the log, the log over its companions, and the
 (--system and the like), which say what is said nowhere else. What nobody says is not guessed. Pure.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Final
 
-from perfdb import catalog, metrics, yamlfile
+from perfdb import catalog, metrics, versions, yamlfile
 from perfdb.errors import InputError, Problem
 from perfdb.formats import Configuration, ParsedLog
 from perfdb.pages import PageContext, names
@@ -17,6 +18,9 @@ from perfdb.pages.cells import Wrong
 from perfdb.record import Case, Release
 
 OPTION: Final = "--set"
+RELEASE: Final = "release"
+"""What --set takes beside the fields of a case."""
+
 REQUIRED: Final = (
     "framework", "model", "system", "num_gpus", "sequence_length", "global_batch_size", "task",
 )  # fmt: skip
@@ -35,6 +39,16 @@ class Said:
     fallback: Configuration = field(default_factory=Configuration)
     version: str | None = None
     container: str | None = None
+    release: str | None = None
+    """The version that --set insists on."""
+
+
+@dataclass(frozen=True)
+class Sayer:
+    """What says something of a log beside it, by the words that a note names it with."""
+
+    name: str
+    said: ParsedLog
 
 
 @dataclass(frozen=True)
@@ -52,12 +66,16 @@ class Missing:
     fields: tuple[str, ...]
     release: bool = False
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The fields, and the release where it is missing."""
+        return (*self.fields, "release") if self.release else self.fields
+
     def problem(self, where: str, line: int | None = None) -> Problem:
         """What is missing, and the options that would say it."""
         options = [f"{OPTION} {name}=…" for name in self.fields]
         options += ["--release …"] if self.release else []
-        words = (*self.fields, "release") if self.release else self.fields
-        message = f"names no {', '.join(words)}"
+        message = f"names no {', '.join(self.names)}"
         return Problem(where, message, line=line, remedy=f"pass {' '.join(options)}")
 
 
@@ -73,14 +91,21 @@ def said(context: PageContext, settings: Sequence[str] = ()) -> Said:
             if (value := getattr(context, name)) is not None
         }
     )
-    given = _configuration(settings)
+    given = _settings(settings)
     problems = [*_unknown("--{}", options), *_unknown(OPTION + " {}", given)]
     if problems:
         raise InputError(problems)
-    return Said(_catalogued(given), _catalogued(options), context.release, context.container)
+    fields = given.model_dump(exclude_unset=True, exclude={RELEASE})
+    insisted = _catalogued(Configuration.model_validate(fields))
+    fallback = _catalogued(options)
+    return Said(insisted, fallback, context.release, context.container, given.release)
 
 
-def _configuration(settings: Sequence[str]) -> Configuration:
+class _Settings(Configuration):
+    release: str | None = None
+
+
+def _settings(settings: Sequence[str]) -> _Settings:
     """The fields that --set gives, checked. Raises InputError."""
     pairs = [setting.partition("=") for setting in settings]
     problems = [
@@ -90,14 +115,19 @@ def _configuration(settings: Sequence[str]) -> Configuration:
     ]
     if problems:
         raise InputError(problems)
-    text = "\n".join(f"{name}: {value}" for name, _, value in pairs)
+    text = "\n".join(f"{name}: {_yaml(name, value)}" for name, _, value in pairs)
     document = yamlfile.parse(OPTION, text) if pairs else yamlfile.Document(OPTION, {}, {})
     if isinstance(document, yamlfile.Unreadable):
         raise InputError(_of_settings(document.problems, settings))
-    checked = yamlfile.validate(document, Configuration)
+    checked = yamlfile.validate(document, _Settings)
     if isinstance(checked, list):
         raise InputError(_of_settings(checked, settings))
     return checked
+
+
+def _yaml(name: str, value: str) -> str:
+    """A value as YAML reads it; a release is no number, or 25.10 would be 25.1."""
+    return json.dumps(value.strip()) if name == RELEASE else value
 
 
 def _of_settings(problems: Sequence[Problem], settings: Sequence[str]) -> Iterator[Problem]:
@@ -124,25 +154,56 @@ def attributed(
     log: ParsedLog, companions: Sequence[ParsedLog], words: Said
 ) -> Attributed | Missing:
     """The case and the release of a log, or what is missing to know them."""
-    whole = words.configuration
-    for one in (log, *companions):
-        whole = whole.completed_by(_catalogued(one.configuration))
-    whole = whole.completed_by(words.fallback)
+    whole = _whole((log, *companions), words)
     missing = tuple(name for name in REQUIRED if getattr(whole, name) is None)
     if missing:
         version = _version(whole.framework, (log, *companions), words)
         return Missing(missing, version is None)
-    case = _with_what_follows(Case.model_validate(whole.model_dump(exclude_none=True)))
+    case = with_what_follows(Case.model_validate(whole.model_dump(exclude_none=True)))
     return Attributed(case, _release(case.framework, (log, *companions), words))
 
 
-def contradictions(log: ParsedLog, words: Said) -> Iterator[tuple[str, str]]:
-    """Each field of which --set says something else than the log, and both in a sentence."""
-    own, insisted = _catalogued(log.configuration), words.configuration
-    for name in Configuration.model_fields:
-        mine, theirs = getattr(own, name), getattr(insisted, name)
-        if None not in (mine, theirs) and mine != theirs:
-            yield name, f"says {name} {mine}, {OPTION} says {theirs}"
+def _whole(sayers: Sequence[ParsedLog], words: Said) -> Configuration:
+    whole = words.configuration
+    for one in sayers:
+        whole = whole.completed_by(_catalogued(one.configuration))
+    return whole.completed_by(words.fallback)
+
+
+def contradictions(
+    log: ParsedLog, words: Said, beside: Sequence[Sayer] = ()
+) -> Iterator[tuple[str, str]]:
+    """Each field of which --set says something else than would hold without it, and a sentence.
+
+    That names who says it, and both; nothing stands for the log itself.
+    """
+    insisted, told = words.configuration, set[str]()
+    for one in (Sayer("", log), *beside):
+        own = _catalogued(one.said.configuration)
+        said = [name for name in Configuration.model_fields if getattr(own, name) is not None]
+        for name in said:
+            mine, theirs = getattr(own, name), getattr(insisted, name)
+            if name not in told and theirs is not None and mine != theirs:
+                yield name, f"{one.name} says {name} {mine}, {OPTION} says {theirs}".lstrip()
+        told.update(said)
+
+
+def other_release(log: ParsedLog, words: Said, beside: Sequence[Sayer] = ()) -> str | None:
+    """That the command line says another release than the log or what lies beside it, and both."""
+    sayers = (Sayer("", log), *beside)
+    framework = _whole([one.said for one in sayers], words).framework
+    versioned = (one for one in sayers if _version_by(framework, [one.said]) is not None)
+    first = next(versioned, None)
+    asked = words.release or words.version
+    if first is None or asked is None:
+        return None
+    version = str(first.said.framework_version)
+    if versions.is_same(version, asked):
+        return None
+    said = f"{first.name} says {RELEASE} {version}, ".lstrip()
+    if words.release:
+        return f"{said}{OPTION} says {asked}"
+    return f"{said}--{RELEASE} {asked} is not taken"
 
 
 def unknown_model(words: Said) -> Problem | None:
@@ -184,7 +245,7 @@ def _catalogued(given: Configuration) -> Configuration:
     return Configuration.model_validate(fields)
 
 
-def _with_what_follows(case: Case) -> Case:
+def with_what_follows(case: Case) -> Case:
     """With DP and GA where the other fields give them; what was said of them otherwise."""
     tensor, pipeline, context = case.tensor_parallel, case.pipeline_parallel, case.context_parallel
     ranks, batch = case.data_parallel, case.micro_batch_size or case.local_batch_size
@@ -197,13 +258,17 @@ def _with_what_follows(case: Case) -> Case:
 
 
 def _version(framework: str | None, sayers: Sequence[ParsedLog], words: Said) -> str | None:
+    return words.release or _version_by(framework, sayers) or words.version
+
+
+def _version_by(framework: str | None, sayers: Sequence[ParsedLog]) -> str | None:
+    """The version by the first file that says it of this framework."""
     of_framework = [one for one in sayers if _agree(one.framework, framework)]
-    versions = [one.framework_version for one in of_framework if one.framework_version]
-    return next(iter(versions), words.version)
+    return next((one.framework_version for one in of_framework if one.framework_version), None)
 
 
 def _release(framework: str, sayers: Sequence[ParsedLog], words: Said) -> Release:
-    """Version and container: by the first that says it, else by the command line."""
+    """Version and container: by --set, else by the first that says it, else by an option."""
     of_framework = [one for one in sayers if _agree(one.framework, framework)]
     containers = [one.container for one in of_framework if one.container]
     return Release(

@@ -10,6 +10,18 @@ def natural(words: str) -> list[str | int]:
     return [int(part) if place % 2 else part for place, part in enumerate(parts)]
 
 
+def is_same(one: str, other: str) -> bool:
+    """Whether two spellings are one version: 25.09 and 25.09.00 are, 25.04 and 25.04.01 are not."""
+    return _without_zeros(one) == _without_zeros(other)
+
+
+def _without_zeros(version: str) -> str:
+    """A version of numbers alone without the parts of zeros at its end; any other as it is."""
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+)+", version):
+        return version
+    return re.sub(r"(\.0+)+$", "", version)
+
+
 def is_rolling(version: str | None) -> bool:
     """Whether a version is a branch that moves on: it has no number, as main has none."""
     return version is not None and not re.search(r"[0-9]", version)

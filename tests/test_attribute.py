@@ -3,7 +3,7 @@
 import pytest
 
 from perfdb import attribute
-from perfdb.attribute import Attributed, Missing, Said
+from perfdb.attribute import Attributed, Missing, Said, Sayer
 from perfdb.errors import InputError
 from perfdb.formats import Configuration, ParsedLog
 from perfdb.pages import PageContext
@@ -65,6 +65,47 @@ def test_what_set_says_against_the_log_is_told_field_by_field() -> None:
     words = attribute.said(PageContext(), settings)
     assert [("num_gpus", "says num_gpus 8, --set says 16")] == list(
         attribute.contradictions(own, words)
+    )
+
+
+def test_what_set_says_against_what_lies_beside_the_log_is_told_with_who_says_it() -> None:
+    """Of each field what would hold without --set: the log, then the name, then the file."""
+    name = Sayer("the experiment's name", log(None, model="llama3-70b", num_gpus=64))
+    file = Sayer("llmb-config_1.yaml", log(None, system="dgx-gb200", num_gpus=32, task="sft"))
+    settings = ("model=llama3-8b", "num_gpus=8", "system=dgx-h100", "task=pretrain")
+    words = attribute.said(PageContext(), settings)
+    assert [
+        "the experiment's name says model llama3-70b, --set says llama3-8b",
+        "the experiment's name says num_gpus 64, --set says 8",
+        "llmb-config_1.yaml says system dgx-gb200, --set says dgx-h100",
+    ] == [said for _, said in attribute.contradictions(log(task="pretrain"), words, [name, file])]
+
+
+@pytest.mark.parametrize(
+    ("release", "settings", "told"),
+    [
+        ("25.07", (), "llmb-config_1.yaml says release 25.09.00, --release 25.07 is not taken"),
+        ("25.09", (), None),
+        (None, (), None),
+        ("25.07", ("release=25.10",), "llmb-config_1.yaml says release 25.09.00, --set says 25.10"),
+        ("25.07", ("release=25.9.0", "framework=mine"), None),
+    ],
+)
+def test_a_release_that_somebody_else_says_is_told(
+    release: str | None, settings: tuple[str, ...], told: str | None
+) -> None:
+    """A version of another framework than the run's is not its release."""
+    said = ParsedLog(Configuration(framework="nemo"), framework_version="25.09.00")
+    words = attribute.said(PageContext(release=release), settings)
+    beside = [Sayer("llmb-config_1.yaml", said)]
+    assert told == attribute.other_release(log(framework="nemo"), words, beside)
+
+
+def test_set_says_the_release_over_the_log_and_as_it_is_written() -> None:
+    """25.10 is no number: that would be 25.1."""
+    own = ParsedLog(Configuration.model_validate(WHOLE), framework_version="2.0")
+    assert Release(framework="nemo", version="25.10") == (
+        attributed(own, settings=("release= 25.10",)).release
     )
 
 

@@ -36,9 +36,12 @@ def test_runs_are_ingested_from_the_current_folder_by_default(
         first.stdout,
         first.stderr,
     )
-    counts = {"new": 0, "revised": 0, "unchanged": 1, "withdrawn": 0, "unattributed": 0}
-    expected = counts | {"rejected": []}
-    assert (0, expected) == (second.code, json.loads(second.stdout))
+    told = json.loads(second.stdout)
+    [finding] = told.pop("findings")
+    counts = {"new": 0, "revised": 0, "unchanged": 1, "withdrawn": 0}
+    lists = {name: [] for name in ("rejected", "unattributed", "notes", "passed_over")}
+    assert (0, counts | lists) == (second.code, told)
+    assert "info" == finding["severity"]
     assert (tmp_path / "perfdb.sqlite").is_file()
 
 
@@ -64,7 +67,8 @@ def test_a_rejection_is_told_with_its_place_and_exits_with_1(perfdb: Shell, tmp_
     assert told.stderr.startswith("rejected: runs/broken/run.json:2: Invalid JSON")
     found = json.loads(as_json.stdout)
     [rejected] = found.pop("rejected")
-    assert {"new": 1, "revised": 0, "unchanged": 0, "withdrawn": 0, "unattributed": 0} == found
+    counts = {name: found[name] for name in ("new", "revised", "unchanged", "withdrawn")}
+    assert {"new": 1, "revised": 0, "unchanged": 0, "withdrawn": 0} == counts
     assert ("runs/broken/run.json", 2) == (rejected["path"], rejected["line"])
     assert rejected["reason"].startswith("Invalid JSON")
     assert "was it written by another version?" in rejected["reason"]
@@ -186,7 +190,10 @@ def test_a_dry_run_shows_what_would_be_stored_and_stores_nothing(
 
     done = perfdb("ingest", "--dry-run")
 
-    assert (0, "") == (done.code, done.stderr)
+    assert 0 == done.code
+    assert "finding: runs/a/steps.jsonl: info: " in done.stderr
+    assert done.stderr.endswith("findings: 1 info (--json lists them)\n")
+    assert "2 new (1 without figures: out of memory), 0 revised" in done.stdout
     assert "megatron-core 0.16.0" in done.stdout
     assert "12.15" in done.stdout
     assert "10,788" in done.stdout
@@ -359,8 +366,8 @@ def test_a_log_whose_times_follow_from_its_gpus_is_not_mixed_with_others(
 def test_a_dry_run_without_anything_to_store_says_so(perfdb: Shell, tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text(NEMO_LOG)
     done = perfdb("ingest", "train.log", "--dry-run")
-    assert done.stdout.startswith("nothing would be stored\n")
-    assert "Would be stored" not in done.stdout
+    assert done.stdout.startswith("nothing would change\n")
+    assert "Would change" not in done.stdout
 
 
 def test_a_model_that_is_in_no_catalogue_is_noted_once(perfdb: Shell, tmp_path: Path) -> None:
@@ -369,3 +376,131 @@ def test_a_model_that_is_in_no_catalogue_is_noted_once(perfdb: Shell, tmp_path: 
     done = perfdb("ingest", "a.log", "b.log", *words_of("model=llama3-8c"), "--release", "2.0")
     told = "--set model: no model 'llama3-8c' in the catalogue; did you mean 'llama3-8b'?"
     assert (0, 1) == (done.code, done.stderr.count(told))
+
+
+def row(precision: str, num_gpus: int, rate: str) -> str:
+    return f"| LLAMA3-8B | {num_gpus} | 128 | 8192 | {precision} | {rate} |\n"
+
+
+HEADER = """\
+---
+perfdb: {framework: nemo, release: "25.04"}
+---
+## DGX-H100
+
+| Model | #-GPUs | GBS | Sequence Length | Precision | Tokens / sec / GPU |
+|---|---|---|---|---|---|
+"""
+
+
+def test_a_dry_run_lists_what_would_become_of_each_result(perfdb: Shell, tmp_path: Path) -> None:
+    """What is revised with both figures, by its precision, and where it is read."""
+    page = tmp_path / "page.md"
+    page.write_text(HEADER + row("FP8-CS", 8, "14079") + row("FP8-MX", 8, "14005"))
+    perfdb("ingest", "page.md")
+    page.write_text(HEADER + row("FP8-MX", 8, "14709") + row("FP8-MX", 16, "13000"))
+
+    shown = perfdb("ingest", "page.md", "--dry-run")
+    told = json.loads(perfdb("ingest", "page.md", "--dry-run", "--json").stdout)
+
+    assert "1 new, 1 revised, 0 unchanged, 1 withdrawn, 0 rejected\n" in shown.stdout
+    cells = [line.split() for line in shown.stdout.splitlines() if "page.md:" in line]
+    work = ["nemo", "25.04", "dgx-h100", "llama3-8b", "pretrain"]
+    assert [
+        ["withdrawn", *work, "fp8_cs", "8", "128", "–", "14,079", "–", "finished", "page.md:8"],
+        ["revised", *work, "fp8_mx", "8", "128", "–", "14,005", "→", "14,709", "–", "finished",
+         "page.md:8"],
+        ["new", *work, "fp8_mx", "16", "128", "–", "13,000", "–", "finished", "page.md:9"],
+    ] == cells  # fmt: skip
+    assert (1, 1, 0, 1) == tuple(
+        told[name] for name in ("new", "revised", "unchanged", "withdrawn")
+    )
+    gone, revised, new = told["results"]
+    assert ["withdrawn", "revised", "new"] == [one["status"] for one in told["results"]]
+    rate = "tokens_per_sec_per_gpu"
+    assert (14005.0, 14709.0) == (revised["before"][rate], revised[rate])
+    assert (None, None) == (gone["before"], new["before"])
+    assert ("fp8_cs", "fp8_mx", 128, "pretrain", "page.md", 9) == (
+        gone["precision"], new["precision"], new["global_batch_size"], new["task"], new["source"],
+        new["source_line"],
+    )  # fmt: skip
+
+
+def test_findings_that_are_accepted_are_counted_as_the_audit_counts_them(
+    perfdb: Shell, tmp_path: Path
+) -> None:
+    """By the reviewed file of the project."""
+    factories.write_run(tmp_path / "runs")
+    rule = json.loads(perfdb("ingest", "--json").stdout)["findings"][0]["rule"]
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "acknowledged.yaml").write_text(
+        f"- {{rule: {rule}, reason: known, by: A. Person, date: 2026-01-31}}\n"
+    )
+
+    done = perfdb("ingest")
+    tried = perfdb("ingest", "--db", "other.sqlite", "--dry-run")
+    [finding] = json.loads(perfdb("ingest", "--json").stdout)["findings"]
+
+    assert "findings: 1 explained (perfdb audit)\n" == done.stderr
+    assert "findings: 1 explained (--json lists them)\n" == tried.stderr
+    assert "known (A. Person, 2026-01-31)" == finding["acknowledged"]
+
+
+def test_every_unattributed_log_is_in_the_json(perfdb: Shell, tmp_path: Path) -> None:
+    """The terminal lists five and says where all are."""
+    for number in range(7):
+        (tmp_path / f"{number}.log").write_text(NEMO_LOG.replace("4.0", f"{number + 1}.0"))
+    paths = [f"{number}.log" for number in range(7)]
+
+    done = perfdb("ingest", *paths, "--set", "task=pretrain")
+    told = json.loads(perfdb("ingest", *paths, "--set", "task=sft", "--json").stdout)
+
+    assert "\nunattributed: and 2 more (--json lists all)\n" in done.stderr
+    assert paths == [one["path"] for one in told["unattributed"]]
+    for one in told["unattributed"]:
+        missing = ["model", "system", "num_gpus", "sequence_length", "release"]
+        assert missing == one["missing"]
+        assert one["reason"].startswith("names no model, system, ")
+
+
+def placed(path: Path, content: bytes = b"") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+def test_logs_of_a_folder_that_hold_nothing_are_told_in_one_note(
+    perfdb: Shell, tmp_path: Path
+) -> None:
+    """Empty ones, and those of which only the launcher has written."""
+    for name in ("a/train.log", "a/b/empty.jsonl"):
+        placed(tmp_path / "logs" / name)
+    placed(tmp_path / "logs" / "job.out", b"srun: error: node1: task 0: Exited with exit code 1\n")
+    placed(tmp_path / "logs" / "config.yaml", b"a: 1\n")
+    placed(tmp_path / "logs" / "good.log", NEMO_LOG.encode())
+
+    done = perfdb("ingest", "logs")
+    told = json.loads(perfdb("ingest", "logs", "--json").stdout)
+    packed = write(tmp_path / "a.tar", tar(of_folder(tmp_path / "logs")))
+    [in_archive] = json.loads(perfdb("ingest", packed.name, "--json").stdout)["notes"]
+
+    names = ["logs/job.out", "logs/a/b/empty.jsonl", "logs/a/train.log"]
+    assert (
+        "note: logs: passed over 3 logs in which no format finds a result: "
+        f"{', '.join(sorted(names))}; --json names each\n"
+    ) in done.stderr
+    assert sorted(names) == told["passed_over"]
+    assert "passed over 3 logs" in in_archive["reason"]
+
+
+def test_files_passed_over_of_a_path_relative_and_one_absolute_are_told(
+    perfdb: Shell, tmp_path: Path
+) -> None:
+    """The folder that both are in is told by its whole path."""
+    placed(tmp_path / "one" / "a.log")
+    placed(tmp_path / "two" / "b.log")
+
+    done = perfdb("ingest", "one", str(tmp_path / "two"))
+    bare = perfdb("ingest", "one", "two")
+
+    assert f"note: {tmp_path}: passed over 2 logs" in done.stderr
+    assert "note: .: passed over 2 logs" in bare.stderr

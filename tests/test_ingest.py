@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 from sqlalchemy import URL, func, select
 
 from perfdb.db.tables import ingest_log, results, runs, sources, steps
-from perfdb.ingest import Options, ingest, preview
+from perfdb.ingest import Options, ingest
 from perfdb.normalize import WITHHELD
 from perfdb.pages import PageContext
 from perfdb.record import Outcome
-from perfdb.rundir import RunDir
 from tests import factories
 from tests.snapshots import snapshot
 from tests.trees import NEMO, PAGE, counted, rows_of, write_tree
@@ -139,16 +138,6 @@ def test_a_single_result_of_no_stated_release_is_told_by_its_case(
     report = ingest([page], sqlite, Options(PageContext(framework="nemo", precision="bf16")))
     told = f"{page}:7: llama3-8b on dgx-h100 names no release; pass --release"
     assert ((told,), 1) == (report.unattributed, report.num_unattributed)
-
-
-def test_a_preview_shows_the_results_and_the_problems_and_stores_nothing(tree: Path) -> None:
-    """It needs no store at all."""
-    RunDir(tree / "runs" / "b").record.write_text("{")
-
-    rows, report = preview([tree], NEMO)
-
-    assert ["llama3-8b", "llama3-8b", "llama3-8b", "llama3-70b"] == [row.case.model for row in rows]
-    assert (0, 0, 0, 1) == counted(report)
 
 
 def test_the_log_says_what_became_of_each_source(sqlite: URL, tree: Path) -> None:

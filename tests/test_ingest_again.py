@@ -144,12 +144,12 @@ def test_a_window_is_for_run_directories_too(store: URL, tree: Path) -> None:
 
 
 def test_a_window_given_the_first_time_is_kept(store: URL, tree: Path) -> None:
-    """A preview shows the same figures."""
-    [row], _ = preview([tree / "runs"], LAST_THREE)
+    """A preview shows the same figures, though not the window."""
+    _, [change] = preview([tree / "runs"], store, LAST_THREE)
     assert (1, 0, 0, 0) == counted(ingest([tree / "runs"], store, LAST_THREE))
     assert (0, 0, 1, 0) == counted(ingest([tree / "runs"], store, Options()))
 
-    assert [(row.window, row.step_time_s)] == rows_of(
+    assert [("last_n(3)", change.result.step_time_s)] == rows_of(
         store, select(results.c.window, results.c.step_time_s)
     )
 
@@ -191,7 +191,7 @@ def test_a_page_that_perfdb_made_is_read_only_where_it_is_named(
     assert ((0, 0, 0, 0), 0) == (counted(report), report.num_unattributed)
     [note] = report.notes
     assert (str(folder), True) == (note.where, note.message.startswith("passed over 2 pages"))
-    named, _ = preview([folder / f"a-{name}"], NEMO)
+    _, named = preview([folder / f"a-{name}"], sqlite, NEMO)
     assert 2 == len(named) or name.endswith(".html")
 
 

@@ -20,11 +20,11 @@ from perfdb.db.rows import SourceFile
 from perfdb.db.session import reading
 from perfdb.db.tables import results, run_files, runs, steps
 from perfdb.errors import StoreError
-from perfdb.ingest import Options, ingest, preview
+from perfdb.ingest import Options, ingest
 from perfdb.pages import PageContext
 from tests import factories
 from tests.snapshots import snapshot
-from tests.trees import writing
+from tests.trees import read_at, writing
 
 PROCESSES = 8
 RUNS = 60
@@ -111,7 +111,7 @@ def test_two_pages_that_state_the_same_result_at_once_become_two_revisions(
     for name, tokens in (("early", 100), ("late", 200)):
         row = f"| LLAMA3-8B | 8 | 128 | 8192 | {tokens} |\n"
         (tmp_path / f"{name}.md").write_text(head + "|---|---|---|---|---|\n" + row)
-    [early] = preview([tmp_path / "early.md"], NEMO)[0]
+    [early], _ = read_at(tmp_path / "early.md", NEMO)
     source = SourceFile("early.md", b"", "page", 1)
 
     with ThreadPoolExecutor(1) as pool:

@@ -21,7 +21,7 @@ from perfdb.pages import PageContext
 from tests import factories
 from tests.logs import GIVEN, SET, SUMMARY, TIMES, nemo, step_line, write
 from tests.snapshots import snapshot
-from tests.trees import NEMO, PAGE, counted, rows_of
+from tests.trees import NEMO, PAGE, counted, read_at, rows_of
 
 DATA = Path(__file__).parent / "data" / "formats"
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
@@ -374,12 +374,12 @@ def test_what_may_not_be_read_is_rejected_and_the_rest_is_read(open_folder: Path
     closed.mkdir(mode=0)
 
     with as_a_plain_user():
-        rows, report = preview([open_folder], GIVEN)
+        rows, rejected = read_at(open_folder, GIVEN)
     closed.chmod(0o700)
 
     assert 1 == len(rows)
     assert [(str(secret), "Permission denied"), (str(closed), "Permission denied")] == [
-        (problem.where, problem.message) for problem in report.rejected
+        (problem.where, problem.message) for problem in rejected
     ]
 
 
@@ -537,12 +537,14 @@ def test_fewer_words_do_not_take_back_the_release_of_a_file_that_sums_up(
     assert before == snapshot(sqlite)
 
 
-def test_a_dry_run_says_the_same_and_stores_nothing(tmp_path: Path) -> None:
+def test_a_dry_run_says_the_same_and_stores_nothing(sqlite: URL, tmp_path: Path) -> None:
     write(tmp_path / "a")
-    rows, _ = preview([tmp_path], GIVEN)
-    _, bare = preview([tmp_path], Options())
+    before = snapshot(sqlite)
+    _, changes = preview([tmp_path / "a"], sqlite, GIVEN)
+    bare, _ = preview([tmp_path / "a"], sqlite, Options())
 
-    assert [2.1] == [row.step_time_s for row in rows]
+    assert [2.1] == [one.result.step_time_s for one in changes]
+    assert before == snapshot(sqlite)
     assert 1 == len(bare.unattributed)
 
 

@@ -6,8 +6,14 @@ from pathlib import Path
 
 from sqlalchemy import URL, Connection, Select
 
+from perfdb.db.rows import ResultRow
 from perfdb.db.session import reading, writer
-from perfdb.ingest import Options, Report
+from perfdb.errors import Problem
+from perfdb.ingest import Options, Report, find
+from perfdb.ingest.logs import read_any
+from perfdb.ingest.read import problems_of, results_of
+from perfdb.ingest.scratch import scratch
+from perfdb.ingest.words import words
 from perfdb.pages import PageContext
 from perfdb.record import Outcome
 from tests import factories
@@ -53,6 +59,15 @@ def rows_of(url: URL, question: Select[*tuple[object, ...]]) -> list[tuple[objec
     """The answer of a store."""
     with reading(url) as connection:
         return [tuple(row) for row in connection.execute(question)]
+
+
+def read_at(path: Path, options: Options) -> tuple[list[ResultRow], list[Problem]]:
+    """The results that a path holds, and what of it is rejected; there is no store."""
+    with scratch() as folder:
+        given = words(options.context, options.logs, folder)
+        reads = [read for source in find([path]) for read in read_any(source, given)]
+    rows = [row for read in reads for row in results_of(read)]
+    return rows, [problem for read in reads for problem in problems_of(read)]
 
 
 def counted(report: Report) -> tuple[int, int, int, int]:

@@ -9,13 +9,14 @@ from rich.progress import track
 
 from perfdb import attribute
 from perfdb import ingest as ingestion
-from perfdb.audit import document
-from perfdb.cli.options import db_option, json_option, print_json, print_table, window_option
-from perfdb.db.rows import Action, ResultRow
+from perfdb.audit import Finding, acknowledged, document
+from perfdb.cli import ingested
+from perfdb.cli.options import db_option, json_option, print_json, window_option
+from perfdb.cli.reviewed import accepted
+from perfdb.db.rows import Action
 from perfdb.db.session import store_url
 from perfdb.errors import InputError, Problem
 from perfdb.pages import PageContext
-from perfdb.units import number, significant
 
 DEFAULT_PATH = Path("runs")
 MANY = 20
@@ -38,7 +39,7 @@ MOST_LISTED = 5
     "settings",
     multiple=True,
     metavar="FIELD=VALUE",
-    help="A field of the case of logs, such as num_gpus=8; may be repeated.",
+    help="A field of the case of logs, such as num_gpus=8, or their release; may be repeated.",
 )
 @click.option("--format", metavar="NAME", help="The format of logs. [default: by their content]")
 @window_option("of a log by its format, of a run its measured steps")
@@ -49,7 +50,7 @@ MOST_LISTED = 5
     help="How much an archive or a compressed file may unpack to; a member a quarter of it. "
     "[default: 64]",
 )
-@click.option("--dry-run", is_flag=True, help="Show what would be stored and store nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would change and store nothing.")
 @json_option
 def ingest(
     paths: Sequence[Path],
@@ -74,19 +75,20 @@ def ingest(
     options = ingestion.Options(PageContext(**words), _watched, of_logs)
     if note := attribute.unknown_model(attribute.said(options.context, settings)):
         click.echo(f"note: {note}", err=True)
-    rows: Sequence[ResultRow] = ()
+    known, url = accepted(None), store_url(db)
     if dry_run:
-        rows, report = ingestion.preview(given, options)
+        report, changes = ingestion.preview(given, url, options)
     else:
-        report = ingestion.ingest(given, store_url(db), options)
+        report, changes = ingestion.ingest(given, url, options), ()
+    findings = acknowledged.explained(report.findings, known)
     if as_json:
-        print_json(
-            _as_json(report) | ({"results": [_summary(row) for row in rows]} if dry_run else {})
-        )
+        planned = {"results": ingested.objects(changes)} if dry_run else {}
+        print_json(_as_json(report) | {"findings": document.objects(findings)} | planned)
     else:
         if dry_run:
-            _print_rows(rows)
-        _print(report, dry_run=dry_run)
+            ingested.print_changes(changes)
+        _print(report)
+        _print_findings(findings, changes, dry_run=dry_run)
     return 1 if report.failed else 0
 
 
@@ -107,54 +109,30 @@ def _watched(sources: Sequence[ingestion.Source]) -> Iterable[ingestion.Source]:
 
 
 def _as_json(report: ingestion.Report) -> dict[str, object]:
-    rejected = [
-        {"path": problem.where, "line": problem.line, "reason": ingestion.reason(problem)}
-        for problem in report.rejected
+    unattributed = [
+        {"path": one.path, "line": one.line, "reason": one.reason, "missing": one.missing}
+        for one in report.nameless
     ]
-    counts = {
+    return {
         "new": report.new,
         "revised": report.revised,
         "unchanged": report.unchanged,
         "withdrawn": report.withdrawn,
-    }
-    return counts | {"rejected": rejected, "unattributed": report.num_unattributed}
-
-
-def _summary(row: ResultRow) -> dict[str, object]:
-    return {
-        "framework": row.case.framework,
-        "release": row.release.version,
-        "system": row.case.system,
-        "model": row.case.model,
-        "num_gpus": row.case.num_gpus,
-        "step_time_s": row.step_time_s,
-        "tokens_per_sec_per_gpu": row.tokens_per_sec_per_gpu,
-        "outcome": row.outcome.value,
-        "withheld": row.withheld,
+        "rejected": _problems(report.rejected),
+        "unattributed": unattributed,
+        "notes": _problems(report.notes),
+        "passed_over": report.unknown,
     }
 
 
-def _print_rows(rows: Iterable[ResultRow]) -> None:
-    columns = ("Release", "System", "Model", "GPUs", "Step time (s)", "Tokens/s/GPU", "Outcome")
-    cells = [
-        (
-            row.release.name,
-            row.case.system,
-            row.case.model,
-            row.case.num_gpus,
-            significant(row.step_time_s),
-            number(row.tokens_per_sec_per_gpu),
-            row.withheld or row.outcome.value,
-        )
-        for row in rows
+def _problems(problems: Iterable[Problem]) -> list[dict[str, object]]:
+    return [
+        {"path": problem.where, "line": problem.line, "reason": ingestion.reason(problem)}
+        for problem in problems
     ]
-    if cells:
-        print_table("Would be stored", columns, cells)
-    else:
-        click.echo("nothing would be stored")
 
 
-def _print(report: ingestion.Report, *, dry_run: bool) -> None:
+def _print(report: ingestion.Report) -> None:
     for problem in report.rejected:
         click.echo(f"rejected: {problem}", err=True)
     for note in report.notes:
@@ -162,7 +140,8 @@ def _print(report: ingestion.Report, *, dry_run: bool) -> None:
     for place in report.unattributed[:MOST_LISTED]:
         click.echo(f"unattributed: {place}", err=True)
     if len(report.unattributed) > MOST_LISTED:
-        click.echo(f"unattributed: and {len(report.unattributed) - MOST_LISTED} more", err=True)
+        more = len(report.unattributed) - MOST_LISTED
+        click.echo(f"unattributed: and {more} more (--json lists all)", err=True)
     counts = {
         "new": report.new,
         "revised": report.revised,
@@ -171,17 +150,29 @@ def _print(report: ingestion.Report, *, dry_run: bool) -> None:
         "rejected": len(report.rejected),
         "unattributed": report.num_unattributed,
     }
-    always = ("rejected",) if dry_run else ("new", "revised", "unchanged", "rejected")
+    always = ("new", "revised", "unchanged", "rejected")
     shown = [
         f"{count} {word}{_without_figures(report, word)}"
         for word, count in counts.items()
         if count or word in always
     ]
     click.echo(", ".join(shown))
-    if not dry_run and not any(counts.values()):
+    if not any(counts.values()):
         click.echo("nothing to read: no run directory, page or log with results there", err=True)
-    if report.findings:
-        click.echo(f"findings: {document.counts(report.findings)} (perfdb audit)", err=True)
+
+
+def _print_findings(
+    findings: Sequence[Finding], changes: Iterable[ingestion.Change], *, dry_run: bool
+) -> None:
+    """Of a dry run those of what would change: no other command can tell them."""
+    written = {one.result.result_id for one in changes if one.is_written}
+    for it in findings:
+        if it.result_id in written and not it.acknowledged:
+            said = f"{document.place(it)}: {it.severity}: {document.sentence(it)}"
+            click.echo(f"finding: {said}", err=True)
+    if findings:
+        where = "--json lists them" if dry_run else "perfdb audit"
+        click.echo(f"findings: {document.counts(findings)} ({where})", err=True)
 
 
 def _without_figures(report: ingestion.Report, word: str) -> str:

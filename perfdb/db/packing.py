@@ -1,6 +1,6 @@
 """How the store packs the bytes of a file: as a zstd frame with a checksum."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, Protocol
 
 import zstandard
@@ -49,18 +49,29 @@ def unpacked(content: bytes, where: str) -> bytes:
 
 def unpacked_chunks(content: bytes) -> Iterator[bytes]:
     """The bytes that the store keeps as these, piece by piece. Raises DamagedBytesError."""
+    return unpacked_pieces([content])
+
+
+def unpacked_pieces(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The same of bytes that come piece by piece themselves."""
     unpacker = zstandard.ZstdDecompressor().decompressobj()
-    for start in range(0, len(content), _FED_BYTES):
+    for fed in _fed(pieces):
         if unpacker.eof:
             raise DamagedBytesError("more bytes follow behind the end")
         try:
-            yield unpacker.decompress(content[start : start + _FED_BYTES])
+            yield unpacker.decompress(fed)
         except zstandard.ZstdError as error:
             raise DamagedBytesError(str(error)) from error
     if not unpacker.eof:
         raise DamagedBytesError("the compressed bytes end too early")
     if unpacker.unused_data:
         raise DamagedBytesError("more bytes follow behind the end")
+
+
+def _fed(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    for piece in pieces:
+        for start in range(0, len(piece), _FED_BYTES):
+            yield piece[start : start + _FED_BYTES]
 
 
 def _compressor() -> zstandard.ZstdCompressor:

@@ -16,7 +16,7 @@ MOST_KEPT = 1000
 """How many unreadable steps are remembered: a damaged log may hold millions."""
 
 SEVERAL_RANKS = 1.9
-"""A log that prints each step as often, but for some at its ends, has the lines of several ranks."""
+"""A log that prints nearly every step so often has the lines of several ranks."""
 
 MOST_PROBLEMS = 20
 """How many problems of one log are told one by one."""

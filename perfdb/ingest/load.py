@@ -1,26 +1,19 @@
 """Reads sources into the store, a batch at a time, and says what became of them."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sqlalchemy import URL, Engine
 
 from perfdb.db import migrate, specifications
-from perfdb.db.rows import ResultRow
+from perfdb.db.copied import copied
 from perfdb.db.session import retried, storing
-from perfdb.ingest import audited
+from perfdb.ingest import audited, planned, spellings
 from perfdb.ingest.find import Source, find
 from perfdb.ingest.logs import read_any
-from perfdb.ingest.put import Stored, put
-from perfdb.ingest.read import (
-    Read,
-    RunFound,
-    find_files,
-    problems_of,
-    results_of,
-    size_bytes,
-)
+from perfdb.ingest.put import put
+from perfdb.ingest.read import PAGE, Read, RunFound, find_files, size_bytes
 from perfdb.ingest.report import Report, Tally
 from perfdb.ingest.scratch import scratch
 from perfdb.ingest.words import LogOptions, Words, words
@@ -56,27 +49,37 @@ def ingest(paths: Iterable[Path], url: URL, options: Options) -> Report:
     a store that cannot be written or is of a newer version.
     """
     sources = find(paths)
-    tally = Tally()
     with scratch() as folder, storing(url) as engine:
         retried(lambda: migrate.upgrade(url))
-        retried(lambda: _renew_specifications(engine))
-        for batch in _batches(sources, options, folder):
-            for stored in put(engine, batch):
-                tally.count(stored)
-        return tally.report(audited.audited(engine, tally.run_ids, tally.paths))
+        return _stored(engine, sources, options, folder)[0]
 
 
-def preview(paths: Iterable[Path], options: Options) -> tuple[list[ResultRow], Report]:
-    """The results that the paths hold, and what would be rejected; nothing is stored."""
-    rows: list[ResultRow] = []
+def preview(
+    paths: Iterable[Path], url: URL, options: Options
+) -> tuple[Report, tuple[planned.Change, ...]]:
+    """What `ingest` would do to the store, tried on a copy of it; the store stays as it is.
+
+    Raises InputError as `ingest` does, and StoreError for a store that cannot be read.
+    """
+    sources = find(paths)
+    with scratch() as folder, storing(copied(url, folder, PAGE)) as engine:
+        before = planned.in_force(engine)
+        report, tally = _stored(engine, sources, options, folder)
+        return report, planned.changes(engine, before, tally.read)
+
+
+def _stored(
+    engine: Engine, sources: Sequence[Source], options: Options, folder: Path
+) -> tuple[Report, Tally]:
+    retried(lambda: _renew_specifications(engine))
     tally = Tally()
-    with scratch() as folder:
-        given = words(options.context, options.logs, folder)
-        for source in options.watched(find(paths)):
-            for read in read_any(source, given):
-                rows += results_of(read)
-                tally.count(Stored(read, problems=tuple(problems_of(read))))
-    return rows, tally.report(())
+    given = replace(
+        words(options.context, options.logs, folder), spellings=spellings.of_store(engine)
+    )
+    for batch in _batches(options.watched(sources), given):
+        for stored in put(engine, batch):
+            tally.count(stored)
+    return tally.report(audited.audited(engine, tally.run_ids, tally.paths)), tally
 
 
 def _renew_specifications(engine: Engine) -> None:
@@ -88,14 +91,11 @@ def _renew_specifications(engine: Engine) -> None:
             specifications.renew(connection, outdated)
 
 
-def _batches(
-    sources: Sequence[Source], options: Options, folder: Path
-) -> Iterator[Sequence[Read | RunFound]]:
+def _batches(sources: Iterable[Source], given: Words) -> Iterator[Sequence[Read | RunFound]]:
     """What the sources hold, in portions that memory holds and one transaction stores."""
-    given = words(options.context, options.logs, folder)
     batch: list[Read | RunFound] = []
     size = 0
-    for source in options.watched(sources):
+    for source in sources:
         for one in _found(source, given):
             batch.append(one)
             size += size_bytes(one)

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from perfdb import attribute, logged
+from perfdb import logged, said_before
 from perfdb.attribute import Attributed, Missing
 from perfdb.db.packed import Packed
-from perfdb.db.rows import ResultRow, RunFiles, SourceFile
+from perfdb.db.rows import MeasuredRun, ResultRow, RunFiles, SourceFile
 from perfdb.errors import ArchiveError, Problem
-from perfdb.formats import LogFormat, ParsedLog, experiment
+from perfdb.formats import AVERAGES, LogFormat, ParsedLog
 from perfdb.ingest import archive, names
+from perfdb.ingest.account import Account
 from perfdb.ingest.companions import Companion
 from perfdb.ingest.compression import chunks, plain_name
 from perfdb.ingest.find import Source
@@ -34,7 +35,7 @@ from perfdb.ingest.words import Words
 from perfdb.record import content_hash
 from perfdb.rundir import RunDir
 
-LOG_PARSER_VERSION = 2
+LOG_PARSER_VERSION = 3
 """Kept with each log; raised when perfdb.formats reads something else out of the same bytes."""
 
 MOST_DOCUMENT_BYTES: Final = {".json": 64 << 20, ".yaml": 4 << 20, ".yml": 4 << 20}
@@ -43,10 +44,11 @@ MOST_DOCUMENT_BYTES: Final = {".json": 64 << 20, ".yaml": 4 << 20, ".yml": 4 << 
 PLAIN_TEXT: Final = (".txt",)
 """The suffixes of files that are logs or pages."""
 
+LOG_NAMES: Final = (".log", ".out", ".jsonl")
+"""The suffixes of files that are logs and nothing else."""
+
 _TABLE: Final = re.compile(rb"---:?[ \t]*\|")
 """What stands under the header of a page's table; a log has none."""
-
-_REREAD: Final = "leave the option out: the log is right, or of another run"
 
 
 def read_any(source: Source, given: Words) -> Iterator[Read]:
@@ -110,7 +112,7 @@ def _read_log(source: Source, given: Words) -> Iterable[Read]:
             return [page]
     if found is None or (given.format is not None and found is not given.format):
         may_be_page = source.named or Path(plain_name(source.path)).suffix.lower() in PLAIN_TEXT
-        return [_read_page(source, given)] if may_be_page else []
+        return [_read_page(source, given)] if may_be_page else _passed_over(source, given)
     packed = Packed(given.scratch)
     content = packed.passing(_not_too_large(source.path, chunks(source.path, given.budget)))
     logs = found.parse(str(source.path), content)
@@ -123,6 +125,12 @@ def _read_log(source: Source, given: Words) -> Iterable[Read]:
         return _companion_read(source, found)
     file = SourceFile(str(source.path), packed, found.NAME, LOG_PARSER_VERSION)
     return _LogFile(file, logs, given, given.companions.of(source.path)).reads()
+
+
+def _passed_over(source: Source, given: Words) -> Sequence[Read]:
+    """A file that no format knows is told of where it is a log by its name."""
+    is_log = Path(plain_name(source.path)).suffix.lower() in LOG_NAMES
+    return [PassedOver(str(source.path), unknown=True)] if is_log and given.format is None else []
 
 
 def _may_quote_a_log(source: Source, given: Words) -> bool:
@@ -167,68 +175,62 @@ class _LogFile:
         where = self.source.path
         rows: list[ResultRow] = []
         for number, log in enumerate(self.logs, start=1):
-            said = [*self._name(log), *(one.said for one in self._companions(log))]
-            of = attribute.attributed(log, said, self.words.said)
-            if mixed := self._not_to_be_mixed(log):
+            account = self._account(log)
+            of = account.of
+            if mixed := account.not_to_be_mixed:
                 yield Rejected(where, mixed)
             elif is_empty(log):
                 yield Rejected(where, reasons(where, log))
             elif isinstance(of, Missing):
                 yield self._unattributed(log, number, of)
             elif log.readings or log.emitted == type(log.emitted)():
-                yield self._run(log, number, of)
+                yield self._run(account, number, of)
             else:
                 rows.append(logged.printed(log, of.case, of.release))
         if rows:
             yield self._printed(rows)
 
-    def _not_to_be_mixed(self, log: ParsedLog) -> tuple[Problem, ...]:
-        """What --set says instead of something that the log's step times follow from."""
-        differing = attribute.contradictions(log, self.words.said)
-        return tuple(
-            Problem(self.source.path, f"{said}; its step times follow from {field}", remedy=_REREAD)
-            for field, said in differing
-            if field in log.timed_by
-        )
+    def _account(self, log: ParsedLog) -> Account:
+        return Account(self.source.path, log, self.beside, self.words)
 
-    def _contradictions(self, log: ParsedLog) -> Iterator[Problem]:
-        for _, said in attribute.contradictions(log, self.words.said):
-            yield Problem(self.source.path, said)
-
-    def _name(self, log: ParsedLog) -> Iterator[ParsedLog]:
-        """What the experiment's name says: that is what ran; a launcher's notes may be others."""
-        named = experiment.of_path(self.source.path)
-        if named and attribute.accompanies(said := ParsedLog(named), log):
-            yield said
-
-    def _companions(self, log: ParsedLog) -> list[Companion]:
-        return [one for one in self.beside if attribute.accompanies(one.said, log)]
+    @property
+    def _averages(self) -> bool:
+        return self.source.parser in AVERAGES
 
     def _run_id(self, number: int) -> str:
         """The same for the same bytes, wherever they lie."""
         several = f"-{number}" if len(self.logs) > 1 else ""
         return f"log-{self.source.sha256[:16]}{several}"
 
-    def _run(self, log: ParsedLog, number: int, of: Attributed) -> RunRead:
-        everything = (self.source, *map(_companion_file, self._companions(log)))
+    def _run(self, account: Account, number: int, of: Attributed) -> RunRead:
+        log, everything = account.log, (self.source, *map(_companion_file, account.companions))
         name = plain_name(Path(self.source.path))
         by_name = {plain_name(Path(one.path)): one for one in everything}
         files = RunFiles(by_name, name, name)
         content = content_hash({"files": [one.sha256 for one in everything]})
-        run = logged.LogRun(of.case, of.release, self._run_id(number), content)
-        measured = logged.measured(log, run, logged.window_of(log, self.words.window))
-        beside = [note for one in self._companions(log) for note in one.said.notes]
-        notes = (*log.problems, *log.notes, *self._contradictions(log), *beside)
+        run = logged.LogRun(of.case, of.release, self._run_id(number), content, self._averages)
+        measured = self._measured(log, run)
+
+        def anew(before: Attributed) -> MeasuredRun:
+            holds = said_before.held(of, before, self.words.said)
+            return self._measured(log, replace(run, case=holds.case, release=holds.release))
+
+        beside = [note for one in account.companions for note in one.said.notes]
+        notes = (*log.problems, *log.notes, *account.contradictions(), *beside)
         notes = (*notes, *self._no_rates(log, measured.result))
         asked = self.words.window.name if self.words.window else None
-        return RunRead(self.source.path, measured, files, notes, self.words.any_of_logs, asked)
+        insisted = self.words.any_of_logs
+        return RunRead(self.source.path, measured, files, notes, insisted, asked, anew)
+
+    def _measured(self, log: ParsedLog, run: logged.LogRun) -> MeasuredRun:
+        return logged.measured(log, run, logged.window_of(log, self.words.window))
 
     def _no_rates(self, log: ParsedLog, result: ResultRow) -> Iterator[Problem]:
         """Why there is a step time without tokens per second."""
         if result.step_time_s is None or result.tokens_per_sec_per_gpu is not None:
             return
         window, case = logged.window_of(log, self.words.window), result.case
-        within = logged.picked(log.readings, window)
+        within = logged.picked(log.readings, window, self._averages).lines
         place = logged.odd_step(within.column("tokens"), case)
         if place is not None:
             expected = f"{case.global_batch_size:,} × {case.sequence_length:,}"
@@ -242,14 +244,15 @@ class _LogFile:
             line = log.readings[0].line
         problem = missing.problem(self.source.path, line)
         run_id = None if log.emitted_line else self._run_id(number)
-        return Unattributed(self.source, problem, run_id, self.words.any_of_logs)
+        insisted = self.words.any_of_logs
+        return Unattributed(self.source, problem, run_id, insisted, missing.names)
 
     def _printed(self, rows: Sequence[ResultRow]) -> PageRows:
         kept, repeated = once_each(self.source.path, rows)
         notes = tuple(
             note
             for log in self.logs
-            for note in (*log.problems, *log.notes, *self._contradictions(log))
+            for note in (*log.problems, *log.notes, *self._account(log).contradictions())
         )
         whole = len(rows) == len(self.logs)
         insisted = self.words.any_of_logs

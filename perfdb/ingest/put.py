@@ -17,7 +17,7 @@ from perfdb.db import files, known, originals, runs, store, withdrawal
 from perfdb.db.rows import Action, LogEntry, ResultRow, RunWritten, SourceFile
 from perfdb.db.session import retried
 from perfdb.errors import Problem
-from perfdb.ingest import fallback, reattributed
+from perfdb.ingest import elsewhere, fallback, grown, left, reattributed
 from perfdb.ingest.read import (
     STILL_RUNNING,
     PageRows,
@@ -129,7 +129,10 @@ def _in_one_transaction(engine: Engine, group: Sequence[Read]) -> Sequence[Store
 
 
 def _put_runs(connection: Connection, given: Sequence[RunRead], when: datetime) -> Sequence[Stored]:
-    told = [_told(connection, read) for read in given]
+    grown.rename(connection, given)
+    held = [elsewhere.held(connection, read) for read in given]
+    told = [_told(connection, one) for one in held]
+    given = [one.read for one in held]
     wanted = [
         runs.Given(read.run, read.files, read.window)
         for read, it in zip(given, told, strict=True)
@@ -143,11 +146,14 @@ def _put_runs(connection: Connection, given: Sequence[RunRead], when: datetime) 
     ]
 
 
-def _told(connection: Connection, read: RunRead) -> Stored | None:
+def _told(connection: Connection, one: elsewhere.Held) -> Stored | None:
     """What becomes of a log of which nothing is said now, where more was said of it before.
 
     What another version has read out of it is read anew, if it was read with the same words.
     """
+    read = one.read
+    if one.stays:
+        return replace(_as_stored(read, one.withdrawn), known=True)
     held = None if read.insisted else known.run(connection, read.run.run.run_id, read.files)
     if held is None:
         return None
@@ -191,7 +197,8 @@ def _put(connection: Connection, read: Read, when: datetime) -> Stored:
         case Unattributed():
             return _put_nameless(connection, read, when)
         case _:
-            return Stored(read, problems=tuple(problems_of(read)))
+            notes = left.of_path(connection, path_of(read)) if problems_of(read) else ()
+            return Stored(read, problems=tuple(problems_of(read)), notes=tuple(notes))
 
 
 def _put_nameless(connection: Connection, read: Unattributed, when: datetime) -> Stored:
@@ -223,6 +230,7 @@ def _put_page(connection: Connection, read: PageRows, when: datetime) -> Stored:
     dropped = 0
     if read.emptied or (whole and rows):
         dropped = withdrawal.drop(connection, path, read.rows, when)
+    stays = left.notes(connection, path, read.rows) if read.problems else ()
     as_before = [Action.UNCHANGED] * (len(read.rows) - len(rows))
     return Stored(
         read,
@@ -230,7 +238,7 @@ def _put_page(connection: Connection, read: PageRows, when: datetime) -> Stored:
         len(gone) - sum(fell_back.counts.values()),
         read.problems,
         known=bool(as_before),
-        notes=fell_back.notes,
+        notes=(*fell_back.notes, *stays),
         fell_back=fell_back.counts,
         dropped=dropped,
     )

@@ -1,11 +1,12 @@
 """Reads a source whole: from the files of a run, or the text of a page, to rows of the store."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfdb import normalize, pages
+from perfdb.attribute import Attributed
 from perfdb.db.rows import MeasuredRun, ResultRow, RunFiles, SourceFile
 from perfdb.errors import Problem, RunDirError
 from perfdb.ingest import generated, opened
@@ -39,7 +40,7 @@ class RunRead:
     """A run, ready to be stored.
 
     `insisted` is false for a log of which the command line says nothing: what was said of the same
-    bytes before then holds.
+    bytes before then holds. `anew` is the run of a log where its bytes are of what was said before.
     """
 
     path: str
@@ -49,6 +50,7 @@ class RunRead:
     insisted: bool = True
     window: str | None = None
     """The window that its figures were asked over, by its name."""
+    anew: Callable[[Attributed], MeasuredRun] | None = None
 
 
 @dataclass(frozen=True)

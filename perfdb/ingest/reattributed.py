@@ -1,4 +1,4 @@
-"""Says of a log that was stored as a run of something else: the same bytes are the same run."""
+"""Says of a log that was stored as a run of something else: it is the same run as before."""
 
 from typing import Final
 
@@ -25,5 +25,5 @@ def note(connection: Connection, read: RunRead) -> Problem | None:
     after = f"{case.model} on {case.num_gpus} × {case.system}, {release.name}"
     if before == after:
         after = "the same with other settings"
-    message = f"the same bytes are the same run: it was of {before}, and is of {after} from now on"
+    message = f"it is the same run as before: it was of {before}, and is of {after} from now on"
     return Problem(read.path, message, remedy=_REMEDY)

@@ -4,6 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from perfdb.audit import Finding
 from perfdb.db.rows import Action, MeasuredRun
@@ -23,14 +24,28 @@ from perfdb.ingest.read import (
 )
 from perfdb.record import Outcome
 
+MOST_NAMED = 5
+"""Files passed over that a note names."""
+
+
+@dataclass(frozen=True)
+class Nameless:
+    """A result whose release nobody states, or of which more is missing, and where it stands."""
+
+    path: str
+    line: int | None
+    subject: str
+    reason: str
+    missing: tuple[str, ...]
+
 
 @dataclass(frozen=True)
 class Report:
     """What became of all that was read: how many results, and what was rejected.
 
     `withdrawn` counts results that an edited page no longer states; `unattributed` says where the
-    results are whose release nobody stated, and the logs of which nobody said what they are of:
-    `num_unattributed` of them, those of one file together. `findings` are those of every release
+    results are whose release nobody stated, and the logs of which nobody said what they are of,
+    those of one file together; `nameless` holds each of them. `findings` are those of every release
     that anything was read of, by an audit of its results in force.
     """
 
@@ -40,24 +55,23 @@ class Report:
     withdrawn: int = 0
     rejected: tuple[Problem, ...] = ()
     unattributed: tuple[str, ...] = ()
-    num_unattributed: int = 0
+    nameless: tuple[Nameless, ...] = ()
     notes: tuple[Problem, ...] = ()
     findings: tuple[Finding, ...] = ()
     without_figures: Mapping[tuple[Action, Outcome], int] = field(default_factory=dict)
     """How many runs of each action and outcome have none."""
+    unknown: tuple[str, ...] = ()
+    """The files met in folders that are logs by their names, and that no format knows."""
+
+    @property
+    def num_unattributed(self) -> int:
+        """How many results lack a release, or more."""
+        return len(self.nameless)
 
     @property
     def failed(self) -> bool:
         """Whether anything was rejected; a run that is still at work is not a failure."""
         return any(problem.message != STILL_RUNNING for problem in self.rejected)
-
-
-@dataclass(frozen=True)
-class _Nameless:
-    """A result that lacks a release, or more: where it stands and what is to be said of it."""
-
-    subject: str
-    line: int | None
 
 
 @dataclass
@@ -68,7 +82,7 @@ class Tally:
     withdrawn: int = 0
     fallen_back: int = 0
     rejected: list[Problem] = field(default_factory=list)
-    nameless: dict[tuple[str, str], list[_Nameless]] = field(default_factory=dict)
+    nameless: list[Nameless] = field(default_factory=list)
     notes: list[Problem] = field(default_factory=list)
     run_ids: set[str] = field(default_factory=set)
     paths: set[str] = field(default_factory=set)
@@ -76,6 +90,9 @@ class Tally:
     without_figures: Counter[tuple[Action, Outcome]] = field(default_factory=Counter)
     generated: list[str] = field(default_factory=list)
     """The pages that perfdb has made itself."""
+    unknown: list[str] = field(default_factory=list)
+    read: set[str] = field(default_factory=set)
+    """The keys of published results, and the ids of runs, that were read."""
 
     def count(self, stored: Stored) -> None:
         """Add what became of a source."""
@@ -85,22 +102,26 @@ class Tally:
         self.fallen_back += sum(stored.fell_back.values())
         self.rejected += stored.problems
         self.notes += (*notes_of(stored.read), *stored.notes, *_fell_back(stored))
-        for why, one in _nameless(stored):
-            self.nameless.setdefault((path_of(stored.read), why), []).append(one)
+        self.nameless += _nameless(stored)
         match stored.read:
             case RunRead() as read:
                 self._count_run(read.run, stored.actions)
             case Unchanged() as read:
                 self.run_ids.add(read.run_id)
+                self.read.add(read.run_id)
             case PageRows() as read:
                 self.paths.add(read.source.path)
+                self.read.update(row.key for row in read.rows)
             case PassedOver() as read:
-                self.generated.append(read.path)
+                (self.unknown if read.unknown else self.generated).append(read.path)
+            case Unattributed() as read if read.run_id:
+                self.read.add(read.run_id)
             case Unattributed() | Rejected():
                 pass
 
     def _count_run(self, run: MeasuredRun, actions: Iterable[Action]) -> None:
         self.run_ids.add(run.run.run_id)
+        self.read.add(run.run.run_id)
         if run.result.withheld is not None:
             self.without_figures.update((action, run.result.outcome) for action in actions)
 
@@ -112,11 +133,12 @@ class Tally:
             unchanged=self.actions.get(Action.UNCHANGED, 0),
             withdrawn=self.withdrawn,
             rejected=tuple(self.rejected),
-            unattributed=tuple(_told(*place, found) for place, found in self.nameless.items()),
-            num_unattributed=sum(map(len, self.nameless.values())),
-            notes=(*self.notes, *_passed_over(self.generated)),
+            unattributed=tuple(_together(self.nameless)),
+            nameless=tuple(self.nameless),
+            notes=(*self.notes, *_passed_over(self.generated), *_unknown(self.unknown)),
             findings=tuple(findings),
             without_figures=dict(self.without_figures),
+            unknown=tuple(self.unknown),
         )
 
 
@@ -124,7 +146,21 @@ def _passed_over(paths: Sequence[str]) -> Iterator[Problem]:
     if paths:
         what = "1 page" if len(paths) == 1 else f"{len(paths):,} pages"
         message = f"passed over {what} that perfdb has made from a store"
-        yield Problem(os.path.commonpath(paths), message, remedy="name a page to read it")
+        yield Problem(_around(paths), message, remedy="name a page to read it")
+
+
+def _unknown(paths: Sequence[str]) -> Iterator[Problem]:
+    if paths:
+        what = "a log" if len(paths) == 1 else f"{len(paths):,} logs"
+        named = ", ".join(paths[:MOST_NAMED]) + (", …" if len(paths) > MOST_NAMED else "")
+        message = f"passed over {what} in which no format finds a result: {named}"
+        yield Problem(_around(paths), message, remedy="--json names each")
+
+
+def _around(paths: Sequence[str]) -> str:
+    """The folder that files are in, or the one that there is."""
+    is_mixed = len({Path(path).is_absolute() for path in paths}) > 1
+    return os.path.commonpath(map(os.path.abspath, paths) if is_mixed else paths) or "."
 
 
 def _fell_back(stored: Stored) -> Iterator[Problem]:
@@ -134,19 +170,29 @@ def _fell_back(stored: Stored) -> Iterator[Problem]:
         yield Problem(path_of(stored.read), message)
 
 
-def _nameless(stored: Stored) -> Iterator[tuple[str, _Nameless]]:
-    read = stored.read
+def _nameless(stored: Stored) -> Iterator[Nameless]:
+    read, path = stored.read, path_of(stored.read)
     if stored.known:
         return
     if isinstance(read, Unattributed):
-        yield reason(read.problem), _Nameless("", read.problem.line)
+        yield Nameless(path, read.problem.line, "", reason(read.problem), read.missing)
     for row in results_of(read):
         if row.release.version is None:
             subject = f"{row.case.model} on {row.case.system} "
-            yield "names no release; pass --release", _Nameless(subject, row.source_line)
+            why = "names no release; pass --release"
+            yield Nameless(path, row.source_line, subject, why, ("release",))
 
 
-def _told(path: str, why: str, found: Sequence[_Nameless]) -> str:
+def _together(nameless: Iterable[Nameless]) -> Iterator[str]:
+    """Those of one file that lack the same in one line."""
+    alike: dict[tuple[str, str], list[Nameless]] = {}
+    for one in nameless:
+        alike.setdefault((one.path, one.reason), []).append(one)
+    for (path, why), found in alike.items():
+        yield _told(path, why, found)
+
+
+def _told(path: str, why: str, found: Sequence[Nameless]) -> str:
     """'page.md:7–9: each of 3 results names no release; …', or the one that it is by its case."""
     lines = sorted({one.line for one in found if one.line})
     place = f"{path}:{'–'.join(map(str, dict.fromkeys((lines[0], lines[-1]))))}" if lines else path

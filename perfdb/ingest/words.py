@@ -8,6 +8,7 @@ from perfdb.attribute import Said
 from perfdb.formats import LogFormat
 from perfdb.ingest.companions import Companions
 from perfdb.ingest.compression import Budget
+from perfdb.ingest.spellings import Spellings
 from perfdb.pages import PageContext
 
 
@@ -34,6 +35,7 @@ class Words:
     window: windows.Window | None = None
     budget: Budget = field(default_factory=Budget)
     companions: Companions = field(default_factory=Companions)
+    spellings: Spellings = field(default_factory=Spellings)
     depth: int = 0
     scratch: Path | None = None
 

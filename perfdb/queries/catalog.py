@@ -76,6 +76,17 @@ def all_runs() -> Select[*tuple[object, ...]]:
     )
 
 
+def versions() -> Select[str, str]:
+    """Each framework with each version of which a result is in force."""
+    return (
+        select(releases.c.framework, releases.c.version)
+        .join(results, results.c.release_id == releases.c.id)
+        .where(~results.c.superseded, releases.c.version.is_not(None))
+        .distinct()
+        .order_by(releases.c.framework, releases.c.version)
+    )
+
+
 def work_of(run_id: str) -> Select[str, str, int, str, str | None, str, str]:
     """What a run counts for, by its run id: its case's main fields, its release, and their keys."""
     return (
@@ -94,6 +105,42 @@ def work_of(run_id: str) -> Select[str, str, int, str, str | None, str, str]:
         .join(systems, cases.c.system_id == systems.c.id)
         .join(releases, runs.c.release_id == releases.c.id)
         .where(runs.c.run_id == run_id)
+    )
+
+
+def said_of(run_id: str) -> Select[*tuple[object, ...]]:
+    """All that is said of what a run is of, by its run id, and where and by whom it was read."""
+    of_case = [column for column in cases.c if column.name not in ("id", "system_id", "model_id")]
+    return (
+        select(
+            *of_case,
+            models.c.name.label("model"),
+            systems.c.name.label("system"),
+            releases.c.framework.label("release_framework"),
+            releases.c.version,
+            releases.c.container,
+            releases.c.container_digest,
+            sources.c.path,
+            sources.c.parser_version,
+            runs.c.withdrawn,
+        )
+        .select_from(runs)
+        .join(cases, runs.c.case_id == cases.c.id)
+        .join(models, cases.c.model_id == models.c.id)
+        .join(systems, cases.c.system_id == systems.c.id)
+        .join(releases, runs.c.release_id == releases.c.id)
+        .join(sources, runs.c.source_id == sources.c.id)
+        .where(runs.c.run_id == run_id)
+    )
+
+
+def logs_at(which: ColumnElement[bool]) -> Select[int, str, str, str, int]:
+    """The runs that were read from logs, of those sources, the longest first."""
+    return (
+        select(runs.c.id, runs.c.run_id, sources.c.path, sources.c.sha256, sources.c.size_bytes)
+        .join(sources, runs.c.source_id == sources.c.id)
+        .where(runs.c.recipe.is_(None), which)
+        .order_by(sources.c.size_bytes.desc(), runs.c.id)
     )
 
 

@@ -1,0 +1,76 @@
+"""All that is said of a log: by itself, by what lies beside it, and by the command line."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+from perfdb import attribute
+from perfdb.attribute import Attributed, Missing, Sayer
+from perfdb.errors import Problem
+from perfdb.formats import ParsedLog, experiment
+from perfdb.ingest.companions import Companion
+from perfdb.ingest.words import Words
+
+_REREAD: Final = "leave the option out: the log is right, or of another run"
+
+
+@dataclass(frozen=True)
+class Account:
+    """A log, what lies beside it and the words of the command line; and what it is of by them."""
+
+    where: str
+    log: ParsedLog
+    beside: Sequence[Companion]
+    words: Words
+
+    @cached_property
+    def companions(self) -> Sequence[Companion]:
+        """The files beside it that may speak of its run."""
+        return [one for one in self.beside if attribute.accompanies(one.said, self.log)]
+
+    @cached_property
+    def of(self) -> Attributed | Missing:
+        """What it is of, its release as the store spells it, or what is missing to know that."""
+        if isinstance(self._said, Missing):
+            return self._said
+        asked = self.words.said.release or self.words.said.version
+        release = self.words.spellings.of(self._said.release, asked)
+        return replace(self._said, release=release)
+
+    @property
+    def not_to_be_mixed(self) -> tuple[Problem, ...]:
+        """What --set says instead of something that the log's step times follow from."""
+        differing = attribute.contradictions(self.log, self.words.said)
+        return tuple(
+            Problem(self.where, f"{said}; its step times follow from {field}", remedy=_REREAD)
+            for field, said in differing
+            if field in self.log.timed_by
+        )
+
+    def contradictions(self) -> Iterator[Problem]:
+        """What --set says instead of the log and what lies beside it, and which release holds."""
+        said, sayers = self.words.said, self._sayers
+        for _, told in attribute.contradictions(self.log, said, sayers):
+            yield Problem(self.where, told)
+        if other := attribute.other_release(self.log, said, sayers):
+            remedy = None if said.release else f"--set release={said.version} insists on it"
+            yield Problem(self.where, other, remedy=remedy)
+        if isinstance(self._said, Attributed) and isinstance(self.of, Attributed):
+            for news in self.words.spellings.news(self._said.release, self.of.release):
+                yield Problem(self.where, news)
+
+    @cached_property
+    def _said(self) -> Attributed | Missing:
+        return attribute.attributed(self.log, [one.said for one in self._sayers], self.words.said)
+
+    @cached_property
+    def _sayers(self) -> Sequence[Sayer]:
+        files = (Sayer(one.path.name, one.said) for one in self.companions)
+        return [*self._name(), *files]
+
+    def _name(self) -> Iterator[Sayer]:
+        """What the experiment's name says: that is what ran; a launcher's notes may be others."""
+        named = experiment.of_path(self.where)
+        if named and attribute.accompanies(said := ParsedLog(named), self.log):
+            yield Sayer("the experiment's name", said)

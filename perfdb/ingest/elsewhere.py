@@ -1,0 +1,76 @@
+"""Holds a log that was read from another path to what was said of the same bytes there."""
+
+from dataclasses import dataclass, replace
+
+from sqlalchemy import Connection, RowMapping
+
+from perfdb import said_before
+from perfdb.attribute import Attributed
+from perfdb.errors import Problem
+from perfdb.ingest.fallback import spellings
+from perfdb.ingest.read import RunRead
+from perfdb.queries import catalog
+from perfdb.record import Case, Release
+
+
+@dataclass(frozen=True)
+class Held:
+    """A run that was read, by what holds of it; and whether the store has it just so.
+
+    `withdrawn` says why the run does not count, where it does not.
+    """
+
+    read: RunRead
+    stays: bool = False
+    withdrawn: str | None = None
+
+
+def held(connection: Connection, read: RunRead) -> Held:
+    """A log whose bytes the store has of another path is of what was said there, and a note says
+    which of the fields that are said now do not hold. Any other run is as it was read.
+    """
+    row = _row(connection, read) if read.anew else None
+    if row is None or read.anew is None:
+        return Held(read)
+    result = read.run.result
+    now, before = Attributed(result.case, result.release), _before(row)
+    run = read.anew(before)
+    holds = Attributed(run.result.case, run.result.release)
+    notes = (*read.notes, *_notes(read.path, row["path"], now, holds))
+    read = replace(read, run=run, notes=notes)
+    same_reader = row["parser_version"] == read.files.parser_version
+    stays = same_reader and read.window is None and _keys(holds) == _keys(before)
+    return Held(read, stays, row["withdrawn"])
+
+
+def _row(connection: Connection, read: RunRead) -> RowMapping | None:
+    """What the store has of a run, if it was read from another path."""
+    row = connection.execute(catalog.said_of(read.run.run.run_id)).mappings().first()
+    is_here = row is not None and row["path"] in spellings(read.files.record_file.path)
+    return None if is_here else row
+
+
+def _before(row: RowMapping) -> Attributed:
+    case = {name: row[name] for name in Case.model_fields}
+    parts = {name: _parts(row[name]) for name in ("qualifiers", "kernels")}
+    release = Release(
+        framework=row["release_framework"],
+        version=row["version"],
+        container=row["container"],
+        container_digest=row["container_digest"],
+    )
+    return Attributed(Case.model_validate(case | parts), release)
+
+
+def _parts(joined: str) -> tuple[str, ...]:
+    return tuple(part for part in joined.split(", ") if part)
+
+
+def _notes(path: str, other: str, now: Attributed, holds: Attributed) -> tuple[Problem, ...]:
+    untaken = ", ".join(said_before.untaken(now, holds))
+    message = f"the same bytes as {other}; what was said there holds: {untaken}"
+    return (Problem(path, message, remedy="--set says otherwise"),) if untaken else ()
+
+
+def _keys(of: Attributed) -> tuple[str, str]:
+    return of.case.key, of.release.key

@@ -1,0 +1,54 @@
+"""Results that stay in force because what their page says now could not be read."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from sqlalchemy import Connection
+
+from perfdb.db import withdrawal
+from perfdb.db.rows import ResultRow
+from perfdb.errors import Problem
+from perfdb.ingest import fallback, shown
+from perfdb.ingest.shown import Shown
+
+MOST: Final = 5
+"""Results of a page that are told one by one."""
+
+_REMEDY: Final = "mend what is rejected: what the page no longer states is then withdrawn"
+
+
+def notes(connection: Connection, path: str, given: Sequence[ResultRow]) -> Iterator[Problem]:
+    """The results in force that a page stated before and that are not among the rows read now.
+
+    One of them may be what a rejected row says, or have been taken off: nobody can tell which.
+    """
+    stated = (
+        withdrawal.no_longer_stated(connection, path, given, same_page=True)
+        if given
+        else withdrawal.all_stated(connection, path)
+    )
+    left = list(shown.of_ids(connection, [one.id for one in stated]))
+    if len(left) > MOST:
+        message = f"{len(left)} results read from it {_when(left)} stay in force"
+        yield Problem(path, message, remedy=_REMEDY)
+    else:
+        yield from (_note(path, one) for one in left)
+
+
+def of_path(connection: Connection, path: str) -> Iterator[Problem]:
+    """The same of a page, or a file of results, of which nothing at all could be read."""
+    for page in withdrawal.stating(connection, fallback.spellings(path)):
+        yield from notes(connection, page.path, ())
+
+
+def _note(path: str, one: Shown) -> Problem:
+    of = f"{one.model} on {one.num_gpus} × {one.system}, {one.figure}"
+    place = "this line" if one.source_line else "it"
+    message = f"the result read from {place} {_when([one])} ({of}) stays in force"
+    return Problem(path, message, line=one.source_line, remedy=_REMEDY)
+
+
+def _when(left: Iterable[Shown]) -> str:
+    """'on 2026-11-20', or 'from 2026-11-20 to 2026-11-22'."""
+    days = sorted({f"{one.created_at:%Y-%m-%d}" for one in left})
+    return f"on {days[0]}" if len(days) == 1 else f"from {days[0]} to {days[-1]}"
