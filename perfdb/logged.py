@@ -122,16 +122,18 @@ def emitted(log: ParsedLog, window: windows.Window, within: Picked) -> Mapping[s
 def medians(within: Picked, fields: Sequence[str]) -> Mapping[str, float]:
     """Of each rate that some lines print, the median over these; a rate of 0 is not known."""
     rates = {field: _positive(within.lines.column(field)) for field in fields}
-    return {
+    found = {
         field: _median(rate.values[rate.known], within.spans[rate.known])
         for field, rate in rates.items()
         if rate.known.any()
     }
+    return {field: value for field, value in found.items() if positive(value)}
 
 
 def _median(values: Floats | Ints | Flags, spans: Ints) -> float:
     if (spans == 1).all():
-        return float(np.median(values))
+        with np.errstate(over="ignore"):  # the mean of two rates that no program prints
+            return float(np.median(values))
     return windows.decile(5, values.tolist(), spans.tolist())
 
 
