@@ -7,6 +7,7 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
+from dashboards import data
 from dashboards.look import PALETTE, Layers, ink, printed, tall
 from perfdb.catalog import titles
 from perfdb.compare.verdict import CONVENTION_BOUND
@@ -143,8 +144,7 @@ def bars(best: pd.DataFrame, metric: Metric, systems: Sequence[str]) -> Layers:
 def labels(best: pd.DataFrame, metric: Metric) -> list[str]:
     """'Llama 3 8B · 8 × DGX-H100: 13,812', and on a line of its own what else tells bars apart."""
     differing = [name for name in _details(metric) if best[name].nunique(dropna=False) > 1]
-    rows = best.astype(object).where(best.notna(), None).to_dict("records")
-    return [_label(row, metric, differing) for row in rows]
+    return [_label(row, metric, differing) for row in data.records(best)]
 
 
 def _label(row: Mapping[Hashable, object], metric: Metric, differing: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ from perfdb.db.session import reading, store_url
 from perfdb.errors import InputError, StoreError
 from perfdb.queries import catalog, findings, results
 from perfdb.queries.frames import frame
+from perfdb.record import Release
 
 KEPT = 32
 """Answers kept of each question: a few states of the store, for a few people."""
@@ -185,6 +186,14 @@ def steps(now: Store, run_id: str) -> pd.DataFrame:
 def files(now: Store, run_id: str) -> pd.DataFrame:
     """The files a run was read from: name, SHA-256 and size."""
     return _frame(now, catalog.files_of(run_id)).drop(columns="content")
+
+
+def release_names(rows: pd.DataFrame) -> list[str]:
+    """'nemo 25.04': the release of each row."""
+    return [
+        Release.model_validate({"framework": row["framework"], "version": row["release"]}).name
+        for row in records(rows[["framework", "release"]])
+    ]
 
 
 def records(rows: pd.DataFrame) -> list[dict[Hashable, object]]:

@@ -204,13 +204,11 @@ def printed(metric: Metric, value: float | None, raw: Raw | None = None) -> str:
 
 def _with_digits(metric: Metric, value: float, found: int | None) -> str:
     is_share = metric.name == "mfu"
-    if found is not None:
-        return percent(value, found) if is_share else number(value, found)
-    digits = 1 if is_share else metric.digits
+    digits = (1 if is_share else metric.digits) if found is None else found
     shown = value * 100 if is_share else value
-    if 0 < abs(shown) < 10.0 ** (SIGNIFICANT_FIGURES - 1 - digits):
+    if found is None and 0 < abs(shown) < 10.0 ** (SIGNIFICANT_FIGURES - 1 - digits):
         return significant(shown, SIGNIFICANT_FIGURES) + ("%" if is_share else "")
-    return percent(value) if is_share else number(value, digits)
+    return percent(value, digits) if is_share else number(value, digits)
 
 
 def grid(rows: pd.DataFrame, described: str, raw: Sequence[Raw] | None = None) -> None:

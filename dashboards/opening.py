@@ -6,9 +6,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from perfdb.compare import Choice
-
-UNATTRIBUTED = "(unattributed)"
-"""How `perfdb.record.Release` names a version that nobody stated."""
+from perfdb.record import UNATTRIBUTED
 
 Work = Mapping[int, Set[str]]
 """The keys of the workloads that a release has results of, by release_id."""
@@ -61,7 +59,7 @@ def newest_pair(known: Sequence[Choice], work: Work) -> Pair | None:
     versions: dict[str, list[Choice]] = defaultdict(list)
     for choice in known:
         if choice.version is not None:
-            versions[choice.name.removesuffix(choice.version)].append(choice)
+            versions[choice.framework].append(choice)
     pairs = [pair for of_one in versions.values() if (pair := _newest(of_one, work))]
     return max(pairs, key=lambda pair: len(shared(pair, work)), default=None)
 

@@ -31,9 +31,14 @@ class Problem:
 
     def __str__(self) -> str:
         place = f"{self.where}:{self.line}" if self.line else self.where
+        return f"{place}: {self.reason}"
+
+    @property
+    def reason(self) -> str:
+        """What is wrong and what to do, without the place."""
         field = f"{self.field}: " if self.field else ""
         remedy = f"; {self.remedy}" if self.remedy else ""
-        return f"{place}: {field}{self.message}{remedy}"
+        return f"{field}{self.message}{remedy}"
 
     def of(self, field: str) -> "Problem":
         """The same problem, named after a field that the file does not hold itself."""

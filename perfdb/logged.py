@@ -92,7 +92,7 @@ def picked(steps: Iterable[Reading], window: windows.Window, averages: bool) -> 
     if averages:
         all_spans = spans(lasts)
     firsts = lasts - all_spans + 1
-    is_held = window.holds(lasts.data, firsts.data)  # without an object for each of millions
+    is_held = window.holds(firsts.data, lasts.data)  # without an object for each of millions
     found = np.flatnonzero(np.array(is_held, np.bool_))
     is_whole = len(found) > 0 and found[-1] - found[0] < len(found)
     places = slice(found[0], found[-1] + 1) if is_whole else found  # a slice copies nothing

@@ -130,6 +130,10 @@ def _hash_of(document: str) -> str:
     return content_hash(json.loads(document))
 
 
+UNATTRIBUTED: Final = "(unattributed)"
+"""What stands for a version that nobody stated."""
+
+
 class Release(Frozen):
     """A framework at a version, in a container image where there is one."""
 
@@ -141,7 +145,7 @@ class Release(Frozen):
     @property
     def name(self) -> str:
         """'nemo 25.04'; a release whose version nobody stated is unattributed."""
-        return f"{self.framework} {self.version or '(unattributed)'}"
+        return f"{self.framework} {self.version or UNATTRIBUTED}"
 
     @property
     def key(self) -> str:

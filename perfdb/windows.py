@@ -23,24 +23,21 @@ LONGEST_STEP_S: Final = 1e9
 class Window:
     """A rule that picks steps; `name` is how it is written and stored.
 
-    A line of a log may stand for several steps: it is picked where all of them are. `picks` tells
+    A line of a log may stand for several steps: it is picked where all of them are. `holds` tells
     of each line whether it is, by the first and the last steps of all of them in their order.
     """
 
     name: str
-    picks: Callable[[Sequence[int], Sequence[int]], list[bool]]
+    holds: Callable[[Sequence[int], Sequence[int]], list[bool]]
     least: int = 1
     """It holds none of fewer steps than that."""
     most: int | None = None
     """It holds no more steps than that; None: as many as there are."""
 
-    def holds(self, lasts: Sequence[int], firsts: Sequence[int] | None = None) -> list[bool]:
-        """Whether each line is picked, by its last step and its first; None: it is the same."""
-        return self.picks(lasts if firsts is None else firsts, lasts)
-
     def pick(self, steps: Steps) -> Steps:
         """The steps of the window, in their order."""
-        return list(compress(steps, self.holds([step.step for step in steps])))
+        numbers = [step.step for step in steps]
+        return list(compress(steps, self.holds(numbers, numbers)))
 
     def may_hold(self, num_steps: int) -> bool:
         """Whether there are runs of which it holds so many steps."""
@@ -64,10 +61,10 @@ def last_n(count: int) -> Window:
     """The last so many steps; of fewer than that none, for the first ones are the warm-up."""
     name = f"last_n({count})"
 
-    def picks(firsts: Sequence[int], lasts: Sequence[int]) -> list[bool]:
+    def holds(firsts: Sequence[int], lasts: Sequence[int]) -> list[bool]:
         return _last(count, firsts, lasts)
 
-    return Window(name, picks, least=count, most=count)
+    return Window(name, holds, least=count, most=count)
 
 
 def _last(count: int, firsts: Sequence[int], lasts: Sequence[int]) -> list[bool]:
@@ -80,10 +77,10 @@ def between(first: int, final: int) -> Window:
     """Steps numbered first to final, both included."""
     name = f"window({first},{final})"
 
-    def picks(firsts: Sequence[int], lasts: Sequence[int]) -> list[bool]:
+    def holds(firsts: Sequence[int], lasts: Sequence[int]) -> list[bool]:
         return [first <= one and last <= final for one, last in zip(firsts, lasts, strict=True)]
 
-    return Window(name, picks, most=final - first + 1)
+    return Window(name, holds, most=final - first + 1)
 
 
 def skip_warmup(count: int) -> Window:

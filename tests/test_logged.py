@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sqlalchemy import URL, select
 
@@ -193,6 +193,7 @@ WINDOWS = st.sampled_from(["last", "last_n(2)", "window(2,5)", "skip_warmup(0)",
 
 
 @given(readings=st.lists(READING, max_size=8), start=st.integers(-9, 9))
+@example(readings=[Reading(n, n, 1.0, tokens_per_sec_per_gpu=1e308) for n in (3, 4)], start=0)
 def test_rows_made_of_columns_are_those_of_each_step(readings: list[Reading], start: int) -> None:
     """A number that is none, and a rate of 0 or below, is not known."""
     rows = measured(log(readings=tuple(readings))).steps

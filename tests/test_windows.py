@@ -51,7 +51,7 @@ def test_a_line_of_several_steps_is_picked_where_all_of_them_are(
 ) -> None:
     """Lines of steps 1, 2 to 25 and 26 to 50."""
     lasts = [1, 25, 50]
-    held = windows.named(name).holds(lasts, [1, 2, 26])
+    held = windows.named(name).holds([1, 2, 26], lasts)
     assert picked == [last for last, is_held in zip(lasts, held, strict=True) if is_held]
 
 
@@ -214,7 +214,7 @@ WINDOWS = st.one_of(
 def test_a_window_may_hold_what_it_holds_of_some_run(name: str, num_steps: int) -> None:
     """Of runs of up to 40 steps: no window here needs a longer one."""
     window = windows.named(name)
-    held = {sum(window.holds(range(1, last + 1))) for last in range(41)}
+    held = {sum(window.holds(run, run)) for run in (range(1, last + 1) for last in range(41))}
     assert (num_steps in held) is window.may_hold(num_steps)
 
 

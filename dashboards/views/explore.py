@@ -12,7 +12,7 @@ from perfdb.catalog import titles
 from perfdb.compare.words import SHORT
 from perfdb.export import csv
 from perfdb.export.results import table_of
-from perfdb.record import CONFIGURATION_FIELDS, Origin, Release
+from perfdb.record import CONFIGURATION_FIELDS, Origin
 from perfdb.units import UNKNOWN, counted
 from perfdb.versions import natural
 
@@ -88,10 +88,7 @@ def labelled(results: pd.DataFrame, audited: Findings) -> pd.DataFrame:
     """The results with their release, layout and findings in words, and the link to the run."""
     found = [audited.get(int(result_id), ()) for result_id in results["result_id"]]
     return results.assign(
-        release_name=[
-            Release(framework=framework, version=version if pd.notna(version) else None).name
-            for framework, version in zip(results["framework"], results["release"], strict=True)
-        ],
+        release_name=data.release_names(results),
         run_link="runs?run=" + results["run_id"],
         layout=pd.array(
             [layout(row) for row in data.records(results[list(LAYOUT)])], dtype="string"

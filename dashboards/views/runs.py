@@ -15,7 +15,7 @@ from dashboards.findings import Findings, bullets, is_wrong, mark, plain
 from dashboards.look import columns, grid, printed, remembered, remembered_some
 from perfdb.catalog import titles
 from perfdb.metrics import METRICS
-from perfdb.record import Figures, Frozen, Outcome, Release
+from perfdb.record import Figures, Frozen, Outcome
 from perfdb.units import counted, text
 
 SHOWN = (
@@ -87,12 +87,7 @@ def labelled(runs: pd.DataFrame, sources: Mapping[str, str]) -> pd.DataFrame:
     `sources` are the files that the figures were read from, by run id. A log says no recipe: it is
     named by its file. Of runs that do not say when they started, the last ingested is the newest.
     """
-    releases = [
-        titles.release(
-            Release(framework=framework, version=version if pd.notna(version) else None).name
-        )
-        for framework, version in zip(runs["framework"], runs["release"], strict=True)
-    ]
+    releases = list(map(titles.release, data.release_names(runs)))
     paths = [sources.get(run_id, run_id) for run_id in runs["run_id"]]
     names = [
         Path(path).name if pd.isna(recipe) else run_id

@@ -127,7 +127,7 @@ def _as_json(report: ingestion.Report) -> dict[str, object]:
 
 def _problems(problems: Iterable[Problem]) -> list[dict[str, object]]:
     return [
-        {"path": problem.where, "line": problem.line, "reason": ingestion.reason(problem)}
+        {"path": problem.where, "line": problem.line, "reason": problem.reason}
         for problem in problems
     ]
 

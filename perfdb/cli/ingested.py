@@ -6,6 +6,7 @@ import click
 
 from perfdb.cli.options import print_table
 from perfdb.ingest import Change, Shown
+from perfdb.record import Release
 from perfdb.units import number, significant
 
 COLUMNS = (
@@ -63,7 +64,7 @@ def print_changes(changes: Iterable[Change]) -> None:
 def _cells(change: Change) -> Iterator[object]:
     one = change.result
     yield change.status.value
-    yield f"{one.framework} {one.release or '(unattributed)'}"
+    yield Release(framework=one.framework, version=one.release).name
     yield from (one.system, one.model, one.task, one.precision, one.num_gpus)
     yield one.global_batch_size
     for name, printed in FIGURES.items():

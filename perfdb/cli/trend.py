@@ -72,7 +72,7 @@ def trend(
 def _gated(found: Sequence[Series], gate: frozenset[str]) -> int:
     """The exit code."""
     failed = sum(bool(one.ends(Verdict.FAILED)) for one in found)
-    unknown = sum(one.is_untold for one in found)
+    unknown = sum(bool(one.untold) for one in found)
     say_untold(failed, unknown, gate)
     closing = {
         "regression": any(one.is_slower for one in found),

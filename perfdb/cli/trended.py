@@ -91,12 +91,7 @@ def _how(point: Point) -> str:
 
 
 def _print_untold(found: Sequence[Series]) -> None:
-    rows = [
-        (_work(one), _step(one, point), _why(point))
-        for one in found
-        for point in one.points
-        if point.cannot_be_told or point in one.ends(Verdict.UNKNOWN)
-    ]
+    rows = [(_work(one), _step(one, point), _why(point)) for one in found for point in one.untold]
     if rows:
         print_table("Cannot be told", ("Work", "Releases", "Why"), rows, PIPE_WIDTH)
 
@@ -179,7 +174,7 @@ def _summary(found: Sequence[Series], *, only_news: bool) -> str:
         "made up for": sum(one.recovered for one in found),
         "missing in the newest": sum(one.missing_in is not None for one in found),
         "failed": sum(bool(one.ends(Verdict.FAILED)) for one in found),
-        "cannot be told": sum(one.is_untold for one in found),
+        "cannot be told": sum(bool(one.untold) for one in found),
     }
     parts = [f"{sum(one.is_slower for one in found)} slower than before"]
     parts += [f"{count} {word}" for word, count in counts.items() if count]

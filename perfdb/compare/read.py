@@ -9,7 +9,7 @@ from perfdb.audit.acknowledged import Entry, explained
 from perfdb.compare.base import Result
 from perfdb.compare.releases import Choice, KnownRelease, choices
 from perfdb.queries import catalog, findings, results
-from perfdb.queries.only import Only, known, narrowed
+from perfdb.queries.only import Only, Scope, within
 
 
 def known_releases(connection: Connection) -> tuple[Choice, ...]:
@@ -25,10 +25,9 @@ def results_of(
 
     Raises InputError for a framework, system or model that the store does not have.
     """
-    wanted = narrowed(results.current(), known(connection, only or Only()))
-    questions = [results.of_release(wanted, one) for one in choice.release_ids]
-    found = [connection.execute(question).mappings() for question in questions]
-    return tuple(Result.model_validate(row) for rows in found for row in rows)
+    scope = Scope(only or Only(), choice.release_ids)
+    rows = connection.execute(within(connection, results.current(), scope)).mappings()
+    return tuple(map(Result.model_validate, rows))
 
 
 def open_errors(connection: Connection, known: Sequence[Entry]) -> frozenset[int]:

@@ -33,6 +33,7 @@ class Choice:
     """What a person can ask to compare: a name, and the releases in the store it stands for."""
 
     name: str
+    framework: str
     version: str | None
     release_ids: tuple[int, ...]
 
@@ -51,14 +52,15 @@ def choices(known: Iterable[KnownRelease]) -> tuple[Choice, ...]:
 
 
 def _of_name(name: str, group: Sequence[KnownRelease]) -> list[Choice]:
-    whole = Choice(name, group[0].release, tuple(one.release_id for one in group))
+    framework, version = group[0].framework, group[0].release
+    whole = Choice(name, framework, version, tuple(one.release_id for one in group))
     by_container: dict[str, list[int]] = defaultdict(list)
     for one in group:
         by_container[one.container or "no container"].append(one.release_id)
     if len(by_container) == 1:
         return [whole]
-    parts = [Choice(f"{name} [{box}]", None, tuple(ids)) for box, ids in by_container.items()]
-    return [whole, *parts]
+    boxed = [(f"{name} [{box}]", tuple(ids)) for box, ids in by_container.items()]
+    return [whole, *(Choice(part, framework, None, ids) for part, ids in boxed)]
 
 
 def _order(one: KnownRelease) -> tuple[str, bool, list[str | int], str, int]:
@@ -103,17 +105,13 @@ def both_named(
 
 def _of_version(text: str, known: Sequence[Choice], framework: str | None) -> dict[str, Choice]:
     """The releases of a version by their framework, of the one that is asked for if it has it."""
-    found = {_framework(choice): choice for choice in known if choice.version == text.strip()}
+    found = {choice.framework: choice for choice in known if choice.version == text.strip()}
     return {framework: found[framework]} if framework and framework in found else found
-
-
-def _framework(choice: Choice) -> str:
-    return choice.name.removesuffix(f" {choice.version}")
 
 
 def _none(framework: str, version: str) -> Choice:
     release = Release(framework=framework, version=version.strip())
-    return Choice(release.name, release.version, ())
+    return Choice(release.name, framework, release.version, ())
 
 
 def _not_one(text: str, found: Sequence[Choice], known: Sequence[Choice]) -> Problem:

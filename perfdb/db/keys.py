@@ -4,6 +4,7 @@ Ids are looked up by natural key before anything is inserted, so that what is kn
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from sqlalchemy import (
     Column,
@@ -32,6 +33,8 @@ DERIVED = (cases.c.gradient_accumulation, cases.c.data_parallel)
 """The fields of a case that are no part of its identity."""
 
 Row = Mapping[str, object]
+
+Key = TypeVar("Key", int, str)
 
 
 def release_ids(connection: Connection, given: Sequence[Release]) -> list[int]:
@@ -77,7 +80,7 @@ def insert_new(connection: Connection, table: Table) -> Insert:
     return sqlite.insert(table).on_conflict_do_nothing()
 
 
-def chunks(keys: Iterable[str]) -> Iterator[list[str]]:
+def chunks(keys: Iterable[Key]) -> Iterator[list[Key]]:
     """The keys in portions that one statement can ask for."""
     ordered = sorted(keys)
     for start in range(0, len(ordered), AT_ONCE):
@@ -159,10 +162,8 @@ def _restate(connection: Connection, known: Sequence[tuple[int, Case]]) -> None:
     """Write what the cases derive, where it is not what is there already."""
     said = {number: one for number, one in known if one.gradient_accumulation or one.data_parallel}
     changed: list[int] = []
-    for start in range(0, len(said), AT_ONCE):
-        stored = select(cases.c.id, *DERIVED).where(
-            cases.c.id.in_(list(said)[start : start + AT_ONCE])
-        )
+    for some in chunks(said):
+        stored = select(cases.c.id, *DERIVED).where(cases.c.id.in_(some))
         for row in connection.execute(stored).mappings().all():
             values = _news(said[row["id"]], row)
             if values:

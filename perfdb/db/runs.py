@@ -86,6 +86,11 @@ def known(connection: Connection, run_ids: Iterable[str]) -> Mapping[str, Known]
     return found
 
 
+def rename(connection: Connection, number: int, run_id: str) -> None:
+    """Give a run, by its number, another id."""
+    connection.execute(update(runs).where(runs.c.id == number).values(run_id=run_id))
+
+
 def put(connection: Connection, given: Sequence[Given], when: datetime) -> tuple[RunWritten, ...]:
     """Store runs of different ids; one that is read anew from other bytes replaces itself.
 

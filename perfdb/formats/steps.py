@@ -88,7 +88,7 @@ def _restarted_at(printed: Readings, kept: Readings) -> int | None:
         return None
     back = np.flatnonzero((np.diff(printed.step) < 0) & (np.diff(printed.line) > 0))
     first = int(printed.step[back[-1] + 1]) if len(back) else 0
-    return first if len(back) and first > kept.step[0] else None
+    return first if first > kept.step[0] else None
 
 
 def _repeated(where: str, printed: Readings, kept: Readings) -> tuple[Problem, ...]:

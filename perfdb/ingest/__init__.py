@@ -3,7 +3,6 @@
 from perfdb.ingest.find import Source, find
 from perfdb.ingest.load import Options, ingest, preview
 from perfdb.ingest.planned import Change
-from perfdb.ingest.put import reason
 from perfdb.ingest.read import STILL_RUNNING
 from perfdb.ingest.report import Report
 from perfdb.ingest.shown import Shown
@@ -12,5 +11,5 @@ from perfdb.ingest.words import LogOptions
 
 __all__ = [
     "STILL_RUNNING", "Change", "LogOptions", "Options", "Report", "Shown", "Source", "find",
-    "ingest", "preview", "reason", "restore", "withdraw",
+    "ingest", "preview", "restore", "withdraw",
 ]  # fmt: skip

@@ -5,7 +5,7 @@ an ingest that was killed before its audit leaves none, and is made good by the 
 every source is unchanged.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 
 from sqlalchemy import Connection, Engine
@@ -34,7 +34,7 @@ def audited(
     for release_id, version in sorted(versions.items()):
         if version != AUDIT_VERSION:
             retried(partial(_audited, engine, release_id))
-    return retried(partial(_kept, engine, sorted(versions)))
+    return retried(partial(_kept, engine, versions))
 
 
 def _versions(
@@ -63,14 +63,12 @@ def renewed(connection: Connection, release_id: int) -> None:
     findings.replace(connection, release_id, _rows(audit(subjects(connection, [release_id]))))
 
 
-def _kept(engine: Engine, release_ids: Sequence[int]) -> tuple[Finding, ...]:
+def _kept(engine: Engine, release_ids: Iterable[int]) -> tuple[Finding, ...]:
     with engine.connect() as connection:
         found = [
             Finding.model_validate(row)
-            for start in range(0, len(release_ids), keys.AT_ONCE)
-            for row in connection.execute(
-                questions.of_releases(release_ids[start : start + keys.AT_ONCE])
-            ).mappings()
+            for some in keys.chunks(release_ids)
+            for row in connection.execute(questions.of_releases(some)).mappings()
         ]
     return ordered(found)
 

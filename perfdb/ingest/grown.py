@@ -7,9 +7,10 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from sqlalchemy import Connection, RowMapping, update
+from sqlalchemy import Connection, RowMapping
 
 from perfdb.db import keys, packing
+from perfdb.db import runs as stored_runs
 from perfdb.db.rows import SourceFile
 from perfdb.db.session import take_turns
 from perfdb.db.tables import runs, sources
@@ -31,8 +32,7 @@ def rename(connection: Connection, given: Sequence[RunRead]) -> None:
     earlier = _earlier(connection, fresh)
     for read in fresh:
         if row := next(_states(read, earlier), None):
-            renamed = update(runs).where(runs.c.id == row["id"])
-            connection.execute(renamed.values(run_id=read.run.run.run_id))
+            stored_runs.rename(connection, row["id"], read.run.run.run_id)
 
 
 def _earlier(

@@ -268,14 +268,7 @@ def _log_entries(stored: Stored) -> Iterator[LogEntry]:
         yield LogEntry(path, first, reason=", ".join(said) + why)
     if isinstance(stored.read, Unattributed) and not stored.known:
         problem = stored.read.problem
-        yield LogEntry(path, Action.UNATTRIBUTED, problem.line, reason(problem))
+        yield LogEntry(path, Action.UNATTRIBUTED, problem.line, problem.reason)
     for problem in stored.problems:
         if problem.message != STILL_RUNNING:
-            yield LogEntry(problem.where, Action.REJECTED, problem.line, reason(problem))
-
-
-def reason(problem: Problem) -> str:
-    """What is wrong and what to do, without the place."""
-    name = f"{problem.field}: " if problem.field else ""
-    remedy = f"; {problem.remedy}" if problem.remedy else ""
-    return f"{name}{problem.message}{remedy}"
+            yield LogEntry(problem.where, Action.REJECTED, problem.line, problem.reason)

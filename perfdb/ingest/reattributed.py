@@ -16,11 +16,11 @@ def note(connection: Connection, read: RunRead) -> Problem | None:
     """What the run of a log counted for until now, where it is to count for something else."""
     if read.run.run.recipe is not None:
         return None
-    row = connection.execute(catalog.work_of(read.run.run.run_id)).first()
+    row = connection.execute(catalog.said_of(read.run.run.run_id)).first()
     case, release = read.run.result.case, read.run.result.release
-    if row is None or (row.case_key, row.release_key) == (case.key, release.key):
+    if row is None or (row.key, row.release_key) == (case.key, release.key):
         return None
-    earlier = Release(framework=row.framework, version=row.version)
+    earlier = Release(framework=row.release_framework, version=row.version)
     before = f"{row.model} on {row.num_gpus} × {row.system}, {earlier.name}"
     after = f"{case.model} on {case.num_gpus} × {case.system}, {release.name}"
     if before == after:

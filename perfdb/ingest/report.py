@@ -9,7 +9,7 @@ from pathlib import Path
 from perfdb.audit import Finding
 from perfdb.db.rows import Action, MeasuredRun
 from perfdb.errors import Problem
-from perfdb.ingest.put import Stored, reason
+from perfdb.ingest.put import Stored
 from perfdb.ingest.read import (
     STILL_RUNNING,
     PageRows,
@@ -43,10 +43,9 @@ class Nameless:
 class Report:
     """What became of all that was read: how many results, and what was rejected.
 
-    `withdrawn` counts results that an edited page no longer states; `unattributed` says where the
-    results are whose release nobody stated, and the logs of which nobody said what they are of,
-    those of one file together; `nameless` holds each of them. `findings` are those of every release
-    that anything was read of, by an audit of its results in force.
+    `withdrawn` counts results that an edited page no longer states; `nameless` holds those whose
+    release nobody stated, and those of logs of which nobody said what they are of. `findings` are
+    those of every release that anything was read of, by an audit of its results in force.
     """
 
     new: int = 0
@@ -54,7 +53,6 @@ class Report:
     unchanged: int = 0
     withdrawn: int = 0
     rejected: tuple[Problem, ...] = ()
-    unattributed: tuple[str, ...] = ()
     nameless: tuple[Nameless, ...] = ()
     notes: tuple[Problem, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -62,6 +60,11 @@ class Report:
     """How many runs of each action and outcome have none."""
     unknown: tuple[str, ...] = ()
     """The files met in folders that are logs by their names, and that no format knows."""
+
+    @property
+    def unattributed(self) -> tuple[str, ...]:
+        """Where the nameless results are, those of one file together."""
+        return tuple(_together(self.nameless))
 
     @property
     def num_unattributed(self) -> int:
@@ -78,7 +81,7 @@ class Report:
 class Tally:
     """Counts what becomes of sources, one after the other."""
 
-    actions: dict[Action, int] = field(default_factory=dict)
+    actions: Counter[Action] = field(default_factory=Counter)
     withdrawn: int = 0
     fallen_back: int = 0
     rejected: list[Problem] = field(default_factory=list)
@@ -96,8 +99,7 @@ class Tally:
 
     def count(self, stored: Stored) -> None:
         """Add what became of a source."""
-        for action in stored.actions:
-            self.actions[action] = self.actions.get(action, 0) + 1
+        self.actions.update(stored.actions)
         self.withdrawn += stored.withdrawn
         self.fallen_back += sum(stored.fell_back.values())
         self.rejected += stored.problems
@@ -128,12 +130,11 @@ class Tally:
     def report(self, findings: Sequence[Finding]) -> Report:
         """All that was counted."""
         return Report(
-            new=self.actions.get(Action.NEW, 0),
-            revised=self.actions.get(Action.REVISED, 0) + self.fallen_back,
-            unchanged=self.actions.get(Action.UNCHANGED, 0),
+            new=self.actions[Action.NEW],
+            revised=self.actions[Action.REVISED] + self.fallen_back,
+            unchanged=self.actions[Action.UNCHANGED],
             withdrawn=self.withdrawn,
             rejected=tuple(self.rejected),
-            unattributed=tuple(_together(self.nameless)),
             nameless=tuple(self.nameless),
             notes=(*self.notes, *_passed_over(self.generated), *_unknown(self.unknown)),
             findings=tuple(findings),
@@ -175,7 +176,7 @@ def _nameless(stored: Stored) -> Iterator[Nameless]:
     if stored.known:
         return
     if isinstance(read, Unattributed):
-        yield Nameless(path, read.problem.line, "", reason(read.problem), read.missing)
+        yield Nameless(path, read.problem.line, "", read.problem.reason, read.missing)
     for row in results_of(read):
         if row.release.version is None:
             subject = f"{row.case.model} on {row.case.system} "

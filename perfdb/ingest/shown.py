@@ -56,9 +56,8 @@ class Shown:
 
 def of_ids(connection: Connection, ids: Iterable[int]) -> Iterator[Shown]:
     """The results of these numbers."""
-    ordered = sorted(ids)
-    for start in range(0, len(ordered), keys.AT_ONCE):
-        yield from of(connection, results.c.id.in_(ordered[start : start + keys.AT_ONCE]))
+    for some in keys.chunks(ids):
+        yield from of(connection, results.c.id.in_(some))
 
 
 def of(connection: Connection, which: ColumnElement[bool]) -> Iterator[Shown]:

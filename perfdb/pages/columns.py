@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final
 
 from perfdb.pages import cells, names, titles
@@ -107,10 +107,11 @@ class Column:
     known: bool
     in_ms: bool = False
 
-    @property
+    @cached_property
     def precision(self) -> str:
         """What the title says of the precision of its values, as a cell would; empty if nothing."""
-        return precision_in(self.title) if self.fields else ""
+        first, *second = (self.fields and _qualified(self.title).precisions) or ("",)
+        return f"{first} ({second[0]})" if second else first
 
     def texts(self, text: str) -> Mapping[str, str] | None:
         """The text of each field in a cell's; None where there are not as many as fields."""
@@ -161,12 +162,6 @@ def _qualified(title: str) -> _Qualified:
         if len(fields) == 1 and fields[0] in FIGURES:
             return _Qualified(plain, fields, precisions)
     return _Qualified()
-
-
-def precision_in(title: str) -> str:
-    """The precisions that a figure's title states, as a cell would; empty if none."""
-    first, *second = _qualified(title).precisions or ("",)
-    return f"{first} ({second[0]})" if second else first
 
 
 def says_nothing_new(title: str) -> bool:

@@ -85,15 +85,9 @@ class Footnotes:
         They are those of its marks, those of the marks in the table's header, in the headings,
         captions and paragraphs of its section, and those of a note on the whole table; each once.
         """
-        marked = [*_marks(row.cells), *self._of_all]
+        marked = [*_marks(row.cells), *self.of_all]
         texts = [self._texts[mark] for mark in marked if mark in self._texts]
         return tuple(dict.fromkeys((*texts, *self._below.of_table)))
-
-    def reached(self) -> frozenset[str]:
-        """The marks whose texts concern a row."""
-        return frozenset(
-            [*_marks(cell for row in self.table.rows for cell in row.cells), *self._of_all]
-        )
 
     def unexplained(self, row: Row) -> tuple[str, ...]:
         """The marks in a row, or in the header, that nothing explains."""
@@ -109,7 +103,7 @@ class Footnotes:
         return {**of_page, **self._below.by_mark}
 
     @cached_property
-    def _of_all(self) -> tuple[str, ...]:
+    def of_all(self) -> tuple[str, ...]:
         """The marks that are of all rows."""
         headings = [Cell(one.text, one.text) for one in self.table.said if one.heading]
         paragraphs = [one.text for one in self.table.said if not one.heading]

@@ -53,10 +53,11 @@ class TableReader:
         return self._problem(self.table.header, message, self._meant())
 
     def _row_notes(self, row: Row) -> Iterator[Problem]:
-        if any(texts.bracketed for texts in self._texts(row)):
+        printed = columns.texts(self._printed(row))
+        if any(texts.bracketed for texts in _split(printed)):
             message = "the page does not say what the values in brackets are of"
             yield self._problem(row, message, "put both precisions in the Precision column")
-        for name, text in sorted(columns.texts(self._printed(row)).items()):
+        for name, text in sorted(printed.items()):
             if name in FIGURES and 0 in map(cells.decimal, cells.pair(text) or (text,)):
                 title = columns.title_of(name, self.header)
                 message = f"a figure of 0 counts as unknown{self._column(row)}"
@@ -81,7 +82,8 @@ class TableReader:
         if problem := self._no_row(row):
             yield problem
             return
-        read = [values.read(texts, self.setting) for texts in self._texts(row)]
+        texts = columns.texts(self._printed(row))
+        read = [values.read(one, self.setting) for one in _split(texts)]
         faults = [one for one in read if isinstance(one, Faults)]
         if faults:
             yield self._faulty(row, faults[0])
@@ -127,9 +129,11 @@ class TableReader:
     def _misstated(self, row: Row) -> Iterator[Problem]:
         """A cell that says another precision than the title of the figure."""
         titled = columns.precision(self.header)
+        if not titled:
+            return
         stated = names.precisions(titled)
         for place, (column, text) in enumerate(self._printed(row)):
-            said = names.precisions(text) if titled and column.fields == ("precision",) else ()
+            said = names.precisions(text) if column.fields == ("precision",) else ()
             if said != stated[: len(said)]:
                 message = f"{text!r} is not {titled!r}, which the title of a figure says"
                 problem = Problem(self.where, message, column.title, None, "correct one of them")
@@ -148,11 +152,6 @@ class TableReader:
     def _printed(self, row: Row) -> Iterator[tuple[Column, str]]:
         for column, cell in zip(self.header, row.cells, strict=True):
             yield column, _with_unit(cells.cleaned(cell.text), column)
-
-    def _texts(self, row: Row) -> tuple[Texts, ...]:
-        """The row by field; of cells that hold pairs the first values, then those in brackets."""
-        texts = columns.texts(self._printed(row))
-        return _with_figures(texts, halves.split(texts))
 
     def _faulty(self, row: Row, faults: Faults) -> Problem:
         """One problem for a row, on its first wrong cell; it names the others."""
@@ -208,11 +207,14 @@ class TableReader:
             yield f"{title} is computed: {how} for {gpus} GPUs"
 
 
-def _with_figures(texts: Mapping[str, str], both: tuple[Texts, ...]) -> tuple[Texts, ...]:
+def _split(texts: Mapping[str, str]) -> tuple[Texts, ...]:
     """Of the halves of a row those with a figure: `n/a` in `661 (n/a)` is no value.
 
     The first one where neither has any, and both where only sizes are pairs.
     """
+    both = halves.split(texts)
+    if len(both) < 2:
+        return both
     pairs = {name for name, text in texts.items() if cells.pair(text)}
     if pairs.isdisjoint(FIGURES) and pairs & columns.SIZES:
         return both

@@ -65,6 +65,8 @@ def _repeated(where: str, results: Iterable[PublishedResult]) -> Iterator[Proble
 
 def _unreached(where: str, page: Page, readers: Iterable[TableReader]) -> Iterator[Problem]:
     """Footnotes that no row has: the text outside the tables' sections refers to them, or none."""
+    if not page.footnotes:
+        return
     left = {footnotes.plain(mark) for mark in page.footnotes} - set(_in_tables(page, readers))
     for text, line in _texts(page):
         for mark in footnotes.in_paragraph(text):
@@ -82,9 +84,9 @@ def _unreached_at(where: str, mark: str, line: int | None) -> Problem:
 
 
 def _in_tables(page: Page, readers: Iterable[TableReader]) -> Iterator[str]:
-    """The marks that concern rows, and those in the cells of every other table."""
+    """The marks in the cells of every table, and those that concern all rows of one."""
     for reader in readers:
-        yield from reader.footnotes.reached()
+        yield from reader.footnotes.of_all
     for piece in page.pieces:
         if isinstance(piece, Grid):
             for row in (piece.header, *piece.rows):

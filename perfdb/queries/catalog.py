@@ -58,8 +58,8 @@ def _with_results() -> Select[int, int | None]:
 def all_runs() -> Select[*tuple[object, ...]]:
     """Every run that counts with its case's main fields, in order of its run id."""
     return (
-        select(
-            runs,
+        _of_runs(
+            *runs.c,
             cases.c.framework,
             releases.c.version.label("release"),
             systems.c.name.label("system"),
@@ -67,12 +67,19 @@ def all_runs() -> Select[*tuple[object, ...]]:
             models.c.title.label("model_title"),
             cases.c.key.label("case_key"),
         )
+        .where(runs.c.withdrawn.is_(None))
+        .order_by(runs.c.run_id)
+    )
+
+
+def _of_runs(*columns: ColumnElement[object]) -> Select[*tuple[object, ...]]:
+    return (
+        select(*columns)
+        .select_from(runs)
         .join(cases, runs.c.case_id == cases.c.id)
         .join(releases, runs.c.release_id == releases.c.id)
         .join(systems, cases.c.system_id == systems.c.id)
         .join(models, cases.c.model_id == models.c.id)
-        .where(runs.c.withdrawn.is_(None))
-        .order_by(runs.c.run_id)
     )
 
 
@@ -87,32 +94,11 @@ def versions() -> Select[str, str]:
     )
 
 
-def work_of(run_id: str) -> Select[str, str, int, str, str | None, str, str]:
-    """What a run counts for, by its run id: its case's main fields, its release, and their keys."""
-    return (
-        select(
-            models.c.name.label("model"),
-            systems.c.name.label("system"),
-            cases.c.num_gpus,
-            releases.c.framework,
-            releases.c.version,
-            cases.c.key.label("case_key"),
-            releases.c.key.label("release_key"),
-        )
-        .select_from(runs)
-        .join(cases, runs.c.case_id == cases.c.id)
-        .join(models, cases.c.model_id == models.c.id)
-        .join(systems, cases.c.system_id == systems.c.id)
-        .join(releases, runs.c.release_id == releases.c.id)
-        .where(runs.c.run_id == run_id)
-    )
-
-
 def said_of(run_id: str) -> Select[*tuple[object, ...]]:
     """All that is said of what a run is of, by its run id, and where and by whom it was read."""
     of_case = [column for column in cases.c if column.name not in ("id", "system_id", "model_id")]
     return (
-        select(
+        _of_runs(
             *of_case,
             models.c.name.label("model"),
             systems.c.name.label("system"),
@@ -120,15 +106,11 @@ def said_of(run_id: str) -> Select[*tuple[object, ...]]:
             releases.c.version,
             releases.c.container,
             releases.c.container_digest,
+            releases.c.key.label("release_key"),
             sources.c.path,
             sources.c.parser_version,
             runs.c.withdrawn,
         )
-        .select_from(runs)
-        .join(cases, runs.c.case_id == cases.c.id)
-        .join(models, cases.c.model_id == models.c.id)
-        .join(systems, cases.c.system_id == systems.c.id)
-        .join(releases, runs.c.release_id == releases.c.id)
         .join(sources, runs.c.source_id == sources.c.id)
         .where(runs.c.run_id == run_id)
     )

@@ -15,19 +15,10 @@ from perfdb.site.data import Result
 from perfdb.site.differences import differences
 from perfdb.site.grouping import is_on_gpus, of_newest_releases, system_order
 from perfdb.site.markup import Cell, Head, Html, joined, tag
-from perfdb.site.profiles import GBS, GPUS, PRECISION, RELEASE, SEQUENCE, Column, ours
+from perfdb.site.profiles import GPUS, PRECISION, SYSTEM, ours
+from perfdb.site.series import qualifiers
 
-_SYSTEM: Final = Column("System", ("system_title",), "system", shown="always")
-_BEFORE: Final = ours(_SYSTEM, PRECISION, GPUS)
-_AFTER: Final = ours(
-    GBS,
-    SEQUENCE,
-    Column("Qualifiers", ("qualifiers",), "text", shown="varies"),
-    Column("Variant", ("variant",), "text", shown="varies"),
-    RELEASE,
-    Column("Origin", ("origin",), "text", shown="always"),
-)
-"""The columns that say which work a row is, before its figures and after them."""
+_WHERE: Final = ours(SYSTEM, PRECISION, GPUS)
 
 
 @dataclass(frozen=True)
@@ -49,19 +40,24 @@ class Side:
         return f"systems-{hashlib.sha256(repr(known).encode()).hexdigest()[:12]}"
 
     @property
+    def is_first(self) -> bool:
+        """Whether it is what the others are held against."""
+        return self.result is self.base
+
+    @property
     def ratio(self) -> float:
         """Its rate ÷ that of the base."""
         return self.rate / (figures.figure(self.base, RATE) or 1.0)
 
 
 def compared(title: str, results: Sequence[Result], address: Address) -> Html:
-    """The table of the newest release of each framework; nothing for fewer than two systems."""
+    """The table of the newest release of each framework; nothing where no work ran on two."""
     newest = [one for one in of_newest_releases(results) if is_on_gpus(one)]
     sides = list(sides_of(newest))
-    if len({one.result.system for one in sides}) < 2:
+    if all(one.is_first for one in sides):
         return Html("")
     fastest = [one.result for one in sides]
-    before, after = (columns.described(some, fastest, address) for some in (_BEFORE, _AFTER))
+    before, after = (columns.described(some, fastest, address) for some in (_WHERE, columns.WORK))
     made = [*before, *_figures(sides, address), *after]
     table = markup.Table(
         f"{title}: by system",
@@ -75,9 +71,9 @@ def compared(title: str, results: Sequence[Result], address: Address) -> Html:
 
 
 _NOTE: Final = (
-    "The fastest of each system in the newest release of each framework. GPU-hours are 10¹² ÷ "
-    "tokens/s/GPU ÷ 3,600, days are for the row's number of GPUs, both without a pause: times a "
-    "price for an hour of a GPU they are the cost."
+    "The fastest of each system at the same work, in the newest release of each framework. "
+    "GPU-hours are 10¹² ÷ tokens/s/GPU ÷ 3,600; times a price for an hour of a GPU they are the "
+    "cost. Days are for the row's number of GPUs. Both are without a pause."
 )
 
 
@@ -96,7 +92,7 @@ def _work(result: Result) -> tuple[object, ...]:
     """What is the same on every system. Of GPUs and batches there are as many as it takes."""
     return (
         result.framework, result.release, result.precision or "", result.task, result.variant,
-        result.qualifiers, result.sequence_length, result.origin,
+        qualifiers(result), result.sequence_length, result.origin,
     )  # fmt: skip
 
 
@@ -115,7 +111,7 @@ def _figures(sides: Sequence[Side], address: Address) -> Iterator[tuple[Head, li
 
 def _against(side: Side) -> Cell:
     """'2.20 × DGX-H100'."""
-    if side.result is side.base:
+    if side.is_first:
         return Cell(units.UNKNOWN)
     return Cell(f"{units.number(side.ratio, 2)} × {side.base.system_title}", sort=side.ratio)
 

@@ -1,13 +1,24 @@
 """Columns of tables that follow no page: each a head with its cells, one for each result."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from perfdb.site import addresses, bests, figures, tables
 from perfdb.site.addresses import Address
 from perfdb.site.data import Result
 from perfdb.site.markup import Cell, Head
-from perfdb.site.profiles import Column
+from perfdb.site.profiles import GBS, RELEASE, SEQUENCE, Column, ours
 from perfdb.site.rows import row_id
+
+WORK: Final = ours(
+    GBS,
+    SEQUENCE,
+    Column("Qualifiers", ("qualifiers",), "text", shown="varies"),
+    Column("Variant", ("variant",), "text", shown="varies"),
+    RELEASE,
+    Column("Origin", ("origin",), "text", shown="always"),
+)
+"""What says which work a row is, behind its figures."""
 
 
 def described(

@@ -16,7 +16,7 @@ from perfdb.site.data import Result
 from perfdb.site.differences import differences
 from perfdb.site.grouping import system_order
 from perfdb.site.markup import Cell, Head, Html, Table, joined, tag
-from perfdb.site.profiles import GBS, GPUS, RELEASE, SEQUENCE, Column, ours
+from perfdb.site.profiles import GPUS, SYSTEM, ours
 from perfdb.site.series import RATES, Rate
 from perfdb.versions import newest_version
 
@@ -26,16 +26,7 @@ BASE: Final = "bf16"
 MOST_WORKS: Final = 8
 """Works of a framework on a system that stand open; the others are folded."""
 
-_WHERE: Final = ours(Column("System", ("system_title",), "system", shown="always"), GPUS)
-_WORK: Final = ours(
-    GBS,
-    SEQUENCE,
-    Column("Qualifiers", ("qualifiers",), "text", shown="varies"),
-    Column("Variant", ("variant",), "text", shown="varies"),
-    RELEASE,
-    Column("Origin", ("origin",), "text", shown="always"),
-)
-"""The columns that say which work a row is, before the rates and after them."""
+_WHERE: Final = ours(SYSTEM, GPUS)
 
 _COMPUTED: Final = (
     "A rate that is marked as computed is the tokens/s of all GPUs ÷ GPUs, or GBS × sequence "
@@ -166,7 +157,7 @@ def _only(table: Table, chosen: Sequence[bool]) -> Table:
 
 def _table(label: str, works: Sequence[Work], address: Address) -> Table:
     bases = [one.base for one in works]
-    before, after = (columns.described(some, bases, address) for some in (_WHERE, _WORK))
+    before, after = (columns.described(some, bases, address) for some in (_WHERE, columns.WORK))
     made = [*before, *_of_precisions(works, address), *after]
     return Table(
         label,

@@ -228,7 +228,8 @@ MEASURED = Profile(
     ),
 )  # fmt: skip
 _RUN = Column("Run", ("run_id",), "run", shown="always")
-_ITS_SYSTEM = Column("System", ("system_title",), "text", shown="always")
+SYSTEM = Column("System", ("system_title",), "system", shown="always")
+_ITS_SYSTEM = replace(SYSTEM, kind="text")
 _STARTED = Column("Started (UTC)", ("started_at",), "moment")
 RELEASE = Column("Release", ("release",), "release", shown="always")
 RUNS = Profile(
@@ -256,14 +257,7 @@ _WORK = (
 )  # fmt: skip
 """The rates where a narrow screen still has them, and with them where they are from."""
 
-OF_MODEL = Profile(
-    "of-model",
-    ours(
-        Column("System", ("system_title",), "system", shown="always"),
-        replace(MODEL, shown="varies"),
-        *_WORK,
-    ),
-)
+OF_MODEL = Profile("of-model", ours(SYSTEM, replace(MODEL, shown="varies"), *_WORK))
 ON_SYSTEM = Profile("on-system", ours(MODEL, *_WORK))
 
 CASE = Profile(

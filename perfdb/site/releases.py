@@ -99,8 +99,7 @@ def _pages(contents: Contents) -> Iterator[Page]:
     systems = tuple(sorted({result.system for result in contents.results}))
     yield Page(addresses.RELEASES, None, Releases(names=names, systems=systems))
     objections = _objections(contents.audited)
-    days = {one.sha256: one.published_on for one in contents.sources if one.published_on}
-    yield from _lists(found, objections, days)
+    yield from _lists(found, objections)
     links = _links(contents)
     for one, said in objections.items():
         text = f"{said} found by the audit"
@@ -126,9 +125,7 @@ def _objections(audited: Iterable[Audited]) -> dict[tuple[str, str | None], str]
 
 
 def _lists(
-    releases: Sequence[ReleasePage],
-    objections: Mapping[tuple[str, str | None], str],
-    days: Mapping[str, date],
+    releases: Sequence[ReleasePage], objections: Mapping[tuple[str, str | None], str]
 ) -> Iterator[Page]:
     """The list of what each release has achieved, and the archive of how much there is of it."""
     if not releases:
@@ -138,7 +135,7 @@ def _lists(
     listed: dict[str, list[ListedRelease]] = defaultdict(list)
     for one in releases:
         said = objections.get((one.framework, one.release), "")
-        listed[one.framework].append(_listed(one, said, _day(one.results, days)))
+        listed[one.framework].append(_listed(one, said))
     data = ReleaseList(frameworks=tuple(map(tuple, listed.values())))
     parts, kept = [LISTED], [KEPT]
     for number, (framework, some) in enumerate(listed.items()):
@@ -149,19 +146,19 @@ def _lists(
     yield Page(addresses.ARCHIVE, document("Archive", *kept), data)
 
 
-def _day(results: Sequence[Result], days: Mapping[str, date]) -> date | None:
-    """The newest day of results: of their pages, by SHA-256, and of their runs."""
-    known = [days.get(one.source_sha256) for one in results]
+def _day(results: Sequence[Result]) -> date | None:
+    """The newest day of results: of their pages and of their runs."""
+    known = [one.published_on for one in results]
     known += [one.started_at.date() for one in results if one.started_at]
     return max(filter(None, known), default=None)
 
 
-def _listed(page: ReleasePage, objections: str, day: date | None) -> ListedRelease:
+def _listed(page: ReleasePage, objections: str) -> ListedRelease:
     measured = sum(result.is_measured for result in page.results)
     return ListedRelease(
         release=page.release,
         document=page.document,
-        day=day,
+        day=_day(page.results),
         on_gpus=any(map(is_on_gpus, page.results)),
         containers=page.containers,
         measured=measured,

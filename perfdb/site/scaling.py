@@ -7,7 +7,7 @@ from perfdb import metrics, units
 from perfdb.compare.verdict import CONVENTION_BOUND
 from perfdb.metrics import METRICS, TRILLION
 from perfdb.record import Frozen
-from perfdb.site import addresses, bests, charts, figures, markup, superlinear, tables
+from perfdb.site import addresses, bests, charts, columns, figures, markup, superlinear, tables
 from perfdb.site.addresses import Address
 from perfdb.site.charts import Line
 from perfdb.site.contents import Contents
@@ -189,13 +189,13 @@ def _label(series: Series) -> str:
 
 def _series(title: str, series: Series, audited: Mapping[int, str], address: Address) -> Html:
     """The table of a series."""
-    columns = [
-        *_figures(series),
+    every = [
+        *_figures(series, address),
         *_as_printed(series.points),
-        *_layout(series.points, address),
+        *columns.described(ours(*LAYOUT), series.points, address),
         (Head("Origin"), [tables.printed(ORIGIN, one, address) for one in series.points]),
     ]
-    said = [(head, cells) for head, cells in columns if _says_something(cells)]
+    said = [(head, cells) for head, cells in every if _says_something(cells)]
     rows = list(zip(*(cells for _, cells in said), strict=True))
     label = f"{title}: {series.title}"
     same = _same_layout(series.points)
@@ -211,18 +211,17 @@ def _says_something(cells: Iterable[Cell]) -> bool:
     return any(cell.content != units.UNKNOWN for cell in cells)
 
 
-def _figures(series: Series) -> list[Column]:
+def _figures(series: Series, address: Address) -> list[Column]:
     """The scale and its figures: as stated where it is stated, else computed."""
     return [
         _column("GPUs", None, (f"{one.num_gpus:,}" for one in series.points)),
-        _column(METRICS[series.rate].title, None,
-                (bests.marked(one, series.rate) for one in series.points)),
+        _figure(METRICS[series.rate].title, series.rate, series, address),
         (Head("Efficiency", "the rate of each GPU ÷ that at the smallest scale", numeric=True),
          [superlinear.efficiency_of(one, series) for one in series.points]),
-        _column("MFU", None, (bests.said(one, "mfu") for one in series.points)),
-        _column("Step time (s)", None, (bests.said(one, "step_time_s") for one in series.points)),
-        _column("Tokens/s, all GPUs", "as stated, else tokens/s/GPU × GPUs",
-                (_total_said(one) for one in series.points)),
+        _figure("MFU", "mfu", series, address),
+        _figure("Step time (s)", "step_time_s", series, address),
+        (Head("Tokens/s, all GPUs", "as stated, else tokens/s/GPU × GPUs", numeric=True),
+         [_of_all(one) for one in series.points]),
         _column("Days to 1T tokens", "10¹² ÷ tokens/s of all GPUs ÷ 86,400",
                 (units.significant(_days(one)) for one in series.points)),
         _column("GBS", None, (f"{one.global_batch_size:,}" for one in series.points)),
@@ -240,21 +239,17 @@ def _as_printed(points: Sequence[Result]) -> list[Column]:
     ]
 
 
-def _layout(points: Sequence[Result], address: Address) -> list[Column]:
-    """What of the configuration is not the same at every scale."""
-    columns = [
-        (tables.head(column), [tables.printed(column, one, address) for one in points])
-        for column in ours(*LAYOUT)
-    ]
-    return [(head, cells) for head, cells in columns if len({cell.content for cell in cells}) > 1]
-
-
 def _same_layout(points: Sequence[Result]) -> tuple[str, ...]:
     """The footnote on what of the configuration is known and the same at every scale."""
     known = [(one, {tables.known(one, point) for point in points}) for one in ours(*LAYOUT)]
     same = [(one, value) for one, (value, *others) in known if not others and value is not None]
     said = ", ".join(f"{one.title} {tables.formatted(one, value)}" for one, value in same)
     return (f"{said}.",) if said else ()
+
+
+def _figure(title: str, metric: str, series: Series, address: Address) -> Column:
+    cells = [columns.figure(one, metric, address) for one in series.points]
+    return Head(title, numeric=True), cells
 
 
 def _column(title: str, hint: str | None, texts: Iterable[str]) -> Column:
@@ -269,10 +264,10 @@ def _counted_by(result: Result, rate: Rate) -> tuple[str, ...]:
     return (f"FLOPs counted by {named}.",) if named else ()
 
 
-def _total_said(result: Result) -> str:
+def _of_all(result: Result) -> Cell:
     total = _total(result)
-    is_computed = total is not None and not result.tokens_per_sec
-    return f"{units.number(total)}{figures.COMPUTED if is_computed else ''}"
+    mark = "" if total is None or result.tokens_per_sec else figures.COMPUTED
+    return Cell(f"{units.number(total)}{mark}", sort=total)
 
 
 def _total(result: Result) -> float | None:

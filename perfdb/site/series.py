@@ -51,7 +51,7 @@ class Series(Frozen):
         batch = samples if self.scaling == "weak" else f"GBS {first.global_batch_size:,}"
         known = (
             section_title(first.task, first.variant),
-            _qualifiers(first),
+            qualifiers(first),
             bests.precision_of(first),
             f"sequence {first.sequence_length:,}",
             first.origin,
@@ -135,12 +135,12 @@ def _series(results: Iterable[Result]) -> Iterator[Series]:
 
 def _work(result: Result) -> tuple[object, ...]:
     return (
-        result.task, result.variant, _qualifiers(result), result.origin, result.precision,
+        result.task, result.variant, qualifiers(result), result.origin, result.precision,
         result.sequence_length,
     )  # fmt: skip
 
 
-def _qualifiers(result: Result) -> str:
+def qualifiers(result: Result) -> str:
     """What sets its model apart; '2-node' says how many GPUs there are."""
     said = result.qualifiers.split(", ")
     return ", ".join(one for one in said if not _NODES.fullmatch(one))

@@ -6,9 +6,8 @@ from datetime import datetime
 
 from perfdb.compare import Difference, Judgement, Level, Result, Side, Verdict
 from perfdb.compare.verdict import judge
+from perfdb.record import UNATTRIBUTED
 from perfdb.versions import is_rolling
-
-UNATTRIBUTED = "(unattributed)"
 
 
 class Timed(Result):
@@ -139,9 +138,10 @@ class Series:
         return stands or any(one.is_apart for one in self.ends(Verdict.SLOWER))
 
     @property
-    def is_untold(self) -> bool:
-        """Whether the newest has no verdict, or two that have a figure are no measure."""
-        return bool(self.ends(Verdict.UNKNOWN)) or any(one.cannot_be_told for one in self.points)
+    def untold(self) -> tuple[Point, ...]:
+        """Of the newest those without a verdict, and those whose figures are no measure."""
+        newest = self.ends(Verdict.UNKNOWN)
+        return tuple(one for one in self.points if one.cannot_be_told or one in newest)
 
     @property
     def has_news(self) -> bool:

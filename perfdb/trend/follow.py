@@ -6,9 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from perfdb.compare import Choice, Level, Side, metric_for, order
-from perfdb.compare.match import differences
+from perfdb.compare.match import differences, goodness
 from perfdb.compare.verdict import judge
-from perfdb.metrics import METRICS
 from perfdb.record import Origin
 from perfdb.trend.base import Point, Series, Timed, is_apart
 
@@ -101,13 +100,8 @@ def _point(before: Point | None, runs: tuple[Timed, ...], metric: str) -> Point:
 
 def _best(results: Sequence[Timed], metric: str) -> tuple[Timed, ...]:
     """The results of the case with the best figure, the earliest first."""
-    sign = 1 if METRICS[metric].better == "higher" else -1
-
-    def goodness(group: tuple[Timed, ...]) -> tuple[bool, float, str]:
-        figure = Side(group).shown.figure(metric)
-        return (figure is not None, sign * (figure or 0.0), group[0].case_key)
-
-    best = max(_grouped(results, lambda result: result.case_key), key=goodness)
+    cases = _grouped(results, lambda result: result.case_key)
+    best = max(cases, key=lambda runs: goodness(Side(runs), metric))
     return tuple(sorted(best, key=_when))
 
 

@@ -5,7 +5,7 @@ from perfdb.compare import Choice
 
 
 def of(name: str, version: str | None, *ids: int) -> Choice:
-    return Choice(name, version, ids)
+    return Choice(name, name.split(maxsplit=1)[0], version, ids)
 
 
 OLD, MIDDLE, NEW = (

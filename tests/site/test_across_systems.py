@@ -93,6 +93,22 @@ def test_one_system_is_compared_with_none() -> None:
     assert "" == across_systems.compared("Llama 3 70B", (one, one), address).text
 
 
+def test_systems_of_which_no_two_did_the_same_work_are_compared_with_none() -> None:
+    """FP8 on one and BF16 on the other would stand side by side without a ratio."""
+    given = (
+        llama3_70b("dgx-h100", 64, 1621.0),
+        llama3_70b("dgx-b200", 64, 3562.0, precision="bf16"),
+    )
+    assert "" == across_systems.compared("Llama 3 70B", given, address).text
+
+
+def test_a_name_that_counts_the_nodes_is_no_other_work() -> None:
+    """AutoModel's page calls a row on 16 GPUs '2-node'; the one on 8 is faster."""
+    two = llama3_70b("dgx-h100", 16, 984.85, qualifiers="2-node")
+    given = (two, llama3_70b("dgx-h100", 8, 1091.85), llama3_70b("dgx-b200", 8, 3562.0))
+    assert ["1,092", "3,562"] == [row["Tokens/s/GPU"] for row in rows(*given)]
+
+
 def test_another_layout_is_said_beside_the_ratio() -> None:
     split = llama3_70b("dgx-b200", 64, 3562.0, tensor_parallel=2)
     given = (llama3_70b("dgx-h100", 64, 1621.0, tensor_parallel=4), split)

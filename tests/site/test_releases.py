@@ -7,7 +7,7 @@ import pytest
 
 from perfdb.site import addresses, headline, releases
 from perfdb.site.contents import Contents
-from perfdb.site.data import Result, SourcePage
+from perfdb.site.data import Result
 from perfdb.site.overview import of_contents
 from perfdb.site.pages import all_pages
 from perfdb.site.releases import release_pages
@@ -94,19 +94,15 @@ def test_each_system_has_a_headline_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("given", "day"),
     [
-        ((published(release="1", source_sha256="a" * 64),), "2026-04-17"),
-        ((published(release="1", source_sha256="b" * 64),), "–"),
+        ((published(release="1", published_on=date(2026, 4, 17)),), "2026-04-17"),
+        ((published(release="1"),), "–"),
         ((result(release="1"),), "2026-01-02"),
     ],
 )
 def test_a_release_has_the_day_of_its_newest_page_or_run(
     given: tuple[Result, ...], day: str
 ) -> None:
-    sources = (
-        SourcePage(path="a.md", sha256="a" * 64, text="#", published_on=date(2026, 4, 17)),
-        SourcePage(path="b.md", sha256="b" * 64, text="#"),
-    )
-    for page in all_pages(Contents(results=given, sources=sources)):
+    for page in all_pages(Contents(results=given)):
         if isinstance(page.data, releases.ReleaseList):
             cells = soup(releases.archive(page.data, 0, address).text).select("tbody td")
             assert day == cells[0].get_text()

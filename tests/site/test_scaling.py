@@ -148,6 +148,19 @@ def test_a_name_that_counts_the_nodes_does_not_part_a_series() -> None:
     assert ["100.0%", "90.2%"] == [row["Efficiency"] for row in rows(page_of(one, two, other))]
 
 
+def test_a_computed_figure_is_marked_and_sorts_by_its_value() -> None:
+    """395.6 and 296.7 of the 989 TFLOP/s that an H100 has in BF16 are 40 and 30 %."""
+    same = {"system": "dgx-h100", "precision": "bf16", "global_batch_size": 32}
+    page = page_of(
+        published(**same, num_gpus=8, model_tflops_per_sec_per_gpu=395.6),
+        published(**same, num_gpus=16, model_tflops_per_sec_per_gpu=296.7),
+    )
+    assert ["40.0% (computed)", "30.0% (computed)"] == [row["MFU"] for row in rows(page)]
+    cells = soup(page).find_all(string="30.0% (computed)")
+    sorted_by = [float(str(cell.find_parent(["td", "th"])["data-sort"])) for cell in cells]
+    assert [pytest.approx(0.3)] == sorted_by
+
+
 def test_a_printed_total_is_taken_before_one_is_computed() -> None:
     one = published(tokens_per_sec=98550.0, num_gpus=16, step_time_s=9.9)
     assert 98550 / 16 == bests.figure(one, "tokens_per_sec_per_gpu")
