@@ -1,7 +1,9 @@
 """The results in force as a table: the columns that other tools rely on, in their order."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from operator import itemgetter
+from typing import Final
 
 from sqlalchemy import Connection
 
@@ -22,6 +24,7 @@ STORED = (
     "source_line", "source_url", "published_on",
 )  # fmt: skip
 """What the store has, under its own names."""
+_STORED: Final = itemgetter(*STORED)
 EMITTED = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu")
 """The figures that programs print themselves, exported as `emitted_…` behind the others."""
 COMPUTED = tuple(stated.FOLLOWING)
@@ -55,7 +58,7 @@ def rows(connection: Connection, scope: Scope) -> list[dict[str, object]]:
 def table_of(rows: Iterable[Row]) -> Table:
     """Rows of `perfdb.queries.results.current` in the columns of an export."""
     kinds = [column.kind for column in columns()]
-    return Table(columns(), tuple(tuple(map(_cell, kinds, _values(row))) for row in rows))
+    return Table(columns(), tuple(tuple(_cells(kinds, row)) for row in rows))
 
 
 @cache
@@ -70,20 +73,25 @@ def columns() -> tuple[Column, ...]:
     )
 
 
-def _values(row: Row) -> Iterator[object]:
-    """What a row says of each column, in their order."""
+def _cells(kinds: Sequence[type], row: Row) -> list[Cell]:
+    """What a row says of each column, in their order. Most is as it is to be: no call is made."""
     result, emitted = Stated.model_validate(row), row["emitted"]
-    yield from [row[name] for name in STORED]
-    for name in EMITTED:
-        yield emitted.get(name) if isinstance(emitted, Mapping) else None
-    for name in COMPUTED:
-        yield stated.computed(result, name)
+    of_program = emitted if isinstance(emitted, Mapping) else {}
+    values = [
+        *_STORED(row),
+        *map(of_program.get, EMITTED),
+        *(stated.computed(result, name) for name in COMPUTED),
+    ]
+    return [
+        value
+        if value is None or (isinstance(value, str | int | float) and type(value) is kind)
+        else _cell(kind, value)
+        for kind, value in zip(kinds, values, strict=True)
+    ]
 
 
 def _cell(kind: type, value: object) -> Cell:
     """A value as an export has it: a day and several notes are texts."""
-    if value is None or (isinstance(value, str | int | float) and type(value) is kind):
-        return value
     if isinstance(value, list | tuple):
         return NOTES_JOINED_BY.join(value) or None
     cell: Cell = kind(value)
