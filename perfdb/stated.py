@@ -33,7 +33,7 @@ class Stated(Frozen):
     @property
     def is_measured(self) -> bool:
         """Whether its figures are of a run, not of a published page."""
-        return self.origin == Origin.MEASURED.value
+        return self.origin == Origin.MEASURED
 
 
 def figure(result: Stated, metric: str) -> float | None:
@@ -49,9 +49,9 @@ def computed(result: Stated, metric: str) -> float | None:
     of a run stays so: there is a reason.
     """
     follows = FOLLOWING.get(metric)
-    if follows is None or result.is_measured or result.withheld is not None:
+    if follows is None or _stated(result, metric) is not None:
         return None
-    return follows(result) if _stated(result, metric) is None else None
+    return None if result.is_measured or result.withheld is not None else follows(result)
 
 
 def is_computed(result: Stated, metric: str) -> bool:

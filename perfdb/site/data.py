@@ -96,7 +96,7 @@ class Result(Row, Stated):
     @property
     def has_open_errors(self) -> bool:
         """Whether the audit calls it an error, and nobody has explained that."""
-        return self.flag is not None and self.flag.kind == Severity.ERROR.value
+        return self.flag is not None and self.flag.kind == Severity.ERROR
 
 
 class Step(Row):
