@@ -12,6 +12,7 @@ from perfdb.formats import ParsedLog, Reading
 from perfdb.formats.numbers import positive
 from perfdb.formats.readings import Column, Flags, Floats, Ints, Readings
 from perfdb.formats.steps import spans
+from perfdb.metrics import EMITTED
 from perfdb.record import Case, Origin, Outcome, Release, content_hash
 
 DEFAULT_WINDOW = windows.skip_warmup(10)
@@ -20,11 +21,8 @@ DEFAULT_WINDOW = windows.skip_warmup(10)
 SAME_TOKENS = 0.01
 """By how much a step's tokens may differ from GBS × sequence length, where labels are shifted."""
 
-EMITTED = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu")
-"""The rates that programs print beside a step."""
-
 KEPT = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu")
-"""Those of them that are stored with each step."""
+"""Those of EMITTED that are stored with each step."""
 
 _TOLD = (Outcome.INCOMPLETE, Outcome.NO_DATA, Outcome.NAN_LOSS, Outcome.NAN_GRAD_NORM)
 """Outcomes that the log's own error explains best; the others' errors are lines of a program."""

@@ -9,6 +9,8 @@ from perfdb.units import SECONDS_PER_DAY
 SECONDS_PER_HOUR = 3600
 TRILLION = 1e12
 """The tokens that times to train are stated for."""
+EMITTED = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu")
+"""The metrics that programs may print themselves, kept beside the computed ones."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ def global_tokens_per_sec(tokens_per_sec_per_gpu: float, num_gpus: int) -> float
 
 def gpu_hours(tokens: float, tokens_per_sec_per_gpu: float) -> float:
     """Tokens ÷ tokens/s/GPU ÷ 3,600: hours of one GPU, or of many together, without a pause."""
-    return tokens / tokens_per_sec_per_gpu / 3600
+    return tokens / tokens_per_sec_per_gpu / SECONDS_PER_HOUR
 
 
 def days_to_train(tokens: float, tokens_per_second: float) -> float:

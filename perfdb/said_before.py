@@ -4,14 +4,10 @@ What was said then stays; --set holds over it, and what nobody said then is take
 """
 
 from collections.abc import Iterator
-from typing import Final
 
 from perfdb import attribute
 from perfdb.attribute import Attributed, Said
-from perfdb.record import Case, Release
-
-DERIVED: Final = ("gradient_accumulation", "data_parallel")
-"""The fields of a case that follow from the others."""
+from perfdb.record import CONFIGURATION_FIELDS, WORKLOAD_FIELDS, Case, Release
 
 
 def held(now: Attributed, before: Attributed, words: Said) -> Attributed:
@@ -44,6 +40,6 @@ def _fields(of: Attributed) -> dict[str, object]:
 
 
 def _said(case: Case) -> dict[str, object]:
-    """The fields of a case that somebody said."""
-    fields = case.model_dump(exclude=set(DERIVED))
+    """The fields of a case that somebody said; the others follow from these."""
+    fields = case.model_dump(include={*WORKLOAD_FIELDS, *CONFIGURATION_FIELDS})
     return {name: value for name, value in fields.items() if value not in (None, (), {})}

@@ -150,6 +150,13 @@ def _case_row(case: Case, system_id: int, model_id: int) -> Row:
     return fields | keys | {"system_id": system_id, "model_id": model_id}
 
 
+def case_of(row: RowMapping) -> Case:
+    """The case of a row that has the columns of one, and the names of its system and model."""
+    joined = {name: str(row[name]).split(", ") for name in ("qualifiers", "kernels")}
+    parts = {name: tuple(filter(None, said)) for name, said in joined.items()}
+    return Case.model_validate({name: row[name] for name in Case.model_fields} | parts)
+
+
 def _stated(case: Case, earlier: Case | None) -> Case:
     """A case with what was derived of it earlier where it does not say so itself."""
     if earlier is None:

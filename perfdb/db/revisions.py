@@ -89,10 +89,8 @@ def written(connection: Connection, wanted: Iterable[str]) -> Past:
 
 def supersede(connection: Connection, ids: Iterable[int], when: datetime) -> set[int]:
     """Say of results that they are no longer in force, and since when; the releases they are of."""
-    ordered = sorted(ids)
     release_ids: set[int] = set()
-    for start in range(0, len(ordered), keys.AT_ONCE):
-        some = ordered[start : start + keys.AT_ONCE]
+    for some in keys.chunks(ids):
         which = results.c.id.in_(some)
         release_ids |= marks.releases_of(connection, which)
         ended = update(results).where(which, ~results.c.superseded)
@@ -165,9 +163,7 @@ def _revise(connection: Connection, given: Mapping[int, Revision], when: datetim
 def alike(connection: Connection, given: Mapping[int, ResultRow]) -> set[int]:
     """The ids of those results that say what the row given for them says, whoever computed it."""
     found: set[int] = set()
-    ordered = sorted(given)
-    for start in range(0, len(ordered), keys.AT_ONCE):
-        some = ordered[start : start + keys.AT_ONCE]
+    for some in keys.chunks(given):
         columns = (results.c.id, *(results.c[name] for name in _COMPARED))
         rows = connection.execute(select(*columns).where(results.c.id.in_(some))).mappings()
         found |= {row["id"] for row in rows if _says(row, given[row["id"]])}

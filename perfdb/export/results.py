@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from perfdb import stated
 from perfdb.export.base import Cell, Column, Table
+from perfdb.metrics import EMITTED
 from perfdb.queries import results
 from perfdb.queries.only import Scope, within
 from perfdb.stated import Stated
@@ -25,10 +26,9 @@ STORED = (
 )  # fmt: skip
 """What the store has, under its own names."""
 _STORED: Final = itemgetter(*STORED)
-EMITTED = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu")
-"""The figures that programs print themselves, exported as `emitted_…` behind the others."""
 COMPUTED = tuple(stated.FOLLOWING)
-"""The figures that follow where they are not stated, exported as `computed_…` behind those."""
+"""The figures that follow where they are not stated, exported as `computed_…` behind those that
+programs print themselves, which are `emitted_…`."""
 COLUMNS = (
     *STORED,
     *(f"emitted_{name}" for name in EMITTED),

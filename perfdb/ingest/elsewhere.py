@@ -6,11 +6,12 @@ from sqlalchemy import Connection, RowMapping
 
 from perfdb import said_before
 from perfdb.attribute import Attributed
+from perfdb.db import keys
 from perfdb.errors import Problem
 from perfdb.ingest.fallback import spellings
 from perfdb.ingest.read import RunRead
 from perfdb.queries import catalog
-from perfdb.record import Case, Release
+from perfdb.record import Release
 
 
 @dataclass(frozen=True)
@@ -51,19 +52,13 @@ def _row(connection: Connection, read: RunRead) -> RowMapping | None:
 
 
 def _before(row: RowMapping) -> Attributed:
-    case = {name: row[name] for name in Case.model_fields}
-    parts = {name: _parts(row[name]) for name in ("qualifiers", "kernels")}
     release = Release(
         framework=row["release_framework"],
         version=row["version"],
         container=row["container"],
         container_digest=row["container_digest"],
     )
-    return Attributed(Case.model_validate(case | parts), release)
-
-
-def _parts(joined: str) -> tuple[str, ...]:
-    return tuple(part for part in joined.split(", ") if part)
+    return Attributed(keys.case_of(row), release)
 
 
 def _notes(path: str, other: str, now: Attributed, holds: Attributed) -> tuple[Problem, ...]:

@@ -5,13 +5,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from pydantic import ConfigDict, Field
 from sqlalchemy import Connection, RowMapping
 
+from perfdb.db import keys
 from perfdb.db.rows import ResultRow
 from perfdb.db.tables import steps
 from perfdb.formats import AVERAGES, Reading
 from perfdb.formats.readings import Readings
 from perfdb.queries import measured
 from perfdb.recompute.figures import Stored
-from perfdb.record import Case, Frozen, Origin, Outcome, Release
+from perfdb.record import Frozen, Origin, Outcome, Release
 
 AT_ONCE = 1 << 12
 """Steps that are held as rows at a time."""
@@ -96,10 +97,8 @@ def _for_its_window(run: _Run) -> bool:
 
 def _result(row: RowMapping, content: str) -> ResultRow:
     release = {"version": row["release"], **{name: row[name] for name in _RELEASE}}
-    case = {name: row[name] for name in Case.model_fields}
-    joined = {name: _parts(row[name]) for name in ("qualifiers", "kernels")}
     return ResultRow(
-        case=Case.model_validate(case | joined),
+        case=keys.case_of(row),
         release=Release.model_validate(release),
         content_hash=content,
         **_Figures.model_validate(row).model_dump(),
@@ -107,10 +106,6 @@ def _result(row: RowMapping, content: str) -> ResultRow:
 
 
 _RELEASE = ("framework", "container", "container_digest")
-
-
-def _parts(joined: object) -> tuple[str, ...]:
-    return tuple(part for part in str(joined).split(", ") if part)
 
 
 def _steps(connection: Connection, run_row_id: int) -> Readings:

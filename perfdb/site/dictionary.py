@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
-from perfdb.export.results import COLUMNS, COMPUTED, EMITTED
-from perfdb.metrics import METRICS
+from perfdb.export.results import COLUMNS, COMPUTED
+from perfdb.metrics import EMITTED, METRICS
 from perfdb.site import downloads, markup, profiles
 from perfdb.site.glossary import TERMS
 from perfdb.site.markup import Cell, Head, Html, tag
