@@ -113,15 +113,17 @@ CONFIGURATION_FIELDS = (
 )  # fmt: skip
 
 
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+"""`json.dumps` would make an encoder for each call."""
+
+
 def content_hash(fields: Mapping[str, object]) -> str:
     """SHA-256 over the canonical JSON of the fields that say something.
 
     Unknown and empty fields are left out, so a field added to a later version changes no old hash.
     """
     said = {name: value for name, value in fields.items() if value not in (None, [], {}, "")}
-    return hashlib.sha256(
-        json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
-    ).hexdigest()
+    return hashlib.sha256(_canonical(said).encode()).hexdigest()
 
 
 @lru_cache(maxsize=4096)
