@@ -46,6 +46,13 @@ html_baseurl = os.environ.get("PERFDB_SITE_URL", "").rstrip("/")
 html_baseurl += "/" if html_baseurl else ""
 # The page that stands in for others must know where its style sheets are.
 notfound_urls_prefix = urlsplit(html_baseurl).path or "/"
+notfound_context = {
+    "title": "Page not found",
+    "body": "<h1>Page not found</h1>\n"
+    f'<p>There is no page at this address. The <a href="{notfound_urls_prefix}index.html">start '
+    f'page</a> leads to all there are, and the <a href="{notfound_urls_prefix}search.html">search'
+    "</a> finds them by their words.</p>",
+}
 ogp_site_name = project
 ogp_site_url = html_baseurl
 ogp_social_cards = {"enable": False}  # they are drawn with fonts that differ between machines
@@ -53,6 +60,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_favicon = "_static/favicon.svg"
 html_copy_source = False
+html_search_scorer = str(HERE / "_ext" / "scorer.js")
 html_show_sphinx = False
 html_context = {"default_mode": "auto"}
 html_theme_options = {

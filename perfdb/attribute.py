@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Final
 
-from perfdb import catalog, metrics, versions, yamlfile
+from perfdb import catalog, following, versions, yamlfile
 from perfdb.errors import InputError, Problem
 from perfdb.formats import Configuration, ParsedLog
 from perfdb.pages import PageContext, names
@@ -28,6 +28,8 @@ REQUIRED: Final = (
 
 SUBJECT: Final = ("framework", "model", "system", "task")
 """What a run is of, whatever its sizes."""
+
+SCALED: Final = "the launcher ran a proxy or changed the model"
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,8 @@ class Missing:
 
     fields: tuple[str, ...]
     release: bool = False
+    why: str = ""
+    """Why a field is missing that somebody says."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -75,7 +79,7 @@ class Missing:
         """What is missing, and the options that would say it."""
         options = [f"{OPTION} {name}=…" for name in self.fields]
         options += ["--release …"] if self.release else []
-        message = f"names no {', '.join(self.names)}"
+        message = f"names no {', '.join(self.names)}" + (self.why and f" ({self.why})")
         return Problem(where, message, line=line, remedy=f"pass {' '.join(options)}")
 
 
@@ -154,20 +158,31 @@ def attributed(
     log: ParsedLog, companions: Sequence[ParsedLog], words: Said
 ) -> Attributed | Missing:
     """The case and the release of a log, or what is missing to know them."""
-    whole = _whole((log, *companions), words)
+    sayers = (log, *companions)
+    whole = _whole(sayers, words)
     missing = tuple(name for name in REQUIRED if getattr(whole, name) is None)
     if missing:
-        version = _version(whole.framework, (log, *companions), words)
-        return Missing(missing, version is None)
-    case = with_what_follows(Case.model_validate(whole.model_dump(exclude_none=True)))
-    return Attributed(case, _release(case.framework, (log, *companions), words))
+        version = _version(whole.framework, sayers, words)
+        is_scaled = "model" in missing and any(map(_is_scaled, sayers))
+        return Missing(missing, version is None, SCALED if is_scaled else "")
+    case = following.with_what_follows(Case.model_validate(whole.model_dump(exclude_none=True)))
+    return Attributed(case, _release(case.framework, sayers, words))
 
 
 def _whole(sayers: Sequence[ParsedLog], words: Said) -> Configuration:
     whole = words.configuration
+    if any(map(_is_scaled, sayers)):
+        whole = whole.completed_by(Configuration(model=None))
     for one in sayers:
         whole = whole.completed_by(_catalogued(one.configuration))
-    return whole.completed_by(words.fallback)
+    num_nodes = next((one.num_nodes for one in sayers if one.num_nodes), None)
+    return following.with_gpus(whole.completed_by(words.fallback), num_nodes)
+
+
+def _is_scaled(one: ParsedLog) -> bool:
+    """Whether a file beside a log says that what ran was no model of the catalogue."""
+    said = one.configuration
+    return one.outcome is None and "model" in said.model_fields_set and said.model is None
 
 
 def contradictions(
@@ -177,15 +192,21 @@ def contradictions(
 
     That names who says it, and both; nothing stands for the log itself.
     """
-    insisted, told = words.configuration, set[str]()
+    insisted, told = _said(words.configuration), set[str]()
     for one in (Sayer("", log), *beside):
-        own = _catalogued(one.said.configuration)
-        said = [name for name in Configuration.model_fields if getattr(own, name) is not None]
-        for name in said:
-            mine, theirs = getattr(own, name), getattr(insisted, name)
+        own = _said(_catalogued(one.said.configuration))
+        for name, mine in own.items():
+            theirs = insisted.get(name)
             if name not in told and theirs is not None and mine != theirs:
                 yield name, f"{one.name} says {name} {mine}, {OPTION} says {theirs}".lstrip()
-        told.update(said)
+        told.update(own)
+
+
+def _said(given: Configuration) -> dict[str, object]:
+    """The fields that are said, each option by itself."""
+    fields = given.model_dump(exclude_none=True)
+    options: dict[str, object] = fields.pop("options", {})
+    return fields | {f"option {name}": value for name, value in options.items()}
 
 
 def other_release(log: ParsedLog, words: Said, beside: Sequence[Sayer] = ()) -> str | None:
@@ -243,18 +264,6 @@ def _catalogued(given: Configuration) -> Configuration:
         precision = names.precision(given.precision)
         fields["precision"] = given.precision if isinstance(precision, Wrong) else precision
     return Configuration.model_validate(fields)
-
-
-def with_what_follows(case: Case) -> Case:
-    """With DP and GA where the other fields give them; what was said of them otherwise."""
-    tensor, pipeline, context = case.tensor_parallel, case.pipeline_parallel, case.context_parallel
-    ranks, batch = case.data_parallel, case.micro_batch_size or case.local_batch_size
-    if tensor and pipeline and context and case.num_gpus % (tensor * pipeline * context) == 0:
-        ranks = metrics.data_parallel(case.num_gpus, tensor, pipeline, context)
-    steps = case.gradient_accumulation
-    if ranks and batch and case.global_batch_size % (batch * ranks) == 0:
-        steps = metrics.gradient_accumulation(case.global_batch_size, batch, ranks)
-    return case.model_copy(update={"data_parallel": ranks, "gradient_accumulation": steps})
 
 
 def _version(framework: str | None, sayers: Sequence[ParsedLog], words: Said) -> str | None:

@@ -6,20 +6,18 @@ from typing import NamedTuple, overload
 
 import numpy as np
 
-from perfdb import flops, normalize, windows
+from perfdb import flops, normalize, uneven, windows
+from perfdb.content_hash import content_hash
 from perfdb.db.rows import MeasuredRun, ResultRow, RunRow, StepRow
 from perfdb.formats import ParsedLog, Reading
 from perfdb.formats.numbers import positive
 from perfdb.formats.readings import Column, Flags, Floats, Ints, Readings
 from perfdb.formats.steps import spans
 from perfdb.metrics import EMITTED
-from perfdb.record import Case, Origin, Outcome, Release, content_hash
+from perfdb.record import Case, Figures, Origin, Outcome, Release
 
 DEFAULT_WINDOW = windows.skip_warmup(10)
 """For a format that has no window of its own."""
-
-SAME_TOKENS = 0.01
-"""By how much a step's tokens may differ from GBS × sequence length, where labels are shifted."""
 
 KEPT = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu")
 """Those of EMITTED that are stored with each step."""
@@ -38,6 +36,8 @@ class LogRun:
     content: str
     averages: bool = False
     """Whether its format is one of those in `perfdb.formats.AVERAGES`."""
+    notes: tuple[str, ...] = ()
+    """What the files beside the log say of its figures."""
 
 
 class Picked(NamedTuple):
@@ -72,13 +72,12 @@ def measured(log: ParsedLog, of: LogRun, window: windows.Window) -> MeasuredRun:
         outcome=outcome,
         withheld=withheld,
         formula_version=flops.FORMULA_VERSION,
-        notes=_notes(log),
+        notes=(*_notes(log), *of.notes),
     )
     if withheld is None:
         result = with_figures(result, within, window)
-        odd = odd_step(within.lines.column("tokens"), of.case)
-        result = result if odd is None else without_rates(result)
-        result = replace(result, emitted=emitted(log, window, within))
+        result = uneven.rated(result, within.lines, within.spans)
+        result = replace(result, emitted=emitted(log, window, within, of.case))
     run = _run_row(log, of.run_id, result, within)
     return MeasuredRun(run, StepRows.of(Readings.of(log.readings)), result)
 
@@ -105,26 +104,33 @@ def with_figures(result: ResultRow, within: Picked, window: windows.Window) -> R
     return normalize.with_times(result, windows.summarise_times(times, counts), window, why_none)
 
 
-def emitted(log: ParsedLog, window: windows.Window, within: Picked) -> Mapping[str, float]:
+def emitted(
+    log: ParsedLog, window: windows.Window, within: Picked, case: Case
+) -> Mapping[str, float]:
     """What the program itself says of a window's steps, beside what is computed of them.
 
-    The median of each rate over the steps that print it, else the average that the log ends with
-    where that is over the same window. A rate of 0 is not known.
+    What its steps print, else the average that the log ends with where that is over the same
+    window. A rate of 0 is not known.
     """
     same = within.lines and window.name == log.window
     said = log.emitted.model_dump() if same else {}
-    said |= medians(within, EMITTED)
+    said |= rates(within, EMITTED, case)
     return {field: value for field, value in said.items() if positive(value)}
 
 
-def medians(within: Picked, fields: Sequence[str]) -> Mapping[str, float]:
-    """Of each rate that some lines print, the median over these; a rate of 0 is not known."""
-    rates = {field: _positive(within.lines.column(field)) for field in fields}
+def rates(within: Picked, fields: Sequence[str], case: Case) -> Mapping[str, float]:
+    """Of each rate that some lines print, the median over these; a rate of 0 is not known.
+
+    Tokens/s of steps of many lengths are over all of their tokens, as those computed of them.
+    """
+    columns = {field: _positive(within.lines.column(field)) for field in fields}
     found = {
         field: _median(rate.values[rate.known], within.spans[rate.known])
-        for field, rate in rates.items()
+        for field, rate in columns.items()
         if rate.known.any()
     }
+    if uneven.first(within.lines, case) is not None:
+        found["tokens_per_sec_per_gpu"] = uneven.printed(within.lines, within.spans) or 0.0
     return {field: value for field, value in found.items() if positive(value)}
 
 
@@ -210,43 +216,41 @@ def judged(log: ParsedLog, within: Readings) -> tuple[Outcome, str | None]:
     return normalize.not_a_number(odd) or (outcome, None)
 
 
-def odd_step(tokens: Column, case: Case) -> int | None:
-    """The place of the first of a window's steps whose tokens are not GBS × sequence length.
+def printed(log: ParsedLog, of: LogRun) -> ResultRow:
+    """A result of a file that sums up, with its figures as they were printed.
 
-    Samples of many lengths are no work that a rate can be computed for from the case.
+    It is known by its bytes, as a run is: another file of the same case is a repeat of it.
     """
-    expected = case.global_batch_size * case.sequence_length
-    odd = tokens.known & (np.abs(tokens.values / expected - 1) > SAME_TOKENS)
-    return int(odd.argmax()) if odd.any() else None
-
-
-def without_rates(result: ResultRow) -> ResultRow:
-    """The step time alone, where steps of other tokens than the case's give no rate."""
-    return replace(
-        result,
-        tokens_per_sec_per_gpu=None,
-        model_tflops_per_sec_per_gpu=None,
-        flops_convention=None,
-        mfu=None,
-        peak_tflops=None,
-    )
-
-
-def printed(log: ParsedLog, case: Case, release: Release) -> ResultRow:
-    """A result of a file that sums up, with its figures as they were printed."""
-    identity = {"case": case.key, "release": release.key, "origin": Origin.PUBLISHED}
-    figures = log.emitted.model_dump(mode="json")
+    outcome = log.outcome or Outcome.INCOMPLETE
+    finished = outcome is Outcome.FINISHED
+    withheld = None if finished else _plain(log.error) or normalize.WITHHELD[outcome]
+    figures = printed_figures(log).model_dump(mode="json")
+    said = {
+        "case": of.case.key,
+        "release": of.release.key,
+        "figures": figures,
+        "window": log.window,
+        "withheld": withheld,
+        "extras": log.extras,
+    }
     return ResultRow(
-        case=case,
-        release=release,
-        key=content_hash(identity),
-        content_hash=content_hash({"figures": figures, "window": log.window}),
+        case=of.case,
+        release=of.release,
+        key=content_hash({"file": of.run_id, "origin": Origin.PUBLISHED}),
+        content_hash=content_hash(said),
         origin=Origin.PUBLISHED,
-        outcome=Outcome.FINISHED,
+        outcome=outcome,
+        withheld=withheld,
         source_line=log.emitted_line,
         window=log.window,
+        extras=log.extras,
         **figures,
     )
+
+
+def printed_figures(log: ParsedLog) -> Figures:
+    """What a file that sums up states: of a run that did not finish, nothing."""
+    return log.emitted if log.outcome is Outcome.FINISHED else Figures()
 
 
 def _notes(log: ParsedLog) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """Which system this machine is: what nvidia-smi says, matched with the catalogue; never a guess."""
 
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -8,6 +9,8 @@ from perfdb import catalog
 
 QUERY = ("--query-gpu=name,driver_version,memory.total", "--format=csv,noheader,nounits")
 TIMEOUT_S = 30
+
+_SECRET = re.compile(r"TOKEN|SECRET|PASSW|KEY|CREDENTIAL|AUTH|COOKIE|JWT|PRIVATE", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,11 @@ class Machine:
     driver: str | None
     reason: str
     """How `system` was found, or why it was not."""
+
+
+def is_secret(variable: str) -> bool:
+    """Whether the name of an environment variable smells of a secret."""
+    return bool(_SECRET.search(variable))
 
 
 def detect() -> Machine:

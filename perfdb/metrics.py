@@ -11,6 +11,8 @@ TRILLION = 1e12
 """The tokens that times to train are stated for."""
 EMITTED = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu")
 """The metrics that programs may print themselves, kept beside the computed ones."""
+PREFERRED = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "step_time_s")
+"""The first that both sides have is judged by: some pages print no tokens, some the time alone."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Metric:
     formula: str
 
 
-METRICS = {
+METRICS: Mapping[str, Metric] = {
     metric.name: metric
     for metric in (
         Metric(
@@ -68,6 +70,10 @@ METRICS = {
         ),
     )
 }
+"""The figures that the store keeps a column of; comparisons, trends and charts take each of them.
+
+What follows from them is a property of `perfdb.stated.Stated`.
+"""
 
 
 def tokens_per_sec_per_gpu(

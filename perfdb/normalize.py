@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import cache
 
 from perfdb import catalog, flops, metrics, windows
+from perfdb.content_hash import content_hash
 from perfdb.db.rows import MeasuredRun, ResultRow, RunRow, StepRow
 from perfdb.errors import Problem
 from perfdb.record import (
@@ -18,7 +19,6 @@ from perfdb.record import (
     StepRecord,
     Task,
     WorkerSummary,
-    content_hash,
 )
 from perfdb.rundir import StepsRead
 from perfdb.windows import LONGEST_STEP_S, SHORTEST_STEP_S

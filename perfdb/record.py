@@ -1,14 +1,13 @@
 """What a run and a published row are: the values that travel between the parts of perfdb."""
 
-import hashlib
-import json
 from collections.abc import Mapping
 from datetime import date, datetime
 from enum import StrEnum
-from functools import lru_cache
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
+
+from perfdb.content_hash import of_document
 
 SCHEMA_VERSION: Final = 1
 """The version of run directories; raised when a reader of the old one would misread it."""
@@ -99,7 +98,7 @@ class Case(Frozen):
         return self._digest(WORKLOAD_FIELDS + CONFIGURATION_FIELDS)
 
     def _digest(self, fields: tuple[str, ...]) -> str:
-        return _hash_of(self.model_dump_json(include=set(fields)))
+        return of_document(self.model_dump_json(include=set(fields)))
 
 
 WORKLOAD_FIELDS = (
@@ -111,25 +110,6 @@ CONFIGURATION_FIELDS = (
     "context_parallel", "expert_parallel", "expert_tensor_parallel", "virtual_pipeline",
     "fsdp_enabled", "fsdp_size", "sequence_parallel", "kernels", "variant", "options",
 )  # fmt: skip
-
-
-_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
-"""`json.dumps` would make an encoder for each call."""
-
-
-def content_hash(fields: Mapping[str, object]) -> str:
-    """SHA-256 over the canonical JSON of the fields that say something.
-
-    Unknown and empty fields are left out, so a field added to a later version changes no old hash.
-    """
-    said = {name: value for name, value in fields.items() if value not in (None, [], {}, "")}
-    return hashlib.sha256(_canonical(said).encode()).hexdigest()
-
-
-@lru_cache(maxsize=4096)
-def _hash_of(document: str) -> str:
-    """The content hash of a JSON document; the same cases and releases come again and again."""
-    return content_hash(json.loads(document))
 
 
 UNATTRIBUTED: Final = "(unattributed)"
@@ -152,7 +132,7 @@ class Release(Frozen):
     @property
     def key(self) -> str:
         """SHA-256 of all that is known of the release."""
-        return _hash_of(self.model_dump_json())
+        return of_document(self.model_dump_json())
 
 
 class Figures(Frozen):

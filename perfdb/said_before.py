@@ -5,7 +5,7 @@ What was said then stays; --set holds over it, and what nobody said then is take
 
 from collections.abc import Iterator
 
-from perfdb import attribute
+from perfdb import attribute, following
 from perfdb.attribute import Attributed, Said
 from perfdb.record import CONFIGURATION_FIELDS, WORKLOAD_FIELDS, Case, Release
 
@@ -14,7 +14,7 @@ def held(now: Attributed, before: Attributed, words: Said) -> Attributed:
     """What a log is of by all that was said of its bytes, now and before."""
     stated = now.case.model_dump() | _said(before.case)
     insisted = words.configuration.model_dump(exclude_unset=True)
-    case = attribute.with_what_follows(Case.model_validate(stated | insisted))
+    case = following.with_what_follows(Case.model_validate(stated | insisted))
     if case.framework != before.release.framework:
         return Attributed(case, now.release)
     return Attributed(case, _release(now.release, before.release, words))

@@ -46,6 +46,11 @@ class Document:
             place = place[:-1]
         return self.lines.get(place)
 
+    def item(self, index: int, content: object) -> "Document":
+        """An item of a list as a document of its own."""
+        own = {place[1:]: line for place, line in self.lines.items() if place[:1] == (index,)}
+        return Document(self.where, content, own)
+
     def problem(self, place: Place, message: str, remedy: str | None = None) -> Problem:
         """A problem with the value at a place."""
         field = ".".join(map(str, place)) or None
@@ -59,10 +64,12 @@ class Unreadable:
     problems: tuple[Problem, ...]
 
 
-def parse(where: str, text: str) -> Document | Unreadable:
+def parse(
+    where: str, text: str, reader: type[yaml.SafeLoader | yaml.CSafeLoader] = _Loader
+) -> Document | Unreadable:
     """The document in a text; a key given twice is a problem, not a silent choice."""
     try:
-        loader = _Loader(text)
+        loader = reader(text)
     except yaml.reader.ReaderError as error:
         return Unreadable((Problem(where, f"not YAML: {error.reason}"),))
     try:

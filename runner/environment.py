@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
-from perfdb.machine import Machine
+from perfdb.machine import Machine, is_secret
 from perfdb.record import Environment
 
 PACKAGES = ("torch", "megatron-core", "transformer-engine", "nemo-automodel", "numpy", "triton")
@@ -18,7 +18,6 @@ RELEVANT = re.compile(
     r"^(CUDA|NCCL|NVTE|NVIDIA|TORCH|PYTORCH|OMP|MKL|KMP|GLOO|UCX|SHARP|MEGATRON|NEMO|SLURM|MASTER)"
     r"(_|$)"
 )
-SECRET = re.compile(r"TOKEN|SECRET|PASSW|KEY|CREDENTIAL|AUTH|COOKIE|JWT|PRIVATE", re.IGNORECASE)
 
 
 def capture(machine: Machine, container: str | None, near: Path) -> Environment:
@@ -47,7 +46,7 @@ def relevant(variables: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in sorted(variables.items())
-        if RELEVANT.match(name) and not SECRET.search(name)
+        if RELEVANT.match(name) and not is_secret(name)
     }
 
 

@@ -186,7 +186,7 @@ def stored(
     from perfdb.db import migrate, store
     from perfdb.db.rows import SourceFile
     from perfdb.db.session import writer
-    from perfdb.ingest.read import PAGE_PARSER_VERSION
+    from perfdb.ingest.page import PAGE_PARSER_VERSION
     from perfdb.normalize import published_row
 
     migrate.upgrade(url)

@@ -8,8 +8,11 @@ import pytest
 
 import perfdb.cli
 from perfdb import flops
+from perfdb.cli.export import export
+from perfdb.export import FORMATS
 from runner.backends import BACKENDS
 from runner.launchers import LAUNCHERS
+from tests import guides
 
 ROOT = Path(__file__).parents[1]
 MODULES = sorted(
@@ -80,10 +83,13 @@ def test_queries_are_asked_in_one_place() -> None:
 def test_the_places_where_things_are_added_exist() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text()
     table = text[text.index("## Where do I add") : text.index("## House rules")]
-    named = re.findall(r"`((?:perfdb|runner|dashboards|tests|recipes)/[\w./]*)`", table)
+    guide = (ROOT / "docs" / "how-to" / "add.md").read_text()
+    shown = {step.name for step in guides.steps(guide) if isinstance(step, guides.File)}
+    places = r"`((?:perfdb|runner|dashboards|tests|recipes|docs|data|migrations)/[\w./-]*)`"
+    named = re.findall(places, table + guide)
     missing = [
         name for name in named
-        if "NAME" not in name and "**" not in name and not (ROOT / name).exists()
+        if not re.search("NAME|WHAT", name) and name not in shown and not (ROOT / name).exists()
     ]  # fmt: skip
     assert named
     assert [] == missing
@@ -94,3 +100,13 @@ def test_every_command_of_the_table_can_be_loaded_and_says_what_it_does() -> Non
         command = perfdb.cli.cli.get_command(perfdb.cli.click.Context(perfdb.cli.cli), name)
         assert command
         assert command.help
+
+
+def test_every_export_format_is_named_where_people_look_for_it() -> None:
+    """In both lines of help, and in the guide as the word that `--format` takes."""
+    _, summary = perfdb.cli.COMMANDS["export"]
+    guide = (ROOT / "docs" / "how-to" / "export.md").read_text()
+    for name in FORMATS:
+        assert name in summary.lower()
+        assert name in (export.help or "").lower()
+        assert f"`{name}`" in guide

@@ -178,6 +178,58 @@ def test_a_version_of_another_framework_is_not_the_releases() -> None:
 
 
 @pytest.mark.parametrize(
+    ("system", "nodes", "expected"),
+    [("dgx-h100", 32, 256), ("dgx-gb200", 32, 128), ("cpu", 32, None), ("dgx-h100", None, None)],
+)
+def test_nodes_tell_the_gpus_of_a_system_that_has_so_many_in_each(
+    system: str, nodes: int | None, expected: int | None
+) -> None:
+    """8 H100 or 4 GB200 to a node; of a system without nodes nobody knows."""
+    silent = log(**{name: WHOLE[name] for name in WHOLE if name not in ("num_gpus", "system")})
+    named = ParsedLog(Configuration(), num_nodes=nodes)
+    found = attribute.attributed(silent, [named], attribute.said(PageContext(system=system)))
+    if expected is None:
+        assert Missing(("num_gpus",), release=True) == found
+    else:
+        assert isinstance(found, Attributed)
+        assert expected == found.case.num_gpus
+
+
+def test_gpus_that_are_said_hold_over_nodes() -> None:
+    assert 16 == attributed(log(**WHOLE), ParsedLog(Configuration(), num_nodes=32)).case.num_gpus
+
+
+def test_a_model_that_the_launcher_changed_is_nobodys_until_set_names_it() -> None:
+    """Neither the experiment's name nor a figure of the whole model is of it."""
+    silent = log(**{name: value for name, value in WHOLE.items() if name != "model"})
+    name = log(None, model="llama3-8b")
+    notes = log(None, model=None, options={"proxy": True})
+
+    found = attribute.attributed(silent, [name, notes], Said())
+
+    assert isinstance(found, Missing)
+    assert str(found.problem("a.log")) == (
+        "a.log: names no model, release (the launcher ran a proxy or changed the model); "
+        "pass --set model=… --release …"
+    )
+    case = attributed(silent, name, notes, settings=("model=llama3-8b-proxy",)).case
+    assert ("llama3-8b-proxy", {"proxy": True}) == (case.model, case.options)
+
+
+def test_options_are_completed_one_by_one() -> None:
+    own = log(**WHOLE, options={"recompute_granularity": "full", "nccl_ub": True})
+    beside = log(None, options={"nccl_ub": False, "mtp_num_layers": 1})
+
+    case = attributed(own, beside, settings=("options={recompute_granularity: selective}",)).case
+
+    expected = {"recompute_granularity": "selective", "nccl_ub": True, "mtp_num_layers": 1}
+    assert expected == case.options
+    words = attribute.said(PageContext(), ("options={nccl_ub: false, x: 1}",))
+    told = [said for _, said in attribute.contradictions(own, words)]
+    assert ["says option nccl_ub True, --set says False"] == told
+
+
+@pytest.mark.parametrize(
     ("said", "expected"),
     [({"model": "llama3-70b"}, False), ({"framework": "automodel"}, False),
      ({"num_gpus": 4}, True), ({"model": "LLAMA3-8B"}, True), ({}, True)],

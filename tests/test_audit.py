@@ -1,5 +1,7 @@
 """The audit: each rule by worked examples, the seeds, and rows made to be right or wrong."""
 
+import ast
+import hashlib
 import re
 from collections.abc import Mapping
 from math import floor, log10
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 
 from perfdb import catalog, pages
 from perfdb.audit import (
+    AUDIT_VERSION,
     RULES,
     Finding,
     Severity,
@@ -69,6 +72,40 @@ def test_every_rule_is_in_the_table_and_has_examples() -> None:
     assert set(RULES) == members - {"__init__", "base"} == set(WORKED)
     assert list(RULES) == [rule.NAME for rule in RULES.values()]
     assert all(worked["bad"] and worked["good"] for worked in WORKED.values())
+
+
+SAID_WITH = (3, "1364e3e516b4f100")
+"""A version of the audit, and a digest of what its findings are made with."""
+NO_PART_OF_IT = {"__init__", "acknowledged", "arithmetic", "check", "document", "expression"}
+"""Modules that read documents and write reports: no stored finding is made with them."""
+
+
+def meant(code: object) -> object:
+    """What code does, the same in each version of Python: no comment, docstring or empty field."""
+    match code:
+        case ast.Expr(value=ast.Constant()):
+            return None
+        case ast.AST():
+            fields = ((name, meant(value)) for name, value in ast.iter_fields(code))
+            return (type(code).__name__, *((name, value) for name, value in fields if value))
+        case list():
+            return [said for one in code if (said := meant(one))]
+    return None if code is None else repr(code)
+
+
+def test_a_rule_that_changes_raises_the_version_of_the_audit() -> None:
+    """Else stored findings stay what the rule said before it changed. Comments do not count."""
+    folder = ROOT / "perfdb" / "audit"
+    shared = [path for path in folder.glob("*.py") if path.stem not in NO_PART_OF_IT]
+    digest = hashlib.sha256()
+    for path in sorted([*shared, *(folder / "rules").glob("*.py")]):
+        digest.update(repr((path.stem, meant(ast.parse(path.read_text())))).encode())
+    now = digest.hexdigest()[:16]
+    assert SAID_WITH == (AUDIT_VERSION, now), (
+        "what the audit finds is made with other code than it was: raise AUDIT_VERSION in "
+        "perfdb/audit/check.py, unless every result has the same findings as before; then this is "
+        f"({AUDIT_VERSION}, {now!r})"
+    )
 
 
 @pytest.mark.parametrize(("rule", "rows", "example"), examples("bad"))
@@ -264,13 +301,14 @@ def test_the_recipe_s_tables_agree_with_themselves_and_its_example_does_not() ->
     [
         ("| 392725 |", "| 329725 |", {"total_throughput", "time_to_train"}),
         ("| 21.86 |", "| 28.16 |", {"time_to_train"}),
-        ("| 4.41 |", "| 4.14 |", {"total_throughput", "scaling"}),
+        ("| 4.41 |", "| 4.14 |", {"total_throughput", "scaling", "flops_per_token"}),
+        ("| 43.91% |", "| 53.91% |", {"flops_per_token"}),
     ],
 )
 def test_a_slip_in_a_cell_of_the_recipe_s_tables_is_found(
     right: str, wrong: str, rules: set[str]
 ) -> None:
-    """Two digits exchanged in a total, in days, in a step time."""
+    """Two digits exchanged in a total, in days, in a step time; an MFU beside a step time of 2."""
     text = (SEEDS / RECIPE).read_text()
     assert 1 == text.count(right)
     read = pages.read(RECIPE, text.replace(right, wrong), pages.PageContext())
@@ -336,6 +374,69 @@ def releases(draw: st.DrawFn) -> list[Mapping[str, Any]]:
 @settings(max_examples=150, deadline=None)
 def test_a_consistent_row_printed_with_rounding_is_never_found(rows: list[dict[str, Any]]) -> None:
     assert [] == [finding.message for finding in audit(subject(**row) for row in rows)]
+
+
+SYSTEMS = ("dgx-h100", "dgx-b200", "dgx-gb200", "dgx-gb300")
+TITLES = {**PRINTED, "tokens_per_sec": "Throughput in tokens per second"}
+
+
+@st.composite
+def local_batch(draw: st.DrawFn) -> Mapping[str, Any]:
+    """Parallel and batch sizes of AutoModel: local batches of whole micro-batches, and FSDP."""
+    tensor, pipeline, context, ranks, accumulation, micro, times = (draw(POWERS) for _ in range(7))
+    return {
+        "num_gpus": tensor * pipeline * context * ranks, "tensor_parallel": tensor,
+        "pipeline_parallel": pipeline, "context_parallel": context, "micro_batch_size": micro,
+        "local_batch_size": times * micro, "gradient_accumulation": accumulation,
+        "global_batch_size": times * micro * ranks * accumulation,
+        "fsdp_size": ranks * context // draw(st.sampled_from([1, context, ranks])),
+    }  # fmt: skip
+
+
+@st.composite
+def printed_releases(draw: st.DrawFn) -> list[Mapping[str, Any]]:
+    """A row on each of four systems, in columns that the page has or lacks; one rounds coarsely.
+
+    The page rounds every number, or cuts the digits off.
+    """
+    model, cut = draw(st.sampled_from(sorted(GFLOP_PER_TOKEN))), draw(st.booleans())
+    columns = draw(st.sets(st.sampled_from(sorted(TITLES)), min_size=2))
+    coarse = draw(st.sampled_from(SYSTEMS))
+    rows = []
+    for system in SYSTEMS:
+        sizes, mfu = draw(local_batch()), draw(st.floats(0.2, 0.6))
+        peak = catalog.peak(system, "bf16").tflops  # type: ignore[union-attr]
+        rate = mfu * peak * 1000 / GFLOP_PER_TOKEN[model]
+        step_time = sizes["global_batch_size"] * 8192 / rate / sizes["num_gpus"]
+        exact = {
+            "step_time_s": step_time, "tokens_per_sec_per_gpu": rate, "mfu": 100 * mfu,
+            "model_tflops_per_sec_per_gpu": mfu * peak, "tokens_per_sec": rate * sizes["num_gpus"],
+        }  # fmt: skip
+        least = max(0, -floor(log10(step_time)))
+        more = {"step_time_s": least + (0 if system == coarse else 2), "mfu": 2}
+        texts = {name: digits(exact[name], more.get(name, 0), cut) for name in columns}
+        figures = {name: float(text) for name, text in texts.items()}
+        if "mfu" in figures:
+            figures["mfu"], texts["mfu"] = figures["mfu"] / 100, f"{texts['mfu']}%"
+        raw = {TITLES[name]: text for name, text in texts.items()}
+        rows.append(sizes | figures | {"system": system, "model": model, "raw": raw})
+    return rows
+
+
+def digits(value: float, decimals: int, cut: bool) -> str:
+    """A number with so many decimals, rounded or cut."""
+    shown = floor(value * 10**decimals) / 10**decimals if cut else value
+    return f"{shown:.{decimals}f}"
+
+
+@given(printed_releases())
+@settings(max_examples=150, deadline=None)
+def test_consistent_local_batches_and_cut_digits_are_never_found(
+    rows: list[dict[str, Any]],
+) -> None:
+    """One row's step time with a single digit excuses nothing and contradicts nothing."""
+    found = audit(subject(framework="automodel", **row) for row in rows)
+    assert [] == [finding.message for finding in found]
 
 
 CHANGEABLE = (
@@ -453,6 +554,28 @@ def test_an_acknowledgement_that_matches_nothing_is_told() -> None:
         "remove the entry if the number was mended"
     ) == str(first)
     assert 7 == second.line
+
+
+@pytest.mark.parametrize(
+    ("named", "remedy"),
+    [
+        ("model: mixtral-8x22", "no 'mixtral-8x22': did you mean mixtral-8x22b?"),
+        ("system: dgx-gb20", "no 'dgx-gb20': did you mean dgx-gb200?"),
+        ("model: another-model", "remove the entry if the number was mended"),
+        ("model: llama3-8b", "remove the entry if the number was mended"),
+    ],
+)
+def test_a_name_that_nothing_has_is_told_with_the_one_it_is_like(named: str, remedy: str) -> None:
+    """Of a model that the catalogue lacks a finding knows the name."""
+    [other] = audit([subject(model="another-model")])
+    known = f"- {{rule: peak, {named}, reason: none, by: A. Person, date: 2026-01-31}}"
+    [problem] = acknowledged.unused([other], acknowledged.entries("reviewed.yaml", known))
+    assert remedy == problem.remedy
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "# none\n\n  # yet\n", "[]"])
+def test_a_reviewed_file_without_entries_accepts_nothing(text: str) -> None:
+    assert () == acknowledged.entries("reviewed.yaml", text)
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL
 
+from perfdb.ingest import Options, ingest
 from perfdb.record import Figures
 from tests.factories import case, published, release, stored, write_run
 from tests.shell import Shell
 
+PUBLISHED = Path(__file__).parents[1] / "data" / "published"
 KEYS = [
     "rule", "severity", "fields", "expected", "found", "message", "suggestion", "model", "system",
     "release", "source", "source_line", "framework", "acknowledged",
@@ -93,6 +95,34 @@ def test_findings_can_be_narrowed_to_a_release_and_a_system(audit: Shell, with_r
     assert ["micro_batch"] == [finding["rule"] for finding in json.loads(of_release)]
 
 
+@pytest.fixture
+def nemo(sqlite: URL) -> str:
+    """A store of the published page of NeMo 25.04."""
+    ingest([PUBLISHED / "nemo-25.04.md"], sqlite, Options())
+    return address(sqlite)
+
+
+def test_one_system_is_shown_with_all_of_its_findings_and_results(audit: Shell, nemo: str) -> None:
+    """Of 39 rows DGX-H100 has 13: 8 of pre-training, 5 of fine-tuning."""
+    only = ("--db", nemo, "--release", "25.04", "--system", "dgx-h100")
+    found = json.loads(audit(*only, "--format", "json")[1])
+    formula = [one["model"] for one in found if one["rule"] == "flops_formula"]
+    assert ["llama3.1-405b", "mixtral-8x22b"] == formula
+    assert audit(*only)[1].endswith("2 errors, 1 warning, 2 info in 13 results.\n")
+
+
+def test_an_acknowledgement_of_one_system_explains_its_rows_alone(
+    audit: Shell, nemo: str, tmp_path: Path
+) -> None:
+    (tmp_path / "reviewed.yaml").write_text(
+        "- {rule: flops_formula, model: llama3.1-405b, system: dgx-h100, reason: the page counts "
+        "one more projection, by: A. Person, date: 2026-01-31}\n"
+    )
+    _, out, err = audit("--db", nemo, "--acknowledged", "reviewed.yaml", "--format", "json")
+    explained = [one["system"] for one in json.loads(out) if one["acknowledged"]]
+    assert (["dgx-h100"], "") == (explained, err)
+
+
 def test_the_table_says_what_to_change_and_counts(audit: Shell, with_run: str) -> None:
     code, out, _ = audit("--db", with_run)
     assert 0 == code
@@ -119,6 +149,40 @@ def test_sarif_names_the_rule_the_level_and_the_line(audit: Shell, with_run: str
     assert {result["ruleId"] for result in found} <= known
     place = found[0]["locations"][0]["physicalLocation"]
     assert ({"uri": "page.md"}, {"startLine": 132}) == (place["artifactLocation"], place["region"])
+
+
+@pytest.mark.parametrize(
+    ("name", "uri"),
+    [
+        ("perf [v1]#1 ü.md", "perf%20%5Bv1%5D%231%20%C3%BC.md"),
+        ("a:b?c%20.md", "a%3Ab%3Fc%2520.md"),
+        ("pages/nemo-25.04_x~.md", "pages/nemo-25.04_x~.md"),
+    ],
+)
+def test_sarif_names_a_file_by_a_uri(audit: Shell, tmp_path: Path, name: str, uri: str) -> None:
+    """As RFC 3986 writes what may not stand in one: UTF-8 bytes, a % and two digits each."""
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text(SLIP)
+    [run] = json.loads(audit(name, "--format", "sarif")[1])["runs"]
+    [place] = run["results"][0]["locations"]
+    assert uri == place["physicalLocation"]["artifactLocation"]["uri"]
+
+
+def test_the_worked_examples_of_a_stored_page_are_audited_with_it(
+    audit: Shell, sqlite: URL, tmp_path: Path
+) -> None:
+    """24 × 32 × 37,748,736 + 12 × 32 × 6,144 × 4,096 is 38,654,705,664; the rows have no fault."""
+    (tmp_path / "page.md").write_bytes((PUBLISHED / "nemotron4.md").read_bytes())
+    ingest([Path("page.md")], sqlite, Options())
+    (tmp_path / "page.md").write_text(SLIP)
+
+    def lines(*arguments: str) -> list[tuple[str, str, int]]:
+        found = json.loads(audit("--db", address(sqlite), "--format", "json", *arguments)[1])
+        return [(one["rule"], one["expected"], one["source_line"]) for one in found]
+
+    assert [("arithmetic", "38654705664", 52)] == lines()
+    assert [("arithmetic", "38654705664", 1)] == lines("page.md"), "as it is now"
+    assert [] == lines("--system", "dgx-h100")
 
 
 def test_documents_alone_need_no_store(audit: Shell, tmp_path: Path) -> None:
@@ -231,6 +295,7 @@ def test_an_acknowledgement_without_a_name_is_bad_input_with_its_line(
     ("arguments", "said"),
     [
         (("--release", "25.07"), "no release '25.07'"),
+        (("--release", ""), "no release ''"),
         (("--system", "dgx-h10"), "no system 'dgx-h10'; did you mean dgx-h100?"),
         (("--fail-on", "page.md"), "'page.md' is not one of"),
         (("none.md",), "'none.md' does not exist"),

@@ -1,18 +1,35 @@
 """The catalogue: systems with sourced peaks, models with the shapes FLOPs need."""
 
+import re
+from collections.abc import Callable, Collection
+from functools import partial
+from pathlib import Path
+
 import pytest
 
 from perfdb import catalog, machine
+from perfdb.catalog import Model, Precision, System, check
+from perfdb.catalog.files import entries
 from perfdb.errors import CatalogError
+from perfdb.pages import names
+from tests import guides
+
+FOLDER = Path(catalog.__file__).parent
+GUIDE = Path(__file__).parents[1] / "docs" / "how-to" / "add.md"
+DGX = ("dgx-h100", "dgx-h200", "dgx-b200", "dgx-b300", "dgx-gb200", "dgx-gb300")
 
 
-def test_every_dgx_system_is_known_with_its_gpus_and_peaks() -> None:
-    expected = {"dgx-h100", "dgx-h200", "dgx-b200", "dgx-b300", "dgx-gb200", "dgx-gb300", "cpu"}
-    assert expected == set(catalog.systems())
+@pytest.mark.parametrize("name", DGX)
+def test_every_dgx_system_is_known_with_its_gpus_and_peaks(name: str) -> None:
+    assert {"bf16", "fp8"} <= set(catalog.system(name).peaks)
+
+
+def test_every_system_with_gpus_has_nodes_of_them_and_peaks_with_sources() -> None:
     for system in catalog.systems().values():
-        if system.name != "cpu":
-            assert {"bf16", "fp8"} <= set(system.peaks)
+        if system.gpu:
             assert system.gpus_per_node
+            assert system.detect
+            assert system.peaks
             assert all(peak.source for peak in system.peaks.values())
 
 
@@ -38,7 +55,7 @@ def test_the_h100_peaks_are_those_the_nemotron_recipe_states() -> None:
         ("NVIDIA GB300", "dgx-gb300"),
         ("NVIDIA B300 SXM6 AC", "dgx-b300"),
         ("NVIDIA GH200 480GB", None),
-        ("NVIDIA A100-SXM4-80GB", None),
+        ("NVIDIA A10", None),
         ("NVIDIA H20", None),
         ("NVIDIA GeForce RTX 4090", None),
     ],
@@ -114,3 +131,126 @@ def test_a_part_of_a_title_that_holds_a_slash_is_no_model() -> None:
 def test_an_unknown_name_is_answered_with_a_suggestion() -> None:
     with pytest.raises(CatalogError, match=r"did you mean dgx-gb200\?"):
         catalog.system("dgx-gb20")
+
+
+@pytest.mark.parametrize("printed", ["GB200 NVL72", "gb200-nvl72", "DGX GB200", "dgx_gb200"])
+def test_a_system_is_known_by_the_names_pages_print(printed: str) -> None:
+    """Its name, its title and its aliases, in whatever case and with whatever spaces."""
+    assert "dgx-gb200" == catalog.named_system(printed) == names.system(printed)
+
+
+H100 = (FOLDER / "systems.yaml").read_text().split("\n\n")[1] + "\n"
+OTHER = H100.replace("h100", "x900").replace("DGX-H100", "DGX-X900").replace("[H100]", "[X900]")
+LLAMA = (FOLDER / "models" / "llama3-8b.yaml").read_text()
+MIXTRAL = (FOLDER / "models" / "mixtral-8x7b.yaml").read_text()
+FP8 = "- {name: fp8, title: FP8, peak: fp8, words: [fp8]}\n"
+
+
+def changed(text: str, old: str, new: str) -> str:
+    """A text with one thing changed that stands in it."""
+    assert old in text
+    return text.replace(old, new, 1)
+
+
+SYSTEM_FAULTS = [
+    (changed(H100, "[H100]", "[H100"), "5: not YAML: "),
+    (H100 + OTHER + H100, "23: name: 'dgx-h100' is dgx-h100 in systems.yaml:1 already; it must"),
+    (H100 + changed(OTHER, "[X900]", "[X900, H100]"), "15: detect: 'H100' is dgx-h100 in systems."),
+    (H100 + changed(OTHER, "  gpu:", "  aliases: [DGX H100]\n  gpu:"), "12: name: 'DGX H100' is"),
+    (changed(H100, "[H100]", "[h100]"), "4: detect.0: String should match pattern"),
+    (changed(H100, "fp8:", "fp9:"), "11: peaks.fp9: no precision is measured against this peak; "),
+    (H100 + changed(OTHER, "gpus_per_node: 8", "gpus_per_node: 0"), "16: gpus_per_node: Input"),
+    (changed(H100, "memory_gb", "memory_mb"), "7: memory_mb: no such field; did you mean memory_g"),
+]
+"""Files of systems, and what is said of them: the line, the field, what is wrong, what to do."""
+
+MODEL_FAULTS = [
+    (LLAMA, "other.yaml", "1: name: 'llama3-8b' is not the name of the file; call the file llama"),
+    (changed(LLAMA, "groups: 8", "groups: 7"), "llama3-8b.yaml", "32 is no multiple of num_query_"),
+    (LLAMA + "num_experts: 8\nmoe_top_k: 2\nmoe_ffn_hidden_size: 64\n", "llama3-8b.yaml",
+     "1: a gpt model has no num_experts"),
+    (LLAMA + "sliding_window: {num_layers: 4, size: 128}\n", "llama3-8b.yaml",
+     "1: a gpt model has no sliding_window"),
+    (changed(MIXTRAL, "top_k: 2", "top_k: 9"), "mixtral-8x7b.yaml", "moe_top_k 9 is above num_exp"),
+    (MIXTRAL + "num_dense_layers: 33\n", "mixtral-8x7b.yaml", "33 layers of a kind are more than"),
+    (LLAMA + "num_layers: 32\n", "llama3-8b.yaml", "num_layers: given twice; keep one of them"),
+]  # fmt: skip
+
+PRECISION_FAULTS = [
+    (FP8 + "- {name: fp8_ds, title: FP8-DS, peak: fp8, words: [FP-8]}\n", "2: words: 'FP-8' is f"),
+    (FP8 + "- {name: fp8_ds, title: FP8-DS, words: [fp8ds]}\n", "2: peak: is required and missi"),
+]
+
+
+PEAKS = {"bf16", "fp8", "fp4"}
+
+
+def systems(*files: Path) -> Collection[str]:
+    """The names in files of systems."""
+    return entries(files, System, partial(check.systems, peaks=PEAKS))
+
+
+def precisions(*files: Path) -> Collection[str]:
+    """The names in files of precisions."""
+    return entries(files, Precision, check.precisions)
+
+
+def models(*files: Path) -> Collection[str]:
+    """The names in files of models."""
+    return entries(files, Model, check.models)
+
+
+def complaint(read: Callable[[Path], object], file: Path, text: str) -> str:
+    """What is said of a file with this text."""
+    file.write_text(text)
+    with pytest.raises(CatalogError) as raised:
+        read(file)
+    return str(raised.value)
+
+
+@pytest.mark.parametrize(("text", "said"), SYSTEM_FAULTS)
+def test_what_is_wrong_with_a_file_of_systems_is_said(tmp_path: Path, text: str, said: str) -> None:
+    assert f"systems.yaml:{said}" in complaint(systems, tmp_path / "systems.yaml", text)
+
+
+@pytest.mark.parametrize(("text", "name", "said"), MODEL_FAULTS)
+def test_what_is_wrong_with_a_model_is_said(
+    tmp_path: Path, text: str, name: str, said: str
+) -> None:
+    assert said in complaint(models, tmp_path / name, text)
+
+
+@pytest.mark.parametrize(("text", "said"), PRECISION_FAULTS)
+def test_what_is_wrong_with_a_precision_is_said(tmp_path: Path, text: str, said: str) -> None:
+    assert f"precisions.yaml:{said}" in complaint(precisions, tmp_path / "precisions.yaml", text)
+
+
+def test_all_that_is_wrong_with_a_file_is_said_at_once(tmp_path: Path) -> None:
+    text = changed(H100, "title", "titel") + changed(OTHER, "fp8:", "fp9:")
+    said = complaint(systems, tmp_path / "systems.yaml", text)
+    assert ["1: title", "2: titel", "22: peaks"] == re.findall(r"systems\.yaml:(\d+: \w+)", said)
+
+
+def test_two_models_of_one_name_are_refused(tmp_path: Path) -> None:
+    """Also where it is a repository's own name without its owner."""
+    (tmp_path / "llama3-8b.yaml").write_text(LLAMA)
+    alias = "aliases: [someone/Meta-Llama-3-8B]"
+    other = changed(MIXTRAL, "aliases: [mistralai/Mixtral-8x7B-v0.1]", alias)
+    (tmp_path / "mixtral-8x7b.yaml").write_text(other)
+    with pytest.raises(CatalogError, match=r"'Meta-Llama-3-8B' is llama3-8b in llama3-8b\.yaml:1"):
+        models(*sorted(tmp_path.iterdir()))
+
+
+def test_the_guides_examples_can_be_added(tmp_path: Path) -> None:
+    """Beside all the others that are in the catalogue."""
+    files = [step for step in guides.steps(GUIDE.read_text()) if isinstance(step, guides.File)]
+    text = {Path(file.name).name: file.text for file in files}
+    machines, model = tmp_path / "systems.yaml", tmp_path / "olmo2-7b.yaml"
+    there = (FOLDER / "systems.yaml").read_text().split("\n\n")
+    others = [entry for entry in there if "name: dgx-a100\n" not in entry]
+    machines.write_text("\n\n".join((*others, text[machines.name])))
+    model.write_text(text[model.name])
+
+    assert "dgx-a100" in systems(machines)
+    there_too = [it for it in (FOLDER / "models").glob("*.yaml") if it.name != model.name]
+    assert "olmo2-7b" in models(*there_too, model)

@@ -62,6 +62,76 @@ def test_a_page_that_counted_attention_in_full_is_restated_by_hand(pages: URL) -
     assert stated * (481.5 - half_of_attention) / 481.5 == pytest.approx(found, rel=2e-4)
 
 
+@pytest.mark.parametrize("convention", ["causal", "full", "megatron-bridge"])
+def test_fine_tuning_on_packed_examples_is_not_given_attention_over_all_of_them(
+    pages: URL, convention: str
+) -> None:
+    """Llama 3 8B on GB200: the weights are the same in all three, and so are the TFLOP/s."""
+    found = {
+        row["task"]: row
+        for row in rows(pages, convention)
+        if (row["model"], row["system"], row["framework"]) == ("llama3-8b", "dgx-gb200", "nemo")
+    }
+    for task, stated in (("sft", 1515.0), ("lora", 1342.0)):
+        row = found[task]
+        assert stated == pytest.approx(float(row["restated_model_tflops_per_sec_per_gpu"]))
+        assert row["restated_note"].endswith(
+            "; examples are packed, of lengths that are not stated: attention is not counted"
+        )
+    assert "packed" not in found["pretrain"]["restated_note"]
+
+
+def test_fine_tuning_on_full_sequences_keeps_its_attention(pages: URL) -> None:
+    """Llama 3 8B at 4,096: 7,504,658,432 weights that a token goes through, 8,030,261,248 held.
+
+    AutoModel counts half of the attention and all of it times (2 + 41,943,040 ÷ 8,030,261,248) ÷ 3.
+    """
+    [row] = [
+        row
+        for row in rows(pages, "nemo-25.04")
+        if (row["model"], row["task"], row["framework"]) == ("llama3-8b", "lora", "automodel")
+    ]
+    attention = 32 * 2 * 4096 * 4096
+    automodel = 6 * (7_504_658_432 + attention / 2) * (2 + 41_943_040 / 8_030_261_248) / 3
+    wanted = 402 * (4 * 7_504_658_432 + 6 * attention) / automodel
+    found = float(row["restated_model_tflops_per_sec_per_gpu"])
+    assert wanted == pytest.approx(found, rel=1e-4)
+    assert "packed" not in row["restated_note"]
+
+
+WEIGHTS, ATTENTION = 7_504_658_432, 32 * 2 * 8192 * 4096
+"""Of Llama 3 8B at 8,192: multiply-adds of a token through weights, and in full attention."""
+
+
+def fine_tuned(**changed: object) -> Subject:
+    """Full fine-tuning of Llama 3 8B at 500 TFLOP/s."""
+    fields: dict[str, object] = {
+        "framework": "nemo", "system": "dgx-h100", "model": "llama3-8b", "num_gpus": 8,
+        "sequence_length": 8192, "task": "sft", "global_batch_size": 128,
+        "model_tflops_per_sec_per_gpu": 500,
+    }  # fmt: skip
+    return Subject.model_validate(fields | changed)
+
+
+@pytest.mark.parametrize(
+    ("title", "counted"), [("Sequence Length", ATTENTION), ("Packed Sequence Length", 0)]
+)
+def test_a_page_loses_its_attention_where_it_says_that_examples_are_packed(
+    title: str, counted: int
+) -> None:
+    found = restated.restate(fine_tuned(raw={title: "8192"}), restated.Told(FULL), NEMO)
+    wanted = 500 * (WEIGHTS + counted) / (WEIGHTS + ATTENTION)
+    assert wanted == pytest.approx(found.tflops_per_sec_per_gpu)
+    assert found.note is None
+
+
+def test_a_run_is_restated_as_the_conventions_take_fine_tuning() -> None:
+    """What was measured spans the whole sequence, whichever convention its figures follow."""
+    found = restated.restate(fine_tuned(origin="measured"), restated.Told(NEMO), CAUSAL)
+    wanted = 500 * (WEIGHTS + ATTENTION / 2) / WEIGHTS
+    assert (pytest.approx(wanted), None) == (found.tflops_per_sec_per_gpu, found.note)
+
+
 def test_figures_as_stated_stay_beside_the_restated_ones(pages: URL) -> None:
     """The columns of the plain export, unchanged, with five more behind them."""
     with reading(pages) as connection:

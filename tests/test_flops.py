@@ -15,7 +15,14 @@ from perfdb.catalog import Model
 from perfdb.errors import CatalogError
 from perfdb.flops import Work, conventions, training
 from perfdb.flops.base import Convention
-from perfdb.flops.conventions import AUTOMODEL, CAUSAL, FULL, MEGATRON_LM, NEMOTRON4_RECIPE
+from perfdb.flops.conventions import (
+    AUTOMODEL,
+    CAUSAL,
+    FULL,
+    MEGATRON_LM,
+    NEMO_25_04,
+    NEMOTRON4_RECIPE,
+)
 from perfdb.record import Task
 
 DATA = Path(__file__).parent / "data" / "flops"
@@ -244,6 +251,32 @@ def test_lora_as_automodel_counts_it() -> None:
     found = flops.flops_per_token(model, 4096, AUTOMODEL, "lora")
     expected = _per_token("llama3-8b", 4096) * (2 + 2 * 20_971_520 / 8_030_261_248) / 3
     assert expected == pytest.approx(found, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "length", "layers", "width"),
+    [
+        ("llama3-8b", 8192, 32, 4096),
+        ("nemotron-h-8b", 8192, 4, 4096),
+        ("qwen3-next-80b-a3b", 4096, 12, 4096),
+        ("wan2.1-14b", 37440, 0, 5120),
+    ],
+)
+@pytest.mark.parametrize("task", ["sft", "lora"])
+def test_packing_leaves_out_the_attention_over_a_text_and_nothing_else(
+    name: str, length: int, layers: int, width: int, task: Task
+) -> None:
+    """Not scans, delta states or a video's attention: 6 × layers × 2 × length × width less."""
+    model = catalog.model(name)
+    full = flops.flops_per_token(model, length, FULL, task)
+    nemo = flops.flops_per_token(model, length, NEMO_25_04, task)
+    assert full is not None
+    assert nemo is not None
+    assert 6 * layers * 2 * length * width == full - nemo
+    assert nemo == flops.flops_per_token(model, length, FULL, task, packed=True)
+    assert full == flops.flops_per_token(model, length, NEMO_25_04, task, packed=False)
+    pretrain = flops.flops_per_token(model, length, FULL, packed=True)
+    assert flops.flops_per_token(model, length, FULL) == pretrain
 
 
 def test_lora_in_megatron_lm_is_counted_as_full_training() -> None:

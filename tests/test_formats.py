@@ -1,6 +1,7 @@
 """Every log format: what it reads, what it refuses and why, and that it leaves others' files be."""
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +54,7 @@ def said(log: ParsedLog) -> object:
         "planned_steps": log.planned_steps,
         "emitted": log.emitted.model_dump(exclude_none=True),
         "emitted_line": log.emitted_line,
+        "extras": dict(log.extras),
         "window": log.window,
         "outcome": log.outcome and log.outcome.value,
         "error": log.error,
@@ -153,6 +155,25 @@ def test_formats_of_means_are_formats() -> None:
     assert {"megatron_lm", "torchtitan"} < AVERAGES < set(FORMATS)
 
 
+NO_MEANS = {
+    "nemo1", "automodel_benchmark", "automodel_console", "automodel_summary", "automodel_training",
+    "megatron_golden", "megatron_bridge_golden", "megatron_config", "llmb_config",
+    "verification_card", "mlperf",
+}  # fmt: skip
+"""Formats that print the time of single steps, or of none."""
+
+
+def test_of_each_format_it_is_known_whether_a_time_is_the_mean_of_several_steps() -> None:
+    """Where it is, the format is in AVERAGES, else here; a program says it in its own code."""
+    assert AVERAGES ^ NO_MEANS == set(FORMATS)
+
+
+def test_the_reference_names_the_formats_of_means() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "reference" / "formats.md").read_text()
+    [said] = re.findall(r"^In (.+) logs a line stands for the steps since", page, re.MULTILINE)
+    assert set(re.findall(r"`(\w+)`", said)) == AVERAGES
+
+
 def attempts(*ranges: tuple[int, int], window: str = "skip_warmup(10)") -> ParsedLog:
     """A log of attempts, each of the steps from its first to its last."""
     numbers = [step for first, last in ranges for step in range(first, last + 1)]
@@ -195,3 +216,13 @@ def test_values_without_lines_go_back_to_no_step() -> None:
     """Golden values have their order from their keys: "1", "10", "2"."""
     printed = [Reading(1, step, 1.0) for step in (1, 10, 11, 2, 3)]
     assert settle("a.json", printed).restarted_at is None
+
+
+def test_a_count_of_nan_iterations_is_a_loss_that_is_no_number_though_one_is_printed() -> None:
+    """The mean of an interval is over the others."""
+    line = (
+        b" iteration %d/20 | consumed samples: 8 | elapsed time per iteration (ms): 1.5 | "
+        b"lm loss: 2.5 | number of skipped iterations: 1 | number of nan iterations: %d |\n"
+    )
+    (log,) = FORMATS["megatron_lm"].parse("a.log", [line % (10, 0) + line % (20, 3)])
+    assert ("nan_loss", "step 20: loss is nan") == (log.outcome, log.error)

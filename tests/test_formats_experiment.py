@@ -42,6 +42,15 @@ NAMES: dict[str, dict[str, object]] = {
         **BASE, "precision": "fp8_mx", "model": "qwen3-30b-a3b", "num_gpus": 8,
         "system": "dgx-gb200",
     },
+    "pretrain_llama3_70b_fp8_cs_gpus64_h100_v2": {
+        **BASE, "precision": "fp8_cs", "model": "llama3-70b", "num_gpus": 64,
+        "system": "dgx-h100", "variant": "v2",
+    },
+    "pretrain_llama3_70b_bf16_gpus64_tp2_pp4_cp2_vp2_mbs1_gbs128_v1_658572": {
+        **BASE, "model": "llama3-70b", "num_gpus": 64, "tensor_parallel": 2,
+        "pipeline_parallel": 4, "context_parallel": 2, "virtual_pipeline": 2,
+        "micro_batch_size": 1, "global_batch_size": 128, "variant": "v1",
+    },
 }  # fmt: skip
 
 
@@ -55,6 +64,19 @@ def test_an_experiments_name_says_what_it_is(name: str) -> None:
 @pytest.mark.parametrize("name", ["", "code", "pretrain", "pretrain_x_bf16", "llmb-config_1.yaml"])
 def test_a_name_of_another_kind_says_nothing(name: str) -> None:
     assert experiment.configuration(name) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("x/pretrain_deepseek_v3_bf16_32nodes_tp2_pp4_cp1_vp1_ep32_1mbs_1024gbs/log.out", 32),
+        ("lora_llama3_70b_bf16_2nodes_tp1_pp4/pretrain_grok1_314b_bf16_256_388660/a.log", None),
+        ("32nodes/a.log", None),
+    ],
+)
+def test_the_innermost_experiment_says_how_many_nodes(path: str, expected: int | None) -> None:
+    """Where it says a number of GPUs, that is what ran."""
+    assert expected == experiment.nodes_of_path(path)
 
 
 def test_the_folders_of_a_launchers_notes_say_what_the_notes_do_not() -> None:

@@ -13,7 +13,7 @@ import zstandard
 from sqlalchemy import URL, func, select
 
 from perfdb.db.tables import results, run_files, runs, sources, steps
-from perfdb.ingest import LogOptions, Options, Source, ingest, logs, opened, preview, read, scratch
+from perfdb.ingest import LogOptions, Options, Source, ingest, logs, opened, page, preview, scratch
 from perfdb.pages import PageContext
 from perfdb.recompute import Asked, Scope, recompute
 from perfdb.rundir import RunDir
@@ -45,7 +45,7 @@ def newer(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 def raised(patched: pytest.MonkeyPatch) -> None:
     patched.setattr(logs, "LOG_PARSER_VERSION", 9)
-    patched.setattr(read, "PAGE_PARSER_VERSION", 9)
+    patched.setattr(page, "PAGE_PARSER_VERSION", 9)
     patched.setattr(opened, "SCHEMA_VERSION", 9)
 
 

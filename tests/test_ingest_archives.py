@@ -98,10 +98,10 @@ def test_a_compressed_log_is_the_same_run_as_the_plain_one(
 ) -> None:
     """Known by its first bytes, whatever its name; with what lies beside it."""
     (tmp_path / "llmb-config_1.yaml").write_text(LLMB)
-    plain = write(tmp_path / "train.log", LOG)
-    packed = write(tmp_path / f"train.log{suffix}", COMPRESSORS[suffix](LOG))
+    plain = write(tmp_path / "train_1.log", LOG)
+    packed = write(tmp_path / f"train_1.log{suffix}", COMPRESSORS[suffix](LOG))
     misnamed = write(
-        tmp_path / "other.txt", COMPRESSORS[suffix](LOG[:1000]) + COMPRESSORS[suffix](LOG[1000:])
+        tmp_path / "other_1.txt", COMPRESSORS[suffix](LOG[:1000]) + COMPRESSORS[suffix](LOG[1000:])
     )
 
     first = ingest([plain], sqlite, WORDS)

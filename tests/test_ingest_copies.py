@@ -138,7 +138,7 @@ def test_a_release_takes_the_spelling_that_the_store_has(sqlite: URL, tmp_path: 
 
     assert (3, 0, 0, 0) == counted(report)
     assert ["release 25.09.00 is stored as 25.09, which is the same"] == [
-        note.message for note in report.notes
+        note.message for note in report.notes if note.where in map(str, paths)
     ]
     versions = rows_of(sqlite, IN_FORCE.with_only_columns(releases.c.version))
     assert ["25.09"] * 3 + ["25.09.01"] == sorted(str(row[0]) for row in versions)
@@ -166,8 +166,10 @@ def test_what_the_command_line_says_of_a_release_is_taken_or_a_note_says_why_not
 
     report = ingest([path], sqlite, said)
 
-    [(version, *_)], [note] = rows_of(sqlite, IN_FORCE), report.notes
+    [(version, *_)], [beside, note] = rows_of(sqlite, IN_FORCE), report.notes
     assert expected == (version, note.message)
+    file = path.with_name("llmb-config_1.yaml")
+    assert f"{file}: says what train.log was" == str(beside)
 
 
 def test_set_is_held_against_the_experiments_name(sqlite: URL, tmp_path: Path) -> None:

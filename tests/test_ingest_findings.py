@@ -198,12 +198,13 @@ def test_a_release_is_audited_again_when_its_case_says_more(
     factories.write_run(tmp_path / "a", case=factories.case(data_parallel=None))
     ingest([tmp_path / "a"], store, Options())
     factories.write_run(tmp_path / "b", run_id="b", release=factories.release("0.17.0"))
-    ingest([tmp_path / "b"], store, Options())
     seen = audits(monkeypatch)
 
-    ingest([tmp_path / "a"], store, Options())
+    ingest([tmp_path / "b"], store, Options())
+    assert 2 == len(set(seen)), "its own, and the one whose case it says more of"
 
-    assert 1 == len(seen)
+    ingest([tmp_path / "a"], store, Options())
+    assert 2 == len(seen)
 
 
 def test_a_release_is_audited_again_when_the_catalogue_has_changed(
@@ -223,6 +224,24 @@ def test_a_release_is_audited_again_when_the_catalogue_has_changed(
     assert 1 == len(seen)
     assert [specification] == rows_of(store, select(systems.c.specification))
     assert [(catalog.systems()["dgx-h100"].title,)] == rows_of(store, select(systems.c.title))
+
+
+def test_a_model_that_is_added_is_known_after_any_ingest(
+    store: URL, page: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of pages that are not read again: what the store kept of them is no longer true."""
+    with monkeypatch.context() as earlier:
+        without = {name: it for name, it in catalog.models().items() if name != "llama3-8b"}
+        earlier.setattr(catalog, "models", lambda: without)
+        ingest([page], store, NEMO)
+        assert ["micro_batch", "unknown_model"] == sorted(it.rule for it in kept(store))
+
+    factories.write_run(page.parent / "runs")
+    report = ingest([page.parent / "runs"], store, Options())
+
+    assert "unknown_model" not in {it.rule for it in kept(store)}
+    assert {"0.16.0"} == {it.release for it in report.findings}, "those of what was read"
+    assert audited_anew(store) == kept(store)
 
 
 def test_several_that_read_of_one_release_at_once_keep_what_one_audit_finds(

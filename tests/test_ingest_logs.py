@@ -18,7 +18,7 @@ from perfdb.errors import InputError
 from perfdb.formats import FORMATS
 from perfdb.ingest import LogOptions, Options, Report, ingest, preview
 from perfdb.pages import PageContext
-from tests import factories
+from tests import archives, factories
 from tests.logs import GIVEN, SET, SUMMARY, TIMES, nemo, step_line, write
 from tests.snapshots import snapshot
 from tests.trees import NEMO, PAGE, counted, read_at, rows_of
@@ -173,6 +173,26 @@ def test_an_unattributed_log_is_kept_until_somebody_says_what_it_is_of(
     assert ((1, 0, 0, 0), ()) == (counted(third), third.unattributed)
 
 
+def test_an_unattributed_log_says_why_its_batch_size_is_not_known(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    """Its lines say two sizes, and a note says so, in an archive too."""
+    text = nemo().replace("global_batch_size: 128", "global_batch_size: 64", 15)
+    path = write(tmp_path / "a", text)
+    archive = archives.write(tmp_path / "a.tar", archives.tar(archives.of_folder(tmp_path / "a")))
+
+    for given, where in ((path, str(path)), (archive, f"{archive}!/train.log")):
+        report = ingest([given], sqlite, GIVEN)
+        assert report.unattributed == (
+            f"{where}: names no global_batch_size; pass --set global_batch_size=…",
+        )
+        [note] = report.notes
+        assert (where, "the global batch size changes from 64 to 128") == (
+            note.where,
+            note.message.partition(",")[0],
+        )
+
+
 def test_a_truncated_log_keeps_its_steps_and_has_no_figures(store: URL, tmp_path: Path) -> None:
     """Cut in the middle of a line, as by a full disk."""
     text = nemo()
@@ -211,9 +231,9 @@ def test_a_window_without_a_step_is_incomplete(sqlite: URL, tmp_path: Path) -> N
     assert [(None, 2.0)] == rows_of(sqlite, question)
 
 
-@pytest.mark.parametrize(("tokens", "rate"), [(64 * 4096, 32768.0), (50_000, None)])
-def test_steps_of_other_lengths_than_the_cases_have_no_rate(
-    sqlite: URL, tmp_path: Path, tokens: int, rate: float | None
+@pytest.mark.parametrize(("tokens", "rate"), [(64 * 4096, 32768.0), (50_000, 6250.0)])
+def test_steps_of_other_lengths_than_the_cases_have_the_rate_of_their_tokens(
+    sqlite: URL, tmp_path: Path, tokens: int, rate: float
 ) -> None:
     """AutoModel packs samples of many lengths: 64 × 4096 tokens in a second on 8 GPUs, or fewer."""
     line = '{{"step": {}, "loss": 1.0, "tps": {}, "num_tokens_per_step": {}}}\n'
@@ -227,10 +247,12 @@ def test_steps_of_other_lengths_than_the_cases_have_no_rate(
 
     question = select(results.c.step_time_s, results.c.tokens_per_sec_per_gpu)
     assert [(1.0, rate)] == rows_of(sqlite, question)
-    told = [note.message for note in report.notes if "rates are unknown" in note.message]
-    assert (
-        [] if rate else ["step 11 has 50,000 tokens, not 64 × 4,096: rates are unknown"]
-    ) == told
+    told = [note.message for note in report.notes if "tokens, not" in note.message]
+    own = (
+        "step 11 has 50,000 tokens, not 64 × 4,096: tokens/s are those of the steps, "
+        "TFLOP/s and MFU are unknown"
+    )
+    assert ([own] if tokens == 50_000 else []) == told
 
 
 LLMB = """\
@@ -260,6 +282,28 @@ def test_a_log_is_of_what_lies_beside_it(store: URL, tmp_path: Path) -> None:
     )
     assert ("25.07.01", "nvcr.io/nvidia/nemo:25.07.01", "llama3-8b", 8) == row
     assert 2 == count(store, "run_files")
+
+
+def test_a_run_has_the_environment_that_the_files_beside_its_log_say(
+    store: URL, tmp_path: Path
+) -> None:
+    """Less what smells of a secret; and what they say of its figures stands with the result."""
+    job = """\
+job_config:
+  profile_enabled: true
+  env_overrides: {NCCL_NVLS_ENABLE: 0, HF_TOKEN: hf_abc}
+"""
+    write(tmp_path / "a", LLMB + job, "llmb-config_1.yaml")
+    write(tmp_path / "a")
+
+    ingest([tmp_path], store, Options(logs=LogOptions(("sequence_length=8192",))))
+
+    variables = {"variables": {"NCCL_NVLS_ENABLE": "0"}}
+    noted = ["steps under the profiler take longer"]
+    question = select(runs.c.environment, results.c.notes).join(
+        results, results.c.run_id == runs.c.id
+    )
+    assert [(variables, noted)] == rows_of(store, question)
 
 
 def test_of_two_files_beside_a_log_neither_is_believed(sqlite: URL, tmp_path: Path) -> None:

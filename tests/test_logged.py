@@ -1,6 +1,7 @@
 """What a program prints of its own rates: kept beside those that its steps come to."""
 
 import json
+from math import fsum
 from pathlib import Path
 
 import pytest
@@ -8,16 +9,20 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sqlalchemy import URL, select
 
-from perfdb import logged, normalize, windows
+from perfdb import flops, logged, normalize, uneven, windows
 from perfdb.db.rows import MeasuredRun, StepRow
 from perfdb.db.tables import findings, results, steps
-from perfdb.formats import Configuration, ParsedLog, Reading, numbers
+from perfdb.formats import Configuration, ParsedLog, Reading, automodel_training, numbers
 from perfdb.ingest import LogOptions, Options, ingest
 from perfdb.pages import PageContext
+from perfdb.queries.only import Scope
+from perfdb.recompute import Asked, recompute
 from perfdb.record import Figures, Outcome
+from perfdb.verify import verify
 from tests import factories
 from tests.trees import rows_of
 
+CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
 RATES = (None, 0.0, 400.0, 410.0, 500.0, 420.0)
 """TFLOP/s as a program prints them: not at all, 0 for unknown, and four figures."""
 
@@ -136,6 +141,92 @@ def test_a_rate_that_a_program_divides_wrongly_is_stored_and_found(
     ] == rows_of(store, found)
 
 
+UNEVEN = tuple(
+    Reading(step, step, seconds, tokens=tokens, tokens_per_sec_per_gpu=rate)
+    for step, seconds, tokens, rate in (
+        (1, 9.0, 999_999, 1.0), (2, 2.0, 400_000, 50_000.0), (3, 3.0, 150_000, 12_500.0),
+        (4, 5.0, 90_000, 4_500.0),
+    )
+)  # fmt: skip
+"""Steps on samples of many lengths, and tokens/s as one that divides by 4 ranks prints them."""
+
+
+def test_steps_of_many_lengths_have_the_rate_of_all_tokens_over_all_time() -> None:
+    """640,000 tokens in 10 s on 8 GPUs; what counts FLOPs is unknown, and a note says so.
+
+    What is printed is of the same tokens: 640,000 ÷ (8 + 12 + 20).
+    """
+    result = measured(log(readings=UNEVEN), "skip_warmup(1)").result
+
+    assert (3.0, 8000.0, None, None, None) == (
+        result.step_time_s, result.tokens_per_sec_per_gpu, result.model_tflops_per_sec_per_gpu,
+        result.mfu, result.flops_convention,
+    )  # fmt: skip
+    assert (uneven.NOTE,) == result.notes
+    assert {"tokens_per_sec_per_gpu": 16_000.0} == result.emitted
+
+
+def test_steps_of_which_one_does_not_say_its_tokens_have_no_rate() -> None:
+    given = (*UNEVEN[:3], UNEVEN[3]._replace(tokens=None))
+    result = measured(log(readings=given), "skip_warmup(1)").result
+    assert (3.0, None, ()) == (result.step_time_s, result.tokens_per_sec_per_gpu, result.notes)
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not beside the project")
+@pytest.mark.parametrize(
+    ("name", "rate"),
+    [
+        ("old_training_phi_4_squad", 1598.5),
+        ("training_gpt_oss_20b", 2025.2),
+        ("training_llama3_2_1b_squad", 9278.4),
+        ("training_qwen3_moe_30b_te_deepep", 2690.2),
+    ],
+)
+def test_the_rate_of_a_file_of_automodel_is_that_of_its_steps(name: str, rate: float) -> None:
+    """Steps 11 to 100 on 8 GPUs, summed up by awk."""
+    path = CORPUS / f"automodel_{name}_h100.jsonl"
+    [given] = automodel_training.parse(str(path), [path.read_bytes()])
+    result = measured(given, "skip_warmup(10)").result
+    assert rate == pytest.approx(result.tokens_per_sec_per_gpu, abs=0.05)
+
+
+def test_a_rate_of_steps_of_many_lengths_is_made_anew_over_other_steps(
+    store: URL, tmp_path: Path
+) -> None:
+    """Steps of 32 × 4096 tokens in 2 s, then of 50,000 and 30,000 in 1 s, on 8 GPUs.
+
+    The audit finds no fault in either rate, nor verify.
+    """
+    tokens = [32 * 4096] * 10 + [50_000, 30_000] * 30
+    lines = [
+        {"step": step, "tps": one / (2 if step < 10 else 1), "num_tokens_per_step": one}
+        for step, one in enumerate(tokens)
+    ]
+    path = tmp_path / "training.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    case = (
+        "model=llama3-8b", "system=dgx-h100", "num_gpus=8", "sequence_length=4096", "task=sft",
+        "global_batch_size=32", "precision=bf16",
+    )  # fmt: skip
+    ingest([path], store, Options(PageContext(release="0.6.0"), logs=LogOptions(case)))
+    said = (results.c.tokens_per_sec_per_gpu, results.c.flops_convention, results.c.notes)
+    question = select(*said, results.c.model_tflops_per_sec_per_gpu.is_not(None)).where(
+        ~results.c.superseded
+    )
+    assert [(5000.0, None, [uneven.NOTE], False)] == rows_of(store, question)
+
+    causal, full = flops.CONVENTIONS["causal"], flops.CONVENTIONS["full"]
+    for asked, expected in (
+        (Asked(windows.between(1, 10), full), (8192.0, "full", [], True)),
+        (Asked(windows.skip_warmup(10), full), (5000.0, "full", [uneven.NOTE], False)),
+        (Asked(windows.skip_warmup(10), causal), (5000.0, None, [uneven.NOTE], False)),
+    ):
+        recompute(store, Scope(), asked)
+        assert [expected] == rows_of(store, question)
+        assert [] == [it for one in verify(store, lambda *_: lambda: None) for it in one.faults]
+        assert [] == rows_of(store, select(findings.c.id).where(findings.c.rule == "throughput"))
+
+
 EVERY_TENTH = tuple(
     Reading(step, step, seconds, tokens_per_sec_per_gpu=rate)
     for step, seconds, rate in ((1, 40.0, 25.0), (10, 10.0, 100.0), (20, 5.0, 200.0))
@@ -243,4 +334,10 @@ def test_a_log_is_judged_in_columns_as_it_is_step_by_step(
         expected = [one.step_time_s for one in picked]
         assert (len(expected), expected[-1]) == (result.num_steps, result.step_time_last_s)
         strange = any(one.tokens == 2 * 128 * 8192 for one in picked)
-        assert strange == (result.tokens_per_sec_per_gpu is None)
+        tokens = [one.tokens for one in picked]
+        unknown = strange and None in tokens
+        assert unknown == (result.tokens_per_sec_per_gpu is None)
+        assert strange == (result.model_tflops_per_sec_per_gpu is None)
+        if strange and not unknown:
+            rate = sum(one or 0 for one in tokens) / fsum(expected) / 8
+            assert rate == pytest.approx(result.tokens_per_sec_per_gpu)

@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfdb import catalog, flops, metrics
+from perfdb import catalog, compare, flops, metrics
 from perfdb.flops.conventions import NEMOTRON4_RECIPE
+from perfdb.queries.results import FIGURES
+from perfdb.stated import Stated
 
 RECIPE = Path(__file__).parents[2] / "shared" / "seeds" / "nemotron4-dgxc-recipe.txt"
 COPY = Path(__file__).parents[1] / "data" / "published" / "nemotron4.md"
@@ -174,6 +176,12 @@ def test_mfu_is_against_the_dense_peak_of_the_precision(
     """NVIDIA's data sheet of the H100 SXM: 1,979 and 3,958 TFLOP/s with sparsity, half without."""
     found = catalog.peak(system, precision)
     assert peak_tflops == (found.tflops if found else None)
+
+
+def test_every_metric_is_a_column_that_comparisons_and_tables_read() -> None:
+    """What follows from stored figures is no metric of its own but a property of `Stated`."""
+    known = {*compare.Result.model_fields} & {*Stated.model_fields} & {it.name for it in FIGURES}
+    assert [] == sorted(metrics.METRICS.keys() - known)
 
 
 RATES = st.floats(1e-3, 1e9)

@@ -71,6 +71,42 @@ def test_a_note_right_under_a_table_is_of_all_its_rows(line: str) -> None:
     assert [("mock data.",)] * 2 == notes(read(end=line))
 
 
+@pytest.mark.parametrize(
+    ("end", "text"),
+    [
+        ("Note: Power | 700 W\n", "Power | 700 W"),
+        ("**Note:** A | B | C\n", "A | B | C"),
+        ("Note: the power\ncap | 700 W\n", "the power cap | 700 W"),
+        ("Note: cap | 700 W\nof all nodes\n", "cap | 700 W of all nodes"),
+        ("Note: A | B\nC | D\n", "A | B C | D"),
+        ("> [!NOTE]\n> Power | 700 W\n", "Power | 700 W"),
+        (":::{note}\nPower | 700 W\n:::\n", "Power | 700 W"),
+        (":::{note}\nA | B | C\nD | E | F\n:::\n", "A | B | C D | E | F"),
+        ("<Note>\nPower | 700 W\n</Note>\n", "Power | 700 W"),
+        ("<Note>A | B | C</Note>\n", "A | B | C"),
+    ],
+)
+def test_a_pipe_in_a_note_is_a_sign_like_others(end: str, text: str) -> None:
+    assert [(text,)] * 2 == notes(read(end=f"\n{end}"))
+
+
+def test_a_mark_s_text_may_hold_a_pipe() -> None:
+    found = read(marks=(" †", ""), end="\n† Power | 700 W\n")
+    assert [("Power | 700 W",), ()] == notes(found)
+    assert () == found.notes
+
+
+def test_a_note_with_a_pipe_hides_no_table_and_no_row() -> None:
+    """A table may begin in its paragraph; a row that a blank line cuts off is still told."""
+    table = TITLES.format("") + ROWS.format("", "")
+    found = read(end=f"\nNote: A | B\n{table}")
+    assert [("A | B",), ("A | B",), (), ()] == [one.notes for one in found.results]
+    [problem] = read(marks=("", " <Note>old</Note>"), end="\n<Note>A | B</Note>\n").problems
+    assert "'1,549 old' is not a number" in problem.message
+    [problem] = read(end="\n[x] | 16 | 128 | 8192 | 12,000\n").problems
+    assert "the row is not part of a table" in problem.message
+
+
 BOXES = (
     ":::{{note}}\n{}\n:::\n", "```{{warning}}\n{}\n```\n", ":::note\n\n{}\n\n:::\n",
     "> [!IMPORTANT]\n> {}\n", "<Note>{}</Note>\n",

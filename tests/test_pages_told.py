@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from perfdb import catalog, pages
 from perfdb.ingest.find import Source
-from perfdb.ingest.read import PageRows, read_page
+from perfdb.ingest.page import read_page
+from perfdb.ingest.read import PageRows
 from perfdb.pages import PageContext, PageRead
 from perfdb.pages.names import model_meant
 from tests import seeds

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import yaml
 from bs4 import BeautifulSoup
 from markdown_it import MarkdownIt
 from sqlalchemy import URL
@@ -16,11 +17,13 @@ from perfdb import ingest
 from perfdb.db.session import reading
 from perfdb.queries import results
 from perfdb.record import Figures
+from tests import seeds
 from tests.factories import case, published, release, stored, write_run
 from tests.shell import Shell
 
 ROOT = Path(__file__).parents[1]
 PUBLISHED = ROOT / "data" / "published"
+CORPUS = ROOT.parent / "shared" / "corpus"
 EVIL = "<script>alert(1)</script> *m* `c` {{ x }} {term}`y` | & \"q\" 'p' $z$ [^1]"
 NOT_COMPARED = {"result_id", "release_id", "source", "source_line", "source_sha256",
                 "source_url", "published_on", "raw", "extras", "notes", "case_key",
@@ -161,7 +164,7 @@ def test_a_table_of_runs_says_their_precision_once(
     publish("--db", str(sqlite.database), "--fail-on", "never")
 
     [path] = (tmp_path / "published").rglob("*.md")
-    assert 1 == path.read_text().count("Precision")
+    assert 1 == path.read_text().partition("{tab-set}")[2].count("Precision")
 
 
 def test_a_line_below_each_table_says_where_its_rows_are_from(
@@ -181,9 +184,19 @@ def test_a_line_below_each_table_says_where_its_rows_are_from(
     said = [line for page in pages for line in page.splitlines() if line.startswith("Sources: ")]
     of_pages = [re.findall(r"\d+", line.partition("dfm.md, ")[2]) for line in said]
     assert sorted(rows) == sorted(number for numbers in of_pages for number in numbers)
-    assert ["46", "47"] in of_pages, "the two rows of the last table"
+    assert rows[-2:] in of_pages, "the two rows of the last table"
     assert 3 == sum(line.startswith("Sources: dfm.md, line ") for line in said)
     assert ["Sources: run run-1"] == [line for line in said if "run-1" in line]
+
+
+def test_lines_that_follow_each_other_are_a_range(
+    sqlite: URL, publish: Shell, tmp_path: Path
+) -> None:
+    stored(sqlite, *(published(line, case=case(num_gpus=line)) for line in (12, 7, 8, 9, 14)))
+    publish("--db", str(sqlite.database), "--fail-on", "never")
+
+    [path] = (tmp_path / "published").rglob("*.md")
+    assert path.read_text().count(", lines 7-9, 12, 14\n") == 1
 
 
 def test_a_line_below_each_table_leads_to_the_original_of_its_page(
@@ -201,7 +214,7 @@ def test_a_line_below_each_table_leads_to_the_original_of_its_page(
     made = (tmp_path / "published/dfm/main.md").read_text()
     line = next(line for line in made.splitlines() if line.startswith("Sources: "))
     shown = BeautifulSoup(MarkdownIt().render(line), "html.parser")
-    read = r"Sources: (\S+), published on 2025-07-30, read from page\.md, lines? [\d, ]+"
+    read = r"Sources: (\S+), published on 2025-07-30, read from page\.md, lines? [\d, -]+"
     found = re.fullmatch(read, shown.get_text().strip())
     assert found is not None
     assert [url, url] == [found[1], shown.select_one("a")["href"]]
@@ -232,18 +245,163 @@ def test_a_note_of_all_rows_stands_once_below_its_table_and_reads_back(
     assert {8: {"of *every* row"}, 16: {"of *every* row", "of one row"}} == read
 
 
+def rows_of(text: str, title: str) -> list[dict[str, str]]:
+    """The rows of the table in the first tab of that title, without the marks of footnotes."""
+    tab = text.partition(f"tab-item}} {title}\n")[2].partition(":::")[0]
+    lines = [line for line in tab.splitlines() if line.startswith("| ")]
+    head, _, *rows = (
+        [re.sub(r" (\[\^\d+\])+$", "", cell) for cell in line.strip("| ").split(" | ")]
+        for line in lines
+    )
+    return [dict(zip(head, row, strict=True)) for row in rows]
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not beside the project")
+def test_a_run_that_broke_off_changes_no_published_cell_and_says_why_it_has_no_figures(
+    sqlite: URL, perfdb: Shell, tmp_path: Path
+) -> None:
+    """Every cell of the page that was published, in its order, and a row of the run below."""
+    filled(sqlite, PUBLISHED / "nemo-25.04.md")
+    said = "system=dgx-h100 model=llama3-8b num_gpus=8 sequence_length=8192 task=pretrain"
+    given = [word for one in said.split() for word in ("--set", one)]
+    log = str(CORPUS / "cloudai_fixture_nemo_run_0.log")
+    address = str(sqlite.database)
+    assert 0 == perfdb("ingest", log, "--db", address, "--release", "25.04", *given).code
+    assert 0 == perfdb("publish", "--db", address, "--fail-on", "never").code
+
+    text = (tmp_path / "published/nemo/25.04.md").read_text()
+    *shown, run = rows_of(text, "DGX-H100")
+    seed = [row.cells for row in seeds.nemo() if row.said["system"] == "dgx-h100"]
+    wanted = [cells for cells in seed if "Task" not in cells]
+    assert 8 == len(wanted) == len(shown)
+    for cells, row in zip(wanted, shown, strict=True):
+        assert list(cells) == [title for title in row if title in cells]
+        assert [text or "–" for text in cells.values()] == [row[title] for title in cells]
+    assert ("Llama 3 8B", "8192", "–") == (
+        run["Model"], run["Sequence Length"], run["Tokens / sec / GPU"]
+    )  # fmt: skip
+    [mark] = re.findall(r"^\| Llama 3 8B (\[\^\d+\]) \|", text, re.MULTILINE)
+    assert f"\n{mark}: No figures: the log ends at step 29 of 100\n" in text
+
+
+@pytest.mark.skipif(not seeds.FOLDER.is_dir(), reason="no seeds beside the project")
+@pytest.mark.parametrize("style", ["myst", "markdown"])
+def test_a_page_explains_every_abbreviation_that_its_original_does(
+    sqlite: URL, publish: Shell, tmp_path: Path, style: str
+) -> None:
+    """Of DFM those of its list; of AutoModel's those that its tables have, kernels too.
+
+    The page is filed as DFM's is.
+    """
+    filled(sqlite, PUBLISHED / "dfm.md", PUBLISHED / "automodel.md")
+    publish("--db", str(sqlite.database), "--format", style, "--fail-on", "never")
+
+    def explained(name: str) -> set[str]:
+        lines = (tmp_path / "published" / name).read_text().partition("## Nomenclature")[2]
+        return set(re.findall(r"^- \*\*([^*]+)\*\*: \w", lines, re.MULTILINE))
+
+    dfm = (seeds.FOLDER / "dfm-performance-benchmarks.md").read_text()
+    ours, its = (
+        yaml.safe_load(text.split("---\n")[1])
+        for text in ((tmp_path / "published/dfm/main.md").read_text(), dfm)
+    )
+    assert {name: its[name] for name in ("categories", "tags")}.items() <= ours.items()
+    listed = set(re.findall(r"^- \*\*([A-Z]+)\*\*:", dfm, re.MULTILINE))
+    assert {"GBS", "FSDP", "SP", "VP"} < listed
+    assert listed | {"DP", "Model TFLOP / sec / GPU"} == explained("dfm/main.md")
+    automodel = (seeds.FOLDER / "automodel-performance-summary.txt").read_text()
+    listed = set(re.findall(r"^- (\w+): ", automodel, re.MULTILINE))
+    assert listed - {"MFU", "DP"} <= explained("automodel/main.md")
+
+
+def test_a_page_is_labelled_as_on_the_site_and_as_is_asked(
+    sqlite: URL, publish: Shell, tmp_path: Path
+) -> None:
+    """Markdown has no labels."""
+    filled(sqlite, PUBLISHED / "dfm.md")
+    address = str(sqlite.database)
+    path = tmp_path / "published/dfm/main.md"
+
+    publish("--db", address)
+    assert "\n(ref-performance-dfm-main)=\n# NeMo DFM main training" in path.read_text()
+    publish("--db", address, "--label", "ref-performance")
+    assert "\n(ref-performance)=\n(ref-performance-dfm-main)=\n# NeMo" in path.read_text()
+    publish("--db", address, "--format", "markdown")
+    assert ")=" not in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--label", "a b"), "--label: 'a b' is no label"),
+        (("--label", "a)=\n# X"), "is no label"),
+        (("--label", "ref-x", "--format", "markdown"), "--label: Markdown has no labels"),
+        (("--label", "ref-x"), "--label: 2 pages cannot share 'ref-x'; name one release"),
+    ],
+)
+def test_a_label_that_cannot_be_one_is_bad_input(
+    sqlite: URL, publish: Shell, tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    stored(sqlite, published(), published(line=8, release=release("25.07", framework="nemo")))
+
+    code, _, err = publish("--db", str(sqlite.database), "--fail-on", "never", *words)
+
+    assert (2, True) == (code, said in err)
+    assert not (tmp_path / "published").exists()
+
+
+@pytest.mark.parametrize(
+    ("framework", "version"),
+    [("nemo", "25.06<script>alert(7)</script>"), ("<b>", "1"), ("a>", None)],
+)
+def test_a_release_whose_name_a_theme_would_take_for_html_is_not_published(
+    sqlite: URL, publish: Shell, tmp_path: Path, framework: str, version: str | None
+) -> None:
+    """The message names it; another release of the same store is published all the same."""
+    evil = release(version, framework=framework)
+    stored(sqlite, published(), published(line=8, release=evil, case=case(framework=framework)))
+    address = str(sqlite.database)
+
+    code, out, err = publish("--db", address, "--fail-on", "never")
+
+    assert (2, "") == (code, out)
+    assert f"'{framework} {version}'" in err or f"'{framework}'" in err
+    assert "a site would run the < > of its name as HTML" in err
+    assert not (tmp_path / "published").exists()
+    other = published().release
+    assert (
+        0 == publish("--db", address, "--fail-on", "never", f"{other.framework} {other.version}")[0]
+    )
+
+
 @pytest.mark.slow
 def test_another_project_builds_the_pages_without_a_warning(
     sqlite: URL, publish: Shell, tmp_path: Path
 ) -> None:
-    """Sphinx with MyST and sphinx-design alone renders tabs, tables and any name as text."""
+    """Sphinx with MyST and sphinx-design alone renders tabs, tables and any name as text.
+
+    Its labels lead to the pages.
+    """
     filled(sqlite, *(PUBLISHED / name for name in ("nemo-25.04.md", "automodel.md", "dfm.md")))
     stored(sqlite, published(case=case(model=EVIL), figures=Figures(tokens_per_sec_per_gpu=7.5)))
     docs = tmp_path / "docs"
     docs.mkdir()
     (docs / "conf.py").write_text(CONF)
-    (docs / "index.md").write_text("# Docs\n\n```{toctree}\n:glob:\n\npublished/*/*\n```\n")
-    publish("--db", str(sqlite.database), "--output", str(docs / "published"), "--fail-on", "never")
+    labels = (
+        "{ref}`ref-performance` {ref}`ref-performance-dfm-main` {ref}`ref-performance-nemo-25.04`"
+    )
+    toctree = "```{toctree}\n:glob:\n\npublished/*/*\n```\n"
+    (docs / "index.md").write_text(f"# Docs\n\n{labels}\n\n{toctree}")
+    words = [
+        "--db",
+        str(sqlite.database),
+        "--output",
+        str(docs / "published"),
+        "--fail-on",
+        "never",
+    ]
+    publish(*words)
+    publish(*words, "dfm main", "--label", "ref-performance")
 
     command = [sys.executable, "-m", "sphinx", "-nWq", "--keep-going", "-b", "html"]
     done = subprocess.run([*command, str(docs), str(tmp_path / "html")],
@@ -252,6 +410,11 @@ def test_another_project_builds_the_pages_without_a_warning(
     assert (0, "") == (done.returncode, done.stderr)
     nemo = (tmp_path / "html/published/nemo/25.04.html").read_text()
     assert nemo.count("sd-tab-set") > 1
+    assert nemo.count("<details") == 1
+    links = BeautifulSoup((tmp_path / "html/index.html").read_text(), "html.parser").select("p a")
+    assert ["published/dfm/main.html"] * 2 + ["published/nemo/25.04.html"] == [
+        str(link["href"]).partition("#")[0] for link in links[:3]
+    ]
     assert not list((tmp_path / "html/published").rglob("*script*alert*"))
 
 

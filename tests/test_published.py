@@ -1,5 +1,6 @@
 """data/published holds the seeds' figures: every row, equal cell for cell, read independently."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -42,3 +43,27 @@ def test_the_recipe_s_tables_are_carried_over_whole() -> None:
         }
         assert renamed | said | {"Model": cells["Model"]} == cells
         assert row.said["model"] == seeds.MODELS[cells["Model"]]
+
+
+def test_the_configuration_files_that_automodel_names_are_carried_over_in_their_order() -> None:
+    """Six of pre-training and six of fine-tuning, below the tables that they are of.
+
+    The seed has no spaces between one's description and the next one's name.
+    """
+    seed = (seeds.FOLDER / "automodel-performance-summary.txt").read_text()
+    named = r"(?:custom|deepseek|gptoss|kimi|llama|qwen)[a-z0-9_]*\.yaml"
+    notes = re.findall("^Note: Config.*", (PUBLISHED / "automodel.md").read_text(), re.MULTILINE)
+    pretraining, fine_tuning = (re.findall(r"\w+\.yaml", note) for note in notes)
+    assert 12 == seed.count(".yaml")
+    assert re.findall(named, seed) == [*pretraining, *fine_tuning]
+    assert (6, 6) == (len(pretraining), len(fine_tuning))
+
+
+def test_the_folder_of_configuration_files_that_dfm_names_is_carried_over() -> None:
+    """Once below each of its four tables."""
+    [folder] = re.findall(
+        r"`(examples/\S+)`", (seeds.FOLDER / "dfm-performance-benchmarks.md").read_text()
+    )
+    assert 4 == (PUBLISHED / "dfm.md").read_text().count(
+        f"Note: Updated configuration files: {folder}."
+    )

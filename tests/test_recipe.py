@@ -153,7 +153,8 @@ def test_the_smoke_recipes_cover_every_kind_of_parallelism() -> None:
 
 def test_the_schema_beside_the_recipes_is_the_codes() -> None:
     kept = json.loads((ROOT / "recipes" / "recipe.schema.json").read_text())
-    assert recipe.schema() == kept
+    remedy = "`perfdb recipes schema > recipes/recipe.schema.json` writes what the code says"
+    assert recipe.schema() == kept, remedy
 
 
 def test_the_schema_offers_the_catalogues_names() -> None:

@@ -147,7 +147,7 @@ def test_a_formula_that_changed_makes_new_figures(
     monkeypatch.setattr(training, "TRAINING_FACTOR", 7)
     uncached = normalize._flops_per_token.__wrapped__
     monkeypatch.setattr(normalize, "_flops_per_token", uncached)
-    monkeypatch.setattr(flops, "FORMULA_VERSION", 2)
+    monkeypatch.setattr(flops, "FORMULA_VERSION", 3)
 
     [changed] = recompute(filled, ALL, Asked()).changed
 
@@ -157,16 +157,16 @@ def test_a_formula_that_changed_makes_new_figures(
         was = before[name]
         assert isinstance(was, float)
         assert was * 7 / 6 == pytest.approx(found[name])
-    assert (1, 2) == (before["formula_version"], found["formula_version"])
+    assert (2, 3) == (before["formula_version"], found["formula_version"])
 
 
 def test_a_result_that_a_new_formula_leaves_as_it_is_stays(
     filled: URL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flops, "FORMULA_VERSION", 2)
+    monkeypatch.setattr(flops, "FORMULA_VERSION", 3)
 
     assert () == recompute(filled, ALL, Asked()).changed
-    assert (1, 1) == (in_force(filled)["revision"], in_force(filled)["formula_version"])
+    assert (1, 2) == (in_force(filled)["revision"], in_force(filled)["formula_version"])
 
 
 def test_a_peak_that_changed_makes_another_mfu_and_renews_the_findings(

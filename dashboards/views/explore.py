@@ -73,7 +73,7 @@ def told(found: pd.DataFrame, of: int) -> str:
     rows = int(behind.sum()) - runs
     others = (
         f"under “Look into runs” repeats and runs without figures: {runs:,}" if runs else "",
-        f"more rows of pages that print the same cases: {rows:,}" if rows else "",
+        f"more published results of the same cases: {rows:,}" if rows else "",
     )
     return "; ".join(filter(None, (shown, *others))) + "."
 

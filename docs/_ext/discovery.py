@@ -43,7 +43,8 @@ def describe(
         f'\n<meta name="{meta}" content="{escape(text)}" />' for meta, text in found.items() if text
     )
     if found["description"]:
-        context["meta"] = {**said, "og:description": found["description"]}
+        # Open Graph escapes no more than quotes.
+        context["meta"] = {**said, "og:description": escape(found["description"], quote=False)}
 
 
 def without_address(
@@ -81,12 +82,17 @@ def _llms(app: Sphinx, names: Iterable[str], out: Path) -> Iterator[str]:
         yield f"\n## {title}\n\n"
         for name in (one for one in names if one.partition("/")[0] in folders):
             described = app.env.metadata[name].get("description")
-            said = f": {described}" if described else ""
-            heading = app.env.titles[name].astext()
+            said = f": {_plain(described)}" if described else ""
+            heading = _plain(app.env.titles[name].astext())
             yield f"- [{heading}]({app.config.html_baseurl}{_address(name)}){said}\n"
     files = sorted(path.relative_to(out).as_posix() for path in out.glob(f"{PUBLISHED}/**/*.csv"))
     yield "\n## Tables as CSV\n\n"
     yield from (f"- [{path}]({app.config.html_baseurl}{quote(path)})\n" for path in files)
+
+
+def _plain(text: str) -> str:
+    """Any text as Markdown that prints as that text, and is HTML to nobody."""
+    return re.sub(r"([\\`*\[\]])", r"\\\1", escape(text, quote=False))
 
 
 def _sitemap(base: str, names: Iterable[str]) -> str:

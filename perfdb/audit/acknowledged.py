@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import StringConstraints
 
-from perfdb import yamlfile
+from perfdb import catalog, yamlfile
 from perfdb.audit import arithmetic
 from perfdb.audit.rules import RULES
 from perfdb.audit.subject import Finding
@@ -63,7 +63,12 @@ class Entry:
 
 
 def entries(where: str, text: str) -> tuple[Entry, ...]:
-    """The entries of a file's text, a YAML list. Raises InputError with all that is wrong."""
+    """The entries of a file's text, a YAML list; none of one with nothing but comments.
+
+    Raises InputError with all that is wrong.
+    """
+    if all(line.lstrip().startswith("#") or not line.strip() for line in text.splitlines()):
+        return ()
     parsed = yamlfile.parse(where, text)
     if isinstance(parsed, yamlfile.Unreadable):
         raise InputError(parsed.problems)
@@ -112,11 +117,25 @@ def unused(findings: Sequence[Finding], known: Iterable[Entry]) -> tuple[Problem
             entry.where,
             f"no finding matches: {_which(entry.it)}",
             line=entry.line,
-            remedy="remove the entry if the number was mended",
+            remedy=_misspelt(entry.it, findings) or "remove the entry if the number was mended",
         )
         for entry in known
         if not any(entry.it.covers(finding) for finding in findings)
     )
+
+
+def _misspelt(it: Acknowledgement, findings: Sequence[Finding]) -> str | None:
+    """What a name that is neither in the catalogue nor in a finding may be meant for."""
+    names = (
+        (it.model, {*catalog.models(), *(one.model for one in findings if one.model)}),
+        (it.system, {*catalog.systems(), *(one.system for one in findings if one.system)}),
+    )
+    unknown = [
+        f"no {name!r}: {suggestion(name, known)}"
+        for name, known in names
+        if name and name not in known
+    ]
+    return "; ".join(unknown) or None
 
 
 def _which(it: Acknowledgement) -> str:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from urllib.parse import quote
 
 from perfdb import __version__
 from perfdb.audit import arithmetic
@@ -104,7 +105,8 @@ def _result(finding: Finding) -> Fields:
 
 
 def _location(finding: Finding) -> Fields:
-    location: Fields = {"artifactLocation": {"uri": finding.source}}
+    uri = quote(finding.source or "", errors="surrogateescape")
+    location: Fields = {"artifactLocation": {"uri": uri}}
     if finding.source_line:
         location["region"] = {"startLine": finding.source_line}
     return location

@@ -89,11 +89,14 @@ def stated(row: Subject) -> Convention | None:
     return flops.CONVENTIONS.get(row.flops_convention or "")
 
 
+def followers(rows: Sequence[Counted]) -> Counter[Convention]:
+    """How many rows of a release each convention explains."""
+    return Counter(one for row, given in rows for one in explaining(row, given))
+
+
 def convention_of(rows: Sequence[Counted]) -> Convention | None:
     """The convention that explains the most rows of a release; None where none explains any."""
-    found = Counter(one.name for row, given in rows for one in explaining(row, given))
-    best = found.most_common(1)
-    return flops.CONVENTIONS[best[0][0]] if best else None
+    return next((one for one, _ in followers(rows).most_common(1)), None)
 
 
 def per_token(row: Subject, rows: Sequence[Counted]) -> float | None:

@@ -40,6 +40,15 @@ class Interval:
         """With room for a number whose last digits were cut off instead of rounded."""
         return Interval(self.value, self.low, self.high + (self.high - self.value))
 
+    def with_cut(self) -> "Interval":
+        """With room for digits that were cut off any of the numbers that it was computed from."""
+        return Interval(self.value, 2 * self.low - self.value, 2 * self.high - self.value)
+
+    @property
+    def uncertainty(self) -> float:
+        """The width of the bounds, as a share of the number."""
+        return (self.high - self.low) / self.value
+
     def __str__(self) -> str:
         """'481.5 (481.4 to 481.7)'; the number alone where it is exact."""
         if self.high - self.low <= _DUST * self.value:
@@ -61,6 +70,12 @@ def exactly(value: float) -> Interval:
 def within(value: float, half_unit: float) -> Interval:
     """A printed number; half a unit in its last place either way."""
     return Interval(value, value - half_unit, value + half_unit)
+
+
+def shared(intervals: Sequence[Interval]) -> Interval | None:
+    """The numbers that lie in all of several intervals; None where they have none in common."""
+    low, high = max(one.low for one in intervals), min(map(_upper, intervals))
+    return Interval((low + high) / 2, low, high) if low <= high else None
 
 
 def agreeing(intervals: Sequence[Interval]) -> frozenset[int]:

@@ -1,9 +1,10 @@
 """The rates of a row with their rounding, from whichever of its figures give them."""
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from math import prod
 
-from perfdb import catalog
+from perfdb import catalog, uneven
 from perfdb.audit.interval import Interval, exactly, within
 from perfdb.audit.printed import figure
 from perfdb.audit.subject import TOTAL, Subject
@@ -16,18 +17,37 @@ Tokens = Callable[[Subject], Interval | None]
 
 
 def tokens(row: Subject) -> Interval | None:
-    """Tokens/s/GPU as given, else by the step time, else by the total of all GPUs."""
+    """Tokens/s/GPU as given, else by the step time or the total of all GPUs.
+
+    Where these two agree, by the one that is printed more exactly; else by the step time.
+    """
+    given, by_step_time = figure(row, "tokens_per_sec_per_gpu"), tokens_by_step_time(row)
+    total = _tokens_by_total(row)
+    if by_step_time and total and by_step_time.with_cut().agrees(total.with_cut()):
+        return given or min(by_step_time, total, key=lambda one: one.uncertainty)
+    return given or by_step_time or total
+
+
+def vouched(row: Subject) -> bool:
+    """Whether two figures that say the same of the tokens/s agree, so that both are right."""
+    given = (
+        figure(row, "tokens_per_sec_per_gpu"), tokens_by_step_time(row), _tokens_by_total(row),
+    )  # fmt: skip
+    known = [one.with_cut() for one in given if one]
+    return len(known) > 1 and all(one.agrees(other) for one, other in pairwise(known))
+
+
+def _tokens_by_total(row: Subject) -> Interval | None:
     total = figure(row, TOTAL)
-    return (
-        figure(row, "tokens_per_sec_per_gpu")
-        or tokens_by_step_time(row)
-        or (total and total.over(row.num_gpus))
-    )
+    return total.over(row.num_gpus) if total else None
 
 
 def tokens_by_step_time(row: Subject) -> Interval | None:
-    """GBS × sequence length ÷ step time ÷ GPUs, in tokens per second."""
-    step_time = figure(row, "step_time_s")
+    """GBS × sequence length ÷ step time ÷ GPUs, in tokens per second.
+
+    None where the steps had other tokens.
+    """
+    step_time = None if uneven.is_rated(row.notes) else figure(row, "step_time_s")
     return tokens_in(row, step_time) if step_time else None
 
 

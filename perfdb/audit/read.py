@@ -1,12 +1,18 @@
-"""What an audit reads from the store: the results in force, of some releases or of all."""
+"""What an audit reads from the store: the results in force, of some releases or of all.
+
+And the pages that print them, for what these work out in their text.
+"""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sqlalchemy import Connection, RowMapping, Select
 
 from perfdb.audit.subject import Subject
+from perfdb.db.packing import unpacked
 from perfdb.queries import elsewhere, results
+from perfdb.queries.site import content_of
+from perfdb.record import Origin
 
 Question = Select[*tuple[object, ...]]
 
@@ -20,6 +26,17 @@ def subjects(
         others[row["result_id"]][row["source"]] = row
     found = _answers(connection, results.current(), release_ids)
     return tuple(_subject(row, others.get(row["result_id"], {})) for row in found)
+
+
+def pages(connection: Connection, printed: Iterable[Subject]) -> dict[str, str]:
+    """The text of each page that prints a result, by its path."""
+    hashes = {row.source: row.source_sha256 for row in printed if row.origin is Origin.PUBLISHED}
+    return {path: _text(connection, sha256) for path, sha256 in hashes.items() if path and sha256}
+
+
+def _text(connection: Connection, sha256: str) -> str:
+    content = connection.execute(content_of(sha256)).scalar_one()
+    return unpacked(content, f"the file of SHA-256 {sha256}").decode(errors="replace")
 
 
 def _answers(

@@ -80,6 +80,7 @@ class Subject(Frozen):
     notes: tuple[str, ...] = ()
     source: str | None = None
     source_line: int | None = None
+    source_sha256: str | None = None
     result_id: int | None = None
     elsewhere: tuple["Subject", ...] = ()
     """The same result with the figures, raw text, source and line of other pages that print it."""

@@ -53,6 +53,22 @@ def names(rows: Sequence[Subject]) -> str:
     return ", ".join(dict.fromkeys(titles.system(row.system) for row in rows))
 
 
+def apart(row: Subject, others: Sequence[Subject]) -> tuple[str, str]:
+    """What tells a row from others, and them from it: the systems, else the GPUs too."""
+    if all(other.system != row.system for other in others):
+        return name(row), names(others)
+    precision = f" in {titles.precision(row.precision)}" if row.precision else ""
+    systems = (_sizes(some) for some in grouped(others, lambda other: other.system))
+    return f"{name(row)} with {row.num_gpus:,} GPUs{precision}", ", ".join(systems)
+
+
+def _sizes(rows: Sequence[Subject]) -> str:
+    """'DGX-H100 with 16 to 2,048 GPUs'."""
+    sizes = [row.num_gpus for row in rows]
+    most = f" to {max(sizes):,}" if min(sizes) < max(sizes) else ""
+    return f"{titles.system(rows[0].system)} with {min(sizes):,}{most} GPUs"
+
+
 def severity(deviation: float) -> Severity:
     """How sure it is that a relative deviation beyond rounding is a mistake."""
     if abs(deviation) < SMALL:

@@ -5,57 +5,40 @@ To add a model write `models/NAME.yaml`; to add a system or a precision add it t
 
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Final, TypeVar
 
-import yaml
-
-from perfdb import yamlfile
+from perfdb.catalog import check
 from perfdb.catalog.base import Model, Peak, Precision, System
+from perfdb.catalog.files import Entry, entries
+from perfdb.catalog.spelling import spellings, squeezed
 from perfdb.errors import CatalogError, Problem, suggestion
-from perfdb.record import Frozen
 
 __all__ = [
-    "Model", "Peak", "Precision", "System", "model", "models", "named_model", "peak",
-    "precision_of", "precisions", "system", "system_of_gpu", "systems",
+    "Model", "Peak", "Precision", "System", "model", "models", "named_model", "named_system",
+    "peak", "precision_of", "precisions", "squeezed", "system", "system_of_gpu", "systems",
 ]  # fmt: skip
 
 FOLDER = Path(__file__).parent
-Entry = TypeVar("Entry", bound=Frozen)
-
-_LOADER: Final = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
-"""The files are ours: libyaml's faster one has nothing to fear from them."""
 
 
 @cache
 def systems() -> Mapping[str, System]:
     """Every system by name, in the order pages show them."""
-    return {entry.name: entry for entry in _entries(FOLDER / "systems.yaml", System)}
+    peaks = {entry.peak for entry in precisions().values() if entry.peak}
+    return entries([FOLDER / "systems.yaml"], System, partial(check.systems, peaks=peaks))
 
 
 @cache
 def precisions() -> Mapping[str, Precision]:
     """Every precision recipe by name."""
-    return {entry.name: entry for entry in _entries(FOLDER / "precisions.yaml", Precision)}
+    return entries([FOLDER / "precisions.yaml"], Precision, check.precisions)
 
 
 @cache
 def models() -> Mapping[str, Model]:
     """Every model by name."""
-    files = sorted((FOLDER / "models").glob("*.yaml"))
-    return {entry.name: entry for file in files for entry in _entries(file, Model)}
-
-
-def _entries(path: Path, kind: type[Entry]) -> list[Entry]:
-    """The entries of a catalogue file: one, or a list. Raises CatalogError with all problems."""
-    content = yaml.load(path.read_text(), _LOADER)
-    listed = content if isinstance(content, list) else [content]
-    found = [yamlfile.validate(yamlfile.Document(str(path), one, {}), kind) for one in listed]
-    problems = [problem for one in found if isinstance(one, list) for problem in one]
-    if problems:
-        raise CatalogError(problems)
-    return [one for one in found if isinstance(one, kind)]
+    return entries(sorted((FOLDER / "models").glob("*.yaml")), Model, check.models)
 
 
 def system(name: str) -> System:
@@ -74,35 +57,34 @@ def _named(kind: str, name: str, table: Mapping[str, Entry]) -> Entry:
     return table[name]
 
 
-def squeezed(words: str) -> str:
-    """A name without case, spaces and punctuation, to compare how people spell it."""
-    return re.sub(r"[\s._\-/]+", "", words).lower()
+@cache
+def _models_spelled() -> Mapping[str, str]:
+    return {squeezed(name): it.name for it in models().values() for name in spellings(it)}
 
 
 @cache
-def _spellings() -> Mapping[str, str]:
-    return {
-        squeezed(spelling): entry.name
-        for entry in models().values()
-        for alias in (entry.name, entry.title, *entry.aliases)
-        for spelling in (alias, _without_owner(alias))
-    }
+def _systems_spelled() -> Mapping[str, str]:
+    return {squeezed(name): it.name for it in systems().values() for name in spellings(it)}
 
 
-def _without_owner(alias: str) -> str:
-    """A Hugging Face repository's own name, by which it is meant too."""
-    return alias if " " in alias else alias.rpartition("/")[2]
+@cache
+def _precisions_spelled() -> Mapping[str, str]:
+    return {squeezed(word): it.name for it in precisions().values() for word in it.words}
 
 
 def named_model(printed: str) -> str | None:
     """The model that a page means by a name ('LLAMA3-8B' is llama3-8b); None if none."""
-    return _spellings().get(squeezed(printed))
+    return _models_spelled().get(squeezed(printed))
+
+
+def named_system(printed: str) -> str | None:
+    """The system that a page means by a name ('DGX H100' is dgx-h100); None if none."""
+    return _systems_spelled().get(squeezed(printed))
 
 
 def precision_of(printed: str) -> str | None:
     """The precision that a page means by a word ('MXFP8' is fp8_mx); None if none."""
-    word = squeezed(printed)
-    return next((p.name for p in precisions().values() if word in p.words), None)
+    return _precisions_spelled().get(squeezed(printed))
 
 
 def system_of_gpu(gpu: str) -> System | None:

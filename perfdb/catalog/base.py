@@ -1,9 +1,15 @@
 """What the catalogue holds: a System, a Model, a Precision."""
 
-from collections.abc import Mapping
-from typing import Literal, Self
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal, Self
 
-from pydantic import NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import (
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    StringConstraints,
+    model_validator,
+)
 
 from perfdb.record import Frozen
 
@@ -15,14 +21,21 @@ class Peak(Frozen):
     source: str
 
 
-class System(Frozen):
-    """A machine type. None: it has no such figure (a CPU has no GPUs per node)."""
+class Named(Frozen):
+    """An entry: what perfdb calls it, and what people read."""
 
     name: str
     title: str
+
+
+class System(Named):
+    """A machine type. None: it has no such figure (a CPU has no GPUs per node)."""
+
+    aliases: tuple[str, ...] = ()
+    """What pages call it besides, in whatever case and with whatever spaces."""
     gpu: str | None
-    detect: tuple[str, ...]
-    """Words in the name a GPU reports that say it is this one."""
+    detect: tuple[Annotated[str, StringConstraints(pattern=r"^[A-Z0-9]+$")], ...]
+    """Words in the name a GPU reports, in capitals, that say it is this one."""
     gpus_per_node: PositiveInt | None
     nvlink_domain: PositiveInt | None
     memory_gb: PositiveFloat | None
@@ -93,9 +106,11 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 }
 """The fields that a model of each family must have besides those of all."""
 EXPERT_PARTS = ("moe_top_k", "moe_ffn_hidden_size")
+WITHOUT_EXPERTS = ("gpt", "dit")
+"""The families that have none; the others but `moe` may have them."""
 
 
-class Model(Frozen):
+class Model(Named):
     """An architecture: the numbers that its parameters and FLOPs follow from.
 
     Widths are in elements; `num_query_groups` counts key/value heads; `source` says where the
@@ -105,8 +120,6 @@ class Model(Frozen):
     The MLP of hybrids is in the layers that nothing else is in.
     """
 
-    name: str
-    title: str
     family: Literal["gpt", "moe", "mla", "sliding", "mamba", "gated_delta", "dit"]
     source: str
     aliases: tuple[str, ...] = ()
@@ -138,18 +151,43 @@ class Model(Frozen):
     video_diffusion: VideoDiffusion | None = None
 
     @model_validator(mode="after")
-    def _has_its_parts(self) -> Self:
-        needed = (*PARTS[self.family], *(EXPERT_PARTS if self.num_experts else ()))
-        missing = [part for part in needed if getattr(self, part) is None]
-        if missing:
-            raise ValueError(f"a {self.family} model needs {', '.join(missing)}")
+    def _fits_together(self) -> Self:
+        if faults := [*_parts(self), *_shape(self)]:
+            raise ValueError("; ".join(faults))
         return self
 
 
-class Precision(Frozen):
+def _parts(model: Model) -> Iterator[str]:
+    own = PARTS[model.family]
+    needed = (*own, *(EXPERT_PARTS if model.num_experts else ()))
+    if missing := [part for part in needed if getattr(model, part) is None]:
+        yield f"a {model.family} model needs {', '.join(missing)}"
+    allowed = own if model.family in WITHOUT_EXPERTS else (*own, *PARTS["moe"])
+    others = {part for parts in PARTS.values() for part in parts if part not in allowed}
+    if strange := [part for part in sorted(others) if getattr(model, part) is not None]:
+        yield f"a {model.family} model has no {', '.join(strange)}"
+
+
+def _shape(model: Model) -> Iterator[str]:
+    if model.num_attention_heads % model.num_query_groups:
+        heads, groups = model.num_attention_heads, model.num_query_groups
+        yield f"num_attention_heads {heads} is no multiple of num_query_groups {groups}"
+    if (model.moe_top_k or 0) > (model.num_experts or 0):
+        yield f"moe_top_k {model.moe_top_k} is above num_experts {model.num_experts or 0}"
+    if (most := max(_layers(model))) > model.num_layers:
+        yield f"{most} layers of a kind are more than num_layers {model.num_layers}"
+
+
+def _layers(model: Model) -> Iterator[int]:
+    """How many layers are of the kinds that do not overlap."""
+    yield model.num_dense_layers
+    for part in (model.sliding_window, model.linear_attention):
+        yield part.num_layers if part else 0
+    yield (model.mamba.num_layers if model.mamba else 0) + (model.num_attention_layers or 0)
+
+
+class Precision(Named):
     """A precision recipe, what pages print for it, and which peak it is measured against."""
 
-    name: str
-    title: str
     peak: str | None
     words: tuple[str, ...]

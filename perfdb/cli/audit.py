@@ -50,21 +50,23 @@ def audit(
 ) -> int:
     """Look for numbers that contradict one another, within the rounding of what was printed.
 
-    Audits the current results of the store, and the worked examples of each DOCUMENT, such as
-    '4096 * 256 / 2.693 = 389371'. Without --fail-on it exits with 0 whatever it finds, and with 2
-    where a document holds nothing to audit. Findings that the reviewed file accepts are shown as
-    explained and close no gate.
+    Audits the current results of the store, and the worked examples of their pages and of each
+    DOCUMENT, such as '4096 * 256 / 2.693 = 389371'. Without --fail-on it exits with 0 whatever it
+    finds, and with 2 where a document holds nothing to audit. Findings that the reviewed file
+    accepts are shown as explained and close no gate.
     """
     known = accepted(reviewed)
-    texts = _texts(documents)
-    subjects = _subjects(db, only["release"], needed=not documents)
+    given = _texts(documents)
+    subjects, pages = _stored(db, only["release"], needed=not documents)
+    texts = given if only["system"] else pages | given
     of_store = [it for it in auditing.audit(subjects) if only["system"] in (None, it.system)]
     of_documents = [it for path, text in texts.items() for it in arithmetic.check(path, text)]
     found = acknowledged.explained(ordered([*of_store, *of_documents]), known)
     _system(only["system"])
     if not any(only.values()):
-        _report_unused(found, known, documents)
-    _print(found, style, _of(len(subjects), len(documents)))
+        _report_unused(found, known, texts)
+    shown = [it for it in subjects if only["system"] in (None, it.system)]
+    _print(found, style, _of(len(shown), len(documents)))
     return 1 if closing(found, gate) else 0
 
 
@@ -74,19 +76,25 @@ def _system(name: str | None) -> None:
         catalog.system(name)
 
 
-def _subjects(db: str | None, release: str | None, *, needed: bool) -> tuple[Subject, ...]:
-    """The results to audit; none where documents are all there is, and no store was named."""
+def _stored(
+    db: str | None, release: str | None, *, needed: bool
+) -> tuple[tuple[Subject, ...], dict[str, str]]:
+    """The results to audit, and the text of their pages, by path.
+
+    None where documents are all there is, and no store was named.
+    """
     named_one = db or release or os.environ.get("PERFDB_URL")
     if not (needed or named_one or Path(DEFAULT_URL.removeprefix("sqlite:///")).is_file()):
-        return ()
+        return (), {}
     with opened(db) as connection:
-        if release is None:
-            return read.subjects(connection)
-        choice = named(release, known_releases(connection))
-        return read.subjects(connection, choice.release_ids)
+        chosen = None
+        if release is not None:
+            chosen = named(release, known_releases(connection)).release_ids
+        subjects = read.subjects(connection, chosen)
+        return subjects, read.pages(connection, subjects)
 
 
-def _texts(documents: Sequence[Path]) -> Mapping[str, str]:
+def _texts(documents: Sequence[Path]) -> dict[str, str]:
     """The text of each document. Raises InputError for those in which nothing can be audited."""
     contents = {str(path): path.read_bytes() for path in documents}
     found = [arithmetic.nothing_in(where, content) for where, content in contents.items()]
@@ -96,9 +104,9 @@ def _texts(documents: Sequence[Path]) -> Mapping[str, str]:
 
 
 def _report_unused(
-    found: Sequence[Finding], known: Sequence[Entry], documents: Sequence[Path]
+    found: Sequence[Finding], known: Sequence[Entry], texts: Mapping[str, str]
 ) -> None:
-    judged = [entry for entry in known if documents or entry.it.rule != arithmetic.NAME]
+    judged = [entry for entry in known if texts or entry.it.rule != arithmetic.NAME]
     for problem in acknowledged.unused(found, judged):
         click.echo(f"note: {problem}", err=True)
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 import click
 
 from perfdb.flops import CONVENTIONS
-from perfdb.metrics import METRICS
+from perfdb.metrics import METRICS, PREFERRED
 from perfdb.units import text
 
 PIPE_WIDTH = 240
@@ -57,8 +57,8 @@ def metric_option(verb: str) -> Callable[[Command], Command]:
         "--metric",
         type=click.Choice(list(METRICS)),
         metavar="METRIC",
-        help=f"The figure to {verb}: {', '.join(names)} or {last}. [default: "
-        "the first known of tokens_per_sec_per_gpu, model_tflops_per_sec_per_gpu, step_time_s]",
+        help=f"The figure to {verb}: {', '.join(names)} or {last}. "
+        f"[default: the first known of {', '.join(PREFERRED)}]",
     )
 
 

@@ -41,6 +41,11 @@ from perfdb.site import plain, publication
     show_default=True,
     help="Where to write.",
 )
+@click.option(
+    "--label",
+    metavar="NAME",
+    help="Another label of the page, such as ref-performance, which {ref} finds it by in MyST.",
+)
 @severity_option(
     str(Severity.ERROR),
     "Write nothing where a finding that nobody has accepted is as grave as this, or graver.",
@@ -69,10 +74,11 @@ def publish(
     if grave := closing(read.findings, words["gate"] or NEVER):
         _refuse(grave)
         return 1
-    _report(publication.write(folder, publication.texts(read.pages, style)), as_json)
+    made = publication.texts(read.pages, style, words["label"] or "")
+    _report(publication.write(folder, made), as_json)
     for page in publication.left_behind(folder, read.paths):
-        made = "made by perfdb publish, and the store has no such release any more; remove it"
-        click.echo(f"note: {page}: {made}", err=True)
+        said = "made by perfdb publish, and the store has no such release any more; remove it"
+        click.echo(f"note: {page}: {said}", err=True)
     return 0
 
 

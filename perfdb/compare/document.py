@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from perfdb.compare.base import Comparison, Match, Result, Side
-from perfdb.compare.match import PREFERRED
+from perfdb.metrics import PREFERRED
 from perfdb.record import CONFIGURATION_FIELDS, WORKLOAD_FIELDS
 
 Fields = dict[str, object]

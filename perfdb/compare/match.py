@@ -6,11 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from perfdb.compare import order
 from perfdb.compare.base import Comparison, Difference, Level, Match, Result, Side
 from perfdb.compare.verdict import judge
-from perfdb.metrics import METRICS
+from perfdb.metrics import METRICS, PREFERRED
 from perfdb.record import CONFIGURATION_FIELDS, Origin
-
-PREFERRED = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "step_time_s")
-"""The first that both sides have is judged by: some pages print no tokens, some the time alone."""
 
 Sides = Mapping[Origin, Side]
 

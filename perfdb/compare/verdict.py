@@ -51,8 +51,9 @@ def judge(a: Side, b: Side, metric: str) -> Judgement:
     - `failed`, whatever else there is to say of A, where A finished and no run of B did.
     - Both measured, with a spread on each side: the ratio has a 95 % interval. `same` if it holds
       1 (no difference can be told), else `faster` or `slower`.
-    - Both published: no interval. `same` if the figures differ by no more than the rounding of
-      their printed digits (half a unit in the last place of each), else `faster` or `slower`.
+    - Both published: the same where each has several results, as of an MLPerf submission; else no
+      interval. `same` if the figures differ by no more than the rounding of their printed digits
+      (half a unit in the last place of each), else `faster` or `slower`.
     - Equal figures without a spread are the `same`.
     - `unknown` in all other cases: a figure is missing, a spread is missing, one side is measured
       and the other published, both are measured over different windows, or their FLOPs follow
@@ -92,12 +93,10 @@ def spread(side: Side) -> Spread | None:
     it: what slows one run on a busy machine slows all its steps, so the error of their median
     would call noise a difference. Repeat runs for a sharper verdict.
     """
-    if side.origin is Origin.PUBLISHED:
-        return None
     times = side.step_times_s
     if len(times) > 1:
         return Spread(stdev(times) / fmean(times) / sqrt(len(times)), len(times) - 1)
-    return _spread_of_steps(side.shown)
+    return None if side.origin is Origin.PUBLISHED else _spread_of_steps(side.shown)
 
 
 def _spread_of_steps(run: Result) -> Spread | None:

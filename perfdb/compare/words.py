@@ -109,8 +109,8 @@ def remark(match: Match) -> str:
 
 def remark_of(side: Side) -> str:
     """'measured', 'measured, 3 runs', 'measured, the run was out of memory', 'published'."""
-    runs = len(side.results) if side.origin is Origin.MEASURED else 1
-    said = (str(side.origin), f"{runs} runs" if runs > 1 else "", ended(side), flag(side))
+    count, what = len(side.results), "runs" if side.origin is Origin.MEASURED else "results"
+    said = (str(side.origin), f"{count} {what}" if count > 1 else "", ended(side), flag(side))
     return ", ".join(filter(None, said))
 
 

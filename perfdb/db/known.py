@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
 
-from perfdb.db.rows import RunFiles, SourceFile
-from perfdb.db.tables import results, run_files, runs, sources
+from perfdb.db.rows import ResultRow, RunFiles, SourceFile
+from perfdb.db.tables import cases, releases, results, run_files, runs, sources
 
 
 @dataclass(frozen=True)
 class Held:
-    """What was read of these very bytes before: by whom, and its content hash or its key."""
+    """What was read of these very bytes before: by whom, and its content hash or its subject."""
 
     parser_version: int
     said: str
@@ -33,18 +33,26 @@ def run(connection: Connection, run_id: str, files: RunFiles) -> Held | None:
 def result(
     connection: Connection, source: SourceFile, run_id: str | None, line: int | None
 ) -> Held | None:
-    """The result of these bytes: of a run, or that in force of a line where there is none; its key.
+    """The result of these bytes: of a run, or that in force of a line where there is none; what of.
 
     A run that was withdrawn has none in force.
     """
     in_force = ~results.c.superseded & (results.c.source_line == line)
     of_run = runs.c.run_id == run_id if run_id else in_force
     found = connection.execute(
-        select(sources.c.parser_version, results.c.key)
+        select(sources.c.parser_version, cases.c.key.label("case"), releases.c.key.label("release"))
+        .select_from(results)
+        .join(cases, results.c.case_id == cases.c.id)
+        .join(releases, results.c.release_id == releases.c.id)
         .join(sources, results.c.source_id == sources.c.id)
         .outerjoin(runs, results.c.run_id == runs.c.id)
         .where(sources.c.sha256 == source.sha256, of_run)
         .order_by(results.c.superseded, sources.c.parser_version.desc())
         .limit(1)
     ).first()
-    return Held(found.parser_version, found.key) if found else None
+    return Held(found.parser_version, f"{found.case} {found.release}") if found else None
+
+
+def subject(row: ResultRow) -> str:
+    """What a result is of, whatever its figures."""
+    return f"{row.case.key} {row.release.key}"

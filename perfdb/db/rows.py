@@ -8,9 +8,10 @@ from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
+from perfdb.content_hash import content_hash
 from perfdb.db import packing
 from perfdb.db.packed import Packed
-from perfdb.record import Case, Origin, Outcome, Release, content_hash
+from perfdb.record import Case, Origin, Outcome, Release
 
 
 class Action(StrEnum):

@@ -77,6 +77,24 @@ def all_stated(connection: Connection, path: str) -> tuple[Withdrawn, ...]:
     return tuple(one for _, one in _of_page(connection, path))
 
 
+def under_other_keys(
+    connection: Connection, file: SourceFile, given: Sequence[ResultRow]
+) -> tuple[Withdrawn, ...]:
+    """The results in force of a file's very bytes, at the lines of these rows, by other keys.
+
+    Versions before parser 4 knew the result of a file by its case and release, not by its bytes.
+    """
+    lines = {row.source_line for row in given}
+    same_line = results.c.source_line.in_(lines - {None})
+    which = (
+        sources.c.sha256 == file.sha256,
+        sources.c.parser == file.parser,
+        results.c.key.not_in([row.key for row in given]),
+        or_(same_line, results.c.source_line.is_(None)) if None in lines else same_line,
+    )
+    return tuple(one for _, one in _published(connection, *which))
+
+
 def withdraw(connection: Connection, gone: Sequence[Withdrawn], when: datetime) -> None:
     """Say of results that no page states them."""
     marks.take_away(connection, revisions.supersede(connection, [one.id for one in gone], when))
@@ -86,6 +104,12 @@ def _of_page(
     connection: Connection, path: str, *which: ColumnElement[bool]
 ) -> Iterator[tuple[str, Withdrawn]]:
     """The published results in force of a path, each behind the key of its case."""
+    return _published(connection, sources.c.path == path, *which)
+
+
+def _published(
+    connection: Connection, *which: ColumnElement[bool]
+) -> Iterator[tuple[str, Withdrawn]]:
     question = (
         select(
             cases.c.key.label("case_key"),
@@ -98,12 +122,7 @@ def _of_page(
         .join(sources, results.c.source_id == sources.c.id)
         .join(cases, results.c.case_id == cases.c.id)
         .join(releases, results.c.release_id == releases.c.id)
-        .where(
-            sources.c.path == path,
-            results.c.origin == Origin.PUBLISHED.value,
-            ~results.c.superseded,
-            *which,
-        )
+        .where(results.c.origin == Origin.PUBLISHED.value, ~results.c.superseded, *which)
     )
     for case_key, *said in connection.execute(question):
         yield case_key, Withdrawn(*said)
@@ -181,10 +200,13 @@ def like(connection: Connection, word: str, most: int) -> tuple[str, ...]:
     return tuple(connection.scalars(question.distinct().order_by(sources.c.path).limit(most)))
 
 
-def of_the_same_bytes(connection: Connection, result_ids: Sequence[int]) -> set[int]:
-    """The ids of all sources with the bytes that results were read from."""
+def of_the_same_bytes(
+    connection: Connection, result_ids: Sequence[int], but: SourceFile
+) -> set[int]:
+    """The ids of all sources with the bytes that results were read from, but a file's own."""
     read = select(sources.c.sha256).join(results, results.c.source_id == sources.c.id)
-    same = sources.c.sha256.in_(read.where(results.c.id.in_(result_ids)))
+    of_others = results.c.id.in_(result_ids), sources.c.sha256 != but.sha256
+    same = sources.c.sha256.in_(read.where(*of_others))
     return set(connection.scalars(select(sources.c.id).where(same)))
 
 

@@ -16,6 +16,7 @@ from perfdb.export import results
 from perfdb.export.base import Cell, Column, Table
 from perfdb.flops.base import Convention
 from perfdb.queries.only import Scope
+from perfdb.record import Origin
 from perfdb.stated import MFU, Stated, figure
 from perfdb.units import significant
 
@@ -26,6 +27,9 @@ COLUMNS = (
     Column("restated_from", str),
     Column("restated_note", str),
 )
+
+
+PACKED = "examples are packed, of lengths that are not stated: attention is not counted"
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,8 @@ def restate(row: Subject, told: Told, to: Convention) -> Restated:
     model = catalog.models().get(row.model)
     if model is None or told.convention is None:
         return Restated(note=told.note or f"{row.model!r} is not in the catalogue")
-    work = flops.Work(model, row.sequence_length, row.task)
+    packed = _packed(row, told.convention)
+    work = flops.Work(model, row.sequence_length, row.task, packed)
     factor = flops.restate(1.0, work, told.convention, to)
     if factor is None:
         return Restated(note=f"no formula covers {row.model}")
@@ -81,8 +86,21 @@ def restate(row: Subject, told: Told, to: Convention) -> Restated:
         _times(row.model_tflops_per_sec_per_gpu, factor),
         _times(figure(Stated.model_validate(row, from_attributes=True), MFU), factor),
         told.convention,
-        told.note,
+        "; ".join(filter(None, (told.note, PACKED if packed else None))) or None,
     )
+
+
+def _packed(row: Subject, counted: Convention) -> bool | None:
+    """Whether a row's figures leave out attention, as of packed examples; None: not known.
+
+    A page whose figures count attention over the whole sequence, and which does not call it packed,
+    has full ones.
+    """
+    if row.task == "pretrain" or row.origin is Origin.MEASURED:
+        return None
+    if counted.packed_fine_tuning:
+        return True
+    return None if any("packed" in title.lower() for title in row.raw) else False
 
 
 def _conventions(subjects: Sequence[Subject]) -> Iterator[tuple[Subject, Told]]:

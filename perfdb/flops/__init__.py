@@ -22,7 +22,7 @@ FORMULAS: dict[str, FlopsFormula] = {
     dit.FAMILY: dit,
 }
 
-FORMULA_VERSION = 1
+FORMULA_VERSION = 2
 """Stored with every derived figure; raised when any formula's value changes."""
 
 
@@ -33,19 +33,26 @@ class Work:
     model: Model
     sequence_length: int
     task: Task = "pretrain"
+    packed: bool | None = None
+    """Whether fine-tuning packs examples of unknown lengths; None: what each convention takes."""
 
 
 def flops_per_token(
-    model: Model, sequence_length: int, convention: Convention = DEFAULT, task: Task = "pretrain"
+    model: Model,
+    sequence_length: int,
+    convention: Convention = DEFAULT,
+    task: Task = "pretrain",
+    packed: bool | None = None,
 ) -> float | None:
     """Model FLOPs per token of a training step; None where no formula covers the model.
 
     The sequence length is that which attention spans: of packed examples of lengths sᵢ it is
-    Σsᵢ²/Σsᵢ. Of a diffusion transformer a token is a patch of the latent video.
+    Σsᵢ²/Σsᵢ; where these are not known, `packed` leaves attention out. Of a diffusion transformer
+    a token is a patch of the latent video.
     """
     formula = FORMULAS.get(model.family)
     cost = formula.cost(model, sequence_length, convention) if formula else None
-    return training.flops(cost, convention, task) if cost else None
+    return training.flops(cost, convention, task, packed) if cost else None
 
 
 def restate(
@@ -55,6 +62,7 @@ def restate(
 
     None where no formula covers the model.
     """
-    counted = flops_per_token(work.model, work.sequence_length, from_, work.task)
-    wanted = flops_per_token(work.model, work.sequence_length, to, work.task)
+    model, length, task, packed = work.model, work.sequence_length, work.task, work.packed
+    counted = flops_per_token(model, length, from_, task, packed)
+    wanted = flops_per_token(model, length, to, task, packed)
     return tflops_per_sec_per_gpu * wanted / counted if wanted and counted else None

@@ -32,7 +32,7 @@ class Convention:
     silu_gates_only: bool = False
     """Count the gate of a gated MLP only where its activation is SiLU."""
     packed_fine_tuning: bool = False
-    """Fine-tuning packs short examples: do not count attention across them."""
+    """Fine-tuning packs short examples, unless it is known not to: do not count attention."""
     router_families: frozenset[str] = frozenset()
     """Families whose expert router is counted."""
     one_shared_expert_families: frozenset[str] = frozenset()
@@ -62,12 +62,15 @@ class Weight:
 class Cost:
     """What a token's forward pass costs.
 
-    `mixing` is in multiply-adds: products of activations with each other, without weights, such
-    as attention scores and state-space scans.
+    `attention` and `mixing` are in multiply-adds: products of activations with each other, without
+    weights.
     """
 
     weights: tuple[Weight, ...]
-    mixing: float
+    attention: float
+    """Of scores and values over a text, which grows with its length."""
+    mixing: float = 0.0
+    """Of all else: state-space scans, delta states, attention within a video."""
 
 
 class FlopsFormula(Protocol):

@@ -20,7 +20,7 @@ def cost(model: Model, sequence_length: int, convention: Convention) -> Cost | N
     weights = (*_blocks(model, text_share), *_ends(model, video, text_share))
     width = model.num_attention_heads * model.head_dim
     attended = sequence_length + video.text_length
-    return Cost(weights, model.num_layers * 2 * attended * width)
+    return Cost(weights, attention=0, mixing=model.num_layers * 2 * attended * width)
 
 
 def _blocks(model: Model, text_share: float) -> tuple[Weight, ...]:

@@ -24,7 +24,7 @@ def cost(model: Model, sequence_length: int, convention: Convention) -> Cost | N
     )
     # The state of a value head is a square that each token decays, reads, corrects and reads.
     updated = linear.num_layers * linear.num_value_heads * 4 * linear.value_head_dim**2
-    return Cost(weights, updated + scores(model, full, sequence_length, convention))
+    return Cost(weights, scores(model, full, sequence_length, convention), mixing=updated)
 
 
 def _projections(model: Model, linear: LinearAttention) -> tuple[Weight, ...]:

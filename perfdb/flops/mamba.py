@@ -29,7 +29,7 @@ def cost(model: Model, sequence_length: int, convention: Convention) -> Cost | N
         *vocabulary(model, convention),
     )
     scanned = mamba.num_layers * SCAN * inner * mamba.state_size
-    return Cost(weights, scanned + scores(model, attending, sequence_length, convention))
+    return Cost(weights, scores(model, attending, sequence_length, convention), mixing=scanned)
 
 
 def _inner_width(model: Model, mamba: Mamba, convention: Convention) -> int:

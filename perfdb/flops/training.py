@@ -12,24 +12,29 @@ FROZEN_FACTOR = 4
 """A frozen weight has no gradient of its own: forward, and the gradient that passes through."""
 
 
-def flops(cost: Cost, convention: Convention, task: Task) -> float:
-    """FLOPs per token of a step of the task, as the convention counts them."""
-    if convention.packed_fine_tuning and task != "pretrain":
-        cost = replace(cost, mixing=0)
+def flops(cost: Cost, convention: Convention, task: Task, packed: bool | None = None) -> float:
+    """FLOPs per token of a step of the task, as the convention counts them.
+
+    Of packed examples, whose lengths nothing says, attention is left out. Whether they are packed
+    the convention says of fine-tuning where it is not known (None).
+    """
+    if (convention.packed_fine_tuning if packed is None else packed) and task != "pretrain":
+        cost = replace(cost, attention=0)
     return LORA[convention.lora](cost, convention) if task == "lora" else full(cost, convention)
 
 
 def full(cost: Cost, _: Convention) -> float:
     """Everything three times: Megatron-LM counts LoRA so too."""
-    return TRAINING_FACTOR * (through_weights(cost) + cost.mixing)
+    return TRAINING_FACTOR * (through_weights(cost) + cost.attention + cost.mixing)
 
 
 def frozen(cost: Cost, _: Convention) -> float:
-    """Weights at two thirds, for they are frozen; attention, which has none, in full.
+    """Weights at two thirds, for they are frozen; what has none, such as attention, in full.
 
     The adapters are not counted. Source: Megatron-Bridge, training/utils/flop_utils.py.
     """
-    return FROZEN_FACTOR * through_weights(cost) + TRAINING_FACTOR * cost.mixing
+    without = cost.attention + cost.mixing
+    return FROZEN_FACTOR * through_weights(cost) + TRAINING_FACTOR * without
 
 
 def share(cost: Cost, convention: Convention) -> float:

@@ -31,6 +31,7 @@ _PLAN = re.compile(r"Running (\d{1,9}) iterations with (\d{1,9}) warmup steps")
 _BATCH = re.compile(
     r"GA steps: (\d+), DP size: (\d+), Local batch size: (\d+), Global batch size: (\d+)"
 )
+_ADAPTER = "PEFT params - lora_params:"
 _AVERAGE = re.compile(rf"Average iteration time: *({NUMBER}) seconds")
 _MFU = re.compile(rf"Average MFU: *({NUMBER})%")
 _TFLOP = re.compile(rf"(?<!MTP )TFLOPs/GPU: *({NUMBER}){WHOLE}")
@@ -54,10 +55,9 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     plan = _PLAN.search(scan.preamble)
     planned, warmup = (count(plan[1]), int(plan[2])) if plan else (None, 0)
     figures = _averages(scan.epilogue)
-    account = Account(planned, scan.epilogue, done=figures.step_time_s is not None)
-    said = settings.configuration(
-        settings.mentioned(scan.preamble), framework="automodel", **_batch(scan.preamble)
-    )
+    account = Account(planned, scan.epilogue, figures.step_time_s is not None, scan.before)
+    known = _batch(scan.preamble) | ({"task": "lora"} if _ADAPTER in scan.preamble else {})
+    said = settings.configuration(settings.mentioned(scan.preamble), framework="automodel", **known)
     log = training_log(said, steps, account, f"skip_warmup({warmup})")
     log = replace(log, framework_version=version(scan.preamble))
     return (_with_averages(where, log, figures, _TFLOP.findall(scan.preamble)),)

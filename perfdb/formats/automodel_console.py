@@ -50,7 +50,8 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     said = _configuration(scan.preamble)
     steps = _timed(where, settle(where, readings, marked.problems), said)
     planned = _PLANNED.search(scan.preamble)
-    account = Account(count(planned[1]) if planned else None, scan.epilogue)
+    last = count(planned[1]) if planned else None
+    account = Account(last, scan.epilogue, before=scan.before)
     log = training_log(said, steps, account, WINDOW)
     timed_by = ("global_batch_size", "sequence_length")
     return (replace(log, framework_version=version(scan.preamble), timed_by=timed_by),)

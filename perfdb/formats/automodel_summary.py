@@ -40,6 +40,12 @@ class _Summary(Written):
     pp_size: int | None = None
     ep_size: int | None = None
     model_name: str | None = None
+    fp8: object = None
+    peft: object = None
+    backend_attn: object = None
+    backend_linear: object = None
+    backend_experts: object = None
+    backend_dispatcher: object = None
 
 
 def recognises(head: bytes, name: str) -> bool:
@@ -91,12 +97,14 @@ def _configuration(summary: _Summary) -> Configuration:
     said = {
         name: str(value)
         for name, value in summary.model_dump(exclude_none=True).items()
-        if name in settings.NAMES
+        if name in (*settings.NAMES, *settings.OPTIONS, "fp8")
     }
-    model = settings.model(summary.model_name)
-    return settings.configuration(
-        said, framework="automodel", **({"model": model} if model else {})
-    )
+    fields = {
+        "model": settings.model(summary.model_name),
+        "task": "lora" if summary.peft else None,
+    }
+    known = {name: value for name, value in fields.items() if value}
+    return settings.configuration(said, framework="automodel", **known)
 
 
 def _rate(where: str, summary: _Summary, time: float) -> tuple[float | None, tuple[Problem, ...]]:

@@ -55,8 +55,10 @@ class Configuration(Frozen):
     options: Mapping[str, Scalar] | None = None
 
     def completed_by(self, other: "Configuration") -> "Configuration":
-        """The same configuration, with what it does not say taken from another."""
+        """The same, with what it does not say taken from another, options one by one."""
         said = other.model_dump(exclude_unset=True) | self.model_dump(exclude_unset=True)
+        if self.options and other.options:
+            said["options"] = {**other.options, **self.options}
         return Configuration.model_validate(said)
 
 
@@ -110,6 +112,8 @@ class ParsedLog:
     """
 
     configuration: Configuration
+    num_nodes: int | None = None
+    """Of how many nodes, where that is said and not of how many GPUs."""
     framework_version: str | None = None
     container: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -118,6 +122,8 @@ class ParsedLog:
     planned_steps: int | None = None
     emitted: Figures = field(default_factory=Figures)
     emitted_line: int | None = None
+    extras: Mapping[str, str] = field(default_factory=dict)
+    """What a file that sums up prints beside its figures, by its own names."""
     window: str | None = None
     restarted_at: int | None = None
     """The first step of the last attempt, where steps before it are of an earlier one."""

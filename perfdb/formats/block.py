@@ -10,6 +10,8 @@ Bytes = npt.NDArray[np.uint8]
 Flags = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int64]
 
+LOOKBACK = 256
+"""How far before the line of its marker a step may begin."""
 SMALL_BYTES = 1 << 14
 """A block up to this size is searched in fewer steps, if slower ones."""
 MANY_HITS = 200
@@ -25,18 +27,25 @@ _NEWLINE = np.uint8(ord("\n"))
 class Block:
     """Whole lines of a log: those of `text` from `start` to `end`; `line` numbers the first.
 
-    Places are in `text`, of which nothing is copied.
+    Places are in `text`, of which nothing is copied. `before`: the end of what the log says before
+    the text.
     """
 
     text: bytes
     line: int
     start: int
     end: int
+    before: bytes = b""
 
     @classmethod
-    def of(cls, text: bytes, line: int) -> "Block":
+    def of(cls, text: bytes, line: int, before: bytes = b"") -> "Block":
         """A block that is all of a text."""
-        return cls(text, line, 0, len(text))
+        return cls(text, line, 0, len(text), before)
+
+    @property
+    def tail(self) -> bytes:
+        """The end of its text."""
+        return self.text[max(self.start, self.end - LOOKBACK) : self.end]
 
     @cached_property
     def _bytes(self) -> Bytes:

@@ -3,7 +3,8 @@
 import json
 import re
 from collections.abc import Mapping
-from typing import TypeVar
+from dataclasses import replace
+from typing import Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -14,6 +15,9 @@ from perfdb.formats.scan import whole
 from perfdb.record import Outcome
 
 Value = TypeVar("Value", bound=BaseModel)
+
+_UNKEPT: Final = re.compile("[\0\ud800-\udfff]")
+"""Characters that YAML can write and no store takes."""
 
 
 class Written(BaseModel):
@@ -69,13 +73,27 @@ def yaml_document(where: str, content: Content) -> yamlfile.Document | Problem:
     if not isinstance(document.content, dict):
         kind = type(document.content).__name__
         return Problem(where, f"expected a YAML mapping, found a {kind}", line=1)
-    return document
+    return replace(document, content=_kept(document.content))
+
+
+def _kept(value: object) -> object:
+    """What a document holds, as it can be stored."""
+    if isinstance(value, dict):
+        return {_kept(name): _kept(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return list(map(_kept, value))
+    return _UNKEPT.sub("\ufffd", value) if isinstance(value, str) else value
 
 
 def checked_yaml(document: yamlfile.Document, kind: type[Value]) -> Value | Problem:
     """A YAML document as a checked value, or the first thing that is wrong with it."""
     value = yamlfile.validate(document, kind)
     return value[0] if isinstance(value, list) else value
+
+
+def texts(values: Mapping[str, object]) -> dict[str, str]:
+    """Each value as text."""
+    return {name: str(value) for name, value in values.items()}
 
 
 def has_keys(head: bytes, *keys: str) -> bool:

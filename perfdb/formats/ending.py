@@ -4,17 +4,57 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from perfdb.formats.base import Configuration, ParsedLog, Reading
 from perfdb.formats.readings import Readings
 from perfdb.formats.steps import Settled
 from perfdb.record import Outcome
 
-_OUT_OF_MEMORY = re.compile(
-    r"CUDA out of memory|OutOfMemoryError|can't allocate memory|\bMemoryError\b"
+_STATED: Final = (
+    (
+        Outcome.OUT_OF_MEMORY,
+        re.compile(
+            r"(?m)MemoryError(?::|[ \t]*$)|Error: (?:CUDA|HIP) out of memory"
+            r"|CUDA out of memory\. Tried to allocate|CUDA (?:driver )?error: out of memory"
+            r"|Cuda failure (?:\d+ )?'out of memory'|cudaErrorMemoryAllocation: out of memory"
+            r"|RESOURCE_EXHAUSTED: Out of memory|can't allocate memory|\[Errno 12\]"
+            r"|Detected \d+ oom[_-]kill event|srun: error: [^\n]*: Out Of Memory"
+        ),
+    ),
+    (Outcome.TIMED_OUT, re.compile(r"DUE TO TIME LIMIT")),
+    (Outcome.FAILED, re.compile(r"DUE TO NODE FAILURE|srun: error: Node failure on ")),
 )
-_TIME_LIMIT = re.compile(r"DUE TO TIME LIMIT")
-_ERROR = re.compile(r"(?:Error|Exception): ")
+"""What CUDA, NCCL, the kernel and Slurm say of an end that they alone know the reason of."""
+
+_STOPPED = re.compile(
+    r"(?m)(?P<interrupted>KeyboardInterrupt\b|SignalException: |CANCELLED AT )"
+    r"|(?P<failed>Segmentation fault\b|\(core dumped\)|Fatal Python error: "
+    r"|terminate called (?:after|without) |Watchdog caught collective operation timeout"
+    r"|srun: error: [^\n]*: (?:Killed|Aborted|Terminated|Bus error)\b"
+    r"|Killed(?<![A-Za-z,] Killed)(?:[ \t]*$| {2,}\S))"
+)
+"""A process that was stopped. The first that is stopped takes the others with it."""
+
+_SUMMED_UP: Final = (
+    (Outcome.FAILED, re.compile(r"Signal (?!15\b)\d+ \(SIG\w+\) received by PID \d+")),
+    (Outcome.FAILED, re.compile(r"exitcode *: *-?[1-9]|ChildFailedError")),
+    (Outcome.FAILED, re.compile(r"exit code [1-9]")),
+)
+"""What torchrun says of its workers, whatever their reason, and Slurm of any task. Signal 15 is
+torchrun's own."""
+
+_ERROR = re.compile(r"(?m)(?:Error|Exception|Expired)(?:: |:?[ \t]*$)")
+_START = re.compile(r"(?:^|[\]:|>])[ \t]*$")
+"""What a launcher may put in front of an error that says no more than its name."""
+
+_UNCAUGHT = re.compile(r"\[rank\d+\]: \S[^\n]*")
+"""PyTorch puts its rank in front of each line of the error that ends a process."""
+
+_TRACEBACK = "Traceback (most recent call last)"
+_LAST_LINES_CHARS = 1 << 12
+"""How far from the end of a log an error may stand that is to be its end."""
+_OF_OTHERS = re.compile(r"ChildFailedError|SignalException")
 _NAME = re.compile(r"[A-Za-z_][\w.]*$")
 _LONGEST_ERROR = 300
 
@@ -32,12 +72,14 @@ class Account:
     """What a log says of its run's end, beside its steps.
 
     `planned`: how many steps there were to be; None where the log does not say. `done`: the
-    program said that it is done. `last_words`: what stands behind the last step.
+    program said that it is done. `last_words`: what stands behind the last step; `before`: what
+    stands among the last steps, where one rank may fail before another prints its step.
     """
 
     planned: int | None
     last_words: str = ""
     done: bool = False
+    before: str = ""
 
 
 def training_log(
@@ -73,13 +115,12 @@ def ending(readings: Sequence[Reading], account: Account) -> Ending:
     if not_a_number:
         return not_a_number
     if not readings:
-        return _broken(account.last_words) or Ending(
-            Outcome.NO_DATA, "the log holds no step that can be read"
-        )
+        broken = None if account.done else _broken(account)
+        return broken or Ending(Outcome.NO_DATA, "the log holds no step that can be read")
     last = readings[-1].step
     if account.done or (account.planned is not None and last >= account.planned):
         return Ending(Outcome.FINISHED)
-    return _broken(account.last_words) or _incomplete(last, account.planned)
+    return _broken(account) or _incomplete(last, account.planned)
 
 
 def _incomplete(last: int, planned: int | None) -> Ending:
@@ -98,15 +139,51 @@ def _not_a_number(readings: Sequence[Reading]) -> Ending | None:
     return Ending(Outcome.NAN_GRAD_NORM, message)
 
 
-def _broken(last_words: str) -> Ending | None:
-    memory = _OUT_OF_MEMORY.search(last_words)
-    if memory:
-        return Ending(Outcome.OUT_OF_MEMORY, _line_around(last_words, memory.start()))
-    limit = _TIME_LIMIT.search(last_words)
-    if limit:
-        return Ending(Outcome.TIMED_OUT, _line_around(last_words, limit.start()))
-    errors = [_error_at(last_words, found.start()) for found in _ERROR.finditer(last_words)]
-    told = [error for error in errors if "ChildFailedError" not in error]
+def broken_start(tail: str, *, is_training: bool) -> Ending | None:
+    """How a log ends that may be of a run without a step, by its last words.
+
+    An error that some program told of and went on from is none: it must be the last. A task of
+    Slurm may be anything.
+    """
+    last = tail[-_LAST_LINES_CHARS:] if _TRACEBACK in tail else ""
+    summed_up = _SUMMED_UP if is_training else _SUMMED_UP[:-1]
+    found = _first(_STATED, tail) or _raised(last) or _stopped(tail) or _first(summed_up, tail)
+    return found and _broken(Account(None, tail))
+
+
+def _broken(account: Account) -> Ending | None:
+    """How a run broke off, by whatever says most of the reason."""
+    behind, before = account.last_words, account.before
+    uncaught = "\n".join(_UNCAUGHT.findall(before))
+    known = _reason(behind) or _reason(uncaught) or _stopped(behind)
+    if known:
+        return known
+    summed_up = _first(_SUMMED_UP, behind)
+    return summed_up and (_reason(before) or summed_up)
+
+
+def _reason(text: str) -> Ending | None:
+    return _first(_STATED, text) or _raised(text)
+
+
+def _first(signs: Sequence[tuple[Outcome, re.Pattern[str]]], text: str) -> Ending | None:
+    found = ((outcome, sign.search(text)) for outcome, sign in signs)
+    ends = (Ending(outcome, _line_around(text, one.start())) for outcome, one in found if one)
+    return next(ends, None)
+
+
+def _stopped(text: str) -> Ending | None:
+    found = _STOPPED.search(text)
+    if not found:
+        return None
+    outcome = Outcome.INTERRUPTED if found["interrupted"] else Outcome.FAILED
+    return Ending(outcome, _line_around(text, found.start()))
+
+
+def _raised(text: str) -> Ending | None:
+    """The last error that is named, but for what a launcher says of the errors of others."""
+    errors = (_error_at(text, found) for found in _ERROR.finditer(text))
+    told = [error for error in errors if error and not _OF_OTHERS.search(error)]
     return Ending(Outcome.FAILED, told[-1]) if told else None
 
 
@@ -115,8 +192,15 @@ def _line_around(text: str, place: int) -> str:
     return text[start:].partition("\n")[0].strip()[:_LONGEST_ERROR]
 
 
-def _error_at(text: str, place: int) -> str:
-    """The error that is named at a place, without what a launcher put in front of its name."""
+def _error_at(text: str, found: re.Match[str]) -> str | None:
+    """The error that is named at a place, without what a launcher put in front of its name.
+
+    A name alone is an error where a line begins with it; elsewhere it is a line of a program.
+    """
+    place = found.start()
     name = _NAME.search(text[max(0, place - 100) : place])
     start = place - len(name[0]) if name else place
+    line_start = text.rfind("\n", 0, start) + 1
+    if not found[0].endswith(": ") and not (name and _START.search(text[line_start:start])):
+        return None
     return text[start : start + _LONGEST_ERROR].partition("\n")[0].strip()

@@ -1,8 +1,8 @@
 """Reads what the name of an experiment says: the dialects of Megatron-Bridge and NVIDIA's recipes.
 
 `pretrain_llama31_405b_fp8_cs_gpus128_tp2_pp1_cp1_vpNone_ep1_mbs1_gbs64_658572`. GPUs are `gpus128`,
-`32nodes` or a bare number; batches `mbs1` or `1mbs`; a precision may hold an underscore; a job's
-number may end it.
+`32nodes` or a bare number; batches `mbs1` or `1mbs`; a precision may hold an underscore; `_v2` is
+another workload of the same model; a job's number may end it.
 """
 
 import re
@@ -21,6 +21,7 @@ _NAME = re.compile(
     r"(?P<precision>bf16|fp16|nvfp4|fp8(?:_(?:cs|mx|sc|ds))?)_"
     r"(?:gpus(?P<gpus>\d+)|(?P<nodes>\d+)nodes|(?P<bare>\d+))(?=_|$)(?P<rest>\w*)$"
 )
+_VARIANT = re.compile(r"_(v\d+)(?=_|$)")
 _SIZES: Final = {
     "tp": "tensor_parallel",
     "pp": "pipeline_parallel",
@@ -41,11 +42,13 @@ def configuration(name: str) -> Configuration | None:
     found = _NAME.match(name)
     if not found:
         return None
+    variant = _VARIANT.search(found["rest"])
     fields: dict[str, object] = {
         "task": _TASKS[found["task"]],
         "model": settings.model(found["model"]),
         "precision": catalog.precision_of(found["precision"]),
         "num_gpus": count(found["gpus"] or found["bare"]),
+        "variant": variant[1] if variant else None,
     }
     said = {field: value for field, value in fields.items() if value}
     return Configuration.model_validate(said | _sizes(found["rest"]) | _system(found["rest"]))
@@ -53,8 +56,18 @@ def configuration(name: str) -> Configuration | None:
 
 def of_path(path: str) -> Configuration | None:
     """What the innermost folder or file says that has an experiment's name."""
-    named = (configuration(part) for part in reversed(re.split(r"[/\\]", path)))
+    named = (configuration(part) for part in _parts(path))
     return next((found for found in named if found), None)
+
+
+def nodes_of_path(path: str) -> int | None:
+    """The number of nodes by the same name, where it says no number of GPUs."""
+    named = next((found for part in _parts(path) if (found := _NAME.match(part))), None)
+    return count(named["nodes"]) if named else None
+
+
+def _parts(path: str) -> list[str]:
+    return re.split(r"[/\\]", path)[::-1]
 
 
 def _sizes(rest: str) -> dict[str, object]:

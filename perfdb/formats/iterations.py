@@ -10,15 +10,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from perfdb.errors import Problem
-from perfdb.formats import settings
-from perfdb.formats.base import ParsedLog
+from perfdb.formats import batch
+from perfdb.formats.base import Configuration, ParsedLog
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.numbers import MOST, NUMBER, WHOLE, count, size_bytes
 from perfdb.formats.piped import Syntax
 from perfdb.formats.readings import Column, Columns, Flags, Readings
 from perfdb.formats.scan import Scan
-from perfdb.formats.settings import Settings
 from perfdb.formats.steplines import StepLines
 from perfdb.formats.steps import Settled, interval_note, numbered, settle_columns
 
@@ -33,16 +31,16 @@ _LOSS, _NORM, _SKIPPED, _NAN = (
 )  # fmt: skip
 SYNTAX = Syntax(
     marker=b"consumed samples:",
-    start=r"iteration +(\d+)/ *(\d+)",
+    start=r"(?: ?\[[\d\-:. ]{8,40}\])? ?iteration *(\d+)/ *(\d+)",
     counters=(_ITERATION, _PLANNED),
     fields=(_TIME, _TFLOPS, _TOKENS, _GBS, _LOSS, _NORM, _SKIPPED, _NAN),
     required=(_ITERATION, _TIME),
-    facts=(_PLANNED, _GBS, _NAN),
+    facts=(_PLANNED, _NAN),
     last=_NAN,
 )
-STEP_LINE = re.compile(rb"iteration +\d+/ *\d+ *\| *consumed samples:")
+STEP_LINE = re.compile(rb"iteration[\s\d]+/[\s\d]+\|[^|]{0,80}consumed samples:")
 WINDOW = "skip_warmup(10)"
-_DONE = re.compile(r"\[after training is done\]|exiting program at iteration")
+DONE = re.compile(r"\[after training is done\]|exiting program at iteration")
 _MEMORY = re.compile(r"\(after (\d{1,9}) iterations\) memory \((MB|GB)\) \|([^\n]*)")
 _PEAK = re.compile(rf"max[ \-]allocated(?:-gigabytes|-megabytes)?: ({NUMBER}){WHOLE}")
 _UNITS = {"MB": 2.0**20, "GB": 1e9}
@@ -63,14 +61,18 @@ def readings(columns: Columns) -> Readings:
             "skipped": Column.full(skipped),
             "model_tflops_per_sec_per_gpu": columns.of(_TFLOPS),
             "tokens_per_sec_per_gpu": columns.of(_TOKENS),
+            batch.PRINTED: columns.of(_GBS),
         },
     )
 
 
 def _losses(columns: Columns, skipped: Flags) -> Column:
-    """The losses; one left out of a line that is whole, and of no skipped step, is no number."""
-    loss, is_whole = columns.of(_LOSS), columns.of(_NAN).known
-    lost = ~loss.known & is_whole & ~skipped
+    """The losses; one that is counted as none, or left out of a line, is no number.
+
+    A step that was skipped may have none.
+    """
+    loss = columns.of(_LOSS)
+    lost = (columns.of(_NAN).values > 0) | (~loss.known & ~skipped)
     return Column(np.where(lost, math.nan, loss.values), loss.known | lost)
 
 
@@ -82,26 +84,19 @@ def iterations(where: str, printed: Readings, lines: StepLines) -> Settled:
     if not lines.seen[_NAN] - {0.0} and not (loss.known & np.isfinite(loss.values)).any():
         # No line has a loss, and none counts an iteration without one: it was not logged.
         kept = kept.with_columns(loss=Column.empty(len(kept)))
-    notes = (*steps.notes, *interval_note(where, kept), *_batch_note(where, lines))
+    notes = (*steps.notes, *interval_note(where, kept))
     return replace(steps, readings=kept, notes=notes)
 
 
-def _batch_note(where: str, lines: StepLines) -> tuple[Problem, ...]:
-    sizes = sorted(lines.seen[_GBS])
-    if len(sizes) < 2:
-        return ()
-    message = f"the global batch size changes from {sizes[0]:g} to {sizes[-1]:g}: none is stated"
-    return (Problem(where, message),)
+def planned(lines: StepLines) -> int | None:
+    """How many iterations there were to be."""
+    return count(lines.last.get(_PLANNED))
 
 
-def log_of(
-    framework: str, said: Settings, scan: Scan, lines: StepLines, steps: Settled
-) -> ParsedLog:
-    """What a log says of its run: its settings, its iterations, and how it ended."""
-    known = settings.batch(lines.only(_GBS))
-    configuration = settings.configuration(said, framework=framework, **known)
-    planned = count(lines.last.get(_PLANNED))
-    account = Account(planned, scan.epilogue, bool(_DONE.search(scan.epilogue)))
+def log_of(configuration: Configuration, scan: Scan, lines: StepLines, steps: Settled) -> ParsedLog:
+    """What a log says of its run: what it was, its iterations, and how it ended."""
+    done = bool(DONE.search(scan.epilogue))
+    account = Account(planned(lines), scan.epilogue, done, scan.before)
     return training_log(configuration, _with_memory(steps, scan.preamble), account, WINDOW)
 
 

@@ -1,5 +1,6 @@
 """Reads step lines: those that look alike thousands at once, the others one by one."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -7,59 +8,97 @@ from operator import itemgetter
 
 import numpy as np
 
-from perfdb.formats.block import Block, Bytes, Flags, Places
-from perfdb.formats.piped import StepText, Syntax, step_texts
+from perfdb.formats.block import LOOKBACK, Block, Bytes, Flags, Places
+from perfdb.formats.piped import Syntax
 from perfdb.formats.readings import Columns
 from perfdb.formats.scan import LOOKAHEAD, decoded
 from perfdb.formats.shapes import Shape, shape_of
+from perfdb.formats.wrapped import GOES_ON, Around, StepText, step_texts
 
 LONGEST_SHAPE = 1 << 12
 MOST_SHAPES, MOST_LEARNED = 64, 16
 """How many shapes are known at a time, and how many of them from the same lines."""
-_NEWLINE = ord("\n")
+_NEWLINE, _BLANK = ord("\n"), b"\n\n"
+_GOES_ON = re.compile(GOES_ON.encode())
+_MAY_GO_ON = np.isin(np.arange(256), np.frombuffer(b" \t|eE+-.0123456789", np.uint8))
+"""The first bytes of lines that may go on with a number."""
 
 
 @dataclass(frozen=True, eq=False)
 class Lines:
     """Step lines in a text: where the marker of each stands, and the number of the line.
 
-    `limits`: up to where the line, and those that its step may go on on, can reach.
+    `limits`: up to where the line, and those that its step may go on on, can reach. `before`: the
+    end of what stands before the text.
     """
 
     text: bytes
     places: Places
     limits: Places
     numbers: Places
+    before: bytes = b""
 
     @classmethod
     def of(cls, block: Block, marker: bytes) -> "Lines":
         """The lines of a block that hold a marker."""
         places, numbers = block.lines_with(marker)
-        return cls(block.text, places, np.full(len(places), block.end), numbers)
+        limits = np.full(len(places), block.end)
+        return cls(block.text, places, limits, numbers, block.before)
 
     def __len__(self) -> int:
         return len(self.places)
 
     def at(self, some: Places) -> "Lines":
         """Some of the lines."""
-        return Lines(self.text, self.places[some], self.limits[some], self.numbers[some])
+        places, limits, numbers = self.places[some], self.limits[some], self.numbers[some]
+        return Lines(self.text, places, limits, numbers, self.before)
 
-    def __iter__(self) -> Iterator[tuple[int, bytes, bytes]]:
-        """The number of each line, the line with its line break, and what stands behind it."""
+    def __iter__(self) -> Iterator[tuple[int, bytes, Around]]:
+        """The number of each line, the line with its line break, and it with those around it."""
         for number, (start, end, limit) in zip(self.numbers.tolist(), self.spans(), strict=True):
-            yield number, self.text[start:end], self.text[end:limit]
+            line = self.text[start:end]
+            parts = (self.from_before(start, start), line, self.text[end:limit])
+            yield number, line, Around(*map(decoded, parts))
 
-    def alike(self, some: Places, shape: Shape) -> tuple[Flags, Bytes]:
-        """Which of some lines have a shape, and these line by line."""
+    def from_before(self, start: int, end: int) -> bytes:
+        """The text from a line's start to an end, with what stands before the line."""
+        if start < LOOKBACK:
+            return (self.before + self.text[:start])[-LOOKBACK:] + self.text[start:end]
+        return self.text[start - LOOKBACK : end]
+
+    def alike(self, some: Places, shape: Shape, may_go_on: bool) -> tuple[Flags, Bytes]:
+        """Which of some lines have a shape, and these line by line.
+
+        `may_go_on`: without those that may go on on the next line; no other would.
+        """
         starts, size = self.places[some] - shape.marker_at, len(shape.base)
         ends = starts + size
         fits = (starts >= 0) & (ends <= self.limits[some])
         starts, ends = starts[fits], ends[fits]
         begins = (starts == 0) | (self._bytes[starts - 1] == _NEWLINE)
-        fits[fits] = is_line = begins & (self._bytes[ends - 1] == _NEWLINE)
+        is_line = begins & (self._bytes[ends - 1] == _NEWLINE)
+        if may_go_on:
+            is_line &= ~self._go_on(starts, ends, shape.marker_at, is_line)
+        fits[fits] = is_line
         rows = _rows(self._bytes, starts[is_line], size)
         fits[fits] = is_alike = shape.matches(rows)
         return fits, rows if is_alike.all() else rows[is_alike]
+
+    def _go_on(self, starts: Places, ends: Places, prefix: int, some: Flags) -> Flags:
+        """Which of some lines the next may go on with, as it is or behind the same prefix."""
+        next_bytes = self._bytes.take(ends, mode="clip")
+        go_on = self._match(ends, some & _MAY_GO_ON[next_bytes])
+        if prefix:
+            same = some & (self._bytes[starts] == next_bytes)
+            behind = ends + prefix
+            same &= _MAY_GO_ON[self._bytes.take(behind, mode="clip")]
+            go_on |= self._match(behind, same)
+        return go_on
+
+    def _match(self, places: Places, may: Flags) -> Flags:
+        for one in may.nonzero()[0].tolist():
+            may[one] = bool(_GOES_ON.match(self.text, int(places[one])))
+        return may
 
     @cached_property
     def _bytes(self) -> Bytes:
@@ -79,25 +118,26 @@ class KeptLines:
     def __init__(self) -> None:
         self._texts: list[bytes] = []
         self._places: list[int] = []
+        """Where each line's marker stands, from the end of its text."""
         self._numbers: list[int] = []
         self.size_bytes = 0
 
     def add(self, lines: Lines) -> None:
         """Keep the lines of another text."""
-        text = lines.text
         for place, (start, _, limit) in zip(lines.places.tolist(), lines.spans(), strict=True):
-            # Each begins with the end of a line, so that its own line is seen to begin there.
-            self._texts.append(text[start - 1 : limit] if start else b"\n" + text[:limit])
-            self._places.append(place - start + 1)
-            self.size_bytes += limit - start + 1
+            text = lines.from_before(start, limit)
+            self._texts.append(text)
+            self._places.append(place - limit)
+            self.size_bytes += len(text)
         self._numbers += lines.numbers.tolist()
 
     def taken(self) -> Lines:
         """All that was kept, of which nothing is kept any longer."""
-        sizes = np.array(list(map(len, self._texts)), np.int64)
-        limits = sizes.cumsum()
-        places = np.array(self._places, np.int64) + limits - sizes
-        lines = Lines(b"".join(self._texts), places, limits, np.array(self._numbers, np.int64))
+        # Each stands behind a blank line, so that no step goes on from one to the next.
+        limits = np.array([len(_BLANK) + len(text) for text in self._texts], np.int64).cumsum()
+        places = np.array(self._places, np.int64) + limits
+        text = _BLANK.join([b"", *self._texts])
+        lines = Lines(text, places, limits, np.array(self._numbers, np.int64))
         self._texts, self._places, self._numbers, self.size_bytes = [], [], [], 0
         return lines
 
@@ -150,7 +190,7 @@ class _Reader:
     def __init__(self, lines: Lines, syntax: Syntax) -> None:
         self._lines = lines
         self._syntax = syntax
-        self._table = Columns.unknown(lines.numbers, syntax.names)
+        self._table = Columns.unknown(lines.numbers.copy(), syntax.names)
         self._more: list[tuple[int, Mapping[str, float]]] = []
         self._missing: list[Missing] = []
 
@@ -158,7 +198,7 @@ class _Reader:
         """Read those of some lines that have a shape; the others are left."""
         if not len(some):
             return some
-        fits, rows = self._lines.alike(some, shape)
+        fits, rows = self._lines.alike(some, shape, may_go_on=self._syntax.last is None)
         if len(rows):
             self._table.fill(some[fits], shape.read(rows))
         return some[~fits]
@@ -166,21 +206,22 @@ class _Reader:
     def take(self, some: Places) -> Shape | None:
         """Read some lines one by one; the shape of the last, if all lines of it hold one step."""
         shape = None
-        for index, (number, line, following) in zip(
-            some.tolist(), self._lines.at(some), strict=True
-        ):
-            steps = list(step_texts(decoded(line), decoded(following), self._syntax))
-            whole = [row for step in steps if (row := self._row(step, number))]
+        for index, (number, line, around) in zip(some.tolist(), self._lines.at(some), strict=True):
+            steps = list(step_texts(around, self._syntax))
+            first = number - steps[0].lines_before
+            whole = [row for step in steps if (row := self._row(step, first))]
             for row in whole[:1]:
                 self._table.fill(index, row)
-            self._more += [(number, row) for row in whole[1:]]
+                self._table.lines[index] = first
+            self._more += [(first, row) for row in whole[1:]]
             alone = len(whole) == len(steps) == 1 and not steps[0].is_open
             shape = _shape(line, steps[0], self._syntax) if alone else None
         return shape
 
     def _row(self, step: StepText, number: int) -> Mapping[str, float] | None:
-        row = {name: float(step.text[a:b]) for name, (a, b) in step.spans(self._syntax).items()}
-        lacking = [name for name in self._syntax.required if name not in row]
+        spans = self._syntax.spans(step.text)
+        row = {name: float(step.text[a:b]) for name, (a, b) in spans.items()}
+        lacking = self._syntax.lacking(row)
         if lacking:
             self._missing.append((number, lacking))
         return None if lacking else row
@@ -204,5 +245,6 @@ def _shape(line: bytes, step: StepText, syntax: Syntax) -> Shape | None:
     if not line.isascii() or not line.endswith(b"\n") or len(line) > LONGEST_SHAPE:
         return None
     at = step.offset
-    spans = {name: (at + start, at + end) for name, (start, end) in step.spans(syntax).items()}
+    found = syntax.spans(step.text)
+    spans = {name: (at + start, at + end) for name, (start, end) in found.items()}
     return shape_of(line, line.find(syntax.marker), spans)

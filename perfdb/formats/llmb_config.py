@@ -12,13 +12,14 @@ from perfdb import catalog
 from perfdb.errors import Problem
 from perfdb.formats import experiment, settings
 from perfdb.formats.base import Configuration, Content, ParsedLog
-from perfdb.formats.documents import Written, checked_yaml, nothing, yaml_document
+from perfdb.formats.documents import Written, checked_yaml, nothing, texts, yaml_document
 from perfdb.formats.numbers import count
 
 NAME = "llmb_config"
 
 _FRAMEWORKS: Final = {"megatron_bridge": "megatron-bridge", "nemo2": "nemo"}
 _TASKS: Final = {"pretrain": "pretrain", "finetune": "sft", "sft": "sft", "lora": "lora"}
+_VERSION = re.compile(rb"\b(fw_version[ \t]*:[ \t]+)(\d+(?:\.\d+)*)(?=[\s,}]|$)")
 _GROUPS = (rb"(?m)^job_info:", rb"(?m)^workload_info:", rb"(?m)^model_info:")
 
 
@@ -42,6 +43,8 @@ class _Container(Written):
 
 class _Job(Written):
     profile_enabled: bool | None = None
+    proxy: bool | None = None
+    model_overrides: Mapping[str, object] | None = None
     env_overrides: Mapping[str, object] | None = None
 
 
@@ -59,7 +62,9 @@ def recognises(head: bytes, name: str) -> bool:
 
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """What the file says of the run beside it, with what the names of its folders add."""
-    document = yaml_document(where, content)
+    # As it is written: YAML has 25.10 for a number, which is 25.1.
+    text = _VERSION.sub(rb"\1'\2'", b"".join(content))
+    document = yaml_document(where, [text])
     config = document if isinstance(document, Problem) else checked_yaml(document, _Config)
     if isinstance(config, Problem):
         return nothing(config)
@@ -72,7 +77,7 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
         framework_version=str(version) if version is not None else None,
         # pyxis writes # between the registry and the image, where Docker has a slash
         container=images[0].replace("#", "/", 1) if len(images) == 1 else None,
-        environment=_environment(config.job_config),
+        environment=texts(config.job_config.env_overrides or {}),
         notes=tuple(_profiled(where, config.job_config)),
     )
     return (log,)
@@ -111,8 +116,12 @@ def _configuration(config: _Config) -> Configuration:
         "num_gpus": count(model.scale),
         "precision": catalog.precision_of(model.dtype) if model.dtype else None,
     }
-    return Configuration.model_validate({name: value for name, value in said.items() if value})
+    known = {name: value for name, value in said.items() if value}
+    return Configuration.model_validate(known | _changed(config.job_config))
 
 
-def _environment(job: _Job) -> dict[str, str]:
-    return {name: str(value) for name, value in (job.env_overrides or {}).items()}
+def _changed(job: _Job) -> dict[str, object]:
+    """That it was not the model that is named: a proxy is smaller, an override may change it."""
+    changed = texts(job.model_overrides or {})
+    options = changed | ({"proxy": True} if job.proxy else {})
+    return {"model": None, "options": options} if options else {}

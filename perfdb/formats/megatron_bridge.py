@@ -1,25 +1,28 @@
 """Megatron-Bridge logs: Megatron's iteration lines, and the model TFLOP/s from another rank.
 
 `Step Time : 9.09s GPU utilization: 663.5MODEL_TFLOP/s/GPU` comes from rank 0, the iteration line
-from the last rank; nothing keeps the two in step. A rate belongs to the iteration that is next to
-it and whose time rounds to the same hundredth of a second.
+from the last rank; nothing keeps the two in step. See `perfdb.formats.rank_rates`.
 Source of the format: src/megatron/bridge/training/utils/train_utils.py.
 """
 
 import re
-from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
 
 from perfdb.errors import Problem
-from perfdb.formats import settings
+from perfdb.formats import batch, settings
 from perfdb.formats.base import Content, ParsedLog
 from perfdb.formats.block import Block
-from perfdb.formats.iterations import STEP_LINE, SYNTAX, iterations, log_of, readings
+from perfdb.formats.iterations import STEP_LINE, SYNTAX, iterations, log_of, planned, readings
 from perfdb.formats.numbers import NUMBER
+from perfdb.formats.rank_rates import Paired, Rates, paired
 from perfdb.formats.readings import Column, Readings
-from perfdb.formats.scan import Scan, pieces, plain
+from perfdb.formats.scan import Scan, decoded, plain
 from perfdb.formats.steplines import StepLines
+from perfdb.record import Outcome
+from perfdb.units import counted
 
 NAME = "megatron_bridge"
 
@@ -28,10 +31,8 @@ _RATE = re.compile(
     rf"Step Time : *({NUMBER})s GPU utilization: *({NUMBER}) *(?:MODEL_)?TFLOP/s/GPU"
 )
 _RATE_LINE = re.compile(rb"Step Time : *[\d.]+s GPU utilization:")
-_ROUNDING_S = 0.0051
-"""Half of the hundredth that a rate's time is rounded to, and of the iteration's tenth of a ms."""
-_NEAR = 8
-"""How many iterations around a rate may be its own: the two ranks print a little apart."""
+_LONGEST_RATE = 160
+"""How many bytes a rate takes at the most, over the ends of lines."""
 
 
 def recognises(head: bytes, name: str) -> bool:
@@ -42,60 +43,84 @@ def recognises(head: bytes, name: str) -> bool:
     )
 
 
-@dataclass(frozen=True)
-class _Rate:
-    line: int
-    step_time_s: float
-    tflops: float
+class _Rates:
+    """Reads the lines of rank 0; `num_unreadable` of them are none."""
+
+    def __init__(self) -> None:
+        self._found: list[tuple[int, float, float]] = []
+        self.num_unreadable = 0
+
+    def add(self, block: Block) -> None:
+        """Take the rates of the next block of a log."""
+        places, numbers = block.lines_with(_MARKER)
+        for place, line in zip(places.tolist(), numbers.tolist(), strict=True):
+            found = _rates_at(block, place)
+            self._found += [(line, float(time), float(rate)) for time, rate in found]
+            self.num_unreadable += not found
+
+    def all(self) -> Rates:
+        """The rates of all the blocks."""
+        lines, times, rates = zip(*self._found, strict=True) if self._found else ((), (), ())
+        return Rates(np.array(lines, np.int64), np.array(times, float), np.array(rates, float))
+
+
+def _rates_at(block: Block, place: int) -> list[tuple[str, str]]:
+    """The rates of a line from a marker on, or the one that goes on on the next."""
+    _, end = block.line_around(place)
+    whole = _RATE.findall(decoded(block.text[place:end]))
+    if whole:
+        return whole
+    broken = block.text[place : min(place + _LONGEST_RATE, block.end)].translate(None, b"\r\n")
+    one = _RATE.match(decoded(broken))
+    return [(one[1], one[2])] if one else []
 
 
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """The run that a log tells of."""
     scan, lines = Scan(content, SYNTAX.marker, _MARKER), StepLines(where, SYNTAX, readings)
-    rates: list[_Rate] = []
+    reader = _Rates()
     for block in scan:
-        rates += _rates(block)
+        reader.add(block)
         lines.add(block)
-    printed = lines.readings()
-    rate_of = _pairs(printed, rates)
-    steps = iterations(where, _with_rates(printed, rate_of), lines)
-    steps = replace(steps, notes=steps.notes + _lost_note(where, len(rates) - len(rate_of)))
-    said = settings.mentioned(scan.preamble)
-    return (log_of("megatron-bridge", said, scan, lines, steps),)
+    printed, rates = lines.readings(), reader.all()
+    pairs = paired(printed, rates, planned(lines))
+    steps = iterations(where, _with_rates(printed, pairs.rate_of), lines)
+    notes = (*steps.notes, *_notes(where, pairs, reader.num_unreadable))
+    configuration = settings.configuration(
+        settings.mentioned(scan.preamble), framework="megatron-bridge"
+    )
+    log = log_of(configuration, scan, lines, replace(steps, notes=notes))
+    return (_of_rank_zero(where, log) if rates and not printed else batch.stated(where, log),)
 
 
-def _rates(block: Block) -> Iterator[_Rate]:
-    for piece in pieces(block, _MARKER):
-        for seconds, tflops in _RATE.findall(piece.text):
-            yield _Rate(piece.line, float(seconds), float(tflops))
-
-
-def _pairs(printed: Readings, rates: Sequence[_Rate]) -> dict[int, float]:
-    """The rate of each iteration, by its place in the log: the next that fits, else one before."""
-    lines, times = printed.line.tolist(), printed.step_time_s.tolist()
-    taken: dict[int, float] = {}
-    for rate in rates:
-        place = bisect_left(lines, rate.line)
-        near = (*range(place, place + _NEAR), *range(place - 1, place - 1 - _NEAR, -1))
-        free = (one for one in near if 0 <= one < len(lines) and one not in taken)
-        fits = (one for one in free if abs(rate.step_time_s - times[one]) <= _ROUNDING_S)
-        found = next(fits, None)
-        if found is not None:
-            taken[found] = rate.tflops
-    return taken
+def _of_rank_zero(where: str, log: ParsedLog) -> ParsedLog:
+    """A log with the rates and without an iteration: its steps are in another file."""
+    message = "it has the 'Step Time' lines of rank 0 and no iteration line"
+    remedy = "ingest the last rank's log, which has them; join the two for the TFLOP/s beside them"
+    error = message if log.outcome is Outcome.NO_DATA else log.error
+    return replace(
+        log, error=error, problems=(*log.problems, Problem(where, message, remedy=remedy))
+    )
 
 
 def _with_rates(printed: Readings, rate_of: Mapping[int, float]) -> Readings:
-    # A rate of 0 is not known: Megatron-Bridge 25.11 prints it for all hybrid models.
-    known = {place: rate for place, rate in rate_of.items() if rate}
     own = printed.column("model_tflops_per_sec_per_gpu")
+    # A rate of 0 is not known: Megatron-Bridge 25.11 prints it for all hybrid models.
+    known = {place: rate for place, rate in rate_of.items() if rate or not own.known[place]}
     column = Column(own.values.copy(), own.known.copy())
     column.values[list(known)] = list(known.values())
     column.known[list(known)] = True
     return printed.with_columns(model_tflops_per_sec_per_gpu=column)
 
 
-def _lost_note(where: str, lost: int) -> tuple[Problem, ...]:
-    if not lost:
-        return ()
-    return (Problem(where, f"{lost} TFLOP/s figures belong to no iteration that the log holds"),)
+def _notes(where: str, pairs: Paired, num_unreadable: int) -> Iterator[Problem]:
+    """What became of the rates that no iteration has, where there are any."""
+    if pairs.lost and pairs.rate_of:
+        message = f"{pairs.lost} TFLOP/s figures belong to no iteration that the log holds"
+        yield Problem(where, message)
+    if pairs.doubtful:
+        message = f"{pairs.doubtful} TFLOP/s figures may belong to one of several iterations"
+        yield Problem(where, f"{message}: they are left out")
+    if num_unreadable:
+        lines = counted(num_unreadable, "'Step Time' line")
+        yield Problem(where, f"{lines} without a time and a rate")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from perfdb.errors import Problem
 from perfdb.formats import settings
 from perfdb.formats.base import Configuration, Content, ParsedLog
-from perfdb.formats.documents import Written, checked_yaml, nothing, yaml_document
+from perfdb.formats.documents import Written, checked_yaml, nothing, texts, yaml_document
 
 NAME = "megatron_config"
 
@@ -39,6 +39,6 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     }
     log = ParsedLog(
         configuration=settings.configuration(arguments, framework="megatron-lm"),
-        environment={name: str(value) for name, value in config.ENV_VARS.items()},
+        environment=texts(config.ENV_VARS),
     )
     return (log,)

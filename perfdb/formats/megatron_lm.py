@@ -2,7 +2,7 @@
 
 import re
 
-from perfdb.formats import settings
+from perfdb.formats import batch, settings
 from perfdb.formats.base import Content, ParsedLog
 from perfdb.formats.iterations import STEP_LINE, SYNTAX, iterations, log_of, readings
 from perfdb.formats.scan import Scan, plain
@@ -11,7 +11,7 @@ from perfdb.formats.steplines import StepLines
 NAME = "megatron_lm"
 
 _BRIDGE = re.compile(rb"GPU utilization: *[\d.]+ *(?:MODEL_)?TFLOP/s/GPU|ConfigContainer")
-_ARGUMENT = re.compile(r"\b(\w+) \.{2,} (\S+)")
+_ARGUMENT = re.compile(r"\b(\w+) \.{2,} (\[[^\]\n]*\]|\S+)")
 
 
 def recognises(head: bytes, name: str) -> bool:
@@ -25,7 +25,8 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     scan, lines = Scan(content, SYNTAX.marker), StepLines(where, SYNTAX, readings)
     steps = iterations(where, lines.of(scan), lines)
     arguments = settings.agreed(_ARGUMENT.findall(_dotted(scan.preamble)))
-    return (log_of("megatron-lm", arguments, scan, lines, steps),)
+    configuration = settings.configuration(arguments, framework="megatron-lm")
+    return (batch.stated(where, log_of(configuration, scan, lines, steps)),)
 
 
 def _dotted(text: str) -> str:

@@ -29,7 +29,7 @@ _BAR = re.compile(
 _GLOBAL_STEP = re.compile(r"global_step=(\d{1,9})(?:\.0*)?(?=[,\]])")
 _LOSS = re.compile(rf"reduced_train_loss=({NUMBER}){WHOLE}")
 _TOKENS = re.compile(rf"tokens_per_sec_per_gpu=({NUMBER}){WHOLE}")
-_DONE = re.compile(r"`?Trainer\.fit`? stopped: `max_(?:steps|epochs)=\d+` reached")
+DONE = re.compile(r"Trainer\.fit`? stopped: `max_(?:steps|epochs)=\d+` reached")
 
 
 def recognises(head: bytes, name: str) -> bool:
@@ -45,8 +45,8 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     steps = settle(where, readings, marked.problems)
     said = settings.mentioned(scan.preamble)
     configuration = settings.configuration(said, framework="nemo", **settings.gpus(said))
-    done = bool(_DONE.search(scan.epilogue))
-    account = Account(bars.planned, scan.epilogue, done)
+    done = bool(DONE.search(scan.epilogue))
+    account = Account(bars.planned, scan.epilogue, done, scan.before)
     return (training_log(configuration, steps, account, WINDOW),)
 
 

@@ -9,9 +9,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from perfdb.formats import settings
+from perfdb.formats import batch, settings
 from perfdb.formats.base import Content, ParsedLog
 from perfdb.formats.ending import Account, training_log
+from perfdb.formats.nemo1 import DONE
 from perfdb.formats.numbers import count
 from perfdb.formats.piped import Syntax
 from perfdb.formats.readings import Column, Columns, Ints, Readings
@@ -27,14 +28,13 @@ _TIME, _STEP, _LAST, _GBS = (
 )  # fmt: skip
 _SYNTAX = Syntax(
     marker=b"Training epoch ",
-    start=r"Training epoch (\d+), iteration (\d+)/(\d+)",
+    start=r"Training epoch (\d+), *iteration *(\d+)/(\d+)",
     counters=("epoch", "iteration", _LAST),
     fields=(_STEP, _GBS, "peak_memory_usage", "reduced_train_loss", _TIME, "TFLOPS_per_GPU"),
     required=("iteration", _TIME),
-    facts=("epoch", _LAST, _GBS),
+    facts=("epoch", _LAST),
 )
-_STEP_LINE = re.compile(rb"Training epoch \d+, iteration \d+/\d+ *\|")
-_DONE = re.compile(r"Trainer\.fit` stopped: `max_(?:steps|epochs)=\d+` reached")
+_STEP_LINE = re.compile(rb"Training epoch [\s\d]+,\s*iteration[\s\d]+/[\s\d]+\|")
 
 
 def recognises(head: bytes, name: str) -> bool:
@@ -49,11 +49,10 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     notes = (*steps.notes, *interval_note(where, steps.readings))
     steps = replace(steps, notes=notes)
     said = settings.mentioned(scan.preamble)
-    known = settings.batch(lines.only(_GBS)) | settings.gpus(said)
-    configuration = settings.configuration(said, framework="nemo", **known)
-    done = bool(_DONE.search(scan.epilogue))
-    account = Account(_planned(lines), scan.epilogue, done)
-    return (training_log(configuration, steps, account, WINDOW),)
+    configuration = settings.configuration(said, framework="nemo", **settings.gpus(said))
+    done = bool(DONE.search(scan.epilogue))
+    account = Account(_planned(lines), scan.epilogue, done, scan.before)
+    return (batch.stated(where, training_log(configuration, steps, account, WINDOW)),)
 
 
 def _readings(columns: Columns) -> Readings:
@@ -65,6 +64,7 @@ def _readings(columns: Columns) -> Readings:
             "loss": columns.of("reduced_train_loss"),
             "peak_memory_bytes": sizes(columns.of("peak_memory_usage")),
             "model_tflops_per_sec_per_gpu": columns.of("TFLOPS_per_GPU"),
+            batch.PRINTED: columns.of(_GBS),
         },
     )
 

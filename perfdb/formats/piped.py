@@ -1,18 +1,20 @@
-"""How a step line of the shape `START | key: value | key: value |` is read by itself.
+"""What a step line of the shape `START | key: value | key: value |` says, read by itself.
 
-Megatron and NeMo print such lines.
+Megatron and NeMo print such lines. See `perfdb.formats.wrapped` for one that goes on on the next.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 
 from perfdb.formats.numbers import NUMBER, WHOLE
 
 Span = tuple[int, int]
 """Where a number starts and ends."""
+
+_VALUE = rf"{NUMBER}(?:/{NUMBER})?"
+_ITEM = re.compile(rf"\s*([^\s|:\[\]][^|:\[\]]{{0,99}}):\s*{_VALUE}\s*")
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,7 @@ class Syntax:
     `marker` stands once in each step line; `start` is where a step's text begins, with a group for
     each of `counters`; `fields` are the keys that matter, none of which holds a digit; `required`
     those no step is without; `facts` those that say something of the run rather than of a step;
-    `last`: the field that stands behind all others, where there is one.
+    `last`: the field that stands behind all others of every step, where there is one.
     A value may be a pair `last/average`: the last is taken.
     """
 
@@ -42,62 +44,71 @@ class Syntax:
     @cached_property
     def values(self) -> re.Pattern[str]:
         """Finds the fields that matter, each with its value."""
-        keys = "|".join(map(re.escape, sorted(self.fields, key=len, reverse=True)))
-        average = rf"(?:/{NUMBER})?"
-        return re.compile(rf"\|\s*({keys}):[ \t]*({NUMBER}){average}{WHOLE}")
+        keys = "|".join(map(_key, sorted(self.fields, key=len, reverse=True)))
+        return re.compile(rf"\|\s*({keys}):[ \t]*({NUMBER})(?:/{NUMBER})?{WHOLE}")
 
     @cached_property
-    def continuation(self) -> re.Pattern[str]:
-        """A line that goes on with a step that began on an earlier one: it begins with a key."""
-        keys = "|".join(map(re.escape, self.fields))
-        return re.compile(rf"[^|\n]{{0,40}}?\s*(?:{keys}): *[^|\n]*(?:\||$)")
+    def by_letters(self) -> Mapping[str, str]:
+        """The fields by their keys without spaces: a line break may have taken one."""
+        return {_letters(field): field for field in self.fields}
+
+    @cached_property
+    def _end(self) -> re.Pattern[str] | None:
+        return re.compile(rf"\|\s*{_key(self.last)}:\s*{_VALUE}\s*\|") if self.last else None
 
     @property
     def names(self) -> tuple[str, ...]:
         """All the numbers that a step may have."""
         return (*self.counters, *self.fields)
 
-    def is_open(self, text: str) -> bool:
-        """Whether a step of this text would go on on the next line, were that to look like it."""
-        return text.rstrip().endswith("|") and not (self.last and f"{self.last}:" in text)
+    def ends_in(self, text: str) -> bool:
+        """Whether a text holds the last field of a step."""
+        return bool(self._end and self._end.search(text))
 
+    def is_closed(self, text: str) -> bool:
+        """Whether a step of this text goes on on no other line, unless that looks like it."""
+        return self.ends_in(text) if self.last else self.is_whole(text)
 
-@dataclass(frozen=True)
-class StepText:
-    """The text of a step, where it begins on its line, and whether it might end elsewhere."""
+    def is_whole(self, text: str) -> bool:
+        """Whether a text is a step's start and fields with numbers, of which none is broken."""
+        start = self.starts.match(text)
+        if not start:
+            return False
+        *items, last = text[start.end() :].split("|")
+        return all(map(self._is_item, items)) and (not last.strip() or self._is_item(last))
 
-    text: str
-    offset: int
-    is_open: bool
+    def _is_item(self, text: str) -> bool:
+        """Whether a text is a key with a number, and not a field's with something before it."""
+        item = _ITEM.fullmatch(text)
+        letters = _letters(item[1]) if item else ""
+        is_hidden = letters.endswith(tuple(self.by_letters)) and letters not in self.by_letters
+        return bool(item) and not is_hidden
 
-    def spans(self, syntax: Syntax) -> Mapping[str, Span]:
-        """Where in its text the counters and fields stand; of a field told twice, the first."""
-        start = syntax.starts.match(self.text)
-        counters = syntax.counters if start else ()
+    def spans(self, text: str) -> Mapping[str, Span]:
+        """Where in a step's text counters and fields stand; of a field told twice, the first."""
+        start = self.starts.match(text)
+        counters = self.counters if start else ()
         spans = {name: start.span(n) for n, name in enumerate(counters, 1) if start}
-        for found in syntax.values.finditer(self.text):
-            spans.setdefault(found[1], found.span(2))
+        for found in self.values.finditer(text):
+            spans.setdefault(self.by_letters[_letters(found[1])], found.span(2))
         return spans
 
-
-def step_texts(line: str, following: str, syntax: Syntax) -> Iterator[StepText]:
-    """The steps that stand on one line: ranks that print at once may share it."""
-    starts = [match.start() for match in syntax.starts.finditer(line)]
-    for start, end in pairwise([*starts, len(line)]) if starts else [(0, len(line))]:
-        text = _to_return(line[start:end]) if starts else line
-        yield StepText(_continued(text, following, syntax), start, syntax.is_open(text))
+    def lacking(self, row: Mapping[str, float]) -> Sequence[str]:
+        """What a step should have and does not: all that is required, else the last field."""
+        lacking = [name for name in self.required if name not in row]
+        return lacking or [name for name in (self.last,) if name and name not in row]
 
 
-def _to_return(text: str) -> str:
-    """Up to the carriage return that a progress bar overwrites its line with, if there is one."""
-    return text[: text.find("\r") + 1] or text
+def is_spoilt(text: str) -> bool:
+    """Whether a text ends in what is no key with a number, whatever comes behind it."""
+    last = text.rpartition("|")[2]
+    return last.count(":") > 1 or "[" in last
 
 
-def _continued(piece: str, following: str, syntax: Syntax) -> str:
-    """A step's text with the lines that it was wrapped on to."""
-    for line in following.splitlines(keepends=True):
-        wrapped = syntax.continuation.match(line) and not syntax.starts.search(line)
-        if not wrapped or not syntax.is_open(piece):
-            break
-        piece += line
-    return piece
+def _key(key: str) -> str:
+    """A pattern for a key, of which a line break may have taken spaces."""
+    return r"\s*".join(map(re.escape, key.split()))
+
+
+def _letters(key: str) -> str:
+    return "".join(key.split())

@@ -126,6 +126,7 @@ class Readings(Sequence[Reading]):
     """Steps as columns, in their order; a Reading is made of a step when one is asked for.
 
     `columns` are those of a reading's other fields, by name; one that is missing is said nowhere.
+    One of another name is of the log alone: no reading has it.
     """
 
     line: Ints
@@ -177,6 +178,10 @@ class Readings(Sequence[Reading]):
     def with_columns(self, **columns: Column) -> "Readings":
         """The same steps with other values of some fields."""
         return replace(self, columns={**self.columns, **columns})
+
+    def without(self, name: str) -> "Readings":
+        """The same steps without a column."""
+        return replace(self, columns={k: v for k, v in self.columns.items() if k != name})
 
     def at(self, places: slice | Ints | Flags) -> "Readings":
         """Some of the steps."""

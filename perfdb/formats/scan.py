@@ -26,6 +26,10 @@ HEAP_BYTES = 16 << 20
 PREAMBLE_BYTES = 8 << 20
 FIRST_STEPS_BYTES = 1 << 16
 """How much behind the start of the first step counts as preamble: memory is told of there."""
+BEFORE_BYTES = 1 << 15
+"""How much of what stands among the last steps is kept."""
+LAST_STEPS = 3
+"""How many markers up they begin: further up an earlier attempt may have failed."""
 ESCAPE = re.compile(rb"\x1b(?:\[(?:[0-9;:?]+[A-Za-z]|[mKJH])|\][^\x07\n]{0,200}\x07|[()][A-Z0-9])")
 """Colours and movements of the cursor. A sequence that was cut off takes no text with it."""
 
@@ -55,8 +59,9 @@ def pieces(block: Block, marker: bytes) -> Iterator[Piece]:
 class Scan:
     """One pass over a log: iterate it for the blocks that hold a marker.
 
-    Afterwards `preamble` is what stands before the steps and around the first of them, and
-    `epilogue` what stands behind the last step: its beginning and its end.
+    Afterwards `preamble` is what stands before the steps and around the first of them, `before`
+    what stands among the last of them, and `epilogue` what stands behind the last step: its
+    beginning and its end.
     """
 
     def __init__(self, content: Content, *markers: bytes) -> None:
@@ -64,6 +69,7 @@ class Scan:
         self._markers = markers
         self._preamble: list[bytes] = []
         self._room = PREAMBLE_BYTES
+        self._before: list[_Span] = []
         self._behind: list[_Span] = []
         self._are_many = False
 
@@ -80,8 +86,9 @@ class Scan:
             if self._room:
                 self._keep_lines(block)
             if found:
-                last = max(int(places[-1]) for places in found)
-                self._behind = [(block.text, last, block.end)]
+                lasts = sorted(int(one) for places in found for one in places[-LAST_STEPS:])
+                self._before = self._among(block, lasts)
+                self._behind = [(block.text, lasts[-1], block.end)]
                 self._are_many = max(map(len, found)) >= MANY_STEPS
                 yield block
             else:
@@ -96,24 +103,35 @@ class Scan:
             kept = kept[: kept.rfind(b"\n") + 1]
         self._preamble.append(kept)
 
+    def _among(self, block: Block, lasts: list[int]) -> list[_Span]:
+        """What stands among the last markers, in this block and in those before it."""
+        if len(lasts) >= LAST_STEPS:
+            return [(block.text, lasts[-LAST_STEPS], lasts[-1])]
+        return [*self._behind, (block.text, block.start, lasts[-1])]
+
     @property
     def preamble(self) -> str:
         """What the log says of its run, as text."""
         return decoded(plain(b"".join(self._preamble)))
 
     @property
+    def before(self) -> str:
+        """What the log says among its last steps, as text."""
+        return decoded(plain(_joined(self._before)[-BEFORE_BYTES:]))
+
+    @property
     def epilogue(self) -> str:
         """What the log says of its end, as text."""
-        return decoded(plain(b"".join(text[start:end] for text, start, end in self._behind)))
+        return decoded(plain(_joined(self._behind)))
 
     def _blocks(self) -> Iterator[Block]:
-        line = 1
+        line, before = 1, b""
         for text, start, end in self._spans():
-            block = Block(text, line, start, end)
+            block = Block(text, line, start, end, before if start == 0 else b"")
             if text.find(b"\x1b", start, end) >= 0:
-                block = Block.of(ESCAPE.sub(b"", text[start:end]), line)
+                block = Block.of(ESCAPE.sub(b"", text[start:end]), line, before)
             yield block
-            line += block.num_newlines
+            line, before = line + block.num_newlines, block.tail
 
     def _spans(self) -> Iterator[_Span]:
         """Where blocks stand in the pieces of a log.
@@ -168,6 +186,10 @@ def _sized(content: Content) -> Iterator[bytes]:
             held, size = [rest] if rest else [], len(rest)
     if size:
         yield b"".join(held)
+
+
+def _joined(spans: list[_Span]) -> bytes:
+    return b"".join(text[start:end] for text, start, end in spans)
 
 
 def plain(text: bytes) -> bytes:

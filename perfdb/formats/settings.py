@@ -6,7 +6,8 @@ from typing import Final
 
 from perfdb import catalog
 from perfdb.formats.base import Configuration
-from perfdb.formats.numbers import count
+from perfdb.formats.numbers import count, finite
+from perfdb.record import Scalar
 
 Settings = Mapping[str, str]
 
@@ -25,6 +26,7 @@ NAMES: Final[Mapping[str, str]] = {
     "expert_model_parallel_size": "expert_parallel",
     "expert_tensor_parallel_size": "expert_tensor_parallel",
     "virtual_pipeline_model_parallel_size": "virtual_pipeline",
+    "num_virtual_stages_per_pipeline_rank": "virtual_pipeline",
     "data_parallel_size": "data_parallel",
     "tp_size": "tensor_parallel",
     "pp_size": "pipeline_parallel",
@@ -34,6 +36,40 @@ NAMES: Final[Mapping[str, str]] = {
     "use_megatron_fsdp": "fsdp_enabled",
 }
 """What programs call a field of a case."""
+
+OPTIONS: Final = (
+    "recompute_granularity", "recompute_method", "recompute_num_layers", "recompute_modules",
+    "recompute_activations", "activation_checkpointing", "cpu_offloading_num_layers",
+    "cuda_graph_impl", "cuda_graph_scope", "enable_cuda_graph", "external_cuda_graph",
+    "moe_token_dispatcher_type", "moe_flex_dispatcher_backend", "moe_enable_deepep",
+    "moe_expert_capacity_factor", "moe_grouped_gemm", "moe_a2a_overlap",
+    "overlap_moe_expert_parallel_comm", "mtp_num_layers", "use_distributed_optimizer",
+    "overlap_grad_reduce", "overlap_param_gather", "tp_comm_overlap", "nccl_ub",
+    "fp8_dot_product_attention", "cutedsl_fused_grouped_mlp", "deterministic_mode",
+    "backend_attn", "backend_linear", "backend_experts", "backend_dispatcher",
+)  # fmt: skip
+"""What changes a run's speed and is no field of a case: options of it, by the programs' names."""
+
+_LISTS: Final = frozenset({"recompute_modules", "cuda_graph_scope"})
+_DEFAULTS: Final = {"moe_token_dispatcher_type": "allgather"}
+"""What programs print of every run, of one without experts too."""
+_ONLY_WITH: Final[Mapping[str, frozenset[tuple[str, Scalar]]]] = {
+    "recompute_method": frozenset({("recompute_granularity", "full")}),
+    "recompute_num_layers": frozenset({("recompute_granularity", "full")}),
+    "recompute_modules": frozenset(
+        {("recompute_granularity", "selective"), ("recompute_activations", True)}
+    ),
+    "cuda_graph_scope": frozenset(
+        {
+            ("cuda_graph_impl", "local"),
+            ("cuda_graph_impl", "transformer_engine"),
+            ("enable_cuda_graph", True),
+            ("external_cuda_graph", True),
+        }
+    ),
+    "moe_flex_dispatcher_backend": frozenset({("moe_token_dispatcher_type", "flex")}),
+}
+"""Options that have a default, which says nothing where no other option puts it to use."""
 
 _FLAGS: Final = frozenset({"sequence_parallel", "fsdp_enabled"})
 _TRUE, _NONE = ("true", "1"), ("none", "null", "false", "")
@@ -46,10 +82,21 @@ _RECIPES: Final = {
 """Transformer Engine's FP8 recipes, as Megatron names them."""
 
 _PRECISION_NAMES = ("bf16", "fp16", "fp8", "fp8_recipe", "fp4")
+_WORD: Final = re.compile(r"[A-Za-z_][\w.]*")
+_ITEM: Final = r"\n(?:\S+ )?[ \t]*- "
+"""The start of an item of a list on lines of its own, which a launcher may prefix."""
+_PLAIN: Final = re.compile(r"[\w.\-]{1,64}")
 _MENTIONED = tuple(
     # The look behind stands after the name: a pattern that begins with a literal is found at once.
     re.compile(rf"({name})(?<!\w{name})['\"]?\s*[=:]\s*['\"]?([\w.\-]+)")
     for name in (*NAMES, *_PRECISION_NAMES, "num_nodes", "devices")
+) + tuple(
+    # A value on the same line, or a list.
+    re.compile(
+        rf"({name})(?<!\w{name})['\"]?[ \t]*[=:][ \t]*['\"]?"
+        rf"(\[[^\]\n]*\]|[\w.\-]+|(?:{_ITEM}[\w.]+)+)"
+    )
+    for name in OPTIONS
 )
 
 
@@ -77,8 +124,13 @@ def configuration(settings: Settings, **known: object) -> Configuration:
         value = settings.get(name)
         if value is not None and field not in fields:
             fields |= _said(field, value)
-    recipe = precision(settings)
-    return Configuration.model_validate({"precision": recipe} | fields if recipe else fields)
+    found = {
+        "precision": precision(settings),
+        "virtual_pipeline": _virtual_pipeline(settings),
+        "options": options(settings),
+    }
+    said = {field: value for field, value in found.items() if value}
+    return Configuration.model_validate(said | fields)
 
 
 def _said(field: str, value: str) -> dict[str, object]:
@@ -92,16 +144,60 @@ def _said(field: str, value: str) -> dict[str, object]:
 
 
 def precision(settings: Settings) -> str | None:
-    """The precision recipe that Megatron's own settings amount to; None where they do not say."""
+    """The precision recipe that Megatron's own settings amount to; None where they do not say.
 
-    def off(name: str) -> bool:
-        return settings.get(name, "none").lower() in _NONE
-
-    if not off("fp4"):
+    An argument dump says `fp8`, the command line `--fp8-format`.
+    """
+    if _is_on(settings, "fp4") or _is_on(settings, "fp4_format"):
         return "nvfp4"
-    if not off("fp8"):
+    if _is_on(settings, "fp8") or _is_on(settings, "fp8_format"):
         return _RECIPES.get(settings.get("fp8_recipe", "").lower(), "fp8")
-    return next((name for name in ("bf16", "fp16") if not off(name)), None)
+    return next((name for name in ("bf16", "fp16") if _is_on(settings, name)), None)
+
+
+def options(settings: Settings) -> dict[str, Scalar]:
+    """The options that are in use. A default that says nothing is none, so that a newer version
+    that prints more of them runs the same case.
+    """
+    known = {name: _option(name, settings[name]) for name in OPTIONS if name in settings}
+    used = {name: value for name, value in known.items() if value is not None}
+    return {
+        name: value
+        for name, value in used.items()
+        if name not in _ONLY_WITH or _ONLY_WITH[name] & used.items()
+    }
+
+
+def _option(name: str, printed: str) -> Scalar | None:
+    """The value of an option; None for one that says nothing, or is no single word."""
+    if name in _LISTS:
+        # A member of an enumeration is printed as <CudaGraphScope.attn: 1>.
+        found = _WORD.findall(re.sub(_ITEM, " ", printed))
+        words = {word.rpartition(".")[2] for word in found}
+        return ",".join(sorted(word for word in words if word.lower() not in _NONE)) or None
+    word = printed.lower()
+    if word in _NONE or word == _DEFAULTS.get(name) or not _PLAIN.fullmatch(printed):
+        return None
+    if word == "true":
+        return True
+    number = finite(printed)
+    return printed if number is None else count(printed) or number or None
+
+
+def _virtual_pipeline(settings: Settings) -> int | None:
+    """The chunks of layers on each GPU, of how many layers one has, by Megatron's arithmetic."""
+    names = ("num_layers", "pipeline_model_parallel_size", "num_layers_per_virtual_pipeline_stage")
+    layers, stages, of_each = (count(settings.get(name)) for name in names)
+    if not layers or not stages or not of_each:
+        return None
+    layers += _is_on(settings, "account_for_embedding_in_pipeline_split")
+    layers += _is_on(settings, "account_for_loss_in_pipeline_split")
+    chunks, rest = divmod(layers, stages * of_each)
+    return None if rest else chunks
+
+
+def _is_on(settings: Settings, name: str) -> bool:
+    return settings.get(name, "none").lower() not in _NONE
 
 
 def model(printed: str | None) -> str | None:
@@ -116,12 +212,6 @@ def system(gpu: str | None) -> str | None:
     """The system that has a GPU of such a name."""
     known = catalog.system_of_gpu(gpu) if gpu else None
     return known.name if known else None
-
-
-def batch(printed: float | None) -> dict[str, object]:
-    """The global batch size that step lines print, as a field of a case."""
-    size = count(printed)
-    return {"global_batch_size": size} if size else {}
 
 
 def gpus(said: Settings) -> dict[str, object]:

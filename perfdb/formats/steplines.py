@@ -62,11 +62,6 @@ class StepLines:
         self._make_steps()
         return Readings.joined(self._made)
 
-    def only(self, name: str) -> float | None:
-        """The value of a fact; None where it has several, or none."""
-        values = self.seen[name]
-        return next(iter(values)) if len(values) == 1 else None
-
     def _take(self, lines: Lines) -> None:
         found = read(lines, self._syntax, self._shapes)
         self._found.append(found.columns)

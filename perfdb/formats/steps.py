@@ -10,6 +10,7 @@ from perfdb.errors import Problem
 from perfdb.formats.base import Reading
 from perfdb.formats.numbers import MOST
 from perfdb.formats.readings import Column, Ints, Readings
+from perfdb.units import counted
 from perfdb.windows import LONGEST_STEP_S, SHORTEST_STEP_S
 
 MOST_KEPT = 1000
@@ -30,7 +31,7 @@ def numbered(printed: Column, base: int) -> Ints:
 
 
 def sizes(printed: Column) -> Column:
-    """Amounts of memory in bytes."""
+    """Whole amounts, as of bytes or tokens, from 1 on."""
     known = printed.known & (printed.values >= 1) & (printed.values < MOST)
     return Column(np.rint(np.where(known, printed.values, 0)).astype(np.int64), known)
 
@@ -62,7 +63,7 @@ def settle_columns(where: str, printed: Readings, problems: Iterable[Problem] = 
         problems = [*problems, *(_impossible(where, one) for one in printed.at(~possible))]
         printed = printed.at(possible)
     kept = _last_of_each(printed)
-    notes = _repeated(where, printed, kept)
+    notes = (*_repeated(where, printed, kept), *_zero_rates(where, kept))
     return Settled(kept, few(where, list(problems)), notes, _restarted_at(printed, kept))
 
 
@@ -107,6 +108,16 @@ def _repeated(where: str, printed: Readings, kept: Readings) -> tuple[Problem, .
         f"(a restart, or several ranks in one log): the last of each is kept"
     )
     return (Problem(where, message),)
+
+
+def _zero_rates(where: str, kept: Readings) -> tuple[Problem, ...]:
+    """A note on steps of 0 TFLOP/s: programs print it where they cannot count the FLOPs."""
+    rate = kept.column("model_tflops_per_sec_per_gpu")
+    zeros = np.flatnonzero(rate.known & (rate.values == 0))
+    if not len(zeros):
+        return ()
+    message = f"{counted(len(zeros), 'step')} with 0 TFLOP/s: it is not known, and left out"
+    return (Problem(where, message, line=int(kept.line[zeros[0]])),)
 
 
 def few(where: str, problems: Sequence[Problem]) -> tuple[Problem, ...]:

@@ -15,7 +15,7 @@ from perfdb.errors import Problem
 from perfdb.formats.base import Configuration, Content, ParsedLog, Reading
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.marked import MarkedSteps
-from perfdb.formats.numbers import count, percent, positive, real, size_bytes
+from perfdb.formats.numbers import count, finite, percent, positive, real, size_bytes
 from perfdb.formats.scan import Piece, Scan, plain
 from perfdb.formats.steps import Settled, interval_note, settle
 
@@ -40,7 +40,7 @@ _DEGREES = re.compile(
     r"cp=(\d{1,9}), tp=(\d{1,9}), ep=(\d{1,9})"
 )
 """Since 0.3.0; before, the mesh had a list of its dimensions above 1."""
-_DONE = re.compile(r"Training completed")
+DONE = re.compile(r"Training completed")
 
 
 def recognises(head: bytes, name: str) -> bool:
@@ -56,7 +56,8 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     steps = _timed(where, settle(where, readings, marked.problems), configuration)
     start = _START.search(scan.preamble)
     planned = count(start[5]) if start else None
-    account = Account(planned, scan.epilogue, bool(_DONE.search(scan.epilogue)))
+    done = bool(DONE.search(scan.epilogue))
+    account = Account(planned, scan.epilogue, done, scan.before)
     log = training_log(configuration, steps, account, WINDOW)
     return (replace(log, timed_by=("num_gpus", "global_batch_size", "sequence_length")),)
 
@@ -77,7 +78,7 @@ def _reading(piece: Piece) -> Reading | str | None:
         loss=real(said.get("loss")),
         grad_norm=real(said.get("grad_norm")),
         peak_memory_bytes=size_bytes(said.get("memory"), 2**30),
-        model_tflops_per_sec_per_gpu=positive(said.get("tflops")),
+        model_tflops_per_sec_per_gpu=finite(said.get("tflops")),
         tokens_per_sec_per_gpu=rate,
         mfu=percent(said.get("mfu")),
     )

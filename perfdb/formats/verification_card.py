@@ -15,7 +15,7 @@ from perfdb.errors import Problem
 from perfdb.formats import settings
 from perfdb.formats.base import Configuration, Content, ParsedLog
 from perfdb.formats.documents import Written, checked_yaml, nothing, yaml_document
-from perfdb.formats.numbers import count, finite, positive, scaled
+from perfdb.formats.numbers import count, finite, positive, real, scaled
 from perfdb.record import Figures, Outcome
 from perfdb.yamlfile import Document, Place
 
@@ -25,6 +25,8 @@ WINDOW = "last_n(10)"
 _TIME: Final = "last_10_steps_step_time_ms_avg"
 _TFLOPS: Final = "last_10_steps_model_tflops_per_gpu_avg"
 _TOKENS: Final = "last_10_steps_tokens_per_second_per_gpu_avg"
+_LOSSES: Final = ("initial_loss", "final_loss")
+_VERIFIED: Final = "verified"
 _TASKS: Final = {"peft": "lora", "lora": "lora", "sft": "sft", "pretrain": "pretrain"}
 _PERFORMANCE: Final = "pretrain_performance"
 """The item whose recipe is tuned; what other items run is a variant of it."""
@@ -130,11 +132,28 @@ def _result(document: Document, card: _Card, leaf: _Leaf) -> ParsedLog:
         container=setting.base_container,
         emitted=figures,
         emitted_line=document.line(place),
+        extras=_extras(leaf),
         window=WINDOW,
         outcome=Outcome.FINISHED if time else Outcome.NO_DATA,
         error=None if time else unread.message,
         problems=() if time else (unread,),
+        notes=_unverified(document, leaf),
     )
+
+
+def _extras(leaf: _Leaf) -> Mapping[str, str]:
+    """The losses, and the status of what is not verified."""
+    metrics, status = _metrics(leaf), leaf.text("status")
+    losses = {name: str(metrics[name]) for name in _LOSSES if real(metrics.get(name)) is not None}
+    return losses | ({"status": status} if status and status != _VERIFIED else {})
+
+
+def _unverified(document: Document, leaf: _Leaf) -> tuple[Problem, ...]:
+    status = leaf.text("status")
+    if status is None or status == _VERIFIED:
+        return ()
+    message = f"its status is {status!r}: nobody vouches for its figures"
+    return (document.problem((*leaf.place, "metrics", _TIME), message),)
 
 
 def _global_batch_size(said: Configuration, figures: Figures) -> int | None:

@@ -1,8 +1,10 @@
 """All that is said of a log: by itself, by what lies beside it, and by the command line."""
 
+from collections import ChainMap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Final
 
 from perfdb import attribute
@@ -11,6 +13,7 @@ from perfdb.errors import Problem
 from perfdb.formats import ParsedLog, experiment
 from perfdb.ingest.companions import Companion
 from perfdb.ingest.words import Words
+from perfdb.machine import is_secret
 
 _REREAD: Final = "leave the option out: the log is right, or of another run"
 
@@ -28,6 +31,19 @@ class Account:
     def companions(self) -> Sequence[Companion]:
         """The files beside it that may speak of its run."""
         return [one for one in self.beside if attribute.accompanies(one.said, self.log)]
+
+    @property
+    def told(self) -> ParsedLog:
+        """The log with the environment that it and the files beside it say its run had."""
+        sayers = (self.log, *(one.said for one in self.companions))
+        said = ChainMap(*(dict(one.environment) for one in sayers))
+        known = {name: value for name, value in sorted(said.items()) if not is_secret(name)}
+        return replace(self.log, environment=known)
+
+    @property
+    def notes(self) -> tuple[Problem, ...]:
+        """What the files beside it say of its figures."""
+        return tuple(note for one in self.companions for note in one.said.notes)
 
     @cached_property
     def of(self) -> Attributed | Missing:
@@ -48,8 +64,11 @@ class Account:
             if field in self.log.timed_by
         )
 
-    def contradictions(self) -> Iterator[Problem]:
-        """What --set says instead of the log and what lies beside it, and which release holds."""
+    def remarks(self) -> Iterator[Problem]:
+        """What was read with it; what --set says instead of that, and which release holds."""
+        for one in self.companions:
+            if not one.said.notes:  # which name it
+                yield Problem(str(one.path), f"says what {Path(self.where).name} was")
         said, sayers = self.words.said, self._sayers
         for _, told in attribute.contradictions(self.log, said, sayers):
             yield Problem(self.where, told)
@@ -72,5 +91,6 @@ class Account:
     def _name(self) -> Iterator[Sayer]:
         """What the experiment's name says: that is what ran; a launcher's notes may be others."""
         named = experiment.of_path(self.where)
-        if named and attribute.accompanies(said := ParsedLog(named), self.log):
+        nodes = experiment.nodes_of_path(self.where)
+        if named and attribute.accompanies(said := ParsedLog(named, num_nodes=nodes), self.log):
             yield Sayer("the experiment's name", said)

@@ -23,14 +23,16 @@ MOST_DEEP: Final = 2
 """An archive may hold archives, but those none."""
 
 Reader = Callable[[Source], Iterable[Read]]
+Meeting = Callable[[Path], None]
 
 
 def reads(
-    source: Source, budget: Budget, read: Reader, scratch: Path | None = None
+    source: Source, budget: Budget, read: Reader, meet: Meeting, scratch: Path | None = None
 ) -> Iterator[Read]:
     """All that an archive holds, each source named `ARCHIVE!/PATH`.
 
-    `read` reads a source that was taken out. What cannot be read is refused by its name, and the
+    `read` reads a source that was taken out; `meet` is told before of each that will be. What
+    cannot be read is refused by its name, and the
     rest is read all the same. Nothing is written but into a temporary folder, below
     `scratch` if it is given. Raises ArchiveError for an archive that holds more than the budget.
     """
@@ -40,6 +42,8 @@ def reads(
         found = listed(source.path, place.folder, budget)
         for problem in found.problems(where):
             yield Rejected(problem.where, (problem,))
+        for member in found.wanted:
+            meet(place.folder / member)
         again = replace(budget, unpacked_bytes=0, num_members=0)
         for one in _Unpacking(found, place.folder, read).reads(source.path, again):
             yield place.read(one)

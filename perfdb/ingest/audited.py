@@ -1,8 +1,8 @@
-"""Audits the releases that results were read of, and keeps what is found beside the results.
+"""Audits the releases whose results have changed, and keeps what is found beside the results.
 
-Of every release that a source has, or had, a result of the mark tells whether it is to be audited:
-an ingest that was killed before its audit leaves none, and is made good by the next one, also where
-every source is unchanged.
+The mark of a release tells whether it is to be audited, whatever was read: an ingest that was
+killed before its audit leaves none, a change of the catalogue takes it away from releases of other
+sources too, and a version with other rules finds that of an older one.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -20,6 +20,7 @@ from perfdb.db.tables import runs, sources
 from perfdb.queries import findings as questions
 from perfdb.queries.catalog import releases_of_files as of_files
 from perfdb.queries.catalog import releases_of_runs as of_runs
+from perfdb.queries.catalog import releases_to_audit as to_audit
 
 
 def audited(
@@ -27,28 +28,27 @@ def audited(
 ) -> tuple[Finding, ...]:
     """The findings of every release that runs and files give results of, as they are now stored.
 
-    Each release is a transaction of its own: no rule looks at two of them. One whose results are
-    as the last audit saw them is not audited again.
+    Every release that no audit has seen as it is now is audited, whatever its sources. Each is a
+    transaction of its own: no rule looks at two of them.
     """
-    versions = retried(partial(_versions, engine, run_ids, paths))
-    for release_id, version in sorted(versions.items()):
-        if version != AUDIT_VERSION:
-            retried(partial(_audited, engine, release_id))
-    return retried(partial(_kept, engine, versions))
+    for release_id in retried(partial(_to_audit, engine)):
+        retried(partial(_audited, engine, release_id))
+    return retried(partial(_kept, engine, retried(partial(_read, engine, run_ids, paths))))
 
 
-def _versions(
-    engine: Engine, run_ids: Iterable[str], paths: Iterable[str]
-) -> dict[int, int | None]:
-    """By which version the releases of runs and files were audited since they last changed."""
-    found: dict[int, int | None] = {}
+def _to_audit(engine: Engine) -> list[int]:
+    with engine.connect() as connection:
+        return sorted(connection.scalars(to_audit(AUDIT_VERSION)))
+
+
+def _read(engine: Engine, run_ids: Iterable[str], paths: Iterable[str]) -> set[int]:
+    """The releases that runs and files give results of."""
+    found: set[int] = set()
     with engine.connect() as connection:
         for some in keys.chunks(run_ids):
-            which = keys.among(connection, runs.c.run_id, some)
-            found |= dict(connection.execute(of_runs(which)).all())
+            found |= {*connection.scalars(of_runs(keys.among(connection, runs.c.run_id, some)))}
         for some in keys.chunks(paths):
-            which = keys.among(connection, sources.c.path, some)
-            found |= dict(connection.execute(of_files(which)).all())
+            found |= {*connection.scalars(of_files(keys.among(connection, sources.c.path, some)))}
     return found
 
 

@@ -1,24 +1,45 @@
 """Finds the files that say what the logs beside them are of; each folder is looked at once.
 
-NVIDIA's launcher writes llmb-config_JOB.yaml for each job, into the folder of its logs or of the
-experiment that holds it: a log whose name has a job's number takes the file of that job and no
-other. Any other such file counts where it is the only one of its format in the folder.
+A file accompanies logs of certain formats only. NVIDIA's launcher writes llmb-config_JOB.yaml for
+each job, into the folder of its logs or of the experiment that holds it: a log takes the file of
+the job whose number its name or that of a folder of it has. Where they have none, the only such
+file in a folder is of the only log there. Any other file counts where it is the only one of its
+format in the folder.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final
 
 from perfdb import formats
-from perfdb.formats import ParsedLog, llmb_config
+from perfdb.formats import (
+    ParsedLog,
+    llmb_config,
+    megatron_bridge,
+    megatron_config,
+    megatron_golden,
+    megatron_lm,
+    nemo2,
+)
+from perfdb.ingest.compression import plain_name
 
 SUFFIXES: Final = (".yaml", ".yml")
 """The suffixes of files that may say something of the logs beside them."""
 
 MOST_BYTES: Final = 1 << 20
 """A companion is a page of settings: what is larger is none."""
+
+_LOGS_OF: Final[Mapping[str, tuple[str, ...]]] = {
+    llmb_config.NAME: (nemo2.NAME, megatron_bridge.NAME),
+    megatron_config.NAME: (megatron_golden.NAME, megatron_lm.NAME),
+}
+"""The formats of the logs that a file may speak of, by its own."""
+
+_LOG_NAMES: Final = (".log", ".out")
+"""The suffixes of files that are taken for logs by their names."""
 
 FOLDERS_ABOVE: Final = 2
 """How far above a log its job's file may lie: experiment/experiment_TIME/experiment/log."""
@@ -36,10 +57,14 @@ class Companion:
 
 @dataclass(frozen=True)
 class _Folder:
-    """The companions in a folder: those of jobs, and those that are alone of their format."""
+    """The companions in a folder: those of jobs, and those that are alone of their format.
 
-    of_jobs: Mapping[str, Companion]
-    alone: tuple[Companion, ...]
+    `names`: of all its files.
+    """
+
+    of_jobs: Mapping[str, Companion] = field(default_factory=dict)
+    alone: tuple[Companion, ...] = ()
+    names: frozenset[str] = frozenset()
 
 
 class Companions:
@@ -47,22 +72,65 @@ class Companions:
 
     def __init__(self) -> None:
         self._folder = lru_cache(maxsize=64)(_folder)
+        self._met: dict[Path, set[str]] = {}
 
-    def of(self, log: Path) -> tuple[Companion, ...]:
-        """The files that may accompany a log."""
-        folder, job = self._folder(log.parent), llmb_config.job_of_log(log.name)
-        if job is None:
-            return folder.alone
-        others = [one for one in folder.alone if one.format != llmb_config.NAME]
+    def meet(self, path: Path) -> None:
+        """Note a file of an archive: it is not in its folder while another is read."""
+        self._met.setdefault(path.parent, set()).add(path.name)
+
+    def of(self, log: Path, parser: str) -> tuple[Companion, ...]:
+        """The files that may accompany a log of a format."""
+        alone = self._folder(log.parent).alone
+        others = (one for one in alone if one.format != llmb_config.NAME)
+        own = self._of_job(log) if parser in _LOGS_OF[llmb_config.NAME] else ()
+        return (*own, *(one for one in others if parser in _LOGS_OF.get(one.format, ())))
+
+    def _of_job(self, log: Path) -> tuple[Companion, ...]:
+        """The launcher's file of the job that a log is of; none where several may be."""
         near = [log.parent, *log.parents[1 : FOLDERS_ABOVE + 1]]
+        own = llmb_config.job_of_log(log.name)
+        jobs = {own} if own else _jobs_named(log.name, *(place.name for place in near))
+        found = [one for job in jobs if (one := self._noted(job, near))]
+        if found or own:
+            return tuple(found) if len(found) == 1 else ()
+        return self._of_only(log)
+
+    def _noted(self, job: str, near: Sequence[Path]) -> Companion | None:
         found = (self._folder(place).of_jobs.get(job) for place in near)
-        own = next((one for one in found if one), None)
-        return (own, *others) if own else tuple(others)
+        return next((one for one in found if one), None)
+
+    def _of_only(self, log: Path) -> tuple[Companion, ...]:
+        """The only such file of a folder where it holds no other log, or only logs of that job."""
+        alone = (one for one in self._folder(log.parent).alone if one.format == llmb_config.NAME)
+        return tuple(one for one in alone if all(_is_of(one, name) for name in self._others(log)))
+
+    def _others(self, log: Path) -> Iterator[str]:
+        """The other logs of a log's folder, by their names."""
+        own, names = plain_name(log), self._folder(log.parent).names
+        suffixes = (*_LOG_NAMES, PurePath(own).suffix)
+        for name in map(plain_name, map(Path, names | self._met.get(log.parent, set()))):
+            if name != own and PurePath(name).suffix in suffixes:
+                yield name
+
+
+def _jobs_named(log: str, *folders: str) -> set[str]:
+    """The numbers that a log's name has, and that folders' names end with."""
+    ends = (re.search(r"_(\d+)$", folder) for folder in folders)
+    return {*re.findall(r"_(\d+)(?=[._])", log), *(end[1] for end in ends if end)}
+
+
+def _is_of(one: Companion, log: str) -> bool:
+    job = llmb_config.job_of_config(one.path.name)
+    return job is not None and job == llmb_config.job_of_log(log)
 
 
 def _folder(path: Path) -> _Folder:
+    try:
+        files = sorted(path.iterdir())
+    except OSError:  # a folder of which the log may be read, but not what else is in it
+        return _Folder()
     by_format: dict[str, list[Companion]] = {}
-    for found in _in(path):
+    for found in _in(files):
         by_format.setdefault(found.format, []).append(found)
     of_jobs = {
         job: one
@@ -70,14 +138,10 @@ def _folder(path: Path) -> _Folder:
         if (job := llmb_config.job_of_config(one.path.name))
     }
     alone = tuple(some[0] for some in by_format.values() if len(some) == 1)
-    return _Folder(of_jobs, alone)
+    return _Folder(of_jobs, alone, frozenset(file.name for file in files))
 
 
-def _in(folder: Path) -> Iterator[Companion]:
-    try:
-        files = sorted(folder.iterdir())
-    except OSError:  # a folder of which the log may be read, but not what else is in it
-        return
+def _in(files: Sequence[Path]) -> Iterator[Companion]:
     for path in files:
         if path.suffix.lower() in SUFFIXES and path.is_file():
             yield from _companion(path)

@@ -12,7 +12,8 @@ from perfdb.db import withdrawal
 from perfdb.db.rows import SourceFile, Withdrawn
 from perfdb.errors import Problem
 from perfdb.ingest.find import Source
-from perfdb.ingest.read import PAGE, PageRows, read_page
+from perfdb.ingest.page import read_page
+from perfdb.ingest.read import PAGE, PageRows
 from perfdb.pages import PageContext
 
 
@@ -101,7 +102,7 @@ def _copies(
     ids = [one.id for one in left]
     if page.parser == PAGE or not ids:
         return
-    same = withdrawal.of_the_same_bytes(connection, ids)
+    same = withdrawal.of_the_same_bytes(connection, ids, page)
     for path, source_id in withdrawal.other_pages(connection, page.parser, page.path).items():
         if source_id in same:
             remedy = "read it again with its options to keep them, or withdraw it as well"

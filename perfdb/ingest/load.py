@@ -43,7 +43,7 @@ class Options:
 def ingest(paths: Iterable[Path], url: URL, options: Options) -> Report:
     """Store every run, page and log at or below the paths; make or upgrade the store if need be.
 
-    The releases that they are of are audited at the end, and what is found is kept.
+    Releases whose results have changed are audited at the end, and what is found is kept.
 
     Raises InputError for a path that does not exist or an option that is wrong, and StoreError for
     a store that cannot be written or is of a newer version.

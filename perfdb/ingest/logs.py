@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from perfdb import logged, said_before
+from perfdb import logged, said_before, uneven
 from perfdb.attribute import Attributed, Missing
+from perfdb.content_hash import content_hash
 from perfdb.db.packed import Packed
 from perfdb.db.rows import MeasuredRun, ResultRow, RunFiles, SourceFile
 from perfdb.errors import ArchiveError, Problem
@@ -19,6 +20,7 @@ from perfdb.ingest.companions import Companion
 from perfdb.ingest.compression import chunks, plain_name
 from perfdb.ingest.find import Source
 from perfdb.ingest.members import is_archive
+from perfdb.ingest.page import once_each, read_page
 from perfdb.ingest.read import (
     PageRows,
     PassedOver,
@@ -26,16 +28,14 @@ from perfdb.ingest.read import (
     Rejected,
     RunRead,
     Unattributed,
-    once_each,
-    read_page,
     read_run,
 )
-from perfdb.ingest.recognised import is_blank, is_empty, misread, reasons, recognised
+from perfdb.ingest.recognised import Look, is_blank, is_empty, look, misread, reasons
 from perfdb.ingest.words import Words
-from perfdb.record import content_hash
+from perfdb.record import Figures
 from perfdb.rundir import RunDir
 
-LOG_PARSER_VERSION = 3
+LOG_PARSER_VERSION = 4
 """Kept with each log; raised when perfdb.formats reads something else out of the same bytes."""
 
 MOST_DOCUMENT_BYTES: Final = {".json": 64 << 20, ".yaml": 4 << 20, ".yml": 4 << 20}
@@ -95,7 +95,7 @@ def _read_archive(source: Source, given: Words) -> Iterable[Read]:
     def read(one: Source) -> Iterator[Read]:
         return read_any(one, inner)
 
-    return archive.reads(source, given.budget, read, given.scratch)
+    return archive.reads(source, given.budget, read, given.companions.meet, given.scratch)
 
 
 def _read_page(source: Source, given: Words) -> PageRows | PassedOver | Rejected:
@@ -105,14 +105,14 @@ def _read_page(source: Source, given: Words) -> PageRows | PassedOver | Rejected
 def _read_log(source: Source, given: Words) -> Iterable[Read]:
     """A file that no format recognises is taken for a page, if it may be one."""
     forced = given.format if source.named else None
-    found = forced or recognised(source.path, given.budget)
+    shown = Look(forced) if forced else look(source.path, given.budget)
+    found = shown.format or shown.start
     if found and _may_quote_a_log(source, given):
         page = _read_page(source, given)
         if not isinstance(page, Rejected):
             return [page]
     if found is None or (given.format is not None and found is not given.format):
-        may_be_page = source.named or Path(plain_name(source.path)).suffix.lower() in PLAIN_TEXT
-        return [_read_page(source, given)] if may_be_page else _passed_over(source, given)
+        return _of_no_format(source, given, shown)
     packed = Packed(given.scratch)
     content = packed.passing(_not_too_large(source.path, chunks(source.path, given.budget)))
     logs = found.parse(str(source.path), content)
@@ -124,13 +124,20 @@ def _read_log(source: Source, given: Words) -> Iterable[Read]:
     if all(log.outcome is None for log in logs):
         return _companion_read(source, found)
     file = SourceFile(str(source.path), packed, found.NAME, LOG_PARSER_VERSION)
-    return _LogFile(file, logs, given, given.companions.of(source.path)).reads()
+    return _LogFile(file, logs, given, given.companions.of(source.path, found.NAME)).reads()
 
 
-def _passed_over(source: Source, given: Words) -> Sequence[Read]:
-    """A file that no format knows is told of where it is a log by its name."""
-    is_log = Path(plain_name(source.path)).suffix.lower() in LOG_NAMES
-    return [PassedOver(str(source.path), unknown=True)] if is_log and given.format is None else []
+def _of_no_format(source: Source, given: Words, shown: Look) -> Sequence[Read]:
+    """A page, or a log by its name that no format knows: it is told, with what is odd about it."""
+    suffix = Path(plain_name(source.path)).suffix.lower()
+    if source.named or suffix in PLAIN_TEXT:
+        page = _read_page(source, given)
+        if not (source.named and shown.oddity and isinstance(page, Rejected)):
+            return [page]
+    elif suffix not in LOG_NAMES or given.format is not None:
+        return []
+    where = str(source.path)
+    return [Rejected(where, (shown.oddity,)) if shown.oddity else PassedOver(where, unknown=True)]
 
 
 def _may_quote_a_log(source: Source, given: Words) -> bool:
@@ -174,8 +181,9 @@ class _LogFile:
         """Each run, the results that are only printed, and what cannot be stored."""
         where = self.source.path
         rows: list[ResultRow] = []
+        notes: list[Problem] = []
         for number, log in enumerate(self.logs, start=1):
-            account = self._account(log)
+            account = Account(where, log, self.beside, self.words)
             of = account.of
             if mixed := account.not_to_be_mixed:
                 yield Rejected(where, mixed)
@@ -183,15 +191,14 @@ class _LogFile:
                 yield Rejected(where, reasons(where, log))
             elif isinstance(of, Missing):
                 yield self._unattributed(log, number, of)
-            elif log.readings or log.emitted == type(log.emitted)():
+            elif _is_run(log):
                 yield self._run(account, number, of)
             else:
-                rows.append(logged.printed(log, of.case, of.release))
+                run = logged.LogRun(of.case, of.release, self._run_id(number), self.source.sha256)
+                rows.append(logged.printed(log, run))
+                notes += (*log.problems, *log.notes, *account.remarks())
         if rows:
-            yield self._printed(rows)
-
-    def _account(self, log: ParsedLog) -> Account:
-        return Account(self.source.path, log, self.beside, self.words)
+            yield self._printed(rows, notes)
 
     @property
     def _averages(self) -> bool:
@@ -203,21 +210,23 @@ class _LogFile:
         return f"log-{self.source.sha256[:16]}{several}"
 
     def _run(self, account: Account, number: int, of: Attributed) -> RunRead:
-        log, everything = account.log, (self.source, *map(_companion_file, account.companions))
+        log, everything = account.told, (self.source, *map(_companion_file, account.companions))
         name = plain_name(Path(self.source.path))
         by_name = {plain_name(Path(one.path)): one for one in everything}
         files = RunFiles(by_name, name, name)
         content = content_hash({"files": [one.sha256 for one in everything]})
-        run = logged.LogRun(of.case, of.release, self._run_id(number), content, self._averages)
+        run = logged.LogRun(
+            of.case, of.release, self._run_id(number), content, self._averages,
+            tuple(note.message for note in account.notes),
+        )  # fmt: skip
         measured = self._measured(log, run)
 
         def anew(before: Attributed) -> MeasuredRun:
             holds = said_before.held(of, before, self.words.said)
             return self._measured(log, replace(run, case=holds.case, release=holds.release))
 
-        beside = [note for one in account.companions for note in one.said.notes]
-        notes = (*log.problems, *log.notes, *account.contradictions(), *beside)
-        notes = (*notes, *self._no_rates(log, measured.result))
+        notes = (*log.problems, *log.notes, *account.remarks(), *account.notes)
+        notes = (*notes, *self._uneven(log, measured.result))
         asked = self.words.window.name if self.words.window else None
         insisted = self.words.any_of_logs
         return RunRead(self.source.path, measured, files, notes, insisted, asked, anew)
@@ -225,38 +234,40 @@ class _LogFile:
     def _measured(self, log: ParsedLog, run: logged.LogRun) -> MeasuredRun:
         return logged.measured(log, run, logged.window_of(log, self.words.window))
 
-    def _no_rates(self, log: ParsedLog, result: ResultRow) -> Iterator[Problem]:
-        """Why there is a step time without tokens per second."""
-        if result.step_time_s is None or result.tokens_per_sec_per_gpu is not None:
+    def _uneven(self, log: ParsedLog, result: ResultRow) -> Iterator[Problem]:
+        """That steps have other tokens than the case says, and what is known of them."""
+        if result.step_time_s is None:
             return
         window, case = logged.window_of(log, self.words.window), result.case
         within = logged.picked(log.readings, window, self._averages).lines
-        place = logged.odd_step(within.column("tokens"), case)
+        place = uneven.first(within, case)
         if place is not None:
             expected = f"{case.global_batch_size:,} × {case.sequence_length:,}"
-            odd = within[place]
+            odd, rated = within[place], uneven.is_rated(result.notes)
+            known = "tokens/s are those of the steps, TFLOP/s and MFU" if rated else "rates"
             message = f"step {odd.step} has {odd.tokens:,} tokens, not {expected}"
-            yield Problem(self.source.path, f"{message}: rates are unknown")
+            yield Problem(self.source.path, f"{message}: {known} are unknown")
 
     def _unattributed(self, log: ParsedLog, number: int, missing: Missing) -> Unattributed:
         line = log.emitted_line
         if log.readings and len(self.logs) > 1:
             line = log.readings[0].line
         problem = missing.problem(self.source.path, line)
-        run_id = None if log.emitted_line else self._run_id(number)
+        run_id = self._run_id(number) if _is_run(log) else None
         insisted = self.words.any_of_logs
-        return Unattributed(self.source, problem, run_id, insisted, missing.names)
+        notes = (*log.problems, *log.notes)
+        return Unattributed(self.source, problem, run_id, insisted, missing.names, notes)
 
-    def _printed(self, rows: Sequence[ResultRow]) -> PageRows:
+    def _printed(self, rows: Sequence[ResultRow], notes: Iterable[Problem]) -> PageRows:
         kept, repeated = once_each(self.source.path, rows)
-        notes = tuple(
-            note
-            for log in self.logs
-            for note in (*log.problems, *log.notes, *self._account(log).contradictions())
-        )
         whole = len(rows) == len(self.logs)
         insisted = self.words.any_of_logs
-        return PageRows(self.source, kept, repeated, notes, whole, insisted)
+        return PageRows(self.source, kept, repeated, tuple(notes), whole, insisted)
+
+
+def _is_run(log: ParsedLog) -> bool:
+    """Whether it tells of a run, if only that it failed, and does not only sum one up."""
+    return bool(log.readings) or log.emitted == Figures()
 
 
 def _companion_file(one: Companion) -> SourceFile:

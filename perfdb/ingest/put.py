@@ -14,11 +14,12 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DataError
 
 from perfdb.db import files, known, originals, runs, store, withdrawal
-from perfdb.db.rows import Action, LogEntry, ResultRow, RunWritten, SourceFile
+from perfdb.db.rows import Action, LogEntry, ResultRow, RunWritten, SourceFile, Withdrawn
 from perfdb.db.session import retried
 from perfdb.errors import Problem
 from perfdb.ingest import elsewhere, fallback, grown, left, reattributed
 from perfdb.ingest.read import (
+    PAGE,
     STILL_RUNNING,
     PageRows,
     PassedOver,
@@ -223,6 +224,7 @@ def _put_page(connection: Connection, read: PageRows, when: datetime) -> Stored:
         withdrawal.withdraw(connection, gone, when)
     elif whole and rows and not gone:
         gone = fallback.withdraw_unstated(connection, read, when)
+    gone = (*gone, *_known_otherwise(connection, read.source, rows, when))
     if read.rows or (read.emptied and known_path):
         withdrawal.keep_state(connection, read.source, when)
         originals.keep(connection, read.source, read.original)
@@ -244,11 +246,22 @@ def _put_page(connection: Connection, read: PageRows, when: datetime) -> Stored:
     )
 
 
+def _known_otherwise(
+    connection: Connection, source: SourceFile, rows: Sequence[ResultRow], when: datetime
+) -> Sequence[Withdrawn]:
+    """Withdraw what an earlier version stored of a file's results: they are stored anew."""
+    if source.parser == PAGE or not rows:
+        return ()
+    gone = withdrawal.under_other_keys(connection, source, rows)
+    withdrawal.withdraw(connection, gone, when)
+    return gone
+
+
 def _is_said(connection: Connection, source: SourceFile, row: ResultRow) -> bool:
     """Whether a line was read before, by this version or as a result that more was said of."""
     held = known.result(connection, source, None, row.source_line)
     return held is not None and (
-        held.parser_version == source.parser_version or held.said != row.key
+        held.parser_version == source.parser_version or held.said != known.subject(row)
     )
 
 

@@ -1,16 +1,15 @@
-"""Reads a source whole: from the files of a run, or the text of a page, to rows of the store."""
+"""What is read of a source, and the reading of run directories: from their files to rows."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from perfdb import normalize, pages
+from perfdb import normalize
 from perfdb.attribute import Attributed
 from perfdb.db.rows import MeasuredRun, ResultRow, RunFiles, SourceFile
 from perfdb.errors import Problem, RunDirError
-from perfdb.ingest import generated, opened
-from perfdb.ingest.find import Source
+from perfdb.ingest import opened
 from perfdb.ingest.running import is_running
 from perfdb.record import Original, RunRecord, WorkerSummary
 from perfdb.rundir import RECORD, STEPS, RunDir, parse_json, parse_steps
@@ -22,17 +21,8 @@ STILL_RUNNING = "still running"
 _RUN_ID = re.compile(rb'"run_id"\s*:\s*"([^"\\\x00-\x1f]+)"')
 """Control characters, which no JSON string holds, PostgreSQL would not even look for."""
 
-UNKNOWN = "neither a run directory, a page with a table of results nor a log of a known format"
-"""What is wrong with a file that is named and holds nothing to read."""
-
-MOST_PAGE_BYTES = 8 << 20
-"""What a page may have: published pages have a hundredth of it."""
-
 PAGE = "page"
 """The name of the parser of pages, whatever their markup."""
-
-PAGE_PARSER_VERSION = 5
-"""Kept with each page; raised when perfdb.pages reads something else out of the same text."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +119,7 @@ class Unattributed:
     run_id: str | None
     insisted: bool
     missing: tuple[str, ...] = ()
+    notes: tuple[Problem, ...] = ()
 
     @property
     def path(self) -> str:
@@ -173,7 +164,7 @@ def problems_of(read: Read) -> Sequence[Problem]:
 
 def notes_of(read: Read) -> Sequence[Problem]:
     """What of a source is kept but not understood."""
-    return read.notes if isinstance(read, PageRows | RunRead) else ()
+    return read.notes if isinstance(read, PageRows | RunRead | Unattributed) else ()
 
 
 def read_run(
@@ -242,59 +233,3 @@ def _content(files: RunFiles, name: str) -> bytes:
     """The bytes of a file at the top of the run directory; none if it is not there."""
     file = files.by_name.get(name)
     return file.content if file and isinstance(file.content, bytes) else b""
-
-
-def read_page(
-    source: Source, chunks: Iterable[bytes], context: pages.PageContext
-) -> PageRows | PassedOver | Rejected:
-    """A page's rows. A file that is no page, or one of ours, is passed over unless it is named."""
-    where = str(source.path)
-    content = _page(chunks)
-    if content is None:
-        return _unknown(source, f"larger than {MOST_PAGE_BYTES >> 20} MiB, which no page is")
-    try:
-        text = pages.decoded(content)
-    except UnicodeDecodeError:
-        return _unknown(source)
-    if not pages.looks_like_page(text, named=source.named):
-        return _unknown(source)
-    if not source.named and generated.by_perfdb(text):
-        return PassedOver(where)
-    found = pages.read(where, text, context)
-    rows, repeated = once_each(where, [normalize.published_row(row) for row in found.results])
-    file = SourceFile(where, content, PAGE, PAGE_PARSER_VERSION)
-    problems = (*found.problems, *repeated)
-    emptied = source.named and not rows and not problems
-    return PageRows(file, rows, problems, found.notes, emptied=emptied, original=found.original)
-
-
-def _page(chunks: Iterable[bytes]) -> bytes | None:
-    """The bytes of a file; None if they are too many for a page."""
-    content = bytearray()
-    for chunk in chunks:
-        content += chunk
-        if len(content) > MOST_PAGE_BYTES:
-            return None
-    return bytes(content)
-
-
-def _unknown(source: Source, message: str = UNKNOWN) -> Rejected:
-    where = str(source.path)
-    return Rejected(where, (Problem(where, message),) if source.named else ())
-
-
-def once_each(
-    where: str, rows: Sequence[ResultRow]
-) -> tuple[tuple[ResultRow, ...], tuple[Problem, ...]]:
-    """Each result of a page once: of two rows for the same case neither is more right.
-
-    The first is kept; another one is a problem if it says something else.
-    """
-    first: dict[str, ResultRow] = {}
-    problems: list[Problem] = []
-    for row in rows:
-        kept = first.setdefault(row.key, row)
-        if kept.content_hash != row.content_hash:
-            message = f"the same case as line {kept.source_line}, with other figures"
-            problems.append(Problem(where, message, line=row.source_line))
-    return tuple(first.values()), tuple(problems)

@@ -1,16 +1,19 @@
 """Tells the format of a file by its content, and why a format that the user names gives nothing."""
 
+import codecs
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from perfdb import formats
 from perfdb.errors import Problem
-from perfdb.formats import LogFormat, ParsedLog
+from perfdb.formats import LogFormat, ParsedLog, starts
+from perfdb.formats.ending import Ending
 from perfdb.ingest.compression import Budget, chunks, plain_name
 from perfdb.ingest.find import Source
-from perfdb.ingest.read import Rejected, read_page
+from perfdb.ingest.page import read_page
+from perfdb.ingest.read import Rejected
 from perfdb.ingest.words import Words
 from perfdb.record import Outcome
 
@@ -23,18 +26,46 @@ _NOTHING = (Outcome.FINISHED, Outcome.INCOMPLETE, Outcome.NO_DATA)
 """Outcomes of which there is nothing to keep without a step; a run that failed is data."""
 
 
-def recognised(path: Path, budget: Budget) -> LogFormat | None:
+@dataclass(frozen=True)
+class Look:
+    """What a file shows of itself.
+
+    `format` is that of its steps or figures; `start` that of the program that begins there, where
+    it dies without a step; `oddity` what is plain of a log of no format.
+    """
+
+    format: LogFormat | None = None
+    start: LogFormat | None = None
+    oddity: Problem | None = None
+
+
+def look(path: Path, budget: Budget) -> Look:
     """The format of a file, by as little of it as tells: its head, or the head and a part."""
     name, content = plain_name(path), chunks(path, budget)
     first = next(content, b"")
-    head, before = first[:HEAD_BYTES], first
+    head, window = first[:HEAD_BYTES], first
     if found := formats.recognised(head, name) or formats.recognised(first, name):
-        return found
+        return Look(found)
+    start = starts.started(first)
     for chunk in content:
-        if found := formats.recognised(b"".join((head, before[-HEAD_BYTES:], chunk)), name):
-            return found
-        before = chunk
-    return None
+        window = b"".join((head, window[-HEAD_BYTES:], chunk))
+        if found := formats.recognised(window, name):
+            return Look(found)
+        start = start or starts.started(window)
+    return _of_no_step(path, head, start, starts.died(window[-HEAD_BYTES:], start))
+
+
+def _of_no_step(path: Path, head: bytes, start: str | None, end: Ending | None) -> Look:
+    where = str(path)
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        remedy = f"convert it: iconv -f UTF-16 -t UTF-8 {path.name} > utf8-{path.name}"
+        return Look(oddity=Problem(where, "the file is in UTF-16, not in UTF-8", remedy=remedy))
+    if end is None:
+        return Look()
+    message = f"holds no step, names no program that is known, and ends in an error: {end.error}"
+    remedy = "name it with --format NAME to keep it as a run that failed"
+    known = formats.FORMATS[start] if start else None
+    return Look(start=known, oddity=Problem(where, message, remedy=remedy))
 
 
 def is_blank(path: Path, budget: Budget) -> bool:
@@ -49,7 +80,7 @@ def misread(source: Source, given: Words, logs: Sequence[ParsedLog]) -> Problem 
     """
     if given.format is None or not all(map(_no_figures, logs)):
         return None
-    like = recognised(source.path, given.budget)
+    like = look(source.path, given.budget).format
     if like is given.format or (like is None and not all(map(_says_nothing, logs))):
         return None
     first = next(reason for log in logs for reason in reasons(str(source.path), log))

@@ -49,8 +49,12 @@ class Place:
                     notes=self._problems(read.notes),
                 )
             case Unattributed():
-                problem = self._problem(read.problem)
-                return replace(read, source=self._file(read.source), problem=problem)
+                return replace(
+                    read,
+                    source=self._file(read.source),
+                    problem=self._problem(read.problem),
+                    notes=self._problems(read.notes),
+                )
             case Unchanged() | PassedOver():
                 return replace(read, path=self.named(read.path))
             case Rejected():

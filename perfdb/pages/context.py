@@ -24,6 +24,7 @@ _FRAMEWORKS: Final = (
     ("megatron-bridge", re.compile(r"\bMegatron[- ]Bridge\b", re.IGNORECASE)),
     ("nemo", re.compile(r"\bNeMo\b", re.IGNORECASE)),
 )
+_VERSUS = re.compile(r"\b(?:vs|versus|against|compared)\b", re.IGNORECASE)
 _WITH_BACKENDS: Final = frozenset({"dfm"})
 """Frameworks that train with more than one backend, and publish them on one page."""
 
@@ -89,9 +90,11 @@ def _framework(page: Page) -> str | None:
     """The framework that the title names, else the front matter, else the opening words.
 
     Else the only one that the text below names. Not the headings of sections: a page of DFM has a
-    section on its AutoModel backend.
+    section on its AutoModel backend. None where the title holds one against another.
     """
     title = next((piece.text for piece in page.pieces if isinstance(piece, Heading)), "")
+    if _VERSUS.search(title):
+        return None
     for text in (title, page.front or "", "\n".join(_opening(page))):
         for name, words in _FRAMEWORKS:
             if words.search(text):

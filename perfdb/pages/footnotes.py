@@ -36,6 +36,11 @@ def plain(mark: str) -> str:
     return bare.translate(_SUPERSCRIPTS).lstrip("\\^")
 
 
+def begins(text: str) -> bool:
+    """Whether a paragraph that begins so is the text of a footnote."""
+    return _TEXT.fullmatch(text) is not None
+
+
 @dataclass(frozen=True)
 class Below:
     """What the lines right under a table say: texts by their mark, and of the whole table."""
@@ -62,7 +67,7 @@ def _paragraphs(lines: Sequence[Line]) -> Iterator[str]:
     for line in lines:
         # A star at the start of a line is what makes it an item of a list.
         words = f"* {line.text}" if line.listed else line.text
-        if _TEXT.fullmatch(words):
+        if begins(words):
             yield " ".join(text)
             text = []
         elif not text or line.line != last + 1:

@@ -15,7 +15,7 @@ from mdit_py_plugins.colon_fence import colon_fence_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.front_matter import front_matter_plugin
 
-from perfdb.pages import directives, rest
+from perfdb.pages import directives, footnotes, rest
 from perfdb.pages.base import Cell, Enter, Grid, Heading, Leave, Line, Page, Piece, Row
 from perfdb.pages.directives import Directive
 from perfdb.pages.html_blocks import HtmlBlocks
@@ -151,16 +151,22 @@ def _said(lines: Sequence[str], first: int, *, listed: bool) -> Iterator[Piece]:
 
 
 def _flow(lines: Sequence[str], first: int) -> Iterator[Piece]:
-    """Lines without a blank one between: text, and the tables that begin and end in it."""
+    """Lines without a blank one between: text, and the tables that begin and end in it.
+
+    In a paragraph that begins as a footnote, a pipe is a sign like others.
+    """
+    is_footnote = footnotes.begins(words(_PIPE.split(lines[0])[0]))
     at = 0
     while at < len(lines):
         end = at
         while end < len(lines) and _PIPE.search(lines[end]) and not _next_header(lines, at, end):
             end += 1
-        if end == at:
-            yield Line(words(lines[at]), first + at)
+        grid = _grid(lines[at:end], first + at) if end > at else None
+        if grid is None or (is_footnote and not grid.ruled):
+            end = max(end, at + 1)
+            yield from (Line(words(lines[it]), first + it) for it in range(at, end))
         else:
-            yield _grid(lines[at:end], first + at)
+            yield grid
         at = max(end, at + 1)
 
 

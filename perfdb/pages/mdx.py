@@ -160,12 +160,14 @@ def _inline(code: str) -> frozenset[int]:
 
 
 def _within(code: str, tags: Sequence[re.Match[str]]) -> Iterator[int]:
-    """Of the tags of one line: all of them where the line is a row of a table."""
+    """Of the tags of one line: all of them where the line is a row of a table, and not a note."""
     if tags:
         start = code.rfind("\n", 0, tags[0].start()) + 1
         end = code.find("\n", tags[-1].end())
-        inner = code[start : end if end >= 0 else len(code)]
-        if "|" in _TAG.sub("", inner):
+        stop = end if end >= 0 else len(code)
+        around = code[start : tags[0].start()] + code[tags[-1].end() : stop]
+        is_note = tags[0]["name"].lower() in NOTES
+        if "|" in (around if is_note else _TAG.sub("", code[start:stop])):
             yield from (tag.start() for tag in tags)
 
 

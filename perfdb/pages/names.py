@@ -20,6 +20,7 @@ _TASKS: Final = (
     ("sft", re.compile(r"\bsft\b|\bfine-?tun", re.IGNORECASE)),
     ("pretrain", re.compile(r"\bpre-?train", re.IGNORECASE)),
 )
+_NO_TASK = re.compile(r"\b(?:inference|serving|dpo|ppo|grpo|rlhf|distillation)\b", re.IGNORECASE)
 _FEWEST_LETTERS: Final = 4
 _LIKENESS: Final = 0.81
 """How alike a mistyped word and the one meant are, by difflib: `Llava` is no mistyped `Llama`."""
@@ -85,11 +86,9 @@ def _slug(words: str) -> str:
 
 
 def system(printed: str) -> str | Wrong:
-    """The system of a printed name, by its name or title in the catalogue."""
-    wanted = catalog.squeezed(printed)
-    for entry in catalog.systems().values():
-        if wanted in (catalog.squeezed(entry.name), catalog.squeezed(entry.title)):
-            return entry.name
+    """The system of a printed name, by its name, title or aliases in the catalogue."""
+    if known := catalog.named_system(printed):
+        return known
     remedy = suggestion(printed.casefold(), catalog.systems())
     return Wrong(f"no system {printed!r} in the catalogue", remedy)
 
@@ -148,3 +147,9 @@ def task(printed: str) -> Task | None:
     if found == {"sft"}:
         return "sft"
     return "pretrain" if found == {"pretrain"} else None
+
+
+def no_task(printed: str) -> str | None:
+    """The word for what is no task that is measured here; None where words name none."""
+    found = _NO_TASK.search(printed)
+    return found[0] if found else None

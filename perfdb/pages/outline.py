@@ -1,7 +1,8 @@
 """From a page's pieces to its tables, each with what the page says above it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from perfdb.pages.base import Enter, Grid, Heading, Leave, Line, Piece, Row
 
@@ -74,8 +75,7 @@ class _Outline:
         if not grid.ruled and after_table and len(grid.header.cells) > 2:
             self._detach((grid.header, *grid.rows))
         elif not grid.ruled and not grid.rows:
-            text = " | ".join(cell.text for cell in grid.header.cells)
-            self.line(Line(text, grid.header.line))
+            self.line(_line(grid.header))
             return False
         else:
             said = tuple(said for scope in self.scopes for said in scope.said)
@@ -103,6 +103,13 @@ class _Outline:
                 return False
         return True
 
+    def spoken(self, piece: Piece) -> Iterator[Piece]:
+        """A piece; of a note under a table each line is text, whatever pipes are in it."""
+        if self.noted and isinstance(piece, Grid) and not piece.ruled:
+            yield from map(_line, (piece.header, *piece.rows))
+        else:
+            yield piece
+
     def _line_below(self, line: Line) -> None:
         self.below.setdefault(len(self.tables) - 1, []).append(line)
 
@@ -112,11 +119,15 @@ class _Outline:
         return tuple(replace(table, below=lines) for table, lines in pairs)
 
 
+def _line(row: Row) -> Line:
+    return Line(" | ".join(cell.text for cell in row.cells), row.line)
+
+
 def tables(pieces: Iterable[Piece]) -> tuple[Table, ...]:
     """Every table of a page, in reading order."""
     outline = _Outline()
     after_table = under_table = False
-    for piece in pieces:
+    for piece in chain.from_iterable(map(outline.spoken, pieces)):
         was_table, after_table = after_table, False
         under_table = (was_table or under_table) and outline.under_table(piece)
         match piece:

@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import chain
 
 from perfdb.errors import Problem
-from perfdb.pages import cells, columns, configured, halves, names, tables, values
+from perfdb.pages import cells, columns, configured, halves, names, statements, tables, values
 from perfdb.pages.base import Page, Row
 from perfdb.pages.columns import FIGURES, Column
 from perfdb.pages.context import PageSetting, Setting
@@ -40,6 +40,8 @@ class TableReader:
         if self.table.rows and self._has_figure() and not self._says_task():
             message = "the page does not say the task; its rows count as pre-training"
             yield self._problem(self.table.header, message, "put the task in a heading")
+        if self._has_figure() and not self._says_precision():
+            yield from self._half_said()
         for row in self.table.rows:
             if not self._no_row(row):
                 yield from self._row_notes(row)
@@ -53,7 +55,7 @@ class TableReader:
         return self._problem(self.table.header, message, self._meant())
 
     def _row_notes(self, row: Row) -> Iterator[Problem]:
-        printed = columns.texts(self._printed(row))
+        printed = self._texts(row)
         if any(texts.bracketed for texts in _split(printed)):
             message = "the page does not say what the values in brackets are of"
             yield self._problem(row, message, "put both precisions in the Precision column")
@@ -78,11 +80,36 @@ class TableReader:
     def _says_task(self) -> bool:
         return "task" in columns.all_fields(self.header) or self.setting.said.task is not None
 
+    def _half_said(self) -> Iterator[Problem]:
+        """What is said above the table of a precision that its rows need not have."""
+        for said in self.table.said:
+            if words := statements.precisions_named(said.text):
+                message = f"the text speaks of {words}; the rows' precision stays unknown"
+                remedy = "put theirs in a heading, a column, or a line `Precision: BF16`"
+                yield Problem(self.where, message, line=said.line, remedy=remedy)
+
+    def _says_precision(self) -> bool:
+        said = self.setting.said.precision or self.setting.fallback.precision
+        titled = columns.precision(self.header)
+        return bool(said or titled) or "precision" in columns.all_fields(self.header)
+
+    def _texts(self, row: Row) -> dict[str, str]:
+        """The texts of a row by field."""
+        return columns.texts(self._printed(row)) | self._pair_above
+
+    @cached_property
+    def _pair_above(self) -> dict[str, str]:
+        """`FP8-CS (FP8-MX)` said above the table: what its pairs of values are of."""
+        said = self.setting.said.precision or ""
+        is_above = cells.pair(said) and not columns.precision(self.header)
+        in_cells = "precision" in columns.all_fields(self.header)
+        return {"precision": said} if is_above and not in_cells else {}
+
     def _row(self, row: Row) -> Iterator[PublishedResult | Problem]:
         if problem := self._no_row(row):
             yield problem
             return
-        texts = columns.texts(self._printed(row))
+        texts = self._texts(row)
         read = [values.read(one, self.setting) for one in _split(texts)]
         faults = [one for one in read if isinstance(one, Faults)]
         if faults:
@@ -102,7 +129,29 @@ class TableReader:
         if not self.setting.framework:
             message = "the page does not say which framework its results are of"
             return self._problem(row, message, "pass --framework")
-        return next(chain(self._uneven(row), self._misstated(row)), None)
+        return next(chain(self._uneven(row), self._misstated(row), self._emptied(row)), None)
+
+    def _emptied(self, row: Row) -> Iterator[Problem]:
+        """An empty cell of what other rows name: it may mean the row above, or the heading."""
+        texts = columns.texts(self._printed(row))
+        for name in sorted(self._named):
+            if not texts.get(name, "-"):
+                title = columns.title_of(name, self.header)
+                message = "the cell is empty, and those of other rows are not"
+                problem = self._problem(row, message, "write it in each row")
+                yield replace(problem, field=title)
+
+    @property
+    def _titled_above(self) -> Mapping[str, str]:
+        return {name.capitalize(): text for name, text in self._pair_above.items()}
+
+    @cached_property
+    def _named(self) -> frozenset[str]:
+        """Of what names the work of a row, what a cell of some row says."""
+        rows = [row for row in self.table.rows if len(row.cells) == len(self.header)]
+        said = (columns.texts(self._printed(row)).items() for row in rows)
+        filled = {name for texts in said for name, text in texts if text}
+        return frozenset(filled & {"model", "system", "precision"})
 
     @cached_property
     def _wrong_titles(self) -> tuple[str, str] | None:
@@ -195,7 +244,7 @@ class TableReader:
             figures=read.figures,
             method=self.setting.method,
             line=row.line,
-            raw={column.title: cell.raw for column, cell in printed},
+            raw={**{column.title: cell.raw for column, cell in printed}, **self._titled_above},
             extras={column.title: cell.text for column, cell in printed if not column.fields},
             notes=(*self.footnotes.of(row), *self._computed(read)),
         )

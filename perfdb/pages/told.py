@@ -24,12 +24,12 @@ def of_page(
 
 def _once(problems: Iterable[Problem]) -> Iterator[Problem]:
     """Each problem where it is first, with the other lines that have the same."""
-    lines: dict[Problem, set[int]] = defaultdict(set)
+    found: dict[Problem, set[int]] = defaultdict(set)
     for problem in problems:
-        lines[replace(problem, line=None)].add(problem.line or 0)
-    for problem, on in lines.items():
+        found[replace(problem, line=None)].add(problem.line or 0)
+    for problem, on in found.items():
         first, *others = sorted(on)
-        also = f" (also on {_lines(others)})" if others else ""
+        also = f" (also on {lines(others)})" if others else ""
         yield replace(problem, line=first, message=problem.message + also)
 
 
@@ -42,11 +42,11 @@ def _mistyped(where: str, results: Iterable[PublishedResult]) -> Iterator[Proble
 
 
 def _without_figure(where: str, results: Iterable[PublishedResult]) -> Iterator[Problem]:
-    lines = [one.line for one in results if all(value is None for _, value in one.figures)]
-    if lines:
-        message = f"results without any figure: {len(lines)}, on {_lines(lines)}"
+    bare = [one.line for one in results if all(value is None for _, value in one.figures)]
+    if bare:
+        message = f"results without any figure: {len(bare)}, on {lines(bare)}"
         remedy = "they are kept as unknown; write the figures, or remove the rows"
-        yield Problem(where, message, line=lines[0], remedy=remedy)
+        yield Problem(where, message, line=bare[0], remedy=remedy)
 
 
 def _repeated(where: str, results: Iterable[PublishedResult]) -> Iterator[Problem]:
@@ -101,8 +101,8 @@ def _texts(page: Page) -> Iterator[tuple[str, int]]:
             yield piece.label, piece.line
 
 
-def _lines(numbers: Sequence[int]) -> str:
-    """`line 7`, or `lines 7-9, 12`."""
+def lines(numbers: Sequence[int]) -> str:
+    """`line 7`, or `lines 7-9, 12`; the numbers are sorted."""
     groups: list[list[int]] = []
     for number in numbers:
         if groups and number <= groups[-1][-1] + 1:

@@ -133,9 +133,11 @@ def _precision(texts: Texts, setting: Setting) -> str | Wrong | None:
 def _task(texts: Texts, setting: Setting) -> str | Wrong:
     """The row's task; pre-training where nobody says: it is what a benchmark trains."""
     printed = texts.of("task")
+    remedy = "write Pre-training, SFT or LoRA"
+    if cells.absent(printed) and setting.said.no_task:
+        return Wrong(f"the heading says {setting.said.no_task!r}, which is no task", remedy)
     if cells.absent(printed):
         return setting.said.task or "pretrain"
-    remedy = "write Pre-training, SFT or LoRA"
     return names.task(printed) or Wrong(f"{printed!r} is no task", remedy)
 
 

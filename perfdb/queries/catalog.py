@@ -40,19 +40,27 @@ def all_releases() -> Select[*tuple[object, ...]]:
     )
 
 
-def releases_of_runs(which: ColumnElement[bool]) -> Select[int, int | None]:
-    """The releases that some runs have or had a result of: id and audited_version."""
-    return _with_results().join(runs, results.c.run_id == runs.c.id).where(which)
+def releases_of_runs(which: ColumnElement[bool]) -> Select[int]:
+    """The releases that some runs have or had a result of."""
+    return _of_results().join(runs, results.c.run_id == runs.c.id).where(which)
 
 
-def releases_of_files(which: ColumnElement[bool]) -> Select[int, int | None]:
+def releases_of_files(which: ColumnElement[bool]) -> Select[int]:
     """The releases that some sources state or stated a result of, likewise."""
-    return _with_results().join(sources, results.c.source_id == sources.c.id).where(which)
+    return _of_results().join(sources, results.c.source_id == sources.c.id).where(which)
 
 
-def _with_results() -> Select[int, int | None]:
-    columns = (releases.c.id, releases.c.audited_version)
-    return select(*columns).join(results, results.c.release_id == releases.c.id).distinct()
+def releases_to_audit(version: int) -> Select[int]:
+    """The releases whose results no audit of this version has seen as they are."""
+    return (
+        _of_results()
+        .join(releases, results.c.release_id == releases.c.id)
+        .where(releases.c.audited_version.is_distinct_from(version))
+    )
+
+
+def _of_results() -> Select[int]:
+    return select(results.c.release_id).distinct()
 
 
 def all_runs() -> Select[*tuple[object, ...]]:

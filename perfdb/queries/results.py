@@ -117,7 +117,7 @@ def representative() -> Select[*tuple[object, ...]]:
     real run that can be traced; where none finished it is one without figures.
     """
     group = (results.c.case_id, results.c.release_id, results.c.origin)
-    order = (_has_no_figures(), results.c.step_time_s, results.c.id)
+    order = (_has_no_figures(), results.c.step_time_s.nulls_last(), results.c.id)
     finished = func.sum(case((_has_no_figures(), 0), else_=1)).over(partition_by=group)
     ranked = (
         select(

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from perfdb import catalog, flops, logged, metrics, windows
+from perfdb import catalog, flops, logged, metrics, uneven, windows
 from perfdb.db.rows import ResultRow
 from perfdb.flops.base import Convention
 from perfdb.formats.readings import Readings
@@ -15,7 +15,7 @@ DERIVED = (
     "outcome", "withheld", "window", "num_steps", "step_time_s", "step_time_mean_s",
     "step_time_stdev_s", "step_time_p10_s", "step_time_p90_s", "step_time_last_s",
     "tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "flops_convention", "mfu",
-    "peak_tflops", "emitted",
+    "peak_tflops", "emitted", "notes",
 )  # fmt: skip
 """The columns of a result that follow from its steps, its case and the catalogue."""
 
@@ -79,8 +79,8 @@ def anew(stored: Stored, given: Readings, asked: Asked) -> ResultRow:
         made = replace(bare, outcome=Outcome.INCOMPLETE, withheld=reason)
     else:
         made = logged.with_figures(bare, within, window)
-    if stored.of_log and logged.odd_step(within.lines.column("tokens"), made.case) is not None:
-        made = logged.without_rates(made)
+    if stored.of_log:
+        made = uneven.rated(made, within.lines, within.spans)
     return _counted_as(made, convention)
 
 
@@ -103,13 +103,13 @@ def _convention(result: ResultRow) -> Convention:
 
 
 def _emitted(result: ResultRow, within: logged.Picked, window: Window) -> Mapping[str, float]:
-    """What the program printed of a window's steps: over another window, the median of each rate.
+    """What the program printed of a window's steps: over another window, by each step's rates.
 
     A rate that is not kept step by step is then not known.
     """
     if window.name == result.window:
         return result.emitted
-    return logged.medians(within, logged.KEPT)
+    return logged.rates(within, logged.KEPT, result.case)
 
 
 def _bare(result: ResultRow, window: Window) -> ResultRow:
@@ -123,6 +123,7 @@ def _bare(result: ResultRow, window: Window) -> ResultRow:
         outcome=Outcome.FINISHED,
         window=window.name,
         formula_version=flops.FORMULA_VERSION,
+        notes=tuple(note for note in result.notes if note != uneven.NOTE),
     )
 
 
@@ -131,7 +132,7 @@ def _counted_as(result: ResultRow, convention: Convention) -> ResultRow:
     if convention is flops.DEFAULT:
         return result
     case, tokens = result.case, result.tokens_per_sec_per_gpu
-    if tokens is None:
+    if tokens is None or uneven.is_rated(result.notes):
         return replace(result, flops_convention=convention.name)
     model = catalog.models().get(case.model)
     if model is None:

@@ -58,6 +58,7 @@ class _Figures(Frozen):
     mfu: float | None
     peak_tflops: float | None
     emitted: Mapping[str, float]
+    notes: tuple[str, ...]
 
 
 def stored(row: RowMapping) -> Stored:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from sqlalchemy import URL, Connection, Engine, Select
 
+from perfdb.content_hash import content_hash
 from perfdb.db import revisions, store
 from perfdb.db.revisions import Revision
 from perfdb.db.rows import Action, LogEntry, ResultRow
@@ -17,7 +18,6 @@ from perfdb.queries import measured
 from perfdb.queries.only import Scope, within
 from perfdb.recompute.figures import DERIVED, Asked, Change, Stored, anew, differences
 from perfdb.recompute.read import with_steps
-from perfdb.record import content_hash
 
 Question = Select[*tuple[object, ...]]
 

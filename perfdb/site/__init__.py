@@ -14,11 +14,13 @@ from perfdb.site.events import (
     add_directives,
     add_files,
     add_parents,
+    drop_neighbours,
     make_pages,
     note_site,
     publish_downloads,
     purge_words,
     remove_stale,
+    serve_files,
     write_touched_again,
 )
 
@@ -36,10 +38,12 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_config_value("perfdb_code", fresh.code(), "env", frozenset({str}))
     nodes.add(app)
     app.connect("config-inited", add_files)
+    app.connect("builder-inited", serve_files)
     app.connect("builder-inited", make_pages)
     app.connect("builder-inited", write_touched_again)
     app.connect("env-before-read-docs", add_directives)
     app.connect("html-page-context", add_parents)
+    app.connect("html-page-context", drop_neighbours)
     app.connect("html-collect-pages", search.keep_entries)
     app.connect("build-finished", purge_words)
     app.connect("build-finished", remove_stale)

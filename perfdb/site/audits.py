@@ -74,13 +74,17 @@ class Audit(Frozen):
 def _pages(contents: Contents) -> Iterator[Page]:
     releases = of_releases(contents.audited)
     if not releases:
-        yield Page(addresses.AUDIT, document("Audit", "There are no findings.\n"))
+        none = "There are no findings."
+        yield Page(addresses.AUDIT, document("Audit", none, f"{none}\n"))
         return
-    listed = toctree(one.document for one in releases)
-    yield Page(addresses.AUDIT, document("Audit", shown("audit"), listed), over_all(releases))
+    listed, every = toctree(one.document for one in releases), over_all(releases)
+    told = f"What the audit found in {units.counted(len(releases), 'release')}: {every.said}."
+    yield Page(addresses.AUDIT, document("Audit", told, shown("audit"), listed), every)
     for one in releases:
         title = f"Audit of {release_title(one.framework, one.release)}"
-        yield Page(one.document, document(title, shown("audit-entries")), one)
+        of = units.counted(len(one.results), "result")
+        about = f"{title}: {_count(one).said} in {of}."
+        yield Page(one.document, document(title, about, shown("audit-entries")), one)
 
 
 def of_releases(every: Sequence[Audited]) -> list[AuditedRelease]:

@@ -55,7 +55,7 @@ SYSTEM: Final = Part("system", lambda one: one.system_title)
 MODEL: Final = Part("model", lambda one: one.model_title)
 FRAMEWORK: Final = Part("framework", release_of)
 PRECISION: Final = Part("precision", precision_of)
-GPUS: Final = Part("number of GPUs", lambda one: gpus(one.num_gpus))
+GPUS: Final = Part("number of GPUs", lambda one: gpus(one.num_gpus, one.system))
 CONVENTION: Final = Part("FLOPs convention", lambda one: one.flops_convention or "")
 
 SEQUENCE: Final = Part("sequence length", lambda one: f"sequence {one.sequence_length:,}")
@@ -203,8 +203,8 @@ def contradicted(count: int) -> str:
     """'1 row with open errors is left out.'; empty for none."""
     if not count:
         return ""
-    rows = "1 row" if count == 1 else f"{count:,} rows"
-    return f"{rows} with open errors {'is' if count == 1 else 'are'} left out."
+    left = f"{'is' if count == 1 else 'are'} left out."
+    return f"{units.counted(count, 'row')} with open errors {left}"
 
 
 def highest(results: Iterable[Result], metric: str) -> dict[str, Result]:

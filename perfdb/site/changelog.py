@@ -25,6 +25,7 @@ MOST_MODELS: Final = 5
 QUIET: Final[tuple[Act, ...]] = ("also printed", "read anew", "added")
 """What changes no figure that was there."""
 
+TITLE: Final = "Changelog of the data"
 CHANGED: Final = "Corrected, withdrawn, restored, rejected"
 
 
@@ -143,14 +144,18 @@ def _time(event: Event) -> str:
 def _pages(contents: Contents) -> Iterable[Page]:
     made = changelog(contents.revisions, contents.rejections, sources=contents.sources)
     if not made.total:
-        return [Page(addresses.CHANGELOG, document("Changelog of the data", NO_DATA))]
+        return [Page(addresses.CHANGELOG, document(TITLE, "Nothing has been read yet.", NO_DATA))]
     parts = ["What became of results, and when the store learnt of it. All times are UTC.\n"]
     if made.changed:
         parts.append(section(CHANGED, shown("changelog-changed")))
     parts.append(section("By day and source", shown("changelog-counts")))
     if made.other:
         parts.append(section("Added and read anew", shown("changelog-other")))
-    return [Page(addresses.CHANGELOG, document("Changelog of the data", *parts), made)]
+    told = (
+        "What was added, corrected, withdrawn and rejected, and when: "
+        f"{units.counted(made.total, 'event')}."
+    )
+    return [Page(addresses.CHANGELOG, document(TITLE, told, *parts), made)]
 
 
 def counts(page: Changelog, _address: Address) -> Html:

@@ -63,7 +63,12 @@ def _pages(contents: Contents) -> Iterator[Page]:
     below = [pair.document for pair in contents.pairs]
     none = "The store has no release with a version yet, so that there is nothing to compare.\n"
     nothing = none if contents.results else NO_DATA
-    yield listing(addresses.CHANGES, said, known if releases else None, below, nothing)
+    told = (
+        "Each release against the newest before it that shares work with it: "
+        f"{units.counted(len(below), 'comparison')}."
+    )
+    given = known if releases else None
+    yield listing(addresses.CHANGES, told, said if given else nothing, given, below)
     rows = {result.result_id: row_id(result) for result in contents.results}
     yield from (_document(_with_rows(pair, rows)) for pair in contents.pairs)
 
@@ -85,7 +90,7 @@ def _document(pair: ReleasePair) -> Page:
     for number, (name, sides) in enumerate(_unmatched(pair)):
         if sides:
             parts.append(section(f"Only in {name}", shown("changes-unmatched", number)))
-    return Page(pair.document, document(title, *parts), pair)
+    return Page(pair.document, document(title, f"{title}: {_came_out(pair)}.", *parts), pair)
 
 
 def _unmatched(pair: ReleasePair) -> tuple[tuple[str, Sequence[Side]], ...]:
@@ -134,8 +139,8 @@ def head(pair: ReleasePair, address: Address) -> Html:
     ]
     found = pair.comparison
     only = f"{len(found.only_a):,} only in A, {len(found.only_b):,} only in B."
-    told = f"{tally(pair).said()}. {only}"
-    said = told if found.matched else words.why_nothing(*_names(pair), found)
+    told = _came_out(pair)
+    said = f"{told}. {only}" if found.matched else f"{told}."
     names = f"A is {pair.before}, B is {pair.after}."
     skipped = [
         tag("p", f"{one.release} stands between them and is left out. {one.reason}")
@@ -143,6 +148,14 @@ def head(pair: ReleasePair, address: Address) -> Html:
     ]
     outcome = tag("p", (tag("strong", said), " ", names))
     return joined((tag("p", joined(ends, " → ")), outcome, *skipped, tag("p", RULE)))
+
+
+def _came_out(pair: ReleasePair) -> str:
+    """How many are faster and slower, or why nothing is compared."""
+    found = pair.comparison
+    if found.matched:
+        return tally(pair).said()
+    return words.why_nothing(*_names(pair), found).removesuffix(".")
 
 
 def _names(pair: ReleasePair) -> tuple[str, str]:

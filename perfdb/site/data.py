@@ -18,6 +18,9 @@ from perfdb.stated import Stated
 RECIPE = RunDir(Path()).recipe.name
 """What the recipe is called among the files of a run."""
 
+MOST_STEPS = 1000
+"""Rows of the table of steps; a page with more of them is slow to open, the file has them all."""
+
 
 class Row(Frozen):
     """A row of a query; columns that a page has no use for are left behind."""
@@ -148,7 +151,8 @@ class Link(Frozen):
 class RunPage(Frozen):
     """Everything on the page of a run. `recipe_text`: None where the run kept no recipe file.
 
-    `others` are the other runs of its case and release.
+    `others` are the other runs of its case and release; `lines` those of the file that its steps
+    are from, by their numbers; none of a file that is large.
     """
 
     run: Run
@@ -157,6 +161,12 @@ class RunPage(Frozen):
     files: tuple[RunFile, ...]
     recipe_text: str | None
     others: tuple[Link, ...] = ()
+    lines: Mapping[int, str] = {}
+
+    @property
+    def measured_file(self) -> RunFile | None:
+        """The file that the steps are from."""
+        return next((file for file in self.files if file.sha256 == self.result.source_sha256), None)
 
     @property
     def recipe_file(self) -> RunFile | None:
@@ -195,6 +205,11 @@ class ReleasePage(Frozen):
         return addresses.of_release(self.framework, self.release)
 
     @property
+    def label(self) -> str:
+        """What {ref} calls it: 'ref-performance-nemo-25.04'."""
+        return f"ref-{self.document.replace('/', '-')}"
+
+    @property
     def results(self) -> tuple[Result, ...]:
         """Every result of the page."""
         return tuple(
@@ -209,7 +224,7 @@ class RunsPage(Frozen):
 
 
 class SourcePage(Frozen):
-    """A published page, as it was when it was read, and the results that tables print of it.
+    """A published page, as it was when it was read, and its results in force.
 
     `source_url` and `published_on` are what it says of its original. `newest` is the state of the
     page that was read last, None where this is it; `earlier` counts the rows of the page that an

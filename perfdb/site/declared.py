@@ -23,7 +23,7 @@ from perfdb.site.data import ReleasePage, Result, Tab
 from perfdb.site.grouping import Grouping, sections, tabs
 from perfdb.site.markup import Html, tag
 from perfdb.site.releases import Releases
-from perfdb.site.words import FRAMEWORKS, UNATTRIBUTED, release_title, section_title, slug
+from perfdb.site.words import UNATTRIBUTED, release_title, section_title, slug
 
 OPTIONS: Final = ("framework", "release", "task", "system", "group-by", "profile")
 
@@ -51,11 +51,11 @@ class Declared:
 
     @property
     def title(self) -> str:
-        """'NeMo Framework 25.07, Fine-tuning (LoRA), dgx-h100'."""
+        """'NeMo Framework 25.07, Fine-tuning (LoRA), DGX-H100'."""
         known = (
             release_title(self.framework, self.release),
             section_title(self.task, None) if self.task else None,
-            self.system,
+            titles.system(self.system) if self.system else None,
         )
         return ", ".join(filter(None, known))
 
@@ -94,7 +94,7 @@ class ReleaseDirective(SiteDirective):
     def _problems(self, known: Releases) -> list[str]:
         """Everything that is wrong with the options."""
         allowed: dict[str, Collection[str]] = {
-            "framework": sorted({*FRAMEWORKS, *(framework for framework, _ in known.names)}),
+            "framework": sorted({*titles.FRAMEWORKS, *(framework for framework, _ in known.names)}),
             "task": list(titles.TASKS),
             "system": sorted({*catalog.systems(), *known.systems}),
             "group-by": GROUPINGS,
@@ -116,14 +116,19 @@ class ReleaseDirective(SiteDirective):
         made = tables.results_table(f"{label} results", results, profile, cache(self.address))
         return markup.table(made)
 
-    def tab_set(self, given: Sequence[Tab], declared: Declared, group_by: Grouping) -> nodes.Node:
-        """A tab for each; they share a group, so that choosing one chooses it everywhere."""
+    def tab_set(
+        self, given: Sequence[Tab], declared: Declared, group_by: Grouping, of: str
+    ) -> nodes.Node:
+        """A tab for each; they share a group, so that choosing one chooses it everywhere.
+
+        `of` is what all of them hold: readers hear it before the name of a tab's table.
+        """
         tab_set = _component("tab-set")
         for tab in given:
             label = nodes.rubric(tab.title, tab.title, classes=["sd-tab-label"])
             label["sync_id"], label["sync_group"] = slug(tab.name), group_by
             content = _component("tab-content")
-            content += self.raw(self.table(tab.title, tab.results, declared))
+            content += self.raw(self.table(f"{of}, {tab.title}", tab.results, declared))
             item = _component("tab-item")
             item += [label, content]
             tab_set += item
@@ -149,7 +154,8 @@ class TableDirective(ReleaseDirective):
             return self.empty(declared)
         if declared.group_by is None:
             return self.raw(self.table(declared.title, results, declared))
-        return [self.tab_set(tabs(results, declared.group_by), declared, declared.group_by)]
+        group_by = declared.group_by
+        return [self.tab_set(tabs(results, group_by), declared, group_by, declared.title)]
 
 
 class ReleasePageDirective(ReleaseDirective):
@@ -169,7 +175,7 @@ class ReleasePageDirective(ReleaseDirective):
             title = section_title(one.task, one.variant)
             section = nodes.section("", nodes.title(title, title), names=[title.lower()])
             self.state.document.note_implicit_target(section, section)
-            section += self.tab_set(one.tabs, declared, group_by)
+            section += self.tab_set(one.tabs, declared, group_by, title)
             made.append(section)
         return made
 

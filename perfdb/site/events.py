@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
+from typing import Final
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -24,12 +25,16 @@ STATIC = Path(__file__).parent / "static"
 
 
 def add_files(app: Sphinx, config: Config) -> None:
-    """Our style sheet and script are served; what we make beside the documents is no document."""
-    # Lists of their own: those of other builds in this process may be the same ones.
-    config.html_static_path = [*config.html_static_path, str(STATIC)]
+    """Our style sheet and script are linked; what we make beside the documents is no document."""
+    # A list of its own: that of other builds in this process may be the same one.
     config.exclude_patterns = [*config.exclude_patterns, GENERATED, DOWNLOADS]
     app.add_css_file("perfdb.css")
     app.add_js_file("perfdb.js", loading_method="defer")
+
+
+def serve_files(app: Sphinx) -> None:
+    """Serve them. Sphinx has hashed the settings by now: where perfdb lies is no part of a site."""
+    app.config.html_static_path = [*app.config.html_static_path, str(STATIC)]
 
 
 def make_pages(app: Sphinx) -> None:
@@ -101,6 +106,30 @@ def add_parents(
         context["parents"] = [{"link": app.builder.get_relative_uri(name, above), "title": title}]
 
 
+def drop_neighbours(
+    _app: Sphinx, name: str, _template: str, context: dict[str, object], _doctree: nodes.document
+) -> None:
+    """No link to the page before or after where one of the two is made from the store.
+
+    Which stands beside which changes with the store, and Sphinx does not write a page anew for it.
+    """
+    links = context.get("rellinks")
+    if not isinstance(links, list):
+        return
+    beside = {key: document for document, _, key, _ in links if key in _BESIDE}
+    stale = {key for key, document in beside.items() if _is_made(name) or _is_made(document)}
+    context["rellinks"] = [one for one in links if one[2] not in stale]
+    context.update(dict.fromkeys(map(_BESIDE.__getitem__, stale)))
+
+
+_BESIDE: Final = {"N": "next", "P": "prev"}
+"""What a page calls those beside it, by the keys that Sphinx gives the links to them."""
+
+
+def _is_made(document: str) -> bool:
+    return document.partition("/")[0] in FOLDERS
+
+
 def purge_words(app: Sphinx, failed: Exception | None) -> None:
     """Take the words that no page has any more out of what the search knows.
 
@@ -135,9 +164,19 @@ def remove_stale(app: Sphinx, failed: Exception | None) -> None:
     if failed or app.builder.format != "html":
         return
     out, downloads = Path(app.outdir), Path(app.outdir, "_downloads")
-    wanted = {_file_of(app, document) for document in app.env.found_docs}
+    wanted = {_file_of(app, document) for document in app.env.found_docs} | _copied_texts(app)
     wanted |= {downloads / name for _, name in app.env.dlfiles.values()}
     pages = [page for folder in FOLDERS for page in (out / folder).rglob("*.html")]
-    for path in (*pages, *downloads.rglob("*")):
+    texts = [out / "_sources" / folder for folder in FOLDERS]
+    for path in (*pages, *downloads.rglob("*"), *(it for one in texts for it in one.rglob("*"))):
         if path not in wanted and path.is_file():
             path.unlink()
+    for folder in (*(out / folder for folder in FOLDERS), downloads, *texts):
+        files.prune(folder)
+
+
+def _copied_texts(app: Sphinx) -> set[Path]:
+    """Where Sphinx puts copies of what pages are made of; it names some without a second ending."""
+    written = [app.env.doc2path(document, base=False) for document in app.env.found_docs]
+    endings = ("", app.config.html_sourcelink_suffix)
+    return {Path(app.outdir, "_sources", f"{path}{end}") for path in written for end in endings}

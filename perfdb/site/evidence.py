@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import PurePosixPath
 
-from perfdb.site import addresses, profiles, sources, tables
+from perfdb.site import about, addresses, headline, profiles, sources, tables
 from perfdb.site.addresses import Address
 from perfdb.site.contents import Contents
 from perfdb.site.data import Link, Result, RunPage, RunsPage, SourcePage
@@ -24,6 +24,7 @@ from perfdb.site.page import (
 from perfdb.site.revisions import corrections
 from perfdb.site.rows import row_id
 from perfdb.site.words import myst
+from perfdb.units import counted, significant
 
 RUN_PARTS = (
     ("Figures", "figures"),
@@ -43,12 +44,16 @@ def _pages(contents: Contents) -> Iterator[Page]:
     none = "The store has no runs that count: every figure is from a published page.\n"
     changelog = "[changelog of the data](/performance/changelog.md)"
     said = f"Every run that counts, however it ended; the {changelog} has those withdrawn.\n"
-    yield listing(addresses.RUNS, said, runs, none=none if contents.results else NO_DATA)
+    nothing = none if contents.results else NO_DATA
+    told = f"{counted(len(results), 'run')} with the case, the outcome and the figures of each."
+    yield listing(addresses.RUNS, told, said if runs else nothing, runs)
     corrected = corrections(contents.revisions)
     for run in _with_others(contents):
         yield _run(run, corrected.get(run.result.result_id))
     published: dict[str, list[Result]] = defaultdict(list)
-    for result in contents.results:
+    printed = {result.result_id for result in contents.results}
+    repeats = (result for result in contents.in_force if result.result_id not in printed)
+    for result in (*contents.results, *repeats):
         if not result.is_measured:
             published[result.source_sha256].append(result)
     for source in sources.with_states(contents.sources, published):
@@ -91,7 +96,16 @@ def _run(page: RunPage, corrected: str | None) -> Page:
         parts.append(f"{myst(corrected[0].upper() + corrected[1:])}; see the {changelog}.\n")
     parts += [section(title, directive("perfdb-run", part=name)) for title, name in RUN_PARTS]
     name = addresses.of_run(page.run.run_id)
-    return Page(name, document(page.run.run_id, *parts), page)
+    return Page(name, document(page.run.run_id, _about(page), *parts), page)
+
+
+def _about(page: RunPage) -> str:
+    """'Llama 3 8B, Pre-training, 8 GPUs, BF16 on DGX-H100: finished, 12.15 s/step.'"""
+    result = page.result
+    ended = page.run.outcome.replace("_", " ")
+    known = result.step_time_s is not None
+    figure = f", {significant(result.step_time_s)} s/step" if known else ""
+    return f"{headline.work(result)} on {result.system_title}: {ended}{figure}."
 
 
 def _source(source: SourcePage, results: Iterable[Result], corrected: Mapping[int, str]) -> Page:
@@ -104,7 +118,8 @@ def _source(source: SourcePage, results: Iterable[Result], corrected: Mapping[in
         one.result_id: corrected[one.result_id] for one in by_line if one.result_id in corrected
     }
     page = source.model_copy(update={"results": by_line, "corrections": said})
-    return Page(name, document(title, *parts), page)
+    read = f", with the {about.results(by_line)} read from it" if by_line else ""
+    return Page(name, document(title, f"{title}, line by line{read}.", *parts), page)
 
 
 def _runs_table(page: RunsPage, address: Address) -> Html:

@@ -4,8 +4,10 @@ Nothing is written that already says the same, so that a build only redoes what 
 """
 
 import filecmp
+import os
 import shutil
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -132,6 +134,15 @@ def remove_others(layout: Layout, kept: set[Path]) -> None:
     for path in layout.made():
         if path not in kept:
             path.unlink()
+    for folder in (*FOLDERS, GENERATED):
+        prune(layout.root / folder)
+
+
+def prune(folder: Path) -> None:
+    """Remove a folder, and each in it, that holds no file."""
+    for path, _, _ in os.walk(folder, topdown=False):
+        with suppress(OSError):  # it holds something
+            Path(path).rmdir()
 
 
 def publish(root: Path, out: Path, used: Iterable[Path]) -> None:
@@ -143,6 +154,8 @@ def publish(root: Path, out: Path, used: Iterable[Path]) -> None:
     for path in [*made.rglob("*.*"), *site.rglob("*.*")]:
         if path not in kept and path.is_file():
             path.unlink()
+    for folder in (made, site):
+        prune(folder)
 
 
 def _copied(path: Path, to: Path) -> Path:

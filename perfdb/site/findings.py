@@ -83,5 +83,5 @@ def title(result: Result) -> str:
     """What was run: model, precision, task, GPUs and system."""
     model = titles.qualified(result.model_title, result.qualifiers)
     work = (titles.precision(result.precision), section_title(result.task, result.variant))
-    where = f"{gpus(result.num_gpus)} on {result.system_title}"
+    where = f"{gpus(result.num_gpus, result.system)} on {result.system_title}"
     return ", ".join(filter(None, (model, *work, where)))

@@ -50,14 +50,14 @@ TERMS: dict[str, Term] = {
             "SP",
             "Sequence parallel",
             "whether the activations between tensor-parallel regions are split along the "
-            "sequence: on or off, on pages that print a switch as a number 1 or 0.",
+            "sequence: on or off, in tables of a release 1 or 0.",
         ),
         Term(
             "FSDP",
             "Fully sharded data parallel",
-            "a switch or a size. A switch is on, or off for DDP (distributed data parallel); NeMo "
-            "and DFM pages print it as 1 or 0. On AutoModel pages it is the number of GPUs that "
-            "share one copy of the training state.",
+            "a switch or a size. A switch is on, or off for DDP (distributed data parallel); "
+            "tables of a release print it as 1 or 0, as NeMo and DFM do. Of AutoModel it is the "
+            "number of GPUs that share one copy of the training state.",
         ),
         Term(
             "MFU",
@@ -93,6 +93,26 @@ TERMS: dict[str, Term] = {
         Term("n", "Number of steps", "steps in the window that the figures are taken over."),
         Term("SFT", "Supervised fine-tuning", "training of all weights on examples of a task."),
         Term("LoRA", "Low-rank adaptation", "fine-tuning of small added matrices only."),
+        Term(
+            "TE",
+            "Transformer Engine",
+            "NVIDIA's kernels for the layers of a transformer: norm, linear layers and attention.",
+        ),
+        Term(
+            "DeepEP",
+            "Deep expert parallelism",
+            "kernels that send the tokens of a MoE layer to the GPUs of their experts, and back.",
+        ),
+        Term(
+            "FlexAttn",
+            "FlexAttention of PyTorch",
+            "attention whose mask is a function in Python, compiled into one kernel.",
+        ),
+        Term(
+            "TorchSDPA",
+            "Scaled dot-product attention of PyTorch",
+            "attention by the fastest kernel that PyTorch has for the inputs.",
+        ),
         Term("MoE", "Mixture of experts", "layers in which each token visits a few of many MLPs."),
         Term("Precision", "Precision recipe", "number format and scaling of the matrix products."),
     )

@@ -10,7 +10,7 @@ from perfdb.catalog import titles
 from perfdb.record import Frozen
 from perfdb.site import profiles
 from perfdb.site.data import Result, Section, Tab
-from perfdb.site.words import FINE_TUNING, framework_title
+from perfdb.site.words import FINE_TUNING, framework_title, has_gpus
 from perfdb.versions import natural, newest_version, version_order
 
 TASK_ORDER = tuple(titles.TASKS)
@@ -42,7 +42,7 @@ def sections(results: Iterable[Result], group_by: Grouping) -> tuple[Section, ..
 
 def _part(result: Result) -> str:
     """The task, or that it stands in the table that all fine-tuning stands in."""
-    own = profiles.of_table(result.framework, result.task, measured=False)
+    own = profiles.of_table(result.framework, result.task)
     return FINE_TUNING if profiles.TASK in own.columns else result.task
 
 
@@ -136,9 +136,8 @@ def trials(results: Iterable[Result]) -> frozenset[str]:
 
 
 def is_on_gpus(result: Result) -> bool:
-    """Whether its system has GPUs, as one that the catalogue lacks is taken to have."""
-    entry = catalog.systems().get(result.system)
-    return entry is None or entry.gpu is not None
+    """Whether its system has GPUs."""
+    return has_gpus(result.system)
 
 
 def work_order(result: Result) -> tuple[object, ...]:

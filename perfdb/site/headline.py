@@ -1,4 +1,4 @@
-"""The headline of a release: its highest stated TFLOP/s, of pre-training where it has any."""
+"""The headline of a release: its highest TFLOP/s, of pre-training where it has any."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -10,7 +10,7 @@ from perfdb.site.data import Result
 from perfdb.site.figures import figure
 from perfdb.site.words import gpus
 
-TITLE: Final = "Highest stated TFLOP/s"
+TITLE: Final = "Highest TFLOP/s"
 
 RULE: Final = "of pre-training where there is any"
 
@@ -36,4 +36,5 @@ def work(result: Result) -> str:
     """'Llama 3 8B, Pre-training, 8 GPUs, BF16': what was trained, and on how much."""
     model = titles.qualified(result.model_title, result.qualifiers)
     precision = bests.precision_of(result) or "precision not stated"
-    return ", ".join((model, titles.task(result.task), gpus(result.num_gpus), precision))
+    size = gpus(result.num_gpus, result.system)
+    return ", ".join((model, titles.task(result.task), size, precision))

@@ -36,7 +36,8 @@ Content = str | Html
 class Head:
     """The head of a column; `hint` explains an abbreviation, `wide` holds sentences.
 
-    `falling`: the first click sorts the largest up.
+    `falling`: the first click sorts the largest up. `near`: on a narrow screen it stands beside the
+    name of the row, before the rates.
     """
 
     title: str
@@ -44,6 +45,7 @@ class Head:
     numeric: bool = False
     wide: bool = False
     falling: bool = False
+    near: bool = False
 
     @property
     def class_(self) -> str | None:
@@ -164,8 +166,8 @@ def _head(head: Head) -> Html:
     title = tag("abbr", head.title, title=head.hint) if head.hint else head.title
     one_word = None if " " in head.title else "s"
     classes = " ".join(filter(None, (head.class_, one_word)))
-    falling = "true" if head.falling else None
-    return tag("th", title, scope="col", class_=classes, data_falling=falling)
+    falling, near = ("true" if it else None for it in (head.falling, head.near))
+    return tag("th", title, scope="col", class_=classes, data_falling=falling, data_near=near)
 
 
 def _body(given: Table) -> str:

@@ -113,7 +113,7 @@ def _best(result: Result) -> str:
     """'13,812 in FP8 on 8 GPUs'."""
     precision = bests.precision_of(result)
     of = f" in {precision}" if precision else ""
-    return f"{bests.marked(result, RATE)}{of} on {gpus(result.num_gpus)}"
+    return f"{bests.marked(result, RATE)}{of} on {gpus(result.num_gpus, result.system)}"
 
 
 def index(page: Entries, address: Address) -> Html:
@@ -214,7 +214,7 @@ def audited(page: ModelPage, address: Address) -> Html:
 
 def _item(one: Audited, address: Address) -> Html:
     result = one.result
-    known = (bests.release_of(result), result.system_title, gpus(result.num_gpus))
+    known = (bests.release_of(result), result.system_title, gpus(result.num_gpus, result.system))
     where = filter(None, (*known, bests.precision_of(result)))
     at = addresses.of_entry(result.framework, result.release, one.anchor, address)
     entry = link(", ".join(where), at)

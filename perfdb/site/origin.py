@@ -42,14 +42,16 @@ def flag_sign(flag: Flag, of: Result, address: Address) -> Html:
 
 
 def _evidence(result: Result, address: Address) -> list[Html]:
-    """The run of a row's figures and its recipe, or the line of its page."""
+    """The run of a row's figures and its recipe, or the page or file they are of, and the line."""
     if result.run_id is not None:
         said = f"1 of {result.num_results:,} runs" if result.num_results > 1 else "run"
         run = link(said, address(addresses.of_run(result.run_id)))
         if result.recipe is None:
             return [run]
         return [run, link("recipe", address(addresses.of_recipe(result.recipe)))]
-    if result.source_line is None:
-        return []
     source = address(addresses.of_source(result.source_sha256))
-    return [link(f"line {result.source_line}", f"{source}#L{result.source_line}")]
+    of_several = [link(f"1 of {result.num_results:,} results", source)]
+    known = of_several if result.num_results > 1 else []
+    if result.source_line is None:
+        return known
+    return [*known, link(f"line {result.source_line}", f"{source}#L{result.source_line}")]

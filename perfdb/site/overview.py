@@ -228,7 +228,7 @@ def _left_out(unattributed: Sequence[tuple[str, int]], address: Address) -> list
     if not unattributed:
         return []
     count = sum(number for _, number in unattributed)
-    said = "1 result is" if count == 1 else f"{count:,} results are"
+    said = f"{units.counted(count, 'result')} {'is' if count == 1 else 'are'}"
     pages = [
         joined((link(release_title(name, None), address(addresses.of_release(name, None))),
                 f" ({number:,})" if number < count else ""))

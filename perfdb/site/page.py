@@ -6,16 +6,22 @@ its module and add its KIND to the table in `perfdb.site.pages`.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from perfdb.record import Frozen
 from perfdb.site.addresses import Address
 from perfdb.site.contents import Contents
 from perfdb.site.files import MARK
 from perfdb.site.markup import Html
-from perfdb.site.words import myst
+from perfdb.site.words import myst, quoted
 
 NO_DATA = "```{perfdb-no-data}\n```\n"
+
+LONGEST: Final = 160
+"""Characters of what a page says of itself: about what a list of search results shows."""
+TAGS: Final = "tags: [performance, benchmarks, throughput, gpu]"
+CATEGORIES: Final = "categories: [reference]"
+"""As published pages of performance have them."""
 
 Data = TypeVar("Data", bound=Frozen)
 
@@ -62,30 +68,38 @@ def numbered(kind: type[Data], make: Callable[[Data, int, Address], Html]) -> Pa
     return lambda read, number, address: make(read(kind), number, address)
 
 
-def document(title: str, *parts: str, label: str = "", contents: bool = False) -> str:
+def document(title: str, about: str, *parts: str, label: str = "", contents: bool = False) -> str:
     """The MyST text of a page; `contents` keeps the list of its headings at the right.
 
-    `label` is what {ref} in other pages calls it. It is an orphan: whether it stands in a toctree
-    is for the project that uses the pages to say.
+    `about` is a sentence that tells what the page holds, as plain text; `label` is what {ref} in
+    other pages calls it. It is an orphan: whether it stands in a toctree is for the project that
+    uses the pages to say.
     """
     aside = [] if contents else ["html_theme.sidebar_secondary.remove: true"]
-    front = "\n".join(["---", MARK, *aside, "orphan: true", "---", ""])
+    front = "\n".join(["---", MARK, *_about(about), *aside, "orphan: true", "---", ""])
     target = [f"({label})="] if label else []
     return "\n".join([front, *target, f"# {myst(title)}\n", *parts])
 
 
+def _about(sentence: str) -> list[str]:
+    """The lines of the front matter that tell what the page holds; of a long sentence the start."""
+    said = " ".join(sentence.split())
+    told = said if len(said) <= LONGEST else f"{said[: LONGEST - 1].rstrip()}…"
+    return [f"description: {quoted(told)}", TAGS, CATEGORIES]
+
+
 def listing(
-    name: str, said: str, data: Frozen | None, below: Iterable[str] = (), none: str = NO_DATA
+    name: str, about: str, said: str, data: Frozen | None, below: Iterable[str] = ()
 ) -> Page:
     """The page that lists the pages `below`. Its title and its part are called as its folder is.
 
-    `data` is what the part is made of; where it is None the page says `none`.
+    `data` is what the part is made of; where it is None the page only says `said`.
     """
     folder, _, _ = name.partition("/")
     title = folder.capitalize()
     if data is None:
-        return Page(name, document(title, none))
-    return Page(name, document(title, said, shown(folder), toctree(below)), data)
+        return Page(name, document(title, about, said))
+    return Page(name, document(title, about, said, shown(folder), toctree(below)), data)
 
 
 def directive(name: str, argument: str = "", **options: object) -> str:

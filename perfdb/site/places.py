@@ -67,7 +67,10 @@ def without(page: RunPage) -> RunPage:
         }
     )
     options = {"options": _told(result.options, said)}
-    return page.model_copy(update={"run": told, "result": result.model_copy(update=options)})
+    lines = {number: said(line) for number, line in page.lines.items()}
+    return page.model_copy(
+        update={"run": told, "result": result.model_copy(update=options), "lines": lines}
+    )
 
 
 def _saying(run_id: str, host: object) -> Said:

@@ -1,24 +1,27 @@
 """A release's page as plain text, for another project's documents to include as it stands.
 
 MyST with tab-sets, or Markdown that any site renders: no directive of ours, no HTML, no link but to
-the originals of the pages that were read. Below each table stand the notes that all its rows share,
-as `perfdb ingest` reads them, and where the rows are from.
+the originals of the pages that were read. Above the tables stands what their columns mean, below
+each the notes that all its rows share, as `perfdb ingest` reads them, and where the rows are from.
 """
 
-import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Final, Literal
 from urllib.parse import quote
 
 from perfdb import catalog
+from perfdb.pages import told
 from perfdb.site import profiles, tables
-from perfdb.site.data import ReleasePage, Result, Section, Tab
-from perfdb.site.markup import Cell, of_all
+from perfdb.site.data import ReleasePage, Result, Tab
+from perfdb.site.glossary import TERMS
+from perfdb.site.markup import Cell, Table, of_all
+from perfdb.site.page import CATEGORIES, TAGS
 from perfdb.site.profiles import Profile
-from perfdb.site.words import release_title, section_title, slug
+from perfdb.site.words import quoted, release_title, section_title, slug
 
 Style = Literal["myst", "markdown"]
 
@@ -26,6 +29,7 @@ MARK: Final = "Made by `perfdb publish`; what is changed here is lost."
 """Stands in every page that is made, and in none that is written."""
 
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>|$~^&])")
+_WORD: Final = re.compile(r"[\w-]+")
 _OF_ADDRESSES: Final = "!#$%&'()*+,/:;=?@[]~"
 """What RFC 3986 reserves, and the sign of what is coded already."""
 
@@ -46,14 +50,30 @@ class _Footnotes:
         return (f"[^{number}]: {escaped(text)}\n" for text, number in self._numbers.items())
 
 
-def page(release: ReleasePage, style: Style) -> str:
-    """The text of a release's page; the notes of some rows of a table are footnotes."""
+@dataclass(frozen=True)
+class _Printed:
+    """A tab with its table; `said`: the precision of all its rows, where it has no column."""
+
+    tab: Tab
+    table: Table
+    said: tuple[str, ...]
+
+
+def page(release: ReleasePage, style: Style, label: str = "") -> str:
+    """The text of a release's page; the notes of some rows of a table are footnotes.
+
+    In MyST {ref} calls it as it does on our own site, and by a label that is given.
+    """
     notes = _Footnotes()
-    parts = [_front(release), f"# {escaped(_title(release))}\n"]
+    printed = [(one, [*map(_printed, one.tabs)]) for one in release.sections]
+    labels = (label, release.label) if style == "myst" else ()
+    parts = [_front(release), *(f"({name})=" for name in labels if name)]
+    parts.append(f"# {escaped(_title(release))}\n")
     parts += [f"Container: {escaped(name)}\n" for name in release.containers]
-    for section in release.sections:
+    parts += _nomenclature(_terms(one.table for _, some in printed for one in some), style)
+    for section, some in printed:
         parts.append(f"## {escaped(section_title(section.task, section.variant))}\n")
-        parts += _myst(section, notes) if style == "myst" else _markdown(section, notes)
+        parts += _myst(some, notes) if style == "myst" else _markdown(some, notes)
     return "\n".join([*parts, *notes.lines()])
 
 
@@ -71,62 +91,93 @@ def _front(release: ReleasePage) -> str:
     lines = [
         "---",
         f"# {MARK}",
-        f"description: {json.dumps(_title(release))}",
-        'categories: ["reference"]',
-        'tags: ["performance", "benchmarks", "throughput"]',
+        f"description: {quoted(_title(release))}",
+        CATEGORIES,
+        TAGS,
         "perfdb:",
-        f"  framework: {json.dumps(release.framework)}",
+        f"  framework: {quoted(release.framework)}",
     ]
     if release.release:
-        lines.append(f"  release: {json.dumps(release.release)}")
+        lines.append(f"  release: {quoted(release.release)}")
     return "\n".join([*lines, "---", ""])
 
 
-def _myst(section: Section, notes: _Footnotes) -> Iterator[str]:
+def _terms(made: Iterable[Table]) -> Mapping[str, str]:
+    """What the heads of tables mean, in their order, and then the abbreviations in their cells."""
+    given = list(made)
+    heads = {head.title: head.hint for table in given for head in table.heads if head.hint}
+    cells = {_words(cell) for table in given for row in table.rows for cell in row}
+    words = {word for said in cells for word in _WORD.findall(said)}
+    return heads | {it: TERMS[it].hint for it in TERMS if it in words and it not in heads}
+
+
+def _nomenclature(terms: Mapping[str, str], style: Style) -> Iterator[str]:
+    """What the terms mean; in MyST in a box that opens."""
+    yield "## Nomenclature\n"
+    if style == "myst":
+        yield ":::{dropdown} Abbreviations and figures\n:icon: info\n"
+    yield from (f"- **{escaped(term)}**: {escaped(hint)}" for term, hint in terms.items())
+    yield "\n:::\n" if style == "myst" else ""
+
+
+def _myst(printed: Iterable[_Printed], notes: _Footnotes) -> Iterator[str]:
     """A tab for each system; they share a group, so that choosing one chooses it everywhere."""
     yield "::::{tab-set}\n:sync-group: system\n"
-    for tab in section.tabs:
-        yield f":::{{tab-item}} {escaped(tab.title)}\n:sync: {slug(tab.name)}\n"
-        yield from _tab(tab, notes)
+    for one in printed:
+        yield f":::{{tab-item}} {escaped(one.tab.title)}\n:sync: {slug(one.tab.name)}\n"
+        yield from _lines(one, notes)
         yield ":::\n"
     yield "::::\n"
 
 
-def _markdown(section: Section, notes: _Footnotes) -> Iterator[str]:
-    for tab in section.tabs:
-        yield f"### {escaped(tab.title)}\n"
-        yield from _tab(tab, notes)
+def _markdown(printed: Iterable[_Printed], notes: _Footnotes) -> Iterator[str]:
+    for one in printed:
+        yield f"### {escaped(one.tab.title)}\n"
+        yield from _lines(one, notes)
 
 
-def _tab(tab: Tab, notes: _Footnotes) -> Iterator[str]:
+def _printed(tab: Tab) -> _Printed:
     profile = _profile(tab.results)
+    said: tuple[str, ...] = ()
     shared = {result.precision for result in tab.results}
     if "precision" not in {one.kind for one in profile.columns} and shared != {None}:
         profile, said = _with_precision(profile, shared)
-        yield from said
-    made = tables.results_table(tab.title, tab.results, profile, str)
+    return _Printed(tab, tables.results_table(tab.title, tab.results, profile, str), said)
+
+
+def _lines(printed: _Printed, notes: _Footnotes) -> Iterator[str]:
+    """The table, and below it what is said of all its rows."""
+    yield from printed.said
+    made, results = printed.table, printed.tab.results
     yield _line(escaped(head.title) for head in made.heads)
     yield _line("--:" if head.numeric else "---" for head in made.heads)
-    of_every_row = of_all(made.notes)
-    for texts, cells in zip(made.notes, made.rows, strict=True):
+    said = [(*result.notes, *_without_figures(result)) for result in results]
+    of_every_row = of_all(said)
+    for texts, cells in zip(said, made.rows, strict=True):
         first, *others = map(_text, cells)
         yield _line(
             [first + notes.marks(text for text in texts if text not in of_every_row), *others]
         )
     yield from (f"\nNote: {escaped(text)}" for text in of_every_row)
-    yield f"\nSources: {'; '.join(_sources(tab.results))}\n"
+    yield f"\nSources: {'; '.join(_sources(results))}\n"
+
+
+def _without_figures(result: Result) -> Iterator[str]:
+    """Why a run has no figures, which a table of our own site says where its rows are from."""
+    if result.withheld:
+        yield f"No figures: {result.withheld}"
 
 
 def _sources(results: Sequence[Result]) -> Iterator[str]:
-    """The lines of each page that rows are from, in their order; the runs that others are of."""
-    lines: dict[tuple[str, str], list[str]] = {}
+    """The lines of each page that rows are from; the runs that others are of."""
+    lines: dict[tuple[str, str], list[int]] = {}
     for one in results:
-        known = [str(one.source_line)] if one.source_line else []
+        known = [one.source_line] if one.source_line else []
         lines.setdefault((_source(one), one.source_sha256), []).extend(known)
     states = Counter(source for source, _ in lines)
     for (source, state), numbers in lines.items():
         which = f" (SHA-256 {state[:12]})" if states[source] > 1 else ""
-        said = f", line{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}" if numbers else ""
+        said = f", {told.lines(sorted(numbers))}" if numbers else ""
         yield f"{source}{which}{said}"
 
 
@@ -163,10 +214,14 @@ def _with_precision(
 
 
 def _text(cell: Cell) -> str:
+    return escaped(_words(cell))
+
+
+def _words(cell: Cell) -> str:
     """The words of a cell; those of a link are what it is sorted by."""
     words = cell.content if isinstance(cell.content, str) else cell.sort
     assert isinstance(words, str), "a badge is no plain text"
-    return escaped(words)
+    return words
 
 
 def _line(cells: Iterable[str]) -> str:

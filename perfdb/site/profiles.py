@@ -210,23 +210,21 @@ def ours(*columns: Column) -> tuple[Column, ...]:
 
 
 _RATES = (TOKENS, TFLOPS, MFU)
-MEASURED = Profile(
-    "measured",
-    ours(
-        MODEL,
-        replace(TASK, shown="varies"),
-        PRECISION,
-        GPUS,
-        *_RATES,
-        STEP_TIME,
-        SPREAD,
-        STEPS,
-        ORIGIN, CONVENTION,
-        GBS, MBS, LBS, GA, SEQUENCE, DP, TP, SP, PP, CP, VP, EP, ETP, FSDP,
-        KERNELS,
-        CONTAINER,
-    ),
+_MEASURED = (
+    MODEL,
+    replace(TASK, shown="varies"),
+    PRECISION,
+    GPUS,
+    *_RATES,
+    STEP_TIME,
+    SPREAD,
+    STEPS,
+    ORIGIN, CONVENTION,
+    GBS, MBS, LBS, GA, SEQUENCE, DP, TP, SP, PP, CP, VP, EP, ETP, FSDP,
+    KERNELS,
+    CONTAINER,
 )  # fmt: skip
+MEASURED = Profile("measured", ours(*_MEASURED))
 _RUN = Column("Run", ("run_id",), "run", shown="always")
 SYSTEM = Column("System", ("system_title",), "system", shown="always")
 _ITS_SYSTEM = replace(SYSTEM, kind="text")
@@ -281,14 +279,18 @@ NAMED: dict[str, Profile] = {
 """The profiles that a page written by hand can ask for."""
 
 
-def of_table(framework: str, task: str, *, measured: bool, of_all_gpus: bool = False) -> Profile:
-    """The profile of a table.
+def of_table(framework: str, task: str, *, of_all_gpus: bool = False) -> Profile:
+    """The profile of a table: as the framework prints the task, whoever measured its rows.
 
-    One that holds measured rows shows what was measured; one whose rows state the throughput of
-    all GPUs together shows how the work scales; the others are as the framework prints the task.
+    One whose rows state the throughput of all GPUs together shows how the work scales.
     """
-    if measured:
-        return MEASURED
     if of_all_gpus:
         return SCALING
     return PUBLISHED.get(framework, NEMO if task == "pretrain" else NEMO_FINE_TUNING)
+
+
+def with_measured(family: Profile) -> Profile:
+    """The family's columns as they stand, and behind them what it lacks of what is measured."""
+    own = {column.fields for column in family.columns}
+    beside = (column for column in _MEASURED if column.fields not in own)
+    return replace(family, columns=(*family.columns, *beside))

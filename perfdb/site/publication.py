@@ -1,9 +1,11 @@
 """What `perfdb publish` reads from the store, and the files it leaves."""
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from sqlalchemy import Connection
 
@@ -17,6 +19,9 @@ from perfdb.site import places, plain
 from perfdb.site.data import ReleasePage, Result
 from perfdb.site.releases import release_pages
 from perfdb.site.words import UNATTRIBUTED, slug
+
+_LABEL: Final = re.compile(r"[\w.-]+", re.ASCII)
+_HTML: Final = frozenset("<>")
 
 
 @dataclass(frozen=True)
@@ -58,9 +63,38 @@ def read(
     return Publication(tuple(pages), tuple(found), paths)
 
 
-def texts(pages: Iterable[ReleasePage], style: plain.Style) -> dict[Path, str]:
-    """The text of each page by its path, such as nemo/25.04.md."""
-    return {_path(one.framework, one.release): plain.page(one, style) for one in pages}
+def texts(pages: Sequence[ReleasePage], style: plain.Style, label: str = "") -> dict[Path, str]:
+    """The text of each page by its path, such as nemo/25.04.md.
+
+    Raises InputError where a page cannot be called so: by a label that two would share, or by a
+    name that a theme would take for HTML.
+    """
+    if problems := [*_labelled(pages, style, label), *filter(None, map(_named, pages))]:
+        raise InputError(problems)
+    return {_path(one.framework, one.release): plain.page(one, style, label) for one in pages}
+
+
+def _labelled(pages: Sequence[ReleasePage], style: plain.Style, label: str) -> Iterator[Problem]:
+    """What keeps a label from being one."""
+    if not label:
+        return
+    if style != "myst":
+        yield Problem("--label", "Markdown has no labels", remedy="leave it out, or --format myst")
+    if len(pages) > 1:
+        message = f"{len(pages)} pages cannot share {label!r}"
+        yield Problem("--label", message, remedy="name one release; each has a label of its own")
+    if not _LABEL.fullmatch(label):
+        message = f"{label!r} is no label"
+        yield Problem("--label", message, remedy="write letters, digits and . _ - alone")
+
+
+def _named(page: ReleasePage) -> Problem | None:
+    """What is wrong with the name of a release: themes print the titles of pages as they are."""
+    name = f"{page.framework} {page.release or ''}".rstrip()
+    if not _HTML & set(name):
+        return None
+    remedy = "read its pages and runs again under another name: --framework, --release"
+    return Problem(repr(name), "a site would run the < > of its name as HTML", remedy=remedy)
 
 
 def _path(framework: str, release: str | None) -> Path:

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from sqlalchemy import URL, Connection, Select
 
@@ -11,13 +11,14 @@ from perfdb.audit.acknowledged import Entry, explained
 from perfdb.db.packing import unpacked
 from perfdb.db.schema import require_current
 from perfdb.db.session import reading, store_url
+from perfdb.formats.scan import ESCAPE, decoded
 from perfdb.queries import catalog, findings, results, site
 from perfdb.queries.state import row_versions
 from perfdb.site import findings as found
 from perfdb.site import pairs, places
 from perfdb.site.contents import Contents, Rejection, Revision, State
 from perfdb.site.data import (
-    RECIPE,
+    MOST_STEPS,
     Audited,
     Result,
     Row,
@@ -31,6 +32,9 @@ from perfdb.site.findings import ERROR
 from perfdb.site.rows import findings_said
 
 Kind = TypeVar("Kind", bound=Row)
+
+MOST_LISTED_BYTES: Final = 1 << 20
+"""Of a file that is larger no line is shown: it would have to be unpacked for each build."""
 
 
 def contents(connection: Connection, known: Sequence[Entry] = ()) -> Contents:
@@ -129,14 +133,28 @@ def _run(
     files: Iterable[RunFile],
 ) -> RunPage:
     kept = tuple(files)
-    recipe = next((file for file in kept if file.name == RECIPE), None)
-    return RunPage(
+    page = RunPage(
         run=run,
         result=of_run[run.run_id],
         steps=tuple(_rows(connection, catalog.steps_of(run.run_id), Step)),
         files=kept,
-        recipe_text=content(connection, recipe.sha256).decode(errors="replace") if recipe else None,
+        recipe_text=None,
     )
+    recipe, measured = page.recipe_file, page.measured_file
+    small = measured if measured and measured.size_bytes <= MOST_LISTED_BYTES else None
+    lines = content(connection, small.sha256).split(b"\n") if small else []
+    numbers = [step.source_line for step in page.steps[:MOST_STEPS]]
+    return page.model_copy(
+        update={
+            "recipe_text": _text(content(connection, recipe.sha256)) if recipe else None,
+            "lines": {it: _text(lines[it - 1]) for it in numbers if it <= len(lines)},
+        }
+    )
+
+
+def _text(said: bytes) -> str:
+    """What a file or a line of it says, without colours; what is no UTF-8 is shown as such."""
+    return decoded(ESCAPE.sub(b"", said))
 
 
 def _sources(connection: Connection) -> list[SourcePage]:

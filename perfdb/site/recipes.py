@@ -68,8 +68,8 @@ class RecipesPage(Frozen):
 
 
 PUBLISHED = (
-    "Published rows have none: what they were run with stands on the page that they were read "
-    "from.\n"
+    "Published rows have none: where their page names configuration files, so does a note below "
+    "the table.\n"
 )
 NONE = f"No run in the store keeps a recipe. {PUBLISHED}"
 _VERSIONS = "different texts that the recipe had in the runs that were made from it"
@@ -85,7 +85,8 @@ def _pages(contents: Contents) -> Iterator[Page]:
     lines = tuple(map(_line, pages))
     below = [addresses.of_recipe(page.name) for page in pages]
     data = RecipesPage(lines=lines) if lines else None
-    yield listing(addresses.RECIPES, WHAT, data, below, NONE)
+    told = f"{units.counted(len(pages), 'recipe')} that runs were made from, with the runs of each."
+    yield listing(addresses.RECIPES, told, WHAT if data else NONE, data, below)
     yield from map(_document, pages)
 
 
@@ -129,7 +130,9 @@ def _document(page: RecipePage) -> Page:
         title = "Recipe" if number == 0 else f"As it was until {text.runs[0].started} UTC"
         recipe = directive("perfdb-recipe", number=number)
         parts.append(section(title, recipe, shown("recipe-runs", number)))
-    return Page(addresses.of_recipe(page.name), document(page.name, *parts), page)
+    runs = units.counted(sum(len(text.runs) for text in page.texts), "run")
+    about = f"The recipe {page.name}, to copy and to run again, and {runs} made from it."
+    return Page(addresses.of_recipe(page.name), document(page.name, about, *parts), page)
 
 
 def index(page: RecipesPage, address: Address) -> Html:

@@ -8,7 +8,7 @@ from typing import Final
 from perfdb.audit import Finding, Severity
 from perfdb.audit.document import counts
 from perfdb.record import Frozen
-from perfdb.site import addresses, bests, headline, sources
+from perfdb.site import about, addresses, bests, headline, sources
 from perfdb.site.addresses import Address
 from perfdb.site.bests import FLOPS
 from perfdb.site.contents import Contents
@@ -28,12 +28,12 @@ from perfdb.site.page import (
     toctree,
 )
 from perfdb.site.words import TRIAL, UNATTRIBUTED, framework_title, release_title
-from perfdb.units import UNKNOWN
+from perfdb.units import UNKNOWN, counted
 from perfdb.versions import is_rolling, newest_version
 
 LISTED: Final = (
     "A page for each release of each framework: rolling branches, then the highest version first. "
-    f"Of the stated TFLOP/s the highest is shown, {headline.RULE}.\n"
+    f"The highest TFLOP/s is shown, {headline.RULE}.\n"
 )
 
 KEPT: Final = (
@@ -42,6 +42,8 @@ KEPT: Final = (
     "comes.\n"
 )
 
+NONE: Final = "No releases yet: the store holds no results."
+
 
 class ListedRelease(Frozen):
     """A release in the lists of them: how much there is of it, and its headline.
@@ -49,6 +51,7 @@ class ListedRelease(Frozen):
     `day` is that of its newest page or run; None where nothing says one.
     """
 
+    framework: str
     release: str | None
     document: str
     day: date | None
@@ -107,9 +110,18 @@ def _pages(contents: Contents) -> Iterator[Page]:
     for release in found:
         also = tuple(links[release.framework, release.release])
         title = release_title(release.framework, release.release)
-        label = f"ref-{release.document.replace('/', '-')}"
-        text = document(title, directive("perfdb-release-page"), label=label)
+        text = document(
+            title, _about(release), directive("perfdb-release-page"), label=release.label
+        )
         yield Page(release.document, text, release.model_copy(update={"also": also}))
+
+
+def _about(release: ReleasePage) -> str:
+    """'NeMo Framework 25.04: 39 published results of 8 models on DGX-H100 and DGX-B200.'"""
+    models = counted(len({one.model for one in release.results}), "model")
+    systems = about.names(tab.title for section in release.sections for tab in section.tabs)
+    title = release_title(release.framework, release.release)
+    return f"{title}: {about.results(release.results)} of {models} on {systems}."
 
 
 def _objections(audited: Iterable[Audited]) -> dict[tuple[str, str | None], str]:
@@ -129,8 +141,8 @@ def _lists(
 ) -> Iterator[Page]:
     """The list of what each release has achieved, and the archive of how much there is of it."""
     if not releases:
-        yield Page(addresses.PERFORMANCE, document("Performance", NO_DATA))
-        yield Page(addresses.ARCHIVE, document("Archive", NO_DATA))
+        yield Page(addresses.PERFORMANCE, document("Performance", NONE, NO_DATA))
+        yield Page(addresses.ARCHIVE, document("Archive", NONE, NO_DATA))
         return
     listed: dict[str, list[ListedRelease]] = defaultdict(list)
     for one in releases:
@@ -142,8 +154,11 @@ def _lists(
         title, below = framework_title(framework), toctree(one.document for one in some)
         parts.append(section(title, shown("releases", number), below))
         kept.append(section(title, shown("archive", number)))
-    yield Page(addresses.PERFORMANCE, document("Performance", *parts), data)
-    yield Page(addresses.ARCHIVE, document("Archive", *kept), data)
+    said = f"{counted(len(releases), 'release')} of {about.names(map(framework_title, listed))}"
+    figures = f"{said}: the results, open findings and headline figure of each."
+    yield Page(addresses.PERFORMANCE, document("Performance", figures, *parts), data)
+    dated = f"{said}: the date, results and containers of each, and which is the newest."
+    yield Page(addresses.ARCHIVE, document("Archive", dated, *kept), data)
 
 
 def _day(results: Sequence[Result]) -> date | None:
@@ -156,6 +171,7 @@ def _day(results: Sequence[Result]) -> date | None:
 def _listed(page: ReleasePage, objections: str) -> ListedRelease:
     measured = sum(result.is_measured for result in page.results)
     return ListedRelease(
+        framework=page.framework,
         release=page.release,
         document=page.document,
         day=_day(page.results),
@@ -181,13 +197,13 @@ def _headline(results: Sequence[Result]) -> str:
 
 def release_list(page: ReleaseList, number: int, address: Address) -> Html:
     """The releases of a framework, with how much there is of each and its headline."""
-    heads = [*_COUNTED, Head("Open findings"), Head(headline.TITLE, wide=True)]
+    heads = [*_COUNTED, Head("Open findings"), Head(headline.TITLE, wide=True, near=True)]
     rows = []
     for one in page.frameworks[number]:
         found = link(one.objections, address(one.audit)) if one.objections else "none"
         more = (Cell(found), Cell(one.headline or UNKNOWN))
         rows.append([*_counted(one, (), address), *more])
-    return table(Table("Releases", heads, rows))
+    return table(Table(_label(page, number), heads, rows))
 
 
 def archive(page: ReleaseList, number: int, address: Address) -> Html:
@@ -201,7 +217,13 @@ def archive(page: ReleaseList, number: int, address: Address) -> Html:
         said = [word for word, holds in known.items() if holds]
         containers = ", ".join(one.containers) or UNKNOWN
         rows.append([*_counted(one, said, address), Cell(containers)])
-    return table(Table("Releases", [*_COUNTED, Head("Container", wide=True)], rows))
+    return table(Table(_label(page, number), [*_COUNTED, Head("Container", wide=True)], rows))
+
+
+def _label(page: ReleaseList, number: int) -> str:
+    """'Releases of NeMo DFM'."""
+    first, *_ = page.frameworks[number]
+    return f"Releases of {framework_title(first.framework)}"
 
 
 _COUNTED: Final = (

@@ -8,7 +8,7 @@ from perfdb.audit import Finding
 from perfdb.site import addresses
 from perfdb.site.addresses import Address
 from perfdb.site.data import Result
-from perfdb.site.words import slug
+from perfdb.site.words import FINE_TUNING, TUNED, slug
 
 
 def row_id(result: Result) -> str:
@@ -35,7 +35,8 @@ def offer_name(results: Sequence[Result]) -> str:
         {getattr(result, field) for result in results}
         for field in ("framework", "release", "task", "variant", "model", "system")
     ]
-    words = [str(values.pop()) for values in shared if len(values) == 1 and None not in values]
+    said = [{FINE_TUNING} if values == set(TUNED) else values for values in shared]
+    words = [str(values.pop()) for values in said if len(values) == 1 and None not in values]
     return "-".join(slug(word) for word in words) or "results"
 
 

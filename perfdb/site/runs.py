@@ -9,16 +9,14 @@ from perfdb import catalog, metrics, units
 from perfdb.metrics import METRICS, TRILLION
 from perfdb.site import addresses, charts, profiles, tables
 from perfdb.site.addresses import Address
-from perfdb.site.data import Link, Result, RunPage, Step
+from perfdb.site.data import MOST_STEPS, Link, Result, RunPage, Step
 from perfdb.site.glossary import TERMS
 from perfdb.site.markup import Cell, Content, Head, Html, Table, facts, joined, link, table, tag
 from perfdb.site.origin import flag_mark
 from perfdb.site.profiles import Column
+from perfdb.site.sources import numbered
 from perfdb.site.tables import moment, outcome_badge
 from perfdb.site.words import release_title, section_title
-
-MOST_STEPS: Final = 1000
-"""Rows of the table of steps; a page with more of them is slow to open, the file has them all."""
 
 _NO_RATE: Final = "not computed: its steps do not all have GBS × sequence length tokens"
 
@@ -234,14 +232,24 @@ def steps(page: RunPage, _address: Address) -> Html:
         Head(title, numeric=True)
         for title in ("Step", "Step time (s)", "Loss", "Grad norm", "Peak memory", "Line")
     ]
-    rows = [_step_row(step, page.run.warmup_steps) for step in page.steps[:MOST_STEPS]]
+    rows = [_step_row(step, page) for step in page.steps[:MOST_STEPS]]
     made = table(Table("Steps", heads, rows))
     left = len(page.steps) - len(rows)
     more = tag("p", f"{left:,} more steps are in the steps file.") if left > 0 else Html("")
-    return joined((made, more))
+    return joined((made, more, _lines_shown(page)))
 
 
-def _step_row(step: Step, warmup_steps: int) -> Sequence[Cell]:
+def _lines_shown(page: RunPage) -> Html:
+    """The lines of a file that the steps are from, as they stand in it."""
+    if not page.lines or page.measured_file is None:
+        return Html("")
+    name = page.measured_file.name
+    said = tag("summary", ("The lines of ", tag("code", name), " that the steps are from"))
+    return tag("details", (said, numbered(sorted(page.lines.items()), f"Lines of {name}")))
+
+
+def _step_row(step: Step, page: RunPage) -> Sequence[Cell]:
+    warmup_steps, line = page.run.warmup_steps, str(step.source_line)
     mark = " warm-up" if step.step <= warmup_steps else " skipped" if step.skipped else ""
     number = joined((str(step.step), tag("small", mark) if mark else ""))
     return (
@@ -250,7 +258,7 @@ def _step_row(step: Step, warmup_steps: int) -> Sequence[Cell]:
         Cell(units.significant(step.loss, 6)),
         Cell(units.significant(step.grad_norm, 5)),
         Cell(units.gib(step.peak_memory_bytes), sort=step.peak_memory_bytes),
-        Cell(str(step.source_line)),
+        Cell(link(line, f"#L{line}") if step.source_line in page.lines else line),
     )
 
 

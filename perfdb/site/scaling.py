@@ -8,6 +8,7 @@ from perfdb.compare.verdict import CONVENTION_BOUND
 from perfdb.metrics import METRICS, TRILLION
 from perfdb.record import Frozen
 from perfdb.site import addresses, bests, charts, columns, figures, markup, superlinear, tables
+from perfdb.site.about import names
 from perfdb.site.addresses import Address
 from perfdb.site.charts import Line
 from perfdb.site.contents import Contents
@@ -32,6 +33,12 @@ from perfdb.site.words import release_title, slug
 MOST_LINES: Final = 6
 """Series that a chart has at most; each has its table."""
 
+SAID: Final = (
+    "The same work on more and more GPUs. Efficiency is the rate of each GPU as a share of that at "
+    "the smallest scale. Rows with open errors are in no series.\n"
+)
+NONE: Final = "The store has no work at two or more numbers of GPUs yet.\n"
+
 Column = tuple[Head, list[Cell]]
 
 
@@ -53,15 +60,11 @@ class ScalingIndex(Frozen):
 
 def _pages(contents: Contents) -> Iterator[Page]:
     pages = contents.scaling
-    none = "The store has no work at two or more numbers of GPUs yet.\n"
-    yield listing(
-        addresses.SCALING,
-        "The same work on more and more GPUs. Efficiency is the rate of each GPU as a share of "
-        "that at the smallest scale. Rows with open errors are in no series.\n",
-        ScalingIndex(lines=tuple(_lines(pages))) if pages else None,
-        [page.document for page in pages],
-        none if contents.results else NO_DATA,
-    )
+    said = SAID if pages else NONE if contents.results else NO_DATA
+    data = ScalingIndex(lines=tuple(_lines(pages))) if pages else None
+    releases = units.counted(len({(it.framework, it.release) for it in pages}), "release")
+    told = f"The same work on more and more GPUs, with its efficiency, in {releases}."
+    yield listing(addresses.SCALING, told, said, data, [page.document for page in pages])
     yield from (_document(_with_entries(page, contents.audited)) for page in pages)
 
 
@@ -97,14 +100,16 @@ def _document(page: ScalingPage) -> Page:
         for number, model in enumerate(page.models)
     ]
     title = f"Scaling of {release} on {page.system_title}"
-    text = document(title, shown("scaling-head"), *parts, contents=True)
+    told = f"{title}: {names(one.title for one in page.models)}, with the efficiency at each scale."
+    text = document(title, told, shown("scaling-head"), *parts, contents=True)
     return Page(page.document, text, page)
 
 
 def index(page: ScalingIndex, address: Address) -> Html:
     """The list: each series with its smallest and largest scale, and the efficiency at the end."""
     heads = [Head("Work"), Head("Series", wide=True)]
-    heads += [Head(title, numeric=True) for title in ("GPUs", "Efficiency at the largest")]
+    heads.append(Head("GPUs", numeric=True))
+    heads.append(Head("Efficiency at the largest", numeric=True, near=True))
     heads.append(Head("Release"))
     rows = [_index_row(line, address) for line in page.lines]
     return markup.table(markup.Table("Scaling", heads, rows))

@@ -16,6 +16,7 @@ from perfdb.site.origin import flag_mark
 from perfdb.site.rows import row_id
 from perfdb.site.tables import moment
 from perfdb.site.words import release_title
+from perfdb.units import counted
 
 _LEFT: Final = "no newer state has these results"
 
@@ -60,13 +61,14 @@ def _states(source: SourcePage, address: Address) -> list[Html]:
     """Whether the page has been read in another state, and how many rows lead to an earlier one."""
     if source.newest is not None:
         newest = link(source.newest.text, address(source.newest.document))
-        kept = f" The figures of {_rows(len(source.results))} lead here: {_LEFT}."
+        kept = f" The figures of {counted(len(source.results), 'row')} lead here: {_LEFT}."
         stays = kept if source.results else ""
         return [tag("p", ("Superseded by ", newest, f".{stays}"))]
     return [
         tag(
             "p",
-            (f"This is the newest state of the page. The figures of {_rows(count)} lead to ",
+            ("This is the newest state of the page. "
+             f"The figures of {counted(count, 'row')} lead to ",
              link(one.text, address(one.document)), f": {_LEFT}."),
         )
         for one, count in source.earlier
@@ -74,24 +76,23 @@ def _states(source: SourcePage, address: Address) -> list[Html]:
     ]  # fmt: skip
 
 
-def _rows(count: int) -> str:
-    return "1 row" if count == 1 else f"{count:,} rows"
-
-
 def listing(source: SourcePage, address: Address) -> Html:
     """The text with numbered lines; #L7 is line 7."""
-    lines = [
-        Html(f'<span id="L{number}"><i>{number}</i>{escape(line)}</span>\n')
-        for number, line in enumerate(source.text.splitlines(), start=1)
-    ]
+    lines = enumerate(source.text.splitlines(), start=1)
     read = tag(
         "p", ("Read from ", tag("code", places.of_path(source.path)), f", SHA-256 {source.sha256}.")
     )
     original = facts("What the page says of its original", _original(source))
-    box = tag(
-        "pre", lines, class_="perf-source", tabindex="0", role="region", aria_label="The page"
-    )
-    return joined((*_states(source, address), read, original, box))
+    return joined((*_states(source, address), read, original, numbered(lines, "The page")))
+
+
+def numbered(lines: Iterable[tuple[int, str]], label: str) -> Html:
+    """Lines of a text with their numbers; #L7 is line 7."""
+    made = [
+        Html(f'<span id="L{number}"><i>{number}</i>{escape(line)}</span>\n')
+        for number, line in lines
+    ]
+    return tag("pre", made, class_="perf-source", tabindex="0", role="region", aria_label=label)
 
 
 def _original(source: SourcePage) -> Iterator[tuple[str, Content]]:
@@ -101,18 +102,24 @@ def _original(source: SourcePage) -> Iterator[tuple[str, Content]]:
 
 
 def entries(source: SourcePage, address: Address) -> Html:
-    """An entry for each result of the page: why its figures are to be believed."""
-    given = ((one, source.corrections.get(one.result_id)) for one in source.results)
-    return joined((_entry(result, said, address) for result, said in given), "\n")
+    """An entry for each result of the page: why its figures are to be believed.
+
+    Of several of one case the one that stands for them in tables has the name of their row.
+    """
+    named = {row_id(one): one for one in sorted(source.results, key=lambda it: it.num_results)}
+    names = ((one, row_id(one)) for one in source.results)
+    given = ((one, name if named[name] is one else None) for one, name in names)
+    return joined((_entry(result, name, source, address) for result, name in given), "\n")
 
 
-def _entry(result: Result, corrected: str | None, address: Address) -> Html:
+def _entry(result: Result, name: str | None, source: SourcePage, address: Address) -> Html:
     told = list(_said(result, address))
+    corrected = source.corrections.get(result.result_id)
     if corrected:
         changelog = link("changelog", address(addresses.CHANGELOG))
         told.append(("Earlier", joined((corrected, "; see the ", changelog))))
     parts = (tag("h3", findings.title(result)), terms(told))
-    return tag("article", parts, class_="perf-entry", id=row_id(result))
+    return tag("article", parts, class_="perf-entry", id=name)
 
 
 def _said(result: Result, address: Address) -> Iterator[tuple[str, Content]]:
@@ -147,7 +154,8 @@ def release_head(release: ReleasePage, address: Address) -> Html:
     origins = {result.origin for result in release.results}
     said = {
         "published": "Published rows show the figures as they were printed; each figure leads to "
-        "the line of the page that it is from.",
+        "the line of the page that it is from. Of several files with results of one case the one "
+        "of median step time is shown.",
         "measured": "Measured rows are from runs; of several of one case the one of median step "
         "time is shown, the faster of the middle two, and its page leads to the others. "
         "Each figure leads to the numbers it was computed from.",

@@ -7,12 +7,12 @@ from typing import Final
 
 from perfdb import units
 from perfdb.record import Frozen
-from perfdb.site import addresses, markup, tables
+from perfdb.site import about, addresses, markup, tables
 from perfdb.site.addresses import Address
 from perfdb.site.data import Link, Result
 from perfdb.site.grouping import TaskResults, newest_first, trials, work_order
 from perfdb.site.markup import Cell, Head, Html, joined, link, tag
-from perfdb.site.page import Page, document, listing, section, shown
+from perfdb.site.page import NO_DATA, Page, document, listing, section, shown
 from perfdb.site.profiles import Profile
 from perfdb.site.words import release_title, section_title
 
@@ -74,7 +74,10 @@ def by_name(results: Sequence[Result], name_of: Callable[[Result], str]) -> dict
 def list_of(name: str, said: str, subjects: Sequence[Subject], entries: Iterable[Entry]) -> Page:
     """The list of models or of systems."""
     data = Entries(entries=tuple(entries)) if subjects else None
-    return listing(name, said, data, [one.document for one in subjects])
+    word = name.partition("/")[0].removesuffix("s")
+    known = about.names(one.title for one in subjects) or "none yet"
+    told = f"{units.counted(len(subjects), word)} with results: {known}."
+    return listing(name, told, said if data else NO_DATA, data, [one.document for one in subjects])
 
 
 def page_of(subject: Subject, kind: str, *others: tuple[str, str]) -> Page:
@@ -85,7 +88,14 @@ def page_of(subject: Subject, kind: str, *others: tuple[str, str]) -> Page:
     ]
     parts += [section("Scaling", shown(f"{kind}-scaling"))] if subject.scaling else []
     parts += [section(title, shown(part)) for title, part in others]
-    return Page(subject.document, document(subject.title, *parts), subject)
+    return Page(subject.document, document(subject.title, _about(subject), *parts), subject)
+
+
+def _about(subject: Subject) -> str:
+    """'Llama 3 8B: 12 published results of NeMo Framework 25.04 and NeMo AutoModel main.'"""
+    results = [result for task in subject.tasks for result in task.results]
+    releases = about.names(release_title(one.framework, one.release) for one in results)
+    return f"{subject.title}: {about.results(results)} of {releases}."
 
 
 def entry(subject: Subject, beside: Callable[[Result], str]) -> Entry:

@@ -28,6 +28,9 @@ _NAMED: Final[frozenset[Kind]] = frozenset({"model", "precision", "task"})
 _SORTED: Final = re.compile(r"[\d.,]+ ?%?")
 """Numbers that sort by their text; `8 120` or `GPUs*6` do not."""
 
+_NEAR: Final = ("precision", "num_gpus")
+"""What tells the rows of a model apart: a narrow screen has it beside their names."""
+
 Printer = Callable[[Column, Result, Address], Cell]
 
 
@@ -76,16 +79,16 @@ def _beside(result: Result, address: Address) -> Beside:
 
 
 def of_results(results: Sequence[Result]) -> Profile:
-    """The profile of a release's table: as its framework prints the task, or what was measured.
+    """The profile of a release's table: as its framework prints the task.
 
-    Columns of its pages that perfdb has no field for stand last.
+    What only measured rows know stands behind that, and last are the columns of its pages that
+    perfdb has no field for.
     """
-    profile = profiles.of_table(
-        results[0].framework,
-        results[0].task,
-        measured=any(result.is_measured for result in results),
-        of_all_gpus=any(result.tokens_per_sec is not None for result in results),
-    )
+    first = results[0]
+    of_all_gpus = any(result.tokens_per_sec is not None for result in results)
+    profile = profiles.of_table(first.framework, first.task, of_all_gpus=of_all_gpus)
+    if any(result.is_measured for result in results):
+        profile = profiles.with_measured(profile)
     return replace(profile, columns=(*profile.columns, *_extra_columns(results)))
 
 
@@ -111,7 +114,8 @@ def _believed(cell: Cell, evidence: str) -> Cell:
 def head(column: Column) -> Head:
     """The head of a column, explained by its entry in the glossary."""
     hint = TERMS[column.term].hint if column.term else None
-    return Head(column.title, hint, column.numeric, column.wide, column.is_rate)
+    near = column.fields[0] in _NEAR
+    return Head(column.title, hint, column.numeric, column.wide, column.is_rate, near)
 
 
 def as_printed(column: Column, result: Result) -> str | None:

@@ -34,7 +34,9 @@ def _pages(contents: Contents) -> Iterator[Page]:
             said[name][_moved(moved) if moved else _withdrawn(event)] += 1
     for name in sorted(said):
         lines = (_line(count, what) for what, count in said[name].items())
-        yield Page(name, document(f"{titles[name]} (withdrawn)", *lines, MORE))
+        title = f"{titles[name]} (withdrawn)"
+        about = f"All of {titles[name]} was withdrawn; the changelog of the data has it."
+        yield Page(name, document(title, about, *lines, MORE))
 
 
 def _line(count: int, what: str) -> str:

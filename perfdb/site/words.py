@@ -1,13 +1,16 @@
 """What pages call things, and how a name from the store becomes a file name or MyST text."""
 
 import hashlib
+import json
 import re
 from functools import lru_cache
 from typing import Final
 
+from perfdb import catalog
 from perfdb.catalog import titles
+from perfdb.units import counted
 
-FRAMEWORKS: Final = titles.FRAMEWORKS
+framework_title: Final = titles.framework
 TUNED: Final = ("sft", "lora")
 """Tasks that are kinds of fine-tuning."""
 FINE_TUNING: Final = "fine-tuning"
@@ -16,10 +19,8 @@ UNATTRIBUTED: Final = "unattributed"
 TRIAL: Final = "a trial without a GPU"
 """What is said of a release that has no result on a GPU."""
 
-
-def framework_title(name: str) -> str:
-    """'dfm' is NeMo DFM; a framework that is not known keeps its name."""
-    return FRAMEWORKS.get(name, name)
+_NOT_IN_YAML: Final = re.compile("[<\x7f-\x9f\ud800-\udfff\ufeff\ufffe\uffff]")
+"""What JSON leaves as it is, and YAML cannot hold; and what begins markup."""
 
 
 def release_title(framework: str, version: str | None) -> str:
@@ -34,9 +35,17 @@ def section_title(task: str, variant: str | None) -> str:
     return f"{title}: {framework_title(variant)}" if variant else title
 
 
-def gpus(count: int) -> str:
-    """'1 GPU', '2,048 GPUs'."""
-    return f"{count:,} GPU{'' if count == 1 else 's'}"
+def gpus(count: int, system: str | None = None) -> str:
+    """'1 GPU', '2,048 GPUs'; '2 processes' on a system that has no GPUs."""
+    if has_gpus(system):
+        return counted(count, "GPU")
+    return f"{count:,} process{'' if count == 1 else 'es'}"
+
+
+def has_gpus(system: str | None) -> bool:
+    """Whether a system has GPUs, as one that the catalogue lacks is taken to have."""
+    entry = catalog.systems().get(system or "")
+    return entry is None or entry.gpu is not None
 
 
 @lru_cache(maxsize=10_000)
@@ -46,6 +55,12 @@ def slug(name: str) -> str:
     if plain == name and name != "index":
         return name
     return f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}".lstrip("-")
+
+
+def quoted(words: str) -> str:
+    """Any text as YAML, on one line; nor does a reader that knows no YAML find markup there."""
+    text = json.dumps(words, ensure_ascii=False)
+    return _NOT_IN_YAML.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
 
 
 def myst(words: str) -> str:

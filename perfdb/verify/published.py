@@ -8,10 +8,11 @@ from itertools import groupby
 from pydantic import ConfigDict
 from sqlalchemy import Connection
 
-from perfdb import formats, pages
+from perfdb import formats, logged, pages
 from perfdb.errors import DamagedBytesError
 from perfdb.ingest.logs import LOG_PARSER_VERSION
-from perfdb.ingest.read import PAGE, PAGE_PARSER_VERSION
+from perfdb.ingest.page import PAGE_PARSER_VERSION
+from perfdb.ingest.read import PAGE
 from perfdb.pages import PageContext
 from perfdb.queries import verify
 from perfdb.record import Figures, Frozen, Method
@@ -127,7 +128,9 @@ def _of_file(parser: str, where: str, content: bytes) -> Mapping[int | None, lis
     found: dict[int | None, list[_Said]] = {}
     for log in formats.FORMATS[parser].parse(where, [content]):
         method = Method(window=log.window)
-        said = _Said(figures=log.emitted, method=method, raw={}, extras={}, notes=())
+        said = _Said(
+            figures=logged.printed_figures(log), method=method, raw={}, extras=log.extras, notes=()
+        )
         found.setdefault(log.emitted_line, []).append(said)
     return found
 

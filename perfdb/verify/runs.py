@@ -26,7 +26,7 @@ from perfdb.verify.base import Fault, Finding, PassedOver, Watch, content
 FIGURES = tuple(
     name
     for name in DERIVED
-    if name not in ("outcome", "withheld", "window", "emitted", "flops_convention")
+    if name not in ("outcome", "withheld", "window", "emitted", "flops_convention", "notes")
 )
 """What a withheld result has none of."""
 

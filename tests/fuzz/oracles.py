@@ -57,13 +57,18 @@ def check_place(reading: Reading, lines: Sequence[bytes], printed: Collection[st
     """The line of a step, with those that it may go on on, holds its number and its time."""
     behind = b"\n".join(lines[reading.line : reading.line + 30])[:LOOKAHEAD]
     text = b"\n".join((lines[reading.line - 1], behind))
-    said = [float(one) for one in _NUMBER.findall(text.decode(errors="replace"))]
+    said = _numbers(text)
     if len(said) > MOST_NUMBERS:
         return
+    said += _numbers(text.replace(b"\n", b""))  # one that a line break stands in
     if "step" in printed:
         assert any(one - reading.step in (0, -1) for one in said), (reading, text[:300])
     if "step_time_s" in printed:
         assert any(map(reading.step_time_s.__eq__, _times(said))), (reading, text[:300])
+
+
+def _numbers(text: bytes) -> list[float]:
+    return [float(one) for one in _NUMBER.findall(text.decode(errors="replace"))]
 
 
 def _times(said: Sequence[float]) -> Iterator[float]:

@@ -103,11 +103,11 @@ def _check_stored(log: ParsedLog) -> None:
     of = attribute.attributed(log, (), SAID)
     if isinstance(of, attribute.Missing):
         return
+    run = logged.LogRun(of.case, of.release, "log-1", "0" * 64)
     if log.readings:
-        run = logged.LogRun(of.case, of.release, "log-1", "0" * 64)
         oracles.check_run(logged.measured(log, run, logged.window_of(log, None)))
     else:
-        oracles.check_row(logged.printed(log, of.case, of.release))
+        oracles.check_row(logged.printed(log, run))
 
 
 def of_page(content: bytes) -> None:

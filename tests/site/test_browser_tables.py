@@ -4,9 +4,17 @@ import csv
 import io
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Locator, Page
 
-from tests.site.conftest import CHROMIUM, EVIL, RELEASE, chosen
+from perfdb.site import markup
+from perfdb.site.data import Result
+from perfdb.site.profiles import AUTOMODEL, NEMO, OF_MODEL, SCALING, Profile
+from perfdb.site.tables import results_table
+from tests.site.conftest import CHROMIUM, EVIL, RELEASE, ROOT, chosen
+from tests.site.samples import address as sample_address
+from tests.site.samples import result
+
+STATIC = ROOT / "perfdb" / "site" / "static"
 
 pytestmark = [
     pytest.mark.slow,
@@ -89,8 +97,8 @@ def test_a_table_scrolls_sideways_on_a_phone_without_its_names(
     context.close()
 
 
-@pytest.mark.parametrize(("width", "place"), [(390, 1), (1440, 12)])
-def test_on_a_phone_the_rates_are_in_sight_beside_the_model(
+@pytest.mark.parametrize(("width", "place"), [(390, 3), (1440, 12)])
+def test_on_a_phone_the_rates_are_in_sight_beside_what_was_run(
     page: Page, address: str, width: int, place: int
 ) -> None:
     """On a wide screen they stand where the page has them, behind the layout."""
@@ -104,6 +112,64 @@ def test_on_a_phone_the_rates_are_in_sight_beside_the_model(
     assert "12,273" == rate.inner_text()
     assert box is not None
     assert box["x"] + box["width"] <= width
+
+
+def on_a_phone(page: Page, profile: Profile, *results: Result) -> Locator:
+    """The table of results on a phone; its box is as wide as the screen."""
+    page.set_viewport_size({"width": 390, "height": 844})
+    made = markup.table(results_table("Results", results, profile, sample_address))
+    page.set_content(f"<body style='margin: 0; font-family: sans-serif'>{made.text}</body>")
+    page.add_style_tag(path=STATIC / "perfdb.css")
+    page.add_script_tag(path=STATIC / "perfdb.js")
+    return page.locator("table.perf")
+
+
+@pytest.mark.parametrize(
+    ("profile", "figure"), [(SCALING, "12,069,940"), (AUTOMODEL, "389.00"), (NEMO, "867")]
+)
+def test_a_head_wraps_on_a_phone_so_that_a_rate_is_in_sight(
+    page: Page, profile: Profile, figure: str
+) -> None:
+    """'Throughput in tokens per second' and 'TFLOPs/sec/GPU' are wider than the figures below."""
+    rates: dict[str, object] = {
+        "tokens_per_sec": 12_069_940,
+        "model_tflops_per_sec_per_gpu": 389.0,
+        "tokens_per_sec_per_gpu": 866.77,
+    }
+    shown = result(model_title="Nemotron-4 340B", num_gpus=2048, **rates)
+    table = on_a_phone(page, profile, shown, shown)
+    titles = table.locator("thead th").all_inner_texts()[:3]
+    assert ["Model", "Precision", "GPUs"] == [title.lstrip("#-").strip() for title in titles]
+    rate = table.locator("tbody tr").first.locator(":scope > :nth-child(4)")
+    box = rate.bounding_box()
+    assert box is not None
+    assert (figure, True) == (rate.inner_text(), box["x"] + box["width"] <= 390)
+
+
+def test_rows_that_read_alike_on_a_phone_say_in_what_they_differ(page: Page) -> None:
+    """By words before numbers, as often as it takes, and no copy has it."""
+    alike = [result(release=version) for version in ("0.9.1", "0.16.0", "0.16.0")]
+    alike[2] = alike[2].model_copy(update={"global_batch_size": 256})
+    other = result(precision="fp8_cs")
+    table = on_a_phone(page, OF_MODEL, *alike, other)
+    rows = table.locator("tbody tr")
+    said = [rows.nth(place).locator("th small").all_inner_texts() for place in range(4)]
+    newer = "Release Megatron-Core 0.16.0"
+    assert [["Release Megatron-Core 0.9.1"], [newer, "GBS 128"], [newer, "GBS 256"], []] == said
+    assert ["DGX-H100"] * 4 == table.evaluate("it => texts(it).slice(1).map(row => row[0])")
+    table.get_by_role("button", name="Tokens/s/GPU").click()
+    assert 4 == rows.count()
+
+
+def test_on_a_phone_the_list_of_releases_shows_the_headline(page: Page, address: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(address + "performance/index.html")
+    for table in page.locator("table.perf").all():
+        cell = table.locator("tbody tr").first.locator(":scope > :nth-child(2)")
+        box = cell.bounding_box()
+        assert "TFLOP/s/GPU" in cell.inner_text()
+        assert box is not None
+        assert box["x"] + box["width"] <= 390
 
 
 def test_the_head_stays_in_sight_while_the_page_scrolls(page: Page, address: str) -> None:
@@ -157,7 +223,7 @@ def test_a_table_is_copied_as_csv_with_the_rows_and_numbers_it_shows(
     page.goto(address + RELEASE + "?system=dgx-b200")
     rows = list(csv.DictReader(io.StringIO(copied(page, "Copy CSV"))))
     assert ["Llama 3 8B"] * len(rows) == [row["Model"] for row in rows]
-    assert column(page, "Tokens/s/GPU") == [row["Tokens/s/GPU"] for row in rows]
+    assert column(page, "Tokens / sec / GPU") == [row["Tokens / sec / GPU"] for row in rows]
     assert column(page, "Step time (s)") == [row["Step time (s)"] for row in rows]
     assert {("measured", "few_steps (info)")} == {(row["Origin"], row["Findings"]) for row in rows}
     assert {True} == {row["Source"].endswith("/steps.jsonl") for row in rows}

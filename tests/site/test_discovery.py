@@ -11,14 +11,14 @@ from xml.etree import ElementTree
 import pytest
 from bs4 import BeautifulSoup
 
-from tests.site.conftest import ROOT, Site, site_of
+from tests.site.conftest import EVIL, ROOT, Site, site_of
 
 pytestmark = pytest.mark.slow
 
 ADDRESS = "https://perf.example.org/training/"
 WRITTEN = sorted(
     page.relative_to(ROOT / "docs")
-    for kind in ("tutorial", "how-to", "explanation", "reference")
+    for kind in (".", "tutorial", "how-to", "explanation", "reference")
     for page in (ROOT / "docs" / kind).glob("*.md")
 )
 
@@ -62,6 +62,22 @@ def test_a_page_that_is_written_by_hand_says_what_it_is(site: Site, page: Path) 
     assert "perfdb" in said["keywords"].split(", ")
 
 
+@pytest.mark.parametrize(
+    ("page", "sentence"),
+    [
+        ("performance/dfm/main", "NeMo DFM main: 5 published results of 1 model on DGX-H100, "
+         "DGX-GB200 and DGX-GB300."),
+        ("models/script-*", f"{EVIL}: 1 measured result of Megatron-Core 0.16.0."),
+    ],
+)  # fmt: skip
+def test_a_page_that_is_made_says_what_it_is(site: Site, page: str, sentence: str) -> None:
+    """As those that are written by hand, whatever is in the names that it tells."""
+    [made] = site.html.glob(f"{page}.html")
+    said = meta(made)
+    assert sentence == said["description"] == said["og:description"]
+    assert "performance, benchmarks, throughput, gpu, reference" == said["keywords"]
+
+
 def test_a_site_without_an_address_names_none(site: Site) -> None:
     """No sitemap, no canonical links, and nothing absolute in Open Graph."""
     assert not (site.html / "sitemap.xml").exists()
@@ -99,6 +115,8 @@ def test_the_page_for_what_is_missing_works_in_any_folder(site: Site, addressed:
         assert all(it.startswith(path) for it in within)
         targets = {it.removeprefix(path).split("?")[0].split("#")[0] for it in within}
         assert [] == [it for it in targets if not (one.html / it).exists()]
+        onward = [str(it["href"]) for it in html.select("article a[href]")]
+        assert {f"{path}index.html", f"{path}search.html"} <= set(onward)
 
 
 def test_llms_txt_leads_to_pages_and_tables_that_are_there(site: Site) -> None:
@@ -108,6 +126,16 @@ def test_llms_txt_leads_to_pages_and_tables_that_are_there(site: Site) -> None:
     assert "tutorial/first-run.html" in linked
     assert any(one.endswith(".csv") for one in linked)
     assert [] == [one for one in linked if not (site.html / one).is_file()]
+
+
+def test_llms_txt_has_a_sentence_on_each_page_and_no_markup(site: Site) -> None:
+    """A name from the store may hold any sign; what reads the list takes none for HTML."""
+    text = (site.html / "llms.txt").read_text()
+    pages = re.findall(r"^- \[.*\]\([^)]+\.html\).*", text, re.MULTILINE)
+    assert len(pages) > 50
+    assert [] == [one for one in pages if not re.search(r"\.html\): .{20}", one)]
+    assert not {"<", ">"} & set(text.replace("\n> ", "\n"))
+    assert r"- [&lt;script&gt;alert(1)&lt;/script&gt; \*m\* \`c\` {{ x }}" in text
 
 
 def test_no_page_fetches_anything_from_another_host(site: Site) -> None:

@@ -160,6 +160,12 @@ def test_a_file_is_called_by_what_its_results_share() -> None:
     assert "results" == offer_name([published(), result(task="sft")])
 
 
+def test_a_file_of_all_fine_tuning_says_so() -> None:
+    """It is not that of the whole system: pre-training has one of its own."""
+    both = [result(framework="nemo", release="25.04", task=task) for task in ("lora", "sft")]
+    assert "nemo-25.04-fine-tuning-llama3-8b-dgx-h100" == offer_name(both)
+
+
 def test_the_site_has_the_files_that_documents_use_and_no_others(tmp_path: Path) -> None:
     """A table that is gone takes its files with it, on both sides."""
     docs, out = tmp_path / "docs", tmp_path / "html"

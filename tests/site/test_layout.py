@@ -1,7 +1,7 @@
 """Where things stand in a window, on a phone and on paper: nothing is covered, cut or unnamed."""
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 
 from tests.site.conftest import CHROMIUM, RELEASE, Site
 
@@ -82,6 +82,41 @@ def test_a_chart_is_whole_on_a_phone_and_can_be_read(page: Page, site: Site) -> 
     )
     assert 11 <= size < 13
     assert more == 0
+
+
+def test_on_a_phone_the_name_of_a_figure_is_broken_between_words_alone(
+    page: Page, site: Site
+) -> None:
+    """'Tokens/s/GPU' is one."""
+    opened(page, site, RANKED, 390)
+    lines = page.locator("section#figures tbody th", has_text="Tokens/s/GPU").evaluate(
+        "it => { const r = document.createRange(); r.selectNodeContents(it);"
+        " return r.getClientRects().length }"
+    )
+    assert 1 == lines
+
+
+def test_no_two_tables_of_a_page_are_called_the_same(page: Page, site: Site) -> None:
+    """Who hears a page goes from one to the next by what they are called."""
+    for name in (RELEASE, "performance/dfm/main.html", "performance/index.html"):
+        opened(page, site, name)
+        labels = page.locator("[role=region]").evaluate_all("all => all.map(it => it.ariaLabel)")
+        assert 1 < len(labels) == len(set(labels)), name
+
+
+def test_the_name_of_the_site_can_be_read_in_the_dark_without_scripts(
+    browser: Browser, site: Site
+) -> None:
+    """Where no script chooses the theme's colours the browser's own stand in for them."""
+    context = browser.new_context(java_script_enabled=False, color_scheme="dark")
+    page = context.new_page()
+    page.goto((site.html / "index.html").as_uri())
+    colour = page.locator(".navbar-brand p").first.evaluate("it => getComputedStyle(it).color")
+    ground = page.evaluate(
+        "(document.body.style.color = 'Canvas', getComputedStyle(document.body).color)"
+    )
+    context.close()
+    assert ("rgb(255, 255, 255)", "rgb(18, 18, 18)") == (colour, ground)
 
 
 @pytest.mark.parametrize("width", [1440, 390])

@@ -13,10 +13,13 @@ import pytest
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace
 
+from perfdb.catalog import titles
 from perfdb.db.session import store_url
-from perfdb.site import fresh, words
+from perfdb.ingest import withdraw
+from perfdb.record import Figures, RecipeRef
+from perfdb.site import events, fresh
 from perfdb.site.files import DOWNLOADS, GENERATED, PUBLISHED
-from tests.factories import published, release, stored, write_run
+from tests.factories import case, published, release, stored, write_run
 
 # Sphinx and its extensions warn each other of what the next Sphinx will not have.
 pytestmark = pytest.mark.filterwarnings(
@@ -31,9 +34,17 @@ Contents = dict[str, bytes]
 
 
 def contents(folder: Path) -> Contents:
-    """Every file of a site."""
-    files = (path for path in folder.rglob("[!.]*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+    """Every file of a site, and every folder, which says nothing."""
+    found = folder.rglob("[!.]*")
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else b""
+        for path in found
+    }
+
+
+def folders(folder: Path) -> set[str]:
+    """Every folder in a folder."""
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_dir()}
 
 
 class Project:
@@ -68,8 +79,8 @@ class Project:
             closing(sqlite3.connect(other.store)) as its,
         ):
             ours.backup(its)
-        for own in ("conf.py", "index.md", "static/own.css"):
-            shutil.copy2(self.docs / own, other.docs / own)
+        for own in (*self.docs.glob("*.*"), self.docs / "static" / "own.css"):
+            shutil.copy2(own, other.docs / own.relative_to(self.docs))
         return other.built()
 
     def rename(self, title: str) -> None:
@@ -218,7 +229,7 @@ def test_another_perfdb_makes_every_page_anew(
     project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     before = project.last
-    monkeypatch.setattr(words, "FRAMEWORKS", {"megatron-core": "Renamed"})
+    monkeypatch.setattr(titles, "FRAMEWORKS", {"megatron-core": "Renamed"})
     assert before == project.built()
     monkeypatch.setattr(fresh, "code", lambda: "another")
     after = project.built()
@@ -285,3 +296,65 @@ def test_a_result_more_is_the_site_that_a_build_from_nothing_makes(
     assert "runs/two.html" in after
     assert after.keys() > before.keys()
     assert after == project.clean(tmp_path / "clean")
+
+
+def test_where_perfdb_lies_makes_no_other_site(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does the folder of the documents: not even to what Sphinx tells sites apart by."""
+    clean, elsewhere = tmp_path / "clean", tmp_path / "elsewhere"
+    shutil.copytree(events.STATIC, elsewhere)
+    monkeypatch.setattr(events, "STATIC", elsewhere)
+    assert project.last == project.clean(clean)
+    hashed = [html / ".buildinfo" for html in (project.html, clean / "html")]
+    assert 1 == len({path.read_bytes() for path in hashed})
+
+
+BESIDE = """# Site
+
+```{perfdb-overview}
+```
+
+```{toctree}
+performance/audit
+recipes/index
+own
+```
+"""
+
+
+def test_whatever_becomes_of_a_store_the_site_is_one_from_nothing(tmp_path: Path) -> None:
+    """After a run more, a correction and withdrawals, to the byte and to the folder.
+
+    Pages lie beside one another in lists, so that one that comes or goes has neighbours, some of
+    them written by hand; and each page has a copy of its text.
+    """
+    project = Project(tmp_path / "project")
+    url = store_url(str(project.store))
+    (project.docs / "conf.py").write_text(CONF.replace("False", "True"))
+    (project.docs / "index.md").write_text(BESIDE)
+    (project.docs / "own.md").write_text("# Own\n")
+    recipes = [RecipeRef(name=name, path=f"{name}.yaml", sha256="0" * 64) for name in "abc"]
+    *runs, more = (write_run(tmp_path, run_id=one.name, recipe=one) for one in recipes)
+    of = {"framework": "dfm", "model": "kimi-k2", "system": "dgx-gb300"}
+    rows = [
+        published(gpus, case=case(**of, num_gpus=gpus), release=release("main", framework="dfm"))
+        for gpus in (8, 16)
+    ]
+    wrong = rows[0].model_copy(update={"figures": Figures(tokens_per_sec_per_gpu=7)})
+    page = "data/published/kimi.md"
+    stored(url, *runs, published())
+    stored(url, wrong, rows[1], page=page)
+    project.built()
+    steps = (
+        lambda: stored(url, more),
+        lambda: stored(url, *rows, page=page),
+        lambda: withdraw([page, "c"], url, "measured on a machine that others used"),
+    )
+    for number, step in enumerate(steps):
+        step()
+        clean = tmp_path / str(number)
+        before, after = project.last, project.built()
+        assert before != after == project.clean(clean)
+        assert folders(project.docs) == folders(clean / "docs")
+    assert "scaling/dfm" in before.keys() - after.keys()

@@ -1,16 +1,21 @@
 """The parts of a run's page: figures with their formulas, the drawing, the steps."""
 
+import json
 import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
 from bs4 import BeautifulSoup
 from sqlalchemy import URL
 
+from perfdb.ingest import LogOptions, Options, ingest
+from perfdb.pages import PageContext
 from perfdb.site import evidence, figures, read, runs
 from perfdb.site.charts import step_times
 from perfdb.site.contents import Contents
-from perfdb.site.data import Flag, RunPage
+from perfdb.site.data import MOST_STEPS, Flag, RunPage
+from tests import logs
 from tests.factories import release, stored, write_run
 from tests.site.samples import address, run_page
 
@@ -154,8 +159,8 @@ def test_steps_say_which_are_warm_up_and_where_they_were_read() -> None:
 
 
 def test_a_very_long_run_shows_its_first_steps_and_how_many_there_are_more() -> None:
-    page = run_page(*[1.0] * (runs.MOST_STEPS + 7))
-    assert runs.MOST_STEPS == len(rows("steps", page)) - 1
+    page = run_page(*[1.0] * (MOST_STEPS + 7))
+    assert MOST_STEPS == len(rows("steps", page)) - 1
     assert "7 more steps are in the steps file." in runs.steps(page, address).text
 
 
@@ -190,3 +195,47 @@ def test_the_drawing_takes_its_colours_from_the_theme() -> None:
 def test_a_run_of_one_step_has_a_drawing_and_a_run_of_none_has_words() -> None:
     assert step_times(run_page(9.0, step_time_s=None)) is not None
     assert "The run left no step." in runs.chart(run_page(), address).text
+
+
+def lines_of(page: RunPage) -> dict[str, str]:
+    """The text behind each link of the table of steps, by the step's number."""
+    made = BeautifulSoup(runs.steps(page, address).text, "html.parser")
+    found = {}
+    for row in made.select("tbody tr"):
+        href = row.select("a")[-1]["href"]
+        line = made.select_one(f"[id='{str(href).removeprefix('#')}']")
+        assert line is not None
+        found[row.get_text(" ", strip=True).split()[0]] = line.get_text()
+    return found
+
+
+def test_each_step_of_a_run_leads_to_the_line_that_it_was_read_from(
+    store: URL, tmp_path: Path
+) -> None:
+    stored(store, write_run(tmp_path, run_id="one", step_times=(9.0, 4.1, 4.0)))
+    [page] = read.stored(store).runs
+    said = {step: json.loads(line.lstrip("123")) for step, line in lines_of(page).items()}
+    assert {"1": 9.0, "2": 4.1, "3": 4.0} == {
+        step: line["step_time_s"] for step, line in said.items()
+    }
+
+
+def test_the_lines_of_a_log_have_no_colours_and_no_markup(sqlite: URL, tmp_path: Path) -> None:
+    """A step stands on the third line here, behind a word in red."""
+    step = logs.step_line(0, 1, 2.5).rstrip("\n")
+    text = f"<b>begin</b>\n\n\x1b[31m0: \x1b[0m{step} | <i>note</i>\n"
+    options = Options(PageContext(release="2.0"), logs=LogOptions(logs.SET, window="last"))
+    ingest([logs.write(tmp_path / "log", text)], sqlite, options)
+    [page] = read.stored(sqlite).runs
+    assert {"1": f"30: {step} | <i>note</i>"} == lines_of(page)
+
+
+def test_of_a_large_file_no_line_is_shown(
+    sqlite: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read, "MOST_LISTED_BYTES", 10)
+    stored(sqlite, write_run(tmp_path, run_id="one"))
+    [page] = read.stored(sqlite).runs
+    assert {} == page.lines
+    assert "<details>" not in runs.steps(page, address).text
+    assert "1" == rows("steps", page)[1][-1]

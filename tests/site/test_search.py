@@ -67,11 +67,29 @@ def test_a_release_without_a_version_has_no_entry(tmp_path: Path) -> None:
         ("0.9.1", "performance/megatron-core/0.9.1.html"),
         ("nemo 25.04", "performance/nemo/25.04.html"),
         ("dfm main", "performance/dfm/main.html"),
+        ("llama", "models/llama3-8b.html"),
+        ("b200", "systems/dgx-b200.html"),
+        ("scaling", "scaling/index.html"),
+        ("audit", "performance/audit.html"),
     ],
 )
-def test_what_is_typed_leads_to_its_release_first(
+def test_what_is_typed_leads_to_its_page_first(
     page: Page, address: str, typed: str, found: str
 ) -> None:
     page.goto(f"{address}search.html?q={typed}")
     page.locator("ul.search li a").first.click()
     page.wait_for_url(f"**/{found}*")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not CHROMIUM.exists(), reason="no Chromium on this machine")
+def test_results_come_before_what_is_said_of_them(page: Page, address: str) -> None:
+    """The name of a model stands on pages of every kind, with the same points from Sphinx."""
+    page.goto(f"{address}search.html?q=llama3")
+    page.get_by_text("Search finished").wait_for()
+    links = page.locator("ul.search > li > a").evaluate_all(
+        "all => all.map(one => one.getAttribute('href'))"
+    )
+    kinds = ("models", "performance/nemo", "how-to", "sources")
+    places = [next(at for at, link in enumerate(links) if link.startswith(it)) for it in kinds]
+    assert sorted(places) == places

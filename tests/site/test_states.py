@@ -7,6 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from bs4 import BeautifulSoup
 from sqlalchemy import URL
 
 from perfdb import export, ingest
@@ -15,9 +16,11 @@ from perfdb.db.session import reading
 from perfdb.export import results
 from perfdb.pages import PageContext
 from perfdb.queries import findings
-from perfdb.site import downloads, evidence, publication, read
+from perfdb.site import downloads, evidence, publication, read, sources
 from perfdb.site.data import SourcePage
+from perfdb.site.rows import row_id
 from perfdb.verify import verify
+from tests.site.samples import address
 
 HEAD = """# Throughput
 
@@ -120,6 +123,43 @@ def test_a_state_that_no_figure_leads_to_any_more_says_by_which_it_was_supersede
     assert ((), 1) == (old.results, len(new.results))
 
 
+CARD = """\
+title: qwen3_30b_a3b
+verification_environment: {base_container: nvcr.io/nvidia/nemo:26.06, bridge_commit: aabb29d0}
+items:
+  pretrain_performance:
+    GB300:
+      precision: fp8_mx
+      num_gpus: 8
+      command: train.sh --seq_length 4096 --global_batch_size 512
+      points:
+        - metrics: {last_10_steps_step_time_ms_avg: 5889.42}
+        - metrics: {last_10_steps_step_time_ms_avg: 5814.29}
+"""
+
+
+def test_the_page_of_a_file_has_its_repeats_that_no_table_prints(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    """Of three results of a case in two files one has the name of the row: that of median time."""
+    (tmp_path / "a.yaml").write_text(CARD)
+    (tmp_path / "b.yaml").write_text(CARD.rpartition("        - m")[0].replace("5889", "5700"))
+    assert 3 == ingest.ingest([tmp_path], sqlite, ingest.Options()).new
+
+    contents = read.stored(sqlite)
+
+    pages = {it.data.path: it for it in evidence.KIND.pages(contents)
+             if isinstance(it.data, SourcePage)}  # fmt: skip
+    assert all("## What was read" in (it.text or "") for it in pages.values())
+    [row] = contents.results
+    both, other = (pages[str(tmp_path / name)].data for name in ("a.yaml", "b.yaml"))
+    assert isinstance(both, SourcePage)
+    assert isinstance(other, SourcePage)
+    assert [5.88942, 5.81429, 5.70042] == [it.step_time_s for it in both.results + other.results]
+    found = BeautifulSoup(sources.entries(both, address).text, "html.parser").select("article")
+    assert [None, row_id(row)] == [it.get("id") for it in found]
+
+
 def test_a_withdrawn_page_that_came_back_has_no_empty_state(store: URL, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     put(store, page, A)
@@ -145,7 +185,7 @@ def test_every_output_names_the_same_lines(store: URL, tmp_path: Path) -> None:
         lines(export.FORMATS["csv"].render(shown)),
         sorted(one.source_line or 0 for one in audited),
     ]
-    assert ["Sources: page.md, lines 9, 10"] == re.findall("^Sources.*$", text, re.MULTILINE)
+    assert ["Sources: page.md, lines 9-10"] == re.findall("^Sources.*$", text, re.MULTILINE)
 
 
 def test_rows_of_two_states_of_a_page_are_told_apart(store: URL, tmp_path: Path) -> None:

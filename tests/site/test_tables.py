@@ -1,5 +1,7 @@
 """Results and a profile make a table: which columns, which digits, which links."""
 
+import re
+
 import pytest
 from bs4 import BeautifulSoup
 
@@ -23,6 +25,7 @@ from perfdb.site.profiles import (
 )
 from perfdb.site.rows import row_id
 from perfdb.site.tables import of_results, results_table
+from tests.seeds import FOLDER as SEEDS
 from tests.site.samples import HASH, address, published, result
 
 
@@ -216,6 +219,16 @@ def test_qualifiers_stand_with_the_model() -> None:
     assert "Llama 3 8B (dropless)" == row["Model"]
 
 
+def test_a_published_row_of_several_links_to_its_file_and_says_of_how_many_it_is() -> None:
+    """With the line where it has one."""
+    said = {"origin": "published", "run_id": None, "source_sha256": "ab" * 32, "num_results": 10}
+    for line, more in ((None, []), (7, ["line 7"])):
+        made = html(MEASURED, result(**said, source_line=line))
+        links = BeautifulSoup(made, "html.parser").select("td a:not(.e)")
+        assert ["1 of 10 results", *more] == [it.get_text() for it in links]
+        assert "abababab" in str(links[0]["href"])
+
+
 def test_a_measured_row_links_to_its_run_and_says_of_how_many_it_is() -> None:
     made = html(MEASURED, result(num_results=3))
     links = BeautifulSoup(made, "html.parser").select("td a:not(.e)")
@@ -273,15 +286,77 @@ def test_every_head_is_explained_by_an_entry_of_the_glossary() -> None:
 
 
 def test_every_field_of_a_profile_is_one_of_a_result() -> None:
-    known = set(Result.model_fields)
+    """Or a property, of what follows from its fields."""
+    properties = (one for kind in Result.__mro__ for one in vars(kind).items())
+    known = {name for name, one in properties if isinstance(one, property)} | {*Result.model_fields}
     for profile in (DFM, NEMO, NEMO_FINE_TUNING, AUTOMODEL, SCALING, MEASURED, RUNS, CASE):
         for column in profile.columns:
             assert set(column.fields) <= known, f"{profile.name}: {column.title}"
 
 
-def test_a_table_with_measured_rows_shows_what_was_measured() -> None:
-    assert DFM == of_results([published()])
-    assert MEASURED == of_results([published(), result(framework="dfm")])
+@pytest.mark.parametrize(
+    "printed",
+    [
+        published(),
+        published(framework="nemo"),
+        published(framework="nemo", task="lora"),
+        published(framework="automodel"),
+        published(framework="nemo", tokens_per_sec=98550.0),
+    ],
+    ids=["dfm", "nemo", "nemo-fine-tuning", "automodel", "scaling"],
+)
+def test_a_table_keeps_the_columns_of_its_family_whoever_measured_its_rows(printed: Result) -> None:
+    """What only runs have stands behind them; no column is there twice."""
+    family = of_results([printed])
+    measured = result(
+        framework=printed.framework, task=printed.task, tokens_per_sec=printed.tokens_per_sec
+    )
+    for rows in ([printed, measured], [measured]):
+        found = of_results(rows)
+        assert family.columns == found.columns[: len(family.columns)]
+        titles = [column.title for column in found.columns]
+        beside = titles[len(family.columns) :]
+        assert {"p10–p90 (s)", "n", "FLOPs convention"} <= set(beside)
+        assert len(titles) == len(set(titles))
+        assert {one.fields for one in MEASURED.columns} <= {one.fields for one in found.columns}
+
+
+def test_a_measured_row_changes_no_cell_of_the_published_rows_beside_it() -> None:
+    """Each says its own: the page `LLAMA3-8B` and VP `1`, the run our name and no VP."""
+    printed = published(
+        framework="nemo", model="llama3-8b", model_title="Llama 3 8B", num_gpus=1024,
+        sequence_length=8192, tokens_per_sec_per_gpu=14512.0,
+        raw={"Model": "LLAMA3-8B", "#-GPUs": "1024", "Sequence Length": "8192", "VP": "1",
+             "Tokens / sec / GPU": "14512", "Model TFLOP / sec / GPU": "1,022.26"},
+    )  # fmt: skip
+    measured = result(framework="nemo", num_gpus=1024)
+    [alone] = cells(of_results([printed]), printed)
+    first, second = cells(of_results([printed, measured]), printed, measured)
+    assert alone.items() <= first.items()
+    assert ("LLAMA3-8B", "1024", "8192", "1", "14512", "–", "–") == tuple(
+        first[it] for it in ("Model", "#-GPUs", "Sequence Length", "VP", "Tokens / sec / GPU",
+                             "p10–p90 (s)", "n")
+    )  # fmt: skip
+    assert ("Llama 3 8B", "1024", "8192", "–", "32,364", "4.00–4.23", "8") == tuple(
+        second[it] for it in ("Model", "#-GPUs", "Sequence Length", "VP", "Tokens / sec / GPU",
+                              "p10–p90 (s)", "n")
+    )  # fmt: skip
+
+
+@pytest.mark.skipif(not SEEDS.is_dir(), reason="the published pages are not here")
+def test_the_abbreviations_that_published_pages_explain_are_in_the_glossary() -> None:
+    """As each page lists them: a line each, the abbreviation before a colon."""
+    said = {
+        "nemo-25.04-performance-summary.txt": r"^([A-Z]{2,4}): ",
+        "dfm-performance-benchmarks.md": r"^- \*\*([A-Z]+)\*\*: ",
+        "automodel-performance-summary.txt": r"^- (\w+): ",
+    }
+    found = {
+        name: re.findall(pattern, (SEEDS / name).read_text(), re.MULTILINE)
+        for name, pattern in said.items()
+    }
+    assert [9, 9, 13] == [len(one) for one in found.values()]
+    assert set().union(*found.values()) <= set(TERMS)
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from math import log
 from statistics import median
 
-from perfdb.audit import flop_counts, rates, workload
+from perfdb.audit import flop_counts, rates, remedy, workload
 from perfdb.audit.flop_counts import Counted
+from perfdb.audit.interval import shared
 from perfdb.audit.subject import Remark, Subject
-from perfdb.catalog import titles
 from perfdb.units import significant
 
 NAME = "flops_per_token"
@@ -23,26 +23,38 @@ def check(rows: Sequence[Subject]) -> Iterator[Remark]:
     """Rows that count other FLOPs per token than their peers, beyond rounding."""
     for group in flop_counts.by_work(flop_counts.counted(rows, rates.reader(rows))):
         agreed = flop_counts.consensus(group)
-        outliers = [one for one in group if not any(one[1].agrees(other) for _, other in agreed)]
         if agreed:
-            yield from (_remark(one, agreed, rows) for one in outliers)
+            yield from (_remark(one, agreed, rows) for one in _outliers(group, agreed))
         else:
             yield from _undecided(group)
+
+
+def _outliers(group: Sequence[Counted], agreed: Sequence[Counted]) -> list[Counted]:
+    """The rows that cannot count what all of those which agree can count together.
+
+    A row that is printed coarsely agrees with many numbers, and excuses none of them.
+    """
+    counts = [given.with_cut() for _, given in agreed]
+    together = shared(counts)
+    right = [together] if together else counts
+    return [one for one in group if not any(one[1].with_cut().agrees(it) for it in right)]
 
 
 def _remark(one: Counted, agreed: Sequence[Counted], rows: Sequence[Subject]) -> Remark:
     row, given = one
     peers = [peer for peer, _ in agreed]
-    expected = sorted(agreed, key=lambda other: other[1].value)[len(agreed) // 2][1]
+    counts = [count for _, count in agreed]
+    expected = shared(counts) or min(counts, key=lambda count: count.uncertainty)
     factor = given.value / expected.value
+    here, there = workload.apart(row, peers)
     return Remark(
         row,
         workload.severity(factor - 1),
         FIELDS if row.model_tflops_per_sec_per_gpu else FIELDS_BY_MFU,
         f"{expected} GFLOP per token",
         f"{given} GFLOP per token",
-        f"{workload.name(row)} counts {significant(given.value)} GFLOP per token, "
-        f"{workload.names(peers)} {significant(expected.value)}: {_factor(factor)}",
+        f"{here} counts {significant(given.value)} GFLOP per token, "
+        f"{there} {significant(expected.value)}: {_factor(factor)}",
         _suggestion(row, factor, peers, rows),
     )
 
@@ -60,13 +72,13 @@ def _suggestion(
 ) -> str | None:
     """The figure to change: the one that is out of step with how the systems compare elsewhere."""
     tokens, tflops = row.tokens_per_sec_per_gpu, row.model_tflops_per_sec_per_gpu
-    if tokens is None or tflops is None:
-        return None
+    if tokens is None or tflops is None or rates.vouched(row):
+        return remedy.of_count(row, factor)
     right_tokens = f"tokens/s/GPU {significant(tokens * factor)}"
     right_tflops = f"model TFLOP/s/GPU {significant(tflops / factor)}"
     predicted = [one for peer in peers if (one := _predicted(row, peer, rows))]
     if not predicted:
-        return f"one of: {right_tokens}, {right_tflops}"
+        return remedy.of_count(row, factor)
     likely = median(predicted)
     tokens_are_right = abs(log(tokens / likely)) < abs(log(tokens * factor / likely))
     return right_tflops if tokens_are_right else right_tokens
@@ -94,16 +106,16 @@ def _undecided(group: Sequence[Counted]) -> Iterator[Remark]:
     """Rows that disagree where nothing says which of them is right."""
     (row, given), *others = sorted(group, key=lambda one: one[1].value, reverse=True)
     lowest = others[-1][1] if others else given
-    if given.agrees(lowest):
+    if given.with_cut().agrees(lowest.with_cut()):
         return
     factor = given.value / lowest.value
-    other = titles.system(others[-1][0].system)
+    here, other = workload.apart(row, [others[-1][0]])
     yield Remark(
         row,
         workload.severity(factor - 1),
         FIELDS,
         f"{lowest} GFLOP per token, as on {other}",
         f"{given} GFLOP per token",
-        f"{workload.name(row)} counts {significant(given.value)} GFLOP per token, "
+        f"{here} counts {significant(given.value)} GFLOP per token, "
         f"{other} {significant(lowest.value)}: {_factor(factor)}; one is wrong",
     )

@@ -3,21 +3,27 @@
 from collections.abc import Iterator, Sequence
 
 from perfdb.audit import layout
-from perfdb.audit.subject import Remark, Severity, Subject
+from perfdb.audit.subject import SHORT, Remark, Severity, Subject
 
 NAME = "micro_batch"
-MEANING = "MBS × DP is at most GBS; GBS below MBS means that the two are swapped"
+MEANING = (
+    "MBS × DP, or LBS × DP, is at most GBS, and MBS divides LBS; GBS below MBS means that the two "
+    "are swapped"
+)
 FIELDS = ("global_batch_size", "micro_batch_size")
 
 
 def check(rows: Sequence[Subject]) -> Iterator[Remark]:
-    """Rows whose micro-batches do not fit into the global batch."""
+    """Rows whose micro-batches do not fit into the global or the local batch."""
     for row in rows:
         exchanged, ranks = layout.swapped(row), layout.data_parallel(row) or 1
         if exchanged:
             yield _swapped(row, exchanged)
-        elif (row.micro_batch_size or 0) * ranks > row.global_batch_size:
+            continue
+        if (layout.batch(row) or 0) * ranks > row.global_batch_size:
             yield _too_large(row, ranks)
+        if row.local_batch_size and row.local_batch_size % (row.micro_batch_size or 1):
+            yield _uneven(row)
 
 
 def _swapped(row: Subject, exchanged: Subject) -> Remark:
@@ -44,16 +50,30 @@ def _accumulation(row: Subject, exchanged: Subject) -> str:
 
 
 def _too_large(row: Subject, ranks: int) -> Remark:
+    field, batch = layout.batch_field(row), layout.batch(row) or 0
     most = row.global_batch_size // ranks
-    change = f"MBS {most} at most, or " if most else ""
-    least = (row.micro_batch_size or 0) * ranks
+    change = f"{SHORT[field]} {most} at most, or " if most else ""
+    least = batch * ranks
+    batches = "micro-batches" if field == "micro_batch_size" else "local batches"
     return Remark(
         row,
         Severity.ERROR,
-        (*FIELDS, "data_parallel"),
+        ("global_batch_size", field, "data_parallel"),
         f"GBS of at least {least:,}",
         f"GBS {row.global_batch_size:,}",
-        f"{ranks:,} data-parallel ranks with micro-batches of {row.micro_batch_size} make "
+        f"{ranks:,} data-parallel ranks with {batches} of {batch:,} make "
         f"{least:,} samples; the global batch has {row.global_batch_size:,}",
         f"{change}GBS {least:,}",
+    )
+
+
+def _uneven(row: Subject) -> Remark:
+    return Remark(
+        row,
+        Severity.ERROR,
+        ("micro_batch_size", "local_batch_size"),
+        f"a divisor of LBS {row.local_batch_size:,}",
+        f"MBS {row.micro_batch_size:,}",
+        f"local batches of {row.local_batch_size:,} do not divide into micro-batches of "
+        f"{row.micro_batch_size:,}",
     )

@@ -17,7 +17,7 @@ function words(cell) {
 // What a cell is sorted by: a number where it holds one, thousands separators and % left out.
 function sortKey(row, column) {
   const cell = row.cells[column];
-  const text = (cell.dataset.sort ?? cell.textContent).trim();
+  const text = (cell.dataset.sort ?? words(cell)).trim();
   const number = Number(text.replace(/[,%]/g, ""));
   return text === "" || Number.isNaN(number) ? text : number;
 }
@@ -173,17 +173,56 @@ function makeTools(table) {
   table.parentElement.before(tools);
 }
 
-// --- on a narrow screen the rates stand beside what was run, in view before anything is scrolled
+// --- on a narrow screen what was run, and then the rates, stand beside the names of rows, in view
 
 const NARROW = matchMedia("(max-width: 600px)");
 
-function ratesFirst(table) {
+function rearrange(table) {
   const heads = [...table.tHead.rows[0].cells];
-  const rates = heads.filter((head) => "falling" in head.dataset).map((head) => head.cellIndex);
+  const marked = (mark) => heads.filter((head) => mark in head.dataset);
+  const [near, rates] = [marked("near"), marked("falling")];
+  const moved = [...near, ...rates].map((head) => head.cellIndex);
   for (const row of table.rows) {
     const cells = [...row.cells];
-    cells[0].after(...rates.map((column) => cells[column]));
+    cells[0].after(...moved.map((column) => cells[column]));
   }
+  rates.forEach(breakAtSlashes);
+  if (near.length) tellApart(table, near.length + 1, moved.length + 1);
+}
+
+// "TFLOPs/sec/GPU" is wider than the figures below it.
+function breakAtSlashes(head) {
+  const title = [...head.querySelectorAll("button, abbr")].pop() ?? head;
+  const parts = title.textContent.split(/(?<=\/)/);
+  title.replaceChildren(...parts.flatMap((part) => [part, document.createElement("wbr")]));
+}
+
+// Rows that read alike up to the rates say below their names in what they differ behind these: in
+// their words first, then in numbers that are no figures.
+function tellApart(table, rates, others) {
+  const rows = [...table.tBodies[0].rows];
+  const isFigure = ({ cellIndex }) => rows.some((row) => row.cells[cellIndex].querySelector("a.e"));
+  const heads = [...table.tHead.rows[0].cells].slice(others).filter((head) => !isFigure(head));
+  heads.sort((a, b) => a.matches(".n") - b.matches(".n"));
+  const read = (row) => [...row.cells].slice(0, rates).map(words).join("\n");
+  grouped(rows, read).forEach((alike) => sayWhich(alike, heads));
+}
+
+function sayWhich(rows, heads) {
+  const said = (head) => (row) => words(row.cells[head.cellIndex]);
+  const head = heads.find((one) => grouped(rows, said(one)).length > 1);
+  if (!head) return;
+  for (const row of rows) {
+    const textContent = `${words(head)} ${said(head)(row)}`;
+    const line = { className: "perf-aside", textContent };
+    row.cells[0].append(Object.assign(document.createElement("small"), line));
+  }
+  grouped(rows, said(head)).forEach((alike) => sayWhich(alike, heads));
+}
+
+function grouped(rows, key) {
+  const keys = rows.map(key);
+  return [...new Set(keys)].map((one) => rows.filter((_, place) => keys[place] === one));
 }
 
 // --- a table that is as wide as its box needs no box: the page scrolls, and the head stays
@@ -231,6 +270,7 @@ function showTarget() {
     tab.dispatchEvent(new Event("change", { bubbles: true }));
   }
   target.hidden = false;
+  target.closest("details")?.setAttribute("open", "");
   target.scrollIntoView({ block: "center" });
 }
 
@@ -249,7 +289,7 @@ for (const table of document.querySelectorAll("table.perf[data-sortable]")) {
   makeSortable(table);
   makeTools(table);
 }
-if (NARROW.matches) document.querySelectorAll("table.perf").forEach(ratesFirst);
+if (NARROW.matches) document.querySelectorAll("table.perf").forEach(rearrange);
 for (const box of document.querySelectorAll(".perf-wrap, .perf-figure")) {
   resized.observe(box);
   box.addEventListener("scroll", () => hint(box), { passive: true });

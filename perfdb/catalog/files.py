@@ -1,0 +1,62 @@
+"""Catalogue files: what stands in them, where, and everything that is wrong with it at once."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Generic, TypeVar
+
+import yaml
+
+from perfdb import yamlfile
+from perfdb.catalog.base import Named
+from perfdb.errors import CatalogError, Problem
+from perfdb.yamlfile import Document, Unreadable
+
+Entry = TypeVar("Entry", bound=Named)
+
+_LOADER: Final = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+"""The files are ours: libyaml's faster one has nothing to fear from them."""
+
+
+@dataclass(frozen=True)
+class Given(Generic[Entry]):
+    """An entry, and the lines that it stands in."""
+
+    it: Entry
+    document: Document
+
+    @property
+    def place(self) -> str:
+        """'systems.yaml:4'."""
+        return f"{Path(self.document.where).name}:{self.document.line(())}"
+
+
+Check = Callable[[Sequence[Given[Entry]]], Iterable[Problem]]
+
+
+def entries(paths: Iterable[Path], kind: type[Entry], check: Check[Entry]) -> dict[str, Entry]:
+    """The entries of files by name: one in each, or a list. Raises CatalogError."""
+    given: list[Given[Entry]] = []
+    problems: list[Problem] = []
+    for path in paths:
+        for document in _documents(path, problems):
+            read = yamlfile.validate(document, kind)
+            if isinstance(read, list):
+                problems += read
+            else:
+                given.append(Given(read, document))
+    problems += check(given)
+    if problems:
+        raise CatalogError(sorted(problems, key=lambda one: (one.where, one.line or 0)))
+    return {one.it.name: one.it for one in given}
+
+
+def _documents(path: Path, problems: list[Problem]) -> Sequence[Document]:
+    """Each entry of a file with its own lines."""
+    parsed = yamlfile.parse(str(path), path.read_text(encoding="utf-8"), _LOADER)
+    if isinstance(parsed, Unreadable):
+        problems += parsed.problems
+        return ()
+    if not isinstance(parsed.content, list):
+        return (parsed,)
+    return [parsed.item(number, content) for number, content in enumerate(parsed.content)]

@@ -1,0 +1,82 @@
+"""The global batch size of a run by its step lines, which say it whatever else is configured.
+
+A program may begin with small batches. What its arguments say is then the last size alone, and a
+rate over steps of another would be wrong: the steps are given their tokens, and the run has the
+batch that all steps of its window have.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from perfdb import windows
+from perfdb.errors import Problem
+from perfdb.formats.base import ParsedLog
+from perfdb.formats.numbers import count
+from perfdb.formats.readings import Column, Flags, Floats, Ints, Readings, distinct
+from perfdb.formats.steps import sizes, spans
+
+PRINTED = "global_batch_size"
+"""The column of step lines that says it; no step is kept with it."""
+
+
+def stated(where: str, log: ParsedLog) -> ParsedLog:
+    """A log with the batch size of its step lines, and a note where that is not the only one."""
+    lines = Readings.of(log.readings)
+    printed = lines.column(PRINTED)
+    log = replace(log, readings=lines.without(PRINTED))
+    found = distinct(printed.values[printed.known])
+    if len(found) > 1:
+        return _of_window(where, log, printed)
+    size, other = count(found[0] if found else None), log.configuration.global_batch_size
+    if size is None:
+        return log
+    message = f"its settings say global batch size {other}, its step lines {size}: that is taken"
+    return _with_size(log, size, Problem(where, message) if other not in (None, size) else None)
+
+
+def _of_window(where: str, log: ParsedLog, printed: Column) -> ParsedLog:
+    """The size that all steps of the window have, if their tokens tell them from the others."""
+    found = distinct(printed.values[printed.known])
+    changes = f"the global batch size changes from {found[0]:g} to {found[-1]:g}"
+    sequence = log.configuration.sequence_length
+    if sequence is None:
+        message = f"{changes}, and the sequence length is not said: none is stated"
+        return _with_size(log, None, Problem(where, message))
+    within = distinct(_within(log, printed))
+    size = count(within[0]) if len(within) == 1 else None
+    log = replace(log, readings=_with_tokens(Readings.of(log.readings), printed, sequence))
+    if size is None:
+        message = f"{changes}, and not all steps of {log.window} have the same: none is stated"
+        remedy = "pass --window for steps of one, and --set global_batch_size=…"
+        return _with_size(log, None, Problem(where, message, remedy=remedy))
+    message = f"{changes}: all steps of {log.window} have {size}"
+    return _with_size(log, size, Problem(where, message))
+
+
+def _with_size(log: ParsedLog, size: int | None, note: Problem | None) -> ParsedLog:
+    said = log.configuration.model_copy(update={PRINTED: size})
+    return replace(log, configuration=said, notes=(*log.notes, *([note] if note else ())))
+
+
+def _within(log: ParsedLog, printed: Column) -> Floats | Ints | Flags:
+    """The sizes that the lines of the window say; where each is a mean, the line before too.
+
+    The batch may have changed between the two.
+    """
+    lasts = Readings.of(log.readings).step
+    counts = spans(lasts)
+    firsts = lasts - counts + 1
+    window = windows.named(log.window or "skip_warmup(0)")
+    held = np.flatnonzero(window.holds(firsts.data, lasts.data))
+    if not len(held):
+        return printed.values[:0]
+    start = max(0, held[0] - int(counts[held[0]] > 1))
+    printed = printed.at(slice(start, held[-1] + 1))
+    return printed.values[printed.known]
+
+
+def _with_tokens(lines: Readings, printed: Column, sequence: int) -> Readings:
+    with np.errstate(over="ignore", invalid="ignore"):
+        tokens = Column(printed.values * sequence, printed.known)
+    return lines.with_columns(tokens=sizes(tokens))

@@ -1,0 +1,86 @@
+"""Reads published pages: from their bytes to rows of the store."""
+
+from collections.abc import Iterable, Sequence
+
+from perfdb import normalize, pages
+from perfdb.db.rows import ResultRow, SourceFile
+from perfdb.errors import Problem
+from perfdb.ingest import generated
+from perfdb.ingest.find import Source
+from perfdb.ingest.read import PAGE, PageRows, PassedOver, Rejected
+
+UNKNOWN = "neither a run directory, a page with a table of results nor a log of a known format"
+"""What is wrong with a file that is named and holds nothing to read."""
+
+MOST_PAGE_BYTES = 8 << 20
+"""What a page may have: published pages have a hundredth of it."""
+
+PAGE_PARSER_VERSION = 6
+"""Kept with each page; raised when perfdb.pages reads something else out of the same text."""
+
+
+def read_page(
+    source: Source, chunks: Iterable[bytes], context: pages.PageContext
+) -> PageRows | PassedOver | Rejected:
+    """A page's rows. A file that is no page, or one of ours, is passed over unless it is named."""
+    where = str(source.path)
+    content = _page(chunks)
+    if content is None:
+        return _unknown(source, f"larger than {MOST_PAGE_BYTES >> 20} MiB, which no page is")
+    try:
+        text = pages.decoded(content)
+    except UnicodeDecodeError as error:
+        return _undecoded(source, content, error)
+    if not pages.looks_like_page(text, named=source.named):
+        return _unknown(source)
+    if not source.named and generated.by_perfdb(text):
+        return PassedOver(where)
+    found = pages.read(where, text, context)
+    rows, repeated = once_each(where, [normalize.published_row(row) for row in found.results])
+    file = SourceFile(where, content, PAGE, PAGE_PARSER_VERSION)
+    problems = (*found.problems, *repeated)
+    emptied = source.named and not rows and not problems
+    return PageRows(file, rows, problems, found.notes, emptied=emptied, original=found.original)
+
+
+def _page(chunks: Iterable[bytes]) -> bytes | None:
+    """The bytes of a file; None if they are too many for a page."""
+    content = bytearray()
+    for chunk in chunks:
+        content += chunk
+        if len(content) > MOST_PAGE_BYTES:
+            return None
+    return bytes(content)
+
+
+def _undecoded(source: Source, content: bytes, error: UnicodeDecodeError) -> Rejected:
+    """A page that is not encoded as it says; a file that is no page in any case is passed over."""
+    where = str(source.path)
+    if not pages.looks_like_page(content.decode("latin-1"), named=source.named):
+        return _unknown(source)
+    message = f"byte 0x{content[error.start]:02x} is no {error.encoding.upper()}"
+    line = content.count(b"\n", 0, error.start) + 1
+    problem = Problem(where, message, line=line, remedy="save the page as UTF-8")
+    return Rejected(where, (problem,))
+
+
+def _unknown(source: Source, message: str = UNKNOWN) -> Rejected:
+    where = str(source.path)
+    return Rejected(where, (Problem(where, message),) if source.named else ())
+
+
+def once_each(
+    where: str, rows: Sequence[ResultRow]
+) -> tuple[tuple[ResultRow, ...], tuple[Problem, ...]]:
+    """Each result of a page once: of two rows for the same case neither is more right.
+
+    The first is kept; another one is a problem if it says something else.
+    """
+    first: dict[str, ResultRow] = {}
+    problems: list[Problem] = []
+    for row in rows:
+        kept = first.setdefault(row.key, row)
+        if kept.content_hash != row.content_hash:
+            message = f"the same case as line {kept.source_line}, with other figures"
+            problems.append(Problem(where, message, line=row.source_line))
+    return tuple(first.values()), tuple(problems)

@@ -1,0 +1,74 @@
+"""Steps whose tokens are not GBS × sequence length, as in fine-tuning on samples of many lengths.
+
+Their rate is all tokens over all time. The FLOPs of a token depend on the length of its sample,
+which no step says: TFLOP/s and MFU are unknown. Pure.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from perfdb.db.rows import ResultRow
+from perfdb.formats.numbers import positive
+from perfdb.formats.readings import Column, Floats, Ints, Readings
+from perfdb.record import Case
+
+SAME_TOKENS: Final = 0.01
+"""By how much a step's tokens may differ from GBS × sequence length, where labels are shifted."""
+
+NOTE: Final = (
+    "tokens/s/GPU are the tokens of the steps over their time, as they are not GBS × sequence "
+    "length; TFLOP/s and MFU are unknown"
+)
+"""What is said with a result of such steps."""
+
+
+def first(lines: Readings, case: Case) -> int | None:
+    """The place of the first of a window's steps whose tokens are not GBS × sequence length."""
+    tokens = lines.column("tokens")
+    expected = case.global_batch_size * case.sequence_length
+    odd = tokens.known & (np.abs(tokens.values / expected - 1) > SAME_TOKENS)
+    return int(odd.argmax()) if odd.any() else None
+
+
+def rated(result: ResultRow, lines: Readings, spans: Ints) -> ResultRow:
+    """A result with the rate of such steps; of others, and of one without figures, as it is.
+
+    Where not every step says its tokens the rate is unknown.
+    """
+    if result.withheld is not None or first(lines, result.case) is None:
+        return result
+    rate = _rate(lines.column("tokens"), lines.step_time_s, spans)
+    return replace(
+        result,
+        tokens_per_sec_per_gpu=rate and rate / result.case.num_gpus,
+        model_tflops_per_sec_per_gpu=None,
+        flops_convention=None,
+        mfu=None,
+        peak_tflops=None,
+        notes=(*result.notes, NOTE) if rate else result.notes,
+    )
+
+
+def is_rated(notes: Sequence[str]) -> bool:
+    """Whether a result of these notes has the rate of such steps."""
+    return NOTE in notes
+
+
+def printed(lines: Readings, spans: Ints) -> float | None:
+    """The tokens/s/GPU that a program prints beside its steps, over all of their tokens too."""
+    rates, tokens = lines.column("tokens_per_sec_per_gpu"), lines.column("tokens")
+    said = rates.known & (rates.values > 0)
+    with np.errstate(over="ignore"):
+        seconds = tokens.values[said] / rates.values[said]
+    return _rate(tokens.at(said), seconds, spans[said])
+
+
+def _rate(tokens: Column, seconds: Floats, spans: Ints) -> float | None:
+    if not tokens.known.all():
+        return None
+    with np.errstate(over="ignore"):  # times that follow from rates that no program prints
+        total, time = np.dot(spans, tokens.values.astype(np.float64)), np.dot(spans, seconds)
+    return positive(float(total) / float(time)) if time else None

@@ -1,0 +1,100 @@
+"""The global batch size by the step lines: a log whose lines disagree never has a wrong rate."""
+
+import pytest
+
+from perfdb.formats import FORMATS, ParsedLog
+
+ARGUMENTS = "  seq_length ............ 4096\n  global_batch_size ............ 128\n"
+CONFIGURATION = "ConfigContainer:\n  seq_length: 4096\n  global_batch_size: 128\n"
+MEGATRON = (
+    " iteration %8d/      40 | consumed samples: 12 | elapsed time per iteration (ms): 500.0 | "
+    "global batch size: %5d | lm loss: 1.5 | number of nan iterations:   0 |\n"
+)
+NEMO = (
+    "Training epoch 0, iteration %d/39 | global_batch_size: %d | reduced_train_loss: 1.5 | "
+    "train_step_timing in s: 0.5\n"
+)
+START = {
+    "megatron_lm": ARGUMENTS,
+    "megatron_bridge": CONFIGURATION,
+    "nemo2": "seq_length=4096, global_batch_size=128\n",
+}
+Batches = dict[int, int]
+
+
+def log(name: str, batches: Batches, start: str | None = None) -> ParsedLog:
+    """A log with a line for each step that has a batch."""
+    lines = (
+        NEMO % (step - 1, size) if name == "nemo2" else MEGATRON % (step, size)
+        for step, size in batches.items()
+    )
+    text = (START[name] if start is None else start) + "".join(lines)
+    (found,) = FORMATS[name].parse("a.log", [text.encode()])
+    return found
+
+
+def ramp(*sizes: tuple[int, int], every: int = 1) -> Batches:
+    """So many steps of each size, one behind the other."""
+    each = [size for count, size in sizes for _ in range(count)]
+    return dict(list(enumerate(each, start=1))[every - 1 :: every])
+
+
+def said(found: ParsedLog) -> tuple[int | None, set[int | None]]:
+    return found.configuration.global_batch_size, {one.tokens for one in found.readings}
+
+
+@pytest.mark.parametrize("name", START)
+def test_the_steps_of_the_window_have_the_batch_that_is_stated(name: str) -> None:
+    found = log(name, ramp((8, 32), (32, 64)))
+    assert (64, {32 * 4096, 64 * 4096}) == said(found)
+    expected = "the global batch size changes from 32 to 64: all steps of skip_warmup(10) have 64"
+    assert expected in [note.message for note in found.notes]
+
+
+@pytest.mark.parametrize("name", START)
+def test_no_batch_is_stated_where_the_steps_of_the_window_have_several(name: str) -> None:
+    """Not even by a file beside the log: it is said to be none."""
+    found = log(name, ramp((30, 64), (10, 128)))
+    assert (None, {64 * 4096, 128 * 4096}) == said(found)
+    assert "global_batch_size" in found.configuration.model_fields_set
+    assert "none is stated; pass --window" in str(found.notes[-1])
+
+
+@pytest.mark.parametrize("name", START)
+def test_no_batch_is_stated_where_the_tokens_of_steps_are_not_known(name: str) -> None:
+    """With another window the rate would be of the wrong batch."""
+    found = log(name, ramp((8, 32), (32, 64)), start="ConfigContainer:\n")
+    assert (None, {None}) == said(found)
+    assert "the sequence length is not said: none is stated" in str(found.notes[-1])
+
+
+@pytest.mark.parametrize("name", START)
+def test_the_lines_win_over_the_settings_and_a_note_says_so(name: str) -> None:
+    found = log(name, ramp((40, 64)))
+    assert (64, {None}) == said(found)
+    expected = "its settings say global batch size 128, its step lines 64: that is taken"
+    # NeMo's lines use the name of the setting: what is said in two ways counts as not said.
+    is_setting = name != "nemo2"
+    assert [expected] * is_setting == [note.message for note in found.notes]
+
+
+@pytest.mark.parametrize("name", START)
+def test_a_batch_that_all_agree_on_is_stated_without_a_note(name: str) -> None:
+    found = log(name, ramp((40, 128)))
+    assert ((128, {None}), ()) == (said(found), found.notes)
+
+
+def test_a_mean_over_a_change_of_the_batch_is_of_several() -> None:
+    """Line 20 says 64 and is the mean of steps 11 to 20, of which some had 32."""
+    found = log("megatron_lm", ramp((15, 32), (25, 64), every=10))
+    assert found.configuration.global_batch_size is None
+    # The line of steps 9 to 12 is in no window behind step 10, nor is the one before it.
+    found = log("megatron_lm", ramp((8, 32), (32, 64), every=4))
+    assert 64 == found.configuration.global_batch_size
+
+
+def test_steps_of_an_attempt_that_was_printed_again_have_no_say() -> None:
+    text = "".join(MEGATRON % (step, 32) for step in range(1, 21))
+    again = "".join(MEGATRON % (step, 64) for step in range(1, 41))
+    (found,) = FORMATS["megatron_lm"].parse("a.log", [(ARGUMENTS + text + again).encode()])
+    assert (64, {None}) == said(found)

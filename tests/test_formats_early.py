@@ -1,0 +1,162 @@
+"""Runs that died before their first step, and other logs in which no format finds one."""
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import URL, select
+
+from perfdb.db.tables import cases, results, runs
+from perfdb.formats import FORMATS
+from perfdb.ingest import LogOptions, Options, ingest
+from perfdb.ingest.compression import CHUNK_BYTES, Budget
+from perfdb.ingest.recognised import HEAD_BYTES, Look, look
+from perfdb.pages import PageContext
+from tests.logs import GIVEN, SET, nemo
+from tests.trees import counted, rows_of
+
+MEMORY = "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+RAISED = 'Traceback (most recent call last):\n  File "train.py", line 3\nValueError: bad data\n'
+ARGUMENTS = """\
+------------------------ arguments ------------------------
+  global_batch_size ............................... 64
+  micro_batch_size ................................ 2
+  seq_length ...................................... 4096
+  world_size ...................................... 16
+-------------------- end of arguments ---------------------
+"""
+BEGUN = {
+    "megatron_lm": ARGUMENTS,
+    "megatron_bridge": "0: ConfigContainer:\n0: train:\n0:   global_batch_size: 64\n",
+    "nemo2": "[NeMo I 2025-08-26 13:42:48 nemo_logging:393] Setting up optimizers\n",
+    "nemo1": "[NeMo I 2024-02-01 12:00:00 exp_manager:394] Experiments will be logged at /r\n",
+    "torchtitan": "\x1b[32m[rank0]:[titan]\x1b[0m 2025-06-01 10:00:00 - root - INFO - Starting\n",
+    "automodel_console": "2026-05-04 10:00:00 | INFO | root | Experiment_details:\n",
+}
+"""What each program prints before any step."""
+
+ENDED = {
+    "megatron_lm": "[after training is done] datetime: 2025-12-19 10:49:16\n",
+    "nemo2": "`Trainer.fit` stopped: `max_steps=50` reached.\n",
+    "torchtitan": "[rank0]:[titan] 2025-06-01 10:00:00 - root - INFO - Training completed\n",
+}
+WORDS = tuple(one for one in SET if one.split("=")[0] not in ("num_gpus", "sequence_length"))
+SAID = Options(PageContext(release="2.0"), logs=LogOptions(WORDS))
+
+
+def write(folder: Path, text: str, name: str = "train.log") -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("end", [MEMORY, RAISED, "Killed\n"])
+@pytest.mark.parametrize("name", BEGUN)
+def test_a_log_that_dies_before_its_first_step_is_of_the_program_that_began(
+    tmp_path: Path, name: str, end: str
+) -> None:
+    shown = look(write(tmp_path, BEGUN[name] + end), Budget())
+    assert (None, FORMATS[name]) == (shown.format, shown.start)
+
+
+@pytest.mark.parametrize("behind", ["", "loading the data\n", "To avoid CUDA out of memory, see\n"])
+@pytest.mark.parametrize("name", BEGUN)
+def test_a_log_that_begins_and_has_no_error_is_of_no_format(
+    tmp_path: Path, name: str, behind: str
+) -> None:
+    assert Look() == look(write(tmp_path, BEGUN[name] + behind), Budget())
+
+
+@pytest.mark.parametrize("name", ENDED)
+def test_a_log_of_another_rank_that_came_to_its_end_did_not_die(tmp_path: Path, name: str) -> None:
+    """One rank prints the steps, another that the training is done."""
+    text = BEGUN[name] + ENDED[name] + RAISED + "srun: error: n1: tasks 0-7: Killed\n"
+    assert Look() == look(write(tmp_path, text), Budget())
+
+
+def test_a_step_says_more_than_how_a_log_begins(tmp_path: Path) -> None:
+    shown = look(write(tmp_path, ARGUMENTS + nemo() + MEMORY), Budget())
+    assert Look(FORMATS["nemo2"]) == shown
+
+
+@pytest.mark.parametrize("above", [0, HEAD_BYTES - 32, CHUNK_BYTES - 32, 3 << 20])
+@pytest.mark.parametrize("length", [0, 2 * CHUNK_BYTES + 40, 5 << 20])
+def test_a_start_and_an_end_are_found_wherever_they_stand(
+    tmp_path: Path, above: int, length: int
+) -> None:
+    begun = "." * above + "\n" + ARGUMENTS
+    text = begun + "." * (length - len(begun) - len(MEMORY)) + "\n" + MEMORY
+    assert FORMATS["megatron_lm"] is look(write(tmp_path, text), Budget()).start
+
+
+def test_a_run_that_died_at_its_start_is_a_run_without_figures(sqlite: URL, tmp_path: Path) -> None:
+    report = ingest([write(tmp_path, ARGUMENTS + MEMORY)], sqlite, SAID)
+
+    assert ((1, 0, 0, 0), False) == (counted(report), report.failed)
+    said = (
+        runs.c.outcome, runs.c.error, results.c.withheld, results.c.step_time_s,
+        cases.c.num_gpus, cases.c.global_batch_size, cases.c.sequence_length,
+    )  # fmt: skip
+    question = select(*said).select_from(results).join(runs).join(cases)
+    expected = ("out_of_memory", MEMORY.strip(), "the run was out of memory", None, 16, 64, 4096)
+    assert [expected] == rows_of(sqlite, question)
+
+
+def test_one_whose_log_does_not_say_what_it_was_of_waits_for_words(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    write(tmp_path / "a", BEGUN["nemo2"] + RAISED)
+    assert 1 == ingest([tmp_path], sqlite, Options()).num_unattributed
+    said = Options(GIVEN.context, logs=LogOptions((*SET, "global_batch_size=64")))
+    assert (1, 0, 0, 0) == counted(ingest([tmp_path / "a" / "train.log"], sqlite, said))
+    assert [("failed", "ValueError: bad data")] == rows_of(
+        sqlite, select(runs.c.outcome, runs.c.error)
+    )
+
+
+def test_a_format_that_is_named_holds_against_how_a_log_begins(sqlite: URL, tmp_path: Path) -> None:
+    path = write(tmp_path, BEGUN["nemo2"] + RAISED)
+    words = LogOptions((*SET, "global_batch_size=64"), format="nemo1")
+    report = ingest([path], sqlite, Options(GIVEN.context, logs=words))
+    assert ((1, 0, 0, 0), ()) == (counted(report), report.rejected)
+
+
+UNKNOWN = (
+    "holds no step, names no program that is known, and ends in an error: {}; "
+    "name it with --format NAME to keep it as a run that failed"
+)
+
+
+@pytest.mark.parametrize(
+    ("end", "error"), [(MEMORY, MEMORY.strip()), (RAISED, "ValueError: bad data")]
+)
+def test_a_log_of_no_known_program_that_ends_in_an_error_is_not_passed_over(
+    sqlite: URL, tmp_path: Path, end: str, error: str
+) -> None:
+    path = write(tmp_path / "a", "starting up\n" + end)
+    for named in (path, tmp_path):
+        report = ingest([named], sqlite, Options())
+        assert report.failed
+        assert [f"{path}: {UNKNOWN.format(error)}"] == [str(one) for one in report.rejected]
+
+
+def test_a_log_of_no_known_program_without_an_error_is_passed_over(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "a", "starting up\nWARNING: ImportError: no apex\ndone\n")
+    write(tmp_path / "a", RAISED, "notes.txt")
+    report = ingest([tmp_path], sqlite, Options())
+    assert ((str(path),), False) == (report.unknown, report.failed)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_a_log_in_utf_16_is_named_as_such(sqlite: URL, tmp_path: Path, encoding: str) -> None:
+    path = write(tmp_path / "a", "")
+    path.write_bytes(("\ufeff" + nemo()).encode(encoding))
+    for named in (path, tmp_path):
+        report = ingest([named], sqlite, GIVEN)
+        convert = "convert it: iconv -f UTF-16 -t UTF-8 train.log > utf8-train.log"
+        expected = f"{path}: the file is in UTF-16, not in UTF-8; {convert}"
+        assert [expected] == [str(one) for one in report.rejected]
+    path.write_text(path.read_bytes().decode("utf-16"))
+    assert (1, 0, 0, 0) == counted(ingest([path], sqlite, GIVEN))

@@ -1,0 +1,126 @@
+"""Settings as programs print them: the precision, the layout and the options they amount to."""
+
+import pytest
+
+from perfdb.formats import settings
+from perfdb.formats.settings import Settings
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({"bf16": "true", "fp8_format": "hybrid", "fp8_recipe": "tensorwise"}, "fp8_cs"),
+        ({"bf16": "True", "fp8": "e4m3", "fp8_recipe": "mxfp8"}, "fp8_mx"),
+        ({"fp8_format": "hybrid"}, "fp8"),
+        ({"bf16": "true", "fp4_format": "e2m1"}, "nvfp4"),
+        ({"bf16": "True", "fp8": "None", "fp8_recipe": "delayed", "fp4": "None"}, "bf16"),
+        ({"fp8_format": "null"}, None),
+    ],
+)
+def test_a_precision_is_said_by_the_dump_or_by_the_flags(
+    said: Settings, expected: str | None
+) -> None:
+    assert expected == settings.precision(said)
+
+
+def layers(num_layers: int, stages: int, of_each: int, **more: str) -> Settings:
+    """The settings of Megatron-LM that a virtual pipeline follows from."""
+    return {
+        "num_layers": str(num_layers),
+        "pipeline_model_parallel_size": str(stages),
+        "num_layers_per_virtual_pipeline_stage": str(of_each),
+    } | more
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (layers(32, 4, 2), {"virtual_pipeline": 4}),
+        (layers(80, 4, 5), {"virtual_pipeline": 4}),
+        (layers(32, 4, 8), {"virtual_pipeline": None}),  # one chunk is no virtual pipeline
+        (layers(32, 4, 3), {}),
+        (layers(32, 4, 2, virtual_pipeline_model_parallel_size="8"), {"virtual_pipeline": 8}),
+        (layers(32, 4, 2, num_virtual_stages_per_pipeline_rank="2"), {"virtual_pipeline": 2}),
+        (
+            layers(
+                30, 4, 2,
+                account_for_embedding_in_pipeline_split="True",
+                account_for_loss_in_pipeline_split="True",
+            ),
+            {"virtual_pipeline": 4},
+        ),
+        ({"num_layers": "32", "pipeline_model_parallel_size": "4"}, {}),
+    ],
+)  # fmt: skip
+def test_a_virtual_pipeline_follows_from_the_layers_of_a_chunk(
+    said: Settings, expected: dict[str, object]
+) -> None:
+    """Layers ÷ stages ÷ layers of a chunk; 32 ÷ 4 ÷ 2 = 4."""
+    found = settings.configuration(said).model_dump(exclude_unset=True)
+    assert expected == {name: found[name] for name in found if name == "virtual_pipeline"}
+
+
+@pytest.mark.parametrize("nothing", ["None", "null", "none", "False", "false", "0", "0.0", ""])
+@pytest.mark.parametrize("name", settings.OPTIONS)
+def test_an_option_that_is_off_is_none(name: str, nothing: str) -> None:
+    """So that a version that prints it and one that does not run the same case."""
+    said = settings.configuration({name: nothing})
+    assert {} == said.model_dump(exclude_unset=True)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({"recompute_granularity": "full", "recompute_num_layers": "4"}, None),
+        ({"recompute_modules": "core_attn"}, {}),
+        (
+            {"recompute_activations": "True", "recompute_modules": "core_attn"},
+            {"recompute_activations": True, "recompute_modules": "core_attn"},
+        ),
+        ({"cuda_graph_impl": "none", "cuda_graph_scope": "full"}, {}),
+        ({"cuda_graph_impl": "local"}, None),
+        (
+            {"external_cuda_graph": "True", "cuda_graph_scope": "attn moe"},
+            {"external_cuda_graph": True, "cuda_graph_scope": "attn,moe"},
+        ),
+        ({"moe_token_dispatcher_type": "allgather"}, {}),
+        (
+            {"moe_token_dispatcher_type": "alltoall", "moe_flex_dispatcher_backend": "deepep"},
+            {"moe_token_dispatcher_type": "alltoall"},
+        ),
+        ({"cuda_graph_impl": "a\0b"}, {}),
+        ({"cuda_graph_impl": "two words"}, {}),
+        ({"moe_expert_capacity_factor": "nan"}, {"moe_expert_capacity_factor": "nan"}),
+    ],
+)
+def test_options_are_kept_where_they_are_in_use(
+    said: Settings, expected: dict[str, object] | None
+) -> None:
+    """None: all of them, numbers as numbers."""
+    found = settings.options(said)
+    assert (said if expected is None else expected) == (
+        found if expected is not None else {name: str(value) for name, value in found.items()}
+    )
+
+
+def test_options_are_read_out_of_a_text_however_it_is_laid_out() -> None:
+    """A word on the next line is no value: there a group of other settings begins."""
+    text = """\
+activation_checkpointing:
+  enabled: true
+model.cuda_graph_impl=local model.cuda_graph_scope=['mlp', 'attn']
+'recompute_granularity': 'selective', te_nccl_ub: true
+0:   recompute_modules:
+0:   - mlp
+0:   - core_attn
+0:   mtp_num_layers: 1
+overlap_grad_reduce: true
+comm_overlap.overlap_grad_reduce: false
+"""
+    assert {
+        "cuda_graph_impl": "local",
+        "cuda_graph_scope": "attn,mlp",
+        "recompute_granularity": "selective",
+        "recompute_modules": "core_attn,mlp",
+        "mtp_num_layers": 1,
+    } == settings.options(settings.mentioned(text))

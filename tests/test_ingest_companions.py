@@ -1,0 +1,144 @@
+"""What lies beside a log and speaks of its run, and what lies there and does not."""
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import URL, select
+
+from perfdb.db.tables import cases, runs
+from perfdb.ingest import LogOptions, Options, ingest
+from perfdb.ingest.companions import Companions
+from perfdb.pages import PageContext
+from tests.archives import of_folder, tar
+from tests.archives import write as write_bytes
+from tests.logs import nemo, write
+from tests.trees import rows_of
+
+LLMB = """\
+job_info: {job_id: 7}
+workload_info: {framework: nemo2, fw_version: 25.10, workload_type: pretrain}
+model_info: {model_name: llama3, model_size: 8b, dtype: bf16, scale: 8, gpu_type: h100}
+"""
+MODEL_CONFIG = "MODEL_ARGS:\n  --seq-length: 4096\n  --bf16: true\n"
+TEXTS = {".yaml": LLMB, ".log": nemo(), ".out": nemo(), ".txt": "", ".md": "", ".json": "{}"}
+LENGTH = Options(logs=LogOptions(("sequence_length=8192",)))
+
+
+def tree(folder: Path, *names: str) -> Path:
+    """Files of these names, each with the text that its suffix calls for."""
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = MODEL_CONFIG if path.name == "model_config.yaml" else TEXTS[path.suffix]
+        path.write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("log", "others", "expected"),
+    [
+        ("train.log", ["llmb-config_7.yaml", "readme.txt", "notes.md"], "llmb-config_7.yaml"),
+        ("train.log", ["llmb-config_7.yaml", "other.log"], None),
+        ("train.txt", ["llmb-config_7.yaml", "other.log"], None),
+        ("train.log", ["llmb.yaml"], "llmb.yaml"),
+        ("train.log", ["llmb-config_7.yaml", "sbatch_x_7.out"], "llmb-config_7.yaml"),
+        ("train.log", ["llmb-config_7.yaml", "sbatch_x_8.out"], None),
+        ("train.log", ["llmb-config_7.yaml", "llmb-config_8.yaml"], None),
+        ("train_7.log", ["llmb-config_7.yaml", "llmb-config_8.yaml", "b.log"],
+         "llmb-config_7.yaml"),
+        ("train_7_8.log", ["llmb-config_7.yaml", "llmb-config_8.yaml"], None),
+        ("exp_7/a.log", ["exp_7/llmb-config_7.yaml", "exp_7/llmb-config_8.yaml", "exp_7/b.log"],
+         "llmb-config_7.yaml"),
+        ("exp_7/x/a.log", ["exp_7/llmb-config_7.yaml", "exp_7/x/b.log"], "llmb-config_7.yaml"),
+        ("exp7/x/a.log", ["exp7/llmb-config_7.yaml"], None),
+        ("log-x_7_0.out", ["llmb-config_7.yaml", "log-x_8_0.out"], "llmb-config_7.yaml"),
+        ("log-x_8_0.out", ["llmb-config_7.yaml"], None),
+    ],
+)  # fmt: skip
+def test_a_launchers_file_is_of_the_log_of_its_job_or_of_the_only_log(
+    tmp_path: Path, log: str, others: list[str], expected: str | None
+) -> None:
+    """Nobody says which of several logs it is of."""
+    folder = tree(tmp_path / "a", log, *others)
+    found = Companions().of(folder / log, "nemo2")
+    assert ([expected] if expected else []) == [one.path.name for one in found]
+
+
+@pytest.mark.parametrize(
+    ("parser", "expected"),
+    [
+        ("nemo2", ["llmb-config_7.yaml"]),
+        ("megatron_bridge", ["llmb-config_7.yaml"]),
+        ("megatron_lm", ["model_config.yaml"]),
+        ("megatron_golden", ["model_config.yaml"]),
+        ("megatron_bridge_golden", []),
+        ("mlperf", []),
+        ("torchtitan", []),
+        ("automodel_summary", []),
+        ("verification_card", []),
+    ],
+)
+def test_a_file_speaks_of_logs_of_its_own_programs_only(
+    tmp_path: Path, parser: str, expected: list[str]
+) -> None:
+    folder = tree(tmp_path / "a", "llmb-config_7.yaml", "model_config.yaml", "train.log")
+    found = Companions().of(folder / "train.log", parser)
+    assert expected == [one.path.name for one in found]
+
+
+@pytest.mark.parametrize(
+    ("names", "num_unattributed"),
+    [(("a/train.log",), 0), (("a/train.log", "a/other.log"), 2), (("a/one.log", "b/two.log"), 1)],
+)
+def test_an_archive_tells_which_logs_lie_together_as_its_tree_does(
+    sqlite: URL, tmp_path: Path, names: tuple[str, ...], num_unattributed: int
+) -> None:
+    """One log at a time is taken out of it, and the launcher's file stays."""
+    folder = tree(tmp_path / "x", "a/llmb-config_7.yaml", *names)
+    for number, name in enumerate(names):
+        (folder / name).write_text(nemo((2.0 + number,) * 20))
+    path = write_bytes(tmp_path / "x.tar", tar(of_folder(folder)))
+
+    found = [len(ingest([one], sqlite, LENGTH).unattributed) for one in (folder, path)]
+
+    assert [num_unattributed] * 2 == found
+
+
+def test_a_file_that_was_read_with_a_log_is_named_with_its_path(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    """And a version in it is as it is written: 25.10 is no number."""
+    file = write(tmp_path / "a", LLMB, "llmb-config_7.yaml")
+    path = write(tmp_path / "a")
+    report = ingest([path], sqlite, LENGTH)
+    assert [f"{file}: says what train.log was"] == [str(note) for note in report.notes]
+    assert report.new == 1
+
+
+def test_a_number_of_nodes_is_gpus_where_the_command_line_names_the_system(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    """2 nodes of 8 H100."""
+    path = write(tmp_path / "pretrain_llama3_8b_bf16_2nodes_tp1_pp1_cp1_vp1_1mbs_128gbs")
+    words = Options(PageContext(release="25.04", system="dgx-h100"), logs=LENGTH.logs)
+
+    ingest([path], sqlite, words)
+
+    question = select(cases.c.num_gpus).join(runs, runs.c.case_id == cases.c.id)
+    assert [(16,)] == rows_of(sqlite, question)
+
+
+def test_a_proxy_is_not_the_model_that_it_is_named_after(sqlite: URL, tmp_path: Path) -> None:
+    """Neither by the launcher's file nor by the name of the experiment."""
+    folder = tmp_path / "pretrain_llama3_8b_bf16_gpus8_tp1_pp1_cp1_vpNone_ep1_mbs1_gbs128"
+    path = write(folder)
+    write(folder, f"{LLMB}job_config: {{proxy: true}}\n", "llmb-config_7.yaml")
+
+    [told] = ingest([path], sqlite, LENGTH).unattributed
+    named = Options(logs=LogOptions((*LENGTH.logs.settings, "model=llama3-8b-proxy")))
+    report = ingest([path], sqlite, named)
+
+    why = "(the launcher ran a proxy or changed the model)"
+    assert f"{path}: names no model {why}; pass --set model=…" == told
+    assert report.new == 1
+    assert [({"proxy": True},)] == rows_of(sqlite, select(cases.c.options))

@@ -1,0 +1,138 @@
+"""What headings and sentences above a table say of its rows, and what they leave open."""
+
+from pathlib import Path
+
+import pytest
+
+from perfdb import pages
+from perfdb.ingest.find import Source
+from perfdb.ingest.page import read_page
+from perfdb.ingest.read import Rejected
+from perfdb.pages import PageContext, PageRead
+
+TABLE = """
+| Model | GPUs | GBS | Sequence Length | Tokens / sec / GPU |
+|---|---|---|---|---|
+| Llama3 8B | 8 | 128 | 8192 | 13812 |
+"""
+
+
+def read(*above: str, title: str = "# NeMo Performance", table: str = TABLE) -> PageRead:
+    text = "\n\n".join((title, "Container: NeMo 25.04", "System: DGX-H100", *above))
+    return pages.read("page.md", f"{text}\n{table}", PageContext())
+
+
+def precision(*above: str) -> str | None:
+    found = read("## Pre-training", *above)
+    assert () == found.problems
+    return found.results[0].case.precision
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "## Pre-training (FP8)",
+        "## FP8 Pre-training Performance",
+        "## Pre-training in FP8",
+        "## FP8",
+        "### DGX-H100 (FP8)",
+        "### DGX-H100, FP8",
+        "### Llama3 8B FP8",
+        "All numbers are in FP8.",
+        "The rows were run with FP8 precision.",
+        "The rows were run with FP8 precision. Compared with last time they are faster.",
+        "Precision: FP8",
+    ],
+)
+def test_a_heading_and_a_sentence_say_the_precision(said: str) -> None:
+    assert "fp8" == precision(said)
+    assert not [note for note in read("## Pre-training", said).notes if "precision" in str(note)]
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("All rows use per-tensor FP8; a run in BF16 precision had the same loss.", "FP8 and BF16"),
+        ("Speed-up relative to a baseline at BF16 precision.", "BF16"),
+        ("These were not run in BF16 precision.", "BF16"),
+        ("## FP8 vs BF16", "FP8 and BF16"),
+        ("## Compared with BF16", "BF16"),
+    ],
+)
+def test_a_precision_that_rows_are_held_against_is_not_theirs(said: str, words: str) -> None:
+    assert precision(said) is None
+    assert f"page.md:9: the text speaks of {words}; the rows' precision stays unknown" in "\n".join(
+        map(str, read("## Pre-training", said).notes)
+    )
+
+
+def test_a_system_in_a_heading_is_known_beside_its_precision() -> None:
+    found = read("## Pre-training", "### DGX-B200 (FP8)")
+    assert [("dgx-b200", "fp8")] == [(one.case.system, one.case.precision) for one in found.results]
+
+
+def test_a_pair_of_precisions_above_a_table_tells_the_two_values_of_its_cells_apart() -> None:
+    found = read(
+        "## Pre-training",
+        "System: DGX-B200, Precision: FP8-CS (FP8-MX)",
+        table=TABLE.replace("13812", "13812 (13000)"),
+    )
+    assert () == found.problems
+    assert [("fp8_cs", 13812.0), ("fp8_mx", 13000.0)] == [
+        (one.case.precision, one.figures.tokens_per_sec_per_gpu) for one in found.results
+    ]
+    assert not [note for note in found.notes if "brackets" in str(note)]
+
+
+@pytest.mark.parametrize(
+    ("heading", "word"),
+    [("## Inference", "Inference"), ("## DPO training", "DPO"), ("## LLM Serving", "Serving")],
+)
+def test_what_is_no_training_is_not_stored_as_pre_training(heading: str, word: str) -> None:
+    found = read(heading)
+    assert () == found.results
+    assert f"the heading says '{word}', which is no task" in str(found.problems[0])
+    assert ["pretrain"] == [one.case.task for one in read(heading, "### Pre-training").results]
+
+
+def test_a_release_stands_in_a_heading_after_the_name_of_the_framework() -> None:
+    text = f"# NeMo 25.04\n\n## Pre-training\n\nSystem: DGX-H100, Precision: BF16\n{TABLE}"
+    found = pages.read("page.md", text, PageContext())
+    assert [("nemo", "25.04")] == [(o.release.framework, o.release.version) for o in found.results]
+    generation = pages.read("page.md", text.replace("25.04", "2.0"), PageContext())
+    assert [None] == [one.release.version for one in generation.results]
+
+
+def test_a_title_that_holds_two_frameworks_against_each_other_names_neither() -> None:
+    found = read("## Pre-training", title="# NeMo vs AutoModel")
+    assert () == found.results
+    assert "does not say which framework" in str(found.problems[0])
+
+
+@pytest.mark.parametrize("empty", ["", "  "])
+def test_an_empty_cell_among_names_is_not_what_the_heading_says(empty: str) -> None:
+    table = (
+        "| Model | System | GPUs | GBS | Sequence Length | Tokens / sec / GPU |\n"
+        "|---|---|---|---|---|---|\n"
+        "| Llama3 8B | DGX-GB200 | 8 | 128 | 8192 | 13812 |\n"
+        f"| Llama3 70B | {empty} | 64 | 128 | 8192 | 1606 |\n"
+    )
+    found = read("## Pre-training", table=table)
+    assert ["dgx-gb200"] == [one.case.system for one in found.results]
+    assert [(11, "System")] == [(one.line, one.field) for one in found.problems]
+    alone = read("## Pre-training", table=table.replace("DGX-GB200", ""))
+    assert ["dgx-h100", "dgx-h100"] == [one.case.system for one in alone.results]
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_page_that_is_not_utf_8_is_told_with_the_line_of_the_byte(named: bool) -> None:
+    page = f"# NeMo 25.04\n\nCafé\n\nSystem: DGX-H100, Precision: BF16\n{TABLE}".encode("cp1252")
+    source = Source(Path("page.md"), "page", named=named)
+    found = read_page(source, [page], PageContext())
+    assert isinstance(found, Rejected)
+    assert ["page.md:3: byte 0xe9 is no UTF-8; save the page as UTF-8"] == list(
+        map(str, found.problems)
+    )
+    letter = read_page(source, ["Café, no table".encode("cp1252")], PageContext())
+    assert isinstance(letter, Rejected)
+    assert named == bool(letter.problems)
