@@ -18,6 +18,7 @@ from perfdb.site.tables import moment
 from perfdb.site.words import release_title
 from perfdb.units import counted
 
+_SEVERAL: Final = "Of several files with results of one case the one of median step time is shown."
 _LEFT: Final = "no newer state has these results"
 
 
@@ -154,13 +155,14 @@ def release_head(release: ReleasePage, address: Address) -> Html:
     origins = {result.origin for result in release.results}
     said = {
         "published": "Published rows show the figures as they were printed; each figure leads to "
-        "the line of the page that it is from. Of several files with results of one case the one "
-        "of median step time is shown.",
+        "the line of the page that it is from.",
         "measured": "Measured rows are from runs; of several of one case the one of median step "
         "time is shown, the faster of the middle two, and its page leads to the others. "
         "Each figure leads to the numbers it was computed from.",
     }
     labels = [tag("p", said[origin]) for origin in sorted(origins)]
+    if any(one.num_results > 1 and not one.is_measured for one in release.results):
+        labels.append(tag("p", _SEVERAL))
     containers = ", ".join(release.containers)
     container = [tag("p", ("Container: ", tag("code", containers)))] if containers else []
     pages = {one.source_sha256: one for one in release.results}
