@@ -1,6 +1,6 @@
 """What a result states, and figures that follow from it where they are not stated themselves."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from pydantic import ConfigDict
@@ -10,6 +10,11 @@ from perfdb.record import Frozen, Origin
 
 RATE: Final = "tokens_per_sec_per_gpu"
 MFU: Final = "mfu"
+UNEVEN: Final = (
+    "tokens/s/GPU are the tokens of the steps over their time, as they are not GBS × sequence "
+    "length; TFLOP/s and MFU are unknown"
+)
+"""What is said with a result whose steps differ in their tokens (`perfdb.uneven`)."""
 
 
 class Stated(Frozen):
@@ -82,3 +87,8 @@ def _mfu(result: Stated) -> float | None:
 
 FOLLOWING: Final[Mapping[str, Callable[[Stated], float | None]]] = {RATE: _rate, MFU: _mfu}
 """What follows from figures that are stated."""
+
+
+def is_uneven(notes: Sequence[str]) -> bool:
+    """Whether a result of these notes has the rate of steps that differ in their tokens."""
+    return UNEVEN in notes

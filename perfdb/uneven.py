@@ -4,7 +4,6 @@ Their rate is all tokens over all time. The FLOPs of a token depend on the lengt
 which no step says: TFLOP/s and MFU are unknown. Pure.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -14,15 +13,10 @@ from perfdb.db.rows import ResultRow
 from perfdb.formats.numbers import positive
 from perfdb.formats.readings import Column, Floats, Ints, Readings
 from perfdb.record import Case
+from perfdb.stated import UNEVEN
 
 SAME_TOKENS: Final = 0.01
 """By how much a step's tokens may differ from GBS × sequence length, where labels are shifted."""
-
-NOTE: Final = (
-    "tokens/s/GPU are the tokens of the steps over their time, as they are not GBS × sequence "
-    "length; TFLOP/s and MFU are unknown"
-)
-"""What is said with a result of such steps."""
 
 
 def first(lines: Readings, case: Case) -> int | None:
@@ -48,13 +42,8 @@ def rated(result: ResultRow, lines: Readings, spans: Ints) -> ResultRow:
         flops_convention=None,
         mfu=None,
         peak_tflops=None,
-        notes=(*result.notes, NOTE) if rate else result.notes,
+        notes=(*result.notes, UNEVEN) if rate else result.notes,
     )
-
-
-def is_rated(notes: Sequence[str]) -> bool:
-    """Whether a result of these notes has the rate of such steps."""
-    return NOTE in notes
 
 
 def printed(lines: Readings, spans: Ints) -> float | None:

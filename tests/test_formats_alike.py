@@ -18,8 +18,8 @@ from perfdb.formats.iterations import SYNTAX
 from perfdb.formats.lines import KeptLines, Lines, Read, read
 from perfdb.formats.piped import Syntax
 from perfdb.formats.readings import Columns, Readings
-from perfdb.formats.scan import plain
 from perfdb.formats.shapes import Shape, shape_of
+from perfdb.log_text import plain
 
 thorough = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 NUMBERS = st.one_of(

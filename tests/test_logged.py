@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sqlalchemy import URL, select
 
-from perfdb import flops, logged, normalize, uneven, windows
+from perfdb import flops, logged, normalize, stated, windows
 from perfdb.db.rows import MeasuredRun, StepRow
 from perfdb.db.tables import findings, results, steps
 from perfdb.formats import Configuration, ParsedLog, Reading, automodel_training, numbers
@@ -162,7 +162,7 @@ def test_steps_of_many_lengths_have_the_rate_of_all_tokens_over_all_time() -> No
         result.step_time_s, result.tokens_per_sec_per_gpu, result.model_tflops_per_sec_per_gpu,
         result.mfu, result.flops_convention,
     )  # fmt: skip
-    assert (uneven.NOTE,) == result.notes
+    assert (stated.UNEVEN,) == result.notes
     assert {"tokens_per_sec_per_gpu": 16_000.0} == result.emitted
 
 
@@ -213,13 +213,13 @@ def test_a_rate_of_steps_of_many_lengths_is_made_anew_over_other_steps(
     question = select(*said, results.c.model_tflops_per_sec_per_gpu.is_not(None)).where(
         ~results.c.superseded
     )
-    assert [(5000.0, None, [uneven.NOTE], False)] == rows_of(store, question)
+    assert [(5000.0, None, [stated.UNEVEN], False)] == rows_of(store, question)
 
     causal, full = flops.CONVENTIONS["causal"], flops.CONVENTIONS["full"]
     for asked, expected in (
         (Asked(windows.between(1, 10), full), (8192.0, "full", [], True)),
-        (Asked(windows.skip_warmup(10), full), (5000.0, "full", [uneven.NOTE], False)),
-        (Asked(windows.skip_warmup(10), causal), (5000.0, None, [uneven.NOTE], False)),
+        (Asked(windows.skip_warmup(10), full), (5000.0, "full", [stated.UNEVEN], False)),
+        (Asked(windows.skip_warmup(10), causal), (5000.0, None, [stated.UNEVEN], False)),
     ):
         recompute(store, Scope(), asked)
         assert [expected] == rows_of(store, question)

@@ -37,6 +37,12 @@ def test_help_imports_nothing_heavy() -> None:
     assert not loaded & {"sqlalchemy", "pandas", "pydantic", "yaml", "rich", "torch"}
 
 
+def test_a_site_is_made_without_what_reads_logs() -> None:
+    """numpy stands for perfdb.formats, which load it, and a third of a second with it."""
+    loaded = _modules_after("import perfdb.site.make, perfdb.site.directives")
+    assert not loaded & {"numpy", "matplotlib", "pandas", "alembic", "torch"}
+
+
 def _modules_after(statement: str) -> set[str]:
     """The top-level modules that a fresh interpreter has loaded after a statement."""
     code = f"{statement}; import sys; print(*{{name.split('.')[0] for name in sys.modules}})"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from math import prod
 
-from perfdb import catalog, uneven
+from perfdb import catalog, stated
 from perfdb.audit.interval import Interval, exactly, within
 from perfdb.audit.printed import figure
 from perfdb.audit.subject import TOTAL, Subject
@@ -47,7 +47,7 @@ def tokens_by_step_time(row: Subject) -> Interval | None:
 
     None where the steps had other tokens.
     """
-    step_time = None if uneven.is_rated(row.notes) else figure(row, "step_time_s")
+    step_time = None if stated.is_uneven(row.notes) else figure(row, "step_time_s")
     return tokens_in(row, step_time) if step_time else None
 
 

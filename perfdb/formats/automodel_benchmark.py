@@ -16,8 +16,9 @@ from perfdb.formats.base import Content, ParsedLog, Reading
 from perfdb.formats.block import Block
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.numbers import NUMBER, WHOLE, count, percent, positive, size_bytes
-from perfdb.formats.scan import Piece, Scan, pieces, plain
+from perfdb.formats.scan import Piece, Scan, pieces
 from perfdb.formats.steps import settle
+from perfdb.log_text import plain
 from perfdb.record import Figures, Outcome
 
 NAME = "automodel_benchmark"

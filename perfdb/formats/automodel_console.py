@@ -17,8 +17,9 @@ from perfdb.formats.base import Configuration, Content, ParsedLog, Reading
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.marked import MarkedSteps
 from perfdb.formats.numbers import NUMBER, WHOLE, count, positive, real, size_bytes
-from perfdb.formats.scan import Piece, Scan, plain
+from perfdb.formats.scan import Piece, Scan
 from perfdb.formats.steps import Settled, settle
+from perfdb.log_text import plain
 
 NAME = "automodel_console"
 WINDOW = "skip_warmup(10)"

@@ -15,8 +15,9 @@ from perfdb.formats.base import Configuration, Content, ParsedLog, Reading
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.marked import MarkedSteps
 from perfdb.formats.numbers import count, finite, percent, positive, real, size_bytes
-from perfdb.formats.scan import Piece, Scan, plain
+from perfdb.formats.scan import Piece, Scan
 from perfdb.formats.steps import Settled, settle
+from perfdb.log_text import plain
 
 NAME = "automodel_training"
 WINDOW = "skip_warmup(10)"

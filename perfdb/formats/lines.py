@@ -11,9 +11,10 @@ import numpy as np
 from perfdb.formats.block import LOOKBACK, Block, Bytes, Flags, Places
 from perfdb.formats.piped import Syntax
 from perfdb.formats.readings import Columns
-from perfdb.formats.scan import LOOKAHEAD, decoded
+from perfdb.formats.scan import LOOKAHEAD
 from perfdb.formats.shapes import Shape, shape_of
 from perfdb.formats.wrapped import GOES_ON, Around, StepText, step_texts
+from perfdb.log_text import decoded
 
 LONGEST_SHAPE = 1 << 12
 MOST_SHAPES, MOST_LEARNED = 64, 16

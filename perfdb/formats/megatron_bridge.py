@@ -19,8 +19,9 @@ from perfdb.formats.iterations import STEP_LINE, SYNTAX, iterations, log_of, pla
 from perfdb.formats.numbers import NUMBER
 from perfdb.formats.rank_rates import Paired, Rates, paired
 from perfdb.formats.readings import Column, Readings
-from perfdb.formats.scan import Scan, decoded, plain
+from perfdb.formats.scan import Scan
 from perfdb.formats.steplines import StepLines
+from perfdb.log_text import decoded, plain
 from perfdb.record import Outcome
 from perfdb.units import counted
 

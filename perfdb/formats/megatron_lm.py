@@ -5,8 +5,9 @@ import re
 from perfdb.formats import batch, settings
 from perfdb.formats.base import Content, ParsedLog
 from perfdb.formats.iterations import STEP_LINE, SYNTAX, iterations, log_of, readings
-from perfdb.formats.scan import Scan, plain
+from perfdb.formats.scan import Scan
 from perfdb.formats.steplines import StepLines
+from perfdb.log_text import plain
 
 NAME = "megatron_lm"
 

@@ -18,8 +18,9 @@ from perfdb.formats import settings
 from perfdb.formats.base import Configuration, Content, ParsedLog
 from perfdb.formats.ending import Ending
 from perfdb.formats.numbers import count, finite, positive
-from perfdb.formats.scan import Piece, Scan, pieces, plain
+from perfdb.formats.scan import Piece, Scan, pieces
 from perfdb.formats.steps import MOST_KEPT, few
+from perfdb.log_text import plain
 from perfdb.record import Figures, Outcome
 
 NAME = "mlperf"

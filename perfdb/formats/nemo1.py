@@ -15,8 +15,9 @@ from perfdb.formats.base import Content, ParsedLog, Reading
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.marked import MarkedSteps
 from perfdb.formats.numbers import NUMBER, WHOLE, count
-from perfdb.formats.scan import Piece, Scan, plain
+from perfdb.formats.scan import Piece, Scan
 from perfdb.formats.steps import settle
+from perfdb.log_text import plain
 
 NAME = "nemo1"
 WINDOW = "skip_warmup(10)"

@@ -16,9 +16,10 @@ from perfdb.formats.nemo1 import DONE
 from perfdb.formats.numbers import count
 from perfdb.formats.piped import Syntax
 from perfdb.formats.readings import Column, Columns, Ints, Readings
-from perfdb.formats.scan import Scan, plain
+from perfdb.formats.scan import Scan
 from perfdb.formats.steplines import StepLines
 from perfdb.formats.steps import interval_note, numbered, settle_columns, sizes
+from perfdb.log_text import plain
 
 NAME = "nemo2"
 WINDOW = "skip_warmup(10)"

@@ -12,6 +12,7 @@ import numpy as np
 
 from perfdb.formats.base import Content
 from perfdb.formats.block import Block
+from perfdb.log_text import ESCAPE, decoded, plain
 
 BLOCK_BYTES = 2 << 20
 """Smaller blocks take longer for each, larger ones longer for their bytes: the caches are left."""
@@ -30,8 +31,6 @@ BEFORE_BYTES = 1 << 15
 """How much of what stands among the last steps is kept."""
 LAST_STEPS = 3
 """How many markers up they begin: further up an earlier attempt may have failed."""
-ESCAPE = re.compile(rb"\x1b(?:\[(?:[0-9;:?]+[A-Za-z]|[mKJH])|\][^\x07\n]{0,200}\x07|[()][A-Z0-9])")
-"""Colours and movements of the cursor. A sequence that was cut off takes no text with it."""
 
 _Span = tuple[bytes, int, int]
 """A text, and where in it something starts and ends."""
@@ -190,18 +189,6 @@ def _sized(content: Content) -> Iterator[bytes]:
 
 def _joined(spans: list[_Span]) -> bytes:
     return b"".join(text[start:end] for text, start, end in spans)
-
-
-def plain(text: bytes) -> bytes:
-    """Bytes without escape sequences, and with newlines for the ends of lines."""
-    if b"\x1b" in text:
-        text = ESCAPE.sub(b"", text)
-    return text.replace(b"\r\n", b"\n") if b"\r" in text else text
-
-
-def decoded(text: bytes) -> str:
-    """Bytes as text; what is no UTF-8 is shown as such."""
-    return text.decode("utf-8", errors="replace")
 
 
 def whole(content: Content) -> str:

@@ -16,7 +16,7 @@ from perfdb.formats import (
     torchtitan,
 )
 from perfdb.formats.ending import Ending, broken_start
-from perfdb.formats.scan import decoded, plain
+from perfdb.log_text import decoded, plain
 
 STARTS: Final[Mapping[str, tuple[bytes, ...]]] = {
     megatron_bridge.NAME: (b"ConfigContainer",),

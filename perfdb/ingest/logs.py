@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from perfdb import logged, said_before, uneven
+from perfdb import logged, said_before, stated, uneven
 from perfdb.attribute import Attributed, Missing
 from perfdb.content_hash import content_hash
 from perfdb.db.packed import Packed
@@ -243,7 +243,7 @@ class _LogFile:
         place = uneven.first(within, case)
         if place is not None:
             expected = f"{case.global_batch_size:,} × {case.sequence_length:,}"
-            odd, rated = within[place], uneven.is_rated(result.notes)
+            odd, rated = within[place], stated.is_uneven(result.notes)
             known = "tokens/s are those of the steps, TFLOP/s and MFU" if rated else "rates"
             message = f"step {odd.step} has {odd.tokens:,} tokens, not {expected}"
             yield Problem(self.source.path, f"{message}: {known} are unknown")

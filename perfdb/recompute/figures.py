@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from perfdb import catalog, flops, logged, metrics, uneven, windows
+from perfdb import catalog, flops, logged, metrics, stated, uneven, windows
 from perfdb.db.rows import ResultRow
 from perfdb.flops.base import Convention
 from perfdb.formats.readings import Readings
@@ -123,7 +123,7 @@ def _bare(result: ResultRow, window: Window) -> ResultRow:
         outcome=Outcome.FINISHED,
         window=window.name,
         formula_version=flops.FORMULA_VERSION,
-        notes=tuple(note for note in result.notes if note != uneven.NOTE),
+        notes=tuple(note for note in result.notes if note != stated.UNEVEN),
     )
 
 
@@ -132,7 +132,7 @@ def _counted_as(result: ResultRow, convention: Convention) -> ResultRow:
     if convention is flops.DEFAULT:
         return result
     case, tokens = result.case, result.tokens_per_sec_per_gpu
-    if tokens is None or uneven.is_rated(result.notes):
+    if tokens is None or stated.is_uneven(result.notes):
         return replace(result, flops_convention=convention.name)
     model = catalog.models().get(case.model)
     if model is None:

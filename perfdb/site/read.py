@@ -11,7 +11,7 @@ from perfdb.audit.acknowledged import Entry, explained
 from perfdb.db.packing import unpacked
 from perfdb.db.schema import require_current
 from perfdb.db.session import reading, store_url
-from perfdb.formats.scan import ESCAPE, decoded
+from perfdb.log_text import ESCAPE, decoded
 from perfdb.queries import catalog, findings, results, site
 from perfdb.queries.state import row_versions
 from perfdb.site import findings as found

@@ -8,7 +8,8 @@ from itertools import pairwise
 from perfdb.db.rows import MeasuredRun, ResultRow, StepRow
 from perfdb.formats import ParsedLog, Reading
 from perfdb.formats.base import Configuration
-from perfdb.formats.scan import LOOKAHEAD, plain
+from perfdb.formats.scan import LOOKAHEAD
+from perfdb.log_text import plain
 from perfdb.record import Figures, PublishedResult
 
 _NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
