@@ -40,3 +40,18 @@ SUMMARY = """\
 {"world_size": 8, "warmup_steps": 2, "avg_iter_time_seconds": 1.25, "avg_mfu_percent": 40.0,
  "tflops_per_gpu": 4000.0, "global_batch_size": 64, "local_batch_size": 2, "seq_len": 4096}
 """
+
+CARD = """\
+title: qwen3_30b_a3b
+verification_environment: {base_container: nvcr.io/nvidia/nemo:26.06, bridge_commit: aabb29d0}
+items:
+  pretrain_performance:
+    GB300:
+      precision: fp8_mx
+      num_gpus: 8
+      command: train.sh --seq_length 4096 --global_batch_size 512
+      points:
+        - metrics: {last_10_steps_step_time_ms_avg: 5889.42}
+        - metrics: {last_10_steps_step_time_ms_avg: 5814.29}
+"""
+"""A verification card: two results of one case."""

@@ -20,7 +20,7 @@ from perfdb.ingest import logs as log_reader
 from perfdb.pages import PageContext
 from perfdb.queries.results import representative
 from perfdb.verify import verify
-from tests.logs import SUMMARY, write
+from tests.logs import CARD, SUMMARY, write
 from tests.snapshots import snapshot
 from tests.trees import counted, rows_of
 
@@ -142,20 +142,6 @@ def test_a_file_that_sums_up_and_is_rewritten_states_anew(store: URL, tmp_path: 
     assert [] == faults(store)
 
 
-CARD = """\
-title: qwen3_30b_a3b
-verification_environment: {base_container: nvcr.io/nvidia/nemo:26.06, bridge_commit: aabb29d0}
-items:
-  pretrain_performance:
-    GB300:
-      precision: fp8_mx
-      num_gpus: 8
-      command: train.sh --seq_length 4096 --global_batch_size 512
-      points:
-        - metrics: {last_10_steps_step_time_ms_avg: 5889.42}
-        - metrics: {last_10_steps_step_time_ms_avg: 5814.29}
-"""
-"""Two results of one case."""
 ONE = CARD.rpartition("        - metrics")[0]
 """The first of them."""
 

@@ -20,6 +20,7 @@ from perfdb.site import downloads, evidence, publication, read, sources
 from perfdb.site.data import SourcePage
 from perfdb.site.rows import row_id
 from perfdb.verify import verify
+from tests.logs import CARD
 from tests.site.samples import address
 
 HEAD = """# Throughput
@@ -121,21 +122,6 @@ def test_a_state_that_no_figure_leads_to_any_more_says_by_which_it_was_supersede
     assert old.newest is not None
     assert new.newest is None
     assert ((), 1) == (old.results, len(new.results))
-
-
-CARD = """\
-title: qwen3_30b_a3b
-verification_environment: {base_container: nvcr.io/nvidia/nemo:26.06, bridge_commit: aabb29d0}
-items:
-  pretrain_performance:
-    GB300:
-      precision: fp8_mx
-      num_gpus: 8
-      command: train.sh --seq_length 4096 --global_batch_size 512
-      points:
-        - metrics: {last_10_steps_step_time_ms_avg: 5889.42}
-        - metrics: {last_10_steps_step_time_ms_avg: 5814.29}
-"""
 
 
 def test_the_page_of_a_file_has_its_repeats_that_no_table_prints(
