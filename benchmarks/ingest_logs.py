@@ -5,8 +5,9 @@ its memory is its own, and in turns with grep: what else runs on the machine slo
 step in 500 lines; dense: in 12 % of them. Processor time is what one core alone would take; elapsed
 time is with two, and longer where other programs want them.
 
-Against grep, one process takes 0.83 (nemo2) and 0.93 (megatron_lm) of the processor time on sparse
-logs, and on dense ones 2.3 and 2.8 times as much: more than the 2.0 of the clock that two may take.
+Against grep, one process takes 0.84 to 0.96 (nemo2) and 0.93 to 1.07 (megatron_lm) of the processor
+time on sparse logs, and on dense ones 2.3 to 2.8 times as much: more than the 2.0 of the clock that
+two may take.
 
 Blocks of a log are read by one process. A dense gigabyte takes it 0.84 to 0.91 s. With a second
 one for the rest of the file it is 0.97 s: that one imports `perfdb.formats` for 0.35 s, and its
