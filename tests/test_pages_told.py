@@ -326,3 +326,30 @@ def test_each_row_becomes_a_result_a_problem_or_a_note_on_its_line(
     rows = {n for n, line in enumerate(lines, start=1) if line.startswith(("| L", "| - "))}
     assert rows - stored - told == set()
     assert stored <= rows
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        "",
+        "Note: Mock data.\n",
+        "Some | text\n",
+        "### Another heading\n",
+        "| A | B |\n|---|---|\n| 1 | 2 |\n",
+    ],
+)
+@pytest.mark.parametrize("rows", [1, 2])
+def test_a_row_of_figures_that_anything_cuts_off_from_its_table_is_told(
+    between: str, rows: int
+) -> None:
+    """Its table has the heading's six lines above it, and ends on line 9."""
+    lost = table(("Llama3 70B", "64", "128", "8192", "1621")).splitlines()[0]
+    text = "\n".join(
+        (table((*SIZES, "Tokens / sec / GPU"), (*ROW, "7.5")), between, *[lost] * rows)
+    )
+    found = read(text)
+    assert [9] == [one.line for one in found.results]
+    first = HEAD.count("\n") + text.splitlines().index(lost) + 1
+    assert [(first + place, "put it right below the table") for place in range(rows)] == [
+        (one.line, one.remedy) for one in found.problems
+    ]

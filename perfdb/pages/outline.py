@@ -1,10 +1,16 @@
 """From a page's pieces to its tables, each with what the page says above it."""
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import Final
 
 from perfdb.pages.base import Enter, Grid, Heading, Leave, Line, Piece, Row
+
+_FEWEST_CELLS: Final = 3
+"""Text may have a pipe in it, too."""
+_NUMBER: Final = re.compile(r"\s*[0-9][0-9,.]*\s*")
 
 
 @dataclass(frozen=True)
@@ -72,8 +78,11 @@ class _Outline:
 
     def grid(self, grid: Grid, *, after_table: bool) -> bool:
         """Take a grid for a table, the rest of the one before, or a line; False: for a line."""
-        if not grid.ruled and after_table and len(grid.header.cells) > 2:
-            self._detach((grid.header, *grid.rows))
+        rows = (grid.header, *grid.rows)
+        cut_from = None if grid.ruled else self._cut_from(grid.header, after_table=after_table)
+        if cut_from is not None:
+            table = self.tables[cut_from]
+            self.tables[cut_from] = replace(table, detached=table.detached + rows)
         elif not grid.ruled and not grid.rows:
             self.line(_line(grid.header))
             return False
@@ -82,9 +91,19 @@ class _Outline:
             self.tables.append(Table(grid.header, grid.rows, said))
         return True
 
-    def _detach(self, rows: tuple[Row, ...]) -> None:
-        last = self.tables.pop()
-        self.tables.append(replace(last, detached=last.detached + rows))
+    def _cut_from(self, row: Row, *, after_table: bool) -> int | None:
+        """The table that a row was cut off from: the one above, or one as wide with text between.
+
+        Titles hold no bare number; a row of figures does.
+        """
+        if len(row.cells) < _FEWEST_CELLS:
+            return None
+        widths = [len(table.header.cells) for table in self.tables]
+        same = [place for place, width in enumerate(widths) if width == len(row.cells)]
+        is_of_figures = any(_NUMBER.fullmatch(cell.text) for cell in row.cells)
+        if same and (after_table or is_of_figures):
+            return same[-1]
+        return len(self.tables) - 1 if after_table else None
 
     def under_table(self, piece: Piece) -> bool:
         """Take what stands right under a table: lines and notes. False: the end of such."""

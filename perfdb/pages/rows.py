@@ -32,7 +32,7 @@ class TableReader:
             yield from self._row(row)
         for row in self.table.detached:
             message = "the row is not part of a table: a blank line cuts it off"
-            yield self._problem(row, message, "remove the blank line above it")
+            yield self._problem(row, message, "put it right below the table")
 
     def notes(self) -> Iterator[Problem]:
         """What is kept of the table but not understood, or taken for granted."""
