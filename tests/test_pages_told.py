@@ -353,3 +353,12 @@ def test_a_row_of_figures_that_anything_cuts_off_from_its_table_is_told(
     assert [(first + place, "put it right below the table") for place in range(rows)] == [
         (one.line, one.remedy) for one in found.problems
     ]
+
+
+def test_a_row_that_repeats_another_with_its_columns_in_another_order_is_told() -> None:
+    given = dict(zip((*SIZES, "Tokens / sec / GPU"), (*ROW, "7.5"), strict=True))
+    turned = dict(reversed(given.items()))
+    tables = (table(tuple(one), tuple(one.values())) for one in (given, turned))
+    found = read(*tables)
+    repeats = "the result says the same as that of line 9; one is stored for both"
+    assert [(13, repeats)] == [(one.line, one.message) for one in found.notes]

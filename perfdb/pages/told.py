@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from perfdb.content_hash import content_hash
 from perfdb.errors import Problem
 from perfdb.pages import footnotes, names
 from perfdb.pages.base import Enter, Grid, Heading, Line, Page
@@ -54,7 +55,7 @@ def _repeated(where: str, results: Iterable[PublishedResult]) -> Iterator[Proble
     first: dict[str, int] = {}
     told: dict[int, int] = {}
     for one in results:
-        said = one.model_dump_json(exclude={"line"})
+        said = content_hash(one.model_dump(mode="json", exclude={"line"}))
         if said in first:
             told.setdefault(one.line, first[said])
         first.setdefault(said, one.line)
