@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from sqlalchemy import Connection, RowMapping, Select
 
 from perfdb.audit.subject import Subject
-from perfdb.db.packing import unpacked
 from perfdb.queries import elsewhere, results
-from perfdb.queries.site import content_of
+from perfdb.queries.content import content
 from perfdb.record import Origin
 
 Question = Select[*tuple[object, ...]]
@@ -31,12 +30,10 @@ def subjects(
 def pages(connection: Connection, printed: Iterable[Subject]) -> dict[str, str]:
     """The text of each page that prints a result, by its path."""
     hashes = {row.source: row.source_sha256 for row in printed if row.origin is Origin.PUBLISHED}
-    return {path: _text(connection, sha256) for path, sha256 in hashes.items() if path and sha256}
-
-
-def _text(connection: Connection, sha256: str) -> str:
-    content = connection.execute(content_of(sha256)).scalar_one()
-    return unpacked(content, f"the file of SHA-256 {sha256}").decode(errors="replace")
+    known = {path: sha256 for path, sha256 in hashes.items() if path and sha256}
+    return {
+        path: content(connection, sha256).decode(errors="replace") for path, sha256 in known.items()
+    }
 
 
 def _answers(

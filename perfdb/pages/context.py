@@ -24,7 +24,7 @@ _FRAMEWORKS: Final = (
     ("megatron-bridge", re.compile(r"\bMegatron[- ]Bridge\b", re.IGNORECASE)),
     ("nemo", re.compile(r"\bNeMo\b", re.IGNORECASE)),
 )
-_VERSUS = re.compile(r"\b(?:vs|versus|against|compared)\b", re.IGNORECASE)
+_VERSUS = re.compile(rf"\b{names.COMPARING}\b", re.IGNORECASE)
 _WITH_BACKENDS: Final = frozenset({"dfm"})
 """Frameworks that train with more than one backend, and publish them on one page."""
 

@@ -20,6 +20,8 @@ _TASKS: Final = (
     ("sft", re.compile(r"\bsft\b|\bfine-?tun", re.IGNORECASE)),
     ("pretrain", re.compile(r"\bpre-?train", re.IGNORECASE)),
 )
+COMPARING: Final = r"(?:compar\w+|versus|vs|against)"
+"""What stands between two things that a text holds against each other."""
 _NO_TASK = re.compile(r"\b(?:inference|serving|dpo|ppo|grpo|rlhf|distillation)\b", re.IGNORECASE)
 _FEWEST_LETTERS: Final = 4
 _LIKENESS: Final = 0.81

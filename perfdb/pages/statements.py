@@ -23,8 +23,7 @@ _AT_PRECISION = re.compile(
     r"\b(?:with|at|in)\s+(?:the\s+)?(\w+(?:-\w+)*)(?:\s+precision\b|\s*[.;!]?\s*$)", re.IGNORECASE
 )
 _BESIDE = re.compile(
-    r"\b(?:compar\w+|versus|vs|relative|against|than|baseline|reference|instead|unlike|not|no|"
-    r"except|unless|but)\b",
+    rf"\b(?:{names.COMPARING}|relative|baseline|reference|instead|unlike|not|no|except|unless|but)\b",
     re.IGNORECASE,
 )
 """What is in a sentence, or a heading, that names a precision which the rows need not have."""

@@ -68,11 +68,6 @@ def published_sources() -> Select[*tuple[object, ...]]:
     )
 
 
-def content_of(sha256: str) -> Select[*tuple[bytes]]:
-    """The compressed bytes of a source. The same bytes may stand there more than once."""
-    return select(sources.c.content).where(sources.c.sha256 == sha256).limit(1)
-
-
 def all_revisions() -> Select[*tuple[object, ...]]:
     """Every result there ever was, superseded or not, by its key and revision.
 

@@ -15,6 +15,7 @@ from perfdb.audit import acknowledged
 from perfdb.audit.acknowledged import Entry
 from perfdb.db.session import reading, store_url
 from perfdb.errors import InputError, PerfdbError, Problem
+from perfdb.queries.content import content
 from perfdb.site import downloads, memory, pages, read
 from perfdb.site.contents import Contents
 from perfdb.site.files import Layout, remove_others, write_pages, write_run_files
@@ -72,6 +73,6 @@ def _written(layout: Layout, contents: Contents, url: URL) -> set[Path]:
     files = [file for page in contents.runs for file in page.files]
     if files:
         with reading(url) as connection:
-            kept |= write_run_files(layout, files, partial(read.content, connection))
+            kept |= write_run_files(layout, files, partial(content, connection))
     remove_others(layout, kept)
     return kept

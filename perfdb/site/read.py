@@ -8,11 +8,11 @@ from sqlalchemy import URL, Connection, Select
 
 from perfdb.audit import Finding
 from perfdb.audit.acknowledged import Entry, explained
-from perfdb.db.packing import unpacked
 from perfdb.db.schema import require_current
 from perfdb.db.session import reading, store_url
 from perfdb.log_text import ESCAPE, decoded
 from perfdb.queries import catalog, findings, results, site
+from perfdb.queries.content import content
 from perfdb.queries.state import row_versions
 from perfdb.site import findings as found
 from perfdb.site import pairs, places
@@ -85,12 +85,6 @@ def state(address: str) -> str:
     with reading(url) as connection:
         require_current(connection, url.render_as_string())
         return repr(connection.execute(row_versions()).all())
-
-
-def content(connection: Connection, sha256: str) -> bytes:
-    """The bytes of a source."""
-    packed = connection.execute(site.content_of(sha256)).scalar_one()
-    return unpacked(packed, f"the file of SHA-256 {sha256}")
 
 
 def _audited(
