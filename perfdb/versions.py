@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 
-def natural(words: str) -> list[str | int]:
+@lru_cache(maxsize=10_000)
+def natural(words: str) -> tuple[str | int, ...]:
     """A key that sorts numbers as numbers: 0.9 before 0.10, Llama 3 8B before Llama 3 70B."""
     parts = re.split(r"([0-9]+)", words)
-    return [int(part) if place % 2 else part for place, part in enumerate(parts)]
+    return tuple(int(part) if place % 2 else part for place, part in enumerate(parts))
 
 
 def is_same(one: str, other: str) -> bool:
@@ -27,7 +29,7 @@ def is_rolling(version: str | None) -> bool:
     return version is not None and not re.search(r"[0-9]", version)
 
 
-def version_order(version: str | None) -> tuple[int, list[str | int]]:
+def version_order(version: str | None) -> tuple[int, tuple[str | int, ...]]:
     """A key that sorts versions: what nobody stated, releases by number, rolling branches."""
     rank = 0 if version is None else 2 if is_rolling(version) else 1
     return rank, natural(version or "")

@@ -43,6 +43,11 @@ def test_a_site_is_made_without_what_reads_logs() -> None:
     assert not loaded & {"numpy", "matplotlib", "pandas", "alembic", "torch"}
 
 
+def test_a_build_with_nothing_to_do_loads_neither_the_store_nor_the_catalogue() -> None:
+    loaded = _modules_after("import perfdb.site")
+    assert not loaded & {"sqlalchemy", "pydantic"}
+
+
 def _modules_after(statement: str) -> set[str]:
     """The top-level modules that a fresh interpreter has loaded after a statement."""
     code = f"{statement}; import sys; print(*{{name.split('.')[0] for name in sys.modules}})"

@@ -63,7 +63,7 @@ def _of_name(name: str, group: Sequence[KnownRelease]) -> list[Choice]:
     return [whole, *(Choice(part, framework, None, ids) for part, ids in boxed)]
 
 
-def _order(one: KnownRelease) -> tuple[str, bool, list[str | int], str, int]:
+def _order(one: KnownRelease) -> tuple[str, bool, tuple[str | int, ...], str, int]:
     version = natural(one.release or "")
     return (one.framework, one.release is None, version, one.container or "", one.release_id)
 

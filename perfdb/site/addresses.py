@@ -1,8 +1,10 @@
 """Which document shows what: the names that generated pages have."""
 
+import hashlib
+import re
 from collections.abc import Callable
-
-from perfdb.site.words import UNATTRIBUTED, slug
+from functools import lru_cache
+from typing import Final
 
 Address = Callable[[str], str]
 """From a document's name to its address, as seen from the page that links to it."""
@@ -22,6 +24,18 @@ OVERVIEW = "overview"
 """The landing page's data, whatever document it is shown on."""
 RELEASES = "releases"
 """The data that says which releases there are."""
+
+UNATTRIBUTED: Final = "unattributed"
+"""What is there of a release whose version nobody stated."""
+
+
+@lru_cache(maxsize=10_000)
+def slug(name: str) -> str:
+    """A name as a part of an address; one that has to change gets a hash, to stay unique."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")
+    if plain == name and name != "index":
+        return name
+    return f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}".lstrip("-")
 
 
 def of_release(framework: str, version: str | None) -> str:

@@ -10,13 +10,14 @@ from perfdb.compare import words
 from perfdb.compare.verdict import CONVENTION_BOUND
 from perfdb.metrics import METRICS, Metric
 from perfdb.site import charts, figures, palette, tables
+from perfdb.site.addresses import UNATTRIBUTED
 from perfdb.site.charts import Bar
 from perfdb.site.data import Result
 from perfdb.site.figures import COMPUTED, figure, is_computed
 from perfdb.site.grouping import of_newest_releases, system_order
 from perfdb.site.markup import Html, joined, tag
 from perfdb.site.profiles import MFU, STEP_TIME, TFLOPS, TOKENS, ours
-from perfdb.site.words import UNATTRIBUTED, framework_title, gpus, release_title
+from perfdb.site.words import framework_title, gpus, release_title
 
 MOST_BARS: Final = 24
 """Bars that a chart has at most; the table below it has the others."""

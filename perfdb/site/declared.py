@@ -18,12 +18,13 @@ from perfdb import catalog
 from perfdb.catalog import titles
 from perfdb.errors import suggestion
 from perfdb.site import addresses, markup, profiles, releases, tables
+from perfdb.site.addresses import UNATTRIBUTED, slug
 from perfdb.site.base import SiteDirective
 from perfdb.site.data import ReleasePage, Result, Tab
 from perfdb.site.grouping import Grouping, sections, tabs
 from perfdb.site.markup import Html, tag
 from perfdb.site.releases import Releases
-from perfdb.site.words import UNATTRIBUTED, release_title, section_title, slug
+from perfdb.site.words import release_title, section_title
 
 OPTIONS: Final = ("framework", "release", "task", "system", "group-by", "profile")
 

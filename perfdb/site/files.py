@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from perfdb.site.words import slug
+from perfdb.site.addresses import slug
 
 if TYPE_CHECKING:
     from perfdb.site.data import RunFile

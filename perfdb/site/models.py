@@ -19,7 +19,7 @@ from perfdb.site import (
     profiles,
     subjects,
 )
-from perfdb.site.addresses import Address
+from perfdb.site.addresses import Address, slug
 from perfdb.site.bests import RATE
 from perfdb.site.contents import Contents
 from perfdb.site.data import Audited, Link, Result
@@ -28,7 +28,7 @@ from perfdb.site.history import over_releases
 from perfdb.site.markup import Cell, Content, Head, Html, facts, joined, link, tag
 from perfdb.site.page import Kind, Page, numbered, part
 from perfdb.site.subjects import Best, Entries, Entry, Subject
-from perfdb.site.words import gpus, release_title, section_title, slug
+from perfdb.site.words import gpus, release_title, section_title
 from perfdb.versions import natural
 
 

@@ -27,6 +27,8 @@ def of_path(path: str, run_id: str | None = None) -> str:
 
     One in a run's folder begins with that folder; of others the name is left.
     """
+    if not path.startswith("/") and ".." not in path:
+        return path
     given = PurePosixPath(path)
     if not given.is_absolute() and ".." not in given.parts:
         return path
@@ -43,7 +45,8 @@ def of_result(result: Result) -> Result:
 
 def of_revision(revision: Revision) -> Revision:
     """The revision with its source as it is told."""
-    return revision.model_copy(update={"source": of_path(revision.source, revision.run_id)})
+    source = of_path(revision.source, revision.run_id)
+    return revision.model_copy(update={"source": source}) if source != revision.source else revision
 
 
 def of_rejection(rejection: Rejection) -> Rejection:

@@ -16,12 +16,13 @@ from urllib.parse import quote
 from perfdb import catalog
 from perfdb.pages import told
 from perfdb.site import profiles, tables
+from perfdb.site.addresses import slug
 from perfdb.site.data import ReleasePage, Result, Tab
 from perfdb.site.glossary import TERMS
 from perfdb.site.markup import Cell, Table, of_all
 from perfdb.site.page import CATEGORIES, TAGS
 from perfdb.site.profiles import Profile
-from perfdb.site.words import quoted, release_title, section_title, slug
+from perfdb.site.words import quoted, release_title, section_title
 
 Style = Literal["myst", "markdown"]
 

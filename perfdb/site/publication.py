@@ -16,9 +16,9 @@ from perfdb.errors import InputError, Problem
 from perfdb.queries import findings, results
 from perfdb.rundir import write_atomically
 from perfdb.site import places, plain
+from perfdb.site.addresses import UNATTRIBUTED, slug
 from perfdb.site.data import ReleasePage, Result
 from perfdb.site.releases import release_pages
-from perfdb.site.words import UNATTRIBUTED, slug
 
 _LABEL: Final = re.compile(r"[\w.-]+", re.ASCII)
 _HTML: Final = frozenset("<>")

@@ -9,7 +9,7 @@ from perfdb.audit import Finding, Severity
 from perfdb.audit.document import counts
 from perfdb.record import Frozen
 from perfdb.site import about, addresses, bests, headline, sources
-from perfdb.site.addresses import Address
+from perfdb.site.addresses import UNATTRIBUTED, Address
 from perfdb.site.bests import FLOPS
 from perfdb.site.contents import Contents
 from perfdb.site.data import Audited, Link, ReleasePage, Result
@@ -27,7 +27,7 @@ from perfdb.site.page import (
     shown,
     toctree,
 )
-from perfdb.site.words import TRIAL, UNATTRIBUTED, framework_title, release_title
+from perfdb.site.words import TRIAL, framework_title, release_title
 from perfdb.units import UNKNOWN, counted
 from perfdb.versions import is_rolling, newest_version
 

@@ -6,9 +6,9 @@ from functools import lru_cache
 
 from perfdb.audit import Finding
 from perfdb.site import addresses
-from perfdb.site.addresses import Address
+from perfdb.site.addresses import Address, slug
 from perfdb.site.data import Result
-from perfdb.site.words import FINE_TUNING, TUNED, slug
+from perfdb.site.words import FINE_TUNING, TUNED
 
 
 def row_id(result: Result) -> str:

@@ -9,7 +9,7 @@ from perfdb.metrics import METRICS, TRILLION
 from perfdb.record import Frozen
 from perfdb.site import addresses, bests, charts, columns, figures, markup, superlinear, tables
 from perfdb.site.about import names
-from perfdb.site.addresses import Address
+from perfdb.site.addresses import Address, slug
 from perfdb.site.charts import Line
 from perfdb.site.contents import Contents
 from perfdb.site.data import Audited, Result
@@ -28,7 +28,7 @@ from perfdb.site.page import (
 from perfdb.site.printed import extra_of
 from perfdb.site.profiles import LAYOUT, ORIGIN, ours
 from perfdb.site.series import RATES, Rate, ScalingPage, Series
-from perfdb.site.words import release_title, slug
+from perfdb.site.words import release_title
 
 MOST_LINES: Final = 6
 """Series that a chart has at most; each has its table."""

@@ -1,13 +1,12 @@
-"""What pages call things, and how a name from the store becomes a file name or MyST text."""
+"""What pages call things, and how a name from the store becomes MyST text."""
 
-import hashlib
 import json
 import re
-from functools import lru_cache
 from typing import Final
 
 from perfdb import catalog
 from perfdb.catalog import titles
+from perfdb.site.addresses import UNATTRIBUTED
 from perfdb.units import counted
 
 framework_title: Final = titles.framework
@@ -15,7 +14,6 @@ TUNED: Final = ("sft", "lora")
 """Tasks that are kinds of fine-tuning."""
 FINE_TUNING: Final = "fine-tuning"
 """The section of several fine-tuning tasks that stand in one table."""
-UNATTRIBUTED: Final = "unattributed"
 TRIAL: Final = "a trial without a GPU"
 """What is said of a release that has no result on a GPU."""
 
@@ -46,15 +44,6 @@ def has_gpus(system: str | None) -> bool:
     """Whether a system has GPUs, as one that the catalogue lacks is taken to have."""
     entry = catalog.systems().get(system or "")
     return entry is None or entry.gpu is not None
-
-
-@lru_cache(maxsize=10_000)
-def slug(name: str) -> str:
-    """A name as a part of an address; one that has to change gets a hash, to stay unique."""
-    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")
-    if plain == name and name != "index":
-        return name
-    return f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}".lstrip("-")
 
 
 def quoted(words: str) -> str:

@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from perfdb.site import addresses, evidence, releases, sources
+from perfdb.site.addresses import slug
 from perfdb.site.commands import shell
 from perfdb.site.contents import Contents
 from perfdb.site.data import Flag, SourcePage
 from perfdb.site.overview import NO_DATA, html, of_contents
 from perfdb.site.pages import all_pages
 from perfdb.site.releases import release_pages
-from perfdb.site.words import myst, slug
+from perfdb.site.words import myst
 from tests.site.samples import address, published, result, run_page
 
 LISTS = {
