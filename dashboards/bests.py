@@ -8,7 +8,8 @@ import pandas as pd
 import streamlit as st
 
 from dashboards import data
-from dashboards.look import PALETTE, Layers, ink, printed, tall
+from dashboards.followed import column
+from dashboards.look import COMPUTED, PALETTE, Layers, ink, printed, tall
 from perfdb.catalog import titles
 from perfdb.compare.verdict import CONVENTION_BOUND
 from perfdb.compare.words import counting
@@ -53,6 +54,7 @@ def show(results: pd.DataFrame, systems: Sequence[str], *, is_newest: bool) -> N
     )
     metric = CHARTABLE[title or next(iter(CHARTABLE))]
     known = results[results[metric.name].notna()]
+    without = len(results) - len(known)
     of_releases = newest(known) if is_newest else known
     best = best_of_each(of_releases, metric)
     if best.empty:
@@ -62,7 +64,7 @@ def show(results: pd.DataFrame, systems: Sequence[str], *, is_newest: bool) -> N
     said = (
         _meaning(is_newest=is_newest),
         f"The {len(drawn)} highest of {len(best)} are drawn." if len(drawn) < len(best) else "",
-        _left_out(len(known) - len(of_releases), int(of_releases["is_wrong"].sum())),
+        _left_out(len(known) - len(of_releases), int(of_releases["is_wrong"].sum()), without),
         counting(
             metric,
             drawn["flops_convention"].astype(object).where(drawn["flops_convention"].notna(), None),
@@ -79,10 +81,11 @@ def _meaning(*, is_newest: bool) -> str:
     return f"{bar} Published figures are paler."
 
 
-def _left_out(others: int, wrong: int) -> str:
+def _left_out(others: int, wrong: int, without: int) -> str:
     said = (
         f"{others:,} of other releases (choose one to see it)" if others else "",
         f"{wrong:,} with an error that the audit found" if wrong else "",
+        f"{without:,} without this figure" if without else "",
     )
     known = "; ".join(filter(None, said))
     return f"Left out: {known}." if known else ""
@@ -131,7 +134,7 @@ def bars(best: pd.DataFrame, metric: Metric, systems: Sequence[str]) -> Layers:
     )
     colours = alt.Scale(domain=list(systems), range=list(islice(cycle(PALETTE), len(systems))))
     drawn = base.mark_bar(height=14, yOffset=15).encode(
-        x=alt.X("figure:Q", title=metric.title, axis=alt.Axis(tickCount=5)),
+        x=alt.X("figure:Q", title=metric.title, axis=_axis(metric)),
         color=alt.Color("system_title:N", scale=colours, legend=None),
         fillOpacity=alt.condition("datum.origin === 'measured'", alt.value(1), alt.value(0.45)),
     )
@@ -139,6 +142,10 @@ def bars(best: pd.DataFrame, metric: Metric, systems: Sequence[str]) -> Layers:
         align="left", dy=-22, fontSize=12, color=ink(), lineBreak="\n", lineHeight=15
     ).encode(x=alt.value(0), text="label")
     return tall(alt.layer(drawn, names), ROW_PX * len(rows))
+
+
+def _axis(metric: Metric) -> alt.Axis:
+    return alt.Axis(tickCount=5, format="%") if metric.name == "mfu" else alt.Axis(tickCount=5)
 
 
 def labels(best: pd.DataFrame, metric: Metric) -> list[str]:
@@ -150,6 +157,7 @@ def labels(best: pd.DataFrame, metric: Metric) -> list[str]:
 def _label(row: Mapping[Hashable, object], metric: Metric, differing: Sequence[str]) -> str:
     raw = row["raw"]
     figure = printed(metric, float(str(row[metric.name])), raw if isinstance(raw, dict) else None)
+    figure += COMPUTED if row.get(column(metric.name)) is not None else ""
     others = (
         row["task"],
         row["precision"] or "precision unknown",

@@ -125,6 +125,8 @@ WIDTHS_PX: Mapping[str, int] = {
 }
 """How wide a column is that would cut its words off, or take the room of others; else as it is."""
 
+SIZES = ("num_gpus", "sequence_length", "global_batch_size")
+
 MOMENTS = ("started_at", "ended_at")
 
 STYLED = 2_000
@@ -132,6 +134,12 @@ STYLED = 2_000
 
 Layers = alt.LayerChart | alt.FacetChart
 """What `alt.layer` makes, as its types have it."""
+
+Computed = Mapping[str, "pd.Series[bool]"]
+"""Which figures of a metric follow from others that are stated, and are not stated themselves."""
+
+COMPUTED = " (computed)"
+"""Stands behind such a figure, as on the pages of the site."""
 
 SIGNIFICANT_FIGURES = 3
 """The least that a figure is printed with: a CPU's 0.06 TFLOP/s is not 0.00."""
@@ -211,13 +219,22 @@ def _with_digits(metric: Metric, value: float, found: int | None) -> str:
     return percent(value, digits) if is_share else number(value, digits)
 
 
-def grid(rows: pd.DataFrame, described: str, raw: Sequence[Raw] | None = None) -> None:
+def grid(
+    rows: pd.DataFrame,
+    described: str,
+    raw: Sequence[Raw] | None = None,
+    computed: Computed | None = None,
+) -> None:
     """A table to sort and search; `described` says what it is to those who do not see it.
 
     `raw`: what pages print of each row, where its figures are to have the digits of their page.
+    `computed`: those that no row states. So long a table that none can be marked has none.
     """
+    few = len(rows) <= STYLED
+    follow = {name: those for name, those in (computed or {}).items() if name in rows}
+    bare = {name: rows[name].mask(those) for name, those in follow.items()}
     st.dataframe(
-        figures(rows, raw) if len(rows) <= STYLED else rows,
+        figures(rows, raw, follow) if few else rows.assign(**bare),
         hide_index=True,
         column_config=columns(rows.columns),
         placeholder=UNKNOWN,
@@ -235,17 +252,27 @@ def tall(chart: Layers, rows_px: int) -> Layers:
     )
 
 
-def figures(rows: pd.DataFrame, raw: Sequence[Raw] | None = None) -> Styler:
-    """The rows with their figures printed one by one."""
+def figures(
+    rows: pd.DataFrame, raw: Sequence[Raw] | None = None, computed: Computed | None = None
+) -> Styler:
+    """The rows with their figures printed one by one, and what is computed with its mark."""
     names: list[Hashable] = [name for name in METRICS if name in rows]
     styled = rows.style.format(
         {name: partial(printed, METRICS[str(name)]) for name in names}, subset=names, na_rep=UNKNOWN
     )
+    sizes: list[Hashable] = [name for name in SIZES if name in rows]
+    styled.format("{:,}", subset=sizes, na_rep=UNKNOWN)
     for name in names:
         metric = METRICS[str(name)]
         for like, labels in _alike(metric, rows[name], raw or ()).items():
             styled.format(partial(_with_digits, metric, found=like), subset=(labels, [name]))
+    for name, those in (computed or {}).items():
+        styled.format(partial(_marked, METRICS[name]), subset=(those[those].index, [name]))
     return styled
+
+
+def _marked(metric: Metric, value: float) -> str:
+    return f"{printed(metric, value)}{COMPUTED}"
 
 
 def _alike(

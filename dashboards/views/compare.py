@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import altair as alt
@@ -69,6 +70,9 @@ def show() -> None:
         st.info("Nothing to compare: no release in the store has results yet.")
         return
     a, b, metric = _chosen(now, known)
+    if len(known) == 1:
+        st.info(f"Only {titles.release(a.name)} has results: there is nothing to compare it with.")
+        return
     if a == b:
         st.info(f"A and B are both {titles.release(a.name)}: choose another release for one.")
         return
@@ -235,14 +239,29 @@ def _unmatched(found: Comparison, cells: Mapping[int, Raw], name_a: str, name_b:
     for name, sides in ((name_a, found.only_a), (name_b, found.only_b)):
         if sides:
             with st.expander(f"Only in {name}: {len(sides)}", expanded=not found.matched):
-                st.dataframe(pd.DataFrame([_lone(side, cells) for side in sides]), hide_index=True)
+                st.dataframe(_lone(sides, cells), hide_index=True, placeholder=UNKNOWN)
 
 
-def _lone(side: Side, cells: Mapping[int, Raw]) -> dict[str, str]:
-    metric, it = METRICS[metric_for([side], [side], None)], side.shown
+def _lone(sides: Sequence[Side], cells: Mapping[int, Raw]) -> Styler:
+    """Sides without another one: their values as numbers, which sort, with their own digits."""
+    metrics = [METRICS[metric_for([side], [side], None)] for side in sides]
+    table = pd.DataFrame(map(_alone, sides, metrics)).astype({"Value": "Float64"})
+    styled = table.style
+    for place, (side, metric) in enumerate(zip(sides, metrics, strict=True)):
+        said = partial(_said, _figure(side, metric, cells))
+        styled.format(said, subset=([place], ["Value"]), na_rep=UNKNOWN)
+    return styled
+
+
+def _said(words_: str, _value: float) -> str:
+    return words_
+
+
+def _alone(side: Side, metric: Metric) -> dict[str, str | float | None]:
+    it = side.shown
     return {
         **_subject(it),
-        "Value": _figure(side, metric, cells),
+        "Value": it.figure(metric.name),
         "Figure": metric.title,
         **_work(it),
         "Configuration": words.configuration(it),

@@ -6,8 +6,9 @@ import pandas as pd
 import streamlit as st
 
 from dashboards import bests, data
-from dashboards.findings import Findings, is_wrong, listed, mark
-from dashboards.look import grid, remembered_some
+from dashboards.findings import FLAG, Findings, is_wrong, listed, mark
+from dashboards.followed import computed, filled, followed
+from dashboards.look import COMPUTED, grid, remembered_some
 from perfdb.catalog import titles
 from perfdb.compare.words import SHORT
 from perfdb.export import csv
@@ -49,9 +50,9 @@ def show() -> None:
     st.title("Explore results")
     now = data.store()
     audited = data.findings_of(now)
-    everything = labelled(data.representative(now), audited)
+    everything = followed(labelled(data.representative(now), audited))
     found = _narrowed(everything)
-    st.caption(f"{told(found, len(everything))} – stands for unknown.")
+    st.caption(f"{told(found, len(everything))} {_legend(found)}")
     if found.empty:
         st.info("No result is like this. Take a filter away, in the bar on the left.")
         return
@@ -62,7 +63,7 @@ def show() -> None:
         (titled(row), audited.get(int(str(row["result_id"])), ())) for row in data.records(shown)
     )
     systems = sorted(everything["system_title"].unique(), key=natural)
-    bests.show(shown, systems, is_newest=not st.session_state["release"])
+    bests.show(filled(shown), systems, is_newest=not st.session_state["release"])
 
 
 def told(found: pd.DataFrame, of: int) -> str:
@@ -76,6 +77,17 @@ def told(found: pd.DataFrame, of: int) -> str:
         f"more published results of the same cases: {rows:,}" if rows else "",
     )
     return "; ".join(filter(None, (shown, *others))) + "."
+
+
+def _legend(found: pd.DataFrame) -> str:
+    """What the signs in the table mean, of those that are there."""
+    follows = any(those.any() for those in computed(found).values())
+    said = (
+        "– stands for unknown.",
+        f"{COMPUTED.strip()}: it follows from what the page states." if follows else "",
+        f"{FLAG} before a model: the audit finds an error." if found["is_wrong"].any() else "",
+    )
+    return " ".join(filter(None, said))
 
 
 def titled(row: Mapping[Hashable, object]) -> str:
@@ -150,9 +162,15 @@ def _narrowed(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def _table(results: pd.DataFrame) -> None:
-    names = [name for name in SHOWN if name in results and _says_something(results[name])]
+    known = filled(results).assign(
+        model_title=[
+            f"{FLAG} {model}" if wrong else model
+            for model, wrong in zip(results["model_title"], results["is_wrong"], strict=True)
+        ]
+    )
+    names = [name for name in SHOWN if name in known and _says_something(known[name])]
     described = "The results with their figures, configuration and source"
-    grid(results[names], described, list(results["raw"]))
+    grid(known[names], described, list(results["raw"]), computed(results))
 
 
 def _download(results: pd.DataFrame) -> None:

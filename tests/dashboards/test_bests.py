@@ -33,6 +33,12 @@ def result(**changed: object) -> dict[str, object]:
     return fields | changed
 
 
+def test_a_bar_of_a_computed_figure_says_so() -> None:
+    rows = of(result(), result(num_gpus=64, computed_mfu=0.4))
+    marked = ["40.0% (computed)" in label for label in labels(best_of_each(rows, MFU), MFU)]
+    assert [False, True] == marked
+
+
 def of(*rows: dict[str, object]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 

@@ -49,7 +49,7 @@ def test_a_table_prints_its_figures_one_by_one_and_keeps_their_values():
         [cell["display_value"] for cell in row if cell["type"] == "td"]
         for row in styled._translate(False, False)["body"]
     ]
-    assert [["50.0%", "8"], ["–", "1024"]] == cells
+    assert [["50.0%", "8"], ["–", "1,024"]] == cells
     assert 0.5 == styled.data["mfu"][0]
 
 
@@ -73,6 +73,13 @@ def test_a_table_prints_a_published_figure_with_the_digits_of_its_page():
         for row in figures(rows, raw)._translate(False, False)["body"]
     ]
     assert [["18.90", "250", "8"], ["18.90", "250.00", "8"], ["–", "867", "8"]] == cells
+
+
+def test_what_is_computed_has_its_mark_and_what_is_stated_has_none():
+    rows = pd.DataFrame({"mfu": [0.391, 0.148]}, index=[3, 5]).convert_dtypes()
+    styled = figures(rows, computed={"mfu": pd.Series([True, False], index=[3, 5])})
+    cells = [row[1]["display_value"] for row in styled._translate(False, False)["body"]]
+    assert ["39.1% (computed)", "14.8%"] == cells
 
 
 def test_a_chart_keeps_its_rows_whatever_stands_beside_them():

@@ -215,8 +215,16 @@ class TestExplore:
         app = shown(AppTest.from_function(explored))
         assert (
             "5 of 5 results, one for each case, release and origin; under “Look into runs” "
-            "repeats and runs without figures: 1. – stands for unknown."
+            "repeats and runs without figures: 1. – stands for unknown. (computed): it follows "
+            "from what the page states."
         ) == app.caption[0].value
+
+    def test_what_a_page_does_not_state_and_follows_is_shown_with_its_mark(self, filled):
+        """711 TFLOP/s/GPU of the 989.4 that a DGX-H100's GPU has in BF16 are 71.9 %."""
+        app = AppTest.from_function(explored)
+        app.query_params["release"] = "nemo 25.10"
+        table = shown(app).dataframe[0].value
+        assert [pytest.approx(0.719, abs=5e-4)] == list(table["mfu"])
 
     def test_a_row_with_findings_is_marked_and_in_no_chart(self, impossible):
         app = shown(AppTest.from_function(explored))
@@ -287,7 +295,7 @@ class TestExplore:
 
     def test_a_figure_that_no_result_has_is_said_to_be_unknown(self, filled):
         app = AppTest.from_function(explored)
-        app.query_params["chart"], app.query_params["origin"] = "MFU", "published"
+        app.query_params["chart"], app.query_params["model"] = "MFU", "llama3-70b"
         assert ["None of these results has a figure for MFU without an open error."] == [
             info.value for info in shown(app).info
         ]
