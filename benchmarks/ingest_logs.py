@@ -5,20 +5,19 @@ its memory is its own, and in turns with grep: what else runs on the machine slo
 step in 500 lines; dense: in 12 % of them. Processor time is what one core alone would take; elapsed
 time is with two, and longer where other programs want them.
 
-Against grep, one process takes 0.84 to 0.96 (nemo2) and 0.93 to 1.07 (megatron_lm) of the processor
-time on sparse logs, and on dense ones 2.3 to 2.8 times as much: more than the 2.0 of the clock that
-two may take.
+Against grep, one process takes 0.82 to 0.96 (nemo2) and 0.89 to 1.07 (megatron_lm) of the processor
+time on sparse logs, and on dense ones 2.2 to 2.8 times as much: more than the 2.0 of the clock that
+two may take. The upper figures are those of two cores under a load of 4 to 7: it takes
+the caches from a reader of 2 MiB at a time, and less from grep.
 
-Blocks of a log are read by one process. A dense gigabyte takes it 0.84 to 0.91 s. With a second
-one for the rest of the file it is 0.97 s: that one imports `perfdb.formats` for 0.35 s, and its
-steps, some 90 MB a million, have to be handed over. One that would import nothing but numpy
-(0.13 s) brings 0.67 to 0.78 s at best, 1.8 to 2.0 times grep's; but `perfdb ingest` takes 10 s of
-processor for such a log, and the bytes that it stores are those that are read, whoever writes to
-the file meanwhile. Two threads are slower than one. Most of what `perfdb ingest` takes beyond the
-blocks are its imports, and on dense logs the rows of the steps.
+Blocks of a log are read by one process. A second one for the rest of the file imports
+`perfdb.formats` for 0.35 s, and its steps have to be handed over: it is not faster. Two threads
+are slower than one. Most of what `perfdb ingest` takes beyond the blocks are its imports, and on
+dense logs the rows of the steps.
 
-Memory grows with the steps and with nothing else: about 100 bytes for each while they are parsed,
-160 while they are stored. 300 MiB are 1.3 million steps, in a log of any size.
+Memory grows with the steps and with nothing else: about 100 bytes for each, where loss and time
+differ from step to step, over 60 MiB while they are parsed and 140 while they are stored. 300 MiB
+are 1.7 million steps, in a log of any size.
 """
 
 import json

@@ -188,7 +188,10 @@ def attempts(*ranges: tuple[int, int], window: str = "skip_warmup(10)") -> Parse
         ([(1, 60)], "skip_warmup(10)", None),
         ([(1, 25), (21, 60)], "skip_warmup(30)", 21),
         ([(1, 25), (21, 45), (41, 60)], "skip_warmup(50)", 41),
-        ([(1, 55), (51, 60)], "skip_warmup(10)", 51),  # too short: its warm-up is all there is
+        ([(1, 55), (51, 60)], "window(11,50)", 51),  # too short: its warm-up is all there is
+        ([(1, 15), (11, 20)], "skip_warmup(20)", 11),  # and so it is of the steps before
+        ([(21, 45), (41, 70)], "skip_warmup(30)", 41),  # counted from step 21: from 51 on
+        ([(21, 45), (41, 50)], "window(31,40)", 41),
         ([(1, 25), (1, 60)], "skip_warmup(10)", None),  # nothing of the first attempt is kept
         ([(11, 25), (1, 60)], "skip_warmup(10)", None),
     ],

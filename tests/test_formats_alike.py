@@ -17,7 +17,7 @@ from perfdb.formats.block import Block
 from perfdb.formats.iterations import SYNTAX
 from perfdb.formats.lines import KeptLines, Lines, Read, read
 from perfdb.formats.piped import Syntax
-from perfdb.formats.readings import Columns, Readings
+from perfdb.formats.readings import Column, Columns, Readings
 from perfdb.formats.shapes import Shape, shape_of
 from perfdb.log_text import plain
 
@@ -257,6 +257,27 @@ READING = st.builds(
     peak_memory_bytes=st.none() | st.integers(0, 2**63 - 1),
     skipped=st.booleans(),
 )
+
+
+@pytest.mark.parametrize(
+    ("cells", "num_bytes"),
+    [([2.5] * 9, 8), ([None] * 9, 8), ([0.0, -0.0], 16), ([1.0, None], 16), ([], 0)],
+)
+def test_a_column_of_one_value_is_kept_once_and_has_all_its_cells(
+    cells: list[float | None], num_bytes: int
+) -> None:
+    column = Column.of(cells).slim()
+    assert repr(cells) == repr(column.cells())
+    base = column.values if column.values.base is None else column.values.base
+    assert num_bytes == base.nbytes
+
+
+def test_a_block_within_a_text_has_its_own_lines_alone() -> None:
+    text = b"Ta ra\nx\nTa ra Ta ra\n\nTa ra\nTa ra\n"
+    block = Block(text, 7, 6, 27)
+    places, numbers = block.lines_with(b"Ta ra")
+    assert ([8, 21], [8, 10]) == (places.tolist(), numbers.tolist())
+    assert 4 == block.num_newlines == Block(text, 7, 6, 27).num_newlines
 
 
 @thorough

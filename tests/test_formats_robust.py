@@ -190,19 +190,17 @@ def test_chunks_of_the_size_of_a_block_are_not_copied() -> None:
     assert list(map(id, chunks)) == list(map(id, scan._sized(chunks)))
 
 
-@pytest.mark.parametrize("are_many", [False, True])
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     lines=st.lists(st.tuples(st.integers(0, 900), st.booleans()), min_size=40, max_size=200),
     chunk=st.sampled_from([1 << 14, 5000, 1 << 20]),
 )
 def test_blocks_are_all_of_a_log_in_order_and_part_no_step(
-    monkeypatch: pytest.MonkeyPatch, are_many: bool, lines: list[tuple[int, bool]], chunk: int
+    monkeypatch: pytest.MonkeyPatch, lines: list[tuple[int, bool]], chunk: int
 ) -> None:
     monkeypatch.setattr(scan, "BLOCK_BYTES", 1 << 14)
     content = b"".join(b"x" * size + b"Ta ra" * step + b"\n" for size, step in lines)
     log = Scan([content[at : at + chunk] for at in range(0, len(content), chunk)], b"Ta ra")
-    log._are_many = are_many
     start = 0
     for block in log._blocks():
         text = block.text[block.start : block.end]

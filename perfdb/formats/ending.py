@@ -8,7 +8,7 @@ from typing import Final
 
 from perfdb.formats.base import Configuration, ParsedLog, Reading
 from perfdb.formats.readings import Readings
-from perfdb.formats.steps import Settled
+from perfdb.formats.steps import Settled, spans
 from perfdb.record import Outcome
 
 _STATED: Final = (
@@ -101,12 +101,20 @@ def training_log(
 
 
 def _of_last_attempt(window: str, steps: Settled) -> str:
-    """A restart warms up again: the window follows it, if the last attempt is long enough."""
+    """A restart warms up again: the window follows it, if the last attempt is long enough.
+
+    Else it is that of the steps before the restart, without the warm-up of these.
+    """
     warmup = re.fullmatch(r"skip_warmup\((\d+)\)", window)
     if not (warmup and steps.restarted_at and steps.readings):
         return window
-    skipped = steps.restarted_at - 1 + int(warmup[1])
-    return f"skip_warmup({skipped})" if skipped < steps.readings[-1].step else window
+    numbers = Readings.of(steps.readings).step
+    first, skipped = int(numbers[0] - spans(numbers)[0]) + 1, int(warmup[1])
+    before = f"window({first + skipped},{steps.restarted_at - 1})"
+    is_long = steps.restarted_at + skipped <= numbers[-1]
+    has_before = first + skipped < steps.restarted_at
+    after = f"skip_warmup({steps.restarted_at - first + skipped})"
+    return before if has_before and not is_long else after
 
 
 def ending(readings: Sequence[Reading], account: Account) -> Ending:

@@ -3,17 +3,18 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from operator import itemgetter
 
 import numpy as np
 
 from perfdb.formats.block import LOOKBACK, Block, Bytes, Flags, Places
+from perfdb.formats.folded import GOES_ON, Folds
 from perfdb.formats.piped import Syntax
 from perfdb.formats.readings import Columns
 from perfdb.formats.scan import LOOKAHEAD
 from perfdb.formats.shapes import Shape, shape_of
-from perfdb.formats.wrapped import GOES_ON, Around, StepText, step_texts
+from perfdb.formats.wrapped import Around, StepText, step_texts
 from perfdb.log_text import decoded
 
 LONGEST_SHAPE = 1 << 12
@@ -157,10 +158,14 @@ Missing = tuple[int, Sequence[str]]
 
 @dataclass(frozen=True)
 class Read:
-    """The steps of some lines in their order, and those that cannot be read."""
+    """The steps of some lines in their order, and those that cannot be read.
+
+    `cut`: the lines of steps that a fold may have cut something off.
+    """
 
     columns: Columns
     missing: Sequence[Missing]
+    cut: Sequence[int] = ()
 
 
 def read(lines: Lines, syntax: Syntax, shapes: list[Shape]) -> Read:
@@ -194,27 +199,34 @@ class _Reader:
         self._table = Columns.unknown(lines.numbers.copy(), syntax.names)
         self._more: list[tuple[int, Mapping[str, float]]] = []
         self._missing: list[Missing] = []
+        self._folds = Folds(lines, syntax)
+        self._cut: list[int] = []
 
     def take_alike(self, shape: Shape, some: Places) -> Places:
         """Read those of some lines that have a shape; the others are left."""
         if not len(some):
             return some
+        cut = self._folds.may_cut_alike(shape.base, shape.marker_at, self._lines.places[some])
+        aside, some = some[cut], some[~cut]
         fits, rows = self._lines.alike(some, shape, may_go_on=self._syntax.last is None)
         if len(rows):
             self._table.fill(some[fits], shape.read(rows))
-        return some[~fits]
+        return np.sort(np.concatenate((aside, some[~fits]))) if len(aside) else some[~fits]
 
     def take(self, some: Places) -> Shape | None:
         """Read some lines one by one; the shape of the last, if all lines of it hold one step."""
         shape = None
         for index, (number, line, around) in zip(some.tolist(), self._lines.at(some), strict=True):
-            steps = list(step_texts(around, self._syntax))
+            place = int(self._lines.places[index])
+            may_be_cut = partial(self._folds.may_cut, around.line, place)
+            steps = list(step_texts(around, self._syntax, may_be_cut))
             first = number - steps[0].lines_before
             whole = [row for step in steps if (row := self._row(step, first))]
             for row in whole[:1]:
                 self._table.fill(index, row)
                 self._table.lines[index] = first
             self._more += [(first, row) for row in whole[1:]]
+            self._cut += [first] if steps[-1].is_cut else []
             alone = len(whole) == len(steps) == 1 and not steps[0].is_open
             shape = _shape(line, steps[0], self._syntax) if alone else None
         return shape
@@ -238,7 +250,8 @@ class _Reader:
             for index, (_, row) in enumerate(self._more):
                 more.fill(index, row)
             columns = Columns.joined([columns, more]).in_order()
-        return Read(columns, sorted(self._missing, key=itemgetter(0)))
+        missing = sorted(self._missing, key=itemgetter(0))
+        return Read(columns, missing, sorted({*self._cut} - {line for line, _ in missing}))
 
 
 def _shape(line: bytes, step: StepText, syntax: Syntax) -> Shape | None:

@@ -61,8 +61,10 @@ def _of_steps(where: str, found: Mapping[str, object]) -> ParsedLog:
     told = [one._replace(peak_memory_bytes=peak) for one in steps.readings[:1]]
     notes = (*steps.notes, *interval_note(where, steps.readings))
     steps = replace(steps, readings=(*told, *steps.readings[1:]), notes=notes)
+    first = min((one.step for one in steps.readings), default=1)
     last = max((one.step for one in steps.readings), default=0)
-    window = f"skip_warmup({int(_SKIPPED * last)})"
+    # A window counts from the first step that there is, the comparison from step 1.
+    window = f"skip_warmup({max(0, int(_SKIPPED * last) + 1 - first)})"
     return training_log(_WHO, steps, Account(None, done=True), window)
 
 

@@ -14,7 +14,7 @@ from perfdb.formats import settings
 from perfdb.formats.base import Content, ParsedLog, Reading
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.marked import MarkedSteps
-from perfdb.formats.numbers import NUMBER, WHOLE, count
+from perfdb.formats.numbers import NUMBER, count
 from perfdb.formats.scan import Piece, Scan
 from perfdb.formats.steps import settle
 from perfdb.log_text import plain
@@ -23,13 +23,15 @@ NAME = "nemo1"
 WINDOW = "skip_warmup(10)"
 
 _MARKER = b"train_step_timing in s="
+_CLOSED = r"(?=[ \t]*[,\]])"
+"""Follows a number of a bar that the end of a line has not cut off: the line may be folded."""
 _BAR = re.compile(
     rf"Epoch (\d{{1,9}}):[^\r\n]{{0,400}}?\b(\d{{1,9}})/(\d{{1,9}}) "
-    rf"\[[^\]\r\n]{{0,1000}}?train_step_timing in s=({NUMBER}){WHOLE}"
+    rf"\[[^\]\r\n]{{0,1000}}?train_step_timing in s=({NUMBER}){_CLOSED}"
 )
 _GLOBAL_STEP = re.compile(r"global_step=(\d{1,9})(?:\.0*)?(?=[,\]])")
-_LOSS = re.compile(rf"reduced_train_loss=({NUMBER}){WHOLE}")
-_TOKENS = re.compile(rf"tokens_per_sec_per_gpu=({NUMBER}){WHOLE}")
+_LOSS = re.compile(rf"reduced_train_loss=({NUMBER}){_CLOSED}")
+_TOKENS = re.compile(rf"tokens_per_sec_per_gpu=({NUMBER}){_CLOSED}")
 DONE = re.compile(r"Trainer\.fit`? stopped: `max_(?:steps|epochs)=\d+` reached")
 
 

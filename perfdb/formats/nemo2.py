@@ -5,10 +5,12 @@ Source of the format: nemo/lightning/pytorch/callbacks/progress_printer.py.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from perfdb.errors import Problem
 from perfdb.formats import batch, settings
 from perfdb.formats.base import Content, ParsedLog
 from perfdb.formats.ending import Account, training_log
@@ -20,6 +22,7 @@ from perfdb.formats.scan import Scan
 from perfdb.formats.steplines import StepLines
 from perfdb.formats.steps import interval_note, numbered, settle_columns, sizes
 from perfdb.log_text import plain
+from perfdb.units import counted
 
 NAME = "nemo2"
 WINDOW = "skip_warmup(10)"
@@ -47,13 +50,22 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """The run that a log tells of."""
     scan, lines = Scan(content, _SYNTAX.marker), StepLines(where, _SYNTAX, _readings)
     steps = settle_columns(where, lines.of(scan), lines.problems)
-    notes = (*steps.notes, *interval_note(where, steps.readings))
+    notes = (*steps.notes, *interval_note(where, steps.readings), *_cut_note(where, lines.cut))
     steps = replace(steps, notes=notes)
     said = settings.mentioned(scan.preamble)
     configuration = settings.configuration(said, framework="nemo", **settings.gpus(said))
     done = bool(DONE.search(scan.epilogue))
     account = Account(_planned(lines), scan.epilogue, done, scan.before)
     return (batch.stated(where, training_log(configuration, steps, account, WINDOW)),)
+
+
+def _cut_note(where: str, cut: Sequence[int]) -> tuple[Problem, ...]:
+    """A note on steps whose last fields may stand on other lines, behind what others printed."""
+    if not cut:
+        return ()
+    lines = counted(len(cut), "step line")
+    message = f"{lines} may go on on others, as where a log is folded: the rest is left out"
+    return (Problem(where, message, line=min(cut)),)
 
 
 def _readings(columns: Columns) -> Readings:

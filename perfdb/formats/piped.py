@@ -77,6 +77,21 @@ class Syntax:
         *items, last = text[start.end() :].split("|")
         return all(map(self._is_item, items)) and (not last.strip() or self._is_item(last))
 
+    def open_key(self, text: str) -> str | None:
+        """The key that a text ends in the number of, without its spaces; nothing closes it."""
+        item = _ITEM.fullmatch(text.rpartition("|")[2])
+        return _letters(item[1]) if item else None
+
+    def field_of_end(self, text: str) -> str | None:
+        """The field that a text ends in, with a number or before it."""
+        key, colon, _ = text.rpartition("|")[2].partition(":")
+        return self.by_letters.get(_letters(key)) if colon else None
+
+    def goes_on_with(self, text: str, rest: str) -> bool:
+        """Whether a text and a rest have nothing but keys with numbers behind the text's last |."""
+        *items, last = (text.rpartition("|")[2] + rest).split("|")
+        return all(map(self._is_item, items)) and (not last.strip() or self._is_item(last))
+
     def _is_item(self, text: str) -> bool:
         """Whether a text is a key with a number, and not a field's with something before it."""
         item = _ITEM.fullmatch(text)

@@ -41,20 +41,26 @@ class Column:
     @classmethod
     def full(cls, values: Floats | Ints | Flags) -> "Column":
         """A column without None."""
-        return cls(values, np.ones(len(values), np.bool_))
+        return cls(values, np.broadcast_to(True, values.shape))
 
     @classmethod
     def empty(cls, size: int, kind: type[np.generic] = np.float64) -> "Column":
         """A column of None."""
-        return cls(np.zeros(size, kind), np.zeros(size, np.bool_))
+        return cls(np.broadcast_to(kind(0), size), np.broadcast_to(False, size))
 
     @classmethod
     def joined(cls, parts: Sequence["Column"]) -> "Column":
         """Columns one below the other."""
-        if len(parts) == 1:
-            return parts[0]
         values = np.concatenate([part.values for part in parts])
-        return cls(values, np.concatenate([part.known for part in parts]))
+        return cls(values, np.concatenate([part.known for part in parts])).slim()
+
+    def slim(self) -> "Column":
+        """The same in less memory where all steps say the same, or nothing."""
+        one, all_or_none = _is_one(self.values), _is_one(self.known)
+        return Column(
+            np.broadcast_to(self.values[0], self.values.shape) if one else self.values,
+            np.broadcast_to(self.known[0], self.known.shape) if all_or_none else self.known,
+        )
 
     def at(self, places: slice | Ints | Flags) -> "Column":
         """Some of the numbers."""
@@ -179,6 +185,10 @@ class Readings(Sequence[Reading]):
         """The same steps with other values of some fields."""
         return replace(self, columns={**self.columns, **columns})
 
+    def slim(self) -> "Readings":
+        """The same steps in less memory."""
+        return replace(self, columns={k: v.slim() for k, v in self.columns.items()})
+
     def without(self, name: str) -> "Readings":
         """The same steps without a column."""
         return replace(self, columns={k: v for k, v in self.columns.items() if k != name})
@@ -224,6 +234,12 @@ class Readings(Sequence[Reading]):
 
     def __repr__(self) -> str:
         return repr(tuple(self))
+
+
+def _is_one(numbers: Floats | Ints | Flags) -> bool:
+    """Whether there are numbers, all of the same bits."""
+    bits = numbers.view(f"u{numbers.itemsize}")
+    return len(bits) > 0 and bool((bits == bits[0]).all())
 
 
 def distinct(values: Floats | Ints | Flags) -> list[float]:

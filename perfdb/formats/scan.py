@@ -21,8 +21,6 @@ LOOKAHEAD = 2048
 """How far behind its marker a step's text may go on over the ends of lines."""
 SEAM_BYTES = 2 * LOOKAHEAD
 """How much of a piece is joined to what the piece before left over."""
-MANY_STEPS = 500
-"""From so many steps in a block on they, and not the bytes between them, take most of the time."""
 HEAP_BYTES = 16 << 20
 PREAMBLE_BYTES = 8 << 20
 FIRST_STEPS_BYTES = 1 << 16
@@ -70,7 +68,6 @@ class Scan:
         self._room = PREAMBLE_BYTES
         self._before: list[_Span] = []
         self._behind: list[_Span] = []
-        self._are_many = False
 
     def __iter__(self) -> Iterator[Block]:
         # The C library keeps freed memory up to the size of the largest block it ever freed, and
@@ -78,7 +75,7 @@ class Scan:
         np.empty(HEAP_BYTES, np.uint8)
         begun = False
         for block in self._blocks():
-            found = [places for one in self._markers if len(places := block.places(one))]
+            found = [places for one in self._markers if len(places := block.lines_with(one)[0])]
             if found and not begun:
                 begun, first = True, min(int(places[0]) for places in found)
                 self._room = min(self._room, first - block.start + FIRST_STEPS_BYTES)
@@ -88,7 +85,6 @@ class Scan:
                 lasts = sorted(int(one) for places in found for one in places[-LAST_STEPS:])
                 self._before = self._among(block, lasts)
                 self._behind = [(block.text, lasts[-1], block.end)]
-                self._are_many = max(map(len, found)) >= MANY_STEPS
                 yield block
             else:
                 span = (block.text, block.start, block.end)
@@ -136,13 +132,13 @@ class Scan:
         """Where blocks stand in the pieces of a log.
 
         What a piece leaves over is a block of its own, with the start of the next piece: joined to
-        all of that, it would have every byte copied. Among many steps a copy takes less time.
+        all of that, it would have every byte copied.
         """
         left = b""
         for piece in _sized(self._content):
             # The last piece is short, and is not to be cut: nothing comes behind it.
             is_last = len(piece) < BLOCK_BYTES
-            start = 0 if is_last or self._are_many else self._end(piece, SEAM_BYTES)
+            start = 0 if is_last else self._end(piece, SEAM_BYTES)
             if left and start:
                 yield left + piece[:start], 0, len(left) + start
                 text = piece

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from stringzilla import translate
 
 from perfdb.formats.block import Bytes, Flags
 from perfdb.formats.piped import Span
@@ -21,7 +22,9 @@ accurately, 1990."""
 _POWERS = np.array([float(10**exponent) for exponent in range(23)])
 _MOST_EXPONENT_DIGITS = 4
 _DECIMAL = re.compile(rb"[-+]?(?P<whole>\d*)\.?(?P<part>\d*)(?:[eE](?P<sign>[-+]?)(?P<power>\d+))?")
-_ZERO, _NINE = ord("0"), ord("9")
+_ZERO = ord("0")
+_ZEROED = bytes(range(256)).translate(bytes.maketrans(b"123456789", b"000000000"))
+"""What each byte is where one digit is not told from another."""
 
 
 @dataclass(frozen=True)
@@ -46,15 +49,14 @@ class _Decimal:
 class Shape:
     """How a line looks, and where in it the numbers of a step stand.
 
-    `base` and `limit`: the smallest byte of each column, and how much larger it may be.
-    `digits`: the columns that count; `weights`: what each is worth in each decimal's mantissa, and
-    then in the exponents of those that have one. `texts`: the numbers with too many digits for
-    that, or none. `marker_at`: where the marker of step lines stands.
+    `base`: a line of it, with a 0 for each digit. `digits`: the columns that count; `weights`: what
+    each is worth in each decimal's mantissa, and then in the exponents of those that have one.
+    `texts`: the numbers with too many digits for that, or none. `marker_at`: where the marker of
+    step lines stands.
     """
 
     marker_at: int
     base: Bytes
-    limit: Bytes
     digits: Ints
     weights: Floats
     divisors: Floats
@@ -63,8 +65,11 @@ class Shape:
 
     def matches(self, lines: Bytes) -> Flags:
         """Which lines of the same length differ from this one in digits alone."""
-        other = np.greater(lines - self.base, self.limit)
-        return np.asarray(~other.any(axis=1)) if other.any() else np.ones(len(lines), np.bool_)
+        zeroed = translate(lines.tobytes(), _ZEROED)
+        if zeroed == self.base.tobytes() * len(lines):
+            return np.ones(len(lines), np.bool_)
+        same = np.equal(np.frombuffer(zeroed, np.uint8).reshape(lines.shape), self.base)
+        return np.asarray(same.all(axis=1))
 
     def read(self, lines: Bytes) -> dict[str, Floats]:
         """The numbers of lines that match, as float() reads them."""
@@ -90,15 +95,12 @@ def _scaled(mantissas: Floats, powers: Floats, of: _Decimal, lines: Bytes) -> Fl
 
 def shape_of(line: bytes, marker_at: int, spans: Mapping[str, Span]) -> Shape:
     """The shape of a line in which a marker and numbers stand at these places."""
-    text = np.frombuffer(line, np.uint8)
-    is_digit = (text >= _ZERO) & (text <= _NINE)
     read = {name: _decimal(name, line, span) for name, span in spans.items()}
     decimals = tuple(one for one in read.values() if one)
     digits = sorted({column for one in decimals for column in (*one.mantissa, *one.power)})
     return Shape(
         marker_at=marker_at,
-        base=np.where(is_digit, _ZERO, text).astype(np.uint8),
-        limit=np.where(is_digit, _NINE - _ZERO, 0).astype(np.uint8),
+        base=np.frombuffer(translate(line, _ZEROED), np.uint8),
         digits=np.array(digits, np.int64),
         weights=_weights(digits, decimals),
         divisors=np.array([[one.divisor] for one in decimals]).reshape(-1, 1),

@@ -7,10 +7,11 @@ from perfdb.formats.block import Block
 from perfdb.formats.lines import KeptLines, Lines, read
 from perfdb.formats.piped import Syntax
 from perfdb.formats.readings import Columns, Readings, distinct
-from perfdb.formats.scan import MANY_STEPS
 from perfdb.formats.shapes import Shape
 from perfdb.formats.steps import MOST_KEPT
 
+MANY_STEPS = 500
+"""So many step lines of a block are worth to be read by themselves."""
 KEPT_BYTES = 4 << 20
 """Of blocks with few step lines they are kept until they are so many, with what stands behind."""
 MADE_AT_ONCE = 1 << 16
@@ -24,7 +25,8 @@ class StepLines:
     is found in one says where the numbers of thousands stand.
 
     `make`: what the columns of a format are as steps. `problems`: the step lines that could not be
-    read. `seen`: each value of each fact. `last`: each fact as it stands on the last step line.
+    read. `cut`: the lines of steps that a fold may have cut something off. `seen`: each value of
+    each fact. `last`: each fact as it stands on the last step line.
     """
 
     def __init__(self, where: str, syntax: Syntax, make: Callable[[Columns], Readings]) -> None:
@@ -36,6 +38,7 @@ class StepLines:
         self._found: list[Columns] = []
         self._made: list[Readings] = []
         self.problems: list[Problem] = []
+        self.cut: list[int] = []
         self.seen: dict[str, set[float]] = {name: set() for name in syntax.facts}
         self.last: dict[str, float | None] = {}
 
@@ -65,6 +68,7 @@ class StepLines:
     def _take(self, lines: Lines) -> None:
         found = read(lines, self._syntax, self._shapes)
         self._found.append(found.columns)
+        self.cut += found.cut
         missing = found.missing[: MOST_KEPT - len(self.problems)]
         self.problems += [_unreadable(self._where, line, names) for line, names in missing]
 
@@ -75,7 +79,7 @@ class StepLines:
         if not any(len(one.lines) for one in found):
             return
         columns = Columns.joined(found).in_order()
-        self._made.append(self._make(columns))
+        self._made.append(self._make(columns).slim())
         for name in self._syntax.facts:
             column = columns.of(name)
             self.seen[name].update(distinct(column.values[column.known]))

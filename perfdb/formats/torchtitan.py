@@ -26,8 +26,12 @@ WINDOW = "skip_warmup(10)"
 _MARKER = b"tps:"
 _STEP = re.compile(r"\bstep: *(\d{1,15}) +loss:")
 _FIELD = re.compile(
-    r"\b(loss|grad_norm|memory|tps|tflops|mfu): *(-?[\d,]+(?:\.\d+)?|nan|inf)(?=[^\d.,e])"
+    r"\b(loss|grad_norm|memory|tps|tflops(?=[^\n]*mfu:)|mfu(?=[^\n]*%)): *"
+    r"(-?\d{1,3}(?:,\d{3})+(?:\.\d+)?|-?\d+(?:\.\d+)?|nan|inf)(?=[^\d.,e])"
 )
+_TPS_LAST = re.compile(r"\btps: *[\d,]+\s*\Z")
+_REST = re.compile(r"(?m)^(?!.*\btps:).*\b(?:tflops|mfu): *[\d.N]")
+"""A line that begins behind the `tps` of a step: the log is folded."""
 _STEP_LINE = re.compile(rb"\bstep: *\d+ +loss: *\S+ [^\n]*?\btps: *[\d,]+")
 _START = re.compile(
     r"local batch size (\d{1,15}),(?: global batch size (\d{1,15}),)?"
@@ -51,9 +55,13 @@ def recognises(head: bytes, name: str) -> bool:
 
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """The run that a log tells of."""
-    scan, marked = Scan(content, _MARKER), MarkedSteps(where, _MARKER, _reading)
+    metrics = _Metrics()
+    scan, marked = Scan(content, _MARKER), MarkedSteps(where, _MARKER, metrics.read)
     readings = list(marked.of(scan))
     configuration = _configuration(scan.preamble)
+    if metrics.last_in_line and _REST.search(scan.preamble):
+        readings = [one for one in readings if one.line not in metrics.last_in_line]
+        marked.problems += [_cut(where, line) for line in sorted(metrics.last_in_line)]
     steps = _timed(where, settle(where, readings, marked.problems), configuration)
     start = _START.search(scan.preamble)
     planned = count(start[5]) if start else None
@@ -61,6 +69,25 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     account = Account(planned, scan.epilogue, done, scan.before)
     log = training_log(configuration, steps, account, WINDOW)
     return (replace(log, timed_by=("num_gpus", "global_batch_size", "sequence_length")),)
+
+
+class _Metrics:
+    """Reads lines of metrics. `last_in_line`: those that end in `tps`, which a fold may break."""
+
+    def __init__(self) -> None:
+        self.last_in_line: set[int] = set()
+
+    def read(self, piece: Piece) -> Reading | str | None:
+        """The step of a line, or what it lacks."""
+        found = _reading(piece)
+        if isinstance(found, Reading) and _TPS_LAST.search(piece.text):
+            self.last_in_line.add(piece.line)
+        return found
+
+
+def _cut(where: str, line: int) -> Problem:
+    message = "a step that ends in its 'tps', where others go on on the next line"
+    return Problem(where, message, line=line, remedy="is the log folded?")
 
 
 def _reading(piece: Piece) -> Reading | str | None:
