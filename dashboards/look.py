@@ -13,52 +13,12 @@ from streamlit.delta_generator import DeltaGenerator
 from streamlit.elements.lib.column_types import ColumnConfig
 
 from dashboards.digits import Raw, decimals
-from perfdb.compare import Verdict
 from perfdb.compare.words import SHORT
 from perfdb.metrics import METRICS, Metric
 from perfdb.units import UNKNOWN, number, percent, significant
 
-MARKS: Mapping[Verdict, str] = {
-    Verdict.FASTER: "▲ faster",
-    Verdict.SLOWER: "▼ slower",
-    Verdict.FAILED: "✗ failed",
-    Verdict.SAME: "= same",
-    Verdict.UNKNOWN: "? unknown",
-    Verdict.NOT_JUDGED: "⚑ not judged",
-}
-"""A verdict as it is printed: a sign and a word, so that no colour is needed to read it."""
-
 GREY = "#808080"
 """For marks: 3.9:1 on white, 4.6:1 on the dark theme's background. Too faint for words (`ink`)."""
-
-COLOURS: Mapping[Verdict, str] = {
-    Verdict.FASTER: "#0072B2",
-    Verdict.SLOWER: "#D55E00",
-    Verdict.FAILED: GREY,
-    Verdict.SAME: GREY,
-    Verdict.UNKNOWN: GREY,
-    Verdict.NOT_JUDGED: GREY,
-}
-"""Blue and vermilion of Okabe and Ito (2008), apart in every common colour blindness."""
-
-SHAPES: Mapping[Verdict, str] = {
-    Verdict.FASTER: "triangle-up",
-    Verdict.SLOWER: "triangle-down",
-    Verdict.FAILED: "cross",
-    Verdict.SAME: "circle",
-    Verdict.UNKNOWN: "cross",
-    Verdict.NOT_JUDGED: "cross",
-}
-
-FILLS: Mapping[Verdict, str] = {
-    Verdict.FASTER: "background-color: #cfe6f5; color: #06324d",
-    Verdict.SLOWER: "background-color: #fbdcc8; color: #5c2500",
-    Verdict.FAILED: "background-color: #fbdcc8; color: #5c2500",
-    Verdict.SAME: "",
-    Verdict.UNKNOWN: "",
-    Verdict.NOT_JUDGED: "",
-}
-"""The same for a cell. It sets both of its colours and so reads in a light and a dark theme."""
 
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 """Okabe and Ito's colours, for what has no order."""

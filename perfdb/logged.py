@@ -49,6 +49,8 @@ class Picked(NamedTuple):
     """How many steps all lines of the log stand for."""
     longest: int
     """How many steps a line of the log stands for at the most."""
+    peak_memory_bytes: int
+    """The most that any line of the log says; 0 where none does."""
 
 
 def window_of(log: ParsedLog, asked: windows.Window | None) -> windows.Window:
@@ -85,7 +87,7 @@ def measured(log: ParsedLog, of: LogRun, window: windows.Window) -> MeasuredRun:
 def picked(steps: Iterable[Reading], window: windows.Window, averages: bool) -> Picked:
     """The lines that figures are taken over, of a log or of a run directory."""
     readings = Readings.of(steps)
-    lasts, all_spans = readings.step, np.ones(len(readings), np.int64)
+    lasts, all_spans = readings.step, np.broadcast_to(np.int64(1), len(readings))
     if averages:
         all_spans = spans(lasts)
     firsts = lasts - all_spans + 1
@@ -94,14 +96,17 @@ def picked(steps: Iterable[Reading], window: windows.Window, averages: bool) -> 
     is_whole = len(found) > 0 and found[-1] - found[0] < len(found)
     places = slice(found[0], found[-1] + 1) if is_whole else found  # a slice copies nothing
     longest = int(all_spans.max(initial=1))
-    return Picked(readings.at(places), all_spans[places], int(all_spans.sum()), longest)
+    memory = readings.column("peak_memory_bytes")
+    peak = int(memory.values[memory.known].max(initial=0))
+    return Picked(readings.at(places), all_spans[places], int(all_spans.sum()), longest, peak)
 
 
 def with_figures(result: ResultRow, within: Picked, window: windows.Window) -> ResultRow:
     """The result with what the lines amount to; incomplete where there are none."""
     why_none = window.why_none(within.num_steps, within.longest)
-    times, counts = within.lines.step_time_s.tolist(), within.spans.tolist()
-    return normalize.with_times(result, windows.summarise_times(times, counts), window, why_none)
+    times, counts = within.lines.step_time_s.data, within.spans.data
+    timed = normalize.with_times(result, windows.summarise_times(times, counts), window, why_none)
+    return normalize.with_memory(timed, within.peak_memory_bytes)
 
 
 def emitted(

@@ -26,6 +26,10 @@ class Metric:
     digits: int
     meaning: str
     formula: str
+    tolerance: float | None = None
+    """By how much of it two measured figures may differ and be the same; None: as runs spread."""
+    words: tuple[str, str] = ("faster", "slower")
+    """What is said of a figure that is better than another, and of one that is worse."""
 
 
 METRICS: Mapping[str, Metric] = {
@@ -67,6 +71,17 @@ METRICS: Mapping[str, Metric] = {
             3,
             "Model FLOPs utilisation: the share of the GPU's dense peak that its FLOPs use.",
             "model TFLOP/s/GPU ÷ dense peak TFLOP/s of the system at the precision",
+        ),
+        Metric(
+            "peak_memory_bytes",
+            "Peak memory (bytes)",
+            "bytes",
+            "lower",
+            0,
+            "Memory of the fullest GPU at its peak: allocated; of torchtitan, reserved.",
+            "measured: the most of all steps of the run, warm-up included",
+            tolerance=0.01,  # the same work allocates the same, but for what the allocator rounds
+            words=("better", "worse"),
         ),
     )
 }

@@ -159,7 +159,13 @@ def with_figures(
 ) -> ResultRow:
     """The result with what its steps amount to over a window; incomplete where it holds none."""
     times = windows.summarise(window.pick(steps))
-    return with_times(result, times, window, window.why_none(len(steps)))
+    timed = with_times(result, times, window, window.why_none(len(steps)))
+    return with_memory(timed, max((step.peak_memory_bytes or 0 for step in steps), default=0))
+
+
+def with_memory(result: ResultRow, peak_bytes: int) -> ResultRow:
+    """The result with the peak of all steps, in the window or not; 0: no step says one."""
+    return replace(result, peak_memory_bytes=None if result.withheld else peak_bytes or None)
 
 
 def with_times(

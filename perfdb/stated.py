@@ -32,6 +32,7 @@ class Stated(Frozen):
     tokens_per_sec_per_gpu: float | None = None
     model_tflops_per_sec_per_gpu: float | None = None
     mfu: float | None = None
+    peak_memory_bytes: int | None = None
     origin: str
     withheld: str | None = None
 

@@ -81,6 +81,10 @@ def test_the_exit_code_is_1_only_where_a_gate_was_asked_for_and_closes(
     assert code == audit("--db", swapped, *gate)[0]
 
 
+def test_json_has_an_option_of_its_own(audit: Shell, swapped: str) -> None:
+    assert audit("--db", swapped, "--format", "json") == audit("--db", swapped, "--json")
+
+
 def test_a_gate_lets_through_what_is_less_grave(audit: Shell, with_run: str) -> None:
     only = ("--db", with_run, "--release", "megatron-core 0.16.0", "--format", "json")
     code, out, _ = audit(*only, "--fail-on", "warning")
@@ -280,6 +284,21 @@ def test_an_entry_is_not_called_unused_where_only_a_part_was_audited(
     (tmp_path / "reviewed.yaml").write_text(ACCEPTED)
     narrowed = ("--db", swapped, "--acknowledged", "reviewed.yaml", "--system", "dgx-h100")
     assert "" == audit(*narrowed)[2]
+
+
+def test_an_entry_for_more_results_than_were_reviewed_is_told_and_leaves_the_gate_closed(
+    audit: Shell, nemo: str, tmp_path: Path
+) -> None:
+    """The page swaps the columns of one model in three rows."""
+    gate = ("--db", nemo, "--release", "nemo 25.04", "--fail-on", "error")
+    (tmp_path / "reviewed.yaml").write_text(ACCEPTED)
+    code, out, err = audit(*gate, "--acknowledged", "reviewed.yaml")
+    assert (1, False) == (code, "explained" in out)
+    assert (
+        "note: reviewed.yaml:2: accepts nothing: 3 results match, and it was reviewed for 1: "
+        "micro_batch mixtral-8x22b nemo 25.04; look at each; narrow it by line or found, or write "
+        "`results: 3`\n"
+    ) in err
 
 
 def test_an_acknowledgement_without_a_name_is_bad_input_with_its_line(

@@ -1,7 +1,7 @@
 """Comparing two releases: what is matched, which figure, how sure, and in what words."""
 
 from dataclasses import replace
-from math import exp, log, sqrt
+from math import exp, log, pi, sqrt
 
 import pytest
 from hypothesis import given
@@ -22,8 +22,9 @@ from perfdb.compare import (
     words,
 )
 from perfdb.compare.document import document
+from perfdb.compare.noise import spread
 from perfdb.compare.releases import Choice, KnownRelease, choices
-from perfdb.compare.verdict import half_unit, judge, spread
+from perfdb.compare.verdict import TOO_NOISY, half_unit, judge
 from perfdb.errors import InputError
 from perfdb.record import Origin, Outcome
 from tests.factories import case
@@ -202,10 +203,10 @@ class TestVerdict:
         assert Verdict.SAME == judged.verdict
 
     def test_the_interval_of_several_runs_is_that_of_the_runs(self):
-        """By hand: 3.9, 4.0, 4.1 spread by 2.5 %; Welch: 4 degrees of freedom, t 2.776."""
+        """By hand: 3.9, 4.0, 4.1 are 2.5 % off twice; Welch: 3 + 3 degrees of freedom, t 2.447."""
         a = Side(tuple(at(time) for time in (3.9, 4.0, 4.1)))
         b = Side(tuple(at(time * 0.9) for time in (3.9, 4.0, 4.1)))
-        half = 2.776 * sqrt(2) * 0.025 / sqrt(3)
+        half = 2.447 * sqrt(2) * sqrt(pi / 2) * sqrt((0.0051**2 + 2 * 0.025**2) / 3 / 3)
         judged = judge(a, b, "step_time_s")
         assert pytest.approx(0.9 * exp(half)) == judged.high
         assert Verdict.FASTER == judged.verdict
@@ -261,7 +262,7 @@ class TestVerdict:
     def test_what_finished_in_a_and_not_in_b_is_failed_with_how_it_ended(self, outcome, said):
         found = comparison([at(4.0)], [at(4.0, outcome=outcome, withheld="why")])
         (match,) = found.matched
-        assert (said, True) == (words.verdict(match.judgement), found.missing)
+        assert (said, True) == (words.verdict(match.judgement, match.metric), found.missing)
         assert "A: measured; B: measured, why" == words.remark(match)
 
     @pytest.mark.parametrize("b", [{}, {"outcome": Outcome.NAN_LOSS, "withheld": "NaN"}])
@@ -319,11 +320,16 @@ RESULTS = st.lists(
 ).map(lambda made: [one.model_copy(update={"result_id": n}) for n, one in enumerate(made)])
 
 
+def is_noisy(match) -> bool:
+    """Whether half its interval is wider than what may be called the same."""
+    return match.judgement.high is not None and log(match.judgement.high) > TOO_NOISY
+
+
 @given(RESULTS)
 def test_a_release_is_the_same_as_itself(results):
     found = comparison(results, results)
     told = [m for m in found.matched if m.a.shown.figure(m.metric) is not None]
-    assert [(1.0, Verdict.SAME)] * len(told) == [
+    assert [(1.0, Verdict.UNKNOWN if is_noisy(m) else Verdict.SAME) for m in told] == [
         (m.judgement.ratio, m.judgement.verdict) for m in told
     ]
     assert ((), ()) == (found.only_a, found.only_b)
@@ -456,7 +462,9 @@ class TestOpenErrors:
     def test_it_is_the_figure_shown_that_counts(self):
         """Of 3, 4 and 5 s the run of 4 s is compared; the error is in that of 3 s."""
         (match,) = comparison([self.WRONG, at(4.0), at(5.0)], [at(4.0)]).matched
-        assert Verdict.SAME == match.judgement.verdict
+        assert (False, Verdict.UNKNOWN) == (
+            match.a.shown.has_open_errors, match.judgement.verdict,
+        )  # fmt: skip
 
 
 def test_rows_stand_in_the_order_of_their_numbers():
@@ -609,3 +617,38 @@ def test_a_field_the_sides_do_not_share_stands_only_under_differences():
 def test_several_runs_are_counted():
     side = Side((at(4.0), at(3.0)))
     assert "measured, 2 runs" == words.remark_of(side)
+
+
+OOM = at(4.0, outcome=Outcome.OUT_OF_MEMORY, withheld="no memory")
+NAN = at(4.0, outcome=Outcome.NAN_LOSS, withheld="nan")
+
+
+@pytest.mark.parametrize(
+    ("runs", "said", "num_finished"),
+    [
+        ((OOM, at(4.0), OOM), "measured, 1 of 3 runs (2 out of memory)", 1),
+        ((at(4.0), NAN, at(4.0), OOM), "measured, 2 of 4 runs (1 NaN loss, 1 out of memory)", 2),
+        ((OOM, OOM), "measured, none of 2 runs (2 out of memory), no memory", 0),
+        ((OOM,), "measured, no memory", 0),
+    ],
+)
+def test_runs_that_did_not_finish_are_counted_apart(runs, said, num_finished):
+    (match,) = document(comparison([at(4.0)], runs))["matched"]
+    assert (said, 1) == (words.remark_of(Side(runs)), match["num_finished_a"])
+    assert (len(runs), num_finished) == (match["num_results_b"], match["num_finished_b"])
+
+
+def test_the_document_names_the_run_that_is_shown_and_its_spread():
+    """Of 3, 4 and 5 s that of 4 s."""
+    runs = [
+        at(time, run_id=f"r{time:g}", source=f"logs/{time:g}.out", step_time_p90_s=time + 0.1)
+        for time in (5.0, 3.0, 4.0)
+    ]
+    page = printed(9_300, source="page.md", source_line=7, case=case(system="cpu"))
+    found = document(comparison([*runs, page], [at(2.0)]))
+    (match,), (lone,) = found["matched"], found["only_a"]
+    assert ("r4", "logs/4.out", None, 0.04, 4.1, None) == (
+        match["run_id_a"], match["source_a"], match["source_line_a"], match["step_time_stdev_s_a"],
+        match["step_time_p90_s_a"], match["run_id_b"],
+    )  # fmt: skip
+    assert (None, "page.md", 7) == (lone["run_id"], lone["source"], lone["source_line"])

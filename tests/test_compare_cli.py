@@ -59,6 +59,29 @@ def test_the_table_says_the_same_in_words(perfdb, two_releases):
     assert "1 matched: 1 faster. 1 only in A, 0 only in B." in out
 
 
+def test_json_has_an_option_of_its_own(perfdb, two_releases):
+    asked = ("compare", "0.16.0", "0.16.1", "--db", address(two_releases))
+    assert perfdb(*asked, "--format", "json") == perfdb(*asked, "--json")
+
+
+def test_work_of_another_batch_size_is_hinted_at(perfdb, sqlite, tmp_path):
+    new = {"release": release("0.16.1"), "case": case(global_batch_size=256)}
+    stored(sqlite, write_run(tmp_path, run_id="old"), write_run(tmp_path, run_id="new", **new))
+    _, out, _ = perfdb("compare", "0.16.0", "0.16.1", "--db", address(sqlite))
+    only_a, only_b = out.split("Only in megatron-core ")[1:]
+    assert "B has it at GBS 256" in only_a
+    assert "B has it" not in only_b
+
+
+def test_the_document_names_runs_and_their_files(perfdb, two_releases, tmp_path):
+    _, out, _ = perfdb("compare", "0.16.0", "0.16.1", "--json", "--db", address(two_releases))
+    found = json.loads(out)
+    (match,), (lone,) = found["matched"], found["only_a"]
+    assert ["old", "new", "alone"] == [match["run_id_a"], match["run_id_b"], lone["run_id"]]
+    files = [str(tmp_path / name / "steps.jsonl") for name in ("old", "new")]
+    assert files == [match["source_a"], match["source_b"]]
+
+
 def test_the_metric_that_is_asked_for_is_compared(perfdb, two_releases):
     _, out, _ = perfdb(
         "compare", "0.16.0", "0.16.1", "--metric", "step_time_s", "--format", "json",

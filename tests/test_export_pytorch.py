@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from perfdb.export import pytorch
 from perfdb.export.base import Column, Table
 from perfdb.export.results import COLUMNS as NAMES
+from perfdb.metrics import METRICS
 
 FLAGS = {"fsdp_enabled", "sequence_parallel"}
 FIGURES = {
     "step_time_s", "tokens_per_sec_per_gpu", "tokens_per_sec", "model_tflops_per_sec_per_gpu",
-    "mfu",
+    "mfu", "step_time_mean_s", "step_time_stdev_s", "step_time_p10_s", "step_time_p90_s",
 }  # fmt: skip
 WORDS = {
     "framework", "release", "container", "system", "model", "qualifiers", "task", "precision",
@@ -83,6 +84,22 @@ def test_each_figure_has_a_record_with_all_that_is_known() -> None:
         step_time["metric"]["benchmark_values"],
     )
     assert "emitted" not in step_time["metric"]["extra_info"]
+
+
+def test_the_step_time_has_its_spread_and_memory_a_record() -> None:
+    """A spread is of the step time, and of no other figure."""
+    spread = {"step_time_mean_s": 12.25, "step_time_stdev_s": 0.5}
+    step_time, tokens, memory = rendered(FINISHED | spread | {"peak_memory_bytes": 64 * 2**30})
+
+    assert {"step_time_mean_s": "12.25", "step_time_stdev_s": "0.5"}.items() <= (
+        step_time["metric"]["extra_info"].items()
+    )
+    assert json.loads(EXPECTED) == tokens
+    assert ("peak_memory_bytes", [68_719_476_736]) == (
+        memory["metric"]["name"],
+        memory["metric"]["benchmark_values"],
+    )
+    assert not spread.keys() & memory["metric"]["extra_info"].keys()
 
 
 WRITTEN_ELSEWHERE: dict[str, set[str]] = {
@@ -167,7 +184,7 @@ def fits(found: dict[str, Any], fields: dict[str, type]) -> bool:
 def test_every_record_is_of_the_documented_schema(row: dict[str, Any]) -> None:
     """Only its fields, each of its type, for any row; and no figure is lost."""
     records = rendered(row)
-    known = {name: row[name] for name in pytorch.METRICS if row[name] is not None}
+    known = {name: row[name] for name in METRICS if row[name] is not None}
     assert known == {
         record["metric"]["name"]: record["metric"]["benchmark_values"][0] for record in records
     }

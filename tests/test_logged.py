@@ -76,6 +76,26 @@ def test_a_result_has_the_medians_over_the_window_of_its_figures(
     assert expected == measured(log(), window).result.emitted
 
 
+@pytest.mark.parametrize(
+    ("peaks", "expected"),
+    [((74, 58, None, 60, 58, None), 74), ((None,) * 6, None), ((0,) * 6, None)],
+)
+def test_peak_memory_is_the_most_that_any_line_says(
+    peaks: tuple[int | None, ...], expected: int | None
+) -> None:
+    """The window leaves out the first two lines; the steps that are kept say the same."""
+    plain = log().readings
+    readings = tuple(
+        one._replace(peak_memory_bytes=peak) for one, peak in zip(plain, peaks, strict=True)
+    )
+    found = measured(log(readings=readings))
+
+    assert expected == found.result.peak_memory_bytes
+    assert expected == (max(step.peak_memory_bytes or 0 for step in found.steps) or None)
+    cut = measured(log(readings=readings, outcome=Outcome.INCOMPLETE))
+    assert None is cut.result.peak_memory_bytes
+
+
 def test_a_result_without_printed_rates_has_none() -> None:
     """Of the first two steps nothing is known."""
     assert {} == measured(log(), "window(1,2)").result.emitted

@@ -8,11 +8,16 @@ import pytest
 import zstandard
 from sqlalchemy import URL, func, inspect, select
 
+from perfdb import windows
 from perfdb.db import migrate, schema
 from perfdb.db.session import reading, store_url
 from perfdb.db.tables import metadata, results, runs, sources
 from perfdb.errors import StoreError
 from perfdb.ingest import Options, ingest, withdraw
+from perfdb.queries.only import Scope
+from perfdb.recompute import Asked, recompute
+from perfdb.record import Outcome
+from perfdb.verify import verify
 from tests import factories
 from tests.snapshots import snapshot
 from tests.trees import NEMO, PAGE, rows_of, writing
@@ -246,3 +251,39 @@ def test_what_pages_say_of_their_originals_is_read_anew_on_the_way_up(
 
     ingest([page], store, NEMO)
     assert before == snapshot(store)
+
+
+def test_the_peak_memory_of_results_is_made_of_the_steps_on_the_way_up(
+    store: URL, tmp_path: Path
+) -> None:
+    """Of the last revision alone, and of no run whose figures are withheld; unknown stays NULL."""
+    peaks_gb = {"high": 58, "low": 50, "unknown": None, "zero": 0, "full": 79}
+    for name, peak_gb in peaks_gb.items():
+        outcome = Outcome.OUT_OF_MEMORY if name == "full" else Outcome.FINISHED
+        run = factories.write_run(tmp_path, run_id=name, outcome=outcome)
+        peak = peak_gb and peak_gb * 10**9
+        warmup, *others = factories.steps(peak_memory_bytes=peak)
+        higher = warmup.model_copy(update={"peak_memory_bytes": 74 * 10**9})
+        factories.write_steps(run, [higher if name == "high" else warmup, *others])
+        factories.stored(store, run)
+    factories.stored(store, factories.published())
+    recompute(store, Scope(), Asked(windows.last()))
+    withdraw(["low"], store, "the fans had failed")
+
+    migrate.downgrade(store, "0006")
+    with reading(store) as connection:
+        columns = {column["name"] for column in inspect(connection).get_columns("results")}
+    assert "peak_memory_bytes" not in columns
+    migrate.upgrade(store)
+
+    question = select(runs.c.run_id, results.c.revision, results.c.peak_memory_bytes)
+    assert {
+        *((name, 1, None) for name in (*peaks_gb, None)),
+        ("high", 2, 74 * 10**9),
+        ("low", 2, 50 * 10**9),
+        ("unknown", 2, None),
+        ("zero", 2, None),
+    } == set(rows_of(store, question.select_from(results.outerjoin(runs))))
+    assert [] == migrate.differences(store)
+    faults = [it.message for one in verify(store, lambda *_: lambda: None) for it in one.faults]
+    assert [] == [said for said in faults if "peak_memory_bytes" in said]

@@ -19,7 +19,7 @@ ORACLE = Path(__file__).parents[2] / "shared" / "feasibility" / "flops_oracle.js
 FIGURES = (
     "step_time_s", "step_time_mean_s", "step_time_stdev_s", "step_time_p10_s", "step_time_p90_s",
     "step_time_last_s", "num_steps", "window", "tokens_per_sec_per_gpu",
-    "model_tflops_per_sec_per_gpu", "mfu", "peak_tflops", "flops_convention",
+    "model_tflops_per_sec_per_gpu", "mfu", "peak_tflops", "peak_memory_bytes", "flops_convention",
 )  # fmt: skip
 
 
@@ -177,12 +177,34 @@ def test_only_a_whole_run_has_figures(
     assert (set() if reason else set(FIGURES)) == shown
 
 
+@pytest.mark.parametrize(
+    ("peaks", "expected"),
+    [
+        ((70, 74, 58, 58, 58), 74),  # of a step of the warm-up: a peak is a peak
+        ((None, None, 58, None, 60), 60),
+        ((None,) * 5, None),
+        ((0,) * 5, None),
+    ],
+)
+def test_peak_memory_is_the_most_that_any_step_of_the_run_says(
+    peaks: tuple[int | None, ...], expected: int | None
+) -> None:
+    """In the window or not; where none says one, or 0, it is not known."""
+    plain = factories.steps((2.0,) * 5)
+    steps = [
+        step.model_copy(update={"peak_memory_bytes": peak})
+        for step, peak in zip(plain, peaks, strict=True)
+    ]
+    assert expected == figures_of(run((2.0,) * 5), steps)["peak_memory_bytes"]
+
+
 def test_a_run_that_measured_no_step_has_no_figures() -> None:
     """Warm-up alone is a plan that says nothing."""
     record = factories.record(warmup_steps=10, measured_steps=0)
 
     found = figures_of(record, factories.steps())
     assert ("incomplete", "no step in skip_warmup(10)") == (found["outcome"], found["withheld"])
+    assert {None} == {found[name] for name in FIGURES}
 
 
 def test_steps_keep_their_first_reading_and_no_nan() -> None:

@@ -374,7 +374,10 @@ def test_the_command_as_json(lab: Lab, trend: Shell) -> None:
         first["verdict"], first["ratio"], first["figure"], first["case_key"],
     )  # fmt: skip
     assert ("slower", pytest.approx(13 / 12)) == (second["verdict"], second["ratio"])
-    assert ["r2"] == [run["run_id"] for run in second["runs"]]
+    assert [("r2", f"{lab.folder}/r2/steps.jsonl", "finished")] == [
+        (run["run_id"], run["source"], run["outcome"]) for run in second["runs"]
+    ]
+    assert [1, 1] == [second["num_results"], second["num_finished"]]
     assert second["runs"][0]["started_at"].startswith("2026-03-04")
 
 
@@ -543,6 +546,68 @@ def test_releases_over_different_windows_have_no_verdict(lab: Lab, trend: Shell)
     assert "Cannot be told" in out
     assert "windows differ: skip_warmup(2) / last_n(4)" in out
     assert "warning: 1 cannot be told, and --fail-on unknown was not asked for\n" == err
+
+
+def noisy(lab: Lab, version: str) -> None:
+    """A run of steps between 10 and 14 s: its interval is ±25 % at least."""
+    run = factories.write_run(
+        lab.folder,
+        run_id=f"noisy{version}",
+        release=factories.release(version),
+        step_times=[10.0, 14.0] * 5,
+    )
+    factories.stored(lab.store, run)
+
+
+def test_what_is_too_noisy_in_the_newest_release_cannot_be_told(lab: Lab, trend: Shell) -> None:
+    """By hand: 4 s from decile to decile of 12 s are 13 %, with 7 degrees 2.365 × 13 %."""
+    lab.ran("1", 12.0)
+    noisy(lab, "2")
+
+    code, out, err = trend("llama3-8b", "--fail-on", "regression")
+    closed = trend("llama3-8b", "--fail-on", "unknown")[0]
+
+    assert (0, 1) == (code, closed)
+    assert "too noisy to tell: ±30.8 %" in out.split("Cannot be told")[1]
+    assert "warning: 1 cannot be told, and --fail-on unknown was not asked for\n" == err
+
+
+def test_what_was_too_noisy_once_closes_no_gate_for_ever(lab: Lab, trend: Shell) -> None:
+    """It stands in the table of the releases."""
+    lab.ran("1", 12.0)
+    noisy(lab, "2")
+    for version in ("3", "4"):
+        lab.ran(version, 12.0)
+
+    code, out, _ = trend("llama3-8b", "--fail-on", "regression,missing,unknown")
+    [series] = lab.followed()
+
+    assert (0, False) == (code, "Cannot be told" in out)
+    assert [("1", None), ("2", "unknown"), ("3", "unknown"), ("4", "same")] == verdicts(series)
+
+
+def test_a_regression_is_not_made_up_for_by_a_run_that_is_too_noisy(lab: Lab) -> None:
+    for version, seconds in (("1", 12.0), ("2", 13.0)):
+        lab.ran(version, seconds)
+    noisy(lab, "3")
+
+    [series] = lab.followed()
+
+    assert (series.points[1], False) == (series.regression, series.recovered)
+
+
+def test_runs_that_did_not_finish_are_counted_apart(lab: Lab, trend: Shell) -> None:
+    lab.ran("1", 12.0)
+    lab.ran("2", 12.0)
+    failed(lab, "2", "out_of_memory")
+
+    out = trend("llama3-8b")[1]
+    [series] = json.loads(trend("llama3-8b", "--json")[1])["series"]
+
+    assert "1 of 2 runs (1 out of memory)" in out
+    assert [(1, 1), (2, 1)] == [
+        (point["num_results"], point["num_finished"]) for point in series["points"]
+    ]
 
 
 def test_a_regression_is_not_made_up_for_by_a_release_over_another_window(lab: Lab) -> None:

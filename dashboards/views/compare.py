@@ -13,19 +13,9 @@ from pandas.io.formats.style import Styler
 from dashboards import data
 from dashboards.digits import Raw
 from dashboards.findings import Findings, is_wrong, listed, mark
-from dashboards.look import (
-    COLOURS,
-    FILLS,
-    GREY,
-    MARKS,
-    SHAPES,
-    Layers,
-    ink,
-    printed,
-    remembered,
-    tall,
-)
+from dashboards.look import GREY, Layers, ink, printed, remembered, tall
 from dashboards.opening import offered, opened_on
+from dashboards.verdicts import COLOURS, FILLS, SHAPES, verdict_mark
 from perfdb.audit import Finding
 from perfdb.catalog import titles
 from perfdb.compare import (
@@ -111,7 +101,8 @@ def _matches(matches: Sequence[Match], said: Said, name_a: str, name_b: str) -> 
     counts = Counter(match.judgement.verdict for match in matches)
     with st.container(horizontal=True):
         for verdict in Verdict:
-            st.metric(MARKS[verdict], counts[verdict], border=True, width=140)
+            label = verdict_mark(verdict, matches[0].metric)
+            st.metric(label, counts[verdict], border=True, width=140)
     figures = " or ".join(dict.fromkeys(METRICS[match.metric].title for match in matches))
     st.caption(
         f"A is {name_a}, B is {name_b}, in {figures}. B/A is their ratio, 95 % its interval where "
@@ -154,7 +145,7 @@ def styled(matches: Sequence[Match], said: Said) -> Styler:
         table = table.drop(columns="Audit")
     if table["Figure"].nunique() == 1:
         table = table.drop(columns="Figure")  # the caption says it once
-    fills = {MARKS[verdict]: fill for verdict, fill in FILLS.items()}
+    fills = {verdict_mark(one, matches[0].metric): fill for one, fill in FILLS.items()}
     coloured = table.style.map(lambda mark: fills[str(mark)], subset=["B is"])
     return coloured.format("{:.3f}", subset=["B/A"], na_rep=UNKNOWN)
 
@@ -170,7 +161,7 @@ def _row(match: Match, said: Said) -> dict[str, str | float | None]:
     return {
         **_subject(it),
         "B/A": match.judgement.ratio,
-        "B is": MARKS[match.judgement.verdict],
+        "B is": verdict_mark(match.judgement.verdict, match.metric),
         "95 %": words.interval(match.judgement).replace(" ", NO_BREAK),
         "A": _figure(match.a, metric, said.cells),
         "B": _figure(match.b, metric, said.cells),
@@ -196,7 +187,7 @@ def ratios(matches: Sequence[Match]) -> Layers:
             "ratio": match.judgement.ratio,
             "low": match.judgement.low,
             "high": match.judgement.high,
-            "verdict": match.judgement.verdict.value,
+            "verdict": words.named(match.judgement.verdict, match.metric),
             "how": words.how(match),
         }
         for place, match in enumerate(matches, start=1)
@@ -207,8 +198,9 @@ def ratios(matches: Sequence[Match]) -> Layers:
     )
     seen = [one for one in Verdict if one in {match.judgement.verdict for match in matches}]
     legend = alt.Legend(title="B is", orient="top")
-    colour = alt.Color("verdict:N", scale=_scale(COLOURS, seen), legend=legend)
-    shape = alt.Shape("verdict:N", scale=_scale(SHAPES, seen), legend=legend)
+    said = {one: words.named(one, matches[0].metric) for one in seen}
+    colour = alt.Color("verdict:N", scale=_scale(COLOURS, said), legend=legend)
+    shape = alt.Shape("verdict:N", scale=_scale(SHAPES, said), legend=legend)
     ratio = alt.X(
         "ratio:Q",
         title="B/A",
@@ -231,8 +223,8 @@ def _briefly(it: Result) -> str:
     return f"{_model(it)}, {_precision(it)}, {it.num_gpus:,} × {it.system_title}"
 
 
-def _scale(of: Mapping[Verdict, str], seen: Sequence[Verdict]) -> alt.Scale:
-    return alt.Scale(domain=[one.value for one in seen], range=[of[one] for one in seen])
+def _scale(of: Mapping[Verdict, str], said: Mapping[Verdict, str]) -> alt.Scale:
+    return alt.Scale(domain=list(said.values()), range=[of[one] for one in said])
 
 
 def _unmatched(found: Comparison, cells: Mapping[int, Raw], name_a: str, name_b: str) -> None:

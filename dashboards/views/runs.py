@@ -50,6 +50,7 @@ class Measured(Figures):
     withheld: str | None
     window: str | None
     num_steps: int | None
+    peak_memory_bytes: int | None
 
 
 def show() -> None:

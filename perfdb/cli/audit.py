@@ -13,7 +13,13 @@ from perfdb.audit import Finding, Subject, acknowledged, arithmetic, document, r
 from perfdb.audit.acknowledged import Entry
 from perfdb.audit.check import ordered
 from perfdb.cli.gate import NEVER
-from perfdb.cli.options import db_option, only_options, print_json, print_table
+from perfdb.cli.options import (
+    db_option,
+    json_format_option,
+    only_options,
+    print_json,
+    print_table,
+)
 from perfdb.cli.reviewed import accepted, acknowledged_option, closing, severity_option
 from perfdb.cli.store import opened
 from perfdb.compare import named
@@ -39,6 +45,7 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     show_default=True,
     help="How to print them.",
 )
+@json_format_option
 @acknowledged_option
 def audit(
     documents: Sequence[Path],
@@ -65,6 +72,8 @@ def audit(
     _system(only["system"])
     if not any(only.values()):
         _report_unused(found, known, texts)
+    for problem in acknowledged.exceeded(found, known):
+        click.echo(f"note: {problem}", err=True)
     shown = [it for it in subjects if only["system"] in (None, it.system)]
     _print(found, style, _of(len(shown), len(documents)))
     return 1 if closing(found, gate) else 0

@@ -1,7 +1,7 @@
 """`perfdb compare`: two releases side by side, with verdicts."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import click
 
@@ -9,6 +9,7 @@ from perfdb.cli.gate import gate_option, say_untold
 from perfdb.cli.judged import Known, judged_options, say_not_judged, wrong
 from perfdb.cli.options import (
     db_option,
+    json_format_option,
     metric_option,
     only_options,
     print_json,
@@ -22,6 +23,7 @@ from perfdb.compare import (
     Verdict,
     both_named,
     comparison,
+    instead,
     marked,
     metric_for,
     read,
@@ -49,6 +51,7 @@ Names = tuple[str, str]
     show_default=True,
     help="How to print it.",
 )
+@json_format_option
 @metric_option("compare")
 @only_options("framework", "system", "model")
 @gate_option(
@@ -65,8 +68,8 @@ def compare(
     A and B are names such as 'nemo 25.04' or nemo@25.04, or versions alone: where several
     frameworks have these, each is compared with itself. The ratio is B over A, with a 95 % interval
     where the runs' spread gives one. Verdicts speak of B: faster, slower, failed, same (no
-    difference can be told), unknown, and not judged where the audit has open errors of either side,
-    which close no gate.
+    difference can be told), unknown (too noisy, or no measure of each other), and not judged where
+    the audit has open errors of either side, which close no gate.
     """
     db, metric = only.pop("db"), only.pop("metric")
     compared = _compared((a, b), db, metric, Only(**only), known)
@@ -120,7 +123,9 @@ def _print(names: Names, found: Comparison) -> None:
         print_table(title, columns, [_row(match) for match in found.matched])
     for name, sides in zip(names, (found.only_a, found.only_b), strict=True):
         if sides:
-            print_table(f"Only in {name}", ["Case", "Figure", "Value"], map(_unmatched, sides))
+            others = found.only_b if sides is found.only_a else ()
+            rows = [_unmatched(side, instead.said(side, others)) for side in sides]
+            print_table(f"Only in {name}", ["Case", "Figure", "Value"], rows)
     click.echo(words.summary(found))
 
 
@@ -134,17 +139,17 @@ def _row(it: Match) -> tuple[str, ...]:
         number(b.figure(metric.name), metric.digits),
         number(it.judgement.ratio, 3),
         words.interval(it.judgement),
-        words.verdict(it.judgement),
+        words.verdict(it.judgement, it.metric),
     )
 
 
-def _unmatched(side: Side) -> tuple[str, ...]:
+def _unmatched(side: Side, hint: str) -> tuple[str, ...]:
     metric, it = METRICS[metric_for([side], [side], None)], side.shown
-    notes = words.workload(it), words.configuration(it), words.remark_of(side)
+    notes = words.workload(it), words.configuration(it), words.remark_of(side), hint
     value = number(it.figure(metric.name), metric.digits)
     return _cell(notes), metric.title, value
 
 
-def _cell(notes: tuple[str, str, str]) -> str:
+def _cell(notes: Iterable[str]) -> str:
     """Lines of a cell, the last one empty: rows of several lines need air between them."""
     return "\n".join((*filter(None, notes), ""))

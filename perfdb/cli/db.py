@@ -2,7 +2,7 @@
 
 import click
 
-from perfdb.cli.options import db_option
+from perfdb.cli.options import db_option, json_option, print_json
 from perfdb.db import migrate, schema
 from perfdb.db.session import reading, store_url
 
@@ -39,9 +39,13 @@ def downgrade(revision: str, db: str | None) -> None:
 
 @db.command()
 @db_option
-def current(db: str | None) -> None:
+@json_option
+def current(db: str | None, *, as_json: bool) -> None:
     """Print the store's schema, and the newest there is."""
     found = migrate.current(store_url(db))
+    if as_json:
+        print_json({"schema": found, "newest": schema.HEAD})
+        return
     click.echo(f"{found or 'none'} (newest: {schema.HEAD})")
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from perfdb.cli.options import convention_option, db_option, only_options
+from perfdb.cli.options import convention_option, db_option, json_format_option, only_options
 from perfdb.cli.store import opened
 from perfdb.compare import named
 from perfdb.compare.read import known_releases
@@ -31,6 +31,7 @@ def export() -> None:
     required=True,
     help="How to write them.",
 )
+@json_format_option
 @click.option(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),

@@ -31,6 +31,12 @@ def json_option(command: Command) -> Command:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")(command)
 
 
+def json_format_option(command: Command) -> Command:
+    """--json beside a --format whose value is called `style`."""
+    said = "The same as --format json."
+    return click.option("--json", "style", flag_value="json", help=said)(command)
+
+
 ONLY: Mapping[str, str] = {
     "release": "Only this release, such as 'nemo 25.04' or 25.04.",
     "framework": "Only results of this framework.",

@@ -52,8 +52,8 @@ def trend(
     or case key. Of a model or a workload each release stands with its best configuration, of a
     case with that one. Changes and verdicts are those of `perfdb compare`, against the release
     before; a rolling branch, such as main, is held against the newest release. The bars are the
-    runs of a release in time, lowest to highest over the whole series. A figure with open errors of
-    the audit is listed, not judged and then stepped over.
+    runs of a release in time (of logs as they were ingested), lowest to highest over the whole
+    series. A figure with open errors of the audit is listed, not judged and then stepped over.
 
     Without MODEL_OR_CASE everything is followed, and listed where the newest release is faster or
     slower than the one before, failed or lacks something.

@@ -45,12 +45,13 @@ def _print(one: Series) -> None:
 
 
 def _said(one: Series) -> str:
-    said = [f"first slower: {one.regression.release}"] if one.regression else []
+    worse = words.named(Verdict.SLOWER, one.metric)
+    said = [f"first {worse}: {one.regression.release}"] if one.regression else []
     said += ["made up for since"] if one.recovered else []
     said += [f"missing in {one.missing_in}"] if one.missing_in else []
     apart = [point for point in one.points if point.is_apart]
     slower = [point for point in apart if point.verdict is Verdict.SLOWER]
-    said += [f"slower than {point.against}: {point.release}" for point in slower]
+    said += [f"{worse} than {point.against}: {point.release}" for point in slower]
     names = ", ".join(point.release for point in apart)
     said += [f"none is before another: {names}"] if len(apart) > 1 else []
     return "; ".join(said)
@@ -123,13 +124,14 @@ def _row(series: Series, point: Point) -> tuple[str, ...]:
     metric, judged = METRICS[series.metric], point.judgement
     ratio = judged.ratio if judged else None
     against = f"against {point.against}" if point.is_apart and point.against else ""
-    notes = words.changes(point.differences), words.ended(point.side), words.flag(point.side)
+    lost = words.runs(point.side) if point.side.finished != point.side.results else ""
+    notes = words.changes(point.differences), lost, words.ended(point.side), words.flag(point.side)
     return (
         "\n".join(filter(None, (point.release, against, *notes))),
         number(point.side.shown.figure(metric.name), metric.digits),
         UNKNOWN if ratio is None else _signed(ratio - 1),
         words.interval(judged) if judged else UNKNOWN,
-        words.verdict(judged) if judged else "",
+        words.verdict(judged, series.metric) if judged else "",
         _runs(series, point),
     )
 
@@ -176,7 +178,9 @@ def _summary(found: Sequence[Series], *, only_news: bool) -> str:
         "failed": sum(bool(one.ends(Verdict.FAILED)) for one in found),
         "cannot be told": sum(bool(one.untold) for one in found),
     }
-    parts = [f"{sum(one.is_slower for one in found)} slower than before"]
+    named = dict.fromkeys(words.named(Verdict.SLOWER, one.metric) for one in found)
+    worse = " or ".join(named or [Verdict.SLOWER])
+    parts = [f"{sum(one.is_slower for one in found)} {worse} than before"]
     parts += [f"{count} {word}" for word, count in counts.items() if count]
     said = f"{len(followed)} followed over releases: {', '.join(parts)}"
     hidden = sum(not one.has_news for one in followed) if only_news else 0

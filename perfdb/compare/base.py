@@ -73,13 +73,20 @@ class Result(Frozen):
     step_time_s: float | None
     step_time_mean_s: float | None
     step_time_stdev_s: float | None
+    step_time_p10_s: float | None = None
+    step_time_p90_s: float | None = None
     num_steps: int | None
     window: str | None = None
     """The steps that its figures are taken over."""
     tokens_per_sec_per_gpu: float | None
     model_tflops_per_sec_per_gpu: float | None
     mfu: float | None
+    peak_memory_bytes: int | None = None
     flops_convention: str | None
+    run_id: str | None = None
+    source: str | None = None
+    """The file that it was read from."""
+    source_line: int | None = None
     has_open_errors: bool = False
     """Whether the audit finds errors in it that nobody has accepted (`perfdb.compare.errors`)."""
 
@@ -104,9 +111,13 @@ class Side:
         The faster of the middle two where their number is even, as
         `perfdb.queries.results.representative` does.
         """
-        finished = [result for result in self.results if result.withheld is None]
-        ranked = sorted(finished or self.results, key=_by_step_time)
+        ranked = sorted(self.finished or self.results, key=_by_step_time)
         return ranked[(len(ranked) - 1) // 2]
+
+    @property
+    def finished(self) -> tuple[Result, ...]:
+        """Those that have figures."""
+        return tuple(result for result in self.results if result.withheld is None)
 
     def is_usable(self, metric: str) -> bool:
         """Whether another figure can be held against that of this side."""
@@ -120,7 +131,7 @@ class Side:
     @property
     def window(self) -> str | None:
         """'skip_warmup(10)': the window of its finished runs; several where they have several."""
-        known = {one.window for one in self.results if one.withheld is None and one.window}
+        known = {one.window for one in self.finished if one.window}
         return ", ".join(sorted(known)) or None
 
     @property
@@ -139,8 +150,8 @@ def _by_step_time(result: Result) -> tuple[bool, float, int]:
 class Judgement:
     """B over A: the ratio, its 95 % interval, and what they say. None: cannot be told.
 
-    `reason` says how B ended, where it failed, and why the two figures are no measure of each
-    other, where they are none.
+    `reason` says how B ended, where it failed, and why it cannot be told where both have a figure:
+    the two are no measure of each other, or too noisy.
     """
 
     ratio: float | None

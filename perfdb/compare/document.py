@@ -1,19 +1,30 @@
-"""The JSON of a comparison: what `perfdb compare --format json` prints."""
+"""The JSON of a comparison: what `perfdb compare --json` prints."""
 
 from collections.abc import Iterable
 
+from perfdb.compare import words
 from perfdb.compare.base import Comparison, Match, Result, Side
+from perfdb.compare.instead import instead
 from perfdb.metrics import PREFERRED
 from perfdb.record import CONFIGURATION_FIELDS, WORKLOAD_FIELDS
 
 Fields = dict[str, object]
+
+SHOWN = (
+    "run_id", "source", "source_line", "step_time_stdev_s", "step_time_p10_s", "step_time_p90_s",
+    "num_steps", "peak_memory_bytes",
+)  # fmt: skip
+"""Of a side that has several results these are of the one that is shown."""
 
 
 def document(comparison: Comparison) -> Fields:
     """`matched`, `only_a` and `only_b`, each a list of flat objects; null is unknown."""
     return {
         "matched": [_matched(match) for match in comparison.matched],
-        "only_a": [_unmatched(side) for side in comparison.only_a],
+        "only_a": [
+            {**_unmatched(side), "instead_in_b": instead(side, comparison.only_b)}
+            for side in comparison.only_a
+        ],
         "only_b": [_unmatched(side) for side in comparison.only_b],
     }
 
@@ -34,7 +45,7 @@ def _matched(match: Match) -> Fields:
         "ratio": judgement.ratio,
         "low": judgement.low,
         "high": judgement.high,
-        "verdict": judgement.verdict,
+        "verdict": words.named(judgement.verdict, match.metric),
         "reason": judgement.reason,
     }
 
@@ -53,8 +64,9 @@ def _of_side(side: Side) -> Fields:
         "origin": it.origin,
         "outcome": it.outcome,
         "num_results": len(side.results),
+        "num_finished": len(side.finished),
+        **{field: getattr(it, field) for field in SHOWN},
         "window": side.window,
-        "num_steps": it.num_steps,
         "has_open_errors": it.has_open_errors,
     }
 

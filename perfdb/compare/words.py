@@ -6,8 +6,8 @@ from typing import Final
 
 from perfdb.catalog import titles
 from perfdb.compare.base import Comparison, Difference, Judgement, Match, Result, Side, Verdict
-from perfdb.compare.verdict import CONVENTION_BOUND
-from perfdb.metrics import Metric
+from perfdb.compare.verdict import CONVENTION_BOUND, ENDED
+from perfdb.metrics import METRICS, Metric
 from perfdb.record import Origin, Outcome
 from perfdb.units import UNKNOWN, number, text
 
@@ -86,10 +86,17 @@ def how(match: Match) -> str:
     return configuration(match.a.shown)
 
 
-def verdict(judgement: Judgement) -> str:
+def verdict(judgement: Judgement, metric: str) -> str:
     """'faster'; of what failed also how it ended: 'failed: out of memory'."""
     failed = judgement.verdict is Verdict.FAILED
-    return f"{judgement.verdict}: {judgement.reason}" if failed else str(judgement.verdict)
+    said = named(judgement.verdict, metric)
+    return f"{said}: {judgement.reason}" if failed else said
+
+
+def named(verdict: Verdict, metric: str) -> str:
+    """The word for a verdict by a metric: 'faster', of peak memory 'better'."""
+    better, worse = METRICS[metric].words
+    return {Verdict.FASTER: better, Verdict.SLOWER: worse}.get(verdict, str(verdict))
 
 
 def interval(judgement: Judgement) -> str:
@@ -109,9 +116,23 @@ def remark(match: Match) -> str:
 
 def remark_of(side: Side) -> str:
     """'measured', 'measured, 3 runs', 'measured, the run was out of memory', 'published'."""
+    return ", ".join(filter(None, (str(side.origin), runs(side), ended(side), flag(side))))
+
+
+def runs(side: Side) -> str:
+    """'3 runs', '1 of 3 runs (2 out of memory)', 'none of 2 runs (…)'; empty for a single one."""
     count, what = len(side.results), "runs" if side.origin is Origin.MEASURED else "results"
-    said = (str(side.origin), f"{count} {what}" if count > 1 else "", ended(side), flag(side))
-    return ", ".join(filter(None, said))
+    if count == 1:
+        return ""
+    lost = Counter(_how_it_ended(one) for one in side.results if one.withheld is not None)
+    if not lost:
+        return f"{count} {what}"
+    counts = ", ".join(f"{number} {how}" for how, number in lost.items())
+    return f"{len(side.finished) or 'none'} of {count} {what} ({counts})"
+
+
+def _how_it_ended(result: Result) -> str:
+    return ENDED.get(result.outcome, ENDED[Outcome.NO_DATA])
 
 
 def flag(side: Side) -> str:
@@ -143,8 +164,10 @@ def counting(metric: Metric, conventions: Iterable[str | None]) -> str:
 
 def summary(comparison: Comparison) -> str:
     """'3 matched: 1 faster, 2 same. 1 only in A, 0 only in B.'"""
-    counts = Counter(match.judgement.verdict for match in comparison.matched)
-    verdicts = ", ".join(f"{counts[one]} {one}" for one in Verdict if counts[one])
+    found = [(match.judgement.verdict, match.metric) for match in comparison.matched]
+    in_order = sorted(found, key=lambda one: list(Verdict).index(one[0]))
+    counts = Counter(named(*one) for one in in_order)
+    verdicts = ", ".join(f"{count} {word}" for word, count in counts.items())
     matched = f"{len(comparison.matched)} matched" + (f": {verdicts}" if verdicts else "")
     return f"{matched}. {len(comparison.only_a)} only in A, {len(comparison.only_b)} only in B."
 

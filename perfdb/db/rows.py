@@ -120,6 +120,7 @@ class ResultRow:
     tokens_per_sec: float | None = None
     mfu: float | None = None
     peak_tflops: float | None = None
+    peak_memory_bytes: int | None = None
     flops_convention: str | None = None
     formula_version: int | None = None
     raw: Mapping[str, str] = field(default_factory=dict)

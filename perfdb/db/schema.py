@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Text, column, inspect, select, table
 
 from perfdb.errors import StoreError
 
-HEAD: Final = "0006"
+HEAD: Final = "0007"
 """The migration that makes the tables as perfdb.db.tables has them: the newest."""
 
 _REVISION: Final = column("version_num", Text)

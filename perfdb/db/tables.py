@@ -216,6 +216,7 @@ results = Table(
     Column("tokens_per_sec", Double, comment="of all GPUs together, as printed"),
     Column("mfu", Double),
     Column("peak_tflops", Double, comment="the peak that mfu was computed with"),
+    Column("peak_memory_bytes", BigInteger, comment="the most of all steps of the run"),
     Column("flops_convention", Text),
     Column("formula_version", Integer, comment="NULL: the figures are as printed"),
     Column("raw", JSON, nullable=False, comment="the text of each cell as printed"),

@@ -192,6 +192,18 @@ def stating(connection: Connection, spellings: Sequence[str]) -> tuple[SourceFil
     return tuple(it for it in there if it.path == first)
 
 
+def paths_of_bytes(connection: Connection, sha256: str) -> tuple[str, ...]:
+    """The paths that results in force, or runs, were read from as a file of these bytes."""
+    in_force = select(results.c.id).where(results.c.source_id == sources.c.id)
+    of_run = select(runs.c.id).where(runs.c.source_id == sources.c.id)
+    question = (
+        select(sources.c.path)
+        .where(sources.c.sha256 == sha256)
+        .where(in_force.where(~results.c.superseded).exists() | of_run.exists())
+    )
+    return tuple(connection.scalars(question.distinct().order_by(sources.c.path)))
+
+
 def like(connection: Connection, word: str, most: int) -> tuple[str, ...]:
     """So many paths at the most that end as a word does, or that are below the folder it names."""
     name = f"/{word.rstrip('/').rpartition('/')[2]}"

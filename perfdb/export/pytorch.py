@@ -14,10 +14,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from perfdb.export.base import Cell, Table, text
+from perfdb.metrics import METRICS
 
 NAME = "pytorch"
 
-METRICS: Final = ("step_time_s", "tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu")
+_SPREAD: Final = (
+    "step_time_mean_s", "step_time_stdev_s", "step_time_p10_s", "step_time_p90_s",
+)  # fmt: skip
 _OF_METRIC: Final = (
     "origin", "outcome", "window", "num_steps", "flops_convention", "tokens_per_sec", "notes",
     "source", "source_line", "source_url", "published_on",
@@ -43,14 +46,14 @@ def _records(row: Row) -> Iterator[dict[str, object]]:
                 "metric": _known(
                     name=metric,
                     benchmark_values=[row[metric]],
-                    extra_info=_texts(row, _OF_METRIC) | _emitted(row, metric),
+                    extra_info=_texts(row, _of(metric)) | _emitted(row, metric),
                 ),
             }
 
 
 def _benchmark(row: Row) -> dict[str, object]:
     beside = (name for name in row if name.startswith(("emitted_", "computed_")))
-    elsewhere = {*METRICS, *_OF_METRIC, *_IN_FIELDS, *beside}
+    elsewhere = {*METRICS, *_SPREAD, *_OF_METRIC, *_IN_FIELDS, *beside}
     workload = _texts(row, [name for name in row if name not in elsewhere])
     return _known(
         name="perfdb",
@@ -58,6 +61,11 @@ def _benchmark(row: Row) -> dict[str, object]:
         dtype=row["precision"],
         extra_info={"device": text(row["system"])} | workload,
     )
+
+
+def _of(metric: str) -> tuple[str, ...]:
+    """The columns that speak of a figure: of the step time also its spread."""
+    return (*_SPREAD, *_OF_METRIC) if metric == "step_time_s" else _OF_METRIC
 
 
 def _emitted(row: Row, metric: str) -> dict[str, str]:

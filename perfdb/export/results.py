@@ -20,9 +20,10 @@ STORED = (
     "gradient_accumulation", "sequence_length", "tensor_parallel", "pipeline_parallel",
     "context_parallel", "expert_parallel", "expert_tensor_parallel", "virtual_pipeline",
     "data_parallel", "fsdp_enabled", "fsdp_size", "sequence_parallel", "kernels", "variant",
-    "step_time_s", "tokens_per_sec_per_gpu", "tokens_per_sec", "model_tflops_per_sec_per_gpu",
-    "mfu", "flops_convention", "window", "num_steps", "origin", "outcome", "notes", "source",
-    "source_line", "source_url", "published_on",
+    "step_time_s", "step_time_mean_s", "step_time_stdev_s", "step_time_p10_s", "step_time_p90_s",
+    "tokens_per_sec_per_gpu", "tokens_per_sec", "model_tflops_per_sec_per_gpu", "mfu",
+    "peak_memory_bytes", "flops_convention", "window", "num_steps", "origin", "outcome", "notes",
+    "source", "source_line", "source_url", "published_on",
 )  # fmt: skip
 """What the store has, under its own names."""
 _STORED: Final = itemgetter(*STORED)

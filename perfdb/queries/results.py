@@ -38,6 +38,7 @@ FIGURES = (
     results.c.tokens_per_sec_per_gpu,
     results.c.model_tflops_per_sec_per_gpu,
     results.c.mfu,
+    results.c.peak_memory_bytes,
     results.c.flops_convention,
     results.c.window,
     results.c.num_steps,

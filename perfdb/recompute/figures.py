@@ -15,7 +15,7 @@ DERIVED = (
     "outcome", "withheld", "window", "num_steps", "step_time_s", "step_time_mean_s",
     "step_time_stdev_s", "step_time_p10_s", "step_time_p90_s", "step_time_last_s",
     "tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "flops_convention", "mfu",
-    "peak_tflops", "emitted", "notes",
+    "peak_tflops", "peak_memory_bytes", "emitted", "notes",
 )  # fmt: skip
 """The columns of a result that follow from its steps, its case and the catalogue."""
 

@@ -57,6 +57,7 @@ class _Figures(Frozen):
     formula_version: int | None
     mfu: float | None
     peak_tflops: float | None
+    peak_memory_bytes: int | None
     emitted: Mapping[str, float]
     notes: tuple[str, ...]
 

@@ -5,6 +5,7 @@ from typing import Final
 
 from perfdb.export.results import COLUMNS, COMPUTED
 from perfdb.metrics import EMITTED, METRICS
+from perfdb.record import Figures
 from perfdb.site import downloads, markup, profiles
 from perfdb.site.glossary import TERMS
 from perfdb.site.markup import Cell, Head, Html, tag
@@ -22,6 +23,7 @@ class Field:
 
 
 CASE: Final = "the recipe of a run, the row of a page"
+STEPS: Final = "the steps of a run; empty for pages"
 PAGE: Final = "the heading or row of a page; the recipe of a run"
 
 WORDS: Final = (
@@ -38,6 +40,10 @@ WORDS: Final = (
     Field("fsdp_size", "GPUs", "GPUs that share one copy of the training state.", CASE),
     Field("kernels", "", "Kernels that are switched on, joined by a comma.", CASE),
     Field("variant", "", "What else tells rows of a page apart: megatron-core, automodel, …", CASE),
+    Field("step_time_mean_s", "s", "Mean of the step times of the window.", STEPS),
+    Field("step_time_stdev_s", "s", "Their standard deviation; unknown of one step.", STEPS),
+    Field("step_time_p10_s", "s", "The step time that a tenth of them are below.", STEPS),
+    Field("step_time_p90_s", "s", "The step time that nine tenths of them are below.", STEPS),
     Field("tokens_per_sec", "tokens/s", "Tokens of all GPUs together.", "the page, if stated"),
     Field("flops_convention", "", "How model FLOPs are counted; empty: not said.", "the formulas"),
     Field("window", "", "Which steps the figures are taken over.", "the ingest, or a page"),
@@ -113,8 +119,9 @@ def _unit(name: str) -> str:
 
 def _metrics() -> list[Field]:
     """The figures: as they are computed of a run, or as a page or a program states them."""
+    of_page = dict.fromkeys(Figures.model_fields, "; of a published row: the page")
     computed = [
-        Field(one.name, one.unit, one.meaning, f"{one.formula}; of a published row: the page")
+        Field(one.name, one.unit, one.meaning, one.formula + of_page.get(one.name, ""))
         for one in METRICS.values()
     ]
     emitted = [

@@ -86,7 +86,7 @@ def figures(page: RunPage, address: Address) -> Html:
         for name, value, numbers in _derived(result)
     ]
     rows += [_spread_row(title, value) for title, value in _spread(result) if value is not None]
-    rows += [list(map(Cell, row)) for row in (*_of_the_job(result), *_memory(page))]
+    rows += [list(map(Cell, row)) for row in (*_of_the_job(result), *_memory(result))]
     made = table(Table("Figures", heads, rows, sortable=False))
     return joined((made, facts("What the figures rest on", _grounds(result, address))))
 
@@ -165,13 +165,13 @@ def _of_the_job(result: Result) -> Iterator[tuple[str, str, str, str]]:
     yield "Days to 1T tokens", units.significant(days), formula, f"10¹² ÷ {said} ÷ 86,400"
 
 
-def _memory(page: RunPage) -> Iterator[tuple[str, str, str, str]]:
+def _memory(result: Result) -> Iterator[tuple[str, str, str, str]]:
     """The peak of a GPU's memory, and how much of it that left free."""
-    peak = max((step.peak_memory_bytes or 0 for step in page.steps), default=0)
-    if not peak:
+    peak = result.peak_memory_bytes
+    if peak is None:
         return
     yield "Peak memory", units.gib(peak), "largest of the steps", f"{peak:,} bytes"
-    system = catalog.systems().get(page.result.system)
+    system = catalog.systems().get(result.system)
     if system is not None and system.memory_gb is not None:
         free = units.percent(metrics.memory_headroom(peak, system.memory_gb))
         numbers = f"1 − {units.number(peak / 1e9, 1)} GB ÷ {units.number(system.memory_gb)} GB"

@@ -14,7 +14,6 @@ class Timed(Result):
     """A result as `perfdb.queries.results.current` gives it, with its release and its time."""
 
     release_id: int
-    run_id: str | None
     started_at: datetime | None
 
 
@@ -30,7 +29,8 @@ class Point:
     differences: tuple[Difference, ...]
     """The fields of the configuration that changed since."""
     runs: tuple[Timed, ...]
-    """Its runs, the earliest first; of a published figure the one row."""
+    """Its runs, the earliest first (logs, of unknown times, as they were ingested); of a published
+    figure the one row."""
     against: str | None
 
     @property
@@ -53,6 +53,12 @@ class Point:
         """Why there is no verdict though both releases have a figure; None where there is one."""
         judged = self.judgement
         return judged.reason if judged and self.verdict is Verdict.UNKNOWN else None
+
+    @property
+    def is_no_measure(self) -> bool:
+        """Whether its figure and that of the release before are no measure of each other."""
+        judged = self.judgement
+        return self.cannot_be_told is not None and judged is not None and judged.low is None
 
     @property
     def has_open_errors(self) -> bool:
@@ -139,9 +145,12 @@ class Series:
 
     @property
     def untold(self) -> tuple[Point, ...]:
-        """Of the newest those without a verdict, and those whose figures are no measure."""
+        """Of the newest those without a verdict, of all those whose figures are no measure.
+
+        What was too noisy once is no matter of today: no run of then will make it sharper.
+        """
         newest = self.ends(Verdict.UNKNOWN)
-        return tuple(one for one in self.points if one.cannot_be_told or one in newest)
+        return tuple(one for one in self.points if one.is_no_measure or one in newest)
 
     @property
     def has_news(self) -> bool:

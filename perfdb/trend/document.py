@@ -1,8 +1,8 @@
 """The JSON of a trend: what `perfdb trend --json` prints."""
 
-from perfdb.compare import Level
+from perfdb.compare import Level, words
 from perfdb.metrics import METRICS
-from perfdb.trend.base import Point, Series
+from perfdb.trend.base import Point, Series, Timed
 
 Fields = dict[str, object]
 
@@ -35,10 +35,6 @@ def document(one: Series) -> Fields:
 
 def _point(series: Series, point: Point) -> Fields:
     judged = point.judgement
-    runs = [
-        {"run_id": run.run_id, "started_at": run.started_at, "figure": run.figure(series.metric)}
-        for run in point.runs
-    ]
     return {
         "release": point.release,
         "against": point.against,
@@ -47,11 +43,25 @@ def _point(series: Series, point: Point) -> Fields:
         "ratio": judged.ratio if judged else None,
         "low": judged.low if judged else None,
         "high": judged.high if judged else None,
-        "verdict": point.verdict,
+        "verdict": words.named(point.verdict, series.metric) if point.verdict else None,
         "reason": judged.reason if judged else None,
         "has_open_errors": point.has_open_errors,
         "window": point.side.window,
         "num_steps": point.side.shown.num_steps,
+        "peak_memory_bytes": point.side.shown.peak_memory_bytes,
+        "num_results": len(point.side.results),
+        "num_finished": len(point.side.finished),
         "differences": {one.field: [one.a, one.b] for one in point.differences},
-        "runs": runs,
+        "runs": [_run(run, series.metric) for run in point.runs],
+    }
+
+
+def _run(run: Timed, metric: str) -> Fields:
+    return {
+        "run_id": run.run_id,
+        "source": run.source,
+        "source_line": run.source_line,
+        "started_at": run.started_at,
+        "outcome": run.outcome,
+        "figure": run.figure(metric),
     }

@@ -155,6 +155,14 @@ class TestCompare:
         assert "0.800" == f"{shown(app).table[0].value.iloc[0]['B/A']:.3f}"
         assert "in Step time (s)." in app.caption[0].value
 
+    def test_more_memory_is_worse_and_not_slower(self, filled):
+        """Both runs say 60 GiB."""
+        app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")
+        app.selectbox(key="figure").select("Peak memory (bytes)")
+        row = shown(app).table[0].value.iloc[0]
+        assert ("64,424,509,440", "= same") == (row["A"], row["B is"])
+        assert {"▲ better", "▼ worse"} < {metric.label for metric in app.metric}
+
     def test_it_opens_on_releases_that_share_work_and_not_on_the_last_of_the_list(self, filled):
         app = shown(AppTest.from_file(str(APP)))
         assert ["megatron-core 0.16.0", "megatron-core 0.16.1"] == [
@@ -181,8 +189,8 @@ class TestCompare:
         reviewed = tmp_path / "data" / "acknowledged.yaml"
         reviewed.parent.mkdir()
         reviewed.write_text(
-            "- {rule: peak, reason: times are invented, by: A. Person, date: 2026-01-31}\n"
-            "- {rule: flops_formula, reason: the same, by: A. Person, date: 2026-01-31}\n"
+            "- {rule: peak, results: 2, reason: times are invented, by: A, date: 2026-01-31}\n"
+            "- {rule: flops_formula, results: 2, reason: the same, by: A, date: 2026-01-31}\n"
         )
         monkeypatch.chdir(tmp_path)
         app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")

@@ -17,6 +17,9 @@ _ROUNDING: Final = 0.005
 """By how much a rate may be off that is printed with three figures."""
 _COMPUTED: Final = {"step_time_s": "step_time_mean_s"}
 """A program's own step time is a mean; the others are medians, as perfdb's are."""
+_UNEXPLAINED: Final = {"tokens_per_sec_per_gpu": Severity.ERROR}
+"""Tokens and time are counted in one way alone: the batch, the length or the GPUs are not those
+that ran. FLOPs may be counted in a way that is not known, and a mean of times with pauses."""
 
 
 def check(rows: Sequence[Subject]) -> Iterator[Remark]:
@@ -39,7 +42,7 @@ def _remark(row: Subject, field: str, rates_: tuple[float, float], why: str | No
     small = abs(factor - 1) < workload.LARGE
     return Remark(
         row,
-        Severity.INFO if why or small else Severity.WARNING,
+        Severity.INFO if why or small else _UNEXPLAINED.get(field, Severity.WARNING),
         (field,),
         expected,
         found,

@@ -1,0 +1,136 @@
+"""Peak memory in comparisons and trends: it has no spread, and 1 % is what an allocator rounds."""
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import URL
+
+from perfdb.compare import Side, Verdict, comparison, words
+from perfdb.compare.base import Result
+from perfdb.compare.verdict import judge
+from perfdb.metrics import METRICS
+from perfdb.rundir import RunDir
+from tests import factories
+from tests.shell import Shell
+from tests.test_compare import at
+
+MEMORY = "peak_memory_bytes"
+
+
+def of(peak_gb: float | None, **changed: object) -> Result:
+    """A run of 4 s a step with such a peak."""
+    return at(4.0, **{MEMORY: peak_gb and round(peak_gb * 1e9)} | changed)
+
+
+def verdict(a: Result, b: Result) -> Verdict:
+    return judge(Side((a,)), Side((b,)), MEMORY).verdict
+
+
+@pytest.mark.parametrize(
+    ("a_gb", "b_gb", "expected"),
+    [
+        (58, 74, Verdict.SLOWER),
+        (74, 58, Verdict.FASTER),
+        (58, 58, Verdict.SAME),
+        (100, 101, Verdict.SAME),
+        (101, 100, Verdict.SAME),
+        (100, 101.1, Verdict.SLOWER),
+        (101.1, 100, Verdict.FASTER),
+        (58, None, Verdict.UNKNOWN),
+        (None, 58, Verdict.UNKNOWN),
+    ],
+)
+def test_memory_within_one_per_cent_is_the_same(
+    a_gb: float | None, b_gb: float | None, expected: Verdict
+) -> None:
+    """Whichever of the two comes first; more of it is worse."""
+    assert expected == verdict(of(a_gb), of(b_gb))
+
+
+def test_neither_the_noise_of_step_times_nor_the_window_says_anything_of_memory() -> None:
+    """Steps that spread by half hide a fifth more time, and no fifth more memory."""
+    noisy = {"step_time_stdev_s": 2.0}
+    lone = {"num_steps": 1, "step_time_stdev_s": None}
+    assert Verdict.SLOWER == verdict(of(58, **noisy), of(70, **noisy))
+    assert Verdict.SLOWER == verdict(of(58, **lone), of(70, **lone))
+    assert Verdict.SLOWER == verdict(of(58, window="last"), of(70, window="skip_warmup(10)"))
+
+
+@given(st.floats(1, 1000), st.floats(1, 1000))
+def test_what_is_better_one_way_is_worse_the_other(a_gb: float, b_gb: float) -> None:
+    turned = {Verdict.SLOWER: Verdict.FASTER, Verdict.FASTER: Verdict.SLOWER}
+    there, back = verdict(of(a_gb), of(b_gb)), verdict(of(b_gb), of(a_gb))
+    assert turned.get(there, there) == back
+
+
+def test_memory_is_not_said_to_be_fast() -> None:
+    """A comparison by several metrics counts each verdict by its own word."""
+    more = comparison([of(58)], [of(74)], MEMORY)
+    assert "1 matched: 1 worse. 0 only in A, 0 only in B." == words.summary(more)
+    assert ["better", "faster"] == [words.named(Verdict.FASTER, it) for it in (MEMORY, "mfu")]
+    assert {"same", "unknown", "failed", "not judged"} == {
+        words.named(one, MEMORY) for one in Verdict if one not in (Verdict.FASTER, Verdict.SLOWER)
+    }
+    assert [MEMORY] == [it.name for it in METRICS.values() if it.tolerance is not None]
+
+
+def written(folder: Path, name: str, version: str, peak_gb: int, later: int) -> RunDir:
+    """A run of ten steps that has its peak in the warm-up; only its memory tells it apart."""
+    run = factories.write_run(
+        folder,
+        run_id=name,
+        release=factories.release(version),
+        started_at=factories.STARTED + timedelta(days=later),
+    )
+    warmup, *others = factories.steps((12.0,) * 10, peak_memory_bytes=peak_gb * 10**9 - 10**8)
+    peak = warmup.model_copy(update={MEMORY: peak_gb * 10**9})
+    factories.write_steps(run, [peak, *others])
+    return run
+
+
+@pytest.fixture
+def regressed(sqlite: URL, tmp_path: Path) -> str:
+    """Two releases at equal step times, the second with 28 % more memory."""
+    factories.stored(
+        sqlite, written(tmp_path, "a", "0.16.0", 58, 0), written(tmp_path, "b", "0.16.1", 74, 1)
+    )
+    return sqlite.render_as_string()
+
+
+def test_more_memory_is_invisible_by_time_and_closes_the_gate_by_memory(
+    perfdb: Shell, regressed: str
+) -> None:
+    """58 and 74 GB: 74 ÷ 58 = 1.276. By default they stand beside the figures."""
+    asked = ("compare", "0.16.0", "0.16.1", "--db", regressed, "--json", "--fail-on", "slower")
+    plain, memory = perfdb(*asked), perfdb(*asked, "--metric", MEMORY)
+
+    assert (0, 1) == (plain.code, memory.code)
+    [by_time], [by_memory] = (json.loads(done.stdout)["matched"] for done in (plain, memory))
+    assert ("same", 58 * 10**9, 74 * 10**9) == tuple(
+        by_time[name] for name in ("verdict", f"{MEMORY}_a", f"{MEMORY}_b")
+    )
+    assert ("worse", 58 * 10**9, 74 * 10**9, None) == tuple(
+        by_memory[name] for name in ("verdict", "a", "b", "low")
+    )
+    assert 74 / 58 == pytest.approx(by_memory["ratio"])
+    table = perfdb("compare", "0.16.0", "0.16.1", "--db", regressed, "--metric", MEMORY).stdout
+    for said in ("Peak memory (bytes)", "58,000,000,000", "74,000,000,000", "1.276", "1 worse"):
+        assert said in table
+
+
+def test_a_trend_follows_memory(perfdb: Shell, regressed: str) -> None:
+    asked = ("trend", "llama3-8b", "--db", regressed, "--metric", MEMORY)
+    table, gated = perfdb(*asked), perfdb(*asked, "--json", "--fail-on", "regression")
+
+    assert (0, 1) == (table.code, gated.code)
+    for said in ("first worse: 0.16.1", "+27.6%", "1 followed over releases: 1 worse than before"):
+        assert said in table.stdout
+    [series] = json.loads(gated.stdout)["series"]
+    assert ("bytes", "0.16.1") == (series["unit"], series["first_regression"])
+    assert [(None, 58 * 10**9), ("worse", 74 * 10**9)] == [
+        (point["verdict"], point[MEMORY]) for point in series["points"]
+    ]
