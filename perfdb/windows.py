@@ -84,9 +84,16 @@ def between(first: int, final: int) -> Window:
 
 
 def skip_warmup(count: int) -> Window:
-    """All but the first so many steps."""
-    name = f"skip_warmup({count})"
-    return Window(name, lambda firsts, _lasts: [first > count for first in firsts])
+    """All but the first so many steps that there are: a run that was resumed warms up again.
+
+    Nothing tells what was before a line that is all there is: its number says how many steps.
+    """
+
+    def holds(firsts: Sequence[int], _lasts: Sequence[int]) -> list[bool]:
+        start = (firsts[0] if len(firsts) > 1 else 1) + count
+        return [first >= start for first in firsts]
+
+    return Window(f"skip_warmup({count})", holds)
 
 
 @dataclass(frozen=True)

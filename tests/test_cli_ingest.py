@@ -39,7 +39,8 @@ def test_runs_are_ingested_from_the_current_folder_by_default(
     told = json.loads(second.stdout)
     [finding] = told.pop("findings")
     counts = {"new": 0, "revised": 0, "unchanged": 1, "withdrawn": 0}
-    lists = {name: [] for name in ("rejected", "unattributed", "notes", "passed_over")}
+    names = "rejected", "unattributed", "notes", "told_twice", "completed", "passed_over"
+    lists = {name: [] for name in names}
     assert (0, counts | lists) == (second.code, told)
     assert "info" == finding["severity"]
     assert (tmp_path / "perfdb.sqlite").is_file()
@@ -291,6 +292,18 @@ def test_the_schema_can_be_made_shown_checked_and_taken_down(perfdb: Shell, tmp_
         f"none (newest: {head})\n",
         "",
     ] == [done.stdout for done in told]
+
+
+def test_the_schema_is_told_as_json_too(perfdb: Shell) -> None:
+    """Null where the store has none."""
+    perfdb("db", "upgrade")
+    there = perfdb("db", "current", "--json")
+    perfdb("db", "downgrade", "base")
+    gone = perfdb("db", "current", "--json")
+    assert [
+        {"schema": schema.HEAD, "newest": schema.HEAD},
+        {"schema": None, "newest": schema.HEAD},
+    ] == [json.loads(done.stdout) for done in (there, gone)]
 
 
 def test_a_schema_that_differs_fails_the_check(perfdb: Shell, tmp_path: Path) -> None:

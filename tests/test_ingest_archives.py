@@ -17,7 +17,7 @@ from perfdb.ingest.compression import Budget
 from perfdb.pages import PageContext
 from tests import factories
 from tests.archives import COMPRESSORS, add, of_folder, tar, write, zipped
-from tests.logs import GIVEN, SET, nemo
+from tests.logs import GIVEN, SET, TIMES, nemo
 from tests.trees import PAGE, counted, read_at, rows_of
 
 LOG = nemo().encode()
@@ -288,7 +288,8 @@ def test_of_a_tar_that_is_cut_off_what_came_whole_is_read(
 ) -> None:
     """The archive is named; no log is stored that is not there to its last byte."""
     noise = random.Random(1)
-    logs = [(f"{n}.log", LOG + b"%d " % n + noise.randbytes(60_000)) for n in range(9)]
+    texts = [nemo((20.0 + n, *TIMES[1:])).encode() for n in range(9)]
+    logs = [(f"{n}.log", text + noise.randbytes(60_000)) for n, text in enumerate(texts)]
     content = COMPRESSORS[suffix](tar(logs))
     path = write(tmp_path / f"a.tar{suffix}", content[: int(len(content) * share)])
 

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL, select
 
-from perfdb.db.tables import cases, runs
+from perfdb.db.tables import cases, run_files, runs
 from perfdb.ingest import LogOptions, Options, ingest
 from perfdb.ingest.companions import Companions
 from perfdb.pages import PageContext
 from tests.archives import of_folder, tar
 from tests.archives import write as write_bytes
-from tests.logs import nemo, write
+from tests.logs import TIMES, nemo, write
 from tests.trees import rows_of
 
 LLMB = """\
@@ -113,6 +113,26 @@ def test_a_file_that_was_read_with_a_log_is_named_with_its_path(
     report = ingest([path], sqlite, LENGTH)
     assert [f"{file}: says what train.log was"] == [str(note) for note in report.notes]
     assert report.new == 1
+
+
+def test_files_that_were_read_with_several_logs_are_one_note(sqlite: URL, tmp_path: Path) -> None:
+    """In an archive, too; each is named beside its log, and is kept with its run."""
+    folder = tmp_path / "x"
+    folder.mkdir()
+    for number in (1, 2):
+        write(folder / str(number), LLMB, "llmb-config_7.yaml")
+        write(folder / str(number), nemo((20.0 + number, *TIMES[1:])))
+    path = write_bytes(tmp_path / "x.tar", tar(of_folder(folder)))
+
+    report = ingest([path], sqlite, LENGTH)
+
+    assert (2, [f"{path}: 2 logs completed by files beside them; --json names each"]) == (
+        report.new, [str(note) for note in report.notes],
+    )  # fmt: skip
+    assert [(f"{path}!/{n}/train.log", (f"{path}!/{n}/llmb-config_7.yaml",)) for n in (1, 2)] == [
+        (one.path, one.by) for one in report.completed
+    ]
+    assert 4 == len(rows_of(sqlite, select(run_files.c.name)))
 
 
 def test_a_number_of_nodes_is_gpus_where_the_command_line_names_the_system(

@@ -209,6 +209,7 @@ def test_of_two_rows_for_one_case_the_second_is_rejected(sqlite: URL, tmp_path: 
     [problem] = report.rejected
     expected = (10, "the same case as line 7, with other figures")
     assert expected == (problem.line, problem.message)
+    assert "remove one of the rows, or say what sets them apart" == problem.remedy
 
 
 STEP = factories.steps((4.0,))[0].model_dump_json()

@@ -173,7 +173,8 @@ def test_a_step_that_is_gone_is_found(filled: URL) -> None:
         "DELETE FROM steps WHERE step = 1 AND run_id = (SELECT id FROM runs WHERE run_id = 'a')",
     )
 
-    assert [("steps", "run a", "step 1: is not in the store")] == faults(filled)
+    told = [one for one in faults(filled) if one[0] != "figures"]  # whose warm-up is another one
+    assert [("steps", "run a", "step 1: is not in the store")] == told
 
 
 def test_a_step_of_a_log_is_held_against_its_line(filled: URL) -> None:

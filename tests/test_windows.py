@@ -1,6 +1,6 @@
 """Windows: which steps a figure is taken over."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from statistics import fmean, median, quantiles
 
@@ -52,6 +52,19 @@ def test_a_line_of_several_steps_is_picked_where_all_of_them_are(
     """Lines of steps 1, 2 to 25 and 26 to 50."""
     lasts = [1, 25, 50]
     held = windows.named(name).holds([1, 2, 26], lasts)
+    assert picked == [last for last, is_held in zip(lasts, held, strict=True) if is_held]
+
+
+@pytest.mark.parametrize(
+    ("firsts", "lasts", "picked"),
+    [(range(21, 51), range(21, 51), [*range(31, 51)]), (range(21, 31), range(21, 31), []),
+     ([21, 31, 41], [30, 40, 50], [40, 50]), ([26, 51], [50, 75], [75]), ([50], [50], [50])],
+)  # fmt: skip
+def test_the_warm_up_is_counted_from_the_first_step_that_there_is(
+    firsts: Sequence[int], lasts: Sequence[int], picked: list[int]
+) -> None:
+    """Of a run that was resumed in a log of its own; of a single line its number tells."""
+    held = windows.skip_warmup(10).holds(firsts, lasts)
     assert picked == [last for last, is_held in zip(lasts, held, strict=True) if is_held]
 
 
@@ -222,7 +235,9 @@ RULES: dict[str, Callable[[list[int], int, int], list[int]]] = {
     "last": lambda numbers, _n, _m: numbers[-1:],
     "last_n({n})": lambda numbers, n, _m: numbers[-n:] if n <= len(numbers) else [],
     "window({n},{m})": lambda numbers, n, m: [one for one in numbers if n <= one <= m],
-    "skip_warmup({n})": lambda numbers, n, _m: [one for one in numbers if one > n],
+    "skip_warmup({n})": lambda numbers, n, _m: [
+        one for one in numbers if one > n + (numbers[0] - 1 if numbers[1:] else 0)
+    ],
 }
 """What each window picks of steps of which each has a line of its own."""
 

@@ -121,6 +121,8 @@ def _as_json(report: ingestion.Report) -> dict[str, object]:
         "rejected": _problems(report.rejected),
         "unattributed": unattributed,
         "notes": _problems(report.notes),
+        "told_twice": [{"path": one.path, "same_as": one.same_as} for one in report.told_twice],
+        "completed": [{"path": one.path, "by": one.by} for one in report.completed],
         "passed_over": report.unknown,
     }
 
@@ -146,6 +148,7 @@ def _print(report: ingestion.Report) -> None:
         "new": report.new,
         "revised": report.revised,
         "unchanged": report.unchanged,
+        "told twice": len(report.told_twice),
         "withdrawn": report.withdrawn,
         "rejected": len(report.rejected),
         "unattributed": report.num_unattributed,

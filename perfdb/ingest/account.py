@@ -4,7 +4,6 @@ from collections import ChainMap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Final
 
 from perfdb import attribute
@@ -45,6 +44,11 @@ class Account:
         """What the files beside it say of its figures."""
         return tuple(note for one in self.companions for note in one.said.notes)
 
+    @property
+    def beside_it(self) -> tuple[str, ...]:
+        """The paths of these files, but of those whose notes name them."""
+        return tuple(str(one.path) for one in self.companions if not one.said.notes)
+
     @cached_property
     def of(self) -> Attributed | Missing:
         """What it is of, its release as the store spells it, or what is missing to know that."""
@@ -65,10 +69,7 @@ class Account:
         )
 
     def remarks(self) -> Iterator[Problem]:
-        """What was read with it; what --set says instead of that, and which release holds."""
-        for one in self.companions:
-            if not one.said.notes:  # which name it
-                yield Problem(str(one.path), f"says what {Path(self.where).name} was")
+        """What --set says instead of what was read, and which release holds."""
         said, sayers = self.words.said, self._sayers
         for _, told in attribute.contradictions(self.log, said, sayers):
             yield Problem(self.where, told)

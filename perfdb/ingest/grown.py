@@ -5,7 +5,7 @@ The id of a log's run is made of its bytes, so that the run that is there takes 
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sqlalchemy import Connection, RowMapping
 
@@ -16,23 +16,31 @@ from perfdb.db.session import take_turns
 from perfdb.db.tables import runs, sources
 from perfdb.ingest.fallback import spellings
 from perfdb.ingest.read import RunRead
-from perfdb.queries import catalog
+from perfdb.queries import catalog, verify
 
 _LOG_ID = re.compile(r"log-[0-9a-f]{16}(?:-(\d+))?")
 
 
-def rename(connection: Connection, given: Sequence[RunRead]) -> None:
-    """Give the runs of logs that grew the ids of what was read of them now."""
+def rename(connection: Connection, given: Sequence[RunRead]) -> Sequence[RunRead]:
+    """Give the runs of logs that grew the ids of what was read of them now; the logs that are new.
+
+    A log is taken for a later state of another one by its path and its first bytes.
+    """
     logs = [read for read in given if read.run.run.recipe is None]
     if not logs:
-        return
+        return ()
     take_turns(connection, "runs")
     there = keys.known(connection, runs, runs.c.run_id, [one.run.run.run_id for one in logs])
     fresh = [one for one in logs if one.run.run.run_id not in there]
     earlier = _earlier(connection, fresh)
+    new = []
     for read in fresh:
-        if row := next(_states(read, earlier), None):
+        rows = earlier.get(read.files.record_file.path, ())
+        if row := next((row for row in rows if begins_with(read, row)), None):
             stored_runs.rename(connection, row["id"], read.run.run.run_id)
+        else:
+            new.append(read)
+    return new
 
 
 def _earlier(
@@ -52,13 +60,23 @@ def _earlier(
     return found
 
 
-def _states(read: RunRead, earlier: Mapping[str, Sequence[RowMapping]]) -> Iterator[RowMapping]:
-    """The runs of which a log holds all bytes and more, by its number among the log's runs."""
+def begins_with(read: RunRead, row: RowMapping) -> bool:
+    """Whether a log holds all bytes of a run's log and more, of its number among the log's runs.
+
+    `row` has the columns of `perfdb.queries.catalog.logs_at`.
+    """
     file, number = read.files.record_file, _number(read.run.run.run_id)
-    for row in earlier.get(file.path, ()):
-        may_be = row["size_bytes"] < file.size_bytes and _number(row["run_id"]) == number
-        if may_be and _sha256(file, row["size_bytes"]) == row["sha256"]:
-            yield row
+    may_be = row["size_bytes"] < file.size_bytes and _number(row["run_id"]) == number
+    return may_be and _sha256(_chunks(file), row["size_bytes"]) == row["sha256"]
+
+
+def is_start_of(connection: Connection, read: RunRead, row: RowMapping) -> bool:
+    """Whether a run's log, which the store has, holds all bytes of a log and more, likewise."""
+    file, number = read.files.record_file, _number(read.run.run.run_id)
+    if row["size_bytes"] <= file.size_bytes or _number(row["run_id"]) != number:
+        return False
+    content = connection.scalar(verify.content_of(row["source_id"])) or b""
+    return _sha256(packing.unpacked_chunks(content), file.size_bytes) == file.sha256
 
 
 def _number(run_id: str) -> int:
@@ -67,10 +85,10 @@ def _number(run_id: str) -> int:
     return int(found[1] or 1) if found else 0
 
 
-def _sha256(file: SourceFile, size_bytes: int) -> str:
+def _sha256(chunks: Iterable[bytes], size_bytes: int) -> str:
     """The SHA-256 of so many bytes at the start of a file, in hexadecimal."""
     digest, left = hashlib.sha256(), size_bytes
-    for chunk in _chunks(file):
+    for chunk in chunks:
         digest.update(chunk[:left])
         left -= len(chunk)
         if left <= 0:

@@ -35,7 +35,7 @@ from perfdb.ingest.words import Words
 from perfdb.record import Figures
 from perfdb.rundir import RunDir
 
-LOG_PARSER_VERSION = 4
+LOG_PARSER_VERSION = 5
 """Kept with each log; raised when perfdb.formats reads something else out of the same bytes."""
 
 MOST_DOCUMENT_BYTES: Final = {".json": 64 << 20, ".yaml": 4 << 20, ".yml": 4 << 20}
@@ -182,6 +182,7 @@ class _LogFile:
         where = self.source.path
         rows: list[ResultRow] = []
         notes: list[Problem] = []
+        beside: dict[str, None] = {}
         for number, log in enumerate(self.logs, start=1):
             account = Account(where, log, self.beside, self.words)
             of = account.of
@@ -197,8 +198,9 @@ class _LogFile:
                 run = logged.LogRun(of.case, of.release, self._run_id(number), self.source.sha256)
                 rows.append(logged.printed(log, run))
                 notes += (*log.problems, *log.notes, *account.remarks())
+                beside |= dict.fromkeys(account.beside_it)
         if rows:
-            yield self._printed(rows, notes)
+            yield replace(self._printed(rows, notes), beside=tuple(beside))
 
     @property
     def _averages(self) -> bool:
@@ -229,7 +231,9 @@ class _LogFile:
         notes = (*notes, *self._uneven(log, measured.result))
         asked = self.words.window.name if self.words.window else None
         insisted = self.words.any_of_logs
-        return RunRead(self.source.path, measured, files, notes, insisted, asked, anew)
+        return RunRead(
+            self.source.path, measured, files, notes, insisted, asked, anew, account.beside_it
+        )
 
     def _measured(self, log: ParsedLog, run: logged.LogRun) -> MeasuredRun:
         return logged.measured(log, run, logged.window_of(log, self.words.window))

@@ -15,7 +15,7 @@ UNKNOWN = "neither a run directory, a page with a table of results nor a log of 
 MOST_PAGE_BYTES = 8 << 20
 """What a page may have: published pages have a hundredth of it."""
 
-PAGE_PARSER_VERSION = 6
+PAGE_PARSER_VERSION = 7
 """Kept with each page; raised when perfdb.pages reads something else out of the same text."""
 
 
@@ -32,7 +32,7 @@ def read_page(
     except UnicodeDecodeError as error:
         return _undecoded(source, content, error)
     if not pages.looks_like_page(text, named=source.named):
-        return _unknown(source)
+        return _not_read(source, text)
     if not source.named and generated.by_perfdb(text):
         return PassedOver(where)
     found = pages.read(where, text, context)
@@ -64,6 +64,15 @@ def _undecoded(source: Source, content: bytes, error: UnicodeDecodeError) -> Rej
     return Rejected(where, (problem,))
 
 
+def _not_read(source: Source, text: str) -> Rejected:
+    """A text without a table of results; told where a table of it looks like figures."""
+    where = str(source.path)
+    found = pages.not_read(where, text)
+    if not found or generated.by_perfdb(text):
+        return _unknown(source)
+    return Rejected(where, found) if source.named else Rejected(where, (), found)
+
+
 def _unknown(source: Source, message: str = UNKNOWN) -> Rejected:
     where = str(source.path)
     return Rejected(where, (Problem(where, message),) if source.named else ())
@@ -82,5 +91,6 @@ def once_each(
         kept = first.setdefault(row.key, row)
         if kept.content_hash != row.content_hash:
             message = f"the same case as line {kept.source_line}, with other figures"
-            problems.append(Problem(where, message, line=row.source_line))
+            remedy = "remove one of the rows, or say what sets them apart"
+            problems.append(Problem(where, message, line=row.source_line, remedy=remedy))
     return tuple(first.values()), tuple(problems)

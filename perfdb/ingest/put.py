@@ -17,7 +17,7 @@ from perfdb.db import files, known, originals, runs, store, withdrawal
 from perfdb.db.rows import Action, LogEntry, ResultRow, RunWritten, SourceFile, Withdrawn
 from perfdb.db.session import retried
 from perfdb.errors import Problem
-from perfdb.ingest import elsewhere, fallback, grown, left, reattributed
+from perfdb.ingest import elsewhere, fallback, grown, left, reattributed, twice
 from perfdb.ingest.read import (
     PAGE,
     STILL_RUNNING,
@@ -33,6 +33,7 @@ from perfdb.ingest.read import (
     path_of,
     problems_of,
 )
+from perfdb.ingest.twice import Twin
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class Stored:
     """How many of a page's results other pages state, by their paths."""
     dropped: int = 0
     """How many that other pages hold this one has stated until now."""
+    twin: Twin | None = None
+    """The log of a run in the store that it tells of, too: nothing of it is stored."""
 
 
 def put(engine: Engine, batch: Sequence[Read | RunFound]) -> Iterator[Stored]:
@@ -124,15 +127,16 @@ def _in_one_transaction(engine: Engine, group: Sequence[Read]) -> Sequence[Store
     when = datetime.now(UTC)
     with engine.begin() as connection:
         given = [read for read in group if isinstance(read, RunRead)]
-        stored = _put_runs(connection, given, when) if given else [_put(connection, group[0], when)]
+        stored = [one for some in twice.apart(given) for one in _put_runs(connection, some, when)]
+        stored = stored or [_put(connection, group[0], when)]
         store.log(connection, [entry for one in stored for entry in _log_entries(one)], when)
         return stored
 
 
 def _put_runs(connection: Connection, given: Sequence[RunRead], when: datetime) -> Sequence[Stored]:
-    grown.rename(connection, given)
-    held = [elsewhere.held(connection, read) for read in given]
-    told = [_told(connection, one) for one in held]
+    twins = twice.found(connection, grown.rename(connection, given))
+    held = [elsewhere.held(connection, twice.noted(read, twins)) for read in given]
+    told = [_told(connection, one, twins.get(one.read.run.run.run_id)) for one in held]
     given = [one.read for one in held]
     wanted = [
         runs.Given(read.run, read.files, read.window)
@@ -147,13 +151,16 @@ def _put_runs(connection: Connection, given: Sequence[RunRead], when: datetime) 
     ]
 
 
-def _told(connection: Connection, one: elsewhere.Held) -> Stored | None:
-    """What becomes of a log of which nothing is said now, where more was said of it before.
+def _told(connection: Connection, one: elsewhere.Held, twin: Twin | None) -> Stored | None:
+    """What becomes of a log of which nothing is said now, where more was said of it before, or of
+    one whose run another log tells of.
 
     What another version has read out of it is read anew, if it was read with the same words.
     """
     read = one.read
-    if one.stays:
+    if twin and not twin.grew:
+        return Stored(read, twin=twin, known=True)
+    if one.stays and not twin:
         return replace(_as_stored(read, one.withdrawn), known=True)
     held = None if read.insisted else known.run(connection, read.run.run.run_id, read.files)
     if held is None:

@@ -41,6 +41,8 @@ class RunRead:
     window: str | None = None
     """The window that its figures were asked over, by its name."""
     anew: Callable[[Attributed], MeasuredRun] | None = None
+    beside: tuple[str, ...] = ()
+    """The files beside a log that say what it is of."""
 
 
 @dataclass(frozen=True)
@@ -88,14 +90,20 @@ class PageRows:
     emptied: bool = False
     why: str = ""
     original: Original = field(default_factory=Original)
+    beside: tuple[str, ...] = ()
+    """The files beside a file that sums up that say what it is of."""
 
 
 @dataclass(frozen=True)
 class Rejected:
-    """A source of which nothing is stored, and why."""
+    """A source of which nothing is stored, and why.
+
+    `notes`: why the tables of a file in a folder are not read, though they look like figures.
+    """
 
     path: str
     problems: tuple[Problem, ...]
+    notes: tuple[Problem, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -164,7 +172,8 @@ def problems_of(read: Read) -> Sequence[Problem]:
 
 def notes_of(read: Read) -> Sequence[Problem]:
     """What of a source is kept but not understood."""
-    return read.notes if isinstance(read, PageRows | RunRead | Unattributed) else ()
+    noted = PageRows | RunRead | Unattributed | Rejected
+    return read.notes if isinstance(read, noted) else ()
 
 
 def read_run(

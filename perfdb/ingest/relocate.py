@@ -40,6 +40,7 @@ class Place:
                     path=self.named(read.path),
                     files=replace(read.files, by_name=files),
                     notes=self._problems(read.notes),
+                    beside=tuple(map(self.named, read.beside)),
                 )
             case PageRows():
                 return replace(
@@ -47,6 +48,7 @@ class Place:
                     source=self._file(read.source),
                     problems=self._problems(read.problems),
                     notes=self._problems(read.notes),
+                    beside=tuple(map(self.named, read.beside)),
                 )
             case Unattributed():
                 return replace(

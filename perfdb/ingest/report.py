@@ -14,6 +14,7 @@ from perfdb.ingest.read import (
     STILL_RUNNING,
     PageRows,
     PassedOver,
+    Read,
     Rejected,
     RunRead,
     Unattributed,
@@ -22,10 +23,11 @@ from perfdb.ingest.read import (
     path_of,
     results_of,
 )
+from perfdb.ingest.twice import Twin
 from perfdb.record import Outcome
 
 MOST_NAMED = 5
-"""Files passed over that a note names."""
+"""Files that are named, of those passed over and of those that tell of the same run as others."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,22 @@ class Nameless:
     subject: str
     reason: str
     missing: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A log, and the files beside it that say what it is of."""
+
+    path: str
+    by: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ToldTwice:
+    """A log that tells of the run that another one has told of."""
+
+    path: str
+    same_as: str
 
 
 @dataclass(frozen=True)
@@ -59,7 +77,12 @@ class Report:
     without_figures: Mapping[tuple[Action, Outcome], int] = field(default_factory=dict)
     """How many runs of each action and outcome have none."""
     unknown: tuple[str, ...] = ()
-    """The files met in folders that are logs by their names, and that no format knows."""
+    """The files met in folders that are logs by their names, and that no format knows.
+
+    And the pages whose tables look like figures, and are not read.
+    """
+    told_twice: tuple[ToldTwice, ...] = ()
+    completed: tuple[Completed, ...] = ()
 
     @property
     def unattributed(self) -> tuple[str, ...]:
@@ -94,14 +117,21 @@ class Tally:
     generated: list[str] = field(default_factory=list)
     """The pages that perfdb has made itself."""
     unknown: list[str] = field(default_factory=list)
+    not_read: list[str] = field(default_factory=list)
+    """The pages of tables that look like figures and are not read; notes say why."""
     read: set[str] = field(default_factory=set)
     """The keys of published results, and the ids of runs, that were read."""
+    twins: list[Twin] = field(default_factory=list)
+    """Of the logs that tell of runs which other logs have told of."""
+    completed: list[Completed] = field(default_factory=list)
 
     def count(self, stored: Stored) -> None:
         """Add what became of a source."""
         self.actions.update(stored.actions)
         self.withdrawn += stored.withdrawn
         self.fallen_back += sum(stored.fell_back.values())
+        self.twins += [stored.twin] if stored.twin else []
+        self.completed += _completed(stored.read)
         self.rejected += stored.problems
         self.notes += (*notes_of(stored.read), *stored.notes, *_fell_back(stored))
         self.nameless += _nameless(stored)
@@ -118,6 +148,8 @@ class Tally:
                 (self.unknown if read.unknown else self.generated).append(read.path)
             case Unattributed() as read if read.run_id:
                 self.read.add(read.run_id)
+            case Rejected() as read if read.notes:
+                self.not_read.append(read.path)
             case Unattributed() | Rejected():
                 pass
 
@@ -136,11 +168,47 @@ class Tally:
             withdrawn=self.withdrawn,
             rejected=tuple(self.rejected),
             nameless=tuple(self.nameless),
-            notes=(*self.notes, *_passed_over(self.generated), *_unknown(self.unknown)),
+            notes=(
+                *_beside(self.completed),
+                *self.notes,
+                *_of_twins(self.twins),
+                *_passed_over(self.generated),
+                *_unknown(self.unknown),
+            ),
             findings=tuple(findings),
             without_figures=dict(self.without_figures),
-            unknown=tuple(self.unknown),
+            unknown=(*self.unknown, *self.not_read),
+            told_twice=tuple(ToldTwice(one.note.where, one.path) for one in self.twins),
+            completed=tuple(self.completed),
         )
+
+
+def _of_twins(twins: Sequence[Twin]) -> Iterator[Problem]:
+    if len(twins) <= MOST_NAMED:
+        yield from (one.note for one in twins)
+    else:
+        message = (
+            f"{len(twins):,} logs tell of the same runs as other logs: their steps are the same"
+        )
+        yield Problem(
+            _around([one.note.where for one in twins]), message, remedy="--json names each"
+        )
+
+
+def _completed(read: Read) -> Iterator[Completed]:
+    if isinstance(read, RunRead | PageRows) and read.beside:
+        yield Completed(path_of(read), read.beside)
+
+
+def _beside(completed: Sequence[Completed]) -> Iterator[Problem]:
+    """One note on the files that were read with logs; a single one is named."""
+    if len(completed) > 1:
+        message = f"{len(completed):,} logs completed by files beside them"
+        yield Problem(_around([one.path for one in completed]), message, remedy="--json names each")
+    else:
+        for one in completed:
+            for path in one.by:
+                yield Problem(path, f"says what {Path(one.path).name} was")
 
 
 def _passed_over(paths: Sequence[str]) -> Iterator[Problem]:
@@ -159,9 +227,10 @@ def _unknown(paths: Sequence[str]) -> Iterator[Problem]:
 
 
 def _around(paths: Sequence[str]) -> str:
-    """The folder that files are in, or the one that there is."""
+    """The folder or the archive that files are in, or the one that there is."""
     is_mixed = len({Path(path).is_absolute() for path in paths}) > 1
-    return os.path.commonpath(map(os.path.abspath, paths) if is_mixed else paths) or "."
+    common = os.path.commonpath(map(os.path.abspath, paths) if is_mixed else paths)
+    return common.removesuffix("!") or "."
 
 
 def _fell_back(stored: Stored) -> Iterator[Problem]:

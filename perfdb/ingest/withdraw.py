@@ -1,9 +1,11 @@
 """Takes out of every table what a page or a file stated, or a run measured, and says why."""
 
+import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 
 from sqlalchemy import URL, Connection, Engine
 
@@ -11,9 +13,10 @@ from perfdb.db import store, withdrawal
 from perfdb.db.rows import RUN_LOGGED_AS, Action, LogEntry, SourceFile
 from perfdb.db.schema import require_current
 from perfdb.db.session import reading, retried, storing
-from perfdb.errors import InputError, Problem
+from perfdb.errors import ArchiveError, InputError, Problem
 from perfdb.ingest import names
 from perfdb.ingest.audited import audited
+from perfdb.ingest.compression import Budget, chunks
 from perfdb.ingest.fallback import spellings
 from perfdb.ingest.put import put
 from perfdb.ingest.read import PAGE, PageRows
@@ -30,15 +33,16 @@ class _Named:
 
     pages: tuple[SourceFile, ...]
     run_ids: frozenset[str]
+    notes: tuple[Problem, ...] = ()
 
 
 def withdraw(words: Iterable[str], url: URL, reason: str | None = None) -> Report:
     """Withdraw every result in force of pages, files of results and runs, there or gone.
 
-    A page or a file of results is named by its path, a run by its id, its directory or its log. A
-    result that another page states falls back to it. A page or file may be read again at any time;
-    a run stays withdrawn, whatever is read of it, until it is restored, and is withdrawn for a
-    reason.
+    A page or a file of results is named by its path, a run by its id, its directory or its log; one
+    that was moved by where it is now, if the store has its very bytes. A result that another page
+    states falls back to it. A page or file may be read again at any time; a run stays withdrawn,
+    whatever is read of it, until it is restored, and is withdrawn for a reason.
 
     Raises InputError for a word that names nothing in the store, and StoreError for a store that
     cannot be written or is of another version.
@@ -48,7 +52,7 @@ def withdraw(words: Iterable[str], url: URL, reason: str | None = None) -> Repor
     if found.run_ids and not said:
         message = "a run is withdrawn for a reason"
         raise InputError(Problem("--reason", message, remedy="say what is wrong with it"))
-    tally = Tally()
+    tally = Tally(notes=[*found.notes])
     with storing(url) as engine:
         for stored in put(engine, [_emptied(page, said) for page in found.pages]):
             tally.count(stored)
@@ -88,23 +92,56 @@ def _reason(given: str | None) -> str:
 
 
 def _named(words: Iterable[str], url: URL) -> _Named:
-    pages, run_ids, problems = list[SourceFile](), set[str](), []
+    found, problems = list[_Named](), list[Problem]()
     with reading(url) as connection:
         require_current(connection, url.render_as_string())
         for word in words:
             if fault := names.fault(word):
                 problems.append(Problem(names.shown(word), fault))
-                continue
-            stating = withdrawal.stating(connection, spellings(word))
-            found = _runs_at(connection, word)
-            pages += stating
-            run_ids.update(found)
-            if not stating and not found:
+            elif one := _of_word(connection, word) or _of_its_bytes(connection, word):
+                found.append(one)
+            else:
                 message = "nothing in the store has this path, or this id of a run"
                 problems.append(Problem(word, message, remedy=_remedy(connection, word)))
     if problems:
         raise InputError(problems)
-    return _Named(tuple(pages), frozenset(run_ids))
+    return _together(found)
+
+
+def _together(found: Sequence[_Named]) -> _Named:
+    return _Named(
+        tuple(page for one in found for page in one.pages),
+        frozenset(run_id for one in found for run_id in one.run_ids),
+        tuple(note for one in found for note in one.notes),
+    )
+
+
+def _of_word(connection: Connection, word: str) -> _Named | None:
+    pages = withdrawal.stating(connection, spellings(word))
+    run_ids = frozenset(_runs_at(connection, word))
+    return _Named(pages, run_ids) if pages or run_ids else None
+
+
+def _of_its_bytes(connection: Connection, word: str) -> _Named | None:
+    """What the store has of the bytes that lie at a path, by the paths that they were read from."""
+    sha256 = _sha256(Path(word))
+    paths = withdrawal.paths_of_bytes(connection, sha256) if sha256 else ()
+    found = [one for path in paths if (one := _of_word(connection, path))]
+    notes = tuple(Problem(word, f"has the bytes of {path}, which is meant") for path in paths)
+    return replace(_together(found), notes=notes) if found else None
+
+
+def _sha256(path: Path) -> str | None:
+    """The SHA-256 of a file, or of a run directory's record; None where there is none to read."""
+    digest, file = hashlib.sha256(), path / RECORD if path.is_dir() else path
+    if not file.is_file():
+        return None
+    try:
+        for chunk in chunks(file, Budget()):
+            digest.update(chunk)
+    except (OSError, ArchiveError):
+        return None
+    return digest.hexdigest()
 
 
 def _remedy(connection: Connection, word: str) -> str:

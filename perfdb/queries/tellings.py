@@ -1,0 +1,49 @@
+"""Runs in force by the logs that tell of them, and by their steps."""
+
+from collections.abc import Collection
+
+from sqlalchemy import ColumnElement, Select, select
+
+from perfdb.db.tables import cases, releases, runs, sources, steps
+
+
+def of_logs(
+    which: ColumnElement[bool], timed: Collection[tuple[int, float]]
+) -> Select[*tuple[object, ...]]:
+    """The runs in force that were read from logs, in the order in which they were stored.
+
+    One row for each of their steps of these numbers and times.
+    """
+    numbers, times = map(set, zip(*timed, strict=True))
+    return (
+        select(
+            runs.c.id,
+            runs.c.run_id,
+            runs.c.outcome,
+            cases.c.key.label("case_key"),
+            releases.c.key.label("release_key"),
+            sources.c.id.label("source_id"),
+            sources.c.path,
+            sources.c.parser,
+            sources.c.sha256,
+            sources.c.size_bytes,
+            steps.c.step,
+            steps.c.step_time_s,
+        )
+        .join(cases, runs.c.case_id == cases.c.id)
+        .join(releases, runs.c.release_id == releases.c.id)
+        .join(sources, runs.c.source_id == sources.c.id)
+        .join(steps, steps.c.run_id == runs.c.id)
+        .where(runs.c.recipe.is_(None), runs.c.withdrawn.is_(None), which)
+        .where(steps.c.step.in_(sorted(numbers)), steps.c.step_time_s.in_(sorted(times)))
+        .order_by(runs.c.id, steps.c.step)
+    )
+
+
+def steps_of(number: int) -> Select[*tuple[object, ...]]:
+    """The steps of a run, by the id of its row, in order: what every rendering of a log says."""
+    return (
+        select(steps.c.step, steps.c.step_time_s, steps.c.loss)
+        .where(steps.c.run_id == number)
+        .order_by(steps.c.step)
+    )

@@ -1,0 +1,270 @@
+"""One run that several logs tell of: other renderings of it, and a log that moved as it grew."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+from sqlalchemy import URL, select
+
+from perfdb.db.tables import ingest_log, results, runs, sources
+from perfdb.ingest import Report, ingest, preview
+from perfdb.ingest.withdraw import restore, withdraw
+from perfdb.pages import PageContext
+from tests import archives
+from tests.logs import GIVEN, SET, TIMES, nemo, step_line, write
+from tests.shell import Shell
+from tests.snapshots import snapshot
+from tests.trees import counted, rows_of
+
+ERROR = "RuntimeError: CUDA error: an illegal memory access was encountered\n"
+IN_FORCE = (
+    select(sources.c.path, results.c.outcome, results.c.step_time_s)
+    .join(sources, results.c.source_id == sources.c.id)
+    .where(~results.c.superseded)
+    .order_by(sources.c.path)
+)
+
+
+def of_rank(text: str) -> str:
+    """A log as srun writes it that of rank 63 alone, with its label."""
+    return "".join(f"63: {line}\n" for line in text.splitlines())
+
+
+def part(share: float, text: str | None = None) -> str:
+    """The first lines of a log."""
+    lines = (text or nemo()).splitlines(keepends=True)
+    return "".join(lines[: int(len(lines) * share)])
+
+
+def told(report: Report) -> list[tuple[str, str]]:
+    """Which logs tell of a run that another one has told of."""
+    return [(Path(one.path).name, Path(one.same_as).name) for one in report.told_twice]
+
+
+def in_force(store: URL) -> list[tuple[str, object, object]]:
+    """The name of the file, the outcome and the step time of each result."""
+    rows = rows_of(store, IN_FORCE)
+    return [(Path(str(path)).name, outcome, time) for path, outcome, time in rows]
+
+
+def test_two_renderings_of_one_job_are_one_run(store: URL, tmp_path: Path) -> None:
+    """The labels of ranks are no part of it; the second is told of, and the first stays."""
+    first = write(tmp_path, name="log-1.out")
+    second = write(tmp_path, of_rank(nemo()), "log-allranks_1.out")
+
+    planned, _ = preview([tmp_path], store, GIVEN)
+    report = ingest([tmp_path], store, GIVEN)
+
+    for one in (planned, report):
+        assert ((1, 0, 0, 0), [(second.name, first.name)]) == (counted(one), told(one))
+        assert [f"{second}: tells of the same run as {first}: its steps are the same"] == [
+            str(note) for note in one.notes
+        ]
+    before = snapshot(store)
+    for order in permutations([first, second]):
+        again = ingest(order, store, GIVEN)
+        assert ((0, 0, 1, 0), [(second.name, first.name)]) == (counted(again), told(again))
+    assert before == snapshot(store)
+    assert [(str(first),)] == rows_of(store, select(ingest_log.c.path))
+
+
+def test_the_command_counts_and_names_what_is_told_twice(perfdb: Shell, tmp_path: Path) -> None:
+    """Also of logs of which nobody says the release: one of them lacks it."""
+    write(tmp_path / "a")
+    write(tmp_path / "b", of_rank(nemo()))
+    options = [word for said in SET for word in ("--set", said)]
+
+    said = perfdb("ingest", "a", "b", *options).stdout
+    told = json.loads(perfdb("ingest", "b", *options, "--json").stdout)
+
+    assert "1 new, 0 revised, 0 unchanged, 1 told twice, 0 rejected, 1 unattributed\n" == said
+    expected = {"path": "b/train.log", "same_as": "a/train.log"}
+    assert (0, [expected], []) == (told["new"], told["told_twice"], told["unattributed"])
+
+
+def of_loss(loss: float) -> str:
+    """The log with another loss in its last step."""
+    return nemo().replace("global_step: 19 | reduced_train_loss: 9.5",
+                          f"global_step: 19 | reduced_train_loss: {loss}")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (nemo(), nemo((*TIMES[:-1], 2.3))),
+        (nemo(), of_loss(9.4)),
+        (nemo(), nemo((20.5, *TIMES[1:]))),
+    ],
+)
+def test_logs_of_other_steps_are_repeats(sqlite: URL, tmp_path: Path, one: str, other: str) -> None:
+    write(tmp_path, one, "a.log")
+    write(tmp_path, of_rank(other), "b.log")
+    report = ingest([tmp_path], sqlite, GIVEN)
+    assert ((2, 0, 0, 0), []) == (counted(report), told(report))
+
+
+@pytest.mark.parametrize("times", [(2.5,) * 20, (20.0, *[2.5] * 9, *[2.1] * 10)])
+def test_steps_of_equal_times_may_be_those_of_two_runs(
+    sqlite: URL, tmp_path: Path, times: Sequence[float]
+) -> None:
+    """What a window holds is printed the same of two runs that do the same."""
+    write(tmp_path, nemo(times), "a.log")
+    write(tmp_path, of_rank(nemo(times)), "b.log")
+    assert (2, 0, 0, 0) == counted(ingest([tmp_path], sqlite, GIVEN))
+
+
+@pytest.mark.parametrize("share", [0.75, 1.0])
+def test_a_log_of_another_release_or_case_is_another_run(
+    sqlite: URL, tmp_path: Path, share: float
+) -> None:
+    """Though that one did not finish and this one goes on just so."""
+    ingest([write(tmp_path / "a", part(share))], sqlite, GIVEN)
+    path = write(tmp_path / "b", of_rank(nemo()))
+    assert 1 == ingest([path], sqlite, replace(GIVEN, context=PageContext(release="3"))).new
+    more = (*GIVEN.logs.settings, "tensor_parallel=2")
+    path.write_text(of_rank(of_rank(nemo())))
+    assert 1 == ingest([path], sqlite, replace(GIVEN, logs=replace(GIVEN.logs, settings=more))).new
+
+
+def test_where_the_one_is_withdrawn_the_other_may_come_in(sqlite: URL, tmp_path: Path) -> None:
+    first, second = write(tmp_path / "a"), write(tmp_path / "b", of_rank(nemo()), "b.log")
+    ingest([first, second], sqlite, GIVEN)
+    withdraw([str(first)], sqlite, "the wrong file")
+
+    report = ingest([first, second], sqlite, GIVEN)
+
+    assert ((1, 0, 1, 0), []) == (counted(report), told(report))
+    assert [("b.log", "finished", pytest.approx(2.1))] == in_force(sqlite)
+
+
+@pytest.mark.parametrize("share", [0.75, 0.7, 0.8])
+@pytest.mark.parametrize("turned", [False, True])
+def test_two_renderings_that_grow_are_one_run_all_the_time(
+    store: URL, tmp_path: Path, share: float, turned: bool
+) -> None:
+    """Though the one is a step behind or ahead, whichever is read first."""
+    paths = write(tmp_path, part(0.75), "a.log"), write(tmp_path, of_rank(part(share)), "b.log")
+    ingest(paths, store, GIVEN)
+    assert ["incomplete"] == [outcome for _, outcome, _ in in_force(store)]
+    paths[0].write_text(nemo())
+    paths[1].write_text(of_rank(nemo()))
+
+    for order in (paths[::-1] if turned else paths, paths, paths[::-1]):
+        ingest(order, store, GIVEN)
+        assert [("finished", pytest.approx(2.1))] == [one[1:] for one in in_force(store)]
+    assert 1 == len(rows_of(store, select(runs.c.id)))
+
+
+def test_a_rendering_that_has_the_end_takes_the_place_of_one_that_has_not(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    """The fifteen steps of a run that failed, with and without the words of the error."""
+    cut = write(tmp_path, part(0.75), "a.log")
+    whole = write(tmp_path, of_rank(part(0.75)) + ERROR, "b.log")
+    ingest([cut], sqlite, GIVEN)
+
+    report = ingest([whole], sqlite, GIVEN)
+
+    assert (0, 1, 0, 0) == counted(report)
+    assert [("b.log", "failed", None)] == in_force(sqlite)
+    assert [("a.log", "b.log")] == told(ingest([tmp_path], sqlite, GIVEN))
+
+
+def test_an_attempt_that_failed_is_none_of_the_next_one(sqlite: URL, tmp_path: Path) -> None:
+    """Whatever its steps were: its log says how it ended."""
+    write(tmp_path, part(0.75) + ERROR, "log_0.log")
+    write(tmp_path, of_rank(nemo()), "log_1.log")
+    ingest([tmp_path], sqlite, GIVEN)
+    assert ["failed", "finished"] == [outcome for _, outcome, _ in in_force(sqlite)]
+
+
+@pytest.mark.parametrize("times", [TIMES, (2.5,) * 20])
+def test_a_log_that_moved_while_it_grew_is_one_run(
+    store: URL, tmp_path: Path, times: Sequence[float]
+) -> None:
+    """Known by its first bytes, whatever its times are."""
+    live = write(tmp_path / "live", part(0.75, nemo(times)), "x.out")
+    ingest([live], store, GIVEN)
+    live.unlink()
+    archived = write(tmp_path / "archived", nemo(times), "x.out")
+
+    report = ingest([archived], store, GIVEN)
+
+    note = f"{archived}: begins with the unfinished log {live}: it is that run, grown on"
+    assert ((0, 1, 0, 0), [note]) == (counted(report), [str(one) for one in report.notes])
+    assert [("finished",)] == rows_of(store, select(runs.c.outcome))
+    assert [str(archived)] == [row[0] for row in rows_of(store, IN_FORCE)]
+    assert (0, 0, 1, 0) == counted(ingest([archived], store, GIVEN))
+
+
+@pytest.mark.parametrize("other", ["x" + nemo((2.5,) * 20), nemo((5.0, *[3.0] * 19))])
+def test_a_log_that_does_not_begin_so_is_another_run(
+    sqlite: URL, tmp_path: Path, other: str
+) -> None:
+    ingest([write(tmp_path / "a", part(0.75, nemo((2.5,) * 20)))], sqlite, GIVEN)
+    assert (1, 0, 0, 0) == counted(ingest([write(tmp_path / "b", other)], sqlite, GIVEN))
+
+
+@pytest.mark.parametrize("times", [TIMES, (2.1,) * 20])
+@pytest.mark.parametrize("names", [("half.out", "whole.out"), ("whole.out", "half.out")])
+def test_a_half_log_beside_the_whole_one_in_an_archive_is_one_run(
+    sqlite: URL, tmp_path: Path, names: tuple[str, str], times: Sequence[float]
+) -> None:
+    whole = nemo(times)
+    texts = {"half.out": part(0.6, whole).encode(), "whole.out": whole.encode()}
+    members = archives.tar([(name, texts[name]) for name in names])
+    path = archives.write(tmp_path / "a.tar.zst", archives.COMPRESSORS[".zst"](members))
+
+    ingest([path], sqlite, GIVEN)
+    before = snapshot(sqlite)
+    ingest([path], sqlite, GIVEN)
+
+    assert [("finished", pytest.approx(2.1))] == [one[1:] for one in in_force(sqlite)]
+    assert before == snapshot(sqlite)
+
+
+def test_many_logs_that_tell_twice_are_one_note(sqlite: URL, tmp_path: Path) -> None:
+    for number in range(6):
+        text = nemo((20.0 + number, *TIMES[1:]))
+        write(tmp_path / "a", text, f"{number}.log")
+        write(tmp_path / "b", of_rank(text), f"{number}.log")
+
+    report = ingest([tmp_path], sqlite, GIVEN)
+
+    assert [
+        f"{tmp_path}/b: 6 logs tell of the same runs as other logs: their steps are the same; "
+        "--json names each"
+    ] == [str(note) for note in report.notes]
+    assert [(str(tmp_path / f"b/{n}.log"), str(tmp_path / f"a/{n}.log")) for n in range(6)] == [
+        (one.path, one.same_as) for one in report.told_twice
+    ]
+
+
+def test_a_log_that_was_moved_is_withdrawn_by_its_new_path(sqlite: URL, tmp_path: Path) -> None:
+    """And counts again by it."""
+    old = write(tmp_path / "old")
+    ingest([old], sqlite, GIVEN)
+    new = old.rename(tmp_path / "new.log")
+
+    report = withdraw([str(new)], sqlite, "too hot")
+
+    assert (1, [f"{new}: has the bytes of {old}, which is meant"]) == (
+        report.withdrawn, [str(note) for note in report.notes],
+    )  # fmt: skip
+    assert [] == in_force(sqlite)
+    assert 1 == len(restore([str(new)], sqlite))
+    assert 1 == len(in_force(sqlite))
+
+
+def test_a_resumed_attempt_in_a_log_of_its_own_is_measured_without_its_warm_up(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    """Steps 21 to 50: ten of 9 s, and then twenty of 2 s."""
+    text = "".join(step_line(step, 50, 9.0 if step < 30 else 2.0) for step in range(20, 50))
+    ingest([write(tmp_path, text)], sqlite, GIVEN)
+    question = select(results.c.window, results.c.num_steps, results.c.step_time_mean_s)
+    assert [("skip_warmup(10)", 20, 2.0)] == rows_of(sqlite, question)
+    assert [(30, 20)] == rows_of(sqlite, select(runs.c.warmup_steps, runs.c.measured_steps))
