@@ -42,7 +42,7 @@ def notes(found: PageRead) -> list[tuple[str, ...]]:
         ("¹", "[1] Without the loss.\n"),
         ("[1]", "[1]: Without the loss.\n"),
         ("<sup>2</sup>", "<sup>2</sup> Without the loss.\n"),
-        ("§ (1,000)", "§ Without the loss.\n"),
+        ("§ (11,000)", "§ Without the loss.\n"),
     ],
 )  # fmt: skip
 def test_a_row_has_the_text_of_its_mark_and_the_others_have_not(mark: str, line: str) -> None:
@@ -194,3 +194,72 @@ def test_no_text_under_a_table_changes_what_its_rows_say(end: str) -> None:
     found = read(end=f"\n{end.replace('|', '').strip()}\n")
     assert [12273.0, 1549.0] == [one.figures.tokens_per_sec_per_gpu for one in found.results]
     assert () == found.problems
+
+
+@pytest.mark.parametrize("mark", ["(1)", "(a)"])
+def test_a_bracket_is_a_mark_where_a_text_under_the_table_begins_with_it(mark: str) -> None:
+    """In a title and in a cell; the figures before it are read, and no second one is."""
+    end = f"\n{mark} Mean of 100 steps.\n[1] Another one.\n"
+    assert [(), ()] == notes(read(end=end))
+    assert [("Mean of 100 steps.",), ()] == notes(read(marks=(f" {mark}", ""), end=end))
+    assert [("Mean of 100 steps.",)] * 2 == notes(read(header=f" {mark}", end=end))
+
+
+def test_a_bracket_is_a_mark_in_a_list_of_restructuredtext_too() -> None:
+    rows = (
+        ("Model", "#-GPUs", "GBS", "Sequence Length", "Tokens / sec / GPU"),
+        ("Llama3 8B", "8", "128", "8192", "12,273 (2)"),
+        ("Llama3 70B", "64", "128", "8192", "1,549"),
+    )
+    rule = " ".join(["=" * 20] * 5)
+    lines = [" ".join(f"{text:<20}" for text in row).rstrip() for row in rows]
+    table = "\n".join((rule, lines[0], rule, *lines[1:], rule))
+    said = PageContext(framework="dfm", system="dgx-h100")
+    found = pages.read("page.rst", f"{table}\n\n(2) Causal.\n", said)
+    assert [("Causal.",), ()] == notes(found)
+
+
+@pytest.mark.parametrize("second", ["3", "6,000", "24,600"])
+def test_a_value_in_brackets_that_nobody_explains_is_near_its_partner(second: str) -> None:
+    """Beyond half of it and twice as much it may be a mark, or anything: the row is rejected."""
+    found = read(marks=(f" ({second})", ""))
+    assert [1549.0] == [one.figures.tokens_per_sec_per_gpu for one in found.results]
+    (problem,) = found.problems
+    assert ("Tokens / sec / GPU", 9) == (problem.field, problem.line)
+    assert "say below the table" in (problem.remedy or "")
+
+
+def test_a_value_in_brackets_that_is_near_its_partner_is_a_second_result() -> None:
+    found = read(marks=(" (6,137)", " (3,098)"))
+    figures = [one.figures.tokens_per_sec_per_gpu for one in found.results]
+    assert ([12273.0, 6137.0, 1549.0, 3098.0], ()) == (figures, found.problems)
+
+
+def test_a_letter_in_brackets_is_a_unit_in_a_title_and_a_mark_where_it_has_a_text() -> None:
+    """Thousands of tokens are not known: the table is refused, and no title is suggested."""
+    found = read(header=" [k]")
+    assert () == found.results
+    messages = {(one.message, one.remedy) for one in found.problems}
+    ((message, remedy),) = messages
+    assert "not known: 'Tokens / sec / GPU [k]'" in message
+    assert "did you mean" not in (remedy or "")
+    assert () == tuple(one for one in found.notes if "footnote" in one.message)
+    explained = read(header=" [k]", end="\n[k] Of the kernel.\n")
+    assert [("Of the kernel.",)] * 2 == notes(explained)
+
+
+def test_a_step_time_may_have_its_unit_in_square_brackets() -> None:
+    text = HEAD.format("") + TITLES.format("").replace("Tokens / sec / GPU", "Step Time [s]")
+    found = pages.read("page.md", f"{text}| Llama3 8B | 8 | 128 | 8192 | 10.7 |\n", PageContext())
+    assert [10.7] == [one.figures.step_time_s for one in found.results]
+    assert () == found.notes
+
+
+def test_a_mark_with_a_name_of_restructuredtext_has_its_text() -> None:
+    titles = "Model, #-GPUs, GBS, Sequence Length, Tokens / sec / GPU"
+    row = "   Llama3 70B, 64, 128, 8192, 4452 [#cap]_\n"
+    table = f".. csv-table:: System: DGX-H100, Precision: BF16\n   :header: {titles}\n\n{row}"
+    text = f"Pre-training\n============\n\n{table}\n.. [#cap] Power cap at 1 kW.\n"
+    found = pages.read("page.rst", text, PageContext(framework="dfm"))
+    assert [("Power cap at 1 kW.",)] == [one.notes for one in found.results]
+    assert () == found.notes

@@ -28,7 +28,8 @@ Section = tuple[str, str, Rows]
 
 
 def markup_of(page: Path) -> str:
-    return "scraped" if page.stem in SCRAPED else MARKUPS[page.suffix]
+    own = "mkdocs" if page.stem == "mkdocs" else MARKUPS[page.suffix]
+    return "scraped" if page.stem in SCRAPED else own
 
 
 @pytest.mark.parametrize("page", [*GOOD, *BAD], ids=name_of)
@@ -46,7 +47,7 @@ def test_footnotes_are_kept_by_their_marks(page: Path) -> None:
 
 
 def test_every_new_markup_has_footnotes_to_show_for_it() -> None:
-    assert {"html", "rest", "mdx", "markdown"} == {markup_of(page) for page in NOTED}
+    assert {"html", "rest", "mdx", "mkdocs", "markdown"} == {markup_of(page) for page in NOTED}
 
 
 def figures(text: str, context: PageContext) -> list[tuple[Case, Figures, Release]]:
@@ -198,7 +199,7 @@ PLAIN = [
     for page in [*GOOD, *sorted(CORPUS.glob("*.md"))]
     if page.suffix == ".md" and ":::" not in page.read_text() and "`{" not in page.read_text()
     # A renderer takes text right below a table for rows of it, and leaves out raw HTML.
-    if page.stem not in SCRAPED | {"automodel-plain", "gfm-html"}
+    if page.stem not in SCRAPED | {"automodel-plain", "gfm-html", "mkdocs"}
 ]
 
 
@@ -338,3 +339,23 @@ def test_a_page_is_decoded_as_it_says_itself(encoding: str, named: str) -> None:
 def test_bytes_that_are_no_text_are_refused(content: bytes) -> None:
     with pytest.raises(UnicodeDecodeError):
         pages.decoded(content)
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        ('{{< tab "DGX-B200" >}}', "{{< /tab >}}"),
+        ('{{% tab name="DGX-B200" %}}', "{{% /tab %}}"),
+        ('{% tab title="DGX-B200" %}', "{% endtab %}"),
+    ],
+)
+def test_a_tab_of_hugo_and_of_gitbook_holds_up_to_its_end(start: str, end: str) -> None:
+    rows = (
+        "| Model | GPUs | GBS | Sequence Length | MFU |\n|---|---|---|---|---|\n"
+        "| Llama3 8B | 8 | 128 | 8192 | 50% |\n"
+    )
+    above = "# NeMo 25.04\n\n## Pre-training\n\nSystem: DGX-H100\n"
+    text = f"{above}\n{start}\n{rows}{end}\n\nBelow:\n\n{rows}"
+    found = pages.read("page.md", text, PageContext())
+    assert () == found.problems
+    assert [("dgx-b200", 10), ("dgx-h100", 17)] == [(o.case.system, o.line) for o in found.results]

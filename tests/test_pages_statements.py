@@ -86,13 +86,70 @@ def test_a_pair_of_precisions_above_a_table_tells_the_two_values_of_its_cells_ap
 
 @pytest.mark.parametrize(
     ("heading", "word"),
-    [("## Inference", "Inference"), ("## DPO training", "DPO"), ("## LLM Serving", "Serving")],
+    [
+        ("## Inference", "Inference"),
+        ("## DPO training", "DPO"),
+        ("## LLM Serving", "Serving"),
+        ("## Evaluation throughput", "Evaluation"),
+        ("## Prefill", "Prefill"),
+        ("## Decode", "Decode"),
+    ],
 )
 def test_what_is_no_training_is_not_stored_as_pre_training(heading: str, word: str) -> None:
     found = read(heading)
     assert () == found.results
     assert f"the heading says '{word}', which is no task" in str(found.problems[0])
     assert ["pretrain"] == [one.case.task for one in read(heading, "### Pre-training").results]
+
+
+@pytest.mark.parametrize(
+    "heading", ["## Projected (not measured)", "## Simulated", "## Estimated throughput"]
+)
+def test_what_is_not_measured_is_refused_whatever_its_task(heading: str) -> None:
+    found = read(heading, "### Pre-training")
+    assert () == found.results
+    assert "page.md:13: the heading says" in str(found.problems[0])
+    assert "the figures are no measured ones" in str(found.problems[0])
+
+
+def test_a_heading_of_two_tasks_leaves_it_to_a_tab_or_a_column_to_say_which() -> None:
+    found = read("## SFT and LoRA")
+    assert () == found.results
+    assert "the heading 'SFT and LoRA' names several tasks" in str(found.problems[0])
+    assert ["lora"] == [one.case.task for one in read("## SFT and LoRA", "### LoRA").results]
+    table = TABLE.replace("| Model ", "| Task | Model ").replace("|---|", "|---|---|", 1)
+    named = read("## SFT and LoRA", table=table.replace("| Llama3", "| SFT | Llama3"))
+    assert ["sft"] == [one.case.task for one in named.results]
+    assert ["lora"] == [one.case.task for one in read("## Fine-tuning (LoRA)").results]
+
+
+@pytest.mark.parametrize("title", ["Type", "Mode"])
+def test_a_cell_that_is_a_task_says_it_whatever_its_title(title: str) -> None:
+    table = TABLE.replace("| Model ", f"| {title} | Model ").replace("|---|", "|---|---|", 1)
+    lora = read("## Pre-training", table=table.replace("| Llama3", "| LoRA | Llama3"))
+    assert ["lora"] == [one.case.task for one in lora.results]
+    served = read("## Pre-training", table=table.replace("| Llama3", "| inference | Llama3"))
+    assert () == served.results
+    assert "'inference' is no task" in str(served.problems[0])
+
+
+BOXES = (
+    ":::{{note}}\n{}\n:::", "```{{warning}}\n{}\n```", ":::note\n\n{}\n\n:::",
+    "```{{eval-rst}}\n.. note::\n\n   {}\n```", "> {}", '!!! note\n\n    {}',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("box", BOXES)
+def test_a_statement_in_a_box_right_above_a_table_is_one(box: str) -> None:
+    assert "fp8_cs" == precision(box.format("Precision: FP8-CS"))
+
+
+@pytest.mark.parametrize("box", BOXES[:3])
+def test_of_a_box_above_a_table_only_statements_count_and_only_right_above(box: str) -> None:
+    assert precision(box.format("Precision: FP8-CS"), "These are figures.") is None
+    assert precision(box.format("As fast as runs in FP8-CS.")) is None
+    below = read("## Pre-training", table=f"{TABLE}\n{box.format('All rows use FP8.')}\n{TABLE}")
+    assert [None, None] == [one.case.precision for one in below.results]
 
 
 def test_a_release_stands_in_a_heading_after_the_name_of_the_framework() -> None:

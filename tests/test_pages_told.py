@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from perfdb import catalog, pages
 from perfdb.ingest.find import Source
 from perfdb.ingest.page import read_page
-from perfdb.ingest.read import PageRows
+from perfdb.ingest.read import PageRows, Rejected
 from perfdb.pages import PageContext, PageRead
 from perfdb.pages.names import model_meant
 from tests import seeds
@@ -362,3 +362,63 @@ def test_a_row_that_repeats_another_with_its_columns_in_another_order_is_told() 
     found = read(*tables)
     repeats = "the result says the same as that of line 9; one is stored for both"
     assert [(13, repeats)] == [(one.line, one.message) for one in found.notes]
+
+
+@pytest.mark.parametrize(
+    ("page", "told"),
+    [
+        (
+            table(("System", "Benchmark", "Time to train (min)"), ("DGX-B200", "llama2", "11.15")),
+            "page.md:1: the table is not read: it does not say all of what 'Time to train (min)'",
+        ),
+        (
+            table(("System", "Llama3 8B", "Llama3 70B"), ("DGX-H100", "12,820", "1,510")),
+            "page.md:1: the table is not read: its columns 'Llama3 8B', 'Llama3 70B' are what was",
+        ),
+        (
+            table(("Techniques", "TPS/GPU", "Memory (GiB)"), ("FSDP", "5,762", "82.4")),
+            "page.md:1: the table is not read: it does not say all of what 'TPS/GPU' are of",
+        ),
+        (
+            table(("#GPUs", "GBS", "Seq", "DGX-H100 BF16", "DGX-H100 FP8"), ("32",) * 5),
+            "page.md:1: the table is not read: its columns 'DGX-H100 BF16', 'DGX-H100 FP8' are",
+        ),
+        (
+            "Model\tGBS\tTokens / sec / GPU\nLLAMA3_8B\t128\t12,250\n",
+            "page.md:1: the lines are not read as a table: their cells are set apart by tabs",
+        ),
+        (
+            "```{csv-table}\n:header: Model,GPUs,Tokens/s/GPU\n:delim: ;\n\nX; 8; 128\n```\n",
+            "page.md:3: the table is not read: a row has 3 cells, its header 1 cell; write",
+        ),
+    ],
+)
+def test_a_table_that_looks_like_figures_and_is_not_read_is_told(page: str, told: str) -> None:
+    """In a folder the page is passed over with a note, and rejected where it is named."""
+    [said_of] = pages.not_read("page.md", page)
+    assert str(said_of).startswith(told)
+    assert said_of.remedy
+    [told_again] = pages.read("page.md", page, PageContext()).notes
+    assert said_of == told_again
+    source = Source(Path("page.md"), "page", named=True)
+    named = read_page(source, [page.encode()], PageContext())
+    assert isinstance(named, Rejected)
+    assert (said_of,) == named.problems
+    folder = Source(Path("page.md"), "page", named=False)
+    met = read_page(folder, [page.encode()], PageContext())
+    assert isinstance(met, Rejected)
+    assert ((), (said_of,)) == (met.problems, met.notes)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        table(("Term", "Meaning"), ("Tokens/s/GPU", "how fast")),
+        table(("Model", "Steps", "Warmup Steps", "Hidden Size"), ("Llama3 8B", "100", "10", "1")),
+        table(("Endpoint", "Latency (ms)"), ("/login", "12")),
+        table(("GPU", "BF16", "FP8"), ("H100", "yes", "yes")),
+        "one\ttwo\tthree\n1\t2\t3\n",
+    ],
+)
+def test_a_table_of_other_things_is_not_told(page: str) -> None:
+    assert () == pages.not_read("page.md", page)

@@ -1,13 +1,14 @@
 """Findings that a person has looked at and accepts: the reviewed file, and what it explains."""
 
 import datetime
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import StringConstraints
+from pydantic import PositiveInt, StringConstraints
 
-from perfdb import catalog, yamlfile
+from perfdb import catalog, units, yamlfile
 from perfdb.audit import arithmetic
 from perfdb.audit.rules import RULES
 from perfdb.audit.subject import Finding
@@ -16,16 +17,23 @@ from perfdb.record import Frozen
 
 Said = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 ENTRY = "acknowledged"
+_NUMBER = re.compile(r"[0-9][0-9,]*(?:\.[0-9]+)?")
 
 
 class Acknowledgement(Frozen):
-    """One entry: which findings are accepted, why, by whom and when. None: whichever it is."""
+    """One entry: which findings are accepted, why, by whom and when. None: whichever it is.
+
+    `results`: of how many results it was reviewed; where more match, it accepts none.
+    """
 
     rule: Said
     model: Said | None = None
     system: Said | None = None
     release: Said | None = None
     source: Said | None = None
+    line: PositiveInt | None = None
+    found: Said | None = None
+    results: PositiveInt = 1
     reason: Said
     by: Said
     date: datetime.date
@@ -39,6 +47,8 @@ class Acknowledgement(Frozen):
             and self.system in (None, finding.system)
             and self.release in (None, finding.release, version)
             and self.source in (None, finding.source)
+            and self.line in (None, finding.source_line)
+            and (self.found is None or _are_one(self.found, finding.found))
         )
 
     @property
@@ -102,12 +112,36 @@ def _no_such_rule(entry: Entry) -> Problem:
 
 def explained(findings: Iterable[Finding], known: Sequence[Entry]) -> tuple[Finding, ...]:
     """The findings, each with the words of the first entry that accepts it."""
-    return tuple(_explained(finding, known) for finding in findings)
+    every = tuple(findings)
+    holding = [entry for entry in known if _num_results(entry, every) <= entry.it.results]
+    return tuple(_explained(finding, holding) for finding in every)
 
 
 def _explained(finding: Finding, known: Sequence[Entry]) -> Finding:
     words = next((entry.it.words for entry in known if entry.it.covers(finding)), None)
     return finding.model_copy(update={"acknowledged": words}) if words else finding
+
+
+def _num_results(entry: Entry, findings: Iterable[Finding]) -> int:
+    """How many results have findings that an entry is for."""
+    covered = (one for one in findings if entry.it.covers(one))
+    return len({(one.source, one.source_line, one.result_id) for one in covered})
+
+
+def exceeded(findings: Sequence[Finding], known: Iterable[Entry]) -> tuple[Problem, ...]:
+    """The entries that are for more results than they were reviewed for, and accept none."""
+    counted = [(entry, _num_results(entry, findings)) for entry in known]
+    return tuple(
+        Problem(
+            entry.where,
+            f"accepts nothing: {units.counted(count, 'result')} match, and it was reviewed for "
+            f"{entry.it.results}: {_which(entry.it)}",
+            line=entry.line,
+            remedy=f"look at each; narrow it by line or found, or write `results: {count}`",
+        )
+        for entry, count in counted
+        if count > entry.it.results
+    )
 
 
 def unused(findings: Sequence[Finding], known: Iterable[Entry]) -> tuple[Problem, ...]:
@@ -139,4 +173,17 @@ def _misspelt(it: Acknowledgement, findings: Sequence[Finding]) -> str | None:
 
 
 def _which(it: Acknowledgement) -> str:
-    return " ".join(filter(None, (it.rule, it.model, it.system, it.release, it.source)))
+    said = (it.rule, it.model, it.system, it.release, it.source, it.line, it.found)
+    return " ".join(str(one) for one in said if one is not None)
+
+
+def _are_one(named: str, found: str | None) -> bool:
+    """Whether an entry names what was found: the whole of it, or the number it begins with."""
+    number = _number(found or "")
+    return named == found or (number is not None and number == _number(named))
+
+
+def _number(text: str) -> float | None:
+    """The number that a text begins with."""
+    found = _NUMBER.match(text)
+    return float(found[0].replace(",", "")) if found else None

@@ -4,19 +4,34 @@ To add a markup: write its module (perfdb.pages.base.PageFormat), add it to the 
 """
 
 from perfdb.errors import Problem
-from perfdb.pages import front, html, markdown, mdx, rest, rows, scraped, tables, told
+from perfdb.pages import (
+    contradicted,
+    front,
+    html,
+    markdown,
+    mdx,
+    mkdocs,
+    remarks,
+    rest,
+    rows,
+    scraped,
+    tables,
+    told,
+    unread,
+)
 from perfdb.pages.base import Page, PageContext, PageFormat, PageRead
 from perfdb.pages.charset import decoded
 from perfdb.pages.context import of_page
 from perfdb.record import PublishedResult
 
-__all__ = ["FORMATS", "PageContext", "PageRead", "decoded", "looks_like_page", "read"]
+__all__ = ["FORMATS", "PageContext", "PageRead", "decoded", "looks_like_page", "not_read", "read"]
 
 FORMATS: dict[str, PageFormat] = {
     html.NAME: html,
     scraped.NAME: scraped,
     rest.NAME: rest,
     mdx.NAME: mdx,
+    mkdocs.NAME: mkdocs,
     markdown.NAME: markdown,
 }
 """The first that recognises a text reads it; Markdown, which any text is, comes last."""
@@ -25,7 +40,7 @@ FORMATS: dict[str, PageFormat] = {
 def read(where: str, text: str, context: PageContext) -> PageRead:
     """The results of a page, and what is wrong with its rows; `where` names it in problems.
 
-    `context` is what the command line says; it holds over what the page says.
+    `context` is what the command line says; it says what the page does not.
 
     Takes any text. A page whose front matter is wrong gives that problem and no results.
     """
@@ -37,8 +52,14 @@ def read(where: str, text: str, context: PageContext) -> PageRead:
     readers = rows.readers(where, page, setting)
     read_rows = [one for reader in readers for one in reader.results()]
     results = tuple(one for one in read_rows if isinstance(one, PublishedResult))
-    of_tables = (note for reader in readers for note in reader.notes())
-    notes = (*head.notes, *told.of_page(where, page, readers, results), *of_tables)
+    of_tables = (note for reader in readers for note in remarks.of_table(reader))
+    notes = (
+        *head.notes,
+        *contradicted.by_options(where, page, head.settings, context),
+        *told.of_page(where, page, readers, results),
+        *of_tables,
+        *unread.of_page(where, page),
+    )
     return PageRead(
         results=results,
         problems=tuple(one for one in read_rows if isinstance(one, Problem)),
@@ -55,6 +76,11 @@ def looks_like_page(text: str, *, named: bool = False) -> bool:
     """
     found = tables.to_read if named else tables.of_results
     return bool(found(_page(text)))
+
+
+def not_read(where: str, text: str) -> tuple[Problem, ...]:
+    """The tables of a text that look like figures and are not read, each with its reason."""
+    return tuple(unread.of_page(where, _page(text)))
 
 
 def _page(text: str) -> Page:

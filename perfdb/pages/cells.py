@@ -12,12 +12,33 @@ ABSENT = frozenset(
 LARGEST = 2**31 - 1
 """No size on a page is larger; the store's integer columns end here."""
 
-_NOTE = re.compile(
-    r"\[\^[^\]\s]{1,99}\]|\[[^\]\s]{1,99}\]_|\[(?:\d{1,2}|[*†‡§#a-z])\](?!\()|<sup>[^<]*</sup>"
+APART = "\n"
+"""Stands in a cell between numbers that no run of text holds together, as in `400<br>408`."""
+
+EDGE = "\0"
+"""Where a run of text begins or ends, while a cell's text is put together."""
+
+_MARKS = (
+    r"\[\^[^\]\s]{1,99}\]|\[[^\]\s]{1,99}\]_|\[(?:\d{1,2}|[*†‡§#])\](?!\()|<sup>[^<]*</sup>"
     r"|(?<![*†‡§⁰¹²³⁴-⁹])[*†‡§⁰¹²³⁴-⁹]++(?=\s|[()\[/,]|$)"
 )
+_NOTE = re.compile(rf"{_MARKS}|\[[a-z]\](?!\()")
+_NOTE_OF_TITLE = re.compile(_MARKS)
+"""A letter in brackets is a unit there: `Step time [s]`."""
+
+_OF_NUMBER = "[0-9.,_'’]"
+_APART = re.compile(
+    rf"(?<={_OF_NUMBER})(?![ \u00a0\u2009\u202f]{_OF_NUMBER})[\s{EDGE}]+(?={_OF_NUMBER})"
+)
+"""Between digits, all but the one space that may group them."""
+
+_HYPHENS = str.maketrans("\u2010\u2011", "--")
+_STRUCK = re.compile(
+    r"~~|</?(?:s|del|strike)\b|line-through|\{(?:s|del|strike|strikethrough)\}|^~[^~]+~$", re.I
+)
 _NUMBER = re.compile(
-    r"[0-9]{1,3}([,_'’ \u00a0\u2009\u202f])[0-9]{3}(?:\1[0-9]{3})*(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]+)?"
+    r"[1-9][0-9]{0,2}([,_'’ \u00a0\u2009\u202f])[0-9]{3}(?:\1[0-9]{3})*(?:\.[0-9]+)?"
+    r"|[0-9]+(?:\.[0-9]+)?"
 )
 _NOT_APPLICABLE = re.compile(r"\bn/a\b", re.IGNORECASE)
 _SEPARATORS = ("/", r",\s+", ",")
@@ -27,6 +48,8 @@ _SEPARATOR = re.compile(r"[^0-9.]")
 _PRODUCT = re.compile(r"(?:#-?)?GPUs? ?[*×] ?([0-9]{1,9})", re.IGNORECASE)
 _FORMULA = re.compile(r"GPUs? ?[-+*/×÷]|[-+*/×÷] ?#?-?GPU", re.IGNORECASE)
 _FORMULA_REMEDY = "write what it comes to: of formulas only products such as GPUs*6 are computed"
+_NUMBER_REMEDY = "write it as 1022.26 or 1,022.26, or - where there is none"
+_PAIR_REMEDY = "write one value, or say below the table what the one in brackets is"
 _WHOLE_REMEDY = "write a whole number, such as 8 or 1,024, or - where there is none"
 _PAIR = re.compile(r"([^()]*[^()\s])\s*\(([^()]+)\)")
 _LONGEST = 30
@@ -40,9 +63,38 @@ class Wrong:
     remedy: str
 
 
+def together(text: str) -> str:
+    """The runs of text of a cell as one, with single spaces; EDGE stands between them.
+
+    Numbers of two runs, or on two lines, stay apart.
+    """
+    parts = _APART.split(text)
+    return APART.join(" ".join(part.replace(EDGE, "").split()) for part in parts)
+
+
+def value(text: str) -> str:
+    """A cell's text without footnote marks; numbers that are apart in it stay apart."""
+    return together(_NOTE.sub(EDGE, text)).translate(_HYPHENS)
+
+
+def plain(text: str) -> str:
+    """A cell's text for people to read."""
+    return text.replace(APART, " ")
+
+
 def cleaned(text: str) -> str:
-    """A cell's text without footnote marks and with single spaces."""
-    return " ".join(_NOTE.sub("", text).split())
+    """A text without footnote marks and with single spaces, its hyphens plain ones."""
+    return " ".join(_NOTE.sub("", text).split()).translate(_HYPHENS)
+
+
+def title(text: str) -> str:
+    """A column's title without footnote marks; a letter in brackets is none, but a unit."""
+    return " ".join(_NOTE_OF_TITLE.sub("", text).split()).translate(_HYPHENS)
+
+
+def struck(text: str) -> bool:
+    """Whether a text, or a part of it, is struck out: withdrawn, but still there to be seen."""
+    return _STRUCK.search(text) is not None
 
 
 def notes(text: str) -> tuple[str, ...]:
@@ -82,8 +134,11 @@ def decimal(text: str) -> float | Wrong | None:
     """A number, with or without thousands separators; None where there is none."""
     if absent(text):
         return None
+    if APART in text:
+        remedy = "write one number, with no markup or line break between its digits"
+        return Wrong(f"{_shown(text)} is not one number", remedy)
     if len(text) > _LONGEST or not _NUMBER.fullmatch(text):
-        remedy = "write it as 1022.26 or 1,022.26, or - where there is none"
+        remedy = _PAIR_REMEDY if pair(text) else _NUMBER_REMEDY
         return Wrong(f"{_shown(text)} is not a number", remedy)
     return float(_SEPARATOR.sub("", text))
 
@@ -170,9 +225,10 @@ def flag(text: str) -> bool | Wrong | None:
 
 def listed(text: str) -> tuple[str, ...]:
     """The parts of `TE + DeepEP`."""
-    parts = (part.strip() for part in text.split("+"))
+    parts = (" ".join(part.split()) for part in text.split("+"))
     return () if absent(text) else tuple(part for part in parts if part)
 
 
 def _shown(text: str) -> str:
+    text = plain(text)
     return repr(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")

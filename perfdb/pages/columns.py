@@ -14,6 +14,11 @@ from perfdb.pages.outline import Table
 ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "model": ("Model", "Model Name"),
     "system": ("System", "DGX System"),
+    "hardware": ("Hardware", "Platform", "Machine"),
+    "gpu": ("GPU", "GPU Type", "Accelerator"),
+    "framework": ("Framework",),
+    "release": ("Release", "Version"),
+    "container": ("Container",),
     "task": ("Task",),
     "precision": ("Precision", "Dtype"),
     "num_gpus": ("#-GPUs", "#GPUs", "GPUs", "Num GPUs", "Number of GPUs"),
@@ -71,14 +76,19 @@ FIGURES: Final = frozenset(
         "tokens_per_sec",
     }
 )  # fmt: skip
-SIZES: Final = ALIASES.keys() - FIGURES - {"model", "system", "task", "precision", "kernels"}
+OF_RELEASE: Final = frozenset({"framework", "release", "container"})
+OF_SYSTEM: Final = ("system", "hardware", "gpu")
+"""Fields that name a system; the first one says no less than that."""
+SIZES: Final = (
+    ALIASES.keys() - FIGURES - OF_RELEASE - {*OF_SYSTEM, "model", "task", "precision", "kernels"}
+)
 """Fields of a configuration that are numbers."""
 
 SETTINGS: Final = (
     "Nodes", "#Nodes", "Num Nodes", "Number of Nodes", "GPUs per Node", "Steps", "Max Steps",
     "Epochs", "Seed", "LR", "Learning Rate", "Min LR", "Warmup", "Warmup Steps", "Weight Decay",
     "Hidden Size", "Heads", "Attention Heads", "Parameters", "Params", "Params (B)", "Vocab Size",
-    "Experts", "Top-K", "LoRA Rank", "Rank", "Dropout", "Date", "Version", "Release", "Container",
+    "Experts", "Top-K", "LoRA Rank", "Rank", "Dropout", "Date",
 )  # fmt: skip
 """Columns without a field that are no figures: a table of these is a recipe."""
 
@@ -90,7 +100,7 @@ _TIME: Final = "step_time_s"
 _FEWEST_LETTERS: Final = 5
 """In titles that are shorter another letter makes another title."""
 
-_OTHER_UNIT = re.compile(r"\bms\b|milli|\bmin|hour", re.IGNORECASE)
+_OTHER_UNIT = re.compile(r"\bms\b|milli|\bmin|hour|[(\[][a-rt-z][)\]]", re.IGNORECASE)
 """A title in another unit than ours is not mistyped."""
 
 
@@ -122,7 +132,7 @@ class Column:
 
 
 def _squeezed(title: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "", re.sub(r"<[^>]*>", " ", title).casefold())
+    return re.sub(r"[^a-z0-9]+", "", re.sub(r"<[^<>]*>", " ", title).casefold())
 
 
 _FIELDS = {_squeezed(title): field for field, titles in ALIASES.items() for title in titles}
@@ -132,8 +142,11 @@ _SETTINGS = frozenset(map(_squeezed, SETTINGS))
 
 
 def fields_of(title: str) -> tuple[str, ...]:
-    """The fields that a title means: of `TP / PP`, both; none where a part of it is not known."""
-    return _exactly(title) or _qualified(title).fields
+    """The fields that a title means: of `TP / PP`, both; none where a part of it is not known.
+
+    One that is struck out means nothing.
+    """
+    return () if cells.struck(title) else _exactly(title) or _qualified(title).fields
 
 
 def _exactly(title: str) -> tuple[str, ...]:
@@ -174,7 +187,7 @@ def of(table: Table) -> tuple[Column, ...]:
 
     What another column says without more words is an extra: milliseconds beside seconds, a mean.
     """
-    titles_ = [cells.cleaned(cell.text) for cell in table.header.cells]
+    titles_ = [cells.title(cell.text) for cell in table.header.cells]
     plain = {field for title in titles_ if not _is_in_ms(title) for field in _exactly(title)}
     found: list[Column] = []
     seen: Counter[str] = Counter()
@@ -230,7 +243,7 @@ def are_results(header: Sequence[Column]) -> bool:
     fields = set(all_fields(header))
     if not fields & FIGURES:
         fields |= set(mistyped(header).values())
-    return bool(fields & FIGURES) and len(fields) >= FEWEST
+    return bool(fields & FIGURES) and len(fields - OF_RELEASE) >= FEWEST
 
 
 def may_be_figure(column: Column) -> bool:
@@ -265,7 +278,8 @@ def _is_a_letter_off(title: str, known: str) -> bool:
 
 def title_of(field: str, header: Sequence[Column]) -> str:
     """What the page calls a field; its usual title where the page has no column for it."""
-    printed = (column.title for column in header if field in column.fields)
+    fields = OF_SYSTEM if field == "system" else (field,)
+    printed = (column.title for one in fields for column in header if one in column.fields)
     return next(printed, ALIASES[field][0])
 
 

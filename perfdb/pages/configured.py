@@ -60,7 +60,7 @@ def joined(table: Table, configurations: Iterable[Table]) -> Table:
     keys = _keys(table)
     for other in configurations:
         by_gpus: dict[str, list[_Row]] = defaultdict(list)
-        for row in _rows(other):
+        for row in _whole(other):
             by_gpus[_gpus(row.texts)].append(row)
         matches = [_match(key, by_gpus.get(_gpus(key), ())) for key in keys]
         if any(matches):
@@ -88,6 +88,11 @@ def _rows(table: Table) -> list[_Row]:
                 texts[_SIZE] = text
         found.append(_Row(row, texts))
     return found
+
+
+def _whole(table: Table) -> list[_Row]:
+    """The rows with a cell for each column: of others nobody can tell which cell is missing."""
+    return [one for one in _rows(table) if len(one.row.cells) == len(table.header.cells)]
 
 
 def _keys(table: Table) -> list[ByField]:

@@ -7,13 +7,14 @@ does not: a page that names its system is not moved to another.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from perfdb.pages import names, statements
 from perfdb.pages.base import Grid, Heading, Line, Page, PageContext
 from perfdb.pages.front import Settings
 from perfdb.pages.outline import Table
+from perfdb.pages.releases import Whose
 from perfdb.pages.statements import Statement
 from perfdb.record import Method
 
@@ -37,49 +38,56 @@ _VERSION = re.compile(
 
 @dataclass(frozen=True)
 class Setting:
-    """What holds for the rows of a table; `fallback` where neither they nor the page say it."""
+    """What holds for the rows of a table; `fallback` where neither they nor the page say it.
 
-    framework: str | None
-    release: str | None
-    container: str | None
-    variant: str | None
+    `over` is what is said further away, in the front matter or by the command line.
+    """
+
+    whose: Whose
+    over: Whose
     method: Method
     said: Statement
     fallback: PageContext
+
+    @property
+    def framework(self) -> str | None:
+        """The framework that the rows are of."""
+        return self.whose.framework
+
+    @property
+    def variant(self) -> str | None:
+        """The backend, of a framework that has several."""
+        return self.said.backend if self.framework in _WITH_BACKENDS else None
+
+    def of(self, nearer: Whose) -> "Setting":
+        """What holds for a row that says of its own what it is of."""
+        return replace(self, whose=self.whose.then(nearer))
 
 
 @dataclass(frozen=True)
 class PageSetting:
     """What holds for every table of a page; `said`: where nothing nearer to a table does."""
 
-    framework: str | None
-    release: str | None
-    container: str | None
+    whose: Whose
     method: Method
     said: Statement
     fallback: PageContext
 
     def of(self, table: Table) -> Setting:
         """What holds for the rows of one table."""
-        said = self.said.then(statements.in_force(table.said))
-        stated = said.release or statements.release_in(said.container)
-        return Setting(
-            framework=self.framework,
-            release=stated or self.release or self.fallback.release,
-            container=said.container or self.container or self.fallback.container,
-            variant=said.backend if self.framework in _WITH_BACKENDS else None,
-            method=self.method,
-            said=said,
-            fallback=self.fallback,
-        )
+        said = self.said.then(statements.in_force(table.said, self.whose.framework))
+        return Setting(self.whose.then(said.whose), self.whose, self.method, said, self.fallback)
 
 
 def of_page(page: Page, settings: Settings, fallback: PageContext) -> PageSetting:
     """What a page says of all its tables: in its front matter, its title and what opens it."""
+    whose = Whose(
+        settings.framework or fallback.framework or _framework(page),
+        settings.release or _version(page) or fallback.release,
+        settings.container or fallback.container,
+    )
     return PageSetting(
-        framework=settings.framework or fallback.framework or _framework(page),
-        release=settings.release or _version(page),
-        container=settings.container,
+        whose=whose,
         method=settings.method,
         said=Statement(task=names.task("\n".join(_opening(page)))),
         fallback=fallback,
@@ -96,12 +104,16 @@ def _framework(page: Page) -> str | None:
     if _VERSUS.search(title):
         return None
     for text in (title, page.front or "", "\n".join(_opening(page))):
-        for name, words in _FRAMEWORKS:
-            if words.search(text):
-                return name
+        if name := framework_in(text):
+            return name
     lines = [piece.text for piece in page.pieces if isinstance(piece, Line)]
     named = {name for name, words in _FRAMEWORKS if any(map(words.search, lines))}
     return named.pop() if len(named) == 1 else None
+
+
+def framework_in(text: str) -> str | None:
+    """The framework that a text names, the most particular one first."""
+    return next((name for name, words in _FRAMEWORKS if words.search(text)), None)
 
 
 def _opening(page: Page) -> Iterator[str]:

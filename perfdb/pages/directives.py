@@ -78,11 +78,16 @@ def table(directive: Directive, words: Words) -> Iterator[Piece]:
     heads = directive.count("header-rows") + named
     yield from spans.pieces(
         [
-            SpannedRow(line, tuple(Spanned(Cell(t, words(t))) for t in texts), at < heads)
+            SpannedRow(line, tuple(Spanned(_cell(t, words)) for t in texts), at < heads)
             for at, (line, texts) in enumerate(rows)
         ]
     )
     yield Leave()
+
+
+def _cell(text: str, words: Words) -> Cell:
+    """A cell; where its lines end, its words may be apart."""
+    return Cell(text.replace("\n", " "), words(text))
 
 
 def _listed(directive: Directive) -> Iterator[tuple[int, list[str]]]:
@@ -103,7 +108,7 @@ def _listed(directive: Directive) -> Iterator[tuple[int, list[str]]]:
             if bullet == inner and re.match(r"[*+-](\s|$)", text):
                 texts.append(text[1:].strip())
             elif texts and text:
-                texts[-1] = f"{texts[-1]} {text}".strip()
+                texts[-1] = f"{texts[-1]}\n{text}".strip()
     if texts:
         yield start, texts
 
@@ -119,7 +124,7 @@ def _separated(directive: Directive) -> Iterator[tuple[int, list[str]]]:
     above = [] if header is None else [header]
     start = directive.first - len(above)
     reader = csv.reader(
-        chain(above, directive.lines),
+        (f"{line}\n" for line in chain(above, directive.lines)),
         delimiter=delimiter,
         quotechar=quote,
         skipinitialspace=delimiter != " ",
@@ -128,10 +133,14 @@ def _separated(directive: Directive) -> Iterator[tuple[int, list[str]]]:
     try:
         for texts in reader:
             if texts:
-                yield line, [" ".join(text.split()) for text in texts]
+                yield line, [_spaced(text) for text in texts]
             line = start + reader.line_num
     except csv.Error:
         return
+
+
+def _spaced(text: str) -> str:
+    return "\n".join(" ".join(line.split()) for line in text.strip().split("\n"))
 
 
 _TABLES: Final[Mapping[str, Callable[[Directive], Iterator[tuple[int, list[str]]]]]] = {

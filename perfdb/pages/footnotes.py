@@ -1,8 +1,8 @@
 """Footnotes: the marks that cells bear, and the texts that stand right under a table."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from perfdb.pages import cells
@@ -12,9 +12,12 @@ from perfdb.pages.outline import Table
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _SIGNS = "*†‡§"
 _LABELLED = r"\[\^?([^\]\s]{1,40})\]_?|<sup>\s*([^<\s]{1,40})\s*</sup>"
+_BRACKETS = r"\((?:[0-9]{1,2}|[a-z])\)"
+"""A mark only where a text begins with it; else what stands in brackets is a value."""
+_UNIT = re.compile(r"\[[a-z]\](?!_)")
 _TEXT = re.compile(
-    rf"(?!\[!)(?:{_LABELLED}|\\?([{_SIGNS}]{{1,3}})|([⁰¹²³⁴-⁹]+))\s*:?\s*(\S.*)"
-    r"|(?:Notes?\s*:|\[!(?:note|important|warning|caution)\])\s*(.*)",
+    rf"(?!\[!)(?:{_LABELLED}|\\?([{_SIGNS}]{{1,3}})|([⁰¹²³⁴-⁹]+)|({_BRACKETS})(?=\s))\s*:?\s*"
+    r"(?P<text>\S.*)|(?:Notes?\s*:|\[!(?:note|important|warning|caution)\])\s*(?P<note>.*)",
     re.IGNORECASE | re.DOTALL,
 )
 
@@ -33,7 +36,8 @@ def plain(mark: str) -> str:
     """A mark as it is compared: `[^1]`, `<sup>1</sup>` and `¹` are all `1`."""
     found = re.fullmatch(_LABELLED, mark)
     bare = (found[1] or found[2]) if found else mark
-    return bare.translate(_SUPERSCRIPTS).lstrip("\\^")
+    bare = bare.translate(_SUPERSCRIPTS).lstrip("\\^")
+    return bare.lstrip("#") or bare
 
 
 def begins(text: str) -> bool:
@@ -49,15 +53,44 @@ class Below:
     of_table: tuple[str, ...]
 
 
+def marked(table: Table, of_page: Mapping[str, str]) -> Table:
+    """The table with `[^(1)]` where a cell says `(1)`, and a text under it begins so.
+
+    So with a letter in brackets in a title: without a text it is a unit.
+    """
+    under = below(table.below).by_mark
+    known = {*under, *map(plain, of_page)}
+    brackets = {mark for mark in under if re.fullmatch(_BRACKETS, mark)}
+    letters = {f"[{mark}]" for mark in known if re.fullmatch("[a-z]", mark)}
+    if not brackets | letters:
+        return table
+    header, *rows = (_with_marks(row, brackets | letters) for row in (table.header, *table.rows))
+    return replace(table, header=header, rows=tuple(rows))
+
+
+def _with_marks(row: Row, marks_: Collection[str]) -> Row:
+    found = []
+    for cell in row.cells:
+        text = cell.text
+        for mark in marks_:
+            text = text.replace(mark, f"[^{mark.strip('[]')}]")
+        found.append(replace(cell, text=text))
+    return replace(row, cells=tuple(found))
+
+
 def below(lines: Sequence[Line]) -> Below:
     """The footnotes right under a table, up to the first text that is none.
 
     A text goes on to the end of its paragraph.
     """
     found = [one for text in _paragraphs(lines) if (one := _TEXT.fullmatch(text))]
-    marked = [(plain(one[1] or one[2] or one[3] or one[4]), one[5]) for one in found if one[5]]
+    marked = [
+        (plain(one[1] or one[2] or one[3] or one[4] or one[5]), one["text"])
+        for one in found
+        if one["text"]
+    ]
     # Of two texts for one mark the first holds, as it does for a reader who looks down.
-    return Below(dict(reversed(marked)), tuple(one[6] for one in found if one[6]))
+    return Below(dict(reversed(marked)), tuple(one["note"] for one in found if one["note"]))
 
 
 def _paragraphs(lines: Sequence[Line]) -> Iterator[str]:
@@ -95,8 +128,9 @@ class Footnotes:
         return tuple(dict.fromkeys((*texts, *self._below.of_table)))
 
     def unexplained(self, row: Row) -> tuple[str, ...]:
-        """The marks in a row, or in the header, that nothing explains."""
-        return tuple(mark for mark in _marks(row.cells) if mark not in self._texts)
+        """The marks in a row, or in the header, that nothing explains; `[s]` in that is a unit."""
+        found = map(_without_unit, row.cells) if row is self.table.header else row.cells
+        return tuple(mark for mark in _marks(found) if mark not in self._texts)
 
     @cached_property
     def _below(self) -> Below:
@@ -123,9 +157,13 @@ def in_paragraph(text: str) -> tuple[str, ...]:
     The mark that a footnote's own text starts with refers to nothing.
     """
     own = _TEXT.fullmatch(text)
-    if own and own[5]:
+    if own and own["text"]:
         return ()
     return tuple(plain(mark) for mark in cells.notes(text) if mark[0] in "[<†‡§")
+
+
+def _without_unit(title: Cell) -> Cell:
+    return Cell(_UNIT.sub("", title.raw), _UNIT.sub("", title.text))
 
 
 def _marks(found: Iterable[Cell]) -> tuple[str, ...]:

@@ -10,8 +10,11 @@ from perfdb.pages.columns import FIGURES, Column, fields_of
 from perfdb.pages.markdown import words
 from perfdb.pages.values import BRACKETED, Texts
 
-_WORDS: Final = frozenset({"model", "system", "task", "kernels"})
+_WORDS: Final = frozenset({"model", *columns.OF_SYSTEM, *columns.OF_RELEASE, "task", "kernels"})
 """Fields in which brackets belong to the words and hold no second value."""
+
+_MOST_UNLIKE: Final = 2
+"""Times that one of two values is the other, of which nobody says what they are of."""
 
 
 def split(texts: Mapping[str, str]) -> tuple[Texts, ...]:
@@ -20,12 +23,40 @@ def split(texts: Mapping[str, str]) -> tuple[Texts, ...]:
     A size without brackets holds for both; a figure without is the first one's alone.
     """
     both = {name: _both(name, text) for name, text in texts.items()}
+    told_apart = both.get("precision", ("",))[0] != texts.get("precision", "")
+    if not told_apart:
+        both |= {name: (texts[name], "") for name, pair in both.items() if _are_apart(name, pair)}
     first = Texts({name: one for name, (one, _) in both.items()})
     if first.cells == texts:
         return (first,)
     second = {name: other for name, (_, other) in both.items()}
-    told_apart = first.of("precision") != texts.get("precision", "")
     return first, Texts(second, bracketed=not told_apart)
+
+
+def _are_apart(name: str, pair: tuple[str, str]) -> bool:
+    """Whether two values are too unlike to be of one work: `630.5 (2)` may be a footnote's mark."""
+    values = [cells.decimal(text.removesuffix("%")) for text in pair]
+    first, second = (value if isinstance(value, float) else 0 for value in values)
+    unlike = not first / _MOST_UNLIKE <= second <= first * _MOST_UNLIKE
+    return name in FIGURES and second > 0 and unlike
+
+
+def read(texts: Mapping[str, str]) -> tuple[Texts, ...]:
+    """Of the halves of a row those with a figure: `n/a` in `661 (n/a)` is no value.
+
+    The first one where neither has any, and both where only sizes are pairs.
+    """
+    both = split(texts)
+    if len(both) < 2:
+        return both
+    pairs = {name for name, text in texts.items() if cells.pair(text)}
+    if pairs.isdisjoint(FIGURES) and pairs & columns.SIZES:
+        return both
+    return tuple(filter(_has_figure, both)) or both[:1]
+
+
+def _has_figure(texts: Texts) -> bool:
+    return any(cells.decimal(texts.of(name)) not in (None, 0) for name in FIGURES)
 
 
 def _both(name: str, text: str) -> tuple[str, str]:

@@ -22,6 +22,7 @@ _FRAGMENT = re.compile(r"\s*<(?:[a-z]+|h[1-6])(?:\s[^<>]*)?>")
 _MARKDOWN = re.compile(r"^(?:#{1,6} |```|~~~|:::|\||\s*\|?\s*:?-{2,}:?\s*\|)", re.MULTILINE)
 _TABLE = re.compile(r"<table[\s>]", re.IGNORECASE)
 _HEADING = re.compile(r"h([1-6])")
+_NUMBERED = re.compile(r"\Atable\s+[0-9]+(?:\.[0-9]+)*\s*[.:]?\s+", re.IGNORECASE)
 _BLOCKS: Final = frozenset(
     {"p", "div", "section", "article", "main", "ul", "ol", "li", "dl", "dt", "dd", "blockquote",
      "details", "summary", "table", "figure", "figcaption", "aside", "header", "hr", "body",
@@ -157,7 +158,7 @@ def _table(table: Tag) -> Iterator[Piece]:
     """A table with what its caption says; tables in its cells are tables of their own."""
     caption = table.find("caption", recursive=False)
     if isinstance(caption, Tag) and (text := html_tree.words(caption)):
-        yield Enter(text, html_tree.line(caption))
+        yield Enter(_NUMBERED.sub("", text), html_tree.line(caption))
         yield from spans.pieces(list(_rows(table)))
         yield Leave()
     else:
@@ -181,9 +182,9 @@ def _rows(table: Tag) -> Iterator[SpannedRow]:
 
 
 def _cell(cell: Tag) -> Spanned:
-    text = html_tree.words(cell)
     columns, rows = (_span(cell, name) for name in ("colspan", "rowspan"))
-    return Spanned(Cell(text, text), columns, rows, cell.name == "th")
+    both = Cell(html_tree.words(cell), html_tree.cell_words(cell))
+    return Spanned(both, columns, rows, cell.name == "th")
 
 
 def _span(cell: Tag, name: str) -> int:

@@ -1,12 +1,14 @@
 """HTML as a tree that cannot hurt, and the words of its elements that a reader sees."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from typing import Final
 
 from bs4 import BeautifulSoup, Tag
 from bs4.element import NavigableString, PageElement, PreformattedString
+
+from perfdb.pages import cells
 
 _MARKUP = re.compile(
     r"""<!--.*?(?:-->|\Z)
@@ -29,17 +31,22 @@ _SILENT: Final = frozenset(
 """Elements whose text says nothing: tools, ways through the site, and quoted text."""
 _SILENT_CLASSES: Final = frozenset(
     {"headerlink", "hash-link", "header-anchor", "anchor-link", "sr-only", "visually-hidden",
-     "katex-mathml", "footnote-backref", "backrefs", "fn-backref"}
+     "katex-mathml", "footnote-backref", "backrefs", "fn-backref", "caption-number"}
 )  # fmt: skip
 _SILENT_ROLES: Final = frozenset({"navigation", "search", "contentinfo", "doc-backlink"})
 _NOT_DISPLAYED = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+_LINE_THROUGH = re.compile(r"text-decoration[\w-]*\s*:[^;]*line-through", re.IGNORECASE)
+_STRIKING_CLASSES: Final = frozenset({"strike", "strikethrough", "line-through"})
+_STRUCK: Final = "~~"
+"""Stands around what is struck out, as in Markdown."""
 _NOTE_CLASSES: Final = frozenset({"footnote-reference", "footnote-ref", "citation-reference"})
 _NEAR: Final = 12
 _LONGEST_MARK: Final = 24
 """What is longer, or deeper, is a text and no mark."""
 _MOST_WORDS: Final = 500
 """Nodes of an element that are read: elements may stand in each other without an end."""
-_PART_OF_TABLE: Final = frozenset({"table", "thead", "tbody", "tfoot", "tr", "td", "th", "caption"})
+_ROWS: Final = frozenset({"table", "thead", "tbody", "tfoot", "tr"})
+_PART_OF_TABLE: Final = _ROWS | {"td", "th", "caption"}
 
 
 def parse(text: str, first: int = 1) -> BeautifulSoup:
@@ -50,9 +57,33 @@ def parse(text: str, first: int = 1) -> BeautifulSoup:
     that paragraphs may lack their end.
     """
     tree = BeautifulSoup(_MARKUP.sub(_harmless, text), "html.parser")
-    for tag in tree.find_all(True):
+    tags = tree.find_all(True)
+    for tag in tags:
         tag.sourceline = (tag.sourceline or 1) + first - 1
+    for tag in list(_struck(tags)):
+        tag.insert(0, _STRUCK)
+        tag.append(_STRUCK)
     return tree
+
+
+def _struck(tags: Iterable[Tag]) -> Iterator[Tag]:
+    """The outermost elements that strike their text out; of rows and tables, each of the cells.
+
+    Titles are struck out by themselves alone: without them nobody could tell whose rows are.
+    """
+    inside_struck: set[int] = set()
+    for tag in tags:
+        above = id(tag.parent) in inside_struck
+        if above or _strikes(tag):
+            inside_struck.add(id(tag))
+            if tag.name == "td" or (not above and tag.name not in _ROWS):
+                yield tag
+
+
+def _strikes(tag: Tag) -> bool:
+    style = attribute(tag, "style")
+    by_style = _LINE_THROUGH.search(style) or classes(tag) & _STRIKING_CLASSES
+    return tag.name in ("s", "del", "strike") or bool(by_style)
 
 
 def _harmless(markup: re.Match[str]) -> str:
@@ -115,17 +146,24 @@ def inside(root: Tag, *, leave_out: Collection[str] = ()) -> Iterator[PageElemen
 
 def words(root: Tag) -> str:
     """The words of an element without those of tables in it; marks of footnotes stay marks."""
-    parts: list[str] = []
+    return " ".join("".join(_runs(root)).split())
+
+
+def cell_words(cell: Tag) -> str:
+    """The words of a cell; numbers of two elements, or on two lines, stay apart."""
+    return cells.together(cells.EDGE.join(_runs(cell)))
+
+
+def _runs(root: Tag) -> Iterator[str]:
     for node in islice(inside(root, leave_out=_PART_OF_TABLE), _MOST_WORDS):
         if not isinstance(node, Tag):
-            parts.append(str(node))
+            yield str(node)
         elif node.name in ("br", "p", "div", "li"):
-            parts.append(" ")
+            yield " "
         elif node.name == "img":
-            parts.append(attribute(node, "alt"))
+            yield attribute(node, "alt")
         else:
-            parts.append(mark(node) or "")
-    return " ".join("".join(parts).split())
+            yield mark(node) or ""
 
 
 def mark(tag: Tag) -> str | None:

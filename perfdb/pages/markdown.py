@@ -15,7 +15,7 @@ from mdit_py_plugins.colon_fence import colon_fence_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.front_matter import front_matter_plugin
 
-from perfdb.pages import directives, footnotes, rest
+from perfdb.pages import cells, directives, footnotes, rest
 from perfdb.pages.base import Cell, Enter, Grid, Heading, Leave, Line, Page, Piece, Row
 from perfdb.pages.directives import Directive
 from perfdb.pages.html_blocks import HtmlBlocks
@@ -34,6 +34,8 @@ _OPTIONS = re.compile(r"\A\s*(?:---\n(?:.*\n)*?---(?:\n|$)|(?::[\w-]+:.*(?:\n|$)
 _OPTION = re.compile(r"^\s*:?([\w-]+):[ \t]*(.*)$", re.MULTILINE)
 _COMMENT = re.compile(r"<!--.*?-->")
 _BREAK = re.compile(r"\s*<br\s*/?>\s*", re.IGNORECASE)
+_LINE_END = "\v"
+"""Of a line within a cell: a space to Markdown, also in code, but none that groups digits."""
 _PIPE = re.compile(r"(?<!\\)\|")
 _RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*")
 _MARKED = re.compile(r"[\\`*_~\[\]<>&!]")
@@ -130,7 +132,7 @@ def _box(token: Token, place: _Place) -> Iterator[Piece]:
         said = {k: _scalar(v) for k, v in _OPTION.findall(options[0])} if options else {}
         first = line + 1 + skipped
         one = Directive(name, argument, said, line, content.split("\n"), first)
-        yield from directives.table(one, words)
+        yield from directives.table(one, cell_words)
     elif name not in directives.LITERAL:
         note = name in directives.NOTES or (not name and argument in directives.NOTES)
         yield Enter("" if argument in directives.NOTES else words(argument), line, note=note)
@@ -193,16 +195,32 @@ def _grid(lines: Sequence[str], first: int) -> Grid:
 
 
 def _row(line: str, number: int) -> Row:
-    cells = [cell.strip() for cell in _PIPE.split(line.strip())]
-    start = 1 if len(cells) > 1 and not cells[0] else 0
-    end = len(cells) - 1 if len(cells) > start + 1 and not cells[-1] else len(cells)
-    return Row(number, tuple(Cell(cell, words(cell)) for cell in cells[start:end]))
+    texts = [text.strip() for text in _PIPE.split(line.strip())]
+    start = 1 if len(texts) > 1 and not texts[0] else 0
+    end = len(texts) - 1 if len(texts) > start + 1 and not texts[-1] else len(texts)
+    return Row(number, tuple(Cell(text, cell_words(text)) for text in texts[start:end]))
 
 
 def words(markup: str) -> str:
     """The words a reader sees: emphasis, links, escapes and breaks resolved; other HTML stays."""
-    plain = _BREAK.sub(" ", _COMMENT.sub("", markup.replace("\\|", "|"))).strip()
+    return _resolved(markup, " ").replace(cells.EDGE, "").strip()
+
+
+def cell_words(markup: str) -> str:
+    """The words of a cell; numbers of two runs of text, or on two lines, stay apart."""
+    return cells.together(_resolved(markup.replace("\n", _LINE_END), _LINE_END))
+
+
+def _resolved(markup: str, line_end: str) -> str:
+    """The runs of text in Markdown, with an edge where markup begins or ends one."""
+    plain = _BREAK.sub(line_end, _COMMENT.sub("", markup.replace("\\|", "|"))).strip()
     if not _MARKED.search(plain):
         return plain
     children = [child for token in _INLINE.parseInline(plain) for child in token.children or ()]
-    return "".join(" " if t.type.endswith("break") else t.content for t in children).strip()
+    return "".join(_run(child) for child in children)
+
+
+def _run(token: Token) -> str:
+    if token.type.endswith("break"):
+        return " "
+    return token.content if token.type == "text" else f"{cells.EDGE}{token.content}{cells.EDGE}"

@@ -15,14 +15,28 @@ _QUALIFIER = re.compile(r"\(([^()]*)\)|\b([0-9]+-nodes?)\b", re.IGNORECASE)
 _GPUS = re.compile(
     r"(\d[\d,]*)\s*[x×]?\s*(?:([A-Z]{1,3}\d{2,4}[\w-]*)(?:\s*GPUs?)?|GPUs?)", re.IGNORECASE
 )
-_TASKS: Final = (
+_TASKS: Final[tuple[tuple[Task, re.Pattern[str]], ...]] = (
     ("lora", re.compile(r"\blora\b", re.IGNORECASE)),
     ("sft", re.compile(r"\bsft\b|\bfine-?tun", re.IGNORECASE)),
     ("pretrain", re.compile(r"\bpre-?train", re.IGNORECASE)),
 )
 COMPARING: Final = r"(?:compar\w+|versus|vs|against)"
 """What stands between two things that a text holds against each other."""
-_NO_TASK = re.compile(r"\b(?:inference|serving|dpo|ppo|grpo|rlhf|distillation)\b", re.IGNORECASE)
+_NO_TASK = re.compile(
+    r"\b(?:inference|serving|dpo|ppo|grpo|rlhf|distillation|pre-?fill|decod(?:e|ing))\b"
+    r"|(?<!performance )\b(?:evaluation|eval)\b",
+    re.IGNORECASE,
+)
+_NOT_MEASURED = re.compile(
+    r"\b(?:projected|performance projections?|simulat(?:ed|ions?)|estimat(?:ed?|es|ions?)"
+    r"|extrapolat(?:ed|ions?)|not (?:yet )?measured)\b",
+    re.IGNORECASE,
+)
+_SUMMARY = re.compile(
+    r"(?:average|avg\.?|mean|median|geo-?(?:metric )?mean|geo\.? ?mean|total|overall|sum)"
+    r"(?:\s+(?:of|over)\b.*)?\s*(?:\([^()]*\)|all)?",
+    re.IGNORECASE,
+)
 _FEWEST_LETTERS: Final = 4
 _LIKENESS: Final = 0.81
 """How alike a mistyped word and the one meant are, by difflib: `Llava` is no mistyped `Llama`."""
@@ -138,20 +152,34 @@ def precisions(printed: str) -> tuple[str, ...]:
     return tuple(catalog.precision_of(word) or word for word in said)
 
 
+def is_summary(printed: str) -> bool:
+    """Whether what stands for a model sums up other rows: `Average (all)`."""
+    return not catalog.named_model(printed) and _SUMMARY.fullmatch(printed) is not None
+
+
 def task(printed: str) -> Task | None:
-    """The task that words name; None where they name none, or more than one.
+    """The task that words name; None where they name none, or more than one."""
+    found = tasks(printed)
+    return found[0] if len(found) == 1 else None
+
+
+def tasks(printed: str) -> tuple[Task, ...]:
+    """The tasks that words name.
 
     'Fine-Tuning (LoRA)' names one: LoRA says which fine-tuning.
     """
-    found = {name for name, words in _TASKS if words.search(printed)}
-    if found == {"lora"} or (found == {"lora", "sft"} and not re.search(r"\bsft\b", printed, re.I)):
-        return "lora"
-    if found == {"sft"}:
-        return "sft"
-    return "pretrain" if found == {"pretrain"} else None
+    found = tuple(name for name, words in _TASKS if words.search(printed))
+    said_sft = re.search(r"\bsft\b", printed, re.IGNORECASE)
+    return tuple(name for name in found if name != "sft" or said_sft or "lora" not in found)
 
 
 def no_task(printed: str) -> str | None:
     """The word for what is no task that is measured here; None where words name none."""
     found = _NO_TASK.search(printed)
+    return found[0] if found else None
+
+
+def not_measured(printed: str) -> str | None:
+    """The word that tells that figures are no measured ones; None where no word does."""
+    found = _NOT_MEASURED.search(printed)
     return found[0] if found else None

@@ -15,11 +15,15 @@ _NUMBER: Final = re.compile(r"\s*[0-9][0-9,.]*\s*")
 
 @dataclass(frozen=True)
 class Said:
-    """A heading, a tab's label, or a line of text that holds for what follows it."""
+    """A heading, a tab's label, or a line of text that holds for what follows it.
+
+    `noted`: it stands in a note right above a table.
+    """
 
     text: str
     line: int
     heading: bool
+    noted: bool = False
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,7 @@ class _Scope:
     level: int
     said: list[Said]
     box: bool = False
+    note: bool = False
 
 
 @dataclass
@@ -56,6 +61,8 @@ class _Outline:
     """The lines right under each table, by its place."""
     noted: Line | None = None
     """What is said so far in a note that stands right under a table."""
+    boxed: tuple[Said, ...] = ()
+    """The lines of the note that was just left."""
 
     def heading(self, heading: Heading) -> None:
         while self.scopes[-1].level >= heading.level and not self.scopes[-1].box:
@@ -63,14 +70,22 @@ class _Outline:
         self.scopes.append(_Scope(heading.level, [Said(heading.text, heading.line, True)]))
 
     def enter(self, box: Enter) -> None:
+        self.unbox()
         said = [Said(box.label, box.line, True)] if box.label else []
-        self.scopes.append(_Scope(0, said, box=True))
+        self.scopes.append(_Scope(0, said, box=True, note=box.note))
+
+    def unbox(self) -> None:
+        """What stands in a note right above a table or a box is said of it, as a line would be."""
+        self.scopes[-1].said += self.boxed
+        self.boxed = ()
 
     def leave(self) -> None:
         """Leave a box; what was never entered is not left: HTML may close more than it opens."""
         if any(scope.box for scope in self.scopes):
-            while not self.scopes.pop().box:
+            while not (left := self.scopes.pop()).box:
                 pass
+            lines = [replace(one, noted=True) for one in left.said if not one.heading]
+            self.boxed = tuple(lines) if left.note else ()
 
     def line(self, line: Line) -> None:
         if not line.listed:
@@ -87,6 +102,7 @@ class _Outline:
             self.line(_line(grid.header))
             return False
         else:
+            self.unbox()
             said = tuple(said for scope in self.scopes for said in scope.said)
             self.tables.append(Table(grid.header, grid.rows, said))
         return True
@@ -149,6 +165,8 @@ def tables(pieces: Iterable[Piece]) -> tuple[Table, ...]:
     for piece in chain.from_iterable(map(outline.spoken, pieces)):
         was_table, after_table = after_table, False
         under_table = (was_table or under_table) and outline.under_table(piece)
+        if isinstance(piece, Heading | Line):
+            outline.boxed = ()
         match piece:
             case Heading():
                 outline.heading(piece)

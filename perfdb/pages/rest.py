@@ -102,7 +102,7 @@ class _Reader:
                 at += size
             elif size := rest_tables.size(block.lines, at):
                 lines = block.lines[at : at + size]
-                yield from rest_tables.pieces(lines, block.first + at, self.inline.words)
+                yield from rest_tables.pieces(lines, block.first + at, self.inline.cell_words)
                 at += size
             else:
                 at += yield from self.text(block, at)
@@ -113,7 +113,9 @@ class _Reader:
         if _ADORNED.fullmatch(line):
             return 1
         if item := _ITEM.fullmatch(line):
-            yield Line(self.inline.words(item[2]), number, listed=True)
+            # Of `(1) text` the mark is printed: a footnote may begin so.
+            kept = line if line.startswith("(") else item[2]
+            yield Line(self.inline.words(kept), number, listed=kept is not line)
             rest = block.indented(at + 1)
             yield from self.read(_Block(rest.lines, rest.first, rest.depth, listed=True))
             return 1 + len(rest.lines)
@@ -151,7 +153,7 @@ class _Reader:
     def directive(self, head: tuple[str, str], line: str, inner: _Block) -> Iterator[Piece]:
         one = directives.of(head, inner.lines, inner.first)
         if directives.is_table(one.name):
-            yield from directives.table(one, self.inline.words)
+            yield from directives.table(one, self.inline.cell_words)
         elif one.name == "raw" and one.argument == "html":
             yield from html.pieces("\n".join(one.lines), one.first, self.footnotes)
         elif one.name not in directives.LITERAL:

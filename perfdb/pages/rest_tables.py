@@ -83,8 +83,8 @@ def _rows(parsed: Sequence[tuple[_Parsed, bool]], first: int, words: Words) -> I
 
 def _cell(parsed: _ParsedCell, words: Words) -> Spanned:
     more_rows, more_columns, _, lines = parsed
-    text = " ".join(" ".join(lines).replace(_WIDE, "").split())
-    return Spanned(Cell(text, words(text)), more_columns + 1, more_rows + 1)
+    text = "\n".join(lines).replace(_WIDE, "")
+    return Spanned(Cell(" ".join(text.split()), words(text)), more_columns + 1, more_rows + 1)
 
 
 def _split(lines: Sequence[str], first: int, words: Words) -> Iterator[SpannedRow]:

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
+from perfdb.pages import cells
+
 _SUBSTITUTION = re.compile(r"^ *\.\. +\|([^|\n]+)\| +(?:replace|unicode)::[ ]*(.*)$", re.MULTILINE)
 _INLINE = re.compile(
-    r"""\\(?P<escaped>.)
+    r"""\\(?P<escaped>(?s:.))
       | ``(?P<literal>[^`]+)``
       | :(?P<role>[\w:.+-]{1,60}):`(?P<of_role>[^`]+)`
       | `(?P<link>[^`]+)`(?:__?|:[\w.+-]{1,60}:)?
@@ -23,6 +25,9 @@ _TARGET = re.compile(r"\s*<[^<>]*>$")
 _SYMBOLS: Final = "*†‡§¶#"
 """What stands for `[*]_`, in the order of docutils."""
 _ANONYMOUS = re.compile(r"(?P<defined>^ *\.\. +)?\[(?P<kind>[#*])\](?(defined)(?=\s)|_)", re.M)
+
+_STRIKING: Final = frozenset({"s", "del", "strike", "strikethrough", "line-through"})
+"""Roles that strike their text out, as pages define them."""
 
 _NUMBERED = re.compile(r"^ *\.\. +\[([1-9])\]", re.MULTILINE)
 
@@ -61,6 +66,14 @@ class Inline:
         """The words a reader sees; a mark of a footnote is printed as `[^1]`."""
         return " ".join(_INLINE.sub(self._plain, markup).split())
 
+    def cell_words(self, markup: str) -> str:
+        """The words of a cell; numbers of two runs of text, or on two lines, stay apart."""
+        return cells.together(_INLINE.sub(self._run, markup))
+
+    def _run(self, found: re.Match[str]) -> str:
+        edge = "" if found["escaped"] else cells.EDGE
+        return f"{edge}{self._plain(found)}{edge}"
+
     def _plain(self, found: re.Match[str]) -> str:
         kind = found.lastgroup or ""
         if kind == "escaped":
@@ -79,6 +92,8 @@ class Inline:
 def _of_role(role: str, text: str) -> str:
     if role in ("sup", "superscript"):
         return f"<sup>{text}</sup>"
+    if role in _STRIKING:
+        return f"~~{text}~~"
     return _titled(text.removeprefix("~"))
 
 

@@ -6,14 +6,31 @@ from functools import cached_property
 from itertools import chain
 
 from perfdb.errors import Problem
-from perfdb.pages import cells, columns, configured, halves, names, statements, tables, values
+from perfdb.pages import (
+    attributed,
+    beside,
+    cells,
+    columns,
+    configured,
+    halves,
+    names,
+    notation,
+    tables,
+    values,
+)
+from perfdb.pages.attributed import Attributed
 from perfdb.pages.base import Page, Row
+from perfdb.pages.cells import Wrong
 from perfdb.pages.columns import FIGURES, Column
 from perfdb.pages.context import PageSetting, Setting
 from perfdb.pages.footnotes import Footnotes
+from perfdb.pages.notation import Notation
 from perfdb.pages.outline import Table
-from perfdb.pages.values import Faults, Texts, Values
+from perfdb.pages.values import Faults, Values
 from perfdb.record import PublishedResult, Release
+
+_NAMES = frozenset({"model", "precision", *columns.OF_SYSTEM, *columns.OF_RELEASE})
+"""Fields that name the work of a row, and whose it is."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +42,7 @@ class TableReader:
     header: Sequence[Column]
     setting: Setting
     footnotes: Footnotes
+    notation: Notation
 
     def results(self) -> Iterator[PublishedResult | Problem]:
         """The result of each row, two where it holds pairs, or why it cannot be read."""
@@ -32,44 +50,15 @@ class TableReader:
             yield from self._row(row)
         for row in self.table.detached:
             message = "the row is not part of a table: a blank line cuts it off"
-            yield self._problem(row, message, "put it right below the table")
-
-    def notes(self) -> Iterator[Problem]:
-        """What is kept of the table but not understood, or taken for granted."""
-        yield from self._unexplained(self.table.header)
-        if self.table.rows and self._has_figure() and not self._says_task():
-            message = "the page does not say the task; its rows count as pre-training"
-            yield self._problem(self.table.header, message, "put the task in a heading")
-        if self._has_figure() and not self._says_precision():
-            yield from self._half_said()
-        for row in self.table.rows:
-            if not self._no_row(row):
-                yield from self._row_notes(row)
+            yield self.problem(row, message, "put it right below the table")
 
     def unknown(self) -> Problem | None:
         """The columns that are kept but not understood."""
         titles = [repr(column.title) for column in self.header if not column.known]
-        if not titles or not (self._has_figure() or self._meant()):
+        if not titles or not (self.has_figure() or self._meant()):
             return None
         message = f"no field for the columns {', '.join(titles)}; they are kept as extras"
-        return self._problem(self.table.header, message, self._meant())
-
-    def _row_notes(self, row: Row) -> Iterator[Problem]:
-        printed = self._texts(row)
-        if any(texts.bracketed for texts in _split(printed)):
-            message = "the page does not say what the values in brackets are of"
-            yield self._problem(row, message, "put both precisions in the Precision column")
-        for name, text in sorted(printed.items()):
-            if name in FIGURES and 0 in map(cells.decimal, cells.pair(text) or (text,)):
-                title = columns.title_of(name, self.header)
-                message = f"a figure of 0 counts as unknown{self._column(row)}"
-                yield Problem(self.where, message, title, line=row.line, remedy="write - for it")
-        yield from self._unexplained(row)
-
-    def _unexplained(self, row: Row) -> Iterator[Problem]:
-        for mark in self.footnotes.unexplained(row):
-            message = f"the footnote mark {mark!r} has no text on the page"
-            yield self._problem(row, message, "say below the table what it means, or remove it")
+        return self.problem(self.table.header, message, self._meant())
 
     def _meant(self) -> str | None:
         """What to write in place of titles that are mistyped."""
@@ -77,25 +66,21 @@ class TableReader:
         said = (f"{columns.ALIASES[field][0]!r} for {title!r}" for title, field in found)
         return f"did you mean {', '.join(said)}?" if found else None
 
-    def _says_task(self) -> bool:
-        return "task" in columns.all_fields(self.header) or self.setting.said.task is not None
+    def of_itself(self, row: Row) -> Attributed | None:
+        """What a row says of itself; None where it cannot be read."""
+        own = None if self.no_row(row) else attributed.read(self.texts(row), self.setting)
+        return own if isinstance(own, Attributed) else None
 
-    def _half_said(self) -> Iterator[Problem]:
-        """What is said above the table of a precision that its rows need not have."""
-        for said in self.table.said:
-            if words := statements.precisions_named(said.text):
-                message = f"the text speaks of {words}; the rows' precision stays unknown"
-                remedy = "put theirs in a heading, a column, or a line `Precision: BF16`"
-                yield Problem(self.where, message, line=said.line, remedy=remedy)
-
-    def _says_precision(self) -> bool:
-        said = self.setting.said.precision or self.setting.fallback.precision
-        titled = columns.precision(self.header)
-        return bool(said or titled) or "precision" in columns.all_fields(self.header)
-
-    def _texts(self, row: Row) -> dict[str, str]:
+    def texts(self, row: Row) -> dict[str, str]:
         """The texts of a row by field."""
-        return columns.texts(self._printed(row)) | self._pair_above
+        said = columns.texts(self._printed(row)) | self._pair_above
+        return self._task_elsewhere(row) | said
+
+    def _task_elsewhere(self, row: Row) -> dict[str, str]:
+        """`LoRA` or `inference` as a cell of a column that is not known: `Type`, `Mode`."""
+        printed = self._printed(row)
+        found = [text for column, text in printed if not column.known and beside.is_task(text)]
+        return {"task": ", ".join(dict.fromkeys(found))} if found else {}
 
     @cached_property
     def _pair_above(self) -> dict[str, str]:
@@ -106,30 +91,37 @@ class TableReader:
         return {"precision": said} if is_above and not in_cells else {}
 
     def _row(self, row: Row) -> Iterator[PublishedResult | Problem]:
-        if problem := self._no_row(row):
+        if problem := self.no_row(row):
             yield problem
             return
-        texts = self._texts(row)
-        read = [values.read(one, self.setting) for one in _split(texts)]
+        own = attributed.read(self.texts(row), self.setting)
+        if isinstance(own, Wrong):
+            yield self.problem(row, own.message, own.remedy)
+            return
+        if isinstance(own, Faults):
+            yield self._faulty(row, own)
+            return
+        read = [values.read(one, own.setting) for one in halves.read(own.texts)]
         faults = [one for one in read if isinstance(one, Faults)]
         if faults:
             yield self._faulty(row, faults[0])
             return
         for one in read:
             if isinstance(one, Values):
-                yield self._result(row, one)
+                yield self._result(row, one, own.setting)
 
-    def _no_row(self, row: Row) -> Problem | None:
+    def no_row(self, row: Row) -> Problem | None:
         """Why a row cannot be read whatever its cells hold."""
         if len(row.cells) != len(self.header):
             message = f"the row has {len(row.cells)} cells, its table {len(self.header)} columns"
-            return self._problem(row, message, "give each column a cell, - where it has no value")
+            return self.problem(row, message, "give each column a cell, - where it has no value")
         if self._wrong_titles:
-            return self._problem(row, *self._wrong_titles)
-        if not self.setting.framework:
-            message = "the page does not say which framework its results are of"
-            return self._problem(row, message, "pass --framework")
-        return next(chain(self._uneven(row), self._misstated(row), self._emptied(row)), None)
+            return self.problem(row, *self._wrong_titles)
+        if word := self.setting.said.not_measured:
+            message = f"the heading says {word!r}: the figures are no measured ones"
+            return self.problem(row, message, "put what was measured below another heading")
+        wrong = (self._refused, self._uneven, self._misstated, self._emptied)
+        return next(chain.from_iterable(find(row) for find in wrong), None)
 
     def _emptied(self, row: Row) -> Iterator[Problem]:
         """An empty cell of what other rows name: it may mean the row above, or the heading."""
@@ -138,7 +130,7 @@ class TableReader:
             if not texts.get(name, "-"):
                 title = columns.title_of(name, self.header)
                 message = "the cell is empty, and those of other rows are not"
-                problem = self._problem(row, message, "write it in each row")
+                problem = self.problem(row, message, "write it in each row")
                 yield replace(problem, field=title)
 
     @property
@@ -151,7 +143,7 @@ class TableReader:
         rows = [row for row in self.table.rows if len(row.cells) == len(self.header)]
         said = (columns.texts(self._printed(row)).items() for row in rows)
         filled = {name for texts in said for name, text in texts if text}
-        return frozenset(filled & {"model", "system", "precision"})
+        return frozenset(filled & _NAMES)
 
     @cached_property
     def _wrong_titles(self) -> tuple[str, str] | None:
@@ -161,9 +153,10 @@ class TableReader:
             return message, "give each precision a table, or rows, of its own"
         if twice := columns.given_twice(self.header):
             return f"the columns {', '.join(map(repr, twice))} mean the same", "keep one of them"
-        return None if self._has_figure() else self._without_figure()
+        return None if self.has_figure() else self._without_figure()
 
-    def _has_figure(self) -> bool:
+    def has_figure(self) -> bool:
+        """Whether a column of the table is one of a figure."""
         return not FIGURES.isdisjoint(columns.all_fields(self.header))
 
     def _without_figure(self) -> tuple[str, str]:
@@ -188,6 +181,13 @@ class TableReader:
                 problem = Problem(self.where, message, column.title, None, "correct one of them")
                 yield self._at(row, place, problem)
 
+    def _refused(self, row: Row) -> Iterator[Problem]:
+        """A cell that is struck out, or a number that is another one in another notation."""
+        for place, (column, text) in enumerate(self._printed(row)):
+            if wrong := self.notation.wrong(column, text):
+                problem = Problem(self.where, wrong.message, column.title, None, wrong.remedy)
+                yield self._at(row, place, problem)
+
     def _uneven(self, row: Row) -> Iterator[Problem]:
         """Cells of `TP/PP/CP` that hold more or fewer values than that."""
         for place, (column, text) in enumerate(self._printed(row)):
@@ -200,7 +200,7 @@ class TableReader:
 
     def _printed(self, row: Row) -> Iterator[tuple[Column, str]]:
         for column, cell in zip(self.header, row.cells, strict=True):
-            yield column, _with_unit(cells.cleaned(cell.text), column)
+            yield column, _with_unit(cells.value(cell.text), column)
 
     def _faulty(self, row: Row, faults: Faults) -> Problem:
         """One problem for a row, on its first wrong cell; it names the others."""
@@ -219,33 +219,38 @@ class TableReader:
         A cell may be of a configuration, which stands elsewhere on the page.
         """
         line = configured.line_of(row, place)
-        of = self._column(row) or (f" (for line {row.line})" if line != row.line else "")
+        of = self.column(row) or (f" (for line {row.line})" if line != row.line else "")
         return replace(problem, message=problem.message + of, line=line)
 
-    def _column(self, row: Row) -> str:
+    def column(self, row: Row) -> str:
         """Which of the results of a turned table is meant: they share their line."""
         whole = len(row.cells) == len(self.header) and row is not self.table.header
         turned = self.table.turned and whole
         return f" (column {cells.cleaned(row.cells[0].text)!r})" if turned else ""
 
-    def _problem(self, row: Row, message: str, remedy: str | None = None) -> Problem:
-        return Problem(self.where, message + self._column(row), line=row.line, remedy=remedy)
+    def problem(self, row: Row, message: str, remedy: str | None = None) -> Problem:
+        """A problem of a row, with its line."""
+        return Problem(self.where, message + self.column(row), line=row.line, remedy=remedy)
 
-    def _result(self, row: Row, read: Values) -> PublishedResult:
+    def _result(self, row: Row, read: Values, setting: Setting) -> PublishedResult:
         release = Release(
             framework=read.case.framework,
-            version=self.setting.release,
-            container=self.setting.container,
+            version=setting.whose.release,
+            container=setting.whose.container,
         )
         printed = list(zip(self.header, row.cells, strict=True))
         return PublishedResult(
             case=read.case,
             release=release,
             figures=read.figures,
-            method=self.setting.method,
+            method=setting.method,
             line=row.line,
             raw={**{column.title: cell.raw for column, cell in printed}, **self._titled_above},
-            extras={column.title: cell.text for column, cell in printed if not column.fields},
+            extras={
+                column.title: cells.plain(cell.text)
+                for column, cell in printed
+                if not column.fields
+            },
             notes=(*self.footnotes.of(row), *self._computed(read)),
         )
 
@@ -256,24 +261,6 @@ class TableReader:
             yield f"{title} is computed: {how} for {gpus} GPUs"
 
 
-def _split(texts: Mapping[str, str]) -> tuple[Texts, ...]:
-    """Of the halves of a row those with a figure: `n/a` in `661 (n/a)` is no value.
-
-    The first one where neither has any, and both where only sizes are pairs.
-    """
-    both = halves.split(texts)
-    if len(both) < 2:
-        return both
-    pairs = {name for name, text in texts.items() if cells.pair(text)}
-    if pairs.isdisjoint(FIGURES) and pairs & columns.SIZES:
-        return both
-    return tuple(filter(_has_figure, both)) or both[:1]
-
-
-def _has_figure(texts: Texts) -> bool:
-    return any(cells.decimal(texts.of(name)) not in (None, 0) for name in FIGURES)
-
-
 def _with_unit(text: str, column: Column) -> str:
     """A share under a title such as `MFU (%)` is in percent, though its cell does not say."""
     bare = column.fields == ("mfu",) and "%" in column.title and text[-1:].isdigit()
@@ -282,9 +269,9 @@ def _with_unit(text: str, column: Column) -> str:
 
 def readers(where: str, page: Page, setting: PageSetting) -> list[TableReader]:
     """A reader for each table that holds results, or seems to; `where` is the name of the page."""
+    found = [(table, columns.of(table)) for table in tables.to_read(page)]
+    said = notation.of_page(found)
     return [
-        TableReader(
-            where, table, columns.of(table), setting.of(table), Footnotes(table, page.footnotes)
-        )
-        for table in tables.to_read(page)
+        TableReader(where, table, header, setting.of(table), Footnotes(table, page.footnotes), said)
+        for table, header in found
     ]

@@ -1,16 +1,18 @@
 """What headings, labels and lines of text say of the tables below them, in the page's own words."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import Final
 
 from perfdb import catalog
-from perfdb.pages import names
+from perfdb.pages import beside, names, releases
 from perfdb.pages.cells import Wrong, cleaned
 from perfdb.pages.outline import Said
+from perfdb.pages.releases import Whose
 from perfdb.record import Frozen, Task
 
-_KEYS: Final = "System|Precision|Container|Model|Task|Release"
+_KEYS: Final = "System|Precision|Container|Model|Task|Release|Framework"
 _STATEMENT = re.compile(rf"({_KEYS})\s*:\s*(.+)", re.IGNORECASE)
 _BETWEEN = re.compile(rf"\s*[,;|]\s*(?=(?:{_KEYS})\s*:)", re.IGNORECASE)
 _BARE_TASK = re.compile(
@@ -18,6 +20,7 @@ _BARE_TASK = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(r"\w+(?:-\w+)*")
+_PARTS = re.compile(r"\s*[,;|]\s*")
 _SENTENCE_ENDS = re.compile(r"(?<=[.;!?])\s+")
 _AT_PRECISION = re.compile(
     r"\b(?:with|at|in)\s+(?:the\s+)?(\w+(?:-\w+)*)(?:\s+precision\b|\s*[.;!]?\s*$)", re.IGNORECASE
@@ -27,15 +30,6 @@ _BESIDE = re.compile(
     re.IGNORECASE,
 )
 """What is in a sentence, or a heading, that names a precision which the rows need not have."""
-_RELEASE = re.compile(
-    r"v?([0-9]+\.[0-9][\w.]*)\s+(?:NeMo\s+)?(?:Container|Release)"
-    r"|(?:Container|Release)\s+v?([0-9]+\.[0-9][\w.]*)",
-    re.IGNORECASE,
-)
-_VERSIONED = re.compile(
-    r"NeMo(?: Framework)? v?([0-9]{2}\.[0-9]{2}[\w.]*)(?: performance.*)?", re.I
-)
-_IN_CONTAINER = re.compile(r"\bnemo[\s:-]*([0-9]{2}\.[0-9]{2}[\w.]*)", re.IGNORECASE)
 _BACKENDS: Final = (
     ("automodel", re.compile(r"\bAuto-?Model\b", re.IGNORECASE)),
     ("megatron-core", re.compile(r"\bMegatron[- ]Core\b", re.IGNORECASE)),
@@ -51,17 +45,28 @@ class Statement(Frozen):
     model: str | None = None
     task: Task | None = None
     no_task: str | None = None
-    """A word for what is no task of training, such as inference; empty where a task is said."""
+    """Why rows without a task of their own are of none; empty where a task is said."""
+    not_measured: str | None = None
+    """The word that tells that figures are projected, or the like."""
+    framework: str | None = None
     release: str | None = None
+    unclear: str | None = None
+    """Why nobody can tell of which release rows are; empty where one is said."""
     backend: str | None = None
+
+    @property
+    def whose(self) -> Whose:
+        """What is said of the framework, its release and container."""
+        return Whose(self.framework, self.release, self.container)
 
     def then(self, nearer: "Statement") -> "Statement":
         """Both; where the nearer one says something, that holds."""
-        return self.model_copy(update=nearer.model_dump(exclude_none=True))
+        whose = asdict(self.whose.then(nearer.whose))
+        return self.model_copy(update=nearer.model_dump(exclude_none=True) | whose)
 
 
-def in_force(said: Iterable[Said]) -> Statement:
-    """All that is said, outermost first.
+def in_force(said: Iterable[Said], own: str | None = None) -> Statement:
+    """All that is said, outermost first; `own`: the framework of the page.
 
     A page without marked headings starts a section with a line such as `Fine-Tuning Performance`;
     the system and precision of the section before do not hold for it.
@@ -69,35 +74,49 @@ def in_force(said: Iterable[Said]) -> Statement:
     headings = together = Statement()
     for one in said:
         if one.heading:
-            together = together.then(_of_heading(one.text))
+            together = together.then(_of_heading(one.text, own))
             headings = together
         elif _BARE_TASK.fullmatch(one.text.rstrip(" #")):
-            kept = Statement(container=together.container, release=together.release)
-            together = headings.then(kept).then(Statement(task=names.task(one.text)))
+            kept = Statement.model_validate(asdict(together.whose))
+            together = headings.then(kept).then(_of_task(one.text))
         else:
-            together = together.then(_of_line(one.text))
+            together = together.then(_of_line(one.text, only_pairs=one.noted))
     return together
 
 
-def _of_heading(text: str) -> Statement:
+def _of_heading(text: str, own: str | None) -> Statement:
     words = cleaned(text)
-    release = _RELEASE.fullmatch(words) or _VERSIONED.fullmatch(words)
-    version = next(filter(None, release.groups())) if release else None
+    release = releases.of_heading(words, own)
     backends = (name for name, pattern in _BACKENDS if pattern.search(words))
     precision = None if _BESIDE.search(words) else _only_precision(words)
     bare = _without(words, precision) if precision else words
-    task = names.task(words)
+    system = next(filter(_is_system, (bare, *_PARTS.split(bare))), None)
+    model = beside.read(bare)
     named = Statement(
-        system=bare if _is_system(bare) else None,
-        model=bare if catalog.named_model(bare) else None,
+        system=system,
+        model=model.name if not isinstance(model, Wrong) and _is_model(model.name) else None,
         precision=precision,
-        task=task,
-        no_task="" if task else names.no_task(words),
-        release=version,
-        container=f"NeMo {version}" if version and "container" in words.casefold() else None,
+        not_measured=names.not_measured(words),
+        unclear=release.unclear or ("" if release.whose.name else None),
         backend=next(backends, None),
+        **asdict(release.whose),
     )
-    return named.then(_of_line(words))
+    return named.then(_of_task(words)).then(_of_line(words))
+
+
+def _is_model(words: str) -> bool:
+    return catalog.named_model(words) is not None
+
+
+def _of_task(words: str) -> Statement:
+    """The task that words name, or why they leave it open."""
+    tasks = names.tasks(words)
+    if len(tasks) == 1:
+        return Statement(task=tasks[0], no_task="")
+    if tasks:
+        return Statement(no_task=f"the heading {words!r} names several tasks")
+    said = names.no_task(words)
+    return Statement(no_task=f"the heading says {said!r}, which is no task" if said else None)
 
 
 def precisions_named(text: str) -> str:
@@ -124,27 +143,46 @@ def _without(words: str, word: str) -> str:
 
 
 def _is_system(words: str) -> bool:
-    return not isinstance(names.system(words), Wrong) or bool(
-        re.match(r"[DH]GX[- ]\w*[0-9]", words)
-    )
+    return bool(catalog.named_system(words) or re.match(r"[DH]GX[- ]\w*[0-9]", words))
 
 
-def _of_line(text: str) -> Statement:
+def _of_line(text: str, *, only_pairs: bool = False) -> Statement:
     """`System: DGX-H100, Precision: BF16`, or a sentence that names the precision."""
     stated = [_STATEMENT.fullmatch(part) for part in _BETWEEN.split(cleaned(text))]
     pairs = {match[1].casefold(): match[2] for match in stated if match}
     if len(pairs) < len(stated):
-        return Statement(precision=_in_sentences(text))
-    task = names.task(pairs.get("task", ""))
-    return Statement(
-        system=pairs.get("system"),
-        precision=pairs.get("precision"),
-        container=pairs.get("container"),
-        model=pairs.get("model"),
-        task=task,
-        no_task="" if task else None,
-        release=pairs.get("release"),
+        return Statement() if only_pairs else Statement(precision=_in_sentences(text))
+    return (
+        _of_model(pairs)
+        .then(
+            Statement(
+                system=pairs.get("system"),
+                precision=pairs.get("precision"),
+                unclear="" if "release" in pairs or "framework" in pairs else None,
+                **asdict(_whose(pairs)),
+            )
+        )
+        .then(_of_task(pairs.get("task", "")))
     )
+
+
+def _whose(pairs: Mapping[str, str]) -> Whose:
+    found = releases.of_cells(pairs)
+    plain = Whose(None, pairs.get("release"), pairs.get("container"))
+    return found if isinstance(found, Whose) else plain
+
+
+def _of_model(pairs: Mapping[str, str]) -> Statement:
+    """`Model: Llama3 8B (FP8)`: a model, and what is said beside it."""
+    printed = pairs.get("model")
+    found = beside.read(printed or "")
+    if isinstance(found, Wrong):
+        return Statement(model=printed)
+    return Statement(
+        model=found.name or None,
+        precision=found.said.get("precision"),
+        system=found.said.get("beside_model"),
+    ).then(_of_task(found.said.get("task", "")))
 
 
 def _in_sentences(text: str) -> str | None:
@@ -153,9 +191,3 @@ def _in_sentences(text: str) -> str | None:
     said = (sentence for sentence in _SENTENCE_ENDS.split(text) if not _BESIDE.search(sentence))
     at = (match[1] for sentence in said for match in _AT_PRECISION.finditer(sentence))
     return precision if precision in at else None
-
-
-def release_in(container: str | None) -> str | None:
-    """The release that a container's name holds: `NeMo 25.04` is 25.04."""
-    found = _IN_CONTAINER.search(container or "") or _RELEASE.fullmatch(container or "")
-    return (found[1] or found[found.re.groups]) if found else None

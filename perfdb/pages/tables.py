@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from perfdb.pages import cells, columns, configured, outline, transposed
+from perfdb.pages import cells, columns, configured, footnotes, outline, transposed
 from perfdb.pages.base import Cell, Page, Row
 from perfdb.pages.columns import Column
 from perfdb.pages.outline import Table
@@ -20,7 +20,8 @@ def of_results(page: Page) -> tuple[Table, ...]:
 
 def to_read(page: Page) -> tuple[Table, ...]:
     """The tables of results, and those that seem to be, of figures under titles not known."""
-    every = [transposed.upright(table) for table in outline.tables(page.pieces)]
+    written = (footnotes.marked(one, page.footnotes) for one in outline.tables(page.pieces))
+    every = [transposed.upright(table) for table in written]
     configurations = [table for table in every if configured.are_configurations(table)]
     found = [
         configured.joined(table, configurations) if _are_results(table) else table

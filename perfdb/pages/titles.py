@@ -41,6 +41,11 @@ def figure(title: str) -> str | None:
     return next((name for name, unit in _BY_UNIT if unit.fullmatch(title)), None)
 
 
+def of_gpu(title: str) -> bool:
+    """Whether a title says that its values are of one GPU: `TPS/GPU`."""
+    return re.search(r"(?:/|\bper\b)\s*(?:gpu|device)\b", title, re.IGNORECASE) is not None
+
+
 def without_ends(title: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     """A title without the words behind it that are understood, one word less each time.
 

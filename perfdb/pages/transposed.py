@@ -53,7 +53,7 @@ def _fields(row: Row) -> set[str]:
 
 
 def _title(row: Row) -> str:
-    return cells.cleaned(row.cells[0].text)
+    return cells.title(row.cells[0].text)
 
 
 def _has_number(row: Row) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from perfdb.pages import cells, names
+from perfdb.pages import cells, names, plausible, systems
 from perfdb.pages.cells import Wrong
 from perfdb.pages.columns import FIGURES
 from perfdb.pages.context import Setting
@@ -77,8 +77,11 @@ def read(texts: Texts, setting: Setting) -> Values | Faults:
     wrong = {name: value for name, value in found.items() if isinstance(value, Wrong)}
     if wrong:
         return Faults(wrong)
-    figures = {name: found.pop(name) for name in FIGURES}
-    return Values(Case.model_validate(found), Figures.model_validate(figures), computed)
+    figures = Figures.model_validate({name: found.pop(name) for name in FIGURES})
+    case = Case.model_validate(found)
+    if wrong := plausible.wrong(case, figures, texts.cells):
+        return Faults(wrong)
+    return Values(case, figures, computed)
 
 
 def _products(texts: Texts) -> dict[str, str]:
@@ -113,15 +116,8 @@ def _variant(texts: Texts, setting: Setting) -> str | None:
 
 
 def _system(texts: Texts, setting: Setting) -> str | Wrong:
-    """The system that the row names, or whose GPUs it counts, or that is named above its table."""
-    kind = names.gpus(texts.of("num_gpus")).kind
-    if kind and not texts.of("system"):
-        return names.system_of_gpu(kind)
-    printed = texts.of("system") or setting.said.system or setting.fallback.system
-    if not printed or cells.absent(printed):
-        remedy = "pass --system, or put `System: NAME` above the table"
-        return Wrong("the page does not say which system", remedy)
-    return names.system(printed)
+    """The system that the row names, or whose GPUs it has, or that is named above its table."""
+    return systems.of_row(texts.cells, setting.said.system, setting.fallback.system)
 
 
 def _precision(texts: Texts, setting: Setting) -> str | Wrong | None:
@@ -135,7 +131,7 @@ def _task(texts: Texts, setting: Setting) -> str | Wrong:
     printed = texts.of("task")
     remedy = "write Pre-training, SFT or LoRA"
     if cells.absent(printed) and setting.said.no_task:
-        return Wrong(f"the heading says {setting.said.no_task!r}, which is no task", remedy)
+        return Wrong(setting.said.no_task, remedy)
     if cells.absent(printed):
         return setting.said.task or "pretrain"
     return names.task(printed) or Wrong(f"{printed!r} is no task", remedy)

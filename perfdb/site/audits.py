@@ -200,7 +200,8 @@ def entries(release: AuditedRelease, address: Address) -> Html:
 
 
 def _is_worth_knowing(one: Audited) -> bool:
-    return kind(one.findings[0]) == Severity.INFO.value
+    """Whether there is nothing but info; an error stays one to look at where it is accepted."""
+    return not any(finding.severity.reaches(Severity.WARNING) for finding in one.findings)
 
 
 def _entry(one: Audited, name: str, address: Address) -> Html:

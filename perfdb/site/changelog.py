@@ -189,11 +189,12 @@ def _entries(label: str, given: Sequence[Event], left: int, address: Address) ->
     """Entries in full, and how many older ones there are."""
     more = f" The {left:,} older ones are counted by day and source." if left else ""
     told = _total(given)
-    said = tag("p", f"{told:,} of {told + left:,} entries, the newest first.{more}")
+    rows = f" in {units.counted(len(given), 'row')}" if len(given) < told else ""
+    said = tag("p", f"{told:,} of {told + left:,} entries{rows}, the newest first.{more}")
     heads = [Head("Moment (UTC)"), Head("What"), Head("Result", wide=True)]
     heads += [Head("Change", wide=True), Head("Source")]
-    rows = [_row(event, address) for event in given]
-    return joined((said, markup.table(markup.Table(label, heads, rows))))
+    made = [_row(event, address) for event in given]
+    return joined((said, markup.table(markup.Table(label, heads, made))))
 
 
 def _row(event: Event, address: Address) -> list[Cell]:
@@ -248,7 +249,7 @@ def _source(event: Event, address: Address) -> Html:
         return link(it.run_id, address(addresses.of_run(it.run_id)))
     if event.line is None:
         return tag("span", event.source)
-    lines = f"{event.line}–{event.last_line}" if event.last_line else f"{event.line}"
+    lines = "–".join(map(str, dict.fromkeys((event.line, event.last_line or event.line))))
     said = f"{event.source}:{lines}"
     if event.document is None:
         return tag("span", said)

@@ -1,6 +1,6 @@
 """What a page prints of a result: the words of its cells, and whether they say what it says."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import chain
 from typing import Final, Protocol
@@ -67,10 +67,22 @@ def text_of(fields: tuple[str, ...], row: Printed) -> str | None:
     return f"{said}%" if "%" in title and said[-1:].isdigit() else said
 
 
+def is_packed(row: Printed) -> bool:
+    """Whether its page says that its sequences are packed."""
+    title = _title(("sequence_length",), tuple(row.raw))
+    return title is not None and title.casefold().startswith("packed")
+
+
 def extra_of(title: str, result: Result) -> str:
     """The words of a column that has no field; empty where its page has no such column."""
     said, own = result.extras.get(title, ""), cells_of(result).get(title)
     return said if own is None or own == result.raw[title] else own
+
+
+def extras_of(results: Sequence[Result]) -> dict[str, list[str]]:
+    """The words of each column that has no field, by its title."""
+    titles = dict.fromkeys(title for result in results for title in result.extras)
+    return {title: [extra_of(title, result) for result in results] for title in titles}
 
 
 def says(text: str, value: object) -> bool:

@@ -130,13 +130,17 @@ NEMO = Profile(
 )
 """FSDP stands on the pages of some systems only; what else is not always there is not theirs."""
 
+PLAIN, PACKED = _own(SEQUENCE, replace(SEQUENCE, title="Packed Sequence Length"))
+"""What a page of fine-tuning calls the sequence length, as its samples are."""
+
 TASK = Column("Task", ("task",), "task", shown="always")
 NEMO_FINE_TUNING = Profile(
     "nemo-fine-tuning",
     (
         *_own(MODEL, TASK),
         PRECISION,
-        *_own(GPUS, GBS, MBS, replace(SEQUENCE, title="Packed Sequence Length")),
+        *_own(GPUS, GBS, MBS),
+        PACKED,
         FSDP,
         *_own(TP, PP),
         CP,

@@ -124,6 +124,14 @@ def test_what_is_only_worth_knowing_is_folded() -> None:
     assert 3 == len(shown.select("article"))
 
 
+def test_an_error_that_is_accepted_is_not_folded_with_what_is_worth_knowing() -> None:
+    """A result with info and an accepted error is listed openly, whichever is the graver."""
+    both = audited(finding("info"), finding("error", acknowledged="fine"), key="b" * 64)
+    page = audits.of_releases([both, audited(finding("info"), key="i" * 64)])
+    shown = soup(audits.entries(page[0], address).text)
+    assert ["result-iiiiiiiiiiii"] == [it["id"] for it in shown.select("details article")]
+
+
 def test_entries_of_two_precisions_or_variants_have_headings_of_their_own() -> None:
     """Rows that differ in nothing else read the same else."""
     works: tuple[dict[str, object], ...] = (

@@ -238,6 +238,15 @@ def test_what_changes_a_figure_stands_apart_from_what_is_new() -> None:
     assert ["added", "added"] == [it.act for it in made.other]
 
 
+def test_several_results_of_one_line_are_of_that_line() -> None:
+    """The columns of a turned table share the line of their first figure."""
+    rows = [revision(key=key, source_line=12) for key in ("a", "b")]
+    made = changelog.changelog(rows, [])
+    shown = BeautifulSoup(changelog.other(made, address).text, "html.parser").get_text()
+    assert "page.md:12" in shown
+    assert "12–12" not in shown
+
+
 def test_what_a_page_adds_of_a_system_is_one_row_that_leads_to_its_table() -> None:
     """24 rows of two models, on lines 9 to 32; another system and another moment have their own."""
     rows = [
@@ -261,7 +270,7 @@ def test_what_a_page_adds_of_a_system_is_one_row_that_leads_to_its_table() -> No
     )
     assert "../performance/nemo/25.04.html?system=dgx-h100" == told["href"]
     assert "page.md:9–32" in shown.get_text()
-    assert "26 of 26 entries" in shown.get_text()
+    assert "26 of 26 entries in 3 rows, the newest first." in shown.get_text()
 
 
 def test_of_many_models_the_first_five_are_named() -> None:

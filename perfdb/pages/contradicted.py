@@ -1,0 +1,65 @@
+"""Where rows are said to be of two releases: what is nearer holds, and a note says so."""
+
+from collections.abc import Iterable, Iterator
+
+from perfdb.errors import Problem
+from perfdb.pages import names, releases, statements
+from perfdb.pages.base import Heading, Page, PageContext
+from perfdb.pages.context import Setting, framework_in
+from perfdb.pages.front import Settings
+from perfdb.pages.outline import Table
+from perfdb.pages.releases import Whose
+
+_REMEDY = "correct one of them, if it is a mistake"
+
+
+def above(where: str, table: Table, setting: Setting) -> Iterator[Problem]:
+    """What is said above a table, where the whole page is said to be of another release."""
+    if releases.contradict(setting.whose, setting.over):
+        near, over = setting.whose.name, setting.over.name
+        message = f"the text says {near}, the whole page or an option {over}; the text holds"
+        yield Problem(where, message, line=_line(table, setting), remedy=_REMEDY)
+
+
+def _line(table: Table, setting: Setting) -> int:
+    """The line of what is said nearest to a table of whose it is."""
+    own = setting.over.framework
+    stated = (
+        one.line for one in reversed(table.said) if statements.in_force([one], own).whose != Whose()
+    )
+    return next(stated, table.header.line)
+
+
+def in_rows(where: str, table: Table, setting: Setting, own: Iterable[Whose]) -> Iterator[Problem]:
+    """What rows say of themselves, where it is not what holds for their table; each thing once."""
+    others = dict.fromkeys(one.name for one in own if releases.contradict(one, setting.whose))
+    if others:
+        said = ", ".join(others)
+        message = f"rows say {said}, and their table is of {setting.whose.name}; the rows hold"
+        yield Problem(where, message, line=table.header.line, remedy=_REMEDY)
+
+
+def on_systems(where: str, table: Table, setting: Setting, own: Iterable[str]) -> Iterator[Problem]:
+    """The systems that rows name, where another one is named above their table."""
+    above = names.system(setting.said.system or "")
+    others = [one for one in dict.fromkeys(own) if one != above]
+    if others and isinstance(above, str):
+        message = f"rows say {', '.join(others)}, and {above} stands above the table; the rows hold"
+        yield Problem(where, message, line=table.header.line, remedy=_REMEDY)
+
+
+def by_options(where: str, page: Page, settings: Settings, given: PageContext) -> Iterator[Problem]:
+    """The options that do not hold because the front matter says another thing.
+
+    Also a framework that only the title names: there the option holds.
+    """
+    for name in ("framework", "release", "container"):
+        stated, option = getattr(settings, name), getattr(given, name)
+        if stated and option and stated != option:
+            message = f"the front matter says {name} {stated}, --{name} {option}; the page holds"
+            yield Problem(where, message, line=1, remedy=_REMEDY)
+    title = next((piece for piece in page.pieces if isinstance(piece, Heading)), None)
+    named = framework_in(title.text) if title and not settings.framework else None
+    if title and named and given.framework not in (None, named):
+        message = f"the title says {named}, --framework {given.framework}; the option holds"
+        yield Problem(where, message, line=title.line, remedy=_REMEDY)

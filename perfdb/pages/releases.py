@@ -1,0 +1,203 @@
+"""Which framework, in which release and container, headings and cells name."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from perfdb.pages import cells, names
+from perfdb.pages.cells import Wrong
+
+_DOTTED: Final = r"[0-9]+\.[0-9]\w*(?:\.\w+)*(?:-[a-z]\w*(?:\.\w+)*)?"
+_CALENDAR: Final = r"[0-9]{2}\.[0-9]{2}[\w.]*"
+"""NeMo's releases; `NeMo 2.0` is a generation."""
+
+_FRAMEWORKS: Final = (
+    ("dfm", r"(?:NeMo\s+)?DFM", _DOTTED),
+    ("automodel", r"(?:NeMo\s+)?Auto-?Model", _DOTTED),
+    ("megatron-bridge", r"(?:NeMo\s+)?Megatron[- ]Bridge", _DOTTED),
+    ("megatron-lm", r"Megatron[- ]LM", _DOTTED),
+    ("megatron-core", r"Megatron[- ]Core", _DOTTED),
+    ("torchtitan", r"torchtitan", _DOTTED),
+    ("nemo", r"NeMo(?:\s+Framework)?", _CALENDAR),
+)
+_IN_NEMO_CONTAINERS: Final = frozenset(
+    {"dfm", "automodel", "megatron-bridge", "megatron-core", "nemo"}
+)
+"""Frameworks of which a NeMo container holds the release of its own version."""
+
+_ALONE = re.compile(
+    rf"(?:(?:previous|last|current|latest|new)\s+)?(?:(?:version|release)\s*:?\s*)?"
+    rf"\(?v?({_DOTTED})\)?",
+    re.IGNORECASE,
+)
+_DATED = re.compile(_CALENDAR)
+_CELL = re.compile(r"(?:v(?=[0-9]))?([0-9][\w.+-]*|main|master|nightly|dev)", re.IGNORECASE)
+_CONTAINER = re.compile(rf"NeMo\s+v?({_CALENDAR})\s+container", re.IGNORECASE)
+_RELEASE = re.compile(
+    r"v?([0-9]+\.[0-9][\w.]*)\s+(?:NeMo\s+)?(?:Container|Release)"
+    r"|(?:Container|Release)\s+v?([0-9]+\.[0-9][\w.]*)",
+    re.IGNORECASE,
+)
+_IN_CONTAINER = re.compile(r"\bnemo[\s:-]*([0-9]{2}\.[0-9]{2}[\w.]*)", re.IGNORECASE)
+_BRACKETS = re.compile(r"\([^()]*\)")
+_PARTS = re.compile(r"\s*[,;|–—]\s*")
+_BESIDE = re.compile(r"(?:for\s+)?(?:comparison|compared|baseline|reference)\b", re.IGNORECASE)
+_VERSUS = re.compile(rf"\b{names.COMPARING}\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Whose:
+    """What rows are of. None: it is not said."""
+
+    framework: str | None = None
+    release: str | None = None
+    container: str | None = None
+
+    def then(self, nearer: "Whose") -> "Whose":
+        """Both; what is nearer holds, and nothing else of another framework or release does."""
+        framework = nearer.framework or self.framework
+        if self.framework not in (None, framework):
+            return Whose(framework, nearer.release or nearer.of_container, nearer.container)
+        dated = self.release is None or _DATED.fullmatch(self.release)
+        inside = release_in(nearer.container, framework) if dated else None
+        version = _as_spelled(nearer.release or inside, self.release)
+        moved = version and self.release and version != self.release
+        kept = None if moved else self.container
+        return Whose(framework, version or self.release, nearer.container or kept)
+
+    @property
+    def of_container(self) -> str | None:
+        """The release that the container's name holds."""
+        return release_in(self.container, self.framework)
+
+    @property
+    def name(self) -> str:
+        """'nemo 25.04 (nemo:25.04)', as far as it is said."""
+        container = self.container and f"({self.container})"
+        return " ".join(filter(None, (self.framework, self.release, container)))
+
+
+@dataclass(frozen=True)
+class InHeading:
+    """What a heading says; `unclear`: why nobody can tell."""
+
+    whose: Whose = Whose()
+    unclear: str | None = None
+
+
+def of_heading(words: str, own: str | None) -> InHeading:
+    """What a heading names: a version alone, a framework with a version, a container.
+
+    `own` is the framework of the page: its name with a version is one too. What stands in brackets
+    counts where nothing outside of them does.
+    """
+    bare = _BRACKETS.sub(" ", words)
+    found = _versions(bare, own) or _versions(words, own)
+    if len(found) > 1 or (_VERSUS.search(words) and len({*re.findall(_CALENDAR, bare)}) > 1):
+        return InHeading(unclear=f"the heading {words!r} names several releases")
+    if not found and (other := _other(words, own)):
+        return InHeading(unclear=f"the heading {words!r} speaks of {other}, without its release")
+    inside = _CONTAINER.search(words)
+    whose = found[0] if found else _alone(words, own)
+    container = f"NeMo {inside[1]}" if inside else whose.container
+    return InHeading(replace(whose, container=container))
+
+
+def _versions(words: str, own: str | None) -> list[Whose]:
+    """Each framework that has a version behind its name; a container has none."""
+    known = [*_FRAMEWORKS]
+    if own and own not in (name for name, *_ in _FRAMEWORKS):
+        known.append((own, r"[-\s]?".join(map(re.escape, re.split(r"[-\s]", own))), _DOTTED))
+    found = (
+        Whose(name, version[1])
+        for name, pattern, versioned in known
+        for version in re.finditer(
+            rf"(?<![\w-]){pattern}(?:\s+(?:version|release))?\s+v?({versioned})(?!\s+container)",
+            words,
+            re.IGNORECASE,
+        )
+    )
+    return list(dict.fromkeys(found))
+
+
+def _other(words: str, own: str | None) -> str | None:
+    """Another framework that a heading holds against the page's, without a version."""
+    if not _BESIDE.match(words):
+        return None
+    found = (
+        re.search(rf"(?<![\w-]){pattern}(?!\w)", words, re.IGNORECASE)
+        for name, pattern, _ in _FRAMEWORKS
+        if name != own
+    )
+    return next((one[0] for one in found if one), None)
+
+
+def _alone(words: str, own: str | None) -> Whose:
+    """A version that stands alone, or says that it is one of a release or container."""
+    whole = _RELEASE.fullmatch(words)
+    parts = (*_PARTS.split(words), _BRACKETS.sub("", words).strip())
+    found = whole or next(filter(None, map(_ALONE.fullmatch, parts)), None)
+    version = next(filter(None, found.groups())) if found else None
+    if not whole or "container" not in words.casefold():
+        return Whose(None, version)
+    inside = f"NeMo {version}"
+    return Whose(None, release_in(inside, own), inside)
+
+
+def _as_spelled(version: str | None, other: str | None) -> str | None:
+    """A version as another place spells it: `2.3` is `v2.3`."""
+    same = version and other and version.casefold() == other.casefold().removeprefix("v")
+    return other if same else version
+
+
+def release_in(container: str | None, framework: str | None) -> str | None:
+    """The release that a container's name holds: `NeMo 25.04` is 25.04 of what is in it."""
+    if framework not in _IN_NEMO_CONTAINERS:
+        return None
+    found = _IN_CONTAINER.search(container or "") or _RELEASE.fullmatch(container or "")
+    return (found[1] or found[found.re.groups]) if found else None
+
+
+def of_cells(texts: Mapping[str, str]) -> Whose | Mapping[str, Wrong]:
+    """What the cells of a row say of its framework, release and container; or what is wrong."""
+    stated = {name: text for name, text in texts.items() if not cells.absent(text)}
+    framework = _framework(stated.get("framework", ""))
+    release = _release(stated.get("release", ""))
+    if isinstance(release, Wrong):
+        return {"release": release}
+    both = {one.framework for one in (framework, release) if one.framework}
+    if len(both) > 1:
+        said = " and ".join(sorted(both))
+        return {"framework": Wrong(f"the row says {said}", "correct one of them")}
+    return Whose(
+        next(iter(both), None), release.release or framework.release, stated.get("container")
+    )
+
+
+def _framework(printed: str) -> Whose:
+    """`NeMo`, `NeMo 25.04`; one that is not known keeps its name."""
+    if found := _versions(printed, None):
+        return found[0]
+    known = (n for n, p, _ in _FRAMEWORKS if re.fullmatch(p, printed, re.IGNORECASE))
+    return Whose(next(known, None) or re.sub(r"[^\w.]+|_+", "-", printed.casefold()) or None)
+
+
+def _release(printed: str) -> Whose | Wrong:
+    found = _versions(printed, None)
+    if found or not printed:
+        return found[0] if found else Whose()
+    version = _CELL.fullmatch(printed)
+    if version is None:
+        return Wrong(f"{printed!r} is no release", "write its version: 26.02")
+    return Whose(None, version[1])
+
+
+def contradict(near: Whose, over: Whose) -> bool:
+    """Whether what is said nearer to rows is not what is said further away."""
+    pairs = (
+        (near.framework, over.framework),
+        (near.release, over.release),
+        (near.container, over.container),
+    )
+    return any(first and second and first != second for first, second in pairs)

@@ -1,0 +1,79 @@
+"""What is to be said of a table beside its results: what was not understood, or assumed."""
+
+from collections.abc import Iterator, Sequence
+
+from perfdb.errors import Problem
+from perfdb.pages import cells, columns, contradicted, halves, statements, systems
+from perfdb.pages.attributed import Attributed
+from perfdb.pages.base import Row
+from perfdb.pages.columns import FIGURES
+from perfdb.pages.rows import TableReader
+
+
+def of_table(reader: TableReader) -> Iterator[Problem]:
+    """What is kept of the table but not understood, or taken for granted."""
+    table = reader.table
+    own = [reader.of_itself(row) for row in table.rows]
+    yield from _unexplained(reader, table.header)
+    if table.rows and reader.has_figure() and _lacks_task(reader, own):
+        message = "the page does not say the task; its rows count as pre-training"
+        yield reader.problem(table.header, message, "put the task in a heading")
+    if reader.has_figure() and not _says_precision(reader):
+        yield from _half_said(reader)
+    yield from _contradicted(reader, [one for one in own if one])
+    for row in table.rows:
+        if not reader.no_row(row):
+            yield from _of_row(reader, row)
+
+
+def _contradicted(reader: TableReader, own: Sequence[Attributed]) -> Iterator[Problem]:
+    where, table, setting = reader.where, reader.table, reader.setting
+    found = [systems.of_row(one.texts, setting.said.system, setting.said.system) for one in own]
+    yield from contradicted.above(where, table, setting)
+    yield from contradicted.in_rows(where, table, setting, [one.setting.whose for one in own])
+    yield from contradicted.on_systems(
+        where, table, setting, [one for one in found if isinstance(one, str)]
+    )
+
+
+def _of_row(reader: TableReader, row: Row) -> Iterator[Problem]:
+    printed = reader.texts(row)
+    if any(texts.bracketed for texts in halves.read(printed)):
+        message = "the page does not say what the values in brackets are of"
+        yield reader.problem(row, message, "put both precisions in the Precision column")
+    for name, text in sorted(printed.items()):
+        if name in FIGURES and 0 in map(cells.decimal, cells.pair(text) or (text,)):
+            title = columns.title_of(name, reader.header)
+            message = f"a figure of 0 counts as unknown{reader.column(row)}"
+            yield Problem(reader.where, message, title, line=row.line, remedy="write - for it")
+    yield from _unexplained(reader, row)
+
+
+def _unexplained(reader: TableReader, row: Row) -> Iterator[Problem]:
+    for mark in reader.footnotes.unexplained(row):
+        message = f"the footnote mark {mark!r} has no text on the page"
+        yield reader.problem(row, message, "say below the table what it means, or remove it")
+
+
+def _lacks_task(reader: TableReader, own: Sequence[Attributed | None]) -> bool:
+    """Whether a row counts as pre-training because nobody says its task."""
+    said = reader.setting.said
+    told = said.task or said.no_task or said.not_measured
+    if told or "task" in columns.all_fields(reader.header):
+        return False
+    return not all(one and one.texts.get("task") for one in own)
+
+
+def _half_said(reader: TableReader) -> Iterator[Problem]:
+    """What is said above the table of a precision that its rows need not have."""
+    for said in reader.table.said:
+        if words := statements.precisions_named(said.text):
+            message = f"the text speaks of {words}; the rows' precision stays unknown"
+            remedy = "put theirs in a heading, a column, or a line `Precision: BF16`"
+            yield Problem(reader.where, message, line=said.line, remedy=remedy)
+
+
+def _says_precision(reader: TableReader) -> bool:
+    said = reader.setting.said.precision or reader.setting.fallback.precision
+    titled = columns.precision(reader.header)
+    return bool(said or titled) or "precision" in columns.all_fields(reader.header)

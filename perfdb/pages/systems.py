@@ -1,0 +1,95 @@
+"""On which system a row was run: by what its cells name, systems or GPUs, and what stands above."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from perfdb import catalog
+from perfdb.catalog import System
+from perfdb.pages import cells, names
+from perfdb.pages.cells import Wrong
+
+_BY_GPU = ("hardware", "gpu", "beside_model")
+"""Fields in which a GPU may stand for its system."""
+
+
+@dataclass(frozen=True)
+class _Named:
+    """What a cell names: a system, or GPUs that several systems may have."""
+
+    text: str
+    systems: frozenset[str]
+    is_system: bool
+
+
+def of_row(texts: Mapping[str, str], above: str | None, given: str | None) -> str | Wrong:
+    """The system of a row; `above` is named above its table, `given` where nothing else is."""
+    if (printed := texts.get("system", "")) and cells.absent(printed):
+        return _above(None)
+    kind = names.gpus(texts.get("num_gpus", "")).kind
+    of_kind = names.system_of_gpu(kind) if kind else None
+    named = [*_named(texts), *([_system_or_gpu(kind)] if kind else [])]
+    if of_kind and (isinstance(of_kind, Wrong) or (len(named) == 1 and not (above or given))):
+        return of_kind
+    if wrong := next((one for one in named if isinstance(one, Wrong)), None):
+        return wrong
+    return _agreed([one for one in named if isinstance(one, _Named)], above, given)
+
+
+def _agreed(named: Sequence[_Named], above: str | None, given: str | None) -> str | Wrong:
+    context = above or given
+    if not named:
+        return _above(context)
+    common = frozenset[str].intersection(*(one.systems for one in named))
+    texts = " and ".join(dict.fromkeys(repr(one.text) for one in named))
+    if not common:
+        return Wrong(f"{texts} are not of one system", "correct one of them")
+    known = catalog.named_system(context or "")
+    if known in common:
+        return known
+    if above and not any(one.is_system for one in named):
+        remedy = "correct one of them, or name the system in a column System"
+        return Wrong(f"{texts} is not of {above!r}, which the page says above", remedy)
+    if len(common) > 1:
+        may_be = " or ".join(sorted(common))
+        return Wrong(f"{texts} may be of {may_be}", "name the system in a column System")
+    return min(common)
+
+
+def _above(context: str | None) -> str | Wrong:
+    if not context or cells.absent(context):
+        remedy = "pass --system, or put `System: NAME` above the table"
+        return Wrong("the page does not say which system", remedy)
+    return names.system(context)
+
+
+def _named(texts: Mapping[str, str]) -> Iterator[_Named | Wrong]:
+    """What each cell of a row names."""
+    if printed := texts.get("system", ""):
+        known = names.system(printed)
+        yield known if isinstance(known, Wrong) else _Named(printed, frozenset({known}), True)
+    for text in (texts.get(name, "") for name in _BY_GPU):
+        if not cells.absent(text):
+            yield _system_or_gpu(text)
+
+
+def _system_or_gpu(text: str) -> _Named | Wrong:
+    if known := catalog.named_system(text):
+        return _Named(text, frozenset({known}), True)
+    found = [one for one in catalog.systems().values() if any(_has(text, w) for w in one.detect)]
+    if not found:
+        remedy = "name a system of the catalogue: `perfdb systems` lists them"
+        return Wrong(f"no system or GPU {text!r} in the catalogue", remedy)
+    if len(found) > 1:
+        return Wrong(f"{text!r} names several GPUs", "give each a row of its own")
+    return _Named(text, frozenset(_that_have(found[0])), False)
+
+
+def _has(text: str, word: str) -> bool:
+    return re.search(rf"(?<![A-Z0-9]){word}(?![0-9])", text.upper()) is not None
+
+
+def _that_have(known: System) -> Iterator[str]:
+    """The systems of a GPU: a B200 is in a GB200 too."""
+    words = {*known.detect, *(f"G{word}" for word in known.detect)}
+    return (one.name for one in catalog.systems().values() if words & {*one.detect})

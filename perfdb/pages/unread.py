@@ -1,0 +1,93 @@
+"""Tables that look like figures and are not read: each is told with its reason."""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Final
+
+from perfdb import catalog, units
+from perfdb.errors import Problem
+from perfdb.pages import cells, columns, configured, names, outline, tables, titles, transposed
+from perfdb.pages.base import Line, Page
+from perfdb.pages.columns import Column
+from perfdb.pages.outline import Table
+
+_FIGURE: Final = re.compile(
+    r"\btok(?:en)?s?\b|flop|\bmfu\b|\btps\b|throughput|/\s*s(?:ec(?:ond)?)?\b"
+    r"|\biter(?:ation)?s?\b|\bsteps?\b|\bper (?:second|step|gpu|device)\b|/\s*(?:gpu|device)\b"
+    r"|\btime\b|\bm?sec(?:ond)?s?\b|\(m?s\)|\bmin(?:ute)?s?\b",
+    re.IGNORECASE,
+)
+"""A unit of a rate or a time, or what is measured, in a title."""
+_NUMBER = re.compile(r"[~≈<>]?\s*[0-9]")
+_FEWEST: Final = 2
+_TABS: Final = 2
+"""Of a line of text that may be a row, at the least."""
+_HOW: Final = "give each figure a row with Model, System, #GPUs, GBS and Sequence Length"
+_SEPARATED: Final = "write a table: with pipes, a list-table or HTML"
+_HEADER: Final = "write `:header:` with the `:delim:` of the rows"
+
+
+def of_page(where: str, page: Page) -> Iterator[Problem]:
+    """The tables of a page that look like figures, and are none of those that are read."""
+    taken = tables.to_read(page)
+    known = {table.header.line for table in taken} | {*map(configured.joined_from, taken)}
+    for table in map(transposed.upright, outline.tables(page.pieces)):
+        if table.header.line not in known and (why := _why(table)):
+            message, remedy = why
+            message = f"the table is not read: {message}"
+            yield Problem(where, message, line=table.header.line, remedy=remedy)
+    yield from _of_lines(where, [piece for piece in page.pieces if isinstance(piece, Line)])
+
+
+def _why(table: Table) -> tuple[str, str] | None:
+    """Why a table that looks like figures is not read, and what to do; None where it does not."""
+    header = columns.of(table)
+    widest = max((len(row.cells) for row in table.rows), default=0)
+    if widest > len(header) and any(map(_looks, header)):
+        message = f"a row has {widest} cells, its header {units.counted(len(header), 'cell')}"
+        return message, _HEADER if len(header) == 1 else _HOW
+    filled = [one for place, one in enumerate(header) if _has_number(table, place)]
+    spread = [one.title for one in filled if _names_work(one.title)]
+    if len(spread) >= _FEWEST:
+        return f"its columns {_listed(spread)} are what was run, and name no figure", _HOW
+    figures = [one.title for one in filled if _looks(one)]
+    of_work = _says_work(header) or any(map(titles.of_gpu, figures))
+    if not figures or not of_work or configured.are_configurations(table):
+        return None
+    return f"it does not say all of what {_listed(figures)} are of", _HOW
+
+
+def _of_lines(where: str, lines: Sequence[Line]) -> Iterator[Problem]:
+    """A line of titles with tabs between them, above a line of as many values."""
+    for above, below in pairwise(lines):
+        parts, under = above.text.split("\t"), below.text.split("\t")
+        has_values = any(map(_NUMBER.match, under)) and not any(map(_NUMBER.match, parts))
+        if _TABS < len(parts) == len(under) and has_values and any(map(_FIGURE.search, parts)):
+            message = "the lines are not read as a table: their cells are set apart by tabs"
+            yield Problem(where, message, line=above.line, remedy=_SEPARATED)
+
+
+def _looks(column: Column) -> bool:
+    is_figure = not columns.FIGURES.isdisjoint(column.fields)
+    return is_figure or (columns.may_be_figure(column) and bool(_FIGURE.search(column.title)))
+
+
+def _says_work(header: Sequence[Column]) -> bool:
+    return not {"model", "num_gpus", *columns.OF_SYSTEM}.isdisjoint(columns.all_fields(header))
+
+
+def _has_number(table: Table, place: int) -> bool:
+    texts = (row.cells[place].text for row in table.rows if place < len(row.cells))
+    return any(_NUMBER.match(cells.cleaned(text)) for text in texts)
+
+
+def _names_work(title: str) -> bool:
+    """Whether a title is a model, a system, or a precision, or two of these."""
+    bare, precision = names.captioned(title)
+    known = catalog.named_model(bare) or catalog.named_system(bare)
+    return bool(known or precision or catalog.precision_of(title))
+
+
+def _listed(found: Sequence[str]) -> str:
+    return ", ".join(map(repr, found))

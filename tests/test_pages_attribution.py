@@ -1,0 +1,269 @@
+"""Whose a row is: its release, framework and system, as what stands nearest to it says."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from perfdb import pages
+from perfdb.pages import PageContext, PageRead
+
+ACME = '---\nperfdb: {framework: acme, release: "2.3"}\n---\n# Pre-training\n'
+"""Four lines: what stands behind a blank one is on line 6."""
+WORK = "| Model | #GPUs | GBS | Seq Length | Tokens/s/GPU |\n|---|---|---|---|---|\n"
+ROW = "| Llama3 70B | 64 | 128 | 8192 | 1,502 |\n"
+
+
+def read(*above: str, table: str = WORK + ROW, head: str = ACME, **given: str) -> PageRead:
+    text = "\n\n".join((head.rstrip(), "System: DGX-H100, Precision: BF16", *above))
+    return pages.read("page.md", f"{text}\n\n{table}", PageContext(**given))
+
+
+def releases(found: PageRead) -> list[tuple[str, str | None, str | None]]:
+    of = (one.release for one in found.results)
+    return [(one.framework, one.version, one.container) for one in of]
+
+
+def notes(found: PageRead) -> str:
+    return "\n".join(map(str, found.notes))
+
+
+def table(titles: Sequence[str], *rows: Sequence[str]) -> str:
+    """A table with columns before those of the work."""
+    above = "".join(f"| {title} " for title in titles) + WORK.partition("\n")[0]
+    lines = ["".join(f"| {cell} " for cell in row) + ROW.strip() for row in rows]
+    return "\n".join((above, "|---" * (len(titles) + 5) + "|", *lines)) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("heading", "wanted"),
+    [
+        ("## v2.3", ("acme", "2.3", None)),
+        ("## v2.2", ("acme", "2.2", None)),
+        ("## 2.1", ("acme", "2.1", None)),
+        ("## 2.1 (withdrawn)", ("acme", "2.1", None)),
+        ("## acme 2.0", ("acme", "2.0", None)),
+        ("## Previous release (2.2), DGX-H100", ("acme", "2.2", None)),
+        ("## Baseline: NeMo 25.04", ("nemo", "25.04", None)),
+        ("## NeMo 25.04", ("nemo", "25.04", None)),
+        (
+            "## For comparison, Megatron-Bridge 26.02 (NeMo 26.02 container)",
+            ("megatron-bridge", "26.02", "NeMo 26.02"),
+        ),
+        ("## Baseline (Megatron-Bridge 26.02)", ("megatron-bridge", "26.02", None)),
+        ("## torchtitan 0.3", ("torchtitan", "0.3", None)),
+        # A generation, sizes and what is no version say nothing of a release.
+        ("## NeMo 2.0", ("acme", "2.3", None)),
+        ("## Llama 3.1 models", ("acme", "2.3", None)),
+        ("## With Megatron-Core", ("acme", "2.3", None)),
+        # A container says a release of what is in it alone.
+        ("## 25.07 NeMo Container", ("acme", "2.3", "NeMo 25.07")),
+    ],
+)
+def test_a_heading_of_a_version_says_whose_the_rows_below_it_are(
+    heading: str, wanted: tuple[str, str | None, str | None]
+) -> None:
+    """What is said of another framework's release does not hold for it, and a note says so."""
+    found = read(heading)
+    assert [wanted] == releases(found)
+    assert [wanted[0]] == [one.case.framework for one in found.results]
+    told = f"page.md:8: the text says {' '.join(filter(None, wanted[:2]))}"
+    assert (wanted[:2] != ("acme", "2.3")) == (told in notes(found))
+
+
+def test_a_version_holds_for_its_section_and_no_further() -> None:
+    found = read("## 2.2", "### Long context", WORK + ROW, "## Others")
+    assert ["2.2", "2.3"] == [one.release.version for one in found.results]
+
+
+def test_an_option_fills_what_the_page_leaves_open_and_no_more() -> None:
+    head = "# Megatron-Bridge: pre-training\n"
+    found = read("## 26.10", WORK + ROW, "## 26.09", head=head, release="26.10")
+    assert ["26.10", "26.09"] == [one.release.version for one in found.results]
+    assert "page.md:12: the text says megatron-bridge 26.09" in notes(found)
+    assert ["26.10"] == [one.release.version for one in read(head=head, release="26.10").results]
+    held = read(release="2.2", framework="nemo")
+    assert [("acme", "2.3", None)] == releases(held)
+    assert "the front matter says release 2.3, --release 2.2; the page holds" in notes(held)
+    assert "the front matter says framework acme, --framework nemo; the page" in notes(held)
+
+
+@pytest.mark.parametrize(
+    ("heading", "told"),
+    [
+        ("## Comparison with Megatron-LM", "speaks of Megatron-LM, without its release"),
+        ("## NeMo 25.04 and Megatron-Bridge 26.02", "names several releases"),
+        ("## 26.09 versus 26.10", "names several releases"),
+    ],
+)
+def test_a_heading_of_several_releases_says_none_unless_a_column_does(
+    heading: str, told: str
+) -> None:
+    found = read(heading)
+    assert () == found.results
+    assert told in str(found.problems[0])
+    assert found.problems[0].remedy
+    named = read(heading, table=table(["Framework", "Release"], ["NeMo", "25.04"]))
+    assert [("nemo", "25.04", None)] == releases(named)
+
+
+def test_columns_say_whose_each_row_is() -> None:
+    found = read(
+        table=table(
+            ["Framework", "Version", "Container"],
+            ["-", "2.2", "-"],
+            ["NeMo", "-", "nemo:25.04"],
+            ["Megatron-Bridge 26.02", "-", "-"],
+            ["acme", "v2.3", "-"],
+            ["-", "-", "-"],
+        )
+    )
+    assert [
+        ("acme", "2.2", None),
+        ("nemo", "25.04", "nemo:25.04"),
+        ("megatron-bridge", "26.02", None),
+        ("acme", "2.3", None),
+        ("acme", "2.3", None),
+    ] == releases(found)
+    assert (
+        "page.md:8: rows say acme 2.2, nemo 25.04 (nemo:25.04), megatron-bridge 26.02, "
+        "and their table is of acme 2.3; the rows hold"
+    ) in notes(found)
+
+
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        (["NeMo", "Megatron-Bridge 26.02"], "Framework: the row says megatron-bridge and nemo"),
+        (["acme", "soon"], "Release: 'soon' is no release"),
+        (["", "2.2"], "Framework: the cell is empty, and those of other rows are not"),
+    ],
+)
+def test_a_row_whose_columns_contradict_or_say_nothing_is_rejected(
+    cells: list[str], told: str
+) -> None:
+    found = read(table=table(["Framework", "Release"], ["acme", "2.2"], cells))
+    assert ["2.2"] == [one.release.version for one in found.results]
+    assert [11] == [one.line for one in found.problems]
+    assert told in str(found.problems[0])
+
+
+@pytest.mark.parametrize("title", ["GPU", "Hardware", "Accelerator", "Platform", "Machine"])
+@pytest.mark.parametrize(
+    ("above", "cell", "wanted"),
+    [
+        ("DGX-H100", "H100", "dgx-h100"),
+        ("DGX-H100", "NVIDIA H100 80GB HBM3", "dgx-h100"),
+        ("DGX-H100", "-", "dgx-h100"),
+        ("DGX-B200", "B200", "dgx-b200"),
+        ("DGX-GB200", "B200", "dgx-gb200"),
+        ("DGX-H100", "DGX-B200", "dgx-b200"),
+        ("", "H100", "dgx-h100"),
+        ("", "GB200", "dgx-gb200"),
+    ],
+)
+def test_a_column_of_gpus_says_the_system(title: str, above: str, cell: str, wanted: str) -> None:
+    system = f"System: {above}" if above else ""
+    text = "\n\n".join((ACME, system, table([title], [cell])))
+    found = pages.read("page.md", text, PageContext())
+    assert [wanted] == [one.case.system for one in found.results]
+    moved = above and wanted != f"{above}".casefold()
+    assert bool(moved) == (f"rows say {wanted}, and dgx-h100 stands above" in notes(found))
+
+
+@pytest.mark.parametrize(
+    ("above", "cell", "told"),
+    [
+        ("DGX-H100", "B200", "'B200' is not of 'DGX-H100', which the page says above"),
+        ("DGX-H100", "MI300X", "no system or GPU 'MI300X' in the catalogue"),
+        ("DGX-H100", "H100/H200", "'H100/H200' names several GPUs"),
+        ("", "B200", "'B200' may be of dgx-b200 or dgx-gb200"),
+    ],
+)
+def test_a_gpu_that_is_unknown_or_of_another_system_is_rejected(
+    above: str, cell: str, told: str
+) -> None:
+    """An option does not make it another one."""
+    system = f"System: {above}" if above else ""
+    text = "\n\n".join((ACME, system, table(["GPU"], [cell])))
+    found = pages.read("page.md", text, PageContext(system="dgx-h100"))
+    assert () == found.results
+    assert f"GPU: {told}" in str(found.problems[0])
+    assert found.problems[0].remedy
+
+
+def test_a_system_and_a_gpu_of_one_row_must_agree() -> None:
+    rows = (["DGX-GB200", "B200"], ["DGX-H100", "B200"])
+    found = read(table=table(["System", "GPU"], *rows))
+    assert ["dgx-gb200"] == [one.case.system for one in found.results]
+    assert "'DGX-H100' and 'B200' are not of one system" in str(found.problems[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("Llama3 70B (FP8)", ("llama3-70b", "pretrain", "fp8", "dgx-h100")),
+        ("Llama3 70B FP8-CS", ("llama3-70b", "pretrain", "fp8_cs", "dgx-h100")),
+        ("LLAMA3_70B_FP8-CS", ("llama3-70b", "pretrain", "fp8_cs", "dgx-h100")),
+        ("Llama3 70B (LoRA)", ("llama3-70b", "lora", "bf16", "dgx-h100")),
+        ("Llama3 70B LoRA, FP8", ("llama3-70b", "lora", "fp8", "dgx-h100")),
+        ("LLAMA3-70B-LoRA", ("llama3-70b", "lora", "bf16", "dgx-h100")),
+        ("Llama3 70B - SFT", ("llama3-70b", "sft", "bf16", "dgx-h100")),
+        ("Llama3 70B (DGX-B200)", ("llama3-70b", "pretrain", "bf16", "dgx-b200")),
+        ("Nobody 7B FP8", ("nobody-7b", "pretrain", "fp8", "dgx-h100")),
+        # Names that hold such a word.
+        ("Nobody-7B-FP8", ("nobody-7b-fp8", "pretrain", "bf16", "dgx-h100")),
+        (
+            "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16",
+            ("nemotron-v3-nano-30b", "pretrain", "bf16", "dgx-h100"),
+        ),
+    ],
+)
+def test_what_stands_beside_a_model_is_said_of_its_row(
+    name: str, wanted: tuple[str, str, str, str]
+) -> None:
+    found = read(table=WORK + ROW.replace("Llama3 70B", name))
+    assert () == found.problems
+    [case] = [one.case for one in found.results]
+    assert wanted == (case.model, case.task, case.precision, case.system)
+    assert () == case.qualifiers
+
+
+def test_what_is_not_known_beside_a_model_stays_there() -> None:
+    found = read(table=WORK + ROW.replace("70B", "70B (FP8, 2 nodes)"))
+    assert [(("2 nodes",), "fp8")] == [(o.case.qualifiers, o.case.precision) for o in found.results]
+
+
+@pytest.mark.parametrize(
+    ("titles", "cells", "name", "told"),
+    [
+        (["Precision"], ["BF16"], "70B (FP8)", "'BF16' is not 'FP8', which stands beside"),
+        (["Task"], ["SFT"], "70B LoRA", "'SFT' is not 'LoRA', which stands beside"),
+        (["System"], ["DGX-H100"], "70B (DGX-B200)", "'DGX-H100' and 'DGX-B200' are not of one"),
+        ([], [], "70B (FP8/BF16)", "says both 'FP8' and 'BF16'"),
+        ([], [], "70B (A100)", "no system or GPU 'A100' in the catalogue"),
+        ([], [], "70B (DPO)", "'DPO' is no task"),
+    ],
+)
+def test_what_stands_beside_a_model_and_contradicts_its_row_is_rejected(
+    titles: list[str], cells: list[str], name: str, told: str
+) -> None:
+    found = read(table=table(titles, cells).replace("70B", name))
+    assert () == found.results
+    assert told in str(found.problems[0])
+
+
+def test_the_more_exact_word_for_a_precision_holds() -> None:
+    """`FP8` beside a model is no other precision than the FP8-CS of a column or a heading."""
+    rows = table(["Precision"], ["FP8-CS"]).replace("70B", "70B FP8")
+    assert ["fp8_cs"] == [one.case.precision for one in read(table=rows).results]
+    below = read("### FP8-CS", table=WORK + ROW.replace("70B", "70B (FP8)"))
+    assert ["fp8_cs"] == [one.case.precision for one in below.results]
+
+
+@pytest.mark.parametrize("name", ["Average (all)", "Geomean", "Total", "Mean", "Overall"])
+def test_a_row_that_sums_up_others_is_no_result(name: str) -> None:
+    found = read(table=WORK + ROW + ROW.replace("Llama3 70B", name))
+    assert ["llama3-70b"] == [one.case.model for one in found.results]
+    assert "page.md:11: the row sums up others, and is no result; put it into text below" in str(
+        found.problems[0]
+    )
