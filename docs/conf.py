@@ -34,7 +34,8 @@ perfdb_url = str(STORE) if STORE.is_file() and not os.environ.get("PERFDB_URL") 
 REVIEWED = HERE.parent / "data" / "acknowledged.yaml"
 perfdb_acknowledged = str(REVIEWED) if REVIEWED.is_file() else None
 
-exclude_patterns = ["_build", "_ext"]
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "_ext", "_templates"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 smartquotes = False  # names of runs and options hold hyphens that must stay as they are

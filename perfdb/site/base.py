@@ -60,7 +60,7 @@ class SiteDirective(SphinxDirective):
         taken = set(map(Path, self.env.dependencies.get(self.env.docname, ())))
         return self.links(downloads.write_offer(made / self.env.docname, offer, taken))
 
-    def links(self, paths: Iterable[Path]) -> Html:
+    def links(self, paths: Iterable[Path], what: str = "") -> Html:
         """Links to files that can be downloaded; this document depends on them from now on."""
         made = Path(self.env.srcdir, DOWNLOADS)
         here = self.builder.get_target_uri(self.env.docname)
@@ -71,4 +71,5 @@ class SiteDirective(SphinxDirective):
             addresses.append(relative_uri(here, quote(name)))
         known = downloads.DICTIONARY in self.env.found_docs
         elsewhere = known and self.env.docname != downloads.DICTIONARY
-        return downloads.links(addresses, self.address(downloads.DICTIONARY) if elsewhere else None)
+        dictionary = self.address(downloads.DICTIONARY) if elsewhere else None
+        return downloads.links(addresses, dictionary, what)

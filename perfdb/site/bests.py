@@ -15,7 +15,7 @@ from perfdb.site.charts import Bar
 from perfdb.site.data import Result
 from perfdb.site.figures import COMPUTED, figure, is_computed
 from perfdb.site.grouping import of_newest_releases, system_order
-from perfdb.site.markup import Html, joined, tag
+from perfdb.site.markup import Html, tag
 from perfdb.site.profiles import MFU, STEP_TIME, TFLOPS, TOKENS, ours
 from perfdb.site.words import framework_title, gpus, release_title
 
@@ -121,7 +121,7 @@ def chart(
         "The table has every figure of the newest releases.",
     )
     bars = [_bar(key, one, metric) for key, one in drawn]
-    return joined((charts.bars(title, metric.title, bars), below))
+    return charts.beside(charts.bars(title, metric.title, bars), below)
 
 
 def _ranked(

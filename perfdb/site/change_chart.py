@@ -10,7 +10,7 @@ from perfdb.compare import Match, Result, Verdict
 from perfdb.site import charts
 from perfdb.site.charts import Bar
 from perfdb.site.contents import ReleasePair
-from perfdb.site.markup import Html, joined, tag
+from perfdb.site.markup import Html, tag
 from perfdb.site.pairs import not_judged, tally
 from perfdb.site.palette import BAD, FAINT, GOOD
 from perfdb.site.words import framework_title, gpus
@@ -60,7 +60,8 @@ def chart(pair: ReleasePair) -> Html:
     ]
     title = f"{framework_title(pair.framework)}: {pair.before} → {pair.after}"
     drawn = charts.bars(title, f"change from {pair.before} to {pair.after} (%)", given)
-    return joined((drawn, tag("p", _note(pair, len(given), len(known)), class_="perf-note")))
+    said = tag("p", _note(pair, len(given), len(known)), class_="perf-note")
+    return charts.beside(drawn, said)
 
 
 def _note(pair: ReleasePair, drawn: int, known: int) -> str:

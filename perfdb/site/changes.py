@@ -22,10 +22,11 @@ from perfdb.site.words import framework_title, release_title
 RULE: Final = (
     "Results are matched where the work is the same: at equal configuration, and once more with "
     "the best configuration of each release where these differ. Measured pairs have a 95 % "
-    "interval from the spread of their runs, and are the same where it holds no change; published "
-    "pairs are the same where they differ by no more than the rounding of their digits; what is "
-    "measured on one side and published on the other, or has no figure, is unknown; what finished "
-    "in A and not in B is failed. What has an open error of the audit on either side is not judged."
+    "interval from the spread of their runs, and are the same where it holds no change, or unknown "
+    "where it is wider than ±5 %; published pairs are the same where they differ by no more than "
+    "the rounding of their digits; what is measured on one side and published on the other, or has "
+    "no figure, is unknown; what finished in A and not in B is failed. What has an open error of "
+    "the audit on either side is not judged."
 )
 
 ORDER: Final = (
@@ -198,7 +199,7 @@ def _match_row(match: Match, pair: ReleasePair, address: Address) -> list[Cell]:
         Cell(METRICS[match.metric].title),
         *(_figure(side.shown, match.metric, pair, address) for side in (match.a, match.b)),
         Cell(signed(percent), sort=percent),
-        Cell(words.interval(match.judgement)),
+        Cell(words.interval(match.judgement), sort=match.judgement.low),
         Cell(_verdict(match)),
         Cell(words.how(match)),
         Cell(words.remark(match)),
@@ -229,7 +230,7 @@ def _verdict(match: Match) -> Html:
     """The verdict in a box, how B ended where it failed, and whether errors keep it from one."""
     verdict = match.judgement.verdict
     kind = BADGES.get(verdict, "explained")
-    badge = tag("span", words.verdict(match.judgement), class_=f"perf-badge {kind}")
+    badge = tag("span", words.verdict(match.judgement, match.metric), class_=f"perf-badge {kind}")
     if verdict is not Verdict.NOT_JUDGED:
         return badge
     return joined((badge, tag("span", words.OPEN_ERRORS, class_="perf-flag error")), " ")

@@ -6,14 +6,20 @@ What each says in words is here; how it is drawn, in `plots`.
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
+from typing import Final
 
 from perfdb import units
 from perfdb.site.data import RunPage, Step
-from perfdb.site.markup import Html
+from perfdb.site.markup import Html, joined, tag
 from perfdb.site.palette import STEP
 
 # it tells of the caches that it makes; a build prints its own warnings and nothing else
 logging.getLogger("matplotlib").setLevel(logging.ERROR)
+
+
+MOST_TOGETHER: Final = 12
+"""Bars that stand below one another; more of them are two drawings, side by side where they fit."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +63,22 @@ def description(steps: Sequence[Step], page: RunPage) -> str:
     )
 
 
+def beside(drawn: Html, said: Html) -> Html:
+    """A drawing, and what is said of it: to its right where there is room."""
+    return tag("div", (drawn, said), class_="perf-drawn")
+
+
 def bars(title: str, axis: str, given: Sequence[Bar]) -> Html:
     """A bar for each, from above down; to the right of zero, or to the left where it is below."""
     from perfdb.site import plots  # noqa: PLC0415  as above
 
-    said = "; ".join(f"{bar.label}: {bar.said}" for bar in given)
-    return plots.bars(title, f"{axis}. {said}.", axis, given)
+    together = len(given) if len(given) <= MOST_TOGETHER else ceil(len(given) / 2)
+    parts = [given[start : start + together] for start in range(0, len(given), together)]
+    said = ["; ".join(f"{bar.label}: {bar.said}" for bar in part) for part in parts]
+    return joined(
+        plots.bars(title, f"{axis}. {words}.", axis, (part, given))
+        for part, words in zip(parts, said, strict=True)
+    )
 
 
 def over_gpus(title: str, axis: str, given: Sequence[Line]) -> Html:

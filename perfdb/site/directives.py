@@ -106,7 +106,7 @@ class DownloadsDirective(SiteDirective):
         if not made:
             self.env.note_dependency(str(folder / EVERYTHING))
             return self.raw(overview.NO_DATA)
-        return self.raw(self.links(made))
+        return self.raw(self.links(made, "all data"))
 
 
 class ReferenceDirective(SiteDirective):

@@ -85,12 +85,13 @@ def write_everything(root: Path, results: Sequence[Result]) -> list[Path]:
     return []
 
 
-def links(addresses: Sequence[str], dictionary: str | None) -> Html:
-    """The links below a table; `dictionary` is the address of the page on the columns."""
+def links(addresses: Sequence[str], dictionary: str | None, what: str = "") -> Html:
+    """The links below a table, or to `what`; `dictionary` is the page on the columns."""
     parts: list[Content] = [
         tag("a", _SAID[address.rpartition(".")[2]], href=address, download="")
         for address in addresses
     ]
     if dictionary:
         parts.append(tag("a", "what the columns mean", href=dictionary))
-    return tag("p", ("Download ", joined(parts, " · ")), class_="perf-downloads")
+    said = f"Download {what}: " if what else "Download "
+    return tag("p", (said, joined(parts, " · ")), class_="perf-downloads")

@@ -117,22 +117,36 @@ class OfRelease(Protocol):
 
 Item = TypeVar("Item", bound=OfRelease)
 
+Release = tuple[str, str | None]
+"""A framework and its version."""
 
-def newest_first(given: Iterable[Item], trials: Container[str]) -> list[Item]:
+
+def newest_first(given: Iterable[Item], trials: Container[Release]) -> list[Item]:
     """By framework, the newest release first; what is of the same one stays as it comes.
 
-    `trials` are the frameworks that come last: those without a result on a GPU.
+    `trials` come last: of a framework its releases without a result on a GPU, and of frameworks
+    those that have no others.
     """
     by_release = sorted(given, key=lambda one: version_order(one.release), reverse=True)
+    on_gpus = {one.framework for one in by_release if _release(one) not in trials}
     return sorted(
-        by_release, key=lambda one: (one.framework in trials, framework_title(one.framework))
+        by_release,
+        key=lambda one: (
+            one.framework not in on_gpus,
+            framework_title(one.framework),
+            _release(one) in trials,
+        ),
     )
 
 
-def trials(results: Iterable[Result]) -> frozenset[str]:
-    """The frameworks that have no result on a GPU."""
-    on_gpus = {(one.framework, is_on_gpus(one)) for one in results}
-    return frozenset(name for name, _ in on_gpus if (name, True) not in on_gpus)
+def trials(results: Iterable[Result]) -> frozenset[Release]:
+    """The releases that have no result on a GPU."""
+    on_gpus = {(_release(one), is_on_gpus(one)) for one in results}
+    return frozenset(one for one, _ in on_gpus if (one, True) not in on_gpus)
+
+
+def _release(one: OfRelease) -> Release:
+    return one.framework, one.release
 
 
 def is_on_gpus(result: Result) -> bool:
@@ -148,9 +162,16 @@ def work_order(result: Result) -> tuple[object, ...]:
 
 
 def of_newest_releases(results: Sequence[Result]) -> list[Result]:
-    """The results of each framework's newest release among them."""
-    versions: dict[str, set[str | None]] = defaultdict(set)
+    """The results of each framework's newest release among them.
+
+    A release without a result on a GPU is that only where the framework has no others.
+    """
+    tried = trials(results)
+    versions: dict[tuple[str, bool], set[str | None]] = defaultdict(set)
     for result in results:
-        versions[result.framework].add(result.release)
-    newest = {framework: newest_version(some) for framework, some in versions.items()}
+        versions[result.framework, _release(result) in tried].add(result.release)
+    newest = {
+        framework: newest_version(versions.get((framework, False), some))
+        for (framework, _), some in versions.items()
+    }
     return [one for one in results if newest[one.framework] == one.release]

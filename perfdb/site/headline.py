@@ -1,14 +1,17 @@
 """The headline of a release: its highest TFLOP/s, of pre-training where it has any."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from perfdb.catalog import titles
+from perfdb.record import Frozen
 from perfdb.site import bests
 from perfdb.site.bests import FLOPS
 from perfdb.site.data import Result
 from perfdb.site.figures import figure
+from perfdb.site.markup import Cell
 from perfdb.site.words import gpus
+from perfdb.units import UNKNOWN
 
 TITLE: Final = "Highest TFLOP/s"
 
@@ -23,9 +26,28 @@ def of_systems(results: Sequence[Result]) -> tuple[Result, ...]:
     return tuple((bests.highest(results, FLOPS) | bests.highest(first, FLOPS)).values())
 
 
-def of_all(results: Sequence[Result]) -> Result | None:
-    """The headline of all systems together; None where no row without an error states TFLOP/s."""
-    return max(of_systems(results), key=_rank, default=None)
+class Highest(Frozen):
+    """The headline of all systems together as lists have it: in words, and as a number."""
+
+    said: str
+    tflops: float
+
+
+def highest(results: Sequence[Result], where: Callable[[Result], str]) -> Highest | None:
+    """The headline of all systems together; None where no row without an error states TFLOP/s.
+
+    `where` says what stands behind the work.
+    """
+    top = max(of_systems(results), key=_rank, default=None)
+    if top is None:
+        return None
+    said = f"{bests.said(top, FLOPS)} TFLOP/s/GPU: {work(top)}{where(top)}"
+    return Highest(said=said, tflops=figure(top, FLOPS) or 0.0)
+
+
+def cell(given: Highest | None) -> Cell:
+    """The headline in a list, sorted by its number."""
+    return Cell(given.said, sort=given.tflops) if given else Cell(UNKNOWN)
 
 
 def _rank(result: Result) -> tuple[bool, float]:

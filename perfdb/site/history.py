@@ -64,7 +64,7 @@ def _of_framework(
     )
     rows = [_row(work, names, metric, address) for work in works]
     table = markup.Table(title, _heads(names), rows)
-    return joined((tag("h3", heading), drawn, note, markup.table(table)))
+    return joined((tag("h3", heading), charts.beside(drawn, note), markup.table(table)))
 
 
 def _left_out(results: Sequence[Result]) -> tuple[str, str]:

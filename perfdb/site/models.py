@@ -117,8 +117,24 @@ def _best(result: Result) -> str:
 
 
 def index(page: Entries, address: Address) -> Html:
-    """The list of models."""
-    return subjects.index("Model", "Systems", page.entries, address)
+    """The list of models; the best rates where there are any."""
+    rates = Head("Best tokens/s/GPU by system", _BESTS, wide=True)
+    best = [(rates, [Cell(_listed(one)) for one in page.entries])]
+    known = best if any(one.bests for one in page.entries) else []
+    return subjects.index("Model", "Systems", page.entries, known, address)
+
+
+_BESTS: Final = (
+    "Of the newest release of each framework, as the bars on the page of the model; of no row with "
+    "open errors."
+)
+
+
+def _listed(one: Entry) -> str:
+    if not one.bests:
+        return units.UNKNOWN
+    listed = " · ".join(f"{best.system} {best.said}" for best in one.bests)
+    return f"{section_title(one.task, None)}: {listed}"
 
 
 def results(page: ModelPage, number: int, address: Address) -> Html:

@@ -101,7 +101,7 @@ def of_contents(contents: Contents) -> Overview:
     results = contents.results
     said = [it for one in contents.audited for it in one.findings if not it.acknowledged]
     return Overview(
-        releases=len({(one.framework, one.release) for one in results if one.release}),
+        releases=len({(one.framework, one.release) for one in results}),
         results=len(results),
         runs=len(contents.runs),
         models=len({result.model for result in results}),

@@ -1,7 +1,7 @@
 """Which releases of a framework are compared, and what each comparison says."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final
 
@@ -10,9 +10,9 @@ from perfdb.compare.verdict import half_unit
 from perfdb.record import Frozen
 from perfdb.site.bests import FLOPS, RATE
 from perfdb.site.contents import ReleasePair, Skipped
-from perfdb.site.words import framework_title, release_title
+from perfdb.site.words import framework_title, has_gpus, release_title
 from perfdb.units import significant
-from perfdb.versions import is_rolling, version_order
+from perfdb.versions import is_rolling, newest_version, version_order
 
 MOST_PAIRS: Final = 5
 """Comparisons of a framework that have a page; `perfdb compare` makes any other."""
@@ -80,14 +80,23 @@ def _of_framework(
     def read(version: str) -> tuple[Result, ...]:
         return marked(map(Result.model_validate, releases[version]), wrong)
 
-    yield from pairs(framework, list(releases), read)
+    on_gpus = {
+        version
+        for version, rows in releases.items()
+        if any(has_gpus(str(row["system"])) for row in rows)
+    }
+    yield from pairs(framework, list(releases), read, releases.keys() - on_gpus)
 
 
-def pairs(framework: str, versions: Sequence[str], read: Read) -> list[ReleasePair]:
+def pairs(
+    framework: str, versions: Sequence[str], read: Read, trials: Container[str] = ()
+) -> list[ReleasePair]:
     """Each release with the newest earlier one that shares work with it, the newest pair first.
 
     A rolling branch is compared with a numbered release and comes last: it is no release's
     predecessor. The newest release has its comparison even where it shares work with none.
+    `trials`, which have no result on a GPU, are neither the newest nor what others are compared
+    with, unless there is nothing else.
     """
 
     @cache
@@ -96,17 +105,24 @@ def pairs(framework: str, versions: Sequence[str], read: Read) -> list[ReleasePa
 
     ordered = sorted(versions, key=version_order, reverse=True)
     numbered = [one for one in ordered if not is_rolling(one)]
+    first = [one for one in numbered if one not in trials] or numbered
+    newest = newest_version([one for one in ordered if one not in trials] or ordered)
     made: list[ReleasePair] = []
-    for place, after in enumerate(numbered[:-1]):
-        earlier = numbered[place + 1 :]
+    for after in [*first, *(one for one in numbered if one not in first)]:
+        earlier = _earlier(after, first if after in first else numbered)
         if len(made) == MOST_PAIRS:
             break
-        if not place or any(work(after) & work(before) for before in earlier):
+        is_newest = after == newest
+        if earlier and (is_newest or any(work(after) & work(before) for before in earlier)):
             found = _pair(framework, after, earlier, read)
-            made.append(found.model_copy(update={"is_newest": not place}))
+            made.append(found.model_copy(update={"is_newest": is_newest}))
     for after in [one for one in ordered if is_rolling(one)] if numbered else []:
-        made.append(_pair(framework, after, numbered, read))
+        made.append(_pair(framework, after, numbered if after in trials else first, read))
     return made
+
+
+def _earlier(version: str, among: Sequence[str]) -> list[str]:
+    return [one for one in among if version_order(one) < version_order(version)]
 
 
 def _pair(framework: str, after: str, earlier: Sequence[str], read: Read) -> ReleasePair:
@@ -117,8 +133,7 @@ def _pair(framework: str, after: str, earlier: Sequence[str], read: Read) -> Rel
         if found.matched:
             return _made(framework, (before, after), found, skipped)
         skipped.append(Skipped(release=before, reason=_reason(framework, before, after, found)))
-    found = comparison(read(earlier[0]), read(after))
-    return _made(framework, (earlier[0], after), found, skipped[1:])
+    return _made(framework, (earlier[0], after), comparison(read(earlier[0]), read(after)), ())
 
 
 def _made(

@@ -94,9 +94,14 @@ def steps(title: str, sentence: str, page: RunPage) -> Html:
     return svg.drawn(LINES, title, sentence, partial(_steps, page))
 
 
-def bars(title: str, sentence: str, axis: str, given: "Sequence[Bar]") -> Html:
-    """A bar for each, from above down; to the right of zero, or to the left where it is below."""
-    return svg.drawn(BARS, title, sentence, partial(_bars, axis, given))
+def bars(
+    title: str, sentence: str, axis: str, given: "tuple[Sequence[Bar], Sequence[Bar]]"
+) -> Html:
+    """A bar for each, from above down; to the right of zero, or to the left where it is below.
+
+    Given are those to draw, and all those that have one scale with them.
+    """
+    return svg.drawn(BARS, title, sentence, partial(_bars, axis, *given))
 
 
 def over_gpus(title: str, sentence: str, axis: str, given: "Sequence[Line]") -> Html:
@@ -198,9 +203,9 @@ def _name(curve: _Curve) -> list[str]:
     return wrapped(curve.name, svg.WIDTH - SAMPLE - GAP)
 
 
-def _bars(axis: str, given: "Sequence[Bar]", axes: Axes) -> Frame:
+def _bars(axis: str, given: "Sequence[Bar]", every: "Sequence[Bar]", axes: Axes) -> Frame:
     values = [bar.value for bar in given]
-    low, high = min(0.0, *values), max(0.0, *values)
+    low, high = (end(0.0, *(bar.value for bar in every)) for end in (min, max))
     high = high if low < high else 1.0
     ticks = _round_ticks(low, high)
     first, last = (width(ticks[end][1]) / 2 for end in (0, -1))
@@ -209,10 +214,10 @@ def _bars(axis: str, given: "Sequence[Bar]", axes: Axes) -> Frame:
     frame = Frame(
         height=GAP / 2 + ends[-1] + AXIS,
         left=first,
-        right=max(last, _room(bar for bar in given if bar.value >= 0)),
+        right=max(last, _room(bar for bar in every if bar.value >= 0)),
         top=GAP / 2,
     )
-    before = _room(bar for bar in given if bar.value < 0)
+    before = _room(bar for bar in every if bar.value < 0)
     unit = (high - low) / (frame.across - before)
     # as lines, which are one artist: as many rectangles take twice as long
     paints = [paint(bar.colour) for bar in given]

@@ -8,12 +8,12 @@ from typing import Final
 from perfdb.audit import Finding, Severity
 from perfdb.audit.document import counts
 from perfdb.record import Frozen
-from perfdb.site import about, addresses, bests, headline, sources
+from perfdb.site import about, addresses, headline, sources
 from perfdb.site.addresses import UNATTRIBUTED, Address
-from perfdb.site.bests import FLOPS
 from perfdb.site.contents import Contents
 from perfdb.site.data import Audited, Link, ReleasePage, Result
 from perfdb.site.grouping import is_on_gpus, newest_first, sections, trials
+from perfdb.site.headline import Highest
 from perfdb.site.markup import Cell, Head, Html, Table, joined, link, table, tag
 from perfdb.site.page import (
     NO_DATA,
@@ -32,8 +32,8 @@ from perfdb.units import UNKNOWN, counted
 from perfdb.versions import is_rolling, newest_version
 
 LISTED: Final = (
-    "A page for each release of each framework: rolling branches, then the highest version first. "
-    f"The highest TFLOP/s is shown, {headline.RULE}.\n"
+    "A page for each release of each framework: rolling branches, then the highest version first, "
+    f"and {TRIAL} last. The highest TFLOP/s is shown, {headline.RULE}.\n"
 )
 
 KEPT: Final = (
@@ -63,7 +63,7 @@ class ListedRelease(Frozen):
     systems: int
     objections: str
     audit: str
-    headline: str
+    highest: Highest | None
 
 
 class ReleaseList(Frozen):
@@ -149,7 +149,7 @@ def _lists(
         said = objections.get((one.framework, one.release), "")
         listed[one.framework].append(_listed(one, said))
     data = ReleaseList(frameworks=tuple(map(tuple, listed.values())))
-    parts, kept = [LISTED], [KEPT]
+    parts, kept = [LISTED, directive("perfdb-downloads")], [KEPT]
     for number, (framework, some) in enumerate(listed.items()):
         title, below = framework_title(framework), toctree(one.document for one in some)
         parts.append(section(title, shown("releases", number), below))
@@ -183,16 +183,8 @@ def _listed(page: ReleasePage, objections: str) -> ListedRelease:
         systems=len({result.system for result in page.results}),
         objections=objections,
         audit=addresses.of_audit(page.framework, page.release),
-        headline=_headline(page.results),
+        highest=headline.highest(page.results, lambda one: f" on {one.system_title}"),
     )
-
-
-def _headline(results: Sequence[Result]) -> str:
-    """The highest TFLOP/s of a release; empty where it states none without an error."""
-    top = headline.of_all(results)
-    if top is None:
-        return ""
-    return f"{bests.said(top, FLOPS)} TFLOP/s/GPU: {headline.work(top)} on {top.system_title}"
 
 
 def release_list(page: ReleaseList, number: int, address: Address) -> Html:
@@ -201,7 +193,7 @@ def release_list(page: ReleaseList, number: int, address: Address) -> Html:
     rows = []
     for one in page.frameworks[number]:
         found = link(one.objections, address(one.audit)) if one.objections else "none"
-        more = (Cell(found), Cell(one.headline or UNKNOWN))
+        more = (Cell(found), headline.cell(one.highest))
         rows.append([*_counted(one, (), address), *more])
     return table(Table(_label(page, number), heads, rows))
 
@@ -209,7 +201,8 @@ def release_list(page: ReleaseList, number: int, address: Address) -> Html:
 def archive(page: ReleaseList, number: int, address: Address) -> Html:
     """The releases of a framework, which of them is the newest, and their containers."""
     given = page.frameworks[number]
-    newest = newest_version(one.release for one in given)
+    on_gpus = [one for one in given if one.on_gpus]
+    newest = newest_version(one.release for one in on_gpus or given)
     rows = []
     for one in given:
         is_newest = one.release is not None and one.release == newest

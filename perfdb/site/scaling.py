@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from docutils.nodes import make_id
+
 from perfdb import metrics, units
 from perfdb.compare.verdict import CONVENTION_BOUND
 from perfdb.metrics import METRICS, TRILLION
@@ -25,7 +27,7 @@ from perfdb.site.page import (
     section,
     shown,
 )
-from perfdb.site.printed import extra_of
+from perfdb.site.printed import extras_of
 from perfdb.site.profiles import LAYOUT, ORIGIN, ours
 from perfdb.site.series import RATES, Rate, ScalingPage, Series
 from perfdb.site.words import release_title
@@ -153,7 +155,9 @@ def model(page: ScalingPage, number: int, address: Address) -> Html:
     more = link(f"Every result of {one.title}", address(addresses.of_model(one.model)))
     series = [_series(title, it, page.audited, address) for it in one.series]
     parts = [*_charts(title, one.series), *series]
-    return tag("div", (*parts, tag("p", more)), class_="perf-at", id=slug(one.model))
+    # the heading above it may be called the same
+    anchor = None if make_id(one.title) == slug(one.model) else slug(one.model)
+    return tag("div", (*parts, tag("p", more)), class_="perf-at", id=anchor)
 
 
 def _charts(title: str, given: Iterable[Series]) -> list[Html]:
@@ -179,7 +183,7 @@ def _chart(title: str, rate: Rate, series: Sequence[Series]) -> Html:
     ]
     drawn = charts.over_gpus(title, METRICS[rate].title, [*lines, *ideal])
     some = f"The first {len(shown)} of {len(series)} series are drawn."
-    return joined((drawn, bests.note(some if len(series) > len(shown) else "")))
+    return charts.beside(drawn, bests.note(some if len(series) > len(shown) else ""))
 
 
 def _label(series: Series) -> str:
@@ -203,7 +207,7 @@ def _series(title: str, series: Series, audited: Mapping[int, str], address: Add
     said = [(head, cells) for head, cells in every if _says_something(cells)]
     rows = list(zip(*(cells for _, cells in said), strict=True))
     label = f"{title}: {series.title}"
-    same = _same_layout(series.points)
+    same = _the_same(series.points)
     notes = [(*same, *_counted_by(one, series.rate)) for one in series.points]
     ids = [f"{series.anchor}-{one.num_gpus}" for one in series.points]
     table = markup.Table(label, [head for head, _ in said], rows, ids=ids, notes=notes)
@@ -233,23 +237,21 @@ def _figures(series: Series, address: Address) -> list[Column]:
     ]  # fmt: skip
 
 
-def _as_printed(points: Sequence[Result]) -> list[Column]:
-    """The columns of the source that are none of ours."""
-    names = dict.fromkeys(name for one in points for name in one.extras)
-    return [
-        _column(
-            f"{name} (as printed)", None, (extra_of(name, one) or units.UNKNOWN for one in points)
-        )
-        for name in names
-    ]
+def _as_printed(points: Sequence[Result]) -> Iterator[Column]:
+    """The columns of the source that are none of ours and not the same at every scale."""
+    for name, texts in extras_of(points).items():
+        if len(set(texts)) > 1:
+            yield _column(f"{name} (as printed)", None, (text or units.UNKNOWN for text in texts))
 
 
-def _same_layout(points: Sequence[Result]) -> tuple[str, ...]:
-    """The footnote on what of the configuration is known and the same at every scale."""
+def _the_same(points: Sequence[Result]) -> tuple[str, ...]:
+    """The footnote on what is known and the same at every scale: the layout, what was printed."""
     known = [(one, {tables.known(one, point) for point in points}) for one in ours(*LAYOUT)]
     same = [(one, value) for one, (value, *others) in known if not others and value is not None]
-    said = ", ".join(f"{one.title} {tables.formatted(one, value)}" for one, value in same)
-    return (f"{said}.",) if said else ()
+    said = [f"{one.title} {tables.formatted(one, value)}" for one, value in same]
+    printed = [(name, set(texts)) for name, texts in extras_of(points).items()]
+    said += [f"{name} {text} (as printed)" for name, (text, *more) in printed if text and not more]
+    return (f"{', '.join(said)}.",) if said else ()
 
 
 def _figure(title: str, metric: str, series: Series, address: Address) -> Column:

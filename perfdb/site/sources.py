@@ -141,6 +141,11 @@ def _said(result: Result, address: Address) -> Iterator[tuple[str, Content]]:
         yield "No figures", result.withheld
     for note in result.notes:
         yield "Note", note
+    known = link("the recipes", address(addresses.RECIPES))
+    yield (
+        "Recipe",
+        joined(("a published row names none that perfdb has; of runs there are ", known)),
+    )
     found = (
         flag_mark(result.flag, result, address) if result.flag else "the audit objects to nothing"
     )

@@ -10,7 +10,8 @@ from perfdb.record import Frozen
 from perfdb.site import about, addresses, markup, tables
 from perfdb.site.addresses import Address
 from perfdb.site.data import Link, Result
-from perfdb.site.grouping import TaskResults, newest_first, trials, work_order
+from perfdb.site.grouping import Release, TaskResults, newest_first, trials, work_order
+from perfdb.site.headline import Highest
 from perfdb.site.markup import Cell, Head, Html, joined, link, tag
 from perfdb.site.page import NO_DATA, Page, document, listing, section, shown
 from perfdb.site.profiles import Profile
@@ -19,8 +20,9 @@ from perfdb.site.words import release_title, section_title
 MOST_ROWS: Final = 300
 """Rows of a task's table, above which its older releases are only on pages of their own."""
 
-Release = tuple[str, str | None]
-"""A framework and its version."""
+
+Column = tuple[Head, Sequence[Cell]]
+"""A column of a list: its head, and a cell for each line."""
 
 
 class Subject(Frozen):
@@ -44,7 +46,8 @@ class Entry(Frozen):
     """A model or a system in the list of them, and the document that is its page.
 
     `beside`: how many systems a model has results on, or models a system has results of. `bests`
-    are a model's highest tokens/s/GPU at a task in the newest releases, by system.
+    are a model's highest tokens/s/GPU at a task in the newest releases, by system. `highest` is
+    the headline of a system in these, `peaks` are its dense TFLOP/s/GPU by precision.
     """
 
     document: str
@@ -55,6 +58,9 @@ class Entry(Frozen):
     beside: int
     task: str = ""
     bests: tuple[Best, ...] = ()
+    highest: Highest | None = None
+    peaks: Mapping[str, float] = {}
+    memory_gb: float | None = None
 
 
 class Entries(Frozen):
@@ -166,31 +172,23 @@ def scaling(subject: Subject, address: Address, anchor: str = "") -> Html:
     return tag("ul", items)
 
 
-def index(label: str, beside: str, given: Sequence[Entry], address: Address) -> Html:
-    """The list of models or of systems; the best rates, where there are any, before the counts."""
-    rates = Head("Best tokens/s/GPU by system", _BESTS, wide=True)
-    best = [rates] if any(it.bests for it in given) else []
+def index(
+    label: str, beside: str, given: Sequence[Entry], known: Iterable[Column], address: Address
+) -> Html:
+    """The list of models or of systems; the columns of what is known of each before the counts."""
+    columns = list(known)
     counts = ("Results", "Measured", "Published", "Releases", beside)
-    heads = [Head(label), *best, *(Head(title, numeric=True) for title in counts)]
-    rows = [_row(one, [Cell(_bests(one))] if best else [], address) for one in given]
+    heads = [Head(label), *(head for head, _ in columns)]
+    heads += [Head(title, numeric=True) for title in counts]
+    rows = [
+        _row(one, [cells[place] for _, cells in columns], address)
+        for place, one in enumerate(given)
+    ]
     return markup.table(markup.Table(f"{label}s", heads, rows))
 
 
-_BESTS: Final = (
-    "Of the newest release of each framework, as the bars on the page of the model; of no row with "
-    "open errors."
-)
-
-
-def _row(one: Entry, best: Sequence[Cell], address: Address) -> list[Cell]:
+def _row(one: Entry, known: Sequence[Cell], address: Address) -> list[Cell]:
     published = one.results - one.measured
     counts = (one.results, one.measured, published, one.releases, one.beside)
     name = Cell(link(one.title, address(one.document)), sort=one.title)
-    return [name, *best, *(Cell(f"{count:,}") for count in counts)]
-
-
-def _bests(one: Entry) -> str:
-    if not one.bests:
-        return units.UNKNOWN
-    listed = " · ".join(f"{best.system} {best.said}" for best in one.bests)
-    return f"{section_title(one.task, None)}: {listed}"
+    return [name, *known, *(Cell(f"{count:,}") for count in counts)]

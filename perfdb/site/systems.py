@@ -6,14 +6,14 @@ from typing import Final
 
 from perfdb import catalog, units
 from perfdb.catalog import System
-from perfdb.site import addresses, bests, markup, profiles, subjects
+from perfdb.site import addresses, bests, headline, markup, profiles, subjects
 from perfdb.site.addresses import Address
 from perfdb.site.contents import Contents
 from perfdb.site.data import Link, Result
-from perfdb.site.grouping import by_task, system_order
+from perfdb.site.grouping import by_task, of_newest_releases, system_order
 from perfdb.site.markup import Cell, Content, Head, Html, facts, joined, tag
 from perfdb.site.page import Kind, Page, numbered, part
-from perfdb.site.subjects import Entries, Subject
+from perfdb.site.subjects import Entries, Entry, Subject
 from perfdb.site.words import release_title, section_title
 
 
@@ -34,8 +34,7 @@ def _pages(contents: Contents) -> Iterator[Page]:
         for name in sorted(on_system, key=system_order)
     ]
     said = "Every system that the store has results on.\n"
-    entries = (subjects.entry(one, lambda it: it.model) for one in made)
-    yield subjects.list_of(addresses.SYSTEMS, said, made, entries)
+    yield subjects.list_of(addresses.SYSTEMS, said, made, map(_entry, made))
     last = ("Specification", "system-specification")
     yield from (subjects.page_of(one, "system", last) for one in made)
 
@@ -52,9 +51,37 @@ def _system(name: str, results: Sequence[Result], scaling: tuple[Link, ...]) -> 
     )
 
 
+def _entry(page: SystemPage) -> Entry:
+    results = [result for task in page.tasks for result in task.results]
+    known = page.entry
+    more = {
+        "highest": headline.highest(of_newest_releases(results), _release_of),
+        "peaks": {name: peak.tflops for name, peak in known.peaks.items()} if known else {},
+        "memory_gb": known.memory_gb if known else None,
+    }
+    return subjects.entry(page, lambda one: one.model).model_copy(update=more)
+
+
+def _release_of(result: Result) -> str:
+    return f", in {bests.release_of(result)}"
+
+
 def index(page: Entries, address: Address) -> Html:
-    """The list of systems."""
-    return subjects.index("System", "Models", page.entries, address)
+    """The list of systems, with the headline, the dense peaks and the memory of each."""
+    return subjects.index("System", "Models", page.entries, _known(page.entries), address)
+
+
+def _known(given: Sequence[Entry]) -> Iterator[subjects.Column]:
+    top = Head(headline.TITLE, f"{_NEWEST}, {headline.RULE}", wide=True, near=True)
+    yield top, [headline.cell(one.highest) for one in given]
+    for name in dict.fromkeys(name for one in given for name in one.peaks):
+        peak = Head(f"{name.upper()} peak", "dense, TFLOP/s/GPU", numeric=True)
+        yield peak, [Cell(units.number(one.peaks.get(name))) for one in given]
+    memory = Head("Memory (GB)", "of each GPU", numeric=True)
+    yield memory, [Cell(units.number(one.memory_gb)) for one in given]
+
+
+_NEWEST: Final = "Of the newest release of each framework, without rows with open errors"
 
 
 def results(page: SystemPage, number: int, address: Address) -> Html:

@@ -17,7 +17,7 @@ from perfdb.site.data import Result
 from perfdb.site.glossary import TERMS
 from perfdb.site.markup import Beside, Cell, Head, Html, Offer, Table, link, tag
 from perfdb.site.origin import flag_sign, origin
-from perfdb.site.printed import extra_of, says, text_of
+from perfdb.site.printed import extra_of, is_packed, says, text_of
 from perfdb.site.profiles import Column, Kind, Profile
 from perfdb.site.rows import evidence, offer_name, row_id, run_id, source_said
 from perfdb.site.words import release_title
@@ -87,6 +87,9 @@ def of_results(results: Sequence[Result]) -> Profile:
     first = results[0]
     of_all_gpus = any(result.tokens_per_sec is not None for result in results)
     profile = profiles.of_table(first.framework, first.task, of_all_gpus=of_all_gpus)
+    if not all(map(is_packed, results)):
+        plain = {profiles.PACKED: profiles.PLAIN}
+        profile = replace(profile, columns=tuple(plain.get(one, one) for one in profile.columns))
     if any(result.is_measured for result in results):
         profile = profiles.with_measured(profile)
     return replace(profile, columns=(*profile.columns, *_extra_columns(results)))

@@ -8,11 +8,11 @@ from playwright.sync_api import Browser, Locator, Page
 
 from perfdb.site import markup
 from perfdb.site.data import Result
-from perfdb.site.profiles import AUTOMODEL, NEMO, OF_MODEL, SCALING, Profile
+from perfdb.site.profiles import AUTOMODEL, NEMO, OF_MODEL, ON_SYSTEM, SCALING, Profile
 from perfdb.site.tables import results_table
 from tests.site.conftest import CHROMIUM, EVIL, RELEASE, ROOT, chosen
 from tests.site.samples import address as sample_address
-from tests.site.samples import result
+from tests.site.samples import published, result
 
 STATIC = ROOT / "perfdb" / "site" / "static"
 
@@ -114,9 +114,9 @@ def test_on_a_phone_the_rates_are_in_sight_beside_what_was_run(
     assert box["x"] + box["width"] <= width
 
 
-def on_a_phone(page: Page, profile: Profile, *results: Result) -> Locator:
+def on_a_phone(page: Page, profile: Profile, *results: Result, width: int = 390) -> Locator:
     """The table of results on a phone; its box is as wide as the screen."""
-    page.set_viewport_size({"width": 390, "height": 844})
+    page.set_viewport_size({"width": width, "height": 844})
     made = markup.table(results_table("Results", results, profile, sample_address))
     page.set_content(f"<body style='margin: 0; font-family: sans-serif'>{made.text}</body>")
     page.add_style_tag(path=STATIC / "perfdb.css")
@@ -147,7 +147,7 @@ def test_a_head_wraps_on_a_phone_so_that_a_rate_is_in_sight(
 
 
 def test_rows_that_read_alike_on_a_phone_say_in_what_they_differ(page: Page) -> None:
-    """By words before numbers, as often as it takes, and no copy has it."""
+    """By words before numbers, as often as it takes, the other rows too, and no copy has it."""
     alike = [result(release=version) for version in ("0.9.1", "0.16.0", "0.16.0")]
     alike[2] = alike[2].model_copy(update={"global_batch_size": 256})
     other = result(precision="fp8_cs")
@@ -155,10 +155,37 @@ def test_rows_that_read_alike_on_a_phone_say_in_what_they_differ(page: Page) -> 
     rows = table.locator("tbody tr")
     said = [rows.nth(place).locator("th small").all_inner_texts() for place in range(4)]
     newer = "Release Megatron-Core 0.16.0"
-    assert [["Release Megatron-Core 0.9.1"], [newer, "GBS 128"], [newer, "GBS 256"], []] == said
+    assert [
+        ["Release Megatron-Core 0.9.1", "GBS 128"],
+        [newer, "GBS 128"],
+        [newer, "GBS 256"],
+        [newer, "GBS 128"],
+    ] == said
     assert ["DGX-H100"] * 4 == table.evaluate("it => texts(it).slice(1).map(row => row[0])")
     table.get_by_role("button", name="Tokens/s/GPU").click()
     assert 4 == rows.count()
+
+
+def test_shares_sort_by_one_unit_whether_they_are_stated_or_computed(page: Page) -> None:
+    """386.7 of the H100's 989 TFLOP/s are 39.1 %: less than 43.1 %, more than 14.8 %."""
+    computed = published(
+        system="dgx-h100", precision="bf16", num_gpus=8, model_tflops_per_sec_per_gpu=386.7
+    )
+    given = (result(mfu=0.148), computed, result(mfu=None), result(mfu=0.431))
+    table = on_a_phone(page, ON_SYSTEM, *given, width=1440)
+    falling = ["43.1%", "39.1% (computed)", "14.8%", "–"]
+    for expected in (falling, [*falling[2::-1], "–"]):
+        table.get_by_role("button", name="MFU").click()
+        assert expected == column(page, "MFU")
+
+
+def test_the_filter_finds_a_figure_with_and_without_its_separators(page: Page) -> None:
+    given = [result(tokens_per_sec_per_gpu=float(it)) for it in (6473, 16473, 647, 4035)]
+    table = on_a_phone(page, ON_SYSTEM, *given, width=1440)
+    for typed, found in (("6473", ["6,473"]), ("6,473", ["6,473"]), ("647", ["6,473", "647"])):
+        page.get_by_role("searchbox").fill(typed)
+        rates = table.locator("tbody tr:visible > :nth-child(4)").all_inner_texts()
+        assert found == rates
 
 
 def test_on_a_phone_the_list_of_releases_shows_the_headline(page: Page, address: str) -> None:

@@ -328,6 +328,25 @@ def test_a_build_redoes_only_what_has_changed(tmp_path: Path) -> None:
     assert lists == {page.stem for page in kept if is_made(page)}
 
 
+def test_no_page_has_two_elements_of_one_name(site: Site) -> None:
+    pages = [*site.html.rglob("*.html")]
+    assert 30 < len(pages)
+    for page in pages:
+        ids = [element["id"] for element in soup(page).select("[id]")]
+        assert len(ids) == len(set(ids)), page
+
+
+def test_all_data_can_be_had_from_the_start_page_and_from_that_of_releases(site: Site) -> None:
+    start = soup(site.html / "index.html").find("a", string="download all data")
+    assert start is not None
+    assert "reference/data.html" == start["href"]
+    offered = soup(site.html / "performance" / "index.html").select_one(".perf-downloads")
+    assert offered is not None
+    assert "Download all data: CSV · JSON · Parquet · what the columns mean" == text_of(offered)
+    for link in offered.select("a"):
+        assert (site.html / "performance" / str(link["href"])).is_file()
+
+
 def test_a_page_that_the_store_no_longer_gives_is_published_no_longer(tmp_path: Path) -> None:
     full = store_url(str(tmp_path / "full.sqlite"))
     stored(full, published(release=release("1.0")), published(release=release("2.0")))

@@ -217,6 +217,33 @@ def test_a_release_that_shares_no_work_is_skipped_and_the_page_says_why(store: U
     assert "different systems (DGX-H100 / DGX-B200)" in text
 
 
+def test_where_nothing_before_shares_work_no_older_release_stands_between(store: URL) -> None:
+    """25.02 is older than both 25.04 and 25.07."""
+    pair, *_ = pairs_of(
+        store, ("25.02", {}, rate(1)), ("25.04", {}, rate(2)), ("25.07", {"num_gpus": 16}, rate(3))
+    )
+    assert ("25.04", "25.07") == (pair.before, pair.after)
+    assert "left out" not in changes.head(pair, address).text
+
+
+def test_a_trial_without_a_gpu_takes_the_place_of_no_comparison(store: URL) -> None:
+    """25.09 and 25.10 were tried on a laptop: these are compared, but neither is the newest."""
+    cpu: dict[str, object] = {"system": "cpu", "num_gpus": 1}
+    found = pairs_of(
+        store, ("25.04", {}, rate(1)), ("25.05", cpu, rate(1)), ("25.07", {}, rate(2)),
+        ("25.09", cpu, rate(3)), ("25.10", cpu, rate(4)),
+    )  # fmt: skip
+    assert [
+        ("25.04", "25.07", "changes/nemo"),
+        ("25.09", "25.10", "changes/nemo/25.10"),
+        ("25.05", "25.09", "changes/nemo/25.09"),
+    ] == [(pair.before, pair.after, pair.document) for pair in found]
+    assert () == found[0].skipped
+    [card] = overview.of_contents(read.stored(store)).cards
+    assert card.since is not None
+    assert ("25.07", "25.04") == (card.release, card.since.before)
+
+
 def test_every_release_has_its_comparison_the_newest_first_and_five_at_most(store: URL) -> None:
     """Of seven releases the pairs of the last six are shown."""
     versions = ("25.01", "25.02", "25.03", "25.04", "25.05", "25.06", "25.10")

@@ -263,6 +263,23 @@ def test_a_bar_has_its_label_above_it_and_its_value_at_its_end() -> None:
     assert said["3"][1] == pytest.approx(right[0][1], abs=svg.FONT_SIZE / 2)
 
 
+def test_many_bars_are_two_drawings_of_one_scale() -> None:
+    """13 are seven and six, in their order; one as long as another is drawn as long."""
+    values = [*range(13, 1, -1), -4]
+    bars = [Bar(f"b{value}", float(value), str(value)) for value in values]
+    made = charts.bars("Title", "axis", bars)
+    drawn = [Html(part) for part in re.findall("<figure.*?</figure>", made.text)]
+    assert [7, 6] == [len(paths(one, STEP)) for one in drawn]
+    assert "axis. b6: 6; b5: 5; b4: 4; b3: 3; b2: 2; b-4: -4." == root_of(drawn[1]).findtext(
+        f"{SVG}desc"
+    )
+    (first, _), (last, _) = (
+        [abs(one[1][0] - one[0][0]) for one in paths(it, STEP)][:2] for it in drawn
+    )
+    assert first / last == pytest.approx(13 / 6, abs=0.01)
+    assert 1 == len(re.findall("<svg", charts.bars("Title", "axis", bars[:12]).text))
+
+
 def test_no_grid_line_of_bars_runs_through_a_label() -> None:
     """Each is cut where a label is: beside three bars it is in three pieces, at 0, 10, 20, 30."""
     bars = [Bar(f"{name} · {name * 30}", 10.0 * place, name) for place, name in enumerate("abc", 1)]

@@ -245,6 +245,25 @@ def test_a_systems_page_says_its_peaks_and_where_each_is_from() -> None:
     assert "datasheet" in rows[1][2]
 
 
+def test_the_list_of_systems_says_the_peaks_the_memory_and_the_headline_of_each() -> None:
+    """H100: 989 and 1,979 dense TFLOP/s in BF16 and FP8, 80 GB; B200: 2,250, 4,500, 9,000, 180."""
+    b200 = {"system": "dgx-b200", "system_title": "DGX-B200"}
+    given = (result(), result(release="0.9.1", model_tflops_per_sec_per_gpu=9999.0))
+    contents = Contents(results=(*given, result(**b200, model_tflops_per_sec_per_gpu=None)))
+    [index] = [page.data for page in systems.KIND.pages(contents) if page.name == "systems/index"]
+    assert isinstance(index, Entries)
+    rows = [
+        [cell.get_text() for cell in row.select("th, td")]
+        for row in soup(systems.index(index, address).text).select("tr")
+    ]
+    top = "1,665.60 TFLOP/s/GPU: Llama 3 8B, Pre-training, 8 GPUs, BF16, in Megatron-Core 0.16.0"
+    assert [
+        ["System", "Highest TFLOP/s", "BF16 peak", "FP8 peak", "FP4 peak", "Memory (GB)"],
+        ["DGX-H100", top, "989", "1,979", "–", "80"],
+        ["DGX-B200", "–", "2,250", "4,500", "9,000", "180"],
+    ] == [row[:6] for row in rows]
+
+
 def test_a_system_that_the_catalogue_lacks_says_so() -> None:
     page = system_page(result(system="abacus", system_title="Abacus"))
     assert "The catalogue has no such system" in systems.specification(page, address).text

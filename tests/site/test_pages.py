@@ -124,15 +124,15 @@ def test_systems_of_a_card_are_in_the_order_of_the_catalogue() -> None:
     assert ["dgx-h100", "dgx-b200", "dgx-gb200"] == [it.system for it in overview.cards[0].best]
 
 
-def test_counts_of_one_are_singular_and_releases_have_a_version() -> None:
-    """What nobody attributed to a release is no release."""
+def test_counts_of_one_are_singular_and_what_is_unattributed_counts_as_a_release() -> None:
+    """It has a page and a row in the list of releases, which is as long as the count says."""
     overview = of_contents(
         Contents(results=(result(), result(release=None)), runs=(run_page(4.0),))
     )
     counts = BeautifulSoup(html(overview, address).text, "html.parser").select_one(".perf-counts")
     assert counts is not None
     said = counts.get_text(" ", strip=True)
-    assert said == "1 release 2 results 1 run 1 model 1 system 0 open findings"
+    assert said == "2 releases 2 results 1 run 1 model 1 system 0 open findings"
 
 
 def test_the_list_of_releases_counts_each_and_names_its_highest_figure() -> None:
@@ -248,6 +248,9 @@ def test_the_entry_of_a_row_says_what_its_page_says_of_its_steps() -> None:
             "the page does not say how FLOPs are counted",
         ],
     ] == [[one[name] for name in names] for one in told]
+    none = "a published row names none that perfdb has; of runs there are the recipes"
+    assert {none} == {one["Recipe"] for one in told}
+    assert 2 == len(entries[0].parent.select('a[href="../recipes/index.html"]'))
 
 
 def test_a_section_is_a_task_and_a_variant_and_a_tab_is_a_system() -> None:

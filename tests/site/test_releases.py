@@ -56,6 +56,26 @@ def test_what_was_run_without_a_gpu_comes_last_in_every_list_and_says_so() -> No
         assert [0, 1, 1] == [text.count("a trial without a GPU</small>") for text in shown]
 
 
+def test_a_trial_without_a_gpu_is_not_the_newest_release_and_stands_last() -> None:
+    """0.16.1 was tried on a laptop; where a framework has nothing else, that is its newest."""
+    trial = result(release="0.16.1", system="cpu", num_gpus=1, model_tflops_per_sec_per_gpu=0.006)
+    others = (result(release="0.15.0"), result())
+    contents = Contents(results=(trial, *others))
+    assert ["0.16.0", "0.15.0", "0.16.1"] == [it.release for it in release_pages(contents.results)]
+    [card] = of_contents(contents).cards
+    assert ("0.16.0", [1665.6]) == (
+        card.release,
+        [one.model_tflops_per_sec_per_gpu for one in card.best],
+    )
+    [data] = [page.data for page in all_pages(contents) if page.name == addresses.ARCHIVE]
+    assert isinstance(data, releases.ReleaseList)
+    shown = releases.archive(data, 0, address).text
+    assert "0.16.0</a><small>, newest</small>" in shown
+    assert "0.16.1</a><small>, a trial without a GPU</small>" in shown
+    [alone] = of_contents(Contents(results=(trial,))).cards
+    assert "0.16.1" == alone.release
+
+
 def rated(tflops: float | None, **changed: object) -> Result:
     return result(model_tflops_per_sec_per_gpu=tflops, **changed)
 
@@ -80,7 +100,18 @@ def test_the_headline_is_of_pre_training_where_it_states_any(
     made = all_pages(Contents(results=given))
     [data] = [page.data for page in made if page.name == addresses.PERFORMANCE]
     assert isinstance(data, releases.ReleaseList)
-    assert [said] == [one.headline for one in data.frameworks[0]]
+    assert [said] == [one.highest.said if one.highest else "" for one in data.frameworks[0]]
+
+
+def test_headlines_are_sorted_by_their_figures_and_not_by_their_digits() -> None:
+    """1,665.60 is more than 389.00, and '1' is before '3'."""
+    given = Contents(
+        results=(rated(389, release="0.15.0"), rated(1665.6), rated(None, release="0.9"))
+    )
+    [data] = [page.data for page in all_pages(given) if page.name == addresses.PERFORMANCE]
+    assert isinstance(data, releases.ReleaseList)
+    last = soup(releases.release_list(data, 0, address).text).select("td:last-child")
+    assert ["1665.6", "389.0", None] == [cell.get("data-sort") for cell in last]
 
 
 def test_each_system_has_a_headline_of_its_own() -> None:

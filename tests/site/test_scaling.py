@@ -138,6 +138,31 @@ def test_what_is_configured_alike_at_every_scale_is_said_once_and_the_rest_in_co
     assert "MBS" in rows(page)[0]
 
 
+def test_what_the_source_prints_alike_at_every_scale_is_said_once() -> None:
+    """All rows of Nemotron-4 15B have 32 layers; the days differ."""
+    given = [
+        one.model_copy(update={"extras": one.extras | {"Layers": "32"}}) for one in nemotron4()
+    ]
+    page = page_of(*given)
+    assert ["All rows: FSDP off, Layers 32 (as printed)."] == notes(page)
+    assert "Layers (as printed)" not in rows(page)[0]
+    assert "117.44" == rows(page)[0]["Days (as printed)"]
+
+
+@pytest.mark.parametrize(
+    ("model", "title", "anchor"),
+    [("llama3-8b", "Llama 3 8B", "llama3-8b"), ("gpt-tiny", "GPT tiny", None)],
+)
+def test_a_model_whose_heading_is_called_as_it_is_has_no_second_anchor(
+    model: str, title: str, anchor: str | None
+) -> None:
+    """Sphinx calls the section of 'GPT tiny' gpt-tiny."""
+    given = [result(model=model, model_title=title, num_gpus=it) for it in (8, 16)]
+    part = soup(page_of(*given)).select_one(".perf-at")
+    assert part is not None
+    assert anchor == part.get("id")
+
+
 def test_a_name_that_counts_the_nodes_does_not_part_a_series() -> None:
     """AutoModel's page calls a row on 16 GPUs '2-node': 984.85 of 1,091.85 are 90.2 %."""
     same = {"framework": "automodel", "system": "dgx-h100", "task": "lora", "precision": "bf16"}

@@ -71,6 +71,9 @@ def test_a_release_without_a_version_has_no_entry(tmp_path: Path) -> None:
         ("b200", "systems/dgx-b200.html"),
         ("scaling", "scaling/index.html"),
         ("audit", "performance/audit.html"),
+        ("download", "reference/data.html"),
+        ("CSV", "reference/data.html"),
+        ("cost", "reference/data.html"),
     ],
 )
 def test_what_is_typed_leads_to_its_page_first(
@@ -79,6 +82,15 @@ def test_what_is_typed_leads_to_its_page_first(
     page.goto(f"{address}search.html?q={typed}")
     page.locator("ul.search li a").first.click()
     page.wait_for_url(f"**/{found}*")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not CHROMIUM.exists(), reason="no Chromium on this machine")
+def test_the_search_says_that_figures_are_not_searched(page: Page, address: str) -> None:
+    page.goto(f"{address}search.html?q=866.77")
+    page.get_by_text("figures are not").wait_for()
+    page.get_by_role("link", name="all data can be downloaded").click()
+    page.wait_for_url("**/reference/data.html")
 
 
 @pytest.mark.slow

@@ -369,7 +369,21 @@ def test_the_abbreviations_that_published_pages_explain_are_in_the_glossary() ->
     ],
 )
 def test_framework_and_task_choose_the_profile(framework: str, task: str, profile: Profile) -> None:
-    assert profile == of_results([published(framework=framework, task=task)])
+    raw = {"Packed Sequence Length": "4096"}
+    assert profile == of_results([published(framework=framework, task=task, raw=raw)])
+
+
+def test_the_length_of_sequences_is_packed_where_every_page_says_so() -> None:
+    """NVIDIA's summary of 25.04 packs them; another page of fine-tuning need not."""
+
+    def title(*printed: str) -> str:
+        rows = [published(framework="nemo", task="lora", raw={one: "4096"}) for one in printed]
+        columns = of_results(rows).columns
+        return next(one.title for one in columns if one.fields == ("sequence_length",))
+
+    assert "Packed Sequence Length" == title("Packed Sequence Length", "Packed Sequence Length")
+    assert "Sequence Length" == title("Sequence Length")
+    assert "Sequence Length" == title("Packed Sequence Length", "Seq Length")
 
 
 def test_rows_that_state_the_throughput_of_all_gpus_are_shown_at_scale() -> None:

@@ -14,12 +14,14 @@ function words(cell) {
   return copy.textContent.replace(/\s+/g, " ").trim();
 }
 
-// What a cell is sorted by: a number where it holds one, thousands separators and % left out.
+// What a cell is sorted by: a number where it holds one, without thousands separators. A share that
+// is printed in % is the fraction that data-sort says of others.
 function sortKey(row, column) {
   const cell = row.cells[column];
   const text = (cell.dataset.sort ?? words(cell)).trim();
-  const number = Number(text.replace(/[,%]/g, ""));
-  return text === "" || Number.isNaN(number) ? text : number;
+  const [, digits, percent] = /^(.*?)\s*(%?)$/.exec(text.replaceAll(",", ""));
+  const number = Number(digits) / (percent ? 100 : 1);
+  return digits === "" || Number.isNaN(number) ? text : number;
 }
 
 // --- sort
@@ -67,12 +69,13 @@ function beginning(word) {
   return new RegExp(`(?<![\\p{L}\\p{N}])${word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}`, "iu");
 }
 
-// Show the rows in which every word asked for begins a word, in any cell.
+// Show the rows in which every word asked for begins a word, in any cell; 6473 begins 6,473 too.
 function filterBy(table, query) {
   const asked = query.split(/\s+/).filter(Boolean).map(beginning);
   for (const row of table.tBodies[0].rows) {
     const text = [...row.cells].map((cell) => cell.textContent).join(" ");
-    row.hidden = !asked.every((word) => word.test(text));
+    const said = `${text} ${text.replace(/(?<=\d),(?=\d{3})/g, "")}`;
+    row.hidden = !asked.every((word) => word.test(said));
   }
 }
 
@@ -197,27 +200,31 @@ function breakAtSlashes(head) {
   title.replaceChildren(...parts.flatMap((part) => [part, document.createElement("wbr")]));
 }
 
-// Rows that read alike up to the rates say below their names in what they differ behind these: in
-// their words first, then in numbers that are no figures.
+// Where rows read alike up to the rates, all rows say below their names in what those differ behind
+// these: in their words first, then in numbers that are no figures.
 function tellApart(table, rates, others) {
   const rows = [...table.tBodies[0].rows];
   const isFigure = ({ cellIndex }) => rows.some((row) => row.cells[cellIndex].querySelector("a.e"));
   const heads = [...table.tHead.rows[0].cells].slice(others).filter((head) => !isFigure(head));
   heads.sort((a, b) => a.matches(".n") - b.matches(".n"));
   const read = (row) => [...row.cells].slice(0, rates).map(words).join("\n");
-  grouped(rows, read).forEach((alike) => sayWhich(alike, heads));
+  const telling = new Set(grouped(rows, read).flatMap((alike) => differing(alike, heads)));
+  for (const head of heads.filter((one) => telling.has(one))) {
+    for (const row of rows) sayBelow(row, `${words(head)} ${words(row.cells[head.cellIndex])}`);
+  }
 }
 
-function sayWhich(rows, heads) {
+// The columns that it takes to tell rows apart, as far as there are any.
+function differing(rows, heads) {
   const said = (head) => (row) => words(row.cells[head.cellIndex]);
   const head = heads.find((one) => grouped(rows, said(one)).length > 1);
-  if (!head) return;
-  for (const row of rows) {
-    const textContent = `${words(head)} ${said(head)(row)}`;
-    const line = { className: "perf-aside", textContent };
-    row.cells[0].append(Object.assign(document.createElement("small"), line));
-  }
-  grouped(rows, said(head)).forEach((alike) => sayWhich(alike, heads));
+  if (!head) return [];
+  return [head, ...grouped(rows, said(head)).flatMap((alike) => differing(alike, heads))];
+}
+
+function sayBelow(row, textContent) {
+  const line = { className: "perf-aside", textContent };
+  row.cells[0].append(Object.assign(document.createElement("small"), line));
 }
 
 function grouped(rows, key) {
