@@ -22,7 +22,7 @@ from perfdb.pages import PageContext
 from perfdb.verify import verify
 from tests import factories
 from tests.archives import COMPRESSORS, of_folder, tar, zipped
-from tests.logs import SET, nemo
+from tests.logs import SET, TIMES, nemo
 from tests.snapshots import snapshot
 from tests.trees import PAGE
 
@@ -52,16 +52,16 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         case = factories.case(num_gpus=8 * (1 + number % 7))
         factories.write_run(folder / "runs", run_id=f"run-{number:02}", case=case)
     factories.write_run(folder / "runs", run_id="damaged").record.write_text("{")
-    log = nemo().encode()
+    logs = [nemo((20.0 + number, *TIMES[1:])).encode() for number in range(9)]
     (folder / "logs").mkdir()
-    for number in range(6):
+    for number, log in enumerate(logs[:6]):
         (folder / "logs" / f"{number}.log").write_bytes(log[: len(log) - 40 * number])
-    (folder / "logs" / "6.log.gz").write_bytes(COMPRESSORS[".gz"](log[:-500]))
+    (folder / "logs" / "6.log.gz").write_bytes(COMPRESSORS[".gz"](logs[6][:-500]))
     (folder / "page.md").write_text(PAGE)
     factories.write_run(folder / "packed", run_id="packed")
     inside = of_folder(folder / "packed")
-    (folder / "a.tar.gz").write_bytes(COMPRESSORS[".gz"](tar([("x.log", log[:-600]), *inside])))
-    (folder / "b.zip").write_bytes(zipped([("y.log", log[:-700]), ("../z.log", log)]))
+    (folder / "a.tar.gz").write_bytes(COMPRESSORS[".gz"](tar([("x.log", logs[7][:-600]), *inside])))
+    (folder / "b.zip").write_bytes(zipped([("y.log", logs[8][:-700]), ("../z.log", log)]))
     return folder
 
 
