@@ -10,6 +10,7 @@ import streamlit as st
 from dashboards import data
 from dashboards.followed import column
 from dashboards.look import COMPUTED, PALETTE, Layers, ink, printed, tall
+from perfdb import catalog
 from perfdb.catalog import titles
 from perfdb.compare.verdict import CONVENTION_BOUND
 from perfdb.compare.words import counting
@@ -92,12 +93,20 @@ def _left_out(others: int, wrong: int, without: int) -> str:
 
 
 def newest(results: pd.DataFrame) -> pd.DataFrame:
-    """The results of each framework's newest release among them."""
+    """The results of each framework's newest release among them.
+
+    A release without a result on a GPU is that only where the framework has no others, as on the
+    site (`perfdb.site.grouping.of_newest_releases`).
+    """
     versions = results["release"].astype(object)
     versions = versions.where(versions.notna(), None)
+    frameworks = results["framework"]
+    on_gpus = results["system"].map(catalog.has_gpus)
+    is_real = on_gpus.groupby([frameworks, versions], dropna=False).transform("any")
+    has_real = is_real.groupby(frameworks).transform("any")
     of_each = {
         framework: newest_version(some)
-        for framework, some in versions.groupby(results["framework"])
+        for framework, some in versions[is_real | ~has_real].groupby(frameworks)
     }
     newest_ = results["framework"].map(of_each)
     return results[(versions == newest_) | (versions.isna() & newest_.isna())]

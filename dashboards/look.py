@@ -43,6 +43,7 @@ LABELS: Mapping[str, str] = {
     "window": "Window",
     "num_steps": "Steps",
     "num_results": "Runs",
+    "num_finished": "Finished",
     "origin": "Origin",
     "outcome": "Outcome",
     "withheld": "Why no figures",

@@ -35,14 +35,14 @@ SHAPES: Mapping[Verdict, str] = {
 }
 
 FILLS: Mapping[Verdict, str] = {
-    Verdict.FASTER: "background-color: #cfe6f5; color: #06324d",
-    Verdict.SLOWER: "background-color: #fbdcc8; color: #5c2500",
-    Verdict.FAILED: "background-color: #fbdcc8; color: #5c2500",
+    Verdict.FASTER: "background-color: rgba(0, 114, 178, 0.22)",
+    Verdict.SLOWER: "background-color: rgba(213, 94, 0, 0.25)",
+    Verdict.FAILED: "background-color: rgba(213, 94, 0, 0.25)",
     Verdict.SAME: "",
     Verdict.UNKNOWN: "",
     Verdict.NOT_JUDGED: "",
 }
-"""The same for a cell. It sets both of its colours and so reads in a light and a dark theme."""
+"""The same for a cell: a tint, through which the theme's own background and words show."""
 
 
 def verdict_mark(verdict: Verdict, metric: str) -> str:

@@ -299,6 +299,9 @@ def test_an_entry_for_more_results_than_were_reviewed_is_told_and_leaves_the_gat
         "micro_batch mixtral-8x22b nemo 25.04; look at each; narrow it by line or found, or write "
         "`results: 3`\n"
     ) in err
+    of_one = ("--system", "dgx-h100", "--acknowledged", "reviewed.yaml")
+    code, out, err = audit(*gate, *of_one)
+    assert (1, False, True) == (code, "explained" in out, "3 results match" in err)
 
 
 def test_an_acknowledgement_without_a_name_is_bad_input_with_its_line(

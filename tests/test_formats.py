@@ -203,6 +203,15 @@ def test_a_window_follows_the_warm_up_of_the_last_attempt(
     assert (window, restarted_at) == (log.window, log.restarted_at)
 
 
+def test_the_warm_up_of_an_attempt_counts_from_the_first_step_of_its_first_line() -> None:
+    """Lines of ten steps each: the second attempt begins with step 41, and 51 to 60 are left."""
+    numbers = (*range(10, 61, 10), 50, 60)
+    printed = [Reading(line, step, 1.0 + line) for line, step in enumerate(numbers, start=1)]
+    steps, account = settle("a.log", printed), Account(planned=60)
+    log = training_log(Configuration(), steps, account, "skip_warmup(10)")
+    assert "skip_warmup(50)" == log.window
+
+
 def test_ranks_that_print_one_behind_the_other_are_no_restart() -> None:
     """The second is a line late once: 29, 30, 31, 30, 31, 32, 32 …"""
     ranks = [(step, step) for step in range(1, 60) for _ in range(2)]

@@ -259,6 +259,17 @@ def test_a_log_that_was_moved_is_withdrawn_by_its_new_path(sqlite: URL, tmp_path
     assert 1 == len(in_force(sqlite))
 
 
+def test_a_copy_withdraws_only_what_has_its_bytes(sqlite: URL, tmp_path: Path) -> None:
+    """Not the run of another job that wrote to the same path later."""
+    path, copy = write(tmp_path), write(tmp_path / "kept")
+    ingest([path], sqlite, GIVEN)
+    path.write_text(nemo((31.0, *[3.5] * 9, *[3.0, 3.2] * 5)))
+    ingest([path], sqlite, GIVEN)
+
+    assert 1 == withdraw([str(copy)], sqlite, "too hot").withdrawn
+    assert [("train.log", "finished", pytest.approx(3.1))] == in_force(sqlite)
+
+
 def test_a_resumed_attempt_in_a_log_of_its_own_is_measured_without_its_warm_up(
     sqlite: URL, tmp_path: Path
 ) -> None:

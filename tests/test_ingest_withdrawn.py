@@ -10,7 +10,9 @@ from perfdb.audit import audit
 from perfdb.audit.read import subjects
 from perfdb.db.session import reading
 from perfdb.db.tables import ingest_log, results, sources
+from perfdb.errors import InputError
 from perfdb.ingest import Options, Report, ingest
+from perfdb.ingest.withdraw import withdraw
 from perfdb.pages import PageContext
 from perfdb.verify import verify
 from tests import logs
@@ -370,3 +372,16 @@ def test_a_file_of_a_run_is_no_file_of_results(store: URL, perfdb: Shell) -> Non
     assert "1 withdrawn\n" == perfdb("withdraw", "golden_values_dev_dgx_h100.json", *why).stdout
     assert "1 restored\n" == perfdb("withdraw", "--undo", "golden_values_dev_dgx_h100.json").stdout
     check_sound(store)
+
+
+def test_a_copy_of_an_earlier_state_of_a_page_is_not_that_page(store: URL) -> None:
+    """A copy of the last one is, though no result was read anew from it."""
+    copy, again = Path("kept.md"), (*BOTH, "")
+    read(store, "a.md")
+    read(store, "a.md", again)
+
+    copy.write_text(STATED + "".join(f"{row}\n" for row in BOTH))
+    with pytest.raises(InputError, match="nothing in the store"):
+        withdraw(["kept.md"], store)
+    copy.write_text(STATED + "".join(f"{row}\n" for row in again))
+    assert 2 == withdraw(["kept.md"], store).withdrawn

@@ -147,6 +147,12 @@ def test_a_row_whose_columns_contradict_or_say_nothing_is_rejected(
     assert told in str(found.problems[0])
 
 
+@pytest.mark.parametrize("heading", ["## 3.1 – Pre-training", "## 1.2 | DGX-H100"])
+def test_the_number_of_a_section_is_no_release_of_nemo(heading: str) -> None:
+    found = read(heading, head=ACME.replace("acme", "nemo").replace("2.3", "25.04"))
+    assert [("nemo", "25.04", None)] == releases(found)
+
+
 @pytest.mark.parametrize("title", ["GPU", "Hardware", "Accelerator", "Platform", "Machine"])
 @pytest.mark.parametrize(
     ("above", "cell", "wanted"),

@@ -335,6 +335,11 @@ def test_a_page_is_decoded_as_it_says_itself(encoding: str, named: str) -> None:
     assert text == pages.decoded(text.encode(encoding))
 
 
+def test_a_line_below_a_title_is_no_tab_of_mkdocs() -> None:
+    assert not FORMATS["mkdocs"].recognises("NeMo 25.04\n===\n\n    code\n")
+    assert FORMATS["mkdocs"].recognises('=== "DGX-H100"\n\n    code\n')
+
+
 @pytest.mark.parametrize("content", [b"\xff", b"<meta charset=big9>\xff", b"\xff\xfe\x00\xd8"])
 def test_bytes_that_are_no_text_are_refused(content: bytes) -> None:
     with pytest.raises(UnicodeDecodeError):

@@ -71,6 +71,27 @@ def test_a_system_in_a_heading_is_known_beside_its_precision() -> None:
     assert [("dgx-b200", "fp8")] == [(one.case.system, one.case.precision) for one in found.results]
 
 
+@pytest.mark.parametrize(
+    ("heading", "wanted"),
+    [
+        ("Llama3 8B on DGX-B200", "dgx-b200"),
+        ("Llama3 8B on H200", "dgx-h200"),
+        ("Llama3 8B (FP8, LoRA) on DGX-H200", "dgx-h200"),
+        # A DGX-GB200 has a B200 too.
+        ("Llama3 8B on B200", "dgx-gb200"),
+    ],
+)
+def test_a_system_behind_a_model_in_a_heading_holds_below_it(heading: str, wanted: str) -> None:
+    found = read("## Pre-training", "### DGX-GB200", f"#### {heading}")
+    assert [wanted] == [one.case.system for one in found.results]
+
+
+def test_a_gpu_behind_a_model_that_no_system_has_rejects_the_rows() -> None:
+    found = read("## Pre-training", "System: DGX-H100", "### Llama3 8B on A100")
+    assert "no system 'A100' in the catalogue" in str(found.problems[0])
+    assert () == found.results
+
+
 def test_a_pair_of_precisions_above_a_table_tells_the_two_values_of_its_cells_apart() -> None:
     found = read(
         "## Pre-training",

@@ -107,7 +107,8 @@ def _matches(matches: Sequence[Match], said: Said, name_a: str, name_b: str) -> 
     st.caption(
         f"A is {name_a}, B is {name_b}, in {figures}. B/A is their ratio, 95 % its interval where "
         "the spread of the runs gives one. Verdicts speak of B; “same” means that no difference "
-        "can be told, “not judged” that the audit has open errors of a side."
+        "can be told, “unknown” that the figures are too noisy or no measure of each other, “not "
+        "judged” that the audit has open errors of a side."
     )
     if len(matches) > TABLED:
         st.dataframe(styled(matches, said), hide_index=True, placeholder=UNKNOWN)
@@ -179,7 +180,7 @@ def _figure(side: Side, metric: Metric, cells: Mapping[int, Raw]) -> str:
 
 
 def ratios(matches: Sequence[Match]) -> Layers:
-    """A mark for each ratio with its interval, and a rule where nothing changed."""
+    """A mark for each ratio with its interval, and a tick where nothing has changed."""
     rows = [
         {
             "case": f"{place}. {_briefly(match.a.shown)}",
@@ -212,7 +213,7 @@ def ratios(matches: Sequence[Match]) -> Layers:
     names = base.mark_text(align="left", dy=-15, fontSize=12, color=ink()).encode(
         x=alt.value(0), text="case"
     )
-    unchanged = alt.Chart().mark_rule(strokeDash=[2, 4], color=GREY).encode(x=alt.datum(1))
+    unchanged = base.mark_tick(size=18, color=GREY).encode(x=alt.datum(1))  # below the words
     spanned = [spans] if any(row["low"] is not None for row in rows) else []
     layers = alt.layer(unchanged, names, *spanned, marks)
     return tall(layers, 46 * len(rows))
@@ -220,7 +221,8 @@ def ratios(matches: Sequence[Match]) -> Layers:
 
 def _briefly(it: Result) -> str:
     """A case in so few words that they fit on a telephone."""
-    return f"{_model(it)}, {_precision(it)}, {it.num_gpus:,} × {it.system_title}"
+    precision = titles.precision(it.precision)
+    return ", ".join(filter(None, (_model(it), precision, f"{it.num_gpus:,} × {it.system_title}")))
 
 
 def _scale(of: Mapping[Verdict, str], said: Mapping[Verdict, str]) -> alt.Scale:

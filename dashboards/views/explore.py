@@ -32,7 +32,8 @@ SHOWN = (
     "num_gpus", "global_batch_size", "sequence_length", "layout", "model_tflops_per_sec_per_gpu",
     "mfu", "audit", "step_time_s", "origin", "outcome", "withheld",
     *(name for name in CONFIGURATION_FIELDS if name != "options"),
-    "num_results", "window", "num_steps", "flops_convention", "container", "source", "run_link",
+    "num_results", "num_finished", "window", "num_steps", "flops_convention", "container", "source",
+    "run_link",
 )  # fmt: skip
 """A model, its figure and its system are in view on a telephone; what tells rows apart follows."""
 

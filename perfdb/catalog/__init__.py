@@ -15,8 +15,9 @@ from perfdb.catalog.spelling import spellings, squeezed
 from perfdb.errors import CatalogError, Problem, suggestion
 
 __all__ = [
-    "Model", "Peak", "Precision", "System", "model", "models", "named_model", "named_system",
-    "peak", "precision_of", "precisions", "squeezed", "system", "system_of_gpu", "systems",
+    "Model", "Peak", "Precision", "System", "has_gpus", "model", "models", "named_model",
+    "named_system", "peak", "precision_of", "precisions", "squeezed", "system", "system_of_gpu",
+    "systems",
 ]  # fmt: skip
 
 FOLDER = Path(__file__).parent
@@ -99,6 +100,12 @@ def system_of_gpu(gpu: str) -> System | None:
         if re.search(rf"(?<![A-Z0-9]){word}(?![0-9])", gpu.upper())
     ]
     return max(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def has_gpus(system_name: str | None) -> bool:
+    """Whether a system has GPUs, as one that the catalogue lacks is taken to have."""
+    entry = systems().get(system_name or "")
+    return entry is None or entry.gpu is not None
 
 
 def peak(system_name: str, precision: str | None) -> Peak | None:

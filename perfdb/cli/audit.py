@@ -66,13 +66,13 @@ def audit(
     given = _texts(documents)
     subjects, pages = _stored(db, only["release"], needed=not documents)
     texts = given if only["system"] else pages | given
-    of_store = [it for it in auditing.audit(subjects) if only["system"] in (None, it.system)]
     of_documents = [it for path, text in texts.items() for it in arithmetic.check(path, text)]
-    found = acknowledged.explained(ordered([*of_store, *of_documents]), known)
+    every = acknowledged.explained(ordered([*auditing.audit(subjects), *of_documents]), known)
+    found = [it for it in every if only["system"] in (None, it.system) or not it.system]
     _system(only["system"])
     if not any(only.values()):
         _report_unused(found, known, texts)
-    for problem in acknowledged.exceeded(found, known):
+    for problem in acknowledged.exceeded(every, known):
         click.echo(f"note: {problem}", err=True)
     shown = [it for it in subjects if only["system"] in (None, it.system)]
     _print(found, style, _of(len(shown), len(documents)))

@@ -1,6 +1,7 @@
 """What the other release has in place of work that it lacks: the same in all fields but one."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import attrgetter, ne
 from typing import Final
 
 from perfdb.catalog import titles
@@ -14,6 +15,8 @@ AT: Final[Mapping[str, Callable[[Result], str]]] = {
     "global_batch_size": lambda it: f"GBS {it.global_batch_size:,}",
 }
 """The fields in which a recipe is changed on purpose, and how their values read."""
+
+_WORK: Final = attrgetter(*WORKLOAD_FIELDS)
 
 
 def instead(side: Side, others: Iterable[Side]) -> dict[str, list[Scalar | None]]:
@@ -33,11 +36,8 @@ def said(side: Side, others: Iterable[Side]) -> str:
 
 
 def _alike(side: Side, others: Iterable[Side]) -> Iterator[tuple[str, Result]]:
+    work = _WORK(side.shown)
     for other in others:
-        differing = [field for field in WORKLOAD_FIELDS if not _share(side, other, field)]
-        if len(differing) == 1 and differing[0] in AT:
-            yield differing[0], other.shown
-
-
-def _share(a: Side, b: Side, field: str) -> bool:
-    return bool(getattr(a.shown, field) == getattr(b.shown, field))
+        differs = list(map(ne, work, _WORK(other.shown)))
+        if sum(differs) == 1 and (field := WORKLOAD_FIELDS[differs.index(True)]) in AT:
+            yield field, other.shown

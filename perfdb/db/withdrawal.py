@@ -193,14 +193,8 @@ def stating(connection: Connection, spellings: Sequence[str]) -> tuple[SourceFil
 
 
 def paths_of_bytes(connection: Connection, sha256: str) -> tuple[str, ...]:
-    """The paths that results in force, or runs, were read from as a file of these bytes."""
-    in_force = select(results.c.id).where(results.c.source_id == sources.c.id)
-    of_run = select(runs.c.id).where(runs.c.source_id == sources.c.id)
-    question = (
-        select(sources.c.path)
-        .where(sources.c.sha256 == sha256)
-        .where(in_force.where(~results.c.superseded).exists() | of_run.exists())
-    )
+    """The paths at which a file of these bytes was read, now or earlier."""
+    question = select(sources.c.path).where(sources.c.sha256 == sha256)
     return tuple(connection.scalars(question.distinct().order_by(sources.c.path)))
 
 
@@ -284,3 +278,14 @@ def runs_named(connection: Connection, word: str, paths: Iterable[str]) -> tuple
         .order_by(runs.c.run_id)
     )
     return tuple(connection.scalars(question))
+
+
+def runs_of_bytes(connection: Connection, sha256: str) -> dict[str, str]:
+    """The ids of the runs that are what a file of these bytes says, each with its path."""
+    question = (
+        select(runs.c.run_id, sources.c.path)
+        .join(sources, runs.c.source_id == sources.c.id)
+        .where(sources.c.sha256 == sha256)
+        .order_by(sources.c.path, runs.c.run_id)
+    )
+    return dict(connection.execute(question).all())

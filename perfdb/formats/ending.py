@@ -109,11 +109,13 @@ def _of_last_attempt(window: str, steps: Settled) -> str:
     if not (warmup and steps.restarted_at and steps.readings):
         return window
     numbers = Readings.of(steps.readings).step
-    first, skipped = int(numbers[0] - spans(numbers)[0]) + 1, int(warmup[1])
-    before = f"window({first + skipped},{steps.restarted_at - 1})"
-    is_long = steps.restarted_at + skipped <= numbers[-1]
-    has_before = first + skipped < steps.restarted_at
-    after = f"skip_warmup({steps.restarted_at - first + skipped})"
+    firsts = numbers - spans(numbers) + 1
+    first, again = int(firsts[0]), int(firsts[numbers.searchsorted(steps.restarted_at)])
+    skipped = int(warmup[1])
+    before = f"window({first + skipped},{again - 1})"
+    is_long = again + skipped <= firsts[-1]
+    has_before = first + skipped < again
+    after = f"skip_warmup({again - first + skipped})"
     return before if has_before and not is_long else after
 
 

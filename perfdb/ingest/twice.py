@@ -7,7 +7,7 @@ steps. A log that was moved while its run went on begins with the bytes of the e
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from itertools import groupby, islice, zip_longest
+from itertools import groupby, zip_longest
 from operator import itemgetter
 from typing import Final
 
@@ -70,14 +70,16 @@ def apart(given: Sequence[RunRead]) -> Iterator[Sequence[RunRead]]:
     in the store what the portions before it have told.
     """
     portion: list[RunRead] = []
-    met = set[Timed]()
+    starts, heads = set[tuple[Timed, ...]](), set[tuple[Timed, ...]]()
     for read in given:
-        first = set(islice(_head(read), 1))
-        if first & met:
+        head = tuple(_head(read))
+        own = {head[:end] for end in range(1, len(head) + 1)}
+        if head in starts or own & heads:
             yield portion
-            portion, met = [], set()
+            portion, starts, heads = [], set(), set()
         portion.append(read)
-        met |= first
+        starts |= own
+        heads.add(head)
     if portion:
         yield portion
 
@@ -91,8 +93,13 @@ def found(connection: Connection, fresh: Sequence[RunRead]) -> Mapping[str, Twin
     others = _by_step(_others(connection, given)) if given else {}
     twins: dict[str, Twin] = {}
     for read in given:
-        for other in others.get(_head(read)[0], ()):
-            if twin := _twin(connection, read, other):
+        head = _head(read)
+        for other in others.get(head[0], ()):
+            alike = len(head) == _HEAD and other.head.issuperset(head)
+            twin = _of_bytes(connection, read, other.row)
+            if alike and twin is None:
+                twin = _of_steps(connection, read, other.row)
+            if twin:
                 twins[read.run.run.run_id] = twin
                 if twin.grew:
                     number = other.row["id"]
@@ -145,12 +152,6 @@ def _by_step(others: Iterable[_Other]) -> Mapping[Timed, Collection[_Other]]:
     return found
 
 
-def _twin(connection: Connection, read: RunRead, other: _Other) -> Twin | None:
-    if other.row["sha256"] == read.files.record_file.sha256:
-        return None  # a file that holds several runs
-    return _of_bytes(connection, read, other.row) or _of_steps(connection, read, other)
-
-
 def _of_bytes(connection: Connection, read: RunRead, row: RowMapping) -> Twin | None:
     """A log that goes on where an unfinished one of its format ends, or the other way round."""
     path = row["path"]
@@ -164,12 +165,14 @@ def _of_bytes(connection: Connection, read: RunRead, row: RowMapping) -> Twin | 
     return None
 
 
-def _of_steps(connection: Connection, read: RunRead, other: _Other) -> Twin | None:
-    """A log is the same run where its steps are; one that says no end may have fewer of them."""
-    row, head = other.row, _head(read)
-    alike = len(head) == _HEAD and other.head.issuperset(head)
-    if not alike or _subject(read) != (row["case_key"], row["release_key"]):
+def _of_steps(connection: Connection, read: RunRead, row: RowMapping) -> Twin | None:
+    """A log is the same run where its steps are, of which the first are known to be; one that says
+    no end may have fewer of them.
+    """
+    if _subject(read) != (row["case_key"], row["release_key"]):
         return None
+    if row["sha256"] == read.files.record_file.sha256:
+        return None  # a file that holds several runs
     steps, num_shared = _compared(connection, read.run.steps, row["id"])
     if not _differ(read, num_shared, whole=steps is _Steps.SAME):
         return None

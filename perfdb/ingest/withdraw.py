@@ -1,8 +1,8 @@
 """Takes out of every table what a page or a file stated, or a run measured, and says why."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -123,12 +123,24 @@ def _of_word(connection: Connection, word: str) -> _Named | None:
 
 
 def _of_its_bytes(connection: Connection, word: str) -> _Named | None:
-    """What the store has of the bytes that lie at a path, by the paths that they were read from."""
+    """What the store has of the bytes that lie at a path, wherever they were read."""
     sha256 = _sha256(Path(word))
-    paths = withdrawal.paths_of_bytes(connection, sha256) if sha256 else ()
-    found = [one for path in paths if (one := _of_word(connection, path))]
+    if sha256 is None:
+        return None
+    pages = tuple(_pages_of_bytes(connection, sha256))
+    run_ids = withdrawal.runs_of_bytes(connection, sha256)
+    paths = dict.fromkeys([*(page.path for page in pages), *run_ids.values()])
     notes = tuple(Problem(word, f"has the bytes of {path}, which is meant") for path in paths)
-    return replace(_together(found), notes=notes) if found else None
+    return _Named(pages, frozenset(run_ids), notes) if paths else None
+
+
+def _pages_of_bytes(connection: Connection, sha256: str) -> Iterator[SourceFile]:
+    """The pages and files of results that are these bytes, and not those that once were."""
+    for path in withdrawal.paths_of_bytes(connection, sha256):
+        for page in withdrawal.stating(connection, [path]):
+            last = withdrawal.last_state(connection, page)
+            if last is not None and hashlib.sha256(last).hexdigest() == sha256:
+                yield page
 
 
 def _sha256(path: Path) -> str | None:

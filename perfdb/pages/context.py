@@ -25,7 +25,6 @@ _FRAMEWORKS: Final = (
     ("megatron-bridge", re.compile(r"\bMegatron[- ]Bridge\b", re.IGNORECASE)),
     ("nemo", re.compile(r"\bNeMo\b", re.IGNORECASE)),
 )
-_VERSUS = re.compile(rf"\b{names.COMPARING}\b", re.IGNORECASE)
 _WITH_BACKENDS: Final = frozenset({"dfm"})
 """Frameworks that train with more than one backend, and publish them on one page."""
 
@@ -101,7 +100,7 @@ def _framework(page: Page) -> str | None:
     section on its AutoModel backend. None where the title holds one against another.
     """
     title = next((piece.text for piece in page.pieces if isinstance(piece, Heading)), "")
-    if _VERSUS.search(title):
+    if names.compares(title):
         return None
     for text in (title, page.front or "", "\n".join(_opening(page))):
         if name := framework_in(text):

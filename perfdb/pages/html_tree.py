@@ -56,7 +56,8 @@ def parse(text: str, first: int = 1) -> BeautifulSoup:
     the standard library takes the square of their number to find that out. It does not know either
     that paragraphs may lack their end.
     """
-    tree = BeautifulSoup(_MARKUP.sub(_harmless, text), "html.parser")
+    # Of one line alone that looks like a file's name Beautiful Soup would warn.
+    tree = BeautifulSoup(_MARKUP.sub(_harmless, text) + "\n", "html.parser")
     tags = tree.find_all(True)
     for tag in tags:
         tag.sourceline = (tag.sourceline or 1) + first - 1

@@ -33,7 +33,7 @@ _DIRECTIVE = re.compile(r"\s*\{([\w:.-]+)\}\s*(.*)")
 _OPTIONS = re.compile(r"\A\s*(?:---\n(?:.*\n)*?---(?:\n|$)|(?::[\w-]+:.*(?:\n|$)[ \t]*)+)")
 _OPTION = re.compile(r"^\s*:?([\w-]+):[ \t]*(.*)$", re.MULTILINE)
 _COMMENT = re.compile(r"<!--.*?-->")
-_BREAK = re.compile(r"\s*<br\s*/?>\s*", re.IGNORECASE)
+_BREAK = re.compile(r"(?:(?<!\s)\s+)?<br\s*/?>\s*", re.IGNORECASE)
 _LINE_END = "\v"
 """Of a line within a cell: a space to Markdown, also in code, but none that groups digits."""
 _PIPE = re.compile(r"(?<!\\)\|")

@@ -179,6 +179,11 @@ def no_task(printed: str) -> str | None:
     return found[0] if found else None
 
 
+def compares(words: str) -> bool:
+    """Whether a text holds one thing against another."""
+    return re.search(rf"\b{COMPARING}\b", words, re.IGNORECASE) is not None
+
+
 def not_measured(printed: str) -> str | None:
     """The word that tells that figures are no measured ones; None where no word does."""
     found = _NOT_MEASURED.search(printed)

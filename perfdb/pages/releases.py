@@ -43,7 +43,6 @@ _IN_CONTAINER = re.compile(r"\bnemo[\s:-]*([0-9]{2}\.[0-9]{2}[\w.]*)", re.IGNORE
 _BRACKETS = re.compile(r"\([^()]*\)")
 _PARTS = re.compile(r"\s*[,;|–—]\s*")
 _BESIDE = re.compile(r"(?:for\s+)?(?:comparison|compared|baseline|reference)\b", re.IGNORECASE)
-_VERSUS = re.compile(rf"\b{names.COMPARING}\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ def of_heading(words: str, own: str | None) -> InHeading:
     """
     bare = _BRACKETS.sub(" ", words)
     found = _versions(bare, own) or _versions(words, own)
-    if len(found) > 1 or (_VERSUS.search(words) and len({*re.findall(_CALENDAR, bare)}) > 1):
+    if len(found) > 1 or (names.compares(words) and len({*re.findall(_CALENDAR, bare)}) > 1):
         return InHeading(unclear=f"the heading {words!r} names several releases")
     if not found and (other := _other(words, own)):
         return InHeading(unclear=f"the heading {words!r} speaks of {other}, without its release")
@@ -139,6 +138,9 @@ def _alone(words: str, own: str | None) -> Whose:
     parts = (*_PARTS.split(words), _BRACKETS.sub("", words).strip())
     found = whole or next(filter(None, map(_ALONE.fullmatch, parts)), None)
     version = next(filter(None, found.groups())) if found else None
+    if own == "nemo" and version and not whole and not _DATED.fullmatch(version):
+        # The number of a section stands alone before a dash too: `3.1 – Pre-training`.
+        return Whose()
     if not whole or "container" not in words.casefold():
         return Whose(None, version)
     inside = f"NeMo {version}"

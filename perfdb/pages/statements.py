@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Final
 
 from perfdb import catalog
-from perfdb.pages import beside, names, releases
+from perfdb.pages import beside, names, releases, systems
 from perfdb.pages.cells import Wrong, cleaned
 from perfdb.pages.outline import Said
 from perfdb.pages.releases import Whose
@@ -91,21 +91,24 @@ def _of_heading(text: str, own: str | None) -> Statement:
     precision = None if _BESIDE.search(words) else _only_precision(words)
     bare = _without(words, precision) if precision else words
     system = next(filter(_is_system, (bare, *_PARTS.split(bare))), None)
-    model = beside.read(bare)
     named = Statement(
         system=system,
-        model=model.name if not isinstance(model, Wrong) and _is_model(model.name) else None,
         precision=precision,
         not_measured=names.not_measured(words),
         unclear=release.unclear or ("" if release.whose.name else None),
         backend=next(backends, None),
         **asdict(release.whose),
     )
-    return named.then(_of_task(words)).then(_of_line(words))
+    return named.then(_model_in(bare)).then(_of_task(words)).then(_of_line(words))
 
 
-def _is_model(words: str) -> bool:
-    return catalog.named_model(words) is not None
+def _model_in(heading: str) -> Statement:
+    """The model that a heading names, and the system: `Llama3 70B on DGX-B200`."""
+    found = beside.read(heading)
+    if isinstance(found, Wrong) or not catalog.named_model(found.name):
+        return Statement()
+    on = found.said.get("beside_model")
+    return Statement(model=found.name, system=on and systems.beside_model(on))
 
 
 def _of_task(words: str) -> Statement:
@@ -137,9 +140,9 @@ def _only_precision(text: str) -> str | None:
 
 def _without(words: str, word: str) -> str:
     """`DGX-H100 (BF16)` without BF16."""
-    return re.sub(
-        rf"[\s,;|]*[(\[]?(?<![\w-]){re.escape(word)}(?![\w-])[)\]]?[,;|]*", " ", words
-    ).strip()
+    it = re.escape(word)
+    found = rf"[\s,;|]*(?:[(\[]{it}[)\]]|(?<![\w-]){it}(?![\w-]))[,;|]*"
+    return re.sub(found, " ", words).strip()
 
 
 def _is_system(words: str) -> bool:
@@ -178,10 +181,11 @@ def _of_model(pairs: Mapping[str, str]) -> Statement:
     found = beside.read(printed or "")
     if isinstance(found, Wrong):
         return Statement(model=printed)
+    on = found.said.get("beside_model")
     return Statement(
         model=found.name or None,
         precision=found.said.get("precision"),
-        system=found.said.get("beside_model"),
+        system=on and (systems.beside_model(on) or on),
     ).then(_of_task(found.said.get("task", "")))
 
 

@@ -36,6 +36,14 @@ def of_row(texts: Mapping[str, str], above: str | None, given: str | None) -> st
     return _agreed([one for one in named if isinstance(one, _Named)], above, given)
 
 
+def beside_model(text: str) -> str | None:
+    """The system that a word beside a model names; None of a GPU that several systems have."""
+    named = _system_or_gpu(text)
+    if isinstance(named, Wrong):
+        return text
+    return min(named.systems) if len(named.systems) == 1 else None
+
+
 def _agreed(named: Sequence[_Named], above: str | None, given: str | None) -> str | Wrong:
     context = above or given
     if not named:

@@ -124,17 +124,17 @@ def representative() -> Select[*tuple[object, ...]]:
         select(
             results.c.id,
             func.row_number().over(partition_by=group, order_by=order).label("place"),
-            finished.label("finished"),
+            finished.label("num_finished"),
             func.count().over(partition_by=group).label("num_results"),
         )
         .where(~results.c.superseded)
         .subquery()
     )
-    middle = case((ranked.c.finished < 2, 1), else_=(ranked.c.finished + 1) / 2)
+    middle = case((ranked.c.num_finished < 2, 1), else_=(ranked.c.num_finished + 1) / 2)
     return (
         current()
         .join(ranked, and_(ranked.c.id == results.c.id, ranked.c.place == func.floor(middle)))
-        .add_columns(ranked.c.num_results)
+        .add_columns(ranked.c.num_results, ranked.c.num_finished)
     )
 
 

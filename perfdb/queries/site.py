@@ -19,11 +19,11 @@ from perfdb.queries.results import identified, representative
 from perfdb.record import Origin
 
 
-def printed() -> Select[int, int]:
-    """The results that tables print, by their number, and of how many each is the one."""
+def printed() -> Select[int, int, int]:
+    """The results that tables print, by number: each is one of how many, and so many finished."""
     question = representative()
     known = question.selected_columns
-    return question.with_only_columns(known.result_id, known.num_results)
+    return question.with_only_columns(known.result_id, known.num_results, known.num_finished)
 
 
 def keys() -> Select[int, str]:

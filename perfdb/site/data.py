@@ -77,6 +77,7 @@ class Result(Row, Stated):
     window: str | None = None
     num_steps: int | None = None
     num_results: int = 1
+    num_finished: int = 1
     outcome: str
     source: str
     source_line: int | None = None

@@ -10,7 +10,7 @@ from perfdb.catalog import titles
 from perfdb.record import Frozen
 from perfdb.site import profiles
 from perfdb.site.data import Result, Section, Tab
-from perfdb.site.words import FINE_TUNING, framework_title, has_gpus
+from perfdb.site.words import FINE_TUNING, framework_title
 from perfdb.versions import natural, newest_version, version_order
 
 TASK_ORDER = tuple(titles.TASKS)
@@ -151,7 +151,7 @@ def _release(one: OfRelease) -> Release:
 
 def is_on_gpus(result: Result) -> bool:
     """Whether its system has GPUs."""
-    return has_gpus(result.system)
+    return catalog.has_gpus(result.system)
 
 
 def work_order(result: Result) -> tuple[object, ...]:

@@ -41,11 +41,19 @@ def flag_sign(flag: Flag, of: Result, address: Address) -> Html:
     )
 
 
+def _which(result: Result) -> str:
+    """'run', '1 of 3 runs', '1 of 3 runs, 2 finished'."""
+    if result.num_results == 1:
+        return "run"
+    unfinished = result.num_finished < result.num_results
+    finished = f", {result.num_finished or 'none'} finished" if unfinished else ""
+    return f"1 of {result.num_results:,} runs{finished}"
+
+
 def _evidence(result: Result, address: Address) -> list[Html]:
     """The run of a row's figures and its recipe, or the page or file they are of, and the line."""
     if result.run_id is not None:
-        said = f"1 of {result.num_results:,} runs" if result.num_results > 1 else "run"
-        run = link(said, address(addresses.of_run(result.run_id)))
+        run = link(_which(result), address(addresses.of_run(result.run_id)))
         if result.recipe is None:
             return [run]
         return [run, link("recipe", address(addresses.of_recipe(result.recipe)))]

@@ -6,8 +6,7 @@ from typing import Final
 
 from perfdb import units
 from perfdb.audit import Severity
-from perfdb.compare import Match, Side, Verdict, words
-from perfdb.metrics import METRICS
+from perfdb.compare import Comparison, Side, Verdict, words
 from perfdb.record import Frozen
 from perfdb.site import addresses, headline, markup, tables
 from perfdb.site.addresses import Address
@@ -152,8 +151,6 @@ def _card(results: Sequence[Result], pair: ReleasePair | None) -> ReleaseCard:
 
 def _since(pair: ReleasePair) -> Since:
     found = pair.comparison
-    told = [match for match in found.judged if match.judgement.verdict is not Verdict.UNKNOWN]
-    ranked = sorted(told, key=_gain)
     before = _models([*(match.a for match in found.matched), *found.only_a])
     after = _models([*(match.b for match in found.matched), *found.only_b])
     return Since(
@@ -161,18 +158,12 @@ def _since(pair: ReleasePair) -> Since:
         page=pair.document,
         metrics=tuple(dict.fromkeys(UNITS[match.metric] for match in found.judged)),
         tally=tally(pair),
-        best=_extreme(ranked[-1:], Verdict.FASTER),
-        worst=_extreme(ranked[:1], Verdict.SLOWER),
+        best=_extreme(found, Verdict.FASTER),
+        worst=_extreme(found, Verdict.SLOWER),
         disagreements=tuple(filter(None, map(disagreement, found.matched))),
         added=tuple(sorted(after - before)),
         removed=tuple(sorted(before - after)),
     )
-
-
-def _gain(match: Match) -> float:
-    """How much of a change is for the better."""
-    change = change_of(match) or 0.0
-    return change if METRICS[match.metric].better == "higher" else -change
 
 
 def _models(sides: Iterable[Side]) -> set[str]:
@@ -180,13 +171,14 @@ def _models(sides: Iterable[Side]) -> set[str]:
     return {side.shown.model_title for side in sides}
 
 
-def _extreme(ends: Sequence[Match], verdict: Verdict) -> Extreme | None:
-    """The end of the ranks, where it has this verdict: the least slower match is no best change."""
-    if not ends or ends[0].judgement.verdict is not verdict:
+def _extreme(found: Comparison, verdict: Verdict) -> Extreme | None:
+    """The largest change of a verdict: one that is the same within its noise may be larger."""
+    changed = [match for match in found.matched if match.judgement.verdict is verdict]
+    if not changed:
         return None
-    figure = UNITS[ends[0].metric]
-    work = f"{figure}, {words.workload(ends[0].b.shown)}"
-    return Extreme(work=work, change=change_of(ends[0]) or 0.0, verdict=verdict)
+    most = max(changed, key=lambda match: abs(change_of(match) or 0.0))
+    work = f"{UNITS[most.metric]}, {words.workload(most.b.shown)}"
+    return Extreme(work=work, change=change_of(most) or 0.0, verdict=verdict)
 
 
 def _pages(contents: Contents) -> Iterator[Page]:

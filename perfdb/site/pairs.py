@@ -5,12 +5,13 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from functools import cache
 from typing import Final
 
+from perfdb import catalog
 from perfdb.compare import Comparison, Match, Result, Verdict, comparison, marked, words
 from perfdb.compare.verdict import half_unit
 from perfdb.record import Frozen
 from perfdb.site.bests import FLOPS, RATE
 from perfdb.site.contents import ReleasePair, Skipped
-from perfdb.site.words import framework_title, has_gpus, release_title
+from perfdb.site.words import framework_title, release_title
 from perfdb.units import significant
 from perfdb.versions import is_rolling, newest_version, version_order
 
@@ -83,7 +84,7 @@ def _of_framework(
     on_gpus = {
         version
         for version, rows in releases.items()
-        if any(has_gpus(str(row["system"])) for row in rows)
+        if any(catalog.has_gpus(str(row["system"])) for row in rows)
     }
     yield from pairs(framework, list(releases), read, releases.keys() - on_gpus)
 

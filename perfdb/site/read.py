@@ -113,11 +113,11 @@ def _marked(result: Result, audited: Audited | None) -> Result:
 
 def _printed(connection: Connection, in_force: Iterable[Result]) -> Iterator[Result]:
     """Those results that tables print, each with how many it stands for."""
-    counts = dict(iter(connection.execute(site.printed())))
+    counts = {of: counted for of, *counted in connection.execute(site.printed())}
     for one in in_force:
-        count = counts.get(one.result_id)
-        if count is not None:
-            yield one if count == 1 else one.model_copy(update={"num_results": count})
+        if counted := counts.get(one.result_id):
+            known = dict(zip(("num_results", "num_finished"), counted, strict=True))
+            yield one if set(counted) == {1} else one.model_copy(update=known)
 
 
 def _run(

@@ -35,15 +35,9 @@ def section_title(task: str, variant: str | None) -> str:
 
 def gpus(count: int, system: str | None = None) -> str:
     """'1 GPU', '2,048 GPUs'; '2 processes' on a system that has no GPUs."""
-    if has_gpus(system):
+    if catalog.has_gpus(system):
         return counted(count, "GPU")
     return f"{count:,} process{'' if count == 1 else 'es'}"
-
-
-def has_gpus(system: str | None) -> bool:
-    """Whether a system has GPUs, as one that the catalogue lacks is taken to have."""
-    entry = catalog.systems().get(system or "")
-    return entry is None or entry.gpu is not None
 
 
 def quoted(words: str) -> str:

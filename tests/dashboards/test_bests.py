@@ -17,6 +17,7 @@ def result(**changed: object) -> dict[str, object]:
         "release": "25.04",
         "release_name": "NeMo Framework 25.04",
         "model_title": "Llama 3 8B",
+        "system": "dgx-h100",
         "system_title": "DGX-H100",
         "task": "Pre-training",
         "precision": "FP8",
@@ -80,6 +81,15 @@ def test_the_newest_release_of_each_framework_is_drawn() -> None:
     rows = of(*(result(framework=framework, release=release) for framework, release in given))
     found = newest(rows.convert_dtypes())
     assert [0, 4, 6] == list(found.index)
+
+
+def test_a_trial_on_a_cpu_is_the_newest_release_only_where_there_is_no_other() -> None:
+    given = [
+        ("nemo", "25.04", "dgx-h100"), ("nemo", "25.07", "cpu"), ("nemo", None, "cpu"),
+        ("megatron-core", "0.16", "cpu"), ("megatron-core", "0.15", "cpu"),
+    ]  # fmt: skip
+    rows = of(*(result(framework=one, release=version, system=on) for one, version, on in given))
+    assert [0, 3] == list(newest(rows.convert_dtypes()).index)
 
 
 def test_bars_keep_their_order_where_not_all_have_room() -> None:

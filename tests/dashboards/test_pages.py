@@ -10,12 +10,14 @@ from streamlit.testing.v1 import AppTest
 
 import dashboards
 from dashboards import data
-from dashboards.views import explore
+from dashboards.views import compare, explore
+from perfdb.compare import comparison
 from perfdb.db.schema import option
 from perfdb.ingest import ingest
 from perfdb.record import Figures, Outcome, Release
 from tests import logs
 from tests.factories import TEN_STEPS, case, published, release, stored, write_run
+from tests.test_compare import at
 from tests.trees import writing
 
 APP = Path(dashboards.__file__).with_name("app.py")
@@ -148,6 +150,12 @@ class TestCompare:
         stored(filled, wan, page="later.md")
         row = self.page("dfm 26.02", "dfm 26.04").table[0].value.iloc[0]
         assert ("820.00", "840.0") == (row["A"], row["B"])
+
+    def test_the_chart_leaves_an_unknown_precision_out_of_a_name(self):
+        before, after = (at(seconds, case=case(precision=None)) for seconds in (4.0, 3.0))
+        found = comparison([before], [after])
+        [rows] = compare.ratios(found.matched).to_dict()["datasets"].values()
+        assert ["1. LLAMA3-8B, 8 × DGX-H100"] == [row["case"] for row in rows]
 
     def test_another_figure_can_be_chosen(self, filled):
         app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")

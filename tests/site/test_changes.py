@@ -325,6 +325,21 @@ def test_the_landing_page_names_the_best_the_worst_and_the_models(contents: Cont
     assert "no longer there: Llama 3 70B" in since
 
 
+def test_a_larger_change_that_is_only_rounding_hides_no_best_one(store: URL) -> None:
+    """1 and 2 are 1.5 to the rounding of both, so the same; 9,000 and 9,450 are not."""
+    more: dict[str, object] = {"num_gpus": 16}
+    pairs_of(
+        store,
+        ("25.04", {}, rate(1)),
+        ("25.07", {}, rate(2)),
+        ("25.04", more, rate(9000)),
+        ("25.07", more, rate(9450)),
+    )
+    since = overview.html(overview.of_contents(read.stored(store)), address).text
+    assert "2 compared by tokens/s/GPU: 1 faster, 1 same" in since
+    assert "best: +5.0% tokens/s/GPU, Llama 3 8B" in since
+
+
 def test_the_best_change_of_a_step_time_is_the_largest_fall(store: URL) -> None:
     """10 s to 8 s is 20 % less and the best; 10 s to 12 s is 20 % more and the worst."""
     seconds = [Figures(step_time_s=it) for it in (10.0, 8.0, 12.0)]

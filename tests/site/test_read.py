@@ -5,6 +5,7 @@ from pathlib import Path
 
 from sqlalchemy import URL
 
+from perfdb.record import Outcome
 from perfdb.site import read
 from tests.factories import published, stored, write_run
 
@@ -18,6 +19,14 @@ def test_runs_results_and_sources_are_read(store: URL, tmp_path: Path) -> None:
     assert ["a", "b"] == [page.run.run_id for page in contents.runs]
     assert ["data/published/page.md"] == [source.path for source in contents.sources]
     assert contents == read.stored(store)
+
+
+def test_of_runs_of_one_case_it_is_known_how_many_have_finished(store: URL, tmp_path: Path) -> None:
+    lost = write_run(tmp_path, run_id="c", outcome=Outcome.OUT_OF_MEMORY, error="out of memory")
+    kept = [write_run(tmp_path, run_id=name) for name in ("a", "b")]
+    stored(store, *kept, lost)
+    [result] = read.stored(store).results
+    assert (3, 2) == (result.num_results, result.num_finished)
 
 
 def test_a_runs_page_holds_its_recipe_steps_and_files(store: URL, tmp_path: Path) -> None:

@@ -229,10 +229,20 @@ def test_a_published_row_of_several_links_to_its_file_and_says_of_how_many_it_is
         assert "abababab" in str(links[0]["href"])
 
 
-def test_a_measured_row_links_to_its_run_and_says_of_how_many_it_is() -> None:
-    made = html(MEASURED, result(num_results=3))
+@pytest.mark.parametrize(
+    ("num_finished", "said"),
+    [
+        (3, "1 of 3 runs"),
+        (1, "1 of 3 runs, 1 finished"),
+        (0, "1 of 3 runs, none finished"),
+    ],
+)
+def test_a_measured_row_links_to_its_run_and_says_of_how_many_it_is(
+    num_finished: int, said: str
+) -> None:
+    made = html(MEASURED, result(num_results=3, num_finished=num_finished))
     links = BeautifulSoup(made, "html.parser").select("td a:not(.e)")
-    assert [("../runs/run-1.html", "1 of 3 runs")] == [(it["href"], it.get_text()) for it in links]
+    assert [("../runs/run-1.html", said)] == [(it["href"], it.get_text()) for it in links]
 
 
 def test_a_measured_row_links_to_its_recipe_where_it_has_one() -> None:
