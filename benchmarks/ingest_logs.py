@@ -6,9 +6,9 @@ step in 500 lines; dense: in 12 % of them. Processor time is what one core alone
 time is with two, and longer where other programs want them.
 
 Against grep, one process takes 0.82 to 0.96 (nemo2) and 0.89 to 1.07 (megatron_lm) of the processor
-time on sparse logs, and on dense ones 2.2 to 2.8 times as much: more than the 2.0 of the clock that
-two may take. The upper figures are those of two cores under a load of 4 to 7: it takes
-the caches from a reader of 2 MiB at a time, and less from grep.
+time on sparse logs, and on dense ones 2.2 to 2.3 times as much, up to 2.8 beside other programs,
+which take the caches from a reader of 2 MiB at a time, and less from grep. That is more than the
+2.0 of the clock that two processes may take.
 
 Blocks of a log are read by one process. A second one for the rest of the file imports
 `perfdb.formats` for 0.35 s, and its steps have to be handed over: it is not faster. Two threads
