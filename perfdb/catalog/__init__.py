@@ -15,9 +15,9 @@ from perfdb.catalog.spelling import spellings, squeezed
 from perfdb.errors import CatalogError, Problem, suggestion
 
 __all__ = [
-    "Model", "Peak", "Precision", "System", "has_gpus", "model", "models", "named_model",
-    "named_system", "peak", "precision_of", "precisions", "squeezed", "system", "system_of_gpu",
-    "systems",
+    "Model", "Peak", "Precision", "System", "gpus_named", "has_gpus", "model", "models",
+    "named_model", "named_system", "peak", "precision_of", "precisions", "squeezed", "system",
+    "system_of_gpu", "systems",
 ]  # fmt: skip
 
 FOLDER = Path(__file__).parent
@@ -93,13 +93,14 @@ def system_of_gpu(gpu: str) -> System | None:
 
     'NVIDIA GB200' holds the word B200 too: the longest word that is found decides.
     """
-    found = [
-        (len(word), entry)
-        for entry in systems().values()
-        for word in entry.detect
-        if re.search(rf"(?<![A-Z0-9]){word}(?![0-9])", gpu.upper())
-    ]
-    return max(found, key=lambda pair: pair[0])[1] if found else None
+    found = {word: entry for entry in systems().values() for word in gpus_named(entry, gpu)}
+    return found[max(found, key=len)] if found else None
+
+
+def gpus_named(known: System, text: str) -> list[str]:
+    """The words of a system's GPUs that stand in a text."""
+    said = text.upper()
+    return [w for w in known.detect if re.search(rf"(?<![A-Z0-9]){w}(?![0-9])", said)]
 
 
 def has_gpus(system_name: str | None) -> bool:

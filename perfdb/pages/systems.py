@@ -1,6 +1,5 @@
 """On which system a row was run: by what its cells name, systems or GPUs, and what stands above."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -84,17 +83,13 @@ def _named(texts: Mapping[str, str]) -> Iterator[_Named | Wrong]:
 def _system_or_gpu(text: str) -> _Named | Wrong:
     if known := catalog.named_system(text):
         return _Named(text, frozenset({known}), True)
-    found = [one for one in catalog.systems().values() if any(_has(text, w) for w in one.detect)]
+    found = [one for one in catalog.systems().values() if catalog.gpus_named(one, text)]
     if not found:
         remedy = "name a system of the catalogue: `perfdb systems` lists them"
         return Wrong(f"no system or GPU {text!r} in the catalogue", remedy)
     if len(found) > 1:
         return Wrong(f"{text!r} names several GPUs", "give each a row of its own")
     return _Named(text, frozenset(_that_have(found[0])), False)
-
-
-def _has(text: str, word: str) -> bool:
-    return re.search(rf"(?<![A-Z0-9]){word}(?![0-9])", text.upper()) is not None
 
 
 def _that_have(known: System) -> Iterator[str]:
