@@ -4,8 +4,8 @@ from pathlib import Path
 
 import streamlit as st
 
-from dashboards import data
-from dashboards.views import compare, explore, runs, unready
+from dashboards.obstacle import Obstacle, obstacle
+from dashboards.views import compare, explore, runs
 
 ICON = Path(__file__).with_name("icon.png")
 
@@ -23,11 +23,19 @@ def main() -> None:
     page = st.navigation(
         [st.Page(show, title=title, url_path=path) for path, (title, show) in PAGES.items()]
     )
-    obstacle = data.obstacle()
-    if obstacle is None:
+    found = obstacle()
+    if found is None:
         page.run()
     else:
-        unready.show(obstacle)
+        _explain(found)
+
+
+def _explain(found: Obstacle) -> None:
+    """Why there is nothing to show, and how to change it."""
+    st.title("Nothing to show yet")
+    st.info(found.sentence)
+    st.write("These commands help. Then reload this page.")
+    st.code(found.commands, language="bash")
 
 
 main()

@@ -19,10 +19,10 @@ from perfdb.record import Origin
 from perfdb.versions import newest_version
 
 ROW_PX = 58
-"""A bar with two lines above it, so that its words have the chart's whole width."""
+"""The height of a bar with two lines of text above it, which have the chart's whole width."""
 
 MOST_BARS = 40
-"""More are a wall; the table has them all."""
+"""The most bars that are drawn, as more cannot be read; the table has them all."""
 
 CHARTABLE = {
     METRICS[name].title: METRICS[name]
@@ -38,16 +38,16 @@ PARTS = {
     "release_name": "release",
     "origin": "origin",
 }
-"""What a bar is of, by column, and how the caption names it."""
+"""The columns that each bar is one value of, and how the caption names them."""
 
 DETAILS = ("variant", "sequence_length", "flops_convention")
-"""What tells bars apart too, and is said only where it is not the same in all of them."""
+"""What tells bars apart too; printed only if it is not the same in all of them."""
 
 
 def show(results: pd.DataFrame, systems: Sequence[str], *, is_newest: bool) -> None:
-    """The chart with its caption. `systems` are all of the store's, each with a colour of its own.
+    """Show the chart with its caption. `systems`: all in the store, each with its own colour.
 
-    `is_newest`: only of each framework's newest release among the results that have the figure.
+    `is_newest`: draw only each framework's newest release among the results with the figure.
     """
     st.subheader("By model and system")
     title = st.segmented_control(
@@ -62,7 +62,7 @@ def show(results: pd.DataFrame, systems: Sequence[str], *, is_newest: bool) -> N
         st.info(f"None of these results has a figure for {metric.title} without an open error.")
         return
     drawn = highest(best, metric)
-    said = (
+    sentences = (
         _meaning(is_newest=is_newest),
         f"The {len(drawn)} highest of {len(best)} are drawn." if len(drawn) < len(best) else "",
         _left_out(len(known) - len(of_releases), int(of_releases["is_wrong"].sum()), without),
@@ -71,7 +71,7 @@ def show(results: pd.DataFrame, systems: Sequence[str], *, is_newest: bool) -> N
             drawn["flops_convention"].astype(object).where(drawn["flops_convention"].notna(), None),
         ),
     )
-    st.caption(" ".join(filter(None, said)))
+    st.caption(" ".join(filter(None, sentences)))
     st.altair_chart(bars(drawn, metric, systems))
 
 
@@ -83,20 +83,20 @@ def _meaning(*, is_newest: bool) -> str:
 
 
 def _left_out(others: int, wrong: int, without: int) -> str:
-    said = (
+    reasons = (
         f"{others:,} of other releases (choose one to see it)" if others else "",
         f"{wrong:,} with an error that the audit found" if wrong else "",
         f"{without:,} without this figure" if without else "",
     )
-    known = "; ".join(filter(None, said))
+    known = "; ".join(filter(None, reasons))
     return f"Left out: {known}." if known else ""
 
 
 def newest(results: pd.DataFrame) -> pd.DataFrame:
     """The results of each framework's newest release among them.
 
-    A release without a result on a GPU is that only where the framework has no others, as on the
-    site (`perfdb.site.grouping.of_newest_releases`).
+    A release without a result on a GPU counts only if the framework has no other, as on the site
+    (`perfdb.site.grouping.of_newest_releases`).
     """
     versions = results["release"].astype(object)
     versions = versions.where(versions.notna(), None)
@@ -113,33 +113,33 @@ def newest(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def best_of_each(results: pd.DataFrame, metric: Metric) -> pd.DataFrame:
-    """The highest figure of each piece of work, by model and system; none that is wrong."""
+    """The highest figure of each piece of work, by model and system, without those with errors."""
     known = results[results[metric.name].notna() & ~results["is_wrong"]]
     by = [*PARTS, *_details(metric)]
     return known.sort_values(metric.name, ascending=False).drop_duplicates(by).sort_values(by)
 
 
 def highest(best: pd.DataFrame, metric: Metric) -> pd.DataFrame:
-    """As many as there is room for, in the order that they have."""
+    """The MOST_BARS highest figures, in the order given."""
     return best[best[metric.name].rank(ascending=False, method="first") <= MOST_BARS]
 
 
 def _details(metric: Metric) -> list[str]:
-    """The details that matter to a figure."""
+    """The columns in DETAILS that a metric depends on."""
     bound = metric.name in CONVENTION_BOUND
     return [name for name in DETAILS if bound or name != "flops_convention"]
 
 
 def bars(best: pd.DataFrame, metric: Metric, systems: Sequence[str]) -> Layers:
-    """A bar for each result; published ones are paler, and the words of the others say it."""
-    told = best[[*PARTS, *_details(metric)]]
-    rows = told.assign(
-        place=range(len(told)),
+    """A bar for each result; published ones are paler, the label of the others says “measured”."""
+    described = best[[*PARTS, *_details(metric)]]
+    rows = described.assign(
+        place=range(len(described)),
         figure=best[metric.name].astype(float),
         label=labels(best, metric),
     )
     base = alt.Chart(rows).encode(
-        y=alt.Y("place:O", sort=None, axis=None), tooltip=[*told.columns, "figure"]
+        y=alt.Y("place:O", sort=None, axis=None), tooltip=[*described.columns, "figure"]
     )
     colours = alt.Scale(domain=list(systems), range=list(islice(cycle(PALETTE), len(systems))))
     drawn = base.mark_bar(height=14, yOffset=15).encode(

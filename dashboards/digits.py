@@ -1,4 +1,4 @@
-"""With how many decimals a page printed a figure: it is shown with the same."""
+"""How many decimals a page printed a figure with, so that it is shown with the same."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -16,10 +16,10 @@ _titled = lru_cache(maxsize=1_000)(fields_of)
 
 
 def decimals(raw: Raw, field: str, value: float) -> int | None:
-    """The decimals of a figure on its page; of MFU those of its percentage.
+    """How many decimals a figure has on its page; for MFU, how many its percentage has.
 
-    None where the page has no such column, or prints another value: in another unit, or before it
-    was corrected.
+    None if the page has no such column, or prints another value: in another unit, or from before
+    a correction.
     """
     texts = (text for title, text in raw.items() if field in _titled(title))
     return next((found for text in texts for found in _found(text, field, value)), None)

@@ -12,11 +12,11 @@ from perfdb.audit.document import counts, sentence
 FLAG = "⚑"
 
 Findings = Mapping[int, tuple[Finding, ...]]
-"""By result_id, the gravest first. A result that the audit has nothing to say of is not in it."""
+"""By result_id, the gravest first; without the results that have no findings."""
 
 
 def by_result(found: Iterable[Finding]) -> Findings:
-    """The findings of each result; those of documents, which are of no result, are left out."""
+    """The findings of each result; leaves out findings of documents, which belong to no result."""
     grouped: dict[int, list[Finding]] = defaultdict(list)
     for finding in ordered(found):
         if finding.result_id is not None:
@@ -29,18 +29,18 @@ def _accepted(finding: Finding) -> bool:
 
 
 def mark(found: Iterable[Finding]) -> str | None:
-    """'⚑ 2 errors, 1 explained', the gravest first; None where there is nothing to say."""
-    said = counts(found)
-    return f"{FLAG} {said}" if said else None
+    """'⚑ 2 errors, 1 explained', the gravest first; None if there are no findings."""
+    text = counts(found)
+    return f"{FLAG} {text}" if text else None
 
 
 def is_wrong(found: Iterable[Finding]) -> bool:
-    """Whether an error stands that nobody has accepted: such a figure is in no chart."""
-    return any(it.is_open_error for it in found)
+    """Whether there is an error that nobody has accepted: charts leave such a figure out."""
+    return any(finding.is_open_error for finding in found)
 
 
 def listed(marked: Iterable[tuple[str, tuple[Finding, ...]]]) -> None:
-    """The rows that are marked, by a title each, with every sentence; nothing where none is."""
+    """Show every finding of the rows that have any, under the title of the row."""
     rows = [(title, found) for title, found in marked if found]
     if not rows:
         return
@@ -52,7 +52,9 @@ def listed(marked: Iterable[tuple[str, tuple[Finding, ...]]]) -> None:
 
 def bullets(found: Iterable[Finding]) -> str:
     """A Markdown list of the findings: how grave, by which rule, and the sentence."""
-    return "\n".join(f"- {_kind(it)} (`{it.rule}`): {plain(sentence(it))}" for it in found)
+    return "\n".join(
+        f"- {_kind(finding)} (`{finding.rule}`): {plain(sentence(finding))}" for finding in found
+    )
 
 
 def _kind(finding: Finding) -> str:
@@ -60,5 +62,5 @@ def _kind(finding: Finding) -> str:
 
 
 def plain(text: str) -> str:
-    """A text in which Markdown finds nothing to mark up, so that names stay as they are."""
+    """A text with Markdown's signs escaped, so that names are shown as they are."""
     return "".join(f"\\{sign}" if sign in "\\`*_{}[]()<>#+-.!|~$:&" else sign for sign in text)

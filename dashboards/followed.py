@@ -1,4 +1,4 @@
-"""Figures that follow from what a row states, where it does not state them: shown with a mark."""
+"""Figures that a row does not state but that follow from those it states: shown with a mark."""
 
 import pandas as pd
 
@@ -9,12 +9,12 @@ from perfdb.stated import FOLLOWING, Stated
 
 
 def column(metric: str) -> str:
-    """The column that holds a metric's figures that follow; empty where the row states its own."""
+    """The name of the column with a metric's computed figures, empty in rows that state it."""
     return f"computed_{metric}"
 
 
 def followed(results: pd.DataFrame) -> pd.DataFrame:
-    """The results with a column of them for each metric that can follow from others."""
+    """The results with a column of computed figures for each metric that can follow from others."""
     rows = [Stated.model_validate(row) for row in data.records(results)]
     return results.assign(
         **{
@@ -27,12 +27,12 @@ def followed(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def filled(results: pd.DataFrame) -> pd.DataFrame:
-    """The results with such figures in their metric's own column."""
+    """The results with the computed figures filled into their metric's own column."""
     return results.assign(
         **{metric: results[metric].fillna(results[column(metric)]) for metric in FOLLOWING}
     )
 
 
 def computed(results: pd.DataFrame) -> Computed:
-    """Which results have such a figure, by metric."""
+    """For each metric, which results have a computed figure."""
     return {metric: results[column(metric)].notna() for metric in FOLLOWING}

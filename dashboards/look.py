@@ -30,15 +30,12 @@ LABELS: Mapping[str, str] = {
     "run_name": "Name",
     "system_title": "System",
     "model_title": "Model",
-    "qualifiers": "Qualifiers",
     "task": "Task",
     "precision": "Precision",
     "num_gpus": "GPUs",
     "sequence_length": "Sequence",
     "global_batch_size": "GBS",
     **SHORT,
-    "gradient_accumulation": "GA",
-    "data_parallel": "DP",
     "flops_convention": "FLOPs convention",
     "window": "Window",
     "num_steps": "Steps",
@@ -61,7 +58,7 @@ LABELS: Mapping[str, str] = {
     "sha256": "SHA-256",
     "size_bytes": "Bytes",
 }
-"""What stands over a column."""
+"""The title of a column."""
 
 WIDTHS_PX: Mapping[str, int] = {
     "model_title": 180,
@@ -91,67 +88,67 @@ SIZES = ("num_gpus", "sequence_length", "global_batch_size")
 MOMENTS = ("started_at", "ended_at")
 
 STYLED = 2_000
-"""Rows that are printed one by one, which takes a second for five thousand of them."""
+"""The most rows that are formatted one by one: five thousand take a second."""
 
 Layers = alt.LayerChart | alt.FacetChart
-"""What `alt.layer` makes, as its types have it."""
+"""The type that `alt.layer` returns."""
 
 Computed = Mapping[str, "pd.Series[bool]"]
 """Which figures of a metric follow from others that are stated, and are not stated themselves."""
 
 COMPUTED = " (computed)"
-"""Stands behind such a figure, as on the pages of the site."""
+"""The mark after a computed figure, as on the pages of the site."""
 
 SIGNIFICANT_FIGURES = 3
-"""The least that a figure is printed with: a CPU's 0.06 TFLOP/s is not 0.00."""
+"""The least significant digits a figure is printed with: a CPU's 0.06 TFLOP/s is not 0.00."""
 
 
 def ink() -> str:
-    """The colour of words inside a chart, which do not follow the theme by themselves."""
+    """The colour of text in a chart, which does not follow the theme by itself."""
     return "#d5d5d5" if st.context.theme.type == "dark" else "#4a4a4a"
 
 
 def remembered(
-    label: str, options: Sequence[str], first: str, key: str, said: Callable[[str], str] = str
+    label: str, options: Sequence[str], first: str, key: str, title: Callable[[str], str] = str
 ) -> str:
-    """A select box whose choice is always in the address, the first one too.
+    """A select box whose choice is always in the address, the default too.
 
     `bind="query-params"` keeps a default out of the address, and a link to the page would show
-    another release when the default has moved on. A link to what is not in the store says so.
-    `said` is how an option reads.
+    another release when the default has moved on. A warning is shown if a link names what
+    is not in the store. `title` gives the text of an option.
     """
     if st.session_state.get(key) not in options:
         asked = st.query_params.get(key)
         if asked and asked not in options:
             st.warning(
-                f"The store has no {label.lower()} “{asked}”; {said(first)} is shown instead."
+                f"The store has no {label.lower()} “{asked}”; {title(first)} is shown instead."
             )
         st.session_state[key] = asked if asked in options else first
-    chosen = st.selectbox(label, options, key=key, format_func=said, persist_state="session")
+    chosen = st.selectbox(label, options, key=key, format_func=title, persist_state="session")
     st.query_params[key] = chosen
     return chosen
 
 
 def remembered_some(
-    label: str, said: Mapping[str, str], key: str, place: DeltaGenerator | None = None
+    label: str, titles: Mapping[str, str], key: str, place: DeltaGenerator | None = None
 ) -> list[str]:
-    """A box to choose several in, whose choice stands in the address; nothing chosen means all.
+    """A box for several choices, which are kept in the address; nothing chosen means all.
 
-    `said` is how each option reads; a link may name it either way. One to what is not in the store
-    says so.
+    `titles` has the text of each option; a link may name it either way. A warning says which of
+    the names in a link are not in the store.
     """
     kept = st.session_state.get(key)
     if kept is None:
-        by_words = {words: name for name, words in said.items()}
-        asked = [by_words.get(one, one) for one in st.query_params.get_all(key)]
-        kept = [one for one in asked if one in said]
-        for one in asked:
-            if one not in said:
+        by_title = {title: name for name, title in titles.items()}
+        asked = [by_title.get(name, name) for name in st.query_params.get_all(key)]
+        kept = [name for name in asked if name in titles]
+        for name in asked:
+            if name not in titles:
                 instead = "the others are shown" if kept else "all are shown"
-                st.warning(f"The store has no {label.lower()} “{one}”; {instead} instead.")
-    st.session_state[key] = [one for one in kept if one in said]
+                st.warning(f"The store has no {label.lower()} “{name}”; {instead} instead.")
+    st.session_state[key] = [name for name in kept if name in titles]
     chosen = (place or st).multiselect(
-        label, list(said), key=key, format_func=lambda one: said[one], persist_state="session"
+        label, list(titles), key=key, format_func=lambda name: titles[name], persist_state="session"
     )
     st.query_params[key] = chosen
     return chosen
@@ -204,7 +201,7 @@ def grid(
 
 
 def tall(chart: Layers, rows_px: int) -> Layers:
-    """A chart of which the rows alone are so tall, with its axes and legend beside them.
+    """The chart with rows of this height in pixels, plus its axes and legend.
 
     Streamlit's own choice, `fit`, takes axes and legend out of the height: one row vanishes.
     """

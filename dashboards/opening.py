@@ -1,11 +1,11 @@
 """Which two releases the comparison opens on, and in which order they are offered."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import combinations
 from typing import NamedTuple
 
 from perfdb.compare import Choice
+from perfdb.groups import grouped
 from perfdb.record import UNATTRIBUTED
 
 Work = Mapping[int, Set[str]]
@@ -20,12 +20,12 @@ class Pair(NamedTuple):
 
 
 def offered(known: Iterable[Choice]) -> list[Choice]:
-    """The releases as they were ordered, those whose version nobody stated last."""
+    """The releases in their order, but those without a stated version last."""
     return sorted(known, key=lambda choice: UNATTRIBUTED in choice.name)
 
 
 def opened_on(known: Sequence[Choice], work: Work, a: Choice | None, b: Choice | None) -> Pair:
-    """The two to compare where a link names these, or only one of them, or none (None)."""
+    """The two releases to compare; `a` and `b` are those that a link names, None if it does not."""
     if a is not None:
         return Pair(a, b or _beside(a, known, work))
     if b is not None:
@@ -33,14 +33,14 @@ def opened_on(known: Sequence[Choice], work: Work, a: Choice | None, b: Choice |
     return opening_pair(known, work) or Pair(known[0], known[-1])
 
 
-def _beside(one: Choice, known: Sequence[Choice], work: Work) -> Choice:
-    """The other release that shares most work with this one, the newest of those."""
-    others = [other for other in reversed(known) if other != one]
-    return max(others, key=lambda other: len(shared(Pair(one, other), work)), default=one)
+def _beside(choice: Choice, known: Sequence[Choice], work: Work) -> Choice:
+    """The other release that shares most work with this choice, the newest of those."""
+    others = [other for other in reversed(known) if other != choice]
+    return max(others, key=lambda other: len(shared(Pair(choice, other), work)), default=choice)
 
 
 def opening_pair(known: Sequence[Choice], work: Work) -> Pair | None:
-    """The newest pair; where there is none the two that share most, unattributed ones as A."""
+    """The newest pair; if there is none, the two that share most work, unattributed ones as A."""
     unattributed_first = sorted(known, key=lambda choice: UNATTRIBUTED not in choice.name)
     pairs = [
         Pair(a, b)
@@ -56,10 +56,8 @@ def newest_pair(known: Sequence[Choice], work: Work) -> Pair | None:
 
     `known` is in the order of `perfdb.compare.read.known_releases`. None: nothing shares work.
     """
-    versions: dict[str, list[Choice]] = defaultdict(list)
-    for choice in known:
-        if choice.version is not None:
-            versions[choice.framework].append(choice)
+    released = (choice for choice in known if choice.version is not None)
+    versions = grouped(released, lambda choice: choice.framework)
     pairs = [pair for of_one in versions.values() if (pair := _newest(of_one, work))]
     return max(pairs, key=lambda pair: len(shared(pair, work)), default=None)
 
@@ -73,6 +71,7 @@ def _newest(versions: Sequence[Choice], work: Work) -> Pair | None:
 def shared(pair: Pair, work: Work) -> Set[str]:
     """The workloads that both releases have results of."""
     a, b = (
-        {key for release_id in one.release_ids for key in work.get(release_id, ())} for one in pair
+        {key for release_id in choice.release_ids for key in work.get(release_id, ())}
+        for choice in pair
     )
     return a & b

@@ -1,50 +1,39 @@
-"""How a verdict looks: a sign, a word, a colour and a shape, so that no colour is needed."""
+"""How a verdict looks. Each has its own sign and word; colours and shapes are shared by some."""
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from dashboards.look import GREY
 from perfdb.compare import Verdict, words
 
-SIGNS: Mapping[Verdict, str] = {
-    Verdict.FASTER: "▲",
-    Verdict.SLOWER: "▼",
-    Verdict.FAILED: "✗",
-    Verdict.SAME: "=",
-    Verdict.UNKNOWN: "?",
-    Verdict.NOT_JUDGED: "⚑",
-}
-"""What stands before its word."""
 
-COLOURS: Mapping[Verdict, str] = {
-    Verdict.FASTER: "#0072B2",
-    Verdict.SLOWER: "#D55E00",
-    Verdict.FAILED: GREY,
-    Verdict.SAME: GREY,
-    Verdict.UNKNOWN: GREY,
-    Verdict.NOT_JUDGED: GREY,
-}
-"""Blue and vermilion of Okabe and Ito (2008), apart in every common colour blindness."""
+class Look(NamedTuple):
+    """The sign before its word, its colour and its shape in a chart, and how its cell is filled.
 
-SHAPES: Mapping[Verdict, str] = {
-    Verdict.FASTER: "triangle-up",
-    Verdict.SLOWER: "triangle-down",
-    Verdict.FAILED: "cross",
-    Verdict.SAME: "circle",
-    Verdict.UNKNOWN: "cross",
-    Verdict.NOT_JUDGED: "cross",
-}
+    A fill is a tint, through which the theme's own background and words show.
+    """
 
-FILLS: Mapping[Verdict, str] = {
-    Verdict.FASTER: "background-color: rgba(0, 114, 178, 0.22)",
-    Verdict.SLOWER: "background-color: rgba(213, 94, 0, 0.25)",
-    Verdict.FAILED: "background-color: rgba(213, 94, 0, 0.25)",
-    Verdict.SAME: "",
-    Verdict.UNKNOWN: "",
-    Verdict.NOT_JUDGED: "",
+    sign: str
+    colour: str
+    shape: str
+    fill: str = ""
+
+
+BLUE, VERMILION = "#0072B2", "#D55E00"
+"""Of Okabe and Ito (2008): distinct in every common colour blindness."""
+_FASTER = "background-color: rgba(0, 114, 178, 0.22)"
+_SLOWER = "background-color: rgba(213, 94, 0, 0.25)"
+
+LOOKS: Mapping[Verdict, Look] = {
+    Verdict.FASTER: Look("▲", BLUE, "triangle-up", _FASTER),
+    Verdict.SLOWER: Look("▼", VERMILION, "triangle-down", _SLOWER),
+    Verdict.FAILED: Look("✗", GREY, "cross", _SLOWER),
+    Verdict.SAME: Look("=", GREY, "circle"),
+    Verdict.UNKNOWN: Look("?", GREY, "cross"),
+    Verdict.NOT_JUDGED: Look("⚑", GREY, "cross"),
 }
-"""The same for a cell: a tint, through which the theme's own background and words show."""
 
 
 def verdict_mark(verdict: Verdict, metric: str) -> str:
     """A verdict as it is printed: '▲ faster'."""
-    return f"{SIGNS[verdict]} {words.named(verdict, metric)}"
+    return f"{LOOKS[verdict].sign} {words.named(verdict, metric)}"

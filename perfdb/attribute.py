@@ -24,7 +24,7 @@ RELEASE: Final = "release"
 REQUIRED: Final = (
     "framework", "model", "system", "num_gpus", "sequence_length", "global_batch_size", "task",
 )  # fmt: skip
-"""The fields of a case that must be said of a log."""
+"""The fields of a case that must be known of a log."""
 
 SUBJECT: Final = ("framework", "model", "system", "task")
 """What a run is of, whatever its sizes."""
@@ -34,20 +34,20 @@ SCALED: Final = "the launcher ran a proxy or changed the model"
 
 @dataclass(frozen=True)
 class Said:
-    """What the command line says of logs."""
+    """What the command line gives for logs."""
 
     configuration: Configuration = field(default_factory=Configuration)
-    """What --set insists on."""
+    """What --set gives: it overrides the log."""
     fallback: Configuration = field(default_factory=Configuration)
     version: str | None = None
     container: str | None = None
     release: str | None = None
-    """The version that --set insists on."""
+    """The version that --set gives: it overrides the log."""
 
 
 @dataclass(frozen=True)
 class Sayer:
-    """What says something of a log beside it, by the words that a note names it with."""
+    """A source beside a log that says something of it, and how a note names it."""
 
     name: str
     said: ParsedLog
@@ -55,7 +55,7 @@ class Sayer:
 
 @dataclass(frozen=True)
 class Attributed:
-    """What a log is of."""
+    """The case and the release that a log is of."""
 
     case: Case
     release: Release
@@ -63,12 +63,12 @@ class Attributed:
 
 @dataclass(frozen=True)
 class Missing:
-    """The required fields that nobody says, and whether nobody says the release either."""
+    """The required fields that are given nowhere, and whether the release is missing too."""
 
     fields: tuple[str, ...]
     release: bool = False
     why: str = ""
-    """Why a field is missing that somebody says."""
+    """Why a field counts as missing although it is given."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -136,14 +136,15 @@ def _yaml(name: str, value: str) -> str:
 
 def _of_settings(problems: Sequence[Problem], settings: Sequence[str]) -> Iterator[Problem]:
     """The same problems, named after the setting rather than its line."""
-    for one in problems:
-        known = one.field is None and one.line is not None and one.line <= len(settings)
-        setting = f" {settings[one.line - 1]}" if known and one.line else ""
-        yield Problem(one.where + setting, one.message, one.field, remedy=one.remedy)
+    for problem in problems:
+        line, field_ = problem.line, problem.field
+        known = field_ is None and line is not None and line <= len(settings)
+        setting = f" {settings[line - 1]}" if known and line else ""
+        yield Problem(problem.where + setting, problem.message, field_, remedy=problem.remedy)
 
 
 def _unknown(option: str, given: Configuration) -> Iterator[Problem]:
-    """What the catalogue does not know of that which was given."""
+    """A problem for each given name that the catalogue does not know."""
     readings = {
         "model": names.model(given.model) if given.model is not None else None,
         "system": names.system(given.system) if given.system is not None else None,
@@ -173,47 +174,48 @@ def _whole(sayers: Sequence[ParsedLog], words: Said) -> Configuration:
     whole = words.configuration
     if any(map(_is_scaled, sayers)):
         whole = whole.completed_by(Configuration(model=None))
-    for one in sayers:
-        whole = whole.completed_by(_catalogued(one.configuration))
-    num_nodes = next((one.num_nodes for one in sayers if one.num_nodes), None)
+    for sayer in sayers:
+        whole = whole.completed_by(_catalogued(sayer.configuration))
+    num_nodes = next((sayer.num_nodes for sayer in sayers if sayer.num_nodes), None)
     return following.with_gpus(whole.completed_by(words.fallback), num_nodes)
 
 
-def _is_scaled(one: ParsedLog) -> bool:
+def _is_scaled(sayer: ParsedLog) -> bool:
     """Whether a file beside a log says that what ran was no model of the catalogue."""
-    said = one.configuration
-    return one.outcome is None and "model" in said.model_fields_set and said.model is None
+    given = sayer.configuration
+    return sayer.outcome is None and "model" in given.model_fields_set and given.model is None
 
 
 def contradictions(
     log: ParsedLog, words: Said, beside: Sequence[Sayer] = ()
 ) -> Iterator[tuple[str, str]]:
-    """Each field of which --set says something else than would hold without it, and a sentence.
+    """Each field that --set changes from what it would be without it, with a sentence.
 
-    That names who says it, and both; nothing stands for the log itself.
+    The sentence names the file beside the log that gives the field, if not the log itself does,
+    and both values.
     """
-    insisted, told = _said(words.configuration), set[str]()
-    for one in (Sayer("", log), *beside):
-        own = _said(_catalogued(one.said.configuration))
+    insisted, seen = _stated(words.configuration), set[str]()
+    for sayer in (Sayer("", log), *beside):
+        own = _stated(_catalogued(sayer.said.configuration))
         for name, mine in own.items():
             theirs = insisted.get(name)
-            if name not in told and theirs is not None and mine != theirs:
-                yield name, f"{one.name} says {name} {mine}, {OPTION} says {theirs}".lstrip()
-        told.update(own)
+            if name not in seen and theirs is not None and mine != theirs:
+                yield name, f"{sayer.name} says {name} {mine}, {OPTION} says {theirs}".lstrip()
+        seen.update(own)
 
 
-def _said(given: Configuration) -> dict[str, object]:
-    """The fields that are said, each option by itself."""
+def _stated(given: Configuration) -> dict[str, object]:
+    """The fields that are given, each option by itself."""
     fields = given.model_dump(exclude_none=True)
     options: dict[str, object] = fields.pop("options", {})
     return fields | {f"option {name}": value for name, value in options.items()}
 
 
 def other_release(log: ParsedLog, words: Said, beside: Sequence[Sayer] = ()) -> str | None:
-    """That the command line says another release than the log or what lies beside it, and both."""
+    """A sentence if the command line and the log, or a file beside it, give different releases."""
     sayers = (Sayer("", log), *beside)
-    framework = _whole([one.said for one in sayers], words).framework
-    versioned = (one for one in sayers if _version_by(framework, [one.said]) is not None)
+    framework = _whole([sayer.said for sayer in sayers], words).framework
+    versioned = (sayer for sayer in sayers if _version_by(framework, [sayer.said]) is not None)
     first = next(versioned, None)
     asked = words.release or words.version
     if first is None or asked is None:
@@ -221,10 +223,10 @@ def other_release(log: ParsedLog, words: Said, beside: Sequence[Sayer] = ()) -> 
     version = str(first.said.framework_version)
     if versions.is_same(version, asked):
         return None
-    said = f"{first.name} says {RELEASE} {version}, ".lstrip()
+    sentence = f"{first.name} says {RELEASE} {version}, ".lstrip()
     if words.release:
-        return f"{said}{OPTION} says {asked}"
-    return f"{said}--{RELEASE} {asked} is not taken"
+        return f"{sentence}{OPTION} says {asked}"
+    return f"{sentence}--{RELEASE} {asked} is not taken"
 
 
 def unknown_model(words: Said) -> Problem | None:
@@ -238,17 +240,17 @@ def unknown_model(words: Said) -> Problem | None:
 
 
 def accompanies(companion: ParsedLog, log: ParsedLog) -> bool:
-    """Whether a file may speak of the run of a log: one that names another subject does not."""
-    one, other = _catalogued(companion.configuration), _catalogued(log.configuration)
-    return all(_agree(getattr(one, name), getattr(other, name)) for name in SUBJECT)
+    """Whether a file may be of the run of a log: not if it names another framework, model, …"""
+    theirs, own = _catalogued(companion.configuration), _catalogued(log.configuration)
+    return all(_agree(getattr(theirs, name), getattr(own, name)) for name in SUBJECT)
 
 
-def _agree(one: str | None, other: str | None) -> bool:
-    return one is None or other is None or one == other
+def _agree(a: str | None, b: str | None) -> bool:
+    return a is None or b is None or a == b
 
 
 def _catalogued(given: Configuration) -> Configuration:
-    """The same, with the catalogue's names; a system that it lacks is not said."""
+    """The same, with the catalogue's names; a model or system that it lacks is left out."""
     fields = given.model_dump(exclude_unset=True)
     if given.model is not None:
         model = names.model(given.model)
@@ -271,15 +273,17 @@ def _version(framework: str | None, sayers: Sequence[ParsedLog], words: Said) ->
 
 
 def _version_by(framework: str | None, sayers: Sequence[ParsedLog]) -> str | None:
-    """The version by the first file that says it of this framework."""
-    of_framework = [one for one in sayers if _agree(one.framework, framework)]
-    return next((one.framework_version for one in of_framework if one.framework_version), None)
+    """The version that the first file of this framework gives."""
+    of_framework = [sayer for sayer in sayers if _agree(sayer.framework, framework)]
+    return next(
+        (sayer.framework_version for sayer in of_framework if sayer.framework_version), None
+    )
 
 
 def _release(framework: str, sayers: Sequence[ParsedLog], words: Said) -> Release:
-    """Version and container: by --set, else by the first that says it, else by an option."""
-    of_framework = [one for one in sayers if _agree(one.framework, framework)]
-    containers = [one.container for one in of_framework if one.container]
+    """Version and container: from --set, else the first file with them, else an option."""
+    of_framework = [sayer for sayer in sayers if _agree(sayer.framework, framework)]
+    containers = [sayer.container for sayer in of_framework if sayer.container]
     return Release(
         framework=framework,
         version=_version(framework, sayers, words),

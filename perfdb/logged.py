@@ -10,14 +10,12 @@ from perfdb import flops, normalize, uneven, windows
 from perfdb.content_hash import content_hash
 from perfdb.db.rows import MeasuredRun, ResultRow, RunRow, StepRow
 from perfdb.formats import ParsedLog, Reading
+from perfdb.formats.ending import WINDOW
 from perfdb.formats.numbers import positive
 from perfdb.formats.readings import Column, Flags, Floats, Ints, Readings
 from perfdb.formats.steps import spans
 from perfdb.metrics import EMITTED
 from perfdb.record import Case, Figures, Origin, Outcome, Release
-
-DEFAULT_WINDOW = windows.skip_warmup(10)
-"""For a format that has no window of its own."""
 
 KEPT = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu")
 """Those of EMITTED that are stored with each step."""
@@ -55,7 +53,7 @@ class Picked(NamedTuple):
 
 def window_of(log: ParsedLog, asked: windows.Window | None) -> windows.Window:
     """The steps to take figures over: those asked for, else those that the format names."""
-    return asked or (windows.named(log.window) if log.window else DEFAULT_WINDOW)
+    return asked or windows.named(log.window or WINDOW)
 
 
 def measured(log: ParsedLog, of: LogRun, window: windows.Window) -> MeasuredRun:
@@ -216,9 +214,7 @@ def judged(log: ParsedLog, within: Readings) -> tuple[Outcome, str | None]:
     skipped = within.step[within.column("skipped").values != 0]
     if len(skipped):
         return Outcome.INCOMPLETE, f"the optimizer skipped step {skipped[0]}"
-    place = Readings.of(log.readings).first_not_finite()
-    odd = [] if place is None else [log.readings[place].record]
-    return normalize.not_a_number(odd) or (outcome, None)
+    return outcome, None
 
 
 def printed(log: ParsedLog, of: LogRun) -> ResultRow:

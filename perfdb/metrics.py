@@ -78,7 +78,7 @@ METRICS: Mapping[str, Metric] = {
             "bytes",
             "lower",
             0,
-            "Memory of the fullest GPU at its peak: allocated; of torchtitan, reserved.",
+            "Peak memory of the GPU that used most: allocated memory (torchtitan: reserved).",
             "measured: the most of all steps of the run, warm-up included",
             tolerance=0.01,  # the same work allocates the same, but for what the allocator rounds
             words=("better", "worse"),

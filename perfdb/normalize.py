@@ -33,7 +33,7 @@ WITHHELD: Mapping[Outcome, str] = {
     Outcome.INCOMPLETE: "the run is incomplete",
     Outcome.NO_DATA: "the source holds no figures",
 }
-"""Why a result has no figures, where nothing more exact is known."""
+"""Why a result has no figures, if nothing more exact is known."""
 
 CUT_OFF = "the run was cut off: its runner is gone and did not say how it ended"
 
@@ -65,19 +65,22 @@ def measured(
     )
     if withheld is None:
         result = with_figures(result, steps, asked or windows.skip_warmup(record.warmup_steps))
-    return MeasuredRun(_run_row(record, outcome, summary, content), step_rows(read), result)
+    # The record of a finished run has no error.
+    error = record.error or (withheld if record.outcome is Outcome.FINISHED else None)
+    row = replace(_run_row(record, outcome, summary, content), error=error)
+    return MeasuredRun(row, step_rows(read), result)
 
 
 def published_row(row: PublishedResult) -> ResultRow:
     """A row of a page, with its figures as they were printed."""
     identity = {"case": row.case.key, "release": row.release.key, "origin": Origin.PUBLISHED}
     method = row.method.model_dump()
-    said = row.model_dump(mode="json", include={"figures", "raw", "extras", "notes"})
+    content = row.model_dump(mode="json", include={"figures", "raw", "extras", "notes"})
     return ResultRow(
         case=row.case,
         release=row.release,
         key=content_hash(identity),
-        content_hash=content_hash(said | method),
+        content_hash=content_hash(content | method),
         origin=Origin.PUBLISHED,
         outcome=Outcome.FINISHED,
         source_line=row.line,
@@ -90,9 +93,9 @@ def published_row(row: PublishedResult) -> ResultRow:
 
 
 def damage(where: str, read: StepsRead) -> Problem | None:
-    """What makes a steps file unusable; a last line cut off by a crash does not.
+    """Why a steps file cannot be used; None if it can, also if a crash cut off its last line.
 
-    A line that cannot be read has whole ones after it, or a step took no time, or took forever.
+    It cannot if a line that is not the last is unreadable, or if a step has impossible values.
     """
     last = read.steps[-1][0] if read.steps else 0
     unreadable = [problem for problem in read.problems if (problem.line or 0) < last]
@@ -104,7 +107,7 @@ def damage(where: str, read: StepsRead) -> Problem | None:
 
 
 def _impossible(where: str, line: int, step: StepRecord) -> Iterator[Problem]:
-    """What no step can take, hold or have trained on."""
+    """A problem for each impossible value of a step: its times, its tokens, its memory."""
     for name, seconds in (
         ("step_time_s", step.step_time_s),
         ("step_time_min_s", step.step_time_min_s),
@@ -131,7 +134,7 @@ def judged(record: RunRecord, steps: Sequence[StepRecord]) -> tuple[Outcome, str
 
 
 def not_a_number(steps: Sequence[StepRecord]) -> tuple[Outcome, str] | None:
-    """The first loss or gradient norm that is not a number, as an outcome and in words."""
+    """The outcome and the reason if a loss or gradient norm is not finite: of the first one."""
     for step in steps:
         if step.loss is not None and not math.isfinite(step.loss):
             return Outcome.NAN_LOSS, f"the loss is {step.loss:g} at step {step.step}"
@@ -142,7 +145,7 @@ def not_a_number(steps: Sequence[StepRecord]) -> tuple[Outcome, str] | None:
 
 
 def _gap(record: RunRecord, steps: Sequence[StepRecord]) -> str | None:
-    """What keeps the steps from being each planned one, once and in order."""
+    """How the steps are not the planned ones, each once and in order; None if they are."""
     for expected, step in enumerate(steps, start=1):
         if step.step > expected:
             return f"step {expected} is missing"
@@ -157,21 +160,21 @@ def _gap(record: RunRecord, steps: Sequence[StepRecord]) -> str | None:
 def with_figures(
     result: ResultRow, steps: Sequence[StepRecord], window: windows.Window
 ) -> ResultRow:
-    """The result with what its steps amount to over a window; incomplete where it holds none."""
+    """The result with the figures of its steps in a window; incomplete if that holds no step."""
     times = windows.summarise(window.pick(steps))
     timed = with_times(result, times, window, window.why_none(len(steps)))
     return with_memory(timed, max((step.peak_memory_bytes or 0 for step in steps), default=0))
 
 
 def with_memory(result: ResultRow, peak_bytes: int) -> ResultRow:
-    """The result with the peak of all steps, in the window or not; 0: no step says one."""
+    """The result with the peak memory of all steps, in the window or not; 0 means unknown."""
     return replace(result, peak_memory_bytes=None if result.withheld else peak_bytes or None)
 
 
 def with_times(
     result: ResultRow, times: windows.Summary | None, window: windows.Window, why_none: str
 ) -> ResultRow:
-    """The same of the step times of a window, or why it holds none."""
+    """The result with the figures of a window's step times; incomplete if there are none."""
     if times is None:
         return replace(result, outcome=Outcome.INCOMPLETE, withheld=why_none)
     timed = replace(
@@ -210,7 +213,7 @@ def _with_rates(result: ResultRow, step_time_s: float) -> ResultRow:
 
 @cache
 def _flops_per_token(name: str, sequence_length: int, task: Task) -> float | None:
-    """None where the model is not in the catalogue, or no formula covers it."""
+    """FLOPs per token; None if the model is not in the catalogue, or no formula covers it."""
     model = catalog.models().get(name)
     return flops.flops_per_token(model, sequence_length, task=task) if model else None
 
@@ -248,7 +251,7 @@ def _utc(moment: datetime) -> datetime:
 
 
 def step_rows(read: StepsRead) -> tuple[StepRow, ...]:
-    """The first row of each step: a step that is there twice has one row, and no figures."""
+    """One row for each step, in order: if a step was written twice, the first."""
     rows: dict[int, StepRow] = {}
     for line, step in read.steps:
         if step.step not in rows:

@@ -1,20 +1,18 @@
-"""RunDir: the only one who knows the names of the files in a run's directory."""
+"""RunDir: the only module that knows the names of the files in a run's directory."""
 
 import fcntl
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from perfdb.errors import Problem, RunDirError
+from perfdb.errors import Problem
+from perfdb.jsonfile import first_error, read_json, write_atomically
 from perfdb.record import RunRecord, StepRecord, WorkerSummary
-
-Value = TypeVar("Value", bound=BaseModel)
 
 RECORD: Final = "run.json"
 """The name of the file that makes a folder a run directory."""
@@ -26,12 +24,12 @@ _SUMMARY = "worker.json"
 _RECIPE, _WORKER_CONFIG = "recipe.yaml", "worker_config.json"
 _CONSOLE, _RANKS = "console.log", "ranks"
 _STEPS_OF_FILE = TypeAdapter(tuple[StepRecord, ...])
-_SAYING = (RECORD, _RECIPE, _WORKER_CONFIG, STEPS, _SUMMARY)
+_FILES_BUT_LOGS = (RECORD, _RECIPE, _WORKER_CONFIG, STEPS, _SUMMARY)
 
 
 @dataclass(frozen=True)
 class StepsRead:
-    """The whole lines of a steps file, each with its line number, and what could not be read."""
+    """The steps of a steps file, each with its line number, and what could not be read."""
 
     steps: tuple[tuple[int, StepRecord], ...]
     problems: tuple[Problem, ...]
@@ -39,7 +37,7 @@ class StepsRead:
 
 @dataclass(frozen=True)
 class RunDir:
-    """One run's directory. All of it is text; nothing in it is ever rewritten but run.json."""
+    """One run's directory. All of it is text; only run.json and worker.json are ever replaced."""
 
     path: Path
 
@@ -55,7 +53,7 @@ class RunDir:
 
     @property
     def worker_config(self) -> Path:
-        """What the worker was told to do."""
+        """The configuration that the worker was started with."""
         return self.path / _WORKER_CONFIG
 
     @property
@@ -65,7 +63,7 @@ class RunDir:
 
     @property
     def summary(self) -> Path:
-        """What the worker says of itself at its end (WorkerSummary); only on success."""
+        """What the worker writes at its end (WorkerSummary); only on success."""
         return self.path / _SUMMARY
 
     @property
@@ -75,7 +73,7 @@ class RunDir:
 
     @property
     def lock(self) -> Path:
-        """Held by the runner for as long as it works on the run; says nothing itself."""
+        """Held by the runner for as long as it works on the run; it has no content."""
         return self.path / "run.lock"
 
     @property
@@ -89,12 +87,12 @@ class RunDir:
         return [log for log in [self.console, *ranks] if log.is_file() and log.stat().st_size]
 
     def files(self) -> Iterator[tuple[str, str, bool]]:
-        """Every file that may say something of the run: its name in here, its path, if it is a log.
+        """Every file to read of the run: its name in this folder, its path, whether it is a log.
 
-        The record comes first. Whether there is such a file, opening it will tell.
+        The record comes first. The files need not exist.
         """
         prefix = f"{self.path}/"
-        for name in _SAYING:
+        for name in _FILES_BUT_LOGS:
             yield name, prefix + name, False
         yield _CONSOLE, prefix + _CONSOLE, True
         try:
@@ -127,15 +125,15 @@ class RunDir:
         return False
 
     def write_record(self, record: RunRecord) -> None:
-        """Replace run.json at once: a crash leaves the old one or the new one."""
+        """Replace run.json atomically: a crash leaves the old one or the new one."""
         write_atomically(self.record, record.model_dump_json(indent=1))
 
     def read_record(self) -> RunRecord:
-        """Raises RunDirError where run.json is damaged or of another version."""
+        """The record in run.json. Raises RunDirError if it is damaged or of another version."""
         return read_json(self.record, RunRecord)
 
     def read_summary(self) -> WorkerSummary | None:
-        """None where the worker did not come to its end."""
+        """The worker's summary; None if the worker did not finish. Raises RunDirError."""
         return read_json(self.summary, WorkerSummary) if self.summary.is_file() else None
 
     def read_steps(self) -> tuple[StepRecord, ...]:
@@ -152,7 +150,7 @@ def find_runs(root: Path) -> list[RunDir]:
 
 
 def parse_steps(where: str, lines: Iterable[str]) -> StepsRead:
-    """The steps a steps file holds."""
+    """The steps in the lines of a steps file; `where` names the file in problems."""
     given = list(lines)
     whole = _parse_at_once(given)
     # As many as there are lines: each line is one step, for a step has no braces inside.
@@ -180,40 +178,3 @@ def _parse_each(where: str, lines: Iterable[str]) -> StepsRead:
         except ValidationError as error:
             problems.append(Problem(where, first_error(error), line=number))
     return StepsRead(tuple(steps), tuple(problems))
-
-
-def read_json(path: Path, kind: type[Value]) -> Value:
-    """A JSON file as a checked value. Raises RunDirError."""
-    try:
-        return parse_json(str(path), path.read_bytes(), kind)
-    except OSError as error:
-        raise RunDirError(Problem(str(path), error.strerror or str(error))) from error
-
-
-def parse_json(where: str, content: bytes, kind: type[Value]) -> Value:
-    """A JSON document as a checked value. Raises RunDirError."""
-    try:
-        return kind.model_validate_json(content)
-    except ValidationError as error:
-        message = first_error(error)
-        line = re.search(r"at line (\d+)", message)
-        remedy = "was it written by another version?"
-        raise RunDirError(
-            Problem(where, message, line=int(line[1]) if line else None, remedy=remedy)
-        ) from error
-
-
-def first_error(error: ValidationError) -> str:
-    """The first thing pydantic found, as 'field: what'."""
-    first = error.errors()[0]
-    field = ".".join(map(str, first["loc"]))
-    return f"{field}: {first['msg']}" if field else first["msg"]
-
-
-def write_atomically(path: Path, content: str) -> None:
-    """Write to a neighbour and rename, so that no reader ever sees half a file."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(content)
-    with temporary.open() as file:
-        os.fsync(file.fileno())
-    temporary.replace(path)

@@ -1,6 +1,6 @@
-"""What the same bytes are of where they were read from another path before. Pure.
+"""The case and release of a log whose bytes were stored before, from another path. Pure.
 
-What was said then stays; --set holds over it, and what nobody said then is taken.
+What was stated then stays, unless --set overrides it; what was not stated then is added.
 """
 
 from collections.abc import Iterator
@@ -11,8 +11,8 @@ from perfdb.record import CONFIGURATION_FIELDS, WORKLOAD_FIELDS, Case, Release
 
 
 def held(now: Attributed, before: Attributed, words: Said) -> Attributed:
-    """What a log is of by all that was said of its bytes, now and before."""
-    stated = now.case.model_dump() | _said(before.case)
+    """The case and release of a log, by all that was stated of its bytes, now and before."""
+    stated = now.case.model_dump() | _stated(before.case)
     insisted = words.configuration.model_dump(exclude_unset=True)
     case = following.with_what_follows(Case.model_validate(stated | insisted))
     if case.framework != before.release.framework:
@@ -21,10 +21,10 @@ def held(now: Attributed, before: Attributed, words: Said) -> Attributed:
 
 
 def untaken(now: Attributed, holds: Attributed) -> Iterator[str]:
-    """Each field of which something else holds than is said now, with what holds."""
-    said, kept = _fields(now), _fields(holds)
+    """'num_gpus 8': each field whose value that holds differs from the one stated now."""
+    stated, kept = _fields(now), _fields(holds)
     for name, value in kept.items():
-        if said.get(name) != value:
+        if stated.get(name) != value:
             yield f"{name} {value}"
 
 
@@ -36,10 +36,10 @@ def _release(now: Release, before: Release, words: Said) -> Release:
 
 def _fields(of: Attributed) -> dict[str, object]:
     release = {attribute.RELEASE: of.release.version, "container": of.release.container}
-    return _said(of.case) | {name: value for name, value in release.items() if value}
+    return _stated(of.case) | {name: value for name, value in release.items() if value}
 
 
-def _said(case: Case) -> dict[str, object]:
-    """The fields of a case that somebody said; the others follow from these."""
+def _stated(case: Case) -> dict[str, object]:
+    """The fields of a case that were stated; the others follow from these."""
     fields = case.model_dump(include={*WORKLOAD_FIELDS, *CONFIGURATION_FIELDS})
     return {name: value for name, value in fields.items() if value not in (None, (), {})}

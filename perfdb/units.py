@@ -55,6 +55,11 @@ def text(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
+def slug(name: str) -> str:
+    """'Llama 3 (8B)' → 'llama-3-8b': a printed name as perfdb's own; empty if nothing is left."""
+    return re.sub(r"[^\w.]+|_+", "-", name.casefold()).strip("-.")
+
+
 def gib(size_bytes: float | None) -> str:
     """Bytes as GiB with two decimals; – when unknown."""
     return UNKNOWN if size_bytes is None else f"{size_bytes / 2**30:.2f} GiB"

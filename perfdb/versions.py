@@ -4,6 +4,16 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
+Precedence = tuple[object, ...]
+"""What sorts versions."""
+
+_END, _LOCAL, _POST, _NUMBER, _WORD = range(5)
+_STAGES = {
+    "dev": -4, "a": -3, "alpha": -3, "b": -2, "beta": -2, "rc": -1, "c": -1, "pre": -1,
+    "preview": -1, "+": _LOCAL, "-": _POST, "post": _POST,
+}  # fmt: skip
+"""Before or after the end of a version, by PEP 440."""
+
 
 @lru_cache(maxsize=10_000)
 def natural(words: str) -> tuple[str | int, ...]:
@@ -29,10 +39,29 @@ def is_rolling(version: str | None) -> bool:
     return version is not None and not re.search(r"[0-9]", version)
 
 
-def version_order(version: str | None) -> tuple[int, tuple[str | int, ...]]:
-    """A key that sorts versions: what nobody stated, releases by number, rolling branches."""
+def is_numbered(version: str | None) -> bool:
+    """Whether a version has a place in the order of releases."""
+    return version is not None and not is_rolling(version)
+
+
+@lru_cache(maxsize=10_000)
+def version_order(version: str | None) -> Precedence:
+    """A key that sorts versions: what nobody stated, releases by number, rolling branches.
+
+    By number is in the order of PEP 440, 1.0.dev1 < 1.0a1 < 1.0rc1 < 1.0 < 1.0+cu128 < 1.0.post1,
+    whatever stands between the parts; other words come after numbers, in the order of letters.
+    """
     rank = 0 if version is None else 2 if is_rolling(version) else 1
-    return rank, natural(version or "")
+    spelled = re.sub(r"(\.0+)+(?!\.?[0-9])", "", (version or "").lower()).removeprefix("v")
+    parts = re.findall(r"[0-9]+|[a-z]+|\+|-(?=[0-9])", spelled)
+    return rank, (*map(_precedence, parts), (_END, 0, "")), natural(version or "")
+
+
+def _precedence(part: str) -> Precedence:
+    if part.isdecimal():
+        return _NUMBER, int(part), ""
+    stage = _STAGES.get(part)
+    return (_WORD, 0, part) if stage is None else (stage, 0, "")
 
 
 def newest_version(versions: Iterable[str | None]) -> str | None:

@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, compress
 from math import fsum, sqrt
 from statistics import fmean, median, quantiles
@@ -54,23 +54,18 @@ class Window:
 
 def last() -> Window:
     """The last step only, as the Nemotron-4 recipe does."""
-    return Window("last", lambda firsts, lasts: _last(1, firsts, lasts), most=1)
+    return replace(last_n(1), name="last")
 
 
 def last_n(count: int) -> Window:
     """The last so many steps; of fewer than that none, for the first ones are the warm-up."""
-    name = f"last_n({count})"
 
     def holds(firsts: Sequence[int], lasts: Sequence[int]) -> list[bool]:
-        return _last(count, firsts, lasts)
+        spans = [last - first + 1 for first, last in zip(firsts, lasts, strict=True)]
+        left = list(accumulate(reversed(spans)))[::-1]
+        return [num_steps <= count <= left[0] for num_steps in left]
 
-    return Window(name, holds, least=count, most=count)
-
-
-def _last(count: int, firsts: Sequence[int], lasts: Sequence[int]) -> list[bool]:
-    spans = (last - first + 1 for first, last in zip(firsts, lasts, strict=True))
-    left = list(accumulate(reversed(list(spans))))[::-1]
-    return [num_steps <= count <= left[0] for num_steps in left]
+    return Window(f"last_n({count})", holds, least=count, most=count)
 
 
 def between(first: int, final: int) -> Window:

@@ -4,6 +4,8 @@ import dataclasses
 import os
 import shlex
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
@@ -11,13 +13,14 @@ import click
 from rich.console import Console
 
 from perfdb import machine, recipe, units
+from perfdb.cli.gate import gate_option
 from perfdb.cli.options import json_option, print_json, print_table
 from perfdb.errors import InputError, Problem
 from perfdb.rundir import RunDir
 from runner import history, report
 from runner.backends import BACKENDS
 from runner.launchers import LAUNCHERS
-from runner.plan import Here, Planned, Support, Verdict, plan
+from runner.plan import AT_WORK, FINISHED, Here, Planned, Support, Verdict, plan
 from runner.progress import watching
 from runner.run import Site, execute
 
@@ -34,6 +37,11 @@ NAMES_SHOWN = 3
 @click.option("--only", metavar="GLOB", default="*", help="Only cases whose name matches.")
 @click.option("--repeat", metavar="N", default=1, show_default=True, type=click.IntRange(min=1),
               help="Finished runs wanted of each case; those there are count.")  # fmt: skip
+@gate_option(
+    ("skipped", "unmeasured"),
+    "Exit with 1 where a case was skipped, or where none was run: each was skipped or had finished "
+    "before; several with a comma. [default: never]",
+)
 @json_option
 @click.pass_context
 def run(context: click.Context, /, **_options: object) -> int:
@@ -47,19 +55,47 @@ def run(context: click.Context, /, **_options: object) -> int:
     files = recipe.load(request.paths)
     before = history.read(request.output)
     planned = planned_cases(files, request, before)
-    console = Console(stderr=True, highlight=False)
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
     show_plan(console, planned)
     if request.dry_run:
-        rows = [_foreseen(one, request, before) for one in planned]
+        rows = [_foreseen(attempt, request, before) for attempt in planned]
     else:
-        rows = run_all(console, planned, request, before)
+        with _writing(request.output):
+            history.mark_interrupted(before)
+            rows = run_all(console, planned, request, before)
     if request.as_json:
         print_json({"cases": [dataclasses.asdict(row) for row in rows]})
     elif request.dry_run:
         show_commands(rows)
     else:
         show_summary(rows)
-    return 1 if any(row.failed for row in rows) else 0
+    return 1 if any(row.failed for row in rows) or request.gate & _closing(rows) else 0
+
+
+@contextmanager
+def _writing(output: Path) -> Iterator[None]:
+    """Raises InputError where run directories cannot be made or written, as on a full disk."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        message = f"no run directory can be made in {output}"
+        if output.is_dir():
+            message = f"{output} cannot be written"
+        remedy = "make room, or name a folder that can be written"
+        problem = Problem("--output", f"{message}: {error.strerror}", remedy=remedy)
+        raise InputError(problem) from error
+
+
+def _closing(rows: list[report.Row]) -> frozenset[str]:
+    """The gates that what happened closes."""
+    statuses = {row.status for row in rows}
+    closing = {
+        "skipped": Verdict.SKIP.value in statuses,
+        "unmeasured": statuses <= {Verdict.SKIP.value, Verdict.DONE.value},
+    }
+    return frozenset(name for name, closes in closing.items() if closes)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,6 +108,7 @@ class Request:
     launcher: str
     dry_run: bool
     repeat: int
+    gate: frozenset[str]
     as_json: bool
 
 
@@ -105,14 +142,12 @@ def show_plan(console: Console, planned: list[Planned]) -> None:
     for reason, names in report.skipped_reasons(planned):
         shown = ", ".join(names[:NAMES_SHOWN])
         more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
-        console.print(
-            f"  skip {len(names)} ({shown}{more}): {reason}", markup=False, soft_wrap=True
-        )
-    for one in planned:
-        if one.verdict is Verdict.RUN:
-            case = one.point.case
+        console.print(f"  skip {len(names)} ({shown}{more}): {reason}", markup=False)
+    for attempt in planned:
+        if attempt.verdict is Verdict.RUN:
+            case = attempt.point.case
             console.print(
-                f"  run  {one.point.name} on {case.num_gpus} × {case.system}", markup=False
+                f"  run  {attempt.point.name} on {case.num_gpus} × {case.system}", markup=False
             )
 
 
@@ -120,7 +155,7 @@ def _foreseen(planned: Planned, request: Request, before: history.History) -> re
     """The row of a dry run: the command that would start a case, or what is known of it."""
     if planned.verdict is not Verdict.RUN:
         return _not_run(planned, before)
-    return report.planned_row(planned, command_of(planned, request))
+    return report.not_run(planned, command_of(planned, request))
 
 
 def command_of(planned: Planned, request: Request) -> tuple[str, ...]:
@@ -133,22 +168,35 @@ def command_of(planned: Planned, request: Request) -> tuple[str, ...]:
 def run_all(
     console: Console, planned: list[Planned], request: Request, before: history.History
 ) -> list[report.Row]:
-    """Run what is to run, one after the other; a failed case does not stop the rest."""
-    signal.signal(signal.SIGTERM, _stop)
+    """Run what is to run, one attempt after the other; a failed case does not stop the rest."""
+    stop_on_sigterm()
     site = Site(request.output, machine.detect(), LAUNCHERS[request.launcher])
-    total = sum(one.verdict is Verdict.RUN for one in planned)
+    total = sum(attempt.verdict is Verdict.RUN for attempt in planned)
     rows: list[report.Row] = []
     number = 0
-    for one in planned:
-        if one.verdict is not Verdict.RUN:
-            rows.append(_not_run(one, before))
+    for attempt in planned:
+        if attempt.verdict is not Verdict.RUN:
+            rows.append(_not_run(attempt, before))
             continue
         number += 1
-        with watching(console, one, f"[{number}/{total}]") as watcher:
-            directory, record = execute(one, site, watcher)
-        rows.append(report.ran(one, directory, record))
-        console.print(f"[{number}/{total}] {one.point.name}: {_said(rows[-1])}", markup=False)
+        rows.append(turn(console, attempt, site, f"[{number}/{total}]"))
+        console.print(f"[{number}/{total}] {attempt.point.name}: {_status(rows[-1])}", markup=False)
     return rows
+
+
+def turn(console: Console, planned: Planned, site: Site, title: str) -> report.Row:
+    """Run a case, unless another runner is at work on it or has finished it since the plan."""
+    with history.claimed(site.output, planned.measurement) as now:
+        if now is None:
+            return report.not_run(
+                dataclasses.replace(planned, verdict=Verdict.SKIP, reason=AT_WORK)
+            )
+        if now.done[planned.measurement] >= planned.repeat:
+            return _not_run(
+                dataclasses.replace(planned, verdict=Verdict.DONE, reason=FINISHED), now
+            )
+        with watching(console, planned, title) as watcher:
+            return report.ran(planned, *execute(planned, site, watcher))
 
 
 def _not_run(planned: Planned, before: history.History) -> report.Row:
@@ -159,14 +207,22 @@ def _not_run(planned: Planned, before: history.History) -> report.Row:
     return report.done(planned, found)
 
 
-def _stop(_signal: int, _frame: FrameType | None) -> None:
-    """A scheduler's SIGTERM ends a run as cleanly as Ctrl-C."""
-    raise KeyboardInterrupt
+def stop_on_sigterm() -> None:
+    """A scheduler's SIGTERM ends a run as cleanly as Ctrl-C, and the record says which it was."""
+    job = os.environ.get("SLURM_JOB_ID")
+    message = f"stopped by SIGTERM (Slurm job {job})" if job else "stopped by SIGTERM"
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt(message)
+
+    signal.signal(signal.SIGTERM, stop)
 
 
-def _said(row: report.Row) -> str:
+def _status(row: report.Row) -> str:
     if row.failed:
         return f"{row.outcome}: {row.reason} (see {row.run_dir})"
+    if row.reason:
+        return row.reason
     return f"{units.significant(row.step_time_s)} s/step, {row.num_steps} steps"
 
 
@@ -182,8 +238,10 @@ def show_summary(rows: list[report.Row]) -> None:
     shown = [row for row in rows if row.status != Verdict.SKIP.value]
     if not shown:
         return
+    before = sum(row.status == Verdict.DONE.value for row in shown)
+    title = units.counted(len(shown) - before, "run")
     print_table(
-        units.counted(len(shown), "run"),
+        f"{title}, {before} finished before" if before else title,
         ("Case", "Status", "Step time (s)", "Tokens/s/GPU", "Steps", "Run directory or reason"),
         [
             (
@@ -204,7 +262,7 @@ def show_summary(rows: list[report.Row]) -> None:
               type=click.IntRange(min=1), help="Leave out layouts of more processes.")  # fmt: skip
 @json_option
 def selftest(max_processes: int, as_json: bool) -> int:
-    """Prove that this machine's runner computes right, before its timings are trusted.
+    """Prove that this machine's runner computes correctly, before its timings are trusted.
 
     The same small model, seed and data are trained for four steps under different parallel
     layouts. Every layout must give the same losses and gradient norms, to float32 rounding; a
@@ -212,7 +270,7 @@ def selftest(max_processes: int, as_json: bool) -> int:
     """
     from runner.selftest import check  # noqa: PLC0415  needs a training framework installed
 
-    console = Console(stderr=True, highlight=False)
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
     rows = check(console, max_processes)
     if as_json:
         print_json({"layouts": [dataclasses.asdict(row) for row in rows]})

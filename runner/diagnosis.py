@@ -2,7 +2,9 @@
 
 import math
 import re
+import signal
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from perfdb.record import Outcome, StepRecord
@@ -11,11 +13,13 @@ OUT_OF_MEMORY = re.compile(
     r"CUDA out of memory|OutOfMemoryError|DefaultCPUAllocator: can't allocate memory|MemoryError"
 )
 ERROR_LINE = re.compile(r"^(?:\[rank\d+\]: ?)?((?:[A-Za-z_][\w.]*)?(?:Error|Exception)\b.*)")
+KILLED = re.compile(r"failed \(exitcode: -(\d+)\) local_rank: (\d+) \(pid")
+"""What torchrun prints of the rank that was the first to fail, if a signal ended it."""
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """An outcome and, where it is not `finished`, the reason in one line."""
+    """An outcome and, unless it is `finished`, the reason in one line."""
 
     outcome: Outcome
     error: str | None = None
@@ -39,11 +43,23 @@ def diagnose(
 
 
 def _failed(exit_code: int, log_lines: Iterable[str]) -> Diagnosis:
-    found = None
+    found = ended = None
     for line in log_lines:
         if OUT_OF_MEMORY.search(line):
             return Diagnosis(Outcome.OUT_OF_MEMORY, line.strip())
         match = ERROR_LINE.match(line)
         if match and found is None and "ChildFailedError" not in line:
             found = match[1].strip()
+        if match := KILLED.search(line):
+            ended = int(match[1]), match[2]
+    # No rank kills itself, so that of its peers' errors none is the reason.
+    if ended and (found is None or ended[0] == signal.SIGKILL):
+        found = _killed(*ended)
     return Diagnosis(Outcome.FAILED, found or f"the command ended with exit code {exit_code}")
+
+
+def _killed(number: int, rank: str) -> str:
+    message = f"rank {rank} was killed by signal {number}"
+    with suppress(ValueError):  # a number that has no name
+        message += f" ({signal.Signals(number).name})"
+    return f"{message}; was the host out of memory?" if number == signal.SIGKILL else message

@@ -71,7 +71,7 @@ def cpu_name() -> str | None:
 
 
 def git_state(near: Path) -> tuple[str | None, bool | None]:
-    """The commit of the checkout that holds a file, and whether it has changes; None: none."""
+    """The commit of the checkout with a file, and whether it has changes; None: no checkout."""
     folder = near if near.is_dir() else near.parent
     commit = _git(folder, "rev-parse", "HEAD")
     changes = _git(folder, "status", "--porcelain") if commit else None

@@ -1,26 +1,37 @@
-"""What was run before in an output folder: the finished, and those whose runner died."""
+"""What was run before in an output folder, and whose turn it is to run something there."""
 
+import fcntl
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from perfdb.content_hash import content_hash
 from perfdb.errors import Problem, RunDirError
-from perfdb.record import Outcome, RunRecord
+from perfdb.recipe import Point
+from perfdb.record import Outcome, Release, RunRecord
 from perfdb.rundir import RunDir, find_runs
 
 Measurement = tuple[str, str, int, int]
-"""Case key, release key, warm-up steps, measured steps: what makes a run the one that is wanted."""
+"""Case key, release key, warm-up steps, measured steps: two runs with the same ones are repeats."""
+
+_LOCKS = ".locks"
+"""The folder of an output folder that has a file for each measurement ever begun there."""
 
 
 @dataclass(frozen=True)
 class History:
-    """Finished runs by case and release, runs of another living runner, and unreadable ones."""
+    """Finished runs by case and release, runs of another living runner, and unreadable ones.
+
+    `cut_off`: runs whose runner is gone and did not record how they ended.
+    """
 
     finished: Mapping[Measurement, tuple[RunDir, ...]]
     running: frozenset[Measurement]
     problems: tuple[Problem, ...]
+    cut_off: tuple[RunDir, ...]
 
     @property
     def done(self) -> Counter[Measurement]:
@@ -29,29 +40,53 @@ class History:
 
 
 def read(output: Path) -> History:
-    """The history of a folder. A run whose runner is gone is marked interrupted in its run.json."""
+    """The history of a folder; nothing is written there."""
     finished: dict[Measurement, tuple[RunDir, ...]] = {}
     running: set[Measurement] = set()
     problems: list[Problem] = []
+    cut_off: list[RunDir] = []
     for run in find_runs(output) if output.is_dir() else []:
+        is_held = run.in_progress()  # asked first: a runner says how a run ended, then lets go
         try:
             record = run.read_record()
         except RunDirError as error:
             problems += error.problems
             continue
-        key = (
-            record.case.key, record.release.key, record.warmup_steps, record.measured_steps,
-        )  # fmt: skip
-        if record.outcome is None and run.in_progress():
+        key = measurement(record, record.release)
+        if record.outcome is None and is_held:
             running.add(key)
         elif record.outcome is None:
-            mark_interrupted(run, record)
+            cut_off.append(run)
         elif record.outcome is Outcome.FINISHED:
             finished[key] = (*finished.get(key, ()), run)
-    return History(finished, frozenset(running), tuple(problems))
+    return History(finished, frozenset(running), tuple(problems), tuple(cut_off))
 
 
-def mark_interrupted(run: RunDir, record: RunRecord) -> None:
-    """Say in run.json that the run was cut off."""
-    reason = "the runner was killed before the run ended"
-    run.write_record(record.ended(Outcome.INTERRUPTED, datetime.now(UTC), -9, reason))
+def measurement(of: Point | RunRecord, release: Release) -> Measurement:
+    """The measurement that a case asks for, or that a run is of."""
+    return (of.case.key, release.key, of.warmup_steps, of.measured_steps)
+
+
+def mark_interrupted(before: History) -> None:
+    """Record in run.json of each run that was cut off that it was interrupted."""
+    reason = "the runner was killed, or could not write, before the run ended"
+    for run in before.cut_off:
+        record = run.read_record()
+        run.write_record(record.ended(Outcome.INTERRUPTED, datetime.now(UTC), -9, reason))
+
+
+@contextmanager
+def claimed(output: Path, wanted: Measurement) -> Iterator[History | None]:
+    """The history of a folder, where nobody else measures the same until the end of the block.
+
+    None: another runner does. The system lets go of the lock when a process dies, however it does.
+    """
+    locks = output / _LOCKS
+    locks.mkdir(parents=True, exist_ok=True)
+    with (locks / content_hash({"measurement": wanted})).open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield None
+        else:
+            yield read(output)

@@ -5,11 +5,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from typing import Final
 
 from perfdb.machine import Machine
 from perfdb.recipe import Point, RecipeFile
 from perfdb.record import Case, Release
-from runner.history import Measurement
+from runner.history import Measurement, measurement
+
+AT_WORK: Final = "another runner is at work on it"
+FINISHED: Final = "finished before"
+"""Reasons to skip a case that may also arise after planning."""
 
 
 class Verdict(StrEnum):
@@ -22,7 +27,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Support:
-    """A framework installed here: its version, and what it says of a case it cannot run."""
+    """A framework: its installed version, and why it cannot run a case, if it cannot."""
 
     version: str | None
     unsupported: Callable[[Case], str | None]
@@ -41,20 +46,20 @@ class Planned:
 
     @property
     def measurement(self) -> Measurement:
-        """What makes a run the one that is wanted."""
+        """What a finished run must match to count as this attempt."""
         return measurement(self.point, self.release)
 
 
 @dataclass(frozen=True)
 class Here:
-    """What this machine offers, and what was finished here before."""
+    """What this machine has, and what has finished or is running on it."""
 
     machine: Machine
     frameworks: Mapping[str, Support]
     done: Mapping[Measurement, int]
     """How many runs of each measurement have finished."""
     running: frozenset[Measurement] = frozenset()
-    """What another runner is at work on at this moment."""
+    """The measurements that another runner is at work on."""
     container: str | None = None
     """The image that the runner is in, as PERFDB_CONTAINER says; a process cannot tell itself."""
 
@@ -79,24 +84,19 @@ def _planned(
     reason = obstacle(point, here)
     key = measurement(point, release)
     if not reason and key in here.running:
-        reason = "another runner is at work on it"
+        reason = AT_WORK
     if reason:
         verdict = Verdict.SKIP
     elif left[key] > 0:
         left[key] -= 1
-        verdict, reason = Verdict.DONE, "finished before"
+        verdict, reason = Verdict.DONE, FINISHED
     else:
         verdict, reason = Verdict.RUN, ""
     return Planned(file, point, release, number, verdict, reason)
 
 
-def measurement(point: Point, release: Release) -> Measurement:
-    """What makes a run the one that is wanted of a point."""
-    return (point.case.key, release.key, point.warmup_steps, point.measured_steps)
-
-
 def release_of(point: Point, here: Here) -> Release:
-    """The release a case would run at: the framework as it is installed here."""
+    """The release that a case would be run with: the framework as it is installed here."""
     framework = point.case.framework
     support = here.frameworks.get(framework)
     return Release(
@@ -107,7 +107,7 @@ def release_of(point: Point, here: Here) -> Release:
 
 
 def obstacle(point: Point, here: Here) -> str:
-    """Why a case cannot run here; empty where it can."""
+    """Why a case cannot run here; empty if it can."""
     return _of_the_machine(point.case, here.machine) or _of_the_software(point, here)
 
 

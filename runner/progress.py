@@ -24,24 +24,24 @@ PLAIN_EVERY_S = 10
 
 @dataclass
 class PlainWatcher:
-    """A line every few seconds."""
+    """Prints a line every few seconds."""
 
     console: Console
     planned: Planned
-    last_said: float = field(default_factory=time.monotonic)
+    last_printed: float = field(default_factory=time.monotonic)
 
     def steps_done(self, steps: Sequence[StepRecord], planned: int) -> None:
-        """Say how far it is, if that was not said just now."""
+        """Print how far the run is, at most once every PLAIN_EVERY_S seconds."""
         now = time.monotonic()
-        if steps and now - self.last_said >= PLAIN_EVERY_S:
-            self.last_said = now
-            said = f"  {self.planned.point.name}: step {len(steps)}/{planned}"
-            self.console.print(f"{said}, {pace(self.planned.point.case, steps)}")
+        if steps and now - self.last_printed >= PLAIN_EVERY_S:
+            self.last_printed = now
+            line = f"  {self.planned.point.name}: step {len(steps)}/{planned}"
+            self.console.print(f"{line}, {pace(self.planned.point.case, steps)}")
 
 
 @dataclass
 class LiveWatcher:
-    """A bar."""
+    """Draws a progress bar."""
 
     progress: Progress
     task: TaskID
@@ -80,13 +80,13 @@ def pace(case: Case, steps: Sequence[StepRecord]) -> str:
     if not steps:
         return "starting"
     seconds = steps[-1].step_time_s
-    said = f"{units.significant(seconds, 3)} s/step"
+    step_time = f"{units.significant(seconds, 3)} s/step"
     model = catalog.model(case.model)
     per_token = flops.flops_per_token(model, case.sequence_length, task=case.task)
     if per_token is None or not seconds:
-        return said
+        return step_time
     rate = metrics.tokens_per_sec_per_gpu(
         case.global_batch_size, case.sequence_length, seconds, case.num_gpus
     )
     achieved = metrics.model_tflops_per_sec_per_gpu(rate, per_token)
-    return f"{said}, {units.significant(achieved, 3)} TFLOP/s/GPU"
+    return f"{step_time}, {units.significant(achieved, 3)} TFLOP/s/GPU"

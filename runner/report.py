@@ -1,8 +1,9 @@
-"""What `perfdb run` says: the plan, a row per case, and the summary."""
+"""What `perfdb run` reports: the plan, a row for each case, and the summary."""
 
 from dataclasses import dataclass, replace
 
 from perfdb import metrics, windows
+from perfdb.groups import grouped
 from perfdb.record import Outcome, RunRecord
 from perfdb.rundir import RunDir
 from runner.plan import Planned, Verdict
@@ -28,14 +29,9 @@ class Row:
         return self.status == "failed"
 
 
-def not_run(planned: Planned) -> Row:
-    """The row of a case that is skipped, or of a dry run."""
-    return Row(planned.point.name, planned.verdict.value, planned.reason)
-
-
-def planned_row(planned: Planned, command: tuple[str, ...]) -> Row:
-    """The row of a case of a dry run, with the command that would start it."""
-    return replace(not_run(planned), command=command)
+def not_run(planned: Planned, command: tuple[str, ...] = ()) -> Row:
+    """The row of a case that is skipped, or of a dry run, with the command that would start it."""
+    return Row(planned.point.name, planned.verdict.value, planned.reason, command=command)
 
 
 def ran(planned: Planned, run: RunDir, record: RunRecord) -> Row:
@@ -74,9 +70,7 @@ def counted(planned: list[Planned]) -> str:
 
 
 def skipped_reasons(planned: list[Planned]) -> list[tuple[str, list[str]]]:
-    """Each reason for skipping, with the cases it holds for."""
-    found: dict[str, list[str]] = {}
-    for one in planned:
-        if one.verdict is Verdict.SKIP:
-            found.setdefault(one.reason, []).append(one.point.name)
-    return list(found.items())
+    """Each reason for skipping, with the names of the cases that were skipped for it."""
+    skipped = (attempt for attempt in planned if attempt.verdict is Verdict.SKIP)
+    by_reason = grouped(skipped, lambda attempt: attempt.reason)
+    return [(why, [attempt.point.name for attempt in some]) for why, some in by_reason.items()]

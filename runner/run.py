@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Protocol
 
 import perfdb
-from perfdb.errors import InputError, PerfdbError, Problem
+from perfdb.errors import PerfdbError
+from perfdb.jsonfile import write_atomically
 from perfdb.machine import Machine
 from perfdb.record import Outcome, RunRecord, StepRecord
-from perfdb.rundir import RunDir, write_atomically
+from perfdb.rundir import RunDir
 from runner import environment
 from runner.backends import BACKENDS
 from runner.diagnosis import Diagnosis, diagnose
@@ -24,11 +25,11 @@ from runner.plan import Planned
 
 POLL_S = 0.3
 LOG_TAIL_BYTES = 200_000
-"""How much of each log's end is searched for the reason of a failure."""
+"""How many bytes at the end of each log are searched for the reason of a failure."""
 
 
 class Watcher(Protocol):
-    """Who is told of a run's steps as they happen."""
+    """Is called with a run's steps as they happen."""
 
     def steps_done(self, steps: tuple[StepRecord, ...], planned: int) -> None:
         """The steps so far, and how many there will be."""
@@ -45,7 +46,10 @@ class Site:
 
 
 def execute(planned: Planned, site: Site, watcher: Watcher) -> tuple[RunDir, RunRecord]:
-    """Run a case to its end, whatever that is. Raises KeyboardInterrupt after a clean stop."""
+    """Run a case to its end, whatever that is.
+
+    Raises KeyboardInterrupt after a clean stop, and OSError where files cannot be written.
+    """
     run = _new_directory(planned, site.output)
     with run.held():
         backend = BACKENDS[planned.point.case.framework]
@@ -54,12 +58,15 @@ def execute(planned: Planned, site: Site, watcher: Watcher) -> tuple[RunDir, Run
         run.write_record(record)
         write_atomically(run.recipe, planned.file.text)
         write_atomically(run.worker_config, backend.worker_config(planned.point))
-        exit_code, diagnosis = -1, Diagnosis(Outcome.INTERRUPTED, "stopped by the user")
+        exit_code, diagnosis = -1, Diagnosis(Outcome.FAILED, "the runner itself failed")
         try:
             process = site.launcher.start(command, run)
             exit_code, diagnosis = _watch(process, run, planned, watcher)
         except PerfdbError as error:
             diagnosis = Diagnosis(Outcome.FAILED, str(error))
+        except KeyboardInterrupt as stop:
+            diagnosis = Diagnosis(Outcome.INTERRUPTED, str(stop) or "stopped by the user")
+            raise
         finally:
             now = datetime.now(UTC)
             record = record.ended(diagnosis.outcome, now, exit_code, diagnosis.error)
@@ -72,12 +79,7 @@ def _new_directory(planned: Planned, output: Path) -> RunDir:
     slug = re.sub(r"[^a-z0-9.]+", "-", planned.point.name.lower()).strip("-")
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     path = output / f"{slug[:80]}-{stamp}-{secrets.token_hex(3)}"
-    try:
-        path.mkdir(parents=True)
-    except OSError as error:
-        remedy = "name a folder that can be written"
-        message = f"no run directory can be made in {output}: {error.strerror}"
-        raise InputError(Problem("--output", message, remedy=remedy)) from error
+    path.mkdir(parents=True)
     return RunDir(path)
 
 
@@ -101,13 +103,13 @@ def _record(planned: Planned, run: RunDir, site: Site, argv: tuple[str, ...]) ->
 
 
 def _with_worker_versions(record: RunRecord, run: RunDir) -> RunRecord:
-    """The record, with what only the worker can tell of its device's software."""
+    """The record, with the CUDA and NCCL versions, which only the worker knows."""
     summary = run.read_summary()
     if summary is None:
         return record
     known = {name: summary.versions.get(name) for name in ("cuda", "nccl")}
-    told = record.environment.model_copy(update=known)
-    return record.model_copy(update={"environment": told})
+    environment = record.environment.model_copy(update=known)
+    return record.model_copy(update={"environment": environment})
 
 
 def _watch(

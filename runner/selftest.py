@@ -19,7 +19,7 @@ from runner.run import Site, execute
 
 STEPS = 4
 TOLERANCE = 1e-5
-"""Relative. Sums in another order differ by some 1e-6 in float32; wrong gradients by far more."""
+"""A relative difference. Another order of sums gives 1e-6 in float32, a wrong gradient far more."""
 
 TEMPLATE = """\
 name: selftest-{name}
@@ -41,7 +41,7 @@ timeout_s: 300
 
 @dataclass(frozen=True)
 class Layout:
-    """A way to split the model; `fields` as a recipe gives them."""
+    """A layout of the model; `fields` are written as in a recipe."""
 
     name: str
     model: str
@@ -64,7 +64,7 @@ LAYOUTS = (
 
 @dataclass(frozen=True)
 class Verified:
-    """What a layout gave: the largest relative difference from its reference, if it has one."""
+    """The result of a layout: its largest relative difference from the reference, if it has one."""
 
     layout: str
     processes: int
@@ -75,7 +75,7 @@ class Verified:
 
 
 def check(console: Console, max_processes: int) -> list[Verified]:
-    """Run every layout that fits, each held against the first one of its model."""
+    """Run every layout that fits, each compared with the first layout of its model."""
     here = machine.detect()
     if here.system is None or megatron_core.version() is None:
         missing = here.reason if here.system is None else "megatron-core is not installed"
@@ -83,7 +83,9 @@ def check(console: Console, max_processes: int) -> list[Verified]:
     limit = min(max_processes, here.gpu_count) if here.gpu_count else max_processes
     with tempfile.TemporaryDirectory(prefix="perfdb-selftest-") as folder:
         site = Site(Path(folder), here, local)
-        return list(_verified(console, site, [one for one in LAYOUTS if one.processes <= limit]))
+        return list(
+            _verified(console, site, [layout for layout in LAYOUTS if layout.processes <= limit])
+        )
 
 
 def _verified(console: Console, site: Site, layouts: Sequence[Layout]) -> Iterator[Verified]:
@@ -122,7 +124,7 @@ def _compared(
 
 
 def largest_difference(steps: Sequence[StepRecord], reference: Sequence[StepRecord]) -> float:
-    """The largest relative difference of a loss or gradient norm; infinite where one is missing."""
+    """The largest relative difference of a loss or gradient norm; infinite if one is missing."""
     if len(steps) != STEPS or len(reference) != STEPS:
         return math.inf
     pairs = [

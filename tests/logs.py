@@ -28,6 +28,17 @@ def nemo(times: Sequence[float] = TIMES) -> str:
     return "".join(step_line(step, len(times), time) for step, time in enumerate(times))
 
 
+def titan(sequence: int, steps: int, seconds: float) -> str:
+    """A log of torchtitan: so many of 50 steps on one GPU, of 64 samples of that length."""
+    rate = f"loss:  8.0000  memory:  1.50GiB(3.16%)  tps: {64 * sequence / seconds:.0f}  mfu: 1.00%"
+    lines = (f"[titan] root - INFO - step: {step:2}  {rate}\n" for step in range(1, steps + 1))
+    start = (
+        "[titan] Building 0-D device mesh with [], []\n[titan] Training starts at step 1, with "
+        f"local batch size 8, global batch size 64, sequence length {sequence}, total steps 50 \n"
+    )
+    return start + "".join(lines)
+
+
 def write(folder: Path, text: str | None = None, name: str = "train.log") -> Path:
     """A log in a folder of its own."""
     folder.mkdir(exist_ok=True)

@@ -39,7 +39,10 @@ def test_runs_are_ingested_from_the_current_folder_by_default(
     told = json.loads(second.stdout)
     [finding] = told.pop("findings")
     counts = {"new": 0, "revised": 0, "unchanged": 1, "withdrawn": 0}
-    names = "rejected", "unattributed", "notes", "told_twice", "completed", "passed_over"
+    names = (
+        "rejected", "still_running", "unattributed", "notes", "duplicates", "completed",
+        "passed_over",
+    )  # fmt: skip
     lists = {name: [] for name in names}
     assert (0, counts | lists) == (second.code, told)
     assert "info" == finding["severity"]
@@ -82,10 +85,11 @@ def test_a_run_still_at_work_is_listed_and_is_no_error(perfdb: Shell, tmp_path: 
 
     done = perfdb("ingest", "--json")
     assert 0 == done.code
-    path = "runs/llama3-8b_bf16_8gpu-1"
-    assert [{"path": path, "line": None, "reason": "still running"}] == json.loads(done.stdout)[
-        "rejected"
-    ]
+    found = json.loads(done.stdout)
+    assert (["runs/llama3-8b_bf16_8gpu-1"], []) == (found["still_running"], found["rejected"])
+    told = perfdb("ingest")
+    assert "still running: runs/llama3-8b_bf16_8gpu-1\n" == told.stderr
+    assert "0 new, 0 revised, 0 unchanged, 0 rejected, 1 still running\n" == told.stdout
 
 
 def test_options_say_what_a_page_does_not(perfdb: Shell, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perfdb.audit.printed import half_unit
 from perfdb.compare import (
     Comparison,
     Difference,
@@ -24,7 +25,7 @@ from perfdb.compare import (
 from perfdb.compare.document import document
 from perfdb.compare.noise import spread
 from perfdb.compare.releases import Choice, KnownRelease, choices
-from perfdb.compare.verdict import TOO_NOISY, half_unit, judge
+from perfdb.compare.verdict import TOO_NOISY, judge
 from perfdb.errors import InputError
 from perfdb.record import Origin, Outcome
 from tests.factories import case
@@ -239,7 +240,24 @@ class TestVerdict:
         ("value", "half"), [(9300.0, 0.5), (9.3, 0.05), (0.404, 0.0005), (1e6, 0.5), (1e-7, 5e-8)]
     )
     def test_half_a_unit_of_the_last_printed_place(self, value, half):
-        assert half == half_unit(value)
+        assert half == half_unit(value, "tokens_per_sec_per_gpu", {})
+
+    @pytest.mark.parametrize(
+        ("title", "one", "other", "verdict"),
+        [
+            ("Step Time (s)", "1.000", "0.900", Verdict.FASTER),
+            ("Step Time (ms)", "1000", "1002", Verdict.SLOWER),
+            ("Step Time (ms)", "1000", "1001", Verdict.SAME),  # each may be off by half of one
+            ("Step Time (s)", "1", "0.9", Verdict.SAME),
+        ],
+    )
+    def test_zeros_at_the_end_of_a_printed_figure_are_digits(self, title, one, other, verdict):
+        scale = 0.001 if "ms" in title else 1
+        a, b = (
+            Side((printed(None, step_time_s=float(text) * scale, raw={title: text}),))
+            for text in (one, other)
+        )
+        assert verdict is judge(a, b, "step_time_s").verdict
 
     def test_a_missing_figure_makes_no_ratio(self):
         failed = at(4.0, outcome=Outcome.OUT_OF_MEMORY, withheld="out of memory")

@@ -29,7 +29,7 @@ CONTRACT = (
     "sequence_parallel, kernels, variant, step_time_s, step_time_mean_s, "
     "step_time_stdev_s, step_time_p10_s, step_time_p90_s, tokens_per_sec_per_gpu, tokens_per_sec, "
     "model_tflops_per_sec_per_gpu, mfu, peak_memory_bytes, flops_convention, window, num_steps, "
-    "origin, outcome, notes, source, source_line, source_url, published_on, "
+    "origin, outcome, notes, run_id, source, source_line, source_url, published_on, "
     "emitted_tokens_per_sec_per_gpu, emitted_model_tflops_per_sec_per_gpu, emitted_mfu, "
     "computed_tokens_per_sec_per_gpu, computed_mfu"
 )
@@ -99,6 +99,7 @@ def test_what_is_unknown_is_empty_and_what_is_known_is_in_full(filled: URL) -> N
     unknown = {"step_time_s", "tokens_per_sec_per_gpu", "mfu", "num_steps", "window"}
     assert {""} == {failed[name] for name in unknown}
     assert "out_of_memory" == failed["outcome"]
+    assert ["a", "b", ""] == [row["run_id"] for row in (finished, failed, published)]
     expected = {
         "release": "25.04",
         "container": "nvcr.io/nvidia/nemo:25.04",

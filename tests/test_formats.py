@@ -194,6 +194,8 @@ def attempts(*ranges: tuple[int, int], window: str = "skip_warmup(10)") -> Parse
         ([(21, 45), (41, 50)], "window(31,40)", 41),
         ([(1, 25), (1, 60)], "skip_warmup(10)", None),  # nothing of the first attempt is kept
         ([(11, 25), (1, 60)], "skip_warmup(10)", None),
+        ([(1, 60), (1, 25)], "skip_warmup(10)", None),  # another run
+        ([(1, 60), (1, 25), (21, 40)], "skip_warmup(30)", 21),
     ],
 )
 def test_a_window_follows_the_warm_up_of_the_last_attempt(
@@ -201,6 +203,7 @@ def test_a_window_follows_the_warm_up_of_the_last_attempt(
 ) -> None:
     log = attempts(*ranges)
     assert (window, restarted_at) == (log.window, log.restarted_at)
+    assert ranges[-1][1] == log.readings[-1].step
 
 
 def test_the_warm_up_of_an_attempt_counts_from_the_first_step_of_its_first_line() -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from perfdb.formats import FORMATS, ParsedLog
+from perfdb import windows
+from perfdb.formats import FORMATS, ParsedLog, batch
 
 ARGUMENTS = "  seq_length ............ 4096\n  global_batch_size ............ 128\n"
 CONFIGURATION = "ConfigContainer:\n  seq_length: 4096\n  global_batch_size: 128\n"
@@ -22,15 +23,19 @@ START = {
 Batches = dict[int, int]
 
 
-def log(name: str, batches: Batches, start: str | None = None) -> ParsedLog:
+def log(name: str, batches: Batches, start: str | None = None, **given: str | int) -> ParsedLog:
     """A log with a line for each step that has a batch."""
     lines = (
         NEMO % (step - 1, size) if name == "nemo2" else MEGATRON % (step, size)
         for step, size in batches.items()
     )
     text = (START[name] if start is None else start) + "".join(lines)
+    return parsed(name, text, **given)
+
+
+def parsed(name: str, text: str, window: str | None = None, asked: int | None = None) -> ParsedLog:
     (found,) = FORMATS[name].parse("a.log", [text.encode()])
-    return found
+    return batch.of_window("a.log", found, windows.named(window or found.window or ""), asked)
 
 
 def ramp(*sizes: tuple[int, int], every: int = 1) -> Batches:
@@ -58,6 +63,28 @@ def test_no_batch_is_stated_where_the_steps_of_the_window_have_several(name: str
     assert (None, {64 * 4096, 128 * 4096}) == said(found)
     assert "global_batch_size" in found.configuration.model_fields_set
     assert "none is stated; pass --window" in str(found.notes[-1])
+
+
+@pytest.mark.parametrize("name", START)
+def test_the_window_that_was_asked_for_settles_the_batch(name: str) -> None:
+    """All steps of the window of the format have 64 and then 128, those from step 31 on 128."""
+    batches = ramp((30, 64), (10, 128))
+    found = log(name, batches, window="window(31,40)")
+    assert (128, {64 * 4096, 128 * 4096}) == said(found)
+    expected = "the global batch size changes from 64 to 128: all steps of window(31,40) have 128"
+    assert [expected] == [note.message for note in found.notes if "batch" in note.message]
+
+    found = log(name, ramp((8, 32), (32, 64)), window="window(5,40)")
+    assert found.configuration.global_batch_size is None
+
+
+@pytest.mark.parametrize("name", START)
+def test_no_more_is_asked_for_where_the_batch_is_stated(name: str) -> None:
+    found = log(name, ramp((30, 64), (10, 128)), asked=128)
+    assert (
+        "a.log: the global batch size changes from 64 to 128, and not all steps of "
+        "skip_warmup(10) have the same"
+    ) == str(found.notes[-1])
 
 
 @pytest.mark.parametrize("name", START)
@@ -96,5 +123,5 @@ def test_a_mean_over_a_change_of_the_batch_is_of_several() -> None:
 def test_steps_of_an_attempt_that_was_printed_again_have_no_say() -> None:
     text = "".join(MEGATRON % (step, 32) for step in range(1, 21))
     again = "".join(MEGATRON % (step, 64) for step in range(1, 41))
-    (found,) = FORMATS["megatron_lm"].parse("a.log", [(ARGUMENTS + text + again).encode()])
+    found = parsed("megatron_lm", ARGUMENTS + text + again)
     assert (64, {None}) == said(found)

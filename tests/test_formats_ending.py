@@ -129,6 +129,31 @@ def test_a_run_that_broke_off_says_how(behind: str, outcome: str, error: str) ->
     assert (30, outcome, error[:300]) == (len(log.readings), log.outcome, log.error)
 
 
+ITERATION = (
+    " iteration       30/  500000 | consumed samples: 8 | elapsed time per iteration (ms): 1.5 | "
+    "lm loss: 2.5 | number of nan iterations:   0 |\n"
+)
+
+
+@pytest.mark.parametrize("name", ["megatron_lm", "megatron_bridge"])
+@pytest.mark.parametrize(
+    ("said", "outcome"),
+    [
+        ("exiting program after receiving SIGTERM.", "interrupted"),
+        ("exiting program after 55.0 minutes", "finished"),
+        ("exiting program at iteration 30", "finished"),
+        ("after training is done", "finished"),
+    ],
+)
+def test_megatron_says_why_it_exits_before_the_last_step(
+    name: str, said: str, outcome: str
+) -> None:
+    """At a signal, or where --exit-duration-in-mins or --exit-interval had planned it."""
+    line = f"[{said}] datetime: 2025-12-19 10:49:16 "
+    (log,) = FORMATS[name].parse("a.log", [f"{ITERATION}{line}\n".encode()])
+    assert (outcome, None if outcome == "finished" else line.strip()) == (log.outcome, log.error)
+
+
 HARMLESS = [
     "    raise AssertionError\n",
     "WARNING: to avoid CUDA out of memory lower the micro batch size\n",

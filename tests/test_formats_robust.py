@@ -97,7 +97,7 @@ def test_flipped_bits_are_never_an_exception(path: Path, data: st.DataObject) ->
     for place in data.draw(st.lists(places, max_size=8)) if content else []:
         content[place] ^= 1 << data.draw(st.integers(0, 7))
     for log in parse(path, [bytes(content)]):
-        assert all(step.step_time_s > 0 for _, step in log.steps)
+        assert all(step.step_time_s > 0 for step in log.readings)
         FORMATS[path.parents[1].name].recognises(bytes(content), path.name)
 
 

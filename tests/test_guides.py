@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 from perfdb.catalog import Model, System
 from perfdb.cli import cli
+from perfdb.site.files import FOLDERS
 from tests import archives, guides, logs
 from tests.guides import Command, File
 
@@ -40,6 +41,9 @@ REASONS = {
     "the tutorial runs it",
 }
 """Why a command of a page is not run here; nothing else is a reason."""
+
+SHARED = ("tutorial/first-run.md", "how-to/find-a-regression.md")
+"""Pages whose files other pages speak of."""
 
 RUNS_PAGES = "test_the_commands_of_a_page_do_what_it_says"
 QUICK = "recipes/smoke/single.yaml"
@@ -86,10 +90,15 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def filled(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The clone after a run and an ingest, with the logs and archives that guides speak of."""
+    """The clone after a run and an ingest, with the pages, logs and archives that guides name."""
     folder = tmp_path_factory.mktemp("filled") / "clone"
     shutil.copytree(clone, folder, symlinks=True)
-    for command in (f"perfdb run {QUICK}", "perfdb ingest runs data/published"):
+    for page in SHARED:
+        for step in _steps(ROOT / "docs" / page):
+            if isinstance(step, File):
+                (folder / step.name).parent.mkdir(exist_ok=True)
+                (folder / step.name).write_text(step.text)
+    for command in (f"perfdb run {QUICK}", "perfdb ingest runs data/published next.md"):
         done = subprocess.run(
             shlex.split(command), cwd=folder, env=_environment(), capture_output=True, check=False
         )
@@ -291,3 +300,13 @@ def test_the_catalogue_takes_the_entries_that_a_guide_shows() -> None:
     system, model = re.findall(r"```yaml\n(.*?)```", page.read_text(), flags=re.DOTALL)
     assert "dgx-a100" == System.model_validate(yaml.safe_load(system)[0]).name
     assert "olmo2-7b" == Model.model_validate(yaml.safe_load(model)).name
+
+
+def test_the_guide_for_other_projects_lists_every_page_and_folder_that_is_made() -> None:
+    """As the toctree of this site and `FOLDERS` do."""
+    page = (ROOT / "docs" / "how-to" / "publish.md").read_text()
+    index = (ROOT / "docs" / "index.md").read_text().splitlines()
+    [folders] = re.findall(r"makes the folders (.+?) inside the documents", page, re.DOTALL)
+    assert {*FOLDERS, "_generated"} == set(re.findall(r"`(\w+)`", folders))
+    [toctree] = re.findall(r"^```text\n(performance/index\n.+?)```", page, re.DOTALL | re.MULTILINE)
+    assert [name for name in index if name.partition("/")[0] in FOLDERS] == toctree.split()

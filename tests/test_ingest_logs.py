@@ -7,6 +7,7 @@ import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,9 @@ from perfdb.errors import InputError
 from perfdb.formats import FORMATS
 from perfdb.ingest import LogOptions, Options, Report, ingest, preview
 from perfdb.pages import PageContext
+from perfdb.verify import verify
 from tests import archives, factories
-from tests.logs import GIVEN, SET, SUMMARY, TIMES, nemo, step_line, write
+from tests.logs import GIVEN, SET, SUMMARY, TIMES, nemo, step_line, titan, write
 from tests.snapshots import snapshot
 from tests.trees import NEMO, PAGE, counted, read_at, rows_of
 
@@ -191,6 +193,56 @@ def test_an_unattributed_log_says_why_its_batch_size_is_not_known(
             note.where,
             note.message.partition(",")[0],
         )
+
+
+def test_a_window_settles_the_batch_size(sqlite: URL, tmp_path: Path) -> None:
+    """128 × 8192 tokens ÷ 2.1 s ÷ 8 GPUs, as of a log whose batch is 128 from the start."""
+    text = nemo().replace("global_batch_size: 128", "global_batch_size: 64", 12)
+    path = write(tmp_path / "a", "seq_length=8192\n" + text)
+    said = "the global batch size changes from 64 to 128"
+    question = select(results.c.step_time_s, results.c.tokens_per_sec_per_gpu)
+
+    report = ingest([path], sqlite, GIVEN)
+    assert 1 == len(report.unattributed)
+    [note] = report.notes
+    assert f"{said}, and not all steps of skip_warmup(10) have the same" in note.message
+
+    asked = replace(GIVEN, logs=LogOptions(SET, window="window(13,20)"))
+    report = ingest([path], sqlite, asked)
+    assert ((1, 0, 0, 0), ()) == (counted(report), report.unattributed)
+    assert [f"{said}: all steps of window(13,20) have 128"] == [n.message for n in report.notes]
+    assert [(2.1, pytest.approx(62415.238))] == rows_of(sqlite, question)
+    assert [] == [it for one in verify(sqlite, lambda *_: lambda: None) for it in one.faults]
+
+
+def test_a_log_of_two_runs_gives_the_last(store: URL, tmp_path: Path) -> None:
+    """The first is of 30 steps of 9 s; over the last ten of the second the median is 2.1 s."""
+    path = write(tmp_path / "a", nemo([9.0] * 30) + nemo())
+
+    report = ingest([path], store, GIVEN)
+
+    message = "lines 1 to 30 are of an earlier run, or of another rank: they are left out"
+    assert [message] == [note.message for note in report.notes]
+    question = select(results.c.num_steps, results.c.step_time_s)
+    assert [(10, 2.1)] == rows_of(store, question)
+    lines = select(func.count(), func.min(steps.c.source_line), func.max(steps.c.source_line))
+    assert [(20, 31, 50)] == rows_of(store, lines)
+    assert [] == [it for one in verify(store, lambda *_: lambda: None) for it in one.faults]
+    assert (0, 0, 1, 0) == counted(ingest([path], store, GIVEN))
+
+
+def test_times_that_follow_from_settings_follow_from_those_of_the_last_run(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    """Of 64 × 4096 tokens in 16 s, and then of 64 × 8192 in 4 s."""
+    path = write(tmp_path / "a", titan(4096, 50, 16.0) + titan(8192, 50, 4.0))
+
+    given = Options(PageContext(release="2.0"), logs=LogOptions((*SET[:2], SET[4])))
+    assert (1, 0, 0, 0) == counted(ingest([path], sqlite, given))
+
+    question = select(results.c.num_steps, results.c.step_time_s)
+    assert [(40, 4.0)] == rows_of(sqlite, question)
+    assert [] == [it for one in verify(sqlite, lambda *_: lambda: None) for it in one.faults]
 
 
 def test_a_truncated_log_keeps_its_steps_and_has_no_figures(store: URL, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy import URL, select
 
 from perfdb.db.tables import ingest_log, results, runs
 from perfdb.errors import InputError, Problem, StoreError
-from perfdb.ingest import STILL_RUNNING, Options, Report, ingest
+from perfdb.ingest import Options, Report, ingest
 from perfdb.normalize import damage
 from perfdb.rundir import RunDir, parse_steps
 from tests import factories
@@ -60,9 +60,7 @@ def test_a_run_whose_runner_lives_is_left_alone(sqlite: URL, tmp_path: Path) -> 
 
     report = ingest([tmp_path], sqlite, Options())
 
-    assert [(str(tmp_path / "working"), STILL_RUNNING)] == [
-        (problem.where, problem.message) for problem in report.rejected
-    ]
+    assert ((str(tmp_path / "working"),), ()) == (report.still_running, report.rejected)
     assert not report.failed
     assert [("elsewhere",), ("gone",)] == rows_of(sqlite, select(runs.c.run_id).order_by("run_id"))
     assert [("new",), ("new",)] == rows_of(sqlite, select(ingest_log.c.action))
@@ -77,7 +75,8 @@ def test_a_run_whose_lock_is_held_is_left_alone_until_it_is_let_go(
         tmp_path, outcome=None, ended_at=None, environment=here, runner_pid=os.getpid()
     )
     with run.held():
-        assert (0, 0, 0, 1) == counted(ingest([tmp_path], sqlite, Options()))
+        report = ingest([tmp_path], sqlite, Options())
+        assert ((0, 0, 0, 0), (str(run.path),)) == (counted(report), report.still_running)
 
     assert (1, 0, 0, 0) == counted(ingest([tmp_path], sqlite, Options()))
 

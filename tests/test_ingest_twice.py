@@ -41,7 +41,7 @@ def part(share: float, text: str | None = None) -> str:
 
 def told(report: Report) -> list[tuple[str, str]]:
     """Which logs tell of a run that another one has told of."""
-    return [(Path(one.path).name, Path(one.same_as).name) for one in report.told_twice]
+    return [(Path(one.path).name, Path(one.same_as).name) for one in report.duplicates]
 
 
 def in_force(store: URL) -> list[tuple[str, object, object]]:
@@ -71,7 +71,7 @@ def test_two_renderings_of_one_job_are_one_run(store: URL, tmp_path: Path) -> No
     assert [(str(first),)] == rows_of(store, select(ingest_log.c.path))
 
 
-def test_the_command_counts_and_names_what_is_told_twice(perfdb: Shell, tmp_path: Path) -> None:
+def test_the_command_counts_and_names_duplicates(perfdb: Shell, tmp_path: Path) -> None:
     """Also of logs of which nobody says the release: one of them lacks it."""
     write(tmp_path / "a")
     write(tmp_path / "b", of_rank(nemo()))
@@ -80,9 +80,9 @@ def test_the_command_counts_and_names_what_is_told_twice(perfdb: Shell, tmp_path
     said = perfdb("ingest", "a", "b", *options).stdout
     told = json.loads(perfdb("ingest", "b", *options, "--json").stdout)
 
-    assert "1 new, 0 revised, 0 unchanged, 1 told twice, 0 rejected, 1 unattributed\n" == said
+    assert "1 new, 0 revised, 0 unchanged, 1 duplicate, 0 rejected, 1 unattributed\n" == said
     expected = {"path": "b/train.log", "same_as": "a/train.log"}
-    assert (0, [expected], []) == (told["new"], told["told_twice"], told["unattributed"])
+    assert (0, [expected], []) == (told["new"], told["duplicates"], told["unattributed"])
 
 
 def of_loss(loss: float) -> str:
@@ -239,7 +239,7 @@ def test_many_logs_that_tell_twice_are_one_note(sqlite: URL, tmp_path: Path) -> 
         "--json names each"
     ] == [str(note) for note in report.notes]
     assert [(str(tmp_path / f"b/{n}.log"), str(tmp_path / f"a/{n}.log")) for n in range(6)] == [
-        (one.path, one.same_as) for one in report.told_twice
+        (one.path, one.same_as) for one in report.duplicates
     ]
 
 

@@ -13,11 +13,12 @@ from perfdb import flops, logged, normalize, stated, windows
 from perfdb.db.rows import MeasuredRun, StepRow
 from perfdb.db.tables import findings, results, steps
 from perfdb.formats import Configuration, ParsedLog, Reading, automodel_training, numbers
+from perfdb.formats.ending import Account, ending
 from perfdb.ingest import LogOptions, Options, ingest
 from perfdb.pages import PageContext
 from perfdb.queries.only import Scope
 from perfdb.recompute import Asked, recompute
-from perfdb.record import Figures, Outcome
+from perfdb.record import Figures, Outcome, StepRecord
 from perfdb.verify import verify
 from tests import factories
 from tests.trees import rows_of
@@ -336,20 +337,23 @@ def test_a_log_is_judged_in_columns_as_it_is_step_by_step(
 ) -> None:
     """A skipped step and one of other tokens count inside the window, a NaN anywhere."""
     steps = sorted(readings, key=lambda one: one.step)
-    records = [one.record for one in steps]
+    end = ending(steps, Account(None, done=True))
+    kept = StepRecord.model_fields.keys() & set(Reading._fields)
+    records = [StepRecord(**{field: getattr(one, field) for field in kept}) for one in steps]
     window = windows.named(name)
+    given = log(readings=tuple(steps), outcome=end.outcome, error=end.error)
 
-    result = measured(log(readings=tuple(steps)), name).result
+    result = measured(given, name).result
 
     picked = window.pick(records)
     skipped = [one.step for one in picked if one.skipped]
     odd = normalize.not_a_number(records)
-    if skipped:
+    if odd:
+        assert (odd[0], end.error) == (result.outcome, result.withheld)
+    elif skipped:
         assert f"the optimizer skipped step {skipped[0]}" == result.withheld
-    elif odd:
-        assert odd == (result.outcome, result.withheld)
     elif not picked:
-        assert window.why_none(len(steps)) == result.withheld
+        assert (window.why_none(len(steps)) if steps else end.error) == result.withheld
     else:
         expected = [one.step_time_s for one in picked]
         assert (len(expected), expected[-1]) == (result.num_steps, result.step_time_last_s)

@@ -3,8 +3,9 @@
 Every cell is read from the recipe's text and fits: 24 throughputs, MFUs and times to train.
 """
 
+import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,9 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dashboards.views.runs import Measured
 from perfdb import catalog, compare, flops, metrics
+from perfdb.db.rows import ResultRow
+from perfdb.export.results import STORED
 from perfdb.flops.conventions import NEMOTRON4_RECIPE
 from perfdb.queries.results import FIGURES
+from perfdb.recompute.figures import DERIVED
 from perfdb.stated import Stated
 
 RECIPE = Path(__file__).parents[2] / "shared" / "seeds" / "nemotron4-dgxc-recipe.txt"
@@ -178,10 +183,23 @@ def test_mfu_is_against_the_dense_peak_of_the_precision(
     assert peak_tflops == (found.tflops if found else None)
 
 
-def test_every_metric_is_a_column_that_comparisons_and_tables_read() -> None:
+@pytest.mark.parametrize(
+    ("where", "fields"),
+    [
+        ("perfdb/db/rows.py", {field.name for field in dataclasses.fields(ResultRow)}),
+        ("perfdb/queries/results.py", {column.name for column in FIGURES}),
+        ("perfdb/recompute/figures.py", DERIVED),
+        ("perfdb/export/results.py", STORED),
+        ("perfdb/compare/base.py", compare.Result.model_fields),
+        ("perfdb/stated.py", Stated.model_fields),
+        ("dashboards/views/runs.py", Measured.model_fields),
+    ],
+)
+def test_every_metric_is_stored_recomputed_exported_compared_and_shown(
+    where: str, fields: Iterable[str]
+) -> None:
     """What follows from stored figures is no metric of its own but a property of `Stated`."""
-    known = {*compare.Result.model_fields} & {*Stated.model_fields} & {it.name for it in FIGURES}
-    assert [] == sorted(metrics.METRICS.keys() - known)
+    assert [] == sorted(metrics.METRICS.keys() - set(fields)), f"missing in {where}"
 
 
 RATES = st.floats(1e-3, 1e9)

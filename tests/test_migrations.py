@@ -180,6 +180,7 @@ def test_a_database_that_is_not_ours_is_an_error(empty_database: URL) -> None:
         ("sqlite:///perfdb.sqlite", "--db sqlite:///perfdb.sqlite"),
         ("sqlite:////my stores/a.sqlite", "--db 'sqlite:////my stores/a.sqlite'"),
         ("postgresql://me:secret@host/perfdb", "--db postgresql+psycopg://me@host/perfdb"),
+        ("postgres://me:secret@host/perfdb", "--db postgresql+psycopg://me@host/perfdb"),
     ],
 )
 def test_a_command_names_a_store_as_a_shell_takes_it_and_tells_no_password(
@@ -204,7 +205,8 @@ def test_a_store_of_a_newer_version_is_left_alone(store: URL, tmp_path: Path) ->
 
 def test_a_revision_that_does_not_exist_is_an_error(store: URL) -> None:
     """`perfdb db downgrade nope`"""
-    with pytest.raises(StoreError, match="Can't locate revision identified by 'nope'"):
+    known = "known: base, 0001, 0002, 0003, 0004, 0005, 0006, 0007"
+    with pytest.raises(StoreError, match=f"Can't locate revision identified by 'nope'; {known}$"):
         migrate.downgrade(store, "nope")
 
 

@@ -276,7 +276,7 @@ def test_any_order_of_a_markups_own_parts_has_pieces(name: str, data: st.DataObj
     """Tags without an end, boxes within boxes, tables cut in two: nothing is raised."""
     text = "".join(data.draw(st.lists(st.sampled_from(PARTS[name]), max_size=30)))
     page = FORMATS[name].page(text)
-    assert pages.tables.of_results(page) is not None
+    assert pages.tables.of_results(pages.tables.of_page(page)) is not None
     lines = [one.header.line for one in page.pieces if isinstance(one, Grid)]
     assert all(1 <= line <= text.count("\n") + 1 for line in lines)
 
@@ -284,7 +284,7 @@ def test_any_order_of_a_markups_own_parts_has_pieces(name: str, data: st.DataObj
 def test_a_dropdown_that_the_end_of_a_table_closes_is_left_once() -> None:
     """HTML may close more than it opened."""
     page = FORMATS["markdown"].page("<table>\n\n<details>\n</table>")
-    assert () == pages.tables.of_results(page)
+    assert () == pages.tables.of_results(pages.tables.of_page(page))
 
 
 ENDLESS = {

@@ -106,6 +106,47 @@ def test_the_other_figures_of_a_row_go_with_the_precision_in_a_title() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "title",
+    [
+        "Tokens/s/GPU (%)", "% Tokens/s/GPU", "Δ Tokens/s/GPU", "Tokens/s/GPU Δ%", "Tokens/s/GPU/$",
+        "σ Step Time (s)", "Step Time (s) ±", "Step time (µs)", "Tokens/s/GPU (тыс.)", "MFU (±)",
+        "1/Step Time (s)", "√MFU", "GBS Δ", "Tokens/s/GPU ×10",
+    ],
+)  # fmt: skip
+def test_a_sign_in_a_title_makes_another_quantity_of_it(title: str) -> None:
+    """Beside the figure itself, and alone; it is no misspelling either."""
+    beside, alone = (
+        read(table((*SIZES, *others, title), (*ROW, *cells, "1.2")))
+        for others, cells in ((("Tokens/s/GPU", "TFLOP/s/GPU"), ("661", "38")), (("MBS",), ("1",)))
+    )
+    [one] = beside.results
+    assert {"tokens_per_sec_per_gpu": 661, "model_tflops_per_sec_per_gpu": 38} == {
+        name: value for name, value in one.figures if value is not None
+    }
+    assert ({title: "1.2"}, 128) == (one.extras, one.case.global_batch_size)
+    kept = f"page.md:7: no field for the columns {title!r}; they are kept as extras"
+    assert [kept] == said(beside)
+    assert ((), False) == (alone.results, "did you mean" in str(alone.problems))
+
+
+@pytest.mark.parametrize(
+    ("title", "name", "value"),
+    [
+        ("Tokens/s/GPU ↑", "tokens_per_sec_per_gpu", 7.5),
+        ("Step Time (s) ↓", "step_time_s", 7.5),
+        ("Tokens/s/GPU ▲", "tokens_per_sec_per_gpu", 7.5),
+        ("% MFU", "mfu", 0.075),
+        ("Model FLOPs Utilization [%]", "mfu", 0.075),
+    ],
+)
+def test_signs_that_order_or_are_the_unit_change_no_title(
+    title: str, name: str, value: float
+) -> None:
+    """Arrows say which values are better, or how a table is sorted."""
+    assert [("bf16", name, value)] == figures(title, "7.5")
+
+
 def test_a_mean_beside_the_figure_itself_is_kept_as_an_extra() -> None:
     found = read(table((*SIZES, "Tokens/s/GPU", "Tokens/s/GPU (mean)"), (*ROW, "661", "650")))
     (one,) = found.results

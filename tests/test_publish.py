@@ -250,7 +250,7 @@ def rows_of(text: str, title: str) -> list[dict[str, str]]:
     tab = text.partition(f"tab-item}} {title}\n")[2].partition(":::")[0]
     lines = [line for line in tab.splitlines() if line.startswith("| ")]
     head, _, *rows = (
-        [re.sub(r" (\[\^\d+\])+$", "", cell) for cell in line.strip("| ").split(" | ")]
+        [re.sub(r"( \[\^\d+\])+$", "", cell) for cell in line.strip("| ").split(" | ")]
         for line in lines
     )
     return [dict(zip(head, row, strict=True)) for row in rows]

@@ -461,7 +461,7 @@ def test_figures_made_again_are_the_figures_that_ingest_made(
     stored, steps = _stored(times, window)
 
     assert {} == figures.differences(
-        stored.result, figures.anew(stored, Readings.of(steps), Asked())
+        stored.result, figures.recomputed(stored, Readings.of(steps), Asked())
     )
 
 
@@ -484,12 +484,12 @@ def test_a_window_without_figures_does_not_forget_the_convention() -> None:
     given = Readings.of(steps)
     full = Asked(windows.last_n(500), flops.CONVENTIONS["full"])
 
-    empty = figures.anew(stored, given, full)
+    empty = figures.recomputed(stored, given, full)
     again = replace(stored, result=empty)
 
     assert ("incomplete", "full", None) == (empty.outcome, empty.flops_convention, empty.mfu)
-    assert {} == figures.differences(empty, figures.anew(again, given, Asked()))
-    found = figures.anew(again, given, Asked(windows.last()))
+    assert {} == figures.differences(empty, figures.recomputed(again, given, Asked()))
+    found = figures.recomputed(again, given, Asked(windows.last()))
     assert ("finished", "full") == (found.outcome, found.flops_convention)
 
 
@@ -498,8 +498,8 @@ def test_a_window_in_which_a_step_was_skipped_has_no_figures() -> None:
     stored, steps = _stored([3.0, 2.0, 2.0], windows.last())
     given = Readings.of([steps[0]._replace(skipped=True), *steps[1:]])
 
-    whole = figures.anew(stored, given, Asked(windows.skip_warmup(0)))
-    rest = figures.anew(stored, given, Asked(windows.skip_warmup(1)))
+    whole = figures.recomputed(stored, given, Asked(windows.skip_warmup(0)))
+    rest = figures.recomputed(stored, given, Asked(windows.skip_warmup(1)))
 
     assert ("the optimizer skipped step 1", None) == (whole.withheld, whole.step_time_s)
     assert (None, 2.0) == (rest.withheld, rest.step_time_s)
@@ -515,8 +515,8 @@ def test_what_the_program_printed_is_taken_over_the_same_window() -> None:
         for step, rate in zip(steps, printed, strict=True)
     )
 
-    same = figures.anew(replace(stored, result=said), given, Asked())
-    other = figures.anew(replace(stored, result=said), given, Asked(windows.last_n(3)))
+    same = figures.recomputed(replace(stored, result=said), given, Asked())
+    other = figures.recomputed(replace(stored, result=said), given, Asked(windows.last_n(3)))
 
     assert {"tokens_per_sec_per_gpu": 150.0, "mfu": 0.4} == same.emitted
     assert {"tokens_per_sec_per_gpu": 200.0} == other.emitted

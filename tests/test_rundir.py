@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfdb.errors import RunDirError
+from perfdb.jsonfile import write_atomically
 from perfdb.record import StepRecord
-from perfdb.rundir import RunDir, parse_steps, write_atomically
+from perfdb.rundir import RunDir, parse_steps
 
 LINES = [
     StepRecord(step=n, step_time_s=0.5, loss=6.0, grad_norm=1.0).model_dump_json()

@@ -44,6 +44,14 @@ def test_what_is_unknown_is_a_dash_and_zero_is_zero() -> None:
     assert ("–", "1.50 GiB") == (units.gib(None), units.gib(3 * 2**29))
 
 
+@pytest.mark.parametrize(
+    ("name", "slug"),
+    [("Llama 3 (8B)", "llama-3-8b"), ("Qwen2.5_7B", "qwen2.5-7b"), ("…", ""), ("Ünit", "ünit")],
+)
+def test_a_printed_name_is_a_slug(name: str, slug: str) -> None:
+    assert slug == units.slug(name)
+
+
 def test_one_is_counted_in_the_singular() -> None:
     assert ["0 runs", "1 run", "1,200 runs"] == [units.counted(n, "run") for n in (0, 1, 1200)]
 

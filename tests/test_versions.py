@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from packaging.version import Version
 
 from perfdb.versions import is_rolling, is_same, natural, newest_version, version_order
 
@@ -10,11 +11,52 @@ from perfdb.versions import is_rolling, is_same, natural, newest_version, versio
 def test_names_are_ordered_by_their_numbers() -> None:
     """Letter by letter 0.16 would come before 0.9, and 70B before 8B."""
     versions = ["25.04", "0.9", "0.16.0rc1", "0.16.0"]
-    assert ["0.9", "0.16.0", "0.16.0rc1", "25.04"] == sorted(versions, key=natural)
+    assert ["0.9", "0.16.0rc1", "0.16.0", "25.04"] == sorted(versions, key=version_order)
     models = ["Llama 3 70B", "Llama 3 405B", "Llama 3 8B", "GPT-3 175B"]
     assert ["GPT-3 175B", "Llama 3 8B", "Llama 3 70B", "Llama 3 405B"] == sorted(
         models, key=natural
     )
+
+
+@pytest.mark.parametrize(
+    "ordered",
+    [
+        ("1.0.dev1", "1.0a1.dev1", "1.0a1", "1.0b2", "1.0rc1", "1.0rc2", "1.0", "1.0+cu128",
+         "1.0.post1", "1.1"),
+        ("0.20.0", "0.21.0.dev9", "0.21.dev10", "0.21.0rc1", "0.21", "0.21.0.post1", "0.21.1"),
+        ("25.09-alpha.rc2", "25.09", "25.09.01", "25.11"),
+        ("v0.9", "v0.10rc1", "0.10", "0.11"),
+        ("2.6.0a0+ecf3bae.nv25.01", "2.6.0", "2.7.0a0+1.nv25.03"),
+        ("core_r0.9.0", "core_r0.10.0rc1", "core_r0.10.0"),
+        ("25.09", "25.09-nightly", "25.10"),
+        ("nightly-2026-02-28", "nightly-2026-03-01"),
+    ],
+)  # fmt: skip
+def test_what_comes_before_a_release_is_older_and_what_comes_after_it_newer(
+    ordered: tuple[str, ...],
+) -> None:
+    newest_first = ordered[::-1]
+    assert ordered == tuple(sorted(newest_first, key=version_order))
+    assert ordered[-1] == newest_version(ordered)
+
+
+NUMBERS = st.integers(0, 12)
+PEP_440 = st.builds(
+    "{}.{}{}{}{}{}".format,
+    NUMBERS,
+    NUMBERS,
+    st.sampled_from(["", ".0", ".1", ".0.0", ".0.3", ".10"]),
+    st.sampled_from(["", "a0", "a10", "b2", "rc1", "-rc.2", "c9", "alpha1", ".pre3"]),
+    st.sampled_from(["", ".post1", ".post10", "-2", "post3"]),
+    st.sampled_from(["", ".dev0", ".dev11", "dev2", "+cu118", "+cu128", ".dev3+cu128"]),
+)
+
+
+@given(PEP_440, PEP_440)
+def test_versions_of_python_packages_are_in_the_order_of_pep_440(one: str, other: str) -> None:
+    """By `packaging`, which installs them."""
+    if Version(one) < Version(other):
+        assert version_order(one) < version_order(other)
 
 
 @given(st.lists(st.one_of(st.none(), st.text(max_size=9))))

@@ -15,7 +15,7 @@ from dashboards.digits import Raw
 from dashboards.findings import Findings, is_wrong, listed, mark
 from dashboards.look import GREY, Layers, ink, printed, remembered, tall
 from dashboards.opening import offered, opened_on
-from dashboards.verdicts import COLOURS, FILLS, SHAPES, verdict_mark
+from dashboards.verdicts import LOOKS, verdict_mark
 from perfdb.audit import Finding
 from perfdb.catalog import titles
 from perfdb.compare import (
@@ -37,15 +37,15 @@ AUTOMATIC = "Tokens/s/GPU, where known"
 NO_BREAK = "\u00a0"
 
 TABLED = 300
-"""Up to so many matches stand on the page as text, to be read, searched and printed; more are in a
+"""Up to this many matches are text on the page, to be read, searched and printed; more are in a
 grid that draws only what is in view."""
 
 CHARTED = 40
-"""A chart of more matches is a wall; the table has them all."""
+"""The most matches in the chart, as more cannot be read; the table has them all."""
 
 
-class Said(NamedTuple):
-    """What is said of results, by their number: by the audit, and by the pages they stand on."""
+class Annotations(NamedTuple):
+    """By result_id: the audit's findings, and the cells of the page that a result was read from."""
 
     audited: Findings
     cells: Mapping[int, Raw]
@@ -54,38 +54,38 @@ class Said(NamedTuple):
 def show() -> None:
     """The page."""
     st.title("Compare releases")
-    now = data.store()
-    known = data.releases(now)
+    store = data.store()
+    known = data.releases(store)
     if not known:
         st.info("Nothing to compare: no release in the store has results yet.")
         return
-    a, b, metric = _chosen(now, known)
+    a, b, metric = _chosen(store, known)
     if len(known) == 1:
         st.info(f"Only {titles.release(a.name)} has results: there is nothing to compare it with.")
         return
     if a == b:
         st.info(f"A and B are both {titles.release(a.name)}: choose another release for one.")
         return
-    audited = data.findings_of(now)
+    audited = data.findings_of(store)
     wrong = {result_id for result_id, those in audited.items() if is_wrong(those)}
-    of_a, of_b = (marked(data.results_of(now, one), wrong) for one in (a, b))
+    of_a, of_b = (marked(data.results_of(store, choice), wrong) for choice in (a, b))
     found = comparison(of_a, of_b, metric)
-    name_a, name_b = (titles.release(one.name) for one in (a, b))
-    cells = data.printed_cells(now)
+    name_a, name_b = (titles.release(choice.name) for choice in (a, b))
+    cells = data.printed_cells(store)
     if found.matched:
-        _matches(found.matched, Said(audited, cells), name_a, name_b)
+        _matches(found.matched, Annotations(audited, cells), name_a, name_b)
         _charted(found)
     else:
         st.info(words.why_nothing(name_a, name_b, found))
     _unmatched(found, cells, name_a, name_b)
 
 
-def _chosen(now: data.Store, known: Sequence[Choice]) -> tuple[Choice, Choice, str | None]:
-    """What to compare, kept in the address, so that a link shows the same comparison."""
+def _chosen(store: data.Store, known: Sequence[Choice]) -> tuple[Choice, Choice, str | None]:
+    """The releases and the metric to compare, kept in the address so that a link shows the same."""
     by_name = {choice.name: choice for choice in offered(known)}
     names = list(by_name)
     a, b = (by_name.get(st.query_params.get(key, "")) for key in ("a", "b"))
-    first = opened_on(known, data.work(now), a, b)
+    first = opened_on(known, data.work(store), a, b)
     left, middle, right = st.columns(3)
     with left:
         name_a = remembered("Release A", names, first.a.name, "a", titles.release)
@@ -97,7 +97,7 @@ def _chosen(now: data.Store, known: Sequence[Choice]) -> tuple[Choice, Choice, s
     return by_name[name_a], by_name[name_b], figures[figure]
 
 
-def _matches(matches: Sequence[Match], said: Said, name_a: str, name_b: str) -> None:
+def _matches(matches: Sequence[Match], notes: Annotations, name_a: str, name_b: str) -> None:
     counts = Counter(match.judgement.verdict for match in matches)
     with st.container(horizontal=True):
         for verdict in Verdict:
@@ -111,11 +111,11 @@ def _matches(matches: Sequence[Match], said: Said, name_a: str, name_b: str) -> 
         "judged” that the audit has open errors of a side."
     )
     if len(matches) > TABLED:
-        st.dataframe(styled(matches, said), hide_index=True, placeholder=UNKNOWN)
+        st.dataframe(styled(matches, notes), hide_index=True, placeholder=UNKNOWN)
     else:
-        st.table(styled(matches, said), hide_index=True)
+        st.table(styled(matches, notes), hide_index=True)
     listed(
-        (f"{letter}: {words.workload(side.shown)}", _findings(side, said.audited))
+        (f"{letter}: {words.workload(side.shown)}", _findings(side, notes.audited))
         for match in matches
         for letter, side in (("A", match.a), ("B", match.b))
     )
@@ -139,43 +139,43 @@ def _charted(found: Comparison) -> None:
         st.altair_chart(ratios(right[:CHARTED]))
 
 
-def styled(matches: Sequence[Match], said: Said) -> Styler:
-    """The matches as a table, its verdicts on their colours."""
-    table = pd.DataFrame([_row(match, said) for match in matches])
+def styled(matches: Sequence[Match], notes: Annotations) -> Styler:
+    """The matches as a table, with each verdict in its colour."""
+    table = pd.DataFrame([_row(match, notes) for match in matches])
     if not table["Audit"].any():
         table = table.drop(columns="Audit")
     if table["Figure"].nunique() == 1:
         table = table.drop(columns="Figure")  # the caption says it once
-    fills = {verdict_mark(one, matches[0].metric): fill for one, fill in FILLS.items()}
+    fills = {verdict_mark(v, matches[0].metric): look.fill for v, look in LOOKS.items()}
     coloured = table.style.map(lambda mark: fills[str(mark)], subset=["B is"])
     return coloured.format("{:.3f}", subset=["B/A"], na_rep=UNKNOWN)
 
 
 def _audit(match: Match, audited: Findings) -> str:
-    """'A ⚑ 1 error, B ⚑ 1 info'; empty where the audit has nothing to say."""
+    """'A ⚑ 1 error, B ⚑ 1 info'; empty if the audit has no findings."""
     marks = {"A": mark(_findings(match.a, audited)), "B": mark(_findings(match.b, audited))}
-    return ", ".join(f"{letter} {said}" for letter, said in marks.items() if said)
+    return ", ".join(f"{letter} {text}" for letter, text in marks.items() if text)
 
 
-def _row(match: Match, said: Said) -> dict[str, str | float | None]:
-    metric, it = METRICS[match.metric], match.a.shown
+def _row(match: Match, notes: Annotations) -> dict[str, str | float | None]:
+    metric, result = METRICS[match.metric], match.a.shown
     return {
-        **_subject(it),
+        **_subject(result),
         "B/A": match.judgement.ratio,
         "B is": verdict_mark(match.judgement.verdict, match.metric),
         "95 %": words.interval(match.judgement).replace(" ", NO_BREAK),
-        "A": _figure(match.a, metric, said.cells),
-        "B": _figure(match.b, metric, said.cells),
+        "A": _figure(match.a, metric, notes.cells),
+        "B": _figure(match.b, metric, notes.cells),
         "Figure": metric.title,
-        "Audit": _audit(match, said.audited),
-        **_work(it),
+        "Audit": _audit(match, notes.audited),
+        **_work(result),
         "Configuration": words.how(match),
         "Figures are": words.remark(match),
     }
 
 
 def _figure(side: Side, metric: Metric, cells: Mapping[int, Raw]) -> str:
-    """With the digits of its page."""
+    """The figure, with the digits of the page it was read from."""
     return printed(metric, side.shown.figure(metric.name), cells.get(side.shown.result_id))
 
 
@@ -193,15 +193,17 @@ def ratios(matches: Sequence[Match]) -> Layers:
         }
         for place, match in enumerate(matches, start=1)
     ]
-    told = ["work", "ratio", "low", "high", "verdict", "how"]
+    tooltip = ["work", "ratio", "low", "high", "verdict", "how"]
     base = alt.Chart(pd.DataFrame(rows)).encode(
-        y=alt.Y("case:N", sort=None, axis=None, scale=alt.Scale(padding=0.7)), tooltip=told
+        y=alt.Y("case:N", sort=None, axis=None, scale=alt.Scale(padding=0.7)), tooltip=tooltip
     )
-    seen = [one for one in Verdict if one in {match.judgement.verdict for match in matches}]
+    seen = [v for v in Verdict if v in {match.judgement.verdict for match in matches}]
     legend = alt.Legend(title="B is", orient="top")
-    said = {one: words.named(one, matches[0].metric) for one in seen}
-    colour = alt.Color("verdict:N", scale=_scale(COLOURS, said), legend=legend)
-    shape = alt.Shape("verdict:N", scale=_scale(SHAPES, said), legend=legend)
+    labels = [words.named(verdict, matches[0].metric) for verdict in seen]
+    colours = alt.Scale(domain=labels, range=[LOOKS[verdict].colour for verdict in seen])
+    shapes = alt.Scale(domain=labels, range=[LOOKS[verdict].shape for verdict in seen])
+    colour = alt.Color("verdict:N", scale=colours, legend=legend)
+    shape = alt.Shape("verdict:N", scale=shapes, legend=legend)
     ratio = alt.X(
         "ratio:Q",
         title="B/A",
@@ -219,14 +221,11 @@ def ratios(matches: Sequence[Match]) -> Layers:
     return tall(layers, 46 * len(rows))
 
 
-def _briefly(it: Result) -> str:
-    """A case in so few words that they fit on a telephone."""
-    precision = titles.precision(it.precision)
-    return ", ".join(filter(None, (_model(it), precision, f"{it.num_gpus:,} × {it.system_title}")))
-
-
-def _scale(of: Mapping[Verdict, str], said: Mapping[Verdict, str]) -> alt.Scale:
-    return alt.Scale(domain=list(said.values()), range=[of[one] for one in said])
+def _briefly(result: Result) -> str:
+    """A case in few enough words for the screen of a telephone."""
+    precision = titles.precision(result.precision)
+    gpus = f"{result.num_gpus:,} × {result.system_title}"
+    return ", ".join(filter(None, (_model(result), precision, gpus)))
 
 
 def _unmatched(found: Comparison, cells: Mapping[int, Raw], name_a: str, name_b: str) -> None:
@@ -237,47 +236,47 @@ def _unmatched(found: Comparison, cells: Mapping[int, Raw], name_a: str, name_b:
 
 
 def _lone(sides: Sequence[Side], cells: Mapping[int, Raw]) -> Styler:
-    """Sides without another one: their values as numbers, which sort, with their own digits."""
+    """A table of sides without a match: values sort as numbers, printed with their digits."""
     metrics = [METRICS[metric_for([side], [side], None)] for side in sides]
     table = pd.DataFrame(map(_alone, sides, metrics)).astype({"Value": "Float64"})
     styled = table.style
     for place, (side, metric) in enumerate(zip(sides, metrics, strict=True)):
-        said = partial(_said, _figure(side, metric, cells))
-        styled.format(said, subset=([place], ["Value"]), na_rep=UNKNOWN)
+        figure = partial(_as_printed, _figure(side, metric, cells))
+        styled.format(figure, subset=([place], ["Value"]), na_rep=UNKNOWN)
     return styled
 
 
-def _said(words_: str, _value: float) -> str:
-    return words_
+def _as_printed(figure: str, _value: float) -> str:
+    return figure
 
 
 def _alone(side: Side, metric: Metric) -> dict[str, str | float | None]:
-    it = side.shown
+    result = side.shown
     return {
-        **_subject(it),
-        "Value": it.figure(metric.name),
+        **_subject(result),
+        "Value": result.figure(metric.name),
         "Figure": metric.title,
-        **_work(it),
-        "Configuration": words.configuration(it),
+        **_work(result),
+        "Configuration": words.configuration(result),
         "Figures are": words.remark_of(side),
     }
 
 
-def _subject(it: Result) -> dict[str, str]:
+def _subject(result: Result) -> dict[str, str]:
     return {
-        "Model": _model(it),
-        "System": f"{it.num_gpus:,} × {it.system_title}",
+        "Model": _model(result),
+        "System": f"{result.num_gpus:,} × {result.system_title}",
     }
 
 
-def _work(it: Result) -> dict[str, str]:
-    size = f"sequence {it.sequence_length:,}, GBS {it.global_batch_size:,}"
-    return {"Precision": _precision(it), "Work": f"{titles.task(it.task)}, {size}"}
+def _work(result: Result) -> dict[str, str]:
+    size = f"sequence {result.sequence_length:,}, GBS {result.global_batch_size:,}"
+    return {"Precision": _precision(result), "Work": f"{titles.task(result.task)}, {size}"}
 
 
-def _model(it: Result) -> str:
-    return titles.qualified(it.model_title, it.qualifiers)
+def _model(result: Result) -> str:
+    return titles.qualified(result.model_title, result.qualifiers)
 
 
-def _precision(it: Result) -> str:
-    return titles.precision(it.precision) or UNKNOWN
+def _precision(result: Result) -> str:
+    return titles.precision(result.precision) or UNKNOWN

@@ -43,17 +43,17 @@ LAYOUT = (
 )  # fmt: skip
 
 WAYS = {**SHORT, "fsdp_size": "FSDP"}
-"""What a layout calls the ways."""
+"""How a layout names each way to divide the work."""
 
 
 def show() -> None:
     """The page."""
     st.title("Explore results")
-    now = data.store()
-    audited = data.findings_of(now)
-    everything = followed(labelled(data.representative(now), audited))
+    store = data.store()
+    audited = data.findings_of(store)
+    everything = followed(labelled(data.representative(store), audited))
     found = _narrowed(everything)
-    st.caption(f"{told(found, len(everything))} {_legend(found)}")
+    st.caption(f"{counts(found, len(everything))} {_legend(found)}")
     if found.empty:
         st.info("No result is like this. Take a filter away, in the bar on the left.")
         return
@@ -67,8 +67,8 @@ def show() -> None:
     bests.show(filled(shown), systems, is_newest=not st.session_state["release"])
 
 
-def told(found: pd.DataFrame, of: int) -> str:
-    """'9 of 9 results, one for each case, release and origin; …': what is shown, what is not."""
+def counts(found: pd.DataFrame, of: int) -> str:
+    """'9 of 9 results, one for each case, release and origin; …': how many are shown and not."""
     shown = f"{len(found):,} of {counted(of, 'result')}, one for each case, release and origin"
     behind = found["num_results"] - 1
     runs = int(behind[found["origin"] == Origin.MEASURED].sum())
@@ -81,14 +81,14 @@ def told(found: pd.DataFrame, of: int) -> str:
 
 
 def _legend(found: pd.DataFrame) -> str:
-    """What the signs in the table mean, of those that are there."""
+    """What the signs that occur in the table mean."""
     follows = any(those.any() for those in computed(found).values())
-    said = (
+    sentences = (
         "– stands for unknown.",
         f"{COMPUTED.strip()}: it follows from what the page states." if follows else "",
         f"{FLAG} before a model: the audit finds an error." if found["is_wrong"].any() else "",
     )
-    return " ".join(filter(None, said))
+    return " ".join(filter(None, sentences))
 
 
 def titled(row: Mapping[Hashable, object]) -> str:
@@ -112,16 +112,16 @@ def labelled(results: pd.DataFrame, audited: Findings) -> pd.DataFrame:
 
 
 def worded(results: pd.DataFrame) -> pd.DataFrame:
-    """The results with what people read in place of the store's names, and their source's line."""
-    said = {
+    """The results with titles in place of the store's names, and their source with its line."""
+    titled_columns = {
         column: pd.array(
-            [words(one) if pd.notna(one) else None for one in results[column]], dtype="string"
+            [words(value) if pd.notna(value) else None for value in results[column]], dtype="string"
         )
         for name in ("task", "precision", "release")
         for column, words in [FILTERS[name]]
     }
     return results.assign(
-        **said,
+        **titled_columns,
         model_title=list(map(titles.qualified, results["model_title"], results["qualifiers"])),
         source=[
             f"{path}:{line}" if pd.notna(line) else path
@@ -131,9 +131,9 @@ def worded(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def layout(row: Mapping[Hashable, object]) -> str | None:
-    """'TP4·PP2', 'FSDP64': the ways in which the work is divided; None: unknown.
+    """'TP4·PP2', 'FSDP64': how the work is divided; None if unknown.
 
-    'TP1' where nothing is known to divide it; the data alone do where the model is whole: 'DP64'.
+    'TP1' if it is not divided as far as is known; 'DP64' if only the data are divided.
     """
     known = {name: row[name] for name in LAYOUT if row.get(name) is not None}
     data_parallel = known.pop("data_parallel", 1)
@@ -154,10 +154,9 @@ def _narrowed(results: pd.DataFrame) -> pd.DataFrame:
     kept = pd.Series(data=True, index=results.index)
     for name, (column, words) in FILTERS.items():
         known = results[column].fillna(UNKNOWN)
-        said = {
-            one: words(one) for one in sorted(known.unique(), key=lambda one: natural(words(one)))
-        }
-        chosen = remembered_some(name.capitalize(), said, name, st.sidebar)
+        values = sorted(known.unique(), key=lambda value: natural(words(value)))
+        options = {value: words(value) for value in values}
+        chosen = remembered_some(name.capitalize(), options, name, st.sidebar)
         kept &= known.isin(chosen) if chosen else True
     return results[kept]
 

@@ -1,7 +1,7 @@
 """Every run with how it ended; one of them with its steps, its machine, its command, its files."""
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import altair as alt
@@ -10,7 +10,7 @@ import streamlit as st
 from pydantic import ConfigDict
 from sqlalchemy import make_url
 
-from dashboards import data
+from dashboards import data, obstacle
 from dashboards.findings import Findings, bullets, is_wrong, mark, plain
 from dashboards.look import columns, grid, printed, remembered, remembered_some
 from perfdb.catalog import titles
@@ -19,7 +19,7 @@ from perfdb.record import Figures, Frozen, Outcome
 from perfdb.units import counted, text
 
 SHOWN = (
-    "run_name", "outcome", "error", "started_at", "recipe", "model_title", "system",
+    "model_title", "system", "run_name", "outcome", "error", "started_at", "recipe",
     "release_name", "exit_code", "attempt", "ended_at", "run_id",
 )  # fmt: skip
 
@@ -27,7 +27,7 @@ WARM_UP, MEASURED = "#E69F00", "#0072B2"
 
 
 class Run(Frozen):
-    """What is said of the run that was chosen."""
+    """The run that was chosen."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -42,7 +42,7 @@ class Run(Frozen):
 
 
 class Measured(Figures):
-    """What was measured in it, over which steps, or why there is nothing to say."""
+    """The figures of the run and their window, or why they are withheld."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -56,37 +56,33 @@ class Measured(Figures):
 def show() -> None:
     """The page."""
     st.title("Look into runs")
-    now = data.store()
-    everything = labelled(data.runs(now), data.sources(now))
+    store = data.store()
+    everything = labelled(data.runs(store), data.sources(store))
     if everything.empty:
-        command = data.storing(make_url(now.address))
+        command = obstacle.storing(make_url(store.address))
         st.info(f"The store holds published results only. Runs come with `{command}`.")
         return
-    outcomes = {str(one): str(one) for one in everything["outcome"]}
+    outcomes = {str(outcome): str(outcome) for outcome in everything["outcome"]}
     chosen = remembered_some("Outcome", outcomes, "outcome")
     found = everything[everything["outcome"].isin(chosen)] if chosen else everything
     st.caption(f"{len(found):,} of {counted(len(everything), 'run')}.")
     grid(found[list(SHOWN)], "The runs with their outcome")
-    names = {str(run_id): str(name) for run_id, name in _names(everything)}
+    names = dict(zip(everything["run_id"], everything["run_name"], strict=True))
     run_ids = list(names)
-    run_id = remembered("Run", run_ids, run_ids[0], "run", lambda run_id: told(run_id, names))
-    _one(now, chosen_run(everything, run_id))
+    run_id = remembered("Run", run_ids, run_ids[0], "run", lambda run_id: titled(run_id, names))
+    _show_run(store, chosen_run(everything, run_id))
 
 
-def _names(runs: pd.DataFrame) -> Iterator[tuple[object, object]]:
-    return zip(runs["run_id"], runs["run_name"], strict=True)
-
-
-def told(run_id: str, names: Mapping[str, str]) -> str:
-    """'train.log (log-1981…)': a run in a list; its id alone where that is its name."""
+def titled(run_id: str, names: Mapping[str, str]) -> str:
+    """'train.log (log-1981…)': a run in a list; only its id if that is its name."""
     return run_id if names[run_id] == run_id else f"{names[run_id]} ({run_id})"
 
 
 def labelled(runs: pd.DataFrame, sources: Mapping[str, str]) -> pd.DataFrame:
     """The runs, the newest first, with release and run named in words.
 
-    `sources` are the files that the figures were read from, by run id. A log says no recipe: it is
-    named by its file. Of runs that do not say when they started, the last ingested is the newest.
+    `sources` are the files that the figures were read from, by run id. A log has no recipe: it is
+    named by its file. Runs without a start time come last, the last ingested first.
     """
     releases = list(map(titles.release, data.release_names(runs)))
     paths = [sources.get(run_id, run_id) for run_id in runs["run_id"]]
@@ -95,34 +91,34 @@ def labelled(runs: pd.DataFrame, sources: Mapping[str, str]) -> pd.DataFrame:
         for path, recipe, run_id in zip(paths, runs["recipe"], runs["run_id"], strict=True)
     ]
     systems = [titles.system(name) for name in runs["system"]]
-    said = runs.assign(release_name=releases, run_name=names, source=paths, system=systems)
-    return said.sort_values(["started_at", "id"], ascending=False, na_position="last")
+    rows = runs.assign(release_name=releases, run_name=names, source=paths, system=systems)
+    return rows.sort_values(["started_at", "id"], ascending=False, na_position="last")
 
 
 def chosen_run(runs: pd.DataFrame, run_id: str) -> Run:
-    """The run of an id."""
+    """The run with the given id."""
     return Run.model_validate(data.records(runs[runs["run_id"] == run_id])[0])
 
 
-def _one(now: data.Store, run: Run) -> None:
+def _show_run(store: data.Store, run: Run) -> None:
     st.header(run.run_name)
     st.caption(plain(f"{run.run_id}, read from {run.source}"))
     if run.error:
         st.error(f"{run.outcome}: {run.error}")
-    _figures(data.results_of_run(now, run.run_id), data.findings_of(now))
-    _steps(data.steps(now, run.run_id), run.warmup_steps)
+    _figures(data.results_of_run(store, run.run_id), data.findings_of(store))
+    _steps(data.steps(store, run.run_id), run.warmup_steps)
     if run.command:  # a log does not say how it was started, nor where
         st.subheader("Command")
         st.code(shlex.join(run.command), language="bash", wrap_lines=True)
     if run.environment:
         _environment(run.environment)
     st.subheader("Files it was read from")
-    files = data.files(now, run.run_id)
+    files = data.files(store, run.run_id)
     st.dataframe(files, hide_index=True, column_config=columns(files.columns))
 
 
 def _figures(results: pd.DataFrame, audited: Findings) -> None:
-    """The run's figures and the steps they are taken over; why not, where they are withheld."""
+    """Show the run's figures and their steps, or why they are withheld."""
     for measured in map(Measured.model_validate, data.records(results)):
         if found := audited.get(measured.result_id, ()):
             (st.error if is_wrong(found) else st.info)(f"{mark(found)}\n\n{bullets(found)}")
@@ -152,15 +148,15 @@ def _steps(steps: pd.DataFrame, warmup_steps: int) -> None:
 def step_times(steps: pd.DataFrame, warmup_steps: int) -> alt.LayerChart | alt.FacetChart:
     """Seconds of each step; warm-up steps are hollow triangles of another colour."""
     phase = (steps["step"] <= warmup_steps).map({True: "warm-up", False: "measured"})
-    told = _line(steps.assign(phase=phase), "step_time_s", "Step time (s)")
+    base = _line(steps.assign(phase=phase), "step_time_s", "Step time (s)")
     shades = alt.Scale(domain=["warm-up", "measured"], range=[WARM_UP, MEASURED])
     shapes = alt.Scale(domain=["warm-up", "measured"], range=["triangle-up", "circle"])
     legend = alt.Legend(title=None, orient="top")
-    points = told.mark_point(size=50, filled=True, opacity=1).encode(
+    points = base.mark_point(size=50, filled=True, opacity=1).encode(
         color=alt.Color("phase:N", scale=shades, legend=legend),
         shape=alt.Shape("phase:N", scale=shapes, legend=legend),
     )
-    return alt.layer(told.mark_line(color="#999999", size=1), points)
+    return alt.layer(base.mark_line(color="#999999", size=1), points)
 
 
 def _line(steps: pd.DataFrame, name: str, title: str) -> alt.Chart:

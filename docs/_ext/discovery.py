@@ -39,6 +39,8 @@ def describe(
         return
     said = app.env.metadata[name]
     found = {"description": said.get("description", ""), "keywords": ", ".join(_keywords(said))}
+    if name == app.config.root_doc:  # its title is that of the site, which would follow it
+        context["docstitle"] = ""
     context["metatags"] = str(context["metatags"]) + "".join(
         f'\n<meta name="{meta}" content="{escape(text)}" />' for meta, text in found.items() if text
     )
@@ -81,10 +83,10 @@ def _llms(app: Sphinx, names: Iterable[str], out: Path) -> Iterator[str]:
     for title, folders in SECTIONS.items():
         yield f"\n## {title}\n\n"
         for name in (one for one in names if one.partition("/")[0] in folders):
-            described = app.env.metadata[name].get("description")
+            heading = app.env.titles[name].astext()
+            described = app.env.metadata[name].get("description", "").removeprefix(f"{heading}: ")
             said = f": {_plain(described)}" if described else ""
-            heading = _plain(app.env.titles[name].astext())
-            yield f"- [{heading}]({app.config.html_baseurl}{_address(name)}){said}\n"
+            yield f"- [{_plain(heading)}]({app.config.html_baseurl}{_address(name)}){said}\n"
     files = sorted(path.relative_to(out).as_posix() for path in out.glob(f"{PUBLISHED}/**/*.csv"))
     yield "\n## Tables as CSV\n\n"
     yield from (f"- [{path}]({app.config.html_baseurl}{quote(path)})\n" for path in files)

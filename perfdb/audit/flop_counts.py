@@ -49,7 +49,7 @@ def consensus(group: Sequence[Counted]) -> list[Counted]:
 
 def explaining(row: Subject, given: Interval) -> list[Convention]:
     """The conventions whose formula gives what the row's figures say."""
-    computed = [(convention, formula(row, convention)) for convention in _conventions()]
+    computed = [(convention, formula(row, convention)) for convention in flops.CONVENTIONS.values()]
     return [one for one, value in computed if value and _near(given, value, _more(row, one))]
 
 
@@ -78,10 +78,6 @@ def _formula(name: str, sequence_length: int, task: Task, convention: Convention
         return None
     per_token = flops.flops_per_token(model, sequence_length, convention, task)
     return per_token / 1e9 if per_token else None
-
-
-def _conventions() -> Sequence[Convention]:
-    return list(flops.CONVENTIONS.values())
 
 
 def stated(row: Subject) -> Convention | None:

@@ -1,28 +1,34 @@
 """How exactly a figure was printed: from the text of its cell to the interval it stands for."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from math import isclose
+from typing import Final
 
-from perfdb import catalog
 from perfdb.audit.interval import Interval, exactly, within
-from perfdb.audit.subject import Subject
-from perfdb.pages.columns import ALIASES
+from perfdb.audit.subject import SHORT, Subject
+from perfdb.pages import columns
 from perfdb.record import Origin
 
-_NUMBER = re.compile(r"(\d[\d,]*)(?:\.(\d+))?(%?)")
-COARSEST: Mapping[str, float] = {"mfu": 0.01}
+_NUMBER = re.compile(r"(\d[\d,]*)(?:\.(\d+))?")
+COARSEST: Final[Mapping[str, float]] = {"mfu": 0.01}
 """The largest unit a figure is printed in: MFU in whole percent, others in whole numbers."""
 
-_TITLES: Mapping[str, frozenset[str]] = {
-    field: frozenset(map(catalog.squeezed, titles)) for field, titles in ALIASES.items()
-}
+_SCALES: Final[Mapping[str, tuple[float, ...]]] = {"mfu": (1, 0.01), "step_time_s": (1, 0.001)}
+"""What the number of a cell is multiplied by when it is read: percent, milliseconds."""
 
 
-def cell(row: Subject, field: str) -> str | None:
+def cell(raw: Mapping[str, str], field: str) -> str | None:
     """The text of the cell that a figure was read from; None where there was none."""
-    found = (text for title, text in row.raw.items() if catalog.squeezed(title) in _TITLES[field])
-    return next(found, None)
+    title = columns.title_by_field(tuple(raw)).get(field)
+    return raw[title] if title else None
+
+
+def shown(row: Subject, fields: Sequence[str]) -> str:
+    """'tokens/s/GPU 12,040, MFU 28%': figures that a row has, as printed."""
+    texts = ((field, cell(row.raw, field) or f"{row.figure(field):g}") for field in fields)
+    return ", ".join(f"{SHORT[field]} {text}" for field, text in texts)
 
 
 def figure(row: Subject, field: str) -> Interval | None:
@@ -32,7 +38,7 @@ def figure(row: Subject, field: str) -> Interval | None:
         return None
     if row.origin is Origin.MEASURED:
         return exactly(value)
-    return within(value, _unit(cell(row, field) or "", value, COARSEST.get(field, 1.0)) / 2)
+    return within(value, half_unit(value, field, row.raw))
 
 
 def number(text: str) -> Interval | None:
@@ -43,12 +49,16 @@ def number(text: str) -> Interval | None:
     return within(value, 10 ** -len(found[2] or "") / 2)
 
 
-def _unit(text: str, value: float, coarsest: float) -> float:
-    """The unit in the last place that was printed; by the shortest spelling if unknown."""
-    for whole, fraction, percent in _NUMBER.findall(text):
-        scale = 0.01 if percent else 1.0
-        read = float(f"{whole.replace(',', '')}.{fraction or 0}") * scale
-        if abs(read - value) <= 1e-9 * value:
-            return float(scale * 10 ** -len(fraction))
+def half_unit(value: float, field: str, raw: Mapping[str, str]) -> float:
+    """Half a unit in the last place of a figure as a row's cells print it.
+
+    By the shortest spelling where they do not.
+    """
+    for whole, fraction in _NUMBER.findall(cell(raw, field) or ""):
+        read = float(f"{whole.replace(',', '')}.{fraction or 0}")
+        for scale in _SCALES.get(field, (1,)):
+            if isclose(read * scale, value):
+                return float(scale * 10 ** -len(fraction) / 2)
     exponent = Decimal(repr(value)).normalize().as_tuple().exponent
-    return min(10.0**exponent, coarsest) if isinstance(exponent, int) else 0.0
+    assert isinstance(exponent, int), f"{value} is not a printed figure"
+    return min(10.0**exponent, COARSEST.get(field, 1.0)) / 2

@@ -1,6 +1,6 @@
 """The rates of a row with their rounding, from whichever of its figures give them."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from math import prod
 
@@ -8,6 +8,7 @@ from perfdb import catalog, stated
 from perfdb.audit.interval import Interval, exactly, within
 from perfdb.audit.printed import figure
 from perfdb.audit.subject import TOTAL, Subject
+from perfdb.catalog import Peak
 
 FEWEST_WHOLE = 5
 _COINCIDENCE = 1e-4
@@ -68,6 +69,20 @@ def peak_tflops(row: Subject) -> float | None:
     """The dense peak of a GPU at the row's precision; None where it is not known."""
     known = catalog.peak(row.system, row.precision)
     return row.peak_tflops or (known.tflops if known else None)
+
+
+def limit_tflops(row: Subject) -> float | None:
+    """The dense peak of a GPU; its highest where the row's precision is not known."""
+    known = peak_tflops(row)
+    if known or row.precision:
+        return known
+    return max((peak.tflops for peak in peaks(row).values()), default=None)
+
+
+def peaks(row: Subject) -> Mapping[str, Peak]:
+    """The dense peaks of a row's system by their precision; none where it is not known."""
+    system = catalog.systems().get(row.system)
+    return system.peaks if system else {}
 
 
 def reader(rows: Sequence[Subject]) -> Tokens:

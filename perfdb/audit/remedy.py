@@ -1,9 +1,10 @@
 """Which figure to change in a row that counts other FLOPs per token than it must."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from perfdb.audit import rates
+from perfdb.audit import flop_counts, rates
 from perfdb.audit.subject import SHORT, TOTAL, Subject
+from perfdb.flops.base import Convention
 from perfdb.units import percent, significant
 
 
@@ -12,11 +13,35 @@ def of_count(row: Subject, factor: float) -> str | None:
 
     Where two figures agree on its tokens/s, only those of its FLOPs.
     """
-    of_rate = [] if rates.vouched(row) else _rates(row, factor)
-    changes = [*of_rate, *_work(row, factor)]
+    return _one_of(_of_figures(row, factor))
+
+
+def of_formula(
+    row: Subject, factor: float, convention: Convention, lengths: Sequence[int]
+) -> str | None:
+    """Those, and of some sequence lengths the one with which the formula gives what it counts."""
+    of_length = (f"{SHORT['sequence_length']} {n:,}" for n in lengths if _fits(row, convention, n))
+    return _one_of([*_of_figures(row, factor), *of_length])
+
+
+def _one_of(changes: Sequence[str]) -> str | None:
     if len(changes) < 2:
         return changes[0] if changes else None
     return "one of: " + ", ".join(changes)
+
+
+def _of_figures(row: Subject, factor: float) -> list[str]:
+    of_rate = [] if rates.vouched(row) else _rates(row, factor)
+    return [*of_rate, *_work(row, factor)]
+
+
+def _fits(row: Subject, convention: Convention, length: int) -> bool:
+    """Whether a row of such a length counts by the formula; a step time may then be at odds."""
+    other = row.model_copy(update={"sequence_length": length})
+    if rates.vouched(row) and not rates.vouched(other):
+        return False
+    counted = flop_counts.counted([other], rates.tokens)
+    return any(convention in flop_counts.explaining(other, given) for _, given in counted)
 
 
 def _rates(row: Subject, factor: float) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Final
 
 from pydantic import ConfigDict, Field
 
-from perfdb.record import Frozen, Origin, Outcome, Scalar, Task
+from perfdb.record import Frozen, Origin, Task
 
 
 class Severity(StrEnum):
@@ -60,9 +60,7 @@ class Subject(Frozen):
     fsdp_size: int | None = None
     kernels: str = ""
     variant: str | None = None
-    options: Mapping[str, Scalar] = Field(default_factory=dict)
     origin: Origin = Origin.PUBLISHED
-    outcome: Outcome = Outcome.FINISHED
     withheld: str | None = None
     step_time_s: float | None = None
     step_time_mean_s: float | None = None

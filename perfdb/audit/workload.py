@@ -1,39 +1,26 @@
 """Which rows may be held against one another, and how a message names a row."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
 
 from perfdb.audit.subject import Severity, Subject
 from perfdb.catalog import titles
-
-Key = TypeVar("Key")
+from perfdb.groups import grouped
 
 SMALL, LARGE = 0.01, 0.05
 """Deviations: below the first, two averages over different steps can explain it."""
 
 
-def releases(rows: Iterable[Subject]) -> Iterator[tuple[Subject, ...]]:
+def releases(rows: Iterable[Subject]) -> Iterable[Sequence[Subject]]:
     """The rows of each release and origin, in the order given.
 
     Rows that nobody attributed to a release belong together where they are of one source.
     """
-    return grouped(rows, _release)
+    return grouped(rows, _release).values()
 
 
 def _release(row: Subject) -> tuple[str | None, ...]:
     source = row.source if row.release is None else None
     return (row.framework, row.release, row.container, row.origin, source)
-
-
-def grouped(
-    rows: Iterable[Subject], key: Callable[[Subject], Key]
-) -> Iterator[tuple[Subject, ...]]:
-    """The rows that share a key, together."""
-    groups: dict[Key, list[Subject]] = defaultdict(list)
-    for row in rows:
-        groups[key(row)].append(row)
-    return (tuple(group) for group in groups.values())
 
 
 def job(row: Subject) -> tuple[object, ...]:
@@ -58,8 +45,8 @@ def apart(row: Subject, others: Sequence[Subject]) -> tuple[str, str]:
     if all(other.system != row.system for other in others):
         return name(row), names(others)
     precision = f" in {titles.precision(row.precision)}" if row.precision else ""
-    systems = (_sizes(some) for some in grouped(others, lambda other: other.system))
-    return f"{name(row)} with {row.num_gpus:,} GPUs{precision}", ", ".join(systems)
+    systems = grouped(others, lambda other: other.system).values()
+    return f"{name(row)} with {row.num_gpus:,} GPUs{precision}", ", ".join(map(_sizes, systems))
 
 
 def _sizes(rows: Sequence[Subject]) -> str:

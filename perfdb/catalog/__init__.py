@@ -60,17 +60,17 @@ def _named(kind: str, name: str, table: Mapping[str, Entry]) -> Entry:
 
 @cache
 def _models_spelled() -> Mapping[str, str]:
-    return {squeezed(name): it.name for it in models().values() for name in spellings(it)}
+    return {squeezed(name): entry.name for entry in models().values() for name in spellings(entry)}
 
 
 @cache
 def _systems_spelled() -> Mapping[str, str]:
-    return {squeezed(name): it.name for it in systems().values() for name in spellings(it)}
+    return {squeezed(name): entry.name for entry in systems().values() for name in spellings(entry)}
 
 
 @cache
 def _precisions_spelled() -> Mapping[str, str]:
-    return {squeezed(word): it.name for it in precisions().values() for word in it.words}
+    return {squeezed(word): entry.name for entry in precisions().values() for word in entry.words}
 
 
 def named_model(printed: str) -> str | None:
@@ -89,27 +89,27 @@ def precision_of(printed: str) -> str | None:
 
 
 def system_of_gpu(gpu: str) -> System | None:
-    """The system whose GPU reports such a name; None rather than a guess.
+    """The system whose GPU reports such a name; None if no system has such a GPU.
 
-    'NVIDIA GB200' holds the word B200 too: the longest word that is found decides.
+    'NVIDIA GB200' contains the word B200 too: the longest word that is found decides.
     """
     found = {word: entry for entry in systems().values() for word in gpus_named(entry, gpu)}
     return found[max(found, key=len)] if found else None
 
 
 def gpus_named(known: System, text: str) -> list[str]:
-    """The words of a system's GPUs that stand in a text."""
-    said = text.upper()
-    return [w for w in known.detect if re.search(rf"(?<![A-Z0-9]){w}(?![0-9])", said)]
+    """The words of a system's GPUs that are in a text, in any case."""
+    capitals = text.upper()
+    return [w for w in known.detect if re.search(rf"(?<![A-Z0-9]){w}(?![0-9])", capitals)]
 
 
 def has_gpus(system_name: str | None) -> bool:
-    """Whether a system has GPUs, as one that the catalogue lacks is taken to have."""
+    """Whether a system has GPUs; a system that is not in the catalogue is taken to have them."""
     entry = systems().get(system_name or "")
     return entry is None or entry.gpu is not None
 
 
 def peak(system_name: str, precision: str | None) -> Peak | None:
-    """The dense peak a case is measured against; None where there is none (cpu, fp32)."""
+    """The dense peak that a case's MFU is measured against; None if there is none (cpu, fp32)."""
     known, recipe = systems().get(system_name), precisions().get(precision or "")
     return known.peaks.get(recipe.peak) if known and recipe and recipe.peak else None

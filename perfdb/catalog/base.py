@@ -190,4 +190,8 @@ class Precision(Named):
     """A precision recipe, what pages print for it, and which peak it is measured against."""
 
     peak: str | None
+    needs: str | None = None
+    """Another peak that a system with its units has; None where it needs no more than its own."""
     words: tuple[str, ...]
+    scaling: str | None = None
+    """How values are scaled into the range of the format; None: they are not."""

@@ -10,37 +10,37 @@ from perfdb.errors import Problem, suggestion
 
 
 def systems(given: Sequence[Given[System]], peaks: Collection[str]) -> Iterator[Problem]:
-    """Names and words of GPUs mean one system; peaks are those that precisions are held against."""
+    """No name or GPU word is of two systems, and each peak is one that a precision has."""
     yield from _once(given, "name", spellings)
-    yield from _once(given, "detect", lambda it: it.detect)
-    for one in given:
-        for name in one.it.peaks.keys() - peaks:
+    yield from _once(given, "detect", lambda system: system.detect)
+    for item in given:
+        for name in item.entry.peaks.keys() - peaks:
             message = "no precision is measured against this peak"
-            yield one.document.problem(("peaks", name), message, suggestion(name, peaks))
+            yield item.document.problem(("peaks", name), message, suggestion(name, peaks))
 
 
 def precisions(given: Sequence[Given[Precision]]) -> Iterator[Problem]:
-    """Names and words mean one precision."""
-    yield from _once(given, "words", lambda it: (it.name, *it.words))
+    """No name or word is of two precisions."""
+    yield from _once(given, "words", lambda precision: (precision.name, *precision.words))
 
 
 def models(given: Sequence[Given[Model]]) -> Iterator[Problem]:
-    """Names mean one model, and each file is called as its model."""
+    """No name is of two models, and each file has the name of its model."""
     yield from _once(given, "name", spellings)
-    for one in given:
-        file = Path(one.document.where)
-        if file.stem != one.it.name:
-            message = f"{one.it.name!r} is not the name of the file"
-            yield one.document.problem(("name",), message, f"call the file {one.it.name}.yaml")
+    for item in given:
+        file = Path(item.document.where)
+        if file.stem != item.entry.name:
+            message = f"{item.entry.name!r} is not the name of the file"
+            yield item.document.problem(("name",), message, f"call the file {item.entry.name}.yaml")
 
 
 def _once(
     given: Iterable[Given[Entry]], field: str, words: Callable[[Entry], Iterable[str]]
 ) -> Iterator[Problem]:
     first: dict[str, Given[Entry]] = {}
-    for one in given:
-        for word in dict.fromkeys(words(one.it)):
-            other = first.setdefault(squeezed(word), one)
-            if other is not one:
-                message = f"{word!r} is {other.it.name} in {other.place} already"
-                yield one.document.problem((field,), message, "it must mean one of them")
+    for item in given:
+        for word in dict.fromkeys(words(item.entry)):
+            other = first.setdefault(squeezed(word), item)
+            if other is not item:
+                message = f"{word!r} is {other.entry.name} in {other.place} already"
+                yield item.document.problem((field,), message, "it must mean one of them")

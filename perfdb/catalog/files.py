@@ -1,4 +1,4 @@
-"""Catalogue files: what stands in them, where, and everything that is wrong with it at once."""
+"""Catalogue files: their entries with their lines, and all problems in them at once."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ from perfdb.yamlfile import Document, Unreadable
 Entry = TypeVar("Entry", bound=Named)
 
 _LOADER: Final = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
-"""The files are ours: libyaml's faster one has nothing to fear from them."""
+"""libyaml's loader where there is one: it is faster, and the files come with perfdb."""
 
 
 @dataclass(frozen=True)
 class Given(Generic[Entry]):
-    """An entry, and the lines that it stands in."""
+    """An entry, and the document that it was read from, which knows its lines."""
 
-    it: Entry
+    entry: Entry
     document: Document
 
     @property
@@ -35,7 +35,7 @@ Check = Callable[[Sequence[Given[Entry]]], Iterable[Problem]]
 
 
 def entries(paths: Iterable[Path], kind: type[Entry], check: Check[Entry]) -> dict[str, Entry]:
-    """The entries of files by name: one in each, or a list. Raises CatalogError."""
+    """The entries of files, by name; a file has one entry or a list. Raises CatalogError."""
     given: list[Given[Entry]] = []
     problems: list[Problem] = []
     for path in paths:
@@ -47,8 +47,8 @@ def entries(paths: Iterable[Path], kind: type[Entry], check: Check[Entry]) -> di
                 given.append(Given(read, document))
     problems += check(given)
     if problems:
-        raise CatalogError(sorted(problems, key=lambda one: (one.where, one.line or 0)))
-    return {one.it.name: one.it for one in given}
+        raise CatalogError(sorted(problems, key=lambda problem: (problem.where, problem.line or 0)))
+    return {item.entry.name: item.entry for item in given}
 
 
 def _documents(path: Path, problems: list[Problem]) -> Sequence[Document]:

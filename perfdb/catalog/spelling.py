@@ -1,4 +1,4 @@
-"""How people spell the names of entries."""
+"""The spellings of the names of catalogue entries."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ def squeezed(words: str) -> str:
 
 
 def spellings(entry: Model | System) -> Iterator[str]:
-    """What an entry is called: its name, title and aliases, of a repository its own name too."""
+    """All names of an entry: its name, title and aliases; of a repository also the last part."""
     for alias in (entry.name, entry.title, *entry.aliases):
         yield alias
         if " " not in alias:

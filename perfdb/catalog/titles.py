@@ -1,4 +1,4 @@
-"""What people read in place of the names that the store, recipes and files keep."""
+"""Titles: what people read in place of the names in the store, recipes and files."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -19,7 +19,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "trend": ("perfdb.cli.trend:trend", "Follow figures over releases, and find regressions."),
     "audit": ("perfdb.cli.audit:audit", "Find numbers that cannot be true."),
     "verify": ("perfdb.cli.verify:verify", "Prove that the store's figures follow from its bytes."),
-    "recompute": ("perfdb.cli.recompute:recompute", "Make measured figures anew from their steps."),
+    "recompute": ("perfdb.cli.recompute:recompute", "Recompute measured figures from their steps."),
     "export": (
         "perfdb.cli.export:export",
         "Write results as CSV, JSON, Parquet, Markdown or PyTorch.",
@@ -28,8 +28,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "recipes": ("perfdb.cli.recipes:recipes", "List, show and validate recipes; their schema."),
     "systems": ("perfdb.cli.catalog:systems", "List the systems; detect this machine's."),
     "models": ("perfdb.cli.catalog:models", "List the models and their shapes."),
-    "db": ("perfdb.cli.db:db", "Upgrade, downgrade and check the store's schema."),
-    "selftest": ("runner.cli:selftest", "Prove that this machine's runner computes right."),
+    "db": ("perfdb.cli.db:db", "Upgrade and check the store's schema; copy the store."),
+    "selftest": ("runner.cli:selftest", "Prove that this machine's runner computes correctly."),
     "dashboard": ("dashboards.cli:dashboard", "Open the Streamlit dashboard."),
 }
 """Each command's module and function, loaded when it is asked for, and its line in the help."""
@@ -77,7 +77,8 @@ def cli() -> None:
     perfdb dashboard           explore and compare them by release
 
     The store is perfdb.sqlite in the current folder unless --db or PERFDB_URL names another.
-    Exit codes: 0 done, 1 something failed, 2 bad input, 3 a defect of perfdb, 130 interrupted.
+    Exit codes: 0 done, 1 something failed or a gate (--fail-on) closed, 2 bad input, 3 a defect of
+    perfdb, 130 interrupted.
     """
 
 

@@ -12,6 +12,7 @@ from perfdb import catalog
 from perfdb.audit import Finding, Subject, acknowledged, arithmetic, document, read
 from perfdb.audit.acknowledged import Entry
 from perfdb.audit.check import ordered
+from perfdb.audit.reviewed import accepted
 from perfdb.cli.gate import NEVER
 from perfdb.cli.options import (
     db_option,
@@ -20,11 +21,10 @@ from perfdb.cli.options import (
     print_json,
     print_table,
 )
-from perfdb.cli.reviewed import accepted, acknowledged_option, closing, severity_option
-from perfdb.cli.store import opened
-from perfdb.compare import named
-from perfdb.compare.read import known_releases
-from perfdb.db.session import DEFAULT_URL
+from perfdb.cli.reviewed import acknowledged_option, closing, severity_option
+from perfdb.compare.read import release_ids
+from perfdb.db.schema import reading_current
+from perfdb.db.session import DEFAULT_URL, store_url
 from perfdb.errors import InputError
 from perfdb.units import counted
 
@@ -95,11 +95,8 @@ def _stored(
     named_one = db or release or os.environ.get("PERFDB_URL")
     if not (needed or named_one or Path(DEFAULT_URL.removeprefix("sqlite:///")).is_file()):
         return (), {}
-    with opened(db) as connection:
-        chosen = None
-        if release is not None:
-            chosen = named(release, known_releases(connection)).release_ids
-        subjects = read.subjects(connection, chosen)
+    with reading_current(store_url(db)) as connection:
+        subjects = read.subjects(connection, release_ids(connection, release))
         return subjects, read.pages(connection, subjects)
 
 

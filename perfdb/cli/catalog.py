@@ -7,10 +7,7 @@ import click
 from perfdb import catalog, machine, units
 from perfdb.catalog import Model, System
 from perfdb.cli.options import json_option, print_json, print_table
-from perfdb.flops import FORMULAS, flops_per_token
-
-SEQUENCE_LENGTH = 4096
-"""At which the list of models states FLOPs per token."""
+from perfdb.flops import FORMULAS, LISTED_AT, flops_per_token
 
 
 @click.group(invoke_without_command=True)
@@ -61,13 +58,13 @@ def models(as_json: bool) -> None:
         return
     columns = ("Model", "Family", "Layers", "Hidden", "FFN", "Heads", "KV heads", "Experts",
                "GFLOP/token", "Source")  # fmt: skip
-    title = f"Models; FLOPs at sequence length {SEQUENCE_LENGTH:,}, causal attention"
+    title = f"Models; FLOPs at sequence length {LISTED_AT:,}, causal attention"
     print_table(title, columns, map(_model, entries))
 
 
 def _model(entry: Model) -> tuple[object, ...]:
     known = entry.family in FORMULAS
-    per_token = flops_per_token(entry, SEQUENCE_LENGTH) if known else None
+    per_token = flops_per_token(entry, LISTED_AT) if known else None
     experts = f"{entry.moe_top_k} of {entry.num_experts}" if entry.num_experts else None
     return (
         entry.name, entry.family, entry.num_layers, entry.hidden_size, entry.ffn_hidden_size,

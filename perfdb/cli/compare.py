@@ -1,12 +1,11 @@
 """`perfdb compare`: two releases side by side, with verdicts."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import click
 
 from perfdb.cli.gate import gate_option, say_untold
-from perfdb.cli.judged import Known, judged_options, say_not_judged, wrong
+from perfdb.cli.judged import Judging, judged_options, say_not_judged, wrong
 from perfdb.cli.options import (
     db_option,
     json_format_option,
@@ -15,7 +14,6 @@ from perfdb.cli.options import (
     print_json,
     print_table,
 )
-from perfdb.cli.store import opened
 from perfdb.compare import (
     Comparison,
     Match,
@@ -31,6 +29,8 @@ from perfdb.compare import (
     words,
 )
 from perfdb.compare.document import document
+from perfdb.db.schema import reading_current
+from perfdb.db.session import store_url
 from perfdb.metrics import METRICS
 from perfdb.queries.only import Only
 from perfdb.units import number
@@ -56,44 +56,44 @@ Names = tuple[str, str]
 @only_options("framework", "system", "model")
 @gate_option(
     ("slower", "missing", "unknown"),
-    "Exit with 1 where B is slower, where something of A is missing in B or failed there, or where "
-    "no verdict can be given; several with a comma. [default: never]",
+    "Exit with 1 where B is slower, where something of A is missing in B or failed there at more "
+    "of its runs, or where no verdict can be given; several with a comma. [default: never]",
 )
 @judged_options
 def compare(
-    a: str, b: str, style: str, *, gate: frozenset[str], known: Known, **only: str | None
+    a: str, b: str, style: str, *, gate: frozenset[str], judging: Judging, **only: str | None
 ) -> int:
     """Compare release A with release B, case by case.
 
     A and B are names such as 'nemo 25.04' or nemo@25.04, or versions alone: where several
     frameworks have these, each is compared with itself. The ratio is B over A, with a 95 % interval
     where the runs' spread gives one. Verdicts speak of B: faster, slower, failed, same (no
-    difference can be told), unknown (too noisy, or no measure of each other), and not judged where
-    the audit has open errors of either side, which close no gate.
+    difference can be told), unknown, or not judged for an open error of the audit on either side.
     """
     db, metric = only.pop("db"), only.pop("metric")
-    compared = _compared((a, b), db, metric, Only(**only), known)
+    compared = _compared((a, b), db, metric, Only(**only), judging)
     found = together([one for _, one in compared])
+    as_json = style == "json"
     for names, one in compared:
         if not one.matched:
-            click.echo(words.why_nothing(*names, one), err=style == "json")
-        if style != "json":
+            click.echo(words.why_nothing(*names, one), err=as_json)
+        if not as_json:
             _print(names, one)
-    if style == "json":
+    if as_json:
         print_json(document(found))
     elif len(compared) > 1:
         click.echo(f"{len(compared)} frameworks: {words.summary(found)}")
-    say_not_judged(len(found.matched) - len(found.judged), err=style == "json")
-    return _gated(found, gate)
+    say_not_judged(len(found.matched) - len(found.judged), err=as_json)
+    return _gated(found, gate, judging.least)
 
 
-def _gated(found: Comparison, gate: frozenset[str]) -> int:
+def _gated(found: Comparison, gate: frozenset[str], least: float) -> int:
     """The exit code."""
-    counts = Counter(match.judgement.verdict for match in found.matched)
-    failed, unknown = counts[Verdict.FAILED], counts[Verdict.UNKNOWN]
+    failed = len(found.failed)
+    unknown = sum(match.judgement.verdict is Verdict.UNKNOWN for match in found.matched)
     say_untold(failed, unknown, gate)
     closing = {
-        "slower": counts[Verdict.SLOWER] > 0,
+        "slower": bool(found.slower(least)),
         "missing": found.missing,
         "unknown": failed + unknown > 0,
     }
@@ -101,11 +101,11 @@ def _gated(found: Comparison, gate: frozenset[str]) -> int:
 
 
 def _compared(
-    asked: tuple[str, str], db: str | None, metric: str | None, only: Only, known: Known
+    asked: tuple[str, str], db: str | None, metric: str | None, only: Only, judging: Judging
 ) -> Sequence[tuple[Names, Comparison]]:
-    with opened(db) as connection:
+    with reading_current(store_url(db)) as connection:
         pairs = both_named(*asked, read.known_releases(connection), only.framework)
-        errors = wrong(connection, known)
+        errors = wrong(connection, judging)
         results = {
             one.name: marked(read.results_of(connection, one, only), errors)
             for pair in pairs
@@ -139,7 +139,7 @@ def _row(it: Match) -> tuple[str, ...]:
         number(b.figure(metric.name), metric.digits),
         number(it.judgement.ratio, 3),
         words.interval(it.judgement),
-        words.verdict(it.judgement, it.metric),
+        "\n".join(filter(None, (words.verdict(it.judgement, it.metric), words.failed(it.b)))),
     )
 
 

@@ -1,15 +1,21 @@
-"""`perfdb db`: the store's schema."""
+"""`perfdb db`: the store's schema, and copies of the store."""
+
+from functools import partial
 
 import click
+from rich.console import Console
+from rich.progress import Progress
 
 from perfdb.cli.options import db_option, json_option, print_json
 from perfdb.db import migrate, schema
-from perfdb.db.session import reading, store_url
+from perfdb.db.session import store_url
+from perfdb.db.transfer import transfer
+from perfdb.units import counted
 
 
 @click.group()
 def db() -> None:
-    """Upgrade, downgrade and check the store's schema."""
+    """Upgrade, downgrade and check the store's schema; copy the store."""
 
 
 @db.command()
@@ -57,11 +63,31 @@ def check(db: str | None) -> int:
     Exits with 1 if they differ.
     """
     url = store_url(db)
-    with reading(url) as connection:
-        schema.require_current(connection, url.render_as_string())
-    differences = migrate.differences(url)
+    with schema.reading_current(url):
+        differences = migrate.differences(url)
     for difference in differences:
         click.echo(difference)
     if not differences:
         click.echo(f"{url.render_as_string()}: schema {schema.HEAD}, as expected")
     return 1 if differences else 0
+
+
+@db.command()
+@click.argument("target", metavar="URL")
+@db_option
+def copy(target: str, db: str | None) -> None:
+    """Copy the store into the empty one at URL.
+
+    Every row of every table, on SQLite or PostgreSQL, from either to either: also what was
+    withdrawn, recomputed and stated by hand. Make URL with `perfdb db upgrade --db URL` before. It
+    is one transaction: all of it is copied, or nothing.
+    """
+    source, into = store_url(db), store_url(target)
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        copied = transfer(
+            source,
+            into,
+            lambda table, count: partial(progress.advance, progress.add_task(table, total=count)),
+        )
+    click.echo(f"{into.render_as_string()}: {counted(copied, 'row')} copied")

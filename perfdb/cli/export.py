@@ -6,9 +6,9 @@ from pathlib import Path
 import click
 
 from perfdb.cli.options import convention_option, db_option, json_format_option, only_options
-from perfdb.cli.store import opened
-from perfdb.compare import named
-from perfdb.compare.read import known_releases
+from perfdb.compare.read import release_ids
+from perfdb.db.schema import reading_current
+from perfdb.db.session import store_url
 from perfdb.errors import InputError, Problem
 from perfdb.export import FORMATS, priced, pytorch
 from perfdb.export.base import Table
@@ -81,9 +81,8 @@ def results(
 def _found(
     convention: str | None, db: str | None, release: str | None, **only: str | None
 ) -> Table:
-    with opened(db) as connection:
-        ids = named(release, known_releases(connection)).release_ids if release else None
-        scope = Scope(Only(**only), ids)
+    with reading_current(store_url(db)) as connection:
+        scope = Scope(Only(**only), release_ids(connection, release or None))
         if convention:
             return restated(connection, CONVENTIONS[convention], scope)
         return table(connection, scope)

@@ -10,9 +10,9 @@ from rich.progress import track
 from perfdb import attribute
 from perfdb import ingest as ingestion
 from perfdb.audit import Finding, acknowledged, document
+from perfdb.audit.reviewed import accepted
 from perfdb.cli import ingested
 from perfdb.cli.options import db_option, json_option, print_json, window_option
-from perfdb.cli.reviewed import accepted
 from perfdb.db.rows import Action
 from perfdb.db.session import store_url
 from perfdb.errors import InputError, Problem
@@ -119,10 +119,11 @@ def _as_json(report: ingestion.Report) -> dict[str, object]:
         "unchanged": report.unchanged,
         "withdrawn": report.withdrawn,
         "rejected": _problems(report.rejected),
+        "still_running": report.still_running,
         "unattributed": unattributed,
         "notes": _problems(report.notes),
-        "told_twice": [{"path": one.path, "same_as": one.same_as} for one in report.told_twice],
-        "completed": [{"path": one.path, "by": one.by} for one in report.completed],
+        "duplicates": [vars(one) for one in report.duplicates],
+        "completed": [vars(one) for one in report.completed],
         "passed_over": report.unknown,
     }
 
@@ -137,6 +138,8 @@ def _problems(problems: Iterable[Problem]) -> list[dict[str, object]]:
 def _print(report: ingestion.Report) -> None:
     for problem in report.rejected:
         click.echo(f"rejected: {problem}", err=True)
+    for path in report.still_running:
+        click.echo(f"still running: {path}", err=True)
     for note in report.notes:
         click.echo(f"note: {note}", err=True)
     for place in report.unattributed[:MOST_LISTED]:
@@ -148,9 +151,10 @@ def _print(report: ingestion.Report) -> None:
         "new": report.new,
         "revised": report.revised,
         "unchanged": report.unchanged,
-        "told twice": len(report.told_twice),
+        "duplicate": len(report.duplicates),
         "withdrawn": report.withdrawn,
         "rejected": len(report.rejected),
+        "still running": len(report.still_running),
         "unattributed": report.num_unattributed,
     }
     always = ("new", "revised", "unchanged", "rejected")

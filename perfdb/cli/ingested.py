@@ -14,6 +14,10 @@ COLUMNS = (
     "Tokens/s/GPU", "TFLOP/s/GPU", "Outcome", "Source",
 )  # fmt: skip
 
+RELEASE = ("framework", "release")
+WORK = ("system", "model", "task", "precision", "num_gpus", "global_batch_size")
+"""What a result is of, by the fields of `perfdb.ingest.Shown`."""
+
 FIGURES: dict[str, Callable[[float | None], str]] = {
     "step_time_s": significant,
     "tokens_per_sec_per_gpu": number,
@@ -27,14 +31,7 @@ def objects(changes: Iterable[Change]) -> list[dict[str, object]]:
     return [
         {
             "status": change.status,
-            "framework": change.result.framework,
-            "release": change.result.release,
-            "system": change.result.system,
-            "model": change.result.model,
-            "task": change.result.task,
-            "precision": change.result.precision,
-            "num_gpus": change.result.num_gpus,
-            "global_batch_size": change.result.global_batch_size,
+            **{name: getattr(change.result, name) for name in (*RELEASE, *WORK)},
             **_said(change.result),
             "before": _said(change.before) if change.before else None,
         }
@@ -65,8 +62,7 @@ def _cells(change: Change) -> Iterator[object]:
     one = change.result
     yield change.status.value
     yield Release(framework=one.framework, version=one.release).name
-    yield from (one.system, one.model, one.task, one.precision, one.num_gpus)
-    yield one.global_batch_size
+    yield from (getattr(one, name) for name in WORK)
     for name, printed in FIGURES.items():
         was = getattr(change.before or one, name)
         yield _figure(was, getattr(one, name), printed)

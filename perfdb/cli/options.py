@@ -16,26 +16,21 @@ PIPE_WIDTH = 240
 Command = TypeVar("Command", bound=Callable[..., object])
 
 
-def db_option(command: Command) -> Command:
-    """--db: which store."""
-    return click.option(
-        "--db",
-        metavar="URL",
-        help="The store: sqlite:///FILE or postgresql://… [default: $PERFDB_URL, else "
-        "sqlite:///perfdb.sqlite]",
-    )(command)
+db_option = click.option(
+    "--db",
+    metavar="URL",
+    help="The store: sqlite:///FILE or postgresql://… [default: $PERFDB_URL, else "
+    "sqlite:///perfdb.sqlite]",
+)
+"""--db: which store."""
 
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")
+"""--json: machine-readable output on stdout and nothing else there."""
 
-def json_option(command: Command) -> Command:
-    """--json: machine-readable output on stdout and nothing else there."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")(command)
-
-
-def json_format_option(command: Command) -> Command:
-    """--json beside a --format whose value is called `style`."""
-    said = "The same as --format json."
-    return click.option("--json", "style", flag_value="json", help=said)(command)
-
+json_format_option = click.option(
+    "--json", "style", flag_value="json", help="The same as --format json."
+)
+"""--json beside a --format whose value is called `style`."""
 
 ONLY: Mapping[str, str] = {
     "release": "Only this release, such as 'nemo 25.04' or 25.04.",

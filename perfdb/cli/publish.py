@@ -7,18 +7,14 @@ import click
 from sqlalchemy import Connection
 
 from perfdb.audit import Finding, Severity, document
+from perfdb.audit.reviewed import REVIEWED, accepted
 from perfdb.cli.gate import NEVER
 from perfdb.cli.options import db_option, json_option, print_json, print_table
-from perfdb.cli.reviewed import (
-    REVIEWED,
-    accepted,
-    acknowledged_option,
-    closing,
-    severity_option,
-)
-from perfdb.cli.store import opened
+from perfdb.cli.reviewed import acknowledged_option, closing, severity_option
 from perfdb.compare import named
 from perfdb.compare.read import known_releases
+from perfdb.db.schema import reading_current
+from perfdb.db.session import store_url
 from perfdb.site import plain, publication
 
 
@@ -69,7 +65,7 @@ def publish(
     page that somebody wrote is never overwritten.
     """
     known = accepted(reviewed)
-    with opened(words["db"]) as connection:
+    with reading_current(store_url(words["db"])) as connection:
         read = publication.read(connection, known, _wanted(connection, releases))
     if grave := closing(read.findings, words["gate"] or NEVER):
         _refuse(grave)

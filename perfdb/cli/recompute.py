@@ -1,4 +1,4 @@
-"""`perfdb recompute`: make the figures of measured results anew from their stored steps."""
+"""`perfdb recompute`: the figures of measured results, again from their stored steps."""
 
 from collections.abc import Iterator
 
@@ -15,9 +15,8 @@ from perfdb.cli.options import (
     print_table,
     window_option,
 )
-from perfdb.cli.store import opened
-from perfdb.compare import named
-from perfdb.compare.read import known_releases
+from perfdb.compare.read import release_ids
+from perfdb.db.schema import reading_current
 from perfdb.db.session import store_url
 from perfdb.errors import Problem
 from perfdb.flops import CONVENTIONS
@@ -60,7 +59,7 @@ def recompute(
     as_json: bool,
     **only: str | None,
 ) -> int:
-    """Make the figures of measured results anew from their stored steps.
+    """Recompute the figures of measured results from their stored steps.
 
     For when a formula or a peak of the catalogue has changed, or to take figures over other steps.
     A result that now says something else becomes a new revision, and the old one is kept; the
@@ -72,20 +71,16 @@ def recompute(
         windows.named(window) if window else None,
         CONVENTIONS[convention] if convention else None,
     )
-    release = only.pop("release")
-    scope = Scope(Only(**only), _release_ids(db, release) if release else None)
+    url, release = store_url(db), only.pop("release")
+    with reading_current(url) as connection:
+        scope = Scope(Only(**only), release_ids(connection, release or None))
     act = recomputing.preview if dry_run else recomputing.recompute
-    report = act(store_url(db), scope, asked)
+    report = act(url, scope, asked)
     if as_json:
         print_json(_document(report, dry_run=dry_run))
     else:
         _print(report, dry_run=dry_run)
     return 1 if report.left else 0
-
-
-def _release_ids(db: str | None, release: str) -> tuple[int, ...]:
-    with opened(db) as connection:
-        return named(release, known_releases(connection)).release_ids
 
 
 def _document(report: Report, *, dry_run: bool) -> dict[str, object]:

@@ -1,33 +1,23 @@
-"""Findings that close a gate, and those that a reviewed file accepts."""
+"""Options for the reviewed file, and for the findings that close a gate."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import click
 
-from perfdb.audit import Finding, Severity, acknowledged
-from perfdb.audit.acknowledged import Entry
+from perfdb.audit import Finding, Severity
+from perfdb.audit.reviewed import REVIEWED
 from perfdb.cli.gate import NEVER
 from perfdb.cli.options import Command
 
-REVIEWED = Path("data/acknowledged.yaml")
-
-
-def acknowledged_option(command: Command) -> Command:
-    """--acknowledged: the reviewed file, which `accepted` reads."""
-    return click.option(
-        "--acknowledged",
-        "reviewed",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help=f"Findings that were looked at and are accepted. [default: {REVIEWED}, where it is]",
-    )(command)
-
-
-def accepted(reviewed: Path | None) -> tuple[Entry, ...]:
-    """The findings that a reviewed file accepts: the one given, or the project's, or none."""
-    path = reviewed or REVIEWED
-    return acknowledged.entries(str(path), path.read_text()) if path.is_file() else ()
+acknowledged_option = click.option(
+    "--acknowledged",
+    "reviewed",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help=f"Findings that were looked at and are accepted. [default: {REVIEWED}, where it is]",
+)
+"""--acknowledged: the reviewed file, which `perfdb.audit.reviewed.accepted` reads."""
 
 
 def severity_option(default: str, help_: str) -> Callable[[Command], Command]:

@@ -1,12 +1,14 @@
 """`perfdb trend`: the figures of the same work over releases, and where they got worse."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import NamedTuple
 
 import click
 
 from perfdb import trend as trending
 from perfdb.cli.gate import gate_option, say_untold
-from perfdb.cli.judged import Known, judged_options, say_not_judged, wrong
+from perfdb.cli.judged import Judging, judged_options, say_not_judged, wrong
 from perfdb.cli.options import (
     db_option,
     json_option,
@@ -14,13 +16,40 @@ from perfdb.cli.options import (
     only_options,
     print_json,
 )
-from perfdb.cli.store import opened
 from perfdb.cli.trended import print_series
-from perfdb.compare import Level, Verdict, marked
+from perfdb.compare import Choice, Level, marked
 from perfdb.compare.read import known_releases
+from perfdb.db.schema import reading_current
+from perfdb.db.session import store_url
 from perfdb.queries.only import Only
 from perfdb.trend import Series, Timed, read
 from perfdb.trend.document import document
+
+Gates = Sequence[frozenset[str]]
+"""Of each series the gates that it closes."""
+
+
+class Listing(NamedTuple):
+    """What is listed: also what has no news, and each case by itself."""
+
+    all_: bool
+    each_case: bool
+
+
+def listing_options(command: Callable[..., int]) -> Callable[..., int]:
+    """--all and --each-case, which the command takes as one: `listing`."""
+
+    @click.option("--all", "all_", is_flag=True, help="Without a model list also what has no news.")
+    @click.option(
+        "--each-case",
+        is_flag=True,
+        help="Follow each case of a work, not its best configuration alone, as --fail-on does.",
+    )
+    @wraps(command)
+    def listed(*, all_: bool, each_case: bool, **given: object) -> int:
+        return command(listing=Listing(all_, each_case), **given)
+
+    return listed
 
 
 @click.command()
@@ -30,19 +59,20 @@ from perfdb.trend.document import document
 @metric_option("follow")
 @gate_option(
     ("regression", "missing", "unknown"),
-    "Exit with 1 where a release is slower than the one before it and no later one has made up for "
-    "it, where the newest release lacks what the one before has or failed at it, or where no "
-    "verdict can be given; several with a comma. [default: never]",
+    "Follow each case and exit with 1 where a release is slower than the one before it and no "
+    "later one has made up for it, where the newest release lacks what an earlier one has or "
+    "failed at more of its runs, or where no verdict can be given; several with a comma. "
+    "[default: never]",
 )
-@click.option("--all", "all_", is_flag=True, help="Without a model list also what has no news.")
+@listing_options
 @json_option
 @judged_options
 def trend(
     asked: Sequence[str],
     gate: frozenset[str],
-    known: Known,
+    judging: Judging,
     *,
-    all_: bool,
+    listing: Listing,
     as_json: bool,
     **only: str | None,
 ) -> int:
@@ -50,54 +80,58 @@ def trend(
 
     MODEL_OR_CASE is a model, such as llama3-8b, or the first six characters or more of a workload
     or case key. Of a model or a workload each release stands with its best configuration, of a
-    case with that one. Changes and verdicts are those of `perfdb compare`, against the release
-    before; a rolling branch, such as main, is held against the newest release. The bars are the
-    runs of a release in time (of logs as they were ingested), lowest to highest over the whole
-    series. A figure with open errors of the audit is listed, not judged and then stepped over.
+    case with that one; --fail-on and --each-case follow each case of a workload. Of a version in
+    several containers each is a release, in the order of time. Changes and verdicts are those of
+    `perfdb compare`, against the release before; a rolling branch, such as main, is held against
+    the newest release. The bars are the runs of a release in time (of logs as they were ingested),
+    lowest to highest over the whole series. A figure with open errors of the audit is listed, not
+    judged and then stepped over.
 
     Without MODEL_OR_CASE everything is followed, and listed where the newest release is faster or
     slower than the one before, failed or lacks something.
     """
     db, metric = only.pop("db"), only.pop("metric")
-    found = _followed(asked, db, metric, Only(**only), known)
+    with reading_current(store_url(db)) as connection:
+        results = marked(read.results(connection, asked, Only(**only)), wrong(connection, judging))
+        choices = known_releases(connection)
+        versions = read.versions(connection, choices)
+    keys = [word.lower() for word in asked if read.is_key(word)]
+    each = listing.each_case or gate
+    followed = _followed(results, choices, metric, None if each else keys)
+    found = trending.noted_missing(followed, versions)
+    closed = [_closed(one, gate, judging.least) for one in found]
     if as_json:
-        print_json({"series": [document(one) for one in found]})
+        print_json(_document(found, closed))
     else:
-        print_series(found, only_news=not asked and not all_)
+        print_series(found, results, only_news=not asked and not listing.all_)
     not_judged = sum(not point.is_judged for one in found for point in one.points)
     say_not_judged(not_judged, err=as_json)
-    return _gated(found, gate)
+    say_untold(sum(bool(one.failed) for one in found), sum(bool(one.untold) for one in found), gate)
+    return 1 if any(closed) else 0
 
 
-def _gated(found: Sequence[Series], gate: frozenset[str]) -> int:
-    """The exit code."""
-    failed = sum(bool(one.ends(Verdict.FAILED)) for one in found)
-    unknown = sum(bool(one.untold) for one in found)
-    say_untold(failed, unknown, gate)
-    closing = {
-        "regression": any(one.is_slower for one in found),
-        "missing": failed > 0 or any(one.missing_in for one in found),
-        "unknown": failed + unknown > 0,
-    }
-    return 1 if any(closing[word] for word in gate) else 0
+def _document(found: Sequence[Series], closed: Gates) -> dict[str, object]:
+    series = [document(*one) for one in zip(found, closed, strict=True)]
+    return {"closed": sorted(frozenset().union(*closed)), "series": series}
+
+
+def _closed(one: Series, gate: frozenset[str], least: float) -> frozenset[str]:
+    """The gates that a series closes, of those that were asked for."""
+    return frozenset(word for word, is_closed in one.closes(least).items() if is_closed) & gate
 
 
 def _followed(
-    asked: Sequence[str], db: str | None, metric: str | None, only: Only, known: Known
+    results: Sequence[Timed],
+    choices: Sequence[Choice],
+    metric: str | None,
+    keys: Sequence[str] | None,
 ) -> list[Series]:
-    with opened(db) as connection:
-        results = marked(read.results(connection, asked, only), wrong(connection, known))
-        choices = known_releases(connection)
-        versions = read.versions(connection, choices)
-    of_cases = [result for result in results if _is_of_case(result, asked)]
-    of_work = [result for result in results if not _is_of_case(result, asked)]
-    found = [
+    """With each case by itself whose key begins with one of `keys`; None: with every one."""
+    if keys is None:
+        return trending.follow_each(results, choices, metric)
+    of_cases = [one for one in results if one.case_key.startswith(tuple(keys))]
+    of_work = [one for one in results if not one.case_key.startswith(tuple(keys))]
+    return [
         *trending.follow(of_work, choices, Level.WORKLOAD, metric),
         *trending.follow(of_cases, choices, Level.CONFIGURATION, metric),
     ]
-    return [trending.noted_missing(one, versions) for one in found]
-
-
-def _is_of_case(result: Timed, asked: Iterable[str]) -> bool:
-    keys = [word.lower() for word in asked if read.is_key(word)]
-    return any(result.case_key.startswith(key) for key in keys)

@@ -9,8 +9,8 @@ import click
 from perfdb.cli.options import print_table
 from perfdb.compare import Level, Verdict, words
 from perfdb.metrics import METRICS
-from perfdb.trend import Point, Series
-from perfdb.units import UNKNOWN, number, percent
+from perfdb.trend import Point, Series, Timed
+from perfdb.units import UNKNOWN, counted, number, percent
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 MOST_BARS = 20
@@ -20,8 +20,11 @@ PIPE_WIDTH = 120
 """Columns where stdout is no terminal."""
 
 
-def print_series(found: Sequence[Series], *, only_news: bool) -> None:
-    """Series over releases, and what is in one alone; with `only_news` those that have some."""
+def print_series(found: Sequence[Series], results: Sequence[Timed], *, only_news: bool) -> None:
+    """Series over releases, and what is in one alone; with `only_news` those that have some.
+
+    `results` are all that they were made of.
+    """
     for one in found:
         if len(one.points) > 1 and (one.has_news or not only_news):
             _print(one)
@@ -31,6 +34,10 @@ def print_series(found: Sequence[Series], *, only_news: bool) -> None:
     _print_failed(found)
     _print_untold(found)
     click.echo(_summary(found, only_news=only_news))
+    shown = {run.case_key for one in found for point in one.points for run in point.runs}
+    if more := len({result.case_key for result in results} - shown):
+        said = counted(more, "further case")
+        click.echo(f"not shown: {said} of the same work; --each-case follows each")
 
 
 def _print(one: Series) -> None:
@@ -53,7 +60,7 @@ def _said(one: Series) -> str:
     slower = [point for point in apart if point.verdict is Verdict.SLOWER]
     said += [f"{worse} than {point.against}: {point.release}" for point in slower]
     names = ", ".join(point.release for point in apart)
-    said += [f"none is before another: {names}"] if len(apart) > 1 else []
+    said += [f"{names} have no order: none is compared with another"] if len(apart) > 1 else []
     return "; ".join(said)
 
 
@@ -76,19 +83,15 @@ def _print_missing(found: Sequence[Series]) -> None:
 
 def _print_failed(found: Sequence[Series]) -> None:
     """What finished before and does not today, with how it ended."""
-    rows = [
-        (_work(one), _step(one, point), _how(point))
-        for one in found
-        for point in one.ends(Verdict.FAILED)
-    ]
+    rows = [(_work(one), _step(one, point), _how(point)) for one in found for point in one.failed]
     if rows:
         print_table("Failed", ("Work", "Releases", "Why"), rows, PIPE_WIDTH)
 
 
 def _how(point: Point) -> str:
-    """'out of memory', and on the next line why it has no figures."""
+    """How many runs failed; 'out of memory', and on the next line why it has no figures."""
     reason = point.judgement.reason if point.judgement else None
-    return "\n".join(filter(None, (reason, words.ended(point.side))))
+    return words.failed(point.side) or "\n".join(filter(None, (reason, words.ended(point.side))))
 
 
 def _print_untold(found: Sequence[Series]) -> None:
@@ -104,8 +107,11 @@ def _why(point: Point) -> str:
     return words.ended(point.side) or ("no spread" if has_ratio else "no figure of one of them")
 
 
-def _work(one: Series) -> str:
-    return f"{words.workload(one.shown)}\n"
+def _work(one: Series, *marks: str) -> str:
+    """Its work, of a case by itself how it was done, and marks: each on a line, the last empty."""
+    of_case = one.level is Level.CONFIGURATION
+    how = words.configuration(one.shown) if of_case else ""
+    return "\n".join((*filter(None, (words.workload(one.shown), how, *marks)), ""))
 
 
 def _step(one: Series, point: Point) -> str:
@@ -116,8 +122,7 @@ def _last(one: Series) -> tuple[str, ...]:
     point, metric = (one.releases or one.points)[-1], METRICS[one.metric]
     figure = number(point.side.shown.figure(metric.name), metric.digits)
     marks = ", ".join(filter(None, (one.shown.origin, metric.title, words.flag(point.side))))
-    work = f"{words.workload(one.shown)}\n{marks}\n"
-    return work, f"{one.shown.framework} {point.release}", figure, _runs(one, point)
+    return _work(one, marks), f"{one.shown.framework} {point.release}", figure, _runs(one, point)
 
 
 def _row(series: Series, point: Point) -> tuple[str, ...]:
@@ -175,12 +180,12 @@ def _summary(found: Sequence[Series], *, only_news: bool) -> str:
     counts = {
         "made up for": sum(one.recovered for one in found),
         "missing in the newest": sum(one.missing_in is not None for one in found),
-        "failed": sum(bool(one.ends(Verdict.FAILED)) for one in found),
+        "failed": sum(bool(one.failed) for one in found),
         "cannot be told": sum(bool(one.untold) for one in found),
     }
     named = dict.fromkeys(words.named(Verdict.SLOWER, one.metric) for one in found)
     worse = " or ".join(named or [Verdict.SLOWER])
-    parts = [f"{sum(one.is_slower for one in found)} {worse} than before"]
+    parts = [f"{sum(one.is_slower() for one in found)} {worse} than before"]
     parts += [f"{count} {word}" for word, count in counts.items() if count]
     said = f"{len(followed)} followed over releases: {', '.join(parts)}"
     hidden = sum(not one.has_news for one in followed) if only_news else 0

@@ -59,15 +59,9 @@ def _watched(progress: Progress) -> verifying.Watched:
 def _document(found: Sequence[Verified]) -> dict[str, object]:
     return {
         "checked": {one.check: one.count for one in found},
-        "faults": [
-            {"check": one.check, "where": it.where, "message": it.message}
-            for one in found
-            for it in one.faults
-        ],
+        "faults": [{"check": one.check, **vars(it)} for one in found for it in one.faults],
         "passed_over": [
-            {"check": one.check, "where": it.where, "message": it.message}
-            for one in found
-            for it in one.passed_over
+            {"check": one.check, **vars(it)} for one in found for it in one.passed_over
         ],
     }
 

@@ -19,7 +19,7 @@ from perfdb.db.session import store_url
 def withdraw(
     words: Sequence[str], reason: str | None, db: str | None, *, undo: bool, as_json: bool
 ) -> int:
-    """Withdraw every result of published pages, of files of results or of runs, there or gone.
+    """Withdraw every result of pages, result files or runs, whether the file still exists or not.
 
     A page or a file of results, such as a summary or golden values, is named by the path that it
     was read from, a run by its id, its directory or its log. A result that another page states

@@ -9,9 +9,9 @@ from perfdb.compare.base import (
     Result,
     Side,
     Verdict,
+    marked,
     together,
 )
-from perfdb.compare.errors import marked
 from perfdb.compare.match import comparison, metric_for
 from perfdb.compare.releases import Choice, both_named, named
 

@@ -1,14 +1,16 @@
 """What a comparison takes and gives: results, the sides of a match, verdicts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from math import isfinite
+from math import inf, isfinite
+from typing import TypeVar
 
 from pydantic import ConfigDict
 
-from perfdb.record import Frozen, Origin, Outcome, Scalar
+from perfdb.record import CONFIGURATION_FIELDS, Frozen, Origin, Outcome, Scalar
+from perfdb.versions import natural
 
 
 class Verdict(StrEnum):
@@ -43,6 +45,7 @@ class Result(Frozen):
     workload_key: str
     framework: str
     release: str | None
+    container: str | None = None
     system: str
     system_title: str
     model: str
@@ -83,12 +86,14 @@ class Result(Frozen):
     mfu: float | None
     peak_memory_bytes: int | None = None
     flops_convention: str | None
+    raw: Mapping[str, str] = {}
+    """The text of each cell of its page, by the title of the column."""
     run_id: str | None = None
     source: str | None = None
     """The file that it was read from."""
     source_line: int | None = None
     has_open_errors: bool = False
-    """Whether the audit finds errors in it that nobody has accepted (`perfdb.compare.errors`)."""
+    """Whether the audit finds errors in it that nobody has accepted (`marked`)."""
 
     def figure(self, metric: str) -> float | None:
         """The value of a metric; None where it is unknown, withheld, or cannot be a rate."""
@@ -96,6 +101,36 @@ class Result(Frozen):
             return None
         value: float | None = getattr(self, metric)
         return value if value is not None and isfinite(value) and value > 0 else None
+
+    @property
+    def work_order(self) -> tuple[object, ...]:
+        """A key that sorts results by what was done: model, system, task, precision, then sizes."""
+        work = (natural(self.model_title), natural(self.system_title), self.task)
+        size = (self.num_gpus, self.sequence_length, self.global_batch_size)
+        return (*work, self.precision or "", *size)
+
+    @property
+    def layout_order(self) -> tuple[object, ...]:
+        """A key that sorts results of the same work by how it was done: MBS, LBS, TP, PP, …"""
+        values = [getattr(self, name) for name in CONFIGURATION_FIELDS]
+        return (*(natural("" if value is None else str(value)) for value in values), self.case_key)
+
+
+FAULTS = (
+    Outcome.FAILED, Outcome.OUT_OF_MEMORY, Outcome.NAN_LOSS, Outcome.NAN_GRAD_NORM,
+    Outcome.TIMED_OUT,
+)  # fmt: skip
+"""How a run ends that fails by itself."""
+
+Some = TypeVar("Some", bound=Result)
+
+
+def marked(results: Iterable[Some], wrong: Collection[int]) -> tuple[Some, ...]:
+    """The results; those whose numbers are among the wrong ones say that they have open errors."""
+    return tuple(
+        one.model_copy(update={"has_open_errors": True}) if one.result_id in wrong else one
+        for one in results
+    )
 
 
 @dataclass(frozen=True)
@@ -118,6 +153,20 @@ class Side:
     def finished(self) -> tuple[Result, ...]:
         """Those that have figures."""
         return tuple(result for result in self.results if result.withheld is None)
+
+    @property
+    def failed(self) -> tuple[Result, ...]:
+        """Those that failed by themselves: not what was stopped or cut off, to be run anew."""
+        return tuple(result for result in self.results if result.outcome in FAULTS)
+
+    def fails_more_than(self, least: float) -> bool:
+        """Whether it has figures, and yet a larger share of its runs failed than that."""
+        return bool(self.finished) and self.share_failed > least
+
+    @property
+    def share_failed(self) -> float:
+        """How many of its runs failed, of 1."""
+        return len(self.failed) / len(self.results)
 
     def is_usable(self, metric: str) -> bool:
         """Whether another figure can be held against that of this side."""
@@ -160,6 +209,11 @@ class Judgement:
     verdict: Verdict
     reason: str | None = None
 
+    @property
+    def change(self) -> float:
+        """By how much B is another than A, of 1; unlimited where that is unknown."""
+        return inf if self.ratio is None else abs(self.ratio - 1)
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -181,6 +235,12 @@ class Match:
     judgement: Judgement
     differences: tuple[Difference, ...]
 
+    @property
+    def failed(self) -> bool:
+        """Whether B has no figures where A has, or a larger share of its runs failed."""
+        is_whole = self.judgement.verdict is Verdict.FAILED
+        return is_whole or self.b.fails_more_than(self.a.share_failed)
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -192,9 +252,18 @@ class Comparison:
 
     @property
     def missing(self) -> bool:
-        """Whether something that A has a figure of has none in B: it did not run, or failed."""
-        failed = any(match.judgement.verdict is Verdict.FAILED for match in self.matched)
-        return failed or bool(self.only_a)
+        """Whether B did not run something that A has, or failed at it more often."""
+        return bool(self.failed or self.only_a)
+
+    @property
+    def failed(self) -> tuple[Match, ...]:
+        """The matches at which B failed, wholly or at more of its runs than A."""
+        return tuple(match for match in self.matched if match.failed)
+
+    def slower(self, least: float = 0.0) -> tuple[Match, ...]:
+        """The matches that B is slower at, by as much at the least."""
+        found = (match for match in self.matched if match.judgement.verdict is Verdict.SLOWER)
+        return tuple(match for match in found if match.judgement.change >= least)
 
     @property
     def judged(self) -> tuple[Match, ...]:

@@ -1,6 +1,6 @@
 """The JSON of a comparison: what `perfdb compare --json` prints."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from perfdb.compare import words
 from perfdb.compare.base import Comparison, Match, Result, Side
@@ -11,8 +11,8 @@ from perfdb.record import CONFIGURATION_FIELDS, WORKLOAD_FIELDS
 Fields = dict[str, object]
 
 SHOWN = (
-    "run_id", "source", "source_line", "step_time_stdev_s", "step_time_p10_s", "step_time_p90_s",
-    "num_steps", "peak_memory_bytes",
+    "container", "case_key", "run_id", "source", "source_line", "step_time_stdev_s",
+    "step_time_p10_s", "step_time_p90_s", "num_steps", "peak_memory_bytes",
 )  # fmt: skip
 """Of a side that has several results these are of the one that is shown."""
 
@@ -38,7 +38,7 @@ def _matched(match: Match) -> Fields:
         **identity,
         "level": match.level,
         "differences": differing,
-        **_of_sides((("a", match.a), ("b", match.b))),
+        **_of_sides({"a": match.a, "b": match.b}),
         "metric": match.metric,
         "a": a.figure(match.metric),
         "b": b.figure(match.metric),
@@ -50,11 +50,12 @@ def _matched(match: Match) -> Fields:
     }
 
 
-def _of_sides(sides: Iterable[tuple[str, Side]]) -> Fields:
-    said: Fields = {}
-    for name, side in sides:
-        said |= {f"{field}_{name}": value for field, value in _of_side(side).items()}
-    return said
+def _of_sides(sides: Mapping[str, Side]) -> Fields:
+    return {
+        f"{field}_{name}": value
+        for name, side in sides.items()
+        for field, value in _of_side(side).items()
+    }
 
 
 def _of_side(side: Side) -> Fields:
@@ -65,6 +66,7 @@ def _of_side(side: Side) -> Fields:
         "outcome": it.outcome,
         "num_results": len(side.results),
         "num_finished": len(side.finished),
+        "failed": words.failed(side) or None,
         **{field: getattr(it, field) for field in SHOWN},
         "window": side.window,
         "has_open_errors": it.has_open_errors,
@@ -81,5 +83,5 @@ def _unmatched(side: Side) -> Fields:
 
 
 def _identity(result: Result) -> Fields:
-    fields = WORKLOAD_FIELDS + CONFIGURATION_FIELDS
+    fields = (*WORKLOAD_FIELDS, *CONFIGURATION_FIELDS, "workload_key")
     return result.model_dump(mode="json", include=set(fields))

@@ -1,11 +1,10 @@
 """Which results of two releases belong together: by case, and by workload."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from perfdb.compare import order
 from perfdb.compare.base import Comparison, Difference, Level, Match, Result, Side
 from perfdb.compare.verdict import judge
+from perfdb.groups import grouped
 from perfdb.metrics import METRICS, PREFERRED
 from perfdb.record import CONFIGURATION_FIELDS, Origin
 
@@ -23,8 +22,7 @@ def comparison(a: Iterable[Result], b: Iterable[Result], metric: str | None = No
     """
     sides_a, sides_b = _sides(a), _sides(b)
     matched = (*_equal(sides_a, sides_b, metric), *_best(sides_a, sides_b, metric))
-    taken = {(id(match.a), id(match.b)) for match in matched}
-    used = {one for pair in taken for one in pair}
+    used = {id(side) for match in matched for side in (match.a, match.b)}
     return Comparison(
         matched=tuple(sorted(matched, key=_order_of_match)),
         only_a=tuple(sorted((side for side in sides_a if id(side) not in used), key=_order)),
@@ -33,21 +31,19 @@ def comparison(a: Iterable[Result], b: Iterable[Result], metric: str | None = No
 
 
 def _sides(results: Iterable[Result]) -> list[Side]:
-    grouped: dict[tuple[str, Origin], list[Result]] = defaultdict(list)
-    for result in results:
-        grouped[result.case_key, result.origin].append(result)
-    return [Side(tuple(group)) for group in grouped.values()]
+    of_cases = grouped(results, lambda one: (one.case_key, one.origin))
+    return [Side(tuple(group)) for group in of_cases.values()]
 
 
 def _equal(a: list[Side], b: list[Side], metric: str | None) -> Iterator[Match]:
-    by_case = _grouped(a, _case_key), _grouped(b, _case_key)
+    by_case = grouped(a, _case_key), grouped(b, _case_key)
     for key in by_case[0].keys() & by_case[1].keys():
         for one, other in _pairs(_by_origin(by_case[0][key]), _by_origin(by_case[1][key])):
             yield _match(Level.CONFIGURATION, one, other, metric)
 
 
 def _best(a: list[Side], b: list[Side], metric: str | None) -> Iterator[Match]:
-    by_workload = _grouped(a, _workload_key), _grouped(b, _workload_key)
+    by_workload = grouped(a, _workload_key), grouped(b, _workload_key)
     for key in by_workload[0].keys() & by_workload[1].keys():
         group_a, group_b = by_workload[0][key], by_workload[1][key]
         judged_by = metric_for(group_a, group_b, metric)
@@ -113,13 +109,6 @@ def goodness(side: Side, metric: str) -> tuple[bool, float, str]:
     return (figure is not None, sign * (figure or 0.0), _case_key(side))
 
 
-def _grouped(sides: Iterable[Side], key: Callable[[Side], str]) -> dict[str, list[Side]]:
-    groups: dict[str, list[Side]] = defaultdict(list)
-    for side in sides:
-        groups[key(side)].append(side)
-    return groups
-
-
 def _case_key(side: Side) -> str:
     return side.shown.case_key
 
@@ -129,8 +118,9 @@ def _workload_key(side: Side) -> str:
 
 
 def _order(side: Side) -> tuple[object, ...]:
-    return (*order.of_work(side.shown), _case_key(side), side.origin)
+    return (*side.shown.work_order, *side.shown.layout_order, side.origin)
 
 
 def _order_of_match(match: Match) -> tuple[object, ...]:
-    return (*order.of_work(match.a.shown), match.level, _case_key(match.a), match.a.origin)
+    it = match.a.shown
+    return (*it.work_order, match.level, *it.layout_order, it.origin)

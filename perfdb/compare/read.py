@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 from perfdb.audit import Finding
 from perfdb.audit.acknowledged import Entry, explained
 from perfdb.compare.base import Result
-from perfdb.compare.releases import Choice, KnownRelease, choices
+from perfdb.compare.releases import Choice, KnownRelease, choices, named
 from perfdb.queries import catalog, findings, results
 from perfdb.queries.only import Only, Scope, within
 
@@ -16,6 +16,11 @@ def known_releases(connection: Connection) -> tuple[Choice, ...]:
     """The releases that have results, as a person can name them."""
     rows = connection.execute(catalog.all_releases()).mappings()
     return choices(KnownRelease.model_validate(row) for row in rows)
+
+
+def release_ids(connection: Connection, name: str | None) -> tuple[int, ...] | None:
+    """The releases in the store that a name stands for; None without one. Raises InputError."""
+    return None if name is None else named(name, known_releases(connection)).release_ids
 
 
 def results_of(

@@ -1,15 +1,16 @@
 """Which releases there are to choose from, and which one a name means."""
 
 import shlex
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from pydantic import ConfigDict
 
 from perfdb.errors import InputError, Problem, suggestion
+from perfdb.groups import grouped
 from perfdb.record import Frozen, Release
-from perfdb.versions import natural
+from perfdb.versions import Precedence, is_numbered, version_order
 
 
 class KnownRelease(Frozen):
@@ -21,6 +22,8 @@ class KnownRelease(Frozen):
     framework: str
     release: str | None
     container: str | None
+    first_at: datetime | None = None
+    """When its first run was started; of what does not say, when it was read."""
 
     @property
     def name(self) -> str:
@@ -42,30 +45,47 @@ def choices(known: Iterable[KnownRelease]) -> tuple[Choice, ...]:
     """Every release by name, versions in their own order: 0.9 before 0.10.
 
     A version that was run in several containers is one choice for all of them, followed by one for
-    each, named 'nemo 25.04 [CONTAINER]'.
+    each in the order of time, named 'nemo 25.04 [CONTAINER]'.
     """
-    ordered = sorted(set(known), key=_order)
-    by_name: dict[str, list[KnownRelease]] = defaultdict(list)
-    for one in ordered:
-        by_name[one.name].append(one)
+    earliest = {one.release_id: one for one in sorted(known, key=_began, reverse=True)}
+    by_name = grouped(sorted(earliest.values(), key=_order), lambda one: one.name)
     return tuple(choice for name, group in by_name.items() for choice in _of_name(name, group))
 
 
 def _of_name(name: str, group: Sequence[KnownRelease]) -> list[Choice]:
     framework, version = group[0].framework, group[0].release
-    whole = Choice(name, framework, version, tuple(one.release_id for one in group))
-    by_container: dict[str, list[int]] = defaultdict(list)
-    for one in group:
-        by_container[one.container or "no container"].append(one.release_id)
-    if len(by_container) == 1:
-        return [whole]
-    boxed = [(f"{name} [{box}]", tuple(ids)) for box, ids in by_container.items()]
-    return [whole, *(Choice(part, framework, None, ids) for part, ids in boxed)]
+    whole = Choice(name, framework, version, _ids(group))
+    boxes = grouped(group, lambda one: one.container or "no container").items()
+    boxed = [Choice(f"{name} [{box}]", framework, None, _ids(some)) for box, some in boxes]
+    return [whole, *boxed] if len(boxed) > 1 else [whole]
 
 
-def _order(one: KnownRelease) -> tuple[str, bool, tuple[str | int, ...], str, int]:
-    version = natural(one.release or "")
-    return (one.framework, one.release is None, version, one.container or "", one.release_id)
+def _ids(group: Iterable[KnownRelease]) -> tuple[int, ...]:
+    return tuple(one.release_id for one in group)
+
+
+def in_order(choices: Iterable[Choice]) -> Mapping[int, str]:
+    """What each release is called among those of its framework, in their order: '25.04', 'main'.
+
+    Of a numbered version in several containers: '25.04 [CONTAINER]'. `choices` are as of `choices`.
+    """
+    found: dict[int, str] = {}
+    numbered: set[int] = set()
+    for choice in choices:
+        if is_numbered(choice.version):
+            numbered.update(choice.release_ids)
+        name = choice.name.removeprefix(f"{choice.framework} ")
+        found |= {one: name for one in choice.release_ids if one in numbered or one not in found}
+    return found
+
+
+def _order(one: KnownRelease) -> Precedence:
+    version = version_order(one.release)
+    return (one.framework, one.release is None, version, _began(one), one.release_id)
+
+
+def _began(one: KnownRelease) -> tuple[float, str]:
+    return (one.first_at.timestamp() if one.first_at else 0.0, one.container or "")
 
 
 def named(text: str, known: Sequence[Choice]) -> Choice:

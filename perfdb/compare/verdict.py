@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from decimal import Decimal
 from math import exp, inf, log, log1p
 from typing import Final
 
+from perfdb.audit.printed import half_unit
 from perfdb.compare.base import Judgement, Result, Side, Verdict
 from perfdb.compare.noise import half_interval, spread
 from perfdb.metrics import METRICS
@@ -68,7 +68,7 @@ def _by_figures(a: Side, b: Side, metric: str) -> Judgement:
     noise_a, noise_b = spread(a), spread(b)
     if noise_a and noise_b and a.origin is b.origin:
         return _by_interval(figure_a, figure_b, half_interval(noise_a, noise_b), metric)
-    tolerance = _rounding(a, b, figure_a, figure_b)
+    tolerance = _rounding(a, b, metric)
     verdict = _verdict(figure_b - figure_a, tolerance, metric)
     return Judgement(figure_b / figure_a, None, None, verdict)
 
@@ -82,18 +82,12 @@ def _by_interval(figure_a: float, figure_b: float, half: float, metric: str) -> 
     return Judgement(figure_b / figure_a, low, high, verdict, reason)
 
 
-def _rounding(a: Side, b: Side, figure_a: float, figure_b: float) -> float:
+def _rounding(a: Side, b: Side, metric: str) -> float:
     """By how much two figures without spread may differ and still be the same."""
+    ends = [(side.shown.figure(metric) or 0.0, side.shown.raw) for side in (a, b)]
     if a.origin is b.origin is Origin.PUBLISHED:
-        return half_unit(figure_a) + half_unit(figure_b)
-    return 0.0 if figure_a == figure_b else inf
-
-
-def half_unit(printed: float) -> float:
-    """Half a unit in the last printed place: 0.05 for 9.3, 0.5 for 9300."""
-    exponent = Decimal(repr(printed)).normalize().as_tuple().exponent
-    assert isinstance(exponent, int), f"{printed} is not a printed figure"
-    return float(Decimal(5).scaleb(min(exponent, 0) - 1))
+        return sum(half_unit(figure, metric, raw) for figure, raw in ends)
+    return 0.0 if ends[0][0] == ends[1][0] else inf
 
 
 def _verdict(change: float, tolerance: float, metric: str) -> Verdict:
@@ -101,9 +95,8 @@ def _verdict(change: float, tolerance: float, metric: str) -> Verdict:
         return Verdict.UNKNOWN
     if abs(change) <= tolerance * (1 + 1e-9):  # 9.30 and 9.20 differ by 0.1 and a float's dust
         return Verdict.SAME
-    return (
-        Verdict.FASTER if (change > 0) is (METRICS[metric].better == "higher") else Verdict.SLOWER
-    )
+    is_better = (change > 0) is (METRICS[metric].better == "higher")
+    return Verdict.FASTER if is_better else Verdict.SLOWER
 
 
 def _differ_in_window(a: Side, b: Side) -> str | None:

@@ -100,10 +100,14 @@ def named(verdict: Verdict, metric: str) -> str:
 
 
 def interval(judgement: Judgement) -> str:
-    """'1.012 – 1.041'; – where there is none."""
-    if judgement.low is None or judgement.high is None:
+    """'1.012 – 1.041'; – where there is none. One that leaves out 1 does so in its digits too."""
+    low, high = judgement.low, judgement.high
+    if low is None or high is None:
         return UNKNOWN
-    return f"{number(judgement.low, 3)} – {number(judgement.high, 3)}"
+    outside = [end for end in (low, high) if not low <= 1 <= high]
+    told = (n for n in range(3, 17) if all(round(end, n) != 1 for end in outside))
+    digits = next(told, 3)
+    return f"{number(low, digits)} – {number(high, digits)}"
 
 
 def remark(match: Match) -> str:
@@ -129,6 +133,14 @@ def runs(side: Side) -> str:
         return f"{count} {what}"
     counts = ", ".join(f"{number} {how}" for how, number in lost.items())
     return f"{len(side.finished) or 'none'} of {count} {what} ({counts})"
+
+
+def failed(side: Side) -> str:
+    """'2 of 3 runs failed: out of memory'; empty where none did, or none finished."""
+    if not side.failed or not side.finished:
+        return ""
+    how = ", ".join(dict.fromkeys(map(_how_it_ended, side.failed)))
+    return f"{len(side.failed)} of {len(side.results)} runs failed: {how}"
 
 
 def _how_it_ended(result: Result) -> str:

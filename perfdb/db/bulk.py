@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import islice
 
-from sqlalchemy import JSON, Connection, DateTime, Dialect, Table
+from sqlalchemy import JSON, Connection, Date, Dialect, TableClause
 from sqlalchemy.exc import DBAPIError
+
+from perfdb.db.moments import Moment
 
 Cells = tuple[object, ...]
 Translation = Callable[[object], object]
 
-TRANSLATED = (JSON, DateTime)
+TRANSLATED = (JSON, Date, Moment)
 """The types of columns whose values no driver takes as they are."""
 
 AT_ONCE = 1 << 12
@@ -21,7 +23,11 @@ AT_ONCE = 1 << 12
 
 
 def add(
-    connection: Connection, table: Table, columns: Sequence[str], rows: Iterable[Cells]
+    connection: Connection,
+    table: TableClause,
+    columns: Sequence[str],
+    rows: Iterable[Cells],
+    at_once: int = AT_ONCE,
 ) -> None:
     """Insert rows, each with the cells of these columns in this order.
 
@@ -37,12 +43,12 @@ def add(
     else:
         statement = f"INSERT INTO {target} VALUES ({', '.join('?' * len(columns))})"
         left = iter(prepared)
-        while given := list(islice(left, AT_ONCE)):
+        while given := list(islice(left, at_once)):
             connection.exec_driver_sql(statement, given)
 
 
 def _translated(
-    dialect: Dialect, table: Table, columns: Sequence[str], rows: Iterable[Cells]
+    dialect: Dialect, table: TableClause, columns: Sequence[str], rows: Iterable[Cells]
 ) -> Iterable[Cells]:
     """The rows with each cell as the driver takes it."""
     translations = []
@@ -50,7 +56,7 @@ def _translated(
         kind = table.c[name].type
         if isinstance(kind, TRANSLATED):
             translated = kind.dialect_impl(dialect).bind_processor(dialect)
-            if translated and isinstance(kind, DateTime):
+            if translated and isinstance(kind, Moment):
                 translated = lru_cache(maxsize=1024)(translated)  # most rows have the same moment
             translations += [(place, translated)] if translated else []
     return (_cells(row, translations) for row in rows) if translations else rows

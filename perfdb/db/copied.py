@@ -4,24 +4,19 @@ The store is only read, as it is at one moment, and nobody who writes to it has 
 """
 
 import sqlite3
-from collections.abc import Mapping
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import URL, Connection, Row, Select, Table, case, insert, literal, select
+from sqlalchemy import URL, Select, case, literal, select
 
-from perfdb.db import migrate, schema
+from perfdb.db import migrate, schema, transfer
 from perfdb.db.packing import packed
 from perfdb.db.session import reading, storing
 from perfdb.db.tables import metadata, sources
 from perfdb.errors import StoreError
 
 NAME: Final = "store.sqlite"
-
-AT_ONCE: Final = 1_000
-"""Rows that are held while they are copied; among them are pages."""
 
 
 def copied(url: URL, folder: Path, whole: str) -> URL:
@@ -59,16 +54,8 @@ def _copy_rows(url: URL, copy: URL, whole: str) -> None:
             return
         schema.require_current(stored, url.render_as_string())
         for table in metadata.sorted_tables:
-            question = _sources(whole) if table is sources else select(table)
-            _copy_table(stored, into, table, question)
-
-
-def _copy_table(
-    stored: Connection, into: Connection, table: Table, question: Select[*tuple[object, ...]]
-) -> None:
-    found = stored.execution_options(yield_per=AT_ONCE).execute(question)
-    for some in found.partitions():
-        into.execute(insert(table), [_row(one) for one in some])
+            asked = _sources(whole) if table is sources else transfer.rows(table)
+            transfer.copy_rows(stored, into, table, asked)
 
 
 def _sources(whole: str) -> Select[*tuple[object, ...]]:
@@ -76,11 +63,3 @@ def _sources(whole: str) -> Select[*tuple[object, ...]]:
     nothing = literal(packed(b""), sources.c.content.type)
     content = case((sources.c.parser == whole, sources.c.content), else_=nothing)
     return select(*columns, content.label(sources.c.content.name))
-
-
-def _row(row: Row[*tuple[object, ...]]) -> Mapping[str, object]:
-    """SQLite keeps no time zone: perfdb's moments are in UTC there."""
-    return {
-        name: value.astimezone(UTC) if isinstance(value, datetime) else value
-        for name, value in row._mapping.items()
-    }

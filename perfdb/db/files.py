@@ -25,7 +25,8 @@ _FOUND = select(
 def ids(connection: Connection, files: Iterable[SourceFile], when: datetime) -> dict[Natural, int]:
     """The id of each source; the bytes of those not there yet are kept, compressed."""
     by_key = {natural(one): one for one in files}
-    known = _known(connection, by_key)
+    pairs = sorted({key[:2] for key in by_key})
+    known = _wanted(connection, _alike(connection, pairs), by_key)
     added = [by_key[key] for key in sorted(by_key.keys() - known.keys())]
     if not added:
         return known
@@ -33,7 +34,7 @@ def ids(connection: Connection, files: Iterable[SourceFile], when: datetime) -> 
     columns = (*_NATURAL, "size_bytes", "content", "ingested_at")
     last = connection.scalar(select(func.max(sources.c.id))) or 0
     bulk.add(connection, sources, columns, _rows(added, large, when))
-    found = known | _added_since(connection, last, by_key)
+    found = known | _wanted(connection, _FOUND.where(sources.c.id > last), by_key)
     for key, content in large.items():
         _write(connection, found[key], content)
     return found
@@ -57,17 +58,6 @@ def _rows(
 def natural(file: SourceFile) -> Natural:
     """What makes a source the same one: its bytes, where they were, and who read them."""
     return (file.sha256, file.path, file.parser, file.parser_version)
-
-
-def _known(connection: Connection, wanted: Collection[Natural]) -> dict[Natural, int]:
-    pairs = sorted({key[:2] for key in wanted})
-    return _wanted(connection, _alike(connection, pairs), wanted)
-
-
-def _added_since(
-    connection: Connection, last: int, wanted: Collection[Natural]
-) -> dict[Natural, int]:
-    return _wanted(connection, _FOUND.where(sources.c.id > last), wanted)
 
 
 def _wanted(

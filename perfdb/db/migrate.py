@@ -6,6 +6,7 @@ from sqlite3 import Connection as SqliteConnection
 from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import URL, Connection, event
 from sqlalchemy.exc import CompileError, DBAPIError, NoReferenceError, NoSuchTableError
@@ -62,8 +63,8 @@ def _migrate(url: URL, revision: str, *, upwards: bool) -> None:
                 connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({POSTGRES_LOCK})")
             move(config(connection), revision)
     except CommandError as error:
-        remedy = "; use the perfdb that wrote it, or a newer one" if upwards else ""
-        raise StoreError(f"{where}: {error}{remedy}") from error
+        remedy = "use the perfdb that wrote it, or a newer one" if upwards else _known()
+        raise StoreError(f"{where}: {error}; {remedy}") from error
     except (CompileError, NoSuchTableError, KeyError) as error:  # it lacks what its schema has
         if engine.dialect.name != "sqlite":
             raise
@@ -75,6 +76,11 @@ def _migrate(url: URL, revision: str, *, upwards: bool) -> None:
         raise failed(url, error) from error
     finally:
         engine.dispose()
+
+
+def _known() -> str:
+    revisions = ScriptDirectory.from_config(config()).walk_revisions()
+    return f"known: base, {', '.join(sorted(one.revision for one in revisions))}"
 
 
 def _without_foreign_keys(connection: SqliteConnection, _record: object) -> None:

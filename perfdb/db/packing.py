@@ -1,7 +1,7 @@
 """How the store packs the bytes of a file: as a zstd frame with a checksum."""
 
 from collections.abc import Iterable, Iterator
-from typing import Final, Protocol
+from typing import Final
 
 import zstandard
 
@@ -12,24 +12,12 @@ _REMEDY: Final = "take an older copy of the store, or ingest the file into a new
 LEVEL: Final = 3
 """Logs: ten times as fast as zlib's usual level, in no more room."""
 
-_FED_BYTES: Final = 2048
-"""What is unpacked at once. A frame may make 64 MiB of it, where all lines are the same."""
+FED_BYTES: Final = 2048
+"""What is unpacked at once: zstd may make 64 MiB of it, where all lines are the same."""
 
 
-class Packer(Protocol):
-    """Packs bytes that come piece by piece."""
-
-    def compress(self, data: bytes, /) -> bytes:
-        """What is ready when these have come."""
-        ...
-
-    def flush(self) -> bytes:
-        """What is left when all have come."""
-        ...
-
-
-def packer() -> Packer:
-    """A new one, at its first byte."""
+def packer() -> "zstandard.ZstdCompressionObj":  # of its stub alone
+    """What packs bytes that come piece by piece."""
     return _compressor().compressobj()
 
 
@@ -41,21 +29,16 @@ def packed(content: bytes) -> bytes:
 def unpacked(content: bytes, where: str) -> bytes:
     """The bytes of a file that the store keeps as these. Raises DamagedBytesError."""
     try:
-        return b"".join(unpacked_chunks(content))
+        return b"".join(unpacked_pieces([content]))
     except DamagedBytesError as error:
         message = f"{where}: its bytes in the store are damaged: {error}; {_REMEDY}"
         raise DamagedBytesError(message) from error
 
 
-def unpacked_chunks(content: bytes) -> Iterator[bytes]:
-    """The bytes that the store keeps as these, piece by piece. Raises DamagedBytesError."""
-    return unpacked_pieces([content])
-
-
 def unpacked_pieces(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The same of bytes that come piece by piece themselves."""
+    """The bytes that the store keeps as these, piece by piece. Raises DamagedBytesError."""
     unpacker = zstandard.ZstdDecompressor().decompressobj()
-    for fed in _fed(pieces):
+    for fed in little_by_little(pieces):
         if unpacker.eof:
             raise DamagedBytesError("more bytes follow behind the end")
         try:
@@ -68,10 +51,11 @@ def unpacked_pieces(pieces: Iterable[bytes]) -> Iterator[bytes]:
         raise DamagedBytesError("more bytes follow behind the end")
 
 
-def _fed(pieces: Iterable[bytes]) -> Iterator[bytes]:
+def little_by_little(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes in pieces of FED_BYTES."""
     for piece in pieces:
-        for start in range(0, len(piece), _FED_BYTES):
-            yield piece[start : start + _FED_BYTES]
+        for start in range(0, len(piece), FED_BYTES):
+            yield piece[start : start + FED_BYTES]
 
 
 def _compressor() -> zstandard.ZstdCompressor:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
+from datetime import datetime
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -147,18 +147,13 @@ def _written(one: Given, there: Known | None, standing: Mapping[str, int]) -> Ru
         return RunWritten(Action.NEW, is_stored=True)
     if one.run_id in standing:
         return RunWritten(Action.UNCHANGED, is_stored=True)
-    is_same = _utc(there.started_at) == _utc(one.run.run.started_at)
+    is_same = there.started_at == one.run.run.started_at
     is_here = Path(there.path).absolute() == Path(one.files.record_file.path).absolute()
     if not (is_same or is_here or there.content_hash == one.run.run.content_hash):
         return RunWritten(Action.REJECTED, other=there.path)
     if there.withdrawn is not None:
         return RunWritten(Action.UNCHANGED, there.withdrawn)
     return RunWritten(Action.REVISED, is_stored=True)
-
-
-def _utc(moment: datetime | None) -> datetime | None:
-    """SQLite gives back no offset."""
-    return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment
 
 
 def _put(

@@ -4,10 +4,13 @@ Every command that reads a store asks: what makes the tables is not loaded for t
 """
 
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
-from sqlalchemy import Connection, Text, column, inspect, select, table
+from sqlalchemy import URL, Connection, Text, column, inspect, select, table
 
+from perfdb.db.session import reading
 from perfdb.errors import StoreError
 
 HEAD: Final = "0007"
@@ -41,3 +44,11 @@ def require_current(connection: Connection, where: str) -> None:
             f"{where}: schema {found} is not {HEAD}, this version's; {upgrade}, "
             "or use the perfdb that wrote it"
         )
+
+
+@contextmanager
+def reading_current(url: URL) -> Iterator[Connection]:
+    """One consistent read of a store. Raises StoreError where there is none of this schema."""
+    with reading(url) as connection:
+        require_current(connection, url.render_as_string())
+        yield connection

@@ -24,7 +24,7 @@ from sqlalchemy.exc import (
 from perfdb.errors import InputError, Problem, StoreError
 
 DEFAULT_URL = "sqlite:///perfdb.sqlite"
-DRIVERS = ("sqlite", "postgresql", "postgresql+psycopg")
+DRIVERS = ("sqlite", "postgres", "postgresql", "postgresql+psycopg")
 BUSY_TIMEOUT_S = 60
 
 RACES = ("40001", "40P01")
@@ -60,7 +60,7 @@ _REMEDIES = {
 def store_url(given: str | None = None) -> URL:
     """The store's address: what was given, else PERFDB_URL, else perfdb.sqlite here.
 
-    A plain file name is a SQLite file; postgresql:// takes the psycopg driver. Raises InputError.
+    A plain file name is a SQLite file; postgres[ql]:// takes the psycopg driver. Raises InputError.
     """
     text = given or os.environ.get("PERFDB_URL") or DEFAULT_URL
     if "://" not in text:
@@ -78,7 +78,7 @@ def store_url(given: str | None = None) -> URL:
     if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):
         remedy = "name a file: sqlite:///perfdb.sqlite"
         raise InputError(Problem("--db", "a store in memory is gone at once", remedy=remedy))
-    return url.set(drivername="postgresql+psycopg") if url.drivername == "postgresql" else url
+    return url if url.drivername == "sqlite" else url.set(drivername="postgresql+psycopg")
 
 
 def writer(url: URL) -> Engine:

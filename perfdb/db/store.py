@@ -36,12 +36,11 @@ def put_page(
     take_turns(connection, source.path)
     past = revisions.written(connection, [row.key for row in given])
     actions = [_action(row, past.get(row.key, ()), source.path) for row in given]
-    changed = [
-        row for row, action in zip(given, actions, strict=True) if action is not Action.UNCHANGED
-    ]
+    acted = list(zip(given, actions, strict=True))
+    changed = [row for row, action in acted if action is not Action.UNCHANGED]
+    kept = [row for row, action in acted if action is Action.UNCHANGED]
     gone = withdrawal.no_longer_stated(connection, source.path, given) if whole else ()
     release_ids = revisions.supersede(connection, [one.id for one in gone], when)
-    kept = [row for row, action in zip(given, actions, strict=True) if action is Action.UNCHANGED]
     moved = [(one.id, row) for row in kept for one in _read_before(row, past, source)]
     if changed or moved:
         number = files.ids(connection, [source], when)[files.natural(source)]

@@ -10,7 +10,6 @@ from sqlalchemy import (
     Boolean,
     Column,
     Date,
-    DateTime,
     Double,
     ForeignKey,
     Index,
@@ -22,6 +21,8 @@ from sqlalchemy import (
     UniqueConstraint,
     false,
 )
+
+from perfdb.db.moments import Moment
 
 metadata = MetaData(
     naming_convention={
@@ -122,7 +123,7 @@ sources = Table(
     Column("parser", Text, nullable=False),
     Column("parser_version", Integer, nullable=False),
     Column("size_bytes", BigInteger, nullable=False),
-    Column("ingested_at", DateTime(timezone=True), nullable=False),
+    Column("ingested_at", Moment(), nullable=False),
     # Last: SQLite copies what is large to write a column behind it.
     Column("content", LargeBinary, nullable=False, comment="the bytes, zstd-compressed"),
     UniqueConstraint("sha256", "path", "parser", "parser_version"),
@@ -150,8 +151,8 @@ runs = Table(
     Column("error", Text),
     Column("exit_code", Integer),
     Column("attempt", Integer, nullable=False),
-    Column("started_at", DateTime(timezone=True), comment="NULL: read from a log"),
-    Column("ended_at", DateTime(timezone=True)),
+    Column("started_at", Moment(), comment="NULL: read from a log"),
+    Column("ended_at", Moment()),
     Column("warmup_steps", Integer, nullable=False),
     Column("measured_steps", Integer, nullable=False),
     Column("environment", JSON, nullable=False),
@@ -193,7 +194,7 @@ results = Table(
     Column("key", Text, nullable=False, comment="identity: case, release, origin, run or page"),
     Column("revision", Integer, nullable=False),
     Column("superseded", Boolean, nullable=False, server_default=false()),
-    Column("superseded_at", DateTime(timezone=True), comment="NULL: in force, or not known"),
+    Column("superseded_at", Moment(), comment="NULL: in force, or not known"),
     Column("content_hash", Text, nullable=False),
     _reference("case_id", "cases"),
     _reference("release_id", "releases"),
@@ -229,7 +230,7 @@ results = Table(
         server_default="{}",
         comment="figures the program printed itself, beside those made of its steps",
     ),
-    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("created_at", Moment(), nullable=False),
     UniqueConstraint("key", "revision"),
     Index("ix_results_case_id_release_id", "case_id", "release_id"),
 )
@@ -252,7 +253,7 @@ ingest_log = Table(
     "ingest_log",
     metadata,
     _id(),
-    Column("at", DateTime(timezone=True), nullable=False),
+    Column("at", Moment(), nullable=False),
     Column("path", Text, nullable=False),
     Column("action", Text, nullable=False, comment="new | revised | rejected | unattributed"),
     Column("line", Integer),

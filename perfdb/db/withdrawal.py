@@ -9,13 +9,13 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, Connection, Select, func, or_, select, true, update
 
-from perfdb.db import files, marks, revisions
+from perfdb.db import files, keys, marks, revisions
 from perfdb.db.packing import unpacked
 from perfdb.db.revisions import Place, Revision
 from perfdb.db.rows import ResultRow, SourceFile, Withdrawn
 from perfdb.db.session import take_turns
-from perfdb.db.tables import cases, releases, results, run_files, runs, sources
-from perfdb.record import Origin
+from perfdb.db.tables import cases, originals, releases, results, run_files, runs, sources
+from perfdb.record import Origin, Original
 
 
 def no_longer_stated(
@@ -141,11 +141,17 @@ def fall_back(
     marks.take_away(connection, revisions.append(connection, [(row, place) for row in given], past))
 
 
-def keep_state(connection: Connection, page: SourceFile, when: datetime) -> None:
-    """Store the bytes of a page as its last state, also where an earlier one has returned."""
+def keep_state(connection: Connection, page: SourceFile, said: Original, when: datetime) -> None:
+    """Store the bytes of a page as its last state, also where an earlier one has returned.
+
+    With them goes what they say of their original; the same bytes always say the same.
+    """
     number = files.ids(connection, [page], when)[files.natural(page)]
     if _last(connection, page) != number:
         connection.execute(update(sources).where(sources.c.id == number).values(ingested_at=when))
+    if said != Original():
+        row = {"source_id": number, **said.model_dump()}
+        connection.execute(keys.insert_new(connection, originals).values(row))
 
 
 def last_state(connection: Connection, page: SourceFile) -> bytes | None:

@@ -23,7 +23,7 @@ _SPREAD: Final = (
 )  # fmt: skip
 _OF_METRIC: Final = (
     "origin", "outcome", "window", "num_steps", "flops_convention", "tokens_per_sec", "notes",
-    "source", "source_line", "source_url", "published_on",
+    "run_id", "source", "source_line", "source_url", "published_on",
 )  # fmt: skip
 _IN_FIELDS: Final = ("system", "model", "precision")
 

@@ -121,11 +121,8 @@ def _identified(rows: Sequence[Subject]) -> Iterator[tuple[Subject, Told]]:
     given = {row.result_id: count for row, count in counted}
     for row in rows:
         count = given.get(row.result_id)
-        yield row, _told(row, count, usual) if count else Told(None, _untold(row))
-
-
-def _untold(row: Subject) -> str:
-    return f"{row.model}: without tokens/s or a step time its convention cannot be told"
+        none = f"{row.model}: without tokens/s or a step time its convention cannot be told"
+        yield row, _told(row, count, usual) if count else Told(None, none)
 
 
 def _told(row: Subject, given: Interval, usual: Convention | None) -> Told:

@@ -23,7 +23,7 @@ STORED = (
     "step_time_s", "step_time_mean_s", "step_time_stdev_s", "step_time_p10_s", "step_time_p90_s",
     "tokens_per_sec_per_gpu", "tokens_per_sec", "model_tflops_per_sec_per_gpu", "mfu",
     "peak_memory_bytes", "flops_convention", "window", "num_steps", "origin", "outcome", "notes",
-    "source", "source_line", "source_url", "published_on",
+    "run_id", "source", "source_line", "source_url", "published_on",
 )  # fmt: skip
 """What the store has, under its own names."""
 _STORED: Final = itemgetter(*STORED)

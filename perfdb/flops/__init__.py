@@ -9,7 +9,8 @@ from perfdb.flops.conventions import CONVENTIONS, DEFAULT
 from perfdb.record import Task
 
 __all__ = [
-    "CONVENTIONS", "DEFAULT", "FORMULAS", "FORMULA_VERSION", "Work", "flops_per_token", "restate",
+    "CONVENTIONS", "DEFAULT", "FORMULAS", "FORMULA_VERSION", "LISTED_AT", "Work", "flops_per_token",
+    "restate",
 ]  # fmt: skip
 
 FORMULAS: dict[str, FlopsFormula] = {
@@ -24,6 +25,9 @@ FORMULAS: dict[str, FlopsFormula] = {
 
 FORMULA_VERSION = 2
 """Stored with every derived figure; raised when any formula's value changes."""
+
+LISTED_AT = 8192
+"""The sequence length at which lists of models state FLOPs per token."""
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ FROZEN_FACTOR = 4
 def flops(cost: Cost, convention: Convention, task: Task, packed: bool | None = None) -> float:
     """FLOPs per token of a step of the task, as the convention counts them.
 
-    Of packed examples, whose lengths nothing says, attention is left out. Whether they are packed
-    the convention says of fine-tuning where it is not known (None).
+    For packed examples of unknown lengths, attention is left out. If it is not known whether
+    they are packed (None), the convention says what to assume of fine-tuning.
     """
     if (convention.packed_fine_tuning if packed is None else packed) and task != "pretrain":
         cost = replace(cost, attention=0)

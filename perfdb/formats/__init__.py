@@ -8,8 +8,8 @@ read from each piece of text with the marker, by the format's own patterns (`mar
 are `key: value |` and read by the thousand (`steplines`): `piped` reads one of them, `shapes` tells
 where the same numbers stand in all that look like it, `lines` applies the one to the other, and
 `readings` holds what comes out as columns. `steps` then keeps each step once, `settings` reads what
-the run was, `ending` how it ended. `torchtitan` is an example of the first way, `nemo2` of the
-other.
+the run was, `ending` how it ended; a log of several runs is read again as of the last (`several`).
+`torchtitan` is an example of the first way, `nemo2` of the other.
 """
 
 from perfdb.errors import InputError, Problem, suggestion

@@ -15,14 +15,13 @@ from perfdb.errors import Problem
 from perfdb.formats import settings
 from perfdb.formats.base import Configuration, Content, ParsedLog, Reading
 from perfdb.formats.ending import Account, training_log
-from perfdb.formats.marked import MarkedSteps
+from perfdb.formats.marked import marked
 from perfdb.formats.numbers import NUMBER, WHOLE, count, positive, real, size_bytes
 from perfdb.formats.scan import Piece, Scan
-from perfdb.formats.steps import Settled, settle
+from perfdb.formats.steps import Settled, settle, timed
 from perfdb.log_text import plain
 
 NAME = "automodel_console"
-WINDOW = "skip_warmup(10)"
 
 SHIFTED: Final = 0.01
 """By how much label tokens may fall short of all: a sample's last token has no label."""
@@ -46,14 +45,14 @@ def recognises(head: bytes, name: str) -> bool:
 
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """The run that a log tells of."""
-    scan, marked = Scan(content, _MARKER), MarkedSteps(where, _MARKER, _reading)
-    readings = list(marked.of(scan))
+    scan = Scan(content, _MARKER)
+    settled = settle(where, *marked(where, scan, _MARKER, _reading))
     said = _configuration(scan.preamble)
-    steps = _timed(where, settle(where, readings, marked.problems), said)
+    steps = _timed(where, settled, said)
     planned = _PLANNED.search(scan.preamble)
     last = count(planned[1]) if planned else None
     account = Account(last, scan.epilogue, before=scan.before)
-    log = training_log(said, steps, account, WINDOW)
+    log = training_log(said, steps, account)
     timed_by = ("global_batch_size", "sequence_length")
     return (replace(log, framework_version=version(scan.preamble), timed_by=timed_by),)
 
@@ -107,12 +106,7 @@ def _timed(where: str, steps: Settled, said: Configuration) -> Settled:
         remedy = "read training.jsonl, which says the tokens of each step"
         problem = Problem(where, message, line=line, remedy=remedy)
         return replace(steps, readings=(), problems=(*steps.problems, problem))
-    timed = (
-        one._replace(step_time_s=one.step_time_s * tokens, tokens=count(tokens))
-        for one in steps.readings
-    )
-    settled = settle(where, timed, steps.problems)
-    return replace(settled, notes=steps.notes, restarted_at=steps.restarted_at)
+    return timed(where, steps, tokens)
 
 
 def _uncertain(readings: Sequence[Reading], tokens: int) -> tuple[str | None, int]:

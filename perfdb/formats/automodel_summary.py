@@ -12,7 +12,7 @@ from typing import Final
 from perfdb.errors import Problem
 from perfdb.formats import settings
 from perfdb.formats.base import Configuration, Content, ParsedLog
-from perfdb.formats.documents import Written, checked, has_keys, json_object, nothing
+from perfdb.formats.documents import Written, checked, has_keys, json_object, nothing, texts
 from perfdb.formats.numbers import count, percent, positive
 from perfdb.record import Figures, Outcome
 
@@ -94,11 +94,7 @@ def _flat(found: Mapping[str, object]) -> dict[str, object]:
 
 
 def _configuration(summary: _Summary) -> Configuration:
-    said = {
-        name: str(value)
-        for name, value in summary.model_dump(exclude_none=True).items()
-        if name in (*settings.NAMES, *settings.OPTIONS, "fp8")
-    }
+    said = texts(summary.model_dump(exclude_none=True))
     fields = {
         "model": settings.model(summary.model_name),
         "task": "lora" if summary.peft else None,
@@ -109,7 +105,8 @@ def _configuration(summary: _Summary) -> Configuration:
 
 def _rate(where: str, summary: _Summary, time: float) -> tuple[float | None, tuple[Problem, ...]]:
     """TFLOP/s of a GPU. Upstream's CI writes a TFLOP of 0 where it does not know."""
-    tflop, world = _of_a_step(summary), count(summary.world_size)
+    tflop = positive(summary.tflops_total) or positive(summary.tflops_per_gpu)
+    world = count(summary.world_size)
     mfu, peak = percent(summary.avg_mfu_percent), positive(summary.peak_tflops)
     over_time = positive(tflop / (world * time)) if tflop and world else None
     of_peak = positive(peak * mfu) if peak and mfu else None
@@ -121,11 +118,6 @@ def _rate(where: str, summary: _Summary, time: float) -> tuple[float | None, tup
         remedy = "neither is taken: was another number of GPUs or another peak meant?"
         return None, (Problem(where, message, field="tflops_per_gpu", remedy=remedy),)
     return over_time or of_peak, ()
-
-
-def _of_a_step(summary: _Summary) -> float | None:
-    """The TFLOP of one global step over all GPUs, by the field that the version has it in."""
-    return positive(summary.tflops_total) or positive(summary.tflops_per_gpu)
 
 
 def _scope_note(where: str, summary: _Summary) -> tuple[Problem, ...]:

@@ -13,14 +13,13 @@ from dataclasses import replace
 from perfdb.errors import Problem
 from perfdb.formats.base import Configuration, Content, ParsedLog, Reading
 from perfdb.formats.ending import Account, training_log
-from perfdb.formats.marked import MarkedSteps
+from perfdb.formats.marked import marked
 from perfdb.formats.numbers import count, finite, percent, positive, real, size_bytes
 from perfdb.formats.scan import Piece, Scan
 from perfdb.formats.steps import Settled, settle
 from perfdb.log_text import plain
 
 NAME = "automodel_training"
-WINDOW = "skip_warmup(10)"
 
 _DECODER = json.JSONDecoder()
 _MARKER = b'"step":'
@@ -34,13 +33,11 @@ def recognises(head: bytes, name: str) -> bool:
 
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """The run that a file tells of. How many steps there were to be, it does not say."""
-    scan, marked = Scan(content, _MARKER), MarkedSteps(where, _MARKER, _reading)
-    readings = list(marked.of(scan))
-    steps = settle(where, readings, marked.problems)
+    steps = settle(where, *marked(where, Scan(content, _MARKER), _MARKER, _reading))
     # The file holds steps and nothing else: where the last is whole, that is all it can tell.
     account = Account(None, done=not _is_cut_off(steps))
     steps = replace(steps, notes=(*steps.notes, *_notes(where, steps)))
-    return (training_log(Configuration(framework="automodel"), steps, account, WINDOW),)
+    return (training_log(Configuration(framework="automodel"), steps, account),)
 
 
 def _reading(piece: Piece) -> Reading | str:

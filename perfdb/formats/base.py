@@ -12,7 +12,6 @@ from perfdb.record import (
     Frozen,
     Outcome,
     Scalar,
-    StepRecord,
     Task,
     no_virtual_pipeline,
 )
@@ -80,28 +79,6 @@ class Reading(NamedTuple):
     tokens_per_sec_per_gpu: float | None = None
     mfu: float | None = None
 
-    @property
-    def record(self) -> StepRecord:
-        """What was measured, without the rates that were printed."""
-        return StepRecord(
-            step=self.step,
-            step_time_s=self.step_time_s,
-            loss=self.loss,
-            grad_norm=self.grad_norm,
-            peak_memory_bytes=self.peak_memory_bytes,
-            tokens=self.tokens,
-            skipped=self.skipped,
-        )
-
-    @property
-    def emitted(self) -> Figures:
-        """The rates the program printed beside this step."""
-        return Figures(
-            tokens_per_sec_per_gpu=self.tokens_per_sec_per_gpu,
-            model_tflops_per_sec_per_gpu=self.model_tflops_per_sec_per_gpu,
-            mfu=self.mfu,
-        )
-
 
 @dataclass(frozen=True)
 class ParsedLog:
@@ -127,6 +104,8 @@ class ParsedLog:
     window: str | None = None
     restarted_at: int | None = None
     """The first step of the last attempt, where steps before it are of an earlier one."""
+    earlier_until: int | None = None
+    """The line of the last step of an earlier run, of which this log says nothing but that."""
     timed_by: tuple[str, ...] = ()
     """The fields that its step times follow from, where it prints rates and no times."""
     outcome: Outcome | None = None
@@ -140,11 +119,6 @@ class ParsedLog:
     def framework(self) -> str | None:
         """The framework that wrote the file."""
         return self.configuration.framework
-
-    @property
-    def steps(self) -> tuple[tuple[int, StepRecord], ...]:
-        """The steps with their line numbers, without the rates that were printed."""
-        return tuple((reading.line, reading.record) for reading in self.readings)
 
 
 class LogFormat(Protocol):

@@ -9,25 +9,28 @@ from dataclasses import replace
 
 import numpy as np
 
-from perfdb import windows
 from perfdb.errors import Problem
 from perfdb.formats.base import ParsedLog
 from perfdb.formats.numbers import count
 from perfdb.formats.readings import Column, Flags, Floats, Ints, Readings, distinct
 from perfdb.formats.steps import sizes, spans
+from perfdb.windows import Window
 
 PRINTED = "global_batch_size"
 """The column of step lines that says it; no step is kept with it."""
 
 
 def stated(where: str, log: ParsedLog) -> ParsedLog:
-    """A log with the batch size of its step lines, and a note where that is not the only one."""
+    """A log with the batch size of its step lines, and a note where its settings say another.
+
+    Of several sizes none is taken: `of_window` knows which steps count.
+    """
     lines = Readings.of(log.readings)
     printed = lines.column(PRINTED)
-    log = replace(log, readings=lines.without(PRINTED))
     found = distinct(printed.values[printed.known])
     if len(found) > 1:
-        return _of_window(where, log, printed)
+        return _of_several(where, log, printed)
+    log = replace(log, readings=lines.without(PRINTED))
     size, other = count(found[0] if found else None), log.configuration.global_batch_size
     if size is None:
         return log
@@ -35,23 +38,40 @@ def stated(where: str, log: ParsedLog) -> ParsedLog:
     return _with_size(log, size, Problem(where, message) if other not in (None, size) else None)
 
 
-def _of_window(where: str, log: ParsedLog, printed: Column) -> ParsedLog:
-    """The size that all steps of the window have, if their tokens tell them from the others."""
-    found = distinct(printed.values[printed.known])
-    changes = f"the global batch size changes from {found[0]:g} to {found[-1]:g}"
-    sequence = log.configuration.sequence_length
+def _of_several(where: str, log: ParsedLog, printed: Column) -> ParsedLog:
+    """The log with the tokens of its steps, if its sequence length tells them."""
+    lines, sequence = Readings.of(log.readings), log.configuration.sequence_length
     if sequence is None:
-        message = f"{changes}, and the sequence length is not said: none is stated"
+        message = f"{_changes(printed)}, and the sequence length is not said: none is stated"
+        log = replace(log, readings=lines.without(PRINTED))
         return _with_size(log, None, Problem(where, message))
-    within = distinct(_within(log, printed))
+    return _with_size(replace(log, readings=_with_tokens(lines, printed, sequence)), None, None)
+
+
+def of_window(where: str, log: ParsedLog, window: Window, asked: int | None = None) -> ParsedLog:
+    """A log of several batch sizes with that of all steps of the window; another as it is.
+
+    `asked`: the size that --set states.
+    """
+    lines = Readings.of(log.readings)
+    if PRINTED not in lines.columns:
+        return log
+    printed = lines.column(PRINTED)
+    within = distinct(_within(lines, printed, window))
     size = count(within[0]) if len(within) == 1 else None
-    log = replace(log, readings=_with_tokens(Readings.of(log.readings), printed, sequence))
-    if size is None:
-        message = f"{changes}, and not all steps of {log.window} have the same: none is stated"
-        remedy = "pass --window for steps of one, and --set global_batch_size=…"
-        return _with_size(log, None, Problem(where, message, remedy=remedy))
-    message = f"{changes}: all steps of {log.window} have {size}"
-    return _with_size(log, size, Problem(where, message))
+    log = replace(log, readings=lines.without(PRINTED))
+    if size is not None:
+        message = f"{_changes(printed)}: all steps of {window.name} have {size}"
+        return _with_size(log, size, Problem(where, message))
+    message = f"{_changes(printed)}, and not all steps of {window.name} have the same"
+    remedy = "pass --window for steps of one, or --set global_batch_size=…"
+    none = Problem(where, f"{message}: none is stated", remedy=remedy)
+    return _with_size(log, None, Problem(where, message) if asked else none)
+
+
+def _changes(printed: Column) -> str:
+    found = distinct(printed.values[printed.known])
+    return f"the global batch size changes from {found[0]:g} to {found[-1]:g}"
 
 
 def _with_size(log: ParsedLog, size: int | None, note: Problem | None) -> ParsedLog:
@@ -59,15 +79,14 @@ def _with_size(log: ParsedLog, size: int | None, note: Problem | None) -> Parsed
     return replace(log, configuration=said, notes=(*log.notes, *([note] if note else ())))
 
 
-def _within(log: ParsedLog, printed: Column) -> Floats | Ints | Flags:
+def _within(lines: Readings, printed: Column, window: Window) -> Floats | Ints | Flags:
     """The sizes that the lines of the window say; where each is a mean, the line before too.
 
     The batch may have changed between the two.
     """
-    lasts = Readings.of(log.readings).step
+    lasts = lines.step
     counts = spans(lasts)
     firsts = lasts - counts + 1
-    window = windows.named(log.window or "skip_warmup(0)")
     held = np.flatnonzero(window.holds(firsts.data, lasts.data))
     if not len(held):
         return printed.values[:0]

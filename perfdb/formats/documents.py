@@ -26,13 +26,11 @@ class Written(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True, protected_namespaces=())
 
 
-def nothing(
-    problem: Problem, configuration: Configuration | None = None, outcome: Outcome = Outcome.NO_DATA
-) -> tuple[ParsedLog, ...]:
+def nothing(problem: Problem, configuration: Configuration | None = None) -> tuple[ParsedLog, ...]:
     """The result of a file without figures: it says why."""
     log = ParsedLog(
         configuration=configuration or Configuration(),
-        outcome=outcome,
+        outcome=Outcome.NO_DATA,
         error=problem.message,
         problems=(problem,),
     )

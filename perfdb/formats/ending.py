@@ -11,6 +11,9 @@ from perfdb.formats.readings import Readings
 from perfdb.formats.steps import Settled, spans
 from perfdb.record import Outcome
 
+WINDOW: Final = "skip_warmup(10)"
+"""The steps to take figures over where a format does not say other ones."""
+
 _STATED: Final = (
     (
         Outcome.OUT_OF_MEMORY,
@@ -28,7 +31,8 @@ _STATED: Final = (
 """What CUDA, NCCL, the kernel and Slurm say of an end that they alone know the reason of."""
 
 _STOPPED = re.compile(
-    r"(?m)(?P<interrupted>KeyboardInterrupt\b|SignalException: |CANCELLED AT )"
+    r"(?m)(?P<interrupted>KeyboardInterrupt\b|SignalException: |CANCELLED AT "
+    r"|exiting program after receiving SIG)"
     r"|(?P<failed>Segmentation fault\b|\(core dumped\)|Fatal Python error: "
     r"|terminate called (?:after|without) |Watchdog caught collective operation timeout"
     r"|srun: error: [^\n]*: (?:Killed|Aborted|Terminated|Bus error)\b"
@@ -83,7 +87,7 @@ class Account:
 
 
 def training_log(
-    configuration: Configuration, steps: Settled, account: Account, window: str
+    configuration: Configuration, steps: Settled, account: Account, window: str = WINDOW
 ) -> ParsedLog:
     """What a log of steps says, with how its run ended."""
     end = ending(steps.readings, account)
@@ -93,6 +97,7 @@ def training_log(
         planned_steps=account.planned,
         window=_of_last_attempt(window, steps),
         restarted_at=steps.restarted_at,
+        earlier_until=steps.earlier_until,
         outcome=end.outcome,
         error=end.error,
         problems=steps.problems,

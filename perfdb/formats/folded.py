@@ -7,16 +7,19 @@ somewhere in such a log stand lines that steps of that width go on on.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from perfdb.formats.block import Bytes, Flags, Places
 from perfdb.formats.piped import Syntax
 from perfdb.log_text import decoded
+
+if TYPE_CHECKING:
+    from perfdb.formats.lines import Lines  # which imports this module
 
 _NUMBER = r"[eE]?[+\-]?\.?\d[\d.]*(?:[eE][+\-]?\d*)?"
 GOES_ON = rf"[ \t]*\||{_NUMBER}[ \t]*(?:\||\r?(?:\n|\Z))"
@@ -30,29 +33,6 @@ _MOST_RESTS = 32
 """Of so many lines behind a step that may be its rest it is looked whether they are."""
 _MOST_RANKS = 16
 """How many step lines up the one may stand that a line goes on with: others are other ranks'."""
-
-
-class StepPlaces(Protocol):
-    """Step lines in a text: see `perfdb.formats.lines.Lines`."""
-
-    @property
-    def text(self) -> bytes:
-        """The text."""
-
-    @property
-    def places(self) -> Places:
-        """Where the marker of each line stands."""
-
-    @property
-    def limits(self) -> Places:
-        """Up to where what stands behind each can reach."""
-
-    @property
-    def numbers(self) -> Places:
-        """The number of each line."""
-
-    def spans(self) -> Iterable[tuple[int, int, int]]:
-        """Where each line starts, where it ends, and up to where its step may go on."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +70,7 @@ class _Cuts:
 class Folds:
     """Tells which steps of a text are cut though they end in a number. Looks at it when asked."""
 
-    def __init__(self, lines: StepPlaces, syntax: Syntax) -> None:
+    def __init__(self, lines: "Lines", syntax: Syntax) -> None:
         self._lines = lines
         self._syntax = syntax
 

@@ -13,12 +13,13 @@ import numpy as np
 from perfdb.formats import batch
 from perfdb.formats.base import Configuration, ParsedLog
 from perfdb.formats.ending import Account, training_log
-from perfdb.formats.numbers import MOST, NUMBER, WHOLE, count, size_bytes
+from perfdb.formats.numbers import NUMBER, WHOLE, count, size_bytes
 from perfdb.formats.piped import Syntax
 from perfdb.formats.readings import Column, Columns, Flags, Readings
 from perfdb.formats.scan import Scan
 from perfdb.formats.steplines import StepLines
 from perfdb.formats.steps import Settled, interval_note, numbered, settle_columns
+from perfdb.record import MOST
 
 _ITERATION, _PLANNED, _GBS = "iteration", "planned iterations", "global batch size"
 _TIME, _TFLOPS, _TOKENS = (
@@ -39,8 +40,9 @@ SYNTAX = Syntax(
     last=_NAN,
 )
 STEP_LINE = re.compile(rb"iteration[\s\d]+/[\s\d]+\|[^|]{0,80}consumed samples:")
-WINDOW = "skip_warmup(10)"
-DONE = re.compile(r"\[after training is done\]|exiting program at iteration")
+DONE = re.compile(
+    r"\[after training is done\]|exiting program (?:at iteration|after [\d.]+ minutes)"
+)
 _MEMORY = re.compile(r"\(after (\d{1,9}) iterations\) memory \((MB|GB)\) \|([^\n]*)")
 _PEAK = re.compile(rf"max[ \-]allocated(?:-gigabytes|-megabytes)?: ({NUMBER}){WHOLE}")
 _UNITS = {"MB": 2.0**20, "GB": 1e9}
@@ -97,7 +99,7 @@ def log_of(configuration: Configuration, scan: Scan, lines: StepLines, steps: Se
     """What a log says of its run: what it was, its iterations, and how it ended."""
     done = bool(DONE.search(scan.epilogue))
     account = Account(planned(lines), scan.epilogue, done, scan.before)
-    return training_log(configuration, _with_memory(steps, scan.preamble), account, WINDOW)
+    return training_log(configuration, _with_memory(steps, scan.preamble), account)
 
 
 def _with_memory(steps: Settled, preamble: str) -> Settled:

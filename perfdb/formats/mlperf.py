@@ -14,8 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from perfdb.errors import Problem
-from perfdb.formats import settings
+from perfdb.formats import settings, several
 from perfdb.formats.base import Configuration, Content, ParsedLog
+from perfdb.formats.documents import nothing
 from perfdb.formats.ending import Ending
 from perfdb.formats.numbers import count, finite, positive
 from perfdb.formats.scan import Piece, Scan, pieces
@@ -59,6 +60,10 @@ def recognises(head: bytes, name: str) -> bool:
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """The one result."""
     events, problems = read(where, content)
+    starts = [event.line for event in events if event.key == "run_start"]
+    if len(starts) > 1:
+        message = f"a second 'run_start', after that of line {starts[0]}"
+        return nothing(Problem(where, message, line=starts[1], remedy=several.REMEDY))
     spans = _spans(events)
     end = _ending(events, spans)
     log = ParsedLog(

@@ -13,14 +13,13 @@ import re
 from perfdb.formats import settings
 from perfdb.formats.base import Content, ParsedLog, Reading
 from perfdb.formats.ending import Account, training_log
-from perfdb.formats.marked import MarkedSteps
+from perfdb.formats.marked import marked
 from perfdb.formats.numbers import NUMBER, count
 from perfdb.formats.scan import Piece, Scan
 from perfdb.formats.steps import settle
 from perfdb.log_text import plain
 
 NAME = "nemo1"
-WINDOW = "skip_warmup(10)"
 
 _MARKER = b"train_step_timing in s="
 _CLOSED = r"(?=[ \t]*[,\]])"
@@ -42,15 +41,13 @@ def recognises(head: bytes, name: str) -> bool:
 
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """The run that a log tells of."""
-    bars = _Bars()
-    scan, marked = Scan(content, _MARKER), MarkedSteps(where, _MARKER, bars.read)
-    readings = list(marked.of(scan))
-    steps = settle(where, readings, marked.problems)
+    bars, scan = _Bars(), Scan(content, _MARKER)
+    steps = settle(where, *marked(where, scan, _MARKER, bars.read))
     said = settings.mentioned(scan.preamble)
     configuration = settings.configuration(said, framework="nemo", **settings.gpus(said))
     done = bool(DONE.search(scan.epilogue))
     account = Account(bars.planned, scan.epilogue, done, scan.before)
-    return (training_log(configuration, steps, account, WINDOW),)
+    return (training_log(configuration, steps, account),)
 
 
 class _Bars:

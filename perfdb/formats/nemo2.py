@@ -25,7 +25,6 @@ from perfdb.log_text import plain
 from perfdb.units import counted
 
 NAME = "nemo2"
-WINDOW = "skip_warmup(10)"
 
 _TIME, _STEP, _LAST, _GBS = (
     "train_step_timing in s", "global_step", "last iteration", "global_batch_size",
@@ -56,7 +55,7 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     configuration = settings.configuration(said, framework="nemo", **settings.gpus(said))
     done = bool(DONE.search(scan.epilogue))
     account = Account(_planned(lines), scan.epilogue, done, scan.before)
-    return (batch.stated(where, training_log(configuration, steps, account, WINDOW)),)
+    return (batch.stated(where, training_log(configuration, steps, account)),)
 
 
 def _cut_note(where: str, cut: Sequence[int]) -> tuple[Problem, ...]:

@@ -2,13 +2,13 @@
 
 import math
 
+from perfdb.record import MOST
+
 NUMBER = r"[-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+|nan|NaN|inf)"
 """A number in a log. It is whole only if what follows it is no part of a number: see WHOLE."""
 
 WHOLE = r"(?=[^\d.eE+\-])"
 """Follows a number that is not cut off: the end of a file may have cut it."""
-
-MOST = 2**63 - 1
 
 
 def real(printed: object) -> float | None:
@@ -46,11 +46,7 @@ def size_bytes(printed: object, unit_bytes: float = 1) -> int | None:
     return round(value * unit_bytes) if value is not None and fits else None
 
 
-def scaled(value: float | None, factor: float) -> float | None:
-    """A number in another unit."""
-    return None if value is None else value * factor
-
-
 def percent(printed: object) -> float | None:
     """A percentage above zero, as a fraction."""
-    return scaled(positive(printed), 0.01)
+    value = positive(printed)
+    return None if value is None else value * 0.01

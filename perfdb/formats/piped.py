@@ -74,8 +74,7 @@ class Syntax:
         start = self.starts.match(text)
         if not start:
             return False
-        *items, last = text[start.end() :].split("|")
-        return all(map(self._is_item, items)) and (not last.strip() or self._is_item(last))
+        return self._are_items(text[start.end() :])
 
     def open_key(self, text: str) -> str | None:
         """The key that a text ends in the number of, without its spaces; nothing closes it."""
@@ -89,7 +88,10 @@ class Syntax:
 
     def goes_on_with(self, text: str, rest: str) -> bool:
         """Whether a text and a rest have nothing but keys with numbers behind the text's last |."""
-        *items, last = (text.rpartition("|")[2] + rest).split("|")
+        return self._are_items(text.rpartition("|")[2] + rest)
+
+    def _are_items(self, text: str) -> bool:
+        *items, last = text.split("|")
         return all(map(self._is_item, items)) and (not last.strip() or self._is_item(last))
 
     def _is_item(self, text: str) -> bool:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from perfdb import catalog
+from perfdb import catalog, units
 from perfdb.formats.base import Configuration
 from perfdb.formats.numbers import count, finite
 from perfdb.record import Scalar
@@ -204,8 +204,7 @@ def model(printed: str | None) -> str | None:
     """The model of a printed name; one that the catalogue lacks keeps its name, in lower case."""
     if not printed:
         return None
-    slug = re.sub(r"[^\w.]+|_+", "-", printed.casefold()).strip("-.")
-    return catalog.named_model(printed) or slug or None
+    return catalog.named_model(printed) or units.slug(printed) or None
 
 
 def system(gpu: str | None) -> str | None:

@@ -2,14 +2,15 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from perfdb.errors import Problem
 from perfdb.formats.base import Reading
-from perfdb.formats.numbers import MOST
+from perfdb.formats.numbers import count
 from perfdb.formats.readings import Column, Ints, Readings
+from perfdb.record import MOST
 from perfdb.units import counted
 from perfdb.windows import LONGEST_STEP_S, SHORTEST_STEP_S
 
@@ -18,6 +19,9 @@ MOST_KEPT = 1000
 
 SEVERAL_RANKS = 1.9
 """A log that prints nearly every step so often has the lines of several ranks."""
+
+MOST_APART = 3
+"""How many step lines back the first step may stand that another rank prints; else a run begins."""
 
 MOST_PROBLEMS = 20
 """How many problems of one log are told one by one."""
@@ -45,6 +49,8 @@ class Settled:
     notes: tuple[Problem, ...] = ()
     restarted_at: int | None = None
     """The first step of the last attempt, where those before it are of an earlier one."""
+    earlier_until: int | None = None
+    """The line of the last step of an earlier run, where the log holds several."""
 
 
 def settle(where: str, readings: Iterable[Reading], problems: Iterable[Problem] = ()) -> Settled:
@@ -56,20 +62,53 @@ def settle(where: str, readings: Iterable[Reading], problems: Iterable[Problem] 
 
 
 def settle_columns(where: str, printed: Readings, problems: Iterable[Problem] = ()) -> Settled:
-    """The same of columns."""
+    """The same of columns: of several runs the steps of the last."""
     times = printed.step_time_s
     possible = (printed.step > 0) & (times >= SHORTEST_STEP_S) & (times <= LONGEST_STEP_S)
     if not possible.all():
         problems = [*problems, *(_impossible(where, one) for one in printed.at(~possible))]
         printed = printed.at(possible)
+    start = _start_of_last(printed)
+    until = int(printed.line[start - 1]) if start else None
+    printed = printed.at(slice(start, None))
     kept = _last_of_each(printed)
     notes = (*_repeated(where, printed, kept), *_zero_rates(where, kept))
-    return Settled(kept, few(where, list(problems)), notes, _restarted_at(printed, kept))
+    restarted_at = _restarted_at(printed, kept)
+    return Settled(kept, few(where, list(problems)), notes, restarted_at, until)
+
+
+def timed(where: str, steps: Settled, tokens: int, num_gpus: int = 1) -> Settled:
+    """Steps of so many tokens, whose times are those of one token of one of the GPUs till now."""
+    whole = (
+        one._replace(step_time_s=one.step_time_s * tokens / num_gpus, tokens=count(tokens))
+        for one in steps.readings
+    )
+    settled = settle(where, whole, steps.problems)
+    return replace(steps, readings=settled.readings, problems=settled.problems)
 
 
 def _impossible(where: str, reading: Reading) -> Problem:
     message = f"step {reading.step}: {reading.step_time_s:g} seconds is no duration"
     return Problem(where, message, line=reading.line)
+
+
+def _start_of_last(printed: Readings) -> int:
+    """The place at which a log last goes back to its first step, or before it, from far behind it.
+
+    A restart goes back to a checkpoint, and ranks that share a log are a few lines apart.
+    """
+    back = _back(printed)
+    firsts = back[printed.step[back] <= np.minimum.accumulate(printed.step)[back - 1]]
+    if not len(firsts):
+        return 0
+    _, order = np.unique(printed.step, return_inverse=True)
+    far = firsts[order[firsts - 1] - order[firsts] > MOST_APART]
+    return int(far[-1]) if len(far) else 0
+
+
+def _back(printed: Readings) -> Ints:
+    """The places of steps that a log goes back to; where the lines say nothing, so does order."""
+    return np.flatnonzero((np.diff(printed.step) < 0) & (np.diff(printed.line) > 0)) + 1
 
 
 def _last_of_each(printed: Readings) -> Readings:
@@ -81,14 +120,14 @@ def _last_of_each(printed: Readings) -> Readings:
 
 
 def _restarted_at(printed: Readings, kept: Readings) -> int | None:
-    """The step that a log last goes back to; where the lines say nothing, so does their order.
+    """The step that a log last goes back to.
 
     Where nearly every step is printed twice they are those of several ranks, one behind the other.
     """
     if len(printed) >= SEVERAL_RANKS * len(kept):
         return None
-    back = np.flatnonzero((np.diff(printed.step) < 0) & (np.diff(printed.line) > 0))
-    first = int(printed.step[back[-1] + 1]) if len(back) else 0
+    back = _back(printed)
+    first = int(printed.step[back[-1]]) if len(back) else 0
     return first if first > kept.step[0] else None
 
 

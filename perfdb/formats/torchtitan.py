@@ -14,14 +14,13 @@ from dataclasses import replace
 from perfdb.errors import Problem
 from perfdb.formats.base import Configuration, Content, ParsedLog, Reading
 from perfdb.formats.ending import Account, training_log
-from perfdb.formats.marked import MarkedSteps
+from perfdb.formats.marked import marked
 from perfdb.formats.numbers import count, finite, percent, positive, real, size_bytes
 from perfdb.formats.scan import Piece, Scan
-from perfdb.formats.steps import Settled, interval_note, settle
+from perfdb.formats.steps import Settled, interval_note, settle, timed
 from perfdb.log_text import plain
 
 NAME = "torchtitan"
-WINDOW = "skip_warmup(10)"
 
 _MARKER = b"tps:"
 _STEP = re.compile(r"\bstep: *(\d{1,15}) +loss:")
@@ -55,19 +54,18 @@ def recognises(head: bytes, name: str) -> bool:
 
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """The run that a log tells of."""
-    metrics = _Metrics()
-    scan, marked = Scan(content, _MARKER), MarkedSteps(where, _MARKER, metrics.read)
-    readings = list(marked.of(scan))
+    metrics, scan = _Metrics(), Scan(content, _MARKER)
+    readings, problems = marked(where, scan, _MARKER, metrics.read)
     configuration = _configuration(scan.preamble)
     if metrics.last_in_line and _REST.search(scan.preamble):
         readings = [one for one in readings if one.line not in metrics.last_in_line]
-        marked.problems += [_cut(where, line) for line in sorted(metrics.last_in_line)]
-    steps = _timed(where, settle(where, readings, marked.problems), configuration)
+        problems += [_cut(where, line) for line in sorted(metrics.last_in_line)]
+    steps = _timed(where, settle(where, readings, problems), configuration)
     start = _START.search(scan.preamble)
     planned = count(start[5]) if start else None
     done = bool(DONE.search(scan.epilogue))
     account = Account(planned, scan.epilogue, done, scan.before)
-    log = training_log(configuration, steps, account, WINDOW)
+    log = training_log(configuration, steps, account)
     return (replace(log, timed_by=("num_gpus", "global_batch_size", "sequence_length")),)
 
 
@@ -150,13 +148,5 @@ def _timed(where: str, steps: Settled, said: Configuration) -> Settled:
         problem = Problem(where, message, line=steps.readings[0].line, remedy="keep its beginning")
         return replace(steps, readings=(), problems=(*steps.problems, problem))
     tokens = said.global_batch_size * said.sequence_length
-    timed = settle(
-        where,
-        (
-            one._replace(step_time_s=one.step_time_s * tokens / said.num_gpus, tokens=count(tokens))
-            for one in steps.readings
-        ),
-        steps.problems,
-    )
-    notes = (*steps.notes, *interval_note(where, timed.readings))
-    return replace(timed, notes=notes, restarted_at=steps.restarted_at)
+    found = timed(where, steps, tokens, said.num_gpus)
+    return replace(found, notes=(*found.notes, *interval_note(where, found.readings)))

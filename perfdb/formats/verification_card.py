@@ -15,7 +15,7 @@ from perfdb.errors import Problem
 from perfdb.formats import settings
 from perfdb.formats.base import Configuration, Content, ParsedLog
 from perfdb.formats.documents import Written, checked_yaml, nothing, yaml_document
-from perfdb.formats.numbers import count, finite, positive, real, scaled
+from perfdb.formats.numbers import count, finite, positive, real
 from perfdb.record import Figures, Outcome
 from perfdb.yamlfile import Document, Place
 
@@ -85,9 +85,11 @@ def recognises(head: bytes, name: str) -> bool:
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """A result for each group of metrics with a step time."""
     document = yaml_document(where, content)
-    card = document if isinstance(document, Problem) else checked_yaml(document, _Card)
-    if isinstance(document, Problem) or isinstance(card, Problem):
-        return nothing(card if isinstance(card, Problem) else Problem(where, "not a card"))
+    if isinstance(document, Problem):
+        return nothing(document)
+    card = checked_yaml(document, _Card)
+    if isinstance(card, Problem):
+        return nothing(card)
     leaves = [leaf for leaf in _leaves((), document.content, {}) if _TIME in _metrics(leaf)]
     if not leaves:
         problem = Problem(where, f"no item has metrics with {_TIME!r}", line=1)
@@ -120,7 +122,7 @@ def _result(document: Document, card: _Card, leaf: _Leaf) -> ParsedLog:
     place = (*leaf.place, "metrics", _TIME)
     unread = document.problem(place, f"{metrics.get(_TIME)!r} is no time", "give milliseconds")
     figures = Figures(
-        step_time_s=positive(scaled(time, 0.001)),
+        step_time_s=positive(time * 0.001) if time else None,
         model_tflops_per_sec_per_gpu=positive(metrics.get(_TFLOPS)),
         tokens_per_sec_per_gpu=positive(metrics.get(_TOKENS)),
     )

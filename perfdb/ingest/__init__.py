@@ -3,13 +3,12 @@
 from perfdb.ingest.find import Source, find
 from perfdb.ingest.load import Options, ingest, preview
 from perfdb.ingest.planned import Change
-from perfdb.ingest.read import STILL_RUNNING
 from perfdb.ingest.report import Report
 from perfdb.ingest.shown import Shown
 from perfdb.ingest.withdraw import restore, withdraw
 from perfdb.ingest.words import LogOptions
 
 __all__ = [
-    "STILL_RUNNING", "Change", "LogOptions", "Options", "Report", "Shown", "Source", "find",
-    "ingest", "preview", "restore", "withdraw",
+    "Change", "LogOptions", "Options", "Report", "Shown", "Source", "find", "ingest", "preview",
+    "restore", "withdraw",
 ]  # fmt: skip

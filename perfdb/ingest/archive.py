@@ -32,9 +32,9 @@ def reads(
     """All that an archive holds, each source named `ARCHIVE!/PATH`.
 
     `read` reads a source that was taken out; `meet` is told before of each that will be. What
-    cannot be read is refused by its name, and the
-    rest is read all the same. Nothing is written but into a temporary folder, below
-    `scratch` if it is given. Raises ArchiveError for an archive that holds more than the budget.
+    cannot be read is refused by its name, and the rest is read all the same. Nothing is written but
+    into a temporary folder, below `scratch` if it is given. Raises ArchiveError for an archive that
+    holds more than the budget.
     """
     where = str(source.path)
     with tempfile.TemporaryDirectory(prefix="perfdb-", dir=scratch) as name:

@@ -33,23 +33,12 @@ def audited(
     """
     for release_id in retried(partial(_to_audit, engine)):
         retried(partial(_audited, engine, release_id))
-    return retried(partial(_kept, engine, retried(partial(_read, engine, run_ids, paths))))
+    return retried(partial(_kept, engine, run_ids, paths))
 
 
 def _to_audit(engine: Engine) -> list[int]:
     with engine.connect() as connection:
         return sorted(connection.scalars(to_audit(AUDIT_VERSION)))
-
-
-def _read(engine: Engine, run_ids: Iterable[str], paths: Iterable[str]) -> set[int]:
-    """The releases that runs and files give results of."""
-    found: set[int] = set()
-    with engine.connect() as connection:
-        for some in keys.chunks(run_ids):
-            found |= {*connection.scalars(of_runs(keys.among(connection, runs.c.run_id, some)))}
-        for some in keys.chunks(paths):
-            found |= {*connection.scalars(of_files(keys.among(connection, sources.c.path, some)))}
-    return found
 
 
 def _audited(engine: Engine, release_id: int) -> None:
@@ -63,14 +52,21 @@ def renewed(connection: Connection, release_id: int) -> None:
     findings.replace(connection, release_id, _rows(audit(subjects(connection, [release_id]))))
 
 
-def _kept(engine: Engine, release_ids: Iterable[int]) -> tuple[Finding, ...]:
+def _kept(engine: Engine, run_ids: Iterable[str], paths: Iterable[str]) -> tuple[Finding, ...]:
     with engine.connect() as connection:
-        found = [
-            Finding.model_validate(row)
+        release_ids: set[int] = set()
+        for some in keys.chunks(run_ids):
+            which = keys.among(connection, runs.c.run_id, some)
+            release_ids.update(connection.scalars(of_runs(which)))
+        for some in keys.chunks(paths):
+            which = keys.among(connection, sources.c.path, some)
+            release_ids.update(connection.scalars(of_files(which)))
+        rows = (
+            row
             for some in keys.chunks(release_ids)
             for row in connection.execute(questions.of_releases(some)).mappings()
-        ]
-    return ordered(found)
+        )
+        return ordered(map(Finding.model_validate, rows))
 
 
 def _rows(found: Iterable[Finding]) -> Iterator[FindingRow]:

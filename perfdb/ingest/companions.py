@@ -24,6 +24,7 @@ from perfdb.formats import (
     megatron_lm,
     nemo2,
 )
+from perfdb.groups import grouped
 from perfdb.ingest.compression import plain_name
 
 SUFFIXES: Final = (".yaml", ".yml")
@@ -129,9 +130,7 @@ def _folder(path: Path) -> _Folder:
         files = sorted(path.iterdir())
     except OSError:  # a folder of which the log may be read, but not what else is in it
         return _Folder()
-    by_format: dict[str, list[Companion]] = {}
-    for found in _in(files):
-        by_format.setdefault(found.format, []).append(found)
+    by_format = grouped(_in(files), lambda one: one.format)
     of_jobs = {
         job: one
         for one in by_format.get(llmb_config.NAME, [])

@@ -10,13 +10,11 @@ from typing import Final, Protocol
 
 import zstandard
 
+from perfdb.db.packing import little_by_little
 from perfdb.errors import ArchiveError, Problem
 
 CHUNK_BYTES: Final = 2 << 20
 """As large as a block of a log, of which nothing is then joined."""
-FED_BYTES: Final = 2048
-"""What a decompressor is given at once: zstd makes at most 64 MiB of it, the others less."""
-
 MOST_MEMORY_BYTES: Final = 128 << 20
 """What a decompressor may remember of what it has read: xz -9 asks for half of it."""
 
@@ -107,21 +105,14 @@ def chunks(path: Path, budget: Budget) -> Iterator[bytes]:
     Raises ArchiveError where it is damaged, cut off, or unpacks to more than the budget.
     """
     with path.open("rb") as file:
-        packed = iter(lambda: file.read(CHUNK_BYTES), b"")
-        first = next(packed, b"")
-        new = next((new for magic, new in DECOMPRESSORS.items() if first.startswith(magic)), None)
+        start, packed = file.peek(), iter(lambda: file.read(CHUNK_BYTES), b"")
+        new = next((new for magic, new in DECOMPRESSORS.items() if start.startswith(magic)), None)
         if new is None:
-            yield from _joined(first, packed)
+            yield from packed
             return
-        for chunk in _gathered(_unpacked(path, _joined(first, packed), new)):
+        for chunk in _gathered(_unpacked(path, packed, new)):
             budget.spend(str(path), len(chunk))
             yield chunk
-
-
-def _joined(first: bytes, rest: Iterable[bytes]) -> Iterator[bytes]:
-    if first:
-        yield first
-        yield from rest
 
 
 def _unpacked(
@@ -130,7 +121,7 @@ def _unpacked(
     """The plain bytes of one compressed stream, or of several one after another."""
     decompressor = new()
     try:
-        for fed in _fed(packed):
+        for fed in little_by_little(packed):
             left = fed
             while left:
                 if decompressor.eof:
@@ -142,12 +133,6 @@ def _unpacked(
         raise ArchiveError(Problem(str(path), f"damaged: {error}")) from error
     if not decompressor.eof:
         raise ArchiveError(Problem(str(path), "cut off: the compressed data has no end"))
-
-
-def _fed(packed: Iterable[bytes]) -> Iterator[bytes]:
-    for chunk in packed:
-        for start in range(0, len(chunk), FED_BYTES):
-            yield chunk[start : start + FED_BYTES]
 
 
 def _gathered(unpacked: Iterable[bytes]) -> Iterator[bytes]:

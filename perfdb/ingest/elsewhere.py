@@ -1,4 +1,4 @@
-"""Holds a log that was read from another path to what was said of the same bytes there."""
+"""Holds a log to what the store says of the same bytes: at another path, or of something else."""
 
 from dataclasses import dataclass, replace
 
@@ -65,6 +65,24 @@ def _notes(path: str, other: str, now: Attributed, holds: Attributed) -> tuple[P
     untaken = ", ".join(said_before.untaken(now, holds))
     message = f"the same bytes as {other}; what was said there holds: {untaken}"
     return (Problem(path, message, remedy="--set says otherwise"),) if untaken else ()
+
+
+def reattributed(connection: Connection, read: RunRead) -> Problem | None:
+    """What the run of a log counted for until now, where it is to count for something else."""
+    if read.run.run.recipe is not None:
+        return None
+    row = connection.execute(catalog.said_of(read.run.run.run_id)).first()
+    case, release = read.run.result.case, read.run.result.release
+    if row is None or (row.key, row.release_key) == (case.key, release.key):
+        return None
+    earlier = Release(framework=row.release_framework, version=row.version)
+    before = f"{row.model} on {row.num_gpus} × {row.system}, {earlier.name}"
+    after = f"{case.model} on {case.num_gpus} × {case.system}, {release.name}"
+    if before == after:
+        after = "the same with other settings"
+    message = f"it is the same run as before: it was of {before}, and is of {after} from now on"
+    remedy = "to take that back, read it again with the options of before"
+    return Problem(read.path, message, remedy=remedy)
 
 
 def _keys(of: Attributed) -> tuple[str, str]:

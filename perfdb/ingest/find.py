@@ -57,17 +57,12 @@ def is_looked_at(path: PurePath) -> bool:
 
     `path` is relative to that folder.
     """
-    return path.suffix.lower() in LOOKED_AT and not any(map(_is_passed_over, _steps(path)))
+    folders = ("", *path.parts)
+    return path.suffix.lower() in LOOKED_AT and not any(map(_is_passed_over, folders, path.parts))
 
 
-def _steps(path: PurePath) -> Iterator[tuple[str, str]]:
-    """Each part of a path with the name of the folder that it lies in."""
-    return zip(("", *path.parts), path.parts, strict=False)
-
-
-def _is_passed_over(step: tuple[str, str]) -> bool:
+def _is_passed_over(folder: str, name: str) -> bool:
     """What is hidden, and the copy of a program's code that lies in an experiment's folder."""
-    folder, name = step
     is_code = name == "code" and experiment.configuration(folder) is not None
     return name.startswith(".") or is_code
 
@@ -156,7 +151,7 @@ def _is_open(entry: os.DirEntry[str], folder: str) -> bool:
     """Whether an entry of a folder is a folder to look into."""
     if not entry.is_dir(follow_symlinks=False):
         return False
-    return not _is_passed_over((folder.rpartition("/")[2], entry.name))
+    return not _is_passed_over(folder.rpartition("/")[2], entry.name)
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:

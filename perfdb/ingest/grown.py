@@ -5,7 +5,7 @@ The id of a log's run is made of its bytes, so that the run that is there takes 
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy import Connection, RowMapping
 
@@ -65,21 +65,21 @@ def begins_with(read: RunRead, row: RowMapping) -> bool:
 
     `row` has the columns of `perfdb.queries.catalog.logs_at`.
     """
-    file, number = read.files.record_file, _number(read.run.run.run_id)
-    may_be = row["size_bytes"] < file.size_bytes and _number(row["run_id"]) == number
+    file, number = read.files.record_file, number_in_log(read.run.run.run_id)
+    may_be = row["size_bytes"] < file.size_bytes and number_in_log(row["run_id"]) == number
     return may_be and _sha256(_chunks(file), row["size_bytes"]) == row["sha256"]
 
 
 def is_start_of(connection: Connection, read: RunRead, row: RowMapping) -> bool:
     """Whether a run's log, which the store has, holds all bytes of a log and more, likewise."""
-    file, number = read.files.record_file, _number(read.run.run.run_id)
-    if row["size_bytes"] <= file.size_bytes or _number(row["run_id"]) != number:
+    file, number = read.files.record_file, number_in_log(read.run.run.run_id)
+    if row["size_bytes"] <= file.size_bytes or number_in_log(row["run_id"]) != number:
         return False
     content = connection.scalar(verify.content_of(row["source_id"])) or b""
-    return _sha256(packing.unpacked_chunks(content), file.size_bytes) == file.sha256
+    return _sha256(packing.unpacked_pieces([content]), file.size_bytes) == file.sha256
 
 
-def _number(run_id: str) -> int:
+def number_in_log(run_id: str) -> int:
     """Which of the runs of its log a run is; 0 where it was read from none."""
     found = _LOG_ID.fullmatch(run_id)
     return int(found[1] or 1) if found else 0
@@ -96,10 +96,8 @@ def _sha256(chunks: Iterable[bytes], size_bytes: int) -> str:
     return digest.hexdigest()
 
 
-def _chunks(file: SourceFile) -> Iterator[bytes]:
+def _chunks(file: SourceFile) -> Iterable[bytes]:
     content = file.content
     return (
-        iter([content])
-        if isinstance(content, bytes)
-        else packing.unpacked_pieces(content.compressed())
+        [content] if isinstance(content, bytes) else packing.unpacked_pieces(content.compressed())
     )

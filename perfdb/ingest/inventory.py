@@ -3,17 +3,18 @@
 The small files that may say what the logs beside them are of are taken out on the way.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from perfdb.errors import ArchiveError, Problem
+from perfdb.groups import grouped
 from perfdb.ingest import companions, names
 from perfdb.ingest.compression import Budget
 from perfdb.ingest.find import is_looked_at
 from perfdb.ingest.members import SPECIAL, Member, members
-from perfdb.rundir import RunDir
+from perfdb.rundir import RECORD
 
 MOST_LISTED: Final = 20
 """Members that are refused one by one."""
@@ -57,8 +58,10 @@ def listed(path: Path, folder: Path, budget: Budget) -> Inventory:
             raise
         found.broken = error.problems[0]
     found.wanted -= found.refused.keys()
-    roots = {_parent(name) for name in (*found.wanted, *found.refused) if _is_record(name)}
-    found.runs = _runs(found.wanted, roots)
+    paths = map(PurePosixPath, (*found.wanted, *found.refused))
+    roots = {path.parent for path in paths if path.name == RECORD}
+    by_run = grouped(found.wanted, lambda name: run_of(name, roots))
+    found.runs = {root: names for root, names in by_run.items() if root}
     for root in {run_of(name, roots) for name in found.refused}:
         _refuse(found, root, "a file of the run is refused")
     if found.broken:
@@ -66,9 +69,7 @@ def listed(path: Path, folder: Path, budget: Budget) -> Inventory:
     return found
 
 
-def run_of(
-    name: str, roots: Mapping[PurePosixPath, object] | set[PurePosixPath]
-) -> PurePosixPath | None:
+def run_of(name: str, roots: Container[PurePosixPath]) -> PurePosixPath | None:
     """The innermost run directory that a member lies in."""
     return next((folder for folder in PurePosixPath(name).parents if folder in roots), None)
 
@@ -108,26 +109,9 @@ def _meet(found: Inventory, member: Member, folder: Path) -> None:
             found.refused[name] = fault
 
 
-def _runs(wanted: set[str], roots: set[PurePosixPath]) -> dict[PurePosixPath, list[str]]:
-    runs: dict[PurePosixPath, list[str]] = {}
-    for name in wanted:
-        if root := run_of(name, roots):
-            runs.setdefault(root, []).append(name)
-    return runs
-
-
 def _refuse(found: Inventory, root: PurePosixPath | None, reason: str) -> None:
     """Refuse a run directory whole: what is left of it is not what ran."""
     if root and root in found.runs:
         found.wanted.difference_update(found.runs[root])
         found.runs = {one: names for one, names in found.runs.items() if one != root}
         found.refused[str(root)] = reason
-
-
-def _is_record(name: str) -> bool:
-    path = Path(name)
-    return path == RunDir(path.parent).record
-
-
-def _parent(name: str) -> PurePosixPath:
-    return PurePosixPath(name).parent

@@ -27,17 +27,19 @@ MOST_BYTES = 16 << 20
 """The most bytes that are read before they are stored, unless a single source has more."""
 
 
-def _in_turn(sources: Sequence[Source]) -> Iterable[Source]:
-    return sources
-
-
 @dataclass(frozen=True)
 class Options:
     """What pages and logs do not say of themselves, and who watches the sources go by."""
 
     context: PageContext = field(default_factory=PageContext)
-    watched: Callable[[Sequence[Source]], Iterable[Source]] = _in_turn
+    watched: Callable[[Sequence[Source]], Iterable[Source]] = iter
     logs: LogOptions = field(default_factory=LogOptions)
+
+    @property
+    def of_pages_and_logs(self) -> tuple[str, ...]:
+        """The options given that say what something is, which a run directory does itself."""
+        said = {**vars(self.context), "set": self.logs.settings or None}
+        return tuple(f"--{name}" for name, value in said.items() if value is not None)
 
 
 def ingest(paths: Iterable[Path], url: URL, options: Options) -> Report:
@@ -72,7 +74,7 @@ def _stored(
     engine: Engine, sources: Sequence[Source], options: Options, folder: Path
 ) -> tuple[Report, Tally]:
     retried(lambda: _renew_specifications(engine))
-    tally = Tally()
+    tally = Tally(not_taken=options.of_pages_and_logs)
     given = replace(
         words(options.context, options.logs, folder), spellings=spellings.of_store(engine)
     )

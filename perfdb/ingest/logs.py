@@ -11,9 +11,10 @@ from perfdb import logged, said_before, stated, uneven
 from perfdb.attribute import Attributed, Missing
 from perfdb.content_hash import content_hash
 from perfdb.db.packed import Packed
+from perfdb.db.packing import unpacked_pieces
 from perfdb.db.rows import MeasuredRun, ResultRow, RunFiles, SourceFile
 from perfdb.errors import ArchiveError, Problem
-from perfdb.formats import AVERAGES, LogFormat, ParsedLog
+from perfdb.formats import AVERAGES, LogFormat, ParsedLog, batch, several
 from perfdb.ingest import archive, names
 from perfdb.ingest.account import Account
 from perfdb.ingest.companions import Companion
@@ -35,7 +36,7 @@ from perfdb.ingest.words import Words
 from perfdb.record import Figures
 from perfdb.rundir import RunDir
 
-LOG_PARSER_VERSION = 5
+LOG_PARSER_VERSION = 6
 """Kept with each log; raised when perfdb.formats reads something else out of the same bytes."""
 
 MOST_DOCUMENT_BYTES: Final = {".json": 64 << 20, ".yaml": 4 << 20, ".yml": 4 << 20}
@@ -113,18 +114,24 @@ def _read_log(source: Source, given: Words) -> Iterable[Read]:
             return [page]
     if found is None or (given.format is not None and found is not given.format):
         return _of_no_format(source, given, shown)
-    packed = Packed(given.scratch)
-    content = packed.passing(_not_too_large(source.path, chunks(source.path, given.budget)))
-    logs = found.parse(str(source.path), content)
-    for _ in content:
-        pass  # what the format had no need of is kept all the same
-    packed.close()
+    packed, logs = _parsed(found, source, given)
     if forced and (problem := misread(source, given, logs)):
         return [Rejected(problem.where, (problem,))]
     if all(log.outcome is None for log in logs):
         return _companion_read(source, found)
     file = SourceFile(str(source.path), packed, found.NAME, LOG_PARSER_VERSION)
     return _LogFile(file, logs, given, given.companions.of(source.path, found.NAME)).reads()
+
+
+def _parsed(found: LogFormat, source: Source, given: Words) -> tuple[Packed, Sequence[ParsedLog]]:
+    """The bytes of a file, and what they say."""
+    where, packed = str(source.path), Packed(given.scratch)
+    content = packed.passing(_not_too_large(source.path, chunks(source.path, given.budget)))
+    logs = found.parse(where, content)
+    for _ in content:
+        pass  # what the format had no need of is kept all the same
+    packed.close()
+    return packed, several.of_last(found, where, logs, lambda: unpacked_pieces(packed.compressed()))
 
 
 def _of_no_format(source: Source, given: Words, shown: Look) -> Sequence[Read]:
@@ -183,7 +190,7 @@ class _LogFile:
         rows: list[ResultRow] = []
         notes: list[Problem] = []
         beside: dict[str, None] = {}
-        for number, log in enumerate(self.logs, start=1):
+        for number, log in enumerate(map(self._over_window, self.logs), start=1):
             account = Account(where, log, self.beside, self.words)
             of = account.of
             if mixed := account.not_to_be_mixed:
@@ -211,6 +218,11 @@ class _LogFile:
         several = f"-{number}" if len(self.logs) > 1 else ""
         return f"log-{self.source.sha256[:16]}{several}"
 
+    def _over_window(self, log: ParsedLog) -> ParsedLog:
+        window, said = logged.window_of(log, self.words.window), self.words.said
+        asked = said.configuration.global_batch_size
+        return batch.of_window(self.source.path, log, window, asked)
+
     def _run(self, account: Account, number: int, of: Attributed) -> RunRead:
         log, everything = account.told, (self.source, *map(_companion_file, account.companions))
         name = plain_name(Path(self.source.path))
@@ -227,8 +239,8 @@ class _LogFile:
             holds = said_before.held(of, before, self.words.said)
             return self._measured(log, replace(run, case=holds.case, release=holds.release))
 
-        notes = (*log.problems, *log.notes, *account.remarks(), *account.notes)
-        notes = (*notes, *self._uneven(log, measured.result))
+        odd = self._uneven(log, measured.result)
+        notes = (*log.problems, *log.notes, *account.remarks(), *account.notes, *odd)
         asked = self.words.window.name if self.words.window else None
         insisted = self.words.any_of_logs
         return RunRead(

@@ -58,9 +58,8 @@ class Member:
 
 def is_archive(path: Path) -> bool:
     """Whether a file is a tar, compressed or not, or a zip, by its first bytes."""
-    with path.open("rb") as file:
-        if file.read(4) in _ZIP_STARTS:
-            return True
+    if _is_zip(path):
+        return True
     try:
         head = next(chunks(path, Budget()), b"")[: tarfile.BLOCKSIZE]
         return any(head) and bool(tarfile.TarInfo.frombuf(head, "utf-8", "surrogateescape").name)
@@ -73,9 +72,12 @@ def members(path: Path, budget: Budget) -> Iterator[Member]:
 
     Raises ArchiveError where it is damaged or holds more than the budget.
     """
+    return _of_zip(path, budget) if _is_zip(path) else _of_tar(path, budget)
+
+
+def _is_zip(path: Path) -> bool:
     with path.open("rb") as file:
-        is_zip = file.read(4) in _ZIP_STARTS
-    return _of_zip(path, budget) if is_zip else _of_tar(path, budget)
+        return file.read(4) in _ZIP_STARTS
 
 
 class _Damage(ValueError):

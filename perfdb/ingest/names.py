@@ -16,14 +16,11 @@ bytes that are no UTF-8."""
 
 def fault(name: str) -> str | None:
     """Why a name cannot be kept; None for one that can."""
-    odd = _ODD.search(name)
-    if odd:
-        return (
-            "the name is not UTF-8"
-            if odd[0] >= "\ud800"
-            else "the name holds a line break or another control character"
-        )
-    return None
+    if not (odd := _ODD.search(name)):
+        return None
+    if odd[0] >= "\ud800":
+        return "the name is not UTF-8"
+    return "the name holds a line break or another control character"
 
 
 def member_fault(name: str) -> str | None:

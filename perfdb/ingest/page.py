@@ -1,11 +1,12 @@
 """Reads published pages: from their bytes to rows of the store."""
 
+import re
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from perfdb import normalize, pages
 from perfdb.db.rows import ResultRow, SourceFile
 from perfdb.errors import Problem
-from perfdb.ingest import generated
 from perfdb.ingest.find import Source
 from perfdb.ingest.read import PAGE, PageRows, PassedOver, Rejected
 
@@ -15,8 +16,16 @@ UNKNOWN = "neither a run directory, a page with a table of results nor a log of 
 MOST_PAGE_BYTES = 8 << 20
 """What a page may have: published pages have a hundredth of it."""
 
-PAGE_PARSER_VERSION = 7
+PAGE_PARSER_VERSION = 8
 """Kept with each page; raised when perfdb.pages reads something else out of the same text."""
+
+_OURS: Final = re.compile(
+    r"^# Made by (?:perfdb\.site from the store|`perfdb publish`); what is changed here is lost\.$"
+    r"|<table class=\"perf\"",
+    re.MULTILINE,
+)
+"""What the pages of `perfdb.site` and of `perfdb publish` have in their head, and what every table
+of results has that a site of perfdb shows: a store holds their figures already."""
 
 
 def read_page(
@@ -33,7 +42,7 @@ def read_page(
         return _undecoded(source, content, error)
     if not pages.looks_like_page(text, named=source.named):
         return _not_read(source, text)
-    if not source.named and generated.by_perfdb(text):
+    if not source.named and _OURS.search(text):
         return PassedOver(where)
     found = pages.read(where, text, context)
     rows, repeated = once_each(where, [normalize.published_row(row) for row in found.results])
@@ -68,7 +77,7 @@ def _not_read(source: Source, text: str) -> Rejected:
     """A text without a table of results; told where a table of it looks like figures."""
     where = str(source.path)
     found = pages.not_read(where, text)
-    if not found or generated.by_perfdb(text):
+    if not found or _OURS.search(text):
         return _unknown(source)
     return Rejected(where, found) if source.named else Rejected(where, (), found)
 

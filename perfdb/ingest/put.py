@@ -13,11 +13,11 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DataError
 
-from perfdb.db import files, known, originals, runs, store, withdrawal
+from perfdb.db import files, known, runs, store, withdrawal
 from perfdb.db.rows import Action, LogEntry, ResultRow, RunWritten, SourceFile, Withdrawn
 from perfdb.db.session import retried
 from perfdb.errors import Problem
-from perfdb.ingest import elsewhere, fallback, grown, left, reattributed, twice
+from perfdb.ingest import elsewhere, fallback, grown, left, twice
 from perfdb.ingest.read import (
     PAGE,
     STILL_RUNNING,
@@ -30,7 +30,6 @@ from perfdb.ingest.read import (
     Unattributed,
     Unchanged,
     parse_run,
-    path_of,
     problems_of,
 )
 from perfdb.ingest.twice import Twin
@@ -116,7 +115,7 @@ def _put_group(engine: Engine, group: Sequence[Read]) -> Sequence[Stored]:
         # A source is well formed and yet says what no column can hold, such as 10²⁰ GPUs.
         if len(group) == 1:
             cause = error.orig if isinstance(error, DataError) else error
-            path = path_of(group[0])
+            path = group[0].path
             rejected = Rejected(path, (Problem(path, f"cannot be stored: {cause}"),))
             return _put_group(engine, [rejected])
     half = len(group) // 2
@@ -143,7 +142,7 @@ def _put_runs(connection: Connection, given: Sequence[RunRead], when: datetime) 
         for read, it in zip(given, told, strict=True)
         if it is None
     ]
-    moved = [reattributed.note(connection, read) for read in given]
+    moved = [elsewhere.reattributed(connection, read) for read in given]
     written = iter(runs.put(connection, wanted, when))
     return [
         it or _of_run(read, next(written), note)
@@ -173,7 +172,7 @@ def _told(connection: Connection, one: elsewhere.Held, twin: Twin | None) -> Sto
 
 def _as_before(read: RunRead | Unattributed, *, by_this: bool) -> Stored:
     message = "stays as another version of perfdb has read it, with options"
-    remedy = "give them again to read it anew"
+    remedy = "give them again to read it again"
     note = Problem(read.path, message, remedy=remedy)
     return Stored(read, (Action.UNCHANGED,), known=True, notes=() if by_this else (note,))
 
@@ -205,7 +204,7 @@ def _put(connection: Connection, read: Read, when: datetime) -> Stored:
         case Unattributed():
             return _put_nameless(connection, read, when)
         case _:
-            notes = left.of_path(connection, path_of(read)) if problems_of(read) else ()
+            notes = left.of_path(connection, read.path) if problems_of(read) else ()
             return Stored(read, problems=tuple(problems_of(read)), notes=tuple(notes))
 
 
@@ -233,8 +232,7 @@ def _put_page(connection: Connection, read: PageRows, when: datetime) -> Stored:
         gone = fallback.withdraw_unstated(connection, read, when)
     gone = (*gone, *_known_otherwise(connection, read.source, rows, when))
     if read.rows or (read.emptied and known_path):
-        withdrawal.keep_state(connection, read.source, when)
-        originals.keep(connection, read.source, read.original)
+        withdrawal.keep_state(connection, read.source, read.original, when)
     fell_back = fallback.fall_back(connection, read.source, gone, when)
     dropped = 0
     if read.emptied or (whole and rows):
@@ -273,7 +271,7 @@ def _is_said(connection: Connection, source: SourceFile, row: ResultRow) -> bool
 
 
 def _log_entries(stored: Stored) -> Iterator[LogEntry]:
-    path = path_of(stored.read)
+    path = stored.read.path
     counts = {action: stored.actions.count(action) for action in (Action.NEW, Action.REVISED)}
     said = [f"{count} {action}" for action, count in counts.items() if count]
     said += [f"{stored.withdrawn} withdrawn"] if stored.withdrawn else []
@@ -282,10 +280,8 @@ def _log_entries(stored: Stored) -> Iterator[LogEntry]:
     if said:
         only_new = said == [f"{counts[Action.NEW]} {Action.NEW}"]
         first = Action.NEW if only_new else Action.REVISED
-        why = (
-            f": {stored.read.why}" if isinstance(stored.read, PageRows) and stored.read.why else ""
-        )
-        yield LogEntry(path, first, reason=", ".join(said) + why)
+        why = stored.read.why if isinstance(stored.read, PageRows) else ""
+        yield LogEntry(path, first, reason=": ".join(filter(None, (", ".join(said), why))))
     if isinstance(stored.read, Unattributed) and not stored.known:
         problem = stored.read.problem
         yield LogEntry(path, Action.UNATTRIBUTED, problem.line, problem.reason)

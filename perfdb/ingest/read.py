@@ -1,7 +1,9 @@
 """What is read of a source, and the reading of run directories: from their files to rows."""
 
+import os
 import re
-from collections.abc import Callable, Sequence
+import socket
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -10,9 +12,9 @@ from perfdb.attribute import Attributed
 from perfdb.db.rows import MeasuredRun, ResultRow, RunFiles, SourceFile
 from perfdb.errors import Problem, RunDirError
 from perfdb.ingest import opened
-from perfdb.ingest.running import is_running
-from perfdb.record import Original, RunRecord, WorkerSummary
-from perfdb.rundir import RECORD, STEPS, RunDir, parse_json, parse_steps
+from perfdb.jsonfile import parse_json
+from perfdb.record import Original, Outcome, RunRecord, WorkerSummary
+from perfdb.rundir import RECORD, STEPS, RunDir, parse_steps
 from perfdb.windows import Window
 
 STILL_RUNNING = "still running"
@@ -93,6 +95,11 @@ class PageRows:
     beside: tuple[str, ...] = ()
     """The files beside a file that sums up that say what it is of."""
 
+    @property
+    def path(self) -> str:
+        """Where the page is."""
+        return self.source.path
+
 
 @dataclass(frozen=True)
 class Rejected:
@@ -149,11 +156,6 @@ def results_of(read: Read) -> Sequence[ResultRow]:
             return ()
 
 
-def path_of(read: Read) -> str:
-    """Where a source is."""
-    return read.source.path if isinstance(read, PageRows) else read.path
-
-
 def size_bytes(read: Read | RunFound) -> int:
     """How many bytes of its files a source holds."""
     match read:
@@ -202,7 +204,7 @@ def parse_run(found: RunFound) -> RunRead | Rejected:
     run, where = found.run, str(found.run.path)
     try:
         record = _record(found)
-        if is_running(run, record):
+        if _is_running(run, record):
             return Rejected(where, (Problem(where, STILL_RUNNING),))
         if record.outcome is None:
             # Its runner may have ended it since its files were read; nobody writes to them now.
@@ -220,6 +222,28 @@ def _unreadable(where: str, error: OSError) -> Rejected:
     return Rejected(where, (problem,))
 
 
+def _is_running(run: RunDir, record: RunRecord) -> bool:
+    """Whether a run has not ended and its runner is at work on it.
+
+    A runner holds its run's lock; of one that has none, its process on this machine tells.
+    """
+    if record.outcome is not None:
+        return False
+    if run.lock.is_file():
+        return run.in_progress()
+    return record.environment.hostname == socket.gethostname() and _is_alive(record.runner_pid)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:  # another user's, but alive
+        return True
+    return True
+
+
 def _record(found: RunFound) -> RunRecord:
     return parse_json(str(found.run.record), _content(found.files, RECORD), RunRecord)
 
@@ -235,7 +259,15 @@ def _parse_ended(found: RunFound, record: RunRecord) -> RunRead | Rejected:
     summary = parse_json(str(run.summary), last_words, WorkerSummary) if last_words else None
     measured = normalize.measured(record, steps, summary, files.content_hash, found.window)
     asked = found.window.name if found.window else None
-    return RunRead(str(run.path), measured, files, window=asked)
+    notes = tuple(_less_than_said(run, record, measured.result))
+    return RunRead(str(run.path), measured, files, notes, window=asked)
+
+
+def _less_than_said(run: RunDir, record: RunRecord, result: ResultRow) -> Iterator[Problem]:
+    """What keeps a run from being finished that says it is."""
+    if record.outcome is Outcome.FINISHED and result.outcome is not Outcome.FINISHED:
+        ended = result.outcome.replace("_", " ")
+        yield Problem(str(run.path), f"says that it finished, and is {ended}: {result.withheld}")
 
 
 def _content(files: RunFiles, name: str) -> bytes:

@@ -1,6 +1,7 @@
 """Tells the format of a file by its content, and why a format that the user names gives nothing."""
 
 import codecs
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +22,11 @@ HEAD_BYTES: Final = 1 << 16
 """Bytes that a format is recognised by, before the rest of the file is looked at."""
 
 _LEAVE_OUT: Final = "leave --format out"
+
+_OF_PERFDB: Final = re.compile(
+    rb"^plan: \d+ to run, \d+ finished before, \d+ skipped$", re.MULTILINE
+)
+"""What `perfdb run` says first, as in the file that Slurm keeps of the job's output."""
 
 _NOTHING = (Outcome.FINISHED, Outcome.INCOMPLETE, Outcome.NO_DATA)
 """Outcomes of which there is nothing to keep without a step; a run that failed is data."""
@@ -57,6 +63,8 @@ def look(path: Path, budget: Budget) -> Look:
 
 def _of_no_step(path: Path, head: bytes, start: str | None, end: Ending | None) -> Look:
     where = str(path)
+    if _OF_PERFDB.search(head):
+        return Look()
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         remedy = f"convert it: iconv -f UTF-16 -t UTF-8 {path.name} > utf8-{path.name}"
         return Look(oddity=Problem(where, "the file is in UTF-16, not in UTF-8", remedy=remedy))

@@ -60,7 +60,11 @@ class Place:
             case Unchanged() | PassedOver():
                 return replace(read, path=self.named(read.path))
             case Rejected():
-                return Rejected(self.named(read.path), self._problems(read.problems))
+                return Rejected(
+                    self.named(read.path),
+                    self._problems(read.problems),
+                    self._problems(read.notes),
+                )
 
     def _file(self, file: SourceFile) -> SourceFile:
         return replace(file, path=self.named(file.path))

@@ -9,6 +9,7 @@ from pathlib import Path
 from perfdb.audit import Finding
 from perfdb.db.rows import Action, MeasuredRun
 from perfdb.errors import Problem
+from perfdb.groups import grouped
 from perfdb.ingest.put import Stored
 from perfdb.ingest.read import (
     STILL_RUNNING,
@@ -20,7 +21,6 @@ from perfdb.ingest.read import (
     Unattributed,
     Unchanged,
     notes_of,
-    path_of,
     results_of,
 )
 from perfdb.ingest.twice import Twin
@@ -50,7 +50,7 @@ class Completed:
 
 
 @dataclass(frozen=True)
-class ToldTwice:
+class Duplicate:
     """A log that tells of the run that another one has told of."""
 
     path: str
@@ -71,6 +71,8 @@ class Report:
     unchanged: int = 0
     withdrawn: int = 0
     rejected: tuple[Problem, ...] = ()
+    still_running: tuple[str, ...] = ()
+    """The run directories that are left alone, for their runners are at work."""
     nameless: tuple[Nameless, ...] = ()
     notes: tuple[Problem, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -81,7 +83,7 @@ class Report:
 
     And the pages whose tables look like figures, and are not read.
     """
-    told_twice: tuple[ToldTwice, ...] = ()
+    duplicates: tuple[Duplicate, ...] = ()
     completed: tuple[Completed, ...] = ()
 
     @property
@@ -96,18 +98,24 @@ class Report:
 
     @property
     def failed(self) -> bool:
-        """Whether anything was rejected; a run that is still at work is not a failure."""
-        return any(problem.message != STILL_RUNNING for problem in self.rejected)
+        """Whether anything was rejected."""
+        return bool(self.rejected)
 
 
 @dataclass
 class Tally:
-    """Counts what becomes of sources, one after the other."""
+    """Counts what becomes of sources, one after the other.
 
+    `not_taken`: the options given that run directories have no need of, as pages and logs do.
+    """
+
+    not_taken: tuple[str, ...] = ()
     actions: Counter[Action] = field(default_factory=Counter)
     withdrawn: int = 0
     fallen_back: int = 0
     rejected: list[Problem] = field(default_factory=list)
+    still_running: list[str] = field(default_factory=list)
+    run_dirs: list[str] = field(default_factory=list)
     nameless: list[Nameless] = field(default_factory=list)
     notes: list[Problem] = field(default_factory=list)
     run_ids: set[str] = field(default_factory=set)
@@ -132,13 +140,16 @@ class Tally:
         self.fallen_back += sum(stored.fell_back.values())
         self.twins += [stored.twin] if stored.twin else []
         self.completed += _completed(stored.read)
-        self.rejected += stored.problems
+        self.rejected += [it for it in stored.problems if it.message != STILL_RUNNING]
+        self.still_running += [it.where for it in stored.problems if it.message == STILL_RUNNING]
         self.notes += (*notes_of(stored.read), *stored.notes, *_fell_back(stored))
         self.nameless += _nameless(stored)
         match stored.read:
             case RunRead() as read:
+                self.run_dirs += [read.path] if read.run.run.recipe is not None else []
                 self._count_run(read.run, stored.actions)
             case Unchanged() as read:
+                self.run_dirs.append(read.path)
                 self.run_ids.add(read.run_id)
                 self.read.add(read.run_id)
             case PageRows() as read:
@@ -167,10 +178,12 @@ class Tally:
             unchanged=self.actions[Action.UNCHANGED],
             withdrawn=self.withdrawn,
             rejected=tuple(self.rejected),
+            still_running=tuple(self.still_running),
             nameless=tuple(self.nameless),
             notes=(
                 *_beside(self.completed),
                 *self.notes,
+                *_not_taken(self.not_taken, self.run_dirs),
                 *_of_twins(self.twins),
                 *_passed_over(self.generated),
                 *_unknown(self.unknown),
@@ -178,26 +191,33 @@ class Tally:
             findings=tuple(findings),
             without_figures=dict(self.without_figures),
             unknown=(*self.unknown, *self.not_read),
-            told_twice=tuple(ToldTwice(one.note.where, one.path) for one in self.twins),
+            duplicates=tuple(Duplicate(one.note.where, one.path) for one in self.twins),
             completed=tuple(self.completed),
         )
+
+
+def _not_taken(options: Sequence[str], run_dirs: Sequence[str]) -> Iterator[Problem]:
+    """That run directories say themselves what options say of pages and logs."""
+    if options and run_dirs:
+        named, count = ", ".join(options), len(run_dirs)
+        runs = (
+            "a run directory, which says" if count == 1 else f"{count:,} run directories, which say"
+        )
+        yield Problem(_around(run_dirs), f"{named}: not taken for {runs} what was run")
 
 
 def _of_twins(twins: Sequence[Twin]) -> Iterator[Problem]:
     if len(twins) <= MOST_NAMED:
         yield from (one.note for one in twins)
-    else:
-        message = (
-            f"{len(twins):,} logs tell of the same runs as other logs: their steps are the same"
-        )
-        yield Problem(
-            _around([one.note.where for one in twins]), message, remedy="--json names each"
-        )
+        return
+    message = f"{len(twins):,} logs tell of the same runs as other logs: their steps are the same"
+    where = _around([one.note.where for one in twins])
+    yield Problem(where, message, remedy="--json names each")
 
 
 def _completed(read: Read) -> Iterator[Completed]:
     if isinstance(read, RunRead | PageRows) and read.beside:
-        yield Completed(path_of(read), read.beside)
+        yield Completed(read.path, read.beside)
 
 
 def _beside(completed: Sequence[Completed]) -> Iterator[Problem]:
@@ -237,11 +257,11 @@ def _fell_back(stored: Stored) -> Iterator[Problem]:
     for other, count in stored.fell_back.items():
         what = "1 result is" if count == 1 else f"{count} results are"
         message = f"{what} no longer stated here; what {other} states holds"
-        yield Problem(path_of(stored.read), message)
+        yield Problem(stored.read.path, message)
 
 
 def _nameless(stored: Stored) -> Iterator[Nameless]:
-    read, path = stored.read, path_of(stored.read)
+    read, path = stored.read, stored.read.path
     if stored.known:
         return
     if isinstance(read, Unattributed):
@@ -255,10 +275,7 @@ def _nameless(stored: Stored) -> Iterator[Nameless]:
 
 def _together(nameless: Iterable[Nameless]) -> Iterator[str]:
     """Those of one file that lack the same in one line."""
-    alike: dict[tuple[str, str], list[Nameless]] = {}
-    for one in nameless:
-        alike.setdefault((one.path, one.reason), []).append(one)
-    for (path, why), found in alike.items():
+    for (path, why), found in grouped(nameless, lambda one: (one.path, one.reason)).items():
         yield _told(path, why, found)
 
 

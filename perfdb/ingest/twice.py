@@ -93,19 +93,22 @@ def found(connection: Connection, fresh: Sequence[RunRead]) -> Mapping[str, Twin
     others = _by_step(_others(connection, given)) if given else {}
     twins: dict[str, Twin] = {}
     for read in given:
-        head = _head(read)
-        for other in others.get(head[0], ()):
-            alike = len(head) == _HEAD and other.head.issuperset(head)
-            twin = _of_bytes(connection, read, other.row)
-            if alike and twin is None:
-                twin = _of_steps(connection, read, other.row)
-            if twin:
-                twins[read.run.run.run_id] = twin
+        run_id = read.run.run.run_id
+        for other in others.get(_head(read)[0], ()):
+            if twin := _twin(connection, read, other):
+                twins[run_id] = twin
                 if twin.grew:
-                    number = other.row["id"]
-                    stored_runs.rename(connection, number, read.run.run.run_id)
+                    stored_runs.rename(connection, other.row["id"], run_id)
                 break
     return twins
+
+
+def _twin(connection: Connection, read: RunRead, other: _Other) -> Twin | None:
+    if twin := _of_bytes(connection, read, other.row):
+        return twin
+    head = _head(read)
+    is_alike = len(head) == _HEAD and other.head.issuperset(head)
+    return _of_steps(connection, read, other.row) if is_alike else None
 
 
 def noted(read: RunRead, twins: Mapping[str, Twin]) -> RunRead:
@@ -199,10 +202,11 @@ def _compared(connection: Connection, given: Sequence[StepRow], number: int) -> 
     with answer:
         said = ((step.step, step.step_time_s, step.loss) for step in given)
         for place, (one, other) in enumerate(zip_longest(said, map(tuple, answer))):
-            if one != other:
-                if one is None or other is None:
-                    return (_Steps.FEWER if one is None else _Steps.MORE), place
-                return _Steps.OTHERS, place
+            if one == other:
+                continue
+            if one is None:
+                return _Steps.FEWER, place
+            return (_Steps.MORE if other is None else _Steps.OTHERS), place
     return _Steps.SAME, len(given)
 
 

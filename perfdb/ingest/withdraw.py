@@ -11,8 +11,8 @@ from sqlalchemy import URL, Connection, Engine
 
 from perfdb.db import store, withdrawal
 from perfdb.db.rows import RUN_LOGGED_AS, Action, LogEntry, SourceFile
-from perfdb.db.schema import require_current
-from perfdb.db.session import reading, retried, storing
+from perfdb.db.schema import reading_current
+from perfdb.db.session import retried, storing
 from perfdb.errors import ArchiveError, InputError, Problem
 from perfdb.ingest import names
 from perfdb.ingest.audited import audited
@@ -54,7 +54,9 @@ def withdraw(words: Iterable[str], url: URL, reason: str | None = None) -> Repor
         raise InputError(Problem("--reason", message, remedy="say what is wrong with it"))
     tally = Tally(notes=[*found.notes])
     with storing(url) as engine:
-        for stored in put(engine, [_emptied(page, said) for page in found.pages]):
+        for stored in put(
+            engine, [PageRows(page, (), (), (), emptied=True, why=said) for page in found.pages]
+        ):
             tally.count(stored)
         act = partial(withdrawal.withdraw_runs, run_ids=found.run_ids, reason=said)
         gone = retried(partial(_logged, engine, act, f"withdrawn: {said}"))
@@ -71,10 +73,8 @@ def restore(words: Iterable[str], url: URL) -> tuple[str, ...]:
     if found.pages:
         remedy = "`perfdb ingest` brings back what it states"
         raise InputError(
-            [
-                Problem(page.path, f"is {_kind(page)}, not a run", remedy=remedy)
-                for page in found.pages
-            ]
+            Problem(page.path, f"is {_kind(page)}, not a run", remedy=remedy)
+            for page in found.pages
         )
     with storing(url) as engine:
         act = partial(withdrawal.restore_runs, run_ids=found.run_ids)
@@ -93,8 +93,7 @@ def _reason(given: str | None) -> str:
 
 def _named(words: Iterable[str], url: URL) -> _Named:
     found, problems = list[_Named](), list[Problem]()
-    with reading(url) as connection:
-        require_current(connection, url.render_as_string())
+    with reading_current(url) as connection:
         for word in words:
             if fault := names.fault(word):
                 problems.append(Problem(names.shown(word), fault))
@@ -171,10 +170,6 @@ def _runs_at(connection: Connection, word: str) -> Sequence[str]:
     return withdrawal.runs_named(
         connection, word, [*folders, *(f"{it}/{RECORD}" for it in folders)]
     )
-
-
-def _emptied(page: SourceFile, why: str) -> PageRows:
-    return PageRows(page, (), (), (), emptied=True, why=why)
 
 
 def _logged(engine: Engine, act: Callable[..., set[str]], what: str) -> set[str]:

@@ -49,7 +49,9 @@ def read(where: str, text: str, context: PageContext) -> PageRead:
     if head.problems:
         return PageRead((), head.problems, head.notes)
     setting = of_page(page, head.settings, context)
-    readers = rows.readers(where, page, setting)
+    every = tables.of_page(page)
+    to_read = tables.to_read(every)
+    readers = rows.readers(where, page, to_read, setting)
     read_rows = [one for reader in readers for one in reader.results()]
     results = tuple(one for one in read_rows if isinstance(one, PublishedResult))
     of_tables = (note for reader in readers for note in remarks.of_table(reader))
@@ -58,7 +60,7 @@ def read(where: str, text: str, context: PageContext) -> PageRead:
         *contradicted.by_options(where, page, head.settings, context),
         *told.of_page(where, page, readers, results),
         *of_tables,
-        *unread.of_page(where, page),
+        *unread.of_page(where, page, every, to_read),
     )
     return PageRead(
         results=results,
@@ -75,12 +77,14 @@ def looks_like_page(text: str, *, named: bool = False) -> bool:
     Of a file that is named, a table with figures that are not known is enough: its rows are told.
     """
     found = tables.to_read if named else tables.of_results
-    return bool(found(_page(text)))
+    return bool(found(tables.of_page(_page(text))))
 
 
 def not_read(where: str, text: str) -> tuple[Problem, ...]:
     """The tables of a text that look like figures and are not read, each with its reason."""
-    return tuple(unread.of_page(where, _page(text)))
+    page = _page(text)
+    every = tables.of_page(page)
+    return tuple(unread.of_page(where, page, every, tables.to_read(every)))
 
 
 def _page(text: str) -> Page:

@@ -15,6 +15,9 @@ LARGEST = 2**31 - 1
 APART = "\n"
 """Stands in a cell between numbers that no run of text holds together, as in `400<br>408`."""
 
+TABLE = "\ufffc"
+"""Stands in a cell for a table in it."""
+
 EDGE = "\0"
 """Where a run of text begins or ends, while a cell's text is put together."""
 
@@ -79,7 +82,7 @@ def value(text: str) -> str:
 
 def plain(text: str) -> str:
     """A cell's text for people to read."""
-    return text.replace(APART, " ")
+    return text.replace(APART, " ").replace(TABLE, "(table)")
 
 
 def cleaned(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import codecs
 import re
+from contextlib import suppress
 
 _NAMED = re.compile(
     rb"""<(?:meta|\?xml)\b[^<>]{0,200}?\b(?:charset|encoding)\s*=\s*["']?\s*
@@ -24,14 +25,7 @@ def decoded(content: bytes) -> str:
         return content.decode()
     except UnicodeDecodeError:
         named = _NAMED.search(content[:_HEAD])
-        if named and _is_known(name := named[1].decode()):
-            return content.decode(name)
+        if named:
+            with suppress(LookupError):  # Python may not know it
+                return content.decode(named[1].decode())
         raise
-
-
-def _is_known(name: str) -> bool:
-    try:
-        codecs.lookup(name)
-    except LookupError:
-        return False
-    return True

@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 from typing import Final
 
@@ -49,7 +48,9 @@ ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
         "Model TFLOP / sec / GPU", "Model TFLOPs/sec/GPU", "Model TFLOP/s/GPU", "TFLOP/s/GPU",
         "Model TFLOPs/s/GPU",
     ),
-    "mfu": ("MFU", "MFU (%)", "Model flops utilization"),
+    "mfu": (
+        "MFU", "MFU (%)", "% MFU", "Model flops utilization", "Model flops utilization (%)",
+    ),
     "tokens_per_sec": ("Throughput in tokens per second", "Throughput (tokens per second)"),
 }  # fmt: skip
 
@@ -88,7 +89,7 @@ SETTINGS: Final = (
     "Nodes", "#Nodes", "Num Nodes", "Number of Nodes", "GPUs per Node", "Steps", "Max Steps",
     "Epochs", "Seed", "LR", "Learning Rate", "Min LR", "Warmup", "Warmup Steps", "Weight Decay",
     "Hidden Size", "Heads", "Attention Heads", "Parameters", "Params", "Params (B)", "Vocab Size",
-    "Experts", "Top-K", "LoRA Rank", "Rank", "Dropout", "Date",
+    "Warmup (%)", "Experts", "Top-K", "LoRA Rank", "Rank", "Dropout", "Dropout (%)", "Date",
 )  # fmt: skip
 """Columns without a field that are no figures: a table of these is a recipe."""
 
@@ -97,8 +98,6 @@ FEWEST = 3
 
 _BETWEEN = re.compile(r"[/,]")
 _TIME: Final = "step_time_s"
-_FEWEST_LETTERS: Final = 5
-"""In titles that are shorter another letter makes another title."""
 
 _OTHER_UNIT = re.compile(r"\bms\b|milli|\bmin|hour|[(\[][a-rt-z][)\]]", re.IGNORECASE)
 """A title in another unit than ours is not mistyped."""
@@ -131,14 +130,10 @@ class Column:
         return None if values is None else dict(zip(self.fields, values, strict=True))
 
 
-def _squeezed(title: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "", re.sub(r"<[^<>]*>", " ", title).casefold())
-
-
-_FIELDS = {_squeezed(title): field for field, titles in ALIASES.items() for title in titles}
-_IN_MS = frozenset(map(_squeezed, MILLISECONDS))
-_KNOWN_EXTRAS = frozenset(map(_squeezed, EXTRAS))
-_SETTINGS = frozenset(map(_squeezed, SETTINGS))
+_FIELDS = {titles.squeezed(title): field for field, known in ALIASES.items() for title in known}
+_IN_MS = frozenset(map(titles.squeezed, MILLISECONDS))
+_KNOWN_EXTRAS = frozenset(map(titles.squeezed, EXTRAS))
+_SETTINGS = frozenset(map(titles.squeezed, SETTINGS))
 
 
 def fields_of(title: str) -> tuple[str, ...]:
@@ -150,11 +145,11 @@ def fields_of(title: str) -> tuple[str, ...]:
 
 
 def _exactly(title: str) -> tuple[str, ...]:
-    squeezed = _squeezed(title)
+    squeezed = titles.squeezed(title)
     whole = _TIME if squeezed in _IN_MS else _FIELDS.get(squeezed) or titles.figure(title)
     if whole:
         return (whole,)
-    parts = [_FIELDS.get(_squeezed(part)) for part in _BETWEEN.split(title)]
+    parts = [_FIELDS.get(titles.squeezed(part)) for part in _BETWEEN.split(title)]
     return tuple(filter(None, parts)) if all(parts) else ()
 
 
@@ -179,33 +174,46 @@ def _qualified(title: str) -> _Qualified:
 
 def says_nothing_new(title: str) -> bool:
     """Whether a title is understood and has no field on purpose."""
-    return _squeezed(title) in _KNOWN_EXTRAS
+    return titles.squeezed(title) in _KNOWN_EXTRAS
 
 
 def of(table: Table) -> tuple[Column, ...]:
-    """The columns of a table. A title that stands twice gets a number, to tell them apart.
-
-    What another column says without more words is an extra: milliseconds beside seconds, a mean.
-    """
+    """The columns of a table. A title that stands twice gets a number, to tell them apart."""
     titles_ = [cells.title(cell.text) for cell in table.header.cells]
-    plain = {field for title in titles_ if not _is_in_ms(title) for field in _exactly(title)}
     found: list[Column] = []
     seen: Counter[str] = Counter()
-    for place, title in enumerate(titles_):
+    for place, (title, meant) in enumerate(zip(titles_, _meant(titles_), strict=True)):
         seen[title] += 1
-        times = seen[title]
         corner = (table.corner,) if place == 0 and table.corner else ()
-        meant = fields_of(title)
-        repeats = _is_in_ms(title) or not _exactly(title)
-        fields = () if repeats and plain & set(meant) else meant or corner
-        known = bool(fields) or _squeezed(title) in _KNOWN_EXTRAS
-        numbered = title if times == 1 else f"{title} ({times})"
+        fields = meant or corner
+        known = bool(fields) or says_nothing_new(title)
+        numbered = title if seen[title] == 1 else f"{title} ({seen[title]})"
         found.append(Column(numbered, fields, known, _is_in_ms(title)))
     return tuple(found)
 
 
+def _meant(titles_: Sequence[str]) -> list[tuple[str, ...]]:
+    """The fields that each title of a table means.
+
+    What another one says without more words is an extra: milliseconds beside seconds, a mean.
+    """
+    plain = {field for title in titles_ if not _is_in_ms(title) for field in _exactly(title)}
+    repeats = (
+        (_is_in_ms(title) or not _exactly(title)) and not plain.isdisjoint(fields_of(title))
+        for title in titles_
+    )
+    return [() if again else fields_of(it) for it, again in zip(titles_, repeats, strict=True)]
+
+
+@lru_cache(maxsize=1024)
+def title_by_field(titles_: tuple[str, ...]) -> Mapping[str, str]:
+    """The title of the column that each field of a table is read from."""
+    meant = zip(titles_, _meant(titles_), strict=True)
+    return {field: title for title, fields in meant for field in fields}
+
+
 def _is_in_ms(title: str) -> bool:
-    return not {_squeezed(title), _squeezed(_qualified(title).title)}.isdisjoint(_IN_MS)
+    return not {titles.squeezed(title), titles.squeezed(_qualified(title).title)}.isdisjoint(_IN_MS)
 
 
 def precision(header: Iterable[Column]) -> str:
@@ -248,32 +256,26 @@ def are_results(header: Sequence[Column]) -> bool:
 
 def may_be_figure(column: Column) -> bool:
     """Whether a column that is not known may hold a figure: any that is no setting."""
-    return not column.known and _squeezed(column.title) not in _SETTINGS
+    return not column.known and titles.squeezed(column.title) not in _SETTINGS
 
 
 def mistyped(header: Sequence[Column]) -> Mapping[str, str]:
     """The titles that come close to that of a field which has no column: of `GSB` it is GBS.
 
     The same letters in another order do, and one letter more, less or otherwise: `Tokens per GPU`
-    is no tokens/s/GPU.
+    is no tokens/s/GPU, nor is `Tokens/s/GPU (%)`.
     """
     lacking = ALIASES.keys() - set(all_fields(header))
     spelled = {title: field for title, field in _FIELDS.items() if field in lacking}
     moved = {"".join(sorted(title)): title for title in spelled}
     found = {}
     for column in header:
-        title = "" if column.known or _OTHER_UNIT.search(column.title) else _squeezed(column.title)
-        close = (one for one in spelled if _is_a_letter_off(title, one))
+        unlike = column.known or _OTHER_UNIT.search(column.title)
+        title = "" if unlike else titles.squeezed(column.title)
+        close = (one for one in spelled if titles.is_a_letter_off(title, one))
         if meant := moved.get("".join(sorted(title))) or next(close, None):
             found[column.title] = spelled[meant]
     return found
-
-
-def _is_a_letter_off(title: str, known: str) -> bool:
-    if len(title) < _FEWEST_LETTERS or abs(len(title) - len(known)) > 1:
-        return False
-    steps = SequenceMatcher(None, title, known, autojunk=False).get_opcodes()
-    return sum(max(b - a, d - c) for tag, a, b, c, d in steps if tag != "equal") == 1
 
 
 def title_of(field: str, header: Sequence[Column]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from perfdb.pages import names, statements
+from perfdb.pages import names, releases, statements
 from perfdb.pages.base import Grid, Heading, Line, Page, PageContext
 from perfdb.pages.front import Settings
 from perfdb.pages.outline import Table
@@ -18,18 +18,13 @@ from perfdb.pages.releases import Whose
 from perfdb.pages.statements import Statement
 from perfdb.record import Method
 
-_FRAMEWORKS: Final = (
-    # DFM's and Megatron-Bridge's pages name the NeMo Framework too, as what they are part of.
-    ("dfm", re.compile(r"\bDFM\b")),
-    ("automodel", re.compile(r"\bAuto-?Model\b", re.IGNORECASE)),
-    ("megatron-bridge", re.compile(r"\bMegatron[- ]Bridge\b", re.IGNORECASE)),
-    ("nemo", re.compile(r"\bNeMo\b", re.IGNORECASE)),
-)
+_FRAMEWORKS: Final = ("dfm", "automodel", "megatron-bridge", "nemo")
+"""DFM's and Megatron-Bridge's pages name the NeMo Framework too, as what they are part of."""
 _WITH_BACKENDS: Final = frozenset({"dfm"})
 """Frameworks that train with more than one backend, and publish them on one page."""
 
 _VERSION = re.compile(
-    r"^(?:NeMo )?(?:AutoModel|DFM|Framework|Megatron[- ]Bridge) Version\s*:\s*"
+    rf"^(?:{'|'.join(releases.SPELLINGS[name] for name in _FRAMEWORKS)}|Framework) Version\s*:\s*"
     r"(main|v?[0-9]+\.[0-9][\w.]*)",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -106,13 +101,15 @@ def _framework(page: Page) -> str | None:
         if name := framework_in(text):
             return name
     lines = [piece.text for piece in page.pieces if isinstance(piece, Line)]
-    named = {name for name, words in _FRAMEWORKS if any(map(words.search, lines))}
+    named = {
+        name for name in _FRAMEWORKS if any(releases.names_framework(name, line) for line in lines)
+    }
     return named.pop() if len(named) == 1 else None
 
 
 def framework_in(text: str) -> str | None:
     """The framework that a text names, the most particular one first."""
-    return next((name for name, words in _FRAMEWORKS if words.search(text)), None)
+    return next((name for name in _FRAMEWORKS if releases.names_framework(name, text)), None)
 
 
 def _opening(page: Page) -> Iterator[str]:

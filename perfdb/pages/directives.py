@@ -47,7 +47,7 @@ class Directive:
 def of(head: tuple[str, str], lines: Sequence[str], first: int) -> Directive:
     """A directive from its name and argument, and all that stands in it from line `first`."""
     options: dict[str, str] = {}
-    name = ""
+    name, size = "", 0
     for line in lines:
         if found := _OPTION.fullmatch(line):
             name = found[1]
@@ -56,13 +56,8 @@ def of(head: tuple[str, str], lines: Sequence[str], first: int) -> Directive:
             options[name] += f" {line.strip()}"
         else:
             break
-    size = next((at for at, line in enumerate(lines) if not _of_options(line)), len(lines))
-    size = size if options else 0
+        size += 1
     return Directive(*head, options, first - 1, lines[size:], first + size)
-
-
-def _of_options(line: str) -> bool:
-    return bool(_OPTION.fullmatch(line)) or (line[:1].isspace() and bool(line.strip()))
 
 
 def is_table(name: str) -> bool:
@@ -73,14 +68,11 @@ def is_table(name: str) -> bool:
 def table(directive: Directive, words: Words) -> Iterator[Piece]:
     """A `list-table` or `csv-table` with its title. A table in another file is not looked for."""
     yield Enter(words(directive.argument), directive.line)
-    rows = list(_TABLES[directive.name](directive))
     named = directive.name == "csv-table" and "header" in directive.options
     heads = directive.count("header-rows") + named
     yield from spans.pieces(
-        [
-            SpannedRow(line, tuple(Spanned(_cell(t, words)) for t in texts), at < heads)
-            for at, (line, texts) in enumerate(rows)
-        ]
+        SpannedRow(line, tuple(Spanned(_cell(t, words)) for t in texts), at < heads)
+        for at, (line, texts) in enumerate(_TABLES[directive.name](directive))
     )
     yield Leave()
 

@@ -159,10 +159,10 @@ def _table(table: Tag) -> Iterator[Piece]:
     caption = table.find("caption", recursive=False)
     if isinstance(caption, Tag) and (text := html_tree.words(caption)):
         yield Enter(_NUMBERED.sub("", text), html_tree.line(caption))
-        yield from spans.pieces(list(_rows(table)))
+        yield from spans.pieces(_rows(table))
         yield Leave()
     else:
-        yield from spans.pieces(list(_rows(table)))
+        yield from spans.pieces(_rows(table))
 
 
 def _rows(table: Tag) -> Iterator[SpannedRow]:

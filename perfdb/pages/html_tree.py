@@ -46,7 +46,7 @@ _LONGEST_MARK: Final = 24
 _MOST_WORDS: Final = 500
 """Nodes of an element that are read: elements may stand in each other without an end."""
 _ROWS: Final = frozenset({"table", "thead", "tbody", "tfoot", "tr"})
-_PART_OF_TABLE: Final = _ROWS | {"td", "th", "caption"}
+_IN_TABLES: Final = (_ROWS - {"table"}) | {"td", "th", "caption"}
 
 
 def parse(text: str, first: int = 1) -> BeautifulSoup:
@@ -147,22 +147,29 @@ def inside(root: Tag, *, leave_out: Collection[str] = ()) -> Iterator[PageElemen
 
 def words(root: Tag) -> str:
     """The words of an element without those of tables in it; marks of footnotes stay marks."""
-    return " ".join("".join(_runs(root)).split())
+    return " ".join("".join(_runs(root)).replace(cells.TABLE, "").split())
 
 
 def cell_words(cell: Tag) -> str:
     """The words of a cell; numbers of two elements, or on two lines, stay apart."""
-    return cells.together(cells.EDGE.join(_runs(cell)))
+    return cells.together(runs(cell))
+
+
+def runs(root: Tag) -> str:
+    """The runs of text of an element, with edges between them; a table in it is a sign."""
+    return cells.EDGE.join(_runs(root))
 
 
 def _runs(root: Tag) -> Iterator[str]:
-    for node in islice(inside(root, leave_out=_PART_OF_TABLE), _MOST_WORDS):
+    for node in islice(inside(root, leave_out=_IN_TABLES), _MOST_WORDS):
         if not isinstance(node, Tag):
             yield str(node)
         elif node.name in ("br", "p", "div", "li"):
             yield " "
         elif node.name == "img":
             yield attribute(node, "alt")
+        elif node.name == "table":
+            yield cells.TABLE
         else:
             yield mark(node) or ""
 

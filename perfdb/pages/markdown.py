@@ -6,7 +6,7 @@ long ones in silence, and takes text that follows a table without a blank line f
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from markdown_it import MarkdownIt
@@ -15,7 +15,7 @@ from mdit_py_plugins.colon_fence import colon_fence_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.front_matter import front_matter_plugin
 
-from perfdb.pages import cells, directives, footnotes, rest
+from perfdb.pages import cells, directives, footnotes, html_tree, rest
 from perfdb.pages.base import Cell, Enter, Grid, Heading, Leave, Line, Page, Piece, Row
 from perfdb.pages.directives import Directive
 from perfdb.pages.html_blocks import HtmlBlocks
@@ -29,6 +29,7 @@ _DOCUMENT = MarkdownIt("commonmark").use(colon_fence_plugin).use(footnote_plugin
 _DOCUMENT.use(front_matter_plugin).core.ruler.enableOnly(["normalize", "block"])
 _START = Token("start", "", 0)
 
+_FRONT = re.compile(r"\A---[ \t]*\n(.*?\n)?---[ \t]*(?:\n|\Z)", re.DOTALL)
 _DIRECTIVE = re.compile(r"\s*\{([\w:.-]+)\}\s*(.*)")
 _OPTIONS = re.compile(r"\A\s*(?:---\n(?:.*\n)*?---(?:\n|$)|(?::[\w-]+:.*(?:\n|$)[ \t]*)+)")
 _OPTION = re.compile(r"^\s*:?([\w-]+):[ \t]*(.*)$", re.MULTILINE)
@@ -39,6 +40,12 @@ _LINE_END = "\v"
 _PIPE = re.compile(r"(?<!\\)\|")
 _RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*")
 _MARKED = re.compile(r"[\\`*_~\[\]<>&!]")
+_HTML = re.compile(
+    r"</?(?:a|abbr|b|big|code|del|div|em|font|i|ins|kbd|mark|p|s|samp|small|span|strike|strong"
+    r"|sub|sup|tt|u|var)(?![\w-])",
+    re.IGNORECASE,
+)
+"""Of text. What other tags mean nobody can tell: `<TBD>` is no HTML."""
 _DEEPEST = 20
 """Boxes within boxes that are followed."""
 
@@ -54,6 +61,14 @@ def page(text: str) -> Page:
     front = tokens[0].content if tokens and tokens[0].type == "front_matter" else None
     place = _Place(1, text.split("\n"))
     return Page(front, tuple(_pieces([_START, *tokens], place)), place.footnotes)
+
+
+def without_front(text: str) -> tuple[str | None, str]:
+    """The front matter of a text, and the text with blank lines in its place."""
+    found = _FRONT.match(text)
+    if not found:
+        return None, text
+    return found[1] or "", "\n" * found[0].count("\n") + text[found.end() :]
 
 
 def pieces(text: str, first: int, footnotes: dict[str, str]) -> Iterator[Piece]:
@@ -105,7 +120,7 @@ def _block(before: Token, token: Token, place: _Place, *, listed: bool) -> Itera
     elif before.type == "heading_open" and not _is_table(before, token):
         yield Heading(int(before.tag[1]), words(token.content), place.line(token))
     elif before.type in ("paragraph_open", "heading_open"):
-        yield from _said(token.content.split("\n"), place.line(token), listed=listed)
+        yield from _flow(token.content.split("\n"), place.line(token), listed=listed)
 
 
 def _is_table(heading: Token, content: Token) -> bool:
@@ -147,12 +162,7 @@ def _scalar(text: str) -> str:
     return quoted[1].replace("''", "'") if quoted else text.strip()
 
 
-def _said(lines: Sequence[str], first: int, *, listed: bool) -> Iterator[Piece]:
-    for piece in _flow(lines, first):
-        yield replace(piece, listed=listed) if isinstance(piece, Line) else piece
-
-
-def _flow(lines: Sequence[str], first: int) -> Iterator[Piece]:
+def _flow(lines: Sequence[str], first: int, *, listed: bool) -> Iterator[Piece]:
     """Lines without a blank one between: text, and the tables that begin and end in it.
 
     In a paragraph that begins as a footnote, a pipe is a sign like others.
@@ -166,7 +176,7 @@ def _flow(lines: Sequence[str], first: int) -> Iterator[Piece]:
         grid = _grid(lines[at:end], first + at) if end > at else None
         if grid is None or (is_footnote and not grid.ruled):
             end = max(end, at + 1)
-            yield from (Line(words(lines[it]), first + it) for it in range(at, end))
+            yield from (Line(words(lines[it]), first + it, listed) for it in range(at, end))
         else:
             yield grid
         at = max(end, at + 1)
@@ -202,7 +212,7 @@ def _row(line: str, number: int) -> Row:
 
 
 def words(markup: str) -> str:
-    """The words a reader sees: emphasis, links, escapes and breaks resolved; other HTML stays."""
+    """The words a reader sees: markup and HTML of text resolved; other HTML stays."""
     return _resolved(markup, " ").replace(cells.EDGE, "").strip()
 
 
@@ -216,7 +226,11 @@ def _resolved(markup: str, line_end: str) -> str:
     plain = _BREAK.sub(line_end, _COMMENT.sub("", markup.replace("\\|", "|"))).strip()
     if not _MARKED.search(plain):
         return plain
-    children = [child for token in _INLINE.parseInline(plain) for child in token.children or ()]
+    tokens = _INLINE.parseInline(plain)
+    children = [child for token in tokens for child in token.children or ()]
+    tags = [child.content for child in children if child.type == "html_inline"]
+    if tags and all(map(_HTML.match, tags)):
+        return html_tree.runs(html_tree.parse(_INLINE.renderer.render(tokens, _INLINE.options, {})))
     return "".join(_run(child) for child in children)
 
 

@@ -12,7 +12,6 @@ from perfdb.pages.directives import NOTES
 
 NAME = "mdx"
 
-_FRONT = re.compile(r"\A---[ \t]*\n(.*?\n)?---[ \t]*(?:\n|\Z)", re.DOTALL)
 _CODE = re.compile(
     r"^[ \t]*(?P<fence>`{3,}|~{3,})[^\n]*(?:\n.*?(?:^[ \t]*(?P=fence)[`~]*[ \t]*$|\Z)|\Z)"
     r"|`[^`\n]+`",
@@ -45,7 +44,7 @@ _DEEPEST: Final = 100
 
 def recognises(text: str) -> bool:
     """Whether a text imports, exports, has a comment of JSX or a component that ends."""
-    plain = _without_code(_FRONT.sub("", text))
+    plain = _without_code(markdown.without_front(text)[1])
     if _MODULES.search(plain) or _COMMENT.search(plain):
         return True
     starts = {found[1] for found in _START.finditer(plain)}
@@ -54,10 +53,9 @@ def recognises(text: str) -> bool:
 
 def page(text: str) -> Page:
     """The pieces of an MDX text."""
-    front = _FRONT.match(text)
-    reader = _Reader(_blanked(_FRONT, text))
-    pieces = tuple(reader.read())
-    return Page((front[1] or "") if front else None, pieces, reader.footnotes)
+    front, rest = markdown.without_front(text)
+    reader = _Reader(rest)
+    return Page(front, tuple(reader.read()), reader.footnotes)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from perfdb.pages.directives import NOTES
 
 NAME = "mkdocs"
 
-_FRONT = re.compile(r"\A---[ \t]*\n(.*?\n)?---[ \t]*(?:\n|\Z)", re.DOTALL)
 _START = re.compile(
     r"(?:===[!+]*(?=[ \t]+[\"'])|(?:!!!|\?\?\?\+?)[ \t]+(?P<kind>[\w-]+)(?:[ \t]+[\w -]+)?)"
     r"(?:[ \t]+(?P<quote>[\"'])(?P<label>.*)(?P=quote))?[ \t]*"
@@ -43,12 +42,10 @@ def recognises(text: str) -> bool:
 
 def page(text: str) -> Page:
     """The pieces of such a text."""
-    front = _FRONT.match(text)
-    first = 1 + front[0].count("\n") if front else 1
+    front, rest = markdown.without_front(text)
     footnotes: dict[str, str] = {}
-    lines = text[front.end() if front else 0 :].split("\n")
-    pieces = tuple(_Reader(footnotes).read(lines, first))
-    return Page((front[1] or "") if front else None, pieces, footnotes)
+    pieces = tuple(_Reader(footnotes).read(rest.split("\n"), 1))
+    return Page(front, pieces, footnotes)
 
 
 @dataclass

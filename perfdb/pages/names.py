@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from functools import cache, lru_cache
 from typing import Final
 
-from perfdb import catalog
+from perfdb import catalog, units
 from perfdb.errors import suggestion
 from perfdb.pages.cells import Wrong, absent, pair
 from perfdb.record import Task
@@ -56,7 +56,7 @@ def model(printed: str) -> ModelName | Wrong:
         return ModelName(known)
     found = (" ".join((a or b).split()) for a, b in _QUALIFIER.findall(printed))
     base = _QUALIFIER.sub(" ", printed)
-    name = catalog.named_model(base) or _slug(base)
+    name = catalog.named_model(base) or units.slug(base)
     if not name or absent(printed):
         return Wrong("is missing", "name the model")
     return ModelName(name, tuple(qualifier for qualifier in found if qualifier))
@@ -95,10 +95,6 @@ def _are_alike(words: tuple[str, ...], known: tuple[str, ...]) -> bool:
 def _is_mistyped(word: str, known: str) -> bool:
     letters = word.isalpha() and known.isalpha() and len(known) >= _FEWEST_LETTERS
     return letters and bool(get_close_matches(word, [known], cutoff=_LIKENESS))
-
-
-def _slug(words: str) -> str:
-    return re.sub(r"[^\w.]+|_+", "-", words.casefold()).strip("-.")
 
 
 def system(printed: str) -> str | Wrong:

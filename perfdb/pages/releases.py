@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from perfdb import units
 from perfdb.pages import cells, names
 from perfdb.pages.cells import Wrong
 
@@ -12,15 +13,16 @@ _DOTTED: Final = r"[0-9]+\.[0-9]\w*(?:\.\w+)*(?:-[a-z]\w*(?:\.\w+)*)?"
 _CALENDAR: Final = r"[0-9]{2}\.[0-9]{2}[\w.]*"
 """NeMo's releases; `NeMo 2.0` is a generation."""
 
-_FRAMEWORKS: Final = (
-    ("dfm", r"(?:NeMo\s+)?DFM", _DOTTED),
-    ("automodel", r"(?:NeMo\s+)?Auto-?Model", _DOTTED),
-    ("megatron-bridge", r"(?:NeMo\s+)?Megatron[- ]Bridge", _DOTTED),
-    ("megatron-lm", r"Megatron[- ]LM", _DOTTED),
-    ("megatron-core", r"Megatron[- ]Core", _DOTTED),
-    ("torchtitan", r"torchtitan", _DOTTED),
-    ("nemo", r"NeMo(?:\s+Framework)?", _CALENDAR),
-)
+SPELLINGS: Final[Mapping[str, str]] = {
+    "dfm": r"(?:NeMo\s+)?DFM",
+    "automodel": r"(?:NeMo\s+)?Auto-?Model",
+    "megatron-bridge": r"(?:NeMo\s+)?Megatron[- ]Bridge",
+    "megatron-lm": r"Megatron[- ]LM",
+    "megatron-core": r"Megatron[- ]Core",
+    "torchtitan": r"torchtitan",
+    "nemo": r"NeMo(?:\s+Framework)?",
+}
+"""How pages write the names of frameworks."""
 _IN_NEMO_CONTAINERS: Final = frozenset(
     {"dfm", "automodel", "megatron-bridge", "megatron-core", "nemo"}
 )
@@ -85,6 +87,11 @@ class InHeading:
     unclear: str | None = None
 
 
+def names_framework(framework: str, text: str) -> bool:
+    """Whether a text names a framework."""
+    return re.search(rf"\b{SPELLINGS[framework]}\b", text, re.IGNORECASE) is not None
+
+
 def of_heading(words: str, own: str | None) -> InHeading:
     """What a heading names: a version alone, a framework with a version, a container.
 
@@ -105,14 +112,13 @@ def of_heading(words: str, own: str | None) -> InHeading:
 
 def _versions(words: str, own: str | None) -> list[Whose]:
     """Each framework that has a version behind its name; a container has none."""
-    known = [*_FRAMEWORKS]
-    if own and own not in (name for name, *_ in _FRAMEWORKS):
-        known.append((own, r"[-\s]?".join(map(re.escape, re.split(r"[-\s]", own))), _DOTTED))
+    known = {own: r"[-\s]?".join(map(re.escape, re.split(r"[-\s]", own)))} if own else {}
     found = (
         Whose(name, version[1])
-        for name, pattern, versioned in known
+        for name, pattern in {**known, **SPELLINGS}.items()
         for version in re.finditer(
-            rf"(?<![\w-]){pattern}(?:\s+(?:version|release))?\s+v?({versioned})(?!\s+container)",
+            rf"(?<![\w-]){pattern}(?:\s+(?:version|release))?\s+v?"
+            rf"({_CALENDAR if name == 'nemo' else _DOTTED})(?!\s+container)",
             words,
             re.IGNORECASE,
         )
@@ -126,7 +132,7 @@ def _other(words: str, own: str | None) -> str | None:
         return None
     found = (
         re.search(rf"(?<![\w-]){pattern}(?!\w)", words, re.IGNORECASE)
-        for name, pattern, _ in _FRAMEWORKS
+        for name, pattern in SPELLINGS.items()
         if name != own
     )
     return next((one[0] for one in found if one), None)
@@ -181,8 +187,8 @@ def _framework(printed: str) -> Whose:
     """`NeMo`, `NeMo 25.04`; one that is not known keeps its name."""
     if found := _versions(printed, None):
         return found[0]
-    known = (n for n, p, _ in _FRAMEWORKS if re.fullmatch(p, printed, re.IGNORECASE))
-    return Whose(next(known, None) or re.sub(r"[^\w.]+|_+", "-", printed.casefold()) or None)
+    known = (n for n, p in SPELLINGS.items() if re.fullmatch(p, printed, re.IGNORECASE))
+    return Whose(next(known, None) or units.slug(printed) or None)
 
 
 def _release(printed: str) -> Whose | Wrong:

@@ -57,13 +57,13 @@ def pieces(lines: Sequence[str], first: int, words: Words) -> Iterator[Piece]:
     block = StringList([line.rstrip() for line in lines])
     block.pad_double_width(_WIDE)
     if grid and not _is_whole(block):
-        return spans.pieces(list(_split(lines, first, words)))
+        return spans.pieces(_split(lines, first, words))
     try:
         _, head, body = (GridTableParser() if grid else SimpleTableParser()).parse(block)
     except TableMarkupError:
-        return spans.pieces(list(_split(lines, first, words)))
+        return spans.pieces(_split(lines, first, words))
     rows = [(row, True) for row in head] + [(row, False) for row in body]
-    return spans.pieces(list(_rows(rows, first, words)))
+    return spans.pieces(_rows(rows, first, words))
 
 
 def _is_whole(block: StringList) -> bool:

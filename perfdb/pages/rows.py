@@ -1,9 +1,8 @@
 """From the rows of a table, and what holds for them, to published results and problems."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
 
 from perfdb.errors import Problem
 from perfdb.pages import (
@@ -15,7 +14,6 @@ from perfdb.pages import (
     halves,
     names,
     notation,
-    tables,
     values,
 )
 from perfdb.pages.attributed import Attributed
@@ -24,7 +22,6 @@ from perfdb.pages.cells import Wrong
 from perfdb.pages.columns import FIGURES, Column
 from perfdb.pages.context import PageSetting, Setting
 from perfdb.pages.footnotes import Footnotes
-from perfdb.pages.notation import Notation
 from perfdb.pages.outline import Table
 from perfdb.pages.values import Faults, Values
 from perfdb.record import PublishedResult, Release
@@ -35,14 +32,14 @@ _NAMES = frozenset({"model", "precision", *columns.OF_SYSTEM, *columns.OF_RELEAS
 
 @dataclass(frozen=True)
 class TableReader:
-    """Reads one table. `where` is the name of its page."""
+    """Reads one table. `where` is the name of its page; `european`: see `notation.wrong`."""
 
     where: str
     table: Table
     header: Sequence[Column]
     setting: Setting
     footnotes: Footnotes
-    notation: Notation
+    european: str | None
 
     def results(self) -> Iterator[PublishedResult | Problem]:
         """The result of each row, two where it holds pairs, or why it cannot be read."""
@@ -90,25 +87,18 @@ class TableReader:
         in_cells = "precision" in columns.all_fields(self.header)
         return {"precision": said} if is_above and not in_cells else {}
 
-    def _row(self, row: Row) -> Iterator[PublishedResult | Problem]:
+    def _row(self, row: Row) -> Sequence[PublishedResult | Problem]:
         if problem := self.no_row(row):
-            yield problem
-            return
+            return [problem]
         own = attributed.read(self.texts(row), self.setting)
         if isinstance(own, Wrong):
-            yield self.problem(row, own.message, own.remedy)
-            return
+            return [self.problem(row, own.message, own.remedy)]
         if isinstance(own, Faults):
-            yield self._faulty(row, own)
-            return
+            return [self._faulty(row, own)]
         read = [values.read(one, own.setting) for one in halves.read(own.texts)]
-        faults = [one for one in read if isinstance(one, Faults)]
-        if faults:
-            yield self._faulty(row, faults[0])
-            return
-        for one in read:
-            if isinstance(one, Values):
-                yield self._result(row, one, own.setting)
+        if faults := [one for one in read if isinstance(one, Faults)]:
+            return [self._faulty(row, faults[0])]
+        return [self._result(row, one, own.setting) for one in read if isinstance(one, Values)]
 
     def no_row(self, row: Row) -> Problem | None:
         """Why a row cannot be read whatever its cells hold."""
@@ -120,18 +110,42 @@ class TableReader:
         if word := self.setting.said.not_measured:
             message = f"the heading says {word!r}: the figures are no measured ones"
             return self.problem(row, message, "put what was measured below another heading")
-        wrong = (self._refused, self._uneven, self._misstated, self._emptied)
-        return next(chain.from_iterable(find(row) for find in wrong), None)
+        return self._wrong_cell(row) or self._emptied(row)
 
-    def _emptied(self, row: Row) -> Iterator[Problem]:
+    def _wrong_cell(self, row: Row) -> Problem | None:
+        """The first cell that cannot be taken for what it says."""
+        printed = list(self._printed(row))
+        for find in (self._refused, _uneven, self._misstated):
+            for place, (column, text) in enumerate(printed):
+                if wrong := find(column, text):
+                    problem = Problem(self.where, wrong.message, column.title, None, wrong.remedy)
+                    return self._at(row, place, problem)
+        return None
+
+    def _refused(self, column: Column, text: str) -> Wrong | None:
+        """A cell that is struck out, or a number that is another one in another notation."""
+        return notation.wrong(column, text, self.european)
+
+    def _misstated(self, column: Column, text: str) -> Wrong | None:
+        """A cell that says another precision than the title of the figure."""
+        titled = column.fields == ("precision",) and columns.precision(self.header)
+        if not titled:
+            return None
+        said, stated = names.precisions(text), names.precisions(titled)
+        if said == stated[: len(said)]:
+            return None
+        message = f"{text!r} is not {titled!r}, which the title of a figure says"
+        return Wrong(message, "correct one of them")
+
+    def _emptied(self, row: Row) -> Problem | None:
         """An empty cell of what other rows name: it may mean the row above, or the heading."""
         texts = columns.texts(self._printed(row))
-        for name in sorted(self._named):
-            if not texts.get(name, "-"):
-                title = columns.title_of(name, self.header)
-                message = "the cell is empty, and those of other rows are not"
-                problem = self.problem(row, message, "write it in each row")
-                yield replace(problem, field=title)
+        name = next((name for name in sorted(self._named) if not texts.get(name, "-")), None)
+        if name is None:
+            return None
+        message = "the cell is empty, and those of other rows are not"
+        problem = self.problem(row, message, "write it in each row")
+        return replace(problem, field=columns.title_of(name, self.header))
 
     @property
     def _titled_above(self) -> Mapping[str, str]:
@@ -167,36 +181,6 @@ class TableReader:
         titles = [repr(one.title) for one in self.header if columns.may_be_figure(one)]
         remedy = "name the figure with its unit: 'Tokens / sec / GPU', 'Step Time (s)', 'MFU'"
         return f"{message}; not known: {', '.join(titles)}", remedy
-
-    def _misstated(self, row: Row) -> Iterator[Problem]:
-        """A cell that says another precision than the title of the figure."""
-        titled = columns.precision(self.header)
-        if not titled:
-            return
-        stated = names.precisions(titled)
-        for place, (column, text) in enumerate(self._printed(row)):
-            said = names.precisions(text) if column.fields == ("precision",) else ()
-            if said != stated[: len(said)]:
-                message = f"{text!r} is not {titled!r}, which the title of a figure says"
-                problem = Problem(self.where, message, column.title, None, "correct one of them")
-                yield self._at(row, place, problem)
-
-    def _refused(self, row: Row) -> Iterator[Problem]:
-        """A cell that is struck out, or a number that is another one in another notation."""
-        for place, (column, text) in enumerate(self._printed(row)):
-            if wrong := self.notation.wrong(column, text):
-                problem = Problem(self.where, wrong.message, column.title, None, wrong.remedy)
-                yield self._at(row, place, problem)
-
-    def _uneven(self, row: Row) -> Iterator[Problem]:
-        """Cells of `TP/PP/CP` that hold more or fewer values than that."""
-        for place, (column, text) in enumerate(self._printed(row)):
-            if column.texts(text) is None:
-                message = f"{text!r} is not {len(column.fields)} values"
-                remedy = (
-                    "write one for each name in the title, with / between, - where there is none"
-                )
-                yield self._at(row, place, Problem(self.where, message, column.title, None, remedy))
 
     def _printed(self, row: Row) -> Iterator[tuple[Column, str]]:
         for column, cell in zip(self.header, row.cells, strict=True):
@@ -261,17 +245,29 @@ class TableReader:
             yield f"{title} is computed: {how} for {gpus} GPUs"
 
 
+def _uneven(column: Column, text: str) -> Wrong | None:
+    """A cell of `TP/PP/CP` that holds more or fewer values than that."""
+    if column.texts(text) is not None:
+        return None
+    remedy = "write one for each name in the title, with / between, - where there is none"
+    return Wrong(f"{text!r} is not {len(column.fields)} values", remedy)
+
+
 def _with_unit(text: str, column: Column) -> str:
     """A share under a title such as `MFU (%)` is in percent, though its cell does not say."""
     bare = column.fields == ("mfu",) and "%" in column.title and text[-1:].isdigit()
     return f"{text}%" if bare else text
 
 
-def readers(where: str, page: Page, setting: PageSetting) -> list[TableReader]:
-    """A reader for each table that holds results, or seems to; `where` is the name of the page."""
-    found = [(table, columns.of(table)) for table in tables.to_read(page)]
-    said = notation.of_page(found)
+def readers(
+    where: str, page: Page, to_read: Iterable[Table], setting: PageSetting
+) -> list[TableReader]:
+    """A reader for each table of a page that is to be read; `where` is the name of the page."""
+    found = [(table, columns.of(table)) for table in to_read]
+    european = next(notation.european(found), None)
     return [
-        TableReader(where, table, header, setting.of(table), Footnotes(table, page.footnotes), said)
+        TableReader(
+            where, table, header, setting.of(table), Footnotes(table, page.footnotes), european
+        )
         for table, header in found
     ]

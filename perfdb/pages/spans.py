@@ -5,7 +5,7 @@ row: it labels the rows below it, or says something of the table where none foll
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, takewhile
 from typing import Final
@@ -48,7 +48,7 @@ class _Full:
     label: bool
 
 
-def pieces(rows: Sequence[SpannedRow]) -> Iterator[Piece]:
+def pieces(rows: Iterable[SpannedRow]) -> Iterator[Piece]:
     """The tables that rows make: a row of titles below other rows starts another one."""
     written = [row for row in rows if row.cells]
     top = sum(1 for _ in takewhile(lambda row: row.titles(first=True), written))
@@ -57,8 +57,6 @@ def pieces(rows: Sequence[SpannedRow]) -> Iterator[Piece]:
     for titles, numbered in groupby(named, key=lambda pair: pair[1]):
         group = [row for row, _ in numbered]
         if titles:
-            if head:
-                yield from _table(head, [])
             head = group
         else:
             yield from _table(head, group) if head else _table(group[:1], group[1:])
@@ -84,16 +82,14 @@ def _grids(header: Row, body: Sequence[_Full]) -> Iterator[Piece]:
     end = len(body)
     while end and body[end - 1].label:
         end -= 1
-    labels: list[Row] = []
-    if not end or not body[0].label:
-        rest = tuple(full.row for full in body[:end])
-        first = next((at for at, full in enumerate(body[:end]) if full.label), end)
-        yield Grid(header, rest[:first])
+    if not end:
+        yield Grid(header, ())
+    labels: tuple[Row, ...] = ()
     for label, group in groupby(body[:end], key=lambda full: full.label):
         rows = tuple(full.row for full in group)
         if label:
-            labels = list(rows)
-        elif labels:
+            labels = rows
+        else:
             yield from (Enter(row.cells[0].text, row.line) for row in labels)
             yield Grid(header, rows)
             yield from (Leave() for _ in labels)

@@ -30,10 +30,7 @@ _BESIDE = re.compile(
     re.IGNORECASE,
 )
 """What is in a sentence, or a heading, that names a precision which the rows need not have."""
-_BACKENDS: Final = (
-    ("automodel", re.compile(r"\bAuto-?Model\b", re.IGNORECASE)),
-    ("megatron-core", re.compile(r"\bMegatron[- ]Core\b", re.IGNORECASE)),
-)
+_BACKENDS: Final = ("automodel", "megatron-core")
 
 
 class Statement(Frozen):
@@ -87,7 +84,7 @@ def in_force(said: Iterable[Said], own: str | None = None) -> Statement:
 def _of_heading(text: str, own: str | None) -> Statement:
     words = cleaned(text)
     release = releases.of_heading(words, own)
-    backends = (name for name, pattern in _BACKENDS if pattern.search(words))
+    backends = (name for name in _BACKENDS if releases.names_framework(name, words))
     precision = None if _BESIDE.search(words) else _only_precision(words)
     bare = _without(words, precision) if precision else words
     system = next(filter(_is_system, (bare, *_PARTS.split(bare))), None)

@@ -5,23 +5,28 @@ from collections.abc import Sequence
 from typing import Final
 
 from perfdb.pages import cells, columns, configured, footnotes, outline, transposed
-from perfdb.pages.base import Cell, Page, Row
+from perfdb.pages.base import Page, Row
 from perfdb.pages.columns import Column
 from perfdb.pages.outline import Table
 
 _WORK: Final = frozenset({"model", "system"})
-_VALUE = re.compile(r"[~≈<>]?\s*[0-9]")
+NUMBER: Final = re.compile(r"[~≈<>]?\s*[0-9]")
+"""How a cell begins that holds a number."""
 
 
-def of_results(page: Page) -> tuple[Table, ...]:
-    """The tables of a page that hold results, be they empty, in reading order."""
-    return tuple(table for table in to_read(page) if _are_results(table))
-
-
-def to_read(page: Page) -> tuple[Table, ...]:
-    """The tables of results, and those that seem to be, of figures under titles not known."""
+def of_page(page: Page) -> tuple[Table, ...]:
+    """Every table of a page, a result in each row where it has results, in reading order."""
     written = (footnotes.marked(one, page.footnotes) for one in outline.tables(page.pieces))
-    every = [transposed.upright(table) for table in written]
+    return tuple(map(transposed.upright, written))
+
+
+def of_results(every: Sequence[Table]) -> tuple[Table, ...]:
+    """Of the tables of a page those that hold results, be they empty."""
+    return tuple(table for table in to_read(every) if _are_results(table))
+
+
+def to_read(every: Sequence[Table]) -> tuple[Table, ...]:
+    """The tables of results, and those that seem to be, of figures under titles not known."""
     configurations = [table for table in every if configured.are_configurations(table)]
     found = [
         configured.joined(table, configurations) if _are_results(table) else table
@@ -52,10 +57,7 @@ def _seem_results(table: Table) -> bool:
 
 
 def _has_values(row: Row, header: Sequence[Column]) -> bool:
-    filled = [one for one, cell in zip(header, row.cells, strict=False) if _is_value(cell)]
+    beside = zip(header, row.cells, strict=False)
+    filled = [one for one, cell in beside if NUMBER.match(cells.cleaned(cell.text))]
     sizes = [field for one in filled for field in one.fields if field in columns.SIZES]
     return len(sizes) >= columns.FEWEST and any(map(columns.may_be_figure, filled))
-
-
-def _is_value(cell: Cell) -> bool:
-    return bool(_VALUE.match(cells.cleaned(cell.text)))

@@ -1,7 +1,9 @@
-"""What the title of a figure says by its unit, and what may stand behind it."""
+"""What the title of a column says: what sets it apart, its unit, and what may stand behind it."""
 
 import re
+import unicodedata
 from collections.abc import Iterator
+from difflib import SequenceMatcher
 from typing import Final
 
 from perfdb import catalog
@@ -32,6 +34,34 @@ _MIDDLES: Final = frozenset({"median", "mean", "average", "avg", "avg."})
 _MOST_PRECISIONS: Final = 2
 _LONGEST: Final = 120
 """Characters of a title that may be one of a figure."""
+
+_SAYS_ANOTHER: Final = frozenset({"Nd", "Sm", "Sc"})
+"""Signs that make another title, as letters do: digits, those of mathematics and of money."""
+_BETTER: Final = frozenset("↑↓")
+"""Signs of mathematics that say only which values are better."""
+_LETTER = re.compile("[a-z]")
+_FEWEST_LETTERS: Final = 5
+"""In titles that are shorter another letter makes another title."""
+
+
+def squeezed(title: str) -> str:
+    """What sets a title apart from others: `Tokens/s/GPU (%)` is no `Tokens/s/GPU`."""
+    return "".join(filter(_counts, title.casefold()))
+
+
+def _counts(sign: str) -> bool:
+    kind = unicodedata.category(sign)
+    return sign in "%‰" or kind[0] == "L" or (kind in _SAYS_ANOTHER and sign not in _BETTER)
+
+
+def is_a_letter_off(title: str, known: str) -> bool:
+    """Whether two squeezed titles differ by one letter; by another sign they are not alike."""
+    if len(title) < _FEWEST_LETTERS or abs(len(title) - len(known)) > 1:
+        return False
+    if _LETTER.sub("", title) != _LETTER.sub("", known):
+        return False
+    steps = SequenceMatcher(None, title, known, autojunk=False).get_opcodes()
+    return sum(max(b - a, d - c) for tag, a, b, c, d in steps if tag != "equal") == 1
 
 
 def figure(title: str) -> str | None:

@@ -23,7 +23,8 @@ def upright(table: Table) -> Table:
     if first is None or columns.are_results(columns.of(table)):
         return table
     corner = _corner(table.header)
-    if len({*_titled(rows), corner} - {None}) < columns.FEWEST:
+    titled = {field for row in rows for field in _fields(row)}
+    if len({*titled, corner} - {None}) < columns.FEWEST:
         return table
     if odd := tuple(row for row in rows if len(row.cells) != len(table.header.cells)):
         return replace(table, rows=odd, turned=True)
@@ -42,10 +43,6 @@ def upright(table: Table) -> Table:
 def _figure_row(rows: Sequence[Row]) -> Row | None:
     """The first row that is titled as a figure and holds a number."""
     return next((row for row in rows if _fields(row) & FIGURES and _has_number(row)), None)
-
-
-def _titled(rows: Sequence[Row]) -> set[str]:
-    return {field for row in rows for field in _fields(row)}
 
 
 def _fields(row: Row) -> set[str]:

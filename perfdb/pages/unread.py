@@ -7,10 +7,11 @@ from typing import Final
 
 from perfdb import catalog, units
 from perfdb.errors import Problem
-from perfdb.pages import cells, columns, configured, names, outline, tables, titles, transposed
+from perfdb.pages import cells, columns, configured, names, titles
 from perfdb.pages.base import Line, Page
 from perfdb.pages.columns import Column
 from perfdb.pages.outline import Table
+from perfdb.pages.tables import NUMBER
 
 _FIGURE: Final = re.compile(
     r"\btok(?:en)?s?\b|flop|\bmfu\b|\btps\b|throughput|/\s*s(?:ec(?:ond)?)?\b"
@@ -19,7 +20,6 @@ _FIGURE: Final = re.compile(
     re.IGNORECASE,
 )
 """A unit of a rate or a time, or what is measured, in a title."""
-_NUMBER = re.compile(r"[~≈<>]?\s*[0-9]")
 _FEWEST: Final = 2
 _TABS: Final = 2
 """Of a line of text that may be a row, at the least."""
@@ -28,11 +28,12 @@ _SEPARATED: Final = "write a table: with pipes, a list-table or HTML"
 _HEADER: Final = "write `:header:` with the `:delim:` of the rows"
 
 
-def of_page(where: str, page: Page) -> Iterator[Problem]:
-    """The tables of a page that look like figures, and are none of those that are read."""
-    taken = tables.to_read(page)
+def of_page(
+    where: str, page: Page, every: Sequence[Table], taken: Sequence[Table]
+) -> Iterator[Problem]:
+    """Those of all tables of a page that look like figures, and are not `taken` to be read."""
     known = {table.header.line for table in taken} | {*map(configured.joined_from, taken)}
-    for table in map(transposed.upright, outline.tables(page.pieces)):
+    for table in every:
         if table.header.line not in known and (why := _why(table)):
             message, remedy = why
             message = f"the table is not read: {message}"
@@ -62,7 +63,7 @@ def _of_lines(where: str, lines: Sequence[Line]) -> Iterator[Problem]:
     """A line of titles with tabs between them, above a line of as many values."""
     for above, below in pairwise(lines):
         parts, under = above.text.split("\t"), below.text.split("\t")
-        has_values = any(map(_NUMBER.match, under)) and not any(map(_NUMBER.match, parts))
+        has_values = any(map(NUMBER.match, under)) and not any(map(NUMBER.match, parts))
         if _TABS < len(parts) == len(under) and has_values and any(map(_FIGURE.search, parts)):
             message = "the lines are not read as a table: their cells are set apart by tabs"
             yield Problem(where, message, line=above.line, remedy=_SEPARATED)
@@ -79,7 +80,7 @@ def _says_work(header: Sequence[Column]) -> bool:
 
 def _has_number(table: Table, place: int) -> bool:
     texts = (row.cells[place].text for row in table.rows if place < len(row.cells))
-    return any(_NUMBER.match(cells.cleaned(text)) for text in texts)
+    return any(NUMBER.match(cells.cleaned(text)) for text in texts)
 
 
 def _names_work(title: str) -> bool:

@@ -103,8 +103,10 @@ def _names(texts: Texts, setting: Setting) -> dict[str, object]:
     )
     return named | {
         "framework": setting.framework,
-        "system": _system(texts, setting),
-        "precision": _precision(texts, setting),
+        "system": systems.of_row(texts.cells, setting.said.system, setting.fallback.system),
+        "precision": names.precision(
+            texts.of("precision") or setting.said.precision or setting.fallback.precision or ""
+        ),
         "task": _task(texts, setting),
         "variant": _variant(texts, setting),
     }
@@ -112,18 +114,7 @@ def _names(texts: Texts, setting: Setting) -> dict[str, object]:
 
 def _variant(texts: Texts, setting: Setting) -> str | None:
     parts = (setting.variant, BRACKETED if texts.bracketed else None)
-    return " ".join(part for part in parts if part) or None
-
-
-def _system(texts: Texts, setting: Setting) -> str | Wrong:
-    """The system that the row names, or whose GPUs it has, or that is named above its table."""
-    return systems.of_row(texts.cells, setting.said.system, setting.fallback.system)
-
-
-def _precision(texts: Texts, setting: Setting) -> str | Wrong | None:
-    return names.precision(
-        texts.of("precision") or setting.said.precision or setting.fallback.precision or ""
-    )
+    return " ".join(filter(None, parts)) or None
 
 
 def _task(texts: Texts, setting: Setting) -> str | Wrong:

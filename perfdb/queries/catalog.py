@@ -1,4 +1,4 @@
-"""What there is: releases, systems, models, runs and their steps and files."""
+"""What the store contains: releases, systems, models, runs and their steps and files."""
 
 from sqlalchemy import ColumnElement, Select, func, select
 
@@ -17,7 +17,11 @@ from perfdb.db.tables import (
 
 
 def all_releases() -> Select[*tuple[object, ...]]:
-    """Every release that has results, with how many, ordered by framework and version."""
+    """Every release that has results, with how many, ordered by framework and version.
+
+    `first_at` is when its first run was started; of what does not say, when it was read.
+    """
+    begun = func.coalesce(runs.c.started_at, sources.c.ingested_at)
     return (
         select(
             releases.c.id.label("release_id"),
@@ -26,8 +30,11 @@ def all_releases() -> Select[*tuple[object, ...]]:
             releases.c.container,
             results.c.origin,
             func.count().label("num_results"),
+            func.min(begun).label("first_at"),
         )
         .join(results, results.c.release_id == releases.c.id)
+        .join(sources, results.c.source_id == sources.c.id)
+        .outerjoin(runs, results.c.run_id == runs.c.id)
         .where(~results.c.superseded)
         .group_by(
             releases.c.id,
@@ -41,17 +48,17 @@ def all_releases() -> Select[*tuple[object, ...]]:
 
 
 def releases_of_runs(which: ColumnElement[bool]) -> Select[int]:
-    """The releases that some runs have or had a result of."""
+    """The releases of the results, in force or superseded, of some runs."""
     return _of_results().join(runs, results.c.run_id == runs.c.id).where(which)
 
 
 def releases_of_files(which: ColumnElement[bool]) -> Select[int]:
-    """The releases that some sources state or stated a result of, likewise."""
+    """The releases of the results, in force or superseded, of some sources."""
     return _of_results().join(sources, results.c.source_id == sources.c.id).where(which)
 
 
 def releases_to_audit(version: int) -> Select[int]:
-    """The releases whose results no audit of this version has seen as they are."""
+    """The releases whose present results no audit of this version has checked."""
     return (
         _of_results()
         .join(releases, results.c.release_id == releases.c.id)
@@ -64,7 +71,7 @@ def _of_results() -> Select[int]:
 
 
 def all_runs() -> Select[*tuple[object, ...]]:
-    """Every run that counts with its case's main fields, in order of its run id."""
+    """Every run that counts with its case's main fields and when it was read, by its run id."""
     return (
         _of_runs(
             *runs.c,
@@ -74,7 +81,9 @@ def all_runs() -> Select[*tuple[object, ...]]:
             models.c.name.label("model"),
             models.c.title.label("model_title"),
             cases.c.key.label("case_key"),
+            sources.c.ingested_at,
         )
+        .join(sources, runs.c.source_id == sources.c.id)
         .where(runs.c.withdrawn.is_(None))
         .order_by(runs.c.run_id)
     )
@@ -92,7 +101,7 @@ def _of_runs(*columns: ColumnElement[object]) -> Select[*tuple[object, ...]]:
 
 
 def versions() -> Select[str, str]:
-    """Each framework with each version of which a result is in force."""
+    """Each framework with each version that has a result in force."""
     return (
         select(releases.c.framework, releases.c.version)
         .join(results, results.c.release_id == releases.c.id)
@@ -103,7 +112,7 @@ def versions() -> Select[str, str]:
 
 
 def said_of(run_id: str) -> Select[*tuple[object, ...]]:
-    """All that is said of what a run is of, by its run id, and where and by whom it was read."""
+    """The case and the release of a run, by its run id, with its source and parser version."""
     of_case = [column for column in cases.c if column.name not in ("id", "system_id", "model_id")]
     return (
         _of_runs(

@@ -1,4 +1,4 @@
-"""What other pages print of the results in force: of each result only the page read last holds."""
+"""What other pages print of the results in force: only the page that was read last counts."""
 
 from sqlalchemy import Select, and_, select
 
@@ -8,34 +8,34 @@ from perfdb.record import Origin
 
 
 def said_elsewhere() -> Select[*tuple[object, ...]]:
-    """Earlier revisions of published results in force, of other files, oldest first.
+    """Earlier revisions, from other files, of published results in force, oldest first.
 
-    `replaced` says whether the next revision took its place, and its page still says it.
+    `replaced`: whether the next revision took its place, while its own page still prints it.
     """
-    said, following = results.alias("said"), results.alias("following")
-    said_in, now_in = sources.alias("said_in"), sources.alias("now_in")
+    earlier, following = results.alias("earlier"), results.alias("following")
+    earlier_source, source_now = sources.alias("earlier_source"), sources.alias("source_now")
     return (
         select(
             results.c.id.label("result_id"),
-            said.c.step_time_s,
-            said.c.tokens_per_sec_per_gpu,
-            said.c.model_tflops_per_sec_per_gpu,
-            said.c.mfu,
-            said.c.tokens_per_sec,
-            said.c.raw,
-            said_in.c.path.label("source"),
-            said.c.source_line,
+            earlier.c.step_time_s,
+            earlier.c.tokens_per_sec_per_gpu,
+            earlier.c.model_tflops_per_sec_per_gpu,
+            earlier.c.mfu,
+            earlier.c.tokens_per_sec,
+            earlier.c.raw,
+            earlier_source.c.path.label("source"),
+            earlier.c.source_line,
             following.c.id.is_not(None).label("replaced"),
         )
         .select_from(results)
-        .join(said, and_(said.c.key == results.c.key, said.c.superseded))
-        .join(said_in, said_in.c.id == said.c.source_id)
-        .join(now_in, now_in.c.id == results.c.source_id)
-        .outerjoin(following, took_its_place(following, said))
+        .join(earlier, and_(earlier.c.key == results.c.key, earlier.c.superseded))
+        .join(earlier_source, earlier_source.c.id == earlier.c.source_id)
+        .join(source_now, source_now.c.id == results.c.source_id)
+        .outerjoin(following, took_its_place(following, earlier))
         .where(
             ~results.c.superseded,
             results.c.origin == Origin.PUBLISHED.value,
-            said_in.c.path != now_in.c.path,
+            earlier_source.c.path != source_now.c.path,
         )
-        .order_by(results.c.id, said.c.revision)
+        .order_by(results.c.id, earlier.c.revision)
     )

@@ -11,7 +11,7 @@ from perfdb.queries.results import identified
 def current() -> Select[*tuple[object, ...]]:
     """Every finding of a result in force: the fields of an audit's finding, by result.
 
-    Ordered by result, then by rule; how grave they are is for the reader to sort by.
+    Ordered by result, then by rule; not by severity.
     """
     columns = (
         findings.c.rule,
@@ -37,10 +37,10 @@ def current() -> Select[*tuple[object, ...]]:
 
 
 def of_releases(release_ids: Iterable[int]) -> Select[*tuple[object, ...]]:
-    """The same of some releases."""
+    """The findings of the results in force of some releases."""
     return current().where(results.c.release_id.in_(release_ids))
 
 
 def errors() -> Select[*tuple[object, ...]]:
-    """The same of the gravest kind alone."""
+    """The findings of the results in force that are errors."""
     return current().where(findings.c.severity == "error")

@@ -1,4 +1,4 @@
-"""What figures are made of: measured results with the run behind them, and the runs' steps."""
+"""What figures are computed from: measured results with their run, and the runs' steps."""
 
 from sqlalchemy import Select, select
 
@@ -8,7 +8,7 @@ from perfdb.queries.results import measured as only_measured
 
 
 def in_force() -> Select[*tuple[object, ...]]:
-    """Every measured result in force, as results.current has it, with what read its run."""
+    """Every measured result in force, with the columns of results.current and of its run."""
     return only_measured(current()).add_columns(
         results.c.key.label("result_key"),
         releases.c.container_digest,

@@ -12,7 +12,7 @@ from perfdb.errors import InputError, Problem, suggestion
 
 @dataclass(frozen=True)
 class Only:
-    """What to look at. None: all."""
+    """The framework, system and model to look at. None: all."""
 
     framework: str | None = None
     system: str | None = None
@@ -49,7 +49,7 @@ def spelled(model: str) -> str:
 
 
 def narrowed(question: Select[*tuple[object, ...]], only: Only) -> Select[*tuple[object, ...]]:
-    """A question about results, of these alone."""
+    """A question about results, narrowed to these."""
     for name, column in COLUMNS.items():
         value = getattr(only, name)
         if value is not None:
@@ -60,7 +60,7 @@ def narrowed(question: Select[*tuple[object, ...]], only: Only) -> Select[*tuple
 def within(
     connection: Connection, question: Select[*tuple[object, ...]], scope: Scope
 ) -> Select[*tuple[object, ...]]:
-    """A question about results, of this scope. Raises InputError for names not in the store."""
+    """A question about results, narrowed to a scope. Raises InputError for unknown names."""
     asked = narrowed(question, known(connection, scope.only))
     if scope.release_ids is None:
         return asked
@@ -69,8 +69,9 @@ def within(
 
 def _unknown(connection: Connection, only: Only) -> Iterator[Problem]:
     for name, column in COLUMNS.items():
-        value = getattr(only, name)
-        names = connection.scalars(select(column).distinct()).all() if value is not None else ()
-        if value is not None and value not in names:
+        if (value := getattr(only, name)) is None:
+            continue
+        names = connection.scalars(select(column).distinct()).all()
+        if value not in names:
             remedy = suggestion(value, names) if names else "the store is empty: `perfdb ingest`"
             yield Problem(f"--{name}", f"no results of {value!r}", remedy=remedy)

@@ -1,4 +1,4 @@
-"""What tables, comparisons and exports show: results with their case and release, one a row."""
+"""What tables, comparisons and exports show: one row for each result, with its case and release."""
 
 from sqlalchemy import ColumnElement, Select, and_, case, func, select
 
@@ -114,8 +114,8 @@ def current() -> Select[*tuple[object, ...]]:
 def representative() -> Select[*tuple[object, ...]]:
     """One result for each case, release and origin: the one a table prints.
 
-    Of several finished runs it is the one of median step time (the faster of the middle two), a
-    real run that can be traced; where none finished it is one without figures.
+    Of several finished runs it is the one with the median step time (the faster of the middle
+    two), so that it can be traced to a run; if none finished, it is one without figures.
     """
     group = (results.c.case_id, results.c.release_id, results.c.origin)
     order = (_has_no_figures(), results.c.step_time_s.nulls_last(), results.c.id)

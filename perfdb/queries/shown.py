@@ -1,4 +1,4 @@
-"""Results as a list names them: what each is of, its figures, and where it was read."""
+"""Results as a list shows them: the case, the figures, and where it was read."""
 
 from sqlalchemy import ColumnElement, Select, select
 
@@ -30,12 +30,12 @@ _COLUMNS = (
 
 
 def in_force() -> Select[int]:
-    """The numbers of all results in force."""
+    """The ids of all results in force."""
     return select(results.c.id).where(~results.c.superseded)
 
 
 def shown(which: ColumnElement[bool]) -> Select[*tuple[object, ...]]:
-    """Some results, superseded or not, by their source and line."""
+    """The results that `which` selects, superseded or not, ordered by source and line."""
     return (
         identified(select(*_COLUMNS).select_from(results))
         .outerjoin(runs, results.c.run_id == runs.c.id)

@@ -1,4 +1,4 @@
-"""What the site asks beside results in force: files and their bytes, and what became of results."""
+"""The site's queries beside results in force: files, their bytes, and the history of results."""
 
 from sqlalchemy import ColumnElement, Select, and_, case, func, literal, select
 
@@ -20,14 +20,14 @@ from perfdb.record import Origin
 
 
 def printed() -> Select[int, int, int]:
-    """The results that tables print, by number: each is one of how many, and so many finished."""
+    """The ids of the results that tables print, with the numbers of all and of finished repeats."""
     question = representative()
     known = question.selected_columns
     return question.with_only_columns(known.result_id, known.num_results, known.num_finished)
 
 
 def keys() -> Select[int, str]:
-    """The key of each result in force, by its number: the same in every revision."""
+    """The key of each result in force, by its id: the same in every revision."""
     return select(results.c.id, results.c.key).where(~results.c.superseded)
 
 
@@ -45,8 +45,8 @@ def all_run_files() -> Select[*tuple[object, ...]]:
 def published_sources() -> Select[*tuple[object, ...]]:
     """The states of the pages that published results in force were read from, by SHA-256.
 
-    Path, SHA-256, when it was first read, when a result was last read from it, where its original
-    is and of which day. The empty state of a page that was withdrawn, and has come back, is none.
+    Path, SHA-256, when it was first read, when a result was last read from it, the URL and the day
+    of its original. The empty state of a page that was withdrawn is left out.
     """
     published = results.c.origin == Origin.PUBLISHED.value
     read = select(sources.c.path).join(results, results.c.source_id == sources.c.id)
@@ -69,9 +69,9 @@ def published_sources() -> Select[*tuple[object, ...]]:
 
 
 def all_revisions() -> Select[*tuple[object, ...]]:
-    """Every result there ever was, superseded or not, by its key and revision.
+    """Every result, superseded or not, ordered by its key and revision.
 
-    `logged` is what the log says of its page, or of its run, of the moment when it was superseded.
+    `logged`: the reason in the ingest log for its page or run at the time it was superseded.
     """
     columns = (
         results.c.key,
@@ -112,7 +112,7 @@ def all_revisions() -> Select[*tuple[object, ...]]:
 
 
 def _ended_a_row() -> ColumnElement[bool]:
-    """Whether an entry of the log is of what superseded a result of a page, or withdrew its run."""
+    """Whether an entry of the log is of the change that superseded a result or withdrew its run."""
     run = literal(RUN_LOGGED_AS) + runs.c.run_id
     return and_(
         ingest_log.c.path == case((results.c.run_id.is_(None), sources.c.path), else_=run),
@@ -122,7 +122,7 @@ def _ended_a_row() -> ColumnElement[bool]:
 
 
 def all_rejections() -> Select[*tuple[object, ...]]:
-    """Everything that was not stored, as it was noted: moment, path, line and reason."""
+    """Everything that was rejected, as it was logged: time, path, line and reason."""
     return (
         select(ingest_log.c.at, ingest_log.c.path, ingest_log.c.line, ingest_log.c.reason)
         .where(ingest_log.c.action == Action.REJECTED)

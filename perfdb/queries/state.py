@@ -1,4 +1,4 @@
-"""Whether a PostgreSQL store still holds what it held."""
+"""Whether a PostgreSQL store has changed."""
 
 from sqlalchemy import (
     BigInteger,
@@ -16,10 +16,10 @@ from perfdb.db.tables import metadata
 
 
 def row_versions() -> CompoundSelect[*tuple[object, ...]]:
-    """Of each table its name, its rows, and the sum of the transactions that wrote them.
+    """For each table: its name, its number of rows, the sum of the transactions that wrote them.
 
-    A row that is written, or written anew, bears the number of its transaction (xmin), which is
-    higher than all before it: where as many rows are left as were there, the sum has grown.
+    A row that is written or changed has the number of its transaction (xmin), which is higher than
+    all before it: if the number of rows is the same after a change, the sum has grown.
     """
     written_by = cast(cast(literal_column("xmin"), Text), BigInteger)
     return union_all(

@@ -1,4 +1,4 @@
-"""Runs in force by the logs that tell of them, and by their steps."""
+"""Runs in force by the logs they were read from, and by their steps."""
 
 from collections.abc import Collection
 
@@ -12,7 +12,7 @@ def of_logs(
 ) -> Select[*tuple[object, ...]]:
     """The runs in force that were read from logs, in the order in which they were stored.
 
-    One row for each of their steps of these numbers and times.
+    One row for each of their steps with one of these numbers and one of these times.
     """
     numbers, times = map(set, zip(*timed, strict=True))
     return (
@@ -41,7 +41,7 @@ def of_logs(
 
 
 def steps_of(number: int) -> Select[*tuple[object, ...]]:
-    """The steps of a run, by the id of its row, in order: what every rendering of a log says."""
+    """The steps of a run, by the id of its row, in order: what every rendering of a log has."""
     return (
         select(steps.c.step, steps.c.step_time_s, steps.c.loss)
         .where(steps.c.run_id == number)

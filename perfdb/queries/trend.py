@@ -8,7 +8,7 @@ from perfdb.db.tables import cases, models, results
 from perfdb.queries.results import current
 
 KEY_LENGTH = 6
-"""Characters of a key from which on it is taken for one."""
+"""The least number of characters by which a key is recognised."""
 
 
 def of_words(words: Iterable[str]) -> Select[*tuple[object, ...]]:

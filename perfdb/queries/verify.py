@@ -1,4 +1,4 @@
-"""What a proof of the store asks: what it keeps, with the bytes, superseded or not."""
+"""What `perfdb verify` asks the store: all that it keeps, with the bytes, superseded or not."""
 
 from sqlalchemy import Column, ColumnElement, Select, case, exists, func, select
 
@@ -23,7 +23,7 @@ def content_of(source_id: int) -> Select[*tuple[bytes]]:
 
 
 def files_of(run_row_id: int) -> Question:
-    """The files a run was read from, by the id of its row, with who read them."""
+    """The files a run was read from, by the id of its row, with the parser that read them."""
     return (
         select(
             run_files.c.name,
@@ -61,7 +61,7 @@ def published() -> Question:
 
 
 def revisions() -> Question:
-    """Of each result how many revisions there are, numbered from and to, and which are in force."""
+    """For each result: how many revisions it has, their numbers, and which are in force."""
     return (
         select(
             results.c.key,
@@ -77,14 +77,14 @@ def revisions() -> Question:
 
 
 def in_force_and_superseded_at() -> Question:
-    """Results in force that have a moment at which they were superseded."""
+    """Results in force that nevertheless have a time at which they were superseded."""
     return select(results.c.key, results.c.revision).where(
         ~results.c.superseded, results.c.superseded_at.is_not(None)
     )
 
 
 def runs_by_results_in_force() -> Question:
-    """Runs that have not one result in force, nor none as one that was withdrawn: how many."""
+    """Runs with a wrong number of results in force: it must be 1, or 0 if the run was withdrawn."""
     in_force = func.count(_IN_FORCE)
     return (
         select(runs.c.run_id, runs.c.withdrawn, in_force.label("count"))
@@ -96,9 +96,9 @@ def runs_by_results_in_force() -> Question:
 
 
 def dangling(column: Column[int], target: Column[int]) -> Select[int]:
-    """How many rows refer to something that is not there."""
-    there = exists().where(target == column)
-    return select(func.count()).select_from(column.table).where(column.is_not(None), ~there)
+    """How many rows refer to a row that does not exist."""
+    found = exists().where(target == column)
+    return select(func.count()).select_from(column.table).where(column.is_not(None), ~found)
 
 
 def unused(name: ColumnElement[str], identity: Column[int], user: Column[int]) -> Select[str]:
@@ -107,7 +107,7 @@ def unused(name: ColumnElement[str], identity: Column[int], user: Column[int]) -
 
 
 def measured_without_run() -> Select[str]:
-    """The keys of measured results that no run stands behind."""
+    """The keys of measured results that belong to no run."""
     return select(results.c.key).where(
         results.c.origin == Origin.MEASURED.value, results.c.run_id.is_(None)
     )

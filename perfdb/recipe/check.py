@@ -16,7 +16,7 @@ from perfdb.recipe.options import wrong_options
 
 @dataclass(frozen=True)
 class Fault:
-    """A rule that a case breaks: in which field, how, and what would keep it."""
+    """A rule that a case breaks: in which field, how, and how to repair it."""
 
     field: str
     message: str
@@ -25,7 +25,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Subject:
-    """A case's settings with what the catalogue knows of them."""
+    """A case's settings, with its model, its parallel sizes and its global batch size."""
 
     settings: Settings
     model: Model
@@ -38,7 +38,7 @@ class Subject:
 
 
 def faults(settings: Settings) -> list[Fault]:
-    """Everything that is wrong with a case: first that its names exist, then that it fits."""
+    """All faults of a case: in its fields and names or, if these are right, in its layout."""
     found = [*_missing(settings), *unknown_names(settings)]
     if found:
         return found
@@ -73,7 +73,7 @@ def _missing(settings: Settings) -> Iterator[Fault]:
 
 
 def unknown_names(settings: Settings) -> Iterator[Fault]:
-    """The names of a case that the catalogue does not hold."""
+    """A fault for each name of a case that is not in the catalogue."""
     named = [
         ("framework", settings.framework, FRAMEWORKS),
         ("model", settings.model, tuple(catalog.models())),

@@ -1,4 +1,4 @@
-"""Recipe files: find them, read them, and say everything that is wrong with all of them at once."""
+"""Recipe files: find them, read them, and report all problems of all of them at once."""
 
 import hashlib
 from collections.abc import Iterable, Iterator
@@ -7,18 +7,24 @@ from pathlib import Path
 
 from perfdb import yamlfile
 from perfdb.errors import Problem, RecipeError
-from perfdb.recipe.check import faults, unknown_names
-from perfdb.recipe.expand import Draft, Point, drafts, misnamed, point, without
+from perfdb.recipe.check import Fault, faults, unknown_names
+from perfdb.recipe.expand import Draft, Point, drafts, point
+from perfdb.recipe.misnamed import misnamed, without
 from perfdb.recipe.model import Recipe
 from perfdb.record import RecipeRef
 from perfdb.yamlfile import Document
 
 SUFFIXES = (".yaml", ".yml")
 
+OF_NO_LAYOUT = frozenset(
+    ("name", "description", "warmup_steps", "measured_steps", "seed", "timeout_s", "container")
+)
+"""The fields that do not matter for whether a case fits."""
+
 
 @dataclass(frozen=True)
 class RecipeFile:
-    """A recipe file that is right: its text byte for byte, and the cases it makes."""
+    """A valid recipe file: its text byte for byte, and its cases."""
 
     path: Path
     text: str
@@ -27,7 +33,7 @@ class RecipeFile:
 
     @property
     def reference(self) -> RecipeRef:
-        """What a run remembers of the recipe it came from."""
+        """The recipe's name, path and hash, as a run's record keeps them."""
         digest = hashlib.sha256(self.text.encode()).hexdigest()
         return RecipeRef(name=self.recipe.name, path=str(self.path), sha256=digest)
 
@@ -83,7 +89,8 @@ def _read(path: Path) -> RecipeFile | list[Problem]:
     if misnamed(document):
         return _in_order(_of_the_rest(document, ()))
     made, problems = drafts(recipe, document)
-    problems += [problem for draft in made for problem in _faults(document, draft)]
+    for draft in made:
+        problems += _problems(document, draft, faults(draft.settings))
     if problems:
         return _in_order(problems)
     points = [point(draft, system) for draft in made for system in draft.settings.systems]
@@ -92,33 +99,33 @@ def _read(path: Path) -> RecipeFile | list[Problem]:
 
 def _in_order(problems: Iterable[Problem]) -> list[Problem]:
     """Each problem once, by its line."""
-    return sorted(dict.fromkeys(problems), key=lambda one: one.line or 0)
+    return sorted(dict.fromkeys(problems), key=lambda problem: problem.line or 0)
 
 
 def _of_the_rest(document: Document, problems: Iterable[Problem]) -> list[Problem]:
-    """What else is wrong, where some fields are: the names and values of all the others.
+    """Problems in the names and values of the fields other than those that have problems already.
 
-    Whether a layout fits is not asked: it would be one that nobody wrote.
+    The layout is not checked if a part of it is wrong: what is left is not what was written.
     """
     if not isinstance(document.content, dict):
         return []
-    rest = without(document, {(one.field or "").split(".")[0] for one in problems})
+    wrong = {(problem.field or "").split(".")[0] for problem in problems}
+    rest = without(document, wrong)
     recipe = yamlfile.validate(rest, Recipe)
     if isinstance(recipe, list):
         return misnamed(document)
+    is_whole = wrong <= OF_NO_LAYOUT and not misnamed(document)
     made, found = drafts(recipe, rest)
     for draft in made:
-        for fault in unknown_names(draft.settings):
-            place = draft.place(fault.field)
-            found.append(document.problem(place, fault.message, fault.remedy).of(fault.field))
+        broken = faults(draft.settings) if is_whole else unknown_names(draft.settings)
+        found += _problems(document, draft, broken)
     return [*misnamed(document), *found]
 
 
-def _faults(document: Document, draft: Draft) -> Iterator[Problem]:
-    for fault in faults(draft.settings):
-        yield document.problem(draft.place(fault.field), fault.message, fault.remedy).of(
-            fault.field
-        )
+def _problems(document: Document, draft: Draft, broken: Iterable[Fault]) -> Iterator[Problem]:
+    for fault in broken:
+        place = draft.place(fault.field)
+        yield document.problem(place, fault.message, fault.remedy).of(fault.field)
 
 
 def _same_name(files: list[RecipeFile]) -> Iterator[Problem]:

@@ -1,4 +1,4 @@
-"""The options a recipe may hand to Megatron-Core, and what each may be."""
+"""The options a recipe may pass to Megatron-Core, and their values."""
 
 from collections.abc import Iterator, Mapping
 
@@ -18,7 +18,7 @@ MEGATRON_OPTIONS: dict[str, tuple[object, ...]] = {
 
 
 def wrong_options(options: Mapping[str, Scalar]) -> Iterator[tuple[str, str]]:
-    """What is wrong with each option that is, and what to do."""
+    """What is wrong with each invalid option, and how to repair it."""
     for name, value in options.items():
         if name not in MEGATRON_OPTIONS:
             yield f"no option {name!r}", suggestion(name, MEGATRON_OPTIONS)

@@ -1,4 +1,4 @@
-"""Figures made again of what is stored: to renew them, and to prove that they follow from it."""
+"""Recomputes figures from what is stored: to renew them, and to prove that they follow."""
 
 from perfdb.queries.only import Scope
 from perfdb.recompute.figures import Asked, Change

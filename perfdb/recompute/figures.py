@@ -1,4 +1,4 @@
-"""The figures of a measured result, made anew from its run's stored steps. Pure."""
+"""The figures of a measured result, recomputed from its run's stored steps. Pure."""
 
 import math
 from collections.abc import Mapping
@@ -20,24 +20,24 @@ DERIVED = (
 """The columns of a result that follow from its steps, its case and the catalogue."""
 
 TIMES = tuple(name for name in DERIVED if name.startswith("step_time_"))
-"""Columns in seconds: of equal steps the deviation is 0, or dust of the step time."""
+"""Columns in seconds: of equal steps the deviation is 0, or a rounding error of the step time."""
 
 SAME = 1e-12
-"""The relative difference up to which two figures are one: the same sum, added in another order."""
+"""The relative difference up to which two figures are equal: one sum, added in another order."""
 
 
 @dataclass(frozen=True)
 class Stored:
-    """A measured result as it stands in the store, and what its run says of its end."""
+    """A measured result as it is stored, and what is known of its run."""
 
     result: ResultRow
-    """Its content hash is that of the run: of all that the run was read from."""
+    """With the run's content hash: that of all that the run was read from."""
     result_id: int
     release_id: int
     run_id: str
     run_row_id: int
     finished: bool
-    """Whether its steps may give figures: the run finished, whatever the window makes of it."""
+    """Whether the run finished, so that its steps may give figures in some window."""
     of_log: bool
     """Whether the run was read from a log."""
     averages: bool = False
@@ -54,38 +54,39 @@ class Asked:
 
 @dataclass(frozen=True)
 class Change:
-    """A derived column that would say something else now."""
+    """The stored and the recomputed value of a derived column that differs."""
 
     before: object
     after: object
 
 
-def anew(stored: Stored, given: Readings, asked: Asked) -> ResultRow:
-    """A result with its figures made again, by today's formulas and catalogue.
+def recomputed(stored: Stored, given: Readings, asked: Asked) -> ResultRow:
+    """A result with its figures recomputed by today's formulas and catalogue.
 
-    A run that did not finish gives none, and its result stays as it is, as does one of which no
-    window is known. A window that holds no step gives none, nor one in which the optimizer skipped
-    a step; the convention that was asked for is kept for a window that does.
+    The result is returned unchanged if its run did not finish or its window is unknown. If the
+    window holds no step, or one that the optimizer skipped, the figures are withheld; the
+    convention is recorded all the same, for the next window that gives figures.
     """
     window = asked.window or _window(stored.result)
     if window is None or not stored.finished:
         return stored.result
     convention = asked.convention or _convention(stored.result)
     within = logged.picked(given, window, stored.averages)
-    bare = replace(_bare(stored.result, window), emitted=_emitted(stored.result, within, window))
+    emitted = _emitted(stored.result, within, window)
+    empty = replace(_without_figures(stored.result, window), emitted=emitted)
     skipped = within.lines.step[within.lines.column("skipped").values != 0]
     if len(skipped):
         reason = f"the optimizer skipped step {skipped[0]}"
-        made = replace(bare, outcome=Outcome.INCOMPLETE, withheld=reason)
+        result = replace(empty, outcome=Outcome.INCOMPLETE, withheld=reason)
     else:
-        made = logged.with_figures(bare, within, window)
+        result = logged.with_figures(empty, within, window)
     if stored.of_log:
-        made = uneven.rated(made, within.lines, within.spans)
-    return _counted_as(made, convention)
+        result = uneven.rated(result, within.lines, within.spans)
+    return _counted_as(result, convention)
 
 
 def differences(before: ResultRow, after: ResultRow) -> Mapping[str, Change]:
-    """The derived columns in which two rows differ, beyond the dust of floating-point sums."""
+    """The derived columns in which two rows differ by more than a rounding error."""
     pairs = {name: Change(getattr(before, name), getattr(after, name)) for name in DERIVED}
     return {
         name: pair
@@ -103,17 +104,18 @@ def _convention(result: ResultRow) -> Convention:
 
 
 def _emitted(result: ResultRow, within: logged.Picked, window: Window) -> Mapping[str, float]:
-    """What the program printed of a window's steps: over another window, by each step's rates.
+    """The rates the program printed for the steps of a window.
 
-    A rate that is not kept step by step is then not known.
+    Over another window than the stored one they come from each step's rates; a rate that is not
+    stored for each step is then left out.
     """
     if window.name == result.window:
         return result.emitted
     return logged.rates(within, logged.KEPT, result.case)
 
 
-def _bare(result: ResultRow, window: Window) -> ResultRow:
-    """The result of a finished run before anything is computed."""
+def _without_figures(result: ResultRow, window: Window) -> ResultRow:
+    """The result of a finished run, before any figure is computed."""
     return ResultRow(
         case=result.case,
         release=result.release,
@@ -128,7 +130,7 @@ def _bare(result: ResultRow, window: Window) -> ResultRow:
 
 
 def _counted_as(result: ResultRow, convention: Convention) -> ResultRow:
-    """The same rates with the FLOPs that a convention counts."""
+    """The result with its TFLOP/s and MFU in another convention; tokens per second stay."""
     if convention is flops.DEFAULT:
         return result
     case, tokens = result.case, result.tokens_per_sec_per_gpu
@@ -149,7 +151,7 @@ def _counted_as(result: ResultRow, convention: Convention) -> ResultRow:
     )
 
 
-def _same(pair: Change, dust: float) -> bool:
+def _same(pair: Change, abs_tol: float) -> bool:
     if isinstance(pair.before, float) and isinstance(pair.after, float):
-        return math.isclose(pair.before, pair.after, rel_tol=SAME, abs_tol=dust)
+        return math.isclose(pair.before, pair.after, rel_tol=SAME, abs_tol=abs_tol)
     return pair.before == pair.after

@@ -15,7 +15,7 @@ from perfdb.recompute.figures import Stored
 from perfdb.record import Frozen, Origin, Outcome, Release
 
 AT_ONCE = 1 << 12
-"""Steps that are held as rows at a time."""
+"""How many steps are held as rows at a time."""
 
 
 class _Run(Frozen):
@@ -83,10 +83,10 @@ def with_steps(
 ) -> Iterator[tuple[Stored, Readings]]:
     """Each result of the rows of `perfdb.queries.measured.in_force`, with its run's steps.
 
-    A run may have millions: they are columns, and of one run at a time.
+    A run may have millions of steps: they are read as columns, one run at a time.
     """
-    for one in map(stored, rows):
-        yield one, _steps(connection, one.run_row_id)
+    for result in map(stored, rows):
+        yield result, _steps(connection, result.run_row_id)
 
 
 def _for_its_window(run: _Run) -> bool:
@@ -118,4 +118,4 @@ def _steps(connection: Connection, run_row_id: int) -> Readings:
 
 
 _COLUMNS = (steps.c.source_line, *(steps.c[name] for name in Reading._fields if name in steps.c))
-"""What is kept of a reading, in its order: the line comes first, the printed MFU last."""
+"""The stored columns of a reading, in its order: the line comes first, the printed MFU last."""

@@ -1,4 +1,4 @@
-"""Recomputes measured results in the store; those that say something else become new revisions."""
+"""Recomputes measured results in the store; each that changes becomes a new revision."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,24 +10,24 @@ from perfdb.content_hash import content_hash
 from perfdb.db import revisions, store
 from perfdb.db.revisions import Revision
 from perfdb.db.rows import Action, LogEntry, ResultRow
-from perfdb.db.schema import require_current
-from perfdb.db.session import reading, retried, storing
+from perfdb.db.schema import reading_current
+from perfdb.db.session import retried, storing
 from perfdb.db.tables import results
 from perfdb.ingest.audited import renewed
 from perfdb.queries import measured
 from perfdb.queries.only import Scope, within
-from perfdb.recompute.figures import DERIVED, Asked, Change, Stored, anew, differences
+from perfdb.recompute.figures import DERIVED, Asked, Change, Stored, differences, recomputed
 from perfdb.recompute.read import with_steps
 
 Question = Select[*tuple[object, ...]]
 
 LOGGED_AS = "perfdb recompute"
-"""What stands for a path in the ingest log."""
+"""What the ingest log has in place of a path."""
 
 
 @dataclass(frozen=True)
 class Changed:
-    """A result that says something else now."""
+    """A result whose recomputed figures differ from the stored ones."""
 
     stored: Stored
     after: ResultRow
@@ -36,7 +36,7 @@ class Changed:
 
 @dataclass(frozen=True)
 class Left:
-    """A result that stays as it is, for the window that was asked for gives none of its figures."""
+    """A result left as it is, because the window that was asked for gives no figures, and why."""
 
     stored: Stored
     reason: str
@@ -52,26 +52,25 @@ class Report:
 
     @property
     def unchanged(self) -> int:
-        """How many say the same as before."""
+        """How many have the same figures as before."""
         return self.examined - len(self.changed) - len(self.left)
 
 
 def preview(url: URL, scope: Scope, asked: Asked) -> Report:
     """What recomputing would change; nothing is stored. Raises StoreError and InputError."""
-    with reading(url) as connection:
-        require_current(connection, url.render_as_string())
+    with reading_current(url) as connection:
         return _report(connection, within(connection, measured.in_force(), scope), asked)
 
 
 def recompute(url: URL, scope: Scope, asked: Asked) -> Report:
-    """Make the figures of measured results anew, all in one transaction.
+    """Recompute the figures of measured results, all in one transaction.
 
     What changes becomes a new revision, is noted in the ingest log, and its release is audited
     again. A result for which the window gives no figures stays as it is. Raises StoreError where
     the store cannot be written, and InputError for a name that is not in it.
     """
-    with reading(url) as connection:
-        require_current(connection, url.render_as_string())
+    with reading_current(url):
+        pass  # refused before anything is opened to write
     with storing(url) as engine:
         return retried(lambda: _in_one_transaction(engine, scope, asked))
 
@@ -84,10 +83,10 @@ def _in_one_transaction(engine: Engine, scope: Scope, asked: Asked) -> Report:
         locked = question.with_for_update(of=results, key_share=True)
         report = _report(connection, locked, asked)
         if report.changed:
-            revisions.revise(connection, [_revision(one) for one in report.changed], when)
+            revisions.revise(connection, [_revision(change) for change in report.changed], when)
             entry = LogEntry(LOGGED_AS, Action.REVISED, reason=_reason(report.changed, asked))
             store.log(connection, [entry], when)
-        for release_id in sorted({one.stored.release_id for one in report.changed}):
+        for release_id in sorted({change.stored.release_id for change in report.changed}):
             renewed(connection, release_id)
         return report
 
@@ -96,7 +95,7 @@ def _report(connection: Connection, question: Question, asked: Asked) -> Report:
     rows = connection.execute(question).mappings().all()
     changed, left = [], []
     for stored, steps in with_steps(connection, rows):
-        after = anew(stored, steps, asked)
+        after = recomputed(stored, steps, asked)
         if asked.window and stored.finished and after.withheld is not None:
             left.append(Left(stored, after.withheld))
         elif changes := differences(stored.result, after):
@@ -104,11 +103,11 @@ def _report(connection: Connection, question: Question, asked: Asked) -> Report:
     return Report(len(rows), tuple(changed), tuple(left))
 
 
-def _revision(one: Changed) -> Revision:
-    """Its hash is of the run and the figures: it differs from the revision's before."""
-    columns = {name: getattr(one.after, name) for name in (*DERIVED, "formula_version")}
-    said = columns | {"of": one.stored.result.content_hash}
-    return Revision(one.stored.result_id, content_hash(said), columns)
+def _revision(changed: Changed) -> Revision:
+    """The new revision: its hash, of the run and the figures, differs from those before it."""
+    columns = {name: getattr(changed.after, name) for name in (*DERIVED, "formula_version")}
+    hashed = columns | {"of": changed.stored.result.content_hash}
+    return Revision(changed.stored.result_id, content_hash(hashed), columns)
 
 
 def _reason(changed: Sequence[Changed], asked: Asked) -> str:

@@ -9,12 +9,13 @@ from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 
 from perfdb import __version__
-from perfdb.site import fresh, nodes, search
+from perfdb.site import fresh, nodes
 from perfdb.site.events import (
     add_directives,
     add_files,
     add_parents,
     drop_neighbours,
+    keep_entries,
     make_pages,
     note_site,
     publish_downloads,
@@ -44,7 +45,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.connect("env-before-read-docs", add_directives)
     app.connect("html-page-context", add_parents)
     app.connect("html-page-context", drop_neighbours)
-    app.connect("html-collect-pages", search.keep_entries)
+    app.connect("html-collect-pages", keep_entries)
     app.connect("build-finished", purge_words)
     app.connect("build-finished", remove_stale)
     app.connect("build-finished", publish_downloads)

@@ -23,5 +23,7 @@ def names(given: Iterable[str]) -> str:
     """'A', 'A and B', 'A, B, C, D and 3 more': each once, in the order they come in."""
     known = list(dict.fromkeys(given))
     left = len(known) - MOST_NAMES
-    said = [*known[:MOST_NAMES], f"{left:,} more"] if left > 0 else known
-    return " and ".join(filter(None, (", ".join(said[:-1]), *said[-1:])))
+    parts = [*known[:MOST_NAMES], f"{left:,} more"] if left > 0 else known
+    if len(parts) < 2:
+        return "".join(parts)
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -1,18 +1,16 @@
 """Systems side by side: the best of each at the same work, and what 10¹² tokens take there."""
 
-import hashlib
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from perfdb import metrics, units
+from perfdb.groups import grouped
 from perfdb.metrics import METRICS, TRILLION
-from perfdb.site import bests, columns, figures, markup
-from perfdb.site.addresses import Address
+from perfdb.site import bests, columns, differences, figures, markup
+from perfdb.site.addresses import Address, hashed
 from perfdb.site.bests import RATE
 from perfdb.site.data import Result
-from perfdb.site.differences import differences
 from perfdb.site.grouping import is_on_gpus, of_newest_releases, system_order
 from perfdb.site.markup import Cell, Head, Html, joined, tag
 from perfdb.site.profiles import GPUS, PRECISION, SYSTEM, ours
@@ -37,7 +35,7 @@ class Side:
     def anchor(self) -> str:
         """What its row is called, the same in every build and whatever its figures."""
         known = (*_work(self.result), self.result.system)
-        return f"systems-{hashlib.sha256(repr(known).encode()).hexdigest()[:12]}"
+        return hashed("systems", known)
 
     @property
     def is_first(self) -> bool:
@@ -58,13 +56,14 @@ def compared(title: str, results: Sequence[Result], address: Address) -> Html:
         return Html("")
     fastest = [one.result for one in sides]
     before, after = (columns.described(some, fastest, address) for some in (_WHERE, columns.WORK))
-    made = [*before, *_figures(sides, address), *after]
-    table = markup.Table(
+    table = columns.table(
         f"{title}: by system",
-        [head for head, _ in made],
-        list(zip(*(cells for _, cells in made), strict=True)),
+        [*before, *_figures(sides, address), *after],
         ids=[one.anchor for one in sides],
-        notes=[tuple(_otherwise(one)) for one in sides],
+        notes=[
+            tuple(differences.note(one.result, one.base, lambda it: it.system_title))
+            for one in sides
+        ],
     )
     left_out = bests.contradicted(sum(one.has_open_errors for one in newest))
     return joined((tag("h3", "By system"), markup.table(table), bests.note(_NOTE, left_out)))
@@ -79,12 +78,9 @@ _NOTE: Final = (
 
 def sides_of(results: Iterable[Result]) -> Iterator[Side]:
     """The fastest of each work on each system, of rows without open errors."""
-    same: dict[tuple[object, ...], dict[str, Result]] = defaultdict(dict)
-    known = [it for it in results if figures.figure(it, RATE) and not it.has_open_errors]
-    for result in sorted(known, key=lambda one: figures.figure(one, RATE) or 0.0):
-        same[_work(result)][result.system] = result
-    for best in same.values():
-        ordered = [best[name] for name in sorted(best, key=system_order)]
+    best = bests.best_of_each(results, RATE, lambda one: (_work(one), one.system))
+    for some in grouped(best.values(), _work).values():
+        ordered = sorted(some, key=lambda one: system_order(one.system))
         yield from (Side(one, ordered[0]) for one in ordered)
 
 
@@ -96,7 +92,7 @@ def _work(result: Result) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _figures(sides: Sequence[Side], address: Address) -> Iterator[tuple[Head, list[Cell]]]:
+def _figures(sides: Sequence[Side], address: Address) -> Iterator[columns.Made]:
     """The rate, how much faster it is, and what a trillion tokens takes."""
     rate = METRICS[RATE].title
     head = Head(rate, numeric=True, falling=True)
@@ -119,10 +115,3 @@ def _against(side: Side) -> Cell:
 def _days(side: Side) -> float:
     every = metrics.global_tokens_per_sec(side.rate, side.result.num_gpus)
     return metrics.days_to_train(TRILLION, every)
-
-
-def _otherwise(side: Side) -> Iterator[str]:
-    """What of its configuration is not that of the system it is held against."""
-    if different := ", ".join(differences(side.result, side.base)):
-        this, that = side.result.system_title, side.base.system_title
-        yield f"{this} is configured differently from {that}: {different}."

@@ -38,6 +38,11 @@ def slug(name: str) -> str:
     return f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}".lstrip("-")
 
 
+def hashed(kind: str, known: tuple[object, ...]) -> str:
+    """What a part of a page is called, the same in every build: by what it is known by."""
+    return f"{kind}-{hashlib.sha256(repr(known).encode()).hexdigest()[:12]}"
+
+
 def of_release(framework: str, version: str | None) -> str:
     """The page of a framework's release."""
     return f"performance/{slug(framework)}/{slug(version or UNATTRIBUTED)}"

@@ -1,18 +1,19 @@
 """The pages of the audit: what is open over all releases, and a page of entries for each."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from perfdb import units
 from perfdb.audit import Finding, Severity
 from perfdb.audit.document import counts
+from perfdb.groups import grouped
 from perfdb.record import Frozen
 from perfdb.site import addresses
 from perfdb.site.addresses import Address
 from perfdb.site.contents import Contents
 from perfdb.site.data import Audited, Result
-from perfdb.site.findings import KINDS, badge, gravity, kind, titles_of
+from perfdb.site.findings import KINDS, badge, gravity, kind, still_open, titles_of
 from perfdb.site.grouping import newest_first, trials
 from perfdb.site.markup import Cell, Content, Head, Html, Table, joined, link, table, tag, terms
 from perfdb.site.page import Kind, Page, document, part, shown, toctree
@@ -80,18 +81,15 @@ def _pages(contents: Contents) -> Iterator[Page]:
     listed, every = toctree(one.document for one in releases), over_all(releases)
     told = f"What the audit found in {units.counted(len(releases), 'release')}: {every.said}."
     yield Page(addresses.AUDIT, document("Audit", told, shown("audit"), listed), every)
-    for one in releases:
+    for one, count in zip(releases, every.releases, strict=True):
         title = f"Audit of {release_title(one.framework, one.release)}"
-        of = units.counted(len(one.results), "result")
-        about = f"{title}: {_count(one).said} in {of}."
+        about = f"{title}: {count.said} in {units.counted(len(one.results), 'result')}."
         yield Page(one.document, document(title, about, shown("audit-entries")), one)
 
 
 def of_releases(every: Sequence[Audited]) -> list[AuditedRelease]:
     """By framework, the newest release first, and in it the gravest entry first."""
-    by_release: dict[tuple[str, str | None], list[Audited]] = defaultdict(list)
-    for one in every:
-        by_release[one.result.framework, one.result.release].append(one)
+    by_release = grouped(every, lambda one: (one.result.framework, one.result.release))
     releases = [
         AuditedRelease(
             framework=framework, release=version, results=tuple(sorted(found, key=_order))
@@ -123,16 +121,15 @@ def over_all(releases: Sequence[AuditedRelease]) -> Audit:
 def _objections(release: AuditedRelease) -> Iterator[Objection]:
     names = titles_of(release.results)
     for one in release.results:
-        for finding in one.findings:
-            if not finding.acknowledged and finding.severity.reaches(Severity.WARNING):
-                yield Objection(
-                    kind=kind(finding),
-                    rule=finding.rule,
-                    title=names[one.anchor],
-                    framework=release.framework,
-                    release=release.release,
-                    anchor=one.anchor,
-                )
+        for finding in still_open(one):
+            yield Objection(
+                kind=kind(finding),
+                rule=finding.rule,
+                title=names[one.anchor],
+                framework=release.framework,
+                release=release.release,
+                anchor=one.anchor,
+            )
 
 
 def _count(release: AuditedRelease) -> Count:

@@ -1,8 +1,9 @@
 """The best figures: of a result, of a system, and of the newest releases as bars."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from perfdb import catalog, units
 from perfdb.catalog import titles
@@ -19,8 +20,7 @@ from perfdb.site.markup import Html, tag
 from perfdb.site.profiles import MFU, STEP_TIME, TFLOPS, TOKENS, ours
 from perfdb.site.words import framework_title, gpus, release_title
 
-MOST_BARS: Final = 24
-"""Bars that a chart has at most; the table below it has the others."""
+Key = TypeVar("Key")
 
 COLUMNS: Final = {column.fields[0]: column for column in ours(TOKENS, TFLOPS, MFU, STEP_TIME)}
 """How each figure is printed, by its name."""
@@ -61,6 +61,8 @@ CONVENTION: Final = Part("FLOPs convention", lambda one: one.flops_convention or
 
 SEQUENCE: Final = Part("sequence length", lambda one: f"sequence {one.sequence_length:,}")
 
+ORIGIN: Final = Part("origin", lambda one: one.origin)
+
 DETAILS: Final = (
     SEQUENCE,
     Part("variant", lambda one: f"variant {framework_title(one.variant)}" if one.variant else ""),
@@ -71,10 +73,7 @@ DETAILS: Final = (
 
 def metric_for(results: Iterable[Result], names: Sequence[str]) -> Metric:
     """The figure that most results know; of several the first."""
-    known = dict.fromkeys(names, 0)
-    for result in results:
-        for name in names:
-            known[name] += figure(result, name) is not None
+    known = Counter(name for one in results for name in names if figure(one, name) is not None)
     return METRICS[max(names, key=lambda name: known[name])]
 
 
@@ -109,7 +108,7 @@ def chart(
     ranked = _ranked(known, every, metric)
     if len(ranked) < 2:
         return note("" if clean else _all_wrong(len(newest)))
-    drawn = ranked[:MOST_BARS]
+    drawn = ranked[: charts.MOST_BARS]
     shown = [one for _, one in drawn]
     below = note(
         _meaning(every, shown),
@@ -120,7 +119,8 @@ def chart(
         _unattributed(results, newest),
         "The table has every figure of the newest releases.",
     )
-    bars = [_bar(key, one, metric) for key, one in drawn]
+    told = differing([ORIGIN], shown)
+    bars = [_bar((*key, *(part.of(one) for part in told)), one, metric) for key, one in drawn]
     return charts.beside(charts.bars(title, metric.title, bars), below)
 
 
@@ -128,9 +128,7 @@ def _ranked(
     known: Iterable[Result], parts: Sequence[Part], metric: Metric
 ) -> list[tuple[tuple[str, ...], Result]]:
     """The highest result of each label, the highest of them first."""
-    best: dict[tuple[str, ...], Result] = {}
-    for result in sorted(known, key=lambda one: figure(one, metric.name) or 0.0):
-        best[tuple(part.of(result) for part in parts)] = result
+    best = best_of_each(known, metric.name, lambda one: tuple(part.of(one) for part in parts))
     return sorted(best.items(), key=lambda one: (-(figure(one[1], metric.name) or 0.0), one[0]))
 
 
@@ -191,7 +189,8 @@ def _bar(key: tuple[str, ...], result: Result, metric: Metric) -> Bar:
 def _colour(precision: str | None) -> str:
     """By the peak that a precision is held against; one for all that have none."""
     entry = catalog.precisions().get(precision or "")
-    return palette.OF_PEAKS.get(entry.peak or "", palette.MUTED) if entry else palette.MUTED
+    peak = entry.peak if entry else None
+    return palette.OF_PEAKS.get(peak or "", palette.MUTED)
 
 
 def note(*said: str) -> Html:
@@ -210,8 +209,14 @@ def contradicted(count: int) -> str:
 
 def highest(results: Iterable[Result], metric: str) -> dict[str, Result]:
     """The highest figure on each system, in the order of the catalogue, of rows without errors."""
-    best: dict[str, Result] = {}
-    known = [it for it in results if figure(it, metric) is not None and not it.has_open_errors]
-    for result in sorted(known, key=lambda one: figure(one, metric) or 0.0):
-        best[result.system] = result
+    best = best_of_each(results, metric, lambda one: one.system)
     return {name: best[name] for name in sorted(best, key=system_order)}
+
+
+def best_of_each(
+    results: Iterable[Result], metric: str, key: Callable[[Result], Key]
+) -> dict[Key, Result]:
+    """The result of the highest figure for each key, the lowest of them first, without errors."""
+    known = [it for it in results if figure(it, metric) is not None and not it.has_open_errors]
+    rising = sorted(known, key=lambda one: figure(one, metric) or 0.0)
+    return {key(one): one for one in rising}

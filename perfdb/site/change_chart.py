@@ -7,16 +7,13 @@ from typing import Final
 from perfdb import units
 from perfdb.catalog import titles
 from perfdb.compare import Match, Result, Verdict
-from perfdb.site import charts
+from perfdb.site import bests, charts
 from perfdb.site.charts import Bar
 from perfdb.site.contents import ReleasePair
-from perfdb.site.markup import Html, tag
-from perfdb.site.pairs import not_judged, tally
+from perfdb.site.markup import Html
+from perfdb.site.pairs import tally
 from perfdb.site.palette import BAD, FAINT, GOOD
 from perfdb.site.words import framework_title, gpus
-
-MOST_BARS: Final = 24
-"""Bars that the chart has at most: the largest changes; the table below it has them all."""
 
 ALWAYS: Final = (True, False, True, True, True, False, False)
 """Which words of a label stand also where they are the same in all."""
@@ -51,7 +48,7 @@ def chart(pair: ReleasePair) -> Html:
     ]
     if not known:
         return Html("")
-    largest = sorted(known, key=lambda one: abs(one[0]), reverse=True)[:MOST_BARS]
+    largest = sorted(known, key=lambda one: abs(one[0]), reverse=True)[: charts.MOST_BARS]
     ranked = sorted(largest, key=lambda one: one[0], reverse=True)
     labels = _labels([match for _, match in ranked])
     given = [
@@ -60,23 +57,21 @@ def chart(pair: ReleasePair) -> Html:
     ]
     title = f"{framework_title(pair.framework)}: {pair.before} → {pair.after}"
     drawn = charts.bars(title, f"change from {pair.before} to {pair.after} (%)", given)
-    said = tag("p", _note(pair, len(given), len(known)), class_="perf-note")
-    return charts.beside(drawn, said)
+    return charts.beside(drawn, _note(pair, len(given), len(known)))
 
 
-def _note(pair: ReleasePair, drawn: int, known: int) -> str:
+def _note(pair: ReleasePair, drawn: int, known: int) -> Html:
     """Which changes are drawn, and what has no bar."""
     some = f"{drawn} largest of {known}" if known > drawn else f"{drawn}"
     some += " change is" if known == 1 else " changes are"
     unchanged = len(pair.comparison.judged) - known
     still = f"; of {unchanged:,} more the figure has not changed or is not known"
-    wrong = not_judged(tally(pair).not_judged)
-    said = (
+    wrong = tally(pair).not_judged
+    return bests.note(
         f"The {some} drawn, grey where no difference can be told{still if unchanged else ''}.",
         f"{wrong}: no bar." if wrong else "",
         "The table has them all.",
     )
-    return " ".join(filter(None, said))
 
 
 def _labels(matches: Sequence[Match]) -> list[str]:

@@ -1,11 +1,11 @@
 """The changelog of the data: what was corrected, withdrawn and added, by moment and source."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from perfdb import units
 from perfdb.catalog import titles
+from perfdb.groups import grouped
 from perfdb.record import Frozen
 from perfdb.site import addresses, markup, places
 from perfdb.site.addresses import Address
@@ -22,7 +22,7 @@ MOST_ENTRIES: Final = 200
 MOST_MODELS: Final = 5
 """Models that the row of many results names."""
 
-QUIET: Final[tuple[Act, ...]] = ("also printed", "read anew", "added")
+QUIET: Final[tuple[Act, ...]] = ("also printed", "read again", "added")
 """What changes no figure that was there."""
 
 TITLE: Final = "Changelog of the data"
@@ -95,12 +95,14 @@ def _batched(given: Iterable[Event]) -> list[Event]:
 
     Not those that stand in different states of a page since: the lines are of one of them.
     """
-    groups: dict[object, list[Event]] = defaultdict(list)
-    for it in given:
-        of = (it.result.framework, it.result.release, it.result.system) if it.result else None
-        state = it.result.source_sha256 if it.result and it.line else None
-        groups[it.at, it.act, it.source, state, of, it.changes].append(it)
-    return [group[0] if len(group) == 1 else _batch(group) for group in groups.values()]
+    groups = grouped(given, _alike).values()
+    return [group[0] if len(group) == 1 else _batch(group) for group in groups]
+
+
+def _alike(it: Event) -> tuple[object, ...]:
+    of = (it.result.framework, it.result.release, it.result.system) if it.result else None
+    state = it.result.source_sha256 if it.result and it.line else None
+    return it.at, it.act, it.source, state, of, it.changes
 
 
 def _batch(group: Sequence[Event]) -> Event:
@@ -121,9 +123,7 @@ def _total(given: Iterable[Event]) -> int:
 
 
 def _counts(ordered: Iterable[Event]) -> tuple[Count, ...]:
-    by_place: dict[tuple[str, str, Act], list[Event]] = defaultdict(list)
-    for event in ordered:
-        by_place[event.day, event.source, event.act].append(event)
+    by_place = grouped(ordered, lambda it: (it.day, it.source, it.act))
     return tuple(
         Count(
             day=day,
@@ -150,7 +150,7 @@ def _pages(contents: Contents) -> Iterable[Page]:
         parts.append(section(CHANGED, shown("changelog-changed")))
     parts.append(section("By day and source", shown("changelog-counts")))
     if made.other:
-        parts.append(section("Added and read anew", shown("changelog-other")))
+        parts.append(section("Added and read again", shown("changelog-other")))
     told = (
         "What was added, corrected, withdrawn and rejected, and when: "
         f"{units.counted(made.total, 'event')}."
@@ -160,9 +160,7 @@ def _pages(contents: Contents) -> Iterable[Page]:
 
 def counts(page: Changelog, _address: Address) -> Html:
     """How many entries of each kind there are, by day and source."""
-    by_place: dict[tuple[str, str], list[Count]] = defaultdict(list)
-    for one in page.counts:
-        by_place[one.day, one.source].append(one)
+    by_place = grouped(page.counts, lambda one: (one.day, one.source))
     acts = [act for act in ACTS if any(one.act == act for one in page.counts)]
     heads = [Head("Day"), Head("Time (UTC)"), Head("Source", wide=True)]
     heads += [Head(act.capitalize(), numeric=True) for act in acts]
@@ -182,7 +180,7 @@ def changed(page: Changelog, address: Address) -> Html:
 
 def other(page: Changelog, address: Address) -> Html:
     """The newest entries of what is new or says the same as before."""
-    return _entries("Added and read anew", page.other, page.left[1], address)
+    return _entries("Added and read again", page.other, page.left[1], address)
 
 
 def _entries(label: str, given: Sequence[Event], left: int, address: Address) -> Html:
@@ -191,8 +189,8 @@ def _entries(label: str, given: Sequence[Event], left: int, address: Address) ->
     told = _total(given)
     rows = f" in {units.counted(len(given), 'row')}" if len(given) < told else ""
     said = tag("p", f"{told:,} of {told + left:,} entries{rows}, the newest first.{more}")
-    heads = [Head("Moment (UTC)"), Head("What"), Head("Result", wide=True)]
-    heads += [Head("Change", wide=True), Head("Source")]
+    heads = [Head("Moment (UTC)"), Head("What"), Head("Change", wide=True)]
+    heads += [Head("Result", wide=True), Head("Source")]
     made = [_row(event, address) for event in given]
     return joined((said, markup.table(markup.Table(label, heads, made))))
 
@@ -203,8 +201,8 @@ def _row(event: Event, address: Address) -> list[Cell]:
     return [
         Cell(moment(event.at)),
         Cell(tag("span", event.act, class_=f"perf-badge {kind}")),
-        Cell(_result(event, address)),
         Cell(_said(event)),
+        Cell(_result(event, address)),
         Cell(_source(event, address)),
     ]
 

@@ -1,6 +1,6 @@
 """Each release against the newest before it that shares work: what is matched, what is not."""
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -39,24 +39,32 @@ ORDER: Final = (
 BADGES: Final = {Verdict.FASTER: "good", Verdict.SLOWER: "bad", Verdict.FAILED: "bad"}
 
 
+class Outcome(Frozen):
+    """How a comparison came out: how many are matched, of each verdict, and on one side alone."""
+
+    framework: str
+    before: str
+    after: str
+    document: str
+    counts: tuple[int, ...]
+
+
 class ChangesIndex(Frozen):
     """The list of comparisons, and the frameworks that have one release or rolling branches."""
 
-    pairs: tuple[ReleasePair, ...]
+    pairs: tuple[Outcome, ...]
     single: tuple[str, ...]
     rolling: tuple[str, ...] = ()
 
 
 def _pages(contents: Contents) -> Iterator[Page]:
-    releases: dict[str, set[str]] = defaultdict(set)
-    for result in contents.results:
-        if result.release is not None:
-            releases[result.framework].add(result.release)
+    versions = {(it.framework, it.release) for it in contents.results if it.release is not None}
+    releases = Counter(framework for framework, _ in versions)
     compared = {pair.framework for pair in contents.pairs}
     alone = sorted(releases.keys() - compared, key=framework_title)
-    single = tuple(name for name in alone if len(releases[name]) == 1)
-    rolling = tuple(name for name in alone if len(releases[name]) > 1)
-    known = ChangesIndex(pairs=contents.pairs, single=single, rolling=rolling)
+    single = tuple(name for name in alone if releases[name] == 1)
+    rolling = tuple(name for name in alone if releases[name] > 1)
+    known = ChangesIndex(pairs=tuple(map(_outcome, contents.pairs)), single=single, rolling=rolling)
     said = (
         "Each release against the newest before it that shares work with it; a rolling branch, "
         "such as main, against the newest release.\n"
@@ -112,21 +120,30 @@ def index(page: ChangesIndex, address: Address) -> Html:
         for name in page.single
     ]
     made += [
-        tag("p", f"{framework_title(name)} has rolling branches only: none is before another.")
+        tag("p", f"{framework_title(name)} has rolling branches only, which have no order.")
         for name in page.rolling
     ]
     return joined(made)
 
 
-def _index_row(pair: ReleasePair, address: Address) -> list[Cell]:
-    found, counted = pair.comparison, tally(pair)
-    verdicts = (count for _, count in counted.verdicts)
-    counts = (len(found.matched), *verdicts, counted.not_judged)
+def _outcome(pair: ReleasePair) -> Outcome:
+    found = pair.comparison
+    verdicts = tally(pair).counts.values()
+    return Outcome(
+        framework=pair.framework,
+        before=pair.before,
+        after=pair.after,
+        document=pair.document,
+        counts=(len(found.matched), *verdicts, len(found.only_a), len(found.only_b)),
+    )
+
+
+def _index_row(one: Outcome, address: Address) -> list[Cell]:
     return [
-        Cell(link(framework_title(pair.framework), address(pair.document))),
-        Cell(pair.before),
-        Cell(pair.after),
-        *(Cell(f"{count:,}") for count in (*counts, len(found.only_a), len(found.only_b))),
+        Cell(link(framework_title(one.framework), address(one.document))),
+        Cell(one.before),
+        Cell(one.after),
+        *(Cell(f"{count:,}") for count in one.counts),
     ]
 
 
@@ -166,13 +183,29 @@ def _names(pair: ReleasePair) -> tuple[str, str]:
 def matched(pair: ReleasePair, address: Address) -> Html:
     """The changes as bars, and every match with its figures and verdict."""
     found = sorted(pair.comparison.matched, key=_order)
-    heads = [Head("Model"), Head("Work", wide=True), Head("Figure")]
-    heads += [Head(name, numeric=True) for name in (pair.before, pair.after, "Change")]
-    heads += [Head("95\u00a0%\u00a0interval\u00a0of\u00a0B/A"), Head("B\u00a0is")]
-    heads += [Head("Configuration", wide=True), Head("Origin", wide=True)]
+    told = [Head("Change", numeric=True, near=True)]
+    told += [Head("95\u00a0%\u00a0interval\u00a0of\u00a0B/A"), Head("B\u00a0is", near=True)]
     rows = [_match_row(match, pair, address) for match in found]
-    made = markup.table(markup.Table("Matched cases", heads, rows))
+    made = _table("Matched cases", (pair.before, pair.after), told, rows)
     return joined((chart(pair), *_disagreements(pair), made))
+
+
+def _table(
+    label: str, releases: Sequence[str], told: Sequence[Head], rows: Sequence[Sequence[Cell]]
+) -> Html:
+    """Cases with their figures in releases; one that all are of is named in the heads of these."""
+    names = {row[_FIGURE].content for row in rows}
+    [shared] = names if len(names) == 1 else [""]
+    named = [Head("Figure")] if not shared else []
+    figures = [Head(f"{release} {shared}".strip(), numeric=True) for release in releases]
+    heads = [Head("Model"), Head("Work", wide=True), *named, *figures, *told, *_HOW]
+    cells = [row if named else [*row[:_FIGURE], *row[_FIGURE + 1 :]] for row in rows]
+    return markup.table(markup.Table(label, heads, cells))
+
+
+_FIGURE: Final = 2
+"""Where the name of its figure stands in a row: behind the model and the work."""
+_HOW: Final = (Head("Configuration", wide=True), Head("Origin", wide=True))
 
 
 def _order(match: Match) -> tuple[int, float]:
@@ -239,11 +272,8 @@ def _verdict(match: Match) -> Html:
 def unmatched(pair: ReleasePair, number: int, address: Address) -> Html:
     """What only one of the two releases has."""
     name, sides = _unmatched(pair)[number]
-    heads = [Head("Model"), Head("Work", wide=True), Head("Figure")]
-    heads += [Head("Value", numeric=True)]
-    heads += [Head("Configuration", wide=True), Head("Origin", wide=True)]
     rows = [_unmatched_row(side, pair, address) for side in sides]
-    return markup.table(markup.Table(f"Only in {name}", heads, rows))
+    return _table(f"Only in {name}", (name,), (), rows)
 
 
 def _unmatched_row(side: Side, pair: ReleasePair, address: Address) -> list[Cell]:

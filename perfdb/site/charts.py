@@ -10,14 +10,16 @@ from math import ceil
 from typing import Final
 
 from perfdb import units
-from perfdb.site.data import RunPage, Step
+from perfdb.site.data import RunPage
 from perfdb.site.markup import Html, joined, tag
 from perfdb.site.palette import STEP
 
 # it tells of the caches that it makes; a build prints its own warnings and nothing else
 logging.getLogger("matplotlib").setLevel(logging.ERROR)
 
-
+MOST_BARS: Final = 24
+MOST_LINES: Final = 6
+"""Bars and lines that a chart has at most; the tables below it have them all."""
 MOST_TOGETHER: Final = 12
 """Bars that stand below one another; more of them are two drawings, side by side where they fit."""
 
@@ -49,12 +51,12 @@ def step_times(page: RunPage) -> Html | None:
     from perfdb.site import plots  # noqa: PLC0415
 
     title = f"Step times of {page.run.run_id}"
-    return plots.steps(title, description(page.steps, page), page)
+    return plots.steps(title, _of_steps(page), page)
 
 
-def description(steps: Sequence[Step], page: RunPage) -> str:
+def _of_steps(page: RunPage) -> str:
     """The chart of step times in a sentence."""
-    times = [step.step_time_s for step in steps]
+    times = [step.step_time_s for step in page.steps]
     low, high = units.significant(min(times)), units.significant(max(times))
     median = units.significant(page.result.step_time_s)
     return (
@@ -74,11 +76,11 @@ def bars(title: str, axis: str, given: Sequence[Bar]) -> Html:
 
     together = len(given) if len(given) <= MOST_TOGETHER else ceil(len(given) / 2)
     parts = [given[start : start + together] for start in range(0, len(given), together)]
-    said = ["; ".join(f"{bar.label}: {bar.said}" for bar in part) for part in parts]
-    return joined(
-        plots.bars(title, f"{axis}. {words}.", axis, (part, given))
-        for part, words in zip(parts, said, strict=True)
-    )
+    return joined(plots.bars(title, f"{axis}. {_ends(part)}.", axis, part, given) for part in parts)
+
+
+def _ends(given: Sequence[Bar]) -> str:
+    return "; ".join(f"{bar.label}: {bar.said}" for bar in given)
 
 
 def over_gpus(title: str, axis: str, given: Sequence[Line]) -> Html:

@@ -127,6 +127,7 @@ class RunFile(Row):
 class Run(Row):
     """A run, as perfdb.queries.catalog gives it."""
 
+    id: int = 0
     run_id: str
     recipe: str | None = None
     outcome: str
@@ -135,8 +136,8 @@ class Run(Row):
     attempt: int
     started_at: datetime | None = None
     ended_at: datetime | None = None
+    ingested_at: datetime | None = None
     warmup_steps: int
-    measured_steps: int
     environment: Mapping[str, object]
     command: tuple[str, ...]
     summary: Mapping[str, object] | None = None

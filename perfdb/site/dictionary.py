@@ -51,6 +51,7 @@ WORDS: Final = (
     Field("origin", "", "measured: of a run; published: read off a page.", "how it was read"),
     Field("outcome", "", "How the run ended; published rows are finished.", "the run"),
     Field("notes", "", "Notes and footnotes to the row, joined by ' | '.", "the page, or the log"),
+    Field("run_id", "", "The run it was measured in; its page is runs/RUN_ID.html.", "the run"),
     Field("source", "", "The file it was read from.", "the ingest"),
     Field("source_line", "", "The line of that file.", "the ingest"),
     Field("source_url", "", "Where the original of that file is.", "the page's front matter"),
@@ -59,7 +60,7 @@ WORDS: Final = (
         "findings",
         "",
         "The rules of the audit that object to the row, each with how grave it is, explained or "
-        "not: tiny-batch (error), …; empty: none does.",
+        "not: micro_batch (error), …; empty: none does.",
         "the audit",
     ),
     Field(

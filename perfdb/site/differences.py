@@ -1,6 +1,6 @@
 """What of a result's configuration is not that of another: why the same work may be faster."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from perfdb import units
@@ -32,6 +32,12 @@ def differences(its: Result, that: Result) -> Iterator[str]:
         yield f"{name} {mine} against {other}"
     if more := len(options[MOST_OPTIONS:]):
         yield units.counted(more, "other option")
+
+
+def note(its: Result, that: Result, named: Callable[[Result], str]) -> Iterator[str]:
+    """The differences in a sentence; nothing where there are none."""
+    if different := ", ".join(differences(its, that)):
+        yield f"{named(its)} is configured differently from {named(that)}: {different}."
 
 
 def names(results: Iterable[Result], that: Result) -> list[str]:

@@ -1,6 +1,7 @@
 """The directives: each reads the data of its page and puts the HTML of a part in its place."""
 
 import shlex
+from collections.abc import Iterable
 from functools import cache, partial
 from pathlib import Path
 from typing import ClassVar
@@ -10,7 +11,7 @@ from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
 from sphinx.domains.std import Glossary
 
-from perfdb.site import addresses, commands, overview, pages, places, reference, runs
+from perfdb.site import addresses, overview, pages, places, reference, runs
 from perfdb.site.base import SiteDirective
 from perfdb.site.data import RunPage
 from perfdb.site.declared import ReleasePageDirective, TableDirective
@@ -40,19 +41,19 @@ class RunDirective(SiteDirective):
 
     def run(self) -> list[nodes.Node]:
         """The part; recipe, command and files are nodes, so that Sphinx highlights and copies."""
-        page = self.data(self.env.docname, RunPage)
+        page, part = self.data(self.env.docname, RunPage), self.options["part"]
+        if part != "steps":  # no other shows lines, and to tell a thousand takes 20 ms
+            page = page.model_copy(update={"lines": {}})
         page = page if self.config.perfdb_hostnames else places.without(page)
-        part = self.options["part"]
         if part in runs.PARTS:
             return self.raw(runs.PARTS[part](page, self.address))
         if part == "files":
             return self._files(page)
-        text = page.recipe_text if part == "recipe" else commands.shell(page.run.command)
-        language = "yaml" if part == "recipe" else "bash"
-        if not text:
-            kept = "recipe file" if part == "recipe" else "command"
-            return [nodes.paragraph(text=f"The run kept no {kept}.")]
-        return [nodes.literal_block(text, text, language=language, force=True)]
+        if part == "recipe":
+            text, language, what = page.recipe_text, "yaml", "recipe file"
+        else:
+            text, language, what = shell(page.run.command), "bash", "command"
+        return [_code(text, language) if text else nodes.paragraph(text=f"The run kept no {what}.")]
 
     def _files(self, page: RunPage) -> list[nodes.Node]:
         listed = nodes.bullet_list()
@@ -60,6 +61,16 @@ class RunDirective(SiteDirective):
             size = nodes.Text(f" {file.size_bytes:,} bytes")
             listed += nodes.list_item("", nodes.paragraph("", "", self.download(file), size))
         return [listed]
+
+
+def _code(text: str, language: str) -> nodes.Node:
+    return nodes.literal_block(text, text, language=language, force=True)
+
+
+def shell(command: Iterable[str]) -> str:
+    """A command as a person would type it: each option with its value on a line of its own."""
+    words = map(shlex.quote, command)
+    return "".join(f" \\\n    {it}" if it.startswith("-") else f" {it}" for it in words)[1:]
 
 
 class RecipeDirective(SiteDirective):
@@ -72,12 +83,10 @@ class RecipeDirective(SiteDirective):
         kept = self.data(self.env.docname, RecipePage).texts[self.options["number"]]
         if kept.text is None or kept.file is None:
             return [nodes.paragraph(text="The runs kept no recipe file.")]
-        text = nodes.literal_block(kept.text, kept.text, language="yaml", force=True)
         said = nodes.Text(" to the folder that you are in, and run it again:")
         download = nodes.paragraph("", "", nodes.Text("Download "), self.download(kept.file), said)
         command = f"perfdb run {shlex.quote(Path(kept.file.name).name)}"
-        run = nodes.literal_block(command, command, language="bash", force=True)
-        return [text, download, run]
+        return [_code(kept.text, "yaml"), download, _code(command, "bash")]
 
 
 class OverviewDirective(SiteDirective):

@@ -4,8 +4,9 @@ CSV goes into spreadsheets, which take a text that begins with =, +, - or @ for 
 text gets an apostrophe in front, there alone. JSON and Parquet hold every text as it is.
 """
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Sequence
 from importlib.util import find_spec
+from itertools import chain, count
 from json import dumps
 from pathlib import Path
 from typing import Final
@@ -22,16 +23,11 @@ DICTIONARY: Final = "reference/data"
 ASIDE: Final = (Column("findings", str), Column("printed", str))
 """What the files of the site have beside the columns of `perfdb export results`."""
 
+_FORMATS: Final[Sequence[ExportFormat]] = (
+    (csv, json, parquet) if find_spec("pyarrow") else (csv, json)
+)
 _SAID: Final = {csv.NAME: "CSV", json.NAME: "JSON", parquet.NAME: "Parquet"}
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
-
-
-def formats() -> Iterator[ExportFormat]:
-    """CSV, JSON, and Parquet where pyarrow is installed."""
-    yield csv
-    yield json
-    if find_spec("pyarrow"):
-        yield parquet
 
 
 def table(results: Iterable[Result]) -> Table:
@@ -62,16 +58,14 @@ def write_table(path: Path, given: Table) -> list[Path]:
     safe = for_spreadsheets(given)
     return [
         write(path.with_name(f"{path.name}.{one.NAME}"), one.render(safe if one is csv else given))
-        for one in formats()
+        for one in _FORMATS
     ]
 
 
 def write_offer(folder: Path, offer: Offer, taken: Container[Path]) -> list[Path]:
     """Write the files of a table; a name that another table of the document has gets a number."""
-    stem, number = offer.name, 1
-    while folder / f"{stem}.{csv.NAME}" in taken:
-        number += 1
-        stem = f"{offer.name}-{number}"
+    stems = chain([offer.name], (f"{offer.name}-{number}" for number in count(2)))
+    stem = next(it for it in stems if folder / f"{it}.{csv.NAME}" not in taken)
     return write_table(folder / stem, table(offer.results))
 
 

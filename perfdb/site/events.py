@@ -4,7 +4,7 @@ Where nothing has changed nothing is made, and what makes it is not even loaded.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 from typing import Final
@@ -15,6 +15,7 @@ from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.config import Config
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
+from sphinx.util.index_entries import split_index_msg
 
 from perfdb.site import addresses, files, fresh
 from perfdb.site.files import DOWNLOADS, FOLDERS, GENERATED, Layout
@@ -57,17 +58,12 @@ def write_touched_again(app: Sphinx) -> None:
 
     Sphinx writes a page whose file is gone, and with all of them the lists of what is in them.
     """
-    if app.builder.format == "html" and not fresh.is_as_left(Path(app.outdir), _note(app)):
-        for document in app.env.found_docs:
-            _file_of(app, document).unlink(missing_ok=True)
-
-
-def _file_of(app: Sphinx, document: str) -> Path:
-    """Where a document's page is: builders differ in whether it has a folder of its own."""
     builder = app.builder
-    if isinstance(builder, StandaloneHTMLBuilder):
-        return Path(builder.get_outfilename(document))
-    return Path(app.outdir, f"{document}.html")
+    if not isinstance(builder, StandaloneHTMLBuilder):
+        return
+    if not fresh.is_as_left(Path(app.outdir), _note(app)):
+        for document in app.env.found_docs:
+            Path(builder.get_outfilename(document)).unlink(missing_ok=True)
 
 
 def note_site(app: Sphinx, failed: Exception | None) -> None:
@@ -130,6 +126,25 @@ def _is_made(document: str) -> bool:
     return document.partition("/")[0] in FOLDERS
 
 
+def keep_entries(app: Sphinx) -> Iterator[tuple[str, dict[str, object], str]]:
+    """Have the search know the entries also of pages that are not written again; no page is added.
+
+    Of what it has written Sphinx reads back all but them.
+    """
+    builder = app.builder
+    if isinstance(builder, StandaloneHTMLBuilder) and builder.indexer is not None:
+        known = builder.indexer._index_entries
+        known.clear()
+        for name, entries in sorted(app.env.domains.index_domain.entries.items()):
+            words = {
+                (word, target, main)
+                for kind, said, target, main, _ in entries
+                for word in split_index_msg(kind, said)
+            }
+            known[name] = sorted(words)
+    yield from ()
+
+
 def purge_words(app: Sphinx, failed: Exception | None) -> None:
     """Take the words that no page has any more out of what the search knows.
 
@@ -161,11 +176,12 @@ def remove_stale(app: Sphinx, failed: Exception | None) -> None:
 
     Sphinx leaves it, and a figure that was withdrawn, or the file of a run, would stay published.
     """
-    if failed or app.builder.format != "html":
+    builder = app.builder
+    if failed or not isinstance(builder, StandaloneHTMLBuilder):
         return
     out, downloads = Path(app.outdir), Path(app.outdir, "_downloads")
-    wanted = {_file_of(app, document) for document in app.env.found_docs} | _copied_texts(app)
-    wanted |= {downloads / name for _, name in app.env.dlfiles.values()}
+    wanted = {Path(builder.get_outfilename(document)) for document in app.env.found_docs}
+    wanted |= _copied_texts(app) | {downloads / name for _, name in app.env.dlfiles.values()}
     pages = [page for folder in FOLDERS for page in (out / folder).rglob("*.html")]
     texts = [out / "_sources" / folder for folder in FOLDERS]
     for path in (*pages, *downloads.rglob("*"), *(it for one in texts for it in one.rglob("*"))):

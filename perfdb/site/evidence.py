@@ -1,10 +1,10 @@
 """The pages that figures lead to: runs, and published pages as they were read."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import PurePosixPath
 
+from perfdb.groups import grouped
 from perfdb.site import about, addresses, headline, profiles, sources, tables
 from perfdb.site.addresses import Address
 from perfdb.site.contents import Contents
@@ -43,38 +43,39 @@ def _pages(contents: Contents) -> Iterator[Page]:
     runs = RunsPage(results=results) if results else None
     none = "The store has no runs that count: every figure is from a published page.\n"
     changelog = "[changelog of the data](/performance/changelog.md)"
-    said = f"Every run that counts, however it ended; the {changelog} has those withdrawn.\n"
+    said = (
+        f"Every run that counts, however it ended; the {changelog} has those withdrawn. The last "
+        "one that was started stands first; of logs, which do not say when, the last that was "
+        "read.\n"
+    )
     nothing = none if contents.results else NO_DATA
     told = f"{counted(len(results), 'run')} with the case, the outcome and the figures of each."
     yield listing(addresses.RUNS, told, said if runs else nothing, runs)
     corrected = corrections(contents.revisions)
     for run in _with_others(contents):
         yield _run(run, corrected.get(run.result.result_id))
-    published: dict[str, list[Result]] = defaultdict(list)
     printed = {result.result_id for result in contents.results}
     repeats = (result for result in contents.in_force if result.result_id not in printed)
-    for result in (*contents.results, *repeats):
-        if not result.is_measured:
-            published[result.source_sha256].append(result)
+    every = (result for result in (*contents.results, *repeats) if not result.is_measured)
+    published = grouped(every, lambda result: result.source_sha256)
     for source in sources.with_states(contents.sources, published):
-        yield _source(source, published[source.sha256], corrected)
+        yield _source(source, published.get(source.sha256, ()), corrected)
 
 
 def latest_first(runs: Iterable[RunPage]) -> list[RunPage]:
-    """Runs by when they started; those that do not say come last."""
-    return sorted(runs, key=_started, reverse=True)
+    """Runs by when they started, or were read where they do not say, as logs; the last first."""
+    return sorted(runs, key=_place, reverse=True)
 
 
-def _started(page: RunPage) -> tuple[bool, datetime | None]:
-    return page.run.started_at is not None, page.run.started_at
+def _place(page: RunPage) -> tuple[bool, datetime | None, int]:
+    known = page.run.started_at or page.run.ingested_at
+    return known is not None, known, page.run.id
 
 
 def _with_others(contents: Contents) -> Iterator[RunPage]:
     """The runs, each with the others of its case: of several only one is in the tables."""
     shown = {result.run_id for result in contents.results}
-    alike: dict[str, list[RunPage]] = defaultdict(list)
-    for page in contents.runs:
-        alike[row_id(page.result)].append(page)
+    alike = grouped(contents.runs, lambda page: row_id(page.result))
     for page in contents.runs:
         others = [one for one in alike[row_id(page.result)] if one is not page]
         links = tuple(_other(one, one.run.run_id in shown) for one in others)

@@ -1,19 +1,19 @@
 """What the audit found in a result: how grave it is, its mark, and what its entry is called."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from perfdb.audit import Finding, Severity
 from perfdb.audit.check import ordered
 from perfdb.audit.document import counts
 from perfdb.catalog import titles
+from perfdb.groups import grouped
 from perfdb.site import tables
 from perfdb.site.data import Audited, Flag, Result
 from perfdb.site.markup import Html, tag
 from perfdb.site.profiles import CASE, Column
 from perfdb.site.words import gpus, section_title
 
-ERROR = Severity.ERROR.value
 KINDS = (*(severity.value for severity in Severity), "explained")
 """The gravest first. A finding that is acknowledged is explained, however grave it was."""
 
@@ -42,6 +42,13 @@ def flag(one: Audited) -> Flag | None:
     return Flag(said=counts(objections), kind=kind(objections[0]), anchor=one.anchor)
 
 
+def still_open(one: Audited) -> list[Finding]:
+    """The errors and warnings of a result that nobody has explained."""
+    return [
+        it for it in one.findings if not it.acknowledged and it.severity.reaches(Severity.WARNING)
+    ]
+
+
 def gravity(finding: Finding) -> int:
     """Where its kind stands among KINDS."""
     return KINDS.index(kind(finding))
@@ -52,13 +59,11 @@ def titles_of(given: Iterable[Audited]) -> dict[str, str]:
 
     By its anchor.
     """
-    alike: dict[str, list[Audited]] = defaultdict(list)
-    for one in given:
-        alike[title(one.result)].append(one)
     names: dict[str, str] = {}
-    for name, some in alike.items():
-        said = {it: {tables.known(it, one.result) for one in some} for it in CASE.columns}
-        apart = [column for column, values in said.items() if len(values) > 1]
+    for name, some in grouped(given, lambda one: title(one.result)).items():
+        apart = [
+            it for it in CASE.columns if len({tables.known(it, one.result) for one in some}) > 1
+        ]
         named = {one.anchor: ", ".join((name, *_configured(one, apart))) for one in some}
         times = Counter(named.values())
         names |= {

@@ -99,10 +99,10 @@ def holds(layout: Layout, key: str | None) -> bool:
     )
 
 
-def keep(layout: Layout, key: str | None, files: Iterable[Path]) -> Path:
+def keep(layout: Layout, key: str | None, files: Iterable[Path]) -> None:
     """Note what the files were made from; nothing where that cannot be told."""
     said = {"key": key, "pages": layout.pages(), "files": _ages(layout.root, files)}
-    return _note(layout.done, said)
+    _note(layout.done, said)
 
 
 def is_as_left(out: Path, note: Path) -> bool:
@@ -110,11 +110,11 @@ def is_as_left(out: Path, note: Path) -> bool:
     return _are(out, _noted(note).get("files"))
 
 
-def leave(out: Path, note: Path) -> Path:
+def leave(out: Path, note: Path) -> None:
     """Note the files of the site as they are; doctrees among them are for Sphinx to look after."""
     files = (Path(root, name) for root, _, names in os.walk(out) for name in names)
     kept = (path for path in files if note.parent not in path.parents)
-    return _note(note, {"files": _ages(out, kept)})
+    _note(note, {"files": _ages(out, kept)})
 
 
 def _noted(note: Path) -> Mapping[str, object]:
@@ -126,10 +126,9 @@ def _noted(note: Path) -> Mapping[str, object]:
     return said if isinstance(said, dict) else {}
 
 
-def _note(note: Path, said: Mapping[str, object]) -> Path:
+def _note(note: Path, said: Mapping[str, object]) -> None:
     note.parent.mkdir(parents=True, exist_ok=True)
     note.write_text(json.dumps(said))
-    return note
 
 
 def _are(root: Path, ages: object) -> bool:

@@ -1,19 +1,17 @@
 """How results are put together: by task, by system or model, by release, the newest first."""
 
-from collections import defaultdict
 from collections.abc import Container, Iterable, Sequence
 from functools import cache
 from typing import Literal, Protocol, TypeVar
 
 from perfdb import catalog
 from perfdb.catalog import titles
+from perfdb.groups import grouped
 from perfdb.record import Frozen
 from perfdb.site import profiles
 from perfdb.site.data import Result, Section, Tab
 from perfdb.site.words import FINE_TUNING, framework_title
 from perfdb.versions import natural, newest_version, version_order
-
-TASK_ORDER = tuple(titles.TASKS)
 
 Grouping = Literal["system", "model"]
 
@@ -30,14 +28,12 @@ def sections(results: Iterable[Result], group_by: Grouping) -> tuple[Section, ..
 
     Tasks that stand in one table are one section.
     """
-    parts: dict[tuple[str, str | None], list[Result]] = defaultdict(list)
-    for result in results:
-        parts[_part(result), result.variant].append(result)
+    parts = grouped(results, lambda one: (_part(one), one.variant))
     made = [
         Section(task=_task(some), variant=variant, tabs=tabs(some, group_by))
         for (_, variant), some in parts.items()
     ]
-    return tuple(sorted(made, key=lambda one: _section_order((one.task, one.variant))))
+    return tuple(sorted(made, key=_section_order))
 
 
 def _part(result: Result) -> str:
@@ -51,29 +47,29 @@ def _task(results: Sequence[Result]) -> str:
     return tasks.pop() if len(tasks) == 1 else FINE_TUNING
 
 
-def _section_order(key: tuple[str, str | None]) -> tuple[int, str, bool, str]:
+def _section_order(one: Section) -> tuple[int, str, bool, str]:
     """Pre-training first; Megatron-Core before the other variants, as published pages have it."""
-    task, variant = key
-    return *task_order(task), variant not in (None, "megatron-core"), variant or ""
+    is_special = one.variant not in (None, "megatron-core")
+    return *task_order(one.task), is_special, one.variant or ""
 
 
 def task_order(task: str) -> tuple[int, str]:
     """Pre-training, fine-tuning, and after them what else there is."""
-    return (TASK_ORDER.index(task) if task in TASK_ORDER else len(TASK_ORDER)), task
+    return place(task, titles.TASKS)
 
 
 def tabs(results: Iterable[Result], group_by: Grouping) -> tuple[Tab, ...]:
     """A tab for each system, in the order of the catalogue, or for each model, by its name."""
     by_model = group_by == "model"
-    groups: dict[str, list[Result]] = defaultdict(list)
-    for result in sorted(results, key=_row_order):
-        groups[result.model if by_model else result.system].append(result)
-    named = {
-        name: some[0].model_title if by_model else some[0].system_title
-        for name, some in groups.items()
-    }
+    groups = grouped(
+        sorted(results, key=_row_order), lambda one: one.model if by_model else one.system
+    )
     return tuple(
-        Tab(name=name, title=named[name], results=tuple(groups[name]))
+        Tab(
+            name=name,
+            title=groups[name][0].model_title if by_model else groups[name][0].system_title,
+            results=tuple(groups[name]),
+        )
         for name in sorted(groups, key=natural if by_model else system_order)
     )
 
@@ -81,7 +77,12 @@ def tabs(results: Iterable[Result], group_by: Grouping) -> tuple[Tab, ...]:
 @cache
 def system_order(name: str) -> tuple[int, str]:
     """As the catalogue has them; a system that it lacks comes last."""
-    known = list(catalog.systems())
+    return place(name, catalog.systems())
+
+
+def place(name: str, among: Iterable[str]) -> tuple[int, str]:
+    """Where a name stands among others; what is not among them comes last, by its name."""
+    known = [*among]
     return (known.index(name) if name in known else len(known)), name
 
 
@@ -94,9 +95,7 @@ def _row_order(result: Result) -> tuple[bool, str, int]:
 
 def by_task(results: Iterable[Result]) -> tuple[TaskResults, ...]:
     """The results of each task, pre-training first, in the order they come."""
-    groups: dict[str, list[Result]] = defaultdict(list)
-    for result in results:
-        groups[result.task].append(result)
+    groups = grouped(results, lambda one: one.task)
     return tuple(
         TaskResults(task=task, results=tuple(groups[task]))
         for task in sorted(groups, key=task_order)
@@ -167,11 +166,8 @@ def of_newest_releases(results: Sequence[Result]) -> list[Result]:
     A release without a result on a GPU is that only where the framework has no others.
     """
     tried = trials(results)
-    versions: dict[tuple[str, bool], set[str | None]] = defaultdict(set)
-    for result in results:
-        versions[result.framework, _release(result) in tried].add(result.release)
-    newest = {
-        framework: newest_version(versions.get((framework, False), some))
-        for (framework, _), some in versions.items()
-    }
+    newest: dict[str, str | None] = {}
+    for framework, some in grouped(set(map(_release, results)), lambda one: one[0]).items():
+        on_gpus = [one for one in some if one not in tried]
+        newest[framework] = newest_version([version for _, version in on_gpus or some])
     return [one for one in results if newest[one.framework] == one.release]

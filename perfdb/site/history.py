@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from perfdb import units
+from perfdb.groups import grouped
 from perfdb.metrics import Metric
 from perfdb.site import bests, charts, columns, figures, markup
 from perfdb.site.addresses import Address
@@ -13,10 +13,7 @@ from perfdb.site.charts import Line
 from perfdb.site.data import Result
 from perfdb.site.markup import Cell, Head, Html, joined, tag
 from perfdb.site.words import framework_title
-from perfdb.versions import is_rolling, natural
-
-MOST_LINES: Final = 6
-"""Lines that a chart has at most; the table below it has them all."""
+from perfdb.versions import is_rolling, version_order
 
 Work = Mapping[str, Result]
 """The best result of a work, by the version of the release."""
@@ -28,16 +25,14 @@ DETAILS: Final = (
     Part("model qualifiers", lambda one: one.qualifiers),
     Part("global batch size", lambda one: f"GBS {one.global_batch_size:,}"),
     bests.SEQUENCE,
-    Part("origin", lambda one: one.origin),
+    bests.ORIGIN,
 )
 """What else tells one work from another: in the name of a line where the lines differ in it."""
 
 
 def over_releases(title: str, results: Sequence[Result], address: Address) -> Html:
     """A chart and a table for each framework that did the same work in two or more releases."""
-    by_framework: dict[str, list[Result]] = defaultdict(list)
-    for result in results:
-        by_framework[result.framework].append(result)
+    by_framework = grouped(results, lambda one: one.framework)
     return joined(
         _of_framework(title, framework_title(name), by_framework[name], address)
         for name in sorted(by_framework, key=framework_title)
@@ -51,8 +46,8 @@ def _of_framework(
     works = works_of(results, metric)
     if not works:
         return Html("")
-    names = sorted({name for work in works for name in work}, key=natural)
-    lines = _lines(works[:MOST_LINES], names, metric)
+    names = sorted({name for work in works for name in work}, key=version_order)
+    lines = _lines(works[: charts.MOST_LINES], names, metric)
     heading = f"{framework} over its releases"
     title = f"{subject}: {heading}"
     drawn = charts.over_releases(title, metric.title, names, lines)
@@ -63,7 +58,8 @@ def _of_framework(
         *_left_out(results),
     )
     rows = [_row(work, names, metric, address) for work in works]
-    table = markup.Table(title, _heads(names), rows)
+    heads = [Head("System"), Head("Work", wide=True), *(Head(it, numeric=True) for it in names)]
+    table = markup.Table(title, heads, rows)
     return joined((tag("h3", heading), charts.beside(drawn, note), markup.table(table)))
 
 
@@ -113,19 +109,8 @@ def _said(parts: Iterable[Part], result: Result) -> str:
     return " · ".join(filter(None, (part.of(result) for part in parts)))
 
 
-def _heads(names: Sequence[str]) -> list[Head]:
-    return [Head("System"), Head("Work", wide=True), *(Head(name, numeric=True) for name in names)]
-
-
 def _row(work: Work, names: Sequence[str], metric: Metric, address: Address) -> list[Cell]:
     first = next(iter(work.values()))
     system, *others = NAMES
-    cells = (_figure(work.get(name), metric, address) for name in names)
+    cells = (columns.figure(work.get(name), metric.name, address) for name in names)
     return [Cell(system.of(first)), Cell(_said((*others, *DETAILS), first)), *cells]
-
-
-def _figure(result: Result | None, metric: Metric, address: Address) -> Cell:
-    """A figure, leading to its row on the page of its release."""
-    if result is None:
-        return Cell(units.UNKNOWN)
-    return columns.figure(result, metric.name, address)

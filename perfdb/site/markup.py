@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
-from itertools import chain
 from typing import Final
 
 from perfdb.site.data import Result
@@ -127,12 +126,8 @@ def link(text: Content, address: str) -> Html:
 def joined(parts: Iterable[Content], separator: str = "") -> Html:
     """Parts one after the other."""
     given = tuple(parts)
-    return Html(separator.join(map(html, given)), _offers(given))
-
-
-def _offers(parts: Iterable[Content]) -> tuple[Offer, ...]:
-    found = [part.offers for part in parts if not isinstance(part, str) and part.offers]
-    return tuple(chain.from_iterable(found)) if found else ()
+    offers = [offer for part in given if isinstance(part, Html) for offer in part.offers]
+    return Html(separator.join(map(html, given)), tuple(offers))
 
 
 def table(given: Table) -> Html:
@@ -179,8 +174,8 @@ def _body(given: Table) -> str:
     rows = []
     for row, anchor, marked, aside in zip(given.rows, ids, marks, asides, strict=True):
         first, *others = row
-        own = _permalink(anchor) if anchor else ""
-        after = f"{html(aside.sign)}{marked}{own}"
+        own = _permalink(anchor, first) if anchor else ""
+        after = "".join([f" {part}" for part in (html(aside.sign), marked, own) if part])
         named = f'<th scope="row"{_cell(first, classes[0])}{after}</th>'
         cells = "".join(
             [
@@ -209,9 +204,11 @@ def _cell(cell: Cell, class_: str) -> str:
     return f"{class_}{order}>{said}"
 
 
-def _permalink(anchor: str) -> str:
+def _permalink(anchor: str, named: Cell) -> str:
     """A link to the row. Its sign is in the style sheet: the row's name is that of what was run."""
-    return f'<a class="perf-link" href="#{escape(anchor)}" aria-label="Link to this row"></a>'
+    name = named.content if isinstance(named.content, str) else named.sort or "this row"
+    said = escape(f"Link to {name}")
+    return f'<a class="perf-link" href="#{escape(anchor)}" aria-label="{said}"></a>'
 
 
 def of_all(notes: Sequence[Sequence[str]]) -> tuple[str, ...]:
@@ -231,20 +228,20 @@ def _numbered(given: Table) -> dict[str, int]:
 
 
 def _marks(given: Table) -> list[str]:
-    """What stands behind the name of each row: the numbers of its footnotes."""
+    """What stands behind the name of each row: the numbers of its footnotes, '1, 2'."""
     numbers = _numbered(given)
-    return [
-        "".join(_mark(given, numbers[text], text) for text in texts if text in numbers)
+    made = [
+        ", ".join([_mark(given, numbers[text], text) for text in texts if text in numbers])
         for texts in given.notes
     ]
+    return [f'<sup class="perf-mark">{marks}</sup>' if marks else "" for marks in made]
 
 
 def _mark(given: Table, number: int, text: str) -> str:
     anchor = _note_id(given, number)
-    linked = tag(
+    return tag(
         "a", str(number), href=f"#{anchor}", title=text, role="doc-noteref", aria_describedby=anchor
-    )
-    return f'<sup class="perf-mark">{linked.text}</sup>'
+    ).text
 
 
 def _note_id(given: Table, number: int) -> str:

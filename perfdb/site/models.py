@@ -8,6 +8,7 @@ from perfdb import catalog, flops, units
 from perfdb.audit import Severity
 from perfdb.catalog import Model
 from perfdb.flops.training import parameters
+from perfdb.groups import grouped
 from perfdb.record import Frozen
 from perfdb.site import (
     across_systems,
@@ -27,7 +28,7 @@ from perfdb.site.grouping import by_task, of_newest_releases
 from perfdb.site.history import over_releases
 from perfdb.site.markup import Cell, Content, Head, Html, facts, joined, link, tag
 from perfdb.site.page import Kind, Page, numbered, part
-from perfdb.site.subjects import Best, Entries, Entry, Subject
+from perfdb.site.subjects import Entries, Entry, Subject
 from perfdb.site.words import gpus, release_title, section_title
 from perfdb.versions import natural
 
@@ -41,25 +42,30 @@ class FlopsCount(Frozen):
 
 
 class ModelPage(Subject):
-    """Everything on the page of a model. `entry` is None for a name that the catalogue lacks."""
+    """Everything on the page of a model. `entry` is None for a name that the catalogue lacks.
+
+    `objections`: the results that the audit warns of; `num_noted`: how many it only notes.
+    """
 
     entry: Model | None
     parameters: int | None
     flops: tuple[FlopsCount, ...]
-    audited: tuple[Audited, ...]
+    objections: tuple[Audited, ...]
+    num_noted: int
 
 
 def _pages(contents: Contents) -> Iterator[Page]:
     of_model = subjects.by_name(contents.results, lambda one: one.model)
-    found: dict[str, list[Audited]] = defaultdict(list)
-    for one in contents.audited:
-        found[one.result.model].append(one)
+    found = grouped(contents.audited, lambda one: one.result.model)
     scaling: dict[str, list[Link]] = defaultdict(list)
     for page in contents.scaling:
         text = f"{release_title(page.framework, page.release)} on {page.system_title}"
         for scaled in page.models:
             scaling[scaled.model].append(Link(text=text, document=page.document))
-    made = [_model(name, of_model[name], found[name], tuple(scaling[name])) for name in of_model]
+    made = [
+        _model(name, some, found.get(name, ()), tuple(scaling[name]))
+        for name, some in of_model.items()
+    ]
     made.sort(key=lambda one: natural(one.title))
     said = "Every model that the store has results of.\n"
     yield subjects.list_of(addresses.MODELS, said, made, map(_entry, made))
@@ -71,6 +77,7 @@ def _model(
     name: str, results: Sequence[Result], audited: Sequence[Audited], scaling: tuple[Link, ...]
 ) -> ModelPage:
     entry = catalog.models().get(name)
+    objections = [one for one in audited if one.findings[0].severity.reaches(Severity.WARNING)]
     lengths = sorted({result.sequence_length for result in results})
     return ModelPage(
         name=name,
@@ -80,7 +87,8 @@ def _model(
         parameters=_parameters(entry) if entry else None,
         flops=tuple(_counts(entry, lengths)) if entry else (),
         tasks=by_task(results),
-        audited=tuple(audited),
+        objections=tuple(objections),
+        num_noted=len(audited) - len(objections),
         scaling=scaling,
     )
 
@@ -104,23 +112,24 @@ def _counts(entry: Model, lengths: Sequence[int]) -> Iterator[FlopsCount]:
 def _entry(page: ModelPage) -> Entry:
     first = page.tasks[0]
     best = bests.highest(of_newest_releases(first.results), RATE)
-    rates = tuple(Best(system=one.system_title, said=_best(one)) for one in best.values())
-    line = subjects.entry(page, lambda one: one.system)
-    return line.model_copy(update={"task": first.task, "bests": rates})
+    listed = " · ".join(map(_best, best.values()))
+    rates = f"{section_title(first.task, None)}: {listed}" if best else ""
+    return subjects.entry(page, lambda one: one.system).model_copy(update={"rates": rates})
 
 
 def _best(result: Result) -> str:
-    """'13,812 in FP8 on 8 GPUs'."""
+    """'DGX-H100 13,812 in FP8 on 8 GPUs'."""
     precision = bests.precision_of(result)
     of = f" in {precision}" if precision else ""
-    return f"{bests.marked(result, RATE)}{of} on {gpus(result.num_gpus, result.system)}"
+    size = gpus(result.num_gpus, result.system)
+    return f"{result.system_title} {bests.marked(result, RATE)}{of} on {size}"
 
 
 def index(page: Entries, address: Address) -> Html:
     """The list of models; the best rates where there are any."""
     rates = Head("Best tokens/s/GPU by system", _BESTS, wide=True)
-    best = [(rates, [Cell(_listed(one)) for one in page.entries])]
-    known = best if any(one.bests for one in page.entries) else []
+    best = [(rates, [Cell(one.rates or units.UNKNOWN) for one in page.entries])]
+    known = best if any(one.rates for one in page.entries) else []
     return subjects.index("Model", "Systems", page.entries, known, address)
 
 
@@ -128,13 +137,6 @@ _BESTS: Final = (
     "Of the newest release of each framework, as the bars on the page of the model; of no row with "
     "open errors."
 )
-
-
-def _listed(one: Entry) -> str:
-    if not one.bests:
-        return units.UNKNOWN
-    listed = " · ".join(f"{best.system} {best.said}" for best in one.bests)
-    return f"{section_title(one.task, None)}: {listed}"
 
 
 def results(page: ModelPage, number: int, address: Address) -> Html:
@@ -204,26 +206,20 @@ def _flops(page: ModelPage) -> Html:
     heads += [Head(f"at {length:,}", numeric=True) for length in lengths]
     alike: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for name in dict.fromkeys(one.convention for one in page.flops):
-        said = (units.significant(_giga(counts.get((name, length)))) for length in lengths)
+        said = (units.significant(counts[name, length] / 1e9) for length in lengths)
         alike[tuple(said)].append(name)
     rows = [[Cell(", ".join(names)), *map(Cell, said)] for said, names in alike.items()]
     made = markup.table(markup.Table("Model FLOPs per token", heads, rows))
     return tag("div", made, class_="perf-narrow")
 
 
-def _giga(value: float | None) -> float | None:
-    return None if value is None else value / 1e9
-
-
 def audited(page: ModelPage, address: Address) -> Html:
     """What the audit objects to in the model's results, and how much else it notes."""
-    objections = [one for one in page.audited if one.findings[0].severity.reaches(Severity.WARNING)]
-    noted = len(page.audited) - len(objections)
-    parts = [tag("ul", [_item(one, address) for one in objections], class_="perf-findings")]
-    if not objections:
+    parts = [tag("ul", [_item(one, address) for one in page.objections], class_="perf-findings")]
+    if not page.objections:
         parts = [tag("p", "The audit objects to none of its results.")]
-    if noted:
-        more = link(f"{noted:,} more", address(addresses.AUDIT))
+    if page.num_noted:
+        more = link(f"{page.num_noted:,} more", address(addresses.AUDIT))
         parts.append(tag("p", ("Worth knowing before the figures are used: ", more, ".")))
     return joined(parts)
 

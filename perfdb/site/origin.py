@@ -2,41 +2,44 @@
 
 from html import escape
 
-from perfdb.record import Origin
 from perfdb.site import addresses
 from perfdb.site.addresses import Address
-from perfdb.site.data import Flag, Result
+from perfdb.site.data import Result
 from perfdb.site.markup import Content, Html, joined, link, tag
 
 
 def origin(result: Result, address: Address) -> Html:
     """Measured or published, what the audit found, and the run or line that the figures are of."""
-    kind = Origin.MEASURED if result.is_measured else Origin.PUBLISHED
-    badge = tag("span", result.origin, class_=f"perf-badge {kind.value}")
-    links = [flag_mark(result.flag, result, address)] if result.flag else []
-    links += _evidence(result, address)
-    parts: list[Content] = [badge]
-    parts += [tag("span", joined(links, " "), class_="perf-aside")] if links else []
+    parts: list[Content] = [tag("span", result.origin, class_=f"perf-badge {result.origin}")]
+    if links := [*filter(None, [flag_mark(result, address)]), *_evidence(result, address)]:
+        parts.append(tag("span", joined(links, " "), class_="perf-aside"))
     if result.withheld:
         parts.append(tag("span", f"no figures: {result.withheld}", class_="perf-withheld"))
     return joined(parts, " ")
 
 
-def flag_mark(flag: Flag, of: Result, address: Address) -> Html:
-    """'⚑ 1 error', leading to what the audit found; the sign itself says nothing to a reader."""
-    entry = escape(addresses.of_entry(of.framework, of.release, flag.anchor, address))
+def flag_mark(of: Result, address: Address) -> Html | None:
+    """'⚑ 1 error', leading to what the audit found; None where it objects to nothing.
+
+    The sign itself says nothing to a reader.
+    """
+    if of.flag is None:
+        return None
+    entry = escape(addresses.of_entry(of.framework, of.release, of.flag.anchor, address))
     return Html(
-        f'<a class="perf-flag {flag.kind}" href="{entry}" title="found by the audit">'
-        f'<span aria-hidden="true">⚑</span> {escape(flag.said)}</a>'
+        f'<a class="perf-flag {of.flag.kind}" href="{entry}" title="found by the audit">'
+        f'<span aria-hidden="true">⚑</span> {escape(of.flag.said)}</a>'
     )
 
 
-def flag_sign(flag: Flag, of: Result, address: Address) -> Html:
+def flag_sign(of: Result, address: Address) -> Html | None:
     """The sign alone, for where a row is named. It is in the style sheet: no part of the name."""
-    entry = escape(addresses.of_entry(of.framework, of.release, flag.anchor, address))
-    said = escape(f"{flag.said} found by the audit")
+    if of.flag is None:
+        return None
+    entry = escape(addresses.of_entry(of.framework, of.release, of.flag.anchor, address))
+    said = escape(f"{of.flag.said} found by the audit")
     return Html(
-        f'<a class="perf-flag perf-sign {flag.kind}" href="{entry}" title="{said}" '
+        f'<a class="perf-flag perf-sign {of.flag.kind}" href="{entry}" title="{said}" '
         f'aria-label="{said}"></a>'
     )
 
@@ -58,8 +61,9 @@ def _evidence(result: Result, address: Address) -> list[Html]:
             return [run]
         return [run, link("recipe", address(addresses.of_recipe(result.recipe)))]
     source = address(addresses.of_source(result.source_sha256))
-    of_several = [link(f"1 of {result.num_results:,} results", source)]
-    known = of_several if result.num_results > 1 else []
-    if result.source_line is None:
-        return known
-    return [*known, link(f"line {result.source_line}", f"{source}#L{result.source_line}")]
+    links = []
+    if result.num_results > 1:
+        links.append(link(f"1 of {result.num_results:,} results", source))
+    if result.source_line is not None:
+        links.append(link(f"line {result.source_line}", f"{source}#L{result.source_line}"))
+    return links

@@ -1,12 +1,13 @@
 """The landing page: the newest release of each framework, what changed in it, the latest runs."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from perfdb import units
 from perfdb.audit import Severity
-from perfdb.compare import Comparison, Side, Verdict, words
+from perfdb.compare import Comparison, Match, Side, Verdict, words
+from perfdb.groups import grouped
 from perfdb.record import Frozen
 from perfdb.site import addresses, headline, markup, tables
 from perfdb.site.addresses import Address
@@ -16,9 +17,9 @@ from perfdb.site.contents import Contents, ReleasePair
 from perfdb.site.data import Result
 from perfdb.site.evidence import latest_first
 from perfdb.site.grouping import is_on_gpus, of_newest_releases
-from perfdb.site.markup import Content, Html, joined, link, tag
+from perfdb.site.markup import Html, joined, link, tag
 from perfdb.site.page import Kind, Page
-from perfdb.site.pairs import Disagreement, Tally, disagreement, tally
+from perfdb.site.pairs import disagreement, tally
 from perfdb.site.profiles import LATEST
 from perfdb.site.words import TRIAL, framework_title, release_title
 
@@ -36,30 +37,12 @@ NO_DATA = Html(
 """What stands where there is nothing to show."""
 
 
-class Extreme(Frozen):
-    """The best or the worst change of a comparison: the figure and work it is of, and how much."""
-
-    work: str
-    change: float
-    verdict: Verdict
-
-
 class Since(Frozen):
-    """What changed since the release before: how the comparison came out, and models.
-
-    `page` compares them, by `metrics`; what is not judged is neither best nor worst. Those whose
-    TFLOP/s tell another story are `disagreements`, among all that matched.
-    """
+    """What changed since the release before, in lines; `page` compares the two."""
 
     before: str
     page: str
-    metrics: tuple[str, ...]
-    tally: Tally
-    best: Extreme | None
-    worst: Extreme | None
-    disagreements: tuple[Disagreement, ...]
-    added: tuple[str, ...]
-    removed: tuple[str, ...]
+    changes: tuple[str, ...]
 
 
 class ReleaseCard(Frozen):
@@ -123,11 +106,9 @@ def _cards(results: Sequence[Result], pairs: Iterable[ReleasePair]) -> list[Rele
 
     Those with results on GPUs come first, and of them the one with the most results.
     """
-    by_framework: dict[str, list[Result]] = defaultdict(list)
-    for result in of_newest_releases(results):
-        by_framework[result.framework].append(result)
+    by_framework = grouped(of_newest_releases(results), lambda one: one.framework)
     compared = {pair.framework: pair for pair in pairs if pair.is_newest}
-    made = [_card(by_framework[name], compared.get(name)) for name in by_framework]
+    made = [_card(some, compared.get(name)) for name, some in by_framework.items()]
     return sorted(made, key=_place)
 
 
@@ -150,20 +131,27 @@ def _card(results: Sequence[Result], pair: ReleasePair | None) -> ReleaseCard:
 
 
 def _since(pair: ReleasePair) -> Since:
-    found = pair.comparison
+    return Since(before=pair.before, page=pair.document, changes=tuple(_changes(pair)))
+
+
+def _changes(pair: ReleasePair) -> Iterator[str]:
+    """How the comparison came out, where TFLOP/s tell another story, the extremes, the models."""
+    found, counted = pair.comparison, tally(pair)
+    figures = dict.fromkeys(UNITS[match.metric] for match in found.judged)
+    yield counted.said(f" by {' or '.join(figures)}" if figures else "")
+    disagreements = list(filter(None, map(disagreement, found.matched)))
+    for one in disagreements[:1]:
+        some = f"{len(disagreements):,} of {len(found.matched):,} matched"
+        yield f"TFLOP/s disagree in {some}: {one.work}: {one.said}"
+    for name, verdict in (("best", Verdict.FASTER), ("worst", Verdict.SLOWER)):
+        if most := _extreme(found, verdict):
+            work = words.workload(most.b.shown)
+            yield f"{name}: {signed(change_of(most))} {UNITS[most.metric]}, {work}"
     before = _models([*(match.a for match in found.matched), *found.only_a])
     after = _models([*(match.b for match in found.matched), *found.only_b])
-    return Since(
-        before=pair.before,
-        page=pair.document,
-        metrics=tuple(dict.fromkeys(UNITS[match.metric] for match in found.judged)),
-        tally=tally(pair),
-        best=_extreme(found, Verdict.FASTER),
-        worst=_extreme(found, Verdict.SLOWER),
-        disagreements=tuple(filter(None, map(disagreement, found.matched))),
-        added=tuple(sorted(after - before)),
-        removed=tuple(sorted(before - after)),
-    )
+    for name, models in (("new", after - before), ("no longer there", before - after)):
+        if models:
+            yield f"{name}: {', '.join(sorted(models))}"
 
 
 def _models(sides: Iterable[Side]) -> set[str]:
@@ -171,14 +159,10 @@ def _models(sides: Iterable[Side]) -> set[str]:
     return {side.shown.model_title for side in sides}
 
 
-def _extreme(found: Comparison, verdict: Verdict) -> Extreme | None:
+def _extreme(found: Comparison, verdict: Verdict) -> Match | None:
     """The largest change of a verdict: one that is the same within its noise may be larger."""
-    changed = [match for match in found.matched if match.judgement.verdict is verdict]
-    if not changed:
-        return None
-    most = max(changed, key=lambda match: abs(change_of(match) or 0.0))
-    work = f"{UNITS[most.metric]}, {words.workload(most.b.shown)}"
-    return Extreme(work=work, change=change_of(most) or 0.0, verdict=verdict)
+    changed = (match for match in found.matched if match.judgement.verdict is verdict)
+    return max(changed, key=lambda match: abs(change_of(match) or 0.0), default=None)
 
 
 def _pages(contents: Contents) -> Iterator[Page]:
@@ -269,20 +253,8 @@ def _headline(result: Result, address: Address) -> Html:
 
 def _since_html(since: Since, address: Address) -> Html:
     """What changed since the release before, with the comparison behind it."""
-    by = f" by {' or '.join(since.metrics)}" if since.metrics else ""
-    lines: list[Content] = [since.tally.said(by)]
-    for one in since.disagreements[:1]:
-        some = f"{len(since.disagreements):,} of {since.tally.matched:,} matched"
-        lines.append(f"TFLOP/s disagree in {some}: {one.work}: {one.said}")
-    lines += [
-        f"{name}: {signed(one.change)} {one.work}"
-        for name, one in (("best", since.best), ("worst", since.worst))
-        if one
-    ]
-    for name, models in (("new", since.added), ("no longer there", since.removed)):
-        lines += [f"{name}: {', '.join(models)}"] if models else []
     title = tag("h4", ("Since ", link(since.before, address(since.page))))
-    return tag("div", (title, *(tag("p", line) for line in lines)), class_="perf-since")
+    return tag("div", (title, *(tag("p", line) for line in since.changes)), class_="perf-since")
 
 
 KIND = Kind(_pages)

@@ -1,13 +1,14 @@
 """Which releases of a framework are compared, and what each comparison says."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final
 
 from perfdb import catalog
-from perfdb.compare import Comparison, Match, Result, Verdict, comparison, marked, words
-from perfdb.compare.verdict import half_unit
+from perfdb.audit.printed import half_unit
+from perfdb.compare import Match, Result, Verdict, comparison, marked, words
+from perfdb.groups import grouped
 from perfdb.record import Frozen
 from perfdb.site.bests import FLOPS, RATE
 from perfdb.site.contents import ReleasePair, Skipped
@@ -19,31 +20,26 @@ MOST_PAIRS: Final = 5
 """Comparisons of a framework that have a page; `perfdb compare` makes any other."""
 
 Read = Callable[[str], tuple[Result, ...]]
-Releases = dict[str, list[Mapping[str, object]]]
-"""The rows of each release of a framework."""
+Row = Mapping[str, object]
 
 
 class Tally(Frozen):
-    """How a comparison came out: every verdict with its count, and what is not judged."""
+    """How a comparison came out: how many matches have each verdict."""
 
-    verdicts: tuple[tuple[Verdict, int], ...]
-    not_judged: int
-
-    @property
-    def compared(self) -> int:
-        """How many matches have a verdict."""
-        return sum(count for _, count in self.verdicts)
+    counts: Mapping[Verdict, int]
 
     @property
-    def matched(self) -> int:
-        """How many matches there are."""
-        return self.compared + self.not_judged
+    def not_judged(self) -> str:
+        """'4 not judged (open errors)'; empty for none."""
+        count = self.counts[Verdict.NOT_JUDGED]
+        return f"{count:,} {Verdict.NOT_JUDGED} (open errors)" if count else ""
 
     def said(self, by: str = "") -> str:
         """'35 compared: 4 faster, 2 slower, 29 same; 4 not judged (open errors)'."""
-        told = ", ".join(f"{count:,} {verdict}" for verdict, count in self.verdicts if count)
-        compared = f"{self.compared:,} compared{by}{f': {told}' if told else ''}"
-        return "; ".join(filter(None, (compared, not_judged(self.not_judged))))
+        judged = {it: count for it, count in self.counts.items() if it != Verdict.NOT_JUDGED}
+        told = ", ".join(f"{count:,} {verdict}" for verdict, count in judged.items() if count)
+        compared = f"{sum(judged.values()):,} compared{by}{f': {told}' if told else ''}"
+        return "; ".join(filter(None, (compared, self.not_judged)))
 
 
 class Disagreement(Frozen):
@@ -60,37 +56,35 @@ class Disagreement(Frozen):
         return f"tokens/s/GPU {rates}, TFLOP/s/GPU {tflops}"
 
 
-def of_results(rows: Iterable[Mapping[str, object]], wrong: Iterable[int]) -> Iterator[ReleasePair]:
+def of_results(rows: Iterable[Row], wrong: Iterable[int]) -> Iterator[ReleasePair]:
     """The comparisons of every framework, that of the newest release first.
 
     `rows` are those of `perfdb.queries.results.current`. `wrong` are the results, by their number,
     that have errors which nobody has explained.
     """
-    stored: dict[str, Releases] = defaultdict(lambda: defaultdict(list))
-    for row in rows:
-        if row["release"] is not None:
-            stored[str(row["framework"])][str(row["release"])].append(row)
+    of_releases = [row for row in rows if row["release"] is not None]
+    stored = grouped(of_releases, lambda row: str(row["framework"]))
     for framework in sorted(stored, key=framework_title):
         yield from _of_framework(framework, stored[framework], frozenset(wrong))
 
 
-def _of_framework(
-    framework: str, releases: Releases, wrong: frozenset[int]
-) -> Iterator[ReleasePair]:
+def _of_framework(framework: str, rows: Iterable[Row], wrong: frozenset[int]) -> list[ReleasePair]:
+    releases = grouped(rows, lambda row: str(row["release"]))
+
     @cache
     def read(version: str) -> tuple[Result, ...]:
         return marked(map(Result.model_validate, releases[version]), wrong)
 
-    on_gpus = {
+    trials = {
         version
-        for version, rows in releases.items()
-        if any(catalog.has_gpus(str(row["system"])) for row in rows)
+        for version, some in releases.items()
+        if not any(catalog.has_gpus(str(row["system"])) for row in some)
     }
-    yield from pairs(framework, list(releases), read, releases.keys() - on_gpus)
+    return _pairs(framework, releases, read, trials)
 
 
-def pairs(
-    framework: str, versions: Sequence[str], read: Read, trials: Container[str] = ()
+def _pairs(
+    framework: str, versions: Iterable[str], read: Read, trials: Container[str]
 ) -> list[ReleasePair]:
     """Each release with the newest earlier one that shares work with it, the newest pair first.
 
@@ -132,37 +126,21 @@ def _pair(framework: str, after: str, earlier: Sequence[str], read: Read) -> Rel
     for before in earlier:
         found = comparison(read(before), read(after))
         if found.matched:
-            return _made(framework, (before, after), found, skipped)
-        skipped.append(Skipped(release=before, reason=_reason(framework, before, after, found)))
-    return _made(framework, (earlier[0], after), comparison(read(earlier[0]), read(after)), ())
-
-
-def _made(
-    framework: str, ends: tuple[str, str], found: Comparison, skipped: Sequence[Skipped]
-) -> ReleasePair:
-    before, after = ends
+            break
+        ends = (release_title(framework, before), release_title(framework, after))
+        skipped.append(Skipped(release=before, reason=words.why_nothing(*ends, found)))
+    else:
+        before, skipped = earlier[0], []
+        found = comparison(read(before), read(after))
     return ReleasePair(
         framework=framework, before=before, after=after, comparison=found, skipped=tuple(skipped)
     )
 
 
-def _reason(framework: str, before: str, after: str, found: Comparison) -> str:
-    ends = (release_title(framework, before), release_title(framework, after))
-    return words.why_nothing(*ends, found)
-
-
 def tally(pair: ReleasePair) -> Tally:
-    """The verdicts on the matches without open errors, and how many have some."""
+    """How many matches have each verdict, in the order of these."""
     counts = Counter(match.judgement.verdict for match in pair.comparison.matched)
-    return Tally(
-        verdicts=tuple((one, counts[one]) for one in Verdict if one is not Verdict.NOT_JUDGED),
-        not_judged=counts[Verdict.NOT_JUDGED],
-    )
-
-
-def not_judged(count: int) -> str:
-    """'4 not judged (open errors)'; empty for none."""
-    return f"{count:,} {Verdict.NOT_JUDGED} (open errors)" if count else ""
+    return Tally(counts={one: counts[one] for one in Verdict})
 
 
 def disagreement(match: Match) -> Disagreement | None:
@@ -176,7 +154,11 @@ def disagreement(match: Match) -> Disagreement | None:
     conventions = {a.flops_convention, b.flops_convention} - {None}
     if rates is None or tflops is None or len(conventions) > 1:
         return None
-    rounding = sum(half_unit(figure) / figure for figure in (*rates, *tflops))
+    rounding = sum(
+        half_unit(figure, metric, side.raw) / figure
+        for metric, figures in ((RATE, rates), (FLOPS, tflops))
+        for figure, side in zip(figures, (a, b), strict=True)
+    )
     if abs((tflops[1] / tflops[0]) / (rates[1] / rates[0]) - 1) <= rounding + 1e-9:
         return None
     return Disagreement(work=words.workload(b), rates=rates, tflops=tflops)

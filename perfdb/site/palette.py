@@ -12,10 +12,10 @@ WARMUP: Final = "var(--perf-warmup, #e69f00)"
 MEDIAN: Final = "var(--perf-median, #d55e00)"
 GOOD: Final = "var(--perf-good, #00664d)"
 BAD: Final = "var(--perf-bad, #b03a00)"
-PUBLISHED: Final = "var(--perf-published, #5a4b8a)"
+PUBLISHED: Final = "var(--perf-published, #7b3fb5)"
 WARNING: Final = "var(--perf-warning, #8a5a00)"
 FAINT: Final = f"color-mix(in srgb, {MUTED} 65%, var(--pst-color-background, #fff))"
-"""Of a bar that is neither good nor bad: lighter than both, which all are dark or all light."""
+"""A neutral bar: lighter than the good and the bad ones."""
 
 SERIES: Final = (STEP, MEDIAN, GOOD, PUBLISHED, WARNING, MUTED)
 """The colours of lines that stand beside one another."""

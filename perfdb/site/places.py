@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
-from typing import Final
+from typing import Final, TypeVar
 
 from perfdb.site.contents import Rejection, Revision
 from perfdb.site.data import Result, RunPage
@@ -20,6 +20,7 @@ _NAMES_A_HOST: Final = re.compile(r"host|nodelist|nodename|addr|user", re.IGNORE
 """What is in the names of fields and variables that tell a machine, or whose it is."""
 
 Said = Callable[[str], str]
+Sourced = TypeVar("Sourced", Result, Revision)
 
 
 def of_path(path: str, run_id: str | None = None) -> str:
@@ -37,16 +38,10 @@ def of_path(path: str, run_id: str | None = None) -> str:
     return f"{run_id}/{_within(path, run_id)}"
 
 
-def of_result(result: Result) -> Result:
-    """The result with its source as it is told."""
+def of_result(result: Sourced) -> Sourced:
+    """The result, or a revision of it, with its source as it is told."""
     source = of_path(result.source, result.run_id)
     return result.model_copy(update={"source": source}) if source != result.source else result
-
-
-def of_revision(revision: Revision) -> Revision:
-    """The revision with its source as it is told."""
-    source = of_path(revision.source, revision.run_id)
-    return revision.model_copy(update={"source": source}) if source != revision.source else revision
 
 
 def of_rejection(rejection: Rejection) -> Rejection:

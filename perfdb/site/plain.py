@@ -42,9 +42,9 @@ class _Footnotes:
         self._numbers: dict[str, int] = {}
 
     def marks(self, texts: Iterable[str]) -> str:
-        """`[^1][^2]` with a space before; empty where there are no texts."""
+        """`[^1] [^2]` with a space before each, as themes print `12` else; empty for no texts."""
         numbers = [self._numbers.setdefault(text, len(self._numbers) + 1) for text in texts]
-        return " " + "".join(f"[^{number}]" for number in numbers) if numbers else ""
+        return "".join(f" [^{number}]" for number in numbers)
 
     def lines(self) -> Iterator[str]:
         """What each mark means."""
@@ -138,11 +138,21 @@ def _markdown(printed: Iterable[_Printed], notes: _Footnotes) -> Iterator[str]:
 
 
 def _printed(tab: Tab) -> _Printed:
-    profile = _profile(tab.results)
+    """With the columns of its family, but for those that only lead to other pages.
+
+    A family without one for the precision says it in a line, where all rows have the same.
+    """
+    family = tables.of_results(tab.results)
+    columns = [one for one in family.columns if one.kind != "origin"]
+    precisions = {result.precision for result in tab.results}
     said: tuple[str, ...] = ()
-    shared = {result.precision for result in tab.results}
-    if "precision" not in {one.kind for one in profile.columns} and shared != {None}:
-        profile, said = _with_precision(profile, shared)
+    if "precision" not in {one.kind for one in columns} and precisions != {None}:
+        first, *others = (catalog.precisions().get(name or "") for name in precisions)
+        if first and not others:
+            said = (f"Precision: {escaped(first.title)}\n",)
+        else:
+            columns.insert(1, profiles.PRECISION)
+    profile = Profile(family.name, tuple(columns))
     return _Printed(tab, tables.results_table(tab.title, tab.results, profile, str), said)
 
 
@@ -155,7 +165,7 @@ def _lines(printed: _Printed, notes: _Footnotes) -> Iterator[str]:
     said = [(*result.notes, *_without_figures(result)) for result in results]
     of_every_row = of_all(said)
     for texts, cells in zip(said, made.rows, strict=True):
-        first, *others = map(_text, cells)
+        first, *others = (escaped(_words(cell)) for cell in cells)
         yield _line(
             [first + notes.marks(text for text in texts if text not in of_every_row), *others]
         )
@@ -195,27 +205,6 @@ def _source(result: Result) -> str:
 def _link(url: str) -> str:
     """An address that leads to itself; signs that no address has, and Markdown may, are coded."""
     return f"[{escaped(url)}](<{escape(quote(url, safe=_OF_ADDRESSES), quote=False)}>)"
-
-
-def _profile(results: Sequence[Result]) -> Profile:
-    """The family's columns but for those that only lead to other pages."""
-    whole = tables.of_results(results)
-    return Profile(whole.name, tuple(one for one in whole.columns if one.kind != "origin"))
-
-
-def _with_precision(
-    profile: Profile, precisions: set[str | None]
-) -> tuple[Profile, tuple[str, ...]]:
-    """A family without a column for the precision says it in a line, where all rows have one."""
-    known = [catalog.precisions().get(name or "") for name in precisions]
-    if len(known) == 1 and known[0]:
-        return profile, (f"Precision: {escaped(known[0].title)}\n",)
-    model, *others = profile.columns
-    return Profile(profile.name, (model, profiles.PRECISION, *others)), ()
-
-
-def _text(cell: Cell) -> str:
-    return escaped(_words(cell))
 
 
 def _words(cell: Cell) -> str:

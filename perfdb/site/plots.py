@@ -5,23 +5,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, cycle
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from perfdb.site import palette, svg
+from perfdb.site.charts import Bar, Line
 from perfdb.site.data import RunPage
 from perfdb.site.markup import Html
 from perfdb.site.svg import Frame, Kind, paint, shortened, width, wrapped
 
-if TYPE_CHECKING:
-    from perfdb.site.charts import Bar, Line
-
-BARS: Final = Kind(grid=None)
-LINES: Final = Kind(grid="y")
-DOUBLING: Final = Kind(grid="y", scale="log")
+BARS: Final = Kind(grid=False)
+LINES: Final = Kind()
+DOUBLING: Final = Kind(scale="log")
 
 BAR: Final = 12.0
 """The height of a bar."""
@@ -94,17 +92,15 @@ def steps(title: str, sentence: str, page: RunPage) -> Html:
     return svg.drawn(LINES, title, sentence, partial(_steps, page))
 
 
-def bars(
-    title: str, sentence: str, axis: str, given: "tuple[Sequence[Bar], Sequence[Bar]]"
-) -> Html:
+def bars(title: str, sentence: str, axis: str, given: Sequence[Bar], every: Sequence[Bar]) -> Html:
     """A bar for each, from above down; to the right of zero, or to the left where it is below.
 
-    Given are those to draw, and all those that have one scale with them.
+    `every` are all those that have one scale with them.
     """
-    return svg.drawn(BARS, title, sentence, partial(_bars, axis, *given))
+    return svg.drawn(BARS, title, sentence, partial(_bars, axis, given, every))
 
 
-def over_gpus(title: str, sentence: str, axis: str, given: "Sequence[Line]") -> Html:
+def over_gpus(title: str, sentence: str, axis: str, given: Sequence[Line]) -> Html:
     """Lines over numbers of GPUs, of which each doubling is as wide; an ideal line is dotted."""
     counts = sorted({gpus for line in given for gpus, _ in line.points})
     room = max(counts[-1] / counts[0], 2.0) ** MARGIN
@@ -114,7 +110,7 @@ def over_gpus(title: str, sentence: str, axis: str, given: "Sequence[Line]") -> 
 
 
 def over_releases(
-    title: str, sentence: str, axis: str, names: Sequence[str], given: "Sequence[Line]"
+    title: str, sentence: str, axis: str, names: Sequence[str], given: Sequence[Line]
 ) -> Html:
     """Lines over releases, the oldest at the left; a point's x is the place of its release."""
     last = len(names) - 1
@@ -124,7 +120,7 @@ def over_releases(
     return svg.drawn(LINES, title, sentence, partial(_curves, axis, across, _compared(given)))
 
 
-def _compared(given: "Sequence[Line]") -> list[_Curve]:
+def _compared(given: Sequence[Line]) -> list[_Curve]:
     """The ideal lines, of which one is named, and over them the others."""
     ideal = [line.points for line in given if line.ideal]
     name = next((line.label for line in given if line.ideal), "")
@@ -203,7 +199,7 @@ def _name(curve: _Curve) -> list[str]:
     return wrapped(curve.name, svg.WIDTH - SAMPLE - GAP)
 
 
-def _bars(axis: str, given: "Sequence[Bar]", every: "Sequence[Bar]", axes: Axes) -> Frame:
+def _bars(axis: str, given: Sequence[Bar], every: Sequence[Bar], axes: Axes) -> Frame:
     values = [bar.value for bar in given]
     low, high = (end(0.0, *(bar.value for bar in every)) for end in (min, max))
     high = high if low < high else 1.0
@@ -215,6 +211,7 @@ def _bars(axis: str, given: "Sequence[Bar]", every: "Sequence[Bar]", axes: Axes)
         height=GAP / 2 + ends[-1] + AXIS,
         left=first,
         right=max(last, _room(bar for bar in every if bar.value >= 0)),
+        bottom=AXIS,
         top=GAP / 2,
     )
     before = _room(bar for bar in every if bar.value < 0)
@@ -246,12 +243,12 @@ def _beside(axes: Axes, places: Iterable[float], middles: Sequence[float], colou
     axes.plot(xs, ys, color=paint(colour), linewidth=0.8, clip_on=False)
 
 
-def _room(given: "Iterable[Bar]") -> float:
+def _room(given: Iterable[Bar]) -> float:
     """What the texts at the ends of bars need beyond them: nothing where there are none."""
     return max((width(_value(bar)) + GAP for bar in given), default=0.0)
 
 
-def _value(bar: "Bar") -> str:
+def _value(bar: Bar) -> str:
     return shortened(bar.said, LONGEST_VALUE)
 
 

@@ -1,20 +1,19 @@
 """Precisions side by side: the same work in BF16 and in others, and how much faster they are."""
 
-import hashlib
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from typing import Final
 
 from perfdb import catalog, units
+from perfdb.groups import grouped
 from perfdb.metrics import METRICS
-from perfdb.site import bests, columns, figures, markup
-from perfdb.site.addresses import Address
+from perfdb.site import bests, columns, differences, figures, markup
+from perfdb.site.addresses import Address, hashed
 from perfdb.site.bests import FLOPS, precision_of
 from perfdb.site.data import Result
-from perfdb.site.differences import differences
-from perfdb.site.grouping import system_order
+from perfdb.site.grouping import place, system_order
 from perfdb.site.markup import Cell, Head, Html, Table, joined, tag
 from perfdb.site.profiles import GPUS, SYSTEM, ours
 from perfdb.site.series import RATES, Rate
@@ -55,7 +54,7 @@ class Work:
     def anchor(self) -> str:
         """What its row is called, the same in every build and whatever its figures."""
         known = (self.rate, _work(self.base), _convention(self.base, self.rate))
-        return f"precisions-{hashlib.sha256(repr(known).encode()).hexdigest()[:12]}"
+        return hashed("precisions", known)
 
     def speed_up(self, precision: str) -> float | None:
         """The rate in a precision ÷ that in BF16; None where the work was not done in it."""
@@ -89,16 +88,11 @@ def works_of(results: Sequence[Result]) -> list[Work]:
 
 
 def _compared(results: Iterable[Result], rate: Rate) -> Iterator[Work]:
-    same: dict[tuple[object, ...], list[Result]] = defaultdict(list)
-    for result in results:
-        if result.precision is not None and figures.figure(result, rate) is not None:
-            same[_work(result), _convention(result, rate)].append(result)
-    for some in same.values():
-        clean = [one for one in some if not one.has_open_errors]
-        rising = sorted(clean, key=lambda one: figures.figure(one, rate) or 0.0)
-        best = {one.precision or "": one for one in rising}
+    known = [it for it in results if it.precision is not None and figures.figure(it, rate)]
+    for some in grouped(known, lambda one: (_work(one), _convention(one, rate))).values():
+        best = bests.best_of_each(some, rate, lambda one: one.precision or "")
         if BASE in best and len(best) > 1:
-            yield Work(rate, best, wrong=len(some) - len(clean))
+            yield Work(rate, best, wrong=sum(one.has_open_errors for one in some))
 
 
 def _work(result: Result) -> tuple[object, ...]:
@@ -116,10 +110,10 @@ def _convention(result: Result, rate: Rate) -> str | None:
 
 def newest(works: Sequence[Work]) -> list[Work]:
     """Those of the newest release of each framework on each system."""
-    versions: dict[tuple[str, str], set[str | None]] = defaultdict(set)
-    for one in works:
-        versions[_place(one)].add(one.base.release)
-    last = {place: newest_version(some) for place, some in versions.items()}
+    last = {
+        where: newest_version({one.base.release for one in some})
+        for where, some in grouped(works, _place).items()
+    }
     return [one for one in works if last[_place(one)] == one.base.release]
 
 
@@ -158,51 +152,36 @@ def _only(table: Table, chosen: Sequence[bool]) -> Table:
 def _table(label: str, works: Sequence[Work], address: Address) -> Table:
     bases = [one.base for one in works]
     before, after = (columns.described(some, bases, address) for some in (_WHERE, columns.WORK))
-    made = [*before, *_of_precisions(works, address), *after]
-    return Table(
+    return columns.table(
         label,
-        [head for head, _ in made],
-        list(zip(*(cells for _, cells in made), strict=True)),
+        [*before, *_of_precisions(works, address), *after],
         ids=[one.anchor for one in works],
         notes=[tuple(_otherwise(one)) for one in works],
     )
 
 
-def _of_precisions(works: Sequence[Work], address: Address) -> Iterator[tuple[Head, list[Cell]]]:
+def _of_precisions(works: Sequence[Work], address: Address) -> Iterator[columns.Made]:
     """The rate in each precision, BF16 first, and beside it how much faster that is."""
     rate = METRICS[works[0].rate].title
     titles = {name: precision_of(it) for one in works for name, it in one.best.items()}
     for name in sorted(titles, key=_precision_order):
         head = Head(titles[name], rate, numeric=True, falling=True)
-        yield head, [_rate(one, name, address) for one in works]
+        yield head, [columns.figure(one.best.get(name), one.rate, address) for one in works]
         if name != BASE:
             formula = f"{rate} in {titles[name]} ÷ that in {titles[BASE]}, computed"
             head = Head(f"{titles[name]} ÷ {titles[BASE]}", formula, numeric=True, falling=True)
             yield head, [Cell(units.number(one.speed_up(name), 2)) for one in works]
 
 
-def _precision_order(name: str) -> tuple[bool, int, str]:
+def _precision_order(name: str) -> tuple[bool, tuple[int, str]]:
     """BF16 first; a precision that the catalogue lacks comes last."""
-    known = list(catalog.precisions())
-    return name != BASE, known.index(name) if name in known else len(known), name
-
-
-def _rate(work: Work, precision: str, address: Address) -> Cell:
-    """A rate that leads to the row of its result on the page of its release."""
-    result = work.best.get(precision)
-    if result is None:
-        return Cell(units.UNKNOWN)
-    return columns.figure(result, work.rate, address)
+    return name != BASE, place(name, catalog.precisions())
 
 
 def _otherwise(work: Work) -> Iterator[str]:
     """What of each precision's configuration is not that of BF16."""
-    base = work.base
     for name in sorted(work.best, key=_precision_order):
-        result = work.best[name]
-        if different := ", ".join(differences(result, base)):
-            this, that = precision_of(result), precision_of(base)
-            yield f"{this} is configured differently from {that}: {different}."
+        yield from differences.note(work.best[name], work.base, precision_of)
 
 
 def _note(works: Sequence[Work]) -> Html:

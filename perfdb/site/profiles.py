@@ -5,7 +5,7 @@ from typing import Literal
 
 Kind = Literal[
     "model", "precision", "task", "text", "integer", "figure", "seconds", "percent", "spread",
-    "outcome", "origin", "run", "release", "moment", "system", "recipe", "extra",
+    "outcome", "origin", "run", "log", "release", "moment", "system", "recipe", "extra",
 ]  # fmt: skip
 """How a value is printed (perfdb.site.tables)."""
 
@@ -230,24 +230,15 @@ _MEASURED = (
 )  # fmt: skip
 MEASURED = Profile("measured", ours(*_MEASURED))
 _RUN = Column("Run", ("run_id",), "run", shown="always")
+_LOG = Column("Log", ("source",), "log", wide=True)
 SYSTEM = Column("System", ("system_title",), "system", shown="always")
-_ITS_SYSTEM = replace(SYSTEM, kind="text")
 _STARTED = Column("Started (UTC)", ("started_at",), "moment")
 RELEASE = Column("Release", ("release",), "release", shown="always")
-RUNS = Profile(
-    "runs",
-    ours(
-        _RUN, OUTCOME, MODEL, PRECISION, GPUS, *_RATES, STEP_TIME, _ITS_SYSTEM, RELEASE, _STARTED,
-        Column("Recipe", ("recipe",), "recipe"), CONVENTION,
-    ),
-)  # fmt: skip
-LATEST = Profile(
-    "latest",
-    ours(
-        _RUN, OUTCOME, MODEL, PRECISION, GPUS, TFLOPS, STEP_TIME, _ITS_SYSTEM, RELEASE, _STARTED,
-    ),
-    offered=False,
-)  # fmt: skip
+_RAN = (_RUN, OUTCOME, MODEL, PRECISION, GPUS)
+_WHERE = (STEP_TIME, _LOG, replace(SYSTEM, kind="text"), RELEASE, _STARTED)
+_RECIPE = Column("Recipe", ("recipe",), "recipe")
+RUNS = Profile("runs", ours(*_RAN, *_RATES, *_WHERE, _RECIPE, CONVENTION))
+LATEST = Profile("latest", ours(*_RAN, TFLOPS, *_WHERE), offered=False)
 """The latest runs on the landing page."""
 
 _VARIANT = Column("Variant", ("variant",), "text")

@@ -1,20 +1,20 @@
 """What `perfdb publish` reads from the store, and the files it leaves."""
 
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, RowMapping
 
 from perfdb.audit import Finding, Severity
 from perfdb.audit.acknowledged import Entry, explained
 from perfdb.audit.document import sentence
 from perfdb.errors import InputError, Problem
+from perfdb.groups import grouped
+from perfdb.jsonfile import write_atomically
 from perfdb.queries import findings, results
-from perfdb.rundir import write_atomically
 from perfdb.site import places, plain
 from perfdb.site.addresses import UNATTRIBUTED, slug
 from perfdb.site.data import ReleasePage, Result
@@ -49,18 +49,17 @@ def read(
     stored = connection.execute(findings.current()).mappings()
     of_shown = [Finding.model_validate(dict(row)) for row in stored if row["result_id"] in shown]
     found = explained(of_shown, known)
-    said: dict[int | None, list[str]] = defaultdict(list)
-    for it in found:
-        if it.severity.reaches(Severity.WARNING):
-            said[it.result_id].append(f"Audit: {sentence(it)}")
-    pages = release_pages(
-        places.of_result(
-            Result.model_validate(dict(row) | {"notes": (*row["notes"], *said[row["result_id"]])})
-        )
-        for row in wanted
+    objections = grouped(
+        (it for it in found if it.severity.reaches(Severity.WARNING)), lambda it: it.result_id
     )
+    pages = release_pages(_result(row, objections.get(row["result_id"], ())) for row in wanted)
     paths = frozenset(_path(row["framework"], row["release"]) for row in rows)
     return Publication(tuple(pages), tuple(found), paths)
+
+
+def _result(row: RowMapping, objections: Iterable[Finding]) -> Result:
+    notes = (*row["notes"], *(f"Audit: {sentence(it)}" for it in objections))
+    return places.of_result(Result.model_validate(dict(row) | {"notes": notes}))
 
 
 def texts(pages: Sequence[ReleasePage], style: plain.Style, label: str = "") -> dict[Path, str]:

@@ -1,19 +1,23 @@
 """Read from the store what the site shows, in one read-only transaction."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 from sqlalchemy import URL, Connection, Select
 
+from perfdb import catalog as catalogue
 from perfdb.audit import Finding
 from perfdb.audit.acknowledged import Entry, explained
 from perfdb.db.schema import require_current
 from perfdb.db.session import reading, store_url
+from perfdb.groups import grouped
 from perfdb.log_text import ESCAPE, decoded
+from perfdb.pages import names
+from perfdb.pages.names import ModelName
 from perfdb.queries import catalog, findings, results, site
 from perfdb.queries.content import content
 from perfdb.queries.state import row_versions
+from perfdb.record import Frozen
 from perfdb.site import findings as found
 from perfdb.site import pairs, places
 from perfdb.site.contents import Contents, Rejection, Revision, State
@@ -21,17 +25,17 @@ from perfdb.site.data import (
     MOST_STEPS,
     Audited,
     Result,
-    Row,
     Run,
     RunFile,
     RunPage,
     SourcePage,
     Step,
 )
-from perfdb.site.findings import ERROR
+from perfdb.site.printed import text_of
 from perfdb.site.rows import findings_said
 
-Kind = TypeVar("Kind", bound=Row)
+Kind = TypeVar("Kind", bound=Frozen)
+StoredRow = dict[str, object]
 
 MOST_LISTED_BYTES: Final = 1 << 20
 """Of a file that is larger no line is shown: it would have to be unpacked for each build."""
@@ -42,24 +46,24 @@ def contents(connection: Connection, known: Sequence[Entry] = ()) -> Contents:
 
     `known` are the findings that are accepted.
     """
-    rows = list(_dicts(connection, results.current()))
+    known_rows = list(_dicts(connection, results.current()))
+    called = _called(known_rows)
+    rows = _titled(known_rows, called)
     plain = [places.of_result(Result.model_validate(row)) for row in rows]
     audited = _audited(connection, plain, known)
     in_force = [_marked(result, audited.get(result.result_id)) for result in plain]
-    wrong = [number for number, one in audited.items() if found.kind(one.findings[0]) == ERROR]
-    files: dict[str, list[RunFile]] = defaultdict(list)
-    for file in _rows(connection, site.all_run_files(), RunFile):
-        files[file.run_id].append(file)
-    of_run = {result.run_id: result for result in in_force if result.is_measured}
-    runs = _rows(connection, catalog.all_runs(), Run)
+    wrong = [result.result_id for result in in_force if result.has_open_errors]
     return Contents(
         results=tuple(_printed(connection, in_force)),
         in_force=tuple(in_force),
-        runs=tuple(_run(connection, run, of_run, files[run.run_id]) for run in runs),
+        runs=tuple(_runs(connection, in_force)),
         sources=tuple(_sources(connection)),
         audited=tuple(audited.values()),
         pairs=tuple(pairs.of_results(rows, wrong)),
-        revisions=tuple(map(places.of_revision, _rows(connection, site.all_revisions(), Revision))),
+        revisions=tuple(
+            places.of_result(Revision.model_validate(row))
+            for row in _titled(_dicts(connection, site.all_revisions()), called)
+        ),
         rejections=tuple(
             map(places.of_rejection, _rows(connection, site.all_rejections(), Rejection))
         ),
@@ -87,14 +91,25 @@ def state(address: str) -> str:
         return repr(connection.execute(row_versions()).all())
 
 
+def _called(rows: Iterable[StoredRow]) -> dict[object, str]:
+    """Models that the catalogue lacks, by their names, as the first row of a page prints them."""
+    unknown = (row for row in rows if row["model"] not in catalogue.models())
+    shown = sorted(map(Result.model_validate, unknown), key=lambda one: one.result_id)
+    printed = ((one.model, text_of(("model_title",), one)) for one in reversed(shown))
+    return {name: text for name, text in printed if text and names.model(text) == ModelName(name)}
+
+
+def _titled(rows: Iterable[StoredRow], called: Mapping[object, str]) -> list[StoredRow]:
+    """Rows with these titles of models, where there is one."""
+    return [row | {"model_title": called.get(row["model"], row["model_title"])} for row in rows]
+
+
 def _audited(
     connection: Connection, plain: Iterable[Result], known: Sequence[Entry]
 ) -> dict[int, Audited]:
     """Those results that have findings, by their number in the store."""
-    rows = _dicts(connection, findings.current())
-    said: dict[int | None, list[Finding]] = defaultdict(list)
-    for finding in explained(map(Finding.model_validate, rows), known):
-        said[finding.result_id].append(finding)
+    given = explained(_rows(connection, findings.current(), Finding), known)
+    said = grouped(given, lambda finding: finding.result_id)
     keys = dict(iter(connection.execute(site.keys())))
     return {
         one.result_id: found.audited(one, keys[one.result_id], said[one.result_id])
@@ -117,33 +132,36 @@ def _printed(connection: Connection, in_force: Iterable[Result]) -> Iterator[Res
     for one in in_force:
         if counted := counts.get(one.result_id):
             known = dict(zip(("num_results", "num_finished"), counted, strict=True))
-            yield one if set(counted) == {1} else one.model_copy(update=known)
+            yield one if counted == [1, 1] else one.model_copy(update=known)
 
 
-def _run(
-    connection: Connection,
-    run: Run,
-    of_run: Mapping[str | None, Result],
-    files: Iterable[RunFile],
-) -> RunPage:
-    kept = tuple(files)
-    page = RunPage(
-        run=run,
-        result=of_run[run.run_id],
-        steps=tuple(_rows(connection, catalog.steps_of(run.run_id), Step)),
-        files=kept,
-        recipe_text=None,
-    )
-    recipe, measured = page.recipe_file, page.measured_file
-    small = measured if measured and measured.size_bytes <= MOST_LISTED_BYTES else None
-    lines = content(connection, small.sha256).split(b"\n") if small else []
-    numbers = [step.source_line for step in page.steps[:MOST_STEPS]]
-    return page.model_copy(
-        update={
-            "recipe_text": _text(content(connection, recipe.sha256)) if recipe else None,
-            "lines": {it: _text(lines[it - 1]) for it in numbers if it <= len(lines)},
-        }
-    )
+def _runs(connection: Connection, in_force: Iterable[Result]) -> Iterator[RunPage]:
+    """Every run with its result, its steps and its files."""
+    of_run = {result.run_id: result for result in in_force if result.is_measured}
+    files = grouped(_rows(connection, site.all_run_files(), RunFile), lambda file: file.run_id)
+    for run in _rows(connection, catalog.all_runs(), Run):
+        page = RunPage(
+            run=run,
+            result=of_run[run.run_id],
+            steps=tuple(_rows(connection, catalog.steps_of(run.run_id), Step)),
+            files=tuple(files.get(run.run_id, ())),
+            recipe_text=None,
+        )
+        recipe, lines = page.recipe_file, _lines(connection, page.measured_file)
+        numbers = [step.source_line for step in page.steps[:MOST_STEPS]]
+        yield page.model_copy(
+            update={
+                "recipe_text": _text(content(connection, recipe.sha256)) if recipe else None,
+                "lines": {it: _text(lines[it - 1]) for it in numbers if it <= len(lines)},
+            }
+        )
+
+
+def _lines(connection: Connection, file: RunFile | None) -> list[bytes]:
+    """Those of a file that is small."""
+    if file is None or file.size_bytes > MOST_LISTED_BYTES:
+        return []
+    return content(connection, file.sha256).split(b"\n")
 
 
 def _text(said: bytes) -> str:
@@ -153,7 +171,7 @@ def _text(said: bytes) -> str:
 
 def _sources(connection: Connection) -> list[SourcePage]:
     """Each state of the pages that results stand for; one for the same bytes."""
-    found = {one.sha256: one for one in _rows(connection, site.published_sources(), State)}
+    states = {one.sha256: one for one in _rows(connection, site.published_sources(), State)}
     return [
         SourcePage(
             path=one.path,
@@ -163,7 +181,7 @@ def _sources(connection: Connection) -> list[SourcePage]:
             source_url=one.source_url,
             published_on=one.published_on,
         )
-        for one in found.values()
+        for one in states.values()
     ]
 
 
@@ -173,9 +191,7 @@ def _rows(
     return [kind.model_validate(row) for row in _dicts(connection, question)]
 
 
-def _dicts(
-    connection: Connection, question: Select[*tuple[object, ...]]
-) -> Iterator[dict[str, object]]:
+def _dicts(connection: Connection, question: Select[*tuple[object, ...]]) -> Iterator[StoredRow]:
     answer = connection.execute(question)
     names = list(answer.keys())
     return (dict(zip(names, row, strict=True)) for row in answer)

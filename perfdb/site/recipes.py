@@ -1,9 +1,9 @@
 """The pages of recipes: the text that runs were made from, to copy, and the runs of each text."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from perfdb import units
+from perfdb.groups import grouped
 from perfdb.record import Frozen
 from perfdb.site import addresses, markup
 from perfdb.site.addresses import Address
@@ -77,11 +77,8 @@ WHAT = f"Each recipe that runs in the store were made from, as the runs keep it.
 
 
 def _pages(contents: Contents) -> Iterator[Page]:
-    by_name: dict[str, list[RunPage]] = defaultdict(list)
-    for run in contents.runs:
-        if run.run.recipe:
-            by_name[run.run.recipe].append(run)
-    pages = [_recipe(name, by_name[name]) for name in sorted(by_name)]
+    named = grouped(contents.runs, lambda page: page.run.recipe or "")
+    pages = [_recipe(name, named[name]) for name in sorted(filter(None, named))]
     lines = tuple(map(_line, pages))
     below = [addresses.of_recipe(page.name) for page in pages]
     data = RecipesPage(lines=lines) if lines else None
@@ -91,9 +88,7 @@ def _pages(contents: Contents) -> Iterator[Page]:
 
 
 def _recipe(name: str, runs: Sequence[RunPage]) -> RecipePage:
-    texts: dict[str | None, list[RunPage]] = defaultdict(list)
-    for run in sorted(runs, key=_started, reverse=True):
-        texts[run.recipe_text].append(run)
+    texts = grouped(sorted(runs, key=_started, reverse=True), lambda page: page.recipe_text)
     made = tuple(
         RecipeText(text=text, file=some[0].recipe_file, runs=tuple(map(_run, some)))
         for text, some in texts.items()
@@ -159,7 +154,7 @@ def runs(page: RecipePage, number: int, address: Address) -> Html:
         [
             Cell(link(one.run_id, address(addresses.of_run(one.run_id))), sort=one.run_id),
             Cell(outcome_badge(one.outcome)),
-            Cell(one.system or units.UNKNOWN),
+            Cell(one.system),
             Cell(f"{one.num_gpus:,}"),
             Cell(one.started),
         ]

@@ -46,26 +46,32 @@ def peaks() -> Html:
 
 
 def precisions() -> Html:
-    """Every precision recipe, and the peak that it is measured against."""
+    """Every precision recipe, how it scales, and the peak that it is measured against."""
     rows: list[list[Content]] = [
-        [entry.title, tag("code", entry.name), units.text(entry.peak and entry.peak.upper())]
+        [
+            entry.title,
+            tag("code", entry.name),
+            units.text(entry.peak and entry.peak.upper()),
+            units.text(entry.scaling),
+        ]
         for entry in catalog.precisions().values()
     ]
-    return _table("Precisions", _heads("Precision", "Name", "Measured against the peak of"), rows)
+    heads = [*_heads("Precision", "Name", "Measured against the peak of"), *_wide("Scaling")]
+    return _table("Precisions", heads, rows)
 
 
 def models() -> Html:
     """Every model of the catalogue, with the numbers that its FLOPs follow from."""
     numbers = (
         "Layers", "Hidden", "FFN", "Heads", "KV heads", "Vocabulary", "Experts", "Top-k",
-        "GFLOP per token at 8,192",
+        f"GFLOP per token at {flops.LISTED_AT:,}",
     )  # fmt: skip
     heads = [*_heads("Model", "Name", "Family", n=numbers), _SOURCE]
     return _table("Models", heads, [_model_row(entry) for entry in catalog.models().values()])
 
 
 def _model_row(entry: Model) -> list[Content]:
-    per_token = flops.flops_per_token(entry, 8192)
+    per_token = flops.flops_per_token(entry, flops.LISTED_AT)
     return [
         entry.title,
         tag("code", entry.name),

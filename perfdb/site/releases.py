@@ -3,15 +3,17 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
+from itertools import permutations
 from typing import Final
 
-from perfdb.audit import Finding, Severity
 from perfdb.audit.document import counts
+from perfdb.groups import grouped
 from perfdb.record import Frozen
 from perfdb.site import about, addresses, headline, sources
 from perfdb.site.addresses import UNATTRIBUTED, Address
 from perfdb.site.contents import Contents
 from perfdb.site.data import Audited, Link, ReleasePage, Result
+from perfdb.site.findings import still_open
 from perfdb.site.grouping import is_on_gpus, newest_first, sections, trials
 from perfdb.site.headline import Highest
 from perfdb.site.markup import Cell, Head, Html, Table, joined, link, table, tag
@@ -81,9 +83,7 @@ class Releases(Frozen):
 
 def release_pages(results: Iterable[Result]) -> list[ReleasePage]:
     """The pages of all releases, by framework, the newest first."""
-    by_release: dict[tuple[str, str | None], list[Result]] = defaultdict(list)
-    for result in results:
-        by_release[result.framework, result.release].append(result)
+    by_release = grouped(results, lambda one: (one.framework, one.release))
     pages = [
         ReleasePage(
             framework=framework,
@@ -126,14 +126,12 @@ def _about(release: ReleasePage) -> str:
 
 def _objections(audited: Iterable[Audited]) -> dict[tuple[str, str | None], str]:
     """'2 errors, 1 warning': what is open of each release."""
-    found: dict[tuple[str, str | None], list[Finding]] = defaultdict(list)
-    for one in audited:
-        found[one.result.framework, one.result.release] += [
-            it
-            for it in one.findings
-            if not it.acknowledged and it.severity.reaches(Severity.WARNING)
-        ]
-    return {name: counts(some) for name, some in found.items() if some}
+    by_release = grouped(audited, lambda one: (one.result.framework, one.result.release))
+    found = {
+        name: counts(it for one in some for it in still_open(one))
+        for name, some in by_release.items()
+    }
+    return {name: said for name, said in found.items() if said}
 
 
 def _lists(
@@ -144,10 +142,8 @@ def _lists(
         yield Page(addresses.PERFORMANCE, document("Performance", NONE, NO_DATA))
         yield Page(addresses.ARCHIVE, document("Archive", NONE, NO_DATA))
         return
-    listed: dict[str, list[ListedRelease]] = defaultdict(list)
-    for one in releases:
-        said = objections.get((one.framework, one.release), "")
-        listed[one.framework].append(_listed(one, said))
+    lines = (_listed(one, objections.get((one.framework, one.release), "")) for one in releases)
+    listed = grouped(lines, lambda one: one.framework)
     data = ReleaseList(frameworks=tuple(map(tuple, listed.values())))
     parts, kept = [LISTED, directive("perfdb-downloads")], [KEPT]
     for number, (framework, some) in enumerate(listed.items()):
@@ -243,13 +239,9 @@ def _links(contents: Contents) -> dict[tuple[str, str | None], list[Link]]:
     """The pages that say more of each release."""
     links: dict[tuple[str, str | None], list[Link]] = defaultdict(list)
     for pair in contents.pairs:
-        page = pair.document
-        links[pair.framework, pair.after].append(
-            Link(text=f"compared with {pair.before}", document=page)
-        )
-        links[pair.framework, pair.before].append(
-            Link(text=f"compared with {pair.after}", document=page)
-        )
+        for release, other in permutations((pair.after, pair.before)):
+            text = f"compared with {other}"
+            links[pair.framework, release].append(Link(text=text, document=pair.document))
     for one in contents.scaling:
         title = f"scaling on {one.system_title}"
         links[one.framework, one.release].append(Link(text=title, document=one.document))

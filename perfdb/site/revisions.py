@@ -1,12 +1,12 @@
 """What became of results: added, corrected, contradicted, withdrawn, restored, or never stored."""
 
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 from typing import Final, Literal, get_args
 
+from perfdb.groups import grouped
 from perfdb.metrics import METRICS
 from perfdb.record import Frozen, Origin, Outcome
 from perfdb.site.contents import Rejection, Revision
@@ -19,7 +19,7 @@ RUNS: Final = "runs"
 
 Act = Literal[
     "corrected", "contradicted", "withdrawn", "restored", "rejected",
-    "also printed", "read anew", "added",
+    "also printed", "read again", "added",
 ]  # fmt: skip
 ACTS: Final[tuple[Act, ...]] = get_args(Act)
 """What changes a figure or withholds it first."""
@@ -71,14 +71,13 @@ class Event(Frozen):
     @property
     def day(self) -> str:
         """'2026-01-02', in UTC; – for a moment that nobody noted."""
-        return moment(self.at).split(" ")[0]
+        return _day(self.at)
 
 
 def events(revisions: Iterable[Revision], rejections: Iterable[Rejection]) -> list[Event]:
     """All that became of every result there ever was and of what was rejected, the newest first."""
     found = [event for history in histories(revisions) for event in _events(history)]
-    found += _rejected(rejections)
-    return sorted(sorted(found, key=_place), key=_moment, reverse=True)
+    return _newest_first([*found, *_rejected(rejections)])
 
 
 def histories(revisions: Iterable[Revision]) -> list[list[Revision]]:
@@ -104,8 +103,7 @@ def corrections(revisions: Iterable[Revision]) -> dict[int, str]:
 def withdrawals(revisions: Iterable[Revision]) -> list[Event]:
     """How each result that is in force no more was withdrawn, the last one first."""
     gone = [history for history in histories(revisions) if history[-1].superseded]
-    found = [[*_events(history)][-1] for history in gone]
-    return sorted(sorted(found, key=_place), key=_moment, reverse=True)
+    return _newest_first([*_events(history)][-1] for history in gone)
 
 
 def _correction(event: Event) -> str:
@@ -115,9 +113,7 @@ def _correction(event: Event) -> str:
 
 def _rejected(rejections: Iterable[Rejection]) -> Iterator[Event]:
     """One event for what was rejected of a page on a day for the same reason."""
-    groups: dict[tuple[str, str, str | None], list[Rejection]] = defaultdict(list)
-    for it in rejections:
-        groups[moment(it.at).split(" ")[0], it.path, it.reason].append(it)
+    groups = grouped(rejections, lambda it: (_day(it.at), it.path, it.reason))
     for (_, path, reason), group in groups.items():
         lines = [it.line for it in group if it.line is not None]
         yield Event(
@@ -170,7 +166,7 @@ def _revised(old: Revision, new: Revision) -> tuple[Act, tuple[Change, ...]]:
         changes = _differences(cells_of(old), cells_of(new))
     else:
         changes = _differences(_figures(old), _figures(new))
-    return ("corrected" if differ else "read anew"), changes
+    return ("corrected" if differ else "read again"), changes
 
 
 def _source(one: Revision) -> str:
@@ -220,6 +216,14 @@ def _stated(one: Revision) -> dict[str, str]:
     """The figures of a result, and how it ended where that is why it has none."""
     said = _figures(one, significant)
     return {name: text for name, text in said.items() if text != Outcome.FINISHED.value}
+
+
+def _day(when: datetime | None) -> str:
+    return moment(when).split(" ")[0]
+
+
+def _newest_first(given: Iterable[Event]) -> list[Event]:
+    return sorted(sorted(given, key=_place), key=_moment, reverse=True)
 
 
 def _place(event: Event) -> tuple[str, int, int, str]:

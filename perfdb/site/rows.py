@@ -1,6 +1,5 @@
 """What rows are called, where their figures are believed for, and what stands beside them."""
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
@@ -21,7 +20,7 @@ def row_id(result: Result) -> str:
 @lru_cache(maxsize=100_000)
 def _row_id(known: tuple[object, ...]) -> str:
     """Several tables have the row, and each of its figures leads to it."""
-    return f"row-{hashlib.sha256(repr(known).encode()).hexdigest()[:12]}"
+    return addresses.hashed("row", known)
 
 
 def run_id(result: Result) -> str:
@@ -48,11 +47,15 @@ def evidence(result: Result, address: Address) -> str:
 
 
 def source_said(result: Result) -> str:
-    """'data/published/dfm.md:74': the file that a result was read from, and the line in it."""
+    """'data/published/dfm.md:74': the file that a result was read from, and the line in it.
+
+    'run log-5f0c, job.log': where that does not say the run.
+    """
     line = f":{result.source_line}" if result.source_line else ""
-    return f"{result.source}{line}"
+    run = f"run {result.run_id}, " if result.run_id and result.run_id not in result.source else ""
+    return f"{run}{result.source}{line}"
 
 
 def findings_said(found: Iterable[Finding]) -> str:
-    """'no-figures (info), tiny-batch (error)': the rules of an audit, and how grave each is."""
+    """'few_steps (info), micro_batch (error)': the rules of an audit, and how grave each is."""
     return ", ".join(sorted({f"{it.rule} ({it.severity.value})" for it in found}))

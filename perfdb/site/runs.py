@@ -18,6 +18,9 @@ from perfdb.site.sources import numbered
 from perfdb.site.tables import moment, outcome_badge
 from perfdb.site.words import release_title, section_title
 
+Line = tuple[str, str, str, str]
+"""A figure, its value, its formula, and the formula with numbers."""
+
 _NO_RATE: Final = "not computed: its steps do not all have GBS × sequence length tokens"
 
 
@@ -28,7 +31,7 @@ def outcome(page: RunPage, address: Address) -> Html:
     known: list[tuple[str, Content]] = [
         ("Outcome", outcome_badge(run.outcome)),
         ("Why no figures", result.withheld or units.UNKNOWN),
-        ("Audit", flag_mark(result.flag, result, address) if result.flag else units.UNKNOWN),
+        ("Audit", flag_mark(result, address) or units.UNKNOWN),
         ("Error", tag("pre", run.error) if run.error else units.UNKNOWN),
         ("Exit code", units.text(run.exit_code)),
         ("Release", link(release_title(result.framework, result.release), address(release))),
@@ -81,12 +84,8 @@ def figures(page: RunPage, address: Address) -> Html:
         Head("Formula", wide=True),
         Head("With numbers", wide=True),
     ]
-    rows = [
-        [Cell(METRICS[name].title), Cell(value), Cell(METRICS[name].formula), Cell(numbers)]
-        for name, value, numbers in _derived(result)
-    ]
-    rows += [_spread_row(title, value) for title, value in _spread(result) if value is not None]
-    rows += [list(map(Cell, row)) for row in (*_of_the_job(result), *_memory(result))]
+    every = (*_derived(result), *_spread(result), *_of_the_job(result), *_memory(result))
+    rows = [list(map(Cell, row)) for row in every]
     made = table(Table("Figures", heads, rows, sortable=False))
     return joined((made, facts("What the figures rest on", _grounds(result, address))))
 
@@ -100,37 +99,38 @@ def _grounds(result: Result, address: Address) -> list[tuple[str, Content]]:
         ("Formulas", units.text(result.formula_version and f"version {result.formula_version}")),
         ("FLOPs convention", result.flops_convention or units.UNKNOWN),
         *(("Note", note) for note in result.notes),
-        ("Audit", flag_mark(result.flag, result, address) if result.flag else "no objection"),
+        ("Audit", flag_mark(result, address) or "no objection"),
     ]
     return [(name, said) for name, said in known if said != units.UNKNOWN]
 
 
-def _derived(result: Result) -> list[tuple[str, str, str]]:
-    """Each metric's name and value, and its formula with this run's numbers."""
+def _derived(result: Result) -> list[Line]:
+    """Each metric, and its formula with this run's numbers."""
     tokens, flops = result.tokens_per_sec_per_gpu, result.model_tflops_per_sec_per_gpu
     per_token = flops / tokens * 1e3 if flops and tokens else None
     step_time = units.significant(result.step_time_s)
-    return [
-        ("step_time_s", step_time, f"median of {result.num_steps} steps: {result.window}"),
-        (
-            "tokens_per_sec_per_gpu",
+    known = {
+        "step_time_s": (step_time, f"median of {result.num_steps} steps: {result.window}"),
+        "tokens_per_sec_per_gpu": (
             units.significant(tokens),
             f"{result.global_batch_size:,} × {result.sequence_length:,} ÷ {step_time} ÷ "
             f"{result.num_gpus:,}" if tokens else _NO_RATE,
         ),
-        (
-            "model_tflops_per_sec_per_gpu",
+        "model_tflops_per_sec_per_gpu": (
             units.significant(flops),
             f"{units.significant(per_token)} GFLOP per token, convention "
             f"{result.flops_convention}" if per_token else _no_flops(result),
         ),
-        (
-            "mfu",
+        "mfu": (
             units.percent(result.mfu),
             f"{units.significant(flops)} ÷ {units.significant(result.peak_tflops)}"
             if result.peak_tflops else "no peak for this system and precision",
         ),
-    ]  # fmt: skip
+    }  # fmt: skip
+    return [
+        (METRICS[name].title, value, METRICS[name].formula, numbers)
+        for name, (value, numbers) in known.items()
+    ]
 
 
 def _no_flops(result: Result) -> str:
@@ -138,21 +138,20 @@ def _no_flops(result: Result) -> str:
     return "no formula for this model and task" if known else "no tokens/s/GPU"
 
 
-def _spread(result: Result) -> list[tuple[str, float | None]]:
-    return [
-        ("Mean step time (s)", result.step_time_mean_s),
-        ("Standard deviation (s)", result.step_time_stdev_s),
-        ("10th percentile (s)", result.step_time_p10_s),
-        ("90th percentile (s)", result.step_time_p90_s),
-        ("Last step (s)", result.step_time_last_s),
-    ]
+def _spread(result: Result) -> Iterator[Line]:
+    known = {
+        "Mean step time (s)": result.step_time_mean_s,
+        "Standard deviation (s)": result.step_time_stdev_s,
+        "10th percentile (s)": result.step_time_p10_s,
+        "90th percentile (s)": result.step_time_p90_s,
+        "Last step (s)": result.step_time_last_s,
+    }
+    for title, seconds in known.items():
+        if seconds is not None:
+            yield title, units.significant(seconds), "over the same steps", ""
 
 
-def _spread_row(title: str, seconds: float | None) -> list[Cell]:
-    return [Cell(title), Cell(units.significant(seconds)), Cell("over the same steps"), Cell("")]
-
-
-def _of_the_job(result: Result) -> Iterator[tuple[str, str, str, str]]:
+def _of_the_job(result: Result) -> Iterator[Line]:
     """The rate of all GPUs, and how long a trillion tokens would take at it."""
     each = result.tokens_per_sec_per_gpu
     if each is None:
@@ -165,7 +164,7 @@ def _of_the_job(result: Result) -> Iterator[tuple[str, str, str, str]]:
     yield "Days to 1T tokens", units.significant(days), formula, f"10¹² ÷ {said} ÷ 86,400"
 
 
-def _memory(result: Result) -> Iterator[tuple[str, str, str, str]]:
+def _memory(result: Result) -> Iterator[Line]:
     """The peak of a GPU's memory, and how much of it that left free."""
     peak = result.peak_memory_bytes
     if peak is None:
@@ -197,11 +196,11 @@ def _named(column: Column) -> str:
 
 def environment(page: RunPage, _address: Address) -> Html:
     """The machine and the software, as the run recorded them."""
-    return facts("Environment", [*_lines(page.run.environment), *_worker(page.run.summary)])
-
-
-def _worker(summary: Mapping[str, object] | None) -> list[tuple[str, str]]:
-    return _lines({f"worker: {name}": value for name, value in (summary or {}).items()})
+    worker = {f"worker: {name}": value for name, value in (page.run.summary or {}).items()}
+    lines = _lines({**page.run.environment, **worker})
+    if not lines:
+        return tag("p", "The run kept nothing of its machine and software.")
+    return facts("Environment", lines)
 
 
 def _lines(values: Mapping[str, object]) -> list[tuple[str, str]]:

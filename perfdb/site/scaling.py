@@ -32,38 +32,23 @@ from perfdb.site.profiles import LAYOUT, ORIGIN, ours
 from perfdb.site.series import RATES, Rate, ScalingPage, Series
 from perfdb.site.words import release_title
 
-MOST_LINES: Final = 6
-"""Series that a chart has at most; each has its table."""
-
 SAID: Final = (
     "The same work on more and more GPUs. Efficiency is the rate of each GPU as a share of that at "
     "the smallest scale. Rows with open errors are in no series.\n"
 )
 NONE: Final = "The store has no work at two or more numbers of GPUs yet.\n"
 
-Column = tuple[Head, list[Cell]]
-
-
-class ScalingLine(Frozen):
-    """A line of the list: a series, the page it is on, and its release with the page of that."""
-
-    document: str
-    release: str
-    release_page: str
-    title: str
-    series: Series
-
 
 class ScalingIndex(Frozen):
     """The list of scaling pages."""
 
-    lines: tuple[ScalingLine, ...]
+    pages: tuple[ScalingPage, ...]
 
 
 def _pages(contents: Contents) -> Iterator[Page]:
     pages = contents.scaling
     said = SAID if pages else NONE if contents.results else NO_DATA
-    data = ScalingIndex(lines=tuple(_lines(pages))) if pages else None
+    data = ScalingIndex(pages=pages) if pages else None
     releases = units.counted(len({(it.framework, it.release) for it in pages}), "release")
     told = f"The same work on more and more GPUs, with its efficiency, in {releases}."
     yield listing(addresses.SCALING, told, said, data, [page.document for page in pages])
@@ -80,19 +65,6 @@ def _with_entries(page: ScalingPage, audited: Iterable[Audited]) -> ScalingPage:
         and any(finding.rule == superlinear.RULE for finding in one.findings)
     }
     return page.model_copy(update={"audited": entries})
-
-
-def _lines(pages: Iterable[ScalingPage]) -> Iterator[ScalingLine]:
-    for page in pages:
-        for model in page.models:
-            for series in model.series:
-                yield ScalingLine(
-                    document=page.document,
-                    release=release_title(page.framework, page.release),
-                    release_page=addresses.of_release(page.framework, page.release),
-                    title=f"{model.title} on {page.system_title}",
-                    series=series,
-                )
 
 
 def _document(page: ScalingPage) -> Page:
@@ -113,20 +85,26 @@ def index(page: ScalingIndex, address: Address) -> Html:
     heads.append(Head("GPUs", numeric=True))
     heads.append(Head("Efficiency at the largest", numeric=True, near=True))
     heads.append(Head("Release"))
-    rows = [_index_row(line, address) for line in page.lines]
+    rows = [
+        _index_row(f"{model.title} on {one.system_title}", series, one, address)
+        for one in page.pages
+        for model in one.models
+        for series in model.series
+    ]
     return markup.table(markup.Table("Scaling", heads, rows))
 
 
-def _index_row(line: ScalingLine, address: Address) -> list[Cell]:
-    series = line.series
-    scales = [point.num_gpus for point in series.points]
-    page = address(line.document)
+def _index_row(title: str, series: Series, on: ScalingPage, address: Address) -> list[Cell]:
+    page = address(on.document)
+    release = release_title(on.framework, on.release)
+    release_page = address(addresses.of_release(on.framework, on.release))
+    smallest, *_, largest = series.points
     return [
-        Cell(link(line.title, f"{page}#{series.anchor}"), sort=line.title),
+        Cell(link(title, f"{page}#{series.anchor}"), sort=title),
         Cell(series.title),
-        Cell(f"{scales[0]:,} to {scales[-1]:,}", sort=scales[-1]),
-        superlinear.efficiency_of(series.points[-1], series, page),
-        Cell(link(line.release, address(line.release_page)), sort=line.release),
+        Cell(f"{smallest.num_gpus:,} to {largest.num_gpus:,}", sort=largest.num_gpus),
+        superlinear.efficiency_of(largest, series, page),
+        Cell(link(release, release_page), sort=release),
     ]
 
 
@@ -167,19 +145,18 @@ def _charts(title: str, given: Iterable[Series]) -> list[Html]:
 
 
 def _chart(title: str, rate: Rate, series: Sequence[Series]) -> Html:
-    shown = series[:MOST_LINES]
-    given = [
-        [(float(it.num_gpus), figures.figure(it, rate) or 0.0) for it in one.points]
+    shown = series[: charts.MOST_LINES]
+    lines = [
+        Line(
+            _label(one),
+            tuple((float(it.num_gpus), figures.figure(it, rate) or 0.0) for it in one.points),
+        )
         for one in shown
     ]
-    lines = [Line(_label(one), tuple(points)) for one, points in zip(shown, given, strict=True)]
+    said = "ideal: as at the smallest scale"
     ideal = [
-        Line(
-            "ideal: as at the smallest scale",
-            tuple((gpus, points[0][1]) for gpus, _ in points),
-            True,
-        )
-        for points in given
+        Line(said, tuple((gpus, one.points[0][1]) for gpus, _ in one.points), ideal=True)
+        for one in lines
     ]
     drawn = charts.over_gpus(title, METRICS[rate].title, [*lines, *ideal])
     some = f"The first {len(shown)} of {len(series)} series are drawn."
@@ -204,13 +181,13 @@ def _series(title: str, series: Series, audited: Mapping[int, str], address: Add
         *columns.described(ours(*LAYOUT), series.points, address),
         (Head("Origin"), [tables.printed(ORIGIN, one, address) for one in series.points]),
     ]
-    said = [(head, cells) for head, cells in every if _says_something(cells)]
-    rows = list(zip(*(cells for _, cells in said), strict=True))
-    label = f"{title}: {series.title}"
     same = _the_same(series.points)
-    notes = [(*same, *_counted_by(one, series.rate)) for one in series.points]
-    ids = [f"{series.anchor}-{one.num_gpus}" for one in series.points]
-    table = markup.Table(label, [head for head, _ in said], rows, ids=ids, notes=notes)
+    table = columns.table(
+        f"{title}: {series.title}",
+        [(head, cells) for head, cells in every if _says_something(cells)],
+        ids=[f"{series.anchor}-{one.num_gpus}" for one in series.points],
+        notes=[(*same, *_counted_by(one, series.rate)) for one in series.points],
+    )
     name = tag("h3", series.title, id=series.anchor)
     left_out = bests.note(bests.contradicted(series.wrong))
     return joined((name, markup.table(table), superlinear.note(series, audited, address), left_out))
@@ -220,7 +197,7 @@ def _says_something(cells: Iterable[Cell]) -> bool:
     return any(cell.content != units.UNKNOWN for cell in cells)
 
 
-def _figures(series: Series, address: Address) -> list[Column]:
+def _figures(series: Series, address: Address) -> list[columns.Made]:
     """The scale and its figures: as stated where it is stated, else computed."""
     return [
         _column("GPUs", None, (f"{one.num_gpus:,}" for one in series.points)),
@@ -237,7 +214,7 @@ def _figures(series: Series, address: Address) -> list[Column]:
     ]  # fmt: skip
 
 
-def _as_printed(points: Sequence[Result]) -> Iterator[Column]:
+def _as_printed(points: Sequence[Result]) -> Iterator[columns.Made]:
     """The columns of the source that are none of ours and not the same at every scale."""
     for name, texts in extras_of(points).items():
         if len(set(texts)) > 1:
@@ -254,12 +231,12 @@ def _the_same(points: Sequence[Result]) -> tuple[str, ...]:
     return (f"{', '.join(said)}.",) if said else ()
 
 
-def _figure(title: str, metric: str, series: Series, address: Address) -> Column:
+def _figure(title: str, metric: str, series: Series, address: Address) -> columns.Made:
     cells = [columns.figure(one, metric, address) for one in series.points]
     return Head(title, numeric=True), cells
 
 
-def _column(title: str, hint: str | None, texts: Iterable[str]) -> Column:
+def _column(title: str, hint: str | None, texts: Iterable[str]) -> columns.Made:
     return Head(title, hint, numeric=True), [Cell(text) for text in texts]
 
 

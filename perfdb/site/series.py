@@ -1,13 +1,14 @@
 """Series of results: the same work on two or more numbers of GPUs."""
 
-import hashlib
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
+from itertools import product
 from typing import Final, Literal, get_args
 
 from perfdb import metrics
+from perfdb.groups import grouped
 from perfdb.record import Frozen
 from perfdb.site import addresses, bests, figures
 from perfdb.site.data import Result
@@ -39,8 +40,8 @@ class Series(Frozen):
     def anchor(self) -> str:
         """What it is called on its page, the same in every build and whatever its figures."""
         first = self.points[0]
-        known = (first.model, *_work(first), _batch(first, self.scaling), self.scaling, self.rate)
-        return f"series-{hashlib.sha256(repr(known).encode()).hexdigest()[:12]}"
+        known = (first.model, *_work(first, self.scaling), self.scaling, self.rate)
+        return addresses.hashed("series", known)
 
     @property
     def title(self) -> str:
@@ -89,9 +90,7 @@ class ScalingPage(Frozen):
 
 def groups(results: Sequence[Result]) -> list[ScalingPage]:
     """A page for each release and system with a series, the newest release first."""
-    found: dict[tuple[str, str | None, str], list[Result]] = defaultdict(list)
-    for result in results:
-        found[result.framework, result.release, result.system].append(result)
+    found = grouped(results, lambda one: (one.framework, one.release, one.system))
     pages = [
         ScalingPage(
             framework=framework,
@@ -109,34 +108,31 @@ def groups(results: Sequence[Result]) -> list[ScalingPage]:
 
 def _models(results: Iterable[Result]) -> Iterator[ScaledModel]:
     """Each model with a series, by its title."""
-    found: dict[str, list[Result]] = defaultdict(list)
-    for result in results:
-        found[result.model].append(result)
-    for name in sorted(found, key=lambda name: natural(found[name][0].model_title)):
-        series = tuple(_series(found[name]))
-        if series:
-            yield ScaledModel(model=name, title=found[name][0].model_title, series=series)
+    found = grouped(results, lambda one: one.model).values()
+    for some in sorted(found, key=lambda some: natural(some[0].model_title)):
+        if series := tuple(_series(some)):
+            yield ScaledModel(model=some[0].model, title=some[0].model_title, series=series)
 
 
 def _series(results: Iterable[Result]) -> Iterator[Series]:
     """Every way in which results are the same work at several scales, weak scaling first."""
-    known = [(rate, one) for one in results if (rate := _rate_known(one)) is not None]
-    for scaling in SCALINGS:
-        same: dict[tuple[Rate, tuple[object, ...]], list[Result]] = defaultdict(list)
-        for rate, result in known:
-            same[rate, (*_work(result), _batch(result, scaling))].append(result)
-        for rate, work in sorted(same, key=lambda one: RATES.index(one[0])):
-            some = same[rate, work]
-            points = _best_of_each_scale(some, rate)
-            if len(points) > 1:
+    by_rate = grouped(results, _rate_known)
+    for scaling, rate in product(SCALINGS, RATES):
+        same = grouped(by_rate.get(rate, ()), partial(_work, scaling=scaling))
+        for some in same.values():
+            best = bests.best_of_each(some, rate, lambda one: one.num_gpus)
+            if len(best) > 1:
+                points = tuple(best[count] for count in sorted(best))
                 wrong = sum(one.has_open_errors for one in some)
                 yield Series(scaling=scaling, rate=rate, points=points, wrong=wrong)
 
 
-def _work(result: Result) -> tuple[object, ...]:
+def _work(result: Result, scaling: Scaling) -> tuple[object, ...]:
+    """What stays the same: last the samples of each GPU, or those of all."""
+    gpus = result.num_gpus if scaling == "weak" else 1
     return (
         result.task, result.variant, qualifiers(result), result.origin, result.precision,
-        result.sequence_length,
+        result.sequence_length, Fraction(result.global_batch_size, gpus),
     )  # fmt: skip
 
 
@@ -146,22 +142,8 @@ def qualifiers(result: Result) -> str:
     return ", ".join(one for one in said if not _NODES.fullmatch(one))
 
 
-def _batch(result: Result, scaling: Scaling) -> Fraction:
-    """What stays the same: the samples of each GPU, or those of all."""
-    gpus = result.num_gpus if scaling == "weak" else 1
-    return Fraction(result.global_batch_size, gpus)
-
-
 def _rate_known(result: Result) -> Rate | None:
     return next((rate for rate in RATES if figures.figure(result, rate) is not None), None)
-
-
-def _best_of_each_scale(results: Iterable[Result], rate: Rate) -> tuple[Result, ...]:
-    best: dict[int, Result] = {}
-    clean = [one for one in results if not one.has_open_errors]
-    for result in sorted(clean, key=lambda one: figures.figure(one, rate) or 0.0):
-        best[result.num_gpus] = result
-    return tuple(best[count] for count in sorted(best))
 
 
 def efficiency(series: Series) -> dict[int, float]:

@@ -1,6 +1,5 @@
 """A published page as it was read, line by line, and what was read; and a release's head."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from html import escape
@@ -8,6 +7,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from perfdb import units
+from perfdb.groups import grouped
 from perfdb.site import addresses, findings, places
 from perfdb.site.addresses import Address
 from perfdb.site.data import Link, ReleasePage, Result, SourcePage
@@ -26,18 +26,11 @@ def with_states(
     pages: Sequence[SourcePage], rows: Mapping[str, Sequence[Result]]
 ) -> Iterator[SourcePage]:
     """Each state of each page with what became of it; `rows` are the results by SHA-256."""
-    for *earlier, newest in _by_page(pages):
-        told = tuple((_state(one), len(rows[one.sha256])) for one in earlier)
+    for states in grouped(pages, lambda page: page.path).values():
+        *earlier, newest = sorted(states, key=_when)
+        told = tuple((_state(one), len(rows.get(one.sha256, ()))) for one in earlier)
         yield newest.model_copy(update={"earlier": told})
         yield from (one.model_copy(update={"newest": _state(newest)}) for one in earlier)
-
-
-def _by_page(pages: Iterable[SourcePage]) -> list[list[SourcePage]]:
-    """The states of each page, the newest last."""
-    found: dict[str, list[SourcePage]] = defaultdict(list)
-    for page in pages:
-        found[page.path].append(page)
-    return [sorted(some, key=_when) for some in found.values()]
 
 
 def _when(page: SourcePage) -> tuple[bool, datetime | None]:
@@ -128,10 +121,8 @@ def _said(result: Result, address: Address) -> Iterator[tuple[str, Content]]:
     line = f"line {result.source_line}" if result.source_line else "this page"
     yield "Figures", joined(("as published, on ", link(line, f"#L{result.source_line or 1}")))
     if result.raw:
-        yield (
-            "As printed",
-            " · ".join(f"{name} {text}" for name, text in result.raw.items() if text),
-        )
+        cells = (f"{name} {text}" for name, text in result.raw.items() if text)
+        yield "As printed", " · ".join(cells)
     steps = result.num_steps
     yield "Steps", f"{steps:,}" if steps else "the page does not say how many"
     yield "Window", result.window or "the page does not say which steps"
@@ -142,14 +133,9 @@ def _said(result: Result, address: Address) -> Iterator[tuple[str, Content]]:
     for note in result.notes:
         yield "Note", note
     known = link("the recipes", address(addresses.RECIPES))
-    yield (
-        "Recipe",
-        joined(("a published row names none that perfdb has; of runs there are ", known)),
-    )
-    found = (
-        flag_mark(result.flag, result, address) if result.flag else "the audit objects to nothing"
-    )
-    yield "Audit", found
+    none = "a published row names none that perfdb has; of runs there are "
+    yield "Recipe", joined((none, known))
+    yield "Audit", flag_mark(result, address) or "the audit objects to nothing"
     tab = addresses.of_tab(result.framework, result.release, result.system, address)
     title = release_title(result.framework, result.release)
     yield "Table", link(f"{title}, {result.system_title}", f"{tab}#{row_id(result)}")
@@ -168,10 +154,17 @@ def release_head(release: ReleasePage, address: Address) -> Html:
     labels = [tag("p", said[origin]) for origin in sorted(origins)]
     if any(one.num_results > 1 and not one.is_measured for one in release.results):
         labels.append(tag("p", _SEVERAL))
-    containers = ", ".join(release.containers)
-    container = [tag("p", ("Container: ", tag("code", containers)))] if containers else []
+    containers = [_container(name, release.results) for name in release.containers]
+    container = [tag("p", ("Container: ", joined(containers, ", ")))] if containers else []
     pages = {one.source_sha256: one for one in release.results}
     return joined([*container, *labels, *(_of_page(one, address) for one in pages.values())])
+
+
+def _container(name: str, rows: Sequence[Result]) -> Html:
+    """A container; of how many rows, where others have another or state none."""
+    count = sum(one.container == name for one in rows)
+    some = f" ({count:,} of {counted(len(rows), 'row')})" if count < len(rows) else ""
+    return joined((tag("code", name), some))
 
 
 def _of_page(result: Result, address: Address) -> Html:

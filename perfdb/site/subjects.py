@@ -1,14 +1,15 @@
 """What the pages of models and of systems share: results by task, and the list of them."""
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Final
 
 from perfdb import units
+from perfdb.groups import grouped
 from perfdb.record import Frozen
-from perfdb.site import about, addresses, markup, tables
+from perfdb.site import about, addresses, columns, markup, tables
 from perfdb.site.addresses import Address
+from perfdb.site.columns import Made
 from perfdb.site.data import Link, Result
 from perfdb.site.grouping import Release, TaskResults, newest_first, trials, work_order
 from perfdb.site.headline import Highest
@@ -21,10 +22,6 @@ MOST_ROWS: Final = 300
 """Rows of a task's table, above which its older releases are only on pages of their own."""
 
 
-Column = tuple[Head, Sequence[Cell]]
-"""A column of a list: its head, and a cell for each line."""
-
-
 class Subject(Frozen):
     """A model or a system: its page, its results in force by task, and its pages of scaling."""
 
@@ -35,18 +32,11 @@ class Subject(Frozen):
     scaling: tuple[Link, ...]
 
 
-class Best(Frozen):
-    """The highest rate of a model on a system, and what it is of."""
-
-    system: str
-    said: str
-
-
 class Entry(Frozen):
     """A model or a system in the list of them, and the document that is its page.
 
-    `beside`: how many systems a model has results on, or models a system has results of. `bests`
-    are a model's highest tokens/s/GPU at a task in the newest releases, by system. `highest` is
+    `beside`: how many systems a model has results on, or models a system has results of. `rates`
+    says a model's highest tokens/s/GPU at a task in the newest releases, by system. `highest` is
     the headline of a system in these, `peaks` are its dense TFLOP/s/GPU by precision.
     """
 
@@ -56,8 +46,7 @@ class Entry(Frozen):
     measured: int
     releases: int
     beside: int
-    task: str = ""
-    bests: tuple[Best, ...] = ()
+    rates: str = ""
     highest: Highest | None = None
     peaks: Mapping[str, float] = {}
     memory_gb: float | None = None
@@ -71,10 +60,7 @@ class Entries(Frozen):
 
 def by_name(results: Sequence[Result], name_of: Callable[[Result], str]) -> dict[str, list[Result]]:
     """The results of each model or of each system, the newest release first."""
-    found: dict[str, list[Result]] = defaultdict(list)
-    for result in newest_first(sorted(results, key=work_order), trials(results)):
-        found[name_of(result)].append(result)
-    return found
+    return grouped(newest_first(sorted(results, key=work_order), trials(results)), name_of)
 
 
 def list_of(name: str, said: str, subjects: Sequence[Subject], entries: Iterable[Entry]) -> Page:
@@ -121,9 +107,7 @@ def newest_results(
     title: str, results: Sequence[Result], profile: Profile, address: Address
 ) -> Html:
     """The table of a task, and where the releases are that it has no room for."""
-    of_release: dict[Release, list[Result]] = defaultdict(list)
-    for result in results:
-        of_release[result.framework, result.release].append(result)
+    of_release = grouped(results, lambda one: (one.framework, one.release))
     shown = recent({release: len(some) for release, some in of_release.items()})
     rows = [one for one in results if (one.framework, one.release) in shown]
     made = markup.table(tables.results_table(title, rows, profile, address))
@@ -149,11 +133,8 @@ def recent(sizes: Mapping[Release, int]) -> set[Release]:
 
     The newest of each framework always; of a framework none that is older than one left out.
     """
-    ranks: dict[str, int] = defaultdict(int)
-    ranked: list[tuple[int, Release]] = []
-    for release in sizes:
-        ranked.append((ranks[release[0]], release))
-        ranks[release[0]] += 1
+    by_framework = grouped(sizes, itemgetter(0)).values()
+    ranked = [pair for some in by_framework for pair in enumerate(some)]
     shown, full, room = set[Release](), set[str](), MOST_ROWS
     for rank, release in sorted(ranked, key=itemgetter(0)):
         if rank and (release[0] in full or sizes[release] > room):
@@ -173,22 +154,19 @@ def scaling(subject: Subject, address: Address, anchor: str = "") -> Html:
 
 
 def index(
-    label: str, beside: str, given: Sequence[Entry], known: Iterable[Column], address: Address
+    label: str, beside: str, given: Sequence[Entry], known: Iterable[Made], address: Address
 ) -> Html:
     """The list of models or of systems; the columns of what is known of each before the counts."""
-    columns = list(known)
-    counts = ("Results", "Measured", "Published", "Releases", beside)
-    heads = [Head(label), *(head for head, _ in columns)]
-    heads += [Head(title, numeric=True) for title in counts]
-    rows = [
-        _row(one, [cells[place] for _, cells in columns], address)
-        for place, one in enumerate(given)
+    names = [Cell(link(one.title, address(one.document)), sort=one.title) for one in given]
+    counts = {
+        "Results": [one.results for one in given],
+        "Measured": [one.measured for one in given],
+        "Published": [one.results - one.measured for one in given],
+        "Releases": [one.releases for one in given],
+        beside: [one.beside for one in given],
+    }
+    counted = [
+        (Head(title, numeric=True), [Cell(f"{count:,}") for count in some])
+        for title, some in counts.items()
     ]
-    return markup.table(markup.Table(f"{label}s", heads, rows))
-
-
-def _row(one: Entry, known: Sequence[Cell], address: Address) -> list[Cell]:
-    published = one.results - one.measured
-    counts = (one.results, one.measured, published, one.releases, one.beside)
-    name = Cell(link(one.title, address(one.document)), sort=one.title)
-    return [name, *known, *(Cell(f"{count:,}") for count in counts)]
+    return markup.table(columns.table(f"{label}s", [(Head(label), names), *known, *counted]))

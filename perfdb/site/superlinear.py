@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from perfdb import units
+from perfdb.audit.printed import half_unit
 from perfdb.audit.rules.scaling import NAME
-from perfdb.compare.verdict import half_unit
 from perfdb.site import addresses
 from perfdb.site.addresses import Address
 from perfdb.site.data import Result
@@ -38,9 +38,11 @@ def points(series: Series) -> tuple[Result, ...]:
 
 def _half_unit(result: Result, rate: Rate) -> float:
     """Half a unit in the last digit of what a rate is stated by, as a share of that."""
-    figure: float | None = getattr(result, rate)
-    stated = figure or result.tokens_per_sec or result.step_time_s
-    return half_unit(stated) / stated if stated else 0.0
+    for field in (rate, "tokens_per_sec", "step_time_s"):
+        stated: float | None = getattr(result, field)
+        if stated:
+            return half_unit(stated, field, result.raw) / stated
+    return 0.0
 
 
 def efficiency_of(point: Result, series: Series, page: str = "") -> Cell:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 from xml.etree import ElementTree
 
 from matplotlib import get_data_path, rc_context, rcdefaults, rcParams
@@ -50,8 +50,8 @@ class Frame:
     height: float
     left: float
     right: float
+    bottom: float
     top: float = 32.0
-    bottom: float = 48.0
 
     @property
     def across(self) -> float:
@@ -66,9 +66,12 @@ class Frame:
 
 @dataclass(frozen=True)
 class Kind:
-    """What charts on the same axes have in common: the axis with grid lines, if any; the scale."""
+    """What charts on the same axes have in common: lines at the ticks of the left axis; the scale.
 
-    grid: Literal["x", "y"] | None
+    The scale is that of the axis below.
+    """
+
+    grid: bool = True
     scale: str = "linear"
 
 
@@ -166,7 +169,6 @@ def _set(salt: str) -> None:
             "font.family": [FONT],
             "font.size": FONT_SIZE,
             "figure.dpi": 72,
-            "axes.grid": True,
             "axes.titlelocation": "left",
             "axes.titlesize": FONT_SIZE,
             "axes.titley": 1.0,
@@ -190,9 +192,7 @@ def _blank(kind: Kind) -> tuple[Figure, Axes]:
     axes = figure.add_axes((0, 0, 1, 1), frameon=False, xscale=kind.scale)
     axes.set_autoscale_on(False)
     axes.minorticks_off()
-    axes.grid(visible=False)
-    if kind.grid:
-        axes.grid(visible=True, axis=kind.grid)
+    axes.grid(visible=kind.grid, axis="y")
     axes.yaxis.set_label_coords(0.0, 0.5)
     return figure, axes
 

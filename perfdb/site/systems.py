@@ -1,18 +1,20 @@
 """The page of a system: its specification, its best figures, its results in force."""
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from perfdb import catalog, units
 from perfdb.catalog import System
+from perfdb.groups import grouped
 from perfdb.site import addresses, bests, headline, markup, profiles, subjects
 from perfdb.site.addresses import Address
+from perfdb.site.columns import Made
 from perfdb.site.contents import Contents
 from perfdb.site.data import Link, Result
 from perfdb.site.grouping import by_task, of_newest_releases, system_order
 from perfdb.site.markup import Cell, Content, Head, Html, facts, joined, tag
 from perfdb.site.page import Kind, Page, numbered, part
+from perfdb.site.series import ScalingPage
 from perfdb.site.subjects import Entries, Entry, Subject
 from perfdb.site.words import release_title, section_title
 
@@ -25,12 +27,9 @@ class SystemPage(Subject):
 
 def _pages(contents: Contents) -> Iterator[Page]:
     on_system = subjects.by_name(contents.results, lambda one: one.system)
-    scaling: dict[str, list[Link]] = defaultdict(list)
-    for page in contents.scaling:
-        text = release_title(page.framework, page.release)
-        scaling[page.system].append(Link(text=text, document=page.document))
+    scaling = grouped(contents.scaling, lambda one: one.system)
     made = [
-        _system(name, on_system[name], tuple(scaling[name]))
+        _system(name, on_system[name], scaling.get(name, ()))
         for name in sorted(on_system, key=system_order)
     ]
     said = "Every system that the store has results on.\n"
@@ -39,7 +38,7 @@ def _pages(contents: Contents) -> Iterator[Page]:
     yield from (subjects.page_of(one, "system", last) for one in made)
 
 
-def _system(name: str, results: Sequence[Result], scaling: tuple[Link, ...]) -> SystemPage:
+def _system(name: str, results: Sequence[Result], scaling: Iterable[ScalingPage]) -> SystemPage:
     entry = catalog.systems().get(name)
     return SystemPage(
         name=name,
@@ -47,7 +46,10 @@ def _system(name: str, results: Sequence[Result], scaling: tuple[Link, ...]) -> 
         title=entry.title if entry else results[0].system_title,
         entry=entry,
         tasks=by_task(results),
-        scaling=scaling,
+        scaling=tuple(
+            Link(text=release_title(one.framework, one.release), document=one.document)
+            for one in scaling
+        ),
     )
 
 
@@ -55,15 +57,13 @@ def _entry(page: SystemPage) -> Entry:
     results = [result for task in page.tasks for result in task.results]
     known = page.entry
     more = {
-        "highest": headline.highest(of_newest_releases(results), _release_of),
+        "highest": headline.highest(
+            of_newest_releases(results), lambda one: f", in {bests.release_of(one)}"
+        ),
         "peaks": {name: peak.tflops for name, peak in known.peaks.items()} if known else {},
         "memory_gb": known.memory_gb if known else None,
     }
     return subjects.entry(page, lambda one: one.model).model_copy(update=more)
-
-
-def _release_of(result: Result) -> str:
-    return f", in {bests.release_of(result)}"
 
 
 def index(page: Entries, address: Address) -> Html:
@@ -71,7 +71,7 @@ def index(page: Entries, address: Address) -> Html:
     return subjects.index("System", "Models", page.entries, _known(page.entries), address)
 
 
-def _known(given: Sequence[Entry]) -> Iterator[subjects.Column]:
+def _known(given: Sequence[Entry]) -> Iterator[Made]:
     top = Head(headline.TITLE, f"{_NEWEST}, {headline.RULE}", wide=True, near=True)
     yield top, [headline.cell(one.highest) for one in given]
     for name in dict.fromkeys(name for one in given for name in one.peaks):

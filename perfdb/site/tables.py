@@ -74,8 +74,7 @@ def _cells(column: Column, results: Sequence[Result], address: Address) -> list[
 
 def _beside(result: Result, address: Address) -> Beside:
     """What the audit objects to and where the row is from, by the row's name and in its copies."""
-    sign = flag_sign(result.flag, result, address) if result.flag else ""
-    return Beside(sign, result.findings, source_said(result))
+    return Beside(flag_sign(result, address) or "", result.findings, source_said(result))
 
 
 def of_results(results: Sequence[Result]) -> Profile:
@@ -246,6 +245,11 @@ def _run(_column: Column, result: Result, address: Address) -> Cell:
     return Cell(link(run_id, address(addresses.of_run(run_id))), sort=run_id)
 
 
+def _log(_column: Column, result: Result, _address: Address) -> Cell:
+    """The file that a run was read from, where it is no run directory, which has a recipe."""
+    return Cell(result.source if result.recipe is None else units.UNKNOWN)
+
+
 def _release(_column: Column, result: Result, address: Address) -> Cell:
     title = release_title(result.framework, result.release)
     tab = addresses.of_tab(result.framework, result.release, result.system, address)
@@ -282,6 +286,7 @@ PRINTERS: Final[Mapping[Kind, Printer]] = {
     "outcome": lambda _, result, __: Cell(outcome_badge(result.outcome)),
     "origin": lambda _, result, address: Cell(origin(result, address), sort=result.origin),
     "run": _run,
+    "log": _log,
     "release": _release,
     "system": _system,
     "recipe": _recipe,

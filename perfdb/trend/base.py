@@ -1,13 +1,12 @@
 """What a trend takes and gives: results with their time, points and series."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from perfdb.compare import Difference, Judgement, Level, Result, Side, Verdict
 from perfdb.compare.verdict import judge
-from perfdb.record import UNATTRIBUTED
-from perfdb.versions import is_rolling
+from perfdb.versions import is_numbered
 
 
 class Timed(Result):
@@ -32,11 +31,8 @@ class Point:
     """Its runs, the earliest first (logs, of unknown times, as they were ingested); of a published
     figure the one row."""
     against: str | None
-
-    @property
-    def release(self) -> str:
-        """Its version: '25.04'; '(unattributed)' where nobody stated one."""
-        return self.side.shown.release or UNATTRIBUTED
+    release: str
+    """Its version, '25.04', with its '[CONTAINER]' where the version has several."""
 
     @property
     def is_apart(self) -> bool:
@@ -75,7 +71,7 @@ class Point:
 
 def is_apart(result: Result) -> bool:
     """Whether a result is of no release that comes before or after another."""
-    return result.release is None or is_rolling(result.release)
+    return not is_numbered(result.release)
 
 
 @dataclass(frozen=True)
@@ -91,7 +87,7 @@ class Series:
     metric: str
     points: tuple[Point, ...]
     missing_in: str | None = None
-    """The newest release, where the one before has this and it has not."""
+    """The newest release, where an earlier one has this and it has not."""
 
     @property
     def shown(self) -> Result:
@@ -132,16 +128,43 @@ class Series:
         return self.regression is not None and self._is_made_up_for(self.regression)
 
     def _is_made_up_for(self, slower: Point) -> bool:
+        return self._since(slower).verdict in (Verdict.SAME, Verdict.FASTER)
+
+    def _since(self, slower: Point) -> Judgement:
+        """The last release against the one before a regression."""
         told = [point for point in self.releases if point.side.is_usable(self.metric)]
         before = told[told.index(slower) - 1]
-        now = judge(before.side, told[-1].side, self.metric).verdict
-        return now in (Verdict.SAME, Verdict.FASTER)
+        return judge(before.side, told[-1].side, self.metric)
+
+    def is_slower(self, least: float = 0.0) -> bool:
+        """Whether a regression stands, or a rolling branch is slower than the newest release.
+
+        What is slower now by less than `least`, of 1, does not count.
+        """
+        return any(one.change >= least for one in self._slower_now())
+
+    def _slower_now(self) -> Iterator[Judgement]:
+        """How much slower the last release is since each regression that stands, and a branch is.
+
+        Where the last release cannot be told from the one before, how much the regression was.
+        """
+        for one in self.points:
+            if one.judgement is None or one.verdict is not Verdict.SLOWER:
+                continue
+            now = one.judgement if one.is_apart else self._since(one)
+            if now.verdict not in (Verdict.SAME, Verdict.FASTER):
+                yield now if now.verdict is Verdict.SLOWER else one.judgement
 
     @property
-    def is_slower(self) -> bool:
-        """Whether a regression stands, or a rolling branch is slower than the newest release."""
-        stands = self.regression is not None and not self.recovered
-        return stands or any(one.is_apart for one in self.ends(Verdict.SLOWER))
+    def failed(self) -> tuple[Point, ...]:
+        """Of the newest those that failed, wholly or at more of their runs than a release did."""
+        finished = [one.side.share_failed for one in self.releases if one.side.finished]
+        least = min(finished, default=0.0)
+        return tuple(
+            one
+            for one in self.newest
+            if one.verdict is Verdict.FAILED or one.side.fails_more_than(least)
+        )
 
     @property
     def untold(self) -> tuple[Point, ...]:
@@ -155,5 +178,13 @@ class Series:
     @property
     def has_news(self) -> bool:
         """Whether the newest is another than what it is held against, or worse than it was."""
-        changed = self.ends(Verdict.FASTER, Verdict.SLOWER, Verdict.FAILED)
-        return bool(changed) or self.is_slower
+        changed = self.ends(Verdict.FASTER, Verdict.SLOWER)
+        return bool(changed or self.failed) or self.is_slower()
+
+    def closes(self, least: float) -> Mapping[str, bool]:
+        """Which gates it closes."""
+        return {
+            "regression": self.is_slower(least),
+            "missing": bool(self.failed or self.missing_in),
+            "unknown": bool(self.failed or self.untold),
+        }

@@ -1,28 +1,26 @@
 """The JSON of a trend: what `perfdb trend --json` prints."""
 
+from collections.abc import Iterable
+
 from perfdb.compare import Level, words
 from perfdb.metrics import METRICS
+from perfdb.record import WORKLOAD_FIELDS
 from perfdb.trend.base import Point, Series, Timed
 
 Fields = dict[str, object]
 
 
-def document(one: Series) -> Fields:
-    """A series with its keys, and every point with its runs; null is unknown."""
+def document(one: Series, closed: Iterable[str]) -> Fields:
+    """A series with its keys, every point with its runs, and the gates that closed on it.
+
+    null is unknown.
+    """
     it, metric = one.shown, METRICS[one.metric]
     return {
         "workload_key": it.workload_key,
         "case_key": it.case_key if one.level is Level.CONFIGURATION else None,
         "level": one.level,
-        "framework": it.framework,
-        "model": it.model,
-        "qualifiers": it.qualifiers,
-        "task": it.task,
-        "system": it.system,
-        "num_gpus": it.num_gpus,
-        "precision": it.precision,
-        "sequence_length": it.sequence_length,
-        "global_batch_size": it.global_batch_size,
+        **{name: getattr(it, name) for name in WORKLOAD_FIELDS},
         "origin": it.origin,
         "metric": metric.name,
         "unit": metric.unit,
@@ -30,6 +28,7 @@ def document(one: Series) -> Fields:
         "first_regression": one.regression.release if one.regression else None,
         "recovered": one.recovered,
         "missing_in": one.missing_in,
+        "closes": sorted(closed),
     }
 
 
@@ -38,6 +37,7 @@ def _point(series: Series, point: Point) -> Fields:
     return {
         "release": point.release,
         "against": point.against,
+        "container": point.side.shown.container,
         "case_key": point.side.shown.case_key,
         "figure": point.side.shown.figure(series.metric),
         "ratio": judged.ratio if judged else None,
@@ -51,6 +51,7 @@ def _point(series: Series, point: Point) -> Fields:
         "peak_memory_bytes": point.side.shown.peak_memory_bytes,
         "num_results": len(point.side.results),
         "num_finished": len(point.side.finished),
+        "failed": words.failed(point.side) or None,
         "differences": {one.field: [one.a, one.b] for one in point.differences},
         "runs": [_run(run, series.metric) for run in point.runs],
     }

@@ -8,13 +8,14 @@ from difflib import get_close_matches
 from sqlalchemy import Connection
 
 from perfdb.compare import Choice
+from perfdb.compare.releases import in_order
 from perfdb.errors import InputError, Problem
 from perfdb.queries import catalog, trend
 from perfdb.queries.only import Only, known, narrowed, spelled
 from perfdb.queries.results import current
 from perfdb.record import Origin
 from perfdb.trend.base import Timed
-from perfdb.versions import is_rolling
+from perfdb.versions import is_numbered
 
 
 def results(connection: Connection, words: Sequence[str], only: Only) -> tuple[Timed, ...]:
@@ -51,10 +52,13 @@ def versions(
     for row in connection.execute(catalog.all_releases()).mappings():
         of_ids[row["release_id"]].add((row["framework"], Origin(row["origin"])))
     found: dict[tuple[str, Origin], list[str]] = defaultdict(list)
-    for choice in choices:
-        for key in {key for one in choice.release_ids for key in of_ids[one]}:
-            if choice.version is not None and not is_rolling(choice.version):
-                found[key].append(choice.version)
+    numbered = {
+        one for choice in choices if is_numbered(choice.version) for one in choice.release_ids
+    }
+    for number, name in in_order(choices).items():
+        for key in of_ids[number] if number in numbered else ():
+            if name not in found[key]:
+                found[key].append(name)
     return found
 
 

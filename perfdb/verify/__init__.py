@@ -1,4 +1,4 @@
-"""Proves that a store holds together: its figures follow from its steps, its steps from its bytes.
+"""Proves that a store is consistent: its figures follow from its steps, its steps from its bytes.
 
 To add a check: write a function (perfdb.verify.base.Check), add it to the table.
 """
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import URL, Connection
 
-from perfdb.db import migrate, schema
-from perfdb.db.session import reading
+from perfdb.db import migrate
+from perfdb.db.schema import reading_current
 from perfdb.verify import published, rows, runs
 from perfdb.verify.base import Check, Fault, Item, PassedOver
 
@@ -26,7 +26,7 @@ CHECKS: dict[str, Check] = {
 }
 
 Watched = Callable[[str, int], Callable[[], None]]
-"""Given a check and how many things it looks at, what to call after each of them."""
+"""Takes a check and how many items it looks at; returns what to call after each item."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,9 @@ class Verified:
 def verify(url: URL, watched: Watched) -> tuple[Verified, ...]:
     """Every check, over one consistent state of the store.
 
-    Raises StoreError where there is no store, or one of another version's schema.
+    Raises StoreError if there is no store, or if it has the schema of another version.
     """
-    with reading(url) as connection:
-        schema.require_current(connection, url.render_as_string())
+    with reading_current(url) as connection:
         found = [_verified(name, connection, watched) for name in CHECKS]
     differences = tuple(Fault("schema", text) for text in migrate.differences(url))
     return (Verified("schema", 1, differences, ()), *found)
@@ -66,6 +65,6 @@ def _verified(name: str, connection: Connection, watched: Watched) -> Verified:
     return Verified(
         name,
         count,
-        tuple(one for one in found if isinstance(one, Fault)),
-        tuple(one for one in found if isinstance(one, PassedOver)),
+        tuple(finding for finding in found if isinstance(finding, Fault)),
+        tuple(finding for finding in found if isinstance(finding, PassedOver)),
     )

@@ -6,7 +6,7 @@ from typing import Protocol, TypeVar
 
 from sqlalchemy import Connection
 
-from perfdb.db.packing import unpacked_chunks
+from perfdb.db.packing import unpacked_pieces
 from perfdb.queries import verify
 
 Item = TypeVar("Item")
@@ -32,10 +32,10 @@ Finding = Fault | PassedOver
 
 
 class Watch(Protocol):
-    """Sees the things go by that a check looks at."""
+    """Watches the items that a check looks at, to show its progress."""
 
     def __call__(self, items: Iterable[Item], count: int, /) -> Iterable[Item]:
-        """The same things, of which there are so many."""
+        """The same items, one by one; `count` is how many there are."""
         ...
 
 
@@ -44,4 +44,4 @@ Check = Callable[[Connection, Watch], Iterator[Finding]]
 
 def content(connection: Connection, source_id: int) -> Iterator[bytes]:
     """The bytes of a source, a chunk at a time. Raises DamagedBytesError."""
-    return unpacked_chunks(connection.scalar(verify.content_of(source_id)) or b"")
+    return unpacked_pieces([connection.scalar(verify.content_of(source_id)) or b""])

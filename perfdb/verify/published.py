@@ -10,6 +10,8 @@ from sqlalchemy import Connection
 
 from perfdb import formats, logged, pages
 from perfdb.errors import DamagedBytesError
+from perfdb.formats import ParsedLog
+from perfdb.groups import grouped
 from perfdb.ingest.logs import LOG_PARSER_VERSION
 from perfdb.ingest.page import PAGE_PARSER_VERSION
 from perfdb.ingest.read import PAGE
@@ -20,8 +22,8 @@ from perfdb.units import counted
 from perfdb.verify.base import Fault, Finding, PassedOver, Watch, content
 
 
-class _Said(Frozen):
-    """What a row says: its figures, how they were measured, and the text they were read from."""
+class _Read(Frozen):
+    """What was read of a row: its figures, how they were measured, and their text."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -58,24 +60,24 @@ class _Row(Frozen):
 
 @dataclass(frozen=True)
 class _Stored:
-    """A row, and what it says."""
+    """A row, and what was read of it when it was stored."""
 
     row: _Row
-    said: _Said
+    reading: _Read
 
 
 def published(connection: Connection, watch: Watch) -> Iterator[Finding]:
-    """Every published result, superseded or not, says what its line of the stored bytes says."""
+    """Every published result, superseded or not, is what its line of the stored bytes says."""
     rows = list(map(_stored, map(dict, connection.execute(verify.published()).mappings())))
-    for _, group in groupby(watch(rows, len(rows)), key=lambda one: one.row.source_id):
+    for _, group in groupby(watch(rows, len(rows)), key=lambda stored: stored.row.source_id):
         yield from _of_source(connection, list(group))
 
 
 def _stored(row: Mapping[str, object]) -> _Stored:
     figures = Figures.model_validate({name: row[name] for name in Figures.model_fields})
     method = Method.model_validate({name: row[name] for name in Method.model_fields})
-    said = _Said.model_validate({**row, "figures": figures, "method": method})
-    return _Stored(_Row.model_validate(row), said)
+    reading = _Read.model_validate({**row, "figures": figures, "method": method})
+    return _Stored(_Row.model_validate(row), reading)
 
 
 def _of_source(connection: Connection, group: list[_Stored]) -> Iterator[Finding]:
@@ -89,16 +91,16 @@ def _of_source(connection: Connection, group: list[_Stored]) -> Iterator[Finding
     except DamagedBytesError:
         yield PassedOver(first.path, f"{many}: the bytes are damaged")
         return
-    for one in group:
-        said = _by_bytes(one.row, bytes_)
-        if not said:
-            yield Fault(one.row.where, f"result {one.row.key}: nothing is read there")
-        elif one.said not in said:
-            yield Fault(one.row.where, f"result {one.row.key}: {_apart(one.said, said[0])}")
+    for stored in group:
+        row, readings = stored.row, _by_bytes(stored.row, bytes_)
+        if not readings:
+            yield Fault(row.where, f"result {row.key}: nothing is read there")
+        elif stored.reading not in readings:
+            yield Fault(row.where, f"result {row.key}: {_apart(stored.reading, readings[0])}")
 
 
 def _unreadable(row: _Row) -> str | None:
-    """Why this version would read something else; None where it would not."""
+    """Why this version of the parser may read something else; None if it is the same version."""
     if row.parser != PAGE and row.parser not in formats.FORMATS:
         return f"read by {row.parser!r}, which this version does not know"
     newest = PAGE_PARSER_VERSION if row.parser == PAGE else LOG_PARSER_VERSION
@@ -107,8 +109,8 @@ def _unreadable(row: _Row) -> str | None:
     return f"read by version {row.parser_version} of the parser; this is {newest}"
 
 
-def _by_bytes(row: _Row, content: bytes) -> list[_Said]:
-    """What is read at the row's line. A page may need to be told what it does not say of itself."""
+def _by_bytes(row: _Row, content: bytes) -> list[_Read]:
+    """What is read at the row's line; the row gives what the page does not say of itself."""
     if row.parser == PAGE:
         context = PageContext(row.framework, row.release, row.container, row.system, row.precision)
         return _of_page(row.path, content, context).get(row.source_line, [])
@@ -116,35 +118,32 @@ def _by_bytes(row: _Row, content: bytes) -> list[_Said]:
 
 
 @lru_cache(maxsize=64)
-def _of_page(where: str, content: bytes, context: PageContext) -> Mapping[int | None, list[_Said]]:
-    found: dict[int | None, list[_Said]] = {}
-    for row in pages.read(where, content.decode(), context).results:
-        found.setdefault(row.line, []).append(_Said.model_validate(dict(row)))
-    return found
+def _of_page(where: str, content: bytes, context: PageContext) -> Mapping[int | None, list[_Read]]:
+    rows = grouped(pages.read(where, content.decode(), context).results, lambda row: row.line)
+    return {line: [_Read.model_validate(dict(row)) for row in some] for line, some in rows.items()}
 
 
 @lru_cache(maxsize=8)
-def _of_file(parser: str, where: str, content: bytes) -> Mapping[int | None, list[_Said]]:
-    found: dict[int | None, list[_Said]] = {}
-    for log in formats.FORMATS[parser].parse(where, [content]):
-        method = Method(window=log.window)
-        said = _Said(
-            figures=logged.printed_figures(log), method=method, raw={}, extras=log.extras, notes=()
-        )
-        found.setdefault(log.emitted_line, []).append(said)
-    return found
+def _of_file(parser: str, where: str, content: bytes) -> Mapping[int | None, list[_Read]]:
+    logs = grouped(formats.FORMATS[parser].parse(where, [content]), lambda log: log.emitted_line)
+    return {line: list(map(_of_log, some)) for line, some in logs.items()}
 
 
-def _apart(kept: _Said, said: _Said) -> str:
-    """Which of the figures and texts differ from those of the bytes."""
-    stored, read = map(_flat, (kept, said))
+def _of_log(log: ParsedLog) -> _Read:
+    figures, method = logged.printed_figures(log), Method(window=log.window)
+    return _Read(figures=figures, method=method, raw={}, extras=log.extras, notes=())
+
+
+def _apart(kept: _Read, reread: _Read) -> str:
+    """Which of the stored figures and texts differ from those of the bytes, and how."""
+    stored, read = map(_flat, (kept, reread))
     return ", ".join(
-        f"{name} is {one}, and {read[name]} by the bytes"
-        for name, one in stored.items()
-        if one != read[name]
+        f"{name} is {value}, and {read[name]} by the bytes"
+        for name, value in stored.items()
+        if value != read[name]
     )
 
 
-def _flat(said: _Said) -> Mapping[str, object]:
-    texts = {"raw": said.raw, "extras": said.extras, "notes": said.notes}
-    return dict(said.figures) | dict(said.method) | texts
+def _flat(reading: _Read) -> Mapping[str, object]:
+    texts = {"raw": reading.raw, "extras": reading.extras, "notes": reading.notes}
+    return dict(reading.figures) | dict(reading.method) | texts

@@ -1,4 +1,4 @@
-"""Checks of what the tables say of one another: bytes, references, revisions, orphans."""
+"""Checks of the tables against one another: bytes, references, revisions, orphans."""
 
 import hashlib
 from collections.abc import Iterator
@@ -25,15 +25,15 @@ def sources(connection: Connection, watch: Watch) -> Iterator[Fault]:
             yield Fault(row["path"], f"source {row['id']}: the bytes are damaged: {error}")
             continue
         if size != row["size_bytes"]:
-            said = f"{size:,} bytes, not the {row['size_bytes']:,} that were read"
-            yield Fault(row["path"], f"source {row['id']}: {said}")
+            message = f"{size:,} bytes, not the {row['size_bytes']:,} that were read"
+            yield Fault(row["path"], f"source {row['id']}: {message}")
         elif digest.hexdigest() != row["sha256"]:
-            said = f"SHA-256 {digest.hexdigest()}, not {row['sha256']}"
-            yield Fault(row["path"], f"source {row['id']}: {said}")
+            message = f"SHA-256 {digest.hexdigest()}, not {row['sha256']}"
+            yield Fault(row["path"], f"source {row['id']}: {message}")
 
 
 def references(connection: Connection, watch: Watch) -> Iterator[Fault]:
-    """Every row that another one refers to is there."""
+    """Every row that another row refers to exists."""
     foreign = [
         (column, key.column)
         for table in metadata.sorted_tables
@@ -51,11 +51,11 @@ def references(connection: Connection, watch: Watch) -> Iterator[Fault]:
 def revisions(connection: Connection, watch: Watch) -> Iterator[Fault]:
     """Revisions count from 1 without a gap; at most one is in force, and that is the newest.
 
-    Of the results of a run exactly one is, or none if it was withdrawn.
+    Exactly one result of a run is in force, or none if the run was withdrawn.
     """
     rows = connection.execute(verify.revisions()).mappings().all()
     for row in watch(rows, len(rows)):
-        yield from (Fault(f"result {row['key']}", said) for said in _of_revisions(row))
+        yield from (Fault(f"result {row['key']}", message) for message in _of_revisions(row))
     for key, revision in connection.execute(verify.in_force_and_superseded_at()):
         yield Fault(f"result {key}", f"revision {revision} is in force and has superseded_at")
     for run_id, withdrawn, count in connection.execute(verify.runs_by_results_in_force()):
@@ -88,6 +88,6 @@ _ORPHANS = {
 
 
 def orphans(connection: Connection, watch: Watch) -> Iterator[Fault]:
-    """Nothing stands alone: runs have results, results runs, and what names them is used."""
+    """Runs have results, measured results a run; each case, release, system and model is used."""
     for what, question in watch(_ORPHANS.items(), len(_ORPHANS)):
         yield from (Fault(name, what) for name in connection.scalars(question))

@@ -1,8 +1,8 @@
 """Checks of measured results: figures by the stored steps, steps by the stored bytes."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
@@ -14,13 +14,16 @@ from perfdb import flops, formats, logged, normalize, windows
 from perfdb.db.rows import StepRow
 from perfdb.db.tables import steps as steps_table
 from perfdb.errors import DamagedBytesError, RunDirError
+from perfdb.formats import several
 from perfdb.ingest import opened
+from perfdb.ingest.grown import number_in_log
 from perfdb.ingest.logs import LOG_PARSER_VERSION
+from perfdb.jsonfile import parse_json
 from perfdb.queries import measured, verify
-from perfdb.recompute.figures import DERIVED, Asked, Stored, anew, differences
+from perfdb.recompute.figures import DERIVED, Asked, Stored, differences, recomputed
 from perfdb.recompute.read import AT_ONCE, stored, with_steps
 from perfdb.record import SCHEMA_VERSION, Outcome, RunRecord
-from perfdb.rundir import RunDir, parse_json, parse_steps
+from perfdb.rundir import RunDir, parse_steps
 from perfdb.verify.base import Fault, Finding, PassedOver, Watch, content
 
 FIGURES = tuple(
@@ -28,18 +31,14 @@ FIGURES = tuple(
     for name in DERIVED
     if name not in ("outcome", "withheld", "window", "emitted", "flops_convention", "notes")
 )
-"""What a withheld result has none of."""
-
+"""The columns that are empty in a result whose figures are withheld."""
 
 STEP = tuple(steps_table.c[name] for name in StepRow._fields)
-
-_LOG_ID = re.compile(r"log-[0-9a-f]{16}(?:-(\d+))?")
-"""The id of a run that was read from a log, with its number where the log holds several."""
 
 
 @dataclass(frozen=True)
 class _File:
-    """A file of a run, as the store has it."""
+    """A file of a run, as it is stored."""
 
     name: str
     source_id: int
@@ -51,88 +50,88 @@ class _File:
 
 @dataclass(frozen=True)
 class _Reread:
-    """What the bytes of a run say now."""
+    """What this version reads from the stored bytes of a run."""
 
     key: str
     outcome: Outcome | None
-    """None: it depends on the window."""
+    """None: it cannot be judged from the bytes alone, as it depends on the window."""
     steps: Sequence[StepRow]
 
 
 def figures(connection: Connection, watch: Watch) -> Iterator[Finding]:
     """Every measured result in force follows from its stored steps."""
     rows = connection.execute(measured.in_force()).mappings().all()
-    for one, steps in watch(with_steps(connection, rows), len(rows)):
-        where = f"run {one.run_id}"
-        result = one.result
-        for name, change in differences(result, anew(one, steps, Asked())).items():
+    for run, steps in watch(with_steps(connection, rows), len(rows)):
+        where = f"run {run.run_id}"
+        result = run.result
+        for name, change in differences(result, recomputed(run, steps, Asked())).items():
             message = f"{name} is {change.before}, and {change.after} by its steps"
-            yield Fault(where, message + _remedy(one))
-        unsaid = [name for name in FIGURES if getattr(result, name) is not None]
-        if result.withheld is not None and unsaid:
-            yield Fault(where, f"withheld ({result.withheld}), and yet has {', '.join(unsaid)}")
+            yield Fault(where, message + _remedy(run))
+        present = [name for name in FIGURES if getattr(result, name) is not None]
+        if result.withheld is not None and present:
+            yield Fault(where, f"withheld ({result.withheld}), and yet has {', '.join(present)}")
         if result.withheld is None and result.step_time_s is None:
             yield Fault(where, "has no figures and does not say why")
 
 
-def _remedy(one: Stored) -> str:
-    made_by, now = one.result.formula_version, flops.FORMULA_VERSION
+def _remedy(run: Stored) -> str:
+    made_by, now = run.result.formula_version, flops.FORMULA_VERSION
     older = f" (made by formulas {made_by}, these are {now})" if made_by != now else ""
     return f"{older}; `perfdb recompute` would change it"
 
 
 def steps(connection: Connection, watch: Watch) -> Iterator[Finding]:
-    """The steps of every run are those that the stored bytes of its files say."""
+    """The steps of every run are those that are read from the stored bytes of its files."""
     rows = connection.execute(measured.in_force()).mappings().all()
     for row in watch(rows, len(rows)):
-        one = stored(row)
-        found = _reread(connection, one)
+        run = stored(row)
+        found = _reread(connection, run)
         if isinstance(found, str):
-            yield PassedOver(f"run {one.run_id}", found)
+            yield PassedOver(f"run {run.run_id}", found)
         else:
             outcome = Outcome(row["run_outcome"])
-            said = _compared(found, one, outcome, _stored_steps(connection, one))
-            yield from (Fault(f"run {one.run_id}", message) for message in said)
+            messages = _compared(found, run, outcome, _stored_steps(connection, run))
+            yield from (Fault(f"run {run.run_id}", message) for message in messages)
 
 
 def _compared(
-    found: _Reread, one: Stored, outcome: Outcome, kept: Iterable[StepRow]
+    found: _Reread, run: Stored, outcome: Outcome, kept: Iterable[StepRow]
 ) -> Iterator[str]:
-    if found.key != one.result.key:
+    if found.key != run.result.key:
         yield "its files are of another case or release than its result"
     if found.outcome not in (None, outcome):
         yield f"ended {outcome}, and {found.outcome} by its files"
     both = merge(
-        ((step.step, "kept", step) for step in kept),
-        ((step.step, "said", step) for step in found.steps),
+        ((step.step, "stored", step) for step in kept),
+        ((step.step, "read", step) for step in found.steps),
         key=itemgetter(0),
     )
     for number, pair in groupby(both, key=itemgetter(0)):
         steps = {whose: step for _, whose, step in pair}
-        if steps.get("kept") != steps.get("said"):
-            yield f"step {number}: {_apart(steps.get('kept'), steps.get('said'))}"
+        if steps.get("stored") != steps.get("read"):
+            yield f"step {number}: {_apart(steps.get('stored'), steps.get('read'))}"
 
 
-def _apart(kept: StepRow | None, said: StepRow | None) -> str:
-    """What of a step differs."""
-    if kept is None or said is None:
+def _apart(kept: StepRow | None, read: StepRow | None) -> str:
+    """How a step differs between the store and its run's files."""
+    if kept is None or read is None:
         return "is not in the store" if kept is None else "is not in its files"
     return ", ".join(
-        f"{name} is {one}, and {other} by its files"
-        for name, one, other in zip(StepRow._fields, kept, said, strict=True)
-        if one != other
+        f"{name} is {before}, and {now} by its files"
+        for name, before, now in zip(StepRow._fields, kept, read, strict=True)
+        if before != now
     )
 
 
-def _stored_steps(connection: Connection, one: Stored) -> Iterator[StepRow]:
-    question = measured.steps_of(one.run_row_id).with_only_columns(*STEP)
+def _stored_steps(connection: Connection, run: Stored) -> Iterator[StepRow]:
+    question = measured.steps_of(run.run_row_id).with_only_columns(*STEP)
     for row in connection.execute(question, execution_options={"yield_per": AT_ONCE}):
         yield StepRow(*row)
 
 
-def _reread(connection: Connection, one: Stored) -> _Reread | str:
-    """What the run's files say; a text where this version cannot tell."""
-    rows = connection.execute(verify.files_of(one.run_row_id)).mappings()
+def _reread(connection: Connection, run: Stored) -> _Reread | str:
+    """What this version reads from the run's files, or a text that says why it cannot."""
+    rows = connection.execute(verify.files_of(run.run_row_id)).mappings()
     files = [_File(**row) for row in rows]
     record = next((file for file in files if file.is_record), None)
     if record is None:
@@ -144,34 +143,34 @@ def _reread(connection: Connection, one: Stored) -> _Reread | str:
     try:
         if of_directory:
             return _of_directory(connection, files)
-        return _of_log(connection, record, one)
+        return _of_log(connection, record, run)
     except (RunDirError, DamagedBytesError) as error:
         return f"its files cannot be read: {error}"
 
 
 def _of_directory(connection: Connection, files: Sequence[_File]) -> _Reread:
     run = RunDir(Path(files[0].path).parent)
-    there = {file.name: file.source_id for file in files}
-    told, timed = (
-        b"".join(content(connection, there[path.name])) if path.name in there else b""
+    source_ids = {file.name: file.source_id for file in files}
+    record_bytes, steps_bytes = (
+        b"".join(content(connection, source_ids[path.name])) if path.name in source_ids else b""
         for path in (run.record, run.steps)
     )
-    record = parse_json(str(run.record), told, RunRecord)
-    read = parse_steps(str(run.steps), timed.decode(errors="replace").splitlines())
+    record = parse_json(str(run.record), record_bytes, RunRecord)
+    read = parse_steps(str(run.steps), steps_bytes.decode(errors="replace").splitlines())
     whole = normalize.measured(record, read, None, "")
     return _Reread(whole.result.key, whole.run.outcome, whole.steps)
 
 
-def _of_log(connection: Connection, record: _File, one: Stored) -> _Reread | str:
+def _of_log(connection: Connection, record: _File, run: Stored) -> _Reread | str:
     member = formats.FORMATS.get(record.parser)
     if member is None:
         return f"read by {record.parser!r}, which this version does not know"
-    named = _LOG_ID.fullmatch(one.run_id)
-    logs = member.parse(record.path, content(connection, record.source_id))
-    number = int(named[1] or 1) if named else 0
+    again = partial(content, connection, record.source_id)
+    logs = several.of_last(member, record.path, member.parse(record.path, again()), again)
+    number = number_in_log(run.run_id)
     if not 1 <= number <= len(logs):
-        return _Reread(one.result.key, None, ())
-    log, result = logs[number - 1], one.result
+        return _Reread(run.result.key, None, ())
+    log, result = logs[number - 1], run.result
     window = windows.named(result.window) if result.window else logged.window_of(log, None)
-    of = logged.LogRun(result.case, result.release, one.run_id, "", one.averages)
+    of = logged.LogRun(result.case, result.release, run.run_id, "", run.averages)
     return _Reread(result.key, None, logged.measured(log, of, window).steps)

@@ -28,11 +28,11 @@ class Backend(Protocol):
         ...
 
     def version(self) -> str | None:
-        """The version installed here; None where it is not."""
+        """The version installed here; None if it is not installed."""
         ...
 
     def unsupported(self, case: Case) -> str | None:
-        """Why this backend cannot run a case; None where it can."""
+        """Why this backend cannot run a case; None if it can."""
         ...
 
     def worker_config(self, point: Point) -> str:

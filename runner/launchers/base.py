@@ -1,7 +1,10 @@
 """What a place to run must offer: start a command, and say how it is doing."""
 
+import os
+from pathlib import Path
 from typing import Protocol
 
+import runner
 from perfdb.rundir import RunDir
 from runner.backends import Command
 
@@ -31,5 +34,20 @@ class Launcher(Protocol):
         ...
 
     def start(self, command: Command, run: RunDir) -> Process:
-        """Start a run, its output going to the run directory. Raises RunError."""
+        """Start a run. Raises RunError.
+
+        Each process has the command's `variables` and `imports()` in its environment. What the
+        launcher prints goes to `run.console`, what each rank prints below `run.rank_logs`. All of
+        them end when this process does, however it ends.
+        """
         ...
+
+
+def imports() -> dict[str, str]:
+    """The environment in which workers import this installation's runner.
+
+    Without PYTHONSAFEPATH a folder named `runner` in the working folder would be imported.
+    """
+    home = str(Path(runner.__file__).parents[1])
+    others = os.environ.get("PYTHONPATH")
+    return {"PYTHONSAFEPATH": "1", "PYTHONPATH": f"{home}{os.pathsep}{others}" if others else home}

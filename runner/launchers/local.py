@@ -5,12 +5,11 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 
-import runner
 from perfdb.errors import RunError
 from perfdb.rundir import RunDir
 from runner.backends import Command
+from runner.launchers.base import imports
 
 NAME = "local"
 STOP_AFTER_S = 15
@@ -58,7 +57,7 @@ def start(command: Command, run: RunDir) -> LocalProcess:
                 stdout=console,
                 stderr=subprocess.STDOUT,
                 cwd=run.path,
-                env={**os.environ, **command.variables, **_imports()},
+                env={**os.environ, **command.variables, **imports()},
                 start_new_session=True,
             )
     except OSError as error:
@@ -69,10 +68,3 @@ def start(command: Command, run: RunDir) -> LocalProcess:
 def tethered(command: tuple[str, ...]) -> list[str]:
     """The command, made to end when this process does."""
     return [sys.executable, "-m", "runner.tether", str(os.getpid()), *command]
-
-
-def _imports() -> dict[str, str]:
-    """Without PYTHONSAFEPATH a folder named `runner` in the working folder would be imported."""
-    home = str(Path(runner.__file__).parents[1])
-    others = os.environ.get("PYTHONPATH")
-    return {"PYTHONSAFEPATH": "1", "PYTHONPATH": f"{home}{os.pathsep}{others}" if others else home}

@@ -32,6 +32,13 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": nn.functional.gelu,
     "squared_relu": squared_relu,
 }
+RECOMPUTE: dict[str, dict[str, object]] = {
+    "none": {},
+    "selective": {"recompute_granularity": "selective"},
+    "full": {
+        "recompute_granularity": "full", "recompute_method": "uniform", "recompute_num_layers": 1,
+    },
+}  # fmt: skip
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
@@ -98,7 +105,7 @@ def transformer_config(config: WorkerConfig, *, on_gpu: bool) -> TransformerConf
         **_numerics(config, on_gpu),
         **_kernels(config.model, on_gpu),
         **_experts(config),
-        **_recompute(config),
+        **RECOMPUTE[config.options.recompute],
     )
 
 
@@ -180,19 +187,6 @@ def _experts(config: WorkerConfig) -> dict[str, object]:
         "moe_aux_loss_coeff": 1e-2,
         "moe_grouped_gemm": HAVE_TRANSFORMER_ENGINE,
         "moe_permute_fusion": HAVE_TRANSFORMER_ENGINE and is_te_min_version("2.1.0"),
-    }
-
-
-def _recompute(config: WorkerConfig) -> dict[str, object]:
-    granularity = config.options.recompute
-    if granularity == "none":
-        return {}
-    if granularity == "selective":
-        return {"recompute_granularity": "selective"}
-    return {
-        "recompute_granularity": "full",
-        "recompute_method": "uniform",
-        "recompute_num_layers": 1,
     }
 
 

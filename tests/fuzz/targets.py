@@ -22,7 +22,7 @@ from perfdb.audit import acknowledged
 from perfdb.db import migrate
 from perfdb.db.session import reading, store_url
 from perfdb.errors import InputError, Problem
-from perfdb.formats import FORMATS, LogFormat, ParsedLog
+from perfdb.formats import FORMATS, LogFormat, ParsedLog, several
 from perfdb.ingest import LogOptions, Options, ingest
 from perfdb.ingest.compression import Budget
 from perfdb.ingest.find import file
@@ -90,7 +90,7 @@ def of_log(member: LogFormat, content: bytes) -> None:
     assert repr(logs) == repr(member.parse(name, pieces(content)))
     document = name.endswith((".json", ".yaml"))
     printed = () if document else PRINTED.get(member.NAME, ("step", "step_time_s"))
-    for log in logs:
+    for log in (*logs, *several.of_last(member, name, logs, lambda: [content])):
         oracles.check_log(log, content, printed)
         _check_stored(log)
     if not document:

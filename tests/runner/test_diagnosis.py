@@ -15,6 +15,12 @@ torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
 """
 
 
+KILLED = (
+    "E1122 16:21:10.409000 19344 torch/distributed/elastic/multiprocessing/api.py:1002] failed "
+    "(exitcode: -9) local_rank: 0 (pid: 19361) of binary: /work/.venv/bin/python\n"
+)
+
+
 def test_all_steps_and_exit_code_zero_is_finished() -> None:
     assert (Outcome.FINISHED, None) == _said(0, WHOLE)
 
@@ -57,6 +63,21 @@ def test_a_crash_gives_the_first_error_line_and_not_the_launchers() -> None:
 
 def test_a_crash_without_a_word_gives_the_exit_code() -> None:
     assert (Outcome.FAILED, "the command ended with exit code -11") == _said(-11, [], "")
+
+
+def test_a_killed_rank_is_the_reason_whatever_the_others_said_of_it() -> None:
+    """As torchrun prints it; a peer that has lost its connection fails after it."""
+    log = TRACEBACK.format(error="[rank1]: RuntimeError: Connection closed by peer") + KILLED
+    error = "rank 0 was killed by signal 9 (SIGKILL); was the host out of memory?"
+    assert (Outcome.FAILED, error) == _said(1, [], log)
+
+
+def test_a_rank_that_ends_itself_gives_its_error_and_else_its_signal() -> None:
+    """An abort follows an error that says more."""
+    aborted = KILLED.replace("-9", "-6")
+    assert (Outcome.FAILED, "rank 0 was killed by signal 6 (SIGABRT)") == _said(1, [], aborted)
+    log = aborted + TRACEBACK.format(error="RuntimeError: NCCL timeout")
+    assert (Outcome.FAILED, "RuntimeError: NCCL timeout") == _said(1, [], log)
 
 
 def _said(exit_code: int, steps: list[StepRecord], log: str = "") -> tuple[Outcome, str | None]:

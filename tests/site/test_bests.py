@@ -220,3 +220,20 @@ def test_a_systems_chart_compares_models_by_their_flops() -> None:
     desc = made.select_one("svg desc")
     assert desc is not None
     assert desc.get_text().startswith("TFLOP/s/GPU. Llama 3 70B")
+
+
+def test_bars_say_which_are_measured_and_which_published_where_there_are_both() -> None:
+    """In the label, and so to who hears the chart; where all are of one kind nobody has to ask."""
+    ours = result(framework="nemo", release="25.04")
+    theirs = published(
+        framework="nemo", release="25.04", model="llama3-8b", model_title="Llama 3 8B",
+        num_gpus=16, tokens_per_sec_per_gpu=30_000.0, raw={}, variant=None, sequence_length=8192,
+    )  # fmt: skip
+    both = soup(models.results(model_page(ours, theirs), 0, address).text).select_one("svg desc")
+    assert both is not None
+    assert "8 GPUs · measured: 32,364; " in both.get_text()
+    assert "16 GPUs · published: 30,000." in both.get_text()
+    alone = model_page(ours, result(framework="nemo", release="25.04", num_gpus=16))
+    one = soup(models.results(alone, 0, address).text).select_one("svg desc")
+    assert one is not None
+    assert "measured" not in one.get_text()

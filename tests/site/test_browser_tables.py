@@ -271,6 +271,17 @@ def test_what_the_audit_found_and_the_source_are_copied_into_columns_of_their_ow
     assert line.isdecimal()
 
 
+def test_the_notes_of_a_row_are_copied_into_a_column_of_their_own(page: Page) -> None:
+    """Those of all rows, and those that its marks stand for; without any there is no column."""
+    rows = (published(notes=("a", "b, c", "d")), published(notes=("a",)))
+    for given, notes in ((rows, ["a | b, c | d", "a"]), ((published(), published()), [None, None])):
+        on_a_phone(page, NEMO, *given, width=1440).wait_for()
+        copy = page.evaluate("csv(texts(document.querySelector('table.perf')))")
+        made = list(csv.DictReader(io.StringIO(str(copy))))
+        assert notes == [row.get("Notes") for row in made]
+        assert ["WAN 2.1 14B"] * 2 == [row["Model"] for row in made]
+
+
 def test_copies_hold_texts_of_the_store_as_texts(page: Page, address: str) -> None:
     """What would be markup is escaped in Markdown, what would be a formula has an apostrophe."""
     page.goto(address + "runs/index.html")
@@ -317,3 +328,22 @@ def test_a_link_to_a_row_opens_its_tab_everywhere_and_marks_it(page: Page, addre
     box = page.locator(f"#{row}").bounding_box()
     assert box is not None
     assert 0 < box["y"] < 900
+
+
+def test_an_address_that_names_no_row_is_no_fault(page: Page, address: str) -> None:
+    """'%' begins a sign that nothing follows."""
+    faults: list[str] = []
+    page.on("pageerror", lambda fault: faults.append(str(fault)))
+    page.goto(address + RELEASE + "#row-zzz%")
+    page.locator(".perf-tools").first.wait_for()
+    assert [] == faults
+
+
+def test_the_arrow_of_a_head_and_the_links_by_a_name_are_no_part_of_either(
+    page: Page, address: str
+) -> None:
+    """Who hears the table hears 'Model' and 'Llama 3 8B Link to Llama 3 8B'."""
+    page.goto(address + RELEASE + "?system=dgx-b200")
+    said = page.locator("table.perf:visible").first.aria_snapshot()
+    assert 'columnheader "Model":' in said
+    assert "Llama 3 8B Link to Llama 3 8B" in said or "found by the audit" in said

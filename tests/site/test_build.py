@@ -16,6 +16,7 @@ from sqlalchemy import URL
 
 from perfdb.db import migrate
 from perfdb.db.session import store_url
+from perfdb.record import Figures
 from perfdb.site.files import FOLDERS, is_made
 from tests.factories import case, published, release, stored, write_run
 from tests.site.conftest import DFM, EVIL, SEED, Site, site_of
@@ -286,7 +287,9 @@ def test_a_build_redoes_only_what_has_changed(tmp_path: Path) -> None:
     url = store_url(str(tmp_path / "store.sqlite"))
     newer = release("0.16.1")
     others = {"framework": "nemo", "model": "llama3-70b", "system": "dgx-b200"}
-    stored(url, *(published(gpus, case=case(**others, num_gpus=gpus)) for gpus in (8, 16)))
+    figures = Figures(tokens_per_sec_per_gpu=1_477, model_tflops_per_sec_per_gpu=711)
+    for gpus in (8, 16):
+        stored(url, published(gpus, case=case(**others, num_gpus=gpus), figures=figures))
     stored(url, write_run(tmp_path, run_id="one"))
     site = site_of(tmp_path, url).built()
     own = site.docs / "runs" / "notes.md"

@@ -89,7 +89,7 @@ def test_another_figure_on_the_same_page_corrects_and_says_from_what_to_what() -
 def test_a_page_that_lays_out_the_same_figures_otherwise_is_read_anew() -> None:
     """A cell beside the figures is no correction of them."""
     found = events(revised(raw={"Tokens": "12", "GA": "4"}), [])
-    assert [("2026-03-05", "read anew"), ("2026-03-04", "added")] == acts(found)
+    assert [("2026-03-05", "read again"), ("2026-03-04", "added")] == acts(found)
     assert ["GA: – → 4"] == [it.said for it in found[0].changes]
 
 
@@ -225,7 +225,7 @@ def test_what_a_page_is_rejected_for_again_and_again_is_one_entry() -> None:
     made = changelog.changelog([], [*rejected, other])
     text = BeautifulSoup(changelog.changed(made, address).text, "html.parser").get_text(" ")
     assert 2 == len(made.changed)
-    assert "24 × no bad.md:18–41" in text
+    assert "24 × no – bad.md:18–41" in text
     assert [25] == [it.count for it in made.counts]
 
 
@@ -287,7 +287,7 @@ def test_what_is_read_anew_is_one_row_where_the_same_was_read_anew() -> None:
         for key, read in steps.items()
         for one in revised(raw={"Tokens": "12", "GA": read})
     ]
-    anew = [it for it in changelog.changelog(history, []).other if it.act == "read anew"]
+    anew = [it for it in changelog.changelog(history, []).other if it.act == "read again"]
     assert {(2, "GA: – → 4"), (1, "GA: – → 8")} == {(it.count, it.changes[0].said) for it in anew}
 
 

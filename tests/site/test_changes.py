@@ -68,11 +68,30 @@ def test_the_newest_release_is_compared_with_the_one_before_it(contents: Content
 def test_each_match_has_both_figures_the_change_and_the_verdict(contents: Contents) -> None:
     """10,500 ÷ 10,000 is 5 % more; 9,800 ÷ 10,000 is 2 % less."""
     head, *matches = rows(changes.matched(pair_of(contents), address).text)
-    assert ["25.04", "25.07", "Change"] == head[3:6]
+    assert ["25.04 Tokens/s/GPU", "25.07 Tokens/s/GPU", "Change"] == head[2:5]
     assert [
         ["10,000", "9,800", "−2.0%", "–", "slower"],
         ["10,000", "10,500", "+5.0%", "–", "faster"],
-    ] == [row[3:8] for row in matches]
+    ] == [row[2:7] for row in matches]
+
+
+def test_a_narrow_screen_has_the_change_and_the_verdict_beside_the_model(
+    contents: Contents,
+) -> None:
+    made = BeautifulSoup(changes.matched(pair_of(contents), address).text, "html.parser")
+    near = [head.get_text() for head in made.select("thead th[data-near]")]
+    assert ["Change", "B\u00a0is"] == near
+
+
+def test_a_figure_has_a_column_of_names_where_it_is_not_the_same_in_all_rows(store: URL) -> None:
+    """Two works with tokens/s/GPU and the step time; one of them alone, and it is in the head."""
+    seconds = [Figures(step_time_s=it) for it in (10.0, 8.0)]
+    timed = [("25.04", {"num_gpus": 16}, seconds[0]), ("25.07", {"num_gpus": 16}, seconds[1])]
+    rated = [("25.04", {}, rate(9000)), ("25.07", {}, rate(9900))]
+    [pair] = pairs_of(store, *rated, *timed)
+    head, *matches = rows(changes.matched(pair, address).text)
+    assert ["Figure", "25.04", "25.07"] == head[2:5]
+    assert {"Step time (s)", "Tokens/s/GPU"} == {row[2] for row in matches}
 
 
 def test_figures_lead_to_their_rows_on_the_pages_of_both_releases(contents: Contents) -> None:

@@ -133,9 +133,21 @@ def test_llms_txt_has_a_sentence_on_each_page_and_no_markup(site: Site) -> None:
     text = (site.html / "llms.txt").read_text()
     pages = re.findall(r"^- \[.*\]\([^)]+\.html\).*", text, re.MULTILINE)
     assert len(pages) > 50
-    assert [] == [one for one in pages if not re.search(r"\.html\): .{20}", one)]
+    assert [] == [one for one in pages if not re.search(r"\.html\): .{15}", one)]
     assert not {"<", ">"} & set(text.replace("\n> ", "\n"))
     assert r"- [&lt;script&gt;alert(1)&lt;/script&gt; \*m\* \`c\` {{ x }}" in text
+
+
+def test_no_page_says_its_title_twice(site: Site) -> None:
+    """The first page is called as the site is; what it says of itself may begin with its title."""
+    titles = {
+        page: re.search("<title>(.*)</title>", (site.html / page).read_text())
+        for page in ("index.html", "runs/index.html")
+    }
+    assert ["perfdb", "Runs &#8212; perfdb"] == [it[1] for it in titles.values() if it]
+    text = (site.html / "llms.txt").read_text()
+    assert "\n- [NeMo DFM main](performance/dfm/main.html): 5 published results" in text
+    assert [] == re.findall(r"^- \[(.*)\]\(.*\): \1: ", text, re.MULTILINE)
 
 
 def test_no_page_fetches_anything_from_another_host(site: Site) -> None:

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.site.conftest import CHROMIUM, RELEASE, Site
+from tests.site.conftest import CHROMIUM, EVIL, RELEASE, Site
 
 WITH_SIDEBARS = ("metrics", "systems", "flops", "schema")
 RANKED = "runs/dgx-h100-bf16-0.9.1-0.html"
@@ -188,3 +188,43 @@ def test_on_paper_no_table_is_cut(page: Page, site: Site) -> None:
         "all => [...new Set(all.map(it => getComputedStyle(it).fontSize))]"
     )
     assert 1 == len(sizes)
+
+
+def test_on_paper_nothing_is_positioned_over_tables_and_heads_are_words_alone(
+    page: Page, site: Site
+) -> None:
+    """A footer would lie across rows, and of a positioned button no later sheet has a copy."""
+    opened(page, site, RELEASE, PAPER)
+    page.locator("table.perf th button").first.wait_for(state="attached")
+    page.emulate_media(media="print")
+    assert not page.locator(".bd-footer").first.is_visible()
+    shown = page.locator("table.perf th button").evaluate_all(
+        "all => [...new Set(all.map(it => getComputedStyle(it).display))]"
+    )
+    assert ["contents"] == shown
+
+
+def test_on_paper_no_chart_is_higher_than_a_sheet(page: Page, site: Site) -> None:
+    """A4 on its side has 190 mm within its margins; a heading stands above the chart."""
+    opened(page, site, RANKED, PAPER)
+    page.locator(".perf-chart").first.evaluate("it => it.setAttribute('viewBox', '0 0 380 900')")
+    page.emulate_media(media="print")
+    [height] = page.locator(".perf-chart").evaluate_all(
+        "all => all.map(it => it.getBoundingClientRect().height)"
+    )
+    assert 400 < height <= 150 / 25.4 * 96
+
+
+@pytest.mark.parametrize(("width", "most"), [(640, 192), (1280, 320)])
+def test_a_long_name_leaves_room_for_what_stands_beside_it(
+    page: Page, site: Site, width: int, most: int
+) -> None:
+    """It wraps; one of our own stays on one line, and so do the rows below it."""
+    opened(page, site, "models/index.html", width)
+    names = page.locator("table.perf tbody th > a:not([class])").evaluate_all(
+        "all => all.map(it => [it.textContent, it.offsetWidth, it.offsetHeight])"
+    )
+    lines = {name: (across, round(high / 18)) for name, across, high in names}
+    assert max(across for across, _ in lines.values()) <= most
+    assert 1 < lines[EVIL][1]
+    assert 1 == lines["Llama 3.1 405B"][1]

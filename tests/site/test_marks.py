@@ -39,3 +39,10 @@ def test_a_row_holds_its_findings_and_its_source_for_copies() -> None:
         row["data-findings"],
         row["data-source"],
     )
+
+
+def test_the_source_of_a_run_in_a_copy_names_the_run() -> None:
+    """Of a run directory the path does; many logs are called alike."""
+    rows = soup(MEASURED, result(run_id="log-5f0c", source="rep0.log", source_line=12), result())
+    said = [row["data-source"] for row in rows.select("tbody tr")]
+    assert ["run log-5f0c, rep0.log:12", "runs/run-1/steps.jsonl"] == said

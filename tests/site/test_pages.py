@@ -11,9 +11,9 @@ from markdown_it import MarkdownIt
 
 from perfdb.site import addresses, evidence, releases, sources
 from perfdb.site.addresses import slug
-from perfdb.site.commands import shell
 from perfdb.site.contents import Contents
 from perfdb.site.data import Flag, SourcePage
+from perfdb.site.directives import shell
 from perfdb.site.overview import NO_DATA, html, of_contents
 from perfdb.site.pages import all_pages
 from perfdb.site.releases import release_pages

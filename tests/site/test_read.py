@@ -7,7 +7,7 @@ from sqlalchemy import URL
 
 from perfdb.record import Outcome
 from perfdb.site import read
-from tests.factories import published, stored, write_run
+from tests.factories import case, published, release, stored, write_run
 
 
 def test_runs_results_and_sources_are_read(store: URL, tmp_path: Path) -> None:
@@ -42,3 +42,28 @@ def test_a_runs_page_holds_its_recipe_steps_and_files(store: URL, tmp_path: Path
 
 def test_an_empty_store_gives_nothing(store: URL) -> None:
     assert read.Contents() == read.stored(store)
+
+
+def test_a_model_that_the_catalogue_lacks_is_called_as_its_first_page_prints_it(
+    store: URL, tmp_path: Path
+) -> None:
+    """In results, comparisons and the changelog; also a run of it, which knows the name alone."""
+    unknown = case(framework="nemo", model="llava-9b")
+    row = {"Tokens / sec / GPU": "12,273"}
+    for version, name, qualifiers in (
+        ("25.02", "LLaVA 9B (dropout)", ("dropout",)),
+        ("25.04", "LLaVA 9B", ()),
+        ("25.07", "LLAVA-9B", ()),
+    ):
+        of = unknown.model_copy(update={"qualifiers": qualifiers})
+        made = release(version, framework="nemo")
+        page = published(case=of, release=made, raw={"Model": name, **row})
+        stored(store, page, page=f"{version}.md")
+    stored(store, write_run(tmp_path, case=case(model="llava-9b"), run_id="a"))
+    contents = read.stored(store)
+    shown = [*contents.results, *contents.revisions]
+    sides = [side.shown for pair in contents.pairs for side in (*pair.comparison.only_a,
+             *(match.b for match in pair.comparison.matched))]  # fmt: skip
+    assert 8 == len(shown)
+    assert sides
+    assert {"LLaVA 9B"} == {one.model_title for one in (*shown, *sides)}

@@ -145,3 +145,14 @@ def test_the_archive_says_where_withdrawn_releases_are() -> None:
     assert "withdrawn ones are in the [changelog of the data](/performance/changelog.md)" in (
         text or ""
     )
+
+
+def test_a_container_that_not_all_rows_state_is_told_with_how_many_do() -> None:
+    def said(*containers: str | None) -> str:
+        given = [result(container=one, num_gpus=8 + n) for n, one in enumerate(containers)]
+        [page] = release_pages(given)
+        return soup(releases.head(page, address).text).get_text()
+
+    assert "Container: nemo:1Measured" in said("nemo:1", "nemo:1")
+    assert "Container: nemo:1 (1 of 2 rows)Measured" in said("nemo:1", None)
+    assert "Container: nemo:1 (1 of 2 rows), nemo:2 (1 of 2 rows)" in said("nemo:1", "nemo:2")

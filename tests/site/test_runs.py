@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import datetime
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -15,6 +16,9 @@ from perfdb.site import evidence, figures, read, runs
 from perfdb.site.charts import step_times
 from perfdb.site.contents import Contents
 from perfdb.site.data import MOST_STEPS, Flag, RunPage
+from perfdb.site.markup import table
+from perfdb.site.profiles import RUNS
+from perfdb.site.tables import results_table
 from tests import logs
 from tests.factories import release, stored, write_run
 from tests.site.samples import address, run_page
@@ -148,6 +152,57 @@ def test_a_case_lists_what_is_known_and_the_options() -> None:
 def test_the_environment_leaves_out_what_is_unknown() -> None:
     environment = dict(rows("environment", run_page(*TIMES)))
     assert {"hostname": "node-1", "packages: torch": "2.9.0"} == environment
+
+
+def test_a_run_that_tells_nothing_of_its_environment_says_so() -> None:
+    """As every log: no heading stands over nothing."""
+    page = run_page(*TIMES)
+    log = page.model_copy(update={"run": page.run.model_copy(update={"environment": {}})})
+    assert "<p>The run kept nothing of its machine and software.</p>" == (
+        runs.environment(log, address).text
+    )
+
+
+def test_the_latest_run_is_the_last_that_was_started_or_the_last_log_that_was_read() -> None:
+    """A log does not say when it started; of those that were read at once the last comes first."""
+    moments = {
+        "old": (1, datetime(2026, 1, 2), datetime(2026, 3, 1)),
+        "log-a": (2, None, datetime(2026, 2, 1)),
+        "log-b": (3, None, datetime(2026, 2, 1)),
+        "new": (4, datetime(2026, 2, 2), datetime(2026, 3, 1)),
+        "unknown": (5, None, None),
+    }
+    page = run_page(1)
+    made = [
+        page.model_copy(update={"run": page.run.model_copy(update={
+            "run_id": name, "id": number, "started_at": started, "ingested_at": read_at,
+        })})
+        for name, (number, started, read_at) in moments.items()
+    ]  # fmt: skip
+    latest = [one.run.run_id for one in evidence.latest_first(made)]
+    assert ["new", "log-b", "log-a", "old", "unknown"] == latest
+
+
+def test_the_list_of_runs_names_the_logs_and_knows_when_they_were_read(
+    store: URL, tmp_path: Path
+) -> None:
+    """A run directory has a recipe; where there is nothing else there is no such column."""
+    stored(store, write_run(tmp_path, run_id="a"))
+    assert "Log" not in listed_runs(store)[0]
+    ingest([logs.write(tmp_path, name="rep0.log")], store, logs.GIVEN)
+    head, *found = listed_runs(store)
+    assert {"–", "rep0.log"} == {row[head.index("Log")] for row in found}
+    assert all(one.run.ingested_at for one in read.stored(store).runs)
+
+
+def listed_runs(store: URL) -> list[list[str]]:
+    """The rows of the list of runs, its head first."""
+    given = [page.result for page in read.stored(store).runs]
+    made = table(results_table("Runs", given, RUNS, address)).text
+    return [
+        [cell.get_text(" ", strip=True) for cell in row.find_all(["th", "td"])]
+        for row in BeautifulSoup(made, "html.parser").find_all("tr")
+    ]
 
 
 def test_steps_say_which_are_warm_up_and_where_they_were_read() -> None:

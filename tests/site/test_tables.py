@@ -281,7 +281,7 @@ def test_words_from_the_store_print_as_text(words: str, profile: Profile) -> Non
     assert [] == made.find_all(["script", "img"])
     named = made.select_one("tbody th")
     assert named is not None
-    assert (f"{words} ({words})" if profile is MEASURED else words) == named.get_text()
+    assert (f"{words} ({words})" if profile is MEASURED else words) == named.get_text().strip()
 
 
 def test_every_head_is_explained_by_an_entry_of_the_glossary() -> None:
@@ -486,7 +486,14 @@ def test_a_row_can_be_linked_to() -> None:
     [row] = soup(DFM, published()).select("tbody tr")
     [link] = row.select("th a.perf-link")
     assert f"#{row['id']}" == link["href"]
-    assert ("", "Link to this row") == (link.get_text(), link["aria-label"])
+    assert ("", "Link to WAN 2.1 14B") == (link.get_text(), link["aria-label"])
+
+
+def test_what_stands_behind_a_name_is_no_part_of_its_last_word() -> None:
+    """Who hears the row hears 'WAN 2.1 14B', the numbers of two notes, and the link to it."""
+    rows = (published(notes=("a", "b")), published(notes=("a",), num_gpus=64), published())
+    first, *_ = soup(DFM, *rows).select("tbody th")
+    assert "WAN 2.1 14B 1, 2 " == first.get_text()
 
 
 def test_a_column_of_the_family_is_kept_where_it_is_empty() -> None:

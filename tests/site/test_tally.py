@@ -43,14 +43,18 @@ def pair_of(*works: tuple[str, bool]) -> ReleasePair:
     return ReleasePair(**ends, comparison=found)
 
 
+def contents(pair: ReleasePair) -> Contents:
+    return Contents(results=(result(framework="nemo", release="25.07"),), pairs=(pair,))
+
+
 def landing(pair: ReleasePair) -> str:
-    given = Contents(results=(result(framework="nemo", release="25.07"),), pairs=(pair,))
-    made = overview.html(overview.of_contents(given), address)
+    made = overview.html(overview.of_contents(contents(pair)), address)
     return words(soup(made.text).select_one(".perf-since"))
 
 
 def index_row(pair: ReleasePair) -> dict[str, int]:
-    page = changes.ChangesIndex(pairs=(pair,), single=())
+    page = next(iter(changes.KIND.pages(contents(pair)))).data
+    assert isinstance(page, changes.ChangesIndex)
     made = soup(changes.index(page, address).text)
     heads = [words(one) for one in made.select("thead th")][3:]
     return dict(zip(heads, [int(words(one)) for one in made.select("tbody td")[2:]], strict=True))
@@ -124,5 +128,5 @@ def test_of_two_changes_the_larger_stands_first() -> None:
     found = comparison(before, after)
     pair = ReleasePair(framework="nemo", before="25.04", after="25.07", comparison=found)
     rows = soup(changes.matched(pair, address).text).select("tbody tr")
-    said = [words(row.select("td")[4]) for row in rows]
+    said = [words(row.select("td")[3]) for row in rows]
     assert ["−20.0%", "−10.0%", "+20.0%", "+5.0%"] == said

@@ -14,6 +14,8 @@ from perfdb.audit.rules import (
     micro_batch,
     missing_figure,
     peak,
+    precision,
+    same_figures,
     scaling,
     step_spread,
     throughput,
@@ -32,7 +34,7 @@ __all__ = ["RULES"]
 _MEMBERS: tuple[Rule, ...] = (
     throughput, total_throughput, time_to_train, micro_batch, gradient_accumulation, world_size,
     data_parallel, expert_parallel, virtual_pipeline, flops_per_token, flops_formula, mfu, peak,
-    two_pages, missing_figure, zero_figure, faster_precision, scaling, step_spread, few_steps,
-    emitted, low_precision_throughput, unknown_model,
+    precision, two_pages, same_figures, missing_figure, zero_figure, faster_precision, scaling,
+    step_spread, few_steps, emitted, low_precision_throughput, unknown_model,
 )  # fmt: skip
 RULES: dict[str, Rule] = {rule.NAME: rule for rule in _MEMBERS}

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from perfdb import catalog
-from perfdb.audit import flop_counts, rates, workload
+from perfdb.audit import flop_counts, layout, rates, workload
 from perfdb.audit.interval import within
 from perfdb.audit.subject import SHORT, Remark, Severity, Subject
 from perfdb.catalog import titles
@@ -65,9 +64,7 @@ def _nothing(row: Subject, printed: float) -> str | None:
 
 def _divisor(row: Subject, printed: float) -> str | None:
     """The ranks that a program leaves out when it divides the tokens of all by its GPUs."""
-    tensor, pipeline, context = (
-        size or 1 for size in (row.tensor_parallel, row.pipeline_parallel, row.context_parallel)
-    )
+    tensor, pipeline, context = (layout.size(row, field) for field in layout.SPLITS)
     left_out = {
         "data and context parallelism, not by TP × PP": tensor * pipeline,
         "data parallelism, not by TP × PP × CP": tensor * pipeline * context,
@@ -88,8 +85,8 @@ def _convention(row: Subject, printed: float) -> str | None:
 
 def _peak(row: Subject, printed: float) -> str | None:
     """Another precision's peak that the MFU is of, else the convention of its TFLOP/s."""
-    system, achieved = catalog.systems().get(row.system), row.model_tflops_per_sec_per_gpu
-    for name, peak in (system.peaks if system else {}).items():
+    achieved = row.model_tflops_per_sec_per_gpu
+    for name, peak in rates.peaks(row).items():
         if achieved and _near(printed * peak.tflops, achieved):
             return (
                 f"it is of the system's peak at {titles.precision(name)}, {peak.tflops:,g} TFLOP/s"

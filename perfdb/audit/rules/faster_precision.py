@@ -7,6 +7,7 @@ from perfdb.audit import rates, workload
 from perfdb.audit.interval import Interval
 from perfdb.audit.subject import Remark, Severity, Subject
 from perfdb.catalog import titles
+from perfdb.groups import grouped
 from perfdb.units import significant
 
 NAME = "faster_precision"
@@ -16,7 +17,7 @@ MEANING = "FP8 is not slower than BF16 at the same work, nor FP4 than FP8"
 def check(rows: Sequence[Subject]) -> Iterator[Remark]:
     """The best of a precision that is slower than the best of one with a lower peak."""
     tokens = rates.reader(rows)
-    for group in workload.grouped(rows, _work):
+    for group in grouped(rows, _work).values():
         measured = [(row, one) for row in group if (one := _speed(row, tokens))]
         best = _best_by_peak(measured)
         for (slow, above), (fast, below) in pairwise(best):

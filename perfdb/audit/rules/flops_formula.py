@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from perfdb import flops
 from perfdb.audit import flop_counts, rates, remedy
 from perfdb.audit.flop_counts import Counted
+from perfdb.audit.interval import Interval
 from perfdb.audit.subject import Remark, Severity, Subject
 from perfdb.catalog import titles
 from perfdb.flops.base import Convention
@@ -23,16 +25,31 @@ DETAIL = 1.05
 """Up to here it can be a detail of the architecture that is counted otherwise."""
 TWICE = 1.8
 """No way to count FLOPs is so far from another: recomputation adds a third, LoRA takes one."""
+LENGTHS = tuple(2**power for power in range(9, 21))
+"""Sequence lengths that are usual."""
+
+
+@dataclass(frozen=True)
+class _Release:
+    """The usual convention of a release, how many follow each, and the lengths of its models."""
+
+    usual: Convention | None
+    followers: Counter[Convention]
+    lengths: frozenset[tuple[str, int]]
 
 
 def check(rows: Sequence[Subject]) -> Iterator[Remark]:
     """One remark for each row that its formula does not explain and its peers agree with."""
     counted = flop_counts.counted(rows, rates.reader(rows))
-    usual, followers = flop_counts.convention_of(counted), flop_counts.followers(counted)
+    release = _Release(
+        flop_counts.convention_of(counted),
+        flop_counts.followers(counted),
+        frozenset((row.model, row.sequence_length) for row in rows),
+    )
     for group in flop_counts.by_work(counted):
         for one in flop_counts.consensus(group):
-            if _speaks(one, usual):
-                yield _remark(one, usual, followers)
+            if _speaks(one, release.usual):
+                yield _remark(one, release)
 
 
 def _speaks(one: Counted, usual: Convention | None) -> bool:
@@ -42,15 +59,15 @@ def _speaks(one: Counted, usual: Convention | None) -> bool:
     return has_formula and convention not in flop_counts.explaining(row, given.with_cut())
 
 
-def _remark(one: Counted, usual: Convention | None, followers: Counter[Convention]) -> Remark:
+def _remark(one: Counted, release: _Release) -> Remark:
     row, given = one
-    convention = flop_counts.stated(row) or usual or flops.DEFAULT
+    convention = flop_counts.stated(row) or release.usual or flops.DEFAULT
     expected = flop_counts.formula(row, convention) or 0.0
     factor = given.value / expected
-    others = [it.name for it in flop_counts.explaining(row, given)]
+    explained = _explained(row, given)
     off = max(given.low / expected, expected / given.high)
-    followed = followers[convention] >= FOLLOWERS
-    severity = Severity.INFO if others or not followed else _severity(off)
+    is_sure = off >= TWICE or release.followers[convention] >= FOLLOWERS
+    severity = _severity(off) if is_sure and not explained else Severity.INFO
     return Remark(
         row,
         severity,
@@ -59,10 +76,19 @@ def _remark(one: Counted, usual: Convention | None, followers: Counter[Conventio
         f"{given} GFLOP per token",
         f"{titles.model(row.model)} {titles.task(row.task)} at {row.sequence_length:,} on "
         f"{titles.system(row.system)} counts {significant(given.value)} GFLOP per token, "
-        f"{factor:.3g} times the formula under {convention.name!r}, {_whose(row, usual)}; "
-        f"{_explained(others)}",
-        None if severity is Severity.INFO else remedy.of_count(row, factor),
+        f"{significant(factor, 3)} times the formula under {convention.name!r}, "
+        f"{_whose(row, release.usual)}; {explained or 'no convention explains it'}",
+        None if severity is Severity.INFO else _suggestion(row, factor, convention, release),
     )
+
+
+def _suggestion(
+    row: Subject, factor: float, convention: Convention, release: _Release
+) -> str | None:
+    """The changes of one field, the sequence length among them, that mend the row."""
+    of_model = {length for model, length in release.lengths if model == row.model}
+    lengths = sorted({*LENGTHS, *of_model} - {row.sequence_length})
+    return remedy.of_formula(row, factor, convention, lengths)
 
 
 def _severity(off: float) -> Severity:
@@ -80,6 +106,14 @@ def _whose(row: Subject, usual: Convention | None) -> str:
     return "the default, as no convention is stated and none explains a row of this release"
 
 
-def _explained(others: Sequence[str]) -> str:
-    """The plainest convention that does explain it."""
-    return f"it follows {others[0]!r}" if others else "no convention explains it"
+def _explained(row: Subject, given: Interval) -> str | None:
+    """The plainest convention that does explain it, or does by an MFU of a lower peak."""
+    if others := flop_counts.explaining(row, given):
+        return f"it follows {others[0].name!r}"
+    own = 0.0 if row.model_tflops_per_sec_per_gpu else rates.peak_tflops(row) or 0.0
+    lower = {name: it.tflops for name, it in rates.peaks(row).items() if it.tflops < own}
+    for name, peak in lower.items():
+        if others := flop_counts.explaining(row, given.times(peak / own)):
+            of = f"its MFU is of the system's peak at {titles.precision(name)}"
+            return f"it follows {others[0].name!r} if {of}"
+    return None

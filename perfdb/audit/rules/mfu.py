@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from perfdb import catalog
 from perfdb.audit import workload
 from perfdb.audit.interval import Interval
 from perfdb.audit.printed import figure
-from perfdb.audit.rates import peak_tflops
+from perfdb.audit.rates import peak_tflops, peaks
 from perfdb.audit.subject import Remark, Severity, Subject
 from perfdb.catalog import titles
 from perfdb.units import percent, significant
@@ -28,7 +27,7 @@ def check(rows: Sequence[Subject]) -> Iterator[Remark]:
 
 def _remark(row: Subject, given: Interval, computed: Interval, peak: float) -> Remark:
     used = (row.model_tflops_per_sec_per_gpu or 0) / given.value
-    other = _named_peak(row, used)
+    other = _named_peak(row, used, peak)
     return Remark(
         row,
         Severity.INFO if other else workload.severity(given.value / computed.value - 1),
@@ -43,9 +42,8 @@ def _remark(row: Subject, given: Interval, computed: Interval, peak: float) -> R
     )
 
 
-def _named_peak(row: Subject, used: float) -> str:
+def _named_peak(row: Subject, used: float, own: float) -> str:
     """', the system's at BF16', where a page measures against another precision's peak."""
-    system = catalog.systems().get(row.system)
-    peaks = system.peaks.items() if system else ()
-    near = [name for name, peak in peaks if abs(used / peak.tflops - 1) < workload.SMALL]
+    others = ((name, peak.tflops) for name, peak in peaks(row).items() if peak.tflops != own)
+    near = [name for name, other in others if abs(used / other - 1) < workload.SMALL]
     return f", the system's at {titles.precision(near[0])}" if near else ""

@@ -6,6 +6,7 @@ from itertools import pairwise
 from perfdb.audit import layout, rates, workload
 from perfdb.audit.interval import Interval
 from perfdb.audit.subject import Remark, Severity, Subject
+from perfdb.groups import grouped
 from perfdb.units import percent, significant
 
 NAME = "scaling"
@@ -18,7 +19,7 @@ ALLOWED_RISE = 0.02
 def check(rows: Sequence[Subject]) -> Iterator[Remark]:
     """Neighbours in a scaling series of which the larger is faster per GPU."""
     tokens = rates.reader(rows)
-    for series in workload.grouped(rows, _series):
+    for series in grouped(rows, _series).values():
         measured = [(row, one) for row in series if (one := tokens(row) or rates.tflops(row))]
         best = _best_by_size(measured)
         for (small, below), (large, above) in pairwise(best):

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from perfdb.audit import workload
-from perfdb.audit.printed import cell, figure
-from perfdb.audit.subject import FIGURES, SHORT, TOTAL, Remark, Subject
+from perfdb.audit.printed import figure, shown
+from perfdb.audit.subject import FIGURES, TOTAL, Remark, Subject
 
 NAME = "two_pages"
 MEANING = "pages that print the same case of the same release print the same figures"
@@ -31,15 +31,9 @@ def _remark(row: Subject, other: Subject, fields: Sequence[str]) -> Remark:
         row,
         workload.severity(worst),
         tuple(fields),
-        f"{_shown(other, fields)} ({place})",
-        _shown(row, fields),
-        f"two pages print {workload.name(row)}: here {_shown(row, fields)}, in {place} "
-        f"{_shown(other, fields)}; this one was read last and holds",
+        f"{shown(other, fields)} ({place})",
+        shown(row, fields),
+        f"two pages print {workload.name(row)}: here {shown(row, fields)}, in {place} "
+        f"{shown(other, fields)}; this one was read last and holds",
         "mend the page that is wrong and ingest it again",
     )
-
-
-def _shown(row: Subject, fields: Sequence[str]) -> str:
-    """'tokens/s/GPU 12,040, MFU 28%': as printed."""
-    texts = ((field, cell(row, field) or f"{row.figure(field):g}") for field in fields)
-    return ", ".join(f"{SHORT[field]} {text}" for field, text in texts)

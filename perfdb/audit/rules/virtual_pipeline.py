@@ -36,17 +36,13 @@ def _of(row: Subject, stages: int) -> Iterator[Remark]:
     elif (
         model
         and row.framework != SPLITS_UNEVENLY
-        and not any((model.num_layers + extra) % cuts == 0 for extra in _extras())
+        and not any((model.num_layers + extra) % cuts == 0 for extra in range(EXTRA_LAYERS + 1))
     ):
         message = (
             f"{model.num_layers} layers do not divide into PP {stages} × VP "
             f"{row.virtual_pipeline} equal parts: the run needs a pipeline layout of its own"
         )
         yield _remark(row, Severity.INFO, f"a divisor of {model.num_layers} layers", message)
-
-
-def _extras() -> range:
-    return range(EXTRA_LAYERS + 1)
 
 
 def _remark(row: Subject, severity: Severity, expected: str, message: str) -> Remark:

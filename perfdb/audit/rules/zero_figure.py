@@ -15,7 +15,7 @@ def check(rows: Sequence[Subject]) -> Iterator[Remark]:
     for row in rows:
         for field in (*FIGURES, TOTAL):
             value = row.figure(field)
-            if value is None and _is_zero(cell(row, field)):
+            if value is None and _is_zero(cell(row.raw, field)):
                 yield _remark(row, field, "0")
             elif value is not None and not (isfinite(value) and value > 0):
                 yield _remark(row, field, f"{value:g}")

@@ -91,17 +91,32 @@ function counted(table) {
 
 // --- copy
 
-// The shown rows as lists of texts, the titles of the columns first. What the audit found and where
-// a result is from have columns of their own.
+// The shown rows as lists of texts, the titles of the columns first. What is noted of a row, what the
+// audit found and where a result is from have columns of their own, where any row has them.
 function texts(table) {
   const rows = shownRows(table);
-  const ofResults = rows.some((row) => "source" in row.dataset);
-  const beside = (row) => (ofResults ? [row.dataset.findings ?? "", row.dataset.source ?? ""] : []);
-  const titles = [...table.tHead.rows[0].cells].map(words);
+  const beside = { Notes: notesOf(table), Findings: said("findings"), Source: said("source") };
+  const isSaid = (of) => rows.some((row) => of(row) !== undefined);
+  const more = Object.entries(beside).filter(([, of]) => isSaid(of));
   return [
-    ofResults ? [...titles, "Findings", "Source"] : titles,
-    ...rows.map((row) => [...[...row.cells].map(words), ...beside(row)]),
+    [...[...table.tHead.rows[0].cells].map(words), ...more.map(([title]) => title)],
+    ...rows.map((row) => [...[...row.cells].map(words), ...more.map(([, of]) => of(row) ?? "")]),
   ];
+}
+
+const said = (name) => (row) => row.dataset[name];
+
+// What is noted of all rows, below the table, and what the marks by the name of a row stand for.
+function notesOf(table) {
+  const every = [];
+  let below = table.parentElement.nextElementSibling;
+  for (; below?.matches("p.perf-notes"); below = below.nextElementSibling) {
+    every.push(below.textContent.replace(/^All rows: /, ""));
+  }
+  return (row) => {
+    const marks = [...row.querySelectorAll(".perf-mark a")].map((mark) => mark.title);
+    return [...every, ...marks].join(" | ") || undefined;
+  };
 }
 
 // A table of Markdown in which every sign is a sign.
@@ -269,7 +284,7 @@ function tabOf(element) {
 // Show the row that the address names, though its tab be hidden or a filter be on; the change makes
 // the other sets of tabs follow.
 function showTarget() {
-  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const target = document.querySelector(":target");
   if (!target) return;
   const tab = tabOf(target);
   if (tab) {

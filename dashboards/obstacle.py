@@ -1,0 +1,67 @@
+"""Why the store cannot be shown, and the commands that help."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from sqlalchemy import URL
+
+from dashboards import data
+from perfdb.audit.reviewed import accepted
+from perfdb.db import schema
+from perfdb.db.session import reading, store_url
+from perfdb.errors import InputError, StoreError
+
+
+class Obstacle(NamedTuple):
+    """Why there is nothing to show, and the commands that change it."""
+
+    sentence: str
+    commands: str
+
+
+OTHER = "perfdb dashboard --db sqlite:///FILE"
+"""The command that shows another store, if this one cannot be read."""
+
+
+def obstacle() -> Obstacle | None:
+    """What keeps the store from being shown; None if nothing does."""
+    try:
+        url = store_url()
+    except InputError as error:
+        return Obstacle(str(error), OTHER)
+    try:
+        store = data.store()
+    except StoreError as error:
+        return Obstacle(str(error), _remedy(url))
+    try:
+        accepted(None)
+    except InputError as error:
+        return Obstacle(str(error), f"perfdb audit {_named(url)}")
+    if not data.releases(store) and data.runs(store).empty:
+        return Obstacle("The store is empty.", _filling(url))
+    return None
+
+
+def _remedy(url: URL) -> str:
+    """The commands to create the store, to upgrade its schema, or to show another one."""
+    if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
+        return _filling(url)
+    try:
+        with reading(url) as connection:
+            version = schema.current(connection)
+    except StoreError:
+        return OTHER
+    return OTHER if version and version > schema.HEAD else f"perfdb db upgrade {_named(url)}"
+
+
+def _filling(url: URL) -> str:
+    return f"perfdb run recipes/\n{storing(url)}"
+
+
+def storing(url: URL) -> str:
+    """The command that stores runs in the store of this address."""
+    return f"perfdb ingest runs/ {_named(url)}"
+
+
+def _named(url: URL) -> str:
+    return schema.option(url.render_as_string())

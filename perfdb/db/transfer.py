@@ -1,0 +1,133 @@
+"""Copies every row of a store into an empty one, also between SQLite and PostgreSQL."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from sqlalchemy import (
+    JSON,
+    URL,
+    Connection,
+    LargeBinary,
+    Result,
+    Select,
+    Table,
+    Text,
+    cast,
+    column,
+    func,
+    select,
+)
+from sqlalchemy import table as table_of
+from sqlalchemy.exc import DataError, IntegrityError
+
+from perfdb.db import bulk, schema
+from perfdb.db.session import storing
+from perfdb.db.tables import metadata
+from perfdb.errors import StoreError
+
+Watched = Callable[[str, int], Callable[[int], None]]
+"""Given a table and how many rows it has, what to call with how many more of them are copied."""
+
+
+def transfer(source: URL, target: URL, watched: Watched) -> int:
+    """Copy every row of a store into an empty one, in one transaction; how many rows there are.
+
+    Raises StoreError where either has another schema, and where the target is not empty.
+    """
+    _require_there(target)
+    where, copied = target.render_as_string(), 0
+    with (
+        storing(target) as engine,
+        schema.reading_current(source) as stored,
+        engine.begin() as into,
+    ):
+        schema.require_current(into, where)
+        if _identity(stored) == _identity(into):
+            raise StoreError(f"{where}: this is the store itself; name another to copy it into")
+        _require_empty(into, where)
+        for table in metadata.sorted_tables:
+            count = stored.scalar(select(func.count()).select_from(table)) or 0
+            try:
+                copy_rows(stored, into, table, rows(table), watched(table.name, count))
+            except (DataError, IntegrityError) as error:
+                said = f"{where}: a row of {table.name} cannot be kept there: {error.orig}"
+                raise StoreError(f"{said}; nothing is copied") from error
+            _number_on(into, table)
+            copied += count
+    return copied
+
+
+def rows(table: Table) -> Select[*tuple[object, ...]]:
+    """Every row of a table, with JSON as the text that it is kept as."""
+    return select(
+        *(cast(one, Text).label(one.name) if isinstance(one.type, JSON) else one for one in table.c)
+    )
+
+
+def copy_rows(
+    stored: Connection,
+    into: Connection,
+    table: Table,
+    asked: Select[*tuple[object, ...]],
+    done: Callable[[int], None] = lambda _: None,
+) -> None:
+    """Copy what is asked of a table, as `rows` has it; a file's bytes are held one at a time."""
+    of_bytes = any(isinstance(one.type, LargeBinary) for one in table.c)
+    at_once = 1 if of_bytes else bulk.AT_ONCE
+    columns = [
+        column(one.name, Text() if isinstance(one.type, JSON) else one.type) for one in table.c
+    ]
+    names = [one.name for one in columns]
+    found = stored.execution_options(yield_per=at_once).execute(asked)
+    try:
+        bulk.add(into, table_of(table.name, *columns), names, _passing(found, done), at_once)
+    finally:
+        if not stored.invalidated:  # as who interrupts a fetch leaves it
+            found.close()
+
+
+def _passing(
+    found: Result[*tuple[object, ...]], done: Callable[[int], None]
+) -> Iterator[bulk.Cells]:
+    for some in found.partitions():
+        yield from map(tuple, some)
+        done(len(some))
+
+
+def _require_there(target: URL) -> None:
+    """To write to a SQLite file that is not there would make it."""
+    if target.get_backend_name() == "sqlite" and not Path(target.database or "").is_file():
+        where = target.render_as_string()
+        make = f"make it with `perfdb db upgrade {schema.option(where)}`"
+        raise StoreError(f"{where}: no database here; {make}")
+
+
+def _identity(connection: Connection) -> tuple[object, ...]:
+    """What two connections to the same store have in common, however its address is written."""
+    if connection.dialect.name == "sqlite":
+        file = Path(connection.exec_driver_sql("PRAGMA database_list").one().file).stat()
+        return file.st_dev, file.st_ino
+    server = func.pg_postmaster_start_time()
+    return tuple(
+        connection.execute(select(server, func.current_database(), func.current_schema())).one()
+    )
+
+
+def _require_empty(into: Connection, where: str) -> None:
+    """On PostgreSQL those who would write meanwhile wait; on SQLite they do so anyway."""
+    if into.dialect.name == "postgresql":
+        names = ", ".join(table.name for table in metadata.sorted_tables)
+        into.exec_driver_sql(f"LOCK TABLE {names} IN EXCLUSIVE MODE")
+    for table in metadata.sorted_tables:
+        if into.execute(select(table.c[0]).limit(1)).first():
+            raise StoreError(
+                f"{where}: the store is not empty, it has {table.name}; copy into a new one"
+            )
+
+
+def _number_on(into: Connection, table: Table) -> None:
+    """PostgreSQL counts ids apart from the rows: go on above the highest, if there is any."""
+    id_ = table.autoincrement_column
+    if into.dialect.name == "postgresql" and id_ is not None:
+        sequence = func.pg_get_serial_sequence(table.name, id_.name)
+        into.execute(select(func.setval(sequence, func.max(id_))))

@@ -1,0 +1,15 @@
+"""Puts together what shares a key."""
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+Value = TypeVar("Value")
+Key = TypeVar("Key")
+
+
+def grouped(given: Iterable[Value], key: Callable[[Value], Key]) -> dict[Key, list[Value]]:
+    """What shares a key, by that, both in the order they come."""
+    found: dict[Key, list[Value]] = {}
+    for one in given:
+        found.setdefault(key(one), []).append(one)
+    return found

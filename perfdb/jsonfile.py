@@ -1,0 +1,52 @@
+"""JSON files: read as checked values, and written so that no reader sees half of one."""
+
+import os
+import re
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from perfdb.errors import Problem, RunDirError
+
+Value = TypeVar("Value", bound=BaseModel)
+
+
+def read_json(path: Path, kind: type[Value]) -> Value:
+    """A JSON file as a checked value. Raises RunDirError."""
+    try:
+        return parse_json(str(path), path.read_bytes(), kind)
+    except OSError as error:
+        raise RunDirError(Problem(str(path), error.strerror or str(error))) from error
+
+
+def parse_json(where: str, content: bytes, kind: type[Value]) -> Value:
+    """A JSON document as a checked value. Raises RunDirError."""
+    try:
+        return kind.model_validate_json(content)
+    except ValidationError as error:
+        message = first_error(error)
+        line = re.search(r"at line (\d+)", message)
+        remedy = "was it written by another version?"
+        raise RunDirError(
+            Problem(where, message, line=int(line[1]) if line else None, remedy=remedy)
+        ) from error
+
+
+def first_error(error: ValidationError) -> str:
+    """The first thing pydantic found, as 'field: what'."""
+    first = error.errors()[0]
+    field = ".".join(map(str, first["loc"]))
+    return f"{field}: {first['msg']}" if field else first["msg"]
+
+
+def write_atomically(path: Path, content: str) -> None:
+    """Write to a neighbour and rename, so that no reader ever sees half a file."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_text(content)
+        with temporary.open() as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)  # of a full disk, which took only a part

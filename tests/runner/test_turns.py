@@ -1,0 +1,207 @@
+"""Runners that share an output folder, that are stopped, and that cannot write."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from perfdb import machine, recipe
+from perfdb.record import Outcome
+from perfdb.rundir import RunDir, find_runs
+from runner import cli, history
+from runner.plan import Here, Planned, Support, plan
+from runner.run import Site
+from tests import factories
+from tests.runner.quick_launcher import QuickLauncher
+from tests.shell import Shell
+
+SINGLE = Path(__file__).parents[2] / "recipes" / "smoke" / "single.yaml"
+CPU = machine.without_gpu("no GPU")
+CORE = {"megatron-core": Support("0.16.1", lambda _: None)}
+
+
+def planned(repeat: int = 1) -> list[Planned]:
+    """The repeats of one case, as a runner plans them that finds no run in its folder."""
+    return plan(recipe.load([SINGLE]), Here(CPU, CORE, done={}), only="*", repeat=repeat)
+
+
+def turn(one: Planned, output: Path, launcher: QuickLauncher | None = None) -> tuple[str, str]:
+    console = Console(quiet=True)
+    site = Site(output, CPU, launcher or QuickLauncher())
+    row = cli.turn(console, one, site, "[1/1]")
+    return row.status, row.reason
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> Callable[[QuickLauncher], None]:
+    """Has `perfdb run` start its runs with a launcher of the test, on any machine."""
+
+    def use(launcher: QuickLauncher) -> None:
+        monkeypatch.setitem(cli.LAUNCHERS, "local", launcher)
+        monkeypatch.setattr(cli.BACKENDS["megatron-core"], "version", lambda: "0.16.1")
+        monkeypatch.setattr(machine, "detect", lambda: CPU)
+
+    return use
+
+
+def test_two_runners_that_planned_the_same_repeats_make_them_once(tmp_path: Path) -> None:
+    mine, theirs = planned(repeat=2), planned(repeat=2)
+    assert ("finished", "") == turn(mine[0], tmp_path)
+    assert ("done", "finished before") == turn(theirs[0], tmp_path)
+    assert ("finished", "") == turn(theirs[1], tmp_path)
+    assert ("done", "finished before") == turn(mine[1], tmp_path)
+    assert 2 == len(find_runs(tmp_path))
+
+
+def test_what_another_runner_began_since_the_plan_is_left_to_it(tmp_path: Path) -> None:
+    [mine], [theirs] = planned(), planned()
+    told = []
+    launcher = QuickLauncher(meanwhile=lambda _: told.append(turn(theirs, tmp_path)))
+    assert ("finished", "") == turn(mine, tmp_path, launcher)
+    assert [("skip", "another runner is at work on it")] == told
+    assert 1 == len(find_runs(tmp_path))
+
+
+def test_reading_the_history_writes_nothing(tmp_path: Path) -> None:
+    """Of a run whose runner is gone, too; it is marked by the next `perfdb run` alone."""
+    run = factories.write_run(tmp_path, outcome=None, ended_at=None, exit_code=None)
+    before = run.record.read_bytes()
+    found = history.read(tmp_path)
+    assert before == run.record.read_bytes()
+    history.mark_interrupted(found)
+    assert Outcome.INTERRUPTED is run.read_record().outcome
+
+
+def test_a_dry_run_leaves_the_record_of_a_killed_run_as_it_is(
+    perfdb: Shell, quick: Callable[[QuickLauncher], None], tmp_path: Path
+) -> None:
+    quick(QuickLauncher())
+    run = factories.write_run(tmp_path / "runs", outcome=None, ended_at=None, exit_code=None)
+    before = run.record.read_bytes()
+    assert 0 == perfdb("run", str(SINGLE), "--dry-run").code
+    assert before == run.record.read_bytes()
+    assert 0 == perfdb("run", str(SINGLE)).code
+    assert Outcome.INTERRUPTED is run.read_record().outcome
+
+
+def test_a_run_that_ends_while_the_history_is_read_is_not_taken_for_a_killed_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its record said no end when it was read, and its lock was let go before it was tried."""
+    run = factories.write_run(tmp_path, outcome=None, ended_at=None, exit_code=None)
+    finished = factories.record()
+
+    def ended(of: RunDir) -> bool:
+        of.write_record(finished)
+        return False
+
+    monkeypatch.setattr(RunDir, "in_progress", ended)
+    found = history.read(tmp_path)
+    history.mark_interrupted(found)
+    assert finished == run.read_record()
+    assert 1 == found.done.total()
+
+
+@pytest.fixture
+def job(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The number of the Slurm job that the test seems to be in."""
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setenv("SLURM_JOB_ID", "4711")
+    yield "4711"
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_sigterm_is_told_from_the_users_ctrl_c(tmp_path: Path, job: str) -> None:
+    for number, said in (
+        (signal.SIGTERM, f"stopped by SIGTERM (Slurm job {job})"),
+        (signal.SIGINT, "stopped by the user"),
+    ):
+        output = tmp_path / number.name
+        cli.stop_on_sigterm()
+        launcher = QuickLauncher(lambda _, number=number: signal.raise_signal(number))
+        with pytest.raises(KeyboardInterrupt):
+            turn(planned()[0], output, launcher)
+        [run] = find_runs(output)
+        record = run.read_record()
+        assert (Outcome.INTERRUPTED, said) == (record.outcome, record.error)
+
+
+def test_a_folder_that_is_gone_at_the_end_of_a_run_is_bad_input(
+    perfdb: Shell, quick: Callable[[QuickLauncher], None]
+) -> None:
+    quick(QuickLauncher(meanwhile=lambda run: shutil.rmtree(run.path)))
+    done = perfdb("run", str(SINGLE))
+    assert 2 == done.code
+    assert "error: --output: runs cannot be written: No such file or directory" in done.stderr
+
+
+def test_a_disk_that_takes_no_byte_is_bad_input_and_leaves_nothing_half(tmp_path: Path) -> None:
+    """`ulimit -f 0`: files may be made, and nothing written to them, as on a full disk."""
+    perfdb = Path(sys.executable).with_name("perfdb")
+    done = subprocess.run(
+        ["bash", "-c", f"ulimit -f 0; exec {perfdb} run {SINGLE}"],
+        cwd=tmp_path, capture_output=True, text=True, check=False, env={**os.environ},
+    )  # fmt: skip
+    assert 2 == done.returncode, done.stderr
+    assert "cannot be written: File too large; make room" in done.stderr
+    assert [] == list(tmp_path.rglob("run.json")) + list(tmp_path.rglob(".run.json*"))
+
+
+@pytest.mark.parametrize(
+    ("gate", "code"), [("never", 0), ("skipped", 1), ("unmeasured", 1), ("skipped,unmeasured", 1)]
+)
+def test_a_run_that_measures_nothing_closes_the_gate(
+    perfdb: Shell, tmp_path: Path, gate: str, code: int
+) -> None:
+    """Here for a container that the runner is not in."""
+    text = SINGLE.read_text()
+    (tmp_path / "one.yaml").write_text(f"{text}container: nvcr.io/nvidia/nemo:25.04\n")
+    assert code == perfdb("run", "one.yaml", "--fail-on", gate).code
+
+
+def test_what_had_finished_before_is_not_measured_and_not_skipped(
+    perfdb: Shell, quick: Callable[[QuickLauncher], None], tmp_path: Path
+) -> None:
+    """A case that is skipped beside it does not make it measured either."""
+    quick(QuickLauncher())
+    gate = "skipped,unmeasured"
+    assert 0 == perfdb("run", str(SINGLE), "--fail-on", gate).code
+    assert 0 == perfdb("run", str(SINGLE), "--fail-on", "skipped").code
+    assert 1 == perfdb("run", str(SINGLE), "--fail-on", gate).code
+    assert 0 == perfdb("run", str(SINGLE), "--fail-on", gate, "--output", "tonight").code
+    other = (
+        SINGLE.read_text()
+        .replace("smoke-single", "other")
+        .replace("batch_size: 4", "batch_size: 8")
+    )
+    (tmp_path / "other.yaml").write_text(f"{other}container: nvcr.io/nvidia/nemo:25.04\n")
+    both = "other.yaml", str(SINGLE), "--fail-on", "unmeasured"
+    assert 1 == perfdb("run", *both).code
+    assert 0 == perfdb("run", *both, "--output", "tomorrow").code
+
+
+def test_lines_of_a_log_are_not_broken(
+    perfdb: Shell,
+    quick: Callable[[QuickLauncher], None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In a file, as Slurm and CI keep them, each thing said is one line, however long."""
+    monkeypatch.setenv("COLUMNS", "80")
+    name = "a-case-with-a-name-of-more-than-eighty-signs-" + "x" * 60
+    text = SINGLE.read_text().replace("name: smoke-single", f"name: {name}")
+    (tmp_path / "one.yaml").write_text(text)
+    quick(QuickLauncher())
+    said = perfdb("run", "one.yaml").stderr.splitlines()
+    assert [
+        "plan: 1 to run, 0 finished before, 0 skipped",
+        f"  run  {name} on 1 × cpu",
+        f"[1/1] {name}",
+        f"[1/1] {name}: 0.1000 s/step, 20 steps",
+    ] == said

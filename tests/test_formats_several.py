@@ -1,0 +1,99 @@
+"""A log of several runs, one behind the other: it is of the last alone, and a note says so."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import pytest
+
+from perfdb.formats import FORMATS, ParsedLog, several
+from tests.logs import step_line, titan
+
+TIME_LIMIT = "slurmstepd: error: *** JOB 42 ON n1 CANCELLED AT 2025-07-01 DUE TO TIME LIMIT ***\n"
+MEGATRON = (
+    " iteration %8d/      50 | consumed samples: 12 | elapsed time per iteration (ms): %.1f | "
+    "global batch size:    64 | lm loss: 1.5 | number of nan iterations:   0 |\n"
+)
+
+
+def nemo2(sequence: int, steps: int, seconds: float) -> str:
+    """A run of 50 steps in which so many were done, and what it says of itself first."""
+    lines = (step_line(step, 50, seconds) for step in range(steps))
+    return f"MegatronStrategy(seq_length={sequence})\n" + "".join(lines)
+
+
+def megatron_lm(sequence: int, steps: int, seconds: float) -> str:
+    """The same of Megatron-LM."""
+    lines = (MEGATRON % (step, seconds * 1000) for step in range(1, steps + 1))
+    return f"--- arguments ---\n  seq_length ........ {sequence}\n" + "".join(lines)
+
+
+PROGRAMS: Mapping[str, Callable[[int, int, float], str]] = {
+    "nemo2": nemo2, "megatron_lm": megatron_lm, "torchtitan": titan,
+}  # fmt: skip
+
+
+def read(name: str, text: str, chunk: int = 1 << 20) -> ParsedLog:
+    content = text.encode()
+    chunks = [content[at : at + chunk] for at in range(0, len(content), chunk)]
+    member = FORMATS[name]
+    [log] = several.of_last(member, "a.log", member.parse("a.log", chunks), lambda: chunks)
+    return log
+
+
+def times(log: ParsedLog) -> list[tuple[int, float]]:
+    return [(one.step, round(one.step_time_s, 2)) for one in log.readings]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_last_run_has_its_own_steps_settings_and_end(name: str) -> None:
+    """The first has all of its 50 steps, of 16 s; the second is ended in its 30th, of 4 s."""
+    first = PROGRAMS[name](4096, 50, 16.0) + "[after training is done] `Training completed`\n"
+    log = read(name, first + PROGRAMS[name](8192, 30, 4.0) + TIME_LIMIT)
+
+    assert [(step, 4.0) for step in range(1, 31)] == times(log)
+    assert ("timed_out", "skip_warmup(10)", None) == (log.outcome, log.window, log.restarted_at)
+    assert 8192 == log.configuration.sequence_length
+    until = first.count("\n") - 1
+    assert (
+        f"a.log: lines 1 to {until} are of an earlier run, or of another rank: they are left out; "
+        "give each run a file of its own"
+    ) == str(log.notes[0])
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("chunk", [1, 700, 1 << 20])
+def test_it_is_read_as_it_is_alone_but_for_its_line_numbers(name: str, chunk: int) -> None:
+    before, last = PROGRAMS[name](4096, 50, 16.0) * 2, PROGRAMS[name](8192, 50, 4.0)
+    alone, log = read(name, last), read(name, before + last, chunk)
+
+    below = before.count("\n")
+    moved = [one._replace(line=one.line + below) for one in alone.readings]
+    assert moved == list(log.readings)
+    said = replace(log, readings=alone.readings, notes=log.notes[1:])
+    assert alone == said
+
+
+def test_a_job_that_began_again_from_nothing_restarts_in_its_own_run_alone() -> None:
+    """Resumed from step 21, then from nothing, and again from step 21."""
+    resumed = "".join(MEGATRON % (step, 9000) for step in range(21, 40))
+    log = read("megatron_lm", resumed + megatron_lm(4096, 30, 4.0) + resumed)
+    assert (21, "skip_warmup(30)", 39) == (log.restarted_at, log.window, len(log.readings))
+    assert "lines 1 to 19 " in log.notes[0].message
+
+
+@pytest.mark.parametrize("ahead", [1, 2, 4])
+def test_ranks_that_share_a_log_are_of_one_run(ahead: int) -> None:
+    """One is a few lines ahead of the other, who begins when it has printed these."""
+    both = [
+        step for first in range(1, 50, ahead) for _ in "ab" for step in range(first, first + ahead)
+    ]
+    log = read("megatron_lm", "".join(MEGATRON % (step, 4000) for step in both))
+    assert log.earlier_until is None
+    assert not [note for note in log.notes if "earlier" in note.message]
+
+
+def test_a_run_of_few_lines_is_one_too() -> None:
+    """Every tenth of 50 steps is printed; the second run is of 40."""
+    first = "".join(MEGATRON % (step, 9000) for step in range(10, 60, 10))
+    again = "".join(MEGATRON % (step, 4000) for step in range(10, 50, 10))
+    assert [(10, 4.0), (20, 4.0), (30, 4.0), (40, 4.0)] == times(read("megatron_lm", first + again))
