@@ -53,12 +53,8 @@ def listed(marked: Iterable[tuple[str, tuple[Finding, ...]]]) -> None:
 def bullets(found: Iterable[Finding]) -> str:
     """A Markdown list of the findings: how grave, by which rule, and the sentence."""
     return "\n".join(
-        f"- {_kind(finding)} (`{finding.rule}`): {plain(sentence(finding))}" for finding in found
+        f"- {finding.kind} (`{finding.rule}`): {plain(sentence(finding))}" for finding in found
     )
-
-
-def _kind(finding: Finding) -> str:
-    return "explained" if finding.acknowledged else finding.severity.value
 
 
 def plain(text: str) -> str:

@@ -1,4 +1,4 @@
-"""How a verdict looks. Each has its own sign and word; colours and shapes are shared by some."""
+"""How a verdict looks. Each has its own sign, word and shape; colours are shared by some."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -29,8 +29,8 @@ LOOKS: Mapping[Verdict, Look] = {
     Verdict.SLOWER: Look("▼", VERMILION, "triangle-down", _SLOWER),
     Verdict.FAILED: Look("✗", GREY, "cross", _SLOWER),
     Verdict.SAME: Look("=", GREY, "circle"),
-    Verdict.UNKNOWN: Look("?", GREY, "cross"),
-    Verdict.NOT_JUDGED: Look("⚑", GREY, "cross"),
+    Verdict.UNKNOWN: Look("?", GREY, "diamond"),
+    Verdict.NOT_JUDGED: Look("⚑", GREY, "square"),
 }
 
 

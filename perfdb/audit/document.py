@@ -45,7 +45,7 @@ def sentence(finding: Finding) -> str:
 
 def counts(findings: Iterable[Finding]) -> str:
     """'2 errors, 1 info, 3 explained': how many there are of each kind; empty where none is."""
-    found = Counter("explained" if it.acknowledged else it.severity.value for it in findings)
+    found = Counter(it.kind for it in findings)
     plural = {kind: "s" for kind in ("error", "warning") if found[kind] > 1}
     kinds = (*(severity.value for severity in Severity), "explained")
     return ", ".join(f"{found[one]:,} {one}{plural.get(one, '')}" for one in kinds if found[one])
@@ -56,8 +56,7 @@ def markdown(findings: Sequence[Finding]) -> str:
     columns = ("Severity", "Rule", "Result", "Finding", "Source")
     lines = [_line(columns), _line("---" for _ in columns)]
     for it in findings:
-        severity = "explained" if it.acknowledged else it.severity
-        lines.append(_line((severity, f"`{it.rule}`", subject(it), sentence(it), place(it))))
+        lines.append(_line((it.kind, f"`{it.rule}`", subject(it), sentence(it), place(it))))
     return "\n".join(lines)
 
 

@@ -130,6 +130,11 @@ class Finding(Frozen):
         """Whether it is an error that nobody has accepted."""
         return self.severity is Severity.ERROR and self.acknowledged is None
 
+    @property
+    def kind(self) -> str:
+        """How grave it is, or that it is explained."""
+        return "explained" if self.acknowledged else self.severity.value
+
 
 FIGURES: Final = (
     "step_time_s", "tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu",

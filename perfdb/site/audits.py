@@ -13,7 +13,7 @@ from perfdb.site import addresses
 from perfdb.site.addresses import Address
 from perfdb.site.contents import Contents
 from perfdb.site.data import Audited, Result
-from perfdb.site.findings import KINDS, badge, gravity, kind, still_open, titles_of
+from perfdb.site.findings import KINDS, badge, gravity, still_open, titles_of
 from perfdb.site.grouping import newest_first, trials
 from perfdb.site.markup import Cell, Content, Head, Html, Table, joined, link, table, tag, terms
 from perfdb.site.page import Kind, Page, document, part, shown, toctree
@@ -123,7 +123,7 @@ def _objections(release: AuditedRelease) -> Iterator[Objection]:
     for one in release.results:
         for finding in still_open(one):
             yield Objection(
-                kind=kind(finding),
+                kind=finding.kind,
                 rule=finding.rule,
                 title=names[one.anchor],
                 framework=release.framework,
@@ -134,7 +134,7 @@ def _objections(release: AuditedRelease) -> Iterator[Objection]:
 
 def _count(release: AuditedRelease) -> Count:
     every = [it for one in release.results for it in one.findings]
-    found = Counter(map(kind, every))
+    found = Counter(one.kind for one in every)
     return Count(
         framework=release.framework,
         release=release.release,
@@ -227,7 +227,7 @@ def _evidence(result: Result, address: Address) -> Content:
 
 
 def _item(finding: Finding) -> Html:
-    said = tag("p", (badge(kind(finding)), " ", tag("code", finding.rule), f" {finding.message}."))
+    said = tag("p", (badge(finding.kind), " ", tag("code", finding.rule), f" {finding.message}."))
     return tag("li", (said, terms(_details(finding))))
 
 

@@ -18,11 +18,6 @@ KINDS = (*(severity.value for severity in Severity), "explained")
 """The gravest first. A finding that is acknowledged is explained, however grave it was."""
 
 
-def kind(finding: Finding) -> str:
-    """How grave a finding is, or that it is explained."""
-    return "explained" if finding.acknowledged else finding.severity.value
-
-
 def badge(how: str) -> Html:
     """One of the kinds as a word in a box."""
     return tag("span", how, class_=f"perf-badge {how}")
@@ -39,7 +34,7 @@ def flag(one: Audited) -> Flag | None:
     objections = [it for it in one.findings if it.severity.reaches(Severity.WARNING)]
     if not objections:
         return None
-    return Flag(said=counts(objections), kind=kind(objections[0]), anchor=one.anchor)
+    return Flag(said=counts(objections), kind=objections[0].kind, anchor=one.anchor)
 
 
 def still_open(one: Audited) -> list[Finding]:
@@ -51,7 +46,7 @@ def still_open(one: Audited) -> list[Finding]:
 
 def gravity(finding: Finding) -> int:
     """Where its kind stands among KINDS."""
-    return KINDS.index(kind(finding))
+    return KINDS.index(finding.kind)
 
 
 def titles_of(given: Iterable[Audited]) -> dict[str, str]:

@@ -231,7 +231,7 @@ def _item(one: Audited, address: Address) -> Html:
     at = addresses.of_entry(result.framework, result.release, one.anchor, address)
     entry = link(", ".join(where), at)
     messages = "; ".join(finding.message for finding in one.findings)
-    badge = findings.badge(findings.kind(one.findings[0]))
+    badge = findings.badge(one.findings[0].kind)
     return tag("li", (badge, " ", entry, f": {messages}."))
 
 

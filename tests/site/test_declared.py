@@ -76,7 +76,7 @@ def ours(tmp_path: Path, at: str = "ours") -> BeautifulSoup:
 
 
 def rows(page: BeautifulSoup) -> list[str]:
-    return [cell.get_text() for cell in page.select("table.perf tbody th")]
+    return [cell.get_text().strip() for cell in page.select("table.perf tbody th")]
 
 
 def tab_labels(page: BeautifulSoup) -> list[str]:

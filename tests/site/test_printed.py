@@ -89,7 +89,7 @@ def rows(contents: Contents, *titles: str, profile: profiles.Profile | None = No
     for table in soup(contents, profile).select("table"):
         heads = [head.get_text() for head in table.select("thead th")]
         for row in table.select("tbody tr"):
-            cells = [cell.get_text() for cell in row.select("th, td")]
+            cells = [cell.get_text().strip() for cell in row.select("th, td")]
             found.append(" ".join(cells[heads.index(title)] for title in titles))
     return sorted(found)
 

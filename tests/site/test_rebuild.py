@@ -337,10 +337,9 @@ def test_whatever_becomes_of_a_store_the_site_is_one_from_nothing(tmp_path: Path
     recipes = [RecipeRef(name=name, path=f"{name}.yaml", sha256="0" * 64) for name in "abc"]
     *runs, more = (write_run(tmp_path, run_id=one.name, recipe=one) for one in recipes)
     of = {"framework": "dfm", "model": "kimi-k2", "system": "dgx-gb300"}
-    rows = [
-        published(gpus, case=case(**of, num_gpus=gpus), release=release("main", framework="dfm"))
-        for gpus in (8, 16)
-    ]
+    at = {"release": release("main", framework="dfm")}
+    rate = Figures(tokens_per_sec_per_gpu=12_273)
+    rows = [published(n, case=case(**of, num_gpus=n), figures=rate, **at) for n in (8, 16)]
     wrong = rows[0].model_copy(update={"figures": Figures(tokens_per_sec_per_gpu=7)})
     page = "data/published/kimi.md"
     stored(url, *runs, published())
