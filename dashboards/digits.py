@@ -2,17 +2,14 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from math import isclose
 
-from perfdb.pages.columns import fields_of
+from perfdb.pages.columns import title_by_field
 
 Raw = Mapping[str, str]
 """The cells of a row by the titles of their columns, as its page prints them; empty for a run."""
 
 _NUMBER = re.compile(r"(\d[\d,]*)(?:\.(\d+))?")
-
-_titled = lru_cache(maxsize=1_000)(fields_of)
 
 
 def decimals(raw: Raw, field: str, value: float) -> int | None:
@@ -21,8 +18,8 @@ def decimals(raw: Raw, field: str, value: float) -> int | None:
     None if the page has no such column, or prints another value: in another unit, or from before
     a correction.
     """
-    texts = (text for title, text in raw.items() if field in _titled(title))
-    return next((found for text in texts for found in _found(text, field, value)), None)
+    title = title_by_field(tuple(raw)).get(field)
+    return next(_found(raw[title], field, value), None) if title else None
 
 
 def _found(text: str, field: str, value: float) -> Iterator[int]:

@@ -1,20 +1,13 @@
 """What a page prints of a result: the words of its cells, and whether they say what it says."""
 
 from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache
-from itertools import chain
+from functools import lru_cache
 from typing import Final, Protocol
 
-from perfdb import catalog
 from perfdb.pages import cells, halves, names
-from perfdb.pages.columns import ALIASES, fields_of
+from perfdb.pages.columns import fields_of, title_by_field
 from perfdb.pages.markdown import words
 from perfdb.site.data import Result
-
-_FIELDS: Final[Mapping[str, str]] = {
-    catalog.squeezed(title): field for field, titles in ALIASES.items() for title in titles
-}
-"""The field that a page means by the title of a column, where that says no more."""
 
 _SAME_FIELD: Final[Mapping[str, str]] = {
     "model_title": "model",
@@ -96,13 +89,12 @@ def says(text: str, value: object) -> bool:
     return cells.product(text, 1) is not None or cells.decimal(names.gpus(text).count) == value
 
 
-@cache
+@lru_cache(maxsize=10_000)
 def _title(fields: tuple[str, ...], titles: tuple[str, ...]) -> str | None:
-    """The first title that means one of the fields; before those that say more, such as `(ms)`."""
-    wanted = {_SAME_FIELD.get(field, field) for field in fields}
-    exact = (one for one in titles if _FIELDS.get(catalog.squeezed(one)) in wanted)
-    others = (one for one in titles if len(meant := fields_of(one)) == 1 and meant[0] in wanted)
-    return next(chain(exact, others), None)
+    """The title that one of the fields, and no other beside it, is read from."""
+    read_from = title_by_field(titles)
+    found = (read_from.get(_SAME_FIELD.get(field, field)) for field in fields)
+    return next((title for title in found if title and len(fields_of(title)) == 1), None)
 
 
 @lru_cache(maxsize=10_000)

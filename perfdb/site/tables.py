@@ -271,7 +271,7 @@ def moment(when: datetime | None) -> str:
     """2026-01-02 03:04:05, in UTC, in which the store keeps all moments; – when unknown."""
     if when is None:
         return units.UNKNOWN
-    utc = when.astimezone(UTC) if when.tzinfo else when
+    utc = when.astimezone(UTC)
     return f"{utc:%Y-%m-%d %H:%M:%S}"
 
 
