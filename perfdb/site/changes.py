@@ -165,7 +165,8 @@ def head(pair: ReleasePair, address: Address) -> Html:
         for one in pair.skipped
     ]
     outcome = tag("p", (tag("strong", said), " ", names))
-    return joined((tag("p", joined(ends, " → ")), outcome, *skipped, tag("p", RULE)))
+    rule = tag("details", (tag("summary", "How verdicts are reached"), tag("p", RULE)))
+    return joined((tag("p", joined(ends, " → ")), outcome, *skipped, rule))
 
 
 def _came_out(pair: ReleasePair) -> str:

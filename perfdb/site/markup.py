@@ -174,9 +174,9 @@ def _body(given: Table) -> str:
     rows = []
     for row, anchor, marked, aside in zip(given.rows, ids, marks, asides, strict=True):
         first, *others = row
-        own = _permalink(anchor, first) if anchor else ""
-        after = "".join([f" {part}" for part in (html(aside.sign), marked, own) if part])
-        named = f'<th scope="row"{_cell(first, classes[0])}{after}</th>'
+        own = f"\u00a0{_permalink(anchor, first)}" if anchor else ""
+        after = "".join([f" {part}" for part in (html(aside.sign), marked) if part])
+        named = f'<th scope="row"{_cell(first, classes[0])}{after}{own}</th>'
         cells = "".join(
             [
                 f"<td{_cell(cell, class_)}</td>"

@@ -493,7 +493,7 @@ def test_what_stands_behind_a_name_is_no_part_of_its_last_word() -> None:
     """Who hears the row hears 'WAN 2.1 14B', the numbers of two notes, and the link to it."""
     rows = (published(notes=("a", "b")), published(notes=("a",), num_gpus=64), published())
     first, *_ = soup(DFM, *rows).select("tbody th")
-    assert "WAN 2.1 14B 1, 2 " == first.get_text()
+    assert "WAN 2.1 14B 1, 2\N{NO-BREAK SPACE}" == first.get_text()
 
 
 def test_a_column_of_the_family_is_kept_where_it_is_empty() -> None:
