@@ -53,6 +53,15 @@ def pieces(block: Block, marker: bytes) -> Iterator[Piece]:
                 yield Piece(number, text)
 
 
+@dataclass(frozen=True)
+class End:
+    """What a log says among its last steps and behind them; `num_lines`: how many lines it has."""
+
+    num_lines: int
+    before: bytes
+    behind: bytes
+
+
 class Scan:
     """One pass over a log: iterate it for the blocks that hold a marker.
 
@@ -61,9 +70,11 @@ class Scan:
     beginning and its end.
     """
 
-    def __init__(self, content: Content, *markers: bytes) -> None:
-        self._content = content
-        self._markers = markers
+    def __init__(self, content: Content, *markers: bytes, before: bytes = b"") -> None:
+        self.content = content
+        self.markers = markers
+        self.line = 1
+        self._tail = before
         self._preamble: list[bytes] = []
         self._room = PREAMBLE_BYTES
         self._before: list[_Span] = []
@@ -75,7 +86,7 @@ class Scan:
         np.empty(HEAP_BYTES, np.uint8)
         begun = False
         for block in self._blocks():
-            found = [places for one in self._markers if len(places := block.lines_with(one)[0])]
+            found = [places for one in self.markers if len(places := block.lines_with(one)[0])]
             if found and not begun:
                 begun, first = True, min(int(places[0]) for places in found)
                 self._room = min(self._room, first - block.start + FIRST_STEPS_BYTES)
@@ -105,6 +116,17 @@ class Scan:
         return [*self._behind, (block.text, block.start, lasts[-1])]
 
     @property
+    def end(self) -> "End":
+        """What stands among the last steps and behind them, and how many lines there were."""
+        return End(self.line - 1, _joined(self._before), _joined(self._behind))
+
+    def end_with(self, end: "End") -> None:
+        """Take over the end of a log from a scan of its rest."""
+        self.line += end.num_lines
+        self._before = [(end.before, 0, len(end.before))]
+        self._behind = [(end.behind, 0, len(end.behind))]
+
+    @property
     def preamble(self) -> str:
         """What the log says of its run, as text."""
         return decoded(plain(b"".join(self._preamble)))
@@ -120,13 +142,13 @@ class Scan:
         return decoded(plain(_joined(self._behind)))
 
     def _blocks(self) -> Iterator[Block]:
-        line, before = 1, b""
         for text, start, end in self._spans():
-            block = Block(text, line, start, end, before if start == 0 else b"")
+            block = Block(text, self.line, start, end, self._tail if start == 0 else b"")
             if text.find(b"\x1b", start, end) >= 0:
-                block = Block.of(ESCAPE.sub(b"", text[start:end]), line, before)
+                block = Block.of(ESCAPE.sub(b"", text[start:end]), self.line, self._tail)
             yield block
-            line, before = line + block.num_newlines, block.tail
+            self.line += block.num_newlines
+            self._tail = block.tail
 
     def _spans(self) -> Iterator[_Span]:
         """Where blocks stand in the pieces of a log.
@@ -135,16 +157,16 @@ class Scan:
         all of that, it would have every byte copied.
         """
         left = b""
-        for piece in _sized(self._content):
+        for piece in _sized(self.content):
             # The last piece is short, and is not to be cut: nothing comes behind it.
             is_last = len(piece) < BLOCK_BYTES
-            start = 0 if is_last else self._end(piece, SEAM_BYTES)
+            start = 0 if is_last else self.end_of(piece[:SEAM_BYTES])
             if left and start:
                 yield left + piece[:start], 0, len(left) + start
                 text = piece
             else:
                 start, text = 0, left + piece
-            end = 0 if is_last else self._end(text, len(text))
+            end = 0 if is_last else self.end_of(text)
             if end > start:
                 yield text, start, end
             left = text[max(start, end) :]
@@ -154,13 +176,13 @@ class Scan:
         if left:
             yield left, 0, len(left)
 
-    def _end(self, piece: bytes, size: int) -> int:
-        """Where among the first bytes of a piece a block can end; 0 where it can nowhere.
+    def end_of(self, piece: bytes) -> int:
+        """Where in a piece a block can end last; 0 where it can nowhere.
 
         At the end of a line, with no step's text going on behind it.
         """
-        end = piece.rfind(b"\n", 0, size) + 1
-        last = max(piece.rfind(marker, max(0, end - LOOKAHEAD), end) for marker in self._markers)
+        end = piece.rfind(b"\n") + 1
+        last = max(piece.rfind(marker, max(0, end - LOOKAHEAD), end) for marker in self.markers)
         return end if last < 0 else piece.rfind(b"\n", 0, last) + 1
 
 

@@ -1,12 +1,15 @@
 """Reads the step lines of a log and keeps account of what they say of its run."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from perfdb.errors import Problem
 from perfdb.formats.block import Block
+from perfdb.formats.halves import halved
 from perfdb.formats.lines import KeptLines, Lines, read
 from perfdb.formats.piped import Syntax
 from perfdb.formats.readings import Columns, Readings, distinct
+from perfdb.formats.scan import LAST_STEPS, End, Scan
 from perfdb.formats.shapes import Shape
 from perfdb.formats.steps import MOST_KEPT
 
@@ -42,11 +45,35 @@ class StepLines:
         self.seen: dict[str, set[float]] = {name: set() for name in syntax.facts}
         self.last: dict[str, float | None] = {}
 
-    def of(self, blocks: Iterable[Block]) -> Readings:
-        """The steps of all blocks of a log."""
-        for block in blocks:
+    def of(self, scan: Scan) -> Readings:
+        """The steps of a log. Of a large one another process reads the second half meanwhile."""
+        halves = halved(scan, self._apart)
+        for block in scan:
             self.add(block)
+        if halves and halves.found:
+            self._go_on_with(halves.found, scan)
         return self.readings()
+
+    def _apart(self, scan: Scan) -> "Found | None":
+        """What the rest of a log holds, if its end can be told without what stands before."""
+        rest = StepLines(self._where, self._syntax, self._make)
+        readings = rest.of(scan)
+        if len(readings) < LAST_STEPS:
+            return None
+        return Found(readings, rest.problems, rest.cut, rest.seen, rest.last, scan.end)
+
+    def _go_on_with(self, found: "Found", scan: Scan) -> None:
+        """Take over the steps of the rest of a log, whose lines count from 1."""
+        self._make_steps()
+        lines = scan.line - 1
+        self._made.append(replace(found.readings, line=found.readings.line + lines))
+        self.problems += [replace(one, line=(one.line or 0) + lines) for one in found.problems]
+        del self.problems[MOST_KEPT:]
+        self.cut += [line + lines for line in found.cut]
+        for name, values in found.seen.items():
+            self.seen[name] |= values
+        self.last = found.last
+        scan.end_with(found.end)
 
     def add(self, block: Block) -> None:
         """Take the step lines of the next block of a log: at once where they are many."""
@@ -84,6 +111,18 @@ class StepLines:
             column = columns.of(name)
             self.seen[name].update(distinct(column.values[column.known]))
             self.last[name] = column.at(slice(-1, None)).cells()[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a reader of step lines has found, and the end of its log."""
+
+    readings: Readings
+    problems: Sequence[Problem]
+    cut: Sequence[int]
+    seen: Mapping[str, set[float]]
+    last: dict[str, float | None]
+    end: End
 
 
 def _unreadable(where: str, line: int, missing: Sequence[str]) -> Problem:

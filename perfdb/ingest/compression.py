@@ -2,6 +2,7 @@
 
 import bz2
 import lzma
+import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -113,6 +114,13 @@ def chunks(path: Path, budget: Budget) -> Iterator[bytes]:
         for chunk in _gathered(_unpacked(path, packed, new)):
             budget.spend(str(path), len(chunk))
             yield chunk
+
+
+def plain_size_bytes(path: Path) -> int | None:
+    """The size of a file that is not compressed; None of one that is."""
+    with path.open("rb") as file:
+        is_packed = file.peek().startswith(tuple(DECOMPRESSORS))
+        return None if is_packed else os.fstat(file.fileno()).st_size
 
 
 def _unpacked(

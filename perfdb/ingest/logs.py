@@ -15,10 +15,12 @@ from perfdb.db.packing import unpacked_pieces
 from perfdb.db.rows import MeasuredRun, ResultRow, RunFiles, SourceFile
 from perfdb.errors import ArchiveError, Problem
 from perfdb.formats import AVERAGES, LogFormat, ParsedLog, batch, several
+from perfdb.formats.base import Content
+from perfdb.formats.halves import OnDisk
 from perfdb.ingest import archive, names
 from perfdb.ingest.account import Account
 from perfdb.ingest.companions import Companion
-from perfdb.ingest.compression import chunks, plain_name
+from perfdb.ingest.compression import chunks, plain_name, plain_size_bytes
 from perfdb.ingest.find import Source
 from perfdb.ingest.members import is_archive
 from perfdb.ingest.page import once_each, read_page
@@ -127,11 +129,18 @@ def _parsed(found: LogFormat, source: Source, given: Words) -> tuple[Packed, Seq
     """The bytes of a file, and what they say."""
     where, packed = str(source.path), Packed(given.scratch)
     content = packed.passing(_not_too_large(source.path, chunks(source.path, given.budget)))
-    logs = found.parse(where, content)
+    size = plain_size_bytes(source.path)
+    logs = found.parse(where, content if size is None else OnDisk(content, source.path, size))
     for _ in content:
         pass  # what the format had no need of is kept all the same
     packed.close()
-    return packed, several.of_last(found, where, logs, lambda: unpacked_pieces(packed.compressed()))
+
+    def again() -> Content:
+        return unpacked_pieces(packed.compressed())
+
+    if size not in (None, packed.size_bytes):  # what is kept has grown while it was read
+        logs = found.parse(where, again())
+    return packed, several.of_last(found, where, logs, again)
 
 
 def _of_no_format(source: Source, given: Words, shown: Look) -> Sequence[Read]:
