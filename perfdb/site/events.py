@@ -3,8 +3,10 @@
 Where nothing has changed nothing is made, and what makes it is not even loaded.
 """
 
+import gc
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from html import escape
 from pathlib import Path
 from typing import Final
@@ -48,9 +50,22 @@ def make_pages(app: Sphinx) -> None:
     if fresh.holds(layout, key):
         LOGGER.info("perfdb.site: nothing has changed")
         return
-    from perfdb.site import make  # noqa: PLC0415  it takes as long to load as the rest of Sphinx
+    with _nothing_thrown_away():
+        from perfdb.site import make  # noqa: PLC0415  it takes as long to load as all of Sphinx
 
-    fresh.keep(layout, key, make.everything(layout, address, accepted))
+        made = make.everything(layout, address, accepted)
+    fresh.keep(layout, key, made)
+
+
+@contextmanager
+def _nothing_thrown_away() -> Iterator[None]:
+    """Modules and results stay for the whole build: to look for garbage among them takes long."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def write_touched_again(app: Sphinx) -> None:

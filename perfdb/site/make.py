@@ -1,8 +1,5 @@
 """The pages, their data and their downloads, made from the store."""
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -30,28 +27,16 @@ def everything(layout: Layout, address: str | None, accepted: Path | None) -> se
     """
     try:
         url = store_url(address)
-        with _nothing_thrown_away():
-            is_none_yet = address is None and not Path(url.database or "").is_file()
-            contents = Contents() if is_none_yet else read.stored(url, _entries(accepted))
-            made = _written(layout, contents, url)
-            made.update(downloads.write_everything(layout.root, contents.in_force))
+        is_none_yet = address is None and not Path(url.database or "").is_file()
+        contents = Contents() if is_none_yet else read.stored(url, _entries(accepted))
+        made = _written(layout, contents, url)
+        made.update(downloads.write_everything(layout.root, contents.in_force))
     except (PerfdbError, DBAPIError, FileExistsError) as error:
         raise ExtensionError(f"perfdb.site: {error}") from error
     if not contents.results and not contents.runs:
         LOGGER.info("perfdb.site: %s holds no results yet", url.render_as_string())
     LOGGER.info("perfdb.site: %d files from %s", len(made), url.render_as_string())
     return made
-
-
-@contextmanager
-def _nothing_thrown_away() -> Iterator[None]:
-    """Results stay for the whole build: to look for garbage among them took a tenth of its time."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
 
 
 def _entries(accepted: Path | None) -> tuple[Entry, ...]:
