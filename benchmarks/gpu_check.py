@@ -194,7 +194,8 @@ def worker_environment() -> dict[str, str]:
 def right_losses(tiny: Trained) -> Iterator[Check]:
     found = [step["loss"] for step in tiny.steps]
     close = len(found) == len(TINY_LOSSES) and all(
-        abs(loss / right - 1) < 1e-3 for loss, right in zip(found, TINY_LOSSES, strict=True)
+        isinstance(loss, float) and abs(loss / right - 1) < 1e-3  # what is not finite is a text
+        for loss, right in zip(found, TINY_LOSSES, strict=True)
     )
     yield Check("a tiny FP32 model trains as on a CPU, to 0.1 %", close, f"losses {found}")
 

@@ -15,7 +15,7 @@ from perfdb.audit import Finding
 from perfdb.audit.acknowledged import explained
 from perfdb.audit.reviewed import accepted
 from perfdb.compare import Choice, Result, read
-from perfdb.db import schema
+from perfdb.db.schema import reading_current
 from perfdb.db.session import reading, store_url
 from perfdb.queries import catalog, findings, results
 from perfdb.queries.frames import frame
@@ -35,18 +35,17 @@ class Store(NamedTuple):
 def store() -> Store:
     """The store in its present state. Raises StoreError if it is missing or has another schema."""
     url = store_url()
-    with reading(url) as connection:
-        schema.require_current(connection, url.render_as_string())
+    with reading_current(url) as connection:
         return Store(url.render_as_string(hide_password=False), _state(url, connection))
 
 
 def _state(url: URL, connection: Connection) -> str:
-    """A text that changes with every write: sizes and times of SQLite's files, or the last ingest.
+    """A text that changes with every write: sizes and times of SQLite's files, or the last rows.
 
     An empty write-ahead log does not count: opening the database to read may have made it.
     """
     if url.get_backend_name() != "sqlite":
-        return str(connection.execute(catalog.last_ingest()).scalar())
+        return str(connection.execute(catalog.last_change()).one())
     files = (Path(f"{url.database}{ending}") for ending in ("", "-wal"))
     found = (file.stat() for file in files if file.exists())
     return " ".join(f"{stat.st_mtime_ns}/{stat.st_size}" for stat in found if stat.st_size)

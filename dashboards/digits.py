@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from math import isclose
 
-from perfdb.pages.columns import title_by_field
+from perfdb.audit.printed import cell
 
 Raw = Mapping[str, str]
 """The cells of a row by the titles of their columns, as its page prints them; empty for a run."""
@@ -18,8 +18,7 @@ def decimals(raw: Raw, field: str, value: float) -> int | None:
     None if the page has no such column, or prints another value: in another unit, or from before
     a correction.
     """
-    title = title_by_field(tuple(raw)).get(field)
-    return next(_found(raw[title], field, value), None) if title else None
+    return next(_found(cell(raw, field) or "", field, value), None)
 
 
 def _found(text: str, field: str, value: float) -> Iterator[int]:

@@ -5,7 +5,7 @@ Where two say it, --set holds over the log, the log over its companions, and the
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Final
@@ -13,6 +13,7 @@ from typing import Final
 from perfdb import catalog, following, versions, yamlfile
 from perfdb.errors import InputError, Problem
 from perfdb.formats import Configuration, ParsedLog
+from perfdb.formats.precisions import FP8
 from perfdb.pages import PageContext, names
 from perfdb.pages.cells import Wrong
 from perfdb.record import Case, Release
@@ -100,8 +101,8 @@ def said(context: PageContext, settings: Sequence[str] = ()) -> Said:
     if problems:
         raise InputError(problems)
     fields = given.model_dump(exclude_unset=True, exclude={RELEASE})
-    insisted = _catalogued(Configuration.model_validate(fields))
-    fallback = _catalogued(options)
+    insisted = catalogued(Configuration.model_validate(fields))
+    fallback = catalogued(options)
     return Said(insisted, fallback, context.release, context.container, given.release)
 
 
@@ -164,8 +165,9 @@ def attributed(
     missing = tuple(name for name in REQUIRED if getattr(whole, name) is None)
     if missing:
         version = _version(whole.framework, sayers, words)
-        is_scaled = "model" in missing and any(map(_is_scaled, sayers))
-        return Missing(missing, version is None, SCALED if is_scaled else "")
+        why = [f"says {log.doubts[name]}" for name in missing if name in log.doubts]
+        why += [SCALED] if "model" in missing and any(map(_is_scaled, sayers)) else []
+        return Missing(missing, version is None, ", ".join(why))
     case = following.with_what_follows(Case.model_validate(whole.model_dump(exclude_none=True)))
     return Attributed(case, _release(case.framework, sayers, words))
 
@@ -175,40 +177,27 @@ def _whole(sayers: Sequence[ParsedLog], words: Said) -> Configuration:
     if any(map(_is_scaled, sayers)):
         whole = whole.completed_by(Configuration(model=None))
     for sayer in sayers:
-        whole = whole.completed_by(_catalogued(sayer.configuration))
+        whole = whole.completed_by(catalogued(sayer.configuration))
+    if words.configuration.precision is None:
+        others = (*(sayer.configuration for sayer in sayers), words.fallback)
+        whole = _with_scaling(whole, map(catalogued, others))
     num_nodes = next((sayer.num_nodes for sayer in sayers if sayer.num_nodes), None)
     return following.with_gpus(whole.completed_by(words.fallback), num_nodes)
+
+
+def _with_scaling(whole: Configuration, others: Iterable[Configuration]) -> Configuration:
+    """FP8 of which nothing more is said is that FP8 which the first of others says it is."""
+    if whole.precision != FP8:
+        return whole
+    said = (one.precision or "" for one in others)
+    scaled = (precision for precision in said if precision.startswith(f"{FP8}_"))
+    return whole.model_copy(update={"precision": next(scaled, FP8)})
 
 
 def _is_scaled(sayer: ParsedLog) -> bool:
     """Whether a file beside a log says that what ran was no model of the catalogue."""
     given = sayer.configuration
     return sayer.outcome is None and "model" in given.model_fields_set and given.model is None
-
-
-def contradictions(
-    log: ParsedLog, words: Said, beside: Sequence[Sayer] = ()
-) -> Iterator[tuple[str, str]]:
-    """Each field that --set changes from what it would be without it, with a sentence.
-
-    The sentence names the file beside the log that gives the field, if not the log itself does,
-    and both values.
-    """
-    insisted, seen = _stated(words.configuration), set[str]()
-    for sayer in (Sayer("", log), *beside):
-        own = _stated(_catalogued(sayer.said.configuration))
-        for name, mine in own.items():
-            theirs = insisted.get(name)
-            if name not in seen and theirs is not None and mine != theirs:
-                yield name, f"{sayer.name} says {name} {mine}, {OPTION} says {theirs}".lstrip()
-        seen.update(own)
-
-
-def _stated(given: Configuration) -> dict[str, object]:
-    """The fields that are given, each option by itself."""
-    fields = given.model_dump(exclude_none=True)
-    options: dict[str, object] = fields.pop("options", {})
-    return fields | {f"option {name}": value for name, value in options.items()}
 
 
 def other_release(log: ParsedLog, words: Said, beside: Sequence[Sayer] = ()) -> str | None:
@@ -241,7 +230,7 @@ def unknown_model(words: Said) -> Problem | None:
 
 def accompanies(companion: ParsedLog, log: ParsedLog) -> bool:
     """Whether a file may be of the run of a log: not if it names another framework, model, …"""
-    theirs, own = _catalogued(companion.configuration), _catalogued(log.configuration)
+    theirs, own = catalogued(companion.configuration), catalogued(log.configuration)
     return all(_agree(getattr(theirs, name), getattr(own, name)) for name in SUBJECT)
 
 
@@ -249,7 +238,7 @@ def _agree(a: str | None, b: str | None) -> bool:
     return a is None or b is None or a == b
 
 
-def _catalogued(given: Configuration) -> Configuration:
+def catalogued(given: Configuration) -> Configuration:
     """The same, with the catalogue's names; a model or system that it lacks is left out."""
     fields = given.model_dump(exclude_unset=True)
     if given.model is not None:

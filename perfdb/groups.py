@@ -1,4 +1,4 @@
-"""Puts together what shares a key."""
+"""Groups values by a key."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar
@@ -8,7 +8,7 @@ Key = TypeVar("Key")
 
 
 def grouped(given: Iterable[Value], key: Callable[[Value], Key]) -> dict[Key, list[Value]]:
-    """What shares a key, by that, both in the order they come."""
+    """The values by their key; keys and values stay in the order in which they come."""
     found: dict[Key, list[Value]] = {}
     for one in given:
         found.setdefault(key(one), []).append(one)

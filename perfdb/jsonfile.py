@@ -44,7 +44,7 @@ def write_atomically(path: Path, content: str) -> None:
     """Write to a neighbour and rename, so that no reader ever sees half a file."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        temporary.write_text(content)
+        temporary.write_text(content, encoding="utf-8")
         with temporary.open() as file:
             os.fsync(file.fileno())
         temporary.replace(path)

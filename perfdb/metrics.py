@@ -87,7 +87,7 @@ METRICS: Mapping[str, Metric] = {
 }
 """The figures that the store keeps a column of; comparisons, trends and charts take each of them.
 
-What follows from them is a property of `perfdb.stated.Stated`.
+What follows from them is in `FOLLOWING` of `perfdb/stated.py`.
 """
 
 

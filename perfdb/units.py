@@ -30,6 +30,13 @@ def significant(value: float | None, figures: int = 4) -> str:
     return f"{value:,.{decimals}f}"
 
 
+def told_apart(one: float, other: float, figures: int) -> tuple[str, str]:
+    """Two numbers to so many significant figures, and to more where these would say the same."""
+    enough = (n for n in range(figures, 17) if significant(one, n) != significant(other, n))
+    digits = next(enough, figures)
+    return significant(one, digits), significant(other, digits)
+
+
 def regrouped(printed: str) -> str:
     """'13812.50' → '13,812.50': a printed number with our separators; other text as it stands."""
     found = _PRINTED.fullmatch(printed)

@@ -110,7 +110,8 @@ RULES: dict[str, Rule] = {
     "skip_warmup": Rule(skip_warmup, ("N",)),
 }
 
-_WRITTEN = re.compile(r"(\w+)(?:\((\d{1,9}(?:\s*,\s*\d{1,9})*)\))?")
+_WRITTEN = re.compile(r"(\w+)(?:\((\d{1,19}(?:\s*,\s*\d{1,19})*)\))?")
+"""A step's number has up to 19 digits, that of a line which is damaged too."""
 
 
 def named(name: str, option: str = "--window") -> Window:

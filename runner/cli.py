@@ -84,7 +84,7 @@ def _writing(output: Path) -> Iterator[None]:
         if output.is_dir():
             message = f"{output} cannot be written"
         remedy = "make room, or name a folder that can be written"
-        problem = Problem("--output", f"{message}: {error.strerror}", remedy=remedy)
+        problem = Problem("--output", f"{message}: {error.strerror or error}", remedy=remedy)
         raise InputError(problem) from error
 
 

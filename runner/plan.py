@@ -1,6 +1,5 @@
 """Which cases run here, which are done, and which are skipped and why. Pure."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -66,20 +65,16 @@ class Here:
 
 def plan(files: Iterable[RecipeFile], here: Here, *, only: str, repeat: int) -> list[Planned]:
     """Every case whose name matches `only`, `repeat` times, with its verdict."""
-    left = Counter(dict(here.done))
-    planned: list[Planned] = []
-    for file in files:
-        for point in file.points:
-            if not fnmatchcase(point.name, only):
-                continue
-            for number in range(1, repeat + 1):
-                planned.append(_planned(file, point, here, left, number))
-    return planned
+    return [
+        _planned(file, point, here, number)
+        for file in files
+        for point in file.points
+        if fnmatchcase(point.name, only)
+        for number in range(1, repeat + 1)
+    ]
 
 
-def _planned(
-    file: RecipeFile, point: Point, here: Here, left: Counter[Measurement], number: int
-) -> Planned:
+def _planned(file: RecipeFile, point: Point, here: Here, number: int) -> Planned:
     release = release_of(point, here)
     reason = obstacle(point, here)
     key = measurement(point, release)
@@ -87,8 +82,7 @@ def _planned(
         reason = AT_WORK
     if reason:
         verdict = Verdict.SKIP
-    elif left[key] > 0:
-        left[key] -= 1
+    elif here.done.get(key, 0) >= number:
         verdict, reason = Verdict.DONE, FINISHED
     else:
         verdict, reason = Verdict.RUN, ""

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -60,7 +61,7 @@ def interleaved(text: str) -> int | None:
 
 
 def share(text: str) -> float:
-    return float(text.rstrip("%")) / 100
+    return float(Decimal(text.rstrip("%")) / 100)
 
 
 def model(text: str) -> str:

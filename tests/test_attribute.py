@@ -1,8 +1,10 @@
 """Attribution: the command line over the log over its companions, and nothing guessed."""
 
+from dataclasses import replace
+
 import pytest
 
-from perfdb import attribute
+from perfdb import attribute, disputed
 from perfdb.attribute import Attributed, Missing, Said, Sayer
 from perfdb.errors import InputError
 from perfdb.formats import Configuration, ParsedLog
@@ -64,7 +66,7 @@ def test_what_set_says_against_the_log_is_told_field_by_field() -> None:
     settings = ("model=LLAMA3-8B", "num_gpus=16", "sequence_length=8192", "global_batch_size=4")
     words = attribute.said(PageContext(), settings)
     assert [("num_gpus", "says num_gpus 8, --set says 16")] == list(
-        attribute.contradictions(own, words)
+        disputed.contradictions(own, words)
     )
 
 
@@ -78,7 +80,64 @@ def test_what_set_says_against_what_lies_beside_the_log_is_told_with_who_says_it
         "the experiment's name says model llama3-70b, --set says llama3-8b",
         "the experiment's name says num_gpus 64, --set says 8",
         "llmb-config_1.yaml says system dgx-gb200, --set says dgx-h100",
-    ] == [said for _, said in attribute.contradictions(log(task="pretrain"), words, [name, file])]
+    ] == [said for _, said in disputed.contradictions(log(task="pretrain"), words, [name, file])]
+
+
+def test_what_lies_beside_a_log_and_says_otherwise_is_told_once_for_each() -> None:
+    """But not what --set says, nor what only one of the two says, nor which FP8 it was."""
+    own = log(tensor_parallel=2, global_batch_size=128, num_gpus=8, precision="fp8")
+    name = Sayer(
+        "the experiment's name",
+        log(None, tensor_parallel=4, global_batch_size=256, num_gpus=16, precision="fp8_cs",
+            micro_batch_size=1),
+    )  # fmt: skip
+    file = Sayer("llmb-config_1.yaml", log(None, tensor_parallel=2, precision="bf16"))
+    words = attribute.said(PageContext(), ("num_gpus=8",))
+    assert [
+        "the experiment's name says global_batch_size 256, tensor_parallel 4; "
+        "the log says global_batch_size 128, tensor_parallel 2, which holds",
+        "llmb-config_1.yaml says precision bf16; the log says precision fp8, which holds",
+    ] == list(disputed.disagreements(own, words, [name, file]))
+
+
+@pytest.mark.parametrize(
+    ("own", "settings", "fallback", "expected"),
+    [
+        ("fp8", (), None, "fp8_cs"),
+        ("fp8", ("precision=fp8",), None, "fp8"),
+        ("fp8_mx", (), None, "fp8_mx"),
+        ("bf16", (), None, "bf16"),
+        (None, (), "fp8_mx", "fp8_cs"),
+    ],
+)
+def test_which_fp8_it_was_is_taken_from_who_says_it(
+    own: str | None, settings: tuple[str, ...], fallback: str | None, expected: str
+) -> None:
+    """The first file says no more than FP8, the second which."""
+    beside = [log(None, precision="fp8"), log(None, precision="fp8_cs")]
+    said = attribute.said(PageContext(precision=fallback), settings)
+    spoken = {"precision": own} if own else {}
+    found = attribute.attributed(log(**WHOLE, **spoken), beside, said)
+    assert isinstance(found, Attributed)
+    assert expected == found.case.precision
+
+
+def test_what_a_log_says_in_contradiction_to_itself_is_told_where_set_does_not_say_it() -> None:
+    own = replace(
+        log(**{**WHOLE, "num_gpus": None}),
+        doubts={"num_gpus": "world_size 64 and 32", "nccl_ub": "nccl_ub true and false"},
+    )
+    words = attribute.said(PageContext(release="1"), ("options={nccl_ub: true}",))
+
+    missing = attribute.attributed(own, (), words)
+
+    assert isinstance(missing, Missing)
+    assert str(missing.problem("a.log")) == (
+        "a.log: names no num_gpus (says world_size 64 and 32); pass --set num_gpus=…"
+    )
+    assert "says world_size 64 and 32: what holds is not clear" == disputed.doubts(own, words)
+    both = attribute.said(PageContext(), ("options={nccl_ub: true}", "num_gpus=32"))
+    assert disputed.doubts(own, both) is None
 
 
 @pytest.mark.parametrize(
@@ -225,7 +284,7 @@ def test_options_are_completed_one_by_one() -> None:
     expected = {"recompute_granularity": "selective", "nccl_ub": True, "mtp_num_layers": 1}
     assert expected == case.options
     words = attribute.said(PageContext(), ("options={nccl_ub: false, x: 1}",))
-    told = [said for _, said in attribute.contradictions(own, words)]
+    told = [said for _, said in disputed.contradictions(own, words)]
     assert ["says option nccl_ub True, --set says False"] == told
 
 

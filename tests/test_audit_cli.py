@@ -278,6 +278,14 @@ def test_an_acknowledged_finding_is_shown_as_explained_and_closes_no_gate(
     assert "external" == sarif["runs"][0]["results"][0]["suppressions"][0]["kind"]
 
 
+def test_a_reviewed_file_that_is_no_utf_8_is_told(
+    audit: Shell, swapped: str, tmp_path: Path
+) -> None:
+    (tmp_path / "reviewed.yaml").write_bytes(ACCEPTED.replace("Person", "Müller").encode("cp1252"))
+    code, _, err = audit("--db", swapped, "--acknowledged", "reviewed.yaml")
+    assert (2, True) == (code, err.startswith("error: reviewed.yaml: cannot be read: 'utf-8' "))
+
+
 def test_an_entry_is_not_called_unused_where_only_a_part_was_audited(
     audit: Shell, swapped: str, tmp_path: Path
 ) -> None:

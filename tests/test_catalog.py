@@ -105,6 +105,20 @@ REPOSITORIES = {
 """Of the model that predicts more tokens and the one that does not, neither is meant."""
 
 
+@pytest.mark.parametrize(
+    ("printed", "model"),
+    [("Qwen2-57B", None), ("Qwen2 57B", None), ("Qwen2.5-7B", "qwen2.5-7b"),
+     ("qwen25_7b", "qwen2.5-7b"), ("Llama 318B", None), ("Llama-3 18B", None), ("Llama 38B", None),
+     ("Llama 3.1 8B", "llama3-8b"), ("llama31_8b", "llama3-8b"), ("Llama 27B", None),
+     ("Qwen 38B", None), ("Nemotron 415B", None), ("GPT 3175B", None), ("Llama 3.14 05B", None),
+     ("Mixtral 8x 22B", "mixtral-8x22b"), ("Qwen3 30B A3B", "qwen3-30b-a3b"),
+     ("Qwen3 30B A 3B", "qwen3-30b-a3b"), ("DeepSeek V 3", "deepseek-v3-671b")],
+)  # fmt: skip
+def test_a_model_of_another_size_is_another_one(printed: str, model: str | None) -> None:
+    """Where a version ends and a size begins counts; other spaces and points do not."""
+    assert model == catalog.named_model(printed)
+
+
 @pytest.mark.parametrize(("repository", "model"), REPOSITORIES.items())
 def test_a_model_is_known_by_its_repository_with_and_without_its_owner(
     repository: str, model: str | None
@@ -179,6 +193,10 @@ MODEL_FAULTS = [
 PRECISION_FAULTS = [
     (FP8 + "- {name: fp8_ds, title: FP8-DS, peak: fp8, words: [FP-8]}\n", "2: words: 'FP-8' is f"),
     (FP8 + "- {name: fp8_ds, title: FP8-DS, words: [fp8ds]}\n", "2: peak: is required and missi"),
+    (
+        FP8 + "- {name: fp8_mx, title: FP8-MX, peak: fp8, needs: fp9, words: [mxfp8]}\n",
+        "2: needs.fp9: no precision is measured against this peak; did you mean fp8?",
+    ),
 ]
 
 
@@ -239,6 +257,14 @@ def test_two_models_of_one_name_are_refused(tmp_path: Path) -> None:
     (tmp_path / "mixtral-8x7b.yaml").write_text(other)
     with pytest.raises(CatalogError, match=r"'Meta-Llama-3-8B' is llama3-8b in llama3-8b\.yaml:1"):
         models(*sorted(tmp_path.iterdir()))
+
+
+def test_a_model_of_another_size_is_not_refused(tmp_path: Path) -> None:
+    """Though its name has the same letters and digits."""
+    (tmp_path / "llama3-8b.yaml").write_text(LLAMA)
+    other = changed(MIXTRAL, "name: mixtral-8x7b", "name: llama-38b")
+    (tmp_path / "llama-38b.yaml").write_text(changed(other, "Mixtral 8x7B", "Llama 38B"))
+    assert {"llama3-8b", "llama-38b"} == set(models(*sorted(tmp_path.iterdir())))
 
 
 def test_the_guides_examples_can_be_added(tmp_path: Path) -> None:

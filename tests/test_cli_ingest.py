@@ -424,10 +424,11 @@ def test_a_dry_run_lists_what_would_become_of_each_result(perfdb: Shell, tmp_pat
     cells = [line.split() for line in shown.stdout.splitlines() if "page.md:" in line]
     work = ["nemo", "25.04", "dgx-h100", "llama3-8b", "pretrain"]
     assert [
-        ["withdrawn", *work, "fp8_cs", "8", "128", "–", "14,079", "–", "finished", "page.md:8"],
-        ["revised", *work, "fp8_mx", "8", "128", "–", "14,005", "→", "14,709", "–", "finished",
+        ["withdrawn", *work, "fp8_cs", "8", "128", "–", "14,079", "–", "–", "finished",
          "page.md:8"],
-        ["new", *work, "fp8_mx", "16", "128", "–", "13,000", "–", "finished", "page.md:9"],
+        ["revised", *work, "fp8_mx", "8", "128", "–", "14,005", "→", "14,709", "–", "–",
+         "finished", "page.md:8"],
+        ["new", *work, "fp8_mx", "16", "128", "–", "13,000", "–", "–", "finished", "page.md:9"],
     ] == cells  # fmt: skip
     assert (1, 1, 0, 1) == tuple(
         told[name] for name in ("new", "revised", "unchanged", "withdrawn")
@@ -441,6 +442,42 @@ def test_a_dry_run_lists_what_would_become_of_each_result(perfdb: Shell, tmp_pat
         gone["precision"], new["precision"], new["global_batch_size"], new["task"], new["source"],
         new["source_line"],
     )  # fmt: skip
+
+
+def test_a_dry_run_says_whatever_a_correction_changes(perfdb: Shell, tmp_path: Path) -> None:
+    """MFU, a column without a field, a note; and figures with every digit that a page prints."""
+    page = tmp_path / "page.md"
+    head = HEADER.replace("| Tokens / sec / GPU |", "| Tokens / sec / GPU | MFU | Cooling |")
+    head = head.replace("|---|\n", "|---|---|---|\n")
+    note = "\nNote: {}\n"
+    rows = [row("FP8-MX", count, "1,234.5").rstrip("|\n") for count in (8, 16, 32)]
+    before, after = (
+        head + "".join(f"{one}| {more} |\n" for one, more in zip(rows, said, strict=True))
+        for said in (
+            ("43.15% | air", "43% | air", "43% | air"),
+            ("43.2% | air", "43% | liquid", "43% | air"),
+        )
+    )
+    page.write_text(before)
+    perfdb("ingest", "page.md")
+
+    page.write_text(after)
+    shown = perfdb("ingest", "page.md", "--dry-run").stdout
+    told = json.loads(perfdb("ingest", "page.md", "--dry-run", "--json").stdout)["results"]
+    page.write_text(before + note.format("warm"))
+    noted = perfdb("ingest", "page.md", "--dry-run").stdout
+
+    lines = [" ".join(line.split()) for line in shown.splitlines() if "page.md:" in line]
+    assert 2 == len(lines)
+    assert "– 1,234.5 – 43.15% → 43.2% finished page.md:8" in lines[0]
+    assert "– 1,234.5 – 43% finished page.md:9 Cooling: air → liquid" in lines[1]
+    mfu, cooling, same = told
+    assert (0.4315, 0.432) == (mfu["before"]["mfu"], mfu["mfu"])
+    assert ("air", "liquid") == (
+        cooling["before"]["printed"]["Cooling"], cooling["printed"]["Cooling"]
+    )  # fmt: skip
+    assert "unchanged" == same["status"]
+    assert 3 == noted.count("note: – → warm")
 
 
 def test_findings_that_are_accepted_are_counted_as_the_audit_counts_them(

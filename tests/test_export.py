@@ -270,6 +270,7 @@ def test_results_are_narrowed_as_in_other_commands(
             ),
         ),
         (("--release", "9.9"), ("release: no release '9.9'; known: nemo 25.04",)),
+        (("--release", ""), ("release: no release ''; known: nemo 25.04",)),
     ],
 )
 def test_names_that_the_store_does_not_have_are_refused(

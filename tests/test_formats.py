@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 import yaml
 
-from perfdb import formats
+from perfdb import formats, windows
 from perfdb.errors import InputError
 from perfdb.formats import AVERAGES, FORMATS, Configuration, ParsedLog, Reading
 from perfdb.formats.ending import Account, training_log
-from perfdb.formats.steps import settle, spans
+from perfdb.formats.steps import Settled, settle, spans
 from perfdb.record import Case
+from tests.logs import titan
 
 DATA = Path(__file__).parent / "data" / "formats"
 GOLDEN = {"good": ".yml", "bad": ".txt"}
@@ -196,6 +197,10 @@ def attempts(*ranges: tuple[int, int], window: str = "skip_warmup(10)") -> Parse
         ([(11, 25), (1, 60)], "skip_warmup(10)", None),
         ([(1, 60), (1, 25)], "skip_warmup(10)", None),  # another run
         ([(1, 60), (1, 25), (21, 40)], "skip_warmup(30)", 21),
+        ([(1, 25), (25, 60)], "skip_warmup(34)", 25),  # at the step that was printed last
+        ([(1, 30), (25, 45), (41, 48)], "window(35,40)", 41),  # of the second, warmed up
+        ([(1, 30), (21, 25), (23, 32)], "window(11,20)", 23),  # of the first: the second is short
+        ([(1, 30), (25, 28), (21, 30)], "window(11,20)", 21),  # nothing of the second is kept
     ],
 )
 def test_a_window_follows_the_warm_up_of_the_last_attempt(
@@ -215,12 +220,56 @@ def test_the_warm_up_of_an_attempt_counts_from_the_first_step_of_its_first_line(
     assert "skip_warmup(50)" == log.window
 
 
+def printed_at(*places: tuple[int, int]) -> Settled:
+    """Steps at lines, each of another time."""
+    return settle("a.log", [Reading(line, step, 1.0 + line) for line, step in places])
+
+
+def test_an_attempt_may_begin_with_the_step_that_the_one_before_printed_last() -> None:
+    """Lines of ten steps each, preempted at 25 and 35; each start prints 12 lines."""
+    steps = printed_at((13, 10), (14, 20), (27, 20), (28, 30), (41, 30), (42, 40))
+    assert (20, 30) == steps.restarts
+    log = training_log(Configuration(), steps, Account(planned=40), "skip_warmup(10)")
+    assert "skip_warmup(30)" == log.window
+
+
+@pytest.mark.parametrize("apart", [1, 3])
+@pytest.mark.parametrize("every", [2, 3, 12])
+def test_a_step_that_another_rank_or_a_bar_prints_again_is_no_restart(
+    every: int, apart: int
+) -> None:
+    """Of the other rank's lines only some can be read; steps are `apart` lines apart."""
+    ranks = [(step * 9 * apart, step) for step in range(1, 61)]
+    again = [(line + apart, step) for line, step in ranks if step % every == 0]
+    assert () == printed_at(*sorted(ranks + again)).restarts
+
+
+def test_steps_that_are_often_printed_twice_with_nothing_between_are_of_ranks() -> None:
+    """Two ranks; each third line of one of them cannot be read."""
+    numbers = [step for step in range(1, 61) for _ in range(2 if step % 3 else 1)]
+    assert () == printed_at(*enumerate(numbers, start=1)).restarts
+
+
 def test_ranks_that_print_one_behind_the_other_are_no_restart() -> None:
     """The second is a line late once: 29, 30, 31, 30, 31, 32, 32 …"""
     ranks = [(step, step) for step in range(1, 60) for _ in range(2)]
     ranks[60:63] = [ranks[62], ranks[60], ranks[61]]
     log = attempts(*ranks)
     assert (59, "skip_warmup(10)", None) == (len(log.readings), log.window, log.restarted_at)
+
+
+def test_a_restart_of_which_no_step_has_a_time_changes_no_window() -> None:
+    """It goes back to step 45, at rates by which a step would take eighty years."""
+    once = titan(4096, 46, 16.0)
+    *_, step_45, step_46 = once.splitlines(keepends=True)
+    again = re.sub(r"tps: \d+", "tps: 0.0001", step_45 + step_46)
+    [log] = FORMATS["torchtitan"].parse("a.log", [(once + again).encode()])
+    assert (44, "skip_warmup(10)") == (len(log.readings), log.window)
+
+
+def test_a_restart_at_a_step_of_many_digits_has_a_window() -> None:
+    log = attempts((1, 25), (10**18, 10**18 + 25), (10**18 + 21, 10**18 + 40))
+    assert log.window == f"skip_warmup({10**18 + 30})" == windows.named(str(log.window)).name
 
 
 def test_a_window_by_its_steps_stays_after_a_restart() -> None:

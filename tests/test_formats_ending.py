@@ -205,6 +205,25 @@ def test_an_error_before_a_restart_is_not_the_end() -> None:
     assert "finished" == read(text + steps(36, 50)).outcome
 
 
+@pytest.mark.parametrize("again", [21, 29, 30])
+def test_an_error_before_a_restart_is_not_the_end_of_the_first_steps_behind_it(again: int) -> None:
+    text = steps(1, 30) + UNCAUGHT + CHILD_FAILED
+    for last in range(again, again + 4):
+        log = read(text + steps(again, last).replace("2.0", "2.5"))
+        assert ("incomplete", None) == (log.outcome, log.error and None)
+    own = UNCAUGHT.replace("batch", "token") + steps(again + 1, again + 1)
+    log = read(text + steps(again, again).replace("2.0", "2.5") + own)
+    assert ("failed", "ValueError: a bad token") == (log.outcome, log.error)
+
+
+def test_an_error_above_a_start_is_not_the_end_though_no_step_number_goes_back() -> None:
+    """The attempt failed behind its checkpoint at step 30, and the next one resumed there."""
+    text = steps(1, 30) + UNCAUGHT + CHILD_FAILED + "MegatronStrategy(seq_length=8)\n"
+    assert "incomplete" == read(text + steps(31, 32)).outcome
+    log = read(text + steps(31, 31) + UNCAUGHT + steps(32, 32))
+    assert "failed" == log.outcome
+
+
 @pytest.mark.parametrize("chunk", [7, 300, 5000])
 @pytest.mark.parametrize("size", [0, 40, 3000, 9000])
 def test_what_stands_among_the_last_steps_is_found_wherever_blocks_end(

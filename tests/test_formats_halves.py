@@ -137,6 +137,22 @@ def test_a_rest_with_hardly_a_step_is_read_with_what_stands_before(
     assert not taken_over
 
 
+ERROR = "[rank0]: ValueError: a bad batch\n"
+
+
+@pytest.mark.parametrize(("between", "outcome"), [("", "incomplete"), (ERROR, "failed")])
+def test_errors_of_an_earlier_attempt_and_of_the_last_are_told_apart(
+    tmp_path: Path, taken_over: list[int], between: str, outcome: str
+) -> None:
+    """By the lines that they stand on, of which the other process counts its own."""
+    path = tmp_path / "train.log"
+    last = plain_step("nemo2", 85) + between + plain_step("nemo2", 86)
+    path.write_bytes(log_of("nemo2", [""] * 90, ERROR + NOISE + last))
+    (log,) = formats.named("nemo2").parse("log", on_disk(path))
+    assert taken_over
+    assert (outcome, 86) == (log.outcome, log.restarted_at)
+
+
 def test_with_one_processor_one_process_reads(
     tmp_path: Path, taken_over: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

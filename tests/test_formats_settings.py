@@ -3,6 +3,7 @@
 import pytest
 
 from perfdb.formats import settings
+from perfdb.formats.printed import mentioned
 from perfdb.formats.settings import Settings
 
 
@@ -123,4 +124,4 @@ comm_overlap.overlap_grad_reduce: false
         "recompute_granularity": "selective",
         "recompute_modules": "core_attn,mlp",
         "mtp_num_layers": 1,
-    } == settings.options(settings.mentioned(text))
+    } == settings.options(mentioned(text).settings)

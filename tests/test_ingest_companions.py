@@ -162,3 +162,22 @@ def test_a_proxy_is_not_the_model_that_it_is_named_after(sqlite: URL, tmp_path: 
     assert f"{path}: names no model {why}; pass --set model=…" == told
     assert report.new == 1
     assert [({"proxy": True},)] == rows_of(sqlite, select(cases.c.options))
+
+
+def test_a_name_that_contradicts_the_log_is_told_and_which_fp8_is_taken_from_it(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    """The log holds: TP 2 and the 128 samples of its steps; it does not say which FP8."""
+    folder = tmp_path / "pretrain_llama3_8b_fp8_cs_gpus8_tp4_pp1_cp1_vpNone_mbs1_gbs256_1"
+    settings = "seq_length=8192, tensor_model_parallel_size=2, micro_batch_size=4, fp8='hybrid'\n"
+    log = write(folder, f"{settings}micro_batch_size=2\n{nemo()}")
+
+    report = ingest([log], sqlite, Options(PageContext(release="1", system="dgx-h100")))
+
+    assert [
+        "says micro_batch_size 4 and 2: what holds is not clear",
+        "the experiment's name says global_batch_size 256, tensor_parallel 4; "
+        "the log says global_batch_size 128, tensor_parallel 2, which holds",
+    ] == [note.message for note in report.notes]
+    columns = (cases.c.precision, cases.c.tensor_parallel, cases.c.micro_batch_size)
+    assert [("fp8_cs", 2, 1)] == rows_of(sqlite, select(*columns))

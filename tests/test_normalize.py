@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perfdb.metrics import METRICS
 from perfdb.normalize import measured, published_row
 from perfdb.record import Figures, Outcome, RunRecord, StepRecord
 from perfdb.rundir import StepsRead
@@ -47,6 +48,13 @@ def test_the_nemotron_recipe_computes_389371_tokens_per_second() -> None:
     tokens_per_gpu = found["tokens_per_sec_per_gpu"]
     assert isinstance(tokens_per_gpu, float)
     assert 389_371 == round(tokens_per_gpu * 64)
+
+
+def test_a_run_has_a_value_of_every_metric() -> None:
+    steps = factories.steps()
+    steps = [one.model_copy(update={"peak_memory_bytes": 1 << 30}) for one in steps]
+    found = asdict(measured(run(), read_of(steps), None, "0").result)
+    assert not [name for name in METRICS if found[name] is None]
 
 
 def test_llama3_8b_is_computed_as_by_hand() -> None:

@@ -255,7 +255,8 @@ PARTS = {
         "```{list-table}\n", ":::{csv-table}\n", ":header-rows: 1\n", ":delim: \"\n", "* - a\n",
         "  - b\n", "```\n", ":::\n", "---\n", "<table>\n\n", "</table>\n", "<details>\n",
         "</details>\n\n", "<!--", "-->", "[^a]: x\n", "    y\n", "| a | b |\n", "|---|---|\n", "\n",
-        "```{eval-rst}\n", "a,\"b\n", "> ", "- ",
+        "```{eval-rst}\n", "a,\"b\n", "> ", "- ", "% a\n", "%", "<div hidden>\n\n", "</div>\n",
+        "```{only} x\n", "--8<-- \"a\"\n", "<nav/>\n\n",
     ],
 }  # fmt: skip
 
@@ -295,7 +296,10 @@ ENDLESS = {
     ],
     "rest": ["- ", "=== ===\n", "+--+--+\n", ".. x::\n", "*", "`", "a\n---\n", ":a:`", "[#]_ "],
     "mdx": ["<Tab>\n", "<Tab {", "{/*", "import a from 'b'\n", "</Tab>\n", "<T />|"],
-    "markdown": ["<table>\n\n", "<details>\n\n", "[^a]: x\n", ":::{list-table}\n", "|", "- "],
+    "markdown": [
+        "<table>\n\n", "<details>\n\n", "[^a]: x\n", ":::{list-table}\n", "|", "- ", "% a\n",
+        "<div hidden>\n\n", "<b hidden", "</div>\n\n", ":::{only} x\n",
+    ],
 }  # fmt: skip
 
 

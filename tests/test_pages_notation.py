@@ -93,6 +93,9 @@ def test_two_values_with_a_comma_between_are_no_decimal_of_a_size() -> None:
         ("8 | 128 | 8192 | 10,700 | 12250 | -", "1,000"),
         ("8 | 128 | 8192 | 10,700 | 12,250,000 | -", "1,000,000"),
         ("8 | 128 | 8192 | 10.7 | 12.9 | -", "1,000"),
+        # 512 × 8192 tokens in 2 s on 1,024 GPUs are 2,048 of each, and 2,097,152 of all.
+        ("1024 | 512 | 8192 | 2 | 2,097,152 | -", "1,024, the number of GPUs"),
+        ("1024 | 512 | 8192 | 2 | 2,048,000 | -", "1,000"),
     ],
 )
 def test_tokens_that_are_off_by_thousands_of_the_step_time_are_rejected(

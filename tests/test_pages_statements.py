@@ -79,11 +79,67 @@ def test_a_system_in_a_heading_is_known_beside_its_precision() -> None:
         ("Llama3 8B (FP8, LoRA) on DGX-H200", "dgx-h200"),
         # A DGX-GB200 has a B200 too.
         ("Llama3 8B on B200", "dgx-gb200"),
+        ("Llama3 8B on B200\n\n##### DGX-B200", "dgx-b200"),
     ],
 )
 def test_a_system_behind_a_model_in_a_heading_holds_below_it(heading: str, wanted: str) -> None:
     found = read("## Pre-training", "### DGX-GB200", f"#### {heading}")
     assert [wanted] == [one.case.system for one in found.results]
+
+
+@pytest.mark.parametrize(
+    ("heading", "wanted"),
+    [
+        ("H200", "dgx-h200"),
+        ("NVIDIA H200", "dgx-h200"),
+        ("8x H200 GPUs", "dgx-h200"),
+        ("H200, BF16", "dgx-h200"),
+        ("GB200", "dgx-gb200"),
+        ("DGX-B200\n\n#### B200", "dgx-b200"),
+        ("B200\n\n#### H200", "dgx-h200"),
+        ("B200\n\n#### DGX-H200", "dgx-h200"),
+        ("What an H200 is", "dgx-h200"),
+    ],
+)
+def test_a_heading_that_is_a_gpu_says_the_system(heading: str, wanted: str) -> None:
+    """It is nearer than what stands above all sections, a DGX-H100."""
+    found = read("## Pre-training", f"### {heading}")
+    assert [wanted] == [one.case.system for one in found.results]
+
+
+@pytest.mark.parametrize(
+    "said", ["### Llama3 8B on B200", "Model: Llama3 8B on B200", "### B200", "### 8x B200, BF16"]
+)
+@pytest.mark.parametrize("given", ["dgx-b200", "dgx-gb200", "dgx-h100", None])
+def test_a_gpu_of_several_systems_behind_a_model_is_of_the_one_that_an_option_names(
+    said: str, given: str | None
+) -> None:
+    """Of another one the option cannot make it."""
+    text = f"# NeMo 25.04\n\n## Pre-training\n\n{said}\n\n{TABLE}"
+    found = pages.read("page.md", text, PageContext(system=given))
+    if given in ("dgx-b200", "dgx-gb200"):
+        assert [given] == [one.case.system for one in found.results]
+    else:
+        assert () == found.results
+        assert "'B200' may be of dgx-b200 or dgx-gb200" in str(found.problems[0])
+
+
+def test_a_gpu_behind_a_model_is_not_of_another_system_that_is_said_above() -> None:
+    found = read("## Pre-training", "System: DGX-H100", "### Llama3 8B on B200")
+    assert () == found.results
+    assert "'B200' is not of 'DGX-H100', which the page says above" in str(found.problems[0])
+
+
+def test_a_gpu_behind_a_model_says_no_more_than_that_of_a_row_and_nothing_else() -> None:
+    rows = (
+        TABLE
+        + "| Llama3 8B | 8x B200 | 128 | 8192 | 23812 |\n| Llama3 8B | 8x H100 | 1 | 8 | 9 |\n"
+    )
+    text = f"# NeMo 25.04\n\n## Pre-training\n\n### Llama3 8B on B200\n{rows}"
+    found = pages.read("page.md", text, PageContext())
+    assert [("dgx-b200", 10)] == [(one.case.system, one.line) for one in found.results]
+    assert [9, 11] == [one.line for one in found.problems]
+    assert "'B200' and 'H100' are not of one system" in str(found.problems[1])
 
 
 def test_a_gpu_behind_a_model_that_no_system_has_rejects_the_rows() -> None:

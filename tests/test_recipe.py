@@ -1,5 +1,6 @@
 """Recipes: what they expand to, and what is said of the ones that are wrong."""
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -149,6 +150,15 @@ def test_the_smoke_recipes_cover_every_kind_of_parallelism() -> None:
         (2, 2, None, 1, 1, 1, False),
         (1, 1, None, 1, 1, 2, False),
     } <= layouts
+
+
+def test_a_recipe_is_kept_byte_for_byte(tmp_path: Path) -> None:
+    content = (ROOT / "recipes" / "smoke" / "single.yaml").read_bytes().replace(b"\n", b"\r\n")
+    path = tmp_path / "single.yaml"
+    path.write_bytes(content)
+    [file] = recipe.load([path])
+    assert content == file.text.encode()
+    assert hashlib.sha256(content).hexdigest() == file.reference.sha256
 
 
 def test_the_schema_beside_the_recipes_is_the_codes() -> None:

@@ -253,6 +253,16 @@ class TestFailedInPart:
 
         assert 0 == gate(trend)[0]
 
+    @pytest.mark.parametrize("version", ["1", "main"])
+    def test_what_nothing_comes_before_fails_no_more_than_before(
+        self, lab: Lab, trend: Shell, version: str
+    ) -> None:
+        lab.ran(version, 12.0)
+        ended(lab, version, "nan_loss")
+
+        code, out, _ = gate(trend)
+        assert (0, False) == (code, "Failed" in out)
+
 
 class TestSmallestChange:
     @pytest.mark.parametrize(

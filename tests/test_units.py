@@ -57,6 +57,20 @@ def test_one_is_counted_in_the_singular() -> None:
 
 
 @pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        (14079.0, 14709.0, ("14,079", "14,709")),
+        (4.05004, 4.05, ("4.05004", "4.05000")),
+        (0.5, 0.5, ("0.5000", "0.5000")),
+    ],
+)
+def test_two_numbers_are_printed_to_so_many_figures_that_they_differ(
+    one: float, other: float, said: tuple[str, str]
+) -> None:
+    assert said == units.told_apart(one, other, 4)
+
+
+@pytest.mark.parametrize(
     ("printed", "said"),
     [
         ("13812", "13,812"), ("13,812.50", "13,812.50"), ("2", "2"), ("0.43", "0.43"),

@@ -235,6 +235,17 @@ def test_a_figure_of_a_file_that_sums_up_is_held_against_it(filled: URL) -> None
     assert "step_time_s is 1.5, and 1.25 by the bytes" in message
 
 
+def test_a_page_in_another_encoding_is_read_as_ingest_reads_it(
+    filled: URL, template: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "nemo.md"
+    text = (template.parent / "published" / "nemo.md").read_text().replace("12273", "12300")
+    page.write_text(text, encoding="utf-16")
+    assert 1 == ingest([page], filled, NEMO).revised
+
+    assert [] == faults(filled)
+
+
 def test_a_superseded_figure_is_held_against_the_page_of_its_time(
     filled: URL, template: Path, tmp_path: Path
 ) -> None:

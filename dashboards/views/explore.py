@@ -17,15 +17,16 @@ from perfdb.record import CONFIGURATION_FIELDS, Origin
 from perfdb.units import UNKNOWN, counted
 from perfdb.versions import natural
 
-FILTERS: Mapping[str, tuple[str, Callable[[str], str]]] = {
-    "release": ("release_name", titles.release),
-    "system": ("system", titles.system),
-    "model": ("model", titles.model),
-    "task": ("task", titles.task),
-    "precision": ("precision", titles.precision),
-    "origin": ("origin", str),
+FILTERS: Mapping[str, tuple[str, str, Callable[[str], str]]] = {
+    "release": ("Release", "release_name", titles.release),
+    "system": ("System", "system", titles.system),
+    "model": ("Model", "model", titles.model),
+    "task": ("Task", "task", titles.task),
+    "precision": ("Precision", "precision", titles.precision),
+    "gpus": ("GPUs", "num_gpus", str),
+    "origin": ("Origin", "origin", str),
 }
-"""Each filter's name in the address, the column that it narrows, and how its values read."""
+"""By its name in the address each filter's label, the column that it narrows, how values read."""
 
 SHOWN = (
     "model_title", "tokens_per_sec_per_gpu", "system_title", "task", "precision", "release_name",
@@ -118,7 +119,7 @@ def worded(results: pd.DataFrame) -> pd.DataFrame:
             [words(value) if pd.notna(value) else None for value in results[column]], dtype="string"
         )
         for name in ("task", "precision", "release")
-        for column, words in [FILTERS[name]]
+        for _, column, words in [FILTERS[name]]
     }
     return results.assign(
         **titled_columns,
@@ -152,11 +153,11 @@ def _narrowed(results: pd.DataFrame) -> pd.DataFrame:
     """The results that the filters let through; a filter with nothing chosen lets all through."""
     st.sidebar.header("Show only")
     kept = pd.Series(data=True, index=results.index)
-    for name, (column, words) in FILTERS.items():
-        known = results[column].fillna(UNKNOWN)
+    for name, (label, column, words) in FILTERS.items():
+        known = results[column].fillna(UNKNOWN).astype(str)
         values = sorted(known.unique(), key=lambda value: natural(words(value)))
         options = {value: words(value) for value in values}
-        chosen = remembered_some(name.capitalize(), options, name, st.sidebar)
+        chosen = remembered_some(label, options, name, st.sidebar)
         kept &= known.isin(chosen) if chosen else True
     return results[kept]
 

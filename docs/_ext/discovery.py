@@ -37,16 +37,16 @@ def describe(
     """What the front matter says of a page, as meta elements and for Open Graph."""
     if not doctree:
         return
-    said = app.env.metadata[name]
-    found = {"description": said.get("description", ""), "keywords": ", ".join(_keywords(said))}
+    front = app.env.metadata[name]
+    meta = {"description": front.get("description", ""), "keywords": ", ".join(_keywords(front))}
     if name == app.config.root_doc:  # its title is that of the site, which would follow it
         context["docstitle"] = ""
     context["metatags"] = str(context["metatags"]) + "".join(
-        f'\n<meta name="{meta}" content="{escape(text)}" />' for meta, text in found.items() if text
+        f'\n<meta name="{key}" content="{escape(text)}" />' for key, text in meta.items() if text
     )
-    if found["description"]:
+    if meta["description"]:
         # Open Graph escapes no more than quotes.
-        context["meta"] = {**said, "og:description": escape(found["description"], quote=False)}
+        context["meta"] = {**front, "og:description": escape(meta["description"], quote=False)}
 
 
 def without_address(
@@ -58,9 +58,9 @@ def without_address(
         context["metatags"] = re.sub(r'<meta property="og:url" [^>]*>\n?', "", metatags)
 
 
-def _keywords(said: Mapping[str, str]) -> list[str]:
+def _keywords(front: Mapping[str, str]) -> list[str]:
     """The tags and categories of a page, each once; Sphinx keeps lists as JSON."""
-    both = [*json.loads(said.get("tags", "[]")), *json.loads(said.get("categories", "[]"))]
+    both = [*json.loads(front.get("tags", "[]")), *json.loads(front.get("categories", "[]"))]
     return list(dict.fromkeys(both))
 
 
@@ -85,8 +85,8 @@ def _llms(app: Sphinx, names: Iterable[str], out: Path) -> Iterator[str]:
         for name in (one for one in names if one.partition("/")[0] in folders):
             heading = app.env.titles[name].astext()
             described = app.env.metadata[name].get("description", "").removeprefix(f"{heading}: ")
-            said = f": {_plain(described)}" if described else ""
-            yield f"- [{_plain(heading)}]({app.config.html_baseurl}{_address(name)}){said}\n"
+            about = f": {_plain(described)}" if described else ""
+            yield f"- [{_plain(heading)}]({app.config.html_baseurl}{_address(name)}){about}\n"
     files = sorted(path.relative_to(out).as_posix() for path in out.glob(f"{PUBLISHED}/**/*.csv"))
     yield "\n## Tables as CSV\n\n"
     yield from (f"- [{path}]({app.config.html_baseurl}{quote(path)})\n" for path in files)

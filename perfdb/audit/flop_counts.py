@@ -1,9 +1,8 @@
 """GFLOP per token of a row: what its figures say, what its peers say, what a formula says."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
-from itertools import groupby
 from statistics import median
 
 from perfdb import catalog, flops
@@ -11,6 +10,7 @@ from perfdb.audit.interval import Interval, agreeing
 from perfdb.audit.rates import Tokens, tflops
 from perfdb.audit.subject import Subject
 from perfdb.flops.base import Convention
+from perfdb.groups import grouped
 from perfdb.record import Task
 
 Counted = tuple[Subject, Interval]
@@ -28,15 +28,10 @@ def work(row: Subject) -> tuple[str, str, str, int, str]:
     return (row.model, row.qualifiers, row.task, row.sequence_length, row.variant or "")
 
 
-def by_work(rows: Sequence[Counted]) -> Iterator[list[Counted]]:
+def by_work(rows: Sequence[Counted]) -> Iterable[Sequence[Counted]]:
     """The rows that must count the same FLOPs, together and in the order of their lines."""
-    ordered = sorted(rows, key=lambda one: (_work(one), one[0].source_line or 0))
-    for _, group in groupby(ordered, key=_work):
-        yield list(group)
-
-
-def _work(one: Counted) -> tuple[str, str, str, int, str]:
-    return work(one[0])
+    ordered = sorted(rows, key=lambda one: (work(one[0]), one[0].source_line or 0))
+    return grouped(ordered, lambda one: work(one[0])).values()
 
 
 def consensus(group: Sequence[Counted]) -> list[Counted]:
@@ -95,11 +90,13 @@ def convention_of(rows: Sequence[Counted]) -> Convention | None:
     return next((one for one, _ in followers(rows).most_common(1)), None)
 
 
-def per_token(row: Subject, rows: Sequence[Counted]) -> float | None:
-    """GFLOP per token that a row of a release must have: as its peers count, else by formula."""
+def per_token(row: Subject, rows: Sequence[Counted], usual: Convention | None) -> float | None:
+    """GFLOP per token that a row of a release must have: as its peers count, else by formula.
+
+    `usual` is the release's convention.
+    """
     peers = [one for one in rows if work(one[0]) == work(row) and one[0] is not row]
     agreed = [given.value for _, given in consensus(peers)]
-    convention = convention_of(rows)
     if agreed:
         return median(agreed)
-    return formula(row, convention) if convention else None
+    return formula(row, usual) if usual else None

@@ -4,11 +4,21 @@ from pathlib import Path
 
 from perfdb.audit import acknowledged
 from perfdb.audit.acknowledged import Entry
+from perfdb.errors import InputError, Problem
 
 REVIEWED = Path("data/acknowledged.yaml")
 
 
 def accepted(reviewed: Path | None) -> tuple[Entry, ...]:
-    """The findings that a reviewed file accepts: the one given, or the project's, or none."""
+    """The findings that a reviewed file accepts: the one given, or the project's, or none.
+
+    Raises InputError with all that is wrong with it.
+    """
     path = reviewed or REVIEWED
-    return acknowledged.entries(str(path), path.read_text()) if path.is_file() else ()
+    if not path.is_file():
+        return ()
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(Problem(str(path), f"cannot be read: {error}")) from error
+    return acknowledged.entries(str(path), text)

@@ -11,13 +11,13 @@ from pathlib import Path
 from perfdb.catalog import check
 from perfdb.catalog.base import Model, Peak, Precision, System
 from perfdb.catalog.files import Entry, entries
-from perfdb.catalog.spelling import spellings, squeezed
+from perfdb.catalog.spelling import resized, sized, spellings, squeezed
 from perfdb.errors import CatalogError, Problem, suggestion
 
 __all__ = [
     "Model", "Peak", "Precision", "System", "gpus_named", "has_gpus", "model", "models",
-    "named_model", "named_system", "peak", "precision_of", "precisions", "squeezed", "system",
-    "system_of_gpu", "systems",
+    "named_model", "named_system", "peak", "precision_of", "precisions", "resized", "squeezed",
+    "system", "system_of_gpu", "systems",
 ]  # fmt: skip
 
 FOLDER = Path(__file__).parent
@@ -60,7 +60,7 @@ def _named(kind: str, name: str, table: Mapping[str, Entry]) -> Entry:
 
 @cache
 def _models_spelled() -> Mapping[str, str]:
-    return {squeezed(name): entry.name for entry in models().values() for name in spellings(entry)}
+    return {sized(name): entry.name for entry in models().values() for name in spellings(entry)}
 
 
 @cache
@@ -75,7 +75,7 @@ def _precisions_spelled() -> Mapping[str, str]:
 
 def named_model(printed: str) -> str | None:
     """The model that a page means by a name ('LLAMA3-8B' is llama3-8b); None if none."""
-    return _models_spelled().get(squeezed(printed))
+    return _models_spelled().get(sized(printed))
 
 
 def named_system(printed: str) -> str | None:

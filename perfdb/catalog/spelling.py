@@ -5,10 +5,25 @@ from collections.abc import Iterator
 
 from perfdb.catalog.base import Model, System
 
+_SIZE = re.compile(r"(?<![0-9])[0-9]+(?:\.[0-9]+)?(?=\s*b(?![a-z]))", re.IGNORECASE)
+"""A number of billions: of parameters, or of those that are active."""
+
 
 def squeezed(words: str) -> str:
     """A name without case, spaces and punctuation, to compare how people spell it."""
     return re.sub(r"[\s._\-/]+", "", words).lower()
+
+
+def sized(words: str) -> str:
+    """A model's name as `squeezed`, and its sizes: `Qwen2-57B` is no `Qwen2.5-7B`."""
+    return " ".join((squeezed(words), *_SIZE.findall(words)))
+
+
+def resized(words: str, size: str) -> str:
+    """A model's name with a size in place of its own, or behind it where it has none."""
+    found = _SIZE.search(size)
+    has_own = found and _SIZE.search(words)
+    return _SIZE.sub(found[0], words, count=1) if found and has_own else f"{words} {size}"
 
 
 def spellings(entry: Model | System) -> Iterator[str]:

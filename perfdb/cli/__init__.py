@@ -3,12 +3,14 @@
 import sys
 import tempfile
 import traceback
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
 import click
 
 from perfdb import __version__
+from perfdb.cli import output
 from perfdb.errors import PerfdbError, suggestion
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -78,29 +80,51 @@ def cli() -> None:
 
     The store is perfdb.sqlite in the current folder unless --db or PERFDB_URL names another.
     Exit codes: 0 done, 1 something failed or a gate (--fail-on) closed, 2 bad input, 3 a defect of
-    perfdb, 130 interrupted.
+    perfdb, 130 interrupted, 141 nobody reads the output any more.
     """
 
 
 def main() -> None:
     """The console script: every error that leaves perfdb leaves through here."""
+    output.check()
+    try:
+        code = _ended()
+        output.flush()
+    except output.ReaderGoneError:
+        code = output.CLOSED
+        output.drop(sys.stdout)
+        output.drop(sys.stderr)
+    except output.OutputError as error:
+        code = error.exit_code
+        output.drop(sys.stdout)
+        with suppress(output.OutputError, output.ReaderGoneError):
+            _told(error)
+        output.drop(sys.stderr)
+    sys.exit(code)
+
+
+def _ended() -> int:
+    """The exit code of the command that was given. Raises where it cannot write."""
     try:
         code = cli.main(standalone_mode=False)
-        sys.exit(code if isinstance(code, int) else 0)
+        return code if isinstance(code, int) else 0
+    except (output.OutputError, output.ReaderGoneError):
+        raise
     except PerfdbError as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(error.exit_code)
+        return _told(error)
     except click.ClickException as error:
         error.show()
-        sys.exit(error.exit_code)
+        return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
-        sys.exit(130)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(0)
+        return 130
     except Exception as error:  # noqa: BLE001  the door: what arrives here is a defect of ours
-        sys.exit(_defect(error))
+        return _defect(error)
+
+
+def _told(error: PerfdbError) -> int:
+    click.echo(f"error: {error}", err=True)
+    return error.exit_code
 
 
 def _defect(error: Exception) -> int:

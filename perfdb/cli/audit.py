@@ -75,7 +75,9 @@ def audit(
     for problem in acknowledged.exceeded(every, known):
         click.echo(f"note: {problem}", err=True)
     shown = [it for it in subjects if only["system"] in (None, it.system)]
-    _print(found, style, _of(len(shown), len(documents)))
+    PRINTERS[style](found)
+    if style in ("table", "markdown"):
+        click.echo(f"{_summary(found, len(shown), documents)}.", err=style == "markdown")
     return 1 if closing(found, gate) else 0
 
 
@@ -117,14 +119,6 @@ def _report_unused(
         click.echo(f"note: {problem}", err=True)
 
 
-def _print(found: Sequence[Finding], style: Style, audited: str) -> None:
-    PRINTERS[style](found)
-    if style in ("table", "markdown"):
-        click.echo(
-            f"{document.counts(found) or 'Nothing found'} in {audited}.", err=style == "markdown"
-        )
-
-
 def _print_table(found: Sequence[Finding]) -> None:
     columns = ("Severity", "Rule", "Result", "Finding", "Source")
     if found:
@@ -137,9 +131,22 @@ def _row(it: Finding) -> tuple[str, ...]:
     return severity, it.rule, document.subject(it), said, document.place(it)
 
 
-def _of(results: int, documents: int) -> str:
-    parts = [counted(results, "result")] if results or not documents else []
-    return " and ".join([*parts, *([counted(documents, "document")] if documents else [])])
+def _summary(found: Sequence[Finding], results: int, documents: Sequence[Path]) -> str:
+    """How many findings there are: in results, in worked examples of pages, and in documents."""
+    given = set(map(str, documents))
+    of_texts = [it for it in found if it.rule == arithmetic.NAME]
+    of_pages = [it for it in of_texts if it.source not in given]
+    parts = []
+    if results or not documents:
+        of_results = [it for it in found if it.rule != arithmetic.NAME]
+        parts.append((of_results, counted(results, "result")))
+    if of_pages:
+        parts.append((of_pages, "worked examples of pages"))
+    if documents:
+        of_given = [it for it in of_texts if it.source in given]
+        parts.append((of_given, counted(len(documents), "document")))
+    said = [f"{document.counts(some) or 'nothing found'} in {what}" for some, what in parts]
+    return "; ".join([said[0].capitalize(), *said[1:]])
 
 
 PRINTERS: Mapping[Style, Callable[[Sequence[Finding]], None]] = {

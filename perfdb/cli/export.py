@@ -82,7 +82,7 @@ def _found(
     convention: str | None, db: str | None, release: str | None, **only: str | None
 ) -> Table:
     with reading_current(store_url(db)) as connection:
-        scope = Scope(Only(**only), release_ids(connection, release or None))
+        scope = Scope(Only(**only), release_ids(connection, release))
         if convention:
             return restated(connection, CONVENTIONS[convention], scope)
         return table(connection, scope)

@@ -29,7 +29,7 @@ def gate_option(choices: Sequence[str], help_: str) -> Callable[[Command], Comma
 
 
 def say_untold(failed: int, unknown: int, gate: frozenset[str]) -> None:
-    """Say on stderr what failed, and what a gate cannot tell, where it is not to close on it."""
+    """Warn of failures and of missing verdicts, unless a gate closes on them."""
     if gate and failed and not gate & {"missing", "unknown"}:
         said = f"{failed} failed, and --fail-on missing was not asked for"
         click.echo(f"warning: {said}", err=True)

@@ -1,29 +1,30 @@
 """What `perfdb ingest --dry-run` would change, as a table and as JSON."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import click
 
 from perfdb.cli.options import print_table
 from perfdb.ingest import Change, Shown
+from perfdb.ingest.shown import FIGURES, exactly
+from perfdb.pages.columns import title_by_field
 from perfdb.record import Release
-from perfdb.units import number, significant
+from perfdb.units import UNKNOWN
 
 COLUMNS = (
     "Status", "Release", "System", "Model", "Task", "Precision", "GPUs", "GBS", "Step time (s)",
-    "Tokens/s/GPU", "TFLOP/s/GPU", "Outcome", "Source",
+    "Tokens/s/GPU", "TFLOP/s/GPU", "MFU", "Outcome", "Source",
 )  # fmt: skip
+OTHERS = "Otherwise"
+"""The column of what has changed besides figures, where anything has."""
 
 RELEASE = ("framework", "release")
 WORK = ("system", "model", "task", "precision", "num_gpus", "global_batch_size")
 """What a result is of, by the fields of `perfdb.ingest.Shown`."""
 
-FIGURES: dict[str, Callable[[float | None], str]] = {
-    "step_time_s": significant,
-    "tokens_per_sec_per_gpu": number,
-    "model_tflops_per_sec_per_gpu": significant,
-}
-"""The figures of a row, and how each is printed."""
+STATED = ("tokens_per_sec", "flops_convention", "window", "notes", "outcome", "withheld", "source",
+          "source_line")  # fmt: skip
+"""What else is said of a result in JSON."""
 
 
 def objects(changes: Iterable[Change]) -> list[dict[str, object]]:
@@ -40,19 +41,18 @@ def objects(changes: Iterable[Change]) -> list[dict[str, object]]:
 
 
 def _said(one: Shown) -> dict[str, object]:
-    return {
-        **{name: getattr(one, name) for name in FIGURES},
-        "outcome": one.outcome,
-        "withheld": one.withheld,
-        "source": one.source,
-        "source_line": one.source_line,
-    }
+    return {name: getattr(one, name) for name in (*FIGURES, *STATED)} | {"printed": one.raw}
 
 
 def print_changes(changes: Iterable[Change]) -> None:
     """The results that would be new, revised or withdrawn."""
-    cells = [tuple(_cells(change)) for change in changes if change.is_change]
-    if cells:
+    shown = [change for change in changes if change.is_change]
+    others = ["; ".join(_others(change)) for change in shown]
+    cells = [tuple(_cells(change)) for change in shown]
+    if any(others):
+        cells = [(*row, other) for row, other in zip(cells, others, strict=True)]
+        print_table("Would change", (*COLUMNS, OTHERS), cells)
+    elif cells:
         print_table("Would change", COLUMNS, cells)
     else:
         click.echo("nothing would change")
@@ -63,17 +63,36 @@ def _cells(change: Change) -> Iterator[object]:
     yield change.status.value
     yield Release(framework=one.framework, version=one.release).name
     yield from (getattr(one, name) for name in WORK)
-    for name, printed in FIGURES.items():
-        was = getattr(change.before or one, name)
-        yield _figure(was, getattr(one, name), printed)
+    yield from (_figure(change.before or one, one, name) for name in FIGURES)
     yield one.withheld or one.outcome
     yield f"{one.source}:{one.source_line}" if one.source_line else one.source
 
 
-def _figure(was: float | None, is_: float | None, printed: Callable[[float | None], str]) -> str:
+def _figure(before: Shown, one: Shown, name: str) -> str:
     """'14,079 → 14,709', to so many digits that they differ."""
+    was, is_ = getattr(before, name), getattr(one, name)
     if was == is_:
-        return printed(is_)
-    if printed(was) == printed(is_):
-        return f"{was:,.10g} → {is_:,.10g}"
-    return f"{printed(was)} → {printed(is_)}"
+        return one.said(name)
+    if before.said(name) == one.said(name):
+        return f"{exactly(name, was)} → {exactly(name, is_)}"
+    return f"{before.said(name)} → {one.said(name)}"
+
+
+def _others(change: Change) -> Iterator[str]:
+    """'Cooling: air → liquid': what a revision says otherwise, where no figure's column says it."""
+    before, one = change.before, change.result
+    if before is None:
+        return
+    old, new = _besides(before), _besides(one)
+    for name in dict.fromkeys([*old, *new]):
+        if old.get(name) != new.get(name):
+            yield f"{name}: {old.get(name) or UNKNOWN} → {new.get(name) or UNKNOWN}"
+
+
+def _besides(one: Shown) -> dict[str, str | None]:
+    """What a result says besides its figures: the cells of its row, its notes and its method."""
+    figures = title_by_field(tuple(one.raw))
+    shown = {figures.get(name) for name in FIGURES}
+    cells = {title: text for title, text in one.raw.items() if title not in shown}
+    method = {"FLOPs convention": one.flops_convention, "window": one.window}
+    return {**cells, **method, "note": "; ".join(one.notes)}

@@ -21,7 +21,7 @@ class Judging:
 
     known: Sequence[Entry] | None
     least: float
-    """The smallest change for which a gate closes on what is slower, of 1."""
+    """The smallest change, as a fraction, for which a gate closes on what is slower."""
 
 
 def judged_options(command: Callable[..., int]) -> Callable[..., int]:
@@ -63,7 +63,7 @@ def wrong(connection: Connection, judging: Judging) -> frozenset[int]:
 
 
 def say_not_judged(count: int, *, err: bool) -> None:
-    """Say how many have no verdict for the errors in their figures, and what tells these."""
+    """Say how many have no verdict because of open errors, and what shows these errors."""
     if count:
         said = "not judged for open errors (⚑): see `perfdb audit`, or give --judge-all"
         click.echo(f"{count} {said}", err=err)

@@ -73,7 +73,7 @@ def recompute(
     )
     url, release = store_url(db), only.pop("release")
     with reading_current(url) as connection:
-        scope = Scope(Only(**only), release_ids(connection, release or None))
+        scope = Scope(Only(**only), release_ids(connection, release))
     act = recomputing.preview if dry_run else recomputing.recompute
     report = act(url, scope, asked)
     if as_json:

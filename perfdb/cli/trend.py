@@ -26,7 +26,7 @@ from perfdb.trend import Series, Timed, read
 from perfdb.trend.document import document
 
 Gates = Sequence[frozenset[str]]
-"""Of each series the gates that it closes."""
+"""The gates that each series closes."""
 
 
 class Listing(NamedTuple):
@@ -43,7 +43,7 @@ def listing_options(command: Callable[..., int]) -> Callable[..., int]:
     @click.option(
         "--each-case",
         is_flag=True,
-        help="Follow each case of a work, not its best configuration alone, as --fail-on does.",
+        help="Follow each case of a workload, not only the best one, as --fail-on does.",
     )
     @wraps(command)
     def listed(*, all_: bool, each_case: bool, **given: object) -> int:

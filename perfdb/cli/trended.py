@@ -188,5 +188,5 @@ def _summary(found: Sequence[Series], *, only_news: bool) -> str:
     parts = [f"{sum(one.is_slower() for one in found)} {worse} than before"]
     parts += [f"{count} {word}" for word, count in counts.items() if count]
     said = f"{len(followed)} followed over releases: {', '.join(parts)}"
-    hidden = sum(not one.has_news for one in followed) if only_news else 0
+    hidden = sum(not (one.has_news or one.untold) for one in followed) if only_news else 0
     return f"{said}; {hidden} without news are not listed: --all lists them" if hidden else said

@@ -120,7 +120,7 @@ FAULTS = (
     Outcome.FAILED, Outcome.OUT_OF_MEMORY, Outcome.NAN_LOSS, Outcome.NAN_GRAD_NORM,
     Outcome.TIMED_OUT,
 )  # fmt: skip
-"""How a run ends that fails by itself."""
+"""The outcomes of a run that failed by itself, and was not stopped."""
 
 Some = TypeVar("Some", bound=Result)
 
@@ -156,7 +156,7 @@ class Side:
 
     @property
     def failed(self) -> tuple[Result, ...]:
-        """Those that failed by themselves: not what was stopped or cut off, to be run anew."""
+        """Those that failed by themselves, without those that were stopped or cut off."""
         return tuple(result for result in self.results if result.outcome in FAULTS)
 
     def fails_more_than(self, least: float) -> bool:
@@ -165,7 +165,7 @@ class Side:
 
     @property
     def share_failed(self) -> float:
-        """How many of its runs failed, of 1."""
+        """The fraction of its runs that failed."""
         return len(self.failed) / len(self.results)
 
     def is_usable(self, metric: str) -> bool:
@@ -211,7 +211,7 @@ class Judgement:
 
     @property
     def change(self) -> float:
-        """By how much B is another than A, of 1; unlimited where that is unknown."""
+        """By how much B differs from A, as a fraction; infinite where that is unknown."""
         return inf if self.ratio is None else abs(self.ratio - 1)
 
 
@@ -260,8 +260,8 @@ class Comparison:
         """The matches at which B failed, wholly or at more of its runs than A."""
         return tuple(match for match in self.matched if match.failed)
 
-    def slower(self, least: float = 0.0) -> tuple[Match, ...]:
-        """The matches that B is slower at, by as much at the least."""
+    def slower(self, least: float) -> tuple[Match, ...]:
+        """The matches at which B is slower by this fraction or more."""
         found = (match for match in self.matched if match.judgement.verdict is Verdict.SLOWER)
         return tuple(match for match in found if match.judgement.change >= least)
 

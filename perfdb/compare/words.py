@@ -100,7 +100,7 @@ def named(verdict: Verdict, metric: str) -> str:
 
 
 def interval(judgement: Judgement) -> str:
-    """'1.012 – 1.041'; – where there is none. One that leaves out 1 does so in its digits too."""
+    """'1.012 – 1.041', with enough digits to show it if 1 is outside; – where there is none."""
     low, high = judgement.low, judgement.high
     if low is None or high is None:
         return UNKNOWN

@@ -18,6 +18,9 @@ from perfdb.errors import StoreError
 
 NAME: Final = "store.sqlite"
 
+AT_ONCE: Final = 1_000
+"""Sources that are held while they are copied; among them are pages."""
+
 
 def copied(url: URL, folder: Path, whole: str) -> URL:
     """A SQLite copy of a store in a folder; an empty store where there is none.
@@ -62,4 +65,5 @@ def _sources(whole: str) -> Select[*tuple[object, ...]]:
     columns = [one for one in sources.c if one is not sources.c.content]
     nothing = literal(packed(b""), sources.c.content.type)
     content = case((sources.c.parser == whole, sources.c.content), else_=nothing)
-    return select(*columns, content.label(sources.c.content.name))
+    asked = select(*columns, content.label(sources.c.content.name))
+    return asked.execution_options(yield_per=AT_ONCE)

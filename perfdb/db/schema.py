@@ -35,10 +35,9 @@ def option(where: str) -> str:
 
 def require_current(connection: Connection, where: str) -> None:
     """Raises StoreError unless the database has exactly this version's schema."""
-    upgrade = f"run `perfdb db upgrade {option(where)}`"
-    if not inspect(connection).has_table(_REVISIONS.name):
+    upgrade, found = f"run `perfdb db upgrade {option(where)}`", current(connection)
+    if found is None:
         raise StoreError(f"{where}: not a perfdb database; {upgrade}")
-    found = current(connection)
     if found != HEAD:
         raise StoreError(
             f"{where}: schema {found} is not {HEAD}, this version's; {upgrade}, "

@@ -58,10 +58,12 @@ def transfer(source: URL, target: URL, watched: Watched) -> int:
 
 
 def rows(table: Table) -> Select[*tuple[object, ...]]:
-    """Every row of a table, with JSON as the text that it is kept as."""
-    return select(
-        *(cast(one, Text).label(one.name) if isinstance(one.type, JSON) else one for one in table.c)
+    """Every row of a table, with JSON as the text that it is kept as, and bytes one at a time."""
+    columns = (
+        cast(one, Text).label(one.name) if isinstance(one.type, JSON) else one for one in table.c
     )
+    of_bytes = any(isinstance(one.type, LargeBinary) for one in table.c)
+    return select(*columns).execution_options(yield_per=1 if of_bytes else bulk.AT_ONCE)
 
 
 def copy_rows(
@@ -71,14 +73,13 @@ def copy_rows(
     asked: Select[*tuple[object, ...]],
     done: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """Copy what is asked of a table, as `rows` has it; a file's bytes are held one at a time."""
-    of_bytes = any(isinstance(one.type, LargeBinary) for one in table.c)
-    at_once = 1 if of_bytes else bulk.AT_ONCE
+    """Copy what is asked of a table, in the form of `rows`: its `yield_per` rows at a time."""
+    at_once: int = asked.get_execution_options()["yield_per"]
     columns = [
         column(one.name, Text() if isinstance(one.type, JSON) else one.type) for one in table.c
     ]
     names = [one.name for one in columns]
-    found = stored.execution_options(yield_per=at_once).execute(asked)
+    found = stored.execute(asked)
     try:
         bulk.add(into, table_of(table.name, *columns), names, _passing(found, done), at_once)
     finally:

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from perfdb.errors import Problem
-from perfdb.formats import settings
 from perfdb.formats.automodel_console import version
-from perfdb.formats.base import Content, ParsedLog, Reading
+from perfdb.formats.base import Configuration, Content, ParsedLog, Reading
 from perfdb.formats.block import Block
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.numbers import NUMBER, WHOLE, count, percent, positive, size_bytes
+from perfdb.formats.printed import mentioned
 from perfdb.formats.scan import Piece, Scan, pieces
 from perfdb.formats.steps import settle
 from perfdb.log_text import plain
@@ -56,8 +56,8 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     figures = _averages(scan.epilogue)
     account = Account(planned, scan.epilogue, figures.step_time_s is not None, scan.before)
     known = _batch(scan.preamble) | ({"task": "lora"} if _ADAPTER in scan.preamble else {})
-    said = settings.configuration(settings.mentioned(scan.preamble), framework="automodel", **known)
-    log = training_log(said, steps, account, f"skip_warmup({warmup})")
+    log = training_log(Configuration(), steps, account, f"skip_warmup({warmup})")
+    log = mentioned(scan.preamble, log).of(log, framework="automodel", **known)
     log = replace(log, framework_version=version(scan.preamble))
     return (_with_averages(where, log, figures, _TFLOP.findall(scan.preamble)),)
 

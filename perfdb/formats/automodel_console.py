@@ -17,6 +17,7 @@ from perfdb.formats.base import Configuration, Content, ParsedLog, Reading
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.marked import marked
 from perfdb.formats.numbers import NUMBER, WHOLE, count, positive, real, size_bytes
+from perfdb.formats.printed import mentioned
 from perfdb.formats.scan import Piece, Scan
 from perfdb.formats.steps import Settled, settle, timed
 from perfdb.log_text import plain
@@ -47,12 +48,13 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """The run that a log tells of."""
     scan = Scan(content, _MARKER)
     settled = settle(where, *marked(where, scan, _MARKER, _reading))
-    said = _configuration(scan.preamble)
+    printed, known = mentioned(scan.preamble), _known(scan.preamble)
+    said = printed.configuration(**known)
     steps = _timed(where, settled, said)
     planned = _PLANNED.search(scan.preamble)
     last = count(planned[1]) if planned else None
     account = Account(last, scan.epilogue, before=scan.before)
-    log = training_log(said, steps, account)
+    log = printed.of(training_log(said, steps, account), **known)
     timed_by = ("global_batch_size", "sequence_length")
     return (replace(log, framework_version=version(scan.preamble), timed_by=timed_by),)
 
@@ -82,17 +84,17 @@ def _reading(piece: Piece) -> Reading | str:
     )
 
 
-def _configuration(preamble: str) -> Configuration:
+def _known(preamble: str) -> dict[str, object]:
     """What the recipe says of itself before its first step: a summary, and its YAML."""
     world, model = _WORLD.search(preamble), _MODEL.search(preamble)
     name = settings.model(model[1].rpartition("/")[2]) if model and model[1] != "null" else None
     fields = {
+        "framework": "automodel",
         "model": name,
         "num_gpus": count(world[1]) if world else None,
         "task": "lora" if _ADAPTER.search(preamble) else None,
     }
-    known = {field: value for field, value in fields.items() if value}
-    return settings.configuration(settings.mentioned(preamble), framework="automodel", **known)
+    return {field: value for field, value in fields.items() if value}
 
 
 def _timed(where: str, steps: Settled, said: Configuration) -> Settled:

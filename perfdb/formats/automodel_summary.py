@@ -7,14 +7,16 @@ Source of the format: nemo_automodel/recipes/llm/benchmark.py, 0.2.0 to 0.7.0.
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Annotated, Final
+
+from pydantic import Field
 
 from perfdb.errors import Problem
 from perfdb.formats import settings
 from perfdb.formats.base import Configuration, Content, ParsedLog
 from perfdb.formats.documents import Written, checked, has_keys, json_object, nothing, texts
 from perfdb.formats.numbers import count, percent, positive
-from perfdb.record import Figures, Outcome
+from perfdb.record import MOST, Figures, Outcome
 
 NAME = "automodel_summary"
 TOLERANCE: Final = 0.005
@@ -25,7 +27,7 @@ class _Summary(Written):
     """The fields of both files; the one of CI has them in three groups."""
 
     world_size: int | None = None
-    warmup_steps: int | None = None
+    warmup_steps: Annotated[int, Field(ge=0, le=MOST)] | None = None
     avg_iter_time_seconds: float | None = None
     avg_mfu_percent: float | None = None
     tflops_per_gpu: float | None = None

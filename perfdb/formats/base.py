@@ -111,6 +111,8 @@ class ParsedLog:
     outcome: Outcome | None = None
     error: str | None = None
     """Why the outcome is not `finished`, in one line."""
+    doubts: Mapping[str, str] = field(default_factory=dict)
+    """What it says of a field or an option in words that contradict one another."""
     problems: tuple[Problem, ...] = ()
     notes: tuple[Problem, ...] = ()
     """What a reader of the figures should know, and what was kept but not understood."""

@@ -28,6 +28,9 @@ def stated(where: str, log: ParsedLog) -> ParsedLog:
     lines = Readings.of(log.readings)
     printed = lines.column(PRINTED)
     found = distinct(printed.values[printed.known])
+    if len(found):
+        doubts = {name: told for name, told in log.doubts.items() if name != PRINTED}
+        log = replace(log, doubts=doubts)
     if len(found) > 1:
         return _of_several(where, log, printed)
     log = replace(log, readings=lines.without(PRINTED))

@@ -3,11 +3,13 @@
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final
 
 from perfdb.formats.base import Configuration, ParsedLog, Reading
 from perfdb.formats.readings import Readings
+from perfdb.formats.scan import Piece
 from perfdb.formats.steps import Settled, spans
 from perfdb.record import Outcome
 
@@ -52,6 +54,12 @@ _ERROR = re.compile(r"(?m)(?:Error|Exception|Expired)(?:: |:?[ \t]*$)")
 _START = re.compile(r"(?:^|[\]:|>])[ \t]*$")
 """What a launcher may put in front of an error that says no more than its name."""
 
+_BEGINS = re.compile(
+    r"-------- arguments --------|ConfigContainer|MegatronStrategy\(| exp_manager:"
+    r"| device mesh with parallelism: |Experiment_details:"
+)
+"""What programs print when they begin: an error above it is of an earlier attempt."""
+
 _UNCAUGHT = re.compile(r"\[rank\d+\]: \S[^\n]*")
 """PyTorch puts its rank in front of each line of the error that ends a process."""
 
@@ -61,6 +69,7 @@ _LAST_LINES_CHARS = 1 << 12
 _OF_OTHERS = re.compile(r"ChildFailedError|SignalException")
 _NAME = re.compile(r"[A-Za-z_][\w.]*$")
 _LONGEST_ERROR = 300
+_NOTHING: Final = Piece(0, "")
 
 
 @dataclass(frozen=True)
@@ -77,20 +86,22 @@ class Account:
 
     `planned`: how many steps there were to be; None where the log does not say. `done`: the
     program said that it is done. `last_words`: what stands behind the last step; `before`: what
-    stands among the last steps, where one rank may fail before another prints its step.
+    stands among the last steps, where one rank may fail before another prints its step, or an
+    earlier attempt has ended: only what stands behind its first step is of the last attempt.
     """
 
     planned: int | None
     last_words: str = ""
     done: bool = False
-    before: str = ""
+    before: Piece = _NOTHING
 
 
 def training_log(
     configuration: Configuration, steps: Settled, account: Account, window: str = WINDOW
 ) -> ParsedLog:
     """What a log of steps says, with how its run ended."""
-    end = ending(steps.readings, account)
+    of_last = replace(account, before=account.before.since(steps.attempt_line))
+    end = ending(steps.readings, of_last)
     return ParsedLog(
         configuration=configuration,
         readings=steps.readings,
@@ -108,20 +119,22 @@ def training_log(
 def _of_last_attempt(window: str, steps: Settled) -> str:
     """A restart warms up again: the window follows it, if the last attempt is long enough.
 
-    Else it is that of the steps before the restart, without the warm-up of these.
+    Else it is that of the last attempt before it that is; of steps over several attempts if none.
     """
     warmup = re.fullmatch(r"skip_warmup\((\d+)\)", window)
-    if not (warmup and steps.restarted_at and steps.readings):
-        return window
     numbers = Readings.of(steps.readings).step
-    firsts = numbers - spans(numbers) + 1
-    first, again = int(firsts[0]), int(firsts[numbers.searchsorted(steps.restarted_at)])
-    skipped = int(warmup[1])
-    before = f"window({first + skipped},{again - 1})"
+    restarts = [step for step in steps.restarts if len(numbers) and step <= numbers[-1]]
+    if not (warmup and restarts):
+        return window
+    firsts, skipped = numbers - spans(numbers) + 1, int(warmup[1])
+    starts = firsts[numbers.searchsorted([numbers[0], *restarts])].tolist()
+    first, again = starts[0], starts[-1]
+    attempts = [(first, again), *pairwise(starts)]
+    before = [(start + skipped, end) for start, end in attempts if start + skipped < end]
     is_long = again + skipped <= firsts[-1]
-    has_before = first + skipped < again
-    after = f"skip_warmup({again - first + skipped})"
-    return before if has_before and not is_long else after
+    if before and not is_long:
+        return f"window({before[-1][0]},{before[-1][1] - 1})"
+    return f"skip_warmup({again - first + skipped})"
 
 
 def ending(readings: Sequence[Reading], account: Account) -> Ending:
@@ -168,7 +181,7 @@ def broken_start(tail: str, *, is_training: bool) -> Ending | None:
 
 def _broken(account: Account) -> Ending | None:
     """How a run broke off, by whatever says most of the reason."""
-    behind, before = account.last_words, account.before
+    behind, before = account.last_words, _BEGINS.split(account.before.text)[-1]
     uncaught = "\n".join(_UNCAUGHT.findall(before))
     known = _reason(behind) or _reason(uncaught) or _stopped(behind)
     if known:

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -98,7 +99,9 @@ def _in_a_fork(work: Callable[[], Found | None]) -> Callable[[], Found | None]:
     fork = multiprocessing.get_context("fork")
     receiver, sender = fork.Pipe(duplex=False)
     process = fork.Process(target=_send, args=(receiver, sender, work), daemon=True)
-    with sender:
+    with sender, warnings.catch_warnings():
+        # Of threads beside this one, such as a progress bar's: the fork takes no lock of theirs.
+        warnings.simplefilter("ignore", DeprecationWarning)
         process.start()
 
     def result() -> Found | None:

@@ -12,11 +12,12 @@ from dataclasses import replace
 import numpy as np
 
 from perfdb.errors import Problem
-from perfdb.formats import batch, settings
-from perfdb.formats.base import Content, ParsedLog
+from perfdb.formats import batch
+from perfdb.formats.base import Configuration, Content, ParsedLog
 from perfdb.formats.block import Block
 from perfdb.formats.iterations import STEP_LINE, SYNTAX, iterations, log_of, planned, readings
 from perfdb.formats.numbers import NUMBER
+from perfdb.formats.printed import mentioned
 from perfdb.formats.rank_rates import Paired, Rates, paired
 from perfdb.formats.readings import Column, Readings
 from perfdb.formats.scan import Scan
@@ -87,10 +88,8 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     pairs = paired(printed, rates, planned(lines))
     steps = iterations(where, _with_rates(printed, pairs.rate_of), lines)
     notes = (*steps.notes, *_notes(where, pairs, reader.num_unreadable))
-    configuration = settings.configuration(
-        settings.mentioned(scan.preamble), framework="megatron-bridge"
-    )
-    log = log_of(configuration, scan, lines, replace(steps, notes=notes))
+    log = log_of(Configuration(), scan, lines, replace(steps, notes=notes))
+    log = mentioned(scan.preamble, log).of(log, framework="megatron-bridge")
     return (_of_rank_zero(where, log) if rates and not printed else batch.stated(where, log),)
 
 

@@ -2,9 +2,10 @@
 
 import re
 
-from perfdb.formats import batch, settings
-from perfdb.formats.base import Content, ParsedLog
+from perfdb.formats import batch, printed
+from perfdb.formats.base import Configuration, Content, ParsedLog
 from perfdb.formats.iterations import STEP_LINE, SYNTAX, iterations, log_of, readings
+from perfdb.formats.precisions import Pair
 from perfdb.formats.scan import Scan
 from perfdb.formats.steplines import StepLines
 from perfdb.log_text import plain
@@ -12,7 +13,7 @@ from perfdb.log_text import plain
 NAME = "megatron_lm"
 
 _BRIDGE = re.compile(rb"GPU utilization: *[\d.]+ *(?:MODEL_)?TFLOP/s/GPU|ConfigContainer")
-_ARGUMENT = re.compile(r"\b(\w+) \.{2,} (\[[^\]\n]*\]|\S+)")
+_ARGUMENT = re.compile(r"\b(\w+) \.{2,} (\[[^\]\n]*\]|[^\s\"'\\]+)")
 
 
 def recognises(head: bytes, name: str) -> bool:
@@ -25,9 +26,13 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """The run that a log tells of."""
     scan, lines = Scan(content, SYNTAX.marker), StepLines(where, SYNTAX, readings)
     steps = iterations(where, lines.of(scan), lines)
-    arguments = settings.agreed(_ARGUMENT.findall(_dotted(scan.preamble)))
-    configuration = settings.configuration(arguments, framework="megatron-lm")
-    return (batch.stated(where, log_of(configuration, scan, lines, steps)),)
+    log = log_of(Configuration(), scan, lines, steps)
+    arguments = printed.printed(scan.preamble, _arguments, log)
+    return (batch.stated(where, arguments.of(log, framework="megatron-lm")),)
+
+
+def _arguments(text: str) -> list[Pair]:
+    return _ARGUMENT.findall(_dotted(text))
 
 
 def _dotted(text: str) -> str:

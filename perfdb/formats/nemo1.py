@@ -11,10 +11,11 @@ nemo/lightning/pytorch/callbacks/progress_bar.py, 1.23 to 3.0.0.
 import re
 
 from perfdb.formats import settings
-from perfdb.formats.base import Content, ParsedLog, Reading
+from perfdb.formats.base import Configuration, Content, ParsedLog, Reading
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.marked import marked
 from perfdb.formats.numbers import NUMBER, count
+from perfdb.formats.printed import mentioned
 from perfdb.formats.scan import Piece, Scan
 from perfdb.formats.steps import settle
 from perfdb.log_text import plain
@@ -43,11 +44,11 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """The run that a log tells of."""
     bars, scan = _Bars(), Scan(content, _MARKER)
     steps = settle(where, *marked(where, scan, _MARKER, bars.read))
-    said = settings.mentioned(scan.preamble)
-    configuration = settings.configuration(said, framework="nemo", **settings.gpus(said))
     done = bool(DONE.search(scan.epilogue))
     account = Account(bars.planned, scan.epilogue, done, scan.before)
-    return (training_log(configuration, steps, account),)
+    log = training_log(Configuration(), steps, account)
+    said = mentioned(scan.preamble, log)
+    return (said.of(log, framework="nemo", **settings.gpus(said.settings)),)
 
 
 class _Bars:

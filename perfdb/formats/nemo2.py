@@ -12,11 +12,12 @@ import numpy as np
 
 from perfdb.errors import Problem
 from perfdb.formats import batch, settings
-from perfdb.formats.base import Content, ParsedLog
+from perfdb.formats.base import Configuration, Content, ParsedLog
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.nemo1 import DONE
 from perfdb.formats.numbers import count
 from perfdb.formats.piped import Syntax
+from perfdb.formats.printed import mentioned
 from perfdb.formats.readings import Column, Columns, Ints, Readings
 from perfdb.formats.scan import Scan
 from perfdb.formats.steplines import StepLines
@@ -51,11 +52,12 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     steps = settle_columns(where, lines.of(scan), lines.problems)
     notes = (*steps.notes, *interval_note(where, steps.readings), *_cut_note(where, lines.cut))
     steps = replace(steps, notes=notes)
-    said = settings.mentioned(scan.preamble)
-    configuration = settings.configuration(said, framework="nemo", **settings.gpus(said))
     done = bool(DONE.search(scan.epilogue))
     account = Account(_planned(lines), scan.epilogue, done, scan.before)
-    return (batch.stated(where, training_log(configuration, steps, account)),)
+    log = training_log(Configuration(), steps, account)
+    said = mentioned(scan.preamble, log)
+    log = said.of(log, framework="nemo", **settings.gpus(said.settings))
+    return (batch.stated(where, log),)
 
 
 def _cut_note(where: str, cut: Sequence[int]) -> tuple[Problem, ...]:

@@ -36,10 +36,18 @@ _Span = tuple[bytes, int, int]
 
 @dataclass(frozen=True)
 class Piece:
-    """A line of a log, or a part of it that a carriage return ends, with its line break."""
+    """A line of a log, or a part of it that a carriage return ends, with its line break.
+
+    Or several lines: `line` is that of the first.
+    """
 
     line: int
     text: str
+
+    def since(self, line: int) -> "Piece":
+        """What of it stands on a line or behind it."""
+        behind = self.text.split("\n")[max(0, line - self.line) :]
+        return Piece(max(line, self.line), "\n".join(behind))
 
 
 def pieces(block: Block, marker: bytes) -> Iterator[Piece]:
@@ -55,9 +63,13 @@ def pieces(block: Block, marker: bytes) -> Iterator[Piece]:
 
 @dataclass(frozen=True)
 class End:
-    """What a log says among its last steps and behind them; `num_lines`: how many lines it has."""
+    """What a log says among its last steps and behind them.
+
+    `num_lines`: how many lines it has; `last_step`: the line of its last step.
+    """
 
     num_lines: int
+    last_step: int
     before: bytes
     behind: bytes
 
@@ -74,6 +86,7 @@ class Scan:
         self.content = content
         self.markers = markers
         self.line = 1
+        self._last_step = 1
         self._tail = before
         self._preamble: list[bytes] = []
         self._room = PREAMBLE_BYTES
@@ -86,7 +99,8 @@ class Scan:
         np.empty(HEAP_BYTES, np.uint8)
         begun = False
         for block in self._blocks():
-            found = [places for one in self.markers if len(places := block.lines_with(one)[0])]
+            steps = [block.lines_with(one) for one in self.markers]
+            found = [places for places, _ in steps if len(places)]
             if found and not begun:
                 begun, first = True, min(int(places[0]) for places in found)
                 self._room = min(self._room, first - block.start + FIRST_STEPS_BYTES)
@@ -96,6 +110,7 @@ class Scan:
                 lasts = sorted(int(one) for places in found for one in places[-LAST_STEPS:])
                 self._before = self._among(block, lasts)
                 self._behind = [(block.text, lasts[-1], block.end)]
+                self._last_step = max(int(lines[-1]) for _, lines in steps if len(lines))
                 yield block
             else:
                 span = (block.text, block.start, block.end)
@@ -118,10 +133,12 @@ class Scan:
     @property
     def end(self) -> "End":
         """What stands among the last steps and behind them, and how many lines there were."""
-        return End(self.line - 1, _joined(self._before), _joined(self._behind))
+        before, behind = _joined(self._before), _joined(self._behind)
+        return End(self.line - 1, self._last_step, before, behind)
 
     def end_with(self, end: "End") -> None:
         """Take over the end of a log from a scan of its rest."""
+        self._last_step = self.line - 1 + end.last_step
         self.line += end.num_lines
         self._before = [(end.before, 0, len(end.before))]
         self._behind = [(end.behind, 0, len(end.behind))]
@@ -132,9 +149,10 @@ class Scan:
         return decoded(plain(b"".join(self._preamble)))
 
     @property
-    def before(self) -> str:
+    def before(self) -> Piece:
         """What the log says among its last steps, as text."""
-        return decoded(plain(_joined(self._before)[-BEFORE_BYTES:]))
+        text = _joined(self._before)[-BEFORE_BYTES:]
+        return Piece(self._last_step - text.count(b"\n"), decoded(plain(text)))
 
     @property
     def epilogue(self) -> str:

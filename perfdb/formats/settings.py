@@ -1,12 +1,14 @@
 """From the settings that programs print, by their names, to the fields of a case."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from perfdb import catalog, units
+from perfdb.formats import precisions
 from perfdb.formats.base import Configuration
 from perfdb.formats.numbers import count, finite
+from perfdb.formats.precisions import NONE
 from perfdb.record import Scalar
 
 Settings = Mapping[str, str]
@@ -72,49 +74,11 @@ _ONLY_WITH: Final[Mapping[str, frozenset[tuple[str, Scalar]]]] = {
 """Options that have a default, which says nothing where no other option puts it to use."""
 
 _FLAGS: Final = frozenset({"sequence_parallel", "fsdp_enabled"})
-_TRUE, _NONE = ("true", "1"), ("none", "null", "false", "")
-_RECIPES: Final = {
-    "tensorwise": "fp8_cs",
-    "delayed": "fp8_ds",
-    "mxfp8": "fp8_mx",
-    "blockwise": "fp8_sc",
-}
-"""Transformer Engine's FP8 recipes, as Megatron names them."""
-
-_PRECISION_NAMES = ("bf16", "fp16", "fp8", "fp8_recipe", "fp4")
+_TRUE: Final = ("true", "1")
 _WORD: Final = re.compile(r"[A-Za-z_][\w.]*")
-_ITEM: Final = r"\n(?:\S+ )?[ \t]*- "
+ITEM: Final = r"\n(?:\S+ )?[ \t]*- "
 """The start of an item of a list on lines of its own, which a launcher may prefix."""
 _PLAIN: Final = re.compile(r"[\w.\-]{1,64}")
-_MENTIONED = tuple(
-    # The look behind stands after the name: a pattern that begins with a literal is found at once.
-    re.compile(rf"({name})(?<!\w{name})['\"]?\s*[=:]\s*['\"]?([\w.\-]+)")
-    for name in (*NAMES, *_PRECISION_NAMES, "num_nodes", "devices")
-) + tuple(
-    # A value on the same line, or a list.
-    re.compile(
-        rf"({name})(?<!\w{name})['\"]?[ \t]*[=:][ \t]*['\"]?"
-        rf"(\[[^\]\n]*\]|[\w.\-]+|(?:{_ITEM}[\w.]+)+)"
-    )
-    for name in OPTIONS
-)
-
-
-def mentioned(text: str) -> Settings:
-    """The settings that a text mentions as `name=value` or `name: value`, however it is laid out.
-
-    A setting that has different values in different places is left out: nobody says which one
-    the run had.
-    """
-    return agreed(pair for pattern in _MENTIONED for pair in pattern.findall(text))
-
-
-def agreed(pairs: Iterable[tuple[str, str]]) -> Settings:
-    """The settings that have one value only."""
-    values: dict[str, set[str]] = {}
-    for name, value in pairs:
-        values.setdefault(name, set()).add(value)
-    return {name: next(iter(found)) for name, found in values.items() if len(found) == 1}
 
 
 def configuration(settings: Settings, **known: object) -> Configuration:
@@ -135,24 +99,18 @@ def configuration(settings: Settings, **known: object) -> Configuration:
 
 def _said(field: str, value: str) -> dict[str, object]:
     if field in _FLAGS:
-        known = value.lower() in (*_TRUE, *_NONE)
+        known = value.lower() in (*_TRUE, *NONE)
         return {field: value.lower() in _TRUE} if known else {}
-    if field == "virtual_pipeline" and value.lower() in _NONE:
+    if field == "virtual_pipeline" and value.lower() in NONE:
         return {field: None}
     size = count(value)
     return {field: size} if size else {}
 
 
 def precision(settings: Settings) -> str | None:
-    """The precision recipe that Megatron's own settings amount to; None where they do not say.
-
-    An argument dump says `fp8`, the command line `--fp8-format`.
-    """
-    if _is_on(settings, "fp4") or _is_on(settings, "fp4_format"):
-        return "nvfp4"
-    if _is_on(settings, "fp8") or _is_on(settings, "fp8_format"):
-        return _RECIPES.get(settings.get("fp8_recipe", "").lower(), "fp8")
-    return next((name for name in ("bf16", "fp16") if _is_on(settings, name)), None)
+    """The precision recipe that Megatron's own settings amount to; None where they do not say."""
+    said = [(name, settings[name]) for name in precisions.NAMES if name in settings]
+    return precisions.of(said).name
 
 
 def options(settings: Settings) -> dict[str, Scalar]:
@@ -172,11 +130,11 @@ def _option(name: str, printed: str) -> Scalar | None:
     """The value of an option; None for one that says nothing, or is no single word."""
     if name in _LISTS:
         # A member of an enumeration is printed as <CudaGraphScope.attn: 1>.
-        found = _WORD.findall(re.sub(_ITEM, " ", printed))
+        found = _WORD.findall(re.sub(ITEM, " ", printed))
         words = {word.rpartition(".")[2] for word in found}
-        return ",".join(sorted(word for word in words if word.lower() not in _NONE)) or None
+        return ",".join(sorted(word for word in words if word.lower() not in NONE)) or None
     word = printed.lower()
-    if word in _NONE or word == _DEFAULTS.get(name) or not _PLAIN.fullmatch(printed):
+    if word in NONE or word == _DEFAULTS.get(name) or not _PLAIN.fullmatch(printed):
         return None
     if word == "true":
         return True
@@ -190,14 +148,10 @@ def _virtual_pipeline(settings: Settings) -> int | None:
     layers, stages, of_each = (count(settings.get(name)) for name in names)
     if not layers or not stages or not of_each:
         return None
-    layers += _is_on(settings, "account_for_embedding_in_pipeline_split")
-    layers += _is_on(settings, "account_for_loss_in_pipeline_split")
+    layers += precisions.is_on(settings.get("account_for_embedding_in_pipeline_split", ""))
+    layers += precisions.is_on(settings.get("account_for_loss_in_pipeline_split", ""))
     chunks, rest = divmod(layers, stages * of_each)
     return None if rest else chunks
-
-
-def _is_on(settings: Settings, name: str) -> bool:
-    return settings.get(name, "none").lower() not in _NONE
 
 
 def model(printed: str | None) -> str | None:

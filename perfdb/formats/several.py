@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from perfdb.errors import Problem
+from perfdb.formats.attempts import with_settings
 from perfdb.formats.base import Content, LogFormat, ParsedLog
 
 REMEDY = "give each run a file of its own"
@@ -15,14 +16,18 @@ REMEDY = "give each run a file of its own"
 def of_last(
     found: LogFormat, where: str, logs: Sequence[ParsedLog], again: Callable[[], Content]
 ) -> Sequence[ParsedLog]:
-    """What a file says of its last run, and a note on the earlier ones; `again` gives its bytes."""
+    """What a file says of its last run, and a note on the earlier ones; `again` gives its bytes.
+
+    Its settings are those of the attempt that the run is judged by.
+    """
     until = max((log.earlier_until or 0 for log in logs), default=0)
     if not until:
-        return logs
+        return [with_settings(found, where, log, again) for log in logs]
     message = f"lines 1 to {until} are of an earlier run, or of another rank: they are left out"
     note = Problem(where, message, remedy=REMEDY)
     later = found.parse(where, _blank_until(again(), until))
-    return [replace(log, notes=(note, *log.notes)) for log in later]
+    told = [replace(log, notes=(note, *log.notes)) for log in later]
+    return [with_settings(found, where, log, again) for log in told]
 
 
 def _blank_until(content: Content, line: int) -> Iterator[bytes]:

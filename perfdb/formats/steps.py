@@ -9,7 +9,7 @@ import numpy as np
 from perfdb.errors import Problem
 from perfdb.formats.base import Reading
 from perfdb.formats.numbers import count
-from perfdb.formats.readings import Column, Ints, Readings
+from perfdb.formats.readings import Column, Flags, Ints, Readings
 from perfdb.record import MOST
 from perfdb.units import counted
 from perfdb.windows import LONGEST_STEP_S, SHORTEST_STEP_S
@@ -22,6 +22,10 @@ SEVERAL_RANKS = 1.9
 
 MOST_APART = 3
 """How many step lines back the first step may stand that another rank prints; else a run begins."""
+
+AGAIN_AND_AGAIN = 0.1
+"""Where so many of its lines go on with the step of the line before, a log has several ranks, or
+bars drawn again, unless more stands between these lines than between others: that of a start."""
 
 MOST_PROBLEMS = 20
 """How many problems of one log are told one by one."""
@@ -47,10 +51,17 @@ class Settled:
     readings: Sequence[Reading]
     problems: tuple[Problem, ...] = ()
     notes: tuple[Problem, ...] = ()
-    restarted_at: int | None = None
-    """The first step of the last attempt, where those before it are of an earlier one."""
+    restarts: tuple[int, ...] = ()
+    """The first step of each attempt but the first, as far as steps before it are kept."""
+    attempt_line: int = 0
+    """The line of the last attempt's first step; 0 where there was no restart."""
     earlier_until: int | None = None
     """The line of the last step of an earlier run, where the log holds several."""
+
+    @property
+    def restarted_at(self) -> int | None:
+        """The first step of the last attempt, where those before it are of an earlier one."""
+        return self.restarts[-1] if self.restarts else None
 
 
 def settle(where: str, readings: Iterable[Reading], problems: Iterable[Problem] = ()) -> Settled:
@@ -73,8 +84,9 @@ def settle_columns(where: str, printed: Readings, problems: Iterable[Problem] = 
     printed = printed.at(slice(start, None))
     kept = _last_of_each(printed)
     notes = (*_repeated(where, printed, kept), *_zero_rates(where, kept))
-    restarted_at = _restarted_at(printed, kept)
-    return Settled(kept, few(where, list(problems)), notes, restarted_at, until)
+    again = printed.at(_restarted(printed, kept))
+    restarts, line = _restarts(again, kept), int(again.line[-1]) if len(again) else 0
+    return Settled(kept, few(where, list(problems)), notes, restarts, line, until)
 
 
 def timed(where: str, steps: Settled, tokens: int, num_gpus: int = 1) -> Settled:
@@ -108,7 +120,20 @@ def _start_of_last(printed: Readings) -> int:
 
 def _back(printed: Readings) -> Ints:
     """The places of steps that a log goes back to; where the lines say nothing, so does order."""
-    return np.flatnonzero((np.diff(printed.step) < 0) & (np.diff(printed.line) > 0)) + 1
+    is_back = ((np.diff(printed.step) < 0) & (np.diff(printed.line) > 0)) | _at_last(printed)
+    return np.flatnonzero(is_back) + 1
+
+
+def _at_last(printed: Readings) -> Flags:
+    """Which lines are followed by a restart at the very step that they printed."""
+    gaps, on = np.diff(printed.line), np.diff(printed.step) > 0
+    is_new = (np.diff(printed.step_time_s) != 0) & (gaps > 0)
+    again: Flags = (np.diff(printed.step) == 0) & is_new
+    if not (again.any() and on.any()):
+        return np.zeros_like(again)
+    is_often = again.sum() > AGAIN_AND_AGAIN * len(printed)
+    is_far = gaps[again].min() >= np.median(gaps[on]) + is_often
+    return again if is_far else np.zeros_like(again)
 
 
 def _last_of_each(printed: Readings) -> Readings:
@@ -119,16 +144,22 @@ def _last_of_each(printed: Readings) -> Readings:
     return printed.at(order[is_last])
 
 
-def _restarted_at(printed: Readings, kept: Readings) -> int | None:
-    """The step that a log last goes back to.
+def _restarted(printed: Readings, kept: Readings) -> Ints:
+    """The places at which an attempt begins again.
 
     Where nearly every step is printed twice they are those of several ranks, one behind the other.
     """
-    if len(printed) >= SEVERAL_RANKS * len(kept):
-        return None
-    back = _back(printed)
-    first = int(printed.step[back[-1]]) if len(back) else 0
-    return first if first > kept.step[0] else None
+    is_of_ranks = len(printed) >= SEVERAL_RANKS * len(kept)
+    return np.empty(0, np.int64) if is_of_ranks else _back(printed)
+
+
+def _restarts(again: Readings, kept: Readings) -> tuple[int, ...]:
+    """The steps that a log goes back to, but for those of which a later attempt left nothing."""
+    starts: list[int] = []
+    for step in again.step[::-1].tolist():
+        if step > kept.step[0] and (not starts or step < starts[-1]):
+            starts.append(step)
+    return tuple(reversed(starts))
 
 
 def _repeated(where: str, printed: Readings, kept: Readings) -> tuple[Problem, ...]:

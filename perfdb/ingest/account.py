@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
-from perfdb import attribute
+from perfdb import attribute, disputed
 from perfdb.attribute import Attributed, Missing, Sayer
 from perfdb.errors import Problem
 from perfdb.formats import ParsedLog, experiment
@@ -61,7 +61,7 @@ class Account:
     @property
     def not_to_be_mixed(self) -> tuple[Problem, ...]:
         """What --set says instead of something that the log's step times follow from."""
-        differing = attribute.contradictions(self.log, self.words.said)
+        differing = disputed.contradictions(self.log, self.words.said)
         return tuple(
             Problem(self.where, f"{said}; its step times follow from {field}", remedy=_REREAD)
             for field, said in differing
@@ -69,9 +69,13 @@ class Account:
         )
 
     def remarks(self) -> Iterator[Problem]:
-        """What --set says instead of what was read, and which release holds."""
+        """What was read and is not taken, and which release holds."""
         said, sayers = self.words.said, self._sayers
-        for _, told in attribute.contradictions(self.log, said, sayers):
+        if doubts := disputed.doubts(self.log, said):
+            yield Problem(self.where, doubts, remedy="--set says it")
+        for told in disputed.disagreements(self.log, said, sayers):
+            yield Problem(self.where, told)
+        for _, told in disputed.contradictions(self.log, said, sayers):
             yield Problem(self.where, told)
         if other := attribute.other_release(self.log, said, sayers):
             remedy = None if said.release else f"--set release={said.version} insists on it"

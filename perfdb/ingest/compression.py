@@ -100,6 +100,11 @@ def plain_name(path: PurePath) -> str:
     return path.stem if path.suffix.lower() in SUFFIXES else path.name
 
 
+def plain_suffix(path: Path) -> str:
+    """The suffix of that name, in lower case."""
+    return Path(plain_name(path)).suffix.lower()
+
+
 def chunks(path: Path, budget: Budget) -> Iterator[bytes]:
     """The bytes of a file, unpacked if it is compressed, in chunks of about CHUNK_BYTES.
 

@@ -1,7 +1,7 @@
 """Finds what there is to read at the paths given: run directories, pages, logs and archives."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePath
@@ -13,7 +13,7 @@ from perfdb.ingest import names
 from perfdb.rundir import RECORD, RunDir
 
 PAGES = (".md", ".mdx", ".rst", ".html", ".htm")
-LOGS = (".log", ".out", ".txt", ".json", ".jsonl", ".yaml", ".yml")
+LOGS = (".log", ".out", ".err", ".txt", ".json", ".jsonl", ".yaml", ".yml")
 ARCHIVES = (".tar", ".tgz", ".tbz2", ".txz", ".tzst", ".zip", ".gz", ".zst", ".xz", ".bz2")
 """The suffixes of files that are looked at in a folder; a file that is named may have any."""
 
@@ -22,14 +22,15 @@ LOOKED_AT = frozenset((*PAGES, *LOGS, *ARCHIVES))
 
 @dataclass(frozen=True)
 class Source:
-    """A run directory, a file that may be a page, a log or an archive, or what cannot be read.
+    """A run directory, a file that may be a page, a log or an archive, or what is not read.
 
+    That is a folder that cannot be read, or a link to one that is not searched.
     `named`: the user gave this very path, so that it must be something; a file that was met in a
     folder may hold no figures at all.
     """
 
     path: Path
-    kind: Literal["run", "page", "log", "closed"]
+    kind: Literal["run", "page", "log", "closed", "linked"]
     named: bool
 
 
@@ -39,7 +40,17 @@ def find(paths: Iterable[Path]) -> list[Source]:
     missing = [problem for path in given for problem in _missing(path)]
     if missing:
         raise InputError(missing)
-    return list({key: source for path in given for key, source in _at(path)}.values())
+    searched: set[str] = set()
+    found = {key: source for path in given for key, source in _at(path, searched)}
+    return [source for source in found.values() if not _is_known_link(source, found, searched)]
+
+
+def _is_known_link(source: Source, found: Container[str], searched: Container[str]) -> bool:
+    """Whether it is a link to a folder that is read where it lies."""
+    if source.kind != "linked":
+        return False
+    target = os.path.realpath(source.path)
+    return target in searched or target in found
 
 
 def file(path: Path, *, named: bool) -> Source:
@@ -76,8 +87,11 @@ def _missing(path: Path) -> Iterator[Problem]:
         yield Problem(str(path), error.strerror or str(error))
 
 
-def _at(path: Path) -> Iterator[tuple[str, Source]]:
-    """Each source at or below a path, and where it really is, whatever links lead to it."""
+def _at(path: Path, searched: set[str]) -> Iterator[tuple[str, Source]]:
+    """Each source at or below a path, and where it really is, whatever links lead to it.
+
+    The folders that are looked into are added to those that are searched.
+    """
     if not path.is_dir():
         is_record = path == RunDir(path.parent).record
         found = run(path.parent, named=True) if is_record else file(path, named=True)
@@ -87,6 +101,7 @@ def _at(path: Path) -> Iterator[tuple[str, Source]]:
     else:
         below = _Below(path)
         below.walk()
+        searched |= below.searched
         yield from below.sources()
 
 
@@ -99,6 +114,8 @@ class _Below:
     files: list[str] = field(default_factory=list)
     links: set[str] = field(default_factory=set)
     closed: list[str] = field(default_factory=list)
+    linked: list[str] = field(default_factory=list)
+    searched: set[str] = field(default_factory=set)
 
     def walk(self) -> None:
         left = [(str(self.top), False)]
@@ -114,8 +131,10 @@ class _Below:
                 self.runs.append(folder)
                 inside = True
             left += ((entry.path, inside) for entry in entries if _is_open(entry, folder))
+            self.searched.add(self._really(folder))
             if not inside:
                 self._note_files(entries)
+                self.linked += (entry.path for entry in entries if _is_link(entry, folder))
 
     def _note_files(self, entries: Iterable[os.DirEntry[str]]) -> None:
         for entry in entries:
@@ -132,6 +151,8 @@ class _Below:
             yield self._really(path), file(Path(path), named=False)
         for path in sorted(self.closed, key=_parts):
             yield path, Source(Path(path), "closed", False)
+        for path in sorted(self.linked, key=_parts):
+            yield path, Source(Path(path), "linked", False)
 
     @cached_property
     def _top(self) -> str:
@@ -149,8 +170,15 @@ def _parts(path: str) -> list[str]:
 
 def _is_open(entry: os.DirEntry[str], folder: str) -> bool:
     """Whether an entry of a folder is a folder to look into."""
-    if not entry.is_dir(follow_symlinks=False):
-        return False
+    return entry.is_dir(follow_symlinks=False) and _is_shown(entry, folder)
+
+
+def _is_link(entry: os.DirEntry[str], folder: str) -> bool:
+    """Whether an entry of a folder is a link to another folder."""
+    return entry.is_symlink() and Path(entry.path).is_dir() and _is_shown(entry, folder)
+
+
+def _is_shown(entry: os.DirEntry[str], folder: str) -> bool:
     return not _is_passed_over(folder.rpartition("/")[2], entry.name)
 
 

@@ -14,6 +14,7 @@ from perfdb.db import runs as stored_runs
 from perfdb.db.rows import SourceFile
 from perfdb.db.session import take_turns
 from perfdb.db.tables import runs, sources
+from perfdb.errors import Problem
 from perfdb.ingest.fallback import spellings
 from perfdb.ingest.read import RunRead
 from perfdb.queries import catalog, verify
@@ -41,6 +42,31 @@ def rename(connection: Connection, given: Sequence[RunRead]) -> Sequence[RunRead
         else:
             new.append(read)
     return new
+
+
+def replaced(connection: Connection, given: Sequence[RunRead]) -> Mapping[str, Problem]:
+    """Notes on other runs that the paths of new logs told of before and that are in force.
+
+    By the ids of the runs that were read now. A job that is requeued may have emptied its log.
+    """
+    earlier = _earlier(connection, given)
+    ids = [row["run_id"] for rows in earlier.values() for row in rows]
+    known = stored_runs.known(connection, ids) if ids else {}
+    in_force = {run_id for run_id, run in known.items() if run.withdrawn is None}
+    notes = {}
+    for read in given:
+        file = read.files.record_file
+        of_others = {row["run_id"] for row in earlier.get(file.path, ())} & in_force
+        count = sum(not one.startswith(f"log-{file.sha256[:16]}") for one in of_others)
+        if count:
+            notes[read.run.run.run_id] = _replaced(read.path, count)
+    return notes
+
+
+def _replaced(path: str, count: int) -> Problem:
+    others = "another run before, which stays" if count == 1 else f"{count} others, which stay"
+    remedy = f"`perfdb withdraw {path}` takes all that was read from it"
+    return Problem(path, f"told of {others}", remedy=remedy)
 
 
 def _earlier(

@@ -9,11 +9,11 @@ from sqlalchemy import URL, Engine
 from perfdb.db import migrate, specifications
 from perfdb.db.copied import copied
 from perfdb.db.session import retried, storing
-from perfdb.ingest import audited, planned, spellings
+from perfdb.ingest import audited, names, planned, spellings
 from perfdb.ingest.find import Source, find
 from perfdb.ingest.logs import read_any
 from perfdb.ingest.put import put
-from perfdb.ingest.read import PAGE, Read, RunFound, find_files, size_bytes
+from perfdb.ingest.read import PAGE, PassedOver, Read, RunFound, find_files, size_bytes
 from perfdb.ingest.report import Report, Tally
 from perfdb.ingest.scratch import scratch
 from perfdb.ingest.words import LogOptions, Words, words
@@ -108,6 +108,8 @@ def _batches(sources: Iterable[Source], given: Words) -> Iterator[Sequence[Read 
 
 
 def _found(source: Source, given: Words) -> Iterable[Read | RunFound]:
+    if source.kind == "linked":
+        return [PassedOver(names.shown(str(source.path)), "linked")]
     if source.kind == "run":
         return [find_files(RunDir(source.path), given.window, given.scratch)]
     return read_any(source, given)

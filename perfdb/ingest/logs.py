@@ -20,7 +20,7 @@ from perfdb.formats.halves import OnDisk
 from perfdb.ingest import archive, names
 from perfdb.ingest.account import Account
 from perfdb.ingest.companions import Companion
-from perfdb.ingest.compression import chunks, plain_name, plain_size_bytes
+from perfdb.ingest.compression import chunks, plain_name, plain_size_bytes, plain_suffix
 from perfdb.ingest.find import Source
 from perfdb.ingest.members import is_archive
 from perfdb.ingest.page import once_each, read_page
@@ -33,12 +33,12 @@ from perfdb.ingest.read import (
     Unattributed,
     read_run,
 )
-from perfdb.ingest.recognised import Look, is_blank, is_empty, look, misread, reasons
+from perfdb.ingest.recognised import Look, is_blank, is_empty, look_at, misread, reasons
 from perfdb.ingest.words import Words
 from perfdb.record import Figures
 from perfdb.rundir import RunDir
 
-LOG_PARSER_VERSION = 6
+LOG_PARSER_VERSION = 7
 """Kept with each log; raised when perfdb.formats reads something else out of the same bytes."""
 
 MOST_DOCUMENT_BYTES: Final = {".json": 64 << 20, ".yaml": 4 << 20, ".yml": 4 << 20}
@@ -47,7 +47,7 @@ MOST_DOCUMENT_BYTES: Final = {".json": 64 << 20, ".yaml": 4 << 20, ".yml": 4 << 
 PLAIN_TEXT: Final = (".txt",)
 """The suffixes of files that are logs or pages."""
 
-LOG_NAMES: Final = (".log", ".out", ".jsonl")
+LOG_NAMES: Final = (".log", ".out", ".err", ".jsonl")
 """The suffixes of files that are logs and nothing else."""
 
 _TABLE: Final = re.compile(rb"---:?[ \t]*\|")
@@ -108,7 +108,7 @@ def _read_page(source: Source, given: Words) -> PageRows | PassedOver | Rejected
 def _read_log(source: Source, given: Words) -> Iterable[Read]:
     """A file that no format recognises is taken for a page, if it may be one."""
     forced = given.format if source.named else None
-    shown = Look(forced) if forced else look(source.path, given.budget)
+    shown = Look(forced) if forced else look_at(source, given.budget)
     found = shown.format or shown.start
     if found and _may_quote_a_log(source, given):
         page = _read_page(source, given)
@@ -145,7 +145,7 @@ def _parsed(found: LogFormat, source: Source, given: Words) -> tuple[Packed, Seq
 
 def _of_no_format(source: Source, given: Words, shown: Look) -> Sequence[Read]:
     """A page, or a log by its name that no format knows: it is told, with what is odd about it."""
-    suffix = Path(plain_name(source.path)).suffix.lower()
+    suffix = plain_suffix(source.path)
     if source.named or suffix in PLAIN_TEXT:
         page = _read_page(source, given)
         if not (source.named and shown.oddity and isinstance(page, Rejected)):
@@ -153,19 +153,19 @@ def _of_no_format(source: Source, given: Words, shown: Look) -> Sequence[Read]:
     elif suffix not in LOG_NAMES or given.format is not None:
         return []
     where = str(source.path)
-    return [Rejected(where, (shown.oddity,)) if shown.oddity else PassedOver(where, unknown=True)]
+    return [Rejected(where, (shown.oddity,)) if shown.oddity else PassedOver(where, "unknown")]
 
 
 def _may_quote_a_log(source: Source, given: Words) -> bool:
     """Whether a text that looks like a log may be a page that shows lines of one."""
-    if given.format or Path(plain_name(source.path)).suffix.lower() not in PLAIN_TEXT:
+    if given.format or plain_suffix(source.path) not in PLAIN_TEXT:
         return False
     return any(map(_TABLE.search, chunks(source.path, given.budget)))
 
 
 def _not_too_large(path: Path, content: Iterable[bytes]) -> Iterator[bytes]:
     """The same chunks. Raises ArchiveError for a document that is too large to be one."""
-    most = MOST_DOCUMENT_BYTES.get(Path(plain_name(path)).suffix.lower())
+    most = MOST_DOCUMENT_BYTES.get(plain_suffix(path))
     size = 0
     for chunk in content:
         size += len(chunk)

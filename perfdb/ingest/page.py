@@ -16,7 +16,7 @@ UNKNOWN = "neither a run directory, a page with a table of results nor a log of 
 MOST_PAGE_BYTES = 8 << 20
 """What a page may have: published pages have a hundredth of it."""
 
-PAGE_PARSER_VERSION = 8
+PAGE_PARSER_VERSION = 9
 """Kept with each page; raised when perfdb.pages reads something else out of the same text."""
 
 _OURS: Final = re.compile(
@@ -76,7 +76,7 @@ def _undecoded(source: Source, content: bytes, error: UnicodeDecodeError) -> Rej
 def _not_read(source: Source, text: str) -> Rejected:
     """A text without a table of results; told where a table of it looks like figures."""
     where = str(source.path)
-    found = pages.not_read(where, text)
+    found = pages.not_read(where, text, named=source.named)
     if not found or _OURS.search(text):
         return _unknown(source)
     return Rejected(where, found) if source.named else Rejected(where, (), found)

@@ -20,13 +20,13 @@ from perfdb.errors import Problem
 from perfdb.ingest import elsewhere, fallback, grown, left, twice
 from perfdb.ingest.read import (
     PAGE,
-    STILL_RUNNING,
     PageRows,
     PassedOver,
     Read,
     Rejected,
     RunFound,
     RunRead,
+    StillRunning,
     Unattributed,
     Unchanged,
     parse_run,
@@ -44,7 +44,7 @@ class Stored:
     withdrawn: int = 0
     problems: tuple[Problem, ...] = ()
     known: bool = False
-    """The store has it already, with more words than were given now."""
+    """The store has it already, read with options that are not given now."""
     notes: tuple[Problem, ...] = ()
     fell_back: Mapping[str, int] = field(default_factory=dict)
     """How many of a page's results other pages state, by their paths."""
@@ -60,7 +60,7 @@ def put(engine: Engine, batch: Sequence[Read | RunFound]) -> Iterator[Stored]:
         match group[0]:
             case Unchanged() as read:
                 yield _as_stored(read, read.withdrawn)
-            case PassedOver() as read:
+            case PassedOver() | StillRunning() as read:
                 yield Stored(read)
             case _:
                 yield from _put_group(engine, group)
@@ -133,7 +133,9 @@ def _in_one_transaction(engine: Engine, group: Sequence[Read]) -> Sequence[Store
 
 
 def _put_runs(connection: Connection, given: Sequence[RunRead], when: datetime) -> Sequence[Stored]:
-    twins = twice.found(connection, grown.rename(connection, given))
+    new = grown.rename(connection, given)
+    twins = twice.found(connection, new)
+    beside = grown.replaced(connection, [one for one in new if one.run.run.run_id not in twins])
     held = [elsewhere.held(connection, twice.noted(read, twins)) for read in given]
     told = [_told(connection, one, twins.get(one.read.run.run.run_id)) for one in held]
     given = [one.read for one in held]
@@ -142,19 +144,22 @@ def _put_runs(connection: Connection, given: Sequence[RunRead], when: datetime) 
         for read, it in zip(given, told, strict=True)
         if it is None
     ]
-    moved = [elsewhere.reattributed(connection, read) for read in given]
+    notes = [
+        [elsewhere.reattributed(connection, read), beside.get(read.run.run.run_id)]
+        for read in given
+    ]
     written = iter(runs.put(connection, wanted, when))
     return [
-        it or _of_run(read, next(written), note)
-        for read, it, note in zip(given, told, moved, strict=True)
+        it or _of_run(read, next(written), tuple(filter(None, some)))
+        for read, it, some in zip(given, told, notes, strict=True)
     ]
 
 
 def _told(connection: Connection, one: elsewhere.Held, twin: Twin | None) -> Stored | None:
-    """What becomes of a log of which nothing is said now, where more was said of it before, or of
-    one whose run another log tells of.
+    """What becomes of a log that was read with options before and is read without any now, or
+    whose run another log tells of; None if it is to be stored.
 
-    What another version has read out of it is read anew, if it was read with the same words.
+    What another version has read as the same case and release is read again.
     """
     read = one.read
     if twin and not twin.grew:
@@ -171,8 +176,8 @@ def _told(connection: Connection, one: elsewhere.Held, twin: Twin | None) -> Sto
 
 
 def _as_before(read: RunRead | Unattributed, *, by_this: bool) -> Stored:
-    message = "stays as another version of perfdb has read it, with options"
-    remedy = "give them again to read it again"
+    message = "stays as another version of perfdb has read it with options"
+    remedy = "to have this version read it, give them again"
     note = Problem(read.path, message, remedy=remedy)
     return Stored(read, (Action.UNCHANGED,), known=True, notes=() if by_this else (note,))
 
@@ -186,11 +191,11 @@ def _as_stored(read: RunRead | Unchanged, withdrawn: str | None) -> Stored:
     return Stored(read, (Action.UNCHANGED,), notes=(note,))
 
 
-def _of_run(read: RunRead, written: RunWritten, moved: Problem | None) -> Stored:
+def _of_run(read: RunRead, written: RunWritten, notes: tuple[Problem, ...]) -> Stored:
     if written.action is Action.UNCHANGED:
         return _as_stored(read, written.withdrawn)
     if written.other is None:
-        return Stored(read, (written.action,), notes=(moved,) if moved else ())
+        return Stored(read, (written.action,), notes=notes)
     run_id, other = read.run.run.run_id, Path(written.other).parent
     message = f"the run {run_id!r} of {other} is in the store and is another one"
     remedy = "give one of the two another run_id"
@@ -286,5 +291,4 @@ def _log_entries(stored: Stored) -> Iterator[LogEntry]:
         problem = stored.read.problem
         yield LogEntry(path, Action.UNATTRIBUTED, problem.line, problem.reason)
     for problem in stored.problems:
-        if problem.message != STILL_RUNNING:
-            yield LogEntry(problem.where, Action.REJECTED, problem.line, problem.reason)
+        yield LogEntry(problem.where, Action.REJECTED, problem.line, problem.reason)

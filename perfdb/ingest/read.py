@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 from perfdb import normalize
 from perfdb.attribute import Attributed
@@ -16,9 +17,6 @@ from perfdb.jsonfile import parse_json
 from perfdb.record import Original, Outcome, RunRecord, WorkerSummary
 from perfdb.rundir import RECORD, STEPS, RunDir, parse_steps
 from perfdb.windows import Window
-
-STILL_RUNNING = "still running"
-"""The reason a run is left alone whose runner is at work."""
 
 _RUN_ID = re.compile(rb'"run_id"\s*:\s*"([^"\\\x00-\x1f]+)"')
 """Control characters, which no JSON string holds, PostgreSQL would not even look for."""
@@ -31,8 +29,9 @@ PAGE = "page"
 class RunRead:
     """A run, ready to be stored.
 
-    `insisted` is false for a log of which the command line says nothing: what was said of the same
-    bytes before then holds. `anew` is the run of a log where its bytes are of what was said before.
+    `insisted` is false for a log that no option says anything of: the options that were given for
+    the same bytes before then hold. `anew` makes the run of a log, of the case and release that
+    its bytes were stored for.
     """
 
     path: str
@@ -114,11 +113,22 @@ class Rejected:
 
 
 @dataclass(frozen=True)
-class PassedOver:
-    """A page that perfdb has made itself, or (`unknown`) a log by its name that no format knows."""
+class StillRunning:
+    """A run directory that is left alone, because its runner is at work."""
 
     path: str
-    unknown: bool = False
+
+
+@dataclass(frozen=True)
+class PassedOver:
+    """What is not read, and why.
+
+    A page that perfdb has made itself, a log by its name that no format knows (`unknown`), or a
+    link to a folder that is searched nowhere (`linked`).
+    """
+
+    path: str
+    why: Literal["made", "unknown", "linked"] = "made"
 
 
 @dataclass(frozen=True)
@@ -142,7 +152,7 @@ class Unattributed:
         return self.source.path
 
 
-Read = RunRead | Unchanged | PageRows | PassedOver | Unattributed | Rejected
+Read = RunRead | Unchanged | StillRunning | PageRows | PassedOver | Unattributed | Rejected
 
 
 def results_of(read: Read) -> Sequence[ResultRow]:
@@ -152,7 +162,7 @@ def results_of(read: Read) -> Sequence[ResultRow]:
             return (read.run.result,)
         case PageRows():
             return read.rows
-        case Unchanged() | PassedOver() | Unattributed() | Rejected():
+        case Unchanged() | StillRunning() | PassedOver() | Unattributed() | Rejected():
             return ()
 
 
@@ -163,7 +173,7 @@ def size_bytes(read: Read | RunFound) -> int:
             return sum(file.size_bytes for file in read.files.by_name.values())
         case PageRows() | Unattributed():
             return read.source.size_bytes
-        case Unchanged() | PassedOver() | Rejected():
+        case Unchanged() | StillRunning() | PassedOver() | Rejected():
             return 0
 
 
@@ -180,7 +190,7 @@ def notes_of(read: Read) -> Sequence[Problem]:
 
 def read_run(
     run: RunDir, window: Window | None = None, scratch: Path | None = None
-) -> RunRead | Rejected:
+) -> RunRead | StillRunning | Rejected:
     """A run directory; one that says of no end is read when its runner is gone, as it was left.
 
     Without a window its figures are over all steps but the warm-up ones.
@@ -199,13 +209,13 @@ def find_files(
         return _unreadable(str(run.path), error)
 
 
-def parse_run(found: RunFound) -> RunRead | Rejected:
+def parse_run(found: RunFound) -> RunRead | StillRunning | Rejected:
     """What the files of a run say; all is taken from the very bytes that are stored."""
     run, where = found.run, str(found.run.path)
     try:
         record = _record(found)
         if _is_running(run, record):
-            return Rejected(where, (Problem(where, STILL_RUNNING),))
+            return StillRunning(where)
         if record.outcome is None:
             # Its runner may have ended it since its files were read; nobody writes to them now.
             found = replace(found, files=opened.files_of(run, found.scratch))

@@ -11,7 +11,7 @@ from perfdb import formats
 from perfdb.errors import Problem
 from perfdb.formats import LogFormat, ParsedLog, starts
 from perfdb.formats.ending import Ending
-from perfdb.ingest.compression import Budget, chunks, plain_name
+from perfdb.ingest.compression import Budget, chunks, plain_name, plain_suffix
 from perfdb.ingest.find import Source
 from perfdb.ingest.page import read_page
 from perfdb.ingest.read import Rejected
@@ -28,6 +28,9 @@ _OF_PERFDB: Final = re.compile(
 )
 """What `perfdb run` says first, as in the file that Slurm keeps of the job's output."""
 
+_ERRORS: Final = ".err"
+"""What a job writes to stderr; the end of a run whose steps stand in another file is no run."""
+
 _NOTHING = (Outcome.FINISHED, Outcome.INCOMPLETE, Outcome.NO_DATA)
 """Outcomes of which there is nothing to keep without a step; a run that failed is data."""
 
@@ -43,6 +46,13 @@ class Look:
     format: LogFormat | None = None
     start: LogFormat | None = None
     oddity: Problem | None = None
+
+
+def look_at(source: Source, budget: Budget) -> Look:
+    """What a source shows of itself: a job's stderr that was met in a folder only its steps."""
+    shown = look(source.path, budget)
+    is_errors = not source.named and plain_suffix(source.path) == _ERRORS
+    return Look(shown.format) if is_errors else shown
 
 
 def look(path: Path, budget: Budget) -> Look:

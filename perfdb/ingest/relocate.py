@@ -11,6 +11,7 @@ from perfdb.ingest.read import (
     Read,
     Rejected,
     RunRead,
+    StillRunning,
     Unattributed,
     Unchanged,
 )
@@ -57,7 +58,7 @@ class Place:
                     problem=self._problem(read.problem),
                     notes=self._problems(read.notes),
                 )
-            case Unchanged() | PassedOver():
+            case Unchanged() | StillRunning() | PassedOver():
                 return replace(read, path=self.named(read.path))
             case Rejected():
                 return Rejected(

@@ -12,12 +12,12 @@ from perfdb.errors import Problem
 from perfdb.groups import grouped
 from perfdb.ingest.put import Stored
 from perfdb.ingest.read import (
-    STILL_RUNNING,
     PageRows,
     PassedOver,
     Read,
     Rejected,
     RunRead,
+    StillRunning,
     Unattributed,
     Unchanged,
     notes_of,
@@ -72,7 +72,7 @@ class Report:
     withdrawn: int = 0
     rejected: tuple[Problem, ...] = ()
     still_running: tuple[str, ...] = ()
-    """The run directories that are left alone, for their runners are at work."""
+    """The run directories that are left alone, because their runners are at work."""
     nameless: tuple[Nameless, ...] = ()
     notes: tuple[Problem, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -81,7 +81,7 @@ class Report:
     unknown: tuple[str, ...] = ()
     """The files met in folders that are logs by their names, and that no format knows.
 
-    And the pages whose tables look like figures, and are not read.
+    And the pages whose tables look like figures, and are not read; and links to other folders.
     """
     duplicates: tuple[Duplicate, ...] = ()
     completed: tuple[Completed, ...] = ()
@@ -106,7 +106,7 @@ class Report:
 class Tally:
     """Counts what becomes of sources, one after the other.
 
-    `not_taken`: the options given that run directories have no need of, as pages and logs do.
+    `not_taken`: the options given that apply to pages and logs, and not to run directories.
     """
 
     not_taken: tuple[str, ...] = ()
@@ -125,6 +125,8 @@ class Tally:
     generated: list[str] = field(default_factory=list)
     """The pages that perfdb has made itself."""
     unknown: list[str] = field(default_factory=list)
+    linked: list[str] = field(default_factory=list)
+    """The links to folders that are searched nowhere."""
     not_read: list[str] = field(default_factory=list)
     """The pages of tables that look like figures and are not read; notes say why."""
     read: set[str] = field(default_factory=set)
@@ -140,8 +142,7 @@ class Tally:
         self.fallen_back += sum(stored.fell_back.values())
         self.twins += [stored.twin] if stored.twin else []
         self.completed += _completed(stored.read)
-        self.rejected += [it for it in stored.problems if it.message != STILL_RUNNING]
-        self.still_running += [it.where for it in stored.problems if it.message == STILL_RUNNING]
+        self.rejected += stored.problems
         self.notes += (*notes_of(stored.read), *stored.notes, *_fell_back(stored))
         self.nameless += _nameless(stored)
         match stored.read:
@@ -152,17 +153,21 @@ class Tally:
                 self.run_dirs.append(read.path)
                 self.run_ids.add(read.run_id)
                 self.read.add(read.run_id)
+            case StillRunning() as read:
+                self.still_running.append(read.path)
             case PageRows() as read:
                 self.paths.add(read.source.path)
                 self.read.update(row.key for row in read.rows)
             case PassedOver() as read:
-                (self.unknown if read.unknown else self.generated).append(read.path)
-            case Unattributed() as read if read.run_id:
-                self.read.add(read.run_id)
-            case Rejected() as read if read.notes:
-                self.not_read.append(read.path)
-            case Unattributed() | Rejected():
-                pass
+                self._passed_over[read.why].append(read.path)
+            case Unattributed() as read:
+                self.read.update(filter(None, [read.run_id]))
+            case Rejected() as read:
+                self.not_read += [read.path] if read.notes else []
+
+    @property
+    def _passed_over(self) -> Mapping[str, list[str]]:
+        return {"made": self.generated, "unknown": self.unknown, "linked": self.linked}
 
     def _count_run(self, run: MeasuredRun, actions: Iterable[Action]) -> None:
         self.run_ids.add(run.run.run_id)
@@ -187,23 +192,22 @@ class Tally:
                 *_of_twins(self.twins),
                 *_passed_over(self.generated),
                 *_unknown(self.unknown),
+                *_linked(self.linked),
             ),
             findings=tuple(findings),
             without_figures=dict(self.without_figures),
-            unknown=(*self.unknown, *self.not_read),
+            unknown=(*self.unknown, *self.not_read, *self.linked),
             duplicates=tuple(Duplicate(one.note.where, one.path) for one in self.twins),
             completed=tuple(self.completed),
         )
 
 
 def _not_taken(options: Sequence[str], run_dirs: Sequence[str]) -> Iterator[Problem]:
-    """That run directories say themselves what options say of pages and logs."""
+    """A note that these options do not apply to the run directories that were read."""
     if options and run_dirs:
-        named, count = ", ".join(options), len(run_dirs)
-        runs = (
-            "a run directory, which says" if count == 1 else f"{count:,} run directories, which say"
-        )
-        yield Problem(_around(run_dirs), f"{named}: not taken for {runs} what was run")
+        many = f"{len(run_dirs):,} run directories, which say"
+        runs = many if len(run_dirs) > 1 else "a run directory, which says"
+        yield Problem(_around(run_dirs), f"{', '.join(options)}: not taken for {runs} what was run")
 
 
 def _of_twins(twins: Sequence[Twin]) -> Iterator[Problem]:
@@ -215,9 +219,9 @@ def _of_twins(twins: Sequence[Twin]) -> Iterator[Problem]:
     yield Problem(where, message, remedy="--json names each")
 
 
-def _completed(read: Read) -> Iterator[Completed]:
-    if isinstance(read, RunRead | PageRows) and read.beside:
-        yield Completed(read.path, read.beside)
+def _completed(read: Read) -> list[Completed]:
+    by = read.beside if isinstance(read, RunRead | PageRows) else ()
+    return [Completed(read.path, by)] if by else []
 
 
 def _beside(completed: Sequence[Completed]) -> Iterator[Problem]:
@@ -226,9 +230,8 @@ def _beside(completed: Sequence[Completed]) -> Iterator[Problem]:
         message = f"{len(completed):,} logs completed by files beside them"
         yield Problem(_around([one.path for one in completed]), message, remedy="--json names each")
     else:
-        for one in completed:
-            for path in one.by:
-                yield Problem(path, f"says what {Path(one.path).name} was")
+        said = ((path, Path(one.path).name) for one in completed for path in one.by)
+        yield from (Problem(path, f"says what {name} was") for path, name in said)
 
 
 def _passed_over(paths: Sequence[str]) -> Iterator[Problem]:
@@ -241,9 +244,19 @@ def _passed_over(paths: Sequence[str]) -> Iterator[Problem]:
 def _unknown(paths: Sequence[str]) -> Iterator[Problem]:
     if paths:
         what = "a log" if len(paths) == 1 else f"{len(paths):,} logs"
-        named = ", ".join(paths[:MOST_NAMED]) + (", …" if len(paths) > MOST_NAMED else "")
-        message = f"passed over {what} in which no format finds a result: {named}"
+        message = f"passed over {what} in which no format finds a result: {_named(paths)}"
         yield Problem(_around(paths), message, remedy="--json names each")
+
+
+def _linked(paths: Sequence[str]) -> Iterator[Problem]:
+    if paths:
+        what = "a link to a folder" if len(paths) == 1 else f"{len(paths):,} links to folders"
+        message = f"passed over {what}: {_named(paths)}"
+        yield Problem(_around(paths), message, remedy="name the folder to read what it holds")
+
+
+def _named(paths: Sequence[str]) -> str:
+    return ", ".join(paths[:MOST_NAMED]) + (", …" if len(paths) > MOST_NAMED else "")
 
 
 def _around(paths: Sequence[str]) -> str:

@@ -1,6 +1,6 @@
 """Results of the store as an ingest tells of them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -9,7 +9,26 @@ from sqlalchemy import ColumnElement, Connection
 from perfdb.db import keys
 from perfdb.db.tables import results
 from perfdb.queries import shown as questions
-from perfdb.units import UNKNOWN, number, significant
+from perfdb.units import UNKNOWN, number, percent, significant
+
+FIGURES: Mapping[str, Callable[[float | None], str]] = {
+    "step_time_s": significant,
+    "tokens_per_sec_per_gpu": number,
+    "model_tflops_per_sec_per_gpu": significant,
+    "mfu": percent,
+}
+"""The figures of a result, and how each is printed."""
+
+_UNITS = {
+    "tokens_per_sec_per_gpu": "tokens/s/GPU",
+    "model_tflops_per_sec_per_gpu": "TFLOP/s/GPU",
+    "step_time_s": "s a step",
+}
+
+
+def exactly(field: str, value: float) -> str:
+    """A figure with every digit that it was read with."""
+    return f"{value * 100:.10g}%" if field == "mfu" else f"{value:,.10g}"
 
 
 @dataclass(frozen=True)
@@ -32,6 +51,12 @@ class Shown:
     step_time_s: float | None
     tokens_per_sec_per_gpu: float | None
     model_tflops_per_sec_per_gpu: float | None
+    mfu: float | None
+    tokens_per_sec: float | None
+    flops_convention: str | None
+    window: str | None
+    raw: Mapping[str, str]
+    notes: Sequence[str]
     outcome: str
     withheld: str | None
     source: str
@@ -45,13 +70,17 @@ class Shown:
     @property
     def figure(self) -> str:
         """'14,079 tokens/s/GPU': the first figure that is known."""
-        if self.tokens_per_sec_per_gpu is not None:
-            return f"{number(self.tokens_per_sec_per_gpu)} tokens/s/GPU"
-        if self.model_tflops_per_sec_per_gpu is not None:
-            return f"{significant(self.model_tflops_per_sec_per_gpu)} TFLOP/s/GPU"
-        if self.step_time_s is not None:
-            return f"{significant(self.step_time_s)} s a step"
+        for field, unit in _UNITS.items():
+            if getattr(self, field) is not None:
+                return f"{self.said(field)} {unit}"
         return UNKNOWN
+
+    def said(self, field: str) -> str:
+        """A figure by its field: with all digits of a page, and with those that a run's means."""
+        value: float | None = getattr(self, field)
+        if value is None or self.run_id is not None:
+            return FIGURES[field](value)
+        return exactly(field, value)
 
 
 def of_ids(connection: Connection, ids: Iterable[int]) -> Iterator[Shown]:

@@ -80,11 +80,15 @@ def looks_like_page(text: str, *, named: bool = False) -> bool:
     return bool(found(tables.of_page(_page(text))))
 
 
-def not_read(where: str, text: str) -> tuple[Problem, ...]:
-    """The tables of a text that look like figures and are not read, each with its reason."""
+def not_read(where: str, text: str, *, named: bool = False) -> tuple[Problem, ...]:
+    """The tables of a text that look like figures and are not read, each with its reason.
+
+    Of a file that is named, what it refers to is told too.
+    """
     page = _page(text)
     every = tables.of_page(page)
-    return tuple(unread.of_page(where, page, every, tables.to_read(every)))
+    found = unread.of_page(where, page, every, tables.to_read(every))
+    return (*found, *(told.skipped(where, page) if named else ()))
 
 
 def _page(text: str) -> Page:

@@ -38,8 +38,8 @@ def read(texts: Mapping[str, str], setting: Setting) -> Attributed | Faults | Wr
     if wrong := {name: one for name, one in said.items() if isinstance(one, Wrong)}:
         return Faults(wrong)
     found = {name: text for name, text in said.items() if isinstance(text, str)}
-    on = {name: text for name, text in model.said.items() if name == "beside_model"}
     bare = {"model": model.name} if printed else {}
+    on = _gpu(texts, setting, model.said)
     return _of({**texts, **bare, **found, **on}, setting, whose)
 
 
@@ -61,17 +61,10 @@ def _precision(
         return {}
     if cells.absent(printed):
         above = setting.said.precision or ""
-        return {} if _are_alike(word, above) else {"precision": word}
-    if _are_alike(word, printed):
+        return {} if names.are_precisions([word], above) else {"precision": word}
+    if names.are_precisions([word], printed):
         return {}
     return {"precision": _at_odds(word, printed)}
-
-
-def _are_alike(word: str, printed: str) -> bool:
-    """Whether what is printed says what a word does, or more: `FP8-CS` is an FP8."""
-    known = names.precision(word)
-    stated = names.precisions(printed)
-    return bool(stated) and all(f"{one}_".startswith(f"{known}_") for one in stated)
 
 
 def _task(texts: Mapping[str, str], said: Mapping[str, str]) -> dict[str, str | Wrong]:
@@ -79,6 +72,14 @@ def _task(texts: Mapping[str, str], said: Mapping[str, str]) -> dict[str, str | 
     if word is None or (not cells.absent(printed) and names.task(word) == names.task(printed)):
         return {}
     return {"task": word if cells.absent(printed) else _at_odds(word, printed)}
+
+
+def _gpu(texts: Mapping[str, str], setting: Setting, said: Mapping[str, str]) -> dict[str, str]:
+    """What stands beside the model, here or in a heading that says more than the row's GPUs."""
+    above = None if setting.said.no_system else setting.said.beside_model
+    kind = names.gpus(texts.get("num_gpus", "")).kind
+    gpu = said.get("beside_model") or (above if above != kind else None)
+    return {"beside_model": gpu} if gpu else {}
 
 
 def _at_odds(word: str, printed: str) -> Wrong:

@@ -1,6 +1,6 @@
 """What a page is, whatever its markup: pieces in reading order; and what reading it gives."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -75,11 +75,12 @@ class Leave:
 
 @dataclass(frozen=True)
 class Line:
-    """A line of running text; `listed`: of an item of a list."""
+    """A line of running text; `listed`: of an item of a list; `titled`: all in bold, a title."""
 
     text: str
     line: int
     listed: bool = False
+    titled: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,16 @@ class Grid:
     ruled: bool = True
 
 
-Piece = Heading | Enter | Leave | Line | Grid
+@dataclass(frozen=True)
+class Skipped:
+    """What a page refers to, or does not show to everybody, and is not read; and what to do."""
+
+    message: str
+    line: int
+    remedy: str
+
+
+Piece = Heading | Enter | Leave | Line | Grid | Skipped
 
 
 @dataclass(frozen=True)
@@ -105,6 +115,11 @@ class Page:
 
     The marks that a cell bears stand in its raw text: `[^1]`, `[1]_`, `<sup>1</sup>`, `*`.
     """
+
+    @property
+    def skipped(self) -> Iterator[Skipped]:
+        """What of the page is not read."""
+        return (piece for piece in self.pieces if isinstance(piece, Skipped))
 
 
 class PageFormat(Protocol):

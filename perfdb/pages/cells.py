@@ -213,7 +213,7 @@ def fraction(text: str) -> float | Wrong | None:
     if value is None or isinstance(value, Wrong):
         return value
     if text.endswith("%"):
-        return value / 100
+        return float(Decimal(str(value)).scaleb(-2))
     return value if value <= 1 else Wrong(f"{text} is above 1", f"write it as {text}%")
 
 

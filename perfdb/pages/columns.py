@@ -46,7 +46,7 @@ ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "model_tflops_per_sec_per_gpu": (
         "Model TFLOP / sec / GPU", "Model TFLOPs/sec/GPU", "Model TFLOP/s/GPU", "TFLOP/s/GPU",
-        "Model TFLOPs/s/GPU",
+        "Model TFLOPs/s/GPU", "TFLOPS (per GPU, model)",
     ),
     "mfu": (
         "MFU", "MFU (%)", "% MFU", "Model flops utilization", "Model flops utilization (%)",
@@ -70,6 +70,8 @@ EXTRAS: Final = (
     "Size",
 )
 """Columns that are understood but have no field: they follow from others, or say nothing new."""
+OF_MODEL: Final[Mapping[str, str]] = {"size": "Size", "layers": "Layers"}
+"""Of these what says something of the model, and must fit its name."""
 
 FIGURES: Final = frozenset(
     {
@@ -234,6 +236,8 @@ def texts(printed: Iterable[tuple[Column, str]]) -> dict[str, str]:
     """The texts of a row by field, from those of its cells; a title may state the precision."""
     every = list(printed)
     found = {name: t for column, text in every for name, t in (column.texts(text) or {}).items()}
+    of_model = ((titles.squeezed(column.title), text) for column, text in every)
+    found |= {name: t for name, t in of_model if name in OF_MODEL and not cells.pair(t)}
     titled = precision(column for column, _ in every)
     return {**found, "precision": titled} if titled else found
 
@@ -280,6 +284,8 @@ def mistyped(header: Sequence[Column]) -> Mapping[str, str]:
 
 def title_of(field: str, header: Sequence[Column]) -> str:
     """What the page calls a field; its usual title where the page has no column for it."""
+    if field in OF_MODEL:
+        return next(it.title for it in header if titles.squeezed(it.title) == field)
     fields = OF_SYSTEM if field == "system" else (field,)
     printed = (column.title for one in fields for column in header if one in column.fields)
     return next(printed, ALIASES[field][0])

@@ -1,11 +1,11 @@
 """Tables that say what was run, joined to tables that say how fast."""
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from perfdb import catalog
+from perfdb.groups import grouped
 from perfdb.pages import cells, columns, names, statements
 from perfdb.pages.base import Cell, Row
 from perfdb.pages.columns import FIGURES
@@ -59,9 +59,7 @@ def joined(table: Table, configurations: Iterable[Table]) -> Table:
         return table
     keys = _keys(table)
     for other in configurations:
-        by_gpus: dict[str, list[_Row]] = defaultdict(list)
-        for row in _whole(other):
-            by_gpus[_gpus(row.texts)].append(row)
+        by_gpus = grouped(_whole(other), lambda row: _gpus(row.texts))
         matches = [_match(key, by_gpus.get(_gpus(key), ())) for key in keys]
         if any(matches):
             return _widened(table, other, matches)

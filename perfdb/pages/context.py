@@ -12,6 +12,7 @@ from typing import Final
 
 from perfdb.pages import names, releases, statements
 from perfdb.pages.base import Grid, Heading, Line, Page, PageContext
+from perfdb.pages.cells import Wrong
 from perfdb.pages.front import Settings
 from perfdb.pages.outline import Table
 from perfdb.pages.releases import Whose
@@ -49,6 +50,12 @@ class Setting:
         return self.whose.framework
 
     @property
+    def system(self) -> str | Wrong | None:
+        """The system that is named above the rows, or why nobody can tell which it is."""
+        remedy = "put `System: NAME` above the table, or name it in a column System"
+        return Wrong(self.said.no_system, remedy) if self.said.no_system else self.said.system
+
+    @property
     def variant(self) -> str | None:
         """The backend, of a framework that has several."""
         return self.said.backend if self.framework in _WITH_BACKENDS else None
@@ -83,7 +90,7 @@ def of_page(page: Page, settings: Settings, fallback: PageContext) -> PageSettin
     return PageSetting(
         whose=whose,
         method=settings.method,
-        said=Statement(task=names.task("\n".join(_opening(page)))),
+        said=statements.of_opening("\n".join(_opening(page))),
         fallback=fallback,
     )
 

@@ -2,13 +2,13 @@
 
 import csv
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
 from perfdb.pages import spans
-from perfdb.pages.base import Cell, Enter, Leave, Piece
+from perfdb.pages.base import Cell, Enter, Grid, Leave, Piece, Skipped
 from perfdb.pages.spans import Spanned, SpannedRow
 
 LITERAL: Final = frozenset(
@@ -16,8 +16,16 @@ LITERAL: Final = frozenset(
      "toctree", "contents", "include", "parsed-literal", "highlight", "doctest", "testcode"}
 )  # fmt: skip
 """Directives whose content is no text of the page."""
+TITLE: Final = "rubric"
+"""A directive whose argument is a title of its own, below those of sections."""
 NOTES: Final = frozenset({"note", "important", "warning", "caution", "attention"})
 """Boxes whose text says something of what stands above them, in every markup's own spelling."""
+
+_CONDITIONAL: Final = frozenset({"only", "ifconfig", "todo"})
+"""Directives whose content is shown where a setting, or the kind of output, says so."""
+_QUOTING: Final = frozenset({"literal", "code"})
+"""Options of `include` that make code of the text."""
+_HTML: Final = frozenset({"html", "format_html", "builder_html"})
 
 _ROW = re.compile(r"([*+-])(?:(\s+)([*+-])(?:\s+(.*))?)?\s*")
 _DELIMITERS: Final[Mapping[str, str]] = {"tab": "\t", "space": " "}
@@ -66,7 +74,7 @@ def is_table(name: str) -> bool:
 
 
 def table(directive: Directive, words: Words) -> Iterator[Piece]:
-    """A `list-table` or `csv-table` with its title. A table in another file is not looked for."""
+    """A `list-table` or `csv-table` with its title."""
     yield Enter(words(directive.argument), directive.line)
     named = directive.name == "csv-table" and "header" in directive.options
     heads = directive.count("header-rows") + named
@@ -75,6 +83,38 @@ def table(directive: Directive, words: Words) -> Iterator[Piece]:
         for at, (line, texts) in enumerate(_TABLES[directive.name](directive))
     )
     yield Leave()
+
+
+def is_conditional(directive: Directive) -> bool:
+    """Whether the readers of a built page may not see what stands in a directive."""
+    meant = re.split(r"\s+or\s+", directive.argument.strip())
+    for_html = directive.name == "only" and not _HTML.isdisjoint(meant)
+    return directive.name in _CONDITIONAL and not for_html
+
+
+def unseen(directive: Directive, inner: Iterable[Piece]) -> Iterator[Piece]:
+    """What is to be said of a conditional directive: that tables in it are not read."""
+    if any(isinstance(piece, Grid) for piece in inner):
+        named = f"{directive.name} {directive.argument}".strip()
+        message = f"a table is not read: not everybody is shown what stands in {named!r}"
+        yield Skipped(message, directive.line, "put what is published outside of it")
+
+
+def elsewhere(directive: Directive) -> Iterator[Piece]:
+    """What is to be said of a directive that names another file: nothing is opened."""
+    file = directive.options.get("file") or directive.options.get("url")
+    if file and (directive.name == "csv-table" or directive.argument == "html"):
+        message = f"the table is not read: it is in another file, {file!r}"
+        yield Skipped(message, directive.line, "write its rows here, or ingest the built page")
+    if directive.name == "include" and _QUOTING.isdisjoint(directive.options):
+        yield included(directive.argument.strip(), directive.line)
+
+
+def included(file: str, line: int) -> Skipped:
+    """What is to be said of a file whose text belongs to the page."""
+    return Skipped(
+        f"what is included is not read: {file!r}", line, "ingest that file too, or the built page"
+    )
 
 
 def _cell(text: str, words: Words) -> Cell:

@@ -145,7 +145,8 @@ class Footnotes:
     def of_all(self) -> tuple[str, ...]:
         """The marks that are of all rows."""
         headings = [Cell(one.text, one.text) for one in self.table.said if one.heading]
-        paragraphs = [one.text for one in self.table.said if not one.heading]
+        said = [one for one in self.table.said if not one.listed]
+        paragraphs = [one.text for one in said if not one.heading]
         paragraphs += [line.text for line in self.table.below]
         above = [*_marks(self.table.header.cells), *_marks(headings)]
         return (*above, *(mark for text in paragraphs for mark in in_paragraph(text)))

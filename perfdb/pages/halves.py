@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
+from perfdb import catalog
 from perfdb.pages import cells, columns, names
 from perfdb.pages.cells import Wrong
 from perfdb.pages.columns import FIGURES, Column, fields_of
@@ -23,6 +24,8 @@ def split(texts: Mapping[str, str]) -> tuple[Texts, ...]:
     A size without brackets holds for both; a figure without is the first one's alone.
     """
     both = {name: _both(name, text) for name, text in texts.items()}
+    if _says_which(texts):
+        both["precision"] = (texts["precision"], texts["precision"])
     told_apart = both.get("precision", ("",))[0] != texts.get("precision", "")
     if not told_apart:
         both |= {name: (texts[name], "") for name, pair in both.items() if _are_apart(name, pair)}
@@ -31,6 +34,14 @@ def split(texts: Mapping[str, str]) -> tuple[Texts, ...]:
         return (first,)
     second = {name: other for name, (_, other) in both.items()}
     return first, Texts(second, bracketed=not told_apart)
+
+
+def _says_which(texts: Mapping[str, str]) -> bool:
+    """Whether `FP8 (MXFP8)` stands beside one value, of which it says a precision and which FP8."""
+    two = cells.pair(texts.get("precision", ""))
+    first, second = map(catalog.precision_of, two or ("", ""))
+    is_which = first and second and second.startswith(f"{first}_")
+    return bool(is_which) and not any(cells.pair(texts.get(name, "")) for name in FIGURES)
 
 
 def _are_apart(name: str, pair: tuple[str, str]) -> bool:
@@ -61,7 +72,14 @@ def _has_figure(texts: Texts) -> bool:
 
 def _both(name: str, text: str) -> tuple[str, str]:
     two = None if name in _WORDS else cells.pair(text)
+    if two and name == "precision" and not _are_precisions(two):
+        two = None
     return two or (text, "" if name in FIGURES else text)
+
+
+def _are_precisions(pair: tuple[str, str]) -> bool:
+    """Whether what stands in brackets is a second precision: `MX` in `FP8 (MX)` says which FP8."""
+    return cells.absent(pair[1]) or catalog.precision_of(pair[1]) is not None
 
 
 def own(raw: Mapping[str, str], precision: str | None, variant: str | None) -> Mapping[str, str]:

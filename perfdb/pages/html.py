@@ -75,6 +75,7 @@ class _Reader:
     words: list[str] = field(default_factory=list)
     line: int = 1
     items: int = 0
+    titled: bool = False
 
     def read(self, root: Tag) -> None:
         """Everything below an element; nothing below what is silent."""
@@ -95,7 +96,7 @@ class _Reader:
         """Take the start of an element; whether what stands inside is to be read too."""
         if tag.name in _BLOCKS or _HEADING.fullmatch(tag.name):
             self.flush(kept=_is_defined(tag))
-            self.line = html_tree.line(tag)
+            self.line, self.titled = html_tree.line(tag), _is_titled(tag)
         if heading := _HEADING.fullmatch(tag.name):
             self.pieces.append(Heading(int(heading[1]), html_tree.words(tag), html_tree.line(tag)))
             return False
@@ -139,14 +140,23 @@ class _Reader:
             self.words = [f"{text} "]
             return
         if text:
-            self.pieces.append(Line(text, self.line, listed=self.items > 0))
-        self.words = []
+            self.pieces.append(Line(text, self.line, self.items > 0, titled=self.titled))
+        self.words, self.titled = [], False
 
 
 def _is_defined(tag: Tag) -> bool:
     """Whether the text of a term starts with an element."""
     inner = tag.parent if tag.name == "p" else tag
     return inner is not None and inner.name == "dd"
+
+
+def _is_titled(tag: Tag) -> bool:
+    """Whether a paragraph is a title below those of sections: a rubric, or all in bold."""
+    if tag.name != "p" or "rubric" in html_tree.classes(tag):
+        return tag.name == "p"
+    inner = [one for one in tag.contents if isinstance(one, Tag) or str(one).strip(" \n:")]
+    first = inner[0] if len(inner) == 1 else None
+    return isinstance(first, Tag) and first.name in ("strong", "b")
 
 
 def _is_tab(tag: Tag) -> bool:

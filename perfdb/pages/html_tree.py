@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator
+from functools import lru_cache
 from itertools import islice
 from typing import Final
 
@@ -34,7 +35,14 @@ _SILENT_CLASSES: Final = frozenset(
      "katex-mathml", "footnote-backref", "backrefs", "fn-backref", "caption-number"}
 )  # fmt: skip
 _SILENT_ROLES: Final = frozenset({"navigation", "search", "contentinfo", "doc-backlink"})
-_NOT_DISPLAYED = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+_NOT_DISPLAYED = re.compile(
+    r"""display\s*:\s*["']?none|visibility\s*:\s*["']?hidden""", re.IGNORECASE
+)
+_WITHOUT_END: Final = frozenset(
+    {"area", "br", "col", "embed", "hr", "img", "input", "link", "wbr", "head", "p", "li", "dt",
+     "dd", "option", "thead", "tbody", "tfoot", "tr", "td", "th", "caption"}
+)  # fmt: skip
+"""Elements that have no end, or can do without."""
 _LINE_THROUGH = re.compile(r"text-decoration[\w-]*\s*:[^;]*line-through", re.IGNORECASE)
 _STRIKING_CLASSES: Final = frozenset({"strike", "strikethrough", "line-through"})
 _STRUCK: Final = "~~"
@@ -123,6 +131,18 @@ def is_silent(tag: Tag) -> bool:
         return False
     hidden = tag.has_attr("hidden") or attribute(tag, "aria-hidden") == "true"
     return hidden or bool(_NOT_DISPLAYED.search(attribute(tag, "style")))
+
+
+@lru_cache(maxsize=1024)
+def hides(start: str) -> bool:
+    """Whether an element that starts so is silent and goes on, until it ends.
+
+    In MDX a style is an object, which is no attribute of HTML.
+    """
+    tag = parse(start).find(True)
+    if not isinstance(tag, Tag) or tag.name in _WITHOUT_END:
+        return False
+    return is_silent(tag) or bool(_NOT_DISPLAYED.search(start))
 
 
 def is_text(node: PageElement) -> bool:

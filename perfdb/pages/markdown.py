@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
 from markdown_it.token import Token
 from mdit_py_plugins.colon_fence import colon_fence_plugin
 from mdit_py_plugins.footnote import footnote_plugin
@@ -22,17 +23,37 @@ from perfdb.pages.html_blocks import HtmlBlocks
 
 NAME = "markdown"
 
+
+def _comment(state: StateBlock, start: int, _end: int, silent: bool) -> bool:
+    """A line of MyST that begins with a percent sign, which no reader sees."""
+    at = state.bMarks[start] + state.tShift[start]
+    if state.is_code_block(start) or not state.src.startswith("%", at):
+        return False
+    if not silent:
+        state.line = start + 1
+    return True
+
+
+def _blocks() -> MarkdownIt:
+    """A parser of the blocks of a text, and of nothing within them."""
+    parser = MarkdownIt("commonmark").use(colon_fence_plugin).use(footnote_plugin)
+    ended = ["paragraph", "reference", "blockquote", "list", "footnote_def"]
+    parser.block.ruler.before("blockquote", "comment", _comment, {"alt": ended})
+    parser.core.ruler.enableOnly(["normalize", "block"])
+    return parser
+
+
 _INLINE = MarkdownIt("commonmark")
-_BOX = MarkdownIt("commonmark").use(colon_fence_plugin).use(footnote_plugin)
-_BOX.core.ruler.enableOnly(["normalize", "block"])
-_DOCUMENT = MarkdownIt("commonmark").use(colon_fence_plugin).use(footnote_plugin)
-_DOCUMENT.use(front_matter_plugin).core.ruler.enableOnly(["normalize", "block"])
+_BOX = _blocks()
+_DOCUMENT = _blocks().use(front_matter_plugin)
 _START = Token("start", "", 0)
 
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?\n)?---[ \t]*(?:\n|\Z)", re.DOTALL)
 _DIRECTIVE = re.compile(r"\s*\{([\w:.-]+)\}\s*(.*)")
 _OPTIONS = re.compile(r"\A\s*(?:---\n(?:.*\n)*?---(?:\n|$)|(?::[\w-]+:.*(?:\n|$)[ \t]*)+)")
 _OPTION = re.compile(r"^\s*:?([\w-]+):[ \t]*(.*)$", re.MULTILINE)
+_BOLD = re.compile(r"\s*(\*\*|__)(?!\s)(?:(?!\1).)+\1\s*(?::\s*)?")
+_SNIPPET = re.compile(r"\s*-+8<-+(?:\s.*)?")
 _COMMENT = re.compile(r"<!--.*?-->")
 _BREAK = re.compile(r"(?:(?<!\s)\s+)?<br\s*/?>\s*", re.IGNORECASE)
 _LINE_END = "\v"
@@ -89,9 +110,6 @@ class _Place:
     def line(self, token: Token) -> int:
         return self.first + (token.map[0] if token.map else 0)
 
-    def inside(self, content: str, first: int) -> "_Place":
-        return _Place(first, content.split("\n"), self.depth + 1, self.footnotes)
-
 
 def _pieces(tokens: Sequence[Token], place: _Place) -> Iterator[Piece]:
     """What a run of block tokens says, in reading order."""
@@ -109,7 +127,7 @@ def _pieces(tokens: Sequence[Token], place: _Place) -> Iterator[Piece]:
             note = str(token.meta["label"]) if token.nesting > 0 else ""
         elif note and token.type == "inline":
             place.footnotes[note] = words(f"{place.footnotes.get(note, '')} {token.content}")
-        elif not note:
+        elif not note and not blocks.hidden:
             yield from _block(before, token, place, listed=lists > 0)
     yield from blocks.close()
 
@@ -138,22 +156,35 @@ def _box(token: Token, place: _Place) -> Iterator[Piece]:
     if place.depth >= _DEEPEST or not (named or token.type == "colon_fence"):
         return
     name, argument = (named[1], named[2]) if named else ("", token.info.strip())
-    options = _OPTIONS.match(token.content)
-    line, skipped = place.line(token), options[0].count("\n") if options else 0
-    content = token.content[options.end() :] if options else token.content
+    one = _directive((name, argument), token.content, place.line(token))
+    yield from directives.elsewhere(one)
     if name == "eval-rst":
-        yield from rest.pieces(content, line + 1 + skipped, place.footnotes)
+        yield from rest.pieces("\n".join(one.lines), one.first, place.footnotes)
     elif directives.is_table(name):
-        said = {k: _scalar(v) for k, v in _OPTION.findall(options[0])} if options else {}
-        first = line + 1 + skipped
-        one = Directive(name, argument, said, line, content.split("\n"), first)
         yield from directives.table(one, cell_words)
+    elif name == directives.TITLE:
+        yield Line(words(argument), one.line, titled=True)
+    elif directives.is_conditional(one):
+        yield from directives.unseen(one, _inside(one, place))
     elif name not in directives.LITERAL:
         note = name in directives.NOTES or (not name and argument in directives.NOTES)
-        yield Enter("" if argument in directives.NOTES else words(argument), line, note=note)
-        inner = place.inside(content, line + 1 + skipped)
-        yield from _pieces([_START, *_BOX.parse(content)], inner)
+        yield Enter("" if argument in directives.NOTES else words(argument), one.line, note=note)
+        yield from _inside(one, place)
         yield Leave()
+
+
+def _directive(head: tuple[str, str], content: str, line: int) -> Directive:
+    """A directive that starts on a line: its name and argument, and all that stands in it."""
+    options = _OPTIONS.match(content)
+    written = options[0] if options else ""
+    said = {name: _scalar(value) for name, value in _OPTION.findall(written)}
+    lines = content[len(written) :].split("\n")
+    return Directive(*head, said, line, lines, line + 1 + written.count("\n"))
+
+
+def _inside(one: Directive, place: _Place) -> Iterator[Piece]:
+    inner = _Place(one.first, one.lines, place.depth + 1, place.footnotes)
+    return _pieces([_START, *_BOX.parse("\n".join(one.lines))], inner)
 
 
 def _scalar(text: str) -> str:
@@ -176,10 +207,17 @@ def _flow(lines: Sequence[str], first: int, *, listed: bool) -> Iterator[Piece]:
         grid = _grid(lines[at:end], first + at) if end > at else None
         if grid is None or (is_footnote and not grid.ruled):
             end = max(end, at + 1)
-            yield from (Line(words(lines[it]), first + it, listed) for it in range(at, end))
+            yield from (_line(lines[it], first + it, listed=listed) for it in range(at, end))
         else:
             yield grid
         at = max(end, at + 1)
+
+
+def _line(text: str, number: int, *, listed: bool) -> Piece:
+    """A line of text, or what a snippet of MkDocs stands for."""
+    if _SNIPPET.fullmatch(text):
+        return directives.included(text.strip(), number)
+    return Line(words(text), number, listed, titled=_BOLD.fullmatch(text) is not None)
 
 
 def _next_header(lines: Sequence[str], start: int, at: int) -> bool:

@@ -1,6 +1,7 @@
 """From the names that pages print to perfdb's own: systems, models, precisions, tasks."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache, lru_cache
@@ -15,18 +16,24 @@ _QUALIFIER = re.compile(r"\(([^()]*)\)|\b([0-9]+-nodes?)\b", re.IGNORECASE)
 _GPUS = re.compile(
     r"(\d[\d,]*)\s*[x×]?\s*(?:([A-Z]{1,3}\d{2,4}[\w-]*)(?:\s*GPUs?)?|GPUs?)", re.IGNORECASE
 )
+_DENIED: Final = r"(?<!\bno )(?<!\bnot )(?<!\bwithout )(?<!\bw/o )(?<!\bnon-)"
+"""No word stands before it that takes it back."""
 _TASKS: Final[tuple[tuple[Task, re.Pattern[str]], ...]] = (
-    ("lora", re.compile(r"\blora\b", re.IGNORECASE)),
+    ("lora", re.compile(rf"{_DENIED}\blora\b", re.IGNORECASE)),
     ("sft", re.compile(r"\bsft\b|\bfine-?tun", re.IGNORECASE)),
     ("pretrain", re.compile(r"\bpre-?train", re.IGNORECASE)),
 )
 COMPARING: Final = r"(?:compar\w+|versus|vs|against)"
 """What stands between two things that a text holds against each other."""
 _NO_TASK = re.compile(
-    r"\b(?:inference|serving|dpo|ppo|grpo|rlhf|distillation|pre-?fill|decod(?:e|ing))\b"
-    r"|(?<!performance )\b(?:evaluation|eval)\b",
+    rf"{_DENIED}\b(?:inference|serving|dpo|ppo|grpo|rlhf|distillation|pre-?fill|decod(?:e|ing)"
+    r"|q-?lora|dora|ia3|(?:p|prompt|prefix|adapter)[- ]?tuning)\b",
     re.IGNORECASE,
 )
+"""What is no task, whatever task is named beside it: `LoRA (DPO)`, `QLoRA fine-tuning`."""
+_PEFT = re.compile(r"\b(?:peft|parameter[- ]efficient)\b", re.IGNORECASE)
+"""A fine-tuning that LoRA may be."""
+_EVALUATION = re.compile(r"(?<!performance )\b(?:evaluation|eval)\b", re.IGNORECASE)
 _NOT_MEASURED = re.compile(
     r"\b(?:projected|performance projections?|simulat(?:ed|ions?)|estimat(?:ed?|es|ions?)"
     r"|extrapolat(?:ed|ions?)|not (?:yet )?measured)\b",
@@ -136,16 +143,31 @@ def precision(printed: str) -> str | Wrong | None:
     """The precision recipe of a printed word; None where the page says that there is none."""
     if absent(printed):
         return None
-    if known := catalog.precision_of(printed):
+    if known := bracketed(printed):
         return known
     remedy = suggestion(printed.casefold(), catalog.precisions())
     return Wrong(f"no precision {printed!r} in the catalogue", remedy)
 
 
+def bracketed(printed: str) -> str | None:
+    """The precision of a word, also where brackets tell more of it: `FP8 (MX)` is FP8-MX."""
+    both = pair(printed)
+    return catalog.precision_of(" ".join(both) if both else printed)
+
+
 def precisions(printed: str) -> tuple[str, ...]:
     """The precisions that a text such as `FP8-CS (FP8-MX)` names, of a word unknown the word."""
-    said = () if absent(printed) else pair(printed) or (printed,)
-    return tuple(catalog.precision_of(word) or word for word in said)
+    said = (
+        () if absent(printed) else (printed,) if bracketed(printed) else pair(printed) or (printed,)
+    )
+    return tuple(bracketed(word) or word for word in said)
+
+
+def are_precisions(words: Iterable[str], printed: str) -> bool:
+    """Whether what is printed says what all the words do, or more: `FP8-CS` is an FP8."""
+    stated = precisions(printed)
+    known = [precision(word) for word in words]
+    return bool(stated) and all(f"{s}_".startswith(f"{k}_") for s in stated for k in known)
 
 
 def is_summary(printed: str) -> bool:
@@ -154,8 +176,8 @@ def is_summary(printed: str) -> bool:
 
 
 def task(printed: str) -> Task | None:
-    """The task that words name; None where they name none, or more than one."""
-    found = tasks(printed)
+    """The task that words name; None where they name none, more than one, or what is none."""
+    found = () if other_task(printed) else tasks(printed)
     return found[0] if len(found) == 1 else None
 
 
@@ -169,10 +191,17 @@ def tasks(printed: str) -> tuple[Task, ...]:
     return tuple(name for name in found if name != "sft" or said_sft or "lora" not in found)
 
 
+def other_task(printed: str) -> str | None:
+    """The word for what is no task that is measured here, whatever task stands beside it."""
+    found = _NO_TASK.search(printed)
+    some_kind = None if "lora" in tasks(printed) else _PEFT.search(printed)
+    return found[0] if found else some_kind and some_kind[0]
+
+
 def no_task(printed: str) -> str | None:
     """The word for what is no task that is measured here; None where words name none."""
-    found = _NO_TASK.search(printed)
-    return found[0] if found else None
+    found = _EVALUATION.search(printed)
+    return other_task(printed) or (found[0] if found else None)
 
 
 def compares(words: str) -> bool:

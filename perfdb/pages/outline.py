@@ -6,10 +6,12 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Final
 
-from perfdb.pages.base import Enter, Grid, Heading, Leave, Line, Piece, Row
+from perfdb.pages.base import Enter, Grid, Heading, Leave, Line, Piece, Row, Skipped
 
 _FEWEST_CELLS: Final = 3
 """Text may have a pipe in it, too."""
+_SENTENCE: Final = re.compile(r"[.!?;,]\Z|.{80}")
+"""What is in bold is no title then."""
 _NUMBER: Final = re.compile(r"\s*[0-9][0-9,.]*\s*")
 
 
@@ -17,13 +19,20 @@ _NUMBER: Final = re.compile(r"\s*[0-9][0-9,.]*\s*")
 class Said:
     """A heading, a tab's label, or a line of text that holds for what follows it.
 
-    `noted`: it stands in a note right above a table.
+    `noted`: it stands in a note right above a table; `listed`, `titled`: see `Line`.
     """
 
     text: str
     line: int
     heading: bool
     noted: bool = False
+    listed: bool = False
+    titled: bool = False
+
+    @property
+    def only_pairs(self) -> bool:
+        """Whether nothing counts but what is stated as `System: DGX-H100`."""
+        return self.noted or self.listed
 
 
 @dataclass(frozen=True)
@@ -64,6 +73,20 @@ class _Outline:
     boxed: tuple[Said, ...] = ()
     """The lines of the note that was just left."""
 
+    def text(self, piece: Heading | Enter | Leave | Line | Skipped) -> None:
+        """Take what is no table."""
+        match piece:
+            case Heading():
+                self.heading(piece)
+            case Enter():
+                self.enter(piece)
+            case Leave():
+                self.leave()
+            case Line():
+                self.line(piece)
+            case Skipped():
+                pass
+
     def heading(self, heading: Heading) -> None:
         while self.scopes[-1].level >= heading.level and not self.scopes[-1].box:
             self.scopes.pop()
@@ -88,8 +111,9 @@ class _Outline:
             self.boxed = tuple(lines) if left.note else ()
 
     def line(self, line: Line) -> None:
-        if not line.listed:
-            self.scopes[-1].said.append(Said(line.text, line.line, False))
+        titled = line.titled and not line.listed and not _SENTENCE.search(line.text)
+        said = Said(line.text, line.line, False, listed=line.listed, titled=titled)
+        self.scopes[-1].said.append(said)
 
     def grid(self, grid: Grid, *, after_table: bool) -> bool:
         """Take a grid for a table, the rest of the one before, or a line; False: for a line."""
@@ -167,15 +191,8 @@ def tables(pieces: Iterable[Piece]) -> tuple[Table, ...]:
         under_table = (was_table or under_table) and outline.under_table(piece)
         if isinstance(piece, Heading | Line):
             outline.boxed = ()
-        match piece:
-            case Heading():
-                outline.heading(piece)
-            case Enter():
-                outline.enter(piece)
-            case Leave():
-                outline.leave()
-            case Line():
-                outline.line(piece)
-            case Grid():
-                after_table = outline.grid(piece, after_table=was_table)
+        if isinstance(piece, Grid):
+            after_table = outline.grid(piece, after_table=was_table)
+        else:
+            outline.text(piece)
     return outline.all_tables()

@@ -11,6 +11,7 @@ from perfdb.record import Case, Figures
 _THOUSANDS: Final = (1e3, 1e6, 1e-3, 1e-6)
 _SPREAD: Final = 0.1
 """By how much of it a ratio may be off: figures are rounded, and means of other steps."""
+_MESSAGE: Final = "in the step time it does not make GBS × sequence"
 _LEAST: Final = 0.01
 """The share of its peak below which no published training runs."""
 _EITHER = re.compile(r"[1-9][0-9]{0,2}\.[0-9]{3}")
@@ -34,9 +35,17 @@ def _rate(case: Case, figures: Figures) -> dict[str, Wrong]:
     off = next((it for it in _THOUSANDS if _near(rate * figures.step_time_s, it * tokens)), None)
     if off is None:
         return {}
-    factor = f"{max(off, 1 / off):,.0f}"
-    message = f"is off by a factor of {factor}: in the step time it does not make GBS × sequence"
+    ratio = rate * figures.step_time_s / tokens
+    message = f"is off by a factor of {_factor(ratio, off, case.num_gpus)}: {_MESSAGE}"
     return {name: Wrong(message, "write 1022.26 or 1,022.26, in the unit that the title says")}
+
+
+def _factor(ratio: float, thousands: float, num_gpus: int) -> str:
+    """'1,000'; '1,024, the number of GPUs' where it is that rather than thousands."""
+    factor, thousand = max(ratio, 1 / ratio), max(thousands, 1 / thousands)
+    if abs(factor / num_gpus - 1) < abs(factor / thousand - 1):
+        return f"{num_gpus:,}, the number of GPUs"
+    return f"{thousand:,.0f}"
 
 
 def _of_all_gpus(case: Case, figures: Figures) -> tuple[str, float] | None:

@@ -34,6 +34,7 @@ _ALONE = re.compile(
     re.IGNORECASE,
 )
 _DATED = re.compile(_CALENDAR)
+_BARE = re.compile(rf"({_CALENDAR})")
 _CELL = re.compile(r"(?:v(?=[0-9]))?([0-9][\w.+-]*|main|master|nightly|dev)", re.IGNORECASE)
 _CONTAINER = re.compile(rf"NeMo\s+v?({_CALENDAR})\s+container", re.IGNORECASE)
 _RELEASE = re.compile(
@@ -41,7 +42,26 @@ _RELEASE = re.compile(
     r"|(?:Container|Release)\s+v?([0-9]+\.[0-9][\w.]*)",
     re.IGNORECASE,
 )
-_IN_CONTAINER = re.compile(r"\bnemo[\s:-]*([0-9]{2}\.[0-9]{2}[\w.]*)", re.IGNORECASE)
+_IN_CONTAINER = re.compile(
+    r"\bnemo[\s:-]*([0-9]{2}\.[0-9]{2}\w*(?:\.\w+(?:-\w+)*)*)", re.IGNORECASE
+)
+_TAG = re.compile(r"(?<!\S)\S*?\bnemo:[0-9]{2}\.[0-9]{2}(?:[\w.-]*\w)?", re.IGNORECASE)
+_AMONG = re.compile(
+    r"(?<![\w.-])v?(2[0-9]\.(?:0[1-9]|1[0-2])(?:\.(?![0-9]{4}\b)\w+)*)"
+    r"(?![\w.%]|\s*(?:%|[x×]\b|[BGTM]B\b|[BT]\b|m?s\b|sec|min|hours?|tok|TFLOP|GPUs?|steps?))",
+    re.IGNORECASE,
+)
+"""A release of NeMo among other words."""
+_OF_OTHERS = re.compile(
+    r"(?:torch|cuda|driver|triton|ubuntu|tensorrt|python|os|slurm|enroot|pytorch)[\s:-]*\Z",
+    re.IGNORECASE,
+)
+_NEAR: Final = 20
+"""Characters before a release that may say that it is of something else."""
+_OUTSIDE = re.compile(
+    rf"\b(?:{names.COMPARING}|since|before|until|than|over|relative|not|instead)\b", re.IGNORECASE
+)
+"""What is in a heading that names a release which the rows need not be of."""
 _BRACKETS = re.compile(r"\([^()]*\)")
 _PARTS = re.compile(r"\s*[,;|–—]\s*")
 _BESIDE = re.compile(r"(?:for\s+)?(?:comparison|compared|baseline|reference)\b", re.IGNORECASE)
@@ -100,14 +120,48 @@ def of_heading(words: str, own: str | None) -> InHeading:
     """
     bare = _BRACKETS.sub(" ", words)
     found = _versions(bare, own) or _versions(words, own)
-    if len(found) > 1 or (names.compares(words) and len({*re.findall(_CALENDAR, bare)}) > 1):
+    others = [one for one in dated(bare) if found and one != found[0].release]
+    also = others and found[0].release in dated(bare)
+    compared = names.compares(words) and len({*re.findall(_CALENDAR, bare)}) > 1
+    if len(found) > 1 or also or compared:
         return InHeading(unclear=f"the heading {words!r} names several releases")
     if not found and (other := _other(words, own)):
         return InHeading(unclear=f"the heading {words!r} speaks of {other}, without its release")
-    inside = _CONTAINER.search(words)
     whose = found[0] if found else _alone(words, own)
+    if whose == Whose():
+        return _of_words(words, own)
+    inside = _CONTAINER.search(words)
     container = f"NeMo {inside[1]}" if inside else whose.container
     return InHeading(replace(whose, container=container))
+
+
+def _of_words(words: str, own: str | None) -> InHeading:
+    """The release that a heading names among other words, or the container."""
+    bare = _BRACKETS.sub(" ", words)
+    text = bare if dated(bare) else words
+    found = dated(text)
+    if len(found) > 1:
+        return InHeading(unclear=f"the heading {words!r} names several releases")
+    if found and _OUTSIDE.search(text):
+        return InHeading(unclear=f"the heading {words!r} names {found[0]}, not that of the rows")
+    inside, tag = _CONTAINER.search(words), _TAG.search(words)
+    container = f"NeMo {inside[1]}" if inside else tag and tag[0]
+    version = release_in(container, own) if container else next(iter(found), None)
+    return InHeading(Whose(None, version, container))
+
+
+def dated(words: str) -> tuple[str, ...]:
+    """The releases of NeMo that are named among words, each once."""
+    found = (
+        (words[max(0, one.start() - _NEAR) : one.start()], one[1]) for one in _AMONG.finditer(words)
+    )
+    return tuple(dict.fromkeys(one for before, one in found if not _OF_OTHERS.search(before)))
+
+
+def several(container: str) -> str | None:
+    """Why nobody can tell of which release a container is; None where it names one, or none."""
+    named = len(dated(container)) > 1
+    return f"the container {container!r} names several releases" if named else None
 
 
 def _versions(words: str, own: str | None) -> list[Whose]:
@@ -161,9 +215,10 @@ def _as_spelled(version: str | None, other: str | None) -> str | None:
 
 def release_in(container: str | None, framework: str | None) -> str | None:
     """The release that a container's name holds: `NeMo 25.04` is 25.04 of what is in it."""
-    if framework not in _IN_NEMO_CONTAINERS:
+    if framework not in _IN_NEMO_CONTAINERS or several(container or ""):
         return None
-    found = _IN_CONTAINER.search(container or "") or _RELEASE.fullmatch(container or "")
+    name = container or ""
+    found = _IN_CONTAINER.search(name) or _RELEASE.fullmatch(name) or _BARE.fullmatch(name)
     return (found[1] or found[found.re.groups]) if found else None
 
 
@@ -174,6 +229,8 @@ def of_cells(texts: Mapping[str, str]) -> Whose | Mapping[str, Wrong]:
     release = _release(stated.get("release", ""))
     if isinstance(release, Wrong):
         return {"release": release}
+    if wrong := several(stated.get("container", "")):
+        return {"container": Wrong(wrong, "name one")}
     both = {one.framework for one in (framework, release) if one.framework}
     if len(both) > 1:
         said = " and ".join(sorted(both))

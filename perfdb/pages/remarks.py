@@ -1,9 +1,10 @@
 """What is to be said of a table beside its results: what was not understood, or assumed."""
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 from perfdb.errors import Problem
-from perfdb.pages import cells, columns, contradicted, halves, statements, systems
+from perfdb.pages import cells, columns, contradicted, halves, names, sentences, statements, systems
 from perfdb.pages.attributed import Attributed
 from perfdb.pages.base import Row
 from perfdb.pages.columns import FIGURES
@@ -18,7 +19,7 @@ def of_table(reader: TableReader) -> Iterator[Problem]:
     if table.rows and reader.has_figure() and _lacks_task(reader, own):
         message = "the page does not say the task; its rows count as pre-training"
         yield reader.problem(table.header, message, "put the task in a heading")
-    if reader.has_figure() and not _says_precision(reader):
+    if reader.has_figure() and not _have_precisions(reader):
         yield from _half_said(reader)
     yield from _contradicted(reader, [one for one in own if one])
     for row in table.rows:
@@ -28,7 +29,7 @@ def of_table(reader: TableReader) -> Iterator[Problem]:
 
 def _contradicted(reader: TableReader, own: Sequence[Attributed]) -> Iterator[Problem]:
     where, table, setting = reader.where, reader.table, reader.setting
-    found = [systems.of_row(one.texts, setting.said.system, setting.said.system) for one in own]
+    found = [systems.of_row(one.texts, setting.system, setting.said.system) for one in own]
     yield from contradicted.above(where, table, setting)
     yield from contradicted.in_rows(where, table, setting, [one.setting.whose for one in own])
     yield from contradicted.on_systems(
@@ -65,15 +66,22 @@ def _lacks_task(reader: TableReader, own: Sequence[Attributed | None]) -> bool:
 
 
 def _half_said(reader: TableReader) -> Iterator[Problem]:
-    """What is said above the table of a precision that its rows need not have."""
-    for said in reader.table.said:
-        if words := statements.precisions_named(said.text):
-            message = f"the text speaks of {words}; the rows' precision stays unknown"
+    """What is said nearest to a table of a precision that its rows need not have."""
+    setting = reader.setting
+    stated = setting.said.precision or setting.fallback.precision
+    held = f"the rows count as {stated}" if stated else "the rows' precision stays unknown"
+    named = [(one, sentences.precisions(one.text)) for one in reversed(reader.table.said)]
+    spoken = [(one, words) for one, words in named if words and not one.listed]
+    nearer = list(takewhile(lambda pair: not statements.in_force([pair[0]]).precision, spoken))
+    for one, words in reversed(nearer):
+        if not names.are_precisions(words, stated or ""):
+            message = f"the text speaks of {' and '.join(words)}; {held}"
             remedy = "put theirs in a heading, a column, or a line `Precision: BF16`"
-            yield Problem(reader.where, message, line=said.line, remedy=remedy)
+            yield Problem(reader.where, message, line=one.line, remedy=remedy)
 
 
-def _says_precision(reader: TableReader) -> bool:
-    said = reader.setting.said.precision or reader.setting.fallback.precision
-    titled = columns.precision(reader.header)
-    return bool(said or titled) or "precision" in columns.all_fields(reader.header)
+def _have_precisions(reader: TableReader) -> bool:
+    """Whether the rows say their precisions themselves, or the titles of their figures do."""
+    return bool(columns.precision(reader.header)) or "precision" in columns.all_fields(
+        reader.header
+    )

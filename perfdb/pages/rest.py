@@ -29,6 +29,7 @@ _FOOTNOTE = re.compile(r"\.\. +\[([^\]\s]+)\](?: +(.*))?")
 _EXPLICIT = re.compile(r"\.\.(?: +|$)")
 _ADORNED = re.compile(r"([!-/:-@\[-`{-~])\1+ *")
 _ITEM = re.compile(r"((?:[*+•‣⁃-]|\(?(?:[0-9]{1,9}|#|[a-zA-Z])[.)]) +)(\S.*)")
+_BOLD = re.compile(r"\*\*(?!\s)[^*]+\*\*:? *")
 _FIELD = re.compile(r":([^:\s`][^:`]*):(?: +(.*))?")
 _UNLABELLED: Final = frozenset({"only", "container", "class", "rst-class", "cssclass", "ifconfig"})
 """Directives whose argument is no text of the page."""
@@ -122,7 +123,8 @@ class _Reader:
         if found := _FIELD.fullmatch(line):
             line = f"{found[1]}: {found[2] or ''}"
         if line != "::":
-            yield Line(self.inline.words(line.replace("::", ":")), number, listed=block.listed)
+            text, titled = self.inline.words(line.replace("::", ":")), _BOLD.fullmatch(line)
+            yield Line(text, number, listed=block.listed, titled=titled is not None)
         return 1 + (len(block.indented(at + 1).lines) if line.rstrip().endswith("::") else 0)
 
     def title_size(self, lines: Sequence[str], at: int) -> int:
@@ -152,12 +154,18 @@ class _Reader:
 
     def directive(self, head: tuple[str, str], line: str, inner: _Block) -> Iterator[Piece]:
         one = directives.of(head, inner.lines, inner.first)
+        block = _Block(one.lines, one.first, inner.depth, inner.listed)
+        yield from directives.elsewhere(one)
         if directives.is_table(one.name):
             yield from directives.table(one, self.inline.cell_words)
         elif one.name == "raw" and one.argument == "html":
             yield from html.pieces("\n".join(one.lines), one.first, self.footnotes)
+        elif one.name == directives.TITLE:
+            yield Line(self.inline.words(one.argument), inner.first - 1, titled=True)
+        elif directives.is_conditional(one):
+            yield from directives.unseen(one, self.read(block))
         elif one.name not in directives.LITERAL:
             label = "" if one.name in _UNLABELLED else self.inline.words(one.argument)
             yield Enter(label, inner.first - 1, note=one.name in directives.NOTES)
-            yield from self.read(_Block(one.lines, one.first, inner.depth, inner.listed))
+            yield from self.read(block)
             yield Leave()

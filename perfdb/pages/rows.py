@@ -1,5 +1,6 @@
 """From the rows of a table, and what holds for them, to published results and problems."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,6 +29,8 @@ from perfdb.record import PublishedResult, Release
 
 _NAMES = frozenset({"model", "precision", *columns.OF_SYSTEM, *columns.OF_RELEASE})
 """Fields that name the work of a row, and whose it is."""
+_NO_UNIT = re.compile(r"(?<=[0-9])(?=\s*\(|\)?\Z)")
+"""Where the unit of a number is missing, or those of a pair."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ class TableReader:
     def _pair_above(self) -> dict[str, str]:
         """`FP8-CS (FP8-MX)` said above the table: what its pairs of values are of."""
         said = self.setting.said.precision or ""
-        is_above = cells.pair(said) and not columns.precision(self.header)
+        is_above = len(names.precisions(said)) > 1 and not columns.precision(self.header)
         in_cells = "precision" in columns.all_fields(self.header)
         return {"precision": said} if is_above and not in_cells else {}
 
@@ -107,8 +110,8 @@ class TableReader:
             return self.problem(row, message, "give each column a cell, - where it has no value")
         if self._wrong_titles:
             return self.problem(row, *self._wrong_titles)
-        if word := self.setting.said.not_measured:
-            message = f"the heading says {word!r}: the figures are no measured ones"
+        if said := self.setting.said.not_measured:
+            message = f"{said}: the figures are no measured ones"
             return self.problem(row, message, "put what was measured below another heading")
         return self._wrong_cell(row) or self._emptied(row)
 
@@ -254,9 +257,12 @@ def _uneven(column: Column, text: str) -> Wrong | None:
 
 
 def _with_unit(text: str, column: Column) -> str:
-    """A share under a title such as `MFU (%)` is in percent, though its cell does not say."""
-    bare = column.fields == ("mfu",) and "%" in column.title and text[-1:].isdigit()
-    return f"{text}%" if bare else text
+    """A share under a title such as `MFU (%)` is in percent, though its cell does not say.
+
+    Of a pair `43 (41)` both are.
+    """
+    in_percent = column.fields == ("mfu",) and "%" in column.title
+    return _NO_UNIT.sub("%", text) if in_percent else text
 
 
 def readers(

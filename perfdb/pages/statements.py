@@ -2,34 +2,33 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from typing import Final
 
 from perfdb import catalog
-from perfdb.pages import beside, names, releases, systems
+from perfdb.pages import beside, names, releases, sentences, systems
 from perfdb.pages.cells import Wrong, cleaned
 from perfdb.pages.outline import Said
 from perfdb.pages.releases import Whose
 from perfdb.record import Frozen, Task
 
-_KEYS: Final = "System|Precision|Container|Model|Task|Release|Framework"
+_ON: Final = ("gpu", "gpus", "accelerator", "accelerators", "hardware", "platform", "machine")
+_KEYS: Final = "|".join(
+    ("System", "Precision", "Container", "Model", "Task", "Release", "Framework", *_ON)
+)
 _STATEMENT = re.compile(rf"({_KEYS})\s*:\s*(.+)", re.IGNORECASE)
 _BETWEEN = re.compile(rf"\s*[,;|]\s*(?=(?:{_KEYS})\s*:)", re.IGNORECASE)
 _BARE_TASK = re.compile(
-    r"(?:(?:pre-?training|fine-?tuning|sft|lora)\s*(?:\([^()]*\))?\s*)(?:performance)?",
+    r"(?:(?:pre-?training|(?:lora\s+|full\s+|supervised\s+)?fine-?tuning|sft|lora)"
+    r"\s*(?:\([^()]*\))?\s*)(?:performance|results|throughput)?",
     re.IGNORECASE,
 )
-_WORD = re.compile(r"\w+(?:-\w+)*")
 _PARTS = re.compile(r"\s*[,;|]\s*")
-_SENTENCE_ENDS = re.compile(r"(?<=[.;!?])\s+")
-_AT_PRECISION = re.compile(
-    r"\b(?:with|at|in)\s+(?:the\s+)?(\w+(?:-\w+)*)(?:\s+precision\b|\s*[.;!]?\s*$)", re.IGNORECASE
-)
-_BESIDE = re.compile(
-    rf"\b(?:{names.COMPARING}|relative|baseline|reference|instead|unlike|not|no|except|unless|but)\b",
+_AGAINST = re.compile(
+    rf"\b(?:{names.COMPARING}|relative to|instead|unlike|except|than(?!\s+[0-9])|not on)\b",
     re.IGNORECASE,
 )
-"""What is in a sentence, or a heading, that names a precision which the rows need not have."""
+"""What is in a heading that names a system which the rows need not be of."""
 _BACKENDS: Final = ("automodel", "megatron-core")
 
 
@@ -37,6 +36,10 @@ class Statement(Frozen):
     """What a text says. None: nothing."""
 
     system: str | None = None
+    no_system: str | None = None
+    """Why rows without a system of their own are on none; empty where one is said."""
+    beside_model: str | None = None
+    """The GPU that a heading names, or that stands beside a model; several systems have it."""
     precision: str | None = None
     container: str | None = None
     model: str | None = None
@@ -44,7 +47,7 @@ class Statement(Frozen):
     no_task: str | None = None
     """Why rows without a task of their own are of none; empty where a task is said."""
     not_measured: str | None = None
-    """The word that tells that figures are projected, or the like."""
+    """What tells that figures are projected, or the like."""
     framework: str | None = None
     release: str | None = None
     unclear: str | None = None
@@ -57,9 +60,17 @@ class Statement(Frozen):
         return Whose(self.framework, self.release, self.container)
 
     def then(self, nearer: "Statement") -> "Statement":
-        """Both; where the nearer one says something, that holds."""
+        """Both; where the nearer one says something, that holds, a system in place of a GPU too."""
         whose = asdict(self.whose.then(nearer.whose))
-        return self.model_copy(update=nearer.model_dump(exclude_none=True) | whose)
+        gpu = None if nearer.system else self.beside_model
+        unclear = "" if nearer.system or nearer.beside_model else self.no_system
+        said = {
+            "beside_model": gpu,
+            "no_system": unclear,
+            **nearer.model_dump(exclude_none=True),
+            **whose,
+        }
+        return self.model_copy(update=said)
 
 
 def in_force(said: Iterable[Said], own: str | None = None) -> Statement:
@@ -68,71 +79,115 @@ def in_force(said: Iterable[Said], own: str | None = None) -> Statement:
     A page without marked headings starts a section with a line such as `Fine-Tuning Performance`;
     the system and precision of the section before do not hold for it.
     """
-    headings = together = Statement()
+    sections = _Sections()
     for one in said:
         if one.heading:
-            together = together.then(_of_heading(one.text, own))
-            headings = together
-        elif _BARE_TASK.fullmatch(one.text.rstrip(" #")):
-            kept = Statement.model_validate(asdict(together.whose))
-            together = headings.then(kept).then(_of_task(one.text))
+            sections.heading(_of_heading(one.text, own))
+        elif not one.only_pairs and _is_task(one.text):
+            sections.task(_of_task(one.text), titled=one.titled)
+        elif one.titled:
+            sections.line(_of_heading(one.text, own))
         else:
-            together = together.then(_of_line(one.text, only_pairs=one.noted))
-    return together
+            sections.line(_of_line(one.text, only_pairs=one.only_pairs, listed=one.listed))
+    return sections.together
+
+
+@dataclass
+class _Sections:
+    """What is said in headings alone, above the first task in a line, and all together."""
+
+    headings: Statement = field(default_factory=Statement)
+    above: Statement = field(default_factory=Statement)
+    together: Statement = field(default_factory=Statement)
+    begun: bool = False
+    """Whether a line has named a task."""
+
+    def heading(self, said: Statement) -> None:
+        self.headings = self.above = self.together = self.together.then(said)
+        self.begun = False
+
+    def line(self, said: Statement) -> None:
+        self.together = self.together.then(said)
+        self.above = self.above if self.begun else self.together
+
+    def task(self, said: Statement, *, titled: bool) -> None:
+        """A task in a line: below a title within a section the section's own lines hold, too."""
+        kept = Statement.model_validate(asdict(self.together.whose))
+        self.together = (self.above if titled else self.headings).then(kept).then(said)
+        self.begun = True
+
+
+def _is_task(line: str) -> bool:
+    bare = line.rstrip(" #:")
+    return bool(_BARE_TASK.fullmatch(bare)) or beside.is_task(bare)
+
+
+def of_opening(text: str) -> Statement:
+    """The task that the words above all sections name; none where all fine-tuning is another."""
+    tasks = names.tasks(text)
+    if len(tasks) != 1:
+        return Statement()
+    said = [names.other_task(one) for one in sentences.parts(text) if names.tasks(one)]
+    if tasks[0] != "pretrain" and all(said):
+        return Statement(no_task=f"the text says {said[0]!r}, which is no task")
+    return Statement(task=tasks[0])
 
 
 def _of_heading(text: str, own: str | None) -> Statement:
     words = cleaned(text)
     release = releases.of_heading(words, own)
     backends = (name for name in _BACKENDS if releases.names_framework(name, words))
-    precision = None if _BESIDE.search(words) else _only_precision(words)
+    precision = None if sentences.BESIDE.search(words) else sentences.only_precision(words)
     bare = _without(words, precision) if precision else words
-    system = next(filter(_is_system, (bare, *_PARTS.split(bare))), None)
     named = Statement(
-        system=system,
+        system=next(filter(catalog.named_system, (bare, *_PARTS.split(bare))), None),
         precision=precision,
-        not_measured=names.not_measured(words),
+        not_measured=_not_measured(words, "heading"),
         unclear=release.unclear or ("" if release.whose.name else None),
         backend=next(backends, None),
         **asdict(release.whose),
     )
-    return named.then(_model_in(bare)).then(_of_task(words)).then(_of_line(words))
+    said = named.then(_on(bare, "heading")).then(_model_in(bare)).then(_of_task(words))
+    return said.then(_of_line(words))
+
+
+def _on(words: str, where: str) -> Statement:
+    """The system or GPU that is named among words, or why nobody can tell which it is."""
+    found = systems.mentioned(words)
+    if len(found) == 1 and not _AGAINST.search(words):
+        return _run_on(found[0])
+    why = f"the {where} {words!r} names {' and '.join(found)}, and not the system of the rows"
+    return Statement(no_system=why if found else None)
+
+
+def _not_measured(words: str, where: str) -> str | None:
+    said = names.not_measured(words)
+    return f"the {where} says {said!r}" if said else None
 
 
 def _model_in(heading: str) -> Statement:
-    """The model that a heading names, and the system: `Llama3 70B on DGX-B200`."""
+    """The model that a heading names, and the system or GPU: `Llama3 70B on DGX-B200`."""
     found = beside.read(heading)
     if isinstance(found, Wrong) or not catalog.named_model(found.name):
         return Statement()
-    on = found.said.get("beside_model")
-    return Statement(model=found.name, system=on and systems.beside_model(on))
+    return _run_on(found.said.get("beside_model")).then(Statement(model=found.name))
+
+
+def _run_on(named: str | None) -> Statement:
+    """The system that is named, or has the GPU that is; the GPU where several systems have it."""
+    system = named and (named if _is_system(named) else systems.beside_model(named))
+    return Statement(system=system, beside_model=None if system else named)
 
 
 def _of_task(words: str) -> Statement:
     """The task that words name, or why they leave it open."""
     tasks = names.tasks(words)
-    if len(tasks) == 1:
+    said = names.other_task(words) if tasks else names.no_task(words)
+    if len(tasks) == 1 and not said:
         return Statement(task=tasks[0], no_task="")
-    if tasks:
+    if tasks and not said:
         return Statement(no_task=f"the heading {words!r} names several tasks")
-    said = names.no_task(words)
     return Statement(no_task=f"the heading says {said!r}, which is no task" if said else None)
-
-
-def precisions_named(text: str) -> str:
-    """`BF16 and FP8`: the words for precisions that a text has; empty where it has none."""
-    return " and ".join(_precisions(text))
-
-
-def _precisions(text: str) -> list[str]:
-    words = {name: word for word in _WORD.findall(text) if (name := catalog.precision_of(word))}
-    return list(words.values())
-
-
-def _only_precision(text: str) -> str | None:
-    """The word for a precision, where a text names just one."""
-    words = _precisions(text)
-    return words[0] if len(words) == 1 else None
 
 
 def _without(words: str, word: str) -> str:
@@ -146,24 +201,31 @@ def _is_system(words: str) -> bool:
     return bool(catalog.named_system(words) or re.match(r"[DH]GX[- ]\w*[0-9]", words))
 
 
-def _of_line(text: str, *, only_pairs: bool = False) -> Statement:
+def _of_line(text: str, *, only_pairs: bool = False, listed: bool = False) -> Statement:
     """`System: DGX-H100, Precision: BF16`, or a sentence that names the precision."""
     stated = [_STATEMENT.fullmatch(part) for part in _BETWEEN.split(cleaned(text))]
     pairs = {match[1].casefold(): match[2] for match in stated if match}
     if len(pairs) < len(stated):
-        return Statement() if only_pairs else Statement(precision=_in_sentences(text))
-    return (
-        _of_model(pairs)
-        .then(
-            Statement(
-                system=pairs.get("system"),
-                precision=pairs.get("precision"),
-                unclear="" if "release" in pairs or "framework" in pairs else None,
-                **asdict(_whose(pairs)),
-            )
-        )
-        .then(_of_task(pairs.get("task", "")))
+        return Statement() if only_pairs else _of_sentences(cleaned(text))
+    if listed:
+        pairs = {key: value for key, value in pairs.items() if _is_stated(key, value)}
+    container = pairs.get("container", "")
+    of_release = {"release", "framework"} & pairs.keys() or releases.dated(container)
+    named = Statement(
+        system=pairs.get("system"),
+        precision=pairs.get("precision"),
+        unclear=releases.several(container) or ("" if of_release else None),
+        **asdict(_whose(pairs)),
     )
+    on = _on(", ".join(pairs[key] for key in _ON if key in pairs), "text")
+    return on.then(_of_model(pairs)).then(named).then(_of_task(pairs.get("task", "")))
+
+
+def _is_stated(key: str, value: str) -> bool:
+    """Whether an item of a list states something: that of a glossary says what a word means."""
+    if key == "task":
+        return beside.is_task(value)
+    return key == "framework" or re.search("[0-9]", value) is not None
 
 
 def _whose(pairs: Mapping[str, str]) -> Whose:
@@ -178,17 +240,13 @@ def _of_model(pairs: Mapping[str, str]) -> Statement:
     found = beside.read(printed or "")
     if isinstance(found, Wrong):
         return Statement(model=printed)
-    on = found.said.get("beside_model")
-    return Statement(
-        model=found.name or None,
-        precision=found.said.get("precision"),
-        system=on and (systems.beside_model(on) or on),
-    ).then(_of_task(found.said.get("task", "")))
+    named = Statement(model=found.name or None, precision=found.said.get("precision"))
+    on = _run_on(found.said.get("beside_model"))
+    return on.then(named).then(_of_task(found.said.get("task", "")))
 
 
-def _in_sentences(text: str) -> str | None:
-    """The precision that sentences say, where they name no other to hold it against."""
-    precision = _only_precision(text)
-    said = (sentence for sentence in _SENTENCE_ENDS.split(text) if not _BESIDE.search(sentence))
-    at = (match[1] for sentence in said for match in _AT_PRECISION.finditer(sentence))
-    return precision if precision in at else None
+def _of_sentences(text: str) -> Statement:
+    """What sentences say of the figures below: their precision, or that nobody measured them."""
+    word = sentences.not_measured(text)
+    said = f"the text says {word!r}" if word else None
+    return Statement(precision=sentences.precision(text), not_measured=said)

@@ -1,5 +1,6 @@
 """On which system a row was run: by what its cells name, systems or GPUs, and what stands above."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,13 @@ from perfdb.pages.cells import Wrong
 
 _BY_GPU = ("hardware", "gpu", "beside_model")
 """Fields in which a GPU may stand for its system."""
+_MENTIONED = re.compile(
+    r"(?<![a-z0-9.])(?:[0-9]+\s*[x×]\s*)?"
+    r"([dh]gx[- ]?[a-z]{1,2}[0-9]\w*|(?:[abhrv]|g[bh]|vr|mi)[0-9]{3}x?|h20|l40s?|gaudi ?[0-9]"
+    r"|tpu ?v[0-9]\w*|trainium[0-9]?)(?:nvl[0-9]+)?s?(?![a-z0-9])",
+    re.IGNORECASE,
+)
+_MAKER = re.compile("[dh]gx[- ]?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -21,8 +29,11 @@ class _Named:
     is_system: bool
 
 
-def of_row(texts: Mapping[str, str], above: str | None, given: str | None) -> str | Wrong:
-    """The system of a row; `above` is named above its table, `given` where nothing else is."""
+def of_row(texts: Mapping[str, str], above: str | Wrong | None, given: str | None) -> str | Wrong:
+    """The system of a row; `above` is named above its table, `given` where nothing else is.
+
+    Where nobody can tell what is named above, a row that names none itself is on none.
+    """
     if (printed := texts.get("system", "")) and cells.absent(printed):
         return _above(None)
     kind = names.gpus(texts.get("num_gpus", "")).kind
@@ -32,7 +43,17 @@ def of_row(texts: Mapping[str, str], above: str | None, given: str | None) -> st
         return of_kind
     if wrong := next((one for one in named if isinstance(one, Wrong)), None):
         return wrong
-    return _agreed([one for one in named if isinstance(one, _Named)], above, given)
+    if isinstance(above, Wrong) and not named:
+        return above
+    context = None if isinstance(above, Wrong) else above
+    return _agreed([one for one in named if isinstance(one, _Named)], context, given)
+
+
+def mentioned(words: str) -> tuple[str, ...]:
+    """The systems and GPUs that are named among other words, each once."""
+    found = {_MAKER.sub("", name).upper(): name for name in _MENTIONED.findall(words)}
+    whole = {_MAKER.sub("", name).upper(): name for name in found.values() if _MAKER.match(name)}
+    return tuple({**found, **whole}.values())
 
 
 def beside_model(text: str) -> str | None:

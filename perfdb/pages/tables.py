@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from perfdb.pages import cells, columns, configured, footnotes, outline, transposed
+from perfdb.pages import cells, columns, configured, footnotes, outline, sections, transposed
 from perfdb.pages.base import Page, Row
 from perfdb.pages.columns import Column
 from perfdb.pages.outline import Table
@@ -16,8 +16,9 @@ NUMBER: Final = re.compile(r"[~≈<>]?\s*[0-9]")
 
 def of_page(page: Page) -> tuple[Table, ...]:
     """Every table of a page, a result in each row where it has results, in reading order."""
-    written = (footnotes.marked(one, page.footnotes) for one in outline.tables(page.pieces))
-    return tuple(map(transposed.upright, written))
+    titled = sections.of(outline.tables(page.pieces))
+    written = (footnotes.marked(one, page.footnotes) for one in titled)
+    return tuple(part for one in written for part in sections.divided(transposed.upright(one)))
 
 
 def of_results(every: Sequence[Table]) -> tuple[Table, ...]:

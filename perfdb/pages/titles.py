@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import Final
 
 from perfdb import catalog
@@ -44,6 +45,7 @@ _FEWEST_LETTERS: Final = 5
 """In titles that are shorter another letter makes another title."""
 
 
+@lru_cache(maxsize=1024)
 def squeezed(title: str) -> str:
     """What sets a title apart from others: `Tokens/s/GPU (%)` is no `Tokens/s/GPU`."""
     return "".join(filter(_counts, title.casefold()))
@@ -68,7 +70,8 @@ def figure(title: str) -> str | None:
     """The figure that a title names by its unit; None where it names none, or leaves doubt."""
     if len(title) > _LONGEST:
         return None
-    return next((name for name, unit in _BY_UNIT if unit.fullmatch(title)), None)
+    words = title.replace("_", " ")
+    return next((name for name, unit in _BY_UNIT if unit.fullmatch(words)), None)
 
 
 def of_gpu(title: str) -> bool:

@@ -21,6 +21,7 @@ def of_page(
     yield from _without_figure(where, results)
     yield from _repeated(where, results)
     yield from _unreached(where, page, readers)
+    yield from skipped(where, page)
 
 
 def _once(problems: Iterable[Problem]) -> Iterator[Problem]:
@@ -100,6 +101,12 @@ def _texts(page: Page) -> Iterator[tuple[str, int]]:
             yield piece.text, piece.line
         elif isinstance(piece, Enter):
             yield piece.label, piece.line
+
+
+def skipped(where: str, page: Page) -> Iterator[Problem]:
+    """What of a page is not read, be it in other files."""
+    every = (Problem(where, it.message, line=it.line, remedy=it.remedy) for it in page.skipped)
+    yield from _once(every)
 
 
 def lines(numbers: Sequence[int]) -> str:

@@ -1,20 +1,20 @@
 """Tables that look like figures and are not read: each is told with its reason."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
 from perfdb import catalog, units
 from perfdb.errors import Problem
 from perfdb.pages import cells, columns, configured, names, titles
-from perfdb.pages.base import Line, Page
+from perfdb.pages.base import Line, Page, Row
 from perfdb.pages.columns import Column
 from perfdb.pages.outline import Table
 from perfdb.pages.tables import NUMBER
 
 _FIGURE: Final = re.compile(
-    r"\btok(?:en)?s?\b|flop|\bmfu\b|\btps\b|throughput|/\s*s(?:ec(?:ond)?)?\b"
+    r"\btok(?:en)?s?\b|flop|\b[hm]fu\b|\btps\b|throughput|/\s*s(?:ec(?:ond)?)?\b"
     r"|\biter(?:ation)?s?\b|\bsteps?\b|\bper (?:second|step|gpu|device)\b|/\s*(?:gpu|device)\b"
     r"|\btime\b|\bm?sec(?:ond)?s?\b|\(m?s\)|\bmin(?:ute)?s?\b",
     re.IGNORECASE,
@@ -24,6 +24,7 @@ _FEWEST: Final = 2
 _TABS: Final = 2
 """Of a line of text that may be a row, at the least."""
 _HOW: Final = "give each figure a row with Model, System, #GPUs, GBS and Sequence Length"
+_TITLES: Final = "write the titles of the columns above the rows"
 _SEPARATED: Final = "write a table: with pipes, a list-table or HTML"
 _HEADER: Final = "write `:header:` with the `:delim:` of the rows"
 
@@ -33,8 +34,9 @@ def of_page(
 ) -> Iterator[Problem]:
     """Those of all tables of a page that look like figures, and are not `taken` to be read."""
     known = {table.header.line for table in taken} | {*map(configured.joined_from, taken)}
+    widths = frozenset(len(table.header.cells) for table in taken)
     for table in every:
-        if table.header.line not in known and (why := _why(table)):
+        if table.header.line not in known and (why := _why(table) or _untitled(table, widths)):
             message, remedy = why
             message = f"the table is not read: {message}"
             yield Problem(where, message, line=table.header.line, remedy=remedy)
@@ -54,9 +56,28 @@ def _why(table: Table) -> tuple[str, str] | None:
         return f"its columns {_listed(spread)} are what was run, and name no figure", _HOW
     figures = [one.title for one in filled if _looks(one)]
     of_work = _says_work(header) or any(map(titles.of_gpu, figures))
-    if not figures or not of_work or configured.are_configurations(table):
+    if not figures or not of_work:
         return None
     return f"it does not say all of what {_listed(figures)} are of", _HOW
+
+
+def _untitled(table: Table, widths: Collection[int]) -> tuple[str, str] | None:
+    """Why a table without titles is not read; one as wide as a table that is may go on with it."""
+    if any(cell.text for cell in table.header.cells):
+        is_row, message = _is_row(table.header, widths), "its header is a row of figures"
+    else:
+        is_row = any(_is_row(row, widths) for row in table.rows)
+        message = "its header is empty"
+    return (message, _TITLES) if is_row else None
+
+
+def _is_row(row: Row, widths: Collection[int]) -> bool:
+    """Whether a row looks like one of results: numbers of something that was run."""
+    texts = [cells.cleaned(cell.text) for cell in row.cells]
+    values = (cells.decimal(text.removesuffix("%")) for text in texts)
+    numbers = sum(isinstance(value, float) for value in values)
+    of_work = len(texts) in widths or any(map(_names_work, texts))
+    return numbers >= columns.FEWEST and of_work
 
 
 def _of_lines(where: str, lines: Sequence[Line]) -> Iterator[Problem]:
@@ -71,7 +92,8 @@ def _of_lines(where: str, lines: Sequence[Line]) -> Iterator[Problem]:
 
 def _looks(column: Column) -> bool:
     is_figure = not columns.FIGURES.isdisjoint(column.fields)
-    return is_figure or (columns.may_be_figure(column) and bool(_FIGURE.search(column.title)))
+    title = column.title.replace("_", " ")
+    return is_figure or (columns.may_be_figure(column) and bool(_FIGURE.search(title)))
 
 
 def _says_work(header: Sequence[Column]) -> bool:
@@ -84,10 +106,11 @@ def _has_number(table: Table, place: int) -> bool:
 
 
 def _names_work(title: str) -> bool:
-    """Whether a title is a model, a system, or a precision, or two of these."""
+    """Whether a title is a model, a system, or a precision, or two of these, or some GPUs."""
     bare, precision = names.captioned(title)
     known = catalog.named_model(bare) or catalog.named_system(bare)
-    return bool(known or precision or catalog.precision_of(title))
+    some_gpus = names.gpus(title).count != title
+    return bool(known or precision or catalog.precision_of(title) or some_gpus)
 
 
 def _listed(found: Sequence[str]) -> str:

@@ -4,10 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from perfdb import catalog
 from perfdb.pages import cells, names, plausible, systems
 from perfdb.pages.cells import Wrong
 from perfdb.pages.columns import FIGURES
 from perfdb.pages.context import Setting
+from perfdb.pages.names import ModelName
 from perfdb.record import Case, Figures
 
 BRACKETED: Final = "bracketed"
@@ -95,21 +97,48 @@ def _products(texts: Texts) -> dict[str, str]:
 
 def _names(texts: Texts, setting: Setting) -> dict[str, object]:
     """What was trained, on what, in which precision: said by the row, or above its table."""
-    model = names.model(texts.of("model") or setting.said.model or "")
-    named: dict[str, object] = (
-        {"model": model}
-        if isinstance(model, Wrong)
-        else {"model": model.name, "qualifiers": model.qualifiers}
-    )
-    return named | {
+    return _model(texts, setting) | {
         "framework": setting.framework,
-        "system": systems.of_row(texts.cells, setting.said.system, setting.fallback.system),
+        "system": systems.of_row(texts.cells, setting.system, setting.fallback.system),
         "precision": names.precision(
             texts.of("precision") or setting.said.precision or setting.fallback.precision or ""
         ),
         "task": _task(texts, setting),
         "variant": _variant(texts, setting),
     }
+
+
+def _model(texts: Texts, setting: Setting) -> dict[str, object]:
+    """The model, and what does not fit it of what stands beside it."""
+    printed = texts.of("model") or setting.said.model or ""
+    model, size = names.model(printed), texts.of("size")
+    if not cells.absent(size) and isinstance(model, ModelName):
+        model = _sized(printed, model, size)
+    if isinstance(model, Wrong):
+        return {"model": model}
+    wrong = _layers(texts.of("layers"), model)
+    return {"model": model.name, "qualifiers": model.qualifiers, **wrong}
+
+
+def _sized(printed: str, model: ModelName, size: str) -> ModelName | Wrong:
+    """A model whose size stands beside its name; `Llama 3` alone may be several."""
+    words = catalog.resized(printed, size)
+    resized = names.model(words)
+    if model.name not in catalog.models():
+        return resized if words.startswith(printed) and isinstance(resized, ModelName) else model
+    if isinstance(resized, Wrong) or resized.name not in catalog.models():
+        return model
+    message = f"{printed!r} has another size than {size!r}, which stands beside it"
+    return model if resized.name == model.name else Wrong(message, "correct one of them")
+
+
+def _layers(text: str, model: ModelName) -> dict[str, Wrong]:
+    """What is wrong with the number of a model's layers: another one is another model."""
+    known, layers = catalog.models().get(model.name), cells.whole(text)
+    if known is None or not isinstance(layers, int) or layers in (0, known.num_layers):
+        return {}
+    message = f"{known.title} has {known.num_layers} layers, not {layers}"
+    return {"layers": Wrong(message, "name the model that was trained, or correct the number")}
 
 
 def _variant(texts: Texts, setting: Setting) -> str | None:

@@ -4,6 +4,7 @@ from sqlalchemy import ColumnElement, Select, func, select
 
 from perfdb.db.tables import (
     cases,
+    findings,
     ingest_log,
     models,
     releases,
@@ -164,6 +165,11 @@ def files_of(run_id: str) -> Select[*tuple[object, ...]]:
     )
 
 
-def last_ingest() -> Select[int | None]:
-    """The number of the last entry of the ingest log: it grows with every change of the store."""
-    return select(func.max(ingest_log.c.id))
+def last_change() -> Select[int | None, int | None, int]:
+    """The last ids in the ingest log and among the findings, and how many findings there are.
+
+    One of them changes with every change of the store; an audit makes no entry in the log.
+    """
+    newest = select(func.max(findings.c.id)).scalar_subquery()
+    count = select(func.count(findings.c.id)).scalar_subquery()
+    return select(func.max(ingest_log.c.id), newest, count)

@@ -1,7 +1,7 @@
 """Narrows a question to a framework, a system or models, by names that the store knows."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlalchemy import Column, Connection, Select, select
 
@@ -36,7 +36,8 @@ COLUMNS: dict[str, Column[str]] = {
 
 def known(connection: Connection, only: Only) -> Only:
     """The same, models by the store's names. Raises InputError for every name not in the store."""
-    asked = Only(only.framework, only.system, spelled(only.model) if only.model else None)
+    model = None if only.model is None else spelled(only.model)
+    asked = replace(only, model=model)
     problems = list(_unknown(connection, asked))
     if problems:
         raise InputError(problems)

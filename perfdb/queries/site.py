@@ -96,11 +96,14 @@ def all_revisions() -> Select[*tuple[object, ...]]:
         ingest_log.c.reason.label("logged"),
         results.c.outcome,
         results.c.withheld,
+        results.c.window,
         results.c.step_time_s,
         results.c.tokens_per_sec_per_gpu,
+        results.c.flops_convention,
         results.c.model_tflops_per_sec_per_gpu,
         results.c.mfu,
         results.c.raw,
+        results.c.notes,
         results.c.id.label("result_id"),
     )
     return (

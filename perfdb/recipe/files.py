@@ -77,7 +77,7 @@ def _inside(path: Path) -> list[Path]:
 
 def _read(path: Path) -> RecipeFile | list[Problem]:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_bytes().decode()
     except (OSError, UnicodeDecodeError) as error:
         return [Problem(str(path), f"cannot be read: {error}")]
     document = yamlfile.parse(str(path), text)

@@ -50,38 +50,38 @@ class Side:
 
 def compared(title: str, results: Sequence[Result], address: Address) -> Html:
     """The table of the newest release of each framework; nothing where no work ran on two."""
-    newest = [one for one in of_newest_releases(results) if is_on_gpus(one)]
+    newest = [result for result in of_newest_releases(results) if is_on_gpus(result)]
     sides = list(sides_of(newest))
-    if all(one.is_first for one in sides):
+    if all(side.is_first for side in sides):
         return Html("")
-    fastest = [one.result for one in sides]
+    fastest = [side.result for side in sides]
     before, after = (columns.described(some, fastest, address) for some in (_WHERE, columns.WORK))
     table = columns.table(
         f"{title}: by system",
         [*before, *_figures(sides, address), *after],
-        ids=[one.anchor for one in sides],
+        ids=[side.anchor for side in sides],
         notes=[
-            tuple(differences.note(one.result, one.base, lambda it: it.system_title))
-            for one in sides
+            tuple(differences.note(side.result, side.base, lambda it: it.system_title))
+            for side in sides
         ],
     )
-    left_out = bests.contradicted(sum(one.has_open_errors for one in newest))
+    left_out = bests.contradicted(sum(result.has_open_errors for result in newest))
     return joined((tag("h3", "By system"), markup.table(table), bests.note(_NOTE, left_out)))
 
 
 _NOTE: Final = (
     "The fastest of each system at the same work, in the newest release of each framework. "
     "GPU-hours are 10¹² ÷ tokens/s/GPU ÷ 3,600; times a price for an hour of a GPU they are the "
-    "cost. Days are for the row's number of GPUs. Both are without a pause."
+    "cost. Days are for the row's number of GPUs. Both are of training without a pause."
 )
 
 
 def sides_of(results: Iterable[Result]) -> Iterator[Side]:
     """The fastest of each work on each system, of rows without open errors."""
-    best = bests.best_of_each(results, RATE, lambda one: (_work(one), one.system))
-    for some in grouped(best.values(), _work).values():
-        ordered = sorted(some, key=lambda one: system_order(one.system))
-        yield from (Side(one, ordered[0]) for one in ordered)
+    best = bests.best_of_each(results, RATE, lambda result: (_work(result), result.system))
+    for same in grouped(best.values(), _work).values():
+        ordered = sorted(same, key=lambda result: system_order(result.system))
+        yield from (Side(result, base=ordered[0]) for result in ordered)
 
 
 def _work(result: Result) -> tuple[object, ...]:
@@ -98,7 +98,7 @@ def _figures(sides: Sequence[Side], address: Address) -> Iterator[columns.Made]:
     head = Head(rate, numeric=True, falling=True)
     yield head, [columns.figure(one.result, RATE, address) for one in sides]
     head = Head("Against", f"{rate} ÷ that of the first system, computed", falling=True)
-    yield head, [_against(one) for one in sides]
+    yield head, [_against(side) for side in sides]
     head = Head("GPU-hours per 1T tokens", "10¹² ÷ tokens/s/GPU ÷ 3,600, computed", numeric=True)
     yield head, [Cell(f"{metrics.gpu_hours(TRILLION, one.rate):,.0f}") for one in sides]
     head = Head("Days to 1T tokens", "on the row's GPUs, computed", numeric=True)

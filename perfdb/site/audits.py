@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from perfdb import units
-from perfdb.audit import Finding, Severity
+from perfdb.audit import Finding
 from perfdb.audit.document import counts
 from perfdb.groups import grouped
 from perfdb.record import Frozen
@@ -13,7 +13,7 @@ from perfdb.site import addresses
 from perfdb.site.addresses import Address
 from perfdb.site.contents import Contents
 from perfdb.site.data import Audited, Result
-from perfdb.site.findings import KINDS, badge, gravity, still_open, titles_of
+from perfdb.site.findings import KINDS, badge, gravity, objections, still_open, titles_of
 from perfdb.site.grouping import newest_first, trials
 from perfdb.site.markup import Cell, Content, Head, Html, Table, joined, link, table, tag, terms
 from perfdb.site.page import Kind, Page, document, part, shown, toctree
@@ -23,9 +23,9 @@ MOST_OBJECTIONS: Final = 100
 """Open errors and warnings that are listed over all releases, the gravest first."""
 
 MEANING: Final = (
-    "An error: numbers contradict one another, within the rounding of what was printed. A warning: "
-    "a number is very likely wrong, or missing where it could stand. Info: worth knowing before "
-    "the number is used. Explained: somebody has looked at it and accepts it.",
+    "An error: numbers contradict one another by more than the rounding of what was printed. A "
+    "warning: a number is very likely wrong, or missing where it could stand. Info: worth knowing "
+    "before the number is used. Explained: somebody has looked at it and accepts it.",
     "The tables show every figure as it was published or measured; the audit changes none.",
 )
 
@@ -78,82 +78,83 @@ def _pages(contents: Contents) -> Iterator[Page]:
         none = "There are no findings."
         yield Page(addresses.AUDIT, document("Audit", none, f"{none}\n"))
         return
-    listed, every = toctree(one.document for one in releases), over_all(releases)
-    told = f"What the audit found in {units.counted(len(releases), 'release')}: {every.said}."
-    yield Page(addresses.AUDIT, document("Audit", told, shown("audit"), listed), every)
-    for one, count in zip(releases, every.releases, strict=True):
-        title = f"Audit of {release_title(one.framework, one.release)}"
-        about = f"{title}: {count.said} in {units.counted(len(one.results), 'result')}."
-        yield Page(one.document, document(title, about, shown("audit-entries")), one)
+    below, audit = toctree(release.document for release in releases), over_all(releases)
+    summary = f"What the audit found in {units.counted(len(releases), 'release')}: {audit.said}."
+    yield Page(addresses.AUDIT, document("Audit", summary, shown("audit"), below), audit)
+    for release, count in zip(releases, audit.releases, strict=True):
+        title = f"Audit of {release_title(release.framework, release.release)}"
+        about = f"{title}: {count.said} in {units.counted(len(release.results), 'result')}."
+        yield Page(release.document, document(title, about, shown("audit-entries")), release)
 
 
-def of_releases(every: Sequence[Audited]) -> list[AuditedRelease]:
+def of_releases(audited: Sequence[Audited]) -> list[AuditedRelease]:
     """By framework, the newest release first, and in it the gravest entry first."""
-    by_release = grouped(every, lambda one: (one.result.framework, one.result.release))
+    by_release = grouped(audited, lambda entry: (entry.result.framework, entry.result.release))
     releases = [
         AuditedRelease(
-            framework=framework, release=version, results=tuple(sorted(found, key=_order))
+            framework=framework, release=version, results=tuple(sorted(entries, key=_order))
         )
-        for (framework, version), found in by_release.items()
+        for (framework, version), entries in by_release.items()
     ]
-    return newest_first(releases, trials(one.result for one in every))
+    return newest_first(releases, trials(entry.result for entry in audited))
 
 
-def _order(one: Audited) -> tuple[int, str, int, str]:
-    result = one.result
-    return gravity(one.findings[0]), result.source, result.source_line or 0, one.anchor
+def _order(audited: Audited) -> tuple[int, str, int, str]:
+    result = audited.result
+    return gravity(audited.findings[0]), result.source, result.source_line or 0, audited.anchor
 
 
 def over_all(releases: Sequence[AuditedRelease]) -> Audit:
     """The counts of all releases, and the gravest of what is open."""
-    objections = sorted(
-        (it for one in releases for it in _objections(one)), key=lambda it: KINDS.index(it.kind)
-    )
-    every = [it for one in releases for result in one.results for it in result.findings]
+    found = [objection for release in releases for objection in _objections(release)]
+    gravest_first = sorted(found, key=lambda objection: KINDS.index(objection.kind))
+    findings = [it for release in releases for one in release.results for it in one.findings]
     return Audit(
-        said=counts(every),
+        said=counts(findings),
         releases=tuple(map(_count, releases)),
-        objections=tuple(objections[:MOST_OBJECTIONS]),
-        left=len(objections[MOST_OBJECTIONS:]),
+        objections=tuple(gravest_first[:MOST_OBJECTIONS]),
+        left=len(gravest_first[MOST_OBJECTIONS:]),
     )
 
 
 def _objections(release: AuditedRelease) -> Iterator[Objection]:
     names = titles_of(release.results)
-    for one in release.results:
-        for finding in still_open(one):
+    for audited in release.results:
+        for finding in still_open(audited):
             yield Objection(
                 kind=finding.kind,
                 rule=finding.rule,
-                title=names[one.anchor],
+                title=names[audited.anchor],
                 framework=release.framework,
                 release=release.release,
-                anchor=one.anchor,
+                anchor=audited.anchor,
             )
 
 
 def _count(release: AuditedRelease) -> Count:
-    every = [it for one in release.results for it in one.findings]
-    found = Counter(one.kind for one in every)
+    findings = [finding for audited in release.results for finding in audited.findings]
+    of_kind = Counter(finding.kind for finding in findings)
     return Count(
         framework=release.framework,
         release=release.release,
-        found=tuple(found[one] for one in KINDS),
-        said=counts(every),
+        found=tuple(of_kind[kind] for kind in KINDS),
+        said=counts(findings),
     )
 
 
 def overview(page: Audit, address: Address) -> Html:
     """How many findings there are, what the kinds mean, where they are, and what is open."""
-    said = (tag("p", tag("strong", f"{page.said}.")), *(tag("p", it) for it in MEANING))
-    heads = [Head("Release"), *(Head(one.capitalize(), numeric=True) for one in KINDS)]
-    rows = [[_release(one, address), *map(_number, one.found)] for one in page.releases]
-    return joined((*said, table(Table("Findings by release", heads, rows)), *_open(page, address)))
+    text = (tag("p", tag("strong", f"{page.said}.")), *(tag("p", meaning) for meaning in MEANING))
+    heads = [Head("Release"), *(Head(kind.capitalize(), numeric=True) for kind in KINDS)]
+    rows = [[_release(count, address), *map(_number, count.found)] for count in page.releases]
+    return joined((*text, table(Table("Findings by release", heads, rows)), *_open(page, address)))
 
 
-def _release(of: Count | Objection, address: Address) -> Cell:
-    title = release_title(of.framework, of.release)
-    return Cell(link(title, address(addresses.of_audit(of.framework, of.release))), sort=title)
+def _release(entry: Count | Objection, address: Address) -> Cell:
+    title = release_title(entry.framework, entry.release)
+    return Cell(
+        link(title, address(addresses.of_audit(entry.framework, entry.release))), sort=title
+    )
 
 
 def _number(count: int) -> Cell:
@@ -173,22 +174,24 @@ def _open(page: Audit, address: Address) -> Iterator[Html]:
         yield tag("p", f"{page.left:,} more stand on the pages of their releases.")
 
 
-def _row(one: Objection, address: Address) -> list[Cell]:
-    entry = addresses.of_entry(one.framework, one.release, one.anchor, address)
+def _row(objection: Objection, address: Address) -> list[Cell]:
+    entry = addresses.of_entry(objection.framework, objection.release, objection.anchor, address)
     return [
-        Cell(badge(one.kind), sort=KINDS.index(one.kind)),
-        Cell(tag("code", one.rule), sort=one.rule),
-        Cell(link(one.title, entry), sort=one.title),
-        _release(one, address),
+        Cell(badge(objection.kind), sort=KINDS.index(objection.kind)),
+        Cell(tag("code", objection.rule), sort=objection.rule),
+        Cell(link(objection.title, entry), sort=objection.title),
+        _release(objection, address),
     ]
 
 
 def entries(release: AuditedRelease, address: Address) -> Html:
     """An entry for each result of a release that has findings; those worth knowing are folded."""
     names = titles_of(release.results)
-    made = [(it, _entry(it, names[it.anchor], address)) for it in release.results]
-    worth_knowing = [entry for it, entry in made if _is_worth_knowing(it)]
-    others = [entry for it, entry in made if not _is_worth_knowing(it)]
+    articles = [
+        (audited, _entry(audited, names[audited.anchor], address)) for audited in release.results
+    ]
+    worth_knowing = [article for audited, article in articles if not objections(audited)]
+    others = [article for audited, article in articles if objections(audited)]
     if not worth_knowing:
         return joined(others, "\n")
     count = units.counted(len(worth_knowing), "result")
@@ -196,18 +199,13 @@ def entries(release: AuditedRelease, address: Address) -> Html:
     return joined((*others, tag("details", joined((said, *worth_knowing), "\n"))), "\n")
 
 
-def _is_worth_knowing(one: Audited) -> bool:
-    """Whether there is nothing but info; an error stays one to look at where it is accepted."""
-    return not any(finding.severity.reaches(Severity.WARNING) for finding in one.findings)
-
-
-def _entry(one: Audited, name: str, address: Address) -> Html:
+def _entry(audited: Audited, name: str, address: Address) -> Html:
     parts = (
         tag("h2", name),
-        tag("p", _places(one.result, address), class_="perf-entry-source"),
-        tag("ul", [_item(finding) for finding in one.findings]),
+        tag("p", _places(audited.result, address), class_="perf-entry-source"),
+        tag("ul", [_item(finding) for finding in audited.findings]),
     )
-    return tag("article", parts, class_="perf-entry", id=one.anchor)
+    return tag("article", parts, class_="perf-entry", id=audited.anchor)
 
 
 def _places(result: Result, address: Address) -> Html:
@@ -227,18 +225,19 @@ def _evidence(result: Result, address: Address) -> Content:
 
 
 def _item(finding: Finding) -> Html:
-    said = tag("p", (badge(finding.kind), " ", tag("code", finding.rule), f" {finding.message}."))
-    return tag("li", (said, terms(_details(finding))))
+    rule = tag("code", finding.rule)
+    sentence = tag("p", (badge(finding.kind), " ", rule, f" {finding.message}."))
+    return tag("li", (sentence, terms(_details(finding))))
 
 
 def _details(finding: Finding) -> Iterable[tuple[str, str]]:
-    known = [
+    parts = [
         ("Expected", finding.expected or units.UNKNOWN),
         ("Found", finding.found or units.UNKNOWN),
         ("Suggestion", finding.suggestion or ""),
         ("Acknowledged", finding.acknowledged or ""),
     ]
-    return [(name, text) for name, text in known if text]
+    return [(name, text) for name, text in parts if text]
 
 
 KIND = Kind(

@@ -73,8 +73,8 @@ DETAILS: Final = (
 
 def metric_for(results: Iterable[Result], names: Sequence[str]) -> Metric:
     """The figure that most results know; of several the first."""
-    known = Counter(name for one in results for name in names if figure(one, name) is not None)
-    return METRICS[max(names, key=lambda name: known[name])]
+    stated = Counter(name for it in results for name in names if figure(it, name) is not None)
+    return METRICS[max(names, key=lambda name: stated[name])]
 
 
 def marked(result: Result, metric: str) -> str:
@@ -87,8 +87,8 @@ def said(result: Result, metric: str) -> str:
     if is_computed(result, metric):
         return figures.said(result, metric)
     column = COLUMNS[metric]
-    known = tables.known(column, result)
-    return tables.as_printed(column, result) or tables.formatted(column, known)
+    value = tables.known(column, result)
+    return tables.as_printed(column, result) or tables.formatted(column, value)
 
 
 def chart(
@@ -102,40 +102,40 @@ def chart(
     newest = of_newest_releases(results)
     clean = [result for result in newest if not result.has_open_errors]
     metric = metric_for(clean, names)
-    known = [one for one in clean if figure(one, metric.name) is not None]
+    stating = [result for result in clean if figure(result, metric.name) is not None]
     first, *others = parts
-    every = (first, *differing(_details(metric), known), *others)
-    ranked = _ranked(known, every, metric)
+    label = (first, *differing(_details(metric), stating), *others)
+    ranked = _ranked(stating, label, metric)
     if len(ranked) < 2:
         return note("" if clean else _all_wrong(len(newest)))
     drawn = ranked[: charts.MOST_BARS]
-    shown = [one for _, one in drawn]
+    shown = [result for _, result in drawn]
     below = note(
-        _meaning(every, shown),
-        words.counting(metric, (one.flops_convention for one in shown)),
+        _meaning(label, shown),
+        words.counting(metric, (result.flops_convention for result in shown)),
         f"The {len(drawn)} highest of {len(ranked)} are drawn." if len(ranked) > len(drawn) else "",
         contradicted(len(newest) - len(clean)),
-        _without(metric, len(clean) - len(known)),
+        _without(metric, len(clean) - len(stating)),
         _unattributed(results, newest),
         "The table has every figure of the newest releases.",
     )
-    told = differing([ORIGIN], shown)
-    bars = [_bar((*key, *(part.of(one) for part in told)), one, metric) for key, one in drawn]
+    origin = differing([ORIGIN], shown)
+    bars = [_bar((*key, *(part.of(it) for part in origin)), it, metric) for key, it in drawn]
     return charts.beside(charts.bars(title, metric.title, bars), below)
 
 
 def _ranked(
-    known: Iterable[Result], parts: Sequence[Part], metric: Metric
+    results: Iterable[Result], parts: Sequence[Part], metric: Metric
 ) -> list[tuple[tuple[str, ...], Result]]:
     """The highest result of each label, the highest of them first."""
-    best = best_of_each(known, metric.name, lambda one: tuple(part.of(one) for part in parts))
-    return sorted(best.items(), key=lambda one: (-(figure(one[1], metric.name) or 0.0), one[0]))
+    best = best_of_each(results, metric.name, lambda one: tuple(part.of(one) for part in parts))
+    return sorted(best.items(), key=lambda bar: (-(figure(bar[1], metric.name) or 0.0), bar[0]))
 
 
 def _all_wrong(count: int) -> str:
     """Why there is no chart; empty where one row, or none, would make no chart anyway."""
-    said = f"No bars are drawn: all {count:,} rows of the newest releases have open errors."
-    return said if count > 1 else ""
+    why = f"No bars are drawn: all {count:,} rows of the newest releases have open errors."
+    return why if count > 1 else ""
 
 
 def _without(metric: Metric, count: int) -> str:
@@ -146,10 +146,12 @@ def _without(metric: Metric, count: int) -> str:
 
 def _unattributed(results: Iterable[Result], newest: Iterable[Result]) -> str:
     """How many results no bar may be of, as nobody stated their release; empty for none."""
-    drawn = {one.framework for one in newest if one.release is None}
-    count = sum(one.release is None and one.framework not in drawn for one in results)
-    of = f"{units.counted(count, 'result')} of {'an ' if count == 1 else ''}{UNATTRIBUTED}"
-    return f"{of} release{' is' if count == 1 else 's are'} not drawn." if count else ""
+    drawn = {result.framework for result in newest if result.release is None}
+    count = sum(it.release is None and it.framework not in drawn for it in results)
+    if not count:
+        return ""
+    releases = f"an {UNATTRIBUTED} release is" if count == 1 else f"{UNATTRIBUTED} releases are"
+    return f"{units.counted(count, 'result')} of {releases} not drawn."
 
 
 def _details(metric: Metric) -> list[Part]:
@@ -173,8 +175,8 @@ def _meaning(parts: Sequence[Part], drawn: Sequence[Result]) -> str:
     if len({one.framework for one in drawn}) < 2:
         return bar
     return (
-        f"{bar} Bars of different frameworks differ in more than one thing: they compare no "
-        "precision by itself."
+        f"{bar} Bars of different frameworks differ in more than their precision: they do not "
+        "compare precisions alone."
     )
 
 
@@ -195,8 +197,8 @@ def _colour(precision: str | None) -> str:
 
 def note(*said: str) -> Html:
     """What a drawing leaves out, below it; nothing where nothing is said."""
-    known = " ".join(filter(None, said))
-    return tag("p", known, class_="perf-note") if known else Html("")
+    text = " ".join(filter(None, said))
+    return tag("p", text, class_="perf-note") if text else Html("")
 
 
 def contradicted(count: int) -> str:
@@ -216,7 +218,7 @@ def highest(results: Iterable[Result], metric: str) -> dict[str, Result]:
 def best_of_each(
     results: Iterable[Result], metric: str, key: Callable[[Result], Key]
 ) -> dict[Key, Result]:
-    """The result of the highest figure for each key, the lowest of them first, without errors."""
-    known = [it for it in results if figure(it, metric) is not None and not it.has_open_errors]
-    rising = sorted(known, key=lambda one: figure(one, metric) or 0.0)
-    return {key(one): one for one in rising}
+    """For each key the result of the highest figure; rows with open errors are left out."""
+    clean = [it for it in results if figure(it, metric) is not None and not it.has_open_errors]
+    rising = sorted(clean, key=lambda result: figure(result, metric) or 0.0)
+    return {key(result): result for result in rising}

@@ -89,7 +89,7 @@ def _named(it: Result) -> tuple[str, ...]:
         titles.task(it.task),
         it.system_title,
         titles.precision(it.precision),
-        gpus(it.num_gpus),
+        gpus(it.num_gpus, it.system),
         f"sequence {it.sequence_length:,}",
         f"GBS {it.global_batch_size:,}",
     )

@@ -7,7 +7,7 @@ from perfdb import units
 from perfdb.catalog import titles
 from perfdb.groups import grouped
 from perfdb.record import Frozen
-from perfdb.site import addresses, markup, places
+from perfdb.site import addresses, columns, markup, places
 from perfdb.site.addresses import Address
 from perfdb.site.contents import Contents, Rejection, Revision
 from perfdb.site.data import SourcePage
@@ -26,6 +26,8 @@ QUIET: Final[tuple[Act, ...]] = ("also printed", "read again", "added")
 """What changes no figure that was there."""
 
 TITLE: Final = "Changelog of the data"
+NOTHING: Final = Html(units.UNKNOWN)
+"""What stands where there is nothing to say."""
 CHANGED: Final = "Corrected, withdrawn, restored, rejected"
 
 
@@ -69,8 +71,8 @@ def changelog(
     changed = [event for event in ordered if event.act not in QUIET]
     other = _batched(event for event in ordered if event.act in QUIET)
     return Changelog(
-        changed=tuple(_placed(it, documents) for it in changed[:most]),
-        other=tuple(_placed(it, documents) for it in other[:most]),
+        changed=tuple(_placed(event, documents) for event in changed[:most]),
+        other=tuple(_placed(event, documents) for event in other[:most]),
         left=(_total(changed[most:]), _total(other[most:])),
         counts=_counts(ordered),
     )
@@ -78,16 +80,17 @@ def changelog(
 
 def _documents(sources: Iterable[SourcePage]) -> dict[object, str]:
     """The pages of sources, by their SHA-256, and by path and moment, as rejections name them."""
-    known: dict[object, str] = {}
-    for one in sources:
-        document = addresses.of_source(one.sha256)
-        known |= {one.sha256: document, (places.of_path(one.path), one.read_at): document}
-    return known
+    documents: dict[object, str] = {}
+    for source in sources:
+        document = addresses.of_source(source.sha256)
+        documents[source.sha256] = document
+        documents[places.of_path(source.path), source.read_at] = document
+    return documents
 
 
 def _placed(event: Event, documents: Mapping[object, str]) -> Event:
-    read = event.result.source_sha256 if event.result else (event.source, event.at)
-    return event.model_copy(update={"document": documents.get(read)})
+    state = event.result.source_sha256 if event.result else (event.source, event.at)
+    return event.model_copy(update={"document": documents.get(state)})
 
 
 def _batched(given: Iterable[Event]) -> list[Event]:
@@ -99,23 +102,24 @@ def _batched(given: Iterable[Event]) -> list[Event]:
     return [group[0] if len(group) == 1 else _batch(group) for group in groups]
 
 
-def _alike(it: Event) -> tuple[object, ...]:
-    of = (it.result.framework, it.result.release, it.result.system) if it.result else None
-    state = it.result.source_sha256 if it.result and it.line else None
-    return it.at, it.act, it.source, state, of, it.changes
+def _alike(event: Event) -> tuple[object, ...]:
+    result = event.result
+    where = (result.framework, result.release, result.system) if result else None
+    state = result.source_sha256 if result and event.line else None
+    return event.at, event.act, event.source, state, where, event.changes
 
 
 def _batch(group: Sequence[Event]) -> Event:
-    lines = [it.line for it in group if it.line is not None]
-    results = [it.result for it in group if it.result]
-    models = [titles.qualified(it.model_title, it.qualifiers) for it in results]
-    known = {
+    lines = [event.line for event in group if event.line is not None]
+    results = [event.result for event in group if event.result]
+    models = [titles.qualified(result.model_title, result.qualifiers) for result in results]
+    of_all = {
         "line": min(lines, default=None),
         "last_line": max(lines, default=None),
         "count": len(group),
         "models": tuple(dict.fromkeys(models)),
     }
-    return group[0].model_copy(update=known)
+    return group[0].model_copy(update=of_all)
 
 
 def _total(given: Iterable[Event]) -> int:
@@ -123,16 +127,16 @@ def _total(given: Iterable[Event]) -> int:
 
 
 def _counts(ordered: Iterable[Event]) -> tuple[Count, ...]:
-    by_place = grouped(ordered, lambda it: (it.day, it.source, it.act))
+    by_place = grouped(ordered, lambda event: (event.day, event.source, event.act))
     return tuple(
         Count(
             day=day,
             source=source,
             act=act,
-            count=_total(found),
-            times=(_time(found[-1]), _time(found[0])),
+            count=_total(there),
+            times=(_time(there[-1]), _time(there[0])),
         )
-        for (day, source, act), found in by_place.items()
+        for (day, source, act), there in by_place.items()
     )
 
 
@@ -142,32 +146,32 @@ def _time(event: Event) -> str:
 
 
 def _pages(contents: Contents) -> Iterable[Page]:
-    made = changelog(contents.revisions, contents.rejections, sources=contents.sources)
-    if not made.total:
+    log = changelog(contents.revisions, contents.rejections, sources=contents.sources)
+    if not log.total:
         return [Page(addresses.CHANGELOG, document(TITLE, "Nothing has been read yet.", NO_DATA))]
     parts = ["What became of results, and when the store learnt of it. All times are UTC.\n"]
-    if made.changed:
+    if log.changed:
         parts.append(section(CHANGED, shown("changelog-changed")))
     parts.append(section("By day and source", shown("changelog-counts")))
-    if made.other:
+    if log.other:
         parts.append(section("Added and read again", shown("changelog-other")))
-    told = (
+    about = (
         "What was added, corrected, withdrawn and rejected, and when: "
-        f"{units.counted(made.total, 'event')}."
+        f"{units.counted(log.total, 'event')}."
     )
-    return [Page(addresses.CHANGELOG, document(TITLE, told, *parts), made)]
+    return [Page(addresses.CHANGELOG, document(TITLE, about, *parts), log)]
 
 
 def counts(page: Changelog, _address: Address) -> Html:
     """How many entries of each kind there are, by day and source."""
-    by_place = grouped(page.counts, lambda one: (one.day, one.source))
-    acts = [act for act in ACTS if any(one.act == act for one in page.counts)]
+    by_place = grouped(page.counts, lambda count: (count.day, count.source))
+    acts = [act for act in ACTS if any(count.act == act for count in page.counts)]
     heads = [Head("Day"), Head("Time (UTC)"), Head("Source", wide=True)]
     heads += [Head(act.capitalize(), numeric=True) for act in acts]
     rows = []
-    for (day, source), found in by_place.items():
-        numbers = {one.act: one.count for one in found}
-        times = (min(one.times[0] for one in found), max(one.times[1] for one in found))
+    for (day, source), there in by_place.items():
+        numbers = {count.act: count.count for count in there}
+        times = (min(count.times[0] for count in there), max(count.times[1] for count in there))
         cells = [Cell(day), Cell("–".join(dict.fromkeys(times))), Cell(source)]
         rows.append([*cells, *(Cell(f"{numbers.get(act, 0):,}") for act in acts)])
     return markup.table(markup.Table("Entries by day and source", heads, rows))
@@ -185,73 +189,74 @@ def other(page: Changelog, address: Address) -> Html:
 
 def _entries(label: str, given: Sequence[Event], left: int, address: Address) -> Html:
     """Entries in full, and how many older ones there are."""
-    more = f" The {left:,} older ones are counted by day and source." if left else ""
-    told = _total(given)
-    rows = f" in {units.counted(len(given), 'row')}" if len(given) < told else ""
-    said = tag("p", f"{told:,} of {told + left:,} entries{rows}, the newest first.{more}")
-    heads = [Head("Moment (UTC)"), Head("What"), Head("Change", wide=True)]
-    heads += [Head("Result", wide=True), Head("Source")]
-    made = [_row(event, address) for event in given]
-    return joined((said, markup.table(markup.Table(label, heads, made))))
+    older = f" The {left:,} older ones are counted by day and source." if left else ""
+    count = _total(given)
+    in_rows = f" in {units.counted(len(given), 'row')}" if len(given) < count else ""
+    summary = f"{count:,} of {count + left:,} entries{in_rows}, the newest first.{older}"
+    made = [
+        (Head("Moment (UTC)"), [Cell(moment(event.at)) for event in given]),
+        (Head("What"), [_act(event) for event in given]),
+        (Head("Result", wide=True), [Cell(_result(event, address)) for event in given]),
+        (Head("Change", wide=True), [Cell(_said(event)) for event in given]),
+        (Head("Source"), [Cell(_source(event, address)) for event in given]),
+    ]
+    said = [one for one in made if not given or any(cell != Cell(NOTHING) for cell in one[1])]
+    return joined((tag("p", summary), markup.table(columns.table(label, said))))
 
 
-def _row(event: Event, address: Address) -> list[Cell]:
+def _act(event: Event) -> Cell:
     bad = ("contradicted", "withdrawn", "rejected")
     kind = "bad" if event.act in bad else "warning" if event.act == "corrected" else "good"
-    return [
-        Cell(moment(event.at)),
-        Cell(tag("span", event.act, class_=f"perf-badge {kind}")),
-        Cell(_said(event)),
-        Cell(_result(event, address)),
-        Cell(_source(event, address)),
-    ]
+    return Cell(tag("span", event.act, class_=f"perf-badge {kind}"))
 
 
 def _result(event: Event, address: Address) -> Html:
     """The result, leading to the page of its release, or to why there is none any more."""
-    it = event.result
-    if it is None:
+    result = event.result
+    if result is None:
         return Html(units.UNKNOWN)
-    release = release_title(it.framework, it.release)
+    release = release_title(result.framework, result.release)
     if event.models:
-        known = [f"{event.count:,} results", release, it.system_title, _models(event.models)]
+        models = _models(event.models)
+        parts = [f"{event.count:,} results", release, result.system_title, models]
     else:
-        model = titles.qualified(it.model_title, it.qualifiers)
-        where = f"{it.num_gpus:,} × {it.system_title}"
-        work = [titles.task(it.task), titles.precision(it.precision)]
-        known = [release, model, *work, where]
-    text = " · ".join(filter(None, known))
-    return link(text, addresses.of_tab(it.framework, it.release, it.system, address))
+        model = titles.qualified(result.model_title, result.qualifiers)
+        work = [titles.task(result.task), titles.precision(result.precision)]
+        parts = [release, model, *work, f"{result.num_gpus:,} × {result.system_title}"]
+    text = " · ".join(filter(None, parts))
+    return link(text, addresses.of_tab(result.framework, result.release, result.system, address))
 
 
 def _models(names: Sequence[str]) -> str:
     left = len(names) - MOST_MODELS
-    more = [f"{left:,} more models"] if left > 0 else []
+    more = [f"{units.counted(left, 'more model')}"] if left > 0 else []
     return ", ".join([*names[:MOST_MODELS], *more])
 
 
 def _said(event: Event) -> Html:
-    times = f"{event.count:,} × " if event.count > 1 else ""
-    why = [tag("div", f"Reason: {times}{event.reason}")] if event.reason is not None else []
-    by = {"also printed": "also printed by ", "contradicted": "contradicted by "}.get(event.act)
-    named = [tag("div", f"{by}{event.source}")] if by else []
-    items = [*why, *named, *(tag("div", it.said) for it in event.changes)]
-    return joined(items) if items else Html(units.UNKNOWN)
+    lines = []
+    if event.reason is not None:
+        times = f"{event.count:,} × " if event.count > 1 else ""
+        lines.append(f"Reason: {times}{event.reason}")
+    if event.act in ("also printed", "contradicted"):
+        lines.append(f"{event.act} by {event.source}")
+    lines += [change.said for change in event.changes]
+    return joined(tag("div", line) for line in lines) if lines else NOTHING
 
 
 def _source(event: Event, address: Address) -> Html:
-    it = event.result
+    run_id = event.result.run_id if event.result else None
     if event.models and event.source == RUNS:
         return link(f"{event.count:,} runs", address(addresses.RUNS))
-    if it is not None and it.run_id is not None:
-        return link(it.run_id, address(addresses.of_run(it.run_id)))
+    if run_id is not None:
+        return link(run_id, address(addresses.of_run(run_id)))
     if event.line is None:
         return tag("span", event.source)
     lines = "–".join(map(str, dict.fromkeys((event.line, event.last_line or event.line))))
-    said = f"{event.source}:{lines}"
+    place = f"{event.source}:{lines}"
     if event.document is None:
-        return tag("span", said)
-    return link(said, f"{address(event.document)}#L{event.line}")
+        return tag("span", place)
+    return link(place, f"{address(event.document)}#L{event.line}")
 
 
 KIND = Kind(

@@ -1,12 +1,13 @@
 """Each release against the newest before it that shares work: what is matched, what is not."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Final
 
 from perfdb import units
 from perfdb.compare import Match, Side, Verdict, metric_for, words
 from perfdb.compare import Result as Compared
+from perfdb.groups import grouped
 from perfdb.metrics import METRICS
 from perfdb.record import Frozen
 from perfdb.site import addresses, markup
@@ -17,16 +18,17 @@ from perfdb.site.markup import Cell, Head, Html, joined, link, tag
 from perfdb.site.page import NO_DATA, Kind, Page, document, listing, numbered, part, section, shown
 from perfdb.site.pairs import disagreement, tally
 from perfdb.site.rows import row_id
-from perfdb.site.words import framework_title, release_title
+from perfdb.site.words import TRIAL, framework_title, release_title
+from perfdb.versions import is_rolling
 
 RULE: Final = (
     "Results are matched where the work is the same: at equal configuration, and once more with "
     "the best configuration of each release where these differ. Measured pairs have a 95 % "
-    "interval from the spread of their runs, and are the same where it holds no change, or unknown "
-    "where it is wider than ±5 %; published pairs are the same where they differ by no more than "
-    "the rounding of their digits; what is measured on one side and published on the other, or has "
-    "no figure, is unknown; what finished in A and not in B is failed. What has an open error of "
-    "the audit on either side is not judged."
+    "interval from the spread of their runs, and are the same where it includes 1, or unknown "
+    "where it is also wider than ±5 %; published pairs are the same where they differ by no more "
+    "than the rounding of their digits; what is measured on one side and published on the other, "
+    "or has no figure, is unknown; what finished in A and not in B is failed. What has an open "
+    "error of the audit on either side is not judged."
 )
 
 ORDER: Final = (
@@ -34,7 +36,8 @@ ORDER: Final = (
     Verdict.NOT_JUDGED,
 )  # fmt: skip
 """In which order matches stand: a regression is what nobody may miss."""
-
+WHAT: Final = "Each release against the newest before it that shares work with it"
+NONE: Final = "The store has no release with a version yet, so that there is nothing to compare.\n"
 
 BADGES: Final = {Verdict.FASTER: "good", Verdict.SLOWER: "bad", Verdict.FAILED: "bad"}
 
@@ -50,36 +53,44 @@ class Outcome(Frozen):
 
 
 class ChangesIndex(Frozen):
-    """The list of comparisons, and the frameworks that have one release or rolling branches."""
+    """The list of comparisons, and of each framework without one the sentence that says why."""
 
     pairs: tuple[Outcome, ...]
-    single: tuple[str, ...]
-    rolling: tuple[str, ...] = ()
+    alone: tuple[str, ...]
 
 
 def _pages(contents: Contents) -> Iterator[Page]:
-    versions = {(it.framework, it.release) for it in contents.results if it.release is not None}
-    releases = Counter(framework for framework, _ in versions)
-    compared = {pair.framework for pair in contents.pairs}
-    alone = sorted(releases.keys() - compared, key=framework_title)
-    single = tuple(name for name in alone if releases[name] == 1)
-    rolling = tuple(name for name in alone if releases[name] > 1)
-    known = ChangesIndex(pairs=tuple(map(_outcome, contents.pairs)), single=single, rolling=rolling)
-    said = (
-        "Each release against the newest before it that shares work with it; a rolling branch, "
-        "such as main, against the newest release.\n"
-    )
     below = [pair.document for pair in contents.pairs]
-    none = "The store has no release with a version yet, so that there is nothing to compare.\n"
-    nothing = none if contents.results else NO_DATA
-    told = (
-        "Each release against the newest before it that shares work with it: "
-        f"{units.counted(len(below), 'comparison')}."
-    )
-    given = known if releases else None
-    yield listing(addresses.CHANGES, told, said if given else nothing, given, below)
+    about = f"{WHAT}: {units.counted(len(below), 'comparison')}."
+    index, nothing = _index(contents), NONE if contents.results else NO_DATA
+    text = f"{WHAT}; a rolling branch, such as main, against the newest release.\n"
+    yield listing(addresses.CHANGES, about, text if index else nothing, index, below)
     rows = {result.result_id: row_id(result) for result in contents.results}
     yield from (_document(_with_rows(pair, rows)) for pair in contents.pairs)
+
+
+def _index(contents: Contents) -> ChangesIndex | None:
+    """The data of the list; None where no release has a version."""
+    releases = {(result.framework, result.release) for result in contents.results if result.release}
+    if not releases:
+        return None
+    by_framework = grouped(releases, itemgetter(0))
+    compared = {pair.framework for pair in contents.pairs}
+    alone = sorted(by_framework.keys() - compared, key=framework_title)
+    return ChangesIndex(
+        pairs=tuple(map(_outcome, contents.pairs)),
+        alone=tuple(_why_alone(framework, by_framework[framework]) for framework in alone),
+    )
+
+
+def _why_alone(framework: str, releases: Sequence[tuple[str, str]]) -> str:
+    """Why no two releases of a framework are compared."""
+    name = framework_title(framework)
+    if len(releases) > 1 and all(is_rolling(version) for _, version in releases):
+        order = "which have no order: perfdb compare and the dashboard compare any two"
+        return f"{name} has rolling branches only, {order}."
+    which = "" if len(releases) == 1 else f" that is not {TRIAL}"
+    return f"{name} has one release{which}: there is nothing to compare it with."
 
 
 def _with_rows(pair: ReleasePair, rows: Mapping[int, str]) -> ReleasePair:
@@ -87,8 +98,8 @@ def _with_rows(pair: ReleasePair, rows: Mapping[int, str]) -> ReleasePair:
     found = pair.comparison
     sides = [side for match in found.matched for side in (match.a, match.b)]
     shown_ids = {side.shown.result_id for side in (*sides, *found.only_a, *found.only_b)}
-    known = {number: rows[number] for number in sorted(shown_ids & rows.keys())}
-    return pair.model_copy(update={"rows": known})
+    named = {number: rows[number] for number in sorted(shown_ids & rows.keys())}
+    return pair.model_copy(update={"rows": named})
 
 
 def _document(pair: ReleasePair) -> Page:
@@ -114,16 +125,8 @@ def index(page: ChangesIndex, address: Address) -> Html:
     heads += [
         Head(name, numeric=True) for name in ("Matched", *Verdict, "Only before", "Only after")
     ]
-    made = [markup.table(markup.Table("Changes", heads, rows))] if rows else []
-    made += [
-        tag("p", f"{framework_title(name)} has one release: there is nothing to compare it with.")
-        for name in page.single
-    ]
-    made += [
-        tag("p", f"{framework_title(name)} has rolling branches only, which have no order.")
-        for name in page.rolling
-    ]
-    return joined(made)
+    table = [markup.table(markup.Table("Changes", heads, rows))] if rows else []
+    return joined([*table, *(tag("p", reason) for reason in page.alone)])
 
 
 def _outcome(pair: ReleasePair) -> Outcome:
@@ -139,10 +142,10 @@ def _outcome(pair: ReleasePair) -> Outcome:
 
 
 def _index_row(one: Outcome, address: Address) -> list[Cell]:
+    # by its title: a version alone would be sorted as a number, 0.10 before 0.9
     return [
         Cell(link(framework_title(one.framework), address(one.document))),
-        Cell(one.before),
-        Cell(one.after),
+        *(Cell(it, sort=release_title(one.framework, it)) for it in (one.before, one.after)),
         *(Cell(f"{count:,}") for count in one.counts),
     ]
 
@@ -156,17 +159,16 @@ def head(pair: ReleasePair, address: Address) -> Html:
         for name in (pair.before, pair.after)
     ]
     found = pair.comparison
-    only = f"{len(found.only_a):,} only in A, {len(found.only_b):,} only in B."
-    told = _came_out(pair)
-    said = f"{told}. {only}" if found.matched else f"{told}."
+    only = f" {len(found.only_a):,} only in A, {len(found.only_b):,} only in B."
+    outcome = f"{_came_out(pair)}.{only if found.matched else ''}"
     names = f"A is {pair.before}, B is {pair.after}."
     skipped = [
-        tag("p", f"{one.release} stands between them and is left out. {one.reason}")
-        for one in pair.skipped
+        tag("p", f"{between.release} stands between them and is left out. {between.reason}")
+        for between in pair.skipped
     ]
-    outcome = tag("p", (tag("strong", said), " ", names))
+    summary = tag("p", (tag("strong", outcome), " ", names))
     rule = tag("details", (tag("summary", "How verdicts are reached"), tag("p", RULE)))
-    return joined((tag("p", joined(ends, " → ")), outcome, *skipped, rule))
+    return joined((tag("p", joined(ends, " → ")), summary, *skipped, rule))
 
 
 def _came_out(pair: ReleasePair) -> str:
@@ -174,32 +176,29 @@ def _came_out(pair: ReleasePair) -> str:
     found = pair.comparison
     if found.matched:
         return tally(pair).said()
-    return words.why_nothing(*_names(pair), found).removesuffix(".")
-
-
-def _names(pair: ReleasePair) -> tuple[str, str]:
-    return release_title(pair.framework, pair.before), release_title(pair.framework, pair.after)
+    before, after = (release_title(pair.framework, name) for name in (pair.before, pair.after))
+    return words.why_nothing(before, after, found).removesuffix(".")
 
 
 def matched(pair: ReleasePair, address: Address) -> Html:
     """The changes as bars, and every match with its figures and verdict."""
-    found = sorted(pair.comparison.matched, key=_order)
-    told = [Head("Change", numeric=True, near=True)]
-    told += [Head("95\u00a0%\u00a0interval\u00a0of\u00a0B/A"), Head("B\u00a0is", near=True)]
-    rows = [_match_row(match, pair, address) for match in found]
-    made = _table("Matched cases", (pair.before, pair.after), told, rows)
-    return joined((chart(pair), *_disagreements(pair), made))
+    verdict = [Head("Change", numeric=True, near=True)]
+    verdict += [Head("95\u00a0%\u00a0interval\u00a0of\u00a0B/A"), Head("B\u00a0is", near=True)]
+    matches = sorted(pair.comparison.matched, key=_order)
+    rows = [_match_row(match, pair, address) for match in matches]
+    table = _table("Matched cases", (pair.before, pair.after), verdict, rows)
+    return joined((chart(pair), *_disagreements(pair), table))
 
 
 def _table(
-    label: str, releases: Sequence[str], told: Sequence[Head], rows: Sequence[Sequence[Cell]]
+    label: str, releases: Sequence[str], verdict: Sequence[Head], rows: Sequence[Sequence[Cell]]
 ) -> Html:
     """Cases with their figures in releases; one that all are of is named in the heads of these."""
     names = {row[_FIGURE].content for row in rows}
     [shared] = names if len(names) == 1 else [""]
     named = [Head("Figure")] if not shared else []
     figures = [Head(f"{release} {shared}".strip(), numeric=True) for release in releases]
-    heads = [Head("Model"), Head("Work", wide=True), *named, *figures, *told, *_HOW]
+    heads = [Head("Model"), Head("Work", wide=True), *named, *figures, *verdict, *_HOW]
     cells = [row if named else [*row[:_FIGURE], *row[_FIGURE + 1 :]] for row in rows]
     return markup.table(markup.Table(label, heads, cells))
 
@@ -218,10 +217,10 @@ def _order(match: Match) -> tuple[int, float]:
 
 def _disagreements(pair: ReleasePair) -> list[Html]:
     """Where the TFLOP/s tell another story than the tokens/s."""
-    found = [it for match in pair.comparison.matched if (it := disagreement(match))]
-    if not found:
+    disagreements = list(filter(None, map(disagreement, pair.comparison.matched)))
+    if not disagreements:
         return []
-    items = [tag("li", f"{one.work}: {one.said}") for one in found]
+    items = [tag("li", f"{one.work}: {one.said}") for one in disagreements]
     rule = "The same work takes the same FLOPs per token, so that both figures change alike. Here "
     return [tag("p", f"{rule}TFLOP/s/GPU and tokens/s/GPU disagree:"), tag("ul", items)]
 
@@ -278,12 +277,12 @@ def unmatched(pair: ReleasePair, number: int, address: Address) -> Html:
 
 
 def _unmatched_row(side: Side, pair: ReleasePair, address: Address) -> list[Cell]:
-    metric, it = METRICS[metric_for([side], [side], None)], side.shown
+    metric, result = METRICS[metric_for([side], [side], None)], side.shown
     return [
-        *_case(it, address),
+        *_case(result, address),
         Cell(metric.title),
-        _figure(it, metric.name, pair, address),
-        Cell(words.configuration(it)),
+        _figure(result, metric.name, pair, address),
+        Cell(words.configuration(result)),
         Cell(words.remark_of(side)),
     ]
 

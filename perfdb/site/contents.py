@@ -73,11 +73,14 @@ class Revision(Row):
     logged: str | None = None
     outcome: str
     withheld: str | None
+    window: str | None = None
     step_time_s: float | None
     tokens_per_sec_per_gpu: float | None
+    flops_convention: str | None = None
     model_tflops_per_sec_per_gpu: float | None
     mfu: float | None
     raw: Mapping[str, str]
+    notes: tuple[str, ...] = ()
     result_id: int = 0
 
 

@@ -85,7 +85,7 @@ def levels(tables: Iterable[Table]) -> dict[str, int]:
 def placed(tables: Sequence[Table]) -> dict[str, Box]:
     """A box for each table, one below the other in the columns of their levels.
 
-    What much refers to stands lowest, so that long lines pass below the boxes between.
+    Tables that many refer to stand lowest, so that long lines pass below the boxes between.
     """
     level_of = levels(tables)
     referred = [name for table in tables for name in _targets(table)]

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from operator import itemgetter
 from pathlib import PurePosixPath
+from typing import Final
 
 from perfdb.groups import grouped
 from perfdb.site import about, addresses, headline, profiles, sources, tables
@@ -38,19 +40,22 @@ RUN_PARTS = (
 )
 
 
+EVERY_RUN: Final = (
+    "Every run that counts, however it ended; the "
+    "[changelog of the data](/performance/changelog.md) has those withdrawn. The last one that was "
+    "started stands first; of logs, which do not say when, the last that was read.\n"
+)
+NO_RUNS: Final = "The store has no runs that count: every figure is from a published page.\n"
+
+
 def _pages(contents: Contents) -> Iterator[Page]:
     results = tuple(page.result for page in latest_first(contents.runs))
     runs = RunsPage(results=results) if results else None
-    none = "The store has no runs that count: every figure is from a published page.\n"
-    changelog = "[changelog of the data](/performance/changelog.md)"
-    said = (
-        f"Every run that counts, however it ended; the {changelog} has those withdrawn. The last "
-        "one that was started stands first; of logs, which do not say when, the last that was "
-        "read.\n"
+    about_runs = (
+        f"{counted(len(results), 'run')} with the case, the outcome and the figures of each."
     )
-    nothing = none if contents.results else NO_DATA
-    told = f"{counted(len(results), 'run')} with the case, the outcome and the figures of each."
-    yield listing(addresses.RUNS, told, said if runs else nothing, runs)
+    nothing = NO_RUNS if contents.results else NO_DATA
+    yield listing(addresses.RUNS, about_runs, EVERY_RUN if runs else nothing, runs)
     corrected = corrections(contents.revisions)
     for run in _with_others(contents):
         yield _run(run, corrected.get(run.result.result_id))
@@ -68,25 +73,26 @@ def latest_first(runs: Iterable[RunPage]) -> list[RunPage]:
 
 
 def _place(page: RunPage) -> tuple[bool, datetime | None, int]:
-    known = page.run.started_at or page.run.ingested_at
-    return known is not None, known, page.run.id
+    moment = page.run.started_at or page.run.ingested_at
+    return moment is not None, moment, page.run.id
 
 
 def _with_others(contents: Contents) -> Iterator[RunPage]:
     """The runs, each with the others of its case: of several only one is in the tables."""
     shown = {result.run_id for result in contents.results}
-    alike = grouped(contents.runs, lambda page: row_id(page.result))
-    for page in contents.runs:
-        others = [one for one in alike[row_id(page.result)] if one is not page]
-        links = tuple(_other(one, one.run.run_id in shown) for one in others)
-        yield page.model_copy(update={"others": links}) if links else page
+    links = [_link(page, page.run.run_id in shown) for page in contents.runs]
+    rows = [row_id(page.result) for page in contents.runs]
+    alike = grouped(zip(rows, links, strict=True), itemgetter(0))
+    for page, own, row in zip(contents.runs, links, rows, strict=True):
+        others = tuple(link for _, link in alike[row] if link is not own)
+        yield page.model_copy(update={"others": others}) if others else page
 
 
-def _other(page: RunPage, is_shown: bool) -> Link:
+def _link(page: RunPage, is_shown: bool) -> Link:
     """'two (in the tables, 1 error)': what the audit found in a hidden run stands in no table."""
-    said = ["in the tables"] if is_shown else []
-    said += [page.result.flag.said] if page.result.flag else []
-    more = f" ({', '.join(said)})" if said else ""
+    remarks = ["in the tables"] if is_shown else []
+    remarks += [page.result.flag.said] if page.result.flag else []
+    more = f" ({', '.join(remarks)})" if remarks else ""
     return Link(text=f"{page.run.run_id}{more}", document=addresses.of_run(page.run.run_id))
 
 
@@ -115,10 +121,9 @@ def _source(source: SourcePage, results: Iterable[Result], corrected: Mapping[in
     by_line = tuple(sorted(results, key=lambda one: one.source_line or 0))
     parts = [shown("source")]
     parts += [section("What was read", shown("source-results"))] if by_line else []
-    said = {
-        one.result_id: corrected[one.result_id] for one in by_line if one.result_id in corrected
-    }
-    page = source.model_copy(update={"results": by_line, "corrections": said})
+    numbers = [result.result_id for result in by_line]
+    of_page = {number: corrected[number] for number in numbers if number in corrected}
+    page = source.model_copy(update={"results": by_line, "corrections": of_page})
     read = f", with the {about.results(by_line)} read from it" if by_line else ""
     return Page(name, document(title, f"{title}, line by line{read}.", *parts), page)
 

@@ -31,17 +31,20 @@ def audited(result: Result, key: str, found: Iterable[Finding]) -> Audited:
 
 def flag(one: Audited) -> Flag | None:
     """The mark of a result; None where the findings are only worth knowing."""
-    objections = [it for it in one.findings if it.severity.reaches(Severity.WARNING)]
-    if not objections:
+    raised = objections(one)
+    if not raised:
         return None
-    return Flag(said=counts(objections), kind=objections[0].kind, anchor=one.anchor)
+    return Flag(said=counts(raised), kind=raised[0].kind, anchor=one.anchor)
+
+
+def objections(one: Audited) -> list[Finding]:
+    """The errors and warnings of a result, also those that somebody has explained."""
+    return [finding for finding in one.findings if finding.severity.reaches(Severity.WARNING)]
 
 
 def still_open(one: Audited) -> list[Finding]:
     """The errors and warnings of a result that nobody has explained."""
-    return [
-        it for it in one.findings if not it.acknowledged and it.severity.reaches(Severity.WARNING)
-    ]
+    return [finding for finding in objections(one) if not finding.acknowledged]
 
 
 def gravity(finding: Finding) -> int:

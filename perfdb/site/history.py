@@ -66,8 +66,9 @@ def _of_framework(
 def _left_out(results: Sequence[Result]) -> tuple[str, str]:
     """Which results have no place in a history: rolling branches, and errors of the audit."""
     rolling = sorted({one.release for one in results if one.release and is_rolling(one.release)})
-    branches = f"{', '.join(rolling)}, which moves on, has no place among them." if rolling else ""
-    return branches, bests.contradicted(sum(one.has_open_errors for one in results))
+    branches = "which moves on, has" if len(rolling) == 1 else "which move on, have"
+    unplaced = f"{', '.join(rolling)}, {branches} no place among them." if rolling else ""
+    return unplaced, bests.contradicted(sum(one.has_open_errors for one in results))
 
 
 def works_of(results: Iterable[Result], metric: Metric) -> list[Work]:

@@ -78,7 +78,8 @@ class Table:
     """A table; the first cell of each row names the row. `label` tells readers what it holds.
 
     `ids` names each row for links to it, `notes` are the footnotes of each row, `beside` is what
-    else belongs to it, `offer` are its results; a table without results has none of them.
+    else belongs to it, `offer` are its results; a table without results has none of them. `said` is
+    what a line above it says of every row.
     """
 
     label: str
@@ -89,6 +90,7 @@ class Table:
     notes: Sequence[Sequence[str]] = ()
     beside: Sequence[Beside] = ()
     offer: Offer | None = None
+    said: Sequence[str] = ()
 
 
 _NOTHING: Final = Beside("", "", "")
@@ -133,14 +135,15 @@ def joined(parts: Iterable[Content], separator: str = "") -> Html:
 def table(given: Table) -> Html:
     """The table, in a box that scrolls by itself and can be reached with the keyboard.
 
-    The footnotes of its rows stand below it, each once.
+    What every row says stands above it, and the footnotes of its rows below it, each once.
     """
     head = tag("thead", tag("tr", [_head(one) for one in given.heads]))
     sortable = "true" if given.sortable and len(given.rows) > 1 else None
     body = Html(f"\n<tbody>{_body(given)}</tbody>")
     inner = tag("table", (head, body), class_="perf", data_sortable=sortable)
     box = tag("div", inner, class_="perf-wrap", role="region", tabindex="0", aria_label=given.label)
-    made = joined((box, _footnotes(given)))
+    above = (tag("p", text) for text in given.said)
+    made = joined((*above, box, _footnotes(given)))
     return Html(made.text, (given.offer,) if given.offer else ())
 
 
@@ -177,7 +180,8 @@ def _body(given: Table) -> str:
         own = f"\u00a0{_permalink(anchor, first)}" if anchor else ""
         after = "".join([f" {part}" for part in (html(aside.sign), marked) if part])
         named = f'<th scope="row"{_cell(first, classes[0])}{after}{own}</th>'
-        cells = "".join(
+        # The search shows the text of a page without its tags: cells stand apart there, too.
+        cells = "\n".join(
             [
                 f"<td{_cell(cell, class_)}</td>"
                 for cell, class_ in zip(others, classes[1:], strict=True)

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from perfdb import catalog, flops, units
-from perfdb.audit import Severity
 from perfdb.catalog import Model
 from perfdb.flops.training import parameters
 from perfdb.groups import grouped
@@ -56,28 +55,28 @@ class ModelPage(Subject):
 
 def _pages(contents: Contents) -> Iterator[Page]:
     of_model = subjects.by_name(contents.results, lambda one: one.model)
-    found = grouped(contents.audited, lambda one: one.result.model)
+    audited = grouped(contents.audited, lambda entry: entry.result.model)
     scaling: dict[str, list[Link]] = defaultdict(list)
     for page in contents.scaling:
         text = f"{release_title(page.framework, page.release)} on {page.system_title}"
         for scaled in page.models:
             scaling[scaled.model].append(Link(text=text, document=page.document))
-    made = [
-        _model(name, some, found.get(name, ()), tuple(scaling[name]))
-        for name, some in of_model.items()
+    models = [
+        _model(name, results, audited.get(name, ()), tuple(scaling[name]))
+        for name, results in of_model.items()
     ]
-    made.sort(key=lambda one: natural(one.title))
-    said = "Every model that the store has results of.\n"
-    yield subjects.list_of(addresses.MODELS, said, made, map(_entry, made))
+    models.sort(key=lambda model: natural(model.title))
+    introduction = "Every model that the store has results of.\n"
+    yield subjects.list_of(addresses.MODELS, introduction, models, map(_entry, models))
     last = (("Findings", "model-findings"), ("Model", "model-shape"))
-    yield from (subjects.page_of(one, "model", *last) for one in made)
+    yield from (subjects.page_of(model, "model", *last) for model in models)
 
 
 def _model(
     name: str, results: Sequence[Result], audited: Sequence[Audited], scaling: tuple[Link, ...]
 ) -> ModelPage:
     entry = catalog.models().get(name)
-    objections = [one for one in audited if one.findings[0].severity.reaches(Severity.WARNING)]
+    objections = [entry for entry in audited if findings.objections(entry)]
     lengths = sorted({result.sequence_length for result in results})
     return ModelPage(
         name=name,
@@ -114,15 +113,20 @@ def _entry(page: ModelPage) -> Entry:
     best = bests.highest(of_newest_releases(first.results), RATE)
     listed = " · ".join(map(_best, best.values()))
     rates = f"{section_title(first.task, None)}: {listed}" if best else ""
-    return subjects.entry(page, lambda one: one.system).model_copy(update={"rates": rates})
+    return Entry(
+        document=page.document,
+        title=page.title,
+        counts=subjects.counts(page, lambda result: result.system),
+        rates=rates,
+    )
 
 
 def _best(result: Result) -> str:
     """'DGX-H100 13,812 in FP8 on 8 GPUs'."""
     precision = bests.precision_of(result)
-    of = f" in {precision}" if precision else ""
+    in_precision = f" in {precision}" if precision else ""
     size = gpus(result.num_gpus, result.system)
-    return f"{result.system_title} {bests.marked(result, RATE)}{of} on {size}"
+    return f"{result.system_title} {bests.marked(result, RATE)}{in_precision} on {size}"
 
 
 def index(page: Entries, address: Address) -> Html:
@@ -141,15 +145,16 @@ _BESTS: Final = (
 
 def results(page: ModelPage, number: int, address: Address) -> Html:
     """The results of a task: the best as bars, by system, by precision, over releases, all."""
-    given = page.tasks[number]
-    title = f"{page.title}, {section_title(given.task, None)}"
-    over = over_releases(title, given.results, address)
-    sides = across_systems.compared(title, given.results, address)
-    precise = precisions.compared(title, given.results, address)
-    heading = tag("h3", "Results") if over.text or sides.text or precise.text else Html("")
-    every = subjects.newest_results(title, given.results, profiles.OF_MODEL, address)
-    best = bests.chart(f"{title}: best figures", given.results, bests.OF_A_MODEL, _PARTS)
-    return joined((best, sides, precise, over, heading, every))
+    task = page.tasks[number]
+    title = f"{page.title}, {section_title(task.task, None)}"
+    best = bests.chart(f"{title}: best figures", task.results, bests.OF_A_MODEL, _PARTS)
+    compared = joined(
+        compare(title, task.results, address)
+        for compare in (across_systems.compared, precisions.compared, over_releases)
+    )
+    heading = tag("h3", "Results") if compared.text else Html("")
+    every = subjects.newest_results(title, task.results, profiles.OF_MODEL, address)
+    return joined((best, compared, heading, every))
 
 
 _PARTS: Final = (bests.SYSTEM, bests.FRAMEWORK, bests.PRECISION, bests.GPUS)
@@ -169,8 +174,8 @@ def shape(page: ModelPage, _address: Address) -> Html:
         (title, units.text(getattr(entry, name))) for title, name in _SHAPE
     ]
     rows += [("Parameters", _of_parameters(page.parameters)), ("Source", entry.source)]
-    known = [(name, value) for name, value in rows if value != units.UNKNOWN]
-    return joined((facts("Shape", [("Name", tag("code", entry.name)), *known]), _flops(page)))
+    stated = [(name, value) for name, value in rows if value != units.UNKNOWN]
+    return joined((facts("Shape", [("Name", tag("code", entry.name)), *stated]), _flops(page)))
 
 
 _SHAPE: Final = (
@@ -198,41 +203,41 @@ def _of_parameters(count: int | None) -> str:
 
 def _flops(page: ModelPage) -> Html:
     """GFLOP per token, by sequence length; conventions that count the same share a row."""
-    lengths = sorted({one.sequence_length for one in page.flops})
+    lengths = sorted({count.sequence_length for count in page.flops})
     if not lengths:
         return Html("")
-    counts = {(one.convention, one.sequence_length): one.flops_per_token for one in page.flops}
     heads = [Head("GFLOP per token of pre-training, by convention")]
     heads += [Head(f"at {length:,}", numeric=True) for length in lengths]
     alike: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for name in dict.fromkeys(one.convention for one in page.flops):
-        said = (units.significant(counts[name, length] / 1e9) for length in lengths)
-        alike[tuple(said)].append(name)
-    rows = [[Cell(", ".join(names)), *map(Cell, said)] for said, names in alike.items()]
-    made = markup.table(markup.Table("Model FLOPs per token", heads, rows))
-    return tag("div", made, class_="perf-narrow")
+    for convention, counts in grouped(page.flops, lambda count: count.convention).items():
+        figures = tuple(units.significant(count.flops_per_token / 1e9) for count in counts)
+        alike[figures].append(convention)
+    rows = [[Cell(", ".join(names)), *map(Cell, figures)] for figures, names in alike.items()]
+    table = markup.table(markup.Table("Model FLOPs per token", heads, rows))
+    return tag("div", table, class_="perf-narrow")
 
 
 def audited(page: ModelPage, address: Address) -> Html:
     """What the audit objects to in the model's results, and how much else it notes."""
-    parts = [tag("ul", [_item(one, address) for one in page.objections], class_="perf-findings")]
+    items = [_item(entry, address) for entry in page.objections]
+    parts = [tag("ul", items, class_="perf-findings")]
     if not page.objections:
         parts = [tag("p", "The audit objects to none of its results.")]
     if page.num_noted:
-        more = link(f"{page.num_noted:,} more", address(addresses.AUDIT))
+        noted = f"{page.num_noted:,}{' more' if page.objections else ''}"
+        more = link(noted, address(addresses.AUDIT))
         parts.append(tag("p", ("Worth knowing before the figures are used: ", more, ".")))
     return joined(parts)
 
 
-def _item(one: Audited, address: Address) -> Html:
-    result = one.result
-    known = (bests.release_of(result), result.system_title, gpus(result.num_gpus, result.system))
-    where = filter(None, (*known, bests.precision_of(result)))
-    at = addresses.of_entry(result.framework, result.release, one.anchor, address)
-    entry = link(", ".join(where), at)
-    messages = "; ".join(finding.message for finding in one.findings)
-    badge = findings.badge(one.findings[0].kind)
-    return tag("li", (badge, " ", entry, f": {messages}."))
+def _item(audited: Audited, address: Address) -> Html:
+    result = audited.result
+    size = gpus(result.num_gpus, result.system)
+    where = (bests.release_of(result), result.system_title, size, bests.precision_of(result))
+    entry = addresses.of_entry(result.framework, result.release, audited.anchor, address)
+    messages = "; ".join(finding.message for finding in audited.findings)
+    badge = findings.badge(findings.objections(audited)[0].kind)
+    return tag("li", (badge, " ", link(", ".join(filter(None, where)), entry), f": {messages}."))
 
 
 KIND = Kind(

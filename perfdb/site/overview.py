@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from perfdb import units
-from perfdb.audit import Severity
 from perfdb.compare import Comparison, Match, Side, Verdict, words
 from perfdb.groups import grouped
 from perfdb.record import Frozen
@@ -16,6 +15,7 @@ from perfdb.site.change_chart import change_of, signed
 from perfdb.site.contents import Contents, ReleasePair
 from perfdb.site.data import Result
 from perfdb.site.evidence import latest_first
+from perfdb.site.findings import still_open
 from perfdb.site.grouping import is_on_gpus, of_newest_releases
 from perfdb.site.markup import Html, joined, link, tag
 from perfdb.site.page import Kind, Page
@@ -81,14 +81,13 @@ class Overview(Frozen):
 def of_contents(contents: Contents) -> Overview:
     """The counts, cards and latest runs of a store."""
     results = contents.results
-    said = [it for one in contents.audited for it in one.findings if not it.acknowledged]
     return Overview(
         releases=len({(one.framework, one.release) for one in results}),
         results=len(results),
         runs=len(contents.runs),
         models=len({result.model for result in results}),
         systems=len({result.system for result in results}),
-        open_findings=sum(it.severity.reaches(Severity.WARNING) for it in said),
+        open_findings=sum(len(still_open(one)) for one in contents.audited),
         unattributed=_unattributed(results),
         cards=tuple(_cards(results, contents.pairs)),
         latest=tuple(page.result for page in latest_first(contents.runs)[:MOST_RUNS]),

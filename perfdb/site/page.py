@@ -89,17 +89,17 @@ def _about(sentence: str) -> list[str]:
 
 
 def listing(
-    name: str, about: str, said: str, data: Frozen | None, below: Iterable[str] = ()
+    name: str, about: str, introduction: str, data: Frozen | None, below: Iterable[str] = ()
 ) -> Page:
     """The page that lists the pages `below`. Its title and its part are called as its folder is.
 
-    `data` is what the part is made of; where it is None the page only says `said`.
+    `data` is what the part is made of; where it is None there is only the introduction.
     """
     folder, _, _ = name.partition("/")
     title = folder.capitalize()
     if data is None:
-        return Page(name, document(title, about, said))
-    return Page(name, document(title, about, said, shown(folder), toctree(below)), data)
+        return Page(name, document(title, about, introduction))
+    return Page(name, document(title, about, introduction, shown(folder), toctree(below)), data)
 
 
 def directive(name: str, argument: str = "", **options: object) -> str:

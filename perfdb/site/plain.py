@@ -8,20 +8,18 @@ each the notes that all its rows share, as `perfdb ingest` reads them, and where
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Final, Literal
 from urllib.parse import quote
 
-from perfdb import catalog
 from perfdb.pages import told
-from perfdb.site import profiles, tables
+from perfdb.site import tables
 from perfdb.site.addresses import slug
 from perfdb.site.data import ReleasePage, Result, Tab
 from perfdb.site.glossary import TERMS
 from perfdb.site.markup import Cell, Table, of_all
 from perfdb.site.page import CATEGORIES, TAGS
-from perfdb.site.profiles import Profile
 from perfdb.site.words import quoted, release_title, section_title
 
 Style = Literal["myst", "markdown"]
@@ -53,11 +51,10 @@ class _Footnotes:
 
 @dataclass(frozen=True)
 class _Printed:
-    """A tab with its table; `said`: the precision of all its rows, where it has no column."""
+    """A tab with its table."""
 
     tab: Tab
     table: Table
-    said: tuple[str, ...]
 
 
 def page(release: ReleasePage, style: Style, label: str = "") -> str:
@@ -138,28 +135,17 @@ def _markdown(printed: Iterable[_Printed], notes: _Footnotes) -> Iterator[str]:
 
 
 def _printed(tab: Tab) -> _Printed:
-    """With the columns of its family, but for those that only lead to other pages.
-
-    A family without one for the precision says it in a line, where all rows have the same.
-    """
+    """With the columns of its family, but for those that only lead to other pages."""
     family = tables.of_results(tab.results)
-    columns = [one for one in family.columns if one.kind != "origin"]
-    precisions = {result.precision for result in tab.results}
-    said: tuple[str, ...] = ()
-    if "precision" not in {one.kind for one in columns} and precisions != {None}:
-        first, *others = (catalog.precisions().get(name or "") for name in precisions)
-        if first and not others:
-            said = (f"Precision: {escaped(first.title)}\n",)
-        else:
-            columns.insert(1, profiles.PRECISION)
-    profile = Profile(family.name, tuple(columns))
-    return _Printed(tab, tables.results_table(tab.title, tab.results, profile, str), said)
+    columns = tuple(one for one in family.columns if one.kind != "origin")
+    profile = replace(family, columns=columns)
+    return _Printed(tab, tables.results_table(tab.title, tab.results, profile, str))
 
 
 def _lines(printed: _Printed, notes: _Footnotes) -> Iterator[str]:
     """The table, and below it what is said of all its rows."""
-    yield from printed.said
     made, results = printed.table, printed.tab.results
+    yield from (f"{escaped(text)}\n" for text in made.said)
     yield _line(escaped(head.title) for head in made.heads)
     yield _line("--:" if head.numeric else "---" for head in made.heads)
     said = [(*result.notes, *_without_figures(result)) for result in results]

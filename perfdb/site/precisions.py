@@ -70,7 +70,7 @@ def compared(title: str, results: Sequence[Result], address: Address) -> Html:
     Nothing where no work was done in BF16 and in another precision.
     """
     works = newest(works_of(results))
-    by_rate = {rate: [one for one in works if one.rate == rate] for rate in RATES}
+    by_rate = {rate: [work for work in works if work.rate == rate] for rate in RATES}
     return joined(_of_rate(title, some, address) for some in by_rate.values() if some)
 
 
@@ -81,18 +81,18 @@ def works_of(results: Sequence[Result]) -> list[Work]:
     """
     first, second = RATES
     in_tokens = list(_compared(results, first))
-    done = {_work(one.base) for one in in_tokens}
-    others = [one for one in results if _work(one) not in done]
-    found = (*in_tokens, *_compared(others, second))
-    return sorted(found, key=lambda one: system_order(one.base.system))
+    done = {_work(work.base) for work in in_tokens}
+    others = [result for result in results if _work(result) not in done]
+    works = (*in_tokens, *_compared(others, second))
+    return sorted(works, key=lambda work: system_order(work.base.system))
 
 
 def _compared(results: Iterable[Result], rate: Rate) -> Iterator[Work]:
-    known = [it for it in results if it.precision is not None and figures.figure(it, rate)]
-    for some in grouped(known, lambda one: (_work(one), _convention(one, rate))).values():
-        best = bests.best_of_each(some, rate, lambda one: one.precision or "")
+    stating = [it for it in results if it.precision is not None and figures.figure(it, rate)]
+    for same in grouped(stating, lambda it: (_work(it), _convention(it, rate))).values():
+        best = bests.best_of_each(same, rate, lambda result: result.precision or "")
         if BASE in best and len(best) > 1:
-            yield Work(rate, best, wrong=sum(one.has_open_errors for one in some))
+            yield Work(rate, best, wrong=sum(result.has_open_errors for result in same))
 
 
 def _work(result: Result) -> tuple[object, ...]:
@@ -111,10 +111,10 @@ def _convention(result: Result, rate: Rate) -> str | None:
 def newest(works: Sequence[Work]) -> list[Work]:
     """Those of the newest release of each framework on each system."""
     last = {
-        where: newest_version({one.base.release for one in some})
-        for where, some in grouped(works, _place).items()
+        where: newest_version({work.base.release for work in there})
+        for where, there in grouped(works, _place).items()
     }
-    return [one for one in works if last[_place(one)] == one.base.release]
+    return [work for work in works if last[_place(work)] == work.base.release]
 
 
 def _place(work: Work) -> tuple[str, str]:
@@ -124,20 +124,20 @@ def _place(work: Work) -> tuple[str, str]:
 def _of_rate(title: str, works: Sequence[Work], address: Address) -> Html:
     """The first works of each framework on each system as a table, and the others folded."""
     heading = f"By precision: {METRICS[works[0].rate].title}"
-    made = _table(f"{title}: {heading}", works, address)
-    first = list(_is_first(works))
-    others = _only(made, [not one for one in first])
-    more = tag("summary", f"{units.counted(len(others.rows), 'row')} more")
-    folded = tag("details", (more, markup.table(others))) if others.rows else ""
-    shown = markup.table(_only(made, first))
+    every = _table(f"{title}: {heading}", works, address)
+    is_first = list(_is_first(works))
+    others = _only(every, [not first for first in is_first])
+    summary = tag("summary", f"{units.counted(len(others.rows), 'row')} more")
+    folded = tag("details", (summary, markup.table(others))) if others.rows else ""
+    shown = markup.table(_only(every, is_first))
     return joined((tag("h3", heading), shown, _note(works), folded))
 
 
 def _is_first(works: Iterable[Work]) -> Iterator[bool]:
     counts: Counter[tuple[str, str]] = Counter()
-    for one in works:
-        counts[_place(one)] += 1
-        yield counts[_place(one)] <= MOST_WORKS
+    for work in works:
+        counts[_place(work)] += 1
+        yield counts[_place(work)] <= MOST_WORKS
 
 
 def _only(table: Table, chosen: Sequence[bool]) -> Table:
@@ -150,27 +150,27 @@ def _only(table: Table, chosen: Sequence[bool]) -> Table:
 
 
 def _table(label: str, works: Sequence[Work], address: Address) -> Table:
-    bases = [one.base for one in works]
+    bases = [work.base for work in works]
     before, after = (columns.described(some, bases, address) for some in (_WHERE, columns.WORK))
     return columns.table(
         label,
         [*before, *_of_precisions(works, address), *after],
-        ids=[one.anchor for one in works],
-        notes=[tuple(_otherwise(one)) for one in works],
+        ids=[work.anchor for work in works],
+        notes=[tuple(_otherwise(work)) for work in works],
     )
 
 
 def _of_precisions(works: Sequence[Work], address: Address) -> Iterator[columns.Made]:
     """The rate in each precision, BF16 first, and beside it how much faster that is."""
     rate = METRICS[works[0].rate].title
-    titles = {name: precision_of(it) for one in works for name, it in one.best.items()}
+    titles = {name: precision_of(it) for work in works for name, it in work.best.items()}
     for name in sorted(titles, key=_precision_order):
         head = Head(titles[name], rate, numeric=True, falling=True)
-        yield head, [columns.figure(one.best.get(name), one.rate, address) for one in works]
+        yield head, [columns.figure(it.best.get(name), it.rate, address) for it in works]
         if name != BASE:
             formula = f"{rate} in {titles[name]} ÷ that in {titles[BASE]}, computed"
             head = Head(f"{titles[name]} ÷ {titles[BASE]}", formula, numeric=True, falling=True)
-            yield head, [Cell(units.number(one.speed_up(name), 2)) for one in works]
+            yield head, [Cell(units.number(work.speed_up(name), 2)) for work in works]
 
 
 def _precision_order(name: str) -> tuple[bool, tuple[int, str]]:
@@ -186,12 +186,13 @@ def _otherwise(work: Work) -> Iterator[str]:
 
 def _note(works: Sequence[Work]) -> Html:
     """What is beside one another, and what is left out."""
-    computed = any(figures.is_computed(it, one.rate) for one in works for it in one.best.values())
+    rates = [(result, work.rate) for work in works for result in work.best.values()]
+    computed = any(figures.is_computed(result, rate) for result, rate in rates)
     return bests.note(
         "On each system the newest release of each framework that did the same work in BF16 and in "
         "another precision. Of several configurations the fastest is taken; where it is not that "
         "of BF16 a note says so, and the ratio is of both changes. Ratios are computed from the "
         "rates.",
         _COMPUTED if computed else "",
-        bests.contradicted(sum(one.wrong for one in works)),
+        bests.contradicted(sum(work.wrong for work in works)),
     )

@@ -5,7 +5,7 @@ from typing import Literal
 
 Kind = Literal[
     "model", "precision", "task", "text", "integer", "figure", "seconds", "percent", "spread",
-    "outcome", "origin", "run", "log", "release", "moment", "system", "recipe", "extra",
+    "outcome", "origin", "run", "log", "release", "moment", "system", "recipe", "options", "extra",
 ]  # fmt: skip
 """How a value is printed (perfdb.site.tables)."""
 
@@ -15,7 +15,8 @@ class Column:
     """A column. `fields`: the first of these that a result knows is what is printed.
 
     `shown`: 'filled' drops it where a whole table has nothing in it, 'varies' also where every row
-    says the same, 'always' keeps it. `wide` lets its words wrap; `term` is its glossary entry.
+    says the same, 'once' says that in a line above the table, 'apart' keeps it where rows differ in
+    nothing else, 'always' everywhere. `wide` lets its words wrap; `term` is its glossary entry.
     `ours`: with our names and thousands separators whatever a page printed, for rows of many pages.
     """
 
@@ -23,7 +24,7 @@ class Column:
     fields: tuple[str, ...]
     kind: Kind = "integer"
     digits: int = 0
-    shown: Literal["filled", "varies", "always"] = "filled"
+    shown: Literal["filled", "varies", "once", "apart", "always"] = "filled"
     wide: bool = False
     term: str | None = None
     ours: bool = False
@@ -88,6 +89,17 @@ MFU = Column("MFU", ("mfu",), "percent", digits=1, term="MFU")
 CONVENTION = Column("FLOPs convention", ("flops_convention",), "text", term="FLOPs convention")
 ORIGIN = Column("Origin", ("origin",), "origin", shown="always")
 OUTCOME = Column("Outcome", ("outcome",), "outcome", shown="always")
+TASK = Column("Task", ("task",), "task", shown="always")
+SYSTEM = Column("System", ("system_title",), "system", shown="always")
+VARIANT = Column("Variant", ("variant",), "text")
+
+_TELLING = (
+    PRECISION, MBS, LBS, GA, DP, TP, SP, PP, CP, VP, EP, ETP, FSDP,
+    KERNELS,
+    *(replace(column, shown="varies") for column in (SYSTEM, TASK, VARIANT)),
+    Column("Options", ("options",), "options", shown="apart", wide=True),
+)  # fmt: skip
+"""Whatever tells two cases apart (`perfdb.record.Case`)."""
 
 
 def _own(*columns: Column) -> tuple[Column, ...]:
@@ -95,107 +107,100 @@ def _own(*columns: Column) -> tuple[Column, ...]:
     return tuple(replace(column, shown="always") for column in columns)
 
 
-DFM = Profile(
-    "dfm",
-    (
-        *_own(MODEL, GPUS, GBS, MBS, SEQUENCE, FSDP),
-        DP,
-        *_own(TP),
-        SP,
-        *_own(PP, CP, VP, EP),
-        GA,
-        TOKENS,
-        *_own(TFLOPS),
-        ORIGIN,
-    ),
-)
-"""DP, SP, GA and tokens stand on some of the family's pages only."""
+def _telling(*columns: Column) -> tuple[Column, ...]:
+    """The columns, and behind them those without which two rows could be printed alike."""
+    own = {column.fields for column in columns}
+    return (*columns, *(column for column in _TELLING if column.fields not in own))
 
-NEMO = Profile(
+
+def _family(name: str, *columns: Column) -> Profile:
+    """A family of its own columns: what tells rows apart, and where each is from, are behind."""
+    return Profile(name, (*_telling(*columns), CONTAINER, ORIGIN))
+
+
+DFM = _family(
+    "dfm",
+    *_own(MODEL),
+    replace(PRECISION, shown="once"),
+    *_own(GPUS, GBS, MBS, SEQUENCE, FSDP),
+    DP,
+    *_own(TP),
+    SP,
+    *_own(PP, CP, VP, EP),
+    GA,
+    TOKENS,
+    *_own(TFLOPS),
+)
+"""Its pages name no precision; DP, SP, GA and tokens stand on some of them only."""
+
+NEMO = _family(
     "nemo",
-    (
-        *_own(MODEL),
-        PRECISION,
-        *_own(GPUS, GBS, MBS, SEQUENCE),
-        FSDP,
-        *_own(TP, PP, CP, VP, EP),
-        ETP,
-        *_own(GA),
-        STEP_TIME,
-        *_own(TOKENS, TFLOPS),
-        MFU,
-        CONTAINER,
-        ORIGIN,
-    ),
+    *_own(MODEL),
+    PRECISION,
+    *_own(GPUS, GBS, MBS, SEQUENCE),
+    FSDP,
+    *_own(TP, PP, CP, VP, EP),
+    ETP,
+    *_own(GA),
+    STEP_TIME,
+    *_own(TOKENS, TFLOPS),
+    MFU,
 )
 """FSDP stands on the pages of some systems only; what else is not always there is not theirs."""
 
 PLAIN, PACKED = _own(SEQUENCE, replace(SEQUENCE, title="Packed Sequence Length"))
 """What a page of fine-tuning calls the sequence length, as its samples are."""
 
-TASK = Column("Task", ("task",), "task", shown="always")
-NEMO_FINE_TUNING = Profile(
+NEMO_FINE_TUNING = _family(
     "nemo-fine-tuning",
-    (
-        *_own(MODEL, TASK),
-        PRECISION,
-        *_own(GPUS, GBS, MBS),
-        PACKED,
-        FSDP,
-        *_own(TP, PP),
-        CP,
-        *_own(VP),
-        EP,
-        *_own(GA),
-        STEP_TIME,
-        *_own(TOKENS, TFLOPS),
-        MFU,
-        CONTAINER,
-        ORIGIN,
-    ),
+    *_own(MODEL, TASK),
+    PRECISION,
+    *_own(GPUS, GBS, MBS),
+    PACKED,
+    FSDP,
+    *_own(TP, PP),
+    CP,
+    *_own(VP),
+    EP,
+    *_own(GA),
+    STEP_TIME,
+    *_own(TOKENS, TFLOPS),
+    MFU,
 )
 """Supervised and low-rank fine-tuning stand in one table."""
 
-AUTOMODEL = Profile(
+AUTOMODEL = _family(
     "automodel",
-    (
-        *_own(MODEL),
-        PRECISION,
-        *_own(
-            replace(GPUS, title="#GPUs"),
-            replace(STEP_TIME, title="Time per Global Step (s)"),
-            replace(TFLOPS, title="Model TFLOPs/sec/GPU"),
-            replace(TOKENS, title="Tokens/sec/GPU"),
-        ),
-        MFU,
-        *_own(GBS, MBS, LBS, GA, replace(SEQUENCE, title="Seq Length"), TP, PP, CP, EP, VP, FSDP),
-        *_own(KERNELS),
-        CONTAINER,
-        ORIGIN,
+    *_own(MODEL),
+    PRECISION,
+    *_own(
+        replace(GPUS, title="#GPUs"),
+        replace(STEP_TIME, title="Time per Global Step (s)"),
+        replace(TFLOPS, title="Model TFLOPs/sec/GPU"),
+        replace(TOKENS, title="Tokens/sec/GPU"),
     ),
+    MFU,
+    *_own(GBS, MBS, LBS, GA, replace(SEQUENCE, title="Seq Length"), TP, PP, CP, EP, VP, FSDP),
+    *_own(KERNELS),
 )
 """Wide, and with sentences in it: the figures stand before what they were reached with."""
 
-SCALING = Profile(
+SCALING = _family(
     "scaling",
-    (
-        *_own(
-            MODEL,
-            PRECISION,
-            replace(GPUS, title="GPUs"),
-            replace(STEP_TIME, title="Training step time (seconds per step)"),
-            Column("Throughput in tokens per second", ("tokens_per_sec",), "figure"),
-            replace(MFU, title="Model flops utilization", digits=2),
-            Column("Time to train 1T tokens in days", ("extras",), "extra"),
-            replace(SEQUENCE, title="SeqLen"),
-            Column("Layers", ("extras",), "extra"),
-            TP, PP, CP, EP, DP, VP, MBS, GBS, GA,
-        ),
-        TOKENS,
-        TFLOPS,
-        CONTAINER,
-        ORIGIN,
+    *_own(
+        MODEL,
+        PRECISION,
+        replace(GPUS, title="GPUs"),
+        replace(STEP_TIME, title="Training step time (seconds per step)"),
+        Column("Throughput in tokens per second", ("tokens_per_sec",), "figure"),
+        replace(MFU, title="Model flops utilization", digits=2),
+        Column("Time to train 1T tokens in days", ("extras",), "extra"),
+        replace(SEQUENCE, title="SeqLen"),
+        Column("Layers", ("extras",), "extra"),
+        TP, PP, CP, EP, DP, VP, MBS, GBS, GA,
     ),
+    TOKENS,
+    TFLOPS,
 )  # fmt: skip
 """The same work at many scales, with the throughput of all GPUs together."""
 
@@ -228,10 +233,9 @@ _MEASURED = (
     KERNELS,
     CONTAINER,
 )  # fmt: skip
-MEASURED = Profile("measured", ours(*_MEASURED))
+MEASURED = Profile("measured", ours(*_telling(*_MEASURED)))
 _RUN = Column("Run", ("run_id",), "run", shown="always")
 _LOG = Column("Log", ("source",), "log", wide=True)
-SYSTEM = Column("System", ("system_title",), "system", shown="always")
 _STARTED = Column("Started (UTC)", ("started_at",), "moment")
 RELEASE = Column("Release", ("release",), "release", shown="always")
 _RAN = (_RUN, OUTCOME, MODEL, PRECISION, GPUS)
@@ -241,24 +245,24 @@ RUNS = Profile("runs", ours(*_RAN, *_RATES, *_WHERE, _RECIPE, CONVENTION))
 LATEST = Profile("latest", ours(*_RAN, TFLOPS, *_WHERE), offered=False)
 """The latest runs on the landing page."""
 
-_VARIANT = Column("Variant", ("variant",), "text")
 _WORK = (
     PRECISION, GPUS, *_RATES, STEP_TIME, RELEASE, ORIGIN, CONVENTION,
     GBS, MBS, LBS, GA, SEQUENCE, TP, SP, PP, CP, VP, EP, ETP, FSDP,
     KERNELS,
-    replace(_VARIANT, shown="varies"),
+    replace(VARIANT, shown="varies"),
+    replace(CONTAINER, shown="apart"),
 )  # fmt: skip
 """The rates where a narrow screen still has them, and with them where they are from."""
 
-OF_MODEL = Profile("of-model", ours(SYSTEM, replace(MODEL, shown="varies"), *_WORK))
-ON_SYSTEM = Profile("on-system", ours(MODEL, *_WORK))
+OF_MODEL = Profile("of-model", ours(*_telling(SYSTEM, replace(MODEL, shown="varies"), *_WORK)))
+ON_SYSTEM = Profile("on-system", ours(*_telling(MODEL, *_WORK)))
 
 CASE = Profile(
     "case",
     ours(
         MODEL, PRECISION, GPUS, SEQUENCE, GBS, MBS, LBS, GA, DP, TP, SP, PP, CP, VP, EP, ETP, FSDP,
         KERNELS,
-        _VARIANT,
+        VARIANT,
         replace(CONTAINER, shown="filled"),
     ),
 )  # fmt: skip
@@ -284,8 +288,7 @@ def of_table(framework: str, task: str, *, of_all_gpus: bool = False) -> Profile
     return PUBLISHED.get(framework, NEMO if task == "pretrain" else NEMO_FINE_TUNING)
 
 
-def with_measured(family: Profile) -> Profile:
-    """The family's columns as they stand, and behind them what it lacks of what is measured."""
+def beside(family: Profile) -> list[Column]:
+    """What the family has no column for, of what is measured."""
     own = {column.fields for column in family.columns}
-    beside = (column for column in _MEASURED if column.fields not in own)
-    return replace(family, columns=(*family.columns, *beside))
+    return [column for column in _MEASURED if column.fields not in own]

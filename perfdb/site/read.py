@@ -12,7 +12,7 @@ from perfdb.db.schema import require_current
 from perfdb.db.session import reading, store_url
 from perfdb.groups import grouped
 from perfdb.log_text import ESCAPE, decoded
-from perfdb.pages import names
+from perfdb.pages import charset, names
 from perfdb.pages.names import ModelName
 from perfdb.queries import catalog, findings, results, site
 from perfdb.queries.content import content
@@ -176,13 +176,21 @@ def _sources(connection: Connection) -> list[SourcePage]:
         SourcePage(
             path=one.path,
             sha256=one.sha256,
-            text=content(connection, one.sha256).decode(errors="replace"),
+            text=_page(content(connection, one.sha256)),
             read_at=one.read_at,
             source_url=one.source_url,
             published_on=one.published_on,
         )
         for one in states.values()
     ]
+
+
+def _page(said: bytes) -> str:
+    """What a page says; a state of it that nobody could read is shown as far as it is UTF-8."""
+    try:
+        return charset.decoded(said)
+    except UnicodeDecodeError:
+        return said.decode(errors="replace")
 
 
 def _rows(

@@ -9,6 +9,7 @@ from perfdb.site import addresses, markup
 from perfdb.site.addresses import Address
 from perfdb.site.contents import Contents
 from perfdb.site.data import RunFile, RunPage
+from perfdb.site.evidence import latest_first
 from perfdb.site.markup import Cell, Head, Html, link
 from perfdb.site.page import (
     Kind,
@@ -88,16 +89,12 @@ def _pages(contents: Contents) -> Iterator[Page]:
 
 
 def _recipe(name: str, runs: Sequence[RunPage]) -> RecipePage:
-    texts = grouped(sorted(runs, key=_started, reverse=True), lambda page: page.recipe_text)
+    texts = grouped(latest_first(runs), lambda page: page.recipe_text)
     made = tuple(
         RecipeText(text=text, file=some[0].recipe_file, runs=tuple(map(_run, some)))
         for text, some in texts.items()
     )
     return RecipePage(name=name, texts=made)
-
-
-def _started(page: RunPage) -> tuple[str, str]:
-    return moment(page.run.started_at), page.run.run_id
 
 
 def _run(page: RunPage) -> RecipeRun:

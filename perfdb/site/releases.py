@@ -83,31 +83,31 @@ class Releases(Frozen):
 
 def release_pages(results: Iterable[Result]) -> list[ReleasePage]:
     """The pages of all releases, by framework, the newest first."""
-    by_release = grouped(results, lambda one: (one.framework, one.release))
+    by_release = grouped(results, lambda result: (result.framework, result.release))
     pages = [
         ReleasePage(
             framework=framework,
             release=version,
-            containers=tuple(sorted({one.container for one in some if one.container})),
-            sections=sections(some, "system"),
+            containers=tuple(sorted({it.container for it in of_release if it.container})),
+            sections=sections(of_release, "system"),
         )
-        for (framework, version), some in by_release.items()
+        for (framework, version), of_release in by_release.items()
     ]
-    return newest_first(pages, trials(one for page in pages for one in page.results))
+    return newest_first(pages, trials(result for page in pages for result in page.results))
 
 
 def _pages(contents: Contents) -> Iterator[Page]:
-    found = release_pages(contents.results)
-    names = tuple((one.framework, one.release) for one in found)
+    releases = release_pages(contents.results)
+    names = tuple((release.framework, release.release) for release in releases)
     systems = tuple(sorted({result.system for result in contents.results}))
     yield Page(addresses.RELEASES, None, Releases(names=names, systems=systems))
     objections = _objections(contents.audited)
-    yield from _lists(found, objections)
+    yield from _lists(releases, objections)
     links = _links(contents)
-    for one, said in objections.items():
-        text = f"{said} found by the audit"
-        links[one].append(Link(text=text, document=addresses.of_audit(*one)))
-    for release in found:
+    for name, counted_objections in objections.items():
+        text = f"{counted_objections} found by the audit"
+        links[name].append(Link(text=text, document=addresses.of_audit(*name)))
+    for release in releases:
         also = tuple(links[release.framework, release.release])
         title = release_title(release.framework, release.release)
         text = document(
@@ -118,7 +118,7 @@ def _pages(contents: Contents) -> Iterator[Page]:
 
 def _about(release: ReleasePage) -> str:
     """'NeMo Framework 25.04: 39 published results of 8 models on DGX-H100 and DGX-B200.'"""
-    models = counted(len({one.model for one in release.results}), "model")
+    models = counted(len({result.model for result in release.results}), "model")
     systems = about.names(tab.title for section in release.sections for tab in section.tabs)
     title = release_title(release.framework, release.release)
     return f"{title}: {about.results(release.results)} of {models} on {systems}."
@@ -126,12 +126,12 @@ def _about(release: ReleasePage) -> str:
 
 def _objections(audited: Iterable[Audited]) -> dict[tuple[str, str | None], str]:
     """'2 errors, 1 warning': what is open of each release."""
-    by_release = grouped(audited, lambda one: (one.result.framework, one.result.release))
-    found = {
-        name: counts(it for one in some for it in still_open(one))
-        for name, some in by_release.items()
+    by_release = grouped(audited, lambda entry: (entry.result.framework, entry.result.release))
+    open_findings = {
+        name: counts(finding for entry in entries for finding in still_open(entry))
+        for name, entries in by_release.items()
     }
-    return {name: said for name, said in found.items() if said}
+    return {name: text for name, text in open_findings.items() if text}
 
 
 def _lists(
@@ -142,26 +142,29 @@ def _lists(
         yield Page(addresses.PERFORMANCE, document("Performance", NONE, NO_DATA))
         yield Page(addresses.ARCHIVE, document("Archive", NONE, NO_DATA))
         return
-    lines = (_listed(one, objections.get((one.framework, one.release), "")) for one in releases)
-    listed = grouped(lines, lambda one: one.framework)
-    data = ReleaseList(frameworks=tuple(map(tuple, listed.values())))
-    parts, kept = [LISTED, directive("perfdb-downloads")], [KEPT]
-    for number, (framework, some) in enumerate(listed.items()):
-        title, below = framework_title(framework), toctree(one.document for one in some)
-        parts.append(section(title, shown("releases", number), below))
-        kept.append(section(title, shown("archive", number)))
-    said = f"{counted(len(releases), 'release')} of {about.names(map(framework_title, listed))}"
-    figures = f"{said}: the results, open findings and headline figure of each."
-    yield Page(addresses.PERFORMANCE, document("Performance", figures, *parts), data)
-    dated = f"{said}: the date, results and containers of each, and which is the newest."
-    yield Page(addresses.ARCHIVE, document("Archive", dated, *kept), data)
+    lines = (_listed(it, objections.get((it.framework, it.release), "")) for it in releases)
+    by_framework = grouped(lines, lambda line: line.framework)
+    data = ReleaseList(frameworks=tuple(map(tuple, by_framework.values())))
+    listed, archived = [LISTED, directive("perfdb-downloads")], [KEPT]
+    for number, (framework, some) in enumerate(by_framework.items()):
+        title, below = framework_title(framework), toctree(line.document for line in some)
+        listed.append(section(title, shown("releases", number), below))
+        archived.append(section(title, shown("archive", number)))
+    frameworks = about.names(map(framework_title, by_framework))
+    releases_of = f"{counted(len(releases), 'release')} of {frameworks}"
+    about_list = f"{releases_of}: the results, open findings and headline figure of each."
+    yield Page(addresses.PERFORMANCE, document("Performance", about_list, *listed), data)
+    about_archive = (
+        f"{releases_of}: the date, results and containers of each, and which is the newest."
+    )
+    yield Page(addresses.ARCHIVE, document("Archive", about_archive, *archived), data)
 
 
 def _day(results: Sequence[Result]) -> date | None:
     """The newest day of results: of their pages and of their runs."""
-    known = [one.published_on for one in results]
-    known += [one.started_at.date() for one in results if one.started_at]
-    return max(filter(None, known), default=None)
+    days = [result.published_on for result in results]
+    days += [result.started_at.date() for result in results if result.started_at]
+    return max(filter(None, days), default=None)
 
 
 def _listed(page: ReleasePage, objections: str) -> ListedRelease:
@@ -187,25 +190,26 @@ def release_list(page: ReleaseList, number: int, address: Address) -> Html:
     """The releases of a framework, with how much there is of each and its headline."""
     heads = [*_COUNTED, Head("Open findings"), Head(headline.TITLE, wide=True, near=True)]
     rows = []
-    for one in page.frameworks[number]:
-        found = link(one.objections, address(one.audit)) if one.objections else "none"
-        more = (Cell(found), headline.cell(one.highest))
-        rows.append([*_counted(one, (), address), *more])
+    for release in page.frameworks[number]:
+        objections = release.objections
+        findings = link(objections, address(release.audit)) if objections else "none"
+        row = [*_counted(release, (), address), Cell(findings), headline.cell(release.highest)]
+        rows.append(row)
     return table(Table(_label(page, number), heads, rows))
 
 
 def archive(page: ReleaseList, number: int, address: Address) -> Html:
     """The releases of a framework, which of them is the newest, and their containers."""
-    given = page.frameworks[number]
-    on_gpus = [one for one in given if one.on_gpus]
-    newest = newest_version(one.release for one in on_gpus or given)
+    releases = page.frameworks[number]
+    on_gpus = [release for release in releases if release.on_gpus]
+    newest = newest_version(release.release for release in on_gpus or releases)
     rows = []
-    for one in given:
-        is_newest = one.release is not None and one.release == newest
-        known = {"rolling": is_rolling(one.release), "newest": is_newest}
-        said = [word for word, holds in known.items() if holds]
-        containers = ", ".join(one.containers) or UNKNOWN
-        rows.append([*_counted(one, said, address), Cell(containers)])
+    for release in releases:
+        version = release.release
+        marks = ["rolling"] if is_rolling(version) else []
+        marks += ["newest"] if version is not None and version == newest else []
+        containers = ", ".join(release.containers) or UNKNOWN
+        rows.append([*_counted(release, marks, address), Cell(containers)])
     return table(Table(_label(page, number), [*_COUNTED, Head("Container", wide=True)], rows))
 
 
@@ -222,15 +226,16 @@ _COUNTED: Final = (
 )
 
 
-def _counted(one: ListedRelease, said: Sequence[str], address: Address) -> list[Cell]:
-    """The name of a release, with what is said of it, and how much there is of it."""
-    name = one.release or UNATTRIBUTED
-    marks = [*said] if one.on_gpus else [*said, TRIAL]
-    mark = tag("small", f", {', '.join(marks)}") if marks else Html("")
-    counts = (one.measured, one.published, one.models, one.systems)
+def _counted(release: ListedRelease, marks: Sequence[str], address: Address) -> list[Cell]:
+    """The name of a release, with its marks, and how much there is of it."""
+    name, title = release.release or UNATTRIBUTED, release_title(release.framework, release.release)
+    every = [*marks] if release.on_gpus else [*marks, TRIAL]
+    beside = tag("small", f", {', '.join(every)}") if every else Html("")
+    counts = (release.measured, release.published, release.models, release.systems)
     return [
-        Cell(joined((link(name, address(one.document)), mark)), sort=name),
-        Cell(one.day.isoformat() if one.day else UNKNOWN),
+        # by its title: a version alone would be sorted as a number, 0.10 before 0.9
+        Cell(joined((link(name, address(release.document)), beside)), sort=title),
+        Cell(release.day.isoformat() if release.day else UNKNOWN),
         *(Cell(f"{count:,}") for count in counts),
     ]
 
@@ -250,10 +255,9 @@ def _links(contents: Contents) -> dict[tuple[str, str | None], list[Link]]:
 
 def head(page: ReleasePage, address: Address) -> Html:
     """The containers, what the labels mean, and the pages that say more."""
-    said = sources.release_head(page, address)
-    more = joined([link(one.text, address(one.document)) for one in page.also], " · ")
-    also = tag("p", ("See also: ", more)) if page.also else Html("")
-    return joined((said, also))
+    links = joined([link(other.text, address(other.document)) for other in page.also], " · ")
+    also = tag("p", ("See also: ", links)) if page.also else Html("")
+    return joined((sources.release_head(page, address), also))
 
 
 KIND = Kind(

@@ -25,9 +25,12 @@ ACTS: Final[tuple[Act, ...]] = get_args(Act)
 """What changes a figure or withholds it first."""
 
 FIGURES: Final = (
-    "outcome", "withheld", "step_time_s", "tokens_per_sec_per_gpu",
-    "model_tflops_per_sec_per_gpu", "mfu",
+    "outcome", "withheld", "window", "step_time_s", "tokens_per_sec_per_gpu",
+    "flops_convention", "model_tflops_per_sec_per_gpu", "mfu",
 )  # fmt: skip
+_TITLES: Final = {name: metric.title for name, metric in METRICS.items()} | {
+    "flops_convention": "FLOPs convention"
+}
 
 _WITHDRAWN: Final = re.compile(r"(?:\d+ .*?)?(?:withdrawn|states|no longer stated): (.+)")
 """What the log says of what somebody withdrew: a page '2 withdrawn, 1 as b.md states: why', or a
@@ -161,12 +164,20 @@ def _revised(old: Revision, new: Revision) -> tuple[Act, tuple[Change, ...]]:
     if _source(old) != _source(new):
         if not differ:
             return "also printed", ()
-        return "contradicted", _differences(_figures(old), _figures(new))
+        return "contradicted", _changes(old, new)
     if old.raw and new.raw:
         changes = _differences(cells_of(old), cells_of(new))
     else:
-        changes = _differences(_figures(old), _figures(new))
-    return ("corrected" if differ else "read again"), changes
+        changes = _changes(old, new)
+    return ("corrected" if differ else "read again"), (*changes, *_noted(old, new))
+
+
+def _noted(old: Revision, new: Revision) -> Iterator[Change]:
+    """The notes that are gone, and those that have come."""
+    gone = "; ".join(note for note in old.notes if note not in new.notes)
+    come = "; ".join(note for note in new.notes if note not in old.notes)
+    if gone or come:
+        yield Change(field="note", old=gone or None, new=come or None)
 
 
 def _source(one: Revision) -> str:
@@ -187,6 +198,19 @@ def _event(
     )
 
 
+def _changes(old: Revision, new: Revision) -> tuple[Change, ...]:
+    """The figures that differ, to four digits where these tell them apart."""
+    short = {change.field: change for change in _differences(*_spelled(old, new, significant))}
+    every = _differences(*_spelled(old, new, str))
+    return tuple(short.get(change.field, change) for change in every)
+
+
+def _spelled(
+    old: Revision, new: Revision, said: Callable[[float], str]
+) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    return _figures(old, said), _figures(new, said)
+
+
 def _differences(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[Change, ...]:
     names = dict.fromkeys([*old, *new])
     return tuple(
@@ -196,11 +220,11 @@ def _differences(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[Change
     )
 
 
-def _figures(one: Revision, said: Callable[[float], str] = str) -> dict[str, str]:
+def _figures(one: Revision, said: Callable[[float], str]) -> dict[str, str]:
     """What a result says, each figure as its page prints it where it does, and else as `said`."""
     values = {name: getattr(one, name) for name in FIGURES}
     return {
-        METRICS[name].title if name in METRICS else name: _printed(name, value, one)
+        _TITLES.get(name, name): _printed(name, value, one)
         or (said(value) if isinstance(value, float) else str(value))
         for name, value in values.items()
         if value is not None
@@ -215,7 +239,12 @@ def _printed(name: str, value: object, one: Revision) -> str | None:
 def _stated(one: Revision) -> dict[str, str]:
     """The figures of a result, and how it ended where that is why it has none."""
     said = _figures(one, significant)
-    return {name: text for name, text in said.items() if text != Outcome.FINISHED.value}
+    grounds = {"window", _TITLES["flops_convention"]}
+    return {
+        name: text
+        for name, text in said.items()
+        if name not in grounds and text != Outcome.FINISHED.value
+    }
 
 
 def _day(when: datetime | None) -> str:

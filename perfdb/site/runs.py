@@ -99,7 +99,7 @@ def _grounds(result: Result, address: Address) -> list[tuple[str, Content]]:
         ("Formulas", units.text(result.formula_version and f"version {result.formula_version}")),
         ("FLOPs convention", result.flops_convention or units.UNKNOWN),
         *(("Note", note) for note in result.notes),
-        ("Audit", flag_mark(result, address) or "no objection"),
+        ("Audit", flag_mark(result, address) or "no error and no warning"),
     ]
     return [(name, said) for name, said in known if said != units.UNKNOWN]
 

@@ -50,19 +50,20 @@ def _pages(contents: Contents) -> Iterator[Page]:
     said = SAID if pages else NONE if contents.results else NO_DATA
     data = ScalingIndex(pages=pages) if pages else None
     releases = units.counted(len({(it.framework, it.release) for it in pages}), "release")
-    told = f"The same work on more and more GPUs, with its efficiency, in {releases}."
-    yield listing(addresses.SCALING, told, said, data, [page.document for page in pages])
+    about = f"The same work on more and more GPUs, with its efficiency, in {releases}."
+    yield listing(addresses.SCALING, about, said, data, [page.document for page in pages])
     yield from (_document(_with_entries(page, contents.audited)) for page in pages)
 
 
 def _with_entries(page: ScalingPage, audited: Iterable[Audited]) -> ScalingPage:
     """The page with the entries of those of its results whose scaling the audit remarks on."""
-    shown = {it.result_id for one in page.models for series in one.series for it in series.points}
+    every = [series for scaled in page.models for series in scaled.series]
+    shown = {result.result_id for series in every for result in series.points}
     entries = {
-        one.result.result_id: one.anchor
-        for one in audited
-        if one.result.result_id in shown
-        and any(finding.rule == superlinear.RULE for finding in one.findings)
+        entry.result.result_id: entry.anchor
+        for entry in audited
+        if entry.result.result_id in shown
+        and any(finding.rule == superlinear.RULE for finding in entry.findings)
     }
     return page.model_copy(update={"audited": entries})
 
@@ -74,8 +75,10 @@ def _document(page: ScalingPage) -> Page:
         for number, model in enumerate(page.models)
     ]
     title = f"Scaling of {release} on {page.system_title}"
-    told = f"{title}: {names(one.title for one in page.models)}, with the efficiency at each scale."
-    text = document(title, told, shown("scaling-head"), *parts, contents=True)
+    about = (
+        f"{title}: {names(one.title for one in page.models)}, with the efficiency at each scale."
+    )
+    text = document(title, about, shown("scaling-head"), *parts, contents=True)
     return Page(page.document, text, page)
 
 
@@ -86,9 +89,9 @@ def index(page: ScalingIndex, address: Address) -> Html:
     heads.append(Head("Efficiency at the largest", numeric=True, near=True))
     heads.append(Head("Release"))
     rows = [
-        _index_row(f"{model.title} on {one.system_title}", series, one, address)
-        for one in page.pages
-        for model in one.models
+        _index_row(f"{model.title} on {on.system_title}", series, on, address)
+        for on in page.pages
+        for model in on.models
         for series in model.series
     ]
     return markup.table(markup.Table("Scaling", heads, rows))
@@ -116,32 +119,32 @@ def head(page: ScalingPage, address: Address) -> Html:
         link(page.system_title, address(addresses.of_system(page.system))),
         link("every series", address(addresses.SCALING)),
     )
-    said = (
+    text = (
         "Where several configurations were run at a scale, the fastest is shown; what of the "
         "configuration changes with the scale has a column. Efficiency and days are computed from "
         "the rates; a rate that is not stated is computed from those that are, or from the step "
         "time, and says so. Days are those of 10¹² tokens without a pause. Rows with open errors "
         "are in no series."
     )
-    return joined((tag("p", joined(links, " · ")), tag("p", said)))
+    return joined((tag("p", joined(links, " · ")), tag("p", text)))
 
 
 def model(page: ScalingPage, number: int, address: Address) -> Html:
     """The charts of a model, and the table of each series; #llama3-8b leads here."""
-    one = page.models[number]
-    title = f"{one.title} on {page.system_title}"
-    more = link(f"Every result of {one.title}", address(addresses.of_model(one.model)))
-    series = [_series(title, it, page.audited, address) for it in one.series]
-    parts = [*_charts(title, one.series), *series]
+    scaled = page.models[number]
+    title = f"{scaled.title} on {page.system_title}"
+    every = link(f"Every result of {scaled.title}", address(addresses.of_model(scaled.model)))
+    made = [_series(title, series, page.audited, address) for series in scaled.series]
     # the heading above it may be called the same
-    anchor = None if make_id(one.title) == slug(one.model) else slug(one.model)
-    return tag("div", (*parts, tag("p", more)), class_="perf-at", id=anchor)
+    anchor = None if make_id(scaled.title) == slug(scaled.model) else slug(scaled.model)
+    parts = (*_charts(title, scaled.series), *made, tag("p", every))
+    return tag("div", parts, class_="perf-at", id=anchor)
 
 
 def _charts(title: str, given: Iterable[Series]) -> list[Html]:
     """The rate of each GPU in every series against the ideal; a drawing for each kind of rate."""
-    by_rate = {rate: [one for one in given if one.rate == rate] for rate in RATES}
-    return [_chart(title, rate, series) for rate, series in by_rate.items() if series]
+    by_rate = {rate: [series for series in given if series.rate == rate] for rate in RATES}
+    return [_chart(title, rate, some) for rate, some in by_rate.items() if some]
 
 
 def _chart(title: str, rate: Rate, series: Sequence[Series]) -> Html:
@@ -153,24 +156,24 @@ def _chart(title: str, rate: Rate, series: Sequence[Series]) -> Html:
         )
         for one in shown
     ]
-    said = "ideal: as at the smallest scale"
+    name = "ideal: as at the smallest scale"
     ideal = [
-        Line(said, tuple((gpus, one.points[0][1]) for gpus, _ in one.points), ideal=True)
-        for one in lines
+        Line(name, tuple((gpus, line.points[0][1]) for gpus, _ in line.points), ideal=True)
+        for line in lines
     ]
     drawn = charts.over_gpus(title, METRICS[rate].title, [*lines, *ideal])
-    some = f"The first {len(shown)} of {len(series)} series are drawn."
-    return charts.beside(drawn, bests.note(some if len(series) > len(shown) else ""))
+    which = f"The first {len(shown)} of {len(series)} series are drawn."
+    return charts.beside(drawn, bests.note(which if len(series) > len(shown) else ""))
 
 
 def _label(series: Series) -> str:
     first = series.points[0]
-    known = (
+    parts = (
         bests.precision_of(first),
         f"sequence {first.sequence_length:,}",
         f"{series.scaling} scaling",
     )
-    return " · ".join(filter(None, known))
+    return " · ".join(filter(None, parts))
 
 
 def _series(title: str, series: Series, audited: Mapping[int, str], address: Address) -> Html:
@@ -179,18 +182,19 @@ def _series(title: str, series: Series, audited: Mapping[int, str], address: Add
         *_figures(series, address),
         *_as_printed(series.points),
         *columns.described(ours(*LAYOUT), series.points, address),
-        (Head("Origin"), [tables.printed(ORIGIN, one, address) for one in series.points]),
+        (Head("Origin"), [tables.printed(ORIGIN, point, address) for point in series.points]),
     ]
     same = _the_same(series.points)
     table = columns.table(
         f"{title}: {series.title}",
         [(head, cells) for head, cells in every if _says_something(cells)],
-        ids=[f"{series.anchor}-{one.num_gpus}" for one in series.points],
-        notes=[(*same, *_counted_by(one, series.rate)) for one in series.points],
+        ids=[f"{series.anchor}-{point.num_gpus}" for point in series.points],
+        notes=[(*same, *_counted_by(point, series.rate)) for point in series.points],
     )
-    name = tag("h3", series.title, id=series.anchor)
+    heading = tag("h3", series.title, id=series.anchor)
+    above = superlinear.note(series, audited, address)
     left_out = bests.note(bests.contradicted(series.wrong))
-    return joined((name, markup.table(table), superlinear.note(series, audited, address), left_out))
+    return joined((heading, markup.table(table), above, left_out))
 
 
 def _says_something(cells: Iterable[Cell]) -> bool:
@@ -200,17 +204,17 @@ def _says_something(cells: Iterable[Cell]) -> bool:
 def _figures(series: Series, address: Address) -> list[columns.Made]:
     """The scale and its figures: as stated where it is stated, else computed."""
     return [
-        _column("GPUs", None, (f"{one.num_gpus:,}" for one in series.points)),
+        _column("GPUs", None, (f"{point.num_gpus:,}" for point in series.points)),
         _figure(METRICS[series.rate].title, series.rate, series, address),
         (Head("Efficiency", "the rate of each GPU ÷ that at the smallest scale", numeric=True),
-         [superlinear.efficiency_of(one, series) for one in series.points]),
+         [superlinear.efficiency_of(point, series) for point in series.points]),
         _figure("MFU", "mfu", series, address),
         _figure("Step time (s)", "step_time_s", series, address),
         (Head("Tokens/s, all GPUs", "as stated, else tokens/s/GPU × GPUs", numeric=True),
-         [_of_all(one) for one in series.points]),
+         [_of_all(point) for point in series.points]),
         _column("Days to 1T tokens", "10¹² ÷ tokens/s of all GPUs ÷ 86,400",
-                (units.significant(_days(one)) for one in series.points)),
-        _column("GBS", None, (f"{one.global_batch_size:,}" for one in series.points)),
+                (units.significant(_days(point)) for point in series.points)),
+        _column("GBS", None, (f"{point.global_batch_size:,}" for point in series.points)),
     ]  # fmt: skip
 
 
@@ -223,16 +227,19 @@ def _as_printed(points: Sequence[Result]) -> Iterator[columns.Made]:
 
 def _the_same(points: Sequence[Result]) -> tuple[str, ...]:
     """The footnote on what is known and the same at every scale: the layout, what was printed."""
-    known = [(one, {tables.known(one, point) for point in points}) for one in ours(*LAYOUT)]
-    same = [(one, value) for one, (value, *others) in known if not others and value is not None]
-    said = [f"{one.title} {tables.formatted(one, value)}" for one, value in same]
-    printed = [(name, set(texts)) for name, texts in extras_of(points).items()]
-    said += [f"{name} {text} (as printed)" for name, (text, *more) in printed if text and not more]
-    return (f"{', '.join(said)}.",) if said else ()
+    parts = []
+    for column in ours(*LAYOUT):
+        first, *others = (tables.known(column, point) for point in points)
+        if first is not None and all(value == first for value in others):
+            parts.append(f"{column.title} {tables.formatted(column, first)}")
+    for name, texts in extras_of(points).items():
+        if texts[0] and len(set(texts)) == 1:
+            parts.append(f"{name} {texts[0]} (as printed)")
+    return (f"{', '.join(parts)}.",) if parts else ()
 
 
 def _figure(title: str, metric: str, series: Series, address: Address) -> columns.Made:
-    cells = [columns.figure(one, metric, address) for one in series.points]
+    cells = [columns.figure(point, metric, address) for point in series.points]
     return Head(title, numeric=True), cells
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from html import escape
+from io import StringIO
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -72,7 +73,9 @@ def _states(source: SourcePage, address: Address) -> list[Html]:
 
 def listing(source: SourcePage, address: Address) -> Html:
     """The text with numbered lines; #L7 is line 7."""
-    lines = enumerate(source.text.splitlines(), start=1)
+    # a form feed ends no line for those who read pages, as it would for str.splitlines
+    text = StringIO(source.text, newline=None)
+    lines = enumerate((line.removesuffix("\n") for line in text), start=1)
     read = tag(
         "p", ("Read from ", tag("code", places.of_path(source.path)), f", SHA-256 {source.sha256}.")
     )
@@ -95,25 +98,46 @@ def _original(source: SourcePage) -> Iterator[tuple[str, Content]]:
     yield "Published on", day.isoformat() if day else units.UNKNOWN
 
 
+ALL_ROWS, _ALL = "All rows", "all-rows"
+"""The heading of what holds for each result of a page, and the name of that place."""
+
+
 def entries(source: SourcePage, address: Address) -> Html:
-    """An entry for each result of the page: why its figures are to be believed.
+    """What holds for every result of the page, and an entry for each: why to believe its figures.
 
     Of several of one case the one that stands for them in tables has the name of their row.
     """
     named = {row_id(one): one for one in sorted(source.results, key=lambda it: it.num_results)}
-    names = ((one, row_id(one)) for one in source.results)
-    given = ((one, name if named[name] is one else None) for one, name in names)
-    return joined((_entry(result, name, source, address) for result, name in given), "\n")
+    told = [
+        [*_said(result, address), *_earlier(result, source, address)] for result in source.results
+    ]
+    common = _of_all(told)
+    parts = []
+    if common:
+        every = (tag("h3", ALL_ROWS), terms(common))
+        parts.append(tag("article", every, class_="perf-entry", id=_ALL))
+    for result, lines in zip(source.results, told, strict=True):
+        own = [line for line in lines if line not in common]
+        own += [("Besides", link("what holds for all rows", f"#{_ALL}"))] if common else []
+        name = row_id(result) if named[row_id(result)] is result else None
+        entry = (tag("h3", findings.title(result)), terms(own))
+        parts.append(tag("article", entry, class_="perf-entry", id=name))
+    return joined(parts, "\n")
 
 
-def _entry(result: Result, name: str | None, source: SourcePage, address: Address) -> Html:
-    told = list(_said(result, address))
+def _of_all(told: Sequence[Sequence[tuple[str, Content]]]) -> list[tuple[str, Content]]:
+    """The lines that stand in each of several entries."""
+    if len(told) < 2:
+        return []
+    first, *others = told
+    return [line for line in first if all(line in lines for lines in others)]
+
+
+def _earlier(result: Result, source: SourcePage, address: Address) -> Iterator[tuple[str, Content]]:
     corrected = source.corrections.get(result.result_id)
     if corrected:
         changelog = link("changelog", address(addresses.CHANGELOG))
-        told.append(("Earlier", joined((corrected, "; see the ", changelog))))
-    parts = (tag("h3", findings.title(result)), terms(told))
-    return tag("article", parts, class_="perf-entry", id=name)
+        yield "Earlier", joined((corrected, "; see the ", changelog))
 
 
 def _said(result: Result, address: Address) -> Iterator[tuple[str, Content]]:
@@ -135,7 +159,7 @@ def _said(result: Result, address: Address) -> Iterator[tuple[str, Content]]:
     known = link("the recipes", address(addresses.RECIPES))
     none = "a published row names none that perfdb has; of runs there are "
     yield "Recipe", joined((none, known))
-    yield "Audit", flag_mark(result, address) or "the audit objects to nothing"
+    yield "Audit", flag_mark(result, address) or "no error and no warning"
     tab = addresses.of_tab(result.framework, result.release, result.system, address)
     title = release_title(result.framework, result.release)
     yield "Table", link(f"{title}, {result.system_title}", f"{tab}#{row_id(result)}")
@@ -147,9 +171,9 @@ def release_head(release: ReleasePage, address: Address) -> Html:
     said = {
         "published": "Published rows show the figures as they were printed; each figure leads to "
         "the line of the page that it is from.",
-        "measured": "Measured rows are from runs; of several of one case the one of median step "
-        "time is shown, the faster of the middle two, and its page leads to the others. "
-        "Each figure leads to the numbers it was computed from.",
+        "measured": "Measured rows are from runs. If a case was run several times, the run of "
+        "median step time is shown, of two in the middle the faster, and its page leads to the "
+        "others. Each figure leads to the numbers it was computed from.",
     }
     labels = [tag("p", said[origin]) for origin in sorted(origins)]
     if any(one.num_results > 1 and not one.is_measured for one in release.results):

@@ -32,20 +32,28 @@ class Subject(Frozen):
     scaling: tuple[Link, ...]
 
 
-class Entry(Frozen):
-    """A model or a system in the list of them, and the document that is its page.
+class Counts(Frozen):
+    """How much there is of a model or a system.
 
-    `beside`: how many systems a model has results on, or models a system has results of. `rates`
-    says a model's highest tokens/s/GPU at a task in the newest releases, by system. `highest` is
-    the headline of a system in these, `peaks` are its dense TFLOP/s/GPU by precision.
+    `beside`: how many systems a model has results on, or models a system has results of.
     """
 
-    document: str
-    title: str
     results: int
     measured: int
     releases: int
     beside: int
+
+
+class Entry(Frozen):
+    """A model or a system in the list of them, and the document that is its page.
+
+    `rates` says a model's highest tokens/s/GPU at a task in the newest releases, by system.
+    `highest` is the headline of a system in these, `peaks` are its dense TFLOP/s/GPU by precision.
+    """
+
+    document: str
+    title: str
+    counts: Counts
     rates: str = ""
     highest: Highest | None = None
     peaks: Mapping[str, float] = {}
@@ -63,13 +71,17 @@ def by_name(results: Sequence[Result], name_of: Callable[[Result], str]) -> dict
     return grouped(newest_first(sorted(results, key=work_order), trials(results)), name_of)
 
 
-def list_of(name: str, said: str, subjects: Sequence[Subject], entries: Iterable[Entry]) -> Page:
+def list_of(
+    name: str, introduction: str, subjects: Sequence[Subject], entries: Iterable[Entry]
+) -> Page:
     """The list of models or of systems."""
-    data = Entries(entries=tuple(entries)) if subjects else None
-    word = name.partition("/")[0].removesuffix("s")
-    known = about.names(one.title for one in subjects) or "none yet"
-    told = f"{units.counted(len(subjects), word)} with results: {known}."
-    return listing(name, told, said if data else NO_DATA, data, [one.document for one in subjects])
+    kind = name.partition("/")[0].removesuffix("s")
+    titles = about.names(subject.title for subject in subjects) or "none yet"
+    summary = f"{units.counted(len(subjects), kind)} with results: {titles}."
+    if not subjects:
+        return listing(name, summary, NO_DATA, None)
+    below = [subject.document for subject in subjects]
+    return listing(name, summary, introduction, Entries(entries=tuple(entries)), below)
 
 
 def page_of(subject: Subject, kind: str, *others: tuple[str, str]) -> Page:
@@ -90,12 +102,10 @@ def _about(subject: Subject) -> str:
     return f"{subject.title}: {about.results(results)} of {releases}."
 
 
-def entry(subject: Subject, beside: Callable[[Result], str]) -> Entry:
-    """A line of the list; `beside` names what is counted of each result."""
+def counts(subject: Subject, beside: Callable[[Result], str]) -> Counts:
+    """How much there is of it; `beside` names what is counted of each result."""
     results = [result for task in subject.tasks for result in task.results]
-    return Entry(
-        document=subject.document,
-        title=subject.title,
+    return Counts(
         results=len(results),
         measured=sum(result.is_measured for result in results),
         releases=len({(one.framework, one.release) for one in results}),
@@ -107,19 +117,19 @@ def newest_results(
     title: str, results: Sequence[Result], profile: Profile, address: Address
 ) -> Html:
     """The table of a task, and where the releases are that it has no room for."""
-    of_release = grouped(results, lambda one: (one.framework, one.release))
-    shown = recent({release: len(some) for release, some in of_release.items()})
-    rows = [one for one in results if (one.framework, one.release) in shown]
-    made = markup.table(tables.results_table(title, rows, profile, address))
+    by_release = grouped(results, lambda result: (result.framework, result.release))
+    shown = recent({release: len(of_release) for release, of_release in by_release.items()})
+    rows = [result for result in results if (result.framework, result.release) in shown]
+    table = markup.table(tables.results_table(title, rows, profile, address))
     older = [
-        _older(release, some, address)
-        for release, some in of_release.items()
+        _older(release, of_release, address)
+        for release, of_release in by_release.items()
         if release not in shown
     ]
     if not older:
-        return made
+        return table
     heading = tag("summary", f"Older releases ({len(older):,}) stand on their own pages alone")
-    return joined((made, tag("details", (heading, tag("ul", older)))))
+    return joined((table, tag("details", (heading, tag("ul", older)))))
 
 
 def _older(release: Release, results: Sequence[Result], address: Address) -> Html:
@@ -157,16 +167,17 @@ def index(
     label: str, beside: str, given: Sequence[Entry], known: Iterable[Made], address: Address
 ) -> Html:
     """The list of models or of systems; the columns of what is known of each before the counts."""
-    names = [Cell(link(one.title, address(one.document)), sort=one.title) for one in given]
-    counts = {
-        "Results": [one.results for one in given],
-        "Measured": [one.measured for one in given],
-        "Published": [one.results - one.measured for one in given],
-        "Releases": [one.releases for one in given],
-        beside: [one.beside for one in given],
+    names = [Cell(link(entry.title, address(entry.document)), sort=entry.title) for entry in given]
+    each = [entry.counts for entry in given]
+    numbers = {
+        "Results": [it.results for it in each],
+        "Measured": [it.measured for it in each],
+        "Published": [it.results - it.measured for it in each],
+        "Releases": [it.releases for it in each],
+        beside: [it.beside for it in each],
     }
     counted = [
-        (Head(title, numeric=True), [Cell(f"{count:,}") for count in some])
-        for title, some in counts.items()
+        (Head(title, numeric=True), [Cell(f"{number:,}") for number in column])
+        for title, column in numbers.items()
     ]
     return markup.table(columns.table(f"{label}s", [(Head(label), names), *known, *counted]))

@@ -12,7 +12,6 @@ from perfdb.site.data import Result
 from perfdb.site.differences import names
 from perfdb.site.markup import Cell, Html, joined, link, tag
 from perfdb.site.series import Rate, Series, efficiency
-from perfdb.site.words import gpus
 
 RULE: Final = NAME
 """The audit's rule that remarks on it."""
@@ -71,11 +70,11 @@ def note(series: Series, audited: Mapping[int, str], address: Address) -> Html:
     first = series.points[0]
     said = (
         f"* Above 100 % at {counts} GPUs: each GPU is faster there than at the smallest scale, "
-        f"{gpus(first.num_gpus)}. {_different(first, above, series)}"
+        f"{units.counted(first.num_gpus, 'GPU')}. {_different(first, above, series)}"
     )
     found = [
         link(
-            gpus(one.num_gpus),
+            units.counted(one.num_gpus, "GPU"),
             addresses.of_entry(one.framework, one.release, audited[one.result_id], address),
         )
         for one in series.points

@@ -1,6 +1,6 @@
 """The page of a system: its specification, its best figures, its results in force."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Final
 
 from perfdb import catalog, units
@@ -28,14 +28,20 @@ class SystemPage(Subject):
 def _pages(contents: Contents) -> Iterator[Page]:
     on_system = subjects.by_name(contents.results, lambda one: one.system)
     scaling = grouped(contents.scaling, lambda one: one.system)
-    made = [
+    systems = [
         _system(name, on_system[name], scaling.get(name, ()))
         for name in sorted(on_system, key=system_order)
     ]
-    said = "Every system that the store has results on.\n"
-    yield subjects.list_of(addresses.SYSTEMS, said, made, map(_entry, made))
+    introduction = "Every system that the store has results on.\n" + _without_results(on_system)
+    yield subjects.list_of(addresses.SYSTEMS, introduction, systems, map(_entry, systems))
     last = ("Specification", "system-specification")
-    yield from (subjects.page_of(one, "system", last) for one in made)
+    yield from (subjects.page_of(system, "system", last) for system in systems)
+
+
+def _without_results(on_system: Container[str]) -> str:
+    """The systems of the catalogue that the store has nothing on, for who looks for them."""
+    left = [system.title for name, system in catalog.systems().items() if name not in on_system]
+    return f"No results yet: {', '.join(left)}.\n" if left else ""
 
 
 def _system(name: str, results: Sequence[Result], scaling: Iterable[ScalingPage]) -> SystemPage:
@@ -55,15 +61,17 @@ def _system(name: str, results: Sequence[Result], scaling: Iterable[ScalingPage]
 
 def _entry(page: SystemPage) -> Entry:
     results = [result for task in page.tasks for result in task.results]
-    known = page.entry
-    more = {
-        "highest": headline.highest(
-            of_newest_releases(results), lambda one: f", in {bests.release_of(one)}"
+    system = page.entry
+    return Entry(
+        document=page.document,
+        title=page.title,
+        counts=subjects.counts(page, lambda result: result.model),
+        highest=headline.highest(
+            of_newest_releases(results), lambda result: f", in {bests.release_of(result)}"
         ),
-        "peaks": {name: peak.tflops for name, peak in known.peaks.items()} if known else {},
-        "memory_gb": known.memory_gb if known else None,
-    }
-    return subjects.entry(page, lambda one: one.model).model_copy(update=more)
+        peaks={name: peak.tflops for name, peak in system.peaks.items()} if system else {},
+        memory_gb=system.memory_gb if system else None,
+    )
 
 
 def index(page: Entries, address: Address) -> Html:
@@ -86,11 +94,11 @@ _NEWEST: Final = "Of the newest release of each framework, without rows with ope
 
 def results(page: SystemPage, number: int, address: Address) -> Html:
     """The results of a task: the best of each model as bars, the newest of them as a table."""
-    given = page.tasks[number]
-    title = f"{page.title}, {section_title(given.task, None)}"
-    drawn = bests.chart(f"{title}: best figures", given.results, bests.ACROSS_MODELS, _PARTS)
-    every = subjects.newest_results(title, given.results, profiles.ON_SYSTEM, address)
-    return joined((drawn, every))
+    task = page.tasks[number]
+    title = f"{page.title}, {section_title(task.task, None)}"
+    best = bests.chart(f"{title}: best figures", task.results, bests.ACROSS_MODELS, _PARTS)
+    every = subjects.newest_results(title, task.results, profiles.ON_SYSTEM, address)
+    return joined((best, every))
 
 
 _PARTS: Final = (bests.MODEL, bests.FRAMEWORK, bests.PRECISION)

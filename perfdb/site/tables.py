@@ -1,17 +1,16 @@
 """From results and a profile to a table: which cells, with which digits, linked to what."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
 from perfdb import units
 from perfdb.catalog import titles
-from perfdb.pages.cells import Wrong, absent, decimal
-from perfdb.pages.columns import says_nothing_new
+from perfdb.pages.cells import absent
 from perfdb.record import Outcome
-from perfdb.site import addresses, figures, profiles
+from perfdb.site import addresses, figures, profiles, shown
 from perfdb.site.addresses import Address
 from perfdb.site.data import Result
 from perfdb.site.glossary import TERMS
@@ -40,8 +39,8 @@ def results_table(
     """A row for each result; columns that say nothing are left out where the profile says so."""
     behind = [evidence(result, address) for result in results]
     cells = {column: _cells(column, results, address) for column in profile.columns}
-    columns = [column for column, made in cells.items() if _is_shown(column, made)]
-    shown = [
+    columns = [column for column, made in cells.items() if shown.is_shown(column, made, results)]
+    rows = [
         list(map(_believed, cells[column], behind)) if column.is_figure else cells[column]
         for column in columns
     ]
@@ -49,11 +48,12 @@ def results_table(
     return Table(
         label,
         [head(column) for column in columns],
-        list(zip(*shown, strict=True)),
+        list(zip(*rows, strict=True)),
         ids=[run_id(result) if of_runs else row_id(result) for result in results],
         notes=[result.notes for result in results],
         beside=[_beside(result, address) for result in results],
         offer=Offer(offer_name(results), results) if profile.offered else None,
+        said=[*shown.said_once(cells)],
     )
 
 
@@ -80,8 +80,8 @@ def _beside(result: Result, address: Address) -> Beside:
 def of_results(results: Sequence[Result]) -> Profile:
     """The profile of a release's table: as its framework prints the task.
 
-    What only measured rows know stands behind that, and last are the columns of its pages that
-    perfdb has no field for.
+    Other figures that its pages state, and what only measured rows know, stand behind that, and
+    last are the columns of its pages that perfdb has no field for.
     """
     first = results[0]
     of_all_gpus = any(result.tokens_per_sec is not None for result in results)
@@ -89,18 +89,14 @@ def of_results(results: Sequence[Result]) -> Profile:
     if not all(map(is_packed, results)):
         plain = {profiles.PACKED: profiles.PLAIN}
         profile = replace(profile, columns=tuple(plain.get(one, one) for one in profile.columns))
-    if any(result.is_measured for result in results):
-        profile = profiles.with_measured(profile)
-    return replace(profile, columns=(*profile.columns, *_extra_columns(results)))
+    beside = [one for one in profiles.beside(profile) if _is_beside(one, results)]
+    return replace(profile, columns=(*profile.columns, *beside, *shown.extra_columns(results)))
 
 
-def _extra_columns(results: Sequence[Result]) -> Iterator[Column]:
-    """A column for each title without a field; its words wrap where they are no numbers."""
-    for title in dict.fromkeys(title for result in results for title in result.extras):
-        if not says_nothing_new(title):
-            texts = (result.extras.get(title, "") for result in results)
-            is_numeric = not any(isinstance(decimal(text), Wrong) for text in texts)
-            yield Column(title, ("extras",), "extra", wide=not is_numeric)
+def _is_beside(column: Column, results: Sequence[Result]) -> bool:
+    """Whether it is a figure that a row states, or a row is measured."""
+    stated = column.is_figure and any(known(column, result) is not None for result in results)
+    return stated or any(result.is_measured for result in results)
 
 
 def printed(column: Column, result: Result, address: Address) -> Cell:
@@ -178,13 +174,6 @@ NUMBERS: Final[Mapping[Kind, Callable[[Column, float], str]]] = {
 """How numbers of a kind are printed; the others are whole, with separators in our own tables."""
 
 
-def _is_shown(column: Column, cells: Sequence[Cell]) -> bool:
-    if column.shown == "always":
-        return True
-    said = {cell.content for cell in cells}
-    return len(said) > 1 if column.shown == "varies" else said != {units.UNKNOWN}
-
-
 def _plain(column: Column, result: Result, _address: Address) -> Cell:
     value = known(column, result)
     said = as_printed(column, result) or formatted(column, value)
@@ -203,6 +192,12 @@ def _figure_cell(column: Column, result: Result, address: Address) -> Cell:
 
 def _task(column: Column, result: Result, _address: Address) -> Cell:
     return Cell(as_printed(column, result) or titles.task(result.task))
+
+
+def _options(_column: Column, result: Result, _address: Address) -> Cell:
+    """The options of the framework that a run was given."""
+    said = ", ".join(f"{name}={value}" for name, value in sorted(result.options.items()))
+    return Cell(said or units.UNKNOWN)
 
 
 def _extra(column: Column, result: Result, _address: Address) -> Cell:
@@ -282,6 +277,7 @@ PRINTERS: Final[Mapping[Kind, Printer]] = {
     "precision": _precision,
     "task": _task,
     "extra": _extra,
+    "options": _options,
     "spread": _spread,
     "outcome": lambda _, result, __: Cell(outcome_badge(result.outcome)),
     "origin": lambda _, result, address: Cell(origin(result, address), sort=result.origin),

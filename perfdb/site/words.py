@@ -33,7 +33,7 @@ def section_title(task: str, variant: str | None) -> str:
     return f"{title}: {framework_title(variant)}" if variant else title
 
 
-def gpus(count: int, system: str | None = None) -> str:
+def gpus(count: int, system: str) -> str:
     """'1 GPU', '2,048 GPUs'; '2 processes' on a system that has no GPUs."""
     if catalog.has_gpus(system):
         return counted(count, "GPU")

@@ -70,7 +70,7 @@ class Point:
 
 
 def is_apart(result: Result) -> bool:
-    """Whether a result is of no release that comes before or after another."""
+    """Whether a result's release has no place in the order of releases."""
     return not is_numbered(result.release)
 
 
@@ -87,7 +87,7 @@ class Series:
     metric: str
     points: tuple[Point, ...]
     missing_in: str | None = None
-    """The newest release, where an earlier one has this and it has not."""
+    """The newest release, if it lacks this and an earlier one has it."""
 
     @property
     def shown(self) -> Result:
@@ -105,11 +105,11 @@ class Series:
         return (*self.releases[-1:], *(point for point in self.points if point.is_apart))
 
     def ends(self, *verdicts: Verdict) -> tuple[Point, ...]:
-        """Of the newest those of such a verdict."""
+        """The newest points that have one of these verdicts."""
         return tuple(point for point in self.newest if point.verdict in verdicts)
 
     def figures(self, runs: Sequence[Timed]) -> list[float]:
-        """The figures of runs, of those that have one."""
+        """The figures of those runs that have one."""
         return [figure for run in runs if (figure := run.figure(self.metric)) is not None]
 
     @property
@@ -139,7 +139,7 @@ class Series:
     def is_slower(self, least: float = 0.0) -> bool:
         """Whether a regression stands, or a rolling branch is slower than the newest release.
 
-        What is slower now by less than `least`, of 1, does not count.
+        What is slower now by less than `least`, a fraction, does not count.
         """
         return any(one.change >= least for one in self._slower_now())
 
@@ -157,9 +157,9 @@ class Series:
 
     @property
     def failed(self) -> tuple[Point, ...]:
-        """Of the newest those that failed, wholly or at more of their runs than a release did."""
+        """The newest points that failed, wholly or at a larger share of runs than some release."""
         finished = [one.side.share_failed for one in self.releases if one.side.finished]
-        least = min(finished, default=0.0)
+        least = min(finished, default=1.0)
         return tuple(
             one
             for one in self.newest
@@ -168,16 +168,16 @@ class Series:
 
     @property
     def untold(self) -> tuple[Point, ...]:
-        """Of the newest those without a verdict, of all those whose figures are no measure.
+        """The newest points without a verdict, and all whose figures are no measure of each other.
 
-        What was too noisy once is no matter of today: no run of then will make it sharper.
+        That an older release was too noisy does not count: nobody will repeat its runs.
         """
         newest = self.ends(Verdict.UNKNOWN)
         return tuple(one for one in self.points if one.is_no_measure or one in newest)
 
     @property
     def has_news(self) -> bool:
-        """Whether the newest is another than what it is held against, or worse than it was."""
+        """Whether the newest differs from what it is compared with, or is worse than before."""
         changed = self.ends(Verdict.FASTER, Verdict.SLOWER)
         return bool(changed or self.failed) or self.is_slower()
 

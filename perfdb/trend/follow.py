@@ -52,7 +52,7 @@ def follow_each(
 def noted_missing(
     found: Sequence[Series], versions: Mapping[tuple[str, Origin], Sequence[str]]
 ) -> list[Series]:
-    """The same, with the newest release where an earlier one has this and it has not.
+    """The series, each with the newest release if that lacks it and an earlier one has it.
 
     `versions` are those of each framework and origin in their order (`perfdb.trend.read.versions`).
     What never finished is not missed, nor a case that was the best of its work until a new one
@@ -86,10 +86,10 @@ def _lacking(
     versions: Mapping[tuple[str, Origin], Sequence[str]],
     ran: Collection[tuple[str, str]],
 ) -> Iterator[str]:
-    """The releases since that lack it, the newest first.
+    """The releases since its last one, which lack it, the newest first.
 
-    Of the same version those containers that have results on the same system: another may be for
-    another processor.
+    Another container of the same version counts only if it has results on the same system: it may
+    be for another processor.
     """
     if not any(point.side.finished for point in one.releases):
         return
@@ -140,5 +140,4 @@ def _best(results: Sequence[Timed], metric: str) -> tuple[Timed, ...]:
 
 
 def _when(result: Timed) -> tuple[datetime, int]:
-    started = result.started_at or LONG_AGO
-    return (started if started.tzinfo else started.replace(tzinfo=UTC), result.result_id)
+    return (result.started_at or LONG_AGO, result.result_id)

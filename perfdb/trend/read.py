@@ -46,7 +46,7 @@ def versions(
 ) -> Mapping[tuple[str, Origin], Sequence[str]]:
     """The releases of each framework that have results of an origin, in the order of `choices`.
 
-    What nobody stated a release of is none, and a rolling branch comes after no other.
+    Unstated releases and rolling branches are left out, as they have no place in that order.
     """
     of_ids: dict[int, set[tuple[str, Origin]]] = defaultdict(set)
     for row in connection.execute(catalog.all_releases()).mappings():

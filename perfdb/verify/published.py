@@ -119,7 +119,7 @@ def _by_bytes(row: _Row, content: bytes) -> list[_Read]:
 
 @lru_cache(maxsize=64)
 def _of_page(where: str, content: bytes, context: PageContext) -> Mapping[int | None, list[_Read]]:
-    rows = grouped(pages.read(where, content.decode(), context).results, lambda row: row.line)
+    rows = grouped(pages.read(where, pages.decoded(content), context).results, lambda row: row.line)
     return {line: [_Read.model_validate(dict(row)) for row in some] for line, some in rows.items()}
 
 

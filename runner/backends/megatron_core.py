@@ -1,6 +1,7 @@
 """Megatron-Core: its own GPT model, schedules and optimizer, driven by runner.megatron.train."""
 
 import json
+from collections.abc import Iterator
 from importlib import metadata
 
 from perfdb import catalog
@@ -12,7 +13,7 @@ from runner.backends.base import Command
 NAME = "megatron-core"
 FAMILIES = ("gpt", "moe")
 PRECISIONS = ("fp32", "bf16")
-HOPPER = ("dgx-h100", "dgx-h200")
+BLACKWELL = ("dgx-b200", "dgx-b300", "dgx-gb200", "dgx-gb300")
 
 SHAPE_FIELDS = (
     "num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "num_query_groups",
@@ -37,16 +38,23 @@ def version() -> str | None:
 
 def unsupported(case: Case) -> str | None:
     """This worker pre-trains GPT and MoE models in BF16 or FP32."""
+    return next(_unsupported(case), None)
+
+
+def _unsupported(case: Case) -> Iterator[str]:
     family = catalog.model(case.model).family
     if family not in FAMILIES:
-        return f"the worker builds {' and '.join(FAMILIES)} models, and {case.model} is {family}"
+        yield f"the worker builds {' and '.join(FAMILIES)} models, and {case.model} is {family}"
     if case.precision not in PRECISIONS:
-        return f"the worker trains in {' and '.join(PRECISIONS)}, not {case.precision}"
+        yield f"the worker trains in {' and '.join(PRECISIONS)}, not {case.precision}"
     if case.task != "pretrain":
-        return f"the worker pre-trains; {case.task} is not built"
+        yield f"the worker pre-trains; {case.task} is not built"
     if case.fsdp_size:
-        return "the worker has no FSDP"
-    return None
+        yield "the worker has no FSDP"
+    if case.kernels:
+        yield "the worker takes no kernels from a recipe"
+    if case.local_batch_size or not case.micro_batch_size:
+        yield "the worker takes micro_batch_size, not local_batch_size"
 
 
 def worker_config(point: Point) -> str:
@@ -87,4 +95,4 @@ def _variables(case: Case) -> dict[str, str]:
     split = (case.tensor_parallel or 1) > 1 or (case.context_parallel or 1) > 1
     # One hardware queue keeps communication ahead of the compute that waits for it; Megatron-LM's
     # arguments.py demands it before Blackwell.
-    return {"CUDA_DEVICE_MAX_CONNECTIONS": "1"} if split and case.system in HOPPER else {}
+    return {"CUDA_DEVICE_MAX_CONNECTIONS": "1"} if split and case.system not in BLACKWELL else {}

@@ -10,8 +10,11 @@ from streamlit.testing.v1 import AppTest
 
 import dashboards
 from dashboards import data
+from dashboards.findings import mark
 from dashboards.views import compare, explore
 from perfdb.compare import comparison
+from perfdb.db.findings import replace
+from perfdb.db.rows import FindingRow
 from perfdb.db.schema import option
 from perfdb.ingest import ingest
 from perfdb.record import Figures, Outcome, Release
@@ -277,6 +280,16 @@ class TestExplore:
         table = shown(app).dataframe[0].value
         assert ["NeMo Framework 25.10"] == list(table["release_name"])
 
+    def test_results_are_narrowed_to_numbers_of_gpus(self, filled, tmp_path):
+        for num_gpus in (16, 128):
+            of = case(num_gpus=num_gpus)
+            stored(filled, write_run(tmp_path, run_id=f"on-{num_gpus}", case=of))
+        app = AppTest.from_function(explored)
+        app.query_params["gpus"] = ["128", "16"]
+        assert {16, 128} == set(shown(app).dataframe[0].value["num_gpus"])
+        [box] = [box for box in app.multiselect if box.label == "GPUs"]
+        assert box.options == ["8", "16", "128"]
+
     def test_a_filter_is_named_as_the_store_or_as_people_name_it(self, filled):
         for task, model in (("pretrain", "llama3-8b"), ("Pre-training", "Llama 3 8B")):
             app = AppTest.from_function(explored)
@@ -443,6 +456,20 @@ def test_what_is_ingested_later_is_shown_at_the_next_click(store, tmp_path, monk
     assert ["first"] == list(app.dataframe[0].value["run_id"])
     stored(store, write_run(tmp_path, run_id="later", release=release("0.16.2")))
     assert ["later", "first"] == list(shown(app).dataframe[0].value["run_id"])
+
+
+def test_what_an_audit_finds_later_is_shown_at_the_next_click(
+    store: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An audit follows the ingest that it is of, and makes no entry in the log."""
+    monkeypatch.setenv("PERFDB_URL", store.render_as_string(hide_password=False))
+    stored(store, write_run(tmp_path))
+    data.findings_of(data.store())
+    error = FindingRow(1, "mfu", "error", ("mfu",), None, None, "is too high", None)
+    for found, expected in (([error], "⚑ 1 error"), ([], None)):
+        with writing(store) as connection:
+            replace(connection, 1, found)
+        assert expected == mark(data.findings_of(data.store()).get(1, ()))
 
 
 def test_results_of_no_stated_release_are_shown_too(filled: URL) -> None:

@@ -105,7 +105,7 @@ def test_a_chart_warns_of_bars_of_different_frameworks_and_of_no_others() -> Non
     other = result(framework="nemo", release="25.04", precision="fp8")
     for second, warned in ((other, True), (result(precision="fp8"), False)):
         _, below = chart_of(soup(models.results(model_page(result(), second), 0, address).text))
-        assert warned == ("they compare no precision by itself" in below)
+        assert warned == ("they do not compare precisions alone" in below)
 
 
 @pytest.mark.parametrize(

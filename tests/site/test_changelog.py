@@ -93,6 +93,15 @@ def test_a_page_that_lays_out_the_same_figures_otherwise_is_read_anew() -> None:
     assert ["GA: – → 4"] == [it.said for it in found[0].changes]
 
 
+def test_a_note_that_changed_is_told_where_every_cell_stays() -> None:
+    old = revision(superseded=True, superseded_at=LATER, notes=("cold", "of two nodes"))
+    new = revision(2, created_at=LATER, notes=("of two nodes", "warm"))
+    [again, _] = events([old, new], [])
+    assert ("read again", ["note: cold → warm"]) == (again.act, [it.said for it in again.changes])
+    other = changelog.other(changelog.changelog([old, new], []), address).text
+    assert "note: cold → warm" in other
+
+
 def test_another_page_that_prints_the_same_figures_corrects_nothing() -> None:
     """It may head its columns in other words."""
     found = events(revised(source="other.md", raw={"Rate": "12"}), [])
@@ -175,6 +184,19 @@ def test_a_moment_that_nobody_noted_is_unknown_and_comes_last() -> None:
     assert [("2026-03-04", "added"), ("–", "withdrawn")] == acts(found)
 
 
+def test_a_result_over_other_steps_says_so_and_its_figures_to_the_digits_that_tell() -> None:
+    run = {"origin": "measured", "run_id": "run-1", "raw": {}, "source": "runs/run-1/steps.jsonl"}
+    first = run | {"window": "skip_warmup(5)", "step_time_s": 0.09155060900229728, "mfu": 0.400001}
+    over = {"window": "last_n(10)", "step_time_s": 0.08627898400300182, "mfu": 0.400002}
+    old = revision(superseded=True, superseded_at=LATER, **first)
+    [event] = changelog.changelog([old, revision(2, created_at=LATER, **first | over)], []).changed
+    assert [it.said for it in event.changes] == [
+        "window: skip_warmup(5) → last_n(10)",
+        "Step time (s): 0.09155 → 0.08628",
+        "MFU: 0.400001 → 0.400002",
+    ]
+
+
 def test_a_measured_result_is_told_by_its_figures_and_its_run() -> None:
     """Its files are at another path in each run, which is no other source."""
     run = {"origin": "measured", "run_id": "run-1", "raw": {}, "source": "runs/run-1/steps.jsonl"}
@@ -183,7 +205,7 @@ def test_a_measured_result_is_told_by_its_figures_and_its_run() -> None:
     made = changelog.changelog([old, new], [])
     [corrected] = made.changed
     assert ("runs", "corrected") == (corrected.source, corrected.act)
-    assert ["Tokens/s/GPU: 12.0 → 13.0"] == [it.said for it in corrected.changes]
+    assert ["Tokens/s/GPU: 12.00 → 13.00"] == [it.said for it in corrected.changes]
     assert "../runs/run-1.html" in changelog.changed(made, address).text
 
 
@@ -225,7 +247,7 @@ def test_what_a_page_is_rejected_for_again_and_again_is_one_entry() -> None:
     made = changelog.changelog([], [*rejected, other])
     text = BeautifulSoup(changelog.changed(made, address).text, "html.parser").get_text(" ")
     assert 2 == len(made.changed)
-    assert "24 × no – bad.md:18–41" in text
+    assert "Reason: 24 × no bad.md:18–41" in " ".join(text.split())
     assert [25] == [it.count for it in made.counts]
 
 
@@ -275,8 +297,9 @@ def test_what_a_page_adds_of_a_system_is_one_row_that_leads_to_its_table() -> No
 
 def test_of_many_models_the_first_five_are_named() -> None:
     rows = [revision(key=f"{number}", model_title=f"M{number}") for number in range(7)]
-    text = changelog.other(changelog.changelog(rows, []), address).text
-    assert "M0, M1, M2, M3, M4, 2 more models" in text
+    for count, more in ((6, "1 more model"), (7, "2 more models")):
+        text = changelog.other(changelog.changelog(rows[:count], []), address).text
+        assert f"M0, M1, M2, M3, M4, {more}<" in text
 
 
 def test_what_is_read_anew_is_one_row_where_the_same_was_read_anew() -> None:

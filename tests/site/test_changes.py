@@ -131,8 +131,28 @@ def test_a_framework_of_one_release_says_that_there_is_nothing_to_compare(
 ) -> None:
     [index] = [page for page in changes.KIND.pages(contents) if page.name == "changes/index"]
     assert isinstance(index.data, changes.ChangesIndex)
-    assert ("megatron-core",) == index.data.single
+    assert ("Megatron-Core has one release: there is nothing to compare it with.",) == (
+        index.data.alone
+    )
     assert "Megatron-Core has one release" in changes.index(index.data, address).text
+
+
+@pytest.mark.parametrize(
+    ("releases", "why"),
+    [
+        ((("main", "dgx-h100"), ("dev", "dgx-h100")), "has rolling branches only, which have no"),
+        ((("0.15.0", "dgx-h100"), ("0.16.0", "cpu")), "has one release that is not a trial"),
+    ],
+)
+def test_a_framework_without_a_comparison_says_why(
+    releases: tuple[tuple[str, str], ...], why: str
+) -> None:
+    """The second has two releases of which one was tried on a laptop: no work is in both."""
+    results = tuple(result(release=version, system=system) for version, system in releases)
+    index = next(iter(changes.KIND.pages(Contents(results=results)))).data
+    assert isinstance(index, changes.ChangesIndex)
+    [said] = index.alone
+    assert f"Megatron-Core {why}" in said
 
 
 def test_an_empty_list_says_what_is_missing() -> None:
@@ -182,6 +202,15 @@ def test_bars_of_two_sequence_lengths_say_theirs(store: URL) -> None:
         assert (
             f"Llama 3 8B · DGX-H100 · BF16 · 8 GPUs · sequence {length}: +10.0%" in desc.get_text()
         )
+
+
+def test_bars_of_a_system_without_gpus_count_processes(store: URL) -> None:
+    for number, (version, tokens) in enumerate((("25.04", 100), ("25.07", 200))):
+        cpu = case(framework="nemo", system="cpu", num_gpus=2)
+        page = published(case=cpu, release=nemo(version), figures=rate(tokens))
+        stored(store, page, page=f"page-{number}.md")
+    made = changes.matched(pair_of(read.stored(store)), address).text
+    assert "2 processes: +100.0%" in made
 
 
 def test_a_comparison_of_runs_has_an_interval(store: URL, tmp_path: Path) -> None:

@@ -7,8 +7,17 @@ from perfdb.site.contents import Contents
 from perfdb.site.data import Flag
 from perfdb.site.history import works_of
 from perfdb.site.rows import row_id
-from perfdb.site.subjects import Entries
-from tests.site.samples import address, model_page, published, result, soup, system_page
+from perfdb.site.subjects import Counts, Entries
+from tests.site.samples import (
+    address,
+    finding,
+    model_page,
+    published,
+    result,
+    soup,
+    system_page,
+    words,
+)
 
 FINDING: dict[str, object] = {
     "rule": "mfu",
@@ -237,6 +246,15 @@ def test_a_models_findings_lead_to_their_entries() -> None:
     assert "1 more" in made.get_text()
 
 
+def test_an_error_that_is_explained_stands_beside_what_is_only_worth_knowing() -> None:
+    """As it does on the page of the audit, and as the mark of its row says."""
+    notes = (finding("info"), finding(acknowledged="as it was run (A. Person, 2026-01-31)"))
+    page = model_page(result(), audited=(findings.audited(result(), "a" * 12, notes),))
+    [entry] = soup(models.audited(page, address).text).select("li")
+    assert "explained" == words(entry.select_one(".perf-badge"))
+    assert 0 == page.num_noted
+
+
 def test_a_systems_page_says_its_peaks_and_where_each_is_from() -> None:
     """NVIDIA's H100 datasheet prints 1,979 TFLOPS BF16 with sparsity, which is twice the dense."""
     made = soup(systems.specification(system_page(result()), address).text)
@@ -273,9 +291,10 @@ def test_the_lists_count_results_releases_and_systems() -> None:
     contents = Contents(results=(result(), result(release="0.9.1", system="dgx-b200"), published()))
     [index] = [page.data for page in models.KIND.pages(contents) if page.name == "models/index"]
     assert isinstance(index, Entries)
-    assert [("models/llama3-8b", 2, 2, 2, 2), ("models/wan2.1-14b", 1, 0, 1, 1)] == [
-        (it.document, it.results, it.measured, it.releases, it.beside) for it in index.entries
-    ]
+    assert [
+        ("models/llama3-8b", Counts(results=2, measured=2, releases=2, beside=2)),
+        ("models/wan2.1-14b", Counts(results=1, measured=0, releases=1, beside=1)),
+    ] == [(it.document, it.counts) for it in index.entries]
     [listed] = [page.data for page in systems.KIND.pages(contents) if page.name == "systems/index"]
     assert isinstance(listed, Entries)
     assert ["systems/dgx-h100", "systems/dgx-b200", "systems/dgx-gb300"] == [

@@ -69,6 +69,7 @@ def test_rows_of_a_page_that_differ_in_system_or_precision_have_headings_that_di
     page = SourcePage(path="dfm.md", sha256="a" * 64, text="# DFM", results=rows)
     entries = BeautifulSoup(sources.entries(page, address).text, "html.parser")
     assert [
+        sources.ALL_ROWS,
         "WAN 2.1 14B, Pre-training: Megatron-Core, 32 GPUs on DGX-GB300",
         "WAN 2.1 14B, Pre-training: Megatron-Core, 32 GPUs on DGX-H100",
         "WAN 2.1 14B, FP8, Pre-training: Megatron-Core, 32 GPUs on DGX-GB300",
@@ -180,9 +181,8 @@ def test_a_row_that_was_corrected_says_so_where_its_figures_lead() -> None:
         results=(published(result_id=7), published(result_id=8, source_line=75)),
         corrections={7: "corrected on 2026-03-05: Tokens: 3238 → 6476"},
     )  # fmt: skip
-    first, second = BeautifulSoup(sources.entries(source, address).text, "html.parser").select(
-        "article"
-    )
+    made = BeautifulSoup(sources.entries(source, address).text, "html.parser")
+    _, first, second = made.select("article")
     assert "corrected on 2026-03-05: Tokens: 3238 → 6476; see the changelog" in first.get_text()
     assert "corrected" not in second.get_text()
 
@@ -228,7 +228,7 @@ def test_a_release_says_once_of_each_page_where_its_original_is() -> None:
 
 
 def test_the_entry_of_a_row_says_what_its_page_says_of_its_steps() -> None:
-    """And of each thing that it does not say, that it does not."""
+    """And of each thing that it does not say, that it does not: of all rows once."""
     silent = published()
     stated = published(num_steps=1, window="last", flops_convention="nemotron4-recipe")
     page = SourcePage(path="a.md", sha256="a" * 64, text="#", results=(stated, silent))
@@ -238,19 +238,24 @@ def test_the_entry_of_a_row_says_what_its_page_says_of_its_steps() -> None:
                  [it.get_text() for it in one.select("dd")], strict=True))
         for one in entries
     ]  # fmt: skip
-    names = ("Steps", "Window", "Spread", "Convention")
+    of_all, *of_each = told
+    names = ("Steps", "Window", "Convention")
     assert [
-        ["1", "last", "the page states none", "nemotron4-recipe"],
+        ["1", "last", "nemotron4-recipe"],
         [
             "the page does not say how many",
             "the page does not say which steps",
-            "the page states none",
             "the page does not say how FLOPs are counted",
         ],
-    ] == [[one[name] for name in names] for one in told]
+    ] == [[one[name] for name in names] for one in of_each]
+    assert "the page states none" == of_all["Spread"]
     none = "a published row names none that perfdb has; of runs there are the recipes"
-    assert {none} == {one["Recipe"] for one in told}
-    assert 2 == len(entries[0].parent.select('a[href="../recipes/index.html"]'))
+    assert none == of_all["Recipe"]
+    assert not {"Spread", "Recipe"} & {name for one in of_each for name in one}
+    assert [f"#{entries[0]['id']}"] * 2 == [
+        it["href"] for it in entries[0].parent.select('a[href="#all-rows"]')
+    ]
+    assert 1 == len(entries[0].parent.select('a[href="../recipes/index.html"]'))
 
 
 def test_a_section_is_a_task_and_a_variant_and_a_tab_is_a_system() -> None:

@@ -5,9 +5,13 @@ from pathlib import Path
 
 from sqlalchemy import URL
 
+from perfdb import ingest
+from perfdb.db import migrate
 from perfdb.record import Outcome
-from perfdb.site import read
+from perfdb.site import read, sources
 from tests.factories import case, published, release, stored, write_run
+from tests.site.conftest import DFM
+from tests.site.samples import address, soup, words
 
 
 def test_runs_results_and_sources_are_read(store: URL, tmp_path: Path) -> None:
@@ -38,6 +42,24 @@ def test_a_runs_page_holds_its_recipe_steps_and_files(store: URL, tmp_path: Path
         file.name for file in page.files
     }
     assert datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC) == page.run.started_at.replace(tzinfo=UTC)
+
+
+def test_a_page_is_shown_as_it_was_read_with_figures_on_the_lines_they_lead_to(
+    store: URL, tmp_path: Path
+) -> None:
+    """In its own encoding; a form feed and a line separator of Unicode are no ends of lines."""
+    page = tmp_path / "dfm.md"
+    page.write_text(DFM.read_text().replace("\n\n", "\n\f\u2028\n", 1), encoding="utf-16")
+    migrate.upgrade(store)
+    ingest.ingest([page], store, ingest.Options())
+    contents = read.stored(store)
+    [source] = contents.sources
+    shown = soup(sources.listing(source, address).text)
+    assert contents.results
+    for result in contents.results:
+        line = words(shown.select_one(f"#L{result.source_line}"))
+        assert result.raw["Model"] in line
+        assert str(result.global_batch_size) in line
 
 
 def test_an_empty_store_gives_nothing(store: URL) -> None:

@@ -11,10 +11,10 @@ from perfdb.site.recipes import RecipePage, RecipesPage
 from tests.site.samples import HASH, address, run_page
 
 
-def ran(run_id: str, text: str | None, day: int) -> RunPage:
+def ran(run_id: str, text: str | None, day: int | None) -> RunPage:
     """A run of the recipe llama3-8b on a day of January, with the text that it kept."""
     page = run_page(4.0)
-    started = datetime(2026, 1, day, tzinfo=UTC)
+    started = datetime(2026, 1, day, tzinfo=UTC) if day else None
     run = page.run.model_copy(update={"run_id": run_id, "started_at": started})
     file = RunFile(run_id=run_id, name="recipe.yaml", sha256=HASH, size_bytes=9)
     files = (file,) if text else ()
@@ -35,6 +35,11 @@ def test_each_text_stands_once_the_newest_first_with_its_runs() -> None:
     assert [("new", ["c"]), ("old", ["b", "a"])] == [
         (text.text, [run.run_id for run in text.runs]) for text in page.texts
     ]
+
+
+def test_a_run_that_does_not_say_when_it_started_is_not_the_newest() -> None:
+    page = recipe(ran("a", "old", 1), ran("b", "unknown", None), ran("c", "new", 3))
+    assert ["new", "old", "unknown"] == [text.text for text in page.texts]
 
 
 def test_a_texts_runs_lead_to_their_pages() -> None:

@@ -76,6 +76,15 @@ def test_a_trial_without_a_gpu_is_not_the_newest_release_and_stands_last() -> No
     assert "0.16.1" == alone.release
 
 
+def test_versions_are_sorted_as_versions_and_not_as_numbers() -> None:
+    """A script sorts 0.10 as the number that it is; as words, 0.9 comes before 0.10."""
+    contents = Contents(results=(one_of("0.9"), one_of("0.10")))
+    [data] = [page.data for page in all_pages(contents) if page.name == addresses.PERFORMANCE]
+    assert isinstance(data, releases.ReleaseList)
+    rows = soup(releases.release_list(data, 0, address).text).select("tbody th")
+    assert ["Megatron-Core 0.10", "Megatron-Core 0.9"] == [row["data-sort"] for row in rows]
+
+
 def rated(tflops: float | None, **changed: object) -> Result:
     return result(model_tflops_per_sec_per_gpu=tflops, **changed)
 

@@ -143,7 +143,7 @@ def test_the_page_of_a_file_has_its_repeats_that_no_table_prints(
     assert isinstance(other, SourcePage)
     assert [5.88942, 5.81429, 5.70042] == [it.step_time_s for it in both.results + other.results]
     found = BeautifulSoup(sources.entries(both, address).text, "html.parser").select("article")
-    assert [None, row_id(row)] == [it.get("id") for it in found]
+    assert ["all-rows", None, row_id(row)] == [it.get("id") for it in found]
 
 
 def test_a_withdrawn_page_that_came_back_has_no_empty_state(store: URL, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """A lower precision, with its higher peak, should not be slower at the same work."""
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby, pairwise
+from itertools import pairwise
 
 from perfdb.audit import rates, workload
 from perfdb.audit.interval import Interval
@@ -39,8 +39,7 @@ def _best_by_peak(
 ) -> list[tuple[Subject, Interval]]:
     """The fastest row at each peak, the lowest peak first."""
     known = [one for one in measured if rates.peak_tflops(one[0])]
-    ordered = sorted(known, key=_peak)
-    groups = [list(group) for _, group in groupby(ordered, key=_peak)]
+    groups = grouped(sorted(known, key=_peak), _peak).values()
     return [max(group, key=lambda one: one[1].value) for group in groups]
 
 

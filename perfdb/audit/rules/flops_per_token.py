@@ -8,6 +8,7 @@ from perfdb.audit import flop_counts, rates, remedy, workload
 from perfdb.audit.flop_counts import Counted
 from perfdb.audit.interval import shared
 from perfdb.audit.subject import Remark, Subject
+from perfdb.groups import grouped
 from perfdb.units import significant
 
 NAME = "flops_per_token"
@@ -76,7 +77,7 @@ def _suggestion(
         return remedy.of_count(row, factor)
     right_tokens = f"tokens/s/GPU {significant(tokens * factor)}"
     right_tflops = f"model TFLOP/s/GPU {significant(tflops / factor)}"
-    predicted = [one for peer in peers if (one := _predicted(row, peer, rows))]
+    predicted = _predicted(row, peers, rows)
     if not predicted:
         return remedy.of_count(row, factor)
     likely = median(predicted)
@@ -84,12 +85,16 @@ def _suggestion(
     return right_tflops if tokens_are_right else right_tokens
 
 
-def _predicted(row: Subject, peer: Subject, rows: Sequence[Subject]) -> float | None:
-    """A row's tokens/s by a peer's and by how the two systems compare in other work."""
-    of_row, of_peer = (_speeds(rows, one.system, flop_counts.work(row)) for one in (row, peer))
-    ratios = [of_row[work] / of_peer[work] for work in of_row.keys() & of_peer.keys()]
-    speed = peer.tokens_per_sec_per_gpu
-    return speed * median(ratios) if speed and ratios else None
+def _predicted(row: Subject, peers: Sequence[Subject], rows: Sequence[Subject]) -> list[float]:
+    """A row's tokens/s by each peer's and by how the two systems compare in other work."""
+    of_row = _speeds(rows, row.system, flop_counts.work(row))
+    found = []
+    for system, of_system in grouped(peers, lambda peer: peer.system).items():
+        of_peer = _speeds(rows, system, flop_counts.work(row))
+        ratios = [of_row[work] / of_peer[work] for work in of_row.keys() & of_peer.keys()]
+        speeds = (peer.tokens_per_sec_per_gpu for peer in of_system)
+        found += [speed * median(ratios) for speed in speeds if speed and ratios]
+    return found
 
 
 def _speeds(

@@ -8,6 +8,7 @@ from perfdb.audit import flop_counts, rates
 from perfdb.audit.flop_counts import Counted
 from perfdb.audit.printed import figure
 from perfdb.audit.subject import FIGURES, SHORT, Remark, Severity, Subject
+from perfdb.flops.base import Convention
 from perfdb.metrics import METRICS
 from perfdb.record import Origin
 from perfdb.units import number
@@ -27,12 +28,12 @@ class Missing:
 def check(rows: Sequence[Subject]) -> Iterator[Remark]:
     """Published rows that lack a figure, with the value it should have."""
     counted = flop_counts.counted(rows, rates.reader(rows))
-    printed = _printed(rows)
+    usual, printed = flop_counts.convention_of(counted), _printed(rows)
     for row in rows:
         if row.origin is Origin.PUBLISHED:
             for field in FIGURES:
                 if row.figure(field) is None and field in printed[row.source]:
-                    yield from _remark(row, field, counted)
+                    yield from _remark(row, field, counted, usual)
 
 
 def _printed(rows: Sequence[Subject]) -> Mapping[str | None, set[str]]:
@@ -43,8 +44,10 @@ def _printed(rows: Sequence[Subject]) -> Mapping[str | None, set[str]]:
     return printed
 
 
-def _remark(row: Subject, field: str, counted: Sequence[Counted]) -> Iterator[Remark]:
-    missing = _determined(row, field, counted)
+def _remark(
+    row: Subject, field: str, counted: Sequence[Counted], usual: Convention | None
+) -> Iterator[Remark]:
+    missing = _determined(row, field, counted, usual)
     if missing is None:
         return
     value = number(missing.value, METRICS[field].digits if missing.value < 100 else 0)
@@ -59,12 +62,14 @@ def _remark(row: Subject, field: str, counted: Sequence[Counted]) -> Iterator[Re
     )
 
 
-def _determined(row: Subject, field: str, counted: Sequence[Counted]) -> Missing | None:
+def _determined(
+    row: Subject, field: str, counted: Sequence[Counted], usual: Convention | None
+) -> Missing | None:
     if field == "step_time_s":
         return _step_time(row)
     if field == "mfu":
         return _mfu(row)
-    per_token = flop_counts.per_token(row, counted)
+    per_token = flop_counts.per_token(row, counted, usual)
     speed, achieved = rates.tokens(row), rates.tflops(row)
     if field == "tokens_per_sec_per_gpu" and speed:
         return Missing(speed.value, "GBS × sequence length ÷ step time ÷ GPUs")

@@ -7,7 +7,7 @@ from perfdb.audit.interval import Interval
 from perfdb.audit.printed import figure
 from perfdb.audit.rates import tokens_by_step_time, tokens_in
 from perfdb.audit.subject import SHORT, Remark, Subject
-from perfdb.units import significant
+from perfdb.units import significant, told_apart
 
 NAME = "throughput"
 MEANING = "tokens/s/GPU is GBS × sequence length ÷ step time ÷ GPUs"
@@ -29,6 +29,7 @@ def check(rows: Sequence[Subject]) -> Iterator[Remark]:
 
 def _remark(row: Subject, given: Interval, computed: Interval) -> Remark:
     factor = given.value / computed.value
+    right, found = told_apart(computed.value, given.value, 5)
     return Remark(
         row,
         workload.severity(factor - 1),
@@ -36,10 +37,18 @@ def _remark(row: Subject, given: Interval, computed: Interval) -> Remark:
         f"{computed} tokens/s/GPU",
         f"{given} tokens/s/GPU",
         f"GBS {row.global_batch_size:,} × sequence length {row.sequence_length:,} ÷ "
-        f"{row.step_time_s:g} s ÷ {row.num_gpus:,} GPUs is {significant(computed.value, 5)} "
-        f"tokens/s/GPU; the row says {significant(given.value, 5)}, {factor:.4g} times that",
+        f"{row.step_time_s:g} s ÷ {row.num_gpus:,} GPUs is {right} tokens/s/GPU; the row says "
+        f"{found}, {_times(factor)}",
         _suggestion(row, given, factor),
     )
+
+
+def _times(factor: float) -> str:
+    """'1.999 times that'; '0.012 % more' where it would be 1 times that."""
+    times = f"{factor:.4g}"
+    if times != "1":
+        return f"{times} times that"
+    return f"{significant(abs(factor - 1) * 100, 2)} % {'more' if factor > 1 else 'less'}"
 
 
 def _suggestion(row: Subject, given: Interval, factor: float) -> str:

@@ -7,7 +7,7 @@ from perfdb.audit import workload
 from perfdb.audit.interval import Interval
 from perfdb.audit.printed import figure
 from perfdb.audit.subject import TOTAL, Remark, Subject
-from perfdb.units import significant
+from perfdb.units import significant, told_apart
 
 NAME = "total_throughput"
 MEANING = "tokens/s of all GPUs is tokens/s/GPU × GPUs, and GBS × sequence length ÷ step time"
@@ -48,7 +48,7 @@ def _ways(row: Subject, total: Interval) -> Iterator[_Way]:
 
 
 def _remark(row: Subject, total: Interval, way: _Way) -> Remark:
-    right, found = significant(way.total.value, 6), significant(total.value, 6)
+    right, found = told_apart(way.total.value, total.value, 6)
     return Remark(
         row,
         workload.severity(total.value / way.total.value - 1),

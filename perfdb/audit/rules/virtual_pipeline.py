@@ -25,7 +25,8 @@ def check(rows: Sequence[Subject]) -> Iterator[Remark]:
 
 def _of(row: Subject, stages: int) -> Iterator[Remark]:
     if stages == 1:
-        message = f"VP {row.virtual_pipeline} without a pipeline: PP is {row.pipeline_parallel}"
+        printed = row.pipeline_parallel or "not given"
+        message = f"VP {row.virtual_pipeline} without a pipeline: PP is {printed}"
         yield _remark(row, Severity.ERROR, "VP 1, or PP above 1", message)
         return
     model = catalog.models().get(row.model)

@@ -1,0 +1,74 @@
+"""Standard output and error that say what is the matter where they cannot be written."""
+
+import io
+import os
+import sys
+from typing import TYPE_CHECKING, TextIO
+
+from perfdb.errors import PerfdbError
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+CLOSED = 141
+"""The exit code where the reader of a pipe has gone: 128 + SIGPIPE, as of any other program."""
+
+
+class OutputError(PerfdbError):
+    """The output cannot be written."""
+
+    exit_code = 2
+
+
+class ReaderGoneError(Exception):
+    """Nobody reads the output any more. No OSError: libraries end the program at a broken pipe."""
+
+
+class _Checked(io.FileIO):
+    """A file that is already open."""
+
+    def write(self, data: "ReadableBuffer", /) -> int:
+        """Raises OutputError and ReaderGoneError, each time: libraries try again."""
+        try:
+            return super().write(data)
+        except BlockingIOError:
+            raise
+        except BrokenPipeError:
+            raise ReaderGoneError from None
+        except OSError as error:
+            raise OutputError(f"cannot write the output: {error.strerror}") from error
+
+
+def drop(file: TextIO | None) -> None:
+    """Write the rest nowhere: else the interpreter would fail at it again when it exits."""
+    if file is not None:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, file.fileno())
+        os.close(nowhere)
+
+
+def flush() -> None:
+    """Write what is left of the output. Raises OutputError and ReaderGoneError."""
+    for file in (sys.stdout, sys.stderr):
+        if file is not None:
+            file.flush()
+
+
+def check() -> None:
+    """Have what is written to stdout and stderr checked, unless something else reads them."""
+    if sys.stdout is sys.__stdout__ and sys.stdout is not None:
+        sys.stdout = _checked(sys.stdout)
+    if sys.stderr is sys.__stderr__ and sys.stderr is not None:
+        sys.stderr = _checked(sys.stderr)
+
+
+def _checked(file: TextIO) -> TextIO:
+    assert isinstance(file, io.TextIOWrapper)
+    raw = _Checked(file.fileno(), "w", closefd=False)
+    return io.TextIOWrapper(
+        raw if file.write_through else io.BufferedWriter(raw),
+        encoding=file.encoding,
+        errors=file.errors,
+        line_buffering=file.line_buffering,
+        write_through=file.write_through,
+    )

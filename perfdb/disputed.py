@@ -1,0 +1,64 @@
+"""What is said of a log and does not hold, or contradicts what else is said of it. Pure."""
+
+from collections.abc import Iterator, Sequence
+
+from perfdb.attribute import OPTION, Said, Sayer, catalogued
+from perfdb.formats import Configuration, ParsedLog
+from perfdb.formats.precisions import FP8
+
+
+def contradictions(
+    log: ParsedLog, words: Said, beside: Sequence[Sayer] = ()
+) -> Iterator[tuple[str, str]]:
+    """Each field that --set changes from what it would be without it, with a sentence.
+
+    The sentence names the file beside the log that gives the field, if not the log itself does,
+    and both values.
+    """
+    insisted, seen = _stated(words.configuration), set[str]()
+    for sayer in (Sayer("", log), *beside):
+        own = _stated(catalogued(sayer.said.configuration))
+        for name, mine in own.items():
+            theirs = insisted.get(name)
+            if name not in seen and theirs is not None and mine != theirs:
+                yield name, f"{sayer.name} says {name} {mine}, {OPTION} says {theirs}".lstrip()
+        seen.update(own)
+
+
+def doubts(log: ParsedLog, words: Said) -> str | None:
+    """A sentence on what a log says in words that contradict one another, and --set does not."""
+    insisted = {*words.configuration.model_fields_set, *(words.configuration.options or ())}
+    told = ", ".join(told for name, told in log.doubts.items() if name not in insisted)
+    return f"says {told}: what holds is not clear" if told else None
+
+
+def disagreements(log: ParsedLog, words: Said, beside: Sequence[Sayer]) -> Iterator[str]:
+    """A sentence for each file beside a log that says other values of fields than the log.
+
+    What --set says is not disputed, and to say which FP8 it was is no other value.
+    """
+    own, insisted = _stated(catalogued(log.configuration)), _stated(words.configuration)
+    for sayer in beside:
+        theirs = _stated(catalogued(sayer.said.configuration))
+        names = [
+            name
+            for name in theirs
+            if name in own and name not in insisted and not _is_as(own[name], theirs[name])
+        ]
+        if names:
+            other = ", ".join(f"{name} {theirs[name]}" for name in names)
+            mine = ", ".join(f"{name} {own[name]}" for name in names)
+            yield f"{sayer.name} says {other}; the log says {mine}, which holds"
+
+
+def _is_as(one: object, other: object) -> bool:
+    """Whether two values of a field are the same, or FP8 and which FP8."""
+    is_fp8 = FP8 in (one, other) and all(str(it).startswith(FP8) for it in (one, other))
+    return one == other or is_fp8
+
+
+def _stated(given: Configuration) -> dict[str, object]:
+    """The fields that are given, each option by itself."""
+    fields = given.model_dump(exclude_none=True)
+    options: dict[str, object] = fields.pop("options", {})
+    return fields | {f"option {name}": value for name, value in options.items()}

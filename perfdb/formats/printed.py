@@ -1,0 +1,171 @@
+"""Reads the settings that a log prints: of several dumps those of the steps it is judged by.
+
+A program may print its settings before and after it overrides them, and a job that was queued again
+prints them anew. A setting with several values in one dump is left out: nobody says which one the
+run had.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, pairwise
+from typing import Final
+
+import numpy as np
+
+from perfdb import windows
+from perfdb.formats import precisions, settings
+from perfdb.formats.base import Configuration, ParsedLog
+from perfdb.formats.ending import WINDOW
+from perfdb.formats.precisions import Pair, Stated
+from perfdb.formats.readings import Readings
+from perfdb.formats.settings import NAMES, OPTIONS, Settings
+from perfdb.formats.steps import spans
+
+Read = Callable[[str], Iterable[Pair]]
+"""Finds the settings of a text, in their order."""
+
+DUMPS: Final = (
+    r"arguments ----(?<=---- arguments ----)",
+    r"ConfigContainer\b",
+    r"Final Merged Configuration --",
+    r"Task Configuration --",
+)
+"""What programs print above all of their settings, as patterns that begin with a literal."""
+
+_DUMPS = tuple(map(re.compile, DUMPS))
+_FIELDS: Final[Mapping[str, str]] = {
+    **NAMES, "num_nodes": "num_gpus", "devices": "num_gpus", **{name: name for name in OPTIONS},
+}  # fmt: skip
+"""The fields and options of a case, by the settings that say them."""
+
+_ITEM: Final = settings.ITEM
+_ENABLED: Final = r"(?:\n(?:\S+ )?[ \t]+enabled:[ \t]*)?"
+# The look behind stands after the name: a pattern that begins with a literal is found at once.
+_MENTIONED = (
+    *(
+        re.compile(rf"({name})(?<!\w{name})['\"]?\s*[=:]\s*['\"]?([\w.\-]+)")
+        for name in (*NAMES, "num_nodes", "devices")
+    ),
+    # AutoModel has `enabled` on the next line.
+    *(
+        re.compile(rf"({name})(?<!\w{name})['\"]?[ \t]*[=:][ \t]*{_ENABLED}['\"]?([\w.\-]+)")
+        for name in precisions.NAMES
+    ),
+    # A value on the same line, or a list.
+    *(
+        re.compile(
+            rf"({name})(?<!\w{name})['\"]?[ \t]*[=:][ \t]*['\"]?"
+            rf"(\[[^\]\n]*\]|[\w.\-]+|(?:{_ITEM}[\w.]+)+)"
+        )
+        for name in OPTIONS
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Printed:
+    """The settings that a log prints. `several`: the values of those that have more than one."""
+
+    settings: Settings
+    several: Mapping[str, Sequence[str]]
+    precision: Stated
+
+    def configuration(self, **known: object) -> Configuration:
+        """What they say of a case; `known` are fields of it that are known without them."""
+        said = {"precision": self.precision.name} if self.precision.name else {}
+        return settings.configuration(self.settings, **(said | known))
+
+    def of(self, log: ParsedLog, **known: object) -> ParsedLog:
+        """A log with what they say of its case, and with what they leave open."""
+        configuration = self.configuration(**known)
+        said = {*configuration.model_fields_set, *(configuration.options or ())}
+        doubts = {
+            field: f"{name} {' and '.join(values)}"
+            for name, field in _FIELDS.items()
+            if (values := self.several.get(name)) and field not in said
+        }
+        doubts |= {"precision": self.precision.doubt} if self.precision.doubt else {}
+        return replace(log, configuration=configuration, doubts=doubts)
+
+
+def mentioned(text: str, log: ParsedLog | None = None) -> Printed:
+    """The settings that a text mentions as `name=value` or `name: value`, in whatever layout."""
+    return printed(text, _mentions, log)
+
+
+def printed(text: str, read: Read, log: ParsedLog | None = None) -> Printed:
+    """The settings of a text that stands above the steps of a log and among the first of them.
+
+    A later dump holds over an earlier one, up to the first step that the log is judged by.
+    """
+    parts = [(part, list(read(part))) for part in _parts(text, log)]
+    several: dict[str, tuple[str, ...]] = {}
+    for _, pairs in parts:
+        several |= _values(pair for pair in pairs if pair[0] not in precisions.NAMES)
+    one = {name: values[0] for name, values in several.items() if len(values) == 1}
+    more = {name: values for name, values in several.items() if len(values) > 1}
+    return Printed(one, more, _precision(parts, read))
+
+
+def _mentions(text: str) -> list[Pair]:
+    found = (one for pattern in _MENTIONED for one in pattern.finditer(text))
+    return [(one[1], one[2]) for one in sorted(found, key=lambda one: one.start())]
+
+
+def _values(pairs: Iterable[Pair]) -> dict[str, tuple[str, ...]]:
+    """The values of each setting, in their order; of those that mean the same the first."""
+    values: dict[str, dict[str, str]] = {}
+    for name, value in pairs:
+        word = value.lower()
+        values.setdefault(name, {}).setdefault("" if word in precisions.NONE else word, value)
+    return {name: tuple(found.values()) for name, found in values.items()}
+
+
+def _precision(parts: Sequence[tuple[str, Sequence[Pair]]], read: Read) -> Stated:
+    """The precision of the last dump that configures mixed precision, and of what is behind it.
+
+    Where none does, of the last that says a precision.
+    """
+    said = [[pair for pair in pairs if pair[0] in precisions.NAMES] for _, pairs in parts]
+    insisting = [list(read(precisions.insisting(part))) for part, _ in parts]
+    claiming = [place for place, pairs in enumerate(insisting) if precisions.claims(pairs)] or [
+        place for place, pairs in enumerate(said) if precisions.claims(pairs)
+    ]
+    start = claiming[-1] if claiming else 0
+    return precisions.of([*chain(*said[start:])], [*chain(*insisting[start:])])
+
+
+def _parts(text: str, log: ParsedLog | None) -> Sequence[str]:
+    """The dumps of a text, each with what stands behind it, and first what stands above them.
+
+    Those behind the first step that a log is judged by are left out: they are of a later attempt.
+    """
+    starts = sorted(found.start() for dump in _DUMPS for found in dump.finditer(text))
+    end = len(text)
+    if len(starts) > 1 and log and log.readings:
+        first = _offset(text, first_line(log))
+        later = [start for start in starts if start > first]
+        end = later[0] if 0 < len(later) < len(starts) else end
+    bounds = [0, *(start for start in starts if start < end), end]
+    return [text[start:stop] for start, stop in pairwise(bounds)]
+
+
+def first_line(log: ParsedLog) -> int:
+    """The line of the first step in the window of a log, or else of its last attempt."""
+    steps = Readings.of(log.readings)
+    lasts = steps.step
+    firsts = lasts - spans(lasts) + 1
+    held = np.flatnonzero(windows.named(log.window or WINDOW).holds(firsts.data, lasts.data))
+    again = min(int(lasts.searchsorted(log.restarted_at or 0)), len(lasts) - 1)
+    return int(steps.line[held[0] if len(held) else again])
+
+
+def _offset(text: str, line: int) -> int:
+    """Where a line of a text begins; its end if it has fewer."""
+    place = 0
+    for _ in range(line - 1):
+        place = text.find("\n", place) + 1
+        if not place:
+            return len(text)
+    return place

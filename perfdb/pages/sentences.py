@@ -1,0 +1,74 @@
+"""What the words of a heading or a sentence say of precisions, and of figures nobody measured."""
+
+import re
+
+from perfdb import catalog
+from perfdb.pages import names
+from perfdb.pages.cells import cleaned
+
+_WORD = re.compile(r"\w+(?:-\w+)*")
+_BRACKETED = re.compile(r"(?<![\w-])\w++(?:-\w++)*+ ?\([^()]{0,40}\)")
+_OTHER_PRECISION = re.compile(r"(?:MX|NV)?(?:FP|INT|BF|TF|NF)[0-9]\w*", re.IGNORECASE)
+_SENTENCE_ENDS = re.compile(r"(?<=[.;!?])\s+")
+_AT_PRECISION = re.compile(
+    r"\b(?:with|at|in)\s+(?:the\s+)?(\w+(?:-\w+)*)(?:\s+precision\b|\s*[.;!]?\s*$)", re.IGNORECASE
+)
+BESIDE = re.compile(
+    rf"\b(?:{names.COMPARING}|relative|baseline|reference|instead|unlike|not|no|except|unless|but)\b",
+    re.IGNORECASE,
+)
+"""What is in a sentence, or a heading, that names a precision which the rows need not have."""
+_SPEAKS_OF_ALL = re.compile(
+    r"(?:(?:all|the|these|our|those|performance|throughput)\s+)*"
+    r"(?:numbers|figures|results|values|rows|rates|throughputs?|measurements|data)\b"
+    r"(?:\s(?:below|above|here|shown|given|listed|reported"
+    r"|(?:in|of|on)\s(?:this|the)\s(?:table|section|page)))*"
+    r"\s(?:are|is|were|was)\s(?:(?:all|only|partly|mostly|just)\s)?(.*)",
+    re.IGNORECASE,
+)
+"""A sentence that says something of the figures below."""
+
+
+def parts(text: str) -> list[str]:
+    """The sentences of a text."""
+    return _SENTENCE_ENDS.split(text)
+
+
+def precisions(text: str) -> list[str]:
+    """The words for precisions that a text has."""
+    exact = {name: one[0] for one in _BRACKETED.finditer(text) if (name := names.bracketed(one[0]))}
+    left = _WORD.findall(_BRACKETED.sub(_unless_exact, text))
+    return list({**exact, **{name: word for word in left if (name := _precision(word))}}.values())
+
+
+def _unless_exact(found: re.Match[str]) -> str:
+    return " " if names.bracketed(found[0]) else found[0]
+
+
+def _precision(word: str) -> str | None:
+    """The precision that a word names; of one that the catalogue lacks the word."""
+    other = _OTHER_PRECISION.fullmatch(word)
+    return catalog.precision_of(word) or (other[0].upper() if other else None)
+
+
+def only_precision(text: str) -> str | None:
+    """The word for a precision, where a text names just one."""
+    words = precisions(text)
+    return words[0] if len(words) == 1 else None
+
+
+def not_measured(text: str) -> str | None:
+    """The word with which a sentence tells that the figures below are no measured ones."""
+    of_all = (_SPEAKS_OF_ALL.match(one) for one in parts(cleaned(text)))
+    said = (found[1] for found in of_all if found)
+    # `measured, not projected` has such a word too.
+    words = (word for one in said if (word := names.not_measured(one)) and one.startswith(word))
+    return next(words, None)
+
+
+def precision(text: str) -> str | None:
+    """The precision that sentences say, where they name no other to hold it against."""
+    precision = only_precision(text)
+    said = (sentence for sentence in parts(text) if not BESIDE.search(sentence))
+    at = (match[1] for sentence in said for match in _AT_PRECISION.finditer(sentence))
+    return precision if precision in at else None

@@ -1,0 +1,49 @@
+"""The Megatron-Core backend: which cases its worker cannot run, and what the others want."""
+
+import pytest
+
+from runner.backends import megatron_core
+from tests import factories
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({}, None),
+        (
+            {"model": "wan2.1-14b"},
+            "the worker builds gpt and moe models, and wan2.1-14b is dit",
+        ),
+        ({"precision": "fp8_cs"}, "the worker trains in fp32 and bf16, not fp8_cs"),
+        ({"task": "lora"}, "the worker pre-trains; lora is not built"),
+        ({"fsdp_size": 8}, "the worker has no FSDP"),
+        ({"kernels": ("te_rope",)}, "the worker takes no kernels from a recipe"),
+        (
+            {"micro_batch_size": None, "local_batch_size": 1},
+            "the worker takes micro_batch_size, not local_batch_size",
+        ),
+    ],
+)
+def test_what_the_worker_cannot_run_has_a_reason(
+    changed: dict[str, object], reason: str | None
+) -> None:
+    assert reason == megatron_core.unsupported(factories.case(**changed))
+
+
+@pytest.mark.parametrize(
+    ("system", "changed", "expected"),
+    [
+        ("dgx-h100", {"tensor_parallel": 2}, "1"),
+        ("dgx-h200", {"context_parallel": 2}, "1"),
+        ("dgx-a100", {"tensor_parallel": 2}, "1"),
+        ("dgx-h100", {"tensor_parallel": 1, "context_parallel": 1}, None),
+        ("dgx-b200", {"tensor_parallel": 2}, None),
+        ("dgx-gb300", {"tensor_parallel": 2}, None),
+    ],
+)
+def test_before_blackwell_tensor_and_context_parallel_need_one_hardware_queue(
+    system: str, changed: dict[str, object], expected: str | None
+) -> None:
+    """Megatron-LM's validate_args in arguments.py; a system added later is held for older."""
+    found = megatron_core._variables(factories.case(system=system, **changed))
+    assert found.get("CUDA_DEVICE_MAX_CONNECTIONS") == expected

@@ -1,0 +1,214 @@
+"""Settings as logs print them: which precision they amount to, and which dump of several counts."""
+
+import pytest
+
+from perfdb.formats import megatron_bridge, megatron_lm, nemo2, several
+from perfdb.formats.printed import Printed, mentioned
+
+PRESETS = {
+    "bf16_mixed": "bf16",
+    "fp16_mixed": "fp16",
+    "bf16-mixed": "bf16",
+    "bf16_with_fp8_mixed": "fp8",
+    "bf16_with_fp8_delayed_scaling_mixed": "fp8_ds",
+    "bf16_with_fp8_current_scaling_mixed": "fp8_cs",
+    "bf16_with_fp8_subchannel_scaling_mixed": "fp8_sc",
+    "bf16_with_mxfp8_mixed": "fp8_mx",
+    "fp16_with_mxfp8_mixed": "fp8_mx",
+    "nanov2_bf16_with_fp8_current_scaling_mixed": "fp8_cs",
+    "nemotron_h_bf16_with_fp8_current_scaling_mixed": "fp8_cs",
+    "bf16_with_nvfp4_mixed": "nvfp4",
+}
+MODEL = "model:\n  bf16: true\n  fp8: null\n  fp8_recipe: delayed\n"
+OPTIMIZER = "optimizer:\n  bf16: true\n  fp8_recipe: null\n"
+CURRENT = "mixed_precision: bf16_with_fp8_current_scaling_mixed\n"
+GROUP = "mixed_precision:\n  _target_: Config\n  bf16: true\n  fp8: {}\n  fp8_recipe: tensorwise\n"
+
+
+def said(text: str) -> tuple[str | None, bool]:
+    """The precision of a text, and whether its words contradict one another."""
+    stated = mentioned(text).precision
+    return stated.name, bool(stated.doubt)
+
+
+@pytest.mark.parametrize(("preset", "expected"), PRESETS.items())
+def test_a_preset_of_mixed_precision_holds_over_what_the_model_says(
+    preset: str, expected: str
+) -> None:
+    assert (expected, False) == said(f"{MODEL}{OPTIMIZER}mixed_precision: {preset}\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (MODEL + OPTIMIZER, "bf16"),
+        (MODEL + OPTIMIZER + GROUP.format("hybrid"), "fp8_cs"),
+        (GROUP.format("hybrid") + MODEL + OPTIMIZER, "fp8_cs"),
+        (MODEL + OPTIMIZER + GROUP.format("null"), "bf16"),
+        # The model keeps its default recipe; what is configured for both is written over it.
+        (MODEL.replace("null", "hybrid") + GROUP.format("hybrid"), "fp8_cs"),
+        ("Llama3Config(bf16=True, fp8=None)\nMegatronMixedPrecision(precision='bf16-mixed', "
+         "fp8='hybrid', fp8_recipe='delayed')\n", "fp8_ds"),
+        ("Config(fp8=None, fp8_recipe='delayed')\nfp8='e4m3', fp8_recipe='mxfp8'\n", "fp8_mx"),
+        ("model.fp8_recipe=blockwise model.fp8=hybrid\n", "fp8_sc"),
+        ("fp8:\n  enabled: true\n  recipe_name: tensorwise\n", "fp8"),
+        ("bf16: true\nfp8:\n  enabled: false\n", "bf16"),
+        ("mixed_precision: yes\nbf16: true\n", "bf16"),
+        (OPTIMIZER.replace("true", "false"), None),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("prefix", ["", "0: ", "exp_fp8/0 "])
+def test_what_is_off_gives_way_to_what_is_on(text: str, expected: str | None, prefix: str) -> None:
+    """And a recipe is that of the FP8 that is on: its default is printed of BF16 too."""
+    lines = "".join(f"{prefix}{line}\n" for line in text.splitlines())
+    assert (expected, False) == said(lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "doubt"),
+    [
+        (MODEL.replace("null", "hybrid") + "mixed_precision: bf16_mixed\n", None,
+         "fp8 hybrid, fp8_recipe delayed, mixed_precision bf16_mixed"),
+        ("fp8=hybrid fp8_recipe=delayed\nfp8=hybrid fp8_recipe=tensorwise\n", "fp8",
+         "fp8 hybrid, fp8_recipe delayed, fp8_recipe tensorwise"),
+        (CURRENT + "mixed_precision: bf16_with_mxfp8_mixed\n", "fp8",
+         "mixed_precision bf16_with_fp8_current_scaling_mixed, "
+         "mixed_precision bf16_with_mxfp8_mixed"),
+        (CURRENT + "mixed_precision: bf16_with_nvfp4_mixed\n", None,
+         "mixed_precision bf16_with_fp8_current_scaling_mixed, "
+         "mixed_precision bf16_with_nvfp4_mixed"),
+        ("bf16: true\nmixed_precision: my_own_mixed\n", None, "mixed_precision my_own_mixed"),
+        ("bf16: true\nfp16: true\n", None, "bf16 true, fp16 true"),
+    ],
+)  # fmt: skip
+def test_words_that_contradict_one_another_leave_the_precision_open(
+    text: str, expected: str | None, doubt: str
+) -> None:
+    """Of FP8 that has two recipes it is known that it is FP8."""
+    found = mentioned(text).precision
+    assert (expected, doubt) == (found.name, found.doubt)
+
+
+def test_a_later_dump_holds_over_an_earlier_one() -> None:
+    """FP8 by the recipe, BF16 by what was overridden; and what is said once stays."""
+    recipe = (
+        f"ConfigContainer:\n{MODEL}{CURRENT}train:\n  micro_batch_size: 4\n  seq_length: 4096\n"
+    )
+    final = "mixed_precision: bf16_mixed\ntrain:\n  micro_batch_size: 1\n"
+
+    found = mentioned(f"{recipe}--- Final Merged Configuration ---\nConfigContainer:\n{final}")
+
+    case = found.configuration()
+    assert ("bf16", 1, 4096) == (case.precision, case.micro_batch_size, case.sequence_length)
+    assert {} == found.several
+
+
+def test_a_setting_is_the_same_in_other_letters_and_off_is_off() -> None:
+    found: Printed = mentioned("tp_size: 2, overlap_grad_reduce=True, moe_grouped_gemm=None\n"
+                               "overlap_grad_reduce: true, moe_grouped_gemm: false")  # fmt: skip
+    assert {} == found.several
+    assert {"overlap_grad_reduce": True} == found.configuration().options
+
+
+ARGUMENTS = """\
+------------------------ arguments ------------------------
+  bf16 ............................................ True
+  fp4 ............................................. None
+  fp8 ............................................. None
+  micro_batch_size ................................ {}
+  tensor_model_parallel_size ...................... {}
+  world_size ...................................... 64
+-------------------- end of arguments ---------------------
+"""
+
+
+def iterations(first: int, last: int, planned: int = 40) -> str:
+    """Iterations as Megatron-LM logs them."""
+    return "".join(
+        f" iteration {step:8}/{planned:8} | consumed samples: {step * 128:12} | elapsed time per "
+        f"iteration (ms): {5000 + step}.0 | global batch size:   128 | lm loss: 8.990000E+00 | "
+        "number of skipped iterations:   0 | number of nan iterations:   0 |\n"
+        for step in range(first, last + 1)
+    )
+
+
+@pytest.mark.parametrize(
+    "line", ['{{"log": "{}\\n", "stream": "stdout"}}\n', 'msg="{}"\n', "'{}'\n"]
+)
+def test_arguments_are_read_within_what_a_collector_of_logs_puts_around_them(line: str) -> None:
+    """`None\\n", "stream": "stdout"` is None: the run is BF16, not NVFP4."""
+    text = ARGUMENTS.format(2, 4) + iterations(1, 12)
+    wrapped = "".join(line.format(one) for one in text.splitlines())
+
+    [log] = megatron_lm.parse("a.log", [wrapped.encode()])
+
+    case = log.configuration
+    assert ("bf16", 2, 4, 64) == (
+        case.precision, case.micro_batch_size, case.tensor_parallel, case.num_gpus,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("between", [0, 200])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # The last attempt, from step 21 on, has the window: that of its own dump.
+        (ARGUMENTS.format(2, 1) + iterations(1, 25) + ARGUMENTS.format(1, 2) + iterations(21, 40),
+         ("skip_warmup(30)", 1, 2)),
+        # It is too short to be judged: the window is of the attempt before it.
+        (ARGUMENTS.format(2, 1) + iterations(1, 25) + ARGUMENTS.format(1, 2) + iterations(21, 24),
+         ("window(11,20)", 2, 1)),
+        # An attempt that made no step has no figures.
+        (ARGUMENTS.format(2, 1) + iterations(1, 40) + ARGUMENTS.format(1, 2),
+         ("skip_warmup(10)", 2, 1)),
+        (ARGUMENTS.format(2, 1) + ARGUMENTS.format(1, 2) + iterations(1, 40),
+         ("skip_warmup(10)", 1, 2)),
+        (ARGUMENTS.format(2, 1) + ARGUMENTS.format(1, 2), (None, 1, 2)),
+        # Of two restarts that are too short, too.
+        (ARGUMENTS.format(2, 1) + iterations(1, 15) + ARGUMENTS.format(8, 8) + iterations(11, 30)
+         + ARGUMENTS.format(1, 2) + iterations(26, 40), ("skip_warmup(35)", 1, 2)),
+    ],
+)  # fmt: skip
+def test_the_dump_is_that_of_the_attempt_that_is_judged(
+    text: str, expected: tuple[str | None, int, int], between: int
+) -> None:
+    """However much is printed between two steps."""
+    content = text.replace(
+        "\n iter", "\n" + "saving a shard of the checkpoint\n" * between + " iter"
+    )
+    chunks = [content[place : place + 1000].encode() for place in range(0, len(content), 1000)]
+    parsed = megatron_lm.parse("a.log", chunks)
+
+    [log] = several.of_last(megatron_lm, "a.log", parsed, lambda: chunks)
+
+    case = log.configuration
+    window = log.window if log.readings else None
+    assert expected == (window, case.micro_batch_size, case.tensor_parallel)
+    assert {} == log.doubts
+
+
+def test_what_one_dump_says_twice_is_left_out_and_told() -> None:
+    text = (
+        "ConfigContainer:\n  micro_batch_size: 2\n  micro_batch_size: 1\n  seq_length: 8\n"
+        "  recompute_method: block\n  recompute_method: uniform\n" + iterations(1, 12)
+    )
+    [log] = megatron_bridge.parse("a.log", [text.encode()])
+    assert log.configuration.micro_batch_size is None
+    assert {
+        "micro_batch_size": "micro_batch_size 2 and 1",
+        "recompute_method": "recompute_method block and uniform",
+    } == log.doubts
+
+
+def test_the_number_of_gpus_is_told_by_whatever_says_it() -> None:
+    step = (
+        "Training epoch 0, iteration 0/49 | global_batch_size: 128 | global_step: 0 | "
+        "reduced_train_loss: 11.03 | train_step_timing in s: 5.0\n"
+    )
+    for text, doubts in {
+        "Trainer(devices=8, num_nodes=2)\n": {},
+        "Trainer(devices=8)\nTrainer(devices=4)\n": {"num_gpus": "devices 8 and 4"},
+        "devices=8 devices=4 world_size=16\n": {},
+    }.items():
+        [log] = nemo2.parse("a.log", [(text + step).encode()])
+        assert doubts == log.doubts

@@ -1,0 +1,371 @@
+"""What stands nearest to a table holds, however it is written; what leaves doubt rejects its rows.
+
+Each page says DGX-H100, BF16 and NeMo 25.09 of all its tables, and something else right above one.
+"""
+
+from collections.abc import Sequence
+
+import pytest
+
+from perfdb import pages
+from perfdb.pages import PageContext, PageRead
+
+HEAD = "# NeMo 25.09\n\n## {}\n\nSystem: DGX-H100, Precision: BF16\n\n"
+TITLES = "| Model | GPUs | GBS | Sequence Length | Tokens / sec / GPU |\n|---|---|---|---|---|\n"
+ROW = "| Llama3 8B | 8 | 128 | 8192 | 13812 |\n"
+LARGE = "| Llama3 70B | 64 | 128 | 8192 | 1606 |\n"
+
+
+def read(above: str, table: str = TITLES + ROW, section: str = "Pre-training") -> PageRead:
+    return pages.read("page.md", f"{HEAD.format(section)}{above}\n\n{table}", PageContext())
+
+
+def systems(found: PageRead) -> list[str]:
+    return [one.case.system for one in found.results]
+
+
+def tasks(found: PageRead) -> list[str]:
+    return [one.case.task for one in found.results]
+
+
+def precisions(found: PageRead) -> list[str | None]:
+    return [one.case.precision for one in found.results]
+
+
+def releases(found: PageRead) -> list[str | None]:
+    return [one.release.version for one in found.results]
+
+
+def refused(found: PageRead) -> str:
+    """Why no row is read."""
+    assert () == found.results
+    return "\n".join(map(str, found.problems))
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        "### Pre-training on DGX H200",
+        "### Pre-training (DGX-H200)",
+        "### Pre-training: DGX-H200",
+        "### Pre-training - DGX-H200",
+        "### Pre-training with DGX-H200",
+        "### H200 results",
+        "### 64x H200 SXM 141GB",
+        "### 8xH200",
+        "### H200 (DGX-H200)",
+        "- **System:** DGX-H200",
+        "- GPU: H200",
+        "GPU: H200",
+        "Hardware: 8x H200",
+        "**H200**",
+        "**DGX-H200 results:**",
+        "```{rubric} H200\n```",
+    ],
+)
+def test_a_system_that_is_named_nearest_is_that_of_the_rows(above: str) -> None:
+    assert ["dgx-h200"] == systems(read(above))
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        "### NVIDIA H100 results",
+        "### H100 baseline",
+        "### Pre-training on up to 1,024 GPUs",
+        "### More than 64 H100 GPUs",
+        "### With CPU offloading",
+        "### Qwen3 30B-A3B",
+        "GPUs: 64",
+        "Hardware: 8 GPUs per node, 400 Gb/s",
+        "Platform: Kubernetes",
+        "- **System**: what it was run on",
+        "**See the page of the H200 for more.**",
+    ],
+)
+def test_what_names_no_other_system_leaves_the_one_above(above: str) -> None:
+    found = read(above)
+    assert ["dgx-h100"] == systems(found)
+    assert () == found.notes
+
+
+@pytest.mark.parametrize(
+    ("above", "why"),
+    [
+        ("### B200 results", "'B200' is not of 'DGX-H100'"),
+        ("### A100 80GB", "no system 'A100' in the catalogue"),
+        ("### AMD MI300X", "no system 'MI300X' in the catalogue"),
+        ("### DGX-H100, DGX-H200", "names DGX-H100 and DGX-H200"),
+        ("### H100 and H200", "names H100 and H200"),
+        ("### H200 vs H100", "names H200 and H100"),
+        ("### Faster than A100", "names A100"),
+        ("Accelerator: A100", "no system 'A100' in the catalogue"),
+        ("GPU: H100 or H200", "names H100 and H200"),
+        ("- System: DGX-A100", "no system 'DGX-A100' in the catalogue"),
+    ],
+)
+def test_a_nearest_system_that_leaves_doubt_rejects_the_rows(above: str, why: str) -> None:
+    assert why in refused(read(above))
+
+
+def test_rows_that_name_their_systems_need_no_heading_that_does() -> None:
+    rows = ROW.replace("| Ll", "| DGX-H100 | Ll") + LARGE.replace("| Ll", "| DGX-H200 | Ll")
+    table = TITLES.replace("| Model", "| System | Model").replace("|-", "|---|-", 1) + rows
+    assert ["dgx-h100", "dgx-h200"] == systems(read("### H100 and H200", table))
+
+
+def test_a_system_stated_below_a_heading_of_several_holds() -> None:
+    assert ["dgx-h200"] == systems(read("### H100 and H200\n\nSystem: DGX-H200"))
+
+
+@pytest.mark.parametrize("given", ["dgx-h100", "dgx-h200"])
+def test_no_option_moves_the_rows_of_a_heading(given: str) -> None:
+    text = f"# NeMo 25.09\n\n## Pre-training\n\n### H200 results\n\n{TITLES}{ROW}"
+    assert ["dgx-h200"] == systems(pages.read("page.md", text, PageContext(system=given)))
+    several = text.replace("H200 results", "H100 and H200")
+    assert "names H100 and H200" in refused(
+        pages.read("page.md", several, PageContext(system=given))
+    )
+
+
+def test_items_of_a_list_state_what_lines_do() -> None:
+    found = read("- **System:** DGX-B200\n- **Precision:** FP8\n- **Container:** NeMo 25.07")
+    assert (["dgx-b200"], ["fp8"], ["25.07"]) == (
+        systems(found),
+        precisions(found),
+        releases(found),
+    )
+    glossary = "- Precision: the format of the numbers\n- Task: what is trained\n- LoRA\n- FP8"
+    assert (["bf16"], ["pretrain"]) == (precisions(read(glossary)), tasks(read(glossary)))
+
+
+@pytest.mark.parametrize(
+    ("above", "wanted"),
+    [
+        ("**LoRA:**", "lora"),
+        ("**LoRA**", "lora"),
+        ("**LoRA fine-tuning**", "lora"),
+        ("__Full fine-tuning__", "sft"),
+        ("```{rubric} LoRA\n```", "lora"),
+        ("### Fine-tuning without LoRA", "sft"),
+        ("### Fine-tuning (no LoRA)", "sft"),
+        ("### Parameter-efficient fine-tuning (LoRA)", "lora"),
+        ("- LoRA", "sft"),
+    ],
+)
+def test_a_task_that_is_named_nearest_is_that_of_the_rows(above: str, wanted: str) -> None:
+    """What is stated above a title within the section holds for it, too."""
+    found = read(above, section="Fine-tuning")
+    assert ([wanted], ["dgx-h100"], ["bf16"]) == (tasks(found), systems(found), precisions(found))
+
+
+def test_a_title_in_bold_ends_the_one_before_and_what_was_said_below_that() -> None:
+    both = f"**LoRA**\n\nPrecision: FP8\n\n{TITLES}{ROW}\n**SFT**"
+    found = read(both, section="Fine-tuning")
+    assert [("lora", "fp8"), ("sft", "bf16")] == list(
+        zip(tasks(found), precisions(found), strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "word"),
+    [
+        ("PEFT fine-tuning", "PEFT"),
+        ("QLoRA fine-tuning", "QLoRA"),
+        ("P-tuning fine-tuning", "P-tuning"),
+        ("Merged LoRA inference", "inference"),
+        ("LoRA (DPO)", "DPO"),
+    ],
+)
+def test_a_task_beside_what_is_none_is_none(said: str, word: str) -> None:
+    for above in (f"### {said}", f"**{said}**"):
+        assert f"the heading says '{word}', which is no task" in refused(read(above))
+    titles = TITLES.replace("| Model", "| Task | Model").replace("|-", "|---|-", 1)
+    rows = ROW.replace("| Ll", f"| {said} | Ll")
+    assert f"'{said}' is no task" in refused(read("", titles + rows))
+
+
+def test_the_words_above_all_sections_name_a_task_that_is_none() -> None:
+    page = "# NeMo 25.09\n\n{}\n\nSystem: DGX-H100\n\n" + TITLES + ROW
+    peft = pages.read("page.md", page.format("All of it is PEFT fine-tuning."), PageContext())
+    assert "the text says 'PEFT', which is no task" in refused(peft)
+    full = page.format("Fine-tuning is below. For inference see elsewhere.")
+    assert ["sft"] == tasks(pages.read("page.md", full, PageContext()))
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        "**Projected**",
+        "```{rubric} Projected\n```",
+        "Numbers below are estimated, not measured.",
+        "All results in this table are projected from 8 GPUs.",
+        "The figures are not measured yet.",
+    ],
+)
+def test_figures_that_nobody_measured_are_refused_however_it_is_said(above: str) -> None:
+    assert "the figures are no measured ones" in refused(read(above))
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        "The figures are measured, not projected.",
+        "Values in italics are estimated.",
+        "The peak is estimated.",
+    ],
+)
+def test_what_is_not_said_of_the_figures_refuses_none(above: str) -> None:
+    assert ["dgx-h100"] == systems(read(above))
+
+
+@pytest.mark.parametrize(
+    ("rows", "wanted"),
+    [
+        ((ROW, "| **DGX-H200** | | | | |\n", LARGE), ["dgx-h100", "dgx-h200"]),
+        ((ROW, "| | | DGX-H200 | | |\n", LARGE), ["dgx-h100", "dgx-h200"]),
+        ((ROW, "| DGX-H200 | - | - | - | - |\n", LARGE), ["dgx-h100", "dgx-h200"]),
+        ((ROW, "| DGX-H200 |\n", LARGE), ["dgx-h100", "dgx-h200"]),
+        (("| DGX-H200 | | | | |\n", ROW, "| FP8 | | | | |\n", LARGE), ["dgx-h200", "dgx-h200"]),
+        ((ROW, "| Dense models | | | | |\n", LARGE), ["dgx-h100", "dgx-h100"]),
+    ],
+)
+def test_a_row_of_one_cell_is_a_title_of_the_rows_below(
+    rows: Sequence[str], wanted: list[str]
+) -> None:
+    found = read("", TITLES + "".join(rows))
+    assert (wanted, ()) == (systems(found), found.problems)
+
+
+def test_a_title_among_rows_ends_an_earlier_one_of_its_kind_with_what_stood_below_it() -> None:
+    titles = ("| DGX-H200 | | | | |\n", "| FP8 | | | | |\n", "| DGX-B200 | | | | |\n")
+    found = read("", TITLES + "".join(f"{title}{LARGE}" for title in titles))
+    assert [("dgx-h200", "bf16"), ("dgx-h200", "fp8"), ("dgx-b200", "bf16")] == list(
+        zip(systems(found), precisions(found), strict=True)
+    )
+
+
+def test_a_cell_across_a_table_holds_until_another_of_its_kind_but_for_no_other_table() -> None:
+    """The whole page stands in one line."""
+    cells = "".join(f"<td>{cell}</td>" for cell in LARGE.strip("|\n ").split("|"))
+    titles = TITLES.partition("\n")[0].strip("| ").split("|")
+    head = "".join(f"<th>{title}</th>" for title in titles)
+    said = ("DGX-H200", "FP8", "DGX-B200")
+    rows = "".join(f"<tr><td colspan=5>{one}</td></tr><tr>{cells}</tr>" for one in said)
+    table = f"<table><tr>{head}</tr>{{}}</table>"
+    above = "<html><h1>NeMo 25.09</h1><h2>Pre-training</h2><p>System: DGX-H100</p>"
+    page = above + table.format(rows) + "<h3>FP8</h3>" + table.format(f"<tr>{cells}</tr>")
+    found = pages.read("page.html", page, PageContext())
+    wanted = [("dgx-h200", None), ("dgx-h200", "fp8"), ("dgx-b200", None), ("dgx-h100", "fp8")]
+    assert wanted == list(zip(systems(found), precisions(found), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("title", "why"),
+    [
+        ("*Projected*", "the heading says 'Projected'"),
+        ("B200", "'B200' is not of 'DGX-H100'"),
+        ("A100", "no system 'A100' in the catalogue"),
+        ("NeMo 25.04 and 25.07", "names several releases"),
+    ],
+)
+def test_a_title_among_rows_that_leaves_doubt_rejects_those_below_it(title: str, why: str) -> None:
+    found = read("", f"{TITLES}{ROW}| {title} | | | | |\n{LARGE}")
+    assert ["llama3-8b"] == [one.case.model for one in found.results]
+    assert [13] == [one.line for one in found.problems]
+    assert why in str(found.problems[0])
+
+
+@pytest.mark.parametrize("row", ["| Llama3 70B | | | | |\n", "| Mistral 9B | - | - | - | - |\n"])
+def test_a_model_without_values_is_no_title(row: str) -> None:
+    found = read("", TITLES + row + ROW)
+    assert ([11], [12]) == ([o.line for o in found.problems], [o.line for o in found.results])
+
+
+@pytest.mark.parametrize(
+    ("above", "wanted"),
+    [
+        ("### Pre-training 24.12", "24.12"),
+        ("### Older results (24.12)", "24.12"),
+        ("### Results for 24.12", "24.12"),
+        ("### 25.11 Preview", "25.11"),
+        ("### Pre-training, nvcr.io/nvidia/nemo:24.12", "24.12"),
+        ("### Results for 25.07 (baseline 25.04)", "25.07"),
+        ("**24.12**", "24.12"),
+        ("Container: nvcr.io/nvidia/nemo:25.09.nemotron-nano-v2", "25.09.nemotron-nano-v2"),
+        ("Container: 25.07", "25.07"),
+        # None of these is a release.
+        ("### Ubuntu 24.04", "25.09"),
+        ("### PyTorch 24.12", "25.09"),
+        ("### In 24.12 s", "25.09"),
+        ("### Updated 24.12.2025", "25.09"),
+        ("### Llama 3.1 405B", "25.09"),
+    ],
+)
+def test_a_release_that_is_named_nearest_is_that_of_the_rows(above: str, wanted: str) -> None:
+    assert [wanted] == releases(read(above))
+
+
+@pytest.mark.parametrize(
+    ("above", "why"),
+    [
+        ("### Legacy 24.09 and 24.12", "names several releases"),
+        ("### NeMo 25.04 and 25.07", "names several releases"),
+        ("### Faster than 25.07", "names 25.07, not that of the rows"),
+        ("### New since 25.07", "names 25.07, not that of the rows"),
+        ("Container: NeMo 25.04 and NeMo 25.02", "names several releases"),
+    ],
+)
+def test_a_nearest_release_that_leaves_doubt_rejects_the_rows(above: str, why: str) -> None:
+    assert why in refused(read(above))
+
+
+@pytest.mark.parametrize(
+    ("cell", "wanted"), [("25.07", "25.07"), ("NeMo 25.07", "25.07"), ("-", "25.09")]
+)
+def test_a_column_of_containers_says_the_release(cell: str, wanted: str) -> None:
+    titles = TITLES.replace("| Model", "| Container | Model").replace("|-", "|---|-", 1)
+    assert [wanted] == releases(read("", titles + ROW.replace("| Ll", f"| {cell} | Ll")))
+    two = read("", titles + ROW.replace("| Ll", "| 25.04, 25.02 | Ll"))
+    assert "names several releases" in refused(two)
+
+
+@pytest.mark.parametrize(
+    ("cell", "wanted"),
+    [("FP8 (MX)", "fp8_mx"), ("FP8 (blockwise)", "fp8_sc"), ("BF16 (n/a)", "bf16"), ("FP8", "fp8")],
+)
+def test_brackets_say_which_precision_it_is(cell: str, wanted: str) -> None:
+    titles = TITLES.replace("| Model", "| Precision | Model").replace("|-", "|---|-", 1)
+    assert [wanted] == precisions(read("", titles + ROW.replace("| Ll", f"| {cell} | Ll")))
+    if "(" in cell and "n/a" not in cell:
+        assert [wanted] == precisions(read(f"### {cell}"))
+
+
+@pytest.mark.parametrize(
+    "cell", ["FP8 (delayed scaling)", "BF16 (projected)", "FP8 (H200)", "FP8 (MXFP8)"]
+)
+def test_brackets_that_say_what_is_not_known_are_not_dropped(cell: str) -> None:
+    titles = TITLES.replace("| Model", "| Precision | Model").replace("|-", "|---|-", 1)
+    found = read("", titles + ROW.replace("| Ll", f"| {cell} | Ll"))
+    assert f"no precision '{cell}' in the catalogue" in refused(found)
+
+
+@pytest.mark.parametrize(
+    ("above", "words"),
+    [
+        ("All runs use FP8.", "FP8"),
+        ("#### FP8 and BF16", "FP8 and BF16"),
+        ("The states are kept as INT8 values.", "INT8"),
+    ],
+)
+def test_another_precision_nearer_than_the_one_that_holds_is_told(above: str, words: str) -> None:
+    found = read(above)
+    assert ["bf16"] == precisions(found)
+    assert [f"page.md:7: the text speaks of {words}; the rows count as BF16"] == [
+        str(note).partition("; put")[0] for note in found.notes
+    ]
+    assert () == read("All runs use BF16.").notes
+
+
+def test_a_precision_that_nobody_knows_rejects_the_rows_below_it() -> None:
+    assert "no precision 'MXFP4' in the catalogue" in refused(read("#### MXFP4"))
