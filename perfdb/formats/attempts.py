@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Final
 
 from perfdb.formats.base import Configuration, Content, LogFormat, ParsedLog
-from perfdb.formats.printed import DUMPS, first_line
-from perfdb.formats.settings import OPTIONS
+from perfdb.formats.printed import first_line
+from perfdb.formats.settings import DUMPS, OPTIONS
 
 _DUMP: Final = re.compile("|".join(DUMPS).encode())
 _LONGEST_DUMP_BYTES: Final = 1 << 20

@@ -10,6 +10,7 @@ from typing import Final
 from perfdb.formats.base import Configuration, ParsedLog, Reading
 from perfdb.formats.readings import Readings
 from perfdb.formats.scan import Piece
+from perfdb.formats.settings import DUMPS
 from perfdb.formats.steps import Settled, spans
 from perfdb.record import Outcome
 
@@ -55,8 +56,8 @@ _START = re.compile(r"(?:^|[\]:|>])[ \t]*$")
 """What a launcher may put in front of an error that says no more than its name."""
 
 _BEGINS = re.compile(
-    r"-------- arguments --------|ConfigContainer|MegatronStrategy\(| exp_manager:"
-    r"| device mesh with parallelism: |Experiment_details:"
+    "|".join(DUMPS)
+    + r"|MegatronStrategy\(| exp_manager:| device mesh with parallelism: |Experiment_details:"
 )
 """What programs print when they begin: an error above it is of an earlier attempt."""
 

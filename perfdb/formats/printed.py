@@ -19,19 +19,11 @@ from perfdb.formats.base import Configuration, ParsedLog
 from perfdb.formats.ending import WINDOW
 from perfdb.formats.precisions import Pair, Stated
 from perfdb.formats.readings import Readings
-from perfdb.formats.settings import NAMES, OPTIONS, Settings
+from perfdb.formats.settings import DUMPS, NAMES, OPTIONS, Settings
 from perfdb.formats.steps import spans
 
 Read = Callable[[str], Iterable[Pair]]
 """Finds the settings of a text, in their order."""
-
-DUMPS: Final = (
-    r"arguments ----(?<=---- arguments ----)",
-    r"ConfigContainer\b",
-    r"Final Merged Configuration --",
-    r"Task Configuration --",
-)
-"""What programs print above all of their settings, as patterns that begin with a literal."""
 
 _DUMPS = tuple(map(re.compile, DUMPS))
 _FIELDS: Final[Mapping[str, str]] = {

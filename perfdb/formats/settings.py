@@ -13,6 +13,14 @@ from perfdb.record import Scalar
 
 Settings = Mapping[str, str]
 
+DUMPS: Final = (
+    r"arguments ----(?<=---- arguments ----)",
+    r"ConfigContainer\b",
+    r"Final Merged Configuration --",
+    r"Task Configuration --",
+)
+"""What programs print above all of their settings, as patterns that begin with a literal."""
+
 NAMES: Final[Mapping[str, str]] = {
     "world_size": "num_gpus",
     "num_gpus": "num_gpus",

@@ -171,7 +171,7 @@ def _open(page: Audit, address: Address) -> Iterator[Html]:
     rows = [_row(one, address) for one in page.objections]
     yield table(Table("Open errors and warnings", heads, rows))
     if page.left:
-        yield tag("p", f"{page.left:,} more stand on the pages of their releases.")
+        yield tag("p", f"On the pages of their releases: {page.left:,} more.")
 
 
 def _row(objection: Objection, address: Address) -> list[Cell]:

@@ -234,7 +234,11 @@ def steps(page: RunPage, _address: Address) -> Html:
     rows = [_step_row(step, page) for step in page.steps[:MOST_STEPS]]
     made = table(Table("Steps", heads, rows))
     left = len(page.steps) - len(rows)
-    more = tag("p", f"{left:,} more steps are in the steps file.") if left > 0 else Html("")
+    more = (
+        tag("p", f"In the steps file: {units.counted(left, 'more step')}.")
+        if left > 0
+        else Html("")
+    )
     return joined((made, more, _lines_shown(page)))
 
 

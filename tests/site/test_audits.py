@@ -109,7 +109,7 @@ def test_of_very_many_the_gravest_are_listed_and_the_others_counted() -> None:
     rows = shown.select("table")[1].select("tbody tr")
     assert 100 == len(rows)
     assert ["error", "warning"] == [words(row.th) for row in rows[:2]]
-    assert "50 more stand on the pages of their releases." in words(shown)
+    assert "On the pages of their releases: 50 more." in words(shown)
     assert 150 == len(soup(audits.entries(release, address).text).select("article"))
 
 

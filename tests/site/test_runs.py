@@ -214,7 +214,7 @@ def test_steps_say_which_are_warm_up_and_where_they_were_read() -> None:
 def test_a_very_long_run_shows_its_first_steps_and_how_many_there_are_more() -> None:
     page = run_page(*[1.0] * (MOST_STEPS + 7))
     assert MOST_STEPS == len(rows("steps", page)) - 1
-    assert "7 more steps are in the steps file." in runs.steps(page, address).text
+    assert "In the steps file: 7 more steps." in runs.steps(page, address).text
 
 
 def test_the_drawing_is_the_same_each_time_and_holds_no_date() -> None:
