@@ -16,6 +16,7 @@ ACCIDENTAL = {
     "content",
     "specification",
     "audited_version",
+    "stamp",
 }
 NAMES: dict[Table, Column[str]] = {
     cases: cases.c.key,

@@ -44,6 +44,7 @@ def newer(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 def raised(patched: pytest.MonkeyPatch) -> None:
+    patched.setattr(opened, "GRAIN_NS", -(10**15))
     patched.setattr(logs, "LOG_PARSER_VERSION", 10)
     patched.setattr(page, "PAGE_PARSER_VERSION", 10)
     patched.setattr(opened, "SCHEMA_VERSION", 10)

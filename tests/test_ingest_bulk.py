@@ -1,7 +1,9 @@
 """Runs are stored many at a time: the store holds what one at a time would have put there."""
 
 import json
-from collections.abc import Sequence
+import os
+import shutil
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from sqlalchemy import URL, Engine, event, insert, select
 from perfdb.db import bulk, files, keys
 from perfdb.db.rows import SourceFile
 from perfdb.db.tables import cases, ingest_log, results, run_files, runs, steps, systems
-from perfdb.ingest import Options, ingest, load, put
+from perfdb.ingest import Options, ingest, load, opened, put
 from perfdb.record import Release
 from perfdb.rundir import RunDir, parse_steps
 from tests import factories
@@ -110,6 +112,84 @@ def test_a_run_that_is_unchanged_is_not_parsed(
 
     assert (0, 1, 11, 0) == counted(ingest([tree], store, Options()))
     assert ["run-05"] == parsed
+
+
+@pytest.fixture
+def settled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Files count as settled when they are written; the runs whose files are opened from now on."""
+    opened_runs: list[str] = []
+
+    def noted(run: RunDir, *given: object) -> object:
+        opened_runs.append(run.path.name)
+        return files_of(run, *given)  # type: ignore[arg-type]
+
+    files_of = opened.files_of
+    monkeypatch.setattr(opened, "GRAIN_NS", -(10**15))
+    monkeypatch.setattr(opened, "files_of", noted)
+    return opened_runs
+
+
+def test_a_run_of_which_the_system_says_the_same_is_not_opened(
+    store: URL, tree: Path, settled: list[str]
+) -> None:
+    ingest([tree], store, Options())
+    settled.clear()
+
+    assert (0, 0, 12, 0) == counted(ingest([tree], store, Options()))
+    assert [] == settled
+
+
+def _same_size(run: RunDir) -> None:
+    status = run.steps.stat()
+    run.steps.write_bytes(run.steps.read_bytes().replace(b"12.0", b"13.0", 1))
+    assert status.st_size == run.steps.stat().st_size
+    os.utime(run.steps, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def _another_rank(run: RunDir) -> None:
+    run.rank_logs.mkdir()
+    (run.rank_logs / "rank1.log").write_text("out of memory\n")
+
+
+def _one_less(run: RunDir) -> None:
+    run.recipe.unlink()
+
+
+@pytest.mark.parametrize("change", [_same_size, _another_rank, _one_less])
+def test_a_run_that_changed_is_opened_though_its_sizes_and_dates_may_be_as_before(
+    store: URL, tree: Path, settled: list[str], change: Callable[[RunDir], None]
+) -> None:
+    ingest([tree], store, Options())
+    settled.clear()
+    change(RunDir(tree / "run-05"))
+
+    assert (0, 1, 11, 0) == counted(ingest([tree], store, Options()))
+    assert {"run-05"} == set(settled)
+    assert (0, 0, 12, 0) == counted(ingest([tree], store, Options()))
+    assert ["run-05"] == settled
+
+
+def test_a_run_that_was_moved_is_opened_once(store: URL, tree: Path, settled: list[str]) -> None:
+    """A copy has other inodes and times, and the same bytes."""
+    ingest([tree], store, Options())
+    settled.clear()
+    copy = shutil.copytree(tree, tree.with_name("copy"))
+
+    for opened_by_now in (12, 12):
+        assert (0, 0, 12, 0) == counted(ingest([copy], store, Options()))
+        assert opened_by_now == len(settled)
+
+
+def test_what_was_just_written_is_opened_each_time(
+    store: URL, tree: Path, settled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may change again within a moment that the file system does not tell from the last."""
+    monkeypatch.setattr(opened, "GRAIN_NS", 10**15)
+    ingest([tree], store, Options())
+    ingest([tree], store, Options())
+
+    assert 24 == len(settled)
+    assert [(None,)] * 12 == rows_of(store, select(runs.c.stamp))
 
 
 def test_an_id_that_no_column_can_hold_spoils_no_other(store: URL, tree: Path) -> None:

@@ -148,6 +148,8 @@ class RunFiles:
     by_name: Mapping[str, SourceFile]
     record: str
     measured_in: str
+    stamp: str | None = None
+    """What the system said of the files of a run directory before they were read, if it tells."""
 
     @property
     def record_file(self) -> SourceFile:

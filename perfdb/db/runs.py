@@ -7,7 +7,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, bindparam, delete, select, update
 
 from perfdb.db import bulk, keys, marks, revisions
 from perfdb.db import files as sourced
@@ -47,11 +47,15 @@ class Known(NamedTuple):
     result_hash: str | None
     window: str | None
     withdrawn: str | None
+    stamp: str | None
+
+    def is_read(self, parser_version: int, window: str | None) -> bool:
+        """Whether this version has read it, over the window that is asked for, if one is."""
+        return self.parser_version == parser_version and window in (None, self.window)
 
     def says(self, content_hash: str, parser_version: int, window: str | None) -> bool:
         """Whether to read it again, over this window if one is asked for, would tell nothing."""
-        is_same = (self.content_hash, self.parser_version) == (content_hash, parser_version)
-        return is_same and window in (None, self.window)
+        return self.content_hash == content_hash and self.is_read(parser_version, window)
 
     @property
     def recomputed(self) -> bool:
@@ -71,6 +75,7 @@ _KNOWN = (
         results.c.content_hash.label("result_hash"),
         results.c.window,
         runs.c.withdrawn,
+        runs.c.stamp,
     )
     .join(sources, runs.c.source_id == sources.c.id)
     .outerjoin(results, (results.c.run_id == runs.c.id) & ~results.c.superseded)
@@ -89,6 +94,13 @@ def known(connection: Connection, run_ids: Iterable[str]) -> Mapping[str, Known]
 def rename(connection: Connection, number: int, run_id: str) -> None:
     """Give a run, by its number, another id."""
     connection.execute(update(runs).where(runs.c.id == number).values(run_id=run_id))
+
+
+def stamp(connection: Connection, stamps: Mapping[int, str]) -> None:
+    """Renew what the system says of the files of runs, by the runs' numbers."""
+    renewed = update(runs).where(runs.c.id == bindparam("number")).values(stamp=bindparam("now"))
+    given = [{"number": number, "now": now} for number, now in stamps.items()]
+    connection.execute(renewed, given)
 
 
 def put(connection: Connection, given: Sequence[Given], when: datetime) -> tuple[RunWritten, ...]:
@@ -216,10 +228,11 @@ def _put_rows(
 ) -> None:
     release_ids = keys.release_ids(connection, [one.run.result.release for one in given])
     case_ids = keys.case_ids(connection, [one.run.result.case for one in given])
-    columns = (*_SAID, "case_id", "release_id", "source_id")
+    columns = (*_SAID, "case_id", "release_id", "source_id", "stamp")
     added = []
     for one, *ids in zip(given, case_ids, release_ids, strict=True):
-        row = (*_said_by(one.run.run), *ids, source[sourced.natural(one.files.record_file)])
+        record = source[sourced.natural(one.files.record_file)]
+        row = (*_said_by(one.run.run), *ids, record, one.files.stamp)
         if old := there.get(one.run_id):
             values = dict(zip(columns, row, strict=True))
             connection.execute(update(runs).where(runs.c.id == old.id).values(values))

@@ -160,6 +160,7 @@ runs = Table(
     Column("summary", JSON, comment="what the worker said at its end; NULL: it had none"),
     Column("content_hash", Text, nullable=False, comment="of every file it was read from"),
     Column("withdrawn", Text, comment="why it does not count; NULL: it does"),
+    Column("stamp", Text, comment="of its files' sizes and times, to know them unread"),
 )
 
 run_files = Table(

@@ -5,6 +5,7 @@ import re
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -48,20 +49,25 @@ class RunRead:
 
 @dataclass(frozen=True)
 class RunFound:
-    """A run directory of which nothing but the bytes has been looked at, and the window asked for.
+    """A run directory of which nothing but the record has been opened, and the window asked for.
 
     Its large logs are packed in the temporary folder.
     """
 
     run: RunDir
-    files: RunFiles
+    seen: opened.Seen
     window: Window | None = None
     scratch: Path | None = None
 
     def claimed_id(self) -> str | None:
         """The run id that the record seems to state, by as little of it as tells."""
-        found = _RUN_ID.search(_content(self.files, RECORD))
+        found = _RUN_ID.search(self.seen.record)
         return found[1].decode(errors="replace") if found else None
+
+    @cached_property
+    def files(self) -> RunFiles:
+        """Its files, each read once, when they are first asked for. Raises OSError."""
+        return opened.files_of(self.run, self.scratch, self.seen.stamp)
 
 
 @dataclass(frozen=True)
@@ -71,6 +77,8 @@ class Unchanged:
     path: str
     run_id: str
     withdrawn: str | None
+    restamped: str | None = None
+    """The stamp of its files, where it is another than the store has."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +177,9 @@ def results_of(read: Read) -> Sequence[ResultRow]:
 def size_bytes(read: Read | RunFound) -> int:
     """How many bytes of its files a source holds."""
     match read:
-        case RunFound() | RunRead():
+        case RunFound():
+            return read.seen.size_bytes
+        case RunRead():
             return sum(file.size_bytes for file in read.files.by_name.values())
         case PageRows() | Unattributed():
             return read.source.size_bytes
@@ -202,9 +212,9 @@ def read_run(
 def find_files(
     run: RunDir, window: Window | None = None, scratch: Path | None = None
 ) -> RunFound | Rejected:
-    """The files of a run directory, each read once."""
+    """What the system says of the files of a run directory, and its record."""
     try:
-        return RunFound(run, opened.files_of(run, scratch), window, scratch)
+        return RunFound(run, opened.seen(run), window, scratch)
     except OSError as error:
         return _unreadable(str(run.path), error)
 
@@ -218,7 +228,7 @@ def parse_run(found: RunFound) -> RunRead | StillRunning | Rejected:
             return StillRunning(where)
         if record.outcome is None:
             # Its runner may have ended it since its files were read; nobody writes to them now.
-            found = replace(found, files=opened.files_of(run, found.scratch))
+            found = replace(found)
             record = _record(found)
         return _parse_ended(found, record)
     except RunDirError as error:
