@@ -142,9 +142,16 @@ def test_a_part_of_a_title_that_holds_a_slash_is_no_model() -> None:
     assert catalog.named_model(" MTP)") is None
 
 
-def test_an_unknown_name_is_answered_with_a_suggestion() -> None:
-    with pytest.raises(CatalogError, match=r"did you mean dgx-gb200\?"):
-        catalog.system("dgx-gb20")
+def test_an_unknown_model_is_answered_with_a_suggestion() -> None:
+    with pytest.raises(CatalogError, match=r"did you mean llama3-8b\?"):
+        catalog.model("llama3-8")
+
+
+@pytest.mark.parametrize("name", ["dgx-a100", "dgx-h20", "dgx-h800", "dgx-gb20"])
+def test_an_unknown_system_is_answered_with_those_that_there_are(name: str) -> None:
+    """Whoever took the nearest would have the figures of one GPU under another."""
+    with pytest.raises(CatalogError, match=r"known: cpu, dgx-b200, .*; docs/how-to/add\.md"):
+        catalog.system(name)
 
 
 @pytest.mark.parametrize("printed", ["GB200 NVL72", "gb200-nvl72", "DGX GB200", "dgx_gb200"])

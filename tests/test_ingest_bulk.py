@@ -15,7 +15,7 @@ from sqlalchemy import URL, Engine, event, insert, select
 from perfdb.db import bulk, files, keys
 from perfdb.db.rows import SourceFile
 from perfdb.db.tables import cases, ingest_log, results, run_files, runs, steps, systems
-from perfdb.ingest import Options, ingest, load, opened, put
+from perfdb.ingest import Options, again, ingest, load, opened, put
 from perfdb.record import Release
 from perfdb.rundir import RunDir, parse_steps
 from tests import factories
@@ -107,8 +107,8 @@ def test_a_run_that_is_unchanged_is_not_parsed(
         parsed.append(found.run.path.name)
         return parse(found)
 
-    parse = put.parse_run
-    monkeypatch.setattr(put, "parse_run", seen)
+    parse = again.parse_run
+    monkeypatch.setattr(again, "parse_run", seen)
 
     assert (0, 1, 11, 0) == counted(ingest([tree], store, Options()))
     assert ["run-05"] == parsed

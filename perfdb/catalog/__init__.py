@@ -43,18 +43,24 @@ def models() -> Mapping[str, Model]:
 
 
 def system(name: str) -> System:
-    """The system of a name. Raises CatalogError with a suggestion."""
-    return _named("system", name, systems())
+    """The system of a name. Raises CatalogError with the names that there are."""
+    return _named("system", name, systems(), other_systems())
 
 
 def model(name: str) -> Model:
     """The model of a name. Raises CatalogError with a suggestion."""
-    return _named("model", name, models())
+    table = models()
+    return _named("model", name, table, suggestion(name, table))
 
 
-def _named(kind: str, name: str, table: Mapping[str, Entry]) -> Entry:
+def other_systems() -> str:
+    """What to do about a system that is not here. No name is near to it: an H20 is no H200."""
+    return f"known: {', '.join(sorted(systems()))}; docs/how-to/add.md says how to add one"
+
+
+def _named(kind: str, name: str, table: Mapping[str, Entry], remedy: str) -> Entry:
     if name not in table:
-        raise CatalogError(Problem(kind, f"no {kind} {name!r}", remedy=suggestion(name, table)))
+        raise CatalogError(Problem(kind, f"no {kind} {name!r}", remedy=remedy))
     return table[name]
 
 

@@ -38,7 +38,7 @@ from perfdb.ingest.words import Words
 from perfdb.record import Figures
 from perfdb.rundir import RunDir
 
-LOG_PARSER_VERSION = 7
+LOG_PARSER_VERSION = 8
 """Kept with each log; raised when perfdb.formats reads something else out of the same bytes."""
 
 MOST_DOCUMENT_BYTES: Final = {".json": 64 << 20, ".yaml": 4 << 20, ".yml": 4 << 20}

@@ -108,8 +108,7 @@ def system(printed: str) -> str | Wrong:
     """The system of a printed name, by its name, title or aliases in the catalogue."""
     if known := catalog.named_system(printed):
         return known
-    remedy = suggestion(printed.casefold(), catalog.systems())
-    return Wrong(f"no system {printed!r} in the catalogue", remedy)
+    return Wrong(f"no system {printed!r} in the catalogue", catalog.other_systems())
 
 
 @dataclass(frozen=True)

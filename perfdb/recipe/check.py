@@ -83,7 +83,9 @@ def unknown_names(settings: Settings) -> Iterator[Fault]:
     for field, name, known in named:
         if name and name not in known:
             kind = field.removesuffix("s")
-            yield Fault(field, f"no {kind} {name!r}", suggestion(name, known))
+            is_system = kind == "system"
+            remedy = catalog.other_systems() if is_system else suggestion(name, known)
+            yield Fault(field, f"no {kind} {name!r}", remedy)
 
 
 def _world(subject: Subject) -> Iterator[Fault]:

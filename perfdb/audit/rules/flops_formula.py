@@ -23,6 +23,8 @@ FOLLOWERS = 2
 """Rows that must follow a convention before another is blamed for counting otherwise."""
 DETAIL = 1.05
 """Up to here it can be a detail of the architecture that is counted otherwise."""
+FAR = 0.01
+"""Nearer to the formula than this, a ratio needs more digits to tell them apart."""
 TWICE = 1.8
 """No way to count FLOPs is so far from another: recomputation adds a third, LoRA takes one."""
 LENGTHS = tuple(2**power for power in range(9, 21))
@@ -76,10 +78,14 @@ def _remark(one: Counted, release: _Release) -> Remark:
         f"{given} GFLOP per token",
         f"{titles.model(row.model)} {titles.task(row.task)} at {row.sequence_length:,} on "
         f"{titles.system(row.system)} counts {significant(given.value)} GFLOP per token, "
-        f"{significant(factor, 3)} times the formula under {convention.name!r}, "
+        f"{_times(factor)} the formula under {convention.name!r}, "
         f"{_whose(row, release.usual)}; {explained or 'no convention explains it'}",
         None if severity is Severity.INFO else _suggestion(row, factor, convention, release),
     )
+
+
+def _times(factor: float) -> str:
+    return f"{significant(factor, 3 if abs(factor - 1) > FAR else 5)} times"
 
 
 def _suggestion(
