@@ -45,9 +45,9 @@ def newer(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 def raised(patched: pytest.MonkeyPatch) -> None:
     patched.setattr(opened, "GRAIN_NS", -(10**15))
-    patched.setattr(logs, "LOG_PARSER_VERSION", 10)
-    patched.setattr(page, "PAGE_PARSER_VERSION", 10)
-    patched.setattr(opened, "SCHEMA_VERSION", 10)
+    patched.setattr(logs, "LOG_PARSER_VERSION", 99)
+    patched.setattr(page, "PAGE_PARSER_VERSION", 99)
+    patched.setattr(opened, "SCHEMA_VERSION", 99)
 
 
 @pytest.fixture
@@ -68,12 +68,12 @@ def test_a_newer_parser_that_reads_the_same_makes_no_revision(
 
     assert (0, 0, 3, 0) == counted(ingest([tree], store, NEMO))
 
-    assert [(1, 10)] * 3 == rows_of(store, IN_FORCE)
+    assert [(1, 99)] * 3 == rows_of(store, IN_FORCE)
     assert told == rows_of(store, select(steps).order_by(steps.c.step))
     read_by = select(sources.c.parser_version).join(
         run_files, run_files.c.source_id == sources.c.id
     )
-    assert [(10,)] * 6 == rows_of(store, read_by)
+    assert [(99,)] * 6 == rows_of(store, read_by)
     before = snapshot(store)
     assert (0, 0, 3, 0) == counted(ingest([tree], store, NEMO))
     assert before == snapshot(store)
@@ -104,7 +104,7 @@ def test_a_newer_parser_does_not_undo_what_was_recomputed(
 
     assert (0, 0, 1, 0) == counted(ingest([tree / "runs"], store, Options()))
 
-    assert [(2, 10)] == rows_of(store, IN_FORCE)
+    assert [(2, 99)] == rows_of(store, IN_FORCE)
     assert [("last_n(3)",)] == rows_of(store, select(results.c.window).where(~results.c.superseded))
 
 
@@ -121,7 +121,7 @@ def test_a_log_is_read_anew_by_a_newer_parser(
 
     assert (0, 0, 1, 0) == counted(report)
     again = options is GIVEN
-    assert [(1, 10 if again else before)] == rows_of(store, IN_FORCE)
+    assert [(1, 99 if again else before)] == rows_of(store, IN_FORCE)
     assert again == (not [note for note in report.notes if "give them again" in str(note)])
 
 
