@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple, overload
 
 import numpy as np
@@ -12,8 +13,9 @@ from perfdb.db.rows import MeasuredRun, ResultRow, RunRow, StepRow
 from perfdb.formats import ParsedLog, Reading
 from perfdb.formats.ending import WINDOW
 from perfdb.formats.numbers import positive
-from perfdb.formats.readings import Column, Flags, Floats, Ints, Readings
-from perfdb.formats.steps import spans
+from perfdb.formats.piecewise import Cells, by_rank, pieces, places
+from perfdb.formats.readings import Column, Floats, Ints, Readings
+from perfdb.formats.spans import held_by, spans
 from perfdb.metrics import EMITTED
 from perfdb.record import Case, Figures, Origin, Outcome, Release
 
@@ -79,7 +81,7 @@ def measured(log: ParsedLog, of: LogRun, window: windows.Window) -> MeasuredRun:
         result = uneven.rated(result, within.lines, within.spans)
         result = replace(result, emitted=emitted(log, window, within, of.case))
     run = _run_row(log, of.run_id, result, within)
-    return MeasuredRun(run, StepRows.of(Readings.of(log.readings)), result)
+    return MeasuredRun(run, StepRows(Readings.of(log.readings)), result)
 
 
 def picked(steps: Iterable[Reading], window: windows.Window, averages: bool) -> Picked:
@@ -88,22 +90,20 @@ def picked(steps: Iterable[Reading], window: windows.Window, averages: bool) -> 
     lasts, all_spans = readings.step, np.broadcast_to(np.int64(1), len(readings))
     if averages:
         all_spans = spans(lasts)
-    firsts = lasts - all_spans + 1
-    is_held = window.holds(firsts.data, lasts.data)  # without an object for each of millions
-    found = np.flatnonzero(np.array(is_held, np.bool_))
-    is_whole = len(found) > 0 and found[-1] - found[0] < len(found)
-    places = slice(found[0], found[-1] + 1) if is_whole else found  # a slice copies nothing
-    longest = int(all_spans.max(initial=1))
+    held, longest = held_by(window, lasts, all_spans), int(all_spans.max(initial=1))
     memory = readings.column("peak_memory_bytes")
-    peak = int(memory.values[memory.known].max(initial=0))
-    return Picked(readings.at(places), all_spans[places], int(all_spans.sum()), longest, peak)
+    peaks = (some[known].max(initial=0) for some, known in pieces(memory.values, memory.known))
+    peak, num_steps = int(max(peaks, default=0)), int(all_spans.sum())
+    return Picked(readings.at(held), all_spans[held], num_steps, longest, peak)
 
 
 def with_figures(result: ResultRow, within: Picked, window: windows.Window) -> ResultRow:
     """The result with what the lines amount to; incomplete where there are none."""
     why_none = window.why_none(within.num_steps, within.longest)
-    times, counts = within.lines.step_time_s.data, within.spans.data
-    timed = normalize.with_times(result, windows.summarise_times(times, counts), window, why_none)
+    times, counts = within.lines.step_time_s, within.spans
+    ranked = by_rank(lambda: pieces(times, counts)) if len(times) else None
+    summary = windows.summarise_times(Cells[float](times), Cells[int](counts), ranked)
+    timed = normalize.with_times(result, summary, window, why_none)
     return normalize.with_memory(timed, within.peak_memory_bytes)
 
 
@@ -126,22 +126,24 @@ def rates(within: Picked, fields: Sequence[str], case: Case) -> Mapping[str, flo
 
     Tokens/s of steps of many lengths are over all of their tokens, as those computed of them.
     """
-    columns = {field: _positive(within.lines.column(field)) for field in fields}
-    found = {
-        field: _median(rate.values[rate.known], within.spans[rate.known])
-        for field, rate in columns.items()
-        if rate.known.any()
-    }
+    found = {name: _median(within.lines.column(name), within.spans) or 0.0 for name in fields}
     if uneven.first(within.lines, case) is not None:
         found["tokens_per_sec_per_gpu"] = uneven.printed(within.lines, within.spans) or 0.0
     return {field: value for field, value in found.items() if positive(value)}
 
 
-def _median(values: Floats | Ints | Flags, spans: Ints) -> float:
-    if (spans == 1).all():
-        with np.errstate(over="ignore"):  # the mean of two rates that no program prints
-            return float(np.median(values))
-    return windows.decile(5, values.tolist(), spans.tolist())
+def _median(rate: Column, spans: Ints) -> float | None:
+    def printed() -> Iterator[tuple[Floats, Ints]]:
+        for values, known, some in pieces(rate.values, rate.known, spans):
+            is_rate = _positive(Column(values, known)).known
+            yield values[is_rate], some[is_rate]
+
+    num_steps = sum(int(some.sum()) for _, some in printed())
+    if not num_steps:
+        return None
+    one_each = all(some.max(initial=1) == 1 for _, some in printed())
+    median = windows.median if one_each else partial(windows.decile, 5)
+    return median(num_steps, by_rank(printed))
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,14 +151,6 @@ class StepRows(Sequence[StepRow]):
     """The rows of a log's steps, of which there may be millions: each is made when it is read."""
 
     readings: Readings
-
-    @classmethod
-    def of(cls, readings: Readings) -> "StepRows":
-        """Each step with the rates that were printed beside it; what no column holds is None."""
-        rules = {"loss": _finite, "grad_norm": _finite, **dict.fromkeys(KEPT, _positive)}
-        said = readings.columns.items()
-        known = {name: rules[name](column) for name, column in said if name in rules}
-        return cls(readings.with_columns(**known))
 
     def __len__(self) -> int:
         return len(self.readings)
@@ -170,10 +164,19 @@ class StepRows(Sequence[StepRow]):
     def __getitem__(self, place: int | slice) -> "StepRow | StepRows":
         if isinstance(place, slice):
             return StepRows(self.readings[place])
-        return _step_row(self.readings[place])
+        start = range(len(self))[place]
+        return next(iter(self[start : start + 1]))
 
     def __iter__(self) -> Iterator[StepRow]:
-        return map(_step_row, self.readings)
+        for some in self.readings.parts():
+            yield from map(_step_row, _storable(some))
+
+
+def _storable(readings: Readings) -> Readings:
+    """Steps with the rates that were printed beside them; what no column holds is None."""
+    rules = {"loss": _finite, "grad_norm": _finite, **dict.fromkeys(KEPT, _positive)}
+    known = {name: rules[name](one) for name, one in readings.columns.items() if name in rules}
+    return readings.with_columns(**known)
 
 
 def _finite(column: Column) -> Column:
@@ -211,10 +214,16 @@ def judged(log: ParsedLog, within: Readings) -> tuple[Outcome, str | None]:
     if outcome is not Outcome.FINISHED:
         told = _plain(log.error) if outcome in _TOLD else None
         return outcome, told or normalize.WITHHELD[outcome]
-    skipped = within.step[within.column("skipped").values != 0]
-    if len(skipped):
-        return Outcome.INCOMPLETE, f"the optimizer skipped step {skipped[0]}"
+    skipped = first_skipped(within)
+    if skipped is not None:
+        return Outcome.INCOMPLETE, f"the optimizer skipped step {skipped}"
     return outcome, None
+
+
+def first_skipped(lines: Readings) -> int | None:
+    """The first step that the optimizer skipped."""
+    skipped = places(lambda values: values != 0, lines.column("skipped").values)
+    return int(lines.step[skipped[0]]) if len(skipped) else None
 
 
 def printed(log: ParsedLog, of: LogRun) -> ResultRow:

@@ -11,7 +11,8 @@ import numpy as np
 
 from perfdb.db.rows import ResultRow
 from perfdb.formats.numbers import positive
-from perfdb.formats.readings import Column, Floats, Ints, Readings
+from perfdb.formats.piecewise import places
+from perfdb.formats.readings import Column, Flags, Floats, Ints, Readings
 from perfdb.record import Case
 from perfdb.stated import UNEVEN
 
@@ -23,8 +24,12 @@ def first(lines: Readings, case: Case) -> int | None:
     """The place of the first of a window's steps whose tokens are not GBS × sequence length."""
     tokens = lines.column("tokens")
     expected = case.global_batch_size * case.sequence_length
-    odd = tokens.known & (np.abs(tokens.values / expected - 1) > SAME_TOKENS)
-    return int(odd.argmax()) if odd.any() else None
+
+    def are_odd(values: Ints, known: Flags) -> Flags:
+        return np.asarray(known & (np.abs(values / expected - 1) > SAME_TOKENS))
+
+    odd = places(are_odd, tokens.values, tokens.known)
+    return int(odd[0]) if len(odd) else None
 
 
 def rated(result: ResultRow, lines: Readings, spans: Ints) -> ResultRow:

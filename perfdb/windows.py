@@ -2,17 +2,20 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, compress
+from itertools import accumulate, compress, islice
 from math import fsum, sqrt
-from statistics import fmean, median, quantiles
+from statistics import fmean
 from typing import Final
 
 from perfdb.errors import InputError, Problem
 from perfdb.record import StepRecord
 
 Steps = Sequence[StepRecord]
+
+Ranked = Callable[[int], float]
+"""The value of a rank, from 0 on, of values in order."""
 
 SHORTEST_STEP_S: Final = 1e-12
 LONGEST_STEP_S: Final = 1e9
@@ -28,7 +31,7 @@ class Window:
     """
 
     name: str
-    holds: Callable[[Sequence[int], Sequence[int]], list[bool]]
+    holds: Callable[[Sequence[int], Sequence[int]], Iterable[bool]]
     least: int = 1
     """It holds none of fewer steps than that."""
     most: int | None = None
@@ -60,20 +63,24 @@ def last() -> Window:
 def last_n(count: int) -> Window:
     """The last so many steps; of fewer than that none, for the first ones are the warm-up."""
 
-    def holds(firsts: Sequence[int], lasts: Sequence[int]) -> list[bool]:
-        spans = [last - first + 1 for first, last in zip(firsts, lasts, strict=True)]
-        left = list(accumulate(reversed(spans)))[::-1]
-        return [num_steps <= count <= left[0] for num_steps in left]
+    def holds(firsts: Sequence[int], lasts: Sequence[int]) -> Iterable[bool]:
+        total = sum(_spans(firsts, lasts))
+        before = accumulate(_spans(firsts, lasts), initial=0)
+        return (total - steps <= count <= total for steps in islice(before, len(firsts)))
 
     return Window(f"last_n({count})", holds, least=count, most=count)
+
+
+def _spans(firsts: Sequence[int], lasts: Sequence[int]) -> Iterator[int]:
+    return (last - first + 1 for first, last in zip(firsts, lasts, strict=True))
 
 
 def between(first: int, final: int) -> Window:
     """Steps numbered first to final, both included."""
     name = f"window({first},{final})"
 
-    def holds(firsts: Sequence[int], lasts: Sequence[int]) -> list[bool]:
-        return [first <= one and last <= final for one, last in zip(firsts, lasts, strict=True)]
+    def holds(firsts: Sequence[int], lasts: Sequence[int]) -> Iterable[bool]:
+        return (first <= one and last <= final for one, last in zip(firsts, lasts, strict=True))
 
     return Window(name, holds, most=final - first + 1)
 
@@ -84,9 +91,9 @@ def skip_warmup(count: int) -> Window:
     Nothing tells what was before a line that is all there is: its number says how many steps.
     """
 
-    def holds(firsts: Sequence[int], _lasts: Sequence[int]) -> list[bool]:
+    def holds(firsts: Sequence[int], _lasts: Sequence[int]) -> Iterable[bool]:
         start = (firsts[0] if len(firsts) > 1 else 1) + count
-        return [first >= start for first in firsts]
+        return (first >= start for first in firsts)
 
     return Window(f"skip_warmup({count})", holds)
 
@@ -157,49 +164,70 @@ def summarise(steps: Steps) -> Summary | None:
     return summarise_times([step.step_time_s for step in steps])
 
 
-def summarise_times(times: Sequence[float], spans: Sequence[int] | None = None) -> Summary | None:
+def summarise_times(
+    times: Sequence[float], spans: Sequence[int] | None = None, ranked: Ranked | None = None
+) -> Summary | None:
     """The same of the times alone, in the order of their steps.
 
     `spans`: of how many steps each time is the mean; None: of one. A mean of several counts as
-    often; the spread is then that of the means, which is less than that of their steps.
+    often; the spread is then that of the means, which is less than that of their steps. `ranked`:
+    of times that are too many to be sorted, each as often as its span says.
     """
     if not times:
         return None
     if spans is not None and max(spans) > 1:
-        return _of_means(times, spans)
-    deciles = quantiles(times, n=10, method="inclusive") if len(times) > 1 else None
+        return _of_means(times, spans, ranked or by_rank(times, spans))
+    num_steps, several = len(times), len(times) > 1
+    ranked = ranked or sorted(times).__getitem__
     return Summary(
-        num_steps=len(times),
-        median_s=median(times),
+        num_steps=num_steps,
+        median_s=median(num_steps, ranked),
         mean_s=fmean(times),
         last_s=times[-1],
-        stdev_s=_stdev(times) if len(times) > 1 else None,
-        p10_s=deciles[0] if deciles else None,
-        p90_s=deciles[-1] if deciles else None,
+        stdev_s=_stdev(times) if several else None,
+        p10_s=_decile(1, num_steps, ranked) if several else None,
+        p90_s=_decile(9, num_steps, ranked) if several else None,
     )
 
 
-def _of_means(times: Sequence[float], spans: Sequence[int]) -> Summary:
-    several = len(times) > 1
+def _of_means(times: Sequence[float], spans: Sequence[int], ranked: Ranked) -> Summary:
+    num_steps, several = sum(spans), len(times) > 1
     return Summary(
-        num_steps=sum(spans),
-        median_s=decile(5, times, spans),
+        num_steps=num_steps,
+        median_s=decile(5, num_steps, ranked),
         mean_s=fmean(times, spans),
         last_s=times[-1],
         stdev_s=_stdev_of_means(times, spans) if several else None,
-        p10_s=decile(1, times, spans) if several else None,
-        p90_s=decile(9, times, spans) if several else None,
+        p10_s=decile(1, num_steps, ranked) if several else None,
+        p90_s=decile(9, num_steps, ranked) if several else None,
     )
 
 
-def decile(tenths: int, values: Sequence[float], spans: Sequence[int]) -> float:
-    """As statistics.quantiles has it, inclusive, of each value as often as its span says."""
+def by_rank(values: Sequence[float], spans: Sequence[int]) -> Ranked:
+    """Of values in order, each as often as its span says, that of a rank."""
     pairs = sorted(zip(values, spans, strict=True))
     ends = list(accumulate(span for _, span in pairs))
-    place, rest = divmod(tenths * (ends[-1] - 1), 10)
-    low = pairs[bisect_right(ends, place)][0]
-    high = pairs[bisect_right(ends, place + 1)][0] if rest else low
+    return lambda rank: pairs[bisect_right(ends, rank)][0]
+
+
+def decile(tenths: int, num_steps: int, ranked: Ranked) -> float:
+    """As statistics.quantiles has it, inclusive, but for how it rounds."""
+    place, rest = divmod(tenths * (num_steps - 1), 10)
+    low = ranked(place)
+    high = ranked(place + 1) if rest else low
     return low + (high - low) * (rest / 10)
+
+
+def _decile(tenths: int, num_steps: int, ranked: Ranked) -> float:
+    """As statistics.quantiles has it, inclusive."""
+    place, rest = divmod(tenths * (num_steps - 1), 10)
+    return (ranked(place) * (10 - rest) + ranked(place + 1) * rest) / 10
+
+
+def median(num_steps: int, ranked: Ranked) -> float:
+    """As statistics.median has it."""
+    high = ranked(num_steps // 2)
+    return high if num_steps % 2 else (ranked(num_steps // 2 - 1) + high) / 2
 
 
 def _stdev(times: Sequence[float]) -> float:

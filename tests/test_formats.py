@@ -12,7 +12,8 @@ from perfdb import formats, windows
 from perfdb.errors import InputError
 from perfdb.formats import AVERAGES, FORMATS, Configuration, ParsedLog, Reading
 from perfdb.formats.ending import Account, training_log
-from perfdb.formats.steps import Settled, settle, spans
+from perfdb.formats.spans import spans
+from perfdb.formats.steps import Settled, settle
 from perfdb.record import Case
 from tests.logs import titan
 

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import IO
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -10,7 +11,7 @@ from sqlalchemy import URL, select
 
 from perfdb import formats
 from perfdb.db.tables import steps
-from perfdb.formats import halves
+from perfdb.formats import halves, shelf
 from perfdb.formats.halves import OnDisk
 from perfdb.formats.scan import Scan
 from perfdb.formats.steplines import Found, StepLines
@@ -45,6 +46,7 @@ def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every log is large, and there are processors for it."""
     monkeypatch.setattr(halves, "LARGE_BYTES", 0)
     monkeypatch.setattr(halves, "SEAM_BYTES", 10_000)
+    monkeypatch.setattr(shelf, "MOST_IN_MEMORY", 20)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
 
 
@@ -88,9 +90,9 @@ def taken_over(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     counts: list[int] = []
     go_on = StepLines._go_on_with
 
-    def counting(self: StepLines, found: Found, scan: Scan) -> None:
-        counts.append(len(found.readings))
-        go_on(self, found, scan)
+    def counting(self: StepLines, found: Found, file: IO[bytes], scan: Scan) -> None:
+        counts.append(len(found.steps))
+        go_on(self, found, file, scan)
 
     monkeypatch.setattr(StepLines, "_go_on_with", counting)
     return counts
@@ -111,10 +113,10 @@ def test_what_a_process_that_was_killed_has_not_read_is_read_all_the_same(
     asked = os.getpid()
     apart = StepLines._apart
 
-    def killed(self: StepLines, scan: Scan) -> Found | None:
+    def killed(self: StepLines, scan: Scan, file: IO[bytes]) -> Found | None:
         if os.getpid() != asked:
             os._exit(9)
-        return apart(self, scan)
+        return apart(self, scan, file)
 
     monkeypatch.setattr(StepLines, "_apart", killed)
     path = tmp_path / "train.log"

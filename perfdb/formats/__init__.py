@@ -7,8 +7,10 @@ step (`block`), and keeps what stands before the first step and behind the last.
 read from each piece of text with the marker, by the format's own patterns (`marked`); or its lines
 are `key: value |` and read by the thousand (`steplines`): `piped` reads one of them, `shapes` tells
 where the same numbers stand in all that look like it, `lines` applies the one to the other, and
-`readings` holds what comes out as columns. `steps` then keeps each step once, `settings` reads what
-the run was, `ending` how it ended; a log of several runs is read again as of the last (`several`).
+`readings` holds what comes out as columns, of many steps in a file (`shelf`): `piecewise` goes
+through them, for no array is to be as long as a log. `steps` then keeps each step once, `settings`
+reads what the run was, `ending` how it ended; a log of several runs is read again as of the last
+(`several`).
 `torchtitan` is an example of the first way, `nemo2` of the other.
 """
 

@@ -12,8 +12,10 @@ import numpy as np
 from perfdb.errors import Problem
 from perfdb.formats.base import ParsedLog
 from perfdb.formats.numbers import count
-from perfdb.formats.readings import Column, Flags, Floats, Ints, Readings, distinct
-from perfdb.formats.steps import sizes, spans
+from perfdb.formats.piecewise import held
+from perfdb.formats.readings import Column, Readings
+from perfdb.formats.spans import held_by, spans
+from perfdb.formats.steps import sizes
 from perfdb.windows import Window
 
 PRINTED = "global_batch_size"
@@ -27,8 +29,8 @@ def stated(where: str, log: ParsedLog) -> ParsedLog:
     """
     lines = Readings.of(log.readings)
     printed = lines.column(PRINTED)
-    found = distinct(printed.values[printed.known])
-    if len(found):
+    found = printed.distinct()
+    if found:
         doubts = {name: told for name, told in log.doubts.items() if name != PRINTED}
         log = replace(log, doubts=doubts)
     if len(found) > 1:
@@ -60,7 +62,7 @@ def of_window(where: str, log: ParsedLog, window: Window, asked: int | None = No
     if PRINTED not in lines.columns:
         return log
     printed = lines.column(PRINTED)
-    within = distinct(_within(lines, printed, window))
+    within = _within(lines, printed, window).distinct()
     size = count(within[0]) if len(within) == 1 else None
     log = replace(log, readings=lines.without(PRINTED))
     if size is not None:
@@ -73,7 +75,7 @@ def of_window(where: str, log: ParsedLog, window: Window, asked: int | None = No
 
 
 def _changes(printed: Column) -> str:
-    found = distinct(printed.values[printed.known])
+    found = printed.distinct()
     return f"the global batch size changes from {found[0]:g} to {found[-1]:g}"
 
 
@@ -82,23 +84,20 @@ def _with_size(log: ParsedLog, size: int | None, note: Problem | None) -> Parsed
     return replace(log, configuration=said, notes=(*log.notes, *([note] if note else ())))
 
 
-def _within(lines: Readings, printed: Column, window: Window) -> Floats | Ints | Flags:
+def _within(lines: Readings, printed: Column, window: Window) -> Column:
     """The sizes that the lines of the window say; where each is a mean, the line before too.
 
     The batch may have changed between the two.
     """
-    lasts = lines.step
-    counts = spans(lasts)
-    firsts = lasts - counts + 1
-    held = np.flatnonzero(window.holds(firsts.data, lasts.data))
-    if not len(held):
-        return printed.values[:0]
-    start = max(0, held[0] - int(counts[held[0]] > 1))
-    printed = printed.at(slice(start, held[-1] + 1))
-    return printed.values[printed.known]
+    counts = spans(lines.step)
+    within = held_by(window, lines.step, counts)
+    if within.start == within.stop:
+        return printed.at(within)
+    start = max(0, within.start - int(counts[within.start] > 1))
+    return printed.at(slice(start, within.stop))
 
 
 def _with_tokens(lines: Readings, printed: Column, sequence: int) -> Readings:
     with np.errstate(over="ignore", invalid="ignore"):
-        tokens = Column(printed.values * sequence, printed.known)
+        tokens = Column(held(printed.values) * sequence, held(printed.known))
     return lines.with_columns(tokens=sizes(tokens))

@@ -8,10 +8,12 @@ from itertools import pairwise
 from typing import Final
 
 from perfdb.formats.base import Configuration, ParsedLog, Reading
+from perfdb.formats.piecewise import held
 from perfdb.formats.readings import Readings
 from perfdb.formats.scan import Piece
 from perfdb.formats.settings import DUMPS
-from perfdb.formats.steps import Settled, spans
+from perfdb.formats.spans import spans
+from perfdb.formats.steps import Settled
 from perfdb.record import Outcome
 
 WINDOW: Final = "skip_warmup(10)"
@@ -127,6 +129,7 @@ def _of_last_attempt(window: str, steps: Settled) -> str:
     restarts = [step for step in steps.restarts if len(numbers) and step <= numbers[-1]]
     if not (warmup and restarts):
         return window
+    numbers = held(numbers)
     firsts, skipped = numbers - spans(numbers) + 1, int(warmup[1])
     starts = firsts[numbers.searchsorted([numbers[0], *restarts])].tolist()
     first, again = starts[0], starts[-1]

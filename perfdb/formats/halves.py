@@ -9,8 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Final, Generic, TypeVar
+from typing import IO, Final, Generic, TypeVar
 
+from perfdb.formats import unnamed
 from perfdb.formats.block import LOOKBACK
 from perfdb.formats.scan import BLOCK_BYTES, Scan
 from perfdb.log_text import ESCAPE
@@ -40,11 +41,13 @@ class Halves(Generic[Found]):
     """The bytes of a file, of which another process reads those behind the seam.
 
     They are passed on all the same where that process has failed; else `found` is what it found.
+    `shared`: a file that both have, for what is too much to be handed over.
     """
 
     content: Iterable[bytes]
     seam: int
     result: Callable[[], Found | None]
+    shared: IO[bytes]
     found: Found | None = None
 
     def __iter__(self) -> Iterator[bytes]:
@@ -61,10 +64,11 @@ class Halves(Generic[Found]):
             left -= len(chunk)
 
 
-def halved(scan: Scan, read: Callable[[Scan], Found | None]) -> Halves[Found] | None:
+def halved(scan: Scan, read: Callable[[Scan, IO[bytes]], Found | None]) -> Halves[Found] | None:
     """Let a fork of this process read the second half of a large file, and a scan the first.
 
-    None where the scan is to read all of it: it is not large, or no other process can help.
+    `read` is given a file as well, which both have. None where the scan is to read all of it: it is
+    not large, or no other process can help.
     """
     file = scan.content
     if not isinstance(file, OnDisk) or file.size_bytes < LARGE_BYTES or not _can_fork():
@@ -76,7 +80,8 @@ def halved(scan: Scan, read: Callable[[Scan], Found | None]) -> Halves[Found] | 
         return None
     seam, before = middle + end, ESCAPE.sub(b"", piece[:end])[-LOOKBACK:]
     rest = Scan(_from(file.path, seam, file.size_bytes - seam), *scan.markers, before=before)
-    scan.content = halves = Halves(file, seam, _in_a_fork(lambda: read(rest)))
+    shared = unnamed.file_of(scan)
+    scan.content = halves = Halves(file, seam, _in_a_fork(lambda: read(rest, shared)), shared)
     return halves
 
 

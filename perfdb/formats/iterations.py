@@ -14,12 +14,13 @@ from perfdb.formats import batch
 from perfdb.formats.base import Configuration, ParsedLog
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.numbers import NUMBER, WHOLE, count, size_bytes
+from perfdb.formats.piecewise import places
 from perfdb.formats.piped import Syntax
 from perfdb.formats.readings import Column, Columns, Flags, Readings
 from perfdb.formats.scan import Scan
+from perfdb.formats.spans import interval_note
 from perfdb.formats.steplines import StepLines
-from perfdb.formats.steps import Settled, interval_note, numbered, settle_columns
-from perfdb.record import MOST
+from perfdb.formats.steps import Settled, numbered, settle_columns
 
 _ITERATION, _PLANNED, _GBS = "iteration", "planned iterations", "global batch size"
 _TIME, _TFLOPS, _TOKENS = (
@@ -82,12 +83,16 @@ def iterations(where: str, printed: Readings, lines: StepLines) -> Settled:
     """The iterations of a log, each once, with notes on what their lines mean."""
     steps = settle_columns(where, printed, lines.problems)
     kept = Readings.of(steps.readings)
-    loss = kept.column("loss")
-    if not lines.seen[_NAN] - {0.0} and not (loss.known & np.isfinite(loss.values)).any():
+    if not lines.seen[_NAN] - {0.0} and not any(map(_has_loss, kept.parts())):
         # No line has a loss, and none counts an iteration without one: it was not logged.
         kept = kept.with_columns(loss=Column.empty(len(kept)))
     notes = (*steps.notes, *interval_note(where, kept))
     return replace(steps, readings=kept, notes=notes)
+
+
+def _has_loss(steps: Readings) -> bool:
+    loss = steps.column("loss")
+    return bool((loss.known & np.isfinite(loss.values)).any())
 
 
 def planned(lines: StepLines) -> int | None:
@@ -110,10 +115,8 @@ def _with_memory(steps: Settled, preamble: str) -> Settled:
         size = size_bytes(found[1], _UNITS[unit]) if found else None
         peaks[int(step)] = max(size or 0, peaks.get(int(step), 0))
     kept = Readings.of(steps.readings)
-    memory = kept.column("peak_memory_bytes")
-    values, known = memory.values.astype(np.int64), memory.known.copy()
-    for step, peak in peaks.items():
-        place = int(np.searchsorted(kept.step, min(step, MOST)))
-        if peak and place < len(kept) and kept.step[place] == step:
-            values[place], known[place] = peak, True
+    values, known = np.zeros(len(kept), np.int64), np.zeros(len(kept), np.bool_)
+    told = [step for step, peak in peaks.items() if peak]
+    for place in places(lambda some: np.isin(some, told), kept.step).tolist():
+        values[place], known[place] = peaks[int(kept.step[place])], True
     return replace(steps, readings=kept.with_columns(peak_memory_bytes=Column(values, known)))

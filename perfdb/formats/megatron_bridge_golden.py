@@ -16,7 +16,8 @@ from perfdb.formats.base import Configuration, Content, ParsedLog, Reading
 from perfdb.formats.documents import json_object, nothing
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.numbers import positive, real, size_bytes
-from perfdb.formats.steps import interval_note, settle
+from perfdb.formats.spans import interval_note
+from perfdb.formats.steps import settle
 
 NAME = "megatron_bridge_golden"
 

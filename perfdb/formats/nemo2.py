@@ -20,8 +20,9 @@ from perfdb.formats.piped import Syntax
 from perfdb.formats.printed import mentioned
 from perfdb.formats.readings import Column, Columns, Ints, Readings
 from perfdb.formats.scan import Scan
+from perfdb.formats.spans import interval_note
 from perfdb.formats.steplines import StepLines
-from perfdb.formats.steps import interval_note, numbered, settle_columns, sizes
+from perfdb.formats.steps import numbered, settle_columns, sizes
 from perfdb.log_text import plain
 from perfdb.units import counted
 

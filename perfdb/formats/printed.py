@@ -11,16 +11,15 @@ from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from typing import Final
 
-import numpy as np
-
 from perfdb import windows
 from perfdb.formats import precisions, settings
 from perfdb.formats.base import Configuration, ParsedLog
 from perfdb.formats.ending import WINDOW
+from perfdb.formats.piecewise import held
 from perfdb.formats.precisions import Pair, Stated
 from perfdb.formats.readings import Readings
 from perfdb.formats.settings import DUMPS, NAMES, OPTIONS, Settings
-from perfdb.formats.steps import spans
+from perfdb.formats.spans import held_by, spans
 
 Read = Callable[[str], Iterable[Pair]]
 """Finds the settings of a text, in their order."""
@@ -146,11 +145,10 @@ def _parts(text: str, log: ParsedLog | None) -> Sequence[str]:
 def first_line(log: ParsedLog) -> int:
     """The line of the first step in the window of a log, or else of its last attempt."""
     steps = Readings.of(log.readings)
-    lasts = steps.step
-    firsts = lasts - spans(lasts) + 1
-    held = np.flatnonzero(windows.named(log.window or WINDOW).holds(firsts.data, lasts.data))
+    lasts = held(steps.step)
+    judged = held_by(windows.named(log.window or WINDOW), lasts, spans(lasts))
     again = min(int(lasts.searchsorted(log.restarted_at or 0)), len(lasts) - 1)
-    return int(steps.line[held[0] if len(held) else again])
+    return int(steps.line[judged.start if judged.stop else again])
 
 
 def _offset(text: str, line: int) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from perfdb.formats.readings import Flags, Floats, Ints, Readings
-from perfdb.formats.steps import spans
+from perfdb.formats.spans import spans
 
 _ROUNDING_S = 0.0051
 """Half of the hundredth that a rate's time is rounded to, and of the iteration's tenth of a ms."""

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from perfdb.formats.base import Reading
+from perfdb.formats.piecewise import let_go, pieces, places
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -53,6 +54,13 @@ class Column:
         """Columns one below the other."""
         values = np.concatenate([part.values for part in parts])
         return cls(values, np.concatenate([part.known for part in parts])).slim()
+
+    def distinct(self) -> list[float]:
+        """Each number once, in order."""
+        found: list[float] = []
+        for values, known in pieces(self.values, self.known):
+            found = distinct(np.array([*found, *distinct(values[known])]))
+        return found
 
     def slim(self) -> "Column":
         """The same in less memory where all steps say the same, or nothing."""
@@ -178,8 +186,8 @@ class Readings(Sequence[Reading]):
     def first_not_finite(self) -> int | None:
         """The place of the first step with a loss or a gradient norm that is no number."""
         said = (self.column("loss"), self.column("grad_norm"))
-        odd = np.logical_or(*(one.known & ~np.isfinite(one.values) for one in said))
-        return int(odd.argmax()) if odd.any() else None
+        odd = [places(_is_odd, one.values, one.known)[:1] for one in said]
+        return min(np.concatenate(odd).tolist(), default=None)
 
     def with_columns(self, **columns: Column) -> "Readings":
         """The same steps with other values of some fields."""
@@ -214,8 +222,19 @@ class Readings(Sequence[Reading]):
         return next(self.at(slice(start, start + 1))._made())
 
     def __iter__(self) -> Iterator[Reading]:
-        for start in range(0, len(self), _AT_ONCE):
-            yield from self.at(slice(start, start + _AT_ONCE))._made()
+        for some in self.parts():
+            yield from some._made()
+
+    def parts(self, at_once: int | None = None) -> Iterator["Readings"]:
+        """The same steps, few at a time."""
+        size = at_once or _AT_ONCE
+        for start in range(0, len(self), size):
+            yield self.at(slice(start, start + size))
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Leave to the file what memory has of steps that are kept in one."""
+        let_go(self.line)
 
     def _made(self) -> Iterator[Reading]:
         defaults = Reading._field_defaults
@@ -240,6 +259,10 @@ def _is_one(numbers: Floats | Ints | Flags) -> bool:
     """Whether there are numbers, all of the same bits."""
     bits = numbers.view(f"u{numbers.itemsize}")
     return len(bits) > 0 and bool((bits == bits[0]).all())
+
+
+def _is_odd(values: Floats, known: Flags) -> Flags:
+    return np.asarray(known & ~np.isfinite(values))
 
 
 def distinct(values: Floats | Ints | Flags) -> list[float]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import IO
 
 from perfdb.errors import Problem
 from perfdb.formats.block import Block
@@ -11,6 +12,7 @@ from perfdb.formats.piped import Syntax
 from perfdb.formats.readings import Columns, Readings, distinct
 from perfdb.formats.scan import LAST_STEPS, End, Scan
 from perfdb.formats.shapes import Shape
+from perfdb.formats.shelf import Shelf
 from perfdb.formats.steps import MOST_KEPT
 
 MANY_STEPS = 500
@@ -32,14 +34,20 @@ class StepLines:
     each fact. `last`: each fact as it stands on the last step line.
     """
 
-    def __init__(self, where: str, syntax: Syntax, make: Callable[[Columns], Readings]) -> None:
+    def __init__(
+        self,
+        where: str,
+        syntax: Syntax,
+        make: Callable[[Columns], Readings],
+        file: IO[bytes] | None = None,
+    ) -> None:
         self._where = where
         self._make = make
         self._syntax = syntax
         self._shapes: list[Shape] = []
         self._kept = KeptLines()
         self._found: list[Columns] = []
-        self._made: list[Readings] = []
+        self._steps = Shelf(file)
         self.problems: list[Problem] = []
         self.cut: list[int] = []
         self.seen: dict[str, set[float]] = {name: set() for name in syntax.facts}
@@ -51,22 +59,25 @@ class StepLines:
         for block in scan:
             self.add(block)
         if halves and halves.found:
-            self._go_on_with(halves.found, scan)
+            self._go_on_with(halves.found, halves.shared, scan)
         return self.readings()
 
-    def _apart(self, scan: Scan) -> "Found | None":
-        """What the rest of a log holds, if its end can be told without what stands before."""
-        rest = StepLines(self._where, self._syntax, self._make)
-        readings = rest.of(scan)
-        if len(readings) < LAST_STEPS:
-            return None
-        return Found(readings, rest.problems, rest.cut, rest.seen, rest.last, scan.end)
+    def _apart(self, scan: Scan, file: IO[bytes]) -> "Found | None":
+        """What the rest of a log holds, if its end can be told without what stands before.
 
-    def _go_on_with(self, found: "Found", scan: Scan) -> None:
+        Its steps are in the file, where they are many.
+        """
+        rest = StepLines(self._where, self._syntax, self._make, file)
+        if len(rest.of(scan)) < LAST_STEPS:
+            return None
+        return Found(rest._steps, rest.problems, rest.cut, rest.seen, rest.last, scan.end)
+
+    def _go_on_with(self, found: "Found", file: IO[bytes], scan: Scan) -> None:
         """Take over the steps of the rest of a log, whose lines count from 1."""
         self._make_steps()
         lines = scan.line - 1
-        self._made.append(replace(found.readings, line=found.readings.line + lines))
+        for steps in found.steps.readings(file).parts(MADE_AT_ONCE):
+            self._steps.add(replace(steps, line=steps.line + lines))
         self.problems += [replace(one, line=(one.line or 0) + lines) for one in found.problems]
         del self.problems[MOST_KEPT:]
         self.cut += [line + lines for line in found.cut]
@@ -90,7 +101,7 @@ class StepLines:
     def readings(self) -> Readings:
         """The steps of all the blocks."""
         self._make_steps()
-        return Readings.joined(self._made)
+        return self._steps.readings()
 
     def _take(self, lines: Lines) -> None:
         found = read(lines, self._syntax, self._shapes)
@@ -106,7 +117,7 @@ class StepLines:
         if not any(len(one.lines) for one in found):
             return
         columns = Columns.joined(found).in_order()
-        self._made.append(self._make(columns).slim())
+        self._steps.add(self._make(columns))
         for name in self._syntax.facts:
             column = columns.of(name)
             self.seen[name].update(distinct(column.values[column.known]))
@@ -117,7 +128,7 @@ class StepLines:
 class Found:
     """What a reader of step lines has found, and the end of its log."""
 
-    readings: Readings
+    steps: Shelf
     problems: Sequence[Problem]
     cut: Sequence[int]
     seen: Mapping[str, set[float]]

@@ -1,15 +1,19 @@
 """Settles what the steps of a log are: each once and in order, and what is odd about them."""
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import attrgetter
 
 import numpy as np
 
 from perfdb.errors import Problem
+from perfdb.formats import piecewise
 from perfdb.formats.base import Reading
 from perfdb.formats.numbers import count
-from perfdb.formats.readings import Column, Flags, Ints, Readings
+from perfdb.formats.piecewise import held, pieces, places, rises
+from perfdb.formats.readings import Column, Flags, Floats, Ints, Readings
+from perfdb.formats.shelf import Shelf, picked, shelved
 from perfdb.record import MOST
 from perfdb.units import counted
 from perfdb.windows import LONGEST_STEP_S, SHORTEST_STEP_S
@@ -66,19 +70,32 @@ class Settled:
 
 def settle(where: str, readings: Iterable[Reading], problems: Iterable[Problem] = ()) -> Settled:
     """Each step once: of several attempts at a step the last one printed is kept, and counted."""
-    printed = list(readings)
-    countable = [reading for reading in printed if abs(reading.step) <= MOST]
-    others = [_impossible(where, reading) for reading in printed if abs(reading.step) > MOST]
-    return settle_columns(where, Readings.of(countable), [*problems, *others])
+    told = list(problems)
+    return settle_columns(where, countable(where, readings, told), told)
+
+
+def countable(where: str, readings: Iterable[Reading], problems: list[Problem]) -> Readings:
+    """Readings as columns; those of steps that no column has room for become problems."""
+    if isinstance(readings, Readings):
+        return readings
+
+    def counted() -> Iterator[Reading]:
+        for reading in readings:
+            if abs(reading.step) <= MOST:
+                yield reading
+            else:
+                problems.append(_impossible(where, reading))
+
+    return shelved(counted())
 
 
 def settle_columns(where: str, printed: Readings, problems: Iterable[Problem] = ()) -> Settled:
     """The same of columns: of several runs the steps of the last."""
-    times = printed.step_time_s
-    possible = (printed.step > 0) & (times >= SHORTEST_STEP_S) & (times <= LONGEST_STEP_S)
-    if not possible.all():
-        problems = [*problems, *(_impossible(where, one) for one in printed.at(~possible))]
-        printed = printed.at(possible)
+    columns = (printed.step, printed.step_time_s)
+    odd = printed.at(places(_are_odd, *columns))
+    if len(odd):
+        problems = [*problems, *(_impossible(where, one) for one in odd)]
+        printed = picked(printed, places(lambda *some: ~_are_odd(*some), *columns))
     start = _start_of_last(printed)
     until = int(printed.line[start - 1]) if start else None
     printed = printed.at(slice(start, None))
@@ -99,6 +116,11 @@ def timed(where: str, steps: Settled, tokens: int, num_gpus: int = 1) -> Settled
     return replace(steps, readings=settled.readings, problems=settled.problems)
 
 
+def _are_odd(steps: Ints, times: Floats) -> Flags:
+    """Which steps are none, or have taken a time that none can take."""
+    return np.asarray(~((steps > 0) & (times >= SHORTEST_STEP_S) & (times <= LONGEST_STEP_S)))
+
+
 def _impossible(where: str, reading: Reading) -> Problem:
     message = f"step {reading.step}: {reading.step_time_s:g} seconds is no duration"
     return Problem(where, message, line=reading.line)
@@ -110,38 +132,66 @@ def _start_of_last(printed: Readings) -> int:
     A restart goes back to a checkpoint, and ranks that share a log are a few lines apart.
     """
     back = _back(printed)
-    firsts = back[printed.step[back] <= np.minimum.accumulate(printed.step)[back - 1]]
+    if not len(back):
+        return 0
+    steps = held(printed.step)
+    firsts = back[steps[back] <= np.minimum.accumulate(steps)[back - 1]]
     if not len(firsts):
         return 0
-    _, order = np.unique(printed.step, return_inverse=True)
-    far = firsts[order[firsts - 1] - order[firsts] > MOST_APART]
+    each = np.unique(steps)
+    apart = each.searchsorted(steps[firsts - 1]) - each.searchsorted(steps[firsts])
+    far = firsts[apart > MOST_APART]
     return int(far[-1]) if len(far) else 0
 
 
 def _back(printed: Readings) -> Ints:
     """The places of steps that a log goes back to; where the lines say nothing, so does order."""
-    is_back = ((np.diff(printed.step) < 0) & (np.diff(printed.line) > 0)) | _at_last(printed)
-    return np.flatnonzero(is_back) + 1
+    back = places(_are_back, printed.step, printed.line, overlap=1)
+    return np.union1d(back, _at_last(printed)) + 1
 
 
-def _at_last(printed: Readings) -> Flags:
-    """Which lines are followed by a restart at the very step that they printed."""
-    gaps, on = np.diff(printed.line), np.diff(printed.step) > 0
-    is_new = (np.diff(printed.step_time_s) != 0) & (gaps > 0)
-    again: Flags = (np.diff(printed.step) == 0) & is_new
-    if not (again.any() and on.any()):
-        return np.zeros_like(again)
-    is_often = again.sum() > AGAIN_AND_AGAIN * len(printed)
+def _are_back(steps: Ints, lines: Ints) -> Flags:
+    return np.asarray((np.diff(steps) < 0) & (np.diff(lines) > 0))
+
+
+def _at_last(printed: Readings) -> Ints:
+    """The places of lines that are followed by a restart at the very step that they printed."""
+    columns = (printed.step, printed.line, printed.step_time_s)
+    again, none = places(_are_again, *columns, overlap=1), np.empty(0, np.int64)
+    if not len(again):
+        return none
+    gaps, on = np.diff(held(printed.line)), np.diff(held(printed.step)) > 0
+    if not on.any():
+        return none
+    is_often = len(again) > AGAIN_AND_AGAIN * len(printed)
     is_far = gaps[again].min() >= np.median(gaps[on]) + is_often
-    return again if is_far else np.zeros_like(again)
+    return again if is_far else none
+
+
+def _are_again(steps: Ints, lines: Ints, times: Floats) -> Flags:
+    return np.asarray((np.diff(steps) == 0) & (np.diff(times) != 0) & (np.diff(lines) > 0))
 
 
 def _last_of_each(printed: Readings) -> Readings:
-    if (np.diff(printed.step) > 0).all():
+    if rises(printed.step):
         return printed
-    order = np.argsort(printed.step, kind="stable")
-    is_last = np.diff(printed.step[order], append=-1) != 0
-    return printed.at(order[is_last])
+    kept = Shelf()
+    for some, _, ends in _in_order(printed):
+        kept.add(printed.at(some[ends]))
+    return kept.readings()
+
+
+def _in_order(printed: Readings) -> Iterator[tuple[Ints, Flags, Flags]]:
+    """The places by their steps, piece by piece, and which begin a step and which end one."""
+    order = held(printed.step).argsort(kind="stable")
+    last = -1
+    for (some,) in pieces(order, overlap=1):
+        steps = printed.step[some]
+        is_new = np.diff(steps, prepend=last, append=-1) != 0
+        own = some[: piecewise.AT_ONCE]
+        yield own, is_new[: len(own)], is_new[1 : len(own) + 1]
+        last = steps[len(own) - 1]
+        printed.let_go()
 
 
 def _restarted(printed: Readings, kept: Readings) -> Ints:
@@ -166,24 +216,31 @@ def _repeated(where: str, printed: Readings, kept: Readings) -> tuple[Problem, .
     """A note on steps printed more than once; a bar drawn again unchanged repeats nothing."""
     if len(printed) == len(kept):
         return ()
-    numbers, counts = np.unique(printed.step, return_counts=True)
-    several = printed.at(np.isin(printed.step, numbers[counts > 1]))
-    different = {repr(reading._replace(line=0)): reading.step for reading in several}
-    times = Counter(different.values())
-    repeated = [step for step, count in times.items() if count > 1]
+    several = (
+        one
+        for some, begins, ends in _in_order(printed)
+        for one in printed.at(some[~(begins & ends)])
+    )
+    times = [len(_different(lines)) for _, lines in groupby(several, attrgetter("step"))]
+    repeated = [count for count in times if count > 1]
     if not repeated:
         return ()
     message = (
-        f"{len(repeated)} steps are printed more than once, up to {max(times.values())} times "
+        f"{len(repeated)} steps are printed more than once, up to {max(repeated)} times "
         f"(a restart, or several ranks in one log): the last of each is kept"
     )
     return (Problem(where, message),)
 
 
+def _different(readings: Iterable[Reading]) -> set[str]:
+    """What several lines say of one step, each but once."""
+    return {repr(reading._replace(line=0)) for reading in readings}
+
+
 def _zero_rates(where: str, kept: Readings) -> tuple[Problem, ...]:
     """A note on steps of 0 TFLOP/s: programs print it where they cannot count the FLOPs."""
     rate = kept.column("model_tflops_per_sec_per_gpu")
-    zeros = np.flatnonzero(rate.known & (rate.values == 0))
+    zeros = places(lambda values, known: known & (values == 0), rate.values, rate.known)
     if not len(zeros):
         return ()
     message = f"{counted(len(zeros), 'step')} with 0 TFLOP/s: it is not known, and left out"
@@ -196,37 +253,3 @@ def few(where: str, problems: Sequence[Problem]) -> tuple[Problem, ...]:
     rest = len(in_order) - MOST_PROBLEMS
     more = (Problem(where, f"{rest} more step lines that cannot be read"),) if rest > 0 else ()
     return (*in_order[:MOST_PROBLEMS], *more)
-
-
-def interval_note(where: str, readings: Sequence[Reading]) -> tuple[Problem, ...]:
-    """A note where each line of a log stands for several steps."""
-    steps = Readings.of(readings).step
-    usual = _interval(steps)
-    if usual == 1:
-        return ()
-    first = ", the first of one step" if steps[0] == 1 else ""
-    message = f"each time is the mean of the {usual} steps up to its own{first}"
-    return (Problem(where, message),)
-
-
-def spans(steps: Ints) -> Ints:
-    """How many steps each line stands for in a log whose times are means since the line before.
-
-    Behind a gap, whose lines are lost, it is as many as usual. Nothing tells of how many a log's
-    only line is: it counts as one. Megatron-Core does not start anew behind the very first step;
-    the line after it has that one in its mean, too.
-    """
-    return np.minimum(np.diff(steps, prepend=0), _interval(steps))
-
-
-def _interval(steps: Ints) -> int:
-    # Newer versions log the very first step too, whatever the interval.
-    return _most_common(np.diff(steps[1:] if len(steps) > 2 and steps[0] == 1 else steps))
-
-
-def _most_common(gaps: Ints) -> int:
-    """The gap that is seen most often, and first of several; 1 where there is none."""
-    if not len(gaps):
-        return 1
-    distinct, places, counts = np.unique(gaps, return_index=True, return_counts=True)
-    return int(distinct[np.lexsort((places, -counts))[0]])

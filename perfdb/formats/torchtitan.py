@@ -11,13 +11,16 @@ import math
 import re
 from dataclasses import replace
 
+import numpy as np
+
 from perfdb.errors import Problem
 from perfdb.formats.base import Configuration, Content, ParsedLog, Reading
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.marked import marked
 from perfdb.formats.numbers import count, finite, percent, positive, real, size_bytes
 from perfdb.formats.scan import Piece, Scan
-from perfdb.formats.steps import Settled, interval_note, settle, timed
+from perfdb.formats.spans import interval_note
+from perfdb.formats.steps import Settled, settle, timed
 from perfdb.log_text import plain
 
 NAME = "torchtitan"
@@ -58,7 +61,8 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     readings, problems = marked(where, scan, _MARKER, metrics.read)
     configuration = _configuration(scan.preamble)
     if metrics.last_in_line and _REST.search(scan.preamble):
-        readings = [one for one in readings if one.line not in metrics.last_in_line]
+        is_last = np.isin(readings.line, [*metrics.last_in_line])
+        readings = readings.at(~is_last)
         problems += [_cut(where, line) for line in sorted(metrics.last_in_line)]
     steps = _timed(where, settle(where, readings, problems), configuration)
     start = _START.search(scan.preamble)

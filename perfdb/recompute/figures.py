@@ -74,9 +74,9 @@ def recomputed(stored: Stored, given: Readings, asked: Asked) -> ResultRow:
     within = logged.picked(given, window, stored.averages)
     emitted = _emitted(stored.result, within, window)
     empty = replace(_without_figures(stored.result, window), emitted=emitted)
-    skipped = within.lines.step[within.lines.column("skipped").values != 0]
-    if len(skipped):
-        reason = f"the optimizer skipped step {skipped[0]}"
+    skipped = logged.first_skipped(within.lines)
+    if skipped is not None:
+        reason = f"the optimizer skipped step {skipped}"
         result = replace(empty, outcome=Outcome.INCOMPLETE, withheld=reason)
     else:
         result = logged.with_figures(empty, within, window)

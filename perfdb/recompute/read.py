@@ -10,6 +10,7 @@ from perfdb.db.rows import ResultRow
 from perfdb.db.tables import steps
 from perfdb.formats import AVERAGES, Reading
 from perfdb.formats.readings import Readings
+from perfdb.formats.shelf import shelved
 from perfdb.queries import measured
 from perfdb.recompute.figures import Stored
 from perfdb.record import Frozen, Origin, Outcome, Release
@@ -113,8 +114,7 @@ _RELEASE = ("framework", "container", "container_digest")
 def _steps(connection: Connection, run_row_id: int) -> Readings:
     question = measured.steps_of(run_row_id).with_only_columns(*_COLUMNS)
     found = connection.execute(question, execution_options={"yield_per": AT_ONCE})
-    parts = [Readings.of(Reading(*row) for row in some) for some in found.partitions()]
-    return Readings.joined(parts)
+    return shelved(Reading(*row) for some in found.partitions() for row in some)
 
 
 _COLUMNS = (steps.c.source_line, *(steps.c[name] for name in Reading._fields if name in steps.c))
