@@ -20,6 +20,11 @@ def held(now: Attributed, before: Attributed, words: Said) -> Attributed:
     return Attributed(case, _release(now.release, before.release, words))
 
 
+def is_held_by(one: Case, other: Case) -> bool:
+    """Whether all that is stated of a case is stated of another one, too."""
+    return _each_stated(one).items() <= _each_stated(other).items()
+
+
 def untaken(now: Attributed, holds: Attributed) -> Iterator[str]:
     """'num_gpus 8': each field whose value that holds differs from the one stated now."""
     stated, kept = _fields(now), _fields(holds)
@@ -43,3 +48,9 @@ def _stated(case: Case) -> dict[str, object]:
     """The fields of a case that were stated; the others follow from these."""
     fields = case.model_dump(include={*WORKLOAD_FIELDS, *CONFIGURATION_FIELDS})
     return {name: value for name, value in fields.items() if value not in (None, (), {})}
+
+
+def _each_stated(case: Case) -> dict[str, object]:
+    """The same, each option by itself."""
+    options = {f"option {name}": value for name, value in case.options.items()}
+    return {name: said for name, said in _stated(case).items() if name != "options"} | options

@@ -79,6 +79,48 @@ def test_the_innermost_experiment_says_how_many_nodes(path: str, expected: int |
     assert expected == experiment.nodes_of_path(path)
 
 
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("llama3_70b_bf16_gbs128_tp4_pp2_h100_64gpus/slurm.out",
+         {"global_batch_size": 128, "tensor_parallel": 4, "pipeline_parallel": 2,
+          "precision": "bf16"}),
+        ("multirun/TP=8,PP=1/0.log", {"tensor_parallel": 8, "pipeline_parallel": 1}),
+        ("fp8_cs/tp4pp2/mbs1/ep3/train.log",
+         {"tensor_parallel": 4, "pipeline_parallel": 2, "micro_batch_size": 1,
+          "expert_parallel": 3, "precision": "fp8_cs"}),
+        ("tp2/again_tp4.log", {"tensor_parallel": 4}),
+        ("bf16_vs_fp8_tp4/a.log", {"tensor_parallel": 4}),
+        ("from_tp4_to_tp8/ep3/a.log", None),
+        ("http2/step12/setup2/tp0/app4/a.log", None),
+    ],
+)  # fmt: skip
+def test_a_name_of_no_dialect_may_say_sizes(path: str, expected: dict[str, object] | None) -> None:
+    """A word that may be another thing, such as an epoch, counts beside one that may not."""
+    found = experiment.sizes_of_path(path)
+    assert expected == (found and found.model_dump(exclude_unset=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("golden_values_dev_dgx_gb200.json",
+         {"variant": "dev_dgx_gb200", "system": "dgx-gb200"}),
+        ("golden_values_lts_dgxh100_eos.json.gz",
+         {"variant": "lts_dgxh100_eos", "system": "dgx-h100"}),
+        ("golden_values_dev_dgx_a100.json", {"variant": "dev_dgx_a100", "system": None}),
+        ("golden_values_dev.json", {"variant": "dev"}),
+    ],
+)  # fmt: skip
+def test_golden_values_say_by_their_name_where_they_were_recorded(
+    name: str, expected: dict[str, object]
+) -> None:
+    """A system that the catalogue lacks is said to be unknown: nothing else fills it in."""
+    found = experiment.golden_values(f"a/gpt_tp2/{name}")
+    assert found
+    assert {"framework": "megatron-lm"} | expected == found.model_dump(exclude_unset=True)
+
+
 def test_the_folders_of_a_launchers_notes_say_what_the_notes_do_not() -> None:
     folder = "experiments/pretrain_llama3_8b_bf16_gpus8_tp1_pp2_cp1_vpNone_ep1_mbs1_gbs128_9"
     content = b"workload_info: {framework: megatron_bridge}\nmodel_info: {model_name: llama3}\n"

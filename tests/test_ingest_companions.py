@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL, select
 
-from perfdb.db.tables import cases, run_files, runs
+from perfdb.db.tables import cases, run_files, runs, systems
 from perfdb.ingest import LogOptions, Options, ingest
 from perfdb.ingest.companions import Companions
 from perfdb.pages import PageContext
 from tests.archives import of_folder, tar
 from tests.archives import write as write_bytes
-from tests.logs import TIMES, nemo, write
+from tests.logs import GIVEN, SET, TIMES, nemo, write
 from tests.trees import rows_of
 
 LLMB = """\
@@ -133,6 +133,42 @@ def test_files_that_were_read_with_several_logs_are_one_note(sqlite: URL, tmp_pa
         (one.path, one.by) for one in report.completed
     ]
     assert 4 == len(rows_of(sqlite, select(run_files.c.name)))
+
+
+def test_what_a_sweep_names_its_folders_tells_its_cases_apart(sqlite: URL, tmp_path: Path) -> None:
+    """Where the log says otherwise it holds, and a note has both."""
+    for name in ("x_tp4_pp2", "x_tp8_gbs64"):
+        write(tmp_path / name, nemo((len(name), *TIMES)))
+    report = ingest([tmp_path], sqlite, GIVEN)
+    question = select(cases.c.tensor_parallel, cases.c.pipeline_parallel, cases.c.global_batch_size)
+    assert {(4, 2, 128), (8, None, 128)} == set(rows_of(sqlite, question))
+    assert [
+        "the path says global_batch_size 64; the log says global_batch_size 128, which holds"
+    ] == [note.message for note in report.notes]
+
+
+def test_golden_values_of_one_test_are_of_the_machines_in_their_names(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    """--system fills in what no name says; a machine that the catalogue lacks is none of it."""
+    values = ", ".join(f'"{step}": {2 + step % 3 / 8}' for step in range(1, 26))
+    text = f'{{"iteration-time": {{"start_step": 1, "step_interval": 1, "values": {{{values}}}}}}}'
+    names = ("dev_dgx_h100", "dev_dgx_gb200", "lts_dgx_h100", "dev", "dev_dgx_a100")
+    for order, name in enumerate(names):
+        write(tmp_path, f"{text}\n" + " " * order, f"golden_values_{name}.json")
+    said = (*(one for one in SET if "system" not in one), "global_batch_size=64")
+    options = Options(PageContext(release="1", system="dgx-h200"), logs=LogOptions(said))
+
+    report = ingest([tmp_path], sqlite, options)
+
+    question = select(systems.c.name, cases.c.variant).join(
+        cases, cases.c.system_id == systems.c.id
+    )
+    assert [
+        ("dgx-gb200", "dev_dgx_gb200"), ("dgx-h100", "dev_dgx_h100"), ("dgx-h100", "lts_dgx_h100"),
+        ("dgx-h200", "dev"),
+    ] == sorted(rows_of(sqlite, question))  # fmt: skip
+    assert [("system",)] == [one.missing for one in report.nameless]
 
 
 def test_a_number_of_nodes_is_gpus_where_the_command_line_names_the_system(

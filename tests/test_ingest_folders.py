@@ -3,11 +3,13 @@
 from pathlib import Path
 
 import pytest
-from sqlalchemy import URL
+from sqlalchemy import URL, select
 
+from perfdb.db.tables import sources
 from perfdb.ingest import Report, ingest
 from perfdb.ingest.withdraw import withdraw
 from tests.logs import GIVEN, nemo, write
+from tests.trees import rows_of
 
 DIED = "Traceback (most recent call last):\nRuntimeError: boom\n"
 STARTED = "[NeMo I 2025-08-26 13:43:03 nemo_logging:405] starts\n"
@@ -83,6 +85,33 @@ def test_stderr_that_is_named_is_a_run_that_failed(sqlite: URL, tmp_path: Path) 
     path = write(tmp_path / "logs", STARTED + DIED, name="job-77.err")
     report = ingest([path], sqlite, GIVEN)
     assert (1, ()) == (report.new + report.num_unattributed, report.rejected)
+
+
+OTHER_NAMES = (
+    "train.log.1", "TRAIN.OUT-20260301", "slurm-1.out.2", "a.jsonl.2026-03-01T10:00", "b.log.old",
+    "job.o12345", "job.o12345.2", "stdout", "stderr", "job.e12345",
+)  # fmt: skip
+
+
+def test_logs_under_the_names_of_rotation_and_schedulers_are_read(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    """Not what only looks so."""
+    no_logs = ("core.12345", "lib.so.1", "x.log.py", "events.out.tfevents.1.n1.2.0", "a.output")
+    for number, name in enumerate((*OTHER_NAMES, *no_logs)):
+        write(tmp_path / "logs", nemo([2.0 + number, 2.5] * 10), name)
+    report = ingest([tmp_path / "logs"], sqlite, GIVEN)
+    stored = rows_of(sqlite, select(sources.c.path))
+    assert sorted(OTHER_NAMES) == sorted(Path(str(path)).name for (path,) in stored)
+    assert (len(OTHER_NAMES), ()) == (report.new, report.unknown)
+
+
+@pytest.mark.parametrize("name", ["stderr", "job.e12345", "job.err.1", "job.log.1"])
+def test_such_a_log_without_a_step_is_told(sqlite: URL, tmp_path: Path, name: str) -> None:
+    """And an error in the stderr of a job is no run of its own, whatever its name."""
+    path = write(tmp_path / "logs", "job starts" if ".log" in name else DIED, name)
+    report = ingest([tmp_path / "logs"], sqlite, GIVEN)
+    assert ((), (str(path),)) == (report.rejected, report.unknown)
 
 
 def test_a_path_that_told_of_another_run_before_says_so(sqlite: URL, tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ import pytest
 from sqlalchemy import URL, select
 
 from perfdb.db.tables import ingest_log, results, runs, sources
-from perfdb.ingest import Report, ingest, preview
+from perfdb.ingest import LogOptions, Options, Report, ingest, preview
 from perfdb.ingest.withdraw import restore, withdraw
 from perfdb.pages import PageContext
 from tests import archives
-from tests.logs import GIVEN, SET, TIMES, nemo, step_line, write
+from tests.logs import GIVEN, SET, TIMES, nemo, step_line, titan, write
 from tests.shell import Shell
 from tests.snapshots import snapshot
 from tests.trees import counted, rows_of
@@ -85,6 +85,12 @@ def test_the_command_counts_and_names_duplicates(perfdb: Shell, tmp_path: Path) 
     assert (0, [expected], []) == (told["new"], told["duplicates"], told["unattributed"])
 
 
+def with_set(*settings: str) -> Options:
+    """What is said of logs, and more, or otherwise."""
+    said = dict(one.split("=", 1) for one in (*SET, *settings))
+    return replace(GIVEN, logs=LogOptions(tuple(map("=".join, said.items()))))
+
+
 def of_loss(loss: float) -> str:
     """The log with another loss in its last step."""
     return nemo().replace("global_step: 19 | reduced_train_loss: 9.5",
@@ -121,12 +127,123 @@ def test_a_log_of_another_release_or_case_is_another_run(
     sqlite: URL, tmp_path: Path, share: float
 ) -> None:
     """Though that one did not finish and this one goes on just so."""
-    ingest([write(tmp_path / "a", part(share))], sqlite, GIVEN)
+    ingest([write(tmp_path / "a", part(share))], sqlite, with_set("tensor_parallel=1"))
     path = write(tmp_path / "b", of_rank(nemo()))
     assert 1 == ingest([path], sqlite, replace(GIVEN, context=PageContext(release="3"))).new
-    more = (*GIVEN.logs.settings, "tensor_parallel=2")
     path.write_text(of_rank(of_rank(nemo())))
-    assert 1 == ingest([path], sqlite, replace(GIVEN, logs=replace(GIVEN.logs, settings=more))).new
+    assert 1 == ingest([path], sqlite, with_set("tensor_parallel=2")).new
+
+
+@pytest.mark.parametrize("order", list(permutations([0, 1])))
+def test_a_rendering_that_says_less_of_the_case_is_the_same_run(
+    sqlite: URL, tmp_path: Path, order: Sequence[int]
+) -> None:
+    """As a log without the settings that another one begins with: what is said of it counts."""
+    logs = (
+        (write(tmp_path, name="less.log"), GIVEN),
+        (
+            write(tmp_path, of_rank(nemo()), "more.log"),
+            with_set("tensor_parallel=2", "options={recompute: full}"),
+        ),
+    )
+    for number in order:
+        ingest([logs[number][0]], sqlite, logs[number][1])
+    before = snapshot(sqlite)
+    assert [("more.log", "finished", pytest.approx(2.1))] == in_force(sqlite)
+
+    for path, said in logs:
+        ingest([path], sqlite, said)
+    assert before == snapshot(sqlite)
+
+
+def titan_of_rank(rank: int, times: Sequence[float]) -> str:
+    """A log of torchtitan, of which each rank has the same 20 steps by its own clock."""
+    steps = (
+        f"[titan] step: {step:2}  loss:  8.{step:04}  grad_norm:  1.{step:04}  "
+        f"memory:  1.50GiB(3.16%)  tps: {65536 / (seconds + rank / 1e3):.0f}\n"
+        for step, seconds in enumerate(times, start=1)
+    )
+    done = "[titan] Training completed\n" if len(times) == 20 else ""
+    return titan(1024, 0, 1.0).replace("steps 50", "steps 20") + "".join(steps) + done
+
+
+def test_the_logs_that_torchrun_keeps_of_the_ranks_are_one_run(sqlite: URL, tmp_path: Path) -> None:
+    """The rank that tells more holds; another attempt or job is another run."""
+    jobs = [("none_a/attempt_0", 1.0), ("none_a/attempt_1", 1.1), ("none_b/attempt_0", 1.2)]
+    for folder, slower in jobs:
+        times = [slower * one for one in TIMES]
+        for rank, text in {
+            1: titan_of_rank(1, times[:15]),
+            10: titan_of_rank(10, times),
+            2: titan_of_rank(2, times),
+        }.items():
+            path = tmp_path / folder / str(rank) / "stderr.log"
+            path.parent.mkdir(parents=True)
+            path.write_text(text)
+    options = with_set("num_gpus=1", "sequence_length=1024")
+
+    report = ingest([tmp_path], sqlite, options)
+
+    assert (3, 6) == (report.new, len(report.duplicates) + report.revised)
+    assert [(f"{tmp_path}/{job}/10/stderr.log", "finished") for job, _ in jobs] == [
+        row[:2] for row in rows_of(sqlite, IN_FORCE)
+    ]
+    before = snapshot(sqlite)
+    again = ingest([tmp_path], sqlite, options)
+    assert ((0, 0, 3, 0), 6) == (counted(again), len(again.duplicates))
+    assert before == snapshot(sqlite)
+
+
+def automodel(times: Sequence[float], steps: int = 20) -> tuple[str, str]:
+    """What AutoModel writes of a run to the console and to training.jsonl."""
+    console = (
+        "World size: 8\nstep_scheduler:\n  global_batch_size: 16\n  local_batch_size: 2\n"
+        "  max_steps: 20\ndataset:\n  seq_len: 4096\n"
+    )
+    lines = ""
+    for step, seconds in enumerate(times[:steps]):
+        loss, tps = 9.5 - step / 10 + 0.000123456, 65536 / (seconds + step / 1e3)
+        console += (
+            f"step {step} | epoch 0 | loss {loss:.4f} | grad_norm 1.9398 | lr 1.00e-05 | "
+            f"mem 23.14 GiB | tps {tps:.2f}({tps / 8:.2f}/gpu) | num_label_tokens 65520\n"
+        )
+        said = {"step": step, "loss": loss, "tps": tps, "num_tokens_per_step": 65536}
+        lines += json.dumps(said) + "\n"
+    return console, lines
+
+
+AUTOMODEL = with_set("global_batch_size=16", "sequence_length=4096")
+
+
+@pytest.mark.parametrize("steps", [20, 15])
+@pytest.mark.parametrize("order", list(permutations([0, 1])))
+def test_the_console_and_training_jsonl_are_one_run(
+    sqlite: URL, tmp_path: Path, order: Sequence[int], steps: int
+) -> None:
+    """The console holds, which says more of the case and alone how the run ended."""
+    repeats = TIMES, tuple(1.001 * one for one in TIMES)
+    paths = [
+        write(tmp_path / str(number), text, name)
+        for number, times in enumerate(repeats)
+        for text, name in zip(automodel(times, steps), ("x.out", "training.jsonl"), strict=True)
+    ]
+    expected = ["finished" if steps == 20 else "incomplete"] * 2
+    ingest([paths[2 * run + which] for run in (0, 1) for which in order], sqlite, AUTOMODEL)
+    before = snapshot(sqlite)
+    assert [("x.out", it) for it in expected] == [one[:2] for one in in_force(sqlite)]
+
+    again = ingest([tmp_path], sqlite, AUTOMODEL)
+    assert ((0, 0, 2, 0), [("training.jsonl", "x.out")] * 2) == (counted(again), told(again))
+    assert before == snapshot(sqlite)
+
+
+@pytest.mark.parametrize("other", [(2.0,) * 20, (20.0, *[2.5] * 9, *[2.0, 2.21] * 5)])
+def test_a_console_of_other_steps_is_another_run(
+    sqlite: URL, tmp_path: Path, other: Sequence[float]
+) -> None:
+    write(tmp_path, automodel(TIMES)[1], "training.jsonl")
+    write(tmp_path, automodel(other)[0], "x.out")
+    assert (2, 0, 0, 0) == counted(ingest([tmp_path], sqlite, AUTOMODEL))
 
 
 def test_where_the_one_is_withdrawn_the_other_may_come_in(sqlite: URL, tmp_path: Path) -> None:
@@ -234,10 +351,9 @@ def test_many_logs_that_tell_twice_are_one_note(sqlite: URL, tmp_path: Path) -> 
 
     report = ingest([tmp_path], sqlite, GIVEN)
 
-    assert [
-        f"{tmp_path}/b: 6 logs tell of the same runs as other logs: their steps are the same; "
-        "--json names each"
-    ] == [str(note) for note in report.notes]
+    assert [f"{tmp_path}/b: 6 logs tell of the same runs as other logs; --json names each"] == [
+        str(note) for note in report.notes
+    ]
     assert [(str(tmp_path / f"b/{n}.log"), str(tmp_path / f"a/{n}.log")) for n in range(6)] == [
         (one.path, one.same_as) for one in report.duplicates
     ]

@@ -2,10 +2,13 @@
 
 `pretrain_llama31_405b_fp8_cs_gpus128_tp2_pp1_cp1_vpNone_ep1_mbs1_gbs64_658572`. GPUs are `gpus128`,
 `32nodes` or a bare number; batches `mbs1` or `1mbs`; a precision may hold an underscore; `_v2` is
-another workload of the same model; a job's number may end it.
+another workload of the same model; a job's number may end it. A name of no dialect may say sizes,
+too, `llama3_70b_bf16_gbs128_tp4_pp2`, and that of golden values the machine of them.
 """
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 from perfdb import catalog
@@ -32,6 +35,16 @@ _SIZES: Final = {
     "mbs": "micro_batch_size",
     "gbs": "global_batch_size",
 }
+_SIZE = re.compile(
+    r"(?<![A-Za-z])(etp|[tpcve]p|[mg]bs)[-_=]?(\d+)"
+    r"(?=$|[^A-Za-z0-9]|(?:etp|[tpcve]p|[mg]bs)[-_=]?\d)"
+)
+_UNMISTAKABLE: Final = {
+    "tensor_parallel", "pipeline_parallel", "micro_batch_size", "global_batch_size",
+}  # fmt: skip
+"""What a name says by one word; `ep3` alone may be an epoch."""
+_PRECISION = re.compile(r"(?<![a-z0-9])(bf16|fp16|nvfp4|fp8(?:_(?:cs|mx|sc|ds))?)(?![a-z0-9])")
+_GOLDEN = re.compile(r"golden_values_(.+)\.json(?:\.\w+)?")
 
 
 def configuration(name: str) -> Configuration | None:
@@ -58,6 +71,41 @@ def of_path(path: str) -> Configuration | None:
     """What the innermost folder or file says that has an experiment's name."""
     named = (configuration(part) for part in _parts(path))
     return next((found for found in named if found), None)
+
+
+def sizes_of_path(path: str) -> Configuration | None:
+    """Which sizes folders and the file say in names of other kinds, and which precision with them:
+    of two that say the same the inner one; None where none says a size.
+    """
+    said: dict[str, object] = {}
+    for part in reversed(_parts(path.lower())):
+        said |= _once(_SIZE.findall(part))
+        if len(precisions := set(_PRECISION.findall(part))) == 1:
+            said["precision"] = catalog.precision_of(precisions.pop())
+    return Configuration.model_validate(said) if said.keys() & _UNMISTAKABLE else None
+
+
+def _once(found: Sequence[tuple[str, str]]) -> dict[str, object]:
+    """What a name says by the fields; of what it says twice, nothing."""
+    several = Counter(key for key, _ in found)
+    sizes = {key: number for key, number in found if several[key] == 1}
+    return {_SIZES[key]: size for key, number in sizes.items() if (size := count(number))}
+
+
+def golden_values(path: str) -> Configuration | None:
+    """What the file of Megatron-LM's golden values says by its name, `golden_values_lts_dgx_h100`:
+    the environment and the platform; the system, which is unknown where the catalogue lacks it.
+
+    Source of the names: Megatron-LM, tests/functional_tests/test_cases.
+    """
+    found = _GOLDEN.fullmatch(_parts(path)[0])
+    if not found:
+        return None
+    said: dict[str, object] = {"framework": "megatron-lm", "variant": found[1]}
+    system = settings.system(re.sub("dgx", "", found[1], flags=re.IGNORECASE))
+    if system or "dgx" in found[1].lower():
+        said["system"] = system
+    return Configuration.model_validate(said)
 
 
 def nodes_of_path(path: str) -> int | None:

@@ -9,7 +9,7 @@ from typing import Final
 from perfdb import attribute, disputed
 from perfdb.attribute import Attributed, Missing, Sayer
 from perfdb.errors import Problem
-from perfdb.formats import ParsedLog, experiment
+from perfdb.formats import Configuration, ParsedLog, experiment
 from perfdb.ingest.companions import Companion
 from perfdb.ingest.words import Words
 from perfdb.machine import is_secret
@@ -91,11 +91,22 @@ class Account:
     @cached_property
     def _sayers(self) -> Sequence[Sayer]:
         files = (Sayer(one.path.name, one.said) for one in self.companions)
-        return [*self._name(), *files]
+        return [*self._names(), *files, *self._sizes()]
 
-    def _name(self) -> Iterator[Sayer]:
+    def _names(self) -> Iterator[Sayer]:
         """What the experiment's name says: that is what ran; a launcher's notes may be others."""
-        named = experiment.of_path(self.where)
         nodes = experiment.nodes_of_path(self.where)
-        if named and attribute.accompanies(said := ParsedLog(named, num_nodes=nodes), self.log):
-            yield Sayer("the experiment's name", said)
+        yield from self._named("the experiment's name", experiment.of_path(self.where), nodes)
+        yield from self._named("the file's name", experiment.golden_values(self.where))
+
+    def _sizes(self) -> Iterator[Sayer]:
+        """The sizes in a name that somebody gave, which counts where nothing else says them."""
+        if not experiment.of_path(self.where):
+            yield from self._named("the path", experiment.sizes_of_path(self.where))
+
+    def _named(
+        self, name: str, said: Configuration | None, num_nodes: int | None = None
+    ) -> Iterator[Sayer]:
+        sayer = Sayer(name, ParsedLog(said or Configuration(), num_nodes=num_nodes))
+        if said and attribute.accompanies(sayer.said, self.log):
+            yield sayer

@@ -25,7 +25,7 @@ from perfdb.formats import (
     nemo2,
 )
 from perfdb.groups import grouped
-from perfdb.ingest.compression import plain_name
+from perfdb.ingest.compression import plain_name, plain_suffix
 
 SUFFIXES: Final = (".yaml", ".yml")
 """The suffixes of files that may say something of the logs beside them."""
@@ -108,10 +108,10 @@ class Companions:
     def _others(self, log: Path) -> Iterator[str]:
         """The other logs of a log's folder, by their names."""
         own, names = plain_name(log), self._folder(log.parent).names
-        suffixes = (*_LOG_NAMES, PurePath(own).suffix)
-        for name in map(plain_name, map(Path, names | self._met.get(log.parent, set()))):
-            if name != own and PurePath(name).suffix in suffixes:
-                yield name
+        suffixes = (*_LOG_NAMES, plain_suffix(log))
+        for other in map(PurePath, names | self._met.get(log.parent, set())):
+            if plain_name(other) != own and plain_suffix(other) in suffixes:
+                yield plain_name(other)
 
 
 def _jobs_named(log: str, *folders: str) -> set[str]:

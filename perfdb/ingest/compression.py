@@ -3,6 +3,7 @@
 import bz2
 import lzma
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -20,6 +21,13 @@ MOST_MEMORY_BYTES: Final = 128 << 20
 """What a decompressor may remember of what it has read: xz -9 asks for half of it."""
 
 SUFFIXES: Final = (".gz", ".zst", ".xz", ".bz2")
+
+_ROTATED = re.compile(r".+(\.(?:log|out|err|txt|jsonl))[.-](?:\d[\d.t:_-]*|old)")
+"""What logrotate and its like make of a log's name: `train.log.1`, `x.out-20260301`."""
+_OF_JOB = re.compile(r".+\.([oe])\d[\d.-]*")
+"""What PBS and Grid Engine keep of a job: `train.o12345`, of an array `train.o12345.2`."""
+_STREAM = re.compile(r"std(o|e)(?:ut|rr)")
+_STREAMS: Final = {"o": ".out", "e": ".err"}
 
 
 @dataclass
@@ -100,9 +108,13 @@ def plain_name(path: PurePath) -> str:
     return path.stem if path.suffix.lower() in SUFFIXES else path.name
 
 
-def plain_suffix(path: Path) -> str:
-    """The suffix of that name, in lower case."""
-    return Path(plain_name(path)).suffix.lower()
+def plain_suffix(path: PurePath) -> str:
+    """The suffix of that name, in lower case; of a log's other names, that of the log it is."""
+    name = plain_name(path).lower()
+    if rotated := _ROTATED.fullmatch(name):
+        return rotated[1]
+    stream = _OF_JOB.fullmatch(name) or _STREAM.fullmatch(name)
+    return _STREAMS[stream[1]] if stream else PurePath(name).suffix
 
 
 def chunks(path: Path, budget: Budget) -> Iterator[bytes]:

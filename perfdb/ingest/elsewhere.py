@@ -51,6 +51,11 @@ def _row(connection: Connection, read: RunRead) -> RowMapping | None:
     return None if is_here else row
 
 
+def told_of(connection: Connection, run_id: str) -> Attributed:
+    """The case and the release that the store has of a run."""
+    return _before(connection.execute(catalog.said_of(run_id)).mappings().one())
+
+
 def _before(row: RowMapping) -> Attributed:
     release = Release(
         framework=row["release_framework"],

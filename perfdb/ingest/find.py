@@ -10,12 +10,15 @@ from typing import Literal
 from perfdb.errors import InputError, Problem
 from perfdb.formats import experiment
 from perfdb.ingest import names
+from perfdb.ingest.compression import plain_suffix
 from perfdb.rundir import RECORD, RunDir
 
 PAGES = (".md", ".mdx", ".rst", ".html", ".htm")
 LOGS = (".log", ".out", ".err", ".txt", ".json", ".jsonl", ".yaml", ".yml")
 ARCHIVES = (".tar", ".tgz", ".tbz2", ".txz", ".tzst", ".zip", ".gz", ".zst", ".xz", ".bz2")
-"""The suffixes of files that are looked at in a folder; a file that is named may have any."""
+"""The suffixes of files that are looked at in a folder, also where a log's name goes on behind
+them; a file that is named may have any.
+"""
 
 LOOKED_AT = frozenset((*PAGES, *LOGS, *ARCHIVES))
 
@@ -68,8 +71,9 @@ def is_looked_at(path: PurePath) -> bool:
 
     `path` is relative to that folder.
     """
-    folders = ("", *path.parts)
-    return path.suffix.lower() in LOOKED_AT and not any(map(_is_passed_over, folders, path.parts))
+    if path.suffix.lower() not in LOOKED_AT and plain_suffix(path) not in LOOKED_AT:
+        return False
+    return not any(map(_is_passed_over, ("", *path.parts), path.parts))
 
 
 def _is_passed_over(folder: str, name: str) -> bool:

@@ -214,7 +214,7 @@ def _of_twins(twins: Sequence[Twin]) -> Iterator[Problem]:
     if len(twins) <= MOST_NAMED:
         yield from (one.note for one in twins)
         return
-    message = f"{len(twins):,} logs tell of the same runs as other logs: their steps are the same"
+    message = f"{len(twins):,} logs tell of the same runs as other logs"
     where = _around([one.note.where for one in twins])
     yield Problem(where, message, remedy="--json names each")
 

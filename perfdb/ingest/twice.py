@@ -1,25 +1,29 @@
 """Knows a log that tells of a run of which the store has another log: the run counts once.
 
 Two renderings of what a job printed, such as a copy without colours, have other bytes and the same
-steps. A log that was moved while its run went on begins with the bytes of the earlier one.
+steps; those of two ranks, or of two formats, the same but for the clock or the digits. A log that
+was moved while its run went on begins with the bytes of the earlier one.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from itertools import groupby, zip_longest
+from itertools import chain, groupby, zip_longest
 from operator import itemgetter
 from typing import Final
 
-from sqlalchemy import Connection, RowMapping, or_
+from sqlalchemy import ColumnElement, Connection, RowMapping, and_, false, or_
 
+from perfdb import said_before
 from perfdb.db import keys
 from perfdb.db import runs as stored_runs
 from perfdb.db.rows import StepRow
-from perfdb.db.tables import cases, releases, runs
+from perfdb.db.tables import cases, releases, runs, sources
 from perfdb.errors import Problem
-from perfdb.ingest import grown
+from perfdb.formats import automodel_training
+from perfdb.ingest import elsewhere, grown, rendered
 from perfdb.ingest.read import RunRead
+from perfdb.ingest.rendered import Likeness, Timed
 from perfdb.queries import tellings
 from perfdb.record import Outcome
 
@@ -29,11 +33,8 @@ _HEAD: Final = 3
 _AT_ONCE: Final = 1 << 12
 """Steps that are held as rows at a time."""
 
-_DUST: Final = 1e-9
-"""The deviation that equal times may have by rounding, as a share of the step time."""
-
-Timed = tuple[int, float]
-"""A step and its time."""
+_SAYS_END: Final = 2
+"""What `_end_told` is of a log that says how its run ended."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Twin:
     grew: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Other:
     """A run in force that was read from a log, and which of the steps that are looked up it has."""
 
@@ -56,8 +57,8 @@ class _Other:
     head: frozenset[Timed]
 
 
-class _Steps(Enum):
-    """How the steps of a log are to those of a run."""
+class _Told(Enum):
+    """How what a log tells, of its steps or of its case, is to what is known of a run."""
 
     SAME = auto()
     MORE = auto()
@@ -70,16 +71,16 @@ def apart(given: Sequence[RunRead]) -> Iterator[Sequence[RunRead]]:
     in the store what the portions before it have told.
     """
     portion: list[RunRead] = []
-    starts, heads = set[tuple[Timed, ...]](), set[tuple[Timed, ...]]()
+    starts, heads = set[Hashable](), set[Hashable]()
     for read in given:
-        head = tuple(_head(read))
-        own = {head[:end] for end in range(1, len(head) + 1)}
+        head, marks = tuple(_head(read)), _marks(read)
+        own = {head[:end] for end in range(1, len(head) + 1)} | marks
         if head in starts or own & heads:
             yield portion
             portion, starts, heads = [], set(), set()
         portion.append(read)
         starts |= own
-        heads.add(head)
+        heads |= {head} | marks
     if portion:
         yield portion
 
@@ -90,11 +91,12 @@ def found(connection: Connection, fresh: Sequence[RunRead]) -> Mapping[str, Twin
     Where a log tells more of a run, the run takes its id.
     """
     given = [read for read in fresh if _head(read)]
-    others = _by_step(_others(connection, given)) if given else {}
+    others = _by_mark(_others(connection, given)) if given else {}
     twins: dict[str, Twin] = {}
     for read in given:
         run_id = read.run.run.run_id
-        for other in others.get(_head(read)[0], ()):
+        marked = (others.get(mark, ()) for mark in (_head(read)[0], *_marks(read)))
+        for other in dict.fromkeys(chain.from_iterable(marked)):
             if twin := _twin(connection, read, other):
                 twins[run_id] = twin
                 if twin.grew:
@@ -106,9 +108,11 @@ def found(connection: Connection, fresh: Sequence[RunRead]) -> Mapping[str, Twin
 def _twin(connection: Connection, read: RunRead, other: _Other) -> Twin | None:
     if twin := _of_bytes(connection, read, other.row):
         return twin
-    head = _head(read)
-    is_alike = len(head) == _HEAD and other.head.issuperset(head)
-    return _of_steps(connection, read, other.row) if is_alike else None
+    head, row, file = _head(read), other.row, read.files.record_file
+    alike = rendered.likeness((file.path, row["path"]), (file.parser, row["parser"]))
+    is_exact = len(head) == _HEAD and other.head.issuperset(head)
+    may_be = is_exact or alike is not rendered.EXACT
+    return _of_steps(connection, read, row, alike) if may_be else None
 
 
 def noted(read: RunRead, twins: Mapping[str, Twin]) -> RunRead:
@@ -126,32 +130,42 @@ def _head(read: RunRead) -> Sequence[Timed]:
     return [(step.step, step.step_time_s) for step in read.run.steps[:_HEAD]]
 
 
-def _subject(read: RunRead) -> tuple[str, str]:
-    result = read.run.result
-    return result.case.key, result.release.key
+def _marks(read: RunRead) -> set[Hashable]:
+    """What a log may be looked up by beside its steps."""
+    file, head = read.files.record_file, _head(read)
+    return set(rendered.marks(file.path, file.parser, head[:1])) if head else set()
 
 
 def _others(connection: Connection, given: Sequence[RunRead]) -> Iterator[_Other]:
-    """The runs that may be the same: of these cases and releases, or unfinished."""
-    of_cases, of_releases = map(set, zip(*map(_subject, given), strict=True))
-    case_ids = keys.known(connection, cases, cases.c.key, of_cases).values()
-    release_ids = keys.known(connection, releases, releases.c.key, of_releases).values()
+    """The runs that may be the same: of such work and these releases, or unfinished."""
+    results = [read.run.result for read in given]
+    wanted = {result.release.key for result in results}
+    release_ids = keys.known(connection, releases, releases.c.key, wanted).values()
+    sizes = (cases.c.num_gpus, cases.c.global_batch_size, cases.c.sequence_length)
+    of_work = (size.in_({getattr(one.case, size.name) for one in results}) for size in sizes)
     which = or_(
         runs.c.outcome != Outcome.FINISHED.value,
-        runs.c.case_id.in_(case_ids) & runs.c.release_id.in_(release_ids),
+        and_(runs.c.release_id.in_(release_ids), *of_work),
     )
     heads = {timed for read in given for timed in _head(read)}
-    rows = connection.execute(tellings.of_logs(which, heads)).mappings()
+    files = [read.files.record_file for read in given]
+    others: list[ColumnElement[bool]] = [false()]
+    if any(file.parser in rendered.AT_ONCE for file in files):
+        others.append(sources.c.parser.in_(rendered.AT_ONCE))
+    if any(rendered.attempt_of(file.path) for file in files):
+        others.append(sources.c.path.like(rendered.OF_RANKS))
+    rows = connection.execute(tellings.of_logs(which, heads, or_(*others))).mappings()
     for _, group in groupby(rows, key=itemgetter("id")):
         some = list(group)
         yield _Other(some[0], frozenset((row["step"], row["step_time_s"]) for row in some))
 
 
-def _by_step(others: Iterable[_Other]) -> Mapping[Timed, Collection[_Other]]:
-    found: dict[Timed, list[_Other]] = {}
+def _by_mark(others: Iterable[_Other]) -> Mapping[Hashable, Collection[_Other]]:
+    found: dict[Hashable, list[_Other]] = {}
     for other in others:
-        for timed in other.head:
-            found.setdefault(timed, []).append(other)
+        row, head = other.row, other.head
+        for mark in {*head, *rendered.marks(row["path"], row["parser"], head)}:
+            found.setdefault(mark, []).append(other)
     return found
 
 
@@ -168,25 +182,51 @@ def _of_bytes(connection: Connection, read: RunRead, row: RowMapping) -> Twin | 
     return None
 
 
-def _of_steps(connection: Connection, read: RunRead, row: RowMapping) -> Twin | None:
-    """A log is the same run where its steps are, of which the first are known to be; one that says
-    no end may have fewer of them.
+def _of_steps(
+    connection: Connection, read: RunRead, row: RowMapping, alike: Likeness
+) -> Twin | None:
+    """A log is the same run where its steps and its case are, as far as both say it; one that says
+    no end may have fewer steps, as may that of another rank.
     """
-    if _subject(read) != (row["case_key"], row["release_key"]):
+    file, path = read.files.record_file, row["path"]
+    case = _case_told(connection, read, row)
+    if case is _Told.OTHERS or row["sha256"] == file.sha256:
+        return None  # the same bytes: a file that holds several runs
+    steps, num_shared = _compared(connection, read.run.steps, row["id"], alike)
+    is_rank = alike is rendered.OF_ANOTHER_RANK
+    if not _differ(read, num_shared, alike, whole=steps is _Told.SAME):
         return None
-    if row["sha256"] == read.files.record_file.sha256:
-        return None  # a file that holds several runs
-    steps, num_shared = _compared(connection, read.run.steps, row["id"])
-    if not _differ(read, num_shared, whole=steps is _Steps.SAME):
-        return None
-    path, is_cut = row["path"], _is_cut(read)
-    message = f"tells of the same run as {path}: its steps are the same"
-    is_more = steps is _Steps.MORE or (steps is _Steps.SAME and not is_cut)
-    if is_more and row["outcome"] == Outcome.INCOMPLETE:
+    end = _end_told(file.parser, read.run.run.outcome)
+    its_end = _end_told(row["parser"], Outcome(row["outcome"]))
+    tells_more = (end, case is _Told.MORE) > (its_end, False)
+    message = f"tells of the same run as {path}: {alike.why}"
+    goes_on = steps is _Told.MORE and (is_rank or its_end < _SAYS_END)
+    if case is not _Told.FEWER and (goes_on or (steps is _Told.SAME and tells_more)):
         return Twin(path, Problem(read.path, f"{message}, and it tells more: it holds"), grew=True)
-    if steps is _Steps.SAME or (steps is _Steps.FEWER and is_cut):
+    ends_before = steps is _Told.FEWER and (is_rank or end < _SAYS_END)
+    if case is not _Told.MORE and (ends_before or (steps is _Told.SAME and not tells_more)):
         return Twin(path, Problem(read.path, message))
     return None
+
+
+def _case_told(connection: Connection, read: RunRead, row: RowMapping) -> _Told:
+    """How much a log says of the case of a run that has its steps; of another release, another."""
+    result = read.run.result
+    if result.release.key != row["release_key"]:
+        return _Told.OTHERS
+    if result.case.key == row["case_key"]:
+        return _Told.SAME
+    case, its_case = result.case, elsewhere.told_of(connection, row["run_id"]).case
+    if said_before.is_held_by(its_case, case):
+        return _Told.MORE
+    return _Told.FEWER if said_before.is_held_by(case, its_case) else _Told.OTHERS
+
+
+def _end_told(parser: str, outcome: Outcome) -> int:
+    """How much a log says of the end of its run: training.jsonl holds steps and nothing else."""
+    if parser == automodel_training.NAME:
+        return 0
+    return 1 if outcome is Outcome.INCOMPLETE else _SAYS_END
 
 
 def _is_cut(read: RunRead) -> bool:
@@ -194,25 +234,31 @@ def _is_cut(read: RunRead) -> bool:
     return read.run.run.outcome is Outcome.INCOMPLETE
 
 
-def _compared(connection: Connection, given: Sequence[StepRow], number: int) -> tuple[_Steps, int]:
+def _compared(
+    connection: Connection, given: Sequence[StepRow], number: int, alike: Likeness
+) -> tuple[_Told, int]:
     """How steps are to those of a run in the store, and how many they share."""
     answer = connection.execute(
         tellings.steps_of(number), execution_options={"yield_per": _AT_ONCE}
     )
     with answer:
         said = ((step.step, step.step_time_s, step.loss) for step in given)
-        for place, (one, other) in enumerate(zip_longest(said, map(tuple, answer))):
-            if one == other:
-                continue
+        known = ((step, time, loss) for step, time, loss in answer)
+        for place, (one, other) in enumerate(zip_longest(said, known)):
             if one is None:
-                return _Steps.FEWER, place
-            return (_Steps.MORE if other is None else _Steps.OTHERS), place
-    return _Steps.SAME, len(given)
+                return _Told.FEWER, place
+            if other is None:
+                return _Told.MORE, place
+            if not alike.is_same(one, other):
+                return _Told.OTHERS, place
+    return _Told.SAME, len(given)
 
 
-def _differ(read: RunRead, num_shared: int, *, whole: bool) -> bool:
+def _differ(read: RunRead, num_shared: int, alike: Likeness, *, whole: bool) -> bool:
     """Whether steps take different times: printed the same, those of two runs may be, too."""
     result = read.run.result
+    if alike.dust is None:
+        return True
     if whole and result.step_time_stdev_s is not None and result.step_time_s is not None:
-        return result.step_time_stdev_s > _DUST * result.step_time_s
+        return result.step_time_stdev_s > alike.dust * result.step_time_s
     return len({step.step_time_s for step in read.run.steps[1:num_shared]}) > 1

@@ -8,11 +8,14 @@ from perfdb.db.tables import cases, releases, runs, sources, steps
 
 
 def of_logs(
-    which: ColumnElement[bool], timed: Collection[tuple[int, float]]
+    which: ColumnElement[bool],
+    timed: Collection[tuple[int, float]],
+    others: ColumnElement[bool],
 ) -> Select[*tuple[object, ...]]:
     """The runs in force that were read from logs, in the order in which they were stored.
 
-    One row for each of their steps with one of these numbers and one of these times.
+    One row for each of their steps with one of these numbers and one of these times; of `others`,
+    with any time.
     """
     numbers, times = map(set, zip(*timed, strict=True))
     return (
@@ -35,12 +38,12 @@ def of_logs(
         .join(sources, runs.c.source_id == sources.c.id)
         .join(steps, steps.c.run_id == runs.c.id)
         .where(runs.c.recipe.is_(None), runs.c.withdrawn.is_(None), which)
-        .where(steps.c.step.in_(sorted(numbers)), steps.c.step_time_s.in_(sorted(times)))
+        .where(steps.c.step.in_(sorted(numbers)), steps.c.step_time_s.in_(sorted(times)) | others)
         .order_by(runs.c.id, steps.c.step)
     )
 
 
-def steps_of(number: int) -> Select[*tuple[object, ...]]:
+def steps_of(number: int) -> Select[int, float, float | None]:
     """The steps of a run, by the id of its row, in order: what every rendering of a log has."""
     return (
         select(steps.c.step, steps.c.step_time_s, steps.c.loss)
