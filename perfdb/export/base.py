@@ -1,7 +1,10 @@
 """What an export format is given, a Table, and what it answers, bytes."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
+
+from pydantic_core import to_json
 
 Cell = str | int | float | bool | None
 
@@ -25,6 +28,12 @@ class Table:
     def names(self) -> list[str]:
         """The names of the columns."""
         return [column.name for column in self.columns]
+
+    @cached_property
+    def objects(self) -> list[bytes]:
+        """Each row as a JSON object with every column, in order; null where unknown."""
+        names = self.names
+        return [to_json(dict(zip(names, row, strict=True))) for row in self.rows]
 
 
 class ExportFormat(Protocol):

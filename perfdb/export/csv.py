@@ -24,5 +24,8 @@ def render(table: Table) -> bytes:
     lines = _Lines()
     writer = csv.writer(lines, lineterminator=_END)
     writer.writerow(table.names)
-    writer.writerows(map(text, row) for row in table.rows)
+    # What is unknown and every number csv writes just as text does, and sooner.
+    writer.writerows(
+        [text(cell) if isinstance(cell, bool) else cell for cell in row] for row in table.rows
+    )
     return "".join(lines).encode()

@@ -3,7 +3,6 @@
 import io
 
 from perfdb.errors import InputError, Problem
-from perfdb.export import json
 from perfdb.export.base import Table
 
 NAME = "parquet"
@@ -26,7 +25,7 @@ def render(table: Table) -> bytes:
     }
     schema = pyarrow.schema([(column.name, types[column.kind]) for column in table.columns])
     # Of Python's lists pyarrow makes arrays only after it has loaded pandas; of JSON it does not.
-    lines = b"\n".join(json.objects(table))
+    lines = b"\n".join(table.objects)
     options = reader.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
     size = reader.ReadOptions(use_threads=False, block_size=len(lines) + 1)
     made = reader.read_json(io.BytesIO(lines), size, options) if lines else schema.empty_table()

@@ -43,6 +43,10 @@ class AuditedRelease(Frozen):
         return addresses.of_audit(self.framework, self.release)
 
 
+Open = tuple[AuditedRelease, Audited, Finding]
+"""What nobody has explained yet, and where it stands."""
+
+
 class Objection(Frozen):
     """An error or a warning that nobody has explained, and the entry that it stands in."""
 
@@ -106,29 +110,35 @@ def _order(audited: Audited) -> tuple[int, str, int, str]:
 
 def over_all(releases: Sequence[AuditedRelease]) -> Audit:
     """The counts of all releases, and the gravest of what is open."""
-    found = [objection for release in releases for objection in _objections(release)]
-    gravest_first = sorted(found, key=lambda objection: KINDS.index(objection.kind))
+    found = [
+        (release, audited, finding)
+        for release in releases
+        for audited in release.results
+        for finding in still_open(audited)
+    ]
+    gravest_first = sorted(found, key=lambda it: gravity(it[2]))
     findings = [it for release in releases for one in release.results for it in one.findings]
     return Audit(
         said=counts(findings),
         releases=tuple(map(_count, releases)),
-        objections=tuple(gravest_first[:MOST_OBJECTIONS]),
+        objections=tuple(_objections(gravest_first[:MOST_OBJECTIONS])),
         left=len(gravest_first[MOST_OBJECTIONS:]),
     )
 
 
-def _objections(release: AuditedRelease) -> Iterator[Objection]:
-    names = titles_of(release.results)
-    for audited in release.results:
-        for finding in still_open(audited):
-            yield Objection(
-                kind=finding.kind,
-                rule=finding.rule,
-                title=names[audited.anchor],
-                framework=release.framework,
-                release=release.release,
-                anchor=audited.anchor,
-            )
+def _objections(listed: Sequence[Open]) -> Iterator[Objection]:
+    """Those that are listed: to tell the title of an entry takes all entries of its release."""
+    releases = {release.document: release for release, _, _ in listed}
+    names = {name: titles_of(release.results) for name, release in releases.items()}
+    for release, audited, finding in listed:
+        yield Objection(
+            kind=finding.kind,
+            rule=finding.rule,
+            title=names[release.document][audited.anchor],
+            framework=release.framework,
+            release=release.release,
+            anchor=audited.anchor,
+        )
 
 
 def _count(release: AuditedRelease) -> Count:

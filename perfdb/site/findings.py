@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from perfdb.audit import Finding, Severity
 from perfdb.audit.check import ordered
@@ -39,7 +40,10 @@ def flag(one: Audited) -> Flag | None:
 
 def objections(one: Audited) -> list[Finding]:
     """The errors and warnings of a result, also those that somebody has explained."""
-    return [finding for finding in one.findings if finding.severity.reaches(Severity.WARNING)]
+    return [finding for finding in one.findings if finding.severity in _OBJECTING]
+
+
+_OBJECTING: Final = frozenset(one for one in Severity if one.reaches(Severity.WARNING))
 
 
 def still_open(one: Audited) -> list[Finding]:

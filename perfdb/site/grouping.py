@@ -28,7 +28,7 @@ def sections(results: Iterable[Result], group_by: Grouping) -> tuple[Section, ..
 
     Tasks that stand in one table are one section.
     """
-    parts = grouped(results, lambda one: (_part(one), one.variant))
+    parts = grouped(results, lambda one: (_part(one.framework, one.task), one.variant))
     made = [
         Section(task=_task(some), variant=variant, tabs=tabs(some, group_by))
         for (_, variant), some in parts.items()
@@ -36,10 +36,11 @@ def sections(results: Iterable[Result], group_by: Grouping) -> tuple[Section, ..
     return tuple(sorted(made, key=_section_order))
 
 
-def _part(result: Result) -> str:
+@cache
+def _part(framework: str, task: str) -> str:
     """The task, or that it stands in the table that all fine-tuning stands in."""
-    own = profiles.of_table(result.framework, result.task)
-    return FINE_TUNING if profiles.TASK in own.columns else result.task
+    own = profiles.of_table(framework, task)
+    return FINE_TUNING if profiles.TASK in own.columns else task
 
 
 def _task(results: Sequence[Result]) -> str:

@@ -21,6 +21,8 @@ MOST_PAIRS: Final = 5
 
 Read = Callable[[str], tuple[Result, ...]]
 Row = Mapping[str, object]
+Work = Mapping[str, frozenset[object]]
+"""The keys of the workloads of each release."""
 
 
 class Tally(Frozen):
@@ -80,12 +82,14 @@ def _of_framework(framework: str, rows: Iterable[Row], wrong: frozenset[int]) ->
         for version, some in releases.items()
         if not any(catalog.has_gpus(str(row["system"])) for row in some)
     }
-    return _pairs(framework, releases, read, trials)
+    work = {
+        version: frozenset(row["workload_key"] for row in some)
+        for version, some in releases.items()
+    }
+    return _pairs(framework, work, read, trials)
 
 
-def _pairs(
-    framework: str, versions: Iterable[str], read: Read, trials: Container[str]
-) -> list[ReleasePair]:
+def _pairs(framework: str, work: Work, read: Read, trials: Container[str]) -> list[ReleasePair]:
     """Each release with the newest earlier one that shares work with it, the newest pair first.
 
     A rolling branch is compared with a numbered release and comes last: it is no release's
@@ -93,12 +97,7 @@ def _pairs(
     `trials`, which have no result on a GPU, are neither the newest nor what others are compared
     with, unless there is nothing else.
     """
-
-    @cache
-    def work(version: str) -> frozenset[str]:
-        return frozenset(result.workload_key for result in read(version))
-
-    ordered = sorted(versions, key=version_order, reverse=True)
+    ordered = sorted(work, key=version_order, reverse=True)
     numbered = [one for one in ordered if not is_rolling(one)]
     first = [one for one in numbered if one not in trials] or numbered
     newest = newest_version([one for one in ordered if one not in trials] or ordered)
@@ -108,11 +107,11 @@ def _pairs(
         if len(made) == MOST_PAIRS:
             break
         is_newest = after == newest
-        if earlier and (is_newest or any(work(after) & work(before) for before in earlier)):
-            found = _pair(framework, after, earlier, read)
+        if earlier and (is_newest or _shares(after, earlier, work)):
+            found = _pair(framework, after, earlier, work, read)
             made.append(found.model_copy(update={"is_newest": is_newest}))
     for after in [one for one in ordered if is_rolling(one)] if numbered else []:
-        made.append(_pair(framework, after, numbered if after in trials else first, read))
+        made.append(_pair(framework, after, numbered if after in trials else first, work, read))
     return made
 
 
@@ -120,20 +119,27 @@ def _earlier(version: str, among: Sequence[str]) -> list[str]:
     return [one for one in among if version_order(one) < version_order(version)]
 
 
-def _pair(framework: str, after: str, earlier: Sequence[str], read: Read) -> ReleasePair:
+def _shares(after: str, earlier: Iterable[str], work: Work) -> str | None:
+    """The first of the earlier releases that shares work: none but it has anything to compare."""
+    return next((one for one in earlier if work[one] & work[after]), None)
+
+
+def _pair(
+    framework: str, after: str, earlier: Sequence[str], work: Work, read: Read
+) -> ReleasePair:
     """A release and the first of the earlier ones that shares work; else the first of them."""
+    before = _shares(after, earlier, work) or earlier[0]
     skipped: list[Skipped] = []
-    for before in earlier:
-        found = comparison(read(before), read(after))
-        if found.matched:
-            break
-        ends = (release_title(framework, before), release_title(framework, after))
-        skipped.append(Skipped(release=before, reason=words.why_nothing(*ends, found)))
-    else:
-        before, skipped = earlier[0], []
-        found = comparison(read(before), read(after))
+    for passed in earlier[: earlier.index(before)]:
+        ends = (release_title(framework, passed), release_title(framework, after))
+        nothing = words.why_nothing(*ends, comparison(read(passed), read(after)))
+        skipped.append(Skipped(release=passed, reason=nothing))
     return ReleasePair(
-        framework=framework, before=before, after=after, comparison=found, skipped=tuple(skipped)
+        framework=framework,
+        before=before,
+        after=after,
+        comparison=comparison(read(before), read(after)),
+        skipped=tuple(skipped),
     )
 
 

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import PurePosixPath
-from typing import Final, TypeVar
+from typing import Final
 
-from perfdb.site.contents import Rejection, Revision
-from perfdb.site.data import Result, RunPage
+from perfdb.site.contents import Rejection
+from perfdb.site.data import RunPage
 
 _PART: Final = r"[^\s/:;,'\"=()<>|]"
 _PATH: Final = re.compile(
@@ -20,9 +21,9 @@ _NAMES_A_HOST: Final = re.compile(r"host|nodelist|nodename|addr|user", re.IGNORE
 """What is in the names of fields and variables that tell a machine, or whose it is."""
 
 Said = Callable[[str], str]
-Sourced = TypeVar("Sourced", Result, Revision)
 
 
+@lru_cache(maxsize=10_000)
 def of_path(path: str, run_id: str | None = None) -> str:
     """A path of a file that was read, without the folders of the machine that it was read on.
 
@@ -38,10 +39,9 @@ def of_path(path: str, run_id: str | None = None) -> str:
     return f"{run_id}/{_within(path, run_id)}"
 
 
-def of_result(result: Sourced) -> Sourced:
-    """The result, or a revision of it, with its source as it is told."""
-    source = of_path(result.source, result.run_id)
-    return result.model_copy(update={"source": source}) if source != result.source else result
+def of_row(row: Mapping[str, object]) -> dict[str, object]:
+    """A row of `perfdb.queries` on a result, or on a revision, with its source as it is told."""
+    return {**row, "source": of_path(str(row["source"]), row["run_id"])}
 
 
 def of_rejection(rejection: Rejection) -> Rejection:

@@ -59,7 +59,7 @@ def read(
 
 def _result(row: RowMapping, objections: Iterable[Finding]) -> Result:
     notes = (*row["notes"], *(f"Audit: {sentence(it)}" for it in objections))
-    return places.of_result(Result.model_validate(dict(row) | {"notes": notes}))
+    return Result.model_validate(places.of_row(dict(row)) | {"notes": notes})
 
 
 def texts(pages: Sequence[ReleasePage], style: plain.Style, label: str = "") -> dict[Path, str]:

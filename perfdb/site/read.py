@@ -48,8 +48,8 @@ def contents(connection: Connection, known: Sequence[Entry] = ()) -> Contents:
     """
     known_rows = list(_dicts(connection, results.current()))
     called = _called(known_rows)
-    rows = _titled(known_rows, called)
-    plain = [places.of_result(Result.model_validate(row)) for row in rows]
+    rows = _told(known_rows, called)
+    plain = [Result.model_validate(row) for row in rows]
     audited = _audited(connection, plain, known)
     in_force = [_marked(result, audited.get(result.result_id)) for result in plain]
     wrong = [result.result_id for result in in_force if result.has_open_errors]
@@ -61,8 +61,8 @@ def contents(connection: Connection, known: Sequence[Entry] = ()) -> Contents:
         audited=tuple(audited.values()),
         pairs=tuple(pairs.of_results(rows, wrong)),
         revisions=tuple(
-            places.of_result(Revision.model_validate(row))
-            for row in _titled(_dicts(connection, site.all_revisions()), called)
+            Revision.model_validate(row)
+            for row in _told(_dicts(connection, site.all_revisions()), called)
         ),
         rejections=tuple(
             map(places.of_rejection, _rows(connection, site.all_rejections(), Rejection))
@@ -99,9 +99,12 @@ def _called(rows: Iterable[StoredRow]) -> dict[object, str]:
     return {name: text for name, text in printed if text and names.model(text) == ModelName(name)}
 
 
-def _titled(rows: Iterable[StoredRow], called: Mapping[object, str]) -> list[StoredRow]:
-    """Rows with these titles of models, where there is one."""
-    return [row | {"model_title": called.get(row["model"], row["model_title"])} for row in rows]
+def _told(rows: Iterable[StoredRow], called: Mapping[object, str]) -> list[StoredRow]:
+    """Rows with these titles of models, where there is one, and with their sources as told."""
+    return [
+        places.of_row(row) | {"model_title": called.get(row["model"], row["model_title"])}
+        for row in rows
+    ]
 
 
 def _audited(

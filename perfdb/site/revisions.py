@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from itertools import groupby
 from typing import Final, Literal, get_args
 
@@ -96,7 +97,7 @@ def corrections(revisions: Iterable[Revision]) -> dict[int, str]:
     printed by another page too, says the same as before and is not here.
     """
     said: dict[int, str] = {}
-    for history in histories(revisions):
+    for history in (it for it in histories(revisions) if len(it) > 1):
         changed = [it for it in _events(history) if it.act in ("corrected", "contradicted")]
         if changed and not history[-1].superseded:
             said[history[-1].result_id] = "; ".join(map(_correction, changed))
@@ -247,6 +248,7 @@ def _stated(one: Revision) -> dict[str, str]:
     }
 
 
+@lru_cache(maxsize=10_000)
 def _day(when: datetime | None) -> str:
     return moment(when).split(" ")[0]
 

@@ -1,16 +1,17 @@
 """What the page of a run says of the machine that it ran on, and of the folders there: nothing."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from sqlalchemy import URL
 
 from perfdb.db.session import reading
-from perfdb.ingest import ingest
+from perfdb.ingest import Options, ingest
 from perfdb.site import places
 from perfdb.site.data import RunPage
 from perfdb.site.read import contents
-from tests.site.samples import result, run_page
+from tests.site.samples import run_page
 from tests.trees import NEMO, PAGE
 
 
@@ -89,7 +90,7 @@ def test_a_run_that_does_not_say_its_machine_and_never_ended_is_told() -> None:
 def test_tables_and_downloads_name_no_folder_of_the_machine(
     run_id: str | None, source: str, shown: str
 ) -> None:
-    assert shown == places.of_result(result(run_id=run_id, source=source)).source
+    assert shown == places.of_row({"run_id": run_id, "source": source})["source"]
 
 
 def test_the_changelog_names_no_folder_of_the_machine(sqlite: URL, tmp_path: Path) -> None:
@@ -101,3 +102,14 @@ def test_the_changelog_names_no_folder_of_the_machine(sqlite: URL, tmp_path: Pat
         said = contents(connection)
     assert {"page.md"} == {one.source for one in (*said.results, *said.revisions)}
     assert {"page.md"} == {one.path for one in said.rejections}
+
+
+def test_comparisons_name_no_folder_of_the_machine(sqlite: URL, tmp_path: Path) -> None:
+    for release in ("25.02", "25.04"):
+        page = tmp_path / f"{release}.md"
+        page.write_text(PAGE)
+        ingest([page], sqlite, Options(replace(NEMO.context, release=release)))
+    with reading(sqlite) as connection:
+        [pair] = contents(connection).pairs
+    sides = [side for match in pair.comparison.matched for side in (match.a, match.b)]
+    assert {"25.02.md", "25.04.md"} == {side.shown.source for side in sides}
