@@ -7,7 +7,7 @@ from typing import NamedTuple, overload
 
 import numpy as np
 
-from perfdb import flops, normalize, uneven, windows
+from perfdb import flops, normalize, skipped, uneven, windows
 from perfdb.content_hash import content_hash
 from perfdb.db.rows import MeasuredRun, ResultRow, RunRow, StepRow
 from perfdb.formats import ParsedLog, Reading
@@ -41,7 +41,10 @@ class LogRun:
 
 
 class Picked(NamedTuple):
-    """The lines of a log that figures are taken over, and how many steps each stands for."""
+    """The lines of a log that figures are taken over, and how many steps each stands for.
+
+    They are those of a window, without the ones in which the optimizer skipped a step.
+    """
 
     lines: Readings
     spans: Ints
@@ -51,6 +54,7 @@ class Picked(NamedTuple):
     """How many steps a line of the log stands for at the most."""
     peak_memory_bytes: int
     """The most that any line of the log says; 0 where none does."""
+    skips: skipped.Skips | None = None
 
 
 def window_of(log: ParsedLog, asked: windows.Window | None) -> windows.Window:
@@ -61,7 +65,7 @@ def window_of(log: ParsedLog, asked: windows.Window | None) -> windows.Window:
 def measured(log: ParsedLog, of: LogRun, window: windows.Window) -> MeasuredRun:
     """A run with its steps and its one result, by the same arithmetic as a run directory's."""
     within = picked(log.readings, window, of.averages)
-    outcome, withheld = judged(log, within.lines)
+    outcome, withheld = judged(log)
     identity = {"case": of.case.key, "release": of.release.key, "run": of.run_id}
     said = {"files": of.content, "case": of.case.model_dump(mode="json"), "window": window.name}
     content = content_hash(said | {"release": of.release.key})
@@ -79,6 +83,7 @@ def measured(log: ParsedLog, of: LogRun, window: windows.Window) -> MeasuredRun:
     if withheld is None:
         result = with_figures(result, within, window)
         result = uneven.rated(result, within.lines, within.spans)
+    if result.withheld is None:
         result = replace(result, emitted=emitted(log, window, within, of.case))
     run = _run_row(log, of.run_id, result, within)
     return MeasuredRun(run, StepRows(Readings.of(log.readings)), result)
@@ -94,16 +99,34 @@ def picked(steps: Iterable[Reading], window: windows.Window, averages: bool) -> 
     memory = readings.column("peak_memory_bytes")
     peaks = (some[known].max(initial=0) for some, known in pieces(memory.values, memory.known))
     peak, num_steps = int(max(peaks, default=0)), int(all_spans.sum())
-    return Picked(readings.at(held), all_spans[held], num_steps, longest, peak)
+    return _without_skipped(Picked(readings.at(held), all_spans[held], num_steps, longest, peak))
+
+
+def _without_skipped(within: Picked) -> Picked:
+    lines, all_spans = within.lines, within.spans
+    found = places(lambda values: values != 0, lines.column("skipped").values)
+    if not len(found):
+        return within
+    lasts, counts = lines.step[found].tolist(), all_spans[found].tolist()
+    skips = skipped.skips(lasts, counts, int(all_spans.sum()))
+    kept = np.ones(len(lines), np.bool_)
+    kept[found] = False
+    return within._replace(lines=lines.at(kept), spans=all_spans[kept], skips=skips)
 
 
 def with_figures(result: ResultRow, within: Picked, window: windows.Window) -> ResultRow:
-    """The result with what the lines amount to; incomplete where there are none."""
+    """The result with what the lines amount to; incomplete where there are none.
+
+    Likewise where the optimizer skipped most steps; of fewer a note tells.
+    """
+    noted = skipped.noted(result, within.skips)
+    if noted.withheld is not None:
+        return noted
     why_none = window.why_none(within.num_steps, within.longest)
     times, counts = within.lines.step_time_s, within.spans
     ranked = by_rank(lambda: pieces(times, counts)) if len(times) else None
     summary = windows.summarise_times(Cells[float](times), Cells[int](counts), ranked)
-    timed = normalize.with_times(result, summary, window, why_none)
+    timed = normalize.with_times(noted, summary, window, why_none)
     return normalize.with_memory(timed, within.peak_memory_bytes)
 
 
@@ -205,25 +228,13 @@ def _step_row(reading: Reading) -> StepRow:
     )
 
 
-def judged(log: ParsedLog, within: Readings) -> tuple[Outcome, str | None]:
-    """How the run ended, by its log and its steps, and why it has no figures if it has none.
-
-    `within`: the steps that figures would be taken over.
-    """
+def judged(log: ParsedLog) -> tuple[Outcome, str | None]:
+    """How the run ended, by its log, and why it has no figures if it did not finish."""
     outcome = log.outcome or Outcome.INCOMPLETE
-    if outcome is not Outcome.FINISHED:
-        told = _plain(log.error) if outcome in _TOLD else None
-        return outcome, told or normalize.WITHHELD[outcome]
-    skipped = first_skipped(within)
-    if skipped is not None:
-        return Outcome.INCOMPLETE, f"the optimizer skipped step {skipped}"
-    return outcome, None
-
-
-def first_skipped(lines: Readings) -> int | None:
-    """The first step that the optimizer skipped."""
-    skipped = places(lambda values: values != 0, lines.column("skipped").values)
-    return int(lines.step[skipped[0]]) if len(skipped) else None
+    if outcome is Outcome.FINISHED:
+        return outcome, None
+    told = _plain(log.error) if outcome in _TOLD else None
+    return outcome, told or normalize.WITHHELD[outcome]
 
 
 def printed(log: ParsedLog, of: LogRun) -> ResultRow:
@@ -276,7 +287,9 @@ def _notes(log: ParsedLog) -> tuple[str, ...]:
 
 def _run_row(log: ParsedLog, run_id: str, result: ResultRow, within: Picked) -> RunRow:
     last = log.readings[-1].step if log.readings else 0
-    warmup = within.lines[0].step - int(within.spans[0]) if within.lines else last
+    starts = [within.lines[0].step - int(within.spans[0])] if within.lines else []
+    starts += [within.skips.first - 1] if within.skips else []
+    warmup = min(starts, default=last)
     return RunRow(
         run_id=run_id,
         recipe=None,

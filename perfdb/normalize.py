@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 
-from perfdb import catalog, flops, metrics, windows
+from perfdb import catalog, flops, metrics, skipped, windows
 from perfdb.content_hash import content_hash
 from perfdb.db.rows import MeasuredRun, ResultRow, RunRow, StepRow
 from perfdb.errors import Problem
@@ -151,8 +151,6 @@ def _gap(record: RunRecord, steps: Sequence[StepRecord]) -> str | None:
             return f"step {expected} is missing"
         if step.step < expected:
             return f"step {step.step} is there twice or out of order"
-        if step.skipped and step.step > record.warmup_steps:
-            return f"the optimizer skipped step {step.step}"
     planned = record.warmup_steps + record.measured_steps
     return f"{len(steps)} of {planned} steps" if len(steps) < planned else None
 
@@ -161,8 +159,11 @@ def with_figures(
     result: ResultRow, steps: Sequence[StepRecord], window: windows.Window
 ) -> ResultRow:
     """The result with the figures of its steps in a window; incomplete if that holds no step."""
-    times = windows.summarise(window.pick(steps))
-    timed = with_times(result, times, window, window.why_none(len(steps)))
+    within = window.pick(steps)
+    left_out = [step.step for step in within if step.skipped]
+    noted = skipped.noted(result, skipped.skips(left_out, [1] * len(left_out), len(within)))
+    times, why_none = windows.summarise(within), window.why_none(len(steps))
+    timed = noted if noted.withheld else with_times(noted, times, window, why_none)
     return with_memory(timed, max((step.peak_memory_bytes or 0 for step in steps), default=0))
 
 
@@ -181,6 +182,7 @@ def with_times(
         result,
         window=window.name,
         num_steps=times.num_steps,
+        num_means=times.num_means,
         step_time_s=times.median_s,
         step_time_mean_s=times.mean_s,
         step_time_stdev_s=times.stdev_s,

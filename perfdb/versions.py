@@ -14,6 +14,15 @@ _STAGES = {
 }  # fmt: skip
 """Before or after the end of a version, by PEP 440."""
 
+_BUILD = re.compile(
+    r"(?<![0-9a-z])(?:git|g)?(?!d?20[0-9]{6})[0-9a-f]{7,40}(?:[.-]dirty)?(?![0-9a-z])"
+)
+_COMMIT = re.compile(
+    r"(?:^|(?<=-))(?:git|g)?(?![0-9]*[abc]?20[0-9]{6})(?=[0-9]*[a-f])(?=[a-f]*[0-9])"
+    r"[0-9a-f]{7,40}(?:-dirty)?(?=-|$)"
+)
+"""The hash of a commit: behind a + any that is no date, elsewhere one of digits and letters."""
+
 
 @lru_cache(maxsize=10_000)
 def natural(words: str) -> tuple[str | int, ...]:
@@ -50,11 +59,20 @@ def version_order(version: str | None) -> Precedence:
 
     By number is in the order of PEP 440, 1.0.dev1 < 1.0a1 < 1.0rc1 < 1.0 < 1.0+cu128 < 1.0.post1,
     whatever stands between the parts; other words come after numbers, in the order of letters.
+    Builds of several commits, which have no such order, come in that of letters, too.
     """
+    return *stage_order(version), natural(version or "")
+
+
+@lru_cache(maxsize=10_000)
+def stage_order(version: str | None) -> Precedence:
+    """The same but for what only the hash of a commit tells apart: 1.0rc1+1a2b3c4 and +c4d5e6f."""
     rank = 0 if version is None else 2 if is_rolling(version) else 1
-    spelled = re.sub(r"(\.0+)+(?!\.?[0-9])", "", (version or "").lower()).removeprefix("v")
+    public, plus, local = (version or "").lower().removeprefix("v").partition("+")
+    stages = f"{_COMMIT.sub('', public)}{plus}{_BUILD.sub('', local)}"
+    spelled = re.sub(r"(\.0+)+(?!\.?[0-9])", "", stages)
     parts = re.findall(r"[0-9]+|[a-z]+|\+|-(?=[0-9])", spelled)
-    return rank, (*map(_precedence, parts), (_END, 0, "")), natural(version or "")
+    return rank, (*map(_precedence, parts), (_END, 0, ""))
 
 
 def _precedence(part: str) -> Precedence:

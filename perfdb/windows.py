@@ -157,11 +157,13 @@ class Summary:
     stdev_s: float | None
     p10_s: float | None
     p90_s: float | None
+    num_means: int | None = None
+    """Of how many means of several steps it is; None: each step has a time of its own."""
 
 
 def summarise(steps: Steps) -> Summary | None:
-    """The step times of a window; None where it holds no step."""
-    return summarise_times([step.step_time_s for step in steps])
+    """The step times of a window, but of steps that the optimizer skipped; None where none is."""
+    return summarise_times([step.step_time_s for step in steps if not step.skipped])
 
 
 def summarise_times(
@@ -200,6 +202,7 @@ def _of_means(times: Sequence[float], spans: Sequence[int], ranked: Ranked) -> S
         stdev_s=_stdev_of_means(times, spans) if several else None,
         p10_s=decile(1, num_steps, ranked) if several else None,
         p90_s=decile(9, num_steps, ranked) if several else None,
+        num_means=len(times),
     )
 
 

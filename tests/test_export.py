@@ -26,10 +26,10 @@ CONTRACT = (
     "global_batch_size, micro_batch_size, local_batch_size, gradient_accumulation, "
     "sequence_length, tensor_parallel, pipeline_parallel, context_parallel, expert_parallel, "
     "expert_tensor_parallel, virtual_pipeline, data_parallel, fsdp_enabled, fsdp_size, "
-    "sequence_parallel, kernels, variant, step_time_s, step_time_mean_s, "
+    "sequence_parallel, kernels, variant, options, step_time_s, step_time_mean_s, "
     "step_time_stdev_s, step_time_p10_s, step_time_p90_s, tokens_per_sec_per_gpu, tokens_per_sec, "
     "model_tflops_per_sec_per_gpu, mfu, peak_memory_bytes, flops_convention, window, num_steps, "
-    "origin, outcome, notes, run_id, source, source_line, source_url, published_on, "
+    "origin, outcome, withheld, notes, run_id, source, source_line, source_url, published_on, "
     "emitted_tokens_per_sec_per_gpu, emitted_model_tflops_per_sec_per_gpu, emitted_mfu, "
     "computed_tokens_per_sec_per_gpu, computed_mfu"
 )
@@ -47,7 +47,11 @@ def filled(store: URL, tmp_path: Path) -> URL:
         factories.write_run(tmp_path, run_id="b", outcome=Outcome.OUT_OF_MEMORY, step_times=()),
     )
     row = factories.case(
-        framework="nemo", fsdp_enabled=False, kernels=("TE", "a|b"), qualifiers=("dropless",)
+        framework="nemo",
+        fsdp_enabled=False,
+        kernels=("TE", "a|b"),
+        qualifiers=("dropless",),
+        options={"recompute_granularity": "full", "overlap_grad_reduce": True},
     )
     for tokens in (12_273, 12_300.5):
         figures = Figures(tokens_per_sec_per_gpu=tokens)
@@ -98,13 +102,14 @@ def test_what_is_unknown_is_empty_and_what_is_known_is_in_full(filled: URL) -> N
     assert str(finished["source"]).endswith("a/steps.jsonl")
     unknown = {"step_time_s", "tokens_per_sec_per_gpu", "mfu", "num_steps", "window"}
     assert {""} == {failed[name] for name in unknown}
-    assert "out_of_memory" == failed["outcome"]
+    assert ("out_of_memory", "the run was out of memory") == (failed["outcome"], failed["withheld"])
     assert ["a", "b", ""] == [row["run_id"] for row in (finished, failed, published)]
     expected = {
         "release": "25.04",
         "container": "nvcr.io/nvidia/nemo:25.04",
         "qualifiers": "dropless",
         "kernels": "TE, a|b",
+        "options": '{"overlap_grad_reduce": true, "recompute_granularity": "full"}',
         "fsdp_enabled": "false",
         "fsdp_size": "",
         "tokens_per_sec_per_gpu": "12300.5",

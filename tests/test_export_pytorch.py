@@ -18,8 +18,8 @@ FIGURES = {
 }  # fmt: skip
 WORDS = {
     "framework", "release", "container", "system", "model", "qualifiers", "task", "precision",
-    "kernels", "variant", "flops_convention", "window", "origin", "outcome", "notes", "source",
-    "source_url", "published_on",
+    "kernels", "variant", "options", "withheld", "flops_convention", "window", "origin",
+    "outcome", "notes", "source", "source_url", "published_on",
 }  # fmt: skip
 
 FINISHED = {
@@ -36,6 +36,7 @@ FINISHED = {
     "sequence_length": 8192,
     "fsdp_enabled": True,
     "kernels": "",
+    "options": '{"recompute_granularity": "full"}',
     "step_time_s": 12.15,
     "tokens_per_sec_per_gpu": 10787.5,
     "window": "skip_warmup(2)",
@@ -52,7 +53,7 @@ EXPECTED = """
     "device": "dgx-h100", "framework": "megatron-core", "release": "0.16.1",
     "container": "nvcr.io/nvidia/nemo:26.04", "qualifiers": "dropless", "task": "pretrain",
     "num_gpus": "8", "global_batch_size": "128", "sequence_length": "8192",
-    "fsdp_enabled": "true"}},
+    "fsdp_enabled": "true", "options": "{\\"recompute_granularity\\": \\"full\\"}"}},
  "model": {"name": "llama3-8b"},
  "metric": {"name": "tokens_per_sec_per_gpu", "benchmark_values": [10787.5], "extra_info": {
     "origin": "measured", "outcome": "finished", "window": "skip_warmup(2)", "num_steps": "8",

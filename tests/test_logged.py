@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sqlalchemy import URL, select
 
-from perfdb import flops, logged, normalize, stated, windows
+from perfdb import flops, logged, normalize, skipped, stated, windows
 from perfdb.db.rows import MeasuredRun, StepRow
 from perfdb.db.tables import findings, results, steps
 from perfdb.formats import Configuration, ParsedLog, Reading, automodel_training, numbers
@@ -288,6 +288,21 @@ def test_lines_that_are_no_means_count_one_step_each() -> None:
     assert (3, 10.0) == (result.num_steps, result.step_time_s)
 
 
+def test_a_mean_that_a_skipped_step_is_in_does_not_count() -> None:
+    """One of steps 21 to 30 of 40: the line says how many, and not which."""
+    lines = [Reading(step, step, 1.0, skipped=step == 30) for step in (10, 20, 30, 40)]
+    found = measured(log(readings=tuple(lines)), "skip_warmup(10)", averages=True)
+
+    means = "the means of 10 of 30, the first of steps 21 to 30"
+    assert (f"{skipped.SAID}{means}",) == found.result.notes
+    assert (20, 10) == (found.result.num_steps, found.run.warmup_steps)
+
+
+def test_a_window_that_begins_with_a_skipped_step_begins_there() -> None:
+    steps = [one._replace(skipped=one.step == 3) for one in log().readings]
+    assert 2 == measured(log(readings=tuple(steps))).run.warmup_steps
+
+
 READING = st.builds(
     Reading,
     line=st.integers(1, 10**9),
@@ -335,7 +350,7 @@ def test_rows_made_of_columns_are_those_of_each_step(readings: list[Reading], st
 def test_a_log_is_judged_in_columns_as_it_is_step_by_step(
     readings: list[Reading], name: str
 ) -> None:
-    """A skipped step and one of other tokens count inside the window, a NaN anywhere."""
+    """A NaN counts anywhere, other tokens in the window; skipped steps do not, if they are few."""
     steps = sorted(readings, key=lambda one: one.step)
     end = ending(steps, Account(None, done=True))
     kept = StepRecord.model_fields.keys() & set(Reading._fields)
@@ -346,16 +361,20 @@ def test_a_log_is_judged_in_columns_as_it_is_step_by_step(
     result = measured(given, name).result
 
     picked = window.pick(records)
-    skipped = [one.step for one in picked if one.skipped]
+    kept, skips = ([one for one in picked if one.skipped is it] for it in (False, True))
+    said = (
+        f"{skipped.SAID}{len(skips)} of {len(picked)}, the first is step {skips and skips[0].step}"
+    )
     odd = normalize.not_a_number(records)
     if odd:
         assert (odd[0], end.error) == (result.outcome, result.withheld)
-    elif skipped:
-        assert f"the optimizer skipped step {skipped[0]}" == result.withheld
+    elif len(skips) > len(kept):
+        assert said == result.withheld
     elif not picked:
         assert (window.why_none(len(steps)) if steps else end.error) == result.withheld
     else:
-        expected = [one.step_time_s for one in picked]
+        assert bool(skips) == (said in result.notes)
+        picked, expected = kept, [one.step_time_s for one in kept]
         assert (len(expected), expected[-1]) == (result.num_steps, result.step_time_last_s)
         strange = any(one.tokens == 2 * 128 * 8192 for one in picked)
         tokens = [one.tokens for one in picked]

@@ -205,7 +205,7 @@ def test_a_store_of_a_newer_version_is_left_alone(store: URL, tmp_path: Path) ->
 
 def test_a_revision_that_does_not_exist_is_an_error(store: URL) -> None:
     """`perfdb db downgrade nope`"""
-    known = "known: base, 0001, 0002, 0003, 0004, 0005, 0006, 0007, 0008"
+    known = "known: base, 0001, 0002, 0003, 0004, 0005, 0006, 0007, 0008, 0009"
     with pytest.raises(StoreError, match=f"Can't locate revision identified by 'nope'; {known}$"):
         migrate.downgrade(store, "nope")
 

@@ -493,16 +493,24 @@ def test_a_window_without_figures_does_not_forget_the_convention() -> None:
     assert ("finished", "full") == (found.outcome, found.flops_convention)
 
 
-def test_a_window_in_which_a_step_was_skipped_has_no_figures() -> None:
-    """As of a log at ingest; over steps that leave it out there are figures."""
-    stored, steps = _stored([3.0, 2.0, 2.0], windows.last())
-    given = Readings.of([steps[0]._replace(skipped=True), *steps[1:]])
+def test_skipped_steps_do_not_count_and_the_note_is_that_of_the_window() -> None:
+    """As of a log at ingest: no figures where most are skipped, no note where none is."""
+    stored, steps = _stored([1.0, 1.0, 2.0, 2.0], windows.last())
+    given = Readings.of([one._replace(skipped=one.step < 3) for one in steps])
 
-    whole = figures.recomputed(stored, given, Asked(windows.skip_warmup(0)))
-    rest = figures.recomputed(stored, given, Asked(windows.skip_warmup(1)))
+    most, half, rest = (
+        figures.recomputed(stored, given, Asked(window))
+        for window in (windows.between(1, 3), windows.skip_warmup(0), windows.skip_warmup(2))
+    )
+    again = figures.recomputed(replace(stored, result=half), given, Asked())
 
-    assert ("the optimizer skipped step 1", None) == (whole.withheld, whole.step_time_s)
-    assert (None, 2.0) == (rest.withheld, rest.step_time_s)
+    said = "steps that the optimizer skipped are not counted: 2 of"
+    assert (f"{said} 3, the first is step 1", None) == (most.withheld, most.step_time_s)
+    assert ((f"{said} 4, the first is step 1",), 2.0, 2) == (
+        half.notes, half.step_time_s, half.num_steps,
+    )  # fmt: skip
+    assert ((), 2.0) == (rest.notes, rest.step_time_s)
+    assert half == again
 
 
 def test_what_the_program_printed_is_taken_over_the_same_window() -> None:

@@ -23,6 +23,7 @@ from perfdb.db.session import reading
 from perfdb.errors import InputError
 from perfdb.queries.only import Only
 from perfdb.record import Case, Figures
+from perfdb.site import read as site
 from perfdb.trend import Series, follow, read
 from tests import factories
 from tests.shell import Shell
@@ -88,6 +89,21 @@ def test_releases_follow_one_another_in_the_order_of_their_versions(lab: Lab) ->
     assert last
     assert 12 / 13 == pytest.approx(last.ratio)
     assert "tokens_per_sec_per_gpu" == series.metric
+
+
+def test_builds_of_several_commits_follow_one_another_in_the_order_of_time(lab: Lab) -> None:
+    """The letters of a hash are no order; the page of changes of the site has the same."""
+    for commit, seconds in (("1a2b3c4", 12.0), ("c4d5e6f", 13.0)):
+        lab.ran(f"0.16.0rc0+{commit}", seconds)
+
+    [series] = lab.followed()
+
+    expected = [("0.16.0rc0+1a2b3c4", None), ("0.16.0rc0+c4d5e6f", "slower")]
+    assert expected == verdicts(series)
+    [pair] = site.stored(lab.store).pairs
+    assert ("0.16.0rc0+1a2b3c4", "0.16.0rc0+c4d5e6f", True) == (
+        pair.before, pair.after, pair.is_newest,
+    )  # fmt: skip
 
 
 def test_a_store_on_postgresql_gives_the_same(store: URL, tmp_path: Path) -> None:

@@ -5,7 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import Version
 
-from perfdb.versions import is_rolling, is_same, natural, newest_version, version_order
+from perfdb.versions import (
+    is_rolling,
+    is_same,
+    natural,
+    newest_version,
+    stage_order,
+    version_order,
+)
 
 
 def test_names_are_ordered_by_their_numbers() -> None:
@@ -38,6 +45,39 @@ def test_what_comes_before_a_release_is_older_and_what_comes_after_it_newer(
     newest_first = ordered[::-1]
     assert ordered == tuple(sorted(newest_first, key=version_order))
     assert ordered[-1] == newest_version(ordered)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("0.16.0rc0+1a2b3c4", "0.16.0rc0+c4d5e6f"),
+        ("0.16.0rc0+1234567", "0.16.0rc0+c4d5e6f.dirty"),  # a hash may have digits alone
+        ("2.9.0a0+git1a2b3c4", "2.9.0a0+gitc4d5e6f"),
+        ("1.0.dev3+g1a2b3c4", "1.0.dev3+gc4d5e6f01"),
+        ("main-1a2b3c4", "main-c4d5e6f"),
+        ("1a2b3c4", "c4d5e6f0c4d5e6f0c4d5e6f0c4d5e6f0c4d5e6f0"),
+    ],
+)
+def test_the_hash_of_a_commit_is_no_order(one: str, other: str) -> None:
+    assert stage_order(one) == stage_order(other)
+
+
+@pytest.mark.parametrize(
+    "ordered",
+    [
+        ("1.0+20261120", "1.0+20261121"),
+        ("1.0+g1a2b3c4.d20261120", "1.0+gc4d5e6f.d20261121"),
+        ("2.6.0a0+ecf3bae.nv25.01", "2.6.0a0+1a2b3c4.nv25.02"),
+        ("1.0a20261120", "1.0b20261120", "1.0b20261121"),
+        ("1.0-b20261120", "1.0-b20261121"),
+        ("1.0+cu118", "1.0+cu128"),
+        ("nightly-20261120", "nightly-20261121"),
+    ],
+)
+def test_what_else_stands_in_a_version_is_one(ordered: tuple[str, ...]) -> None:
+    newest_first = ordered[::-1]
+    assert ordered == tuple(sorted(newest_first, key=stage_order))
+    assert len(ordered) == len(set(map(stage_order, ordered)))
 
 
 NUMBERS = st.integers(0, 12)

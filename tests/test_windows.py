@@ -162,6 +162,7 @@ def test_a_summary_by_hand() -> None:
     found = windows.summarise(STEPS[:4])
     assert found
     assert (4, 2.5, 2.5, 4.0) == (found.num_steps, found.median_s, found.mean_s, found.last_s)
+    assert None is found.num_means
     assert 1.2909944 == pytest.approx(found.stdev_s)
     assert (1.3, 3.7) == pytest.approx((found.p10_s, found.p90_s))
 
@@ -175,13 +176,14 @@ def test_a_summary_of_means_by_hand() -> None:
     found = windows.summarise_times([40.0, 10.0], [1, 9])
     assert found
     assert (10, 10.0, 13.0, 10.0) == (found.num_steps, found.median_s, found.mean_s, found.last_s)
+    assert 2 == found.num_means
     assert (10.0, 13.0) == pytest.approx((found.p10_s, found.p90_s))
     assert 12.7279221 == pytest.approx(found.stdev_s)
 
 
 def test_one_mean_has_no_spread() -> None:
     found = windows.summarise_times([9.5], [25])
-    assert windows.Summary(25, 9.5, 9.5, 9.5, None, None, None) == found
+    assert windows.Summary(25, 9.5, 9.5, 9.5, None, None, None, num_means=1) == found
 
 
 @given(st.lists(st.tuples(st.floats(1e-6, 1e6), st.integers(1, 9)), min_size=2, max_size=20))

@@ -63,9 +63,9 @@ def recompute(
 
     For when a formula or a peak of the catalogue has changed, or to take figures over other steps.
     A result that now says something else becomes a new revision, and the old one is kept; the
-    others stay as they are. A run that has too few steps for WINDOW, or in it one that the
-    optimizer skipped, is named and keeps its figures; the exit code is then 1. Published figures
-    are never changed. It is one transaction: all of it happens, or nothing.
+    others stay as they are. A run that has too few steps for WINDOW, or of which the optimizer
+    skipped most steps in it, is named and keeps its figures; the exit code is then 1. Published
+    figures are never changed. It is one transaction: all of it happens, or nothing.
     """
     asked = Asked(
         windows.named(window) if window else None,

@@ -79,6 +79,8 @@ class Result(Frozen):
     step_time_p10_s: float | None = None
     step_time_p90_s: float | None = None
     num_steps: int | None
+    num_means: int | None = None
+    """Of how many means of several steps its figures are; None: of single steps."""
     window: str | None = None
     """The steps that its figures are taken over."""
     tokens_per_sec_per_gpu: float | None

@@ -64,10 +64,11 @@ def of_runs(times_s: Sequence[float]) -> Spread:
 
 
 def _of_steps(run: Result) -> Spread | None:
-    apart = _steps_apart(run)
-    if not run.num_steps or run.num_steps < 2 or apart is None:
+    """The means of a log that prints one for many steps tell no more than there are of them."""
+    apart, count = _steps_apart(run), run.num_means or run.num_steps
+    if not count or count < 2 or apart is None:
         return None
-    return Spread(max(apart, RUN_TO_RUN), run.num_steps - 1)
+    return Spread(max(apart, RUN_TO_RUN), count - 1)
 
 
 def _steps_apart(run: Result) -> float | None:

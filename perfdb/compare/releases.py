@@ -10,7 +10,7 @@ from pydantic import ConfigDict
 from perfdb.errors import InputError, Problem, suggestion
 from perfdb.groups import grouped
 from perfdb.record import Frozen, Release
-from perfdb.versions import Precedence, is_numbered, version_order
+from perfdb.versions import Precedence, is_numbered, stage_order
 
 
 class KnownRelease(Frozen):
@@ -42,7 +42,7 @@ class Choice:
 
 
 def choices(known: Iterable[KnownRelease]) -> tuple[Choice, ...]:
-    """Every release by name, versions in their own order: 0.9 before 0.10.
+    """Every release by name, versions in their own order, 0.9 before 0.10, and commits by time.
 
     A version that was run in several containers is one choice for all of them, followed by one for
     each in the order of time, named 'nemo 25.04 [CONTAINER]'.
@@ -80,8 +80,13 @@ def in_order(choices: Iterable[Choice]) -> Mapping[int, str]:
 
 
 def _order(one: KnownRelease) -> Precedence:
-    version = version_order(one.release)
-    return (one.framework, one.release is None, version, _began(one), one.release_id)
+    return (
+        one.framework,
+        one.release is None,
+        stage_order(one.release),
+        _began(one),
+        one.release_id,
+    )
 
 
 def _began(one: KnownRelease) -> tuple[float, str]:

@@ -114,6 +114,7 @@ class ResultRow:
     step_time_p90_s: float | None = None
     step_time_last_s: float | None = None
     num_steps: int | None = None
+    num_means: int | None = None
     window: str | None = None
     tokens_per_sec_per_gpu: float | None = None
     model_tflops_per_sec_per_gpu: float | None = None

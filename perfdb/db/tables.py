@@ -212,6 +212,7 @@ results = Table(
     Column("step_time_p90_s", Double),
     Column("step_time_last_s", Double),
     Column("num_steps", Integer),
+    Column("num_means", Integer, comment="of how many means they are; NULL: of single steps"),
     Column("window", Text),
     Column("tokens_per_sec_per_gpu", Double),
     Column("model_tflops_per_sec_per_gpu", Double),

@@ -22,8 +22,8 @@ _SPREAD: Final = (
     "step_time_mean_s", "step_time_stdev_s", "step_time_p10_s", "step_time_p90_s",
 )  # fmt: skip
 _OF_METRIC: Final = (
-    "origin", "outcome", "window", "num_steps", "flops_convention", "tokens_per_sec", "notes",
-    "run_id", "source", "source_line", "source_url", "published_on",
+    "origin", "outcome", "withheld", "window", "num_steps", "flops_convention", "tokens_per_sec",
+    "notes", "run_id", "source", "source_line", "source_url", "published_on",
 )  # fmt: skip
 _IN_FIELDS: Final = ("system", "model", "precision")
 

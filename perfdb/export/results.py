@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from json import dumps
 from operator import itemgetter
 from typing import Final
 
@@ -20,10 +21,11 @@ STORED = (
     "gradient_accumulation", "sequence_length", "tensor_parallel", "pipeline_parallel",
     "context_parallel", "expert_parallel", "expert_tensor_parallel", "virtual_pipeline",
     "data_parallel", "fsdp_enabled", "fsdp_size", "sequence_parallel", "kernels", "variant",
+    "options",
     "step_time_s", "step_time_mean_s", "step_time_stdev_s", "step_time_p10_s", "step_time_p90_s",
     "tokens_per_sec_per_gpu", "tokens_per_sec", "model_tflops_per_sec_per_gpu", "mfu",
-    "peak_memory_bytes", "flops_convention", "window", "num_steps", "origin", "outcome", "notes",
-    "run_id", "source", "source_line", "source_url", "published_on",
+    "peak_memory_bytes", "flops_convention", "window", "num_steps", "origin", "outcome",
+    "withheld", "notes", "run_id", "source", "source_line", "source_url", "published_on",
 )  # fmt: skip
 """What the store has, under its own names."""
 _STORED: Final = itemgetter(*STORED)
@@ -92,8 +94,10 @@ def _cells(kinds: Sequence[type], row: Row) -> list[Cell]:
 
 
 def _cell(kind: type, value: object) -> Cell:
-    """A value as an export has it: a day and several notes are texts."""
+    """A value as an export has it: a day, several notes and options, as JSON, are texts."""
     if isinstance(value, list | tuple):
         return NOTES_JOINED_BY.join(value) or None
+    if isinstance(value, Mapping):
+        return dumps(value, sort_keys=True, ensure_ascii=False) if value else None
     cell: Cell = kind(value)
     return cell

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from perfdb import logged, said_before, stated, uneven
+from perfdb import logged, said_before, skipped, stated, uneven
 from perfdb.attribute import Attributed, Missing
 from perfdb.content_hash import content_hash
 from perfdb.db.packed import Packed
@@ -248,7 +248,9 @@ class _LogFile:
             holds = said_before.held(of, before, self.words.said)
             return self._measured(log, replace(run, case=holds.case, release=holds.release))
 
-        odd = self._uneven(log, measured.result)
+        skips = skipped.said_of(measured.result)
+        odd = [Problem(self.source.path, skips)] if skips else []
+        odd += self._uneven(log, measured.result)
         notes = (*log.problems, *log.notes, *account.remarks(), *account.notes, *odd)
         asked = self.words.window.name if self.words.window else None
         insisted = self.words.any_of_logs

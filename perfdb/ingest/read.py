@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from perfdb import normalize
+from perfdb import normalize, skipped
 from perfdb.attribute import Attributed
 from perfdb.db.rows import MeasuredRun, ResultRow, RunFiles, SourceFile
 from perfdb.errors import Problem, RunDirError
@@ -284,10 +284,12 @@ def _parse_ended(found: RunFound, record: RunRecord) -> RunRead | Rejected:
 
 
 def _less_than_said(run: RunDir, record: RunRecord, result: ResultRow) -> Iterator[Problem]:
-    """What keeps a run from being finished that says it is."""
+    """What keeps a run from being finished that says it is, and which of its steps do not count."""
     if record.outcome is Outcome.FINISHED and result.outcome is not Outcome.FINISHED:
         ended = result.outcome.replace("_", " ")
         yield Problem(str(run.path), f"says that it finished, and is {ended}: {result.withheld}")
+    elif skips := skipped.said_of(result):
+        yield Problem(str(run.path), skips)
 
 
 def _content(files: RunFiles, name: str) -> bytes:

@@ -50,6 +50,7 @@ PROVENANCE = (
     results.c.source_line,
     results.c.id.label("result_id"),
     results.c.withheld,
+    results.c.num_means,
     results.c.step_time_mean_s,
     results.c.step_time_stdev_s,
     results.c.step_time_p10_s,

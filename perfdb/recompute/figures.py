@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from perfdb import catalog, flops, logged, metrics, stated, uneven, windows
+from perfdb import catalog, flops, logged, metrics, skipped, stated, uneven, windows
 from perfdb.db.rows import ResultRow
 from perfdb.flops.base import Convention
 from perfdb.formats.readings import Readings
@@ -12,7 +12,7 @@ from perfdb.record import Outcome
 from perfdb.windows import Window
 
 DERIVED = (
-    "outcome", "withheld", "window", "num_steps", "step_time_s", "step_time_mean_s",
+    "outcome", "withheld", "window", "num_steps", "num_means", "step_time_s", "step_time_mean_s",
     "step_time_stdev_s", "step_time_p10_s", "step_time_p90_s", "step_time_last_s",
     "tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "flops_convention", "mfu",
     "peak_tflops", "peak_memory_bytes", "emitted", "notes",
@@ -64,8 +64,8 @@ def recomputed(stored: Stored, given: Readings, asked: Asked) -> ResultRow:
     """A result with its figures recomputed by today's formulas and catalogue.
 
     The result is returned unchanged if its run did not finish or its window is unknown. If the
-    window holds no step, or one that the optimizer skipped, the figures are withheld; the
-    convention is recorded all the same, for the next window that gives figures.
+    window holds no step, or most of those in it were skipped by the optimizer, the figures are
+    withheld; the convention is recorded all the same, for the next window that gives figures.
     """
     window = asked.window or _window(stored.result)
     if window is None or not stored.finished:
@@ -74,12 +74,7 @@ def recomputed(stored: Stored, given: Readings, asked: Asked) -> ResultRow:
     within = logged.picked(given, window, stored.averages)
     emitted = _emitted(stored.result, within, window)
     empty = replace(_without_figures(stored.result, window), emitted=emitted)
-    skipped = logged.first_skipped(within.lines)
-    if skipped is not None:
-        reason = f"the optimizer skipped step {skipped}"
-        result = replace(empty, outcome=Outcome.INCOMPLETE, withheld=reason)
-    else:
-        result = logged.with_figures(empty, within, window)
+    result = logged.with_figures(empty, within, window)
     if stored.of_log:
         result = uneven.rated(result, within.lines, within.spans)
     return _counted_as(result, convention)
@@ -125,8 +120,13 @@ def _without_figures(result: ResultRow, window: Window) -> ResultRow:
         outcome=Outcome.FINISHED,
         window=window.name,
         formula_version=flops.FORMULA_VERSION,
-        notes=tuple(note for note in result.notes if note != stated.UNEVEN),
+        notes=tuple(note for note in result.notes if not _of_window(note)),
     )
+
+
+def _of_window(note: str) -> bool:
+    """Whether a note holds of some steps alone, so that those of another window need another."""
+    return note == stated.UNEVEN or skipped.is_said(note)
 
 
 def _counted_as(result: ResultRow, convention: Convention) -> ResultRow:

@@ -46,6 +46,7 @@ class _Figures(Frozen):
     withheld: str | None
     window: str | None
     num_steps: int | None
+    num_means: int | None
     step_time_s: float | None
     step_time_mean_s: float | None
     step_time_stdev_s: float | None

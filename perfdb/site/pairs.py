@@ -7,14 +7,15 @@ from typing import Final
 
 from perfdb import catalog
 from perfdb.audit.printed import half_unit
-from perfdb.compare import Match, Result, Verdict, comparison, marked, words
+from perfdb.compare import Choice, Match, Result, Verdict, comparison, marked, words
+from perfdb.compare.releases import in_order
 from perfdb.groups import grouped
 from perfdb.record import Frozen
 from perfdb.site.bests import FLOPS, RATE
 from perfdb.site.contents import ReleasePair, Skipped
 from perfdb.site.words import framework_title, release_title
 from perfdb.units import significant
-from perfdb.versions import is_rolling, newest_version, version_order
+from perfdb.versions import is_rolling
 
 MOST_PAIRS: Final = 5
 """Comparisons of a framework that have a page; `perfdb compare` makes any other."""
@@ -58,20 +59,28 @@ class Disagreement(Frozen):
         return f"tokens/s/GPU {rates}, TFLOP/s/GPU {tflops}"
 
 
-def of_results(rows: Iterable[Row], wrong: Iterable[int]) -> Iterator[ReleasePair]:
+def of_results(
+    rows: Iterable[Row], wrong: Iterable[int], choices: Iterable[Choice]
+) -> Iterator[ReleasePair]:
     """The comparisons of every framework, that of the newest release first.
 
     `rows` are those of `perfdb.queries.results.current`. `wrong` are the results, by their number,
-    that have errors which nobody has explained.
+    that have errors which nobody has explained. `choices` are the releases in their order.
     """
+    place: dict[object, int] = {number: place for place, number in enumerate(in_order(choices))}
     of_releases = [row for row in rows if row["release"] is not None]
     stored = grouped(of_releases, lambda row: str(row["framework"]))
     for framework in sorted(stored, key=framework_title):
-        yield from _of_framework(framework, stored[framework], frozenset(wrong))
+        releases = grouped(stored[framework], lambda row: str(row["release"]))
+        newest_first = sorted(
+            releases.items(), key=lambda it: place[it[1][0]["release_id"]], reverse=True
+        )
+        yield from _of_framework(framework, dict(newest_first), frozenset(wrong))
 
 
-def _of_framework(framework: str, rows: Iterable[Row], wrong: frozenset[int]) -> list[ReleasePair]:
-    releases = grouped(rows, lambda row: str(row["release"]))
+def _of_framework(
+    framework: str, releases: Mapping[str, Sequence[Row]], wrong: frozenset[int]
+) -> list[ReleasePair]:
 
     @cache
     def read(version: str) -> tuple[Result, ...]:
@@ -92,18 +101,21 @@ def _of_framework(framework: str, rows: Iterable[Row], wrong: frozenset[int]) ->
 def _pairs(framework: str, work: Work, read: Read, trials: Container[str]) -> list[ReleasePair]:
     """Each release with the newest earlier one that shares work with it, the newest pair first.
 
-    A rolling branch is compared with a numbered release and comes last: it is no release's
-    predecessor. The newest release has its comparison even where it shares work with none.
+    `work` has the releases, the newest first. A rolling branch is compared with a numbered
+    release and comes last: it is no release's predecessor. The newest release has its comparison
+    even where it shares work with none.
     `trials`, which have no result on a GPU, are neither the newest nor what others are compared
     with, unless there is nothing else.
     """
-    ordered = sorted(work, key=version_order, reverse=True)
+    ordered = list(work)
     numbered = [one for one in ordered if not is_rolling(one)]
     first = [one for one in numbered if one not in trials] or numbered
-    newest = newest_version([one for one in ordered if one not in trials] or ordered)
+    candidates = [one for one in ordered if one not in trials] or ordered
+    newest = next((one for one in candidates if not is_rolling(one)), None)
     made: list[ReleasePair] = []
     for after in [*first, *(one for one in numbered if one not in first)]:
-        earlier = _earlier(after, first if after in first else numbered)
+        among = first if after in first else numbered
+        earlier = among[among.index(after) + 1 :]
         if len(made) == MOST_PAIRS:
             break
         is_newest = after == newest
@@ -113,10 +125,6 @@ def _pairs(framework: str, work: Work, read: Read, trials: Container[str]) -> li
     for after in [one for one in ordered if is_rolling(one)] if numbered else []:
         made.append(_pair(framework, after, numbered if after in trials else first, work, read))
     return made
-
-
-def _earlier(version: str, among: Sequence[str]) -> list[str]:
-    return [one for one in among if version_order(one) < version_order(version)]
 
 
 def _shares(after: str, earlier: Iterable[str], work: Work) -> str | None:

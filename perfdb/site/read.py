@@ -8,6 +8,7 @@ from sqlalchemy import URL, Connection, Select
 from perfdb import catalog as catalogue
 from perfdb.audit import Finding
 from perfdb.audit.acknowledged import Entry, explained
+from perfdb.compare.read import known_releases
 from perfdb.db.schema import require_current
 from perfdb.db.session import reading, store_url
 from perfdb.groups import grouped
@@ -59,7 +60,7 @@ def contents(connection: Connection, known: Sequence[Entry] = ()) -> Contents:
         runs=tuple(_runs(connection, in_force)),
         sources=tuple(_sources(connection)),
         audited=tuple(audited.values()),
-        pairs=tuple(pairs.of_results(rows, wrong)),
+        pairs=tuple(pairs.of_results(rows, wrong, known_releases(connection))),
         revisions=tuple(
             Revision.model_validate(row)
             for row in _told(_dicts(connection, site.all_revisions()), called)
