@@ -153,7 +153,7 @@ def _summary(result: Result) -> WorkerSummary:
         data_parallel=result.case.num_gpus,
         num_parameters=8_030_261_248,
         backend="nccl",
-        device="NVIDIA H100 80GB HBM3",
+        device=f"NVIDIA {catalog.system(result.case.system).gpu}",
         cpu_shim=False,
         memory_kind="cuda_allocated",
         peak_memory_bytes=(60 * 2**30,) * 8,

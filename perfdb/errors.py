@@ -97,5 +97,10 @@ class RunError(PerfdbError):
 def suggestion(word: str, known: Iterable[str]) -> str:
     """'did you mean X?' where a known word is close, else the list of the known words."""
     choices = sorted(known)
-    close = get_close_matches(word, choices, n=1, cutoff=0.6)
-    return f"did you mean {close[0]}?" if close else f"known: {', '.join(choices)}"
+    close = closest(word, choices)
+    return f"did you mean {close}?" if close else f"known: {', '.join(choices)}"
+
+
+def closest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that a misspelt one is for; None where none is close."""
+    return next(iter(get_close_matches(word, sorted(known), n=1, cutoff=0.6)), None)

@@ -9,6 +9,7 @@ from functools import cache
 
 from perfdb import catalog, flops, metrics, skipped, windows
 from perfdb.content_hash import content_hash
+from perfdb.contradiction import contradiction
 from perfdb.db.rows import MeasuredRun, ResultRow, RunRow, StepRow
 from perfdb.errors import Problem
 from perfdb.record import (
@@ -51,7 +52,7 @@ def measured(
     warm-up ones.
     """
     steps = [step for _, step in read.steps]
-    outcome, withheld = judged(record, steps)
+    outcome, withheld = judged(record, steps, summary)
     identity = {"case": record.case.key, "release": record.release.key, "run": record.run_id}
     result = ResultRow(
         case=record.case,
@@ -120,8 +121,13 @@ def _impossible(where: str, line: int, step: StepRecord) -> Iterator[Problem]:
             yield Problem(where, f"{count} is less than nothing", field=name, line=line)
 
 
-def judged(record: RunRecord, steps: Sequence[StepRecord]) -> tuple[Outcome, str | None]:
-    """How a run ended, by its record and its steps, and why it has no figures if it has none."""
+def judged(
+    record: RunRecord, steps: Sequence[StepRecord], summary: WorkerSummary | None = None
+) -> tuple[Outcome, str | None]:
+    """How a run ended, and why it has no figures if it has none.
+
+    By its record, its steps, and what its worker says of itself.
+    """
     broken = not_a_number(steps)
     if broken:
         return broken
@@ -129,6 +135,8 @@ def judged(record: RunRecord, steps: Sequence[StepRecord]) -> tuple[Outcome, str
         return Outcome.INCOMPLETE, CUT_OFF
     if record.outcome is not Outcome.FINISHED:
         return record.outcome, WITHHELD[record.outcome]
+    if summary and (other := contradiction(record, summary)):
+        return Outcome.FAILED, other
     gap = _gap(record, steps)
     return (Outcome.INCOMPLETE, gap) if gap else (Outcome.FINISHED, None)
 

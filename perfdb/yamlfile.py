@@ -1,5 +1,6 @@
 """Read YAML as data with line numbers, and say of every field that is wrong where it stands."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -19,9 +20,16 @@ MOST_VALUES: Final = 1 << 18
 """What a document may hold. Aliases let a few lines stand for billions of values."""
 
 
+_PLAIN = (("bool",), ("int",), ("float",), ("str",))
+_INT, _FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
+_OF_YAML_1_1 = re.compile(r"[-+]?0[0-7_]+$|.*:")
+
+
 class _Loader(yaml.SafeLoader):
     """Says also of a value that looks like a date or a number and is none in which line it is.
 
+    What YAML 1.1 reads as another number than everybody else stays text: 0100 (octal, 64) and 1:04
+    (sixties, 64).
     Not libyaml's faster one: a hundred thousand `[` overflow its stack and end the process.
     """
 
@@ -30,6 +38,17 @@ class _Loader(yaml.SafeLoader):
             return super().construct_object(node, deep)
         except ValueError as error:
             raise ConstructorError(problem=str(error), problem_mark=node.start_mark) from error
+
+    def construct_plain_number(self, node: yaml.ScalarNode) -> int | float | str:
+        text = str(self.construct_scalar(node))
+        if _OF_YAML_1_1.match(text):
+            return text
+        number = self.construct_yaml_int if node.tag == _INT else self.construct_yaml_float
+        return number(node)
+
+
+for _tag in (_INT, _FLOAT):
+    _Loader.add_constructor(_tag, _Loader.construct_plain_number)
 
 
 @dataclass(frozen=True)
@@ -140,10 +159,11 @@ def validate(document: Document, kind: type[Value]) -> Value | list[Problem]:
     try:
         return kind.model_validate(document.content)
     except ValidationError as error:
-        return [
+        found = [
             _problem(document, detail["loc"], detail["type"], detail["msg"], kind)
             for detail in error.errors()
         ]
+        return list(dict.fromkeys(found))
 
 
 def _problem(
@@ -155,20 +175,28 @@ def _problem(
         return document.problem(place, "no such field", remedy)
     if what == "missing":
         return document.problem(place, "is required and missing", "add it")
-    given = _at(document.content, place)
+    given, rest = _at(document.content, place)
+    if rest in _PLAIN:  # one of the kinds that it may be, and is not: pydantic tells of each
+        plain = "write a number, a text, true or false"
+        return document.problem(place[:-1], f"cannot be {given!r}", plain)
+    if what in ("tuple_type", "list_type"):
+        listed = f"write [{given}]" if isinstance(given, str) else None
+        return document.problem(place, f"expected a list, found {given!r}", listed)
     found = "" if isinstance(given, Mapping | list) and given else f", found {given!r}"
     return document.problem(place, message.removeprefix("Value error, ") + found)
 
 
-def _at(content: object, place: Place) -> object:
-    """The value at a place, as far as the place can be followed."""
-    for part in place:
+def _at(content: object, place: Place) -> tuple[object, Place]:
+    """The value at a place, as far as the place can be followed, and the rest of the place."""
+    for number, part in enumerate(place):
         match content, part:
             case Mapping(), _ if part in content:
                 content = content[part]
             case list(), int(index) if index < len(content):
                 content = content[index]
-    return content
+            case _:
+                return content, place[number:]
+    return content, ()
 
 
 def _name_of(content: object) -> str:

@@ -14,8 +14,8 @@ from perfdb.recipe import Point
 from perfdb.record import Outcome, Release, RunRecord
 from perfdb.rundir import RunDir, find_runs
 
-Measurement = tuple[str, str, int, int]
-"""Case key, release key, warm-up steps, measured steps: two runs with the same ones are repeats."""
+Measurement = tuple[str, str, int, int, int]
+"""Case key, release key, warm-up steps, measured steps, seed: runs with the same are repeats."""
 
 _LOCKS = ".locks"
 """The folder of an output folder that has a file for each measurement ever begun there."""
@@ -41,7 +41,7 @@ class History:
 
 def read(output: Path) -> History:
     """The history of a folder; nothing is written there."""
-    finished: dict[Measurement, tuple[RunDir, ...]] = {}
+    finished: dict[Measurement, dict[str, RunDir]] = {}
     running: set[Measurement] = set()
     problems: list[Problem] = []
     cut_off: list[RunDir] = []
@@ -58,13 +58,14 @@ def read(output: Path) -> History:
         elif record.outcome is None:
             cut_off.append(run)
         elif record.outcome is Outcome.FINISHED:
-            finished[key] = (*finished.get(key, ()), run)
-    return History(finished, frozenset(running), tuple(problems), tuple(cut_off))
+            finished.setdefault(key, {}).setdefault(record.run_id, run)  # a copy is no repeat
+    runs = {key: tuple(by_id.values()) for key, by_id in finished.items()}
+    return History(runs, frozenset(running), tuple(problems), tuple(cut_off))
 
 
 def measurement(of: Point | RunRecord, release: Release) -> Measurement:
     """The measurement that a case asks for, or that a run is of."""
-    return (of.case.key, release.key, of.warmup_steps, of.measured_steps)
+    return (of.case.key, release.key, of.warmup_steps, of.measured_steps, of.seed)
 
 
 def mark_interrupted(before: History) -> None:

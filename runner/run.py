@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Protocol
 
 import perfdb
-from perfdb.errors import PerfdbError
+from perfdb.contradiction import contradiction
+from perfdb.errors import PerfdbError, RunError
 from perfdb.jsonfile import write_atomically
 from perfdb.machine import Machine
 from perfdb.record import Outcome, RunRecord, StepRecord
@@ -24,6 +25,7 @@ from runner.launchers import Launcher, Process
 from runner.plan import Planned
 
 POLL_S = 0.3
+STOPPED = "stopped by the user"
 LOG_TAIL_BYTES = 200_000
 """How many bytes at the end of each log are searched for the reason of a failure."""
 
@@ -62,10 +64,11 @@ def execute(planned: Planned, site: Site, watcher: Watcher) -> tuple[RunDir, Run
         try:
             process = site.launcher.start(command, run)
             exit_code, diagnosis = _watch(process, run, planned, watcher)
+            diagnosis = _confirmed(diagnosis, record, run)
         except PerfdbError as error:
             diagnosis = Diagnosis(Outcome.FAILED, str(error))
         except KeyboardInterrupt as stop:
-            diagnosis = Diagnosis(Outcome.INTERRUPTED, str(stop) or "stopped by the user")
+            diagnosis = Diagnosis(Outcome.INTERRUPTED, str(stop) or STOPPED)
             raise
         finally:
             now = datetime.now(UTC)
@@ -102,12 +105,21 @@ def _record(planned: Planned, run: RunDir, site: Site, argv: tuple[str, ...]) ->
     )
 
 
+def _confirmed(diagnosis: Diagnosis, record: RunRecord, run: RunDir) -> Diagnosis:
+    """A run that was not on its system, or not with its release, has failed."""
+    summary = run.read_summary() if diagnosis.outcome is Outcome.FINISHED else None
+    other = contradiction(record, summary) if summary else None
+    return Diagnosis(Outcome.FAILED, other) if other else diagnosis
+
+
 def _with_worker_versions(record: RunRecord, run: RunDir) -> RunRecord:
-    """The record, with the CUDA and NCCL versions, which only the worker knows."""
+    """The record, with the versions that the worker says it had: CUDA's, NCCL's, the packages'."""
     summary = run.read_summary()
     if summary is None:
         return record
-    known = {name: summary.versions.get(name) for name in ("cuda", "nccl")}
+    known: dict[str, object] = {name: summary.versions.get(name) for name in ("cuda", "nccl")}
+    packages = record.environment.packages
+    known["packages"] = {name: summary.versions.get(name) or packages[name] for name in packages}
     environment = record.environment.model_copy(update=known)
     return record.model_copy(update={"environment": environment})
 
@@ -127,12 +139,21 @@ def _watch(
                 message = f"stopped after {point.timeout_s:g} s (timeout_s)"
                 return process.poll() or 0, Diagnosis(Outcome.TIMED_OUT, message)
             time.sleep(POLL_S)
-    except KeyboardInterrupt:
-        process.stop()
+    except KeyboardInterrupt as reason:
+        _stop(process, reason)
         raise
     steps = run.read_steps()
     watcher.steps_done(steps, total)
     return exit_code, diagnose(exit_code, steps, total, _log_lines(run))
+
+
+def _stop(process: Process, reason: KeyboardInterrupt) -> None:
+    """End a run that somebody stopped; whatever of it does not end, no other run is started."""
+    try:
+        process.stop()
+    except RunError as error:
+        said = str(reason) or STOPPED
+        raise KeyboardInterrupt(f"{said}; {error}") from error
 
 
 def _log_lines(run: RunDir) -> Iterator[str]:

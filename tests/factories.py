@@ -141,7 +141,7 @@ def write_run(
     run.console.write_text("".join(f"step {n}\n" for n, _ in enumerate(step_times, start=1)))
     write_steps(run, steps(step_times))
     if made.outcome is Outcome.FINISHED:
-        run.summary.write_text(summary(made.case.num_gpus).model_dump_json())
+        run.summary.write_text(summary(made.case.num_gpus, made.case.system).model_dump_json())
     return run
 
 
@@ -150,17 +150,19 @@ def write_steps(run: RunDir, written: Iterable[StepRecord]) -> None:
     run.steps.write_text("".join(step.model_dump_json() + "\n" for step in written))
 
 
-def summary(world_size: int = 8) -> WorkerSummary:
-    """What a worker says of itself at its end."""
+def summary(world_size: int = 8, system: str = "dgx-h100") -> WorkerSummary:
+    """What a worker says of itself at its end, on a system."""
+    on_cpu = system == "cpu"
+    gpu = system.removeprefix("dgx-").upper()
     return WorkerSummary(
         schema_version=1,
         world_size=world_size,
         data_parallel=world_size,
         num_parameters=8_030_261_248,
-        backend="nccl",
-        device="NVIDIA H100 80GB HBM3",
-        cpu_shim=False,
-        memory_kind="cuda_allocated",
+        backend="gloo" if on_cpu else "nccl",
+        device="cpu" if on_cpu else f"NVIDIA {gpu}",
+        cpu_shim=on_cpu,
+        memory_kind="process_rss" if on_cpu else "cuda_allocated",
         peak_memory_bytes=(60 * 2**30,) * world_size,
         versions={"torch": "2.9.0", "nccl": None},
     )

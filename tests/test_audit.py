@@ -620,7 +620,7 @@ def test_a_reviewed_file_without_entries_accepts_nothing(text: str) -> None:
         ("no-reason.yaml", ":7: acknowledged.1.reason: is required and missing; add it"),
         ("no-name.yaml", ":11: acknowledged.1.by: String should have at least 1 character"),
         ("no-rule.yaml", ":7: rule: no rule 'flops_per_tokens'; did you mean flops_per_token?"),
-        ("no-list.yaml", ":1: acknowledged: Input should be a valid tuple"),
+        ("no-list.yaml", ":1: acknowledged: expected a list"),
     ],
 )
 def test_an_acknowledgement_without_reason_name_or_rule_is_refused(name: str, message: str) -> None:

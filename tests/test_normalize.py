@@ -244,6 +244,37 @@ def test_a_summary_with_nan_can_be_stored_as_json() -> None:
     assert 8 == row.summary["world_size"]
 
 
+ON_CPU = {"device": "cpu", "backend": "gloo", "cpu_shim": True, "memory_kind": "process_rss"}
+
+
+@pytest.mark.parametrize(
+    ("said", "system", "withheld"),
+    [
+        ({}, "dgx-h100", None),
+        (ON_CPU, "cpu", None),
+        ({"versions": {"megatron-core": "0.16.0", "torch": "2.9.0"}}, "dgx-h100", None),
+        ({}, "a-system-of-no-catalogue", None),
+        (ON_CPU, "dgx-h100", "the worker computed on the CPU, which is not dgx-h100"),
+        ({}, "cpu", "the worker computed on NVIDIA H100, which is not cpu"),
+        ({}, "dgx-b200", "the worker computed on NVIDIA H100, which is not dgx-b200"),
+        ({"device": "NVIDIA H100 80GB HBM3 MIG 1g.10gb"}, "dgx-h100",
+         "the worker computed on NVIDIA H100 80GB HBM3 MIG 1g.10gb, which is not dgx-h100"),
+        ({"versions": {"megatron-core": "0.18.0"}}, "dgx-h100",
+         "the worker ran megatron-core 0.18.0, not 0.16.0"),
+    ],
+)  # fmt: skip
+def test_a_run_that_was_not_what_its_record_says_has_no_figures(
+    said: dict[str, object], system: str, withheld: str | None
+) -> None:
+    """By what its worker says of itself; a system that the catalogue lacks cannot be told."""
+    summary = factories.summary().model_copy(update=said)
+
+    found = measured(run(case=factories.case(system=system)), read_of(TEN), summary, "0").result
+    assert withheld == found.withheld
+    assert (withheld is None) == (found.step_time_s is not None)
+    assert (withheld is None) == (found.outcome is Outcome.FINISHED)
+
+
 def test_a_published_row_keeps_its_figures_as_they_were_printed() -> None:
     """No formula touches them, and what is not printed is not computed."""
     row = published_row(factories.published(line=7))

@@ -47,6 +47,13 @@ def test_a_bad_recipe_ends_the_command_line_with_2_and_no_traceback(
     assert "" == printed.out
 
 
+def test_what_a_misspelt_field_says_is_not_said_to_be_missing() -> None:
+    with pytest.raises(RecipeError) as caught:
+        recipe.load([DATA / "bad" / "a_typo_beside_what_is_missing.yaml"])
+    assert 5 == len(caught.value.problems)
+    assert "micro_batch_size: is required" not in str(caught.value)
+
+
 def test_all_problems_of_all_files_are_said_at_once() -> None:
     with pytest.raises(RecipeError) as caught:
         recipe.load([DATA / "bad"])
@@ -61,9 +68,10 @@ def test_a_missing_path_is_said_beside_the_problems_of_the_others(tmp_path: Path
 
 
 def test_a_file_that_is_not_text_is_said_to_be_unreadable(tmp_path: Path) -> None:
-    path = tmp_path / "binary.yaml"
-    path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(RecipeError, match="cannot be read"):
+    path = tmp_path / "latin.yaml"
+    path.write_bytes(b"name: one\ndescription: caf\xe9\n")
+    expected = r"latin.yaml:2: cannot be read as UTF-8: .*; save it as UTF-8"
+    with pytest.raises(RecipeError, match=expected):
         recipe.load([path])
 
 
@@ -118,6 +126,12 @@ def test_overrides_matrix_and_systems_multiply_and_options_are_merged() -> None:
     assert "overrides/tensor_parallel=2/sequence_length=4096/dgx-h100" == names[0]
     merged = [p.case.options for p in file.points if "overlap" in p.case.options]
     assert [{"recompute": "none", "overlap": True}] * 4 == merged
+
+
+def test_a_case_may_be_listed_with_several_seeds_lengths_and_containers() -> None:
+    [file] = recipe.load([DATA / "good" / "seeds_and_lengths.yaml"])
+    assert 2 * 2 * 2 == len(file.points)
+    assert 1 == len({point.case.key for point in file.points})
 
 
 def test_the_key_of_a_case_ignores_what_follows_from_the_rest() -> None:

@@ -22,6 +22,11 @@ __all__ = [
 
 FOLDER = Path(__file__).parent
 
+_OF_NO_SYSTEM = re.compile(
+    r"(?<![A-Z])(?:PCIE|NVL|HBM2E?|MIG)(?![A-Z0-9])|-[0-9]+[ABCQ](?![A-Z0-9])"
+)
+"""Says that a GPU is a card with other peaks, or a part of one: MIG, or a vGPU as in H100-8C."""
+
 
 @cache
 def systems() -> Mapping[str, System]:
@@ -104,8 +109,10 @@ def system_of_gpu(gpu: str) -> System | None:
 
 
 def gpus_named(known: System, text: str) -> list[str]:
-    """The words of a system's GPUs that are in a text, in any case."""
+    """The words of a system's GPUs that are in a text, in any case; none of an H100 PCIe."""
     capitals = text.upper()
+    if _OF_NO_SYSTEM.search(capitals):
+        return []
     return [w for w in known.detect if re.search(rf"(?<![A-Z0-9]){w}(?![0-9])", capitals)]
 
 

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from perfdb import catalog
-from perfdb.catalog import Model, System
+from perfdb.catalog import Model, Precision, System
 from perfdb.errors import suggestion
 from perfdb.recipe.expand import REQUIRED, data_parallel, global_batch_size
 from perfdb.recipe.model import FRAMEWORKS, Settings
 from perfdb.recipe.options import wrong_options
+from perfdb.record import MOST
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Subject:
 
 def faults(settings: Settings) -> list[Fault]:
     """All faults of a case: in its fields and names or, if these are right, in its layout."""
-    found = [*_missing(settings), *unknown_names(settings)]
+    found = [*missing(settings), *unknown_names(settings)]
     if found:
         return found
     subject = _subject(settings)
@@ -59,7 +60,8 @@ def _subject(settings: Settings) -> Subject:
     )
 
 
-def _missing(settings: Settings) -> Iterator[Fault]:
+def missing(settings: Settings) -> Iterator[Fault]:
+    """A fault for each field that every case needs and this one lacks, or has twice."""
     for field in REQUIRED:
         if not getattr(settings, field):
             yield Fault(field, "is required and missing", "add it")
@@ -68,6 +70,9 @@ def _missing(settings: Settings) -> Iterator[Fault]:
     if not (settings.global_batch_size or settings.global_batch_size_per_gpu):
         remedy = "give global_batch_size or global_batch_size_per_gpu"
         yield Fault("global_batch_size", "is required and missing", remedy)
+    if (total := global_batch_size(settings)) > MOST:
+        message = f"{settings.num_gpus} GPUs make a GBS of {total}"
+        yield Fault("global_batch_size_per_gpu", message, f"make it {MOST} at most")
     if not (settings.micro_batch_size or settings.local_batch_size):
         yield Fault("micro_batch_size", "is required and missing", "add it")
 
@@ -165,10 +170,12 @@ def _interleaving(subject: Subject) -> Iterator[Fault]:
 
 def _tensor(subject: Subject) -> Iterator[Fault]:
     model, size = subject.model, subject.tensor
+    shared = model.moe_shared_expert_ffn_hidden_size or 0
     for what, count in (
         (f"{model.num_attention_heads} attention heads", model.num_attention_heads),
         (f"FFN width {model.ffn_hidden_size}", model.ffn_hidden_size),
         (f"vocabulary of {model.vocab_size}", model.vocab_size or size),
+        (f"shared experts' width {shared}", shared),
     ):
         if count % size:
             remedy = f"choose TP among the divisors of {count}"
@@ -250,13 +257,15 @@ def _experts_with_tensor(subject: Subject) -> Iterator[Fault]:
 def _precision(subject: Subject) -> Iterator[Fault]:
     recipe = catalog.precisions()[subject.settings.precision or ""]
     for system in map(catalog.system, subject.settings.systems):
-        if recipe.peak and system.peaks and recipe.peak not in system.peaks:
-            remedy = f"use one of {', '.join(_runs(system))}"
+        if not _runs(system, recipe):
+            known = catalog.precisions().values()
+            remedy = f"use one of {', '.join(one.name for one in known if _runs(system, one))}"
             yield Fault("precision", f"{system.name} has no {recipe.title}", remedy)
 
 
-def _runs(system: System) -> list[str]:
-    return [p.name for p in catalog.precisions().values() if p.peak in system.peaks or not p.peak]
+def _runs(system: System, precision: Precision) -> bool:
+    """Whether a system has the units of a precision; of one without peaks it is not known."""
+    return not system.peaks or {precision.peak, precision.needs} - {None} <= system.peaks.keys()
 
 
 def _fsdp(subject: Subject) -> Iterator[Fault]:

@@ -1,16 +1,16 @@
 """Recipe files: find them, read them, and report all problems of all of them at once."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from pathlib import Path
 
 from perfdb import yamlfile
-from perfdb.errors import Problem, RecipeError
-from perfdb.recipe.check import Fault, faults, unknown_names
+from perfdb.errors import Problem, RecipeError, closest
+from perfdb.recipe.check import Fault, faults, missing, unknown_names
 from perfdb.recipe.expand import Draft, Point, drafts, point
 from perfdb.recipe.misnamed import misnamed, without
-from perfdb.recipe.model import Recipe
+from perfdb.recipe.model import Recipe, Settings
 from perfdb.record import RecipeRef
 from perfdb.yamlfile import Document
 
@@ -20,6 +20,11 @@ OF_NO_LAYOUT = frozenset(
     ("name", "description", "warmup_steps", "measured_steps", "seed", "timeout_s", "container")
 )
 """The fields that do not matter for whether a case fits."""
+EITHER = (
+    frozenset(("global_batch_size", "global_batch_size_per_gpu")),
+    frozenset(("micro_batch_size", "local_batch_size")),
+)
+"""Groups of fields of which a case needs one."""
 
 
 @dataclass(frozen=True)
@@ -76,10 +81,9 @@ def _inside(path: Path) -> list[Path]:
 
 
 def _read(path: Path) -> RecipeFile | list[Problem]:
-    try:
-        text = path.read_bytes().decode()
-    except (OSError, UnicodeDecodeError) as error:
-        return [Problem(str(path), f"cannot be read: {error}")]
+    text = _text(path)
+    if isinstance(text, Problem):
+        return [text]
     document = yamlfile.parse(str(path), text)
     if isinstance(document, yamlfile.Unreadable):
         return list(document.problems)
@@ -95,6 +99,17 @@ def _read(path: Path) -> RecipeFile | list[Problem]:
         return _in_order(problems)
     points = [point(draft, system) for draft in made for system in draft.settings.systems]
     return RecipeFile(path, text, recipe, tuple(points))
+
+
+def _text(path: Path) -> str | Problem:
+    try:
+        return path.read_bytes().decode()
+    except OSError as error:
+        return Problem(str(path), f"cannot be read: {error}")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        message = f"cannot be read as UTF-8: {error.reason}"
+        return Problem(str(path), message, line=line, remedy="save it as UTF-8")
 
 
 def _in_order(problems: Iterable[Problem]) -> list[Problem]:
@@ -114,12 +129,26 @@ def _of_the_rest(document: Document, problems: Iterable[Problem]) -> list[Proble
     recipe = yamlfile.validate(rest, Recipe)
     if isinstance(recipe, list):
         return misnamed(document)
-    is_whole = wrong <= OF_NO_LAYOUT and not misnamed(document)
+    inside = {(problem.field or "").split(".")[-1] for problem in misnamed(document)}
+    unsaid = _meant(wrong | inside)
     made, found = drafts(recipe, rest)
     for draft in made:
-        broken = faults(draft.settings) if is_whole else unknown_names(draft.settings)
-        found += _problems(document, draft, broken)
+        found += _problems(document, draft, _faults_but(draft.settings, unsaid))
     return [*misnamed(document), *found]
+
+
+def _meant(names: Iterable[str]) -> set[str]:
+    """The fields that these are, or are misspelt for; one may stand for another of its group."""
+    fields = {closest(name, Recipe.model_fields) or name for name in names}
+    return fields.union(*(group for group in EITHER if group & fields))
+
+
+def _faults_but(settings: Settings, unsaid: Set[str]) -> Iterable[Fault]:
+    """The faults of a case of which nobody can tell what some fields are to say."""
+    if unsaid <= OF_NO_LAYOUT:
+        return faults(settings)
+    found = (*missing(settings), *unknown_names(settings))
+    return (fault for fault in found if fault.field not in unsaid)
 
 
 def _problems(document: Document, draft: Draft, broken: Iterable[Fault]) -> Iterator[Problem]:
@@ -138,10 +167,13 @@ def _same_name(files: list[RecipeFile]) -> Iterator[Problem]:
 
 
 def _same_case(files: list[RecipeFile]) -> Iterator[Problem]:
-    first: dict[str, str] = {}
+    """A case may be listed in several containers, with several seeds, and in several lengths."""
+    first: dict[object, str] = {}
     for file in files:
         for made in file.points:
-            if made.case.key in first:
-                message = f"case {made.name} is the same as {first[made.case.key]}"
-                yield Problem(str(file.path), message, remedy="remove one, or give one a variant")
-            first.setdefault(made.case.key, made.name)
+            asked = made.case.key, made.container, made.seed, made.warmup_steps, made.measured_steps
+            if asked in first:
+                message = f"case {made.name} is the same as {first[asked]}"
+                remedy = "remove one; `perfdb run --repeat` measures a case several times"
+                yield Problem(str(file.path), message, remedy=remedy)
+            first.setdefault(asked, made.name)

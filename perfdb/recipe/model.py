@@ -3,16 +3,19 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat
 
 from perfdb import catalog
-from perfdb.record import Frozen, Scalar, Task
+from perfdb.record import MOST, Count, Frozen, Scalar, Task
 
 FRAMEWORKS = ("megatron-core", "automodel")
 """The training frameworks a recipe may name."""
 
-Size = Annotated[PositiveInt | None, Field(strict=True)]
-Flag = Annotated[bool | None, Field(strict=True)]
+Number = Annotated[Count, Field(strict=True)]
+Size = Annotated[Count | None, Field(strict=True)]
+FromZero = Annotated[int, Field(strict=True, ge=0, le=MOST)]
+Seconds = Annotated[PositiveFloat, Field(strict=True)]
+Flag = Annotated[bool, Field(strict=True)]
 
 
 class Settings(Frozen):
@@ -34,10 +37,10 @@ class Settings(Frozen):
     )
     micro_batch_size: Size = Field(None, description="MBS: samples per GPU and forward pass.")
     local_batch_size: Size = Field(None, description="LBS (AutoModel): samples per GPU and pass.")
-    tensor_parallel: Size = Field(1, description="TP")
-    pipeline_parallel: Size = Field(1, description="PP")
-    context_parallel: Size = Field(1, description="CP")
-    expert_parallel: Size = Field(1, description="EP")
+    tensor_parallel: Number = Field(1, description="TP")
+    pipeline_parallel: Number = Field(1, description="PP")
+    context_parallel: Number = Field(1, description="CP")
+    expert_parallel: Number = Field(1, description="EP")
     expert_tensor_parallel: Size = Field(None, description="ETP; TP where it is not given.")
     virtual_pipeline: Size = Field(None, description="VP: model chunks per pipeline stage.")
     sequence_parallel: Flag = Field(False, description="SP")
@@ -47,10 +50,10 @@ class Settings(Frozen):
     options: Mapping[str, Scalar] = Field(
         default_factory=dict, description="Settings handed to the framework as they are."
     )
-    warmup_steps: NonNegativeInt = Field(5, description="Steps that are run and not counted.")
-    measured_steps: PositiveInt = Field(50, description="Steps that the figures are taken over.")
-    seed: NonNegativeInt = Field(1234, description="Seed of weights and data.")
-    timeout_s: PositiveFloat = Field(3600, description="Seconds after which a run is stopped.")
+    warmup_steps: FromZero = Field(5, description="Steps that are run and not counted.")
+    measured_steps: Number = Field(50, description="Steps that the figures are taken over.")
+    seed: FromZero = Field(1234, description="Seed of weights and data.")
+    timeout_s: Seconds = Field(3600, description="Seconds after which a run is stopped.")
     container: str | None = Field(None, description="Container image the run needs.")
 
 

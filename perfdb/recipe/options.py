@@ -1,6 +1,7 @@
 """The options a recipe may pass to Megatron-Core, and their values."""
 
 from collections.abc import Iterator, Mapping
+from math import inf
 
 from perfdb.errors import suggestion
 from perfdb.record import Scalar
@@ -14,7 +15,7 @@ MEGATRON_OPTIONS: dict[str, tuple[object, ...]] = {
     "batch_p2p_comm": (True, False),
     "optimizer_lr": (),
 }
-"""Each option's choices; an empty tuple takes any number."""
+"""Each option's choices; an empty tuple takes any number above 0."""
 
 
 def wrong_options(options: Mapping[str, Scalar]) -> Iterator[tuple[str, str]]:
@@ -24,7 +25,19 @@ def wrong_options(options: Mapping[str, Scalar]) -> Iterator[tuple[str, str]]:
             yield f"no option {name!r}", suggestion(name, MEGATRON_OPTIONS)
             continue
         choices = MEGATRON_OPTIONS[name]
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if value not in choices if choices else not is_number:
-            expected = ", ".join(map(str, choices)) or "a number"
+        if not (_chosen(value, choices) if choices else _is_positive(value)):
+            expected = ", ".join(map(_in_yaml, choices)) or "a number above 0, such as 1.0e-3"
             yield f"{name} cannot be {value!r}", f"use {expected}"
+
+
+def _chosen(value: Scalar, choices: tuple[object, ...]) -> bool:
+    """To Python 1 is True; to the framework it is no answer to whether."""
+    return any(value == choice and type(value) is type(choice) for choice in choices)
+
+
+def _is_positive(value: Scalar) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < inf
+
+
+def _in_yaml(choice: object) -> str:
+    return str(choice).lower()

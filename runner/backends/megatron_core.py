@@ -1,8 +1,10 @@
 """Megatron-Core: its own GPT model, schedules and optimizer, driven by runner.megatron.train."""
 
 import json
+import runpy
 from collections.abc import Iterator
-from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
 
 from perfdb import catalog
 from perfdb.recipe import Point
@@ -29,11 +31,15 @@ LAYOUT_FIELDS = (
 
 
 def version() -> str | None:
-    """The installed megatron-core."""
+    """The megatron-core that a worker imports: a checkout on the path comes before pip's."""
     try:
-        return metadata.version("megatron-core")
-    except metadata.PackageNotFoundError:
+        found = find_spec("megatron.core")
+    except ModuleNotFoundError:
         return None
+    if found is None or found.origin is None:
+        return None
+    said = runpy.run_path(str(Path(found.origin).with_name("package_info.py")))
+    return str(said["__version__"])
 
 
 def unsupported(case: Case) -> str | None:
@@ -51,6 +57,8 @@ def _unsupported(case: Case) -> Iterator[str]:
         yield f"the worker pre-trains; {case.task} is not built"
     if case.fsdp_size:
         yield "the worker has no FSDP"
+    if case.qualifiers:
+        yield "the worker takes no qualifiers from a recipe"
     if case.kernels:
         yield "the worker takes no kernels from a recipe"
     if case.local_batch_size or not case.micro_batch_size:
@@ -82,6 +90,7 @@ def command(point: Point, run: RunDir) -> Command:
             "--config", str(run.worker_config.absolute()),
             "--steps", str(run.steps.absolute()),
             "--summary", str(run.summary.absolute()),
+            "--device", "cuda" if catalog.has_gpus(point.case.system) else "cpu",
         ),
         processes=point.case.num_gpus,
         variables=_variables(point.case),

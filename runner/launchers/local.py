@@ -1,10 +1,14 @@
 """This machine: torchrun, one process per GPU or, without GPUs, per rank."""
 
+import ctypes
 import os
 import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from perfdb.errors import RunError
 from perfdb.rundir import RunDir
@@ -13,20 +17,27 @@ from runner.launchers.base import imports
 
 NAME = "local"
 STOP_AFTER_S = 15
+PR_SET_CHILD_SUBREAPER = 36
+"""prctl(2): orphans among the descendants become this process's children."""
 
 
 @dataclass(frozen=True)
 class LocalProcess:
-    """torchrun and its workers, in a process group of their own."""
+    """torchrun and its workers, each of which is the leader of a session of its own."""
 
     child: subprocess.Popen[bytes]
+    others: frozenset[int]
+    """The children that this process had before."""
 
     def poll(self) -> int | None:
-        """torchrun's exit code; None while it runs."""
-        return self.child.poll()
+        """torchrun's exit code; None while it runs. No worker outlives it. Raises RunError."""
+        exit_code = self.child.poll()
+        if exit_code is not None:
+            self._end_orphans()
+        return exit_code
 
     def stop(self) -> None:
-        """Ask torchrun to end its workers, then make sure of it."""
+        """Ask torchrun to end its workers, then make sure of it. Raises RunError."""
         if self.child.poll() is None:
             self.child.terminate()
         try:
@@ -34,6 +45,20 @@ class LocalProcess:
         except subprocess.TimeoutExpired:
             os.killpg(self.child.pid, signal.SIGKILL)
             self.child.wait()
+        self._end_orphans()
+
+    def _end_orphans(self) -> None:
+        """Kill the workers that torchrun left, and wait: they would slow the next run down."""
+        deadline = time.monotonic() + STOP_AFTER_S
+        while left := children() - self.others:
+            if time.monotonic() > deadline:
+                numbers = ", ".join(map(str, sorted(left)))
+                raise RunError(f"left at work, and not to be killed: process {numbers}")
+            for number in left:
+                with suppress(ProcessLookupError, ChildProcessError):  # SIGCHLD may be ignored
+                    os.kill(number, signal.SIGKILL)
+                    os.waitpid(number, os.WNOHANG)
+            time.sleep(0.02)
 
 
 def argv(command: Command, run: RunDir) -> tuple[str, ...]:
@@ -49,6 +74,8 @@ def argv(command: Command, run: RunDir) -> tuple[str, ...]:
 def start(command: Command, run: RunDir) -> LocalProcess:
     """Start torchrun; its workers import this installation's runner, whatever folder one is in."""
     run.rank_logs.mkdir(exist_ok=True)
+    adopt_orphans()
+    others = children()
     try:
         with run.console.open("wb") as console:
             child = subprocess.Popen(
@@ -62,9 +89,29 @@ def start(command: Command, run: RunDir) -> LocalProcess:
             )
     except OSError as error:
         raise RunError(f"torchrun cannot be started: {error}") from error
-    return LocalProcess(child)
+    return LocalProcess(child, others)
 
 
 def tethered(command: tuple[str, ...]) -> list[str]:
     """The command, made to end when this process does."""
     return [sys.executable, "-m", "runner.tether", str(os.getpid()), *command]
+
+
+def adopt_orphans() -> None:
+    """Become the parent of the workers that torchrun leaves when it is killed (Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def children() -> frozenset[int]:
+    """The numbers of this process's children, also of ended ones; where Linux does not tell, none.
+
+    Of an ended child it is told until somebody waits for it: none escapes by forking meanwhile.
+    """
+    found = set()
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it is gone
+            parent = file.read_bytes().rpartition(b")")[2].split()[1]
+            if int(parent) == os.getpid():
+                found.add(int(file.parent.name))
+    return frozenset(found)

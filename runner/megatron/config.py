@@ -155,10 +155,10 @@ def _value(name: str, kind: object, value: object, minimum: int) -> object:
         return _record(kind, value, name + ".")
     if not _is_a(kind, value):
         raise WorkerConfigError(f"{name}: {json.dumps(value)} is not {_in_words(kind)}")
-    if type(value) is int and value < minimum:
-        raise WorkerConfigError(f"{name}: {value} is too small: at least {minimum}")
-    if type(value) is float and not 0 < value < math.inf:
+    if kind is float and not 0 < float(str(value)) < math.inf:
         raise WorkerConfigError(f"{name}: {value} is not a positive, finite number")
+    if type(value) is int and kind is not float and value < minimum:
+        raise WorkerConfigError(f"{name}: {value} is too small: at least {minimum}")
     return value
 
 

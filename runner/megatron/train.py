@@ -50,7 +50,7 @@ def main() -> None:
         arguments.summary.unlink(missing_ok=True)  # it would say that this run went well
     config = read_config(arguments.config)
     layout.check(config, world_size=int(os.environ.get("WORLD_SIZE", "1")))
-    device, shim_hits = start_device()
+    device, shim_hits = start_device(arguments.device)
     start_processes(config, device)
     training = build(config, device)
     data = mock_data(config, device)
@@ -79,6 +79,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--config", type=Path, required=True, help="what to train (JSON)")
     parser.add_argument("--steps", type=Path, required=True, help="gets one JSON line per step")
     parser.add_argument("--summary", type=Path, required=True, help="written last, on success")
+    parser.add_argument("--device", choices=["cpu", "cuda"], help="fail on the other one")
     return parser.parse_args()
 
 
@@ -91,8 +92,9 @@ def write_line(file: TextIO, line: str) -> None:
 # ------------------------------------------------------------------------------- device and ranks
 
 
-def start_device() -> tuple[torch.device, Counter[str]]:
+def start_device(wanted: str | None) -> tuple[torch.device, Counter[str]]:
     """This rank's device, and the live count of how often the CPU shim stood in for one."""
+    layout.check_device(wanted, "cuda" if torch.cuda.is_available() else "cpu", torch.__version__)
     if not torch.cuda.is_available():
         from runner.megatron import cpu  # noqa: PLC0415  # never imported where there is a GPU
 

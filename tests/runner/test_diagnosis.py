@@ -65,10 +65,20 @@ def test_a_crash_without_a_word_gives_the_exit_code() -> None:
     assert (Outcome.FAILED, "the command ended with exit code -11") == _said(-11, [], "")
 
 
-def test_a_killed_rank_is_the_reason_whatever_the_others_said_of_it() -> None:
+@pytest.mark.parametrize(
+    ("number", "error"),
+    [
+        (9, "rank 0 was killed by signal 9 (SIGKILL); was the host out of memory?"),
+        (11, "rank 0 was killed by signal 11 (SIGSEGV)"),
+        (7, "rank 0 was killed by signal 7 (SIGBUS)"),
+    ],
+)
+def test_a_killed_rank_is_the_reason_whatever_the_others_said_of_it(
+    number: int, error: str
+) -> None:
     """As torchrun prints it; a peer that has lost its connection fails after it."""
-    log = TRACEBACK.format(error="[rank1]: RuntimeError: Connection closed by peer") + KILLED
-    error = "rank 0 was killed by signal 9 (SIGKILL); was the host out of memory?"
+    log = TRACEBACK.format(error="[rank1]: RuntimeError: Connection closed by peer")
+    log += KILLED.replace("-9", f"-{number}")
     assert (Outcome.FAILED, error) == _said(1, [], log)
 
 

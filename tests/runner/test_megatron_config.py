@@ -1,6 +1,7 @@
 """The worker's configuration: what it reads, and how it says what is wrong."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,7 @@ def test_options_may_be_left_out() -> None:
             config(optimizer_lr=float("inf")),
             "options.optimizer_lr: inf is not a positive, finite number",
         ),
+        (config(optimizer_lr=0), "options.optimizer_lr: 0 is not a positive, finite number"),
         (config(batch_p2p_comm="no"), 'options.batch_p2p_comm: "no" is not true or false or null'),
     ],
 )
@@ -113,9 +115,9 @@ WRONG_LAYOUTS = [
         "global_batch_size 6 is not divisible by micro_batch_size × data parallel size 4",
     ),
     (
-        {"tensor_parallel": 4, "num_query_groups": 2},
+        {"tensor_parallel": 4, "num_attention_heads": 12, "num_query_groups": 6},
         4,
-        "num_query_groups 2 is not divisible by tensor_parallel 4",
+        "of num_query_groups 6 and tensor_parallel 4 neither divides the other",
     ),
     ({"tensor_parallel": 2, "vocab_size": 511}, 2, "vocab_size 511 is not divisible by tensor"),
     ({"num_query_groups": 3}, 1, "num_attention_heads 4 is not divisible by num_query_groups 3"),
@@ -188,6 +190,7 @@ def test_all_that_is_wrong_with_a_layout_is_said_at_once() -> None:
             4,
         ),
         ({**EXPERTS, **SP, "expert_parallel": 2, "expert_tensor_parallel": 1}, 2),
+        ({"tensor_parallel": 4, "num_query_groups": 2}, 4),
     ],
 )
 def test_a_layout_that_trains_rightly_passes(fields: dict[str, object], world_size: int) -> None:
@@ -215,3 +218,20 @@ def test_the_batch_is_divided_over_replicas_and_micro_batches() -> None:
         read.num_microbatches(8),
         read.tokens_per_step,
     )
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found", "message"),
+    [
+        (None, "cpu", None),
+        ("cpu", "cpu", None),
+        ("cuda", "cuda", None),
+        ("cuda", "cpu", "PyTorch 2.9.0 finds no GPU"),
+        ("cpu", "cuda", "this run is for a machine without GPUs, and PyTorch finds one"),
+    ],
+)
+def test_another_device_than_the_systems_is_refused(
+    wanted: str | None, found: str, message: str | None
+) -> None:
+    with pytest.raises(WorkerConfigError, match=message) if message else nullcontext():
+        layout.check_device(wanted, found, "2.9.0")

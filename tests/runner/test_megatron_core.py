@@ -1,7 +1,12 @@
 """The Megatron-Core backend: which cases its worker cannot run, and what the others want."""
 
+import sys
+from pathlib import Path
+
 import pytest
 
+from perfdb import recipe
+from perfdb.rundir import RunDir
 from runner.backends import megatron_core
 from tests import factories
 
@@ -17,6 +22,7 @@ from tests import factories
         ({"precision": "fp8_cs"}, "the worker trains in fp32 and bf16, not fp8_cs"),
         ({"task": "lora"}, "the worker pre-trains; lora is not built"),
         ({"fsdp_size": 8}, "the worker has no FSDP"),
+        ({"qualifiers": ("dropless",)}, "the worker takes no qualifiers from a recipe"),
         ({"kernels": ("te_rope",)}, "the worker takes no kernels from a recipe"),
         (
             {"micro_batch_size": None, "local_batch_size": 1},
@@ -47,3 +53,25 @@ def test_before_blackwell_tensor_and_context_parallel_need_one_hardware_queue(
     """Megatron-LM's validate_args in arguments.py; a system added later is held for older."""
     found = megatron_core._variables(factories.case(system=system, **changed))
     assert found.get("CUDA_DEVICE_MAX_CONNECTIONS") == expected
+
+
+@pytest.mark.parametrize(("system", "device"), [("cpu", "cpu"), ("dgx-h100", "cuda")])
+def test_the_worker_is_told_which_device_its_system_has(system: str, device: str) -> None:
+    case = factories.case(system=system)
+    point = recipe.Point("one", case, 1, 3, 1234, 60, None)
+    arguments = megatron_core.command(point, RunDir(Path("run"))).arguments
+    assert ("--device", device) == arguments[-2:]
+
+
+def test_the_version_is_that_of_the_code_that_is_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkout on PYTHONPATH, whatever pip installed."""
+    core = tmp_path / "megatron" / "core"
+    core.mkdir(parents=True)
+    (core / "__init__.py").write_text("raise SystemExit('is not imported to be asked')")
+    (core / "package_info.py").write_text("__version__ = '0.99.0rc1'")
+    for name in [name for name in sys.modules if name.split(".")[0] == "megatron"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "0.99.0rc1" == megatron_core.version()

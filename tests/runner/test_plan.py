@@ -25,7 +25,8 @@ ONCE: dict[str, Any] = {"only": "*", "repeat": 1}
 
 
 def measurement(point: Point, release: Release) -> Measurement:
-    return (point.case.key, release.key, point.warmup_steps, point.measured_steps)
+    lengths = point.warmup_steps, point.measured_steps
+    return (point.case.key, release.key, *lengths, point.seed)
 
 
 def here(where: machine.Machine = CPU, **changes: object) -> Here:
@@ -83,10 +84,14 @@ def test_finished_runs_count_towards_the_repeats_wanted() -> None:
     assert [Verdict.DONE, Verdict.DONE, Verdict.RUN] == [one.verdict for one in planned]
 
 
-def test_a_recipe_that_measures_longer_is_run_again() -> None:
+@pytest.mark.parametrize(("longer", "seed"), [(-1, 0), (0, 1)])
+def test_a_recipe_that_measures_longer_or_from_another_seed_is_run_again(
+    longer: int, seed: int
+) -> None:
     [file] = recipe.load([RECIPES / "smoke" / "single.yaml"])
-    case, release, warmup, measured = measurement(file.points[0], CORE)
-    [planned] = plan([file], here(done={(case, release, warmup, measured - 1): 1}), **ONCE)
+    case, release, warmup, measured, seeded = measurement(file.points[0], CORE)
+    before = (case, release, warmup, measured + longer, seeded + seed)
+    [planned] = plan([file], here(done={before: 1}), **ONCE)
     assert Verdict.RUN is planned.verdict
 
 

@@ -12,13 +12,14 @@ import pytest
 from rich.console import Console
 
 from perfdb import machine, recipe
+from perfdb.errors import RunError
 from perfdb.record import Outcome
 from perfdb.rundir import RunDir, find_runs
 from runner import cli, history
 from runner.plan import Here, Planned, Support, plan
 from runner.run import Site
 from tests import factories
-from tests.runner.quick_launcher import QuickLauncher
+from tests.runner.quick_launcher import QuickLauncher, QuickProcess
 from tests.shell import Shell
 
 SINGLE = Path(__file__).parents[2] / "recipes" / "smoke" / "single.yaml"
@@ -50,6 +51,25 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Callable[[QuickLauncher], None]:
     return use
 
 
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        ({"versions": {"megatron-core": "0.18.0"}},
+         "the worker ran megatron-core 0.18.0, not 0.16.1"),
+        ({"device": "NVIDIA H100 80GB HBM3", "cpu_shim": False},
+         "the worker computed on NVIDIA H100 80GB HBM3, which is not cpu"),
+    ],
+)  # fmt: skip
+def test_a_run_that_was_not_what_was_planned_has_failed(
+    tmp_path: Path, said: dict[str, object], error: str
+) -> None:
+    summary = factories.summary(1, "cpu").model_copy(update=said).model_dump_json()
+    launcher = QuickLauncher(lambda run: run.summary.write_text(summary) and None)
+    assert ("failed", error) == turn(planned()[0], tmp_path, launcher)
+    [run] = find_runs(tmp_path)
+    assert Outcome.FAILED is run.read_record().outcome
+
+
 def test_two_runners_that_planned_the_same_repeats_make_them_once(tmp_path: Path) -> None:
     mine, theirs = planned(repeat=2), planned(repeat=2)
     assert ("finished", "") == turn(mine[0], tmp_path)
@@ -66,6 +86,28 @@ def test_what_another_runner_began_since_the_plan_is_left_to_it(tmp_path: Path) 
     assert ("finished", "") == turn(mine, tmp_path, launcher)
     assert [("skip", "another runner is at work on it")] == told
     assert 1 == len(find_runs(tmp_path))
+
+
+def test_a_copy_of_a_run_is_no_repeat_of_it(tmp_path: Path) -> None:
+    run = factories.write_run(tmp_path)
+    shutil.copytree(run.path, tmp_path / "backup")
+    assert 1 == history.read(tmp_path).done.total()
+
+
+def test_what_of_a_stopped_run_does_not_end_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And Ctrl-C is not taken for a failure of one case, after which the next one is run."""
+
+    def left(_: QuickProcess) -> None:
+        raise RunError("left at work: process 7")
+
+    monkeypatch.setattr(QuickProcess, "stop", left)
+    launcher = QuickLauncher(lambda _: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        turn(planned()[0], tmp_path, launcher)
+    record = find_runs(tmp_path)[0].read_record()
+    assert "stopped by the user; left at work: process 7" == record.error
 
 
 def test_reading_the_history_writes_nothing(tmp_path: Path) -> None:
