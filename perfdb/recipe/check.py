@@ -170,12 +170,10 @@ def _interleaving(subject: Subject) -> Iterator[Fault]:
 
 def _tensor(subject: Subject) -> Iterator[Fault]:
     model, size = subject.model, subject.tensor
-    shared = model.moe_shared_expert_ffn_hidden_size or 0
     for what, count in (
         (f"{model.num_attention_heads} attention heads", model.num_attention_heads),
         (f"FFN width {model.ffn_hidden_size}", model.ffn_hidden_size),
         (f"vocabulary of {model.vocab_size}", model.vocab_size or size),
-        (f"shared experts' width {shared}", shared),
     ):
         if count % size:
             remedy = f"choose TP among the divisors of {count}"
