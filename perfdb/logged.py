@@ -1,22 +1,22 @@
 """From a parsed log to what is stored: a run with its steps, or the figures it prints. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple, overload
+from typing import overload
 
 import numpy as np
 
-from perfdb import flops, normalize, skipped, uneven, windows
+from perfdb import flops, normalize, picked, uneven, windows
 from perfdb.content_hash import content_hash
 from perfdb.db.rows import MeasuredRun, ResultRow, RunRow, StepRow
 from perfdb.formats import ParsedLog, Reading
 from perfdb.formats.ending import WINDOW
 from perfdb.formats.numbers import positive
-from perfdb.formats.piecewise import Cells, by_rank, pieces, places
+from perfdb.formats.piecewise import by_rank, pieces
 from perfdb.formats.readings import Column, Floats, Ints, Readings
-from perfdb.formats.spans import held_by, spans
 from perfdb.metrics import EMITTED
+from perfdb.picked import Picked
 from perfdb.record import Case, Figures, Origin, Outcome, Release
 
 KEPT = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu")
@@ -40,23 +40,6 @@ class LogRun:
     """What the files beside the log say of its figures."""
 
 
-class Picked(NamedTuple):
-    """The lines of a log that figures are taken over, and how many steps each stands for.
-
-    They are those of a window, without the ones in which the optimizer skipped a step.
-    """
-
-    lines: Readings
-    spans: Ints
-    num_steps: int
-    """How many steps all lines of the log stand for."""
-    longest: int
-    """How many steps a line of the log stands for at the most."""
-    peak_memory_bytes: int
-    """The most that any line of the log says; 0 where none does."""
-    skips: skipped.Skips | None = None
-
-
 def window_of(log: ParsedLog, asked: windows.Window | None) -> windows.Window:
     """The steps to take figures over: those asked for, else those that the format names."""
     return asked or windows.named(log.window or WINDOW)
@@ -64,7 +47,7 @@ def window_of(log: ParsedLog, asked: windows.Window | None) -> windows.Window:
 
 def measured(log: ParsedLog, of: LogRun, window: windows.Window) -> MeasuredRun:
     """A run with its steps and its one result, by the same arithmetic as a run directory's."""
-    within = picked(log.readings, window, of.averages)
+    within = picked.of(log.readings, window, averages=of.averages)
     outcome, withheld = judged(log)
     identity = {"case": of.case.key, "release": of.release.key, "run": of.run_id}
     said = {"files": of.content, "case": of.case.model_dump(mode="json"), "window": window.name}
@@ -81,53 +64,12 @@ def measured(log: ParsedLog, of: LogRun, window: windows.Window) -> MeasuredRun:
         notes=(*_notes(log), *of.notes),
     )
     if withheld is None:
-        result = with_figures(result, within, window)
+        result = picked.with_figures(result, within, window)
         result = uneven.rated(result, within.lines, within.spans)
     if result.withheld is None:
         result = replace(result, emitted=emitted(log, window, within, of.case))
     run = _run_row(log, of.run_id, result, within)
     return MeasuredRun(run, StepRows(Readings.of(log.readings)), result)
-
-
-def picked(steps: Iterable[Reading], window: windows.Window, averages: bool) -> Picked:
-    """The lines that figures are taken over, of a log or of a run directory."""
-    readings = Readings.of(steps)
-    lasts, all_spans = readings.step, np.broadcast_to(np.int64(1), len(readings))
-    if averages:
-        all_spans = spans(lasts)
-    held, longest = held_by(window, lasts, all_spans), int(all_spans.max(initial=1))
-    memory = readings.column("peak_memory_bytes")
-    peaks = (some[known].max(initial=0) for some, known in pieces(memory.values, memory.known))
-    peak, num_steps = int(max(peaks, default=0)), int(all_spans.sum())
-    return _without_skipped(Picked(readings.at(held), all_spans[held], num_steps, longest, peak))
-
-
-def _without_skipped(within: Picked) -> Picked:
-    lines, all_spans = within.lines, within.spans
-    found = places(lambda values: values != 0, lines.column("skipped").values)
-    if not len(found):
-        return within
-    lasts, counts = lines.step[found].tolist(), all_spans[found].tolist()
-    skips = skipped.skips(lasts, counts, int(all_spans.sum()))
-    kept = np.ones(len(lines), np.bool_)
-    kept[found] = False
-    return within._replace(lines=lines.at(kept), spans=all_spans[kept], skips=skips)
-
-
-def with_figures(result: ResultRow, within: Picked, window: windows.Window) -> ResultRow:
-    """The result with what the lines amount to; incomplete where there are none.
-
-    Likewise where the optimizer skipped most steps; of fewer a note tells.
-    """
-    noted = skipped.noted(result, within.skips)
-    if noted.withheld is not None:
-        return noted
-    why_none = window.why_none(within.num_steps, within.longest)
-    times, counts = within.lines.step_time_s, within.spans
-    ranked = by_rank(lambda: pieces(times, counts)) if len(times) else None
-    summary = windows.summarise_times(Cells[float](times), Cells[int](counts), ranked)
-    timed = normalize.with_times(noted, summary, window, why_none)
-    return normalize.with_memory(timed, within.peak_memory_bytes)
 
 
 def emitted(

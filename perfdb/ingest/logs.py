@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from perfdb import logged, said_before, skipped, stated, uneven
+from perfdb import logged, picked, said_before, skipped, stated, uneven
 from perfdb.attribute import Attributed, Missing
 from perfdb.content_hash import content_hash
 from perfdb.db.packed import Packed
@@ -254,9 +254,8 @@ class _LogFile:
         notes = (*log.problems, *log.notes, *account.remarks(), *account.notes, *odd)
         asked = self.words.window.name if self.words.window else None
         insisted = self.words.any_of_logs
-        return RunRead(
-            self.source.path, measured, files, notes, insisted, asked, anew, account.beside_it
-        )
+        beside, path = account.beside_it, self.source.path
+        return RunRead(path, measured, files, notes, insisted, asked, anew, beside)
 
     def _measured(self, log: ParsedLog, run: logged.LogRun) -> MeasuredRun:
         return logged.measured(log, run, logged.window_of(log, self.words.window))
@@ -266,7 +265,7 @@ class _LogFile:
         if result.step_time_s is None:
             return
         window, case = logged.window_of(log, self.words.window), result.case
-        within = logged.picked(log.readings, window, self._averages).lines
+        within = picked.of(log.readings, window, averages=self._averages).lines
         place = uneven.first(within, case)
         if place is not None:
             expected = f"{case.global_batch_size:,} × {case.sequence_length:,}"

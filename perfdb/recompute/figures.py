@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from perfdb import catalog, flops, logged, metrics, skipped, stated, uneven, windows
+from perfdb import catalog, flops, logged, metrics, picked, skipped, stated, uneven, windows
 from perfdb.db.rows import ResultRow
 from perfdb.flops.base import Convention
 from perfdb.formats.readings import Readings
@@ -71,10 +71,10 @@ def recomputed(stored: Stored, given: Readings, asked: Asked) -> ResultRow:
     if window is None or not stored.finished:
         return stored.result
     convention = asked.convention or _convention(stored.result)
-    within = logged.picked(given, window, stored.averages)
+    within = picked.of(given, window, averages=stored.averages)
     emitted = _emitted(stored.result, within, window)
     empty = replace(_without_figures(stored.result, window), emitted=emitted)
-    result = logged.with_figures(empty, within, window)
+    result = picked.with_figures(empty, within, window)
     if stored.of_log:
         result = uneven.rated(result, within.lines, within.spans)
     return _counted_as(result, convention)
@@ -98,7 +98,7 @@ def _convention(result: ResultRow) -> Convention:
     return flops.CONVENTIONS.get(result.flops_convention or "", flops.DEFAULT)
 
 
-def _emitted(result: ResultRow, within: logged.Picked, window: Window) -> Mapping[str, float]:
+def _emitted(result: ResultRow, within: picked.Picked, window: Window) -> Mapping[str, float]:
     """The rates the program printed for the steps of a window.
 
     Over another window than the stored one they come from each step's rates; a rate that is not

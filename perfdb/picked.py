@@ -1,0 +1,71 @@
+"""The lines of a log, or the steps of a run directory, that figures are taken over. Pure."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from perfdb import normalize, skipped, windows
+from perfdb.db.rows import ResultRow
+from perfdb.formats import Reading
+from perfdb.formats.piecewise import Cells, by_rank, pieces, places
+from perfdb.formats.readings import Ints, Readings
+from perfdb.formats.spans import held_by, spans
+
+
+class Picked(NamedTuple):
+    """The lines of a log that figures are taken over, and how many steps each stands for.
+
+    They are those of a window, without the ones in which the optimizer skipped a step.
+    """
+
+    lines: Readings
+    spans: Ints
+    num_steps: int
+    """How many steps all lines of the log stand for."""
+    longest: int
+    """How many steps a line of the log stands for at the most."""
+    peak_memory_bytes: int
+    """The most that any line of the log says; 0 where none does."""
+    skips: skipped.Skips | None = None
+
+
+def of(steps: Iterable[Reading], window: windows.Window, *, averages: bool) -> Picked:
+    """The lines that figures are taken over, of a log or of a run directory."""
+    readings = Readings.of(steps)
+    lasts, all_spans = readings.step, np.broadcast_to(np.int64(1), len(readings))
+    if averages:
+        all_spans = spans(lasts)
+    held, longest = held_by(window, lasts, all_spans), int(all_spans.max(initial=1))
+    memory = readings.column("peak_memory_bytes")
+    peaks = (some[known].max(initial=0) for some, known in pieces(memory.values, memory.known))
+    peak, num_steps = int(max(peaks, default=0)), int(all_spans.sum())
+    return _without_skipped(Picked(readings.at(held), all_spans[held], num_steps, longest, peak))
+
+
+def _without_skipped(within: Picked) -> Picked:
+    lines, all_spans = within.lines, within.spans
+    found = places(lambda values: values != 0, lines.column("skipped").values)
+    if not len(found):
+        return within
+    lasts, counts = lines.step[found].tolist(), all_spans[found].tolist()
+    skips = skipped.skips(lasts, counts, int(all_spans.sum()))
+    kept = np.ones(len(lines), np.bool_)
+    kept[found] = False
+    return within._replace(lines=lines.at(kept), spans=all_spans[kept], skips=skips)
+
+
+def with_figures(result: ResultRow, within: Picked, window: windows.Window) -> ResultRow:
+    """The result with what the lines amount to; incomplete where there are none.
+
+    Likewise where the optimizer skipped most steps; of fewer a note tells.
+    """
+    noted = skipped.noted(result, within.skips)
+    if noted.withheld is not None:
+        return noted
+    why_none = window.why_none(within.num_steps, within.longest)
+    times, counts = within.lines.step_time_s, within.spans
+    ranked = by_rank(lambda: pieces(times, counts)) if len(times) else None
+    summary = windows.summarise_times(Cells[float](times), Cells[int](counts), ranked)
+    timed = normalize.with_times(noted, summary, window, why_none)
+    return normalize.with_memory(timed, within.peak_memory_bytes)
