@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from perfdb import catalog
 from perfdb.attribute import OPTION, Said, Sayer, catalogued
 from perfdb.formats import Configuration, ParsedLog
 from perfdb.formats.precisions import FP8
@@ -13,15 +14,19 @@ def contradictions(
     """Each field that --set changes from what it would be without it, with a sentence.
 
     The sentence names the file beside the log that gives the field, if not the log itself does,
-    and both values.
+    and both values. What the catalogue lacks holds nowhere: any option is said instead of it.
     """
     insisted, seen = _stated(words.configuration), set[str]()
+    anything = _stated(words.fallback) | insisted
     for sayer in (Sayer("", log), *beside):
-        own = _stated(catalogued(sayer.said.configuration))
+        given = sayer.said.configuration
+        known = _stated(catalogued(given))
+        own = _stated(given) | known
         for name, mine in own.items():
-            theirs = insisted.get(name)
+            theirs = (insisted if name in known else anything).get(name)
             if name not in seen and theirs is not None and mine != theirs:
-                yield name, f"{sayer.name} says {name} {mine}, {OPTION} says {theirs}".lstrip()
+                option = OPTION if name in insisted else f"--{name}"
+                yield name, f"{sayer.name} says {name} {mine}, {option} says {theirs}".lstrip()
         seen.update(own)
 
 
@@ -49,6 +54,28 @@ def disagreements(log: ParsedLog, words: Said, beside: Sequence[Sayer]) -> Itera
             other = ", ".join(f"{name} {theirs[name]}" for name in names)
             mine = ", ".join(f"{name} {own[name]}" for name in names)
             yield f"{sayer.name} says {other}; the log says {mine}, which holds"
+
+
+def shape(log: ParsedLog, model: str) -> str | None:
+    """A sentence if the log prints other sizes of its model than the catalogue has of this one."""
+    models = catalog.models()
+    if model not in models or not (differing := _differing(log, models[model])):
+        return None
+    said = ", ".join(f"{name} {log.shape[name]}" for name in differing)
+    has = ", ".join(f"{name} {getattr(models[model], name) or 'none'}" for name in differing)
+    like = [one.name for one in models.values() if not _differing(log, one)]
+    as_others = f", as {' and '.join(like)}" if like else ""
+    return f"says {said}{as_others}; {model} has {has}"
+
+
+def _differing(log: ParsedLog, model: catalog.Model) -> Sequence[str]:
+    """The sizes of which a log says another; programs differ in whose MLP they print of experts."""
+    unsure = () if model.family == "gpt" else ("ffn_hidden_size",)
+    return [
+        name
+        for name, size in log.shape.items()
+        if name not in unsure and size != getattr(model, name)
+    ]
 
 
 def _is_as(one: object, other: object) -> bool:

@@ -70,6 +70,53 @@ def test_what_set_says_against_the_log_is_told_field_by_field() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("settings", "context", "expected"),
+    [
+        (("system=dgx-h100",), PageContext(), "says system NVIDIA A100, --set says dgx-h100"),
+        ((), PageContext(system="dgx-h100"), "says system NVIDIA A100, --system says dgx-h100"),
+        ((), PageContext(), None),
+    ],
+)
+def test_a_gpu_that_the_catalogue_lacks_is_told_against_any_option(
+    settings: tuple[str, ...], context: PageContext, expected: str | None
+) -> None:
+    words = attribute.said(context, settings)
+    told = dict(disputed.contradictions(log(system="NVIDIA A100"), words)).get("system")
+    assert expected == told
+
+
+@pytest.mark.parametrize(
+    ("shape", "model", "expected"),
+    [
+        (
+            {"num_layers": 80, "hidden_size": 8192, "num_attention_heads": 64},
+            "llama3-8b",
+            "says num_layers 80, hidden_size 8192, num_attention_heads 64, as llama3-70b; "
+            "llama3-8b has num_layers 32, hidden_size 4096, num_attention_heads 32",
+        ),
+        (
+            {"num_layers": 2, "hidden_size": 4096},
+            "llama3-8b",
+            "says num_layers 2; llama3-8b has num_layers 32",
+        ),
+        (
+            {"hidden_size": 4096, "num_experts": 8},
+            "llama3-8b",
+            "says num_experts 8, as mixtral-8x7b; llama3-8b has num_experts none",
+        ),
+        ({"num_layers": 32, "hidden_size": 4096, "ffn_hidden_size": 14336}, "llama3-8b", None),
+        ({"num_layers": 48, "ffn_hidden_size": 768, "num_experts": 128}, "qwen3-30b-a3b", None),
+        ({"num_layers": 80}, "no-such-model", None),
+        ({}, "llama3-8b", None),
+    ],
+)
+def test_a_model_of_other_sizes_than_the_log_prints_is_told(
+    shape: dict[str, int], model: str, expected: str | None
+) -> None:
+    assert expected == disputed.shape(replace(log(), shape=shape), model)
+
+
 def test_what_set_says_against_what_lies_beside_the_log_is_told_with_who_says_it() -> None:
     """Of each field what would hold without --set: the log, then the name, then the file."""
     name = Sayer("the experiment's name", log(None, model="llama3-70b", num_gpus=64))

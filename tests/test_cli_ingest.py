@@ -356,14 +356,18 @@ def test_a_window_longer_than_the_log_gives_no_figures(perfdb: Shell, tmp_path: 
 
 
 def test_a_log_that_set_contradicts_is_noted(perfdb: Shell, tmp_path: Path) -> None:
-    """The log says its global batch size, 128; what --set says holds, and a note says so."""
-    (tmp_path / "train.log").write_text(NEMO_LOG)
+    """The log says its global batch size, 128; what --set says holds, and a note says so.
+
+    So it is with the model: its layers are those of another.
+    """
+    (tmp_path / "train.log").write_text(f"GPTConfig(num_layers=80)\n{NEMO_LOG}")
 
     done = perfdb("ingest", "train.log", *words_of("global_batch_size=64"), "--release", "2.0")
     [row] = json.loads(perfdb("export", "results", "--format", "json").stdout)
 
     assert (0, 64) == (done.code, row["global_batch_size"])
     assert "note: train.log: says global_batch_size 128, --set says 64\n" in done.stderr
+    assert "note: train.log: says num_layers 80, as llama3-70b; llama3-8b has" in done.stderr
 
 
 def test_a_log_whose_times_follow_from_its_gpus_is_not_mixed_with_others(

@@ -291,3 +291,56 @@ def test_a_count_of_nan_iterations_is_a_loss_that_is_no_number_though_one_is_pri
     )
     (log,) = FORMATS["megatron_lm"].parse("a.log", [line % (10, 0) + line % (20, 3)])
     assert ("nan_loss", "step 20: loss is nan") == (log.outcome, log.error)
+
+
+MESHES = {
+    "['dp_shard', 'tp'], [8, 2]": (16, 2, 1, 1, 8, 1),
+    "['pp', 'dp_shard', 'cp', 'tp'], [2, 2, 2, 2]": (16, 2, 2, 2, 2, 1),
+    "['dp_replicate', 'dp_shard'], [2, 4]": (8, 1, 1, 1, 8, 1),
+    "[], []": (1, 1, 1, 1, 1, 1),
+    "['dp_shard_mod_ep', 'dp_shard_in_ep', 'cp'], [4, 2, 2]": (16, 1, 1, 2, 8, 4),
+    "['dp_shard_mod_ep', 'dp_shard_in_ep', 'tp'], [4, 2, 2]": (16, 2, 1, 1, 8, None),
+    "['spmd'], [8]": (8, None, None, None, None, None),
+    "['tp'], [2, 8]": (16, None, None, None, None, None),
+}
+"""GPUs, TP, PP, CP, DP and EP of each: torchtitan/distributed/parallel_dims.py, 0.1.0."""
+
+
+@pytest.mark.parametrize("mesh", MESHES)
+def test_a_mesh_of_torchtitan_says_the_layout_and_what_it_lacks_is_one(mesh: str) -> None:
+    text = titan(4096, 20, 16.0).replace("[], []", mesh)
+    [log] = FORMATS["torchtitan"].parse("a.log", [text.encode()])
+    said = log.configuration
+    assert MESHES[mesh] == (
+        said.num_gpus, said.tensor_parallel, said.pipeline_parallel, said.context_parallel,
+        said.data_parallel, said.expert_parallel,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("CUDA capacity: NVIDIA H200 with 139.72GiB memory", {"system": "dgx-h200"}),
+        (
+            "CUDA capacity: AMD Instinct MI300X with 191.98GiB memory",
+            {"system": "AMD Instinct MI300X"},
+        ),
+        (
+            "\x1b[34mModel llama3 70B \x1b[31msize: 70,553,706,496 total parameters\x1b[39m",
+            {"model": "llama3-70b"},
+        ),
+        (
+            "Profiling active. Traces will be saved at ./outputs/profile_trace",
+            {"options": {"enable_profiling": True}},
+        ),
+    ],
+)
+def test_torchtitan_says_its_model_its_gpu_and_that_it_is_profiled(
+    line: str, expected: dict[str, object]
+) -> None:
+    texts = (titan(4096, 20, 16.0), f"[titan] - root - INFO - {line}\n{titan(4096, 20, 16.0)}")
+    bare, found = (
+        FORMATS["torchtitan"].parse("a.log", [text.encode()])[0].configuration.model_dump()
+        for text in texts
+    )
+    assert expected == {name: value for name, value in found.items() if value != bare[name]}

@@ -1,17 +1,19 @@
 """Runs that died before their first step, and other logs in which no format finds one."""
 
+from itertools import product
 from pathlib import Path
 
 import pytest
 from sqlalchemy import URL, select
 
+from perfdb import formats
 from perfdb.db.tables import cases, results, runs
 from perfdb.formats import FORMATS
 from perfdb.ingest import LogOptions, Options, ingest
 from perfdb.ingest.compression import CHUNK_BYTES, Budget
 from perfdb.ingest.recognised import HEAD_BYTES, Look, look
 from perfdb.pages import PageContext
-from tests.logs import GIVEN, SET, nemo
+from tests.logs import GIVEN, SET, nemo, titan
 from tests.trees import counted, rows_of
 
 MEMORY = "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
@@ -77,6 +79,47 @@ def test_a_log_of_another_rank_that_came_to_its_end_did_not_die(tmp_path: Path, 
 def test_a_step_says_more_than_how_a_log_begins(tmp_path: Path) -> None:
     shown = look(write(tmp_path, ARGUMENTS + nemo() + MEMORY), Budget())
     assert Look(FORMATS["nemo2"]) == shown
+
+
+ITERATION = (
+    " iteration %8d/      50 | consumed samples: 12 | elapsed time per iteration (ms): 10.0 |\n"
+)
+RATE = "baseline: Step Time : 9.09s GPU utilization: 663.5MODEL_TFLOP/s/GPU\n"
+OWN = {
+    "nemo2": nemo(),
+    "nemo1": "Epoch 0: : 1%| 1/20 [0:01<00:00, train_step_timing in s=5.900]\n" * 20,
+    "megatron_lm": "".join(ITERATION % step for step in range(1, 21)),
+    "torchtitan": titan(8192, 20, 4.0),
+    "automodel_console": "step 0 | epoch 0 | loss 2.5 | tps 1028.12(10/gpu)\n" * 20,
+}
+QUOTED = {name: own.splitlines(keepends=True)[-1] for name, own in OWN.items()} | {
+    "megatron_bridge": RATE
+}
+FAR = [("megatron_lm", "nemo2", size) for size in (HEAD_BYTES, CHUNK_BYTES + HEAD_BYTES)]
+
+
+@pytest.mark.parametrize(("name", "quoted", "between"), [*product(OWN, QUOTED, [0]), *FAR])
+def test_a_step_that_is_quoted_above_a_logs_own_does_not_tell_its_format(
+    tmp_path: Path, name: str, quoted: str, between: int
+) -> None:
+    start = ARGUMENTS if name == "megatron_lm" else ""
+    text = f"{start}NOTE: as it said {QUOTED[quoted]}{'.' * between}\n{OWN[name]}"
+    assert FORMATS[name] is look(write(tmp_path, text), Budget()).format
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"{ARGUMENTS}ConfigContainer\n{OWN['megatron_lm']}", "megatron_lm"),
+        (f"{ARGUMENTS}{RATE}{OWN['megatron_lm']}", "megatron_lm"),
+        (BEGUN["megatron_bridge"] + OWN["megatron_lm"], "megatron_bridge"),
+        (OWN["megatron_lm"].replace("\n", f"\n{RATE}"), "megatron_bridge"),
+    ],
+)
+def test_iterations_are_those_of_the_program_that_prints_its_settings_or_rates_beside_them(
+    text: str, expected: str
+) -> None:
+    assert FORMATS[expected] is formats.recognised(text.encode(), "a.log")
 
 
 @pytest.mark.parametrize("above", [0, HEAD_BYTES - 32, CHUNK_BYTES - 32, 3 << 20])

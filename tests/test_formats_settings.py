@@ -92,6 +92,15 @@ def test_an_option_that_is_off_is_none(name: str, nothing: str) -> None:
         ({"cuda_graph_impl": "a\0b"}, {}),
         ({"cuda_graph_impl": "two words"}, {}),
         ({"moe_expert_capacity_factor": "nan"}, {"moe_expert_capacity_factor": "nan"}),
+        ({"profile": "False", "profile_step_start": "10", "profile_step_end": "12"}, {}),
+        (
+            {"profile": "True", "profile_step_start": "10", "profile_step_end": "12"},
+            {"profile": True, "profile_step_start": 10, "profile_step_end": 12},
+        ),
+        (
+            {"use_nsys_profiler": "true", "profile_step_end": "50"},
+            {"use_nsys_profiler": True, "profile_step_end": 50},
+        ),
     ],
 )
 def test_options_are_kept_where_they_are_in_use(
@@ -125,3 +134,27 @@ comm_overlap.overlap_grad_reduce: false
         "recompute_modules": "core_attn,mlp",
         "mtp_num_layers": 1,
     } == settings.options(mentioned(text).settings)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("seq_length=2048, specs=PackedSequenceSpecs(packed_sequence_size=8192)", 8192),
+        ("seq_length=2048, specs=PackedSequenceSpecs(packed_sequence_size=-1)", 2048),
+        ("seq_length: 2048\npacked_sequence_size: 0\n", 2048),
+    ],
+)
+def test_packed_samples_make_sequences_of_the_size_of_a_pack(text: str, expected: int) -> None:
+    """Source: nemo/collections/llm/gpt/data/fine_tuning.py, 2.4.0, `_create_dataset`."""
+    assert expected == mentioned(text).configuration().sequence_length
+
+
+def test_the_sizes_of_a_model_are_read_by_the_names_that_programs_have() -> None:
+    text = "Config(num_layers=32, num_moe_experts=8, num_attention_heads=None, hidden_size=4096)"
+    assert {"num_layers": 32, "num_experts": 8, "hidden_size": 4096} == settings.shape(
+        mentioned(text).settings
+    )
+
+
+def test_what_profile_means_in_running_text_is_not_known() -> None:
+    assert {} == settings.options(mentioned("srun --profile=all\nprofile: default\n").settings)

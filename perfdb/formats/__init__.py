@@ -14,6 +14,9 @@ reads what the run was, `ending` how it ended; a log of several runs is read aga
 `torchtitan` is an example of the first way, `nemo2` of the other.
 """
 
+from dataclasses import dataclass
+from typing import Final
+
 from perfdb.errors import InputError, Problem, suggestion
 from perfdb.formats import (
     automodel_benchmark,
@@ -35,8 +38,8 @@ from perfdb.formats import (
 from perfdb.formats.base import Configuration, Content, LogFormat, ParsedLog, Reading
 
 __all__ = [
-    "AVERAGES", "FORMATS", "Configuration", "Content", "LogFormat", "ParsedLog", "Reading", "named",
-    "recognised",
+    "AVERAGES", "FORMATS", "MANY", "Configuration", "Content", "Likeness", "LogFormat", "ParsedLog",
+    "Reading", "likest", "named", "recognised",
 ]  # fmt: skip
 
 FORMATS: dict[str, LogFormat] = {
@@ -60,6 +63,17 @@ FORMATS: dict[str, LogFormat] = {
 AVERAGES = frozenset({nemo2.NAME, megatron_lm.NAME, megatron_bridge.NAME, torchtitan.NAME})
 """The logs in which each time is the mean over the steps since the line before."""
 
+MANY: Final = 10
+"""So many steps of another program nobody quotes in a log."""
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """The format that a part of a file looks like, and of how many steps; 1 of a document."""
+
+    num_steps: int = 0
+    format: LogFormat | None = None
+
 
 def named(name: str) -> LogFormat:
     """The format of a name. Raises InputError with a suggestion."""
@@ -70,8 +84,22 @@ def named(name: str) -> LogFormat:
 
 
 def recognised(head: bytes, name: str) -> LogFormat | None:
-    """The format of a file by its first bytes and its name; None rather than a guess.
+    """The format of a file by its first bytes and its name; None rather than a guess."""
+    return likest(head, name).format
 
-    The first step may stand far below the start of a log: give more where this gives None.
+
+def likest(head: bytes, name: str) -> Likeness:
+    """The format of which a file shows most steps, by its first bytes and its name.
+
+    A log may quote steps of another program's: give more of it where these are not many.
     """
-    return next((one for one in FORMATS.values() if one.recognises(head, name)), None)
+    best = Likeness()
+    for one in FORMATS.values():
+        best = max(best, Likeness(one.recognises(head, name), one), key=_num_steps)
+        if best.num_steps >= MANY:
+            break
+    return best if best.num_steps else Likeness()
+
+
+def _num_steps(one: Likeness) -> int:
+    return one.num_steps

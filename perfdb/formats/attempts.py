@@ -40,6 +40,7 @@ def _of_attempt(log: ParsedLog, attempt: ParsedLog) -> ParsedLog:
     return replace(
         log,
         configuration=Configuration.model_validate(before | said),
+        shape={**log.shape, **attempt.shape},
         doubts={**doubts, **attempt.doubts},
     )
 

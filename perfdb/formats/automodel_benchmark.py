@@ -33,17 +33,17 @@ _BATCH = re.compile(
     r"GA steps: (\d+), DP size: (\d+), Local batch size: (\d+), Global batch size: (\d+)"
 )
 _ADAPTER = "PEFT params - lora_params:"
+_BEGIN = re.compile(rb"Running \d+ iterations with \d+ warmup steps")
 _AVERAGE = re.compile(rf"Average iteration time: *({NUMBER}) seconds")
 _MFU = re.compile(rf"Average MFU: *({NUMBER})%")
 _TFLOP = re.compile(rf"(?<!MTP )TFLOPs/GPU: *({NUMBER}){WHOLE}")
 
 
-def recognises(head: bytes, name: str) -> bool:
-    """Whether the benchmark recipe announces itself among the first bytes."""
+def recognises(head: bytes, name: str) -> int:
+    """How often the benchmark recipe speaks among the first bytes: above, of and behind steps."""
     text = plain(head)
-    if _TIME_MARKER in text or b"Average iteration time:" in text:
-        return True
-    return bool(re.search(rb"Running \d+ iterations with \d+ warmup steps", text))
+    rest = text.count(_TIME_MARKER) + text.count(b"Average iteration time:")
+    return rest + len(_BEGIN.findall(text))
 
 
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:

@@ -39,9 +39,9 @@ _VERSION = re.compile(r"- nemo_automodel: (\d[\w.+]*) \(")
 _ADAPTER = re.compile(r"(?m)^peft:[ \t]*$")
 
 
-def recognises(head: bytes, name: str) -> bool:
-    """Whether a step with its tokens per second is among the first bytes."""
-    return bool(_STEP_LINE.search(plain(head)))
+def recognises(head: bytes, name: str) -> int:
+    """How many steps with their tokens per second are among the first bytes."""
+    return len(_STEP_LINE.findall(plain(head)))
 
 
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:

@@ -26,9 +26,9 @@ _MARKER = b'"step":'
 _LINE = re.compile(rb'\{"step": *\d+, [^\n]*?"tps": *[\d.eE+\-]+')
 
 
-def recognises(head: bytes, name: str) -> bool:
-    """Whether a step with its tokens per second is among the first bytes."""
-    return bool(_LINE.search(plain(head)))
+def recognises(head: bytes, name: str) -> int:
+    """How many steps with their tokens per second are among the first bytes."""
+    return len(_LINE.findall(plain(head)))
 
 
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:

@@ -91,6 +91,8 @@ class ParsedLog:
     configuration: Configuration
     num_nodes: int | None = None
     """Of how many nodes, where that is said and not of how many GPUs."""
+    shape: Mapping[str, int] = field(default_factory=dict)
+    """What it says of the sizes of its model, by the catalogue's names of them."""
     framework_version: str | None = None
     container: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -131,8 +133,11 @@ class LogFormat(Protocol):
         """perfdb's word for the format."""
         ...
 
-    def recognises(self, head: bytes, name: str) -> bool:
-        """Whether a file is of this format, by its first bytes and its name. Takes any bytes."""
+    def recognises(self, head: bytes, name: str) -> int:
+        """How many of its steps the first bytes of a file show; 0 where it is not of this format.
+
+        Of a file without steps: whether it is, by its name too. Takes any bytes.
+        """
         ...
 
     def parse(self, where: str, content: Content) -> tuple[ParsedLog, ...]:

@@ -32,17 +32,26 @@ _MARKER = b"Step Time :"
 _RATE = re.compile(
     rf"Step Time : *({NUMBER})s GPU utilization: *({NUMBER}) *(?:MODEL_)?TFLOP/s/GPU"
 )
-_RATE_LINE = re.compile(rb"Step Time : *[\d.]+s GPU utilization:")
+_RATE_HALVES = (
+    re.compile(rb"Step Time : *[\d.]+s GPU utilization:"),
+    re.compile(rb"GPU utilization: *[\d.]+ *(?:MODEL_)?TFLOP/s/GPU"),
+)
+"""Of a line that may be broken, the one or the other is whole; an alternation is slow to find."""
+_OF_MEGATRON_LM = b"---- arguments ----"
 _LONGEST_RATE = 160
 """How many bytes a rate takes at the most, over the ends of lines."""
 
 
-def recognises(head: bytes, name: str) -> bool:
-    """Whether a rate of Megatron-Bridge or its configuration stands among the first bytes."""
+def recognises(head: bytes, name: str) -> int:
+    """How many steps are among the first bytes, with Megatron-Bridge's rates or configuration."""
     text = plain(head)
-    return bool(_RATE_LINE.search(text)) or (
-        b"ConfigContainer" in text and bool(STEP_LINE.search(text))
-    )
+    rates = max(len(half.findall(text)) for half in _RATE_HALVES)
+    steps = len(STEP_LINE.findall(text))
+    is_of_other = _OF_MEGATRON_LM in text
+    # Fewer rates are quoted ones: the program prints one for each step, if late.
+    if rates and rates * (2 if is_of_other else 10) >= steps:
+        return max(rates, steps)
+    return steps if b"ConfigContainer" in text and not is_of_other else 0
 
 
 class _Rates:

@@ -2,7 +2,7 @@
 
 import re
 
-from perfdb.formats import batch, printed
+from perfdb.formats import batch, megatron_bridge, printed
 from perfdb.formats.base import Configuration, Content, ParsedLog
 from perfdb.formats.iterations import STEP_LINE, SYNTAX, iterations, log_of, readings
 from perfdb.formats.precisions import Pair
@@ -12,14 +12,13 @@ from perfdb.log_text import plain
 
 NAME = "megatron_lm"
 
-_BRIDGE = re.compile(rb"GPU utilization: *[\d.]+ *(?:MODEL_)?TFLOP/s/GPU|ConfigContainer")
 _ARGUMENT = re.compile(r"\b(\w+) \.{2,} (\[[^\]\n]*\]|[^\s\"'\\]+)")
 
 
-def recognises(head: bytes, name: str) -> bool:
-    """Whether an iteration line is among the first bytes, and nothing of Megatron-Bridge."""
-    text = plain(head)
-    return bool(STEP_LINE.search(text)) and not _BRIDGE.search(text)
+def recognises(head: bytes, name: str) -> int:
+    """How many iteration lines are among the first bytes, if not Megatron-Bridge's."""
+    steps = len(STEP_LINE.findall(plain(head)))
+    return 0 if steps and megatron_bridge.recognises(head, name) else steps
 
 
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:

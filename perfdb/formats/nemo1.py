@@ -35,9 +35,9 @@ _TOKENS = re.compile(rf"tokens_per_sec_per_gpu=({NUMBER}){_CLOSED}")
 DONE = re.compile(r"Trainer\.fit`? stopped: `max_(?:steps|epochs)=\d+` reached")
 
 
-def recognises(head: bytes, name: str) -> bool:
-    """Whether a progress bar with step times is among the first bytes."""
-    return _MARKER in plain(head)
+def recognises(head: bytes, name: str) -> int:
+    """How many progress bars with step times are among the first bytes."""
+    return plain(head).count(_MARKER)
 
 
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:

@@ -42,9 +42,9 @@ _SYNTAX = Syntax(
 _STEP_LINE = re.compile(rb"Training epoch [\s\d]+,\s*iteration[\s\d]+/[\s\d]+\|")
 
 
-def recognises(head: bytes, name: str) -> bool:
-    """Whether a step line of NeMo 2 is among the first bytes."""
-    return bool(_STEP_LINE.search(plain(head)))
+def recognises(head: bytes, name: str) -> int:
+    """How many step lines of NeMo 2 are among the first bytes."""
+    return len(_STEP_LINE.findall(plain(head)))
 
 
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:

@@ -18,7 +18,7 @@ from perfdb.formats.ending import WINDOW
 from perfdb.formats.piecewise import held
 from perfdb.formats.precisions import Pair, Stated
 from perfdb.formats.readings import Readings
-from perfdb.formats.settings import DUMPS, NAMES, OPTIONS, Settings
+from perfdb.formats.settings import DUMPS, NAMES, OPTIONS, SHAPE, Settings
 from perfdb.formats.spans import held_by, spans
 
 Read = Callable[[str], Iterable[Pair]]
@@ -36,7 +36,7 @@ _ENABLED: Final = r"(?:\n(?:\S+ )?[ \t]+enabled:[ \t]*)?"
 _MENTIONED = (
     *(
         re.compile(rf"({name})(?<!\w{name})['\"]?\s*[=:]\s*['\"]?([\w.\-]+)")
-        for name in (*NAMES, "num_nodes", "devices")
+        for name in (*NAMES, *SHAPE, "num_nodes", "devices")
     ),
     # AutoModel has `enabled` on the next line.
     *(
@@ -50,6 +50,7 @@ _MENTIONED = (
             rf"(\[[^\]\n]*\]|[\w.\-]+|(?:{_ITEM}[\w.]+)+)"
         )
         for name in OPTIONS
+        if name != "profile"  # which any text may have: it counts in a dump of arguments
     ),
 )
 
@@ -77,7 +78,8 @@ class Printed:
             if (values := self.several.get(name)) and field not in said
         }
         doubts |= {"precision": self.precision.doubt} if self.precision.doubt else {}
-        return replace(log, configuration=configuration, doubts=doubts)
+        shape = settings.shape(self.settings)
+        return replace(log, configuration=configuration, shape=shape, doubts=doubts)
 
 
 def mentioned(text: str, log: ParsedLog | None = None) -> Printed:

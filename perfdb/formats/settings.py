@@ -24,6 +24,8 @@ DUMPS: Final = (
 NAMES: Final[Mapping[str, str]] = {
     "world_size": "num_gpus",
     "num_gpus": "num_gpus",
+    # Of packed samples, each of up to seq_length.
+    "packed_sequence_size": "sequence_length",
     "seq_length": "sequence_length",
     "sequence_length": "sequence_length",
     "seq_len": "sequence_length",
@@ -47,6 +49,16 @@ NAMES: Final[Mapping[str, str]] = {
 }
 """What programs call a field of a case."""
 
+SHAPE: Final[Mapping[str, str]] = {
+    "num_layers": "num_layers",
+    "hidden_size": "hidden_size",
+    "ffn_hidden_size": "ffn_hidden_size",
+    "num_attention_heads": "num_attention_heads",
+    "num_experts": "num_experts",
+    "num_moe_experts": "num_experts",
+}
+"""What programs call a field of a model in the catalogue."""
+
 OPTIONS: Final = (
     "recompute_granularity", "recompute_method", "recompute_num_layers", "recompute_modules",
     "recompute_activations", "activation_checkpointing", "cpu_offloading_num_layers",
@@ -57,12 +69,17 @@ OPTIONS: Final = (
     "overlap_grad_reduce", "overlap_param_gather", "tp_comm_overlap", "nccl_ub",
     "fp8_dot_product_attention", "cutedsl_fused_grouped_mlp", "deterministic_mode",
     "backend_attn", "backend_linear", "backend_experts", "backend_dispatcher",
+    "profile", "use_nsys_profiler", "use_pytorch_profiler", "profile_step_start",
+    "profile_step_end",
 )  # fmt: skip
 """What changes a run's speed and is no field of a case: options of it, by the programs' names."""
 
 _LISTS: Final = frozenset({"recompute_modules", "cuda_graph_scope"})
 _DEFAULTS: Final = {"moe_token_dispatcher_type": "allgather"}
 """What programs print of every run, of one without experts too."""
+_PROFILERS: Final = frozenset(
+    {("profile", True), ("use_nsys_profiler", True), ("use_pytorch_profiler", True)}
+)
 _ONLY_WITH: Final[Mapping[str, frozenset[tuple[str, Scalar]]]] = {
     "recompute_method": frozenset({("recompute_granularity", "full")}),
     "recompute_num_layers": frozenset({("recompute_granularity", "full")}),
@@ -78,6 +95,8 @@ _ONLY_WITH: Final[Mapping[str, frozenset[tuple[str, Scalar]]]] = {
         }
     ),
     "moe_flex_dispatcher_backend": frozenset({("moe_token_dispatcher_type", "flex")}),
+    "profile_step_start": _PROFILERS,
+    "profile_step_end": _PROFILERS,
 }
 """Options that have a default, which says nothing where no other option puts it to use."""
 
@@ -103,6 +122,12 @@ def configuration(settings: Settings, **known: object) -> Configuration:
     }
     said = {field: value for field, value in found.items() if value}
     return Configuration.model_validate(said | fields)
+
+
+def shape(settings: Settings) -> dict[str, int]:
+    """The sizes of the model that settings say, by the fields of a model in the catalogue."""
+    sizes = {field: count(settings.get(name)) for name, field in SHAPE.items() if name in settings}
+    return {field: size for field, size in sizes.items() if size}
 
 
 def _said(field: str, value: str) -> dict[str, object]:

@@ -9,11 +9,13 @@ distributed/parallel_dims.py, 0.1.0 to 0.3.0.
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from perfdb.errors import Problem
+from perfdb.formats import settings
 from perfdb.formats.base import Configuration, Content, ParsedLog, Reading
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.marked import marked
@@ -41,18 +43,26 @@ _START = re.compile(
     r" total steps (\d{1,15})"
 )
 _VALIDATION = re.compile(r"\bvalidate step: ")
-_MESH = re.compile(r"device mesh with \[[^\]\n]*\], \[([\d, ]{0,100})\]")
+_GPU = re.compile(r"CUDA capacity: ([^\n]{1,100}?) with [\d.]+GiB memory")
+_MODEL = re.compile(r"\bModel (\S{1,50} \S{1,50}) size: [\d,]+ total parameters")
+_MESH = re.compile(r"device mesh with \[([^\]\n]{0,200})\], \[([\d, ]{0,100})\]")
 _DEGREES = re.compile(
-    r"device mesh with parallelism: pp=(\d{1,9}), dp_replicate=(\d{1,9}), dp_shard=(\d{1,9}), "
-    r"cp=(\d{1,9}), tp=(\d{1,9}), ep=(\d{1,9})"
+    r"device mesh with parallelism: pp=(?P<pp>\d{1,9}), dp_replicate=(?P<dp_replicate>\d{1,9}), "
+    r"dp_shard=(?P<dp_shard>\d{1,9}), cp=(?P<cp>\d{1,9}), tp=(?P<tp>\d{1,9}), "
+    r"ep=(?P<ep>\d{1,9})"
 )
 """Since 0.3.0; before, the mesh had a list of its dimensions above 1."""
+_WITH_EXPERTS = "dp_shard_mod_ep"
+"""With expert parallelism the shards are split into those within it and those over it."""
+_DIMENSIONS = frozenset(
+    {"pp", "dp", "dp_replicate", "dp_shard", _WITH_EXPERTS, "dp_shard_in_ep", "cp", "tp"}
+)
 DONE = re.compile(r"Training completed")
 
 
-def recognises(head: bytes, name: str) -> bool:
-    """Whether a line of its metrics is among the first bytes."""
-    return bool(_STEP_LINE.search(plain(head)))
+def recognises(head: bytes, name: str) -> int:
+    """How many lines of its metrics are among the first bytes."""
+    return len(_STEP_LINE.findall(plain(head)))
 
 
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
@@ -118,26 +128,57 @@ def _configuration(preamble: str) -> Configuration:
     start = _START.search(preamble)
     names = ("local_batch_size", "global_batch_size", "gradient_accumulation", "sequence_length")
     said = dict(zip(names, map(count, start.groups()[:4]), strict=True)) if start else {}
-    known = {name: value for name, value in (said | _layout(preamble)).items() if value}
+    found = said | _layout(preamble) | _subject(preamble) | _options(preamble)
+    known = {name: value for name, value in found.items() if value}
     return Configuration.model_validate(known | {"framework": "torchtitan"})
+
+
+def _subject(preamble: str) -> dict[str, str | None]:
+    """The model and the system; by the names that are printed, where the catalogue has neither."""
+    model, gpu = _MODEL.search(preamble), _GPU.search(preamble)
+    return {
+        "model": settings.model(model[1]) if model else None,
+        "system": (settings.system(gpu[1]) or gpu[1]) if gpu else None,
+    }
+
+
+def _options(preamble: str) -> dict[str, object]:
+    return {"options": {"enable_profiling": True}} if "Profiling active." in preamble else {}
 
 
 def _layout(preamble: str) -> dict[str, int | None]:
     """How many GPUs there are, and how they share the work where the log says each degree."""
     degrees, mesh = _DEGREES.search(preamble), _MESH.search(preamble)
-    if not degrees:
-        sizes = re.findall(r"\d+", mesh[1]) if mesh else ["0"]
-        return {"num_gpus": count(math.prod(map(int, sizes)))}
-    pipeline, replicas, shards, context, tensor, experts = map(int, degrees.groups())
-    return {
+    if degrees:
+        return _of_degrees({name: int(size) for name, size in degrees.groupdict().items()})
+    if not mesh:
+        return {}
+    names, sizes = re.findall(r"\w+", mesh[1]), [*map(int, re.findall(r"\d+", mesh[2]))]
+    if len(names) != len(sizes) or not _DIMENSIONS.issuperset(names):
+        return {"num_gpus": count(math.prod(sizes))}
+    listed = dict(zip(names, sizes, strict=True))
+    return _of_degrees({**dict.fromkeys(_DIMENSIONS, 1), **listed, "ep": _experts(listed)})
+
+
+def _experts(listed: Mapping[str, int]) -> int:
+    """The degree of expert parallelism of a mesh; 0 where tensors may be a part of it or not."""
+    if _WITH_EXPERTS not in listed:
+        return 1
+    return 0 if "tp" in listed else listed.get("dp_shard_in_ep", 1) * listed.get("cp", 1)
+
+
+def _of_degrees(degree: Mapping[str, int]) -> dict[str, int | None]:
+    ranks = math.prod(size for name, size in degree.items() if name.startswith("dp"))
+    layout = {
         # Expert parallelism regroups the same GPUs.
-        "num_gpus": count(pipeline * replicas * shards * context * tensor),
-        "pipeline_parallel": pipeline,
-        "data_parallel": replicas * shards,
-        "context_parallel": context,
-        "tensor_parallel": tensor,
-        "expert_parallel": experts,
+        "num_gpus": degree["pp"] * ranks * degree["cp"] * degree["tp"],
+        "pipeline_parallel": degree["pp"],
+        "data_parallel": ranks,
+        "context_parallel": degree["cp"],
+        "tensor_parallel": degree["tp"],
+        "expert_parallel": degree["ep"],
     }
+    return {name: count(size) for name, size in layout.items()}
 
 
 def _timed(where: str, steps: Settled, said: Configuration) -> Settled:

@@ -81,6 +81,8 @@ class Account:
             remedy = None if said.release else f"--set release={said.version} insists on it"
             yield Problem(self.where, other, remedy=remedy)
         if isinstance(self._said, Attributed) and isinstance(self.of, Attributed):
+            if sizes := disputed.shape(self.log, self.of.case.model):
+                yield Problem(self.where, sizes)
             for news in self.words.spellings.news(self._said.release, self.of.release):
                 yield Problem(self.where, news)
 

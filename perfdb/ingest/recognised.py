@@ -56,18 +56,27 @@ def look_at(source: Source, budget: Budget) -> Look:
 
 
 def look(path: Path, budget: Budget) -> Look:
-    """The format of a file, by as little of it as tells: its head, or the head and a part."""
+    """The format of a file, by as little of it as tells: its head, or the head and a part.
+
+    A single step may be quoted above the log's own: what follows tells.
+    """
     name, content = plain_name(path), chunks(path, budget)
     first = next(content, b"")
     head, window = first[:HEAD_BYTES], first
-    if found := formats.recognised(head, name) or formats.recognised(first, name):
-        return Look(found)
+    seen = [formats.likest(head, name)]
+    if seen[0].num_steps >= formats.MANY:
+        return Look(seen[0].format)
+    seen += [formats.likest(first, name)] if len(first) > len(head) else []
     start = starts.started(first)
     for chunk in content:
+        if seen[-1].num_steps > 1:
+            break
         window = b"".join((head, window[-HEAD_BYTES:], chunk))
-        if found := formats.recognised(window, name):
-            return Look(found)
+        seen.append(formats.likest(window, name))
         start = start or starts.started(window)
+    best = max(seen, key=lambda one: one.num_steps)
+    if best.format:
+        return Look(best.format)
     return _of_no_step(path, head, start, starts.died(window[-HEAD_BYTES:], start))
 
 
