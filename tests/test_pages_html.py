@@ -73,3 +73,108 @@ def test_a_row_whose_figure_is_a_table_is_rejected() -> None:
     assert (12273.0, "as (table)") == (
         one.figures.tokens_per_sec_per_gpu, one.extras["Notes"],
     )  # fmt: skip
+
+
+COLUMNS = ("Model", "System", "#-GPUs", "GBS", "Sequence Length", "Tokens/s/GPU", "MFU")
+
+
+def below(spanners: str) -> pages.PageRead:
+    """A table whose header has a row above its titles, from a page that says BF16."""
+    top = (
+        "<tr>" + "<th rowspan=2>{}</th>" * 5 + f"{spanners}</tr><tr><th>{{}}</th><th>{{}}</th></tr>"
+    )
+    row = "<tr><td>Llama3 8B<td>DGX-H100<td>8<td>128<td>8192<td>9500<td>40%</tr>"
+    text = f"<table><thead>{top.format(*COLUMNS)}</thead><tbody>{row}</tbody></table>"
+    page = f"<html><body><h1>NeMo 25.09</h1><h2>Pre-training</h2><h3>Precision: BF16</h3>{text}"
+    return pages.read("page.html", page, PageContext())
+
+
+@pytest.mark.parametrize(
+    ("spanners", "release", "precision"),
+    [
+        ("<th colspan=2>Performance</th>", "25.09", "bf16"),
+        ("<th></th><th></th>", "25.09", "bf16"),
+        ("<th colspan=2>FP8</th>", "25.09", "fp8"),
+        ("<th>FP8</th><th>FP8</th>", "25.09", "fp8"),
+        ("<th colspan=2>NeMo 25.07, FP8-CS</th>", "25.07", "fp8_cs"),
+    ],
+)
+def test_what_stands_above_the_titles_of_all_figures_holds_for_them(
+    spanners: str, release: str, precision: str
+) -> None:
+    found = below(spanners)
+    assert () == found.problems
+    assert [(release, precision)] == [(r.release.version, r.case.precision) for r in found.results]
+    assert 9500.0 == found.results[0].figures.tokens_per_sec_per_gpu
+
+
+@pytest.mark.parametrize(
+    ("spanners", "why"),
+    [
+        ("<th colspan=2>Projected, FP8</th>", "no measured ones"),
+        ("<th colspan=2>Per node</th>", "no column of a figure that is known"),
+        ("<th>BF16</th><th>NeMo 25.07</th>", "no column of a figure that is known"),
+        ("<th>FP8</th><th></th>", None),
+        ("<th>Per node</th><th></th>", None),
+    ],
+)
+def test_what_stands_above_a_title_and_is_not_of_it_rejects_the_row_or_keeps_an_extra(
+    spanners: str, why: str | None
+) -> None:
+    found = below(spanners)
+    if why:
+        assert () == found.results
+        assert why in found.problems[0].message
+    else:
+        assert [None] == [one.figures.tokens_per_sec_per_gpu for one in found.results]
+        assert "no field for the columns" in found.notes[0].message
+
+
+@pytest.mark.parametrize(("value", "stored"), [("-", [None]), ("128", []), ("FP8", [])])
+def test_a_cell_across_two_columns_is_the_value_of_neither(
+    value: str, stored: list[int | None]
+) -> None:
+    titles = ("Model", "GPUs", "GBS", "Seq Len", "TP", "PP", "Tokens/s/GPU")
+    rows = f"<td>8<td>128<td>8192<td colspan=2 rowspan=2>{value}", "<td>8<td>128<td>8192"
+    body = "".join(f"<tr><td>Llama3 8B{row}<td>9500</tr>" for row in rows)
+    head = f"<tr><th>{'<th>'.join(titles)}</tr>"
+    found = pages.read("p.html", f"<html><table>{head}{body}</table></html>", SAID)
+    assert stored * 2 == [one.case.tensor_parallel for one in found.results]
+    assert len(found.problems) == 2 - 2 * len(stored)
+    assert all("across several columns" in one.message for one in found.problems)
+
+
+def test_a_cell_across_the_sizes_of_one_group_is_of_each() -> None:
+    top = "".join(f"<th rowspan=2>{title}</th>" for title in COLUMNS[:5])
+    head = f"<tr>{top}<th colspan=2>Parallelism<th rowspan=2>MFU</tr><tr><th>TP<th>PP</tr>"
+    row = "<tr><td>Llama3 8B<td>DGX-H100<td>8<td>128<td>8192<td colspan=2>2<td>40%</tr>"
+    found = pages.read("p.html", f"<html><table>{head}{row}</table></html>", SAID)
+    assert [(2, 2)] == [
+        (one.case.tensor_parallel, one.case.pipeline_parallel) for one in found.results
+    ]
+
+
+def test_a_cell_across_two_results_is_of_both() -> None:
+    rows = ("<td>GPUs<td>8<td>16", "<td>GBS<td colspan=2>128", "<td>Seq Len<td colspan=2>8192")
+    head = "<th>Model<th>Llama3 8B<th>Llama3 70B"
+    text = "".join(f"<tr>{row}</tr>" for row in (head, *rows, "<td>Tokens/s/GPU<td>9500<td>1100"))
+    found = pages.read("p.html", f"<html><table>{text}</table></html>", SAID)
+    assert () == found.problems
+    assert [128, 128] == [one.case.global_batch_size for one in found.results]
+
+
+@pytest.mark.parametrize("prefix", ["sd-", ""])
+def test_the_title_of_a_card_holds_for_the_tables_in_it_alone(prefix: str) -> None:
+    head = "<tr><th>Model<th>GPUs<th>GBS<th>Seq Len<th>Tokens/s/GPU</tr>"
+    table = f"<table>{head}<tr><td>Llama3 8B<td>{{}}<td>128<td>8192<td>9500</tr></table>"
+    card = (
+        f'<div class="{prefix}card"><div class="{prefix}card-body"><div class="{prefix}card-title">'
+    )
+    titled = [(8, "FP8-CS"), (16, "NVFP4 (projected)"), (32, "NVFP4")]
+    cards = [f"{card}\n{title}</div>{table.format(gpus)}</div></div>" for gpus, title in titled]
+    body = "".join((*cards, table.format(64)))
+    found = pages.read("p.html", f"<html><body>{body}</body></html>", SAID)
+    assert [(8, "fp8_cs"), (32, "nvfp4"), (64, "bf16")] == [
+        (one.case.num_gpus, one.case.precision) for one in found.results
+    ]
+    assert ["the heading says 'projected'"] == [one.message[:28] for one in found.problems]

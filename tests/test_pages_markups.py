@@ -368,3 +368,21 @@ def test_a_tab_of_hugo_and_of_gitbook_holds_up_to_its_end(start: str, end: str) 
     found = pages.read("page.md", text, PageContext())
     assert () == found.problems
     assert [("dgx-b200", 10), ("dgx-h100", 17)] == [(o.case.system, o.line) for o in found.results]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "Model       GPUs  GBS  Sequence  Tokens\n                       Length    / sec / GPU\n",
+        "Run                              Speed\n"
+        "-------------------------------  -----------\n"
+        "Model       GPUs  GBS  Seq Len   Tokens/s/GPU\n",
+    ],
+)
+def test_a_simple_table_with_a_header_of_several_lines_is_restructuredtext(head: str) -> None:
+    border = "==========  ====  ===  ========  ===========\n"
+    row = "Llama3 8B   8     128  8192      9500\nLlama3 70B  8     128  8192      1100\n"
+    text = f"NeMo 25.09 on DGX-H100\n======================\n\n{border}{head}{border}{row}{border}"
+    assert FORMATS["rest"].recognises(text)
+    found = pages.read("page.rst", text, PageContext())
+    assert [9500.0, 1100.0] == [one.figures.tokens_per_sec_per_gpu for one in found.results]

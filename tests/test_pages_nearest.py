@@ -201,6 +201,11 @@ def test_the_words_above_all_sections_name_a_task_that_is_none() -> None:
         "Numbers below are estimated, not measured.",
         "All results in this table are projected from 8 GPUs.",
         "The figures are not measured yet.",
+        "### Target for 25.11",
+        "### Throughput targets",
+        "### Theoretical performance",
+        "### Speed-of-light numbers",
+        "Numbers below are predicted.",
     ],
 )
 def test_figures_that_nobody_measured_are_refused_however_it_is_said(above: str) -> None:
@@ -213,10 +218,58 @@ def test_figures_that_nobody_measured_are_refused_however_it_is_said(above: str)
         "The figures are measured, not projected.",
         "Values in italics are estimated.",
         "The peak is estimated.",
+        "### Target hardware: H100",
+        "### MFU of the theoretical peak",
+        "Theoretical performance is twice that.",
     ],
 )
 def test_what_is_not_said_of_the_figures_refuses_none(above: str) -> None:
     assert ["dgx-h100"] == systems(read(above))
+
+
+@pytest.mark.parametrize(
+    ("model", "status", "tokens", "below"),
+    [
+        ("", "", "[^1]", "[^1]: projected, not measured"),
+        ("*", "", "", "\\* These figures are estimated."),
+        ("", "projected from 8 nodes", "", ""),
+        ("", "Target", "", ""),
+        (" (projected)", "", "", ""),
+    ],
+)
+def test_a_row_that_says_of_itself_that_nobody_measured_it_is_refused(
+    model: str, status: str, tokens: str, below: str
+) -> None:
+    titles = TITLES.replace("---|\n", "---|---|\n").replace("Model |", "Model | Status |")
+    row = f"| Llama3 8B{model} | {status} | 8 | 128 | 8192 | 13812{tokens} |\n"
+    large = LARGE.replace("70B |", "70B | measured, not projected |")
+    found = read("", f"{titles}{row}{large}\n{below}\n")
+    assert ["llama3-70b"] == [one.case.model for one in found.results]
+    assert ["no measured ones"] == [one.message[-16:] for one in found.problems]
+
+
+def test_a_footnote_on_an_extra_says_nothing_of_the_figures() -> None:
+    est = "Est. time to train in days (10T tokens, 1K GPUs)[^1]"
+    titles = TITLES.replace("---|\n", "---|---|\n").replace("GPU |\n", f"GPU | {est} |\n")
+    found = read("", f"{titles}{ROW[:-1]} 5[^1] |\n\n[^1]: extrapolated\n")
+    assert ["dgx-h100"] == systems(found)
+
+
+@pytest.mark.parametrize(
+    ("note", "other"),
+    [
+        ("measured with FP8", "FP8"),
+        ("measured with NeMo 25.07", "25.07"),
+        ("measured in BF16 with NeMo 25.09", None),
+        ("up to 10% faster than NeMo 25.07", None),
+    ],
+)
+def test_a_footnote_that_names_another_precision_or_release_is_told(
+    note: str, other: str | None
+) -> None:
+    found = read("", f"{TITLES}{ROW.replace('13812', '13812[^1]')}\n[^1]: {note}\n")
+    wanted = f"a footnote speaks of {other}; the row counts as 25.09, bf16"
+    assert ([wanted] if other else []) == [one.message for one in found.notes]
 
 
 @pytest.mark.parametrize(

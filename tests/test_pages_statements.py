@@ -244,18 +244,41 @@ def test_a_title_that_holds_two_frameworks_against_each_other_names_neither() ->
 
 
 @pytest.mark.parametrize("empty", ["", "  "])
-def test_an_empty_cell_among_names_is_not_what_the_heading_says(empty: str) -> None:
+@pytest.mark.parametrize(
+    ("title", "cell", "field", "said"),
+    [("System", "DGX-GB200", "system", "dgx-h100"), ("Task", "LoRA", "task", "pretrain")],
+)
+def test_an_empty_cell_among_names_is_not_what_the_heading_says(
+    empty: str, title: str, cell: str, field: str, said: str
+) -> None:
     table = (
-        "| Model | System | GPUs | GBS | Sequence Length | Tokens / sec / GPU |\n"
+        f"| Model | {title} | GPUs | GBS | Sequence Length | Tokens / sec / GPU |\n"
         "|---|---|---|---|---|---|\n"
-        "| Llama3 8B | DGX-GB200 | 8 | 128 | 8192 | 13812 |\n"
+        f"| Llama3 8B | {cell} | 8 | 128 | 8192 | 13812 |\n"
         f"| Llama3 70B | {empty} | 64 | 128 | 8192 | 1606 |\n"
     )
     found = read("## Pre-training", table=table)
-    assert ["dgx-gb200"] == [one.case.system for one in found.results]
-    assert [(11, "System")] == [(one.line, one.field) for one in found.problems]
-    alone = read("## Pre-training", table=table.replace("DGX-GB200", ""))
-    assert ["dgx-h100", "dgx-h100"] == [one.case.system for one in alone.results]
+    assert [cell.casefold()] == [getattr(one.case, field) for one in found.results]
+    assert [(11, title)] == [(one.line, one.field) for one in found.problems]
+    alone = read("## Pre-training", table=table.replace(cell, ""))
+    assert [said, said] == [getattr(one.case, field) for one in alone.results]
+
+
+@pytest.mark.parametrize(
+    ("above", "wanted"), [("## SFT", ["sft", "lora"]), ("## Performance", ["lora"])]
+)
+def test_a_row_above_all_tasks_is_of_the_heading_s(above: str, wanted: list[str]) -> None:
+    """It repeats no row; below the first task, or where nobody says one, an empty cell is none."""
+    table = (
+        "| Model | Task | GPUs | GBS | Sequence Length | Tokens / sec / GPU |\n"
+        "|---|---|---|---|---|---|\n"
+        "| Llama3 8B | | 8 | 128 | 8192 | 13812 |\n"
+        "| Llama3 8B | LoRA | 8 | 128 | 8192 | 23812 |\n"
+        "| Llama3 70B | | 64 | 128 | 8192 | 1606 |\n"
+    )
+    found = read(above, table=table)
+    assert wanted == [one.case.task for one in found.results]
+    assert 3 - len(wanted) == len(found.problems)
 
 
 @pytest.mark.parametrize("named", [True, False])

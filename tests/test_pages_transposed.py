@@ -319,3 +319,33 @@ def test_a_title_of_which_a_part_is_unknown_is_kept_as_an_extra() -> None:
     found = composite("TP/Magic", "8/1")
     assert ["8/1"] == [one.extras["TP/Magic"] for one in found.results]
     assert 1 == len(found.notes)
+
+
+@pytest.mark.parametrize(
+    ("corner", "first", "second", "wanted"),
+    [
+        ("Metric", "25.07", "NeMo 25.09", [("25.07", None), ("25.09", None)]),
+        ("Metric", "BF16", "FP8", [("25.04", "bf16"), ("25.04", "fp8")]),
+        ("Metric", "BF16", "FP8 (25.09)", [("25.04", "bf16"), ("25.09", "fp8")]),
+        ("", "Measured", "FP8-CS", [("25.04", None), ("25.04", "fp8_cs")]),
+        ("Metric", "BF16", "Projected", [("25.04", "bf16")]),
+        ("Metric", "Run A", "25.07 and 25.09", [("25.04", None)]),
+    ],
+)
+def test_the_title_of_a_column_holds_for_its_result(
+    corner: str, first: str, second: str, wanted: list[tuple[str, str | None]]
+) -> None:
+    """As a heading would; of a title that leaves doubt, or of no measured figures, none is read."""
+    head = "# NeMo 25.04\n\n## Pre-training\n\n### Llama3 8B on DGX-H100\n\n"
+    rows = [("#-GPUs", "8", "16"), ("GBS", "128", "128"), ("Sequence Length", "8192", "8192")]
+    found = read(head + pipes([(corner, first, second), *rows, ("Tokens/s/GPU", "9500", "13400")]))
+    assert wanted == [(one.release.version, one.case.precision) for one in found.results]
+    assert len(found.problems) == 2 - len(wanted)
+    assert not found.problems or f"(column {second!r})" in found.problems[0].message
+
+
+def test_a_model_in_the_corner_is_that_of_the_results_whatever_stands_above_them() -> None:
+    rows = [("Llama3 70B", "BF16", "FP8"), ("#-GPUs", "64", "64"), ("GBS", "128", "128"),
+            ("Sequence Length", "8192", "8192"), ("Tokens/s/GPU", "950", "1340")]  # fmt: skip
+    found = read("# NeMo 25.04\n\n## Pre-training\n\n### Llama3 8B on DGX-H100\n\n" + pipes(rows))
+    assert ["llama3-70b", "llama3-70b"] == [one.case.model for one in found.results]

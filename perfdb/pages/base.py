@@ -33,10 +33,14 @@ class PageRead:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell: as it stands in the source, and the words a reader sees."""
+    """A cell: as it stands in the source, and the words a reader sees.
+
+    `wide`: it is one cell across several columns, and stands in each of them.
+    """
 
     raw: str
     text: str
+    wide: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,11 +89,15 @@ class Line:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table as it stands; `ruled`: a rule sets its header off from its rows."""
+    """A table as it stands; `ruled`: a rule sets its header off from its rows.
+
+    `spanners` is what stands above each title, in a header of several rows.
+    """
 
     header: Row
     rows: tuple[Row, ...]
     ruled: bool = True
+    spanners: Row | None = None
 
 
 @dataclass(frozen=True)

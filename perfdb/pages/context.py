@@ -14,7 +14,7 @@ from perfdb.pages import names, releases, statements
 from perfdb.pages.base import Grid, Heading, Line, Page, PageContext
 from perfdb.pages.cells import Wrong
 from perfdb.pages.front import Settings
-from perfdb.pages.outline import Table
+from perfdb.pages.outline import Said, Table
 from perfdb.pages.releases import Whose
 from perfdb.pages.statements import Statement
 from perfdb.record import Method
@@ -63,6 +63,11 @@ class Setting:
     def of(self, nearer: Whose) -> "Setting":
         """What holds for a row that says of its own what it is of."""
         return replace(self, whose=self.whose.then(nearer))
+
+    def below(self, title: str) -> "Setting":
+        """What holds for a result below a title of its own."""
+        nearer = statements.in_force([Said(title, 0, True)], self.framework)
+        return replace(self.of(nearer.whose), said=self.said.then(nearer))
 
 
 @dataclass(frozen=True)

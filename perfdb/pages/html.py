@@ -105,6 +105,8 @@ class _Reader:
             return html_tree.has_table(tag)
         if tag.name == "summary" or _is_tab(tag) or "admonition-title" in html_tree.classes(tag):
             return False
+        if html_tabs.card_of(tag):
+            return False
         if mark := html_tree.mark(tag):
             self.words.append(mark)
             return False
@@ -125,7 +127,7 @@ class _Reader:
             self.pieces.append(Leave())
 
     def label(self, tag: Tag) -> str | None:
-        """The label of a box: a tab, a dropdown, an admonition; None for other elements."""
+        """The label of a box: a tab, card, dropdown, admonition; None for other elements."""
         if id(tag) in self.labels:
             return self.labels[id(tag)]
         if tag.name == "details":

@@ -1,4 +1,4 @@
-"""The labels of tabs in HTML, whichever way a page ties them to their panels."""
+"""The labels of tabs and cards in HTML, whichever way a page ties them to their panels."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -10,8 +10,10 @@ from perfdb.pages import html_tree
 
 _PANELS: Final = frozenset({"sd-tab-content", "tabbed-content", "tab-content"})
 """Classes of panels that stand right behind their label: sphinx-design, MkDocs, inline-tabs."""
+_CARDS: Final = {"sd-card-title": "sd-card", "card-title": "card"}
+"""Classes of the titles of cards, and of the cards: sphinx-design, Bootstrap."""
 _MOST: Final = 1000
-"""Tabs of a page that are followed."""
+"""Tabs or cards of a page that are followed."""
 _NEAR: Final = 6
 """How far above a tab its list is looked for."""
 _BLOCK: Final = "tabbed-block"
@@ -19,8 +21,20 @@ _BLOCK: Final = "tabbed-block"
 
 
 def labels(tree: Tag) -> Mapping[int, str]:
-    """The label of each panel, by the id() of its element."""
-    return dict((*_behind_label(tree), *_in_order(tree), *_by_role(tree)))
+    """The label of each panel or card, by the id() of its element."""
+    return dict((*_behind_label(tree), *_in_order(tree), *_by_role(tree), *_of_cards(tree)))
+
+
+def card_of(title: Tag) -> Tag | None:
+    """The card that an element is the title of; None where it is no such title."""
+    found = html_tree.classes(title) & _CARDS.keys()
+    return title.find_parent("div", class_=_CARDS[next(iter(found))]) if found else None
+
+
+def _of_cards(tree: Tag) -> Iterator[tuple[int, str]]:
+    for title in tree.find_all(class_=list(_CARDS), limit=_MOST):
+        if card := card_of(title):
+            yield id(card), html_tree.words(title)
 
 
 def _behind_label(tree: Tag) -> Iterator[tuple[int, str]]:

@@ -41,6 +41,7 @@ class Table:
 
     `below` are the lines right under it. `turned`: its results stood in columns, and were turned to
     rows; `corner` is then the field that its first column holds, where its title is no column's.
+    `spanners`: see `Grid`.
     """
 
     header: Row
@@ -50,6 +51,7 @@ class Table:
     below: tuple[Line, ...] = ()
     turned: bool = False
     corner: str | None = None
+    spanners: Row | None = None
 
 
 @dataclass
@@ -128,7 +130,7 @@ class _Outline:
         else:
             self.unbox()
             said = tuple(said for scope in self.scopes for said in scope.said)
-            self.tables.append(Table(grid.header, grid.rows, said))
+            self.tables.append(Table(grid.header, grid.rows, said, spanners=grid.spanners))
         return True
 
     def _cut_from(self, row: Row, *, after_table: bool) -> int | None:

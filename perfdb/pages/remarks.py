@@ -62,7 +62,7 @@ def _lacks_task(reader: TableReader, own: Sequence[Attributed | None]) -> bool:
     told = said.task or said.no_task or said.not_measured
     if told or "task" in columns.all_fields(reader.header):
         return False
-    return not all(one and one.texts.get("task") for one in own)
+    return not all(one and (one.texts.get("task") or one.setting.said.task) for one in own)
 
 
 def _half_said(reader: TableReader) -> Iterator[Problem]:

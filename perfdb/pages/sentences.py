@@ -66,6 +66,13 @@ def not_measured(text: str) -> str | None:
     return next(words, None)
 
 
+def begins_not_measured(text: str) -> str | None:
+    """The word, also where a cell or a footnote begins with it: `projected from 8 nodes`."""
+    word = names.not_measured(cleaned(text))
+    begins = word and cleaned(text).startswith(word)
+    return word if begins else not_measured(text)
+
+
 def precision(text: str) -> str | None:
     """The precision that sentences say, where they name no other to hold it against."""
     precision = only_precision(text)

@@ -6,7 +6,7 @@ row: it labels the rows below it, or says something of the table where none foll
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, takewhile
 from typing import Final
 
@@ -70,10 +70,11 @@ def _table(head: Sequence[SpannedRow], body: Sequence[SpannedRow]) -> Iterator[P
     full_head = list(_filled(head, width))
     above = [full.row for full in full_head if full.label]
     titles = [full.row for full in full_head if not full.label] or [full_head[-1].row]
-    header = _header(titles)
+    header, spanners = _header(titles), _spanners(titles)
     for label in above:
         yield Enter(label.cells[0].text, label.line)
-    yield from _grids(header, list(_filled(body, len(header.cells))))
+    for piece in _grids(header, list(_filled(body, len(header.cells)))):
+        yield replace(piece, spanners=spanners) if isinstance(piece, Grid) else piece
     yield from (Leave() for _ in above)
 
 
@@ -128,10 +129,12 @@ def _fill(
 
     for one in row.cells:
         reach()
-        for _ in range(max(1, min(one.columns, width - len(cells)))):
+        columns = max(1, min(one.columns, width - len(cells)))
+        cell = replace(one.cell, wide=columns > 1)
+        for _ in range(columns):
             if one.rows > 1 and len(cells) < width:
-                further[len(cells)] = (one.cell, one.rows - 1)
-            cells.append(one.cell)
+                further[len(cells)] = (cell, one.rows - 1)
+            cells.append(cell)
     reach()
     return tuple(cells), further
 
@@ -144,13 +147,25 @@ def _header(rows: Sequence[Row]) -> Row:
     """
     last = rows[-1]
     twice = Counter(cell.text for cell in last.cells)
-    columns = [
-        [row.cells[at] for row in rows if at < len(row.cells)] for at in range(len(last.cells))
-    ]
     return Row(
         last.line,
-        tuple(_title(stack) if twice[stack[-1].text] > 1 else _lowest(stack) for stack in columns),
+        tuple(
+            _title(stack) if twice[stack[-1].text] > 1 else _lowest(stack)
+            for stack in _stacks(rows)
+        ),
     )
+
+
+def _spanners(rows: Sequence[Row]) -> Row | None:
+    """What stands above the lowest title of each column; None of a header of one row."""
+    above = [[cell for cell in it if cell.text != _lowest(it).text] for it in _stacks(rows)]
+    return Row(rows[0].line, tuple(map(_title, above))) if any(above) else None
+
+
+def _stacks(rows: Sequence[Row]) -> list[list[Cell]]:
+    """The titles of each column, from above."""
+    width = len(rows[-1].cells)
+    return [[row.cells[at] for row in rows if at < len(row.cells)] for at in range(width)]
 
 
 def _lowest(stack: Sequence[Cell]) -> Cell:

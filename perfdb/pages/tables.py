@@ -4,7 +4,16 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from perfdb.pages import cells, columns, configured, footnotes, outline, sections, transposed
+from perfdb.pages import (
+    cells,
+    columns,
+    configured,
+    footnotes,
+    outline,
+    sections,
+    spanners,
+    transposed,
+)
 from perfdb.pages.base import Page, Row
 from perfdb.pages.columns import Column
 from perfdb.pages.outline import Table
@@ -17,7 +26,7 @@ NUMBER: Final = re.compile(r"[~≈<>]?\s*[0-9]")
 def of_page(page: Page) -> tuple[Table, ...]:
     """Every table of a page, a result in each row where it has results, in reading order."""
     titled = sections.of(outline.tables(page.pieces))
-    written = (footnotes.marked(one, page.footnotes) for one in titled)
+    written = (spanners.held(footnotes.marked(one, page.footnotes)) for one in titled)
     return tuple(part for one in written for part in sections.divided(transposed.upright(one)))
 
 

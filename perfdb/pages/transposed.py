@@ -29,7 +29,8 @@ def upright(table: Table) -> Table:
     if odd := tuple(row for row in rows if len(row.cells) != len(table.header.cells)):
         return replace(table, rows=odd, turned=True)
     heads, *results = zip(*(row.cells for row in rows), strict=True)
-    weaker, caption = _caption(table.header) if corner else ((), ())
+    titled_corner = columns.fields_of(_title(table.header))
+    weaker, caption = ((), ()) if titled_corner else _caption(table.header)
     return replace(
         table,
         header=Row(first.line, heads),
