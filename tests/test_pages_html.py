@@ -94,6 +94,7 @@ def below(spanners: str) -> pages.PageRead:
     [
         ("<th colspan=2>Performance</th>", "25.09", "bf16"),
         ("<th></th><th></th>", "25.09", "bf16"),
+        ("<th>Throughput (per second, per GPU)</th><th>Utilization (%)</th>", "25.09", "bf16"),
         ("<th colspan=2>FP8</th>", "25.09", "fp8"),
         ("<th>FP8</th><th>FP8</th>", "25.09", "fp8"),
         ("<th colspan=2>NeMo 25.07, FP8-CS</th>", "25.07", "fp8_cs"),
@@ -112,6 +113,7 @@ def test_what_stands_above_the_titles_of_all_figures_holds_for_them(
     ("spanners", "why"),
     [
         ("<th colspan=2>Projected, FP8</th>", "no measured ones"),
+        ("<th colspan=2>Improvement (%)</th>", "no column of a figure that is known"),
         ("<th colspan=2>Per node</th>", "no column of a figure that is known"),
         ("<th>BF16</th><th>NeMo 25.07</th>", "no column of a figure that is known"),
         ("<th>FP8</th><th></th>", None),

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import takewhile
 
 from perfdb.errors import Problem
 from perfdb.pages import (
@@ -16,21 +15,21 @@ from perfdb.pages import (
     halves,
     names,
     notation,
-    sentences,
     values,
+    wide,
 )
 from perfdb.pages.attributed import Attributed
-from perfdb.pages.base import Cell, Page, Row
+from perfdb.pages.base import Page, Row
 from perfdb.pages.cells import Wrong
 from perfdb.pages.columns import FIGURES, Column
 from perfdb.pages.context import PageSetting, Setting
+from perfdb.pages.emptied import EmptyNames
 from perfdb.pages.footnotes import Footnotes
 from perfdb.pages.outline import Table
+from perfdb.pages.unmeasured import Unmeasured
 from perfdb.pages.values import Faults, Values
 from perfdb.record import PublishedResult, Release
 
-_NAMES = frozenset({"model", "precision", "task", *columns.OF_SYSTEM, *columns.OF_RELEASE})
-"""Fields that name the work of a row, and whose it is."""
 _NO_UNIT = re.compile(r"(?<=[0-9])(?=\s*\(|\)?\Z)")
 """Where the unit of a number is missing, or those of a pair."""
 
@@ -112,36 +111,25 @@ class TableReader:
             return self.problem(row, message, "give each column a cell, - where it has no value")
         if self._wrong_titles:
             return self.problem(row, *self._wrong_titles)
-        if said := self._setting_of(row).said.not_measured or self._not_measured(row):
+        if said := self._setting_of(row).said.not_measured or self._unmeasured.of(row):
             message = f"{said}: the figures are no measured ones"
             return self.problem(row, message, "put what was measured below another heading")
         return self._wrong_cell(row) or self._emptied(row) or self._shared(row)
 
-    def _not_measured(self, row: Row) -> str | None:
-        """What a row, or a footnote on what is read of it, says of figures that nobody measured."""
-        for column, text in self._printed(row):
-            model = names.not_measured(text) if "model" in column.fields else None
-            if word := model or (None if column.known else sentences.begins_not_measured(text)):
-                return f"the column {column.title!r} says {word!r}"
-        noted = self._noted.of(self._of_fields(row))
-        word = next(filter(None, map(sentences.begins_not_measured, noted)), None)
-        return f"a footnote says {word!r}" if word else None
-
     @cached_property
-    def _noted(self) -> Footnotes:
-        """The footnotes of the columns that are read: a time that is an extra may be estimated."""
-        header = self._of_fields(self.table.header)
-        return Footnotes(replace(self.table, header=header), self.footnotes.of_page)
-
-    def _of_fields(self, row: Row) -> Row:
-        beside = zip(self.header, row.cells, strict=True)
-        return Row(row.line, tuple(cell for column, cell in beside if column.fields))
+    def _unmeasured(self) -> Unmeasured:
+        return Unmeasured(self.table, self.header, self.footnotes)
 
     def _setting_of(self, row: Row) -> Setting:
         """What holds for a row; of a turned one, also the title that stood above its column."""
         if not self.table.turned or self.header[0].fields:
             return self.setting
-        return self.setting.below(cells.cleaned(row.cells[0].text))
+        return self._by_title[row.cells[0].text]
+
+    @cached_property
+    def _by_title(self) -> Mapping[str, Setting]:
+        titles = {row.cells[0].text for row in self.table.rows}
+        return {title: self.setting.below(cells.cleaned(title)) for title in titles}
 
     def _wrong_cell(self, row: Row) -> Problem | None:
         """The first cell that cannot be taken for what it says."""
@@ -170,11 +158,7 @@ class TableReader:
 
     def _emptied(self, row: Row) -> Problem | None:
         """An empty cell of what other rows name: it may mean the row above, or the heading."""
-        texts = columns.texts(self._printed(row))
-        # A task above the table is that of the rows until one of them says another.
-        above = {"task"} if self.setting.said.task and row in self._before_tasks else set()
-        names_ = sorted(self._named - above)
-        name = next((name for name in names_ if not texts.get(name, "-")), None)
+        name = self._empty.of(row, task_above=self.setting.said.task is not None)
         if name is None:
             return None
         message = "the cell is empty, and those of other rows are not"
@@ -182,44 +166,20 @@ class TableReader:
         return replace(problem, field=columns.title_of(name, self.header))
 
     def _shared(self, row: Row) -> Problem | None:
-        """A cell across columns of which each means another thing; turned, across results."""
-        across = [] if self.table.turned else zip(self.header, row.cells, strict=True)
-        for place, (column, cell) in enumerate(across):
-            wide = cell.wide and not self._grouped(row, cell)
-            if wide and column.fields and not cells.absent(cells.value(cell.text)):
-                message = f"one cell, {cells.plain(cell.text)!r}, stands across several columns"
-                problem = Problem(self.where, message, column.title, None, "give each its own")
-                return self._at(row, place, problem)
-        return None
-
-    def _grouped(self, row: Row, wide: Cell) -> bool:
-        """Whether a cell is across sizes of one group, as 1 is below TP and PP of `Parallelism`."""
-        if self.table.spanners is None:
-            return False
-        of_cell = [place for place, cell in enumerate(row.cells) if cell == wide]
-        fields = {field for place in of_cell for field in self.header[place].fields}
-        above = {self.table.spanners.cells[place].text for place in of_cell}
-        return len(above) == 1 and "" not in above and fields <= columns.SIZES
+        place = wide.shared(self.table, self.header, row)
+        if place is None:
+            return None
+        message = f"one cell, {cells.plain(row.cells[place].text)!r}, stands across several columns"
+        problem = Problem(self.where, message, self.header[place].title, None, "give each its own")
+        return self._at(row, place, problem)
 
     @property
     def _titled_above(self) -> Mapping[str, str]:
         return {name.capitalize(): text for name, text in self._pair_above.items()}
 
     @cached_property
-    def _named(self) -> frozenset[str]:
-        """Of what names the work of a row, what a cell of some row says."""
-        rows = [row for row in self.table.rows if len(row.cells) == len(self.header)]
-        said = (columns.texts(self._printed(row)).items() for row in rows)
-        filled = {name for texts in said for name, text in texts if text}
-        return frozenset(filled & _NAMES)
-
-    @cached_property
-    def _before_tasks(self) -> Sequence[Row]:
-        """The rows above the first that says its task."""
-        place = next((at for at, one in enumerate(self.header) if "task" in one.fields), -1)
-        cells_ = (row.cells[place : place + 1] for row in self.table.rows)
-        blank = takewhile(lambda found: not any(cells.value(cell.text) for cell in found), cells_)
-        return self.table.rows[: len(list(blank))] if place >= 0 else ()
+    def _empty(self) -> EmptyNames:
+        return EmptyNames(self.table, self.header)
 
     @cached_property
     def _wrong_titles(self) -> tuple[str, str] | None:

@@ -9,8 +9,8 @@ from perfdb.pages.columns import FIGURES
 from perfdb.pages.outline import Said, Table
 
 _OTHER_FIGURE = re.compile(
-    r"\bper\b(?!\s*gpu)|/\s*(?!gpu)|%|\bnodes?\b|\b(?:relative|normali[sz]ed|speed-?ups?|peak|max"
-    r"|maximum|min|minimum|p[0-9]{2})\b",
+    r"\bper\s+(?!gpu|device|s)|\b(?:nodes?|thousands?|millions?|relative|normali[sz]ed|speed-?ups?"
+    r"|improvements?|gains?|delta|peak|max|maximum|min|minimum|p[0-9]{2})\b",
     re.IGNORECASE,
 )
 """What makes another figure of the one below it."""

@@ -1,0 +1,41 @@
+"""What a row, or a footnote on what is read of it, says of figures that nobody measured."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from perfdb.pages import cells, names, sentences
+from perfdb.pages.base import Row
+from perfdb.pages.columns import Column
+from perfdb.pages.footnotes import Footnotes
+from perfdb.pages.outline import Table
+
+
+@dataclass(frozen=True)
+class Unmeasured:
+    """Tells which rows of a table say of themselves that nobody measured them."""
+
+    table: Table
+    header: Sequence[Column]
+    footnotes: Footnotes
+
+    def of(self, row: Row) -> str | None:
+        """What tells that a row's figures are projected, or the like; None where nothing does."""
+        for column, cell in zip(self.header, row.cells, strict=True):
+            text = cells.value(cell.text)
+            model = names.not_measured(text) if "model" in column.fields else None
+            if word := model or (None if column.known else sentences.begins_not_measured(text)):
+                return f"the column {column.title!r} says {word!r}"
+        noted = self._noted.of(self._of_fields(row))
+        word = next(filter(None, map(sentences.begins_not_measured, noted)), None)
+        return f"a footnote says {word!r}" if word else None
+
+    @cached_property
+    def _noted(self) -> Footnotes:
+        """The footnotes of the columns that are read: a time that is an extra may be estimated."""
+        header = self._of_fields(self.table.header)
+        return Footnotes(replace(self.table, header=header), self.footnotes.of_page)
+
+    def _of_fields(self, row: Row) -> Row:
+        beside = zip(self.header, row.cells, strict=True)
+        return Row(row.line, tuple(cell for column, cell in beside if column.fields))
