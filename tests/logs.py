@@ -28,6 +28,20 @@ def nemo(times: Sequence[float] = TIMES) -> str:
     return "".join(step_line(step, len(times), time) for step, time in enumerate(times))
 
 
+def megatron(skipped: int = 0) -> str:
+    """Twenty steps of 2 s and 400 TFLOP/s/GPU as Megatron-LM prints them, one of them skipped."""
+    line = (
+        " iteration {}/20 | consumed samples: {} | elapsed time per iteration (ms): {} | "
+        "throughput per GPU (TFLOP/s/GPU): 400.0 | global batch size: 128 |{} "
+        "number of skipped iterations: {:d} | number of nan iterations: 0 |\n"
+    )
+    taken = (2000.0, " lm loss: 2.5 |", 0)
+    return "".join(
+        line.format(step, 128 * step, *((1500.0, "", 1) if step == skipped else taken))
+        for step in range(1, 21)
+    )
+
+
 def titan(sequence: int, steps: int, seconds: float) -> str:
     """A log of torchtitan: so many of 50 steps on one GPU, of 64 samples of that length."""
     rate = f"loss:  8.0000  memory:  1.50GiB(3.16%)  tps: {64 * sequence / seconds:.0f}  mfu: 1.00%"

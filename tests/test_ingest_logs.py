@@ -21,7 +21,7 @@ from perfdb.ingest import LogOptions, Options, Report, ingest, preview
 from perfdb.pages import PageContext
 from perfdb.verify import verify
 from tests import archives, factories
-from tests.logs import GIVEN, SET, SUMMARY, TIMES, nemo, step_line, titan, write
+from tests.logs import GIVEN, SET, SUMMARY, TIMES, megatron, nemo, step_line, titan, write
 from tests.snapshots import snapshot
 from tests.trees import NEMO, PAGE, counted, read_at, rows_of
 
@@ -281,6 +281,16 @@ def test_a_window_without_a_step_is_incomplete(sqlite: URL, tmp_path: Path) -> N
     assert [("no step in skip_warmup(10)", None)] == rows_of(sqlite, question)
     ingest([path], sqlite, last)
     assert [(None, 2.0)] == rows_of(sqlite, question)
+
+
+def test_a_skipped_step_does_not_count_and_is_told_of(sqlite: URL, tmp_path: Path) -> None:
+    """Loss scaling skips one now and then: the run is finished all the same."""
+    report = ingest([write(tmp_path / "a", megatron(15))], sqlite, GIVEN)
+
+    said = "steps that the optimizer skipped are not counted: 1 of 10, the first is step 15"
+    assert [said] == [note.message for note in report.notes]
+    shown = (results.c.outcome, results.c.num_steps, results.c.step_time_mean_s, results.c.notes)
+    assert [("finished", 9, 2.0, [said])] == rows_of(sqlite, select(*shown))
 
 
 @pytest.mark.parametrize(("tokens", "rate"), [(64 * 4096, 32768.0), (50_000, 6250.0)])

@@ -19,6 +19,7 @@ from perfdb.recompute import Asked, recompute
 from perfdb.record import Outcome
 from perfdb.verify import verify
 from tests import factories
+from tests.logs import GIVEN, megatron, write
 from tests.snapshots import snapshot
 from tests.trees import NEMO, PAGE, rows_of, writing
 
@@ -253,6 +254,38 @@ def test_what_pages_say_of_their_originals_is_read_anew_on_the_way_up(
 
     ingest([page], store, NEMO)
     assert before == snapshot(store)
+
+
+def test_what_an_old_schema_drops_is_named_and_read_again(store: URL, tmp_path: Path) -> None:
+    """A page's notes, a log's rates and its skipped step; verify says meanwhile what to do."""
+    (tmp_path / "page.md").write_text(f"{PAGE}\nNote: all of it on mock data.\n")
+    given = ((tmp_path / "page.md", NEMO), (write(tmp_path / "log", megatron(15)), GIVEN))
+    for path, options in given:
+        ingest([path], store, options)
+    said = select(
+        results.c.key, results.c.notes, results.c.tokens_per_sec, results.c.emitted
+    ).where(~results.c.superseded)
+    before = sorted(rows_of(store, said), key=str)
+    assert any(notes for _, notes, *_ in before)
+    assert any(emitted for *_, emitted in before)
+
+    dropped = migrate.downgrade(store, "0002")
+    migrate.upgrade(store)
+
+    assert "notes and footnotes, printed totals, rates that programs print" in dropped
+    assert before != sorted(rows_of(store, said), key=str)
+    found = verify(store, lambda *_: lambda: None)
+    assert {"figures"} == {one.check for one in found if one.faults}
+    [fault] = [it.message for one in found for it in one.faults]
+    assert "notes is ()" in fault
+    assert "`perfdb recompute` would change it" in fault
+    passed_over = [it for one in found for it in one.passed_over]
+    assert ["`perfdb ingest` of the file reads it anew"] * 2 == [
+        it.message.partition("; ")[2] for it in passed_over
+    ]
+    assert len(before) == sum(ingest([path], store, options).revised for path, options in given)
+    assert before == sorted(rows_of(store, said), key=str)
+    assert () == migrate.downgrade(store, "0009")
 
 
 def test_the_peak_memory_of_results_is_made_of_the_steps_on_the_way_up(

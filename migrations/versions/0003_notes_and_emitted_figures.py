@@ -1,4 +1,8 @@
-"""footnotes, printed totals, what programs print, when a result was superseded, what was audited"""
+"""footnotes, printed totals, what programs print, when a result was superseded, what was audited
+
+What loses any of these on the way down is marked, so that it is read again on the way up: its
+source has minus its number for a version of the parser, and its row of a page another hash.
+"""
 
 import sqlalchemy as sa
 from alembic import op
@@ -7,6 +11,8 @@ revision = "0003"
 down_revision = "0002"
 branch_labels = None
 depends_on = None
+
+DROPS = "notes and footnotes, printed totals, rates that programs print"
 
 SOURCES = (
     "id",
@@ -60,6 +66,37 @@ def _of_steps() -> tuple[sa.Column[object], ...]:
     )
 
 
+def _table(name: str, *columns: str) -> sa.TableClause:
+    return sa.table(name, *map(sa.column, columns))
+
+
+def _mark_what_loses() -> None:
+    results = _table(
+        "results", "id", "run_id", "source_id", "origin", "content_hash", "tokens_per_sec", "notes",
+        "emitted",
+    )  # fmt: skip
+    steps = _table("steps", "run_id", *(column.name for column in _of_steps()))
+    runs, sources = _table("runs", "id", "source_id"), _table("sources", "id", "parser_version")
+    rated = sa.select(steps.c.run_id).where(
+        sa.or_(*(steps.c[column.name].is_not(None) for column in _of_steps()))
+    )
+    loses = sa.or_(
+        results.c.tokens_per_sec.is_not(None),
+        sa.cast(results.c.notes, sa.Text()) != "[]",
+        sa.cast(results.c.emitted, sa.Text()) != "{}",
+        results.c.run_id.in_(rated),
+    )
+    read = sa.union(
+        sa.select(results.c.source_id).where(loses),
+        sa.select(runs.c.source_id).join(results, results.c.run_id == runs.c.id).where(loses),
+    )
+    of_these = sources.c.id.in_(sa.select(read.subquery().c.source_id))
+    op.execute(sources.update().where(of_these).values(parser_version=-sources.c.id))
+    another = sa.literal("downgraded ", sa.Text()).concat(results.c.content_hash)
+    of_pages = sa.and_(loses, results.c.origin == "published")
+    op.execute(results.update().where(of_pages).values(content_hash=another))
+
+
 def upgrade() -> None:
 
     added = {"releases": _of_releases(), "results": _of_results(), "steps": _of_steps()}
@@ -74,6 +111,7 @@ def upgrade() -> None:
 
 def downgrade() -> None:
 
+    _mark_what_loses()
     op.drop_index(op.f("ix_results_run_id"), "results")
     dropped = {"steps": _of_steps(), "results": _of_results(), "releases": _of_releases()}
     for table, columns in dropped.items():

@@ -12,6 +12,8 @@ down_revision = "0003"
 branch_labels = None
 depends_on = None
 
+DROPS = "why runs were withdrawn, but in the ingest log"
+
 RUNS = sa.table("runs", sa.column("id", sa.Integer()), sa.column("withdrawn", sa.Text()))
 RESULTS = sa.table(
     "results", sa.column("run_id", sa.Integer()), sa.column("superseded", sa.Boolean())

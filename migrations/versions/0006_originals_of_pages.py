@@ -8,6 +8,8 @@ down_revision = "0005"
 branch_labels = None
 depends_on = None
 
+DROPS = "where the originals of pages are, and of which day"
+
 
 def upgrade() -> None:
 

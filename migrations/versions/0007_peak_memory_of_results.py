@@ -11,6 +11,8 @@ down_revision = "0006"
 branch_labels = None
 depends_on = None
 
+DROPS = "the peak memory of results, which their steps still have"
+
 STEPS = sa.table(
     "steps", sa.column("run_id", sa.Integer()), sa.column("peak_memory_bytes", sa.BigInteger())
 )

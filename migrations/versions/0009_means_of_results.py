@@ -11,6 +11,8 @@ down_revision = "0008"
 branch_labels = None
 depends_on = None
 
+DROPS = "of how many means figures are"
+
 
 def upgrade() -> None:
 

@@ -36,11 +36,17 @@ def upgrade(db: str | None) -> None:
 def downgrade(revision: str, db: str | None) -> None:
     """Bring the store down to REVISION.
 
-    It is the number of a schema such as 0001, -1 for one step, or base for an empty store.
+    It is the number of a schema such as 0001, -1 for one step, or base for an empty store. What
+    that schema has no room for is dropped, and named.
     """
     url = store_url(db)
-    migrate.downgrade(url, revision)
+    dropped = migrate.downgrade(url, revision)
     click.echo(f"{url.render_as_string()}: schema {migrate.current(url) or 'none'}")
+    for what in dropped:
+        click.echo(f"note: dropped: {what}", err=True)
+    if dropped:
+        remedy = "restore a backup, or upgrade and read the same files again with `perfdb ingest`"
+        click.echo(f"note: to have it back, {remedy}", err=True)
 
 
 @db.command()

@@ -47,9 +47,16 @@ def upgrade(url: URL, revision: str = "head") -> None:
     _migrate(url, revision, upwards=True)
 
 
-def downgrade(url: URL, revision: str) -> None:
-    """Bring a database down to a schema."""
+def downgrade(url: URL, revision: str) -> tuple[str, ...]:
+    """Bring a database down to a schema; says what that has no room for, which is gone."""
+    before = current(url)
     _migrate(url, revision, upwards=False)
+    after = current(url)
+    if after is None:
+        return ("everything",)
+    walked = ScriptDirectory.from_config(config()).walk_revisions(after, before or after)
+    drops = (getattr(one.module, "DROPS", None) for one in walked if one.revision != after)
+    return tuple(filter(None, drops))
 
 
 def _migrate(url: URL, revision: str, *, upwards: bool) -> None:

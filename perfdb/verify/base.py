@@ -42,6 +42,18 @@ class Watch(Protocol):
 Check = Callable[[Connection, Watch], Iterator[Finding]]
 
 
+def other_version(made_by: int, newest: int) -> str | None:
+    """Why this version of a parser may read something else; None if it is the same version.
+
+    Below 0 are sources of which a downgrade has dropped something (migration 0003).
+    """
+    if made_by == newest:
+        return None
+    if made_by < 0:
+        return "a downgrade has dropped some of it; `perfdb ingest` of the file reads it anew"
+    return f"read by version {made_by} of the parser; this is {newest}"
+
+
 def content(connection: Connection, source_id: int) -> Iterator[bytes]:
     """The bytes of a source, a chunk at a time. Raises DamagedBytesError."""
     return unpacked_pieces([connection.scalar(verify.content_of(source_id)) or b""])

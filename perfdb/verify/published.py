@@ -19,7 +19,7 @@ from perfdb.pages import PageContext
 from perfdb.queries import verify
 from perfdb.record import Figures, Frozen, Method
 from perfdb.units import counted
-from perfdb.verify.base import Fault, Finding, PassedOver, Watch, content
+from perfdb.verify.base import Fault, Finding, PassedOver, Watch, content, other_version
 
 
 class _Read(Frozen):
@@ -104,9 +104,7 @@ def _unreadable(row: _Row) -> str | None:
     if row.parser != PAGE and row.parser not in formats.FORMATS:
         return f"read by {row.parser!r}, which this version does not know"
     newest = PAGE_PARSER_VERSION if row.parser == PAGE else LOG_PARSER_VERSION
-    if row.parser_version == newest:
-        return None
-    return f"read by version {row.parser_version} of the parser; this is {newest}"
+    return other_version(row.parser_version, newest)
 
 
 def _by_bytes(row: _Row, content: bytes) -> list[_Read]:

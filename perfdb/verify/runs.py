@@ -24,7 +24,7 @@ from perfdb.recompute.figures import DERIVED, Asked, Stored, differences, recomp
 from perfdb.recompute.read import AT_ONCE, stored, with_steps
 from perfdb.record import SCHEMA_VERSION, Outcome, RunRecord
 from perfdb.rundir import RunDir, parse_steps
-from perfdb.verify.base import Fault, Finding, PassedOver, Watch, content
+from perfdb.verify.base import Fault, Finding, PassedOver, Watch, content, other_version
 
 FIGURES = tuple(
     name
@@ -138,8 +138,8 @@ def _reread(connection: Connection, run: Stored) -> _Reread | str:
         return "the file that says what it is is not kept"
     of_directory = record.parser == opened.PARSER
     newest = SCHEMA_VERSION if of_directory else LOG_PARSER_VERSION
-    if record.parser_version != newest:
-        return f"read by version {record.parser_version} of the parser; this is {newest}"
+    if reason := other_version(record.parser_version, newest):
+        return reason
     try:
         if of_directory:
             return _of_directory(connection, files)
