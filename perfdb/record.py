@@ -5,8 +5,9 @@ from datetime import date, datetime
 from enum import StrEnum
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
 
+from perfdb import versions
 from perfdb.content_hash import of_document
 
 SCHEMA_VERSION: Final = 1
@@ -117,10 +118,13 @@ UNATTRIBUTED: Final = "(unattributed)"
 
 
 class Release(Frozen):
-    """A framework at a version, in a container image where there is one."""
+    """A framework at a version, in a container image where there is one.
+
+    A version has no v before its number: v0.2.0 and 0.2.0 are one.
+    """
 
     framework: str
-    version: str | None = None
+    version: Annotated[str, AfterValidator(versions.plain)] | None = None
     container: str | None = None
     container_digest: str | None = None
 

@@ -31,9 +31,14 @@ def natural(words: str) -> tuple[str | int, ...]:
     return tuple(int(part) if place % 2 else part for place, part in enumerate(parts))
 
 
+def plain(version: str) -> str:
+    """A version without the v of its tag: v0.2.0 is 0.2.0."""
+    return re.sub("^[vV](?=[0-9])", "", version)
+
+
 def is_same(one: str, other: str) -> bool:
     """Whether two spellings are one version: 25.09 and 25.09.00 are, 25.04 and 25.04.01 are not."""
-    return _without_zeros(one) == _without_zeros(other)
+    return _without_zeros(plain(one)) == _without_zeros(plain(other))
 
 
 def _without_zeros(version: str) -> str:

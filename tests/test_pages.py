@@ -316,6 +316,18 @@ MISTYPED = """# NeMo 25.04
             "9: the table has no column of a figure that is known; did you mean "
             "'Tokens / sec / GPU' for 'Tokns/sec/GPU'?",
         ),
+        (
+            "GBS", "kTokens/s/GPU",
+            "write 'Tokens / sec / GPU' for 'kTokens/s/GPU', and the values in that unit",
+        ),
+        (
+            "GBS", "Model PFLOP/s/GPU",
+            "write 'Model TFLOP / sec / GPU' for 'Model PFLOP/s/GPU', and the values in that unit",
+        ),
+        (
+            "GBS", "Step time",
+            "write 'Time per Global Step (s)' for 'Step time', and the values in that unit",
+        ),
     ],
 )  # fmt: skip
 def test_a_mistyped_title_is_rejected_with_what_may_be_meant(

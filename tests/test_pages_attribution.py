@@ -51,6 +51,13 @@ def table(titles: Sequence[str], *rows: Sequence[str]) -> str:
         ),
         ("## Baseline (Megatron-Bridge 26.02)", ("megatron-bridge", "26.02", None)),
         ("## torchtitan 0.3", ("torchtitan", "0.3", None)),
+        # What is not final is no final release, however it is spelled.
+        ("## 2.4 RC1", ("acme", "2.4-rc1", None)),
+        ("## acme 2.4 (alpha)", ("acme", "2.4-alpha", None)),
+        ("## Release 2.4+abc", ("acme", "2.4+abc", None)),
+        ("## NeMo 25.11-nightly", ("nemo", "25.11-nightly", None)),
+        ("## NeMo 25.11 release candidate 2", ("nemo", "25.11-rc2", None)),
+        ("## Baseline: NeMo 25.11+abc", ("nemo", "25.11+abc", None)),
         # A generation, sizes and what is no version say nothing of a release.
         ("## NeMo 2.0", ("acme", "2.3", None)),
         ("## Llama 3.1 models", ("acme", "2.3", None)),
@@ -70,9 +77,38 @@ def test_a_heading_of_a_version_says_whose_the_rows_below_it_are(
     assert (wanted[:2] != ("acme", "2.3")) == (told in notes(found))
 
 
+@pytest.mark.parametrize(
+    ("said", "wanted"),
+    [
+        ("## 25.11-rc1", "25.11-rc1"),
+        ("## Pre-training with 25.11 RC1 on DGX-H100", "25.11-rc1"),
+        ("Container: nvcr.io/nvidia/nemo:25.11-rc1", "25.11-rc1"),
+        ("Container: nvcr.io/nvidia/nemo:25.11-py3", "25.11"),
+        ("## 25.11-alpha NeMo Container", "25.11-alpha"),
+        ("Framework Version: 25.11-rc1", "25.11-rc1"),
+        ("Release: 25.11 RC1", "25.11-rc1"),
+        ("## 25.11 - Pre-training", "25.11"),
+    ],
+)
+def test_a_candidate_of_nemo_s_is_not_its_release(said: str, wanted: str) -> None:
+    found = read(said, head="# NeMo: pre-training\n")
+    assert [wanted] == [one.release.version for one in found.results]
+
+
 def test_a_version_holds_for_its_section_and_no_further() -> None:
     found = read("## 2.2", "### Long context", WORK + ROW, "## Others")
     assert ["2.2", "2.3"] == [one.release.version for one in found.results]
+
+
+def test_a_title_with_a_release_holds_against_options_and_one_note_says_so() -> None:
+    options = {"framework": "megatron-bridge", "release": "26.02"}
+    found = read(head="# Pre-training with NeMo 25.09", **options)
+    assert [("nemo", "25.09", None)] == releases(found)
+    assert "the text holds" in notes(found)
+    assert "the option holds" not in notes(found)
+    bare = read(head="# Pre-training with NeMo", **options)
+    assert [("megatron-bridge", "26.02", None)] == releases(bare)
+    assert "the title says nemo, --framework megatron-bridge; the option holds" in notes(bare)
 
 
 def test_an_option_fills_what_the_page_leaves_open_and_no_more() -> None:
@@ -85,6 +121,18 @@ def test_an_option_fills_what_the_page_leaves_open_and_no_more() -> None:
     assert [("acme", "2.3", None)] == releases(held)
     assert "the front matter says release 2.3, --release 2.2; the page holds" in notes(held)
     assert "the front matter says framework acme, --framework nemo; the page" in notes(held)
+
+
+@pytest.mark.parametrize(
+    ("head", "option"),
+    [(ACME.replace('"2.3"', "v2.3"), None), ("# acme pre-training\n", "v2.3"), (ACME, "v2.3")],
+)
+def test_a_version_with_a_v_is_the_one_without(head: str, option: str | None) -> None:
+    found = pages.read(
+        "page.md", f"{head}\n## DGX-H100\n\n{WORK}{ROW}", PageContext("acme", option)
+    )
+    assert [("acme", "2.3", None)] == releases(found)
+    assert () == found.notes
 
 
 @pytest.mark.parametrize(
@@ -151,6 +199,37 @@ def test_a_row_whose_columns_contradict_or_say_nothing_is_rejected(
 def test_the_number_of_a_section_is_no_release_of_nemo(heading: str) -> None:
     found = read(heading, head=ACME.replace("acme", "nemo").replace("2.3", "25.04"))
     assert [("nemo", "25.04", None)] == releases(found)
+
+
+@pytest.mark.parametrize(
+    ("cell", "told"),
+    [
+        ("H100 PCIe", "'H100 PCIe'"),
+        ("H100 NVL 94GB", "'H100 NVL 94GB'"),
+        ("NVIDIA H200 NVL", "'NVIDIA H200 NVL'"),
+        ("H100 (FP8)", "'H100 (FP8)' says 'FP8' of a GPU, which is not known"),
+        ("128x H100", "'128x H100' is not of 64 GPUs"),
+        ("8x NVIDIA H100 80GB SXM5 with NVLink", None),
+        ("GB200 NVL72", None),
+        ("8x H100-SXM5-80GB GPUs per node", None),
+        ("64 x H100s", None),
+        ("DGX H100 (8x H100)", None),
+    ],
+)
+def test_what_stands_beside_a_gpu_leaves_it_the_same_one_or_the_row_is_rejected(
+    cell: str, told: str | None
+) -> None:
+    text = f"{ACME}\n{table(['GPU'], [cell])}"
+    found = pages.read("page.md", text, PageContext())
+    assert [told is None] == [bool(found.results)]
+    assert told is None or told in str(found.problems[0])
+
+
+@pytest.mark.parametrize("above", ["## 8x H100 PCIe GPUs", "GPU: H100 NVL", "## H100 94GB NVL"])
+def test_a_card_above_a_table_is_no_dgx(above: str) -> None:
+    found = pages.read("page.md", f"{ACME}\n{above}\n\n{WORK}{ROW}", PageContext())
+    assert () == found.results
+    assert "H100" in str(found.problems[0])
 
 
 @pytest.mark.parametrize("title", ["GPU", "Hardware", "Accelerator", "Platform", "Machine"])
@@ -266,7 +345,13 @@ def test_the_more_exact_word_for_a_precision_holds() -> None:
     assert ["fp8_cs"] == [one.case.precision for one in below.results]
 
 
-@pytest.mark.parametrize("name", ["Average (all)", "Geomean", "Total", "Mean", "Overall"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Average (all)", "Geomean", "Total", "Mean", "Overall", "Speedup vs 25.07",
+        "Improvement (%)", "% change", "FP8 speed-up", "Average gain", "vs. 25.07", "Δ",
+    ],
+)  # fmt: skip
 def test_a_row_that_sums_up_others_is_no_result(name: str) -> None:
     found = read(table=WORK + ROW + ROW.replace("Llama3 70B", name))
     assert ["llama3-70b"] == [one.case.model for one in found.results]

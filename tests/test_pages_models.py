@@ -65,3 +65,15 @@ def test_layers_that_fit_or_are_no_number_are_no_fault(cell: str) -> None:
 def test_the_layers_of_a_model_that_the_catalogue_lacks_are_kept_as_printed() -> None:
     found = read(table((*SIZES, "Layers", "MFU"), ("Llama 9 1B", *ROW[1:], "4", "40%")))
     assert [{"Layers": "4"}] == [one.extras for one in found.results]
+
+
+@pytest.mark.parametrize("name", ["Llama3 8B, 70B", "Llama3 8B / Llama3 70B", "Llama3 8B and 70B"])
+def test_a_cell_of_several_models_is_of_none(name: str) -> None:
+    found = read(table((*SIZES, "MFU"), (name, *ROW[1:], "40%")))
+    assert () == found.results
+    assert f"{name!r} names several models; give each a row" in said(found)[0]
+
+
+@pytest.mark.parametrize("name", ["Acme 30B-A3B", "Acme 8x7B", "Acme 8B (6B, 2B)"])
+def test_a_model_may_have_several_sizes(name: str) -> None:
+    assert 1 == len(read(table((*SIZES, "MFU"), (name, *ROW[1:], "40%"))).results)

@@ -132,6 +132,7 @@ def test_a_branch_is_the_newest_only_where_nothing_has_a_number(
         ("25.1", "25.10", False),
         ("25.09", "25.9", False),
         ("0.16.0", "0.16.0rc1", False),
+        ("v0.2.0", "0.2.0", True),
         ("main", "main", True),
         ("main", "main.0", False),
     ],

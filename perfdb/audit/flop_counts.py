@@ -44,8 +44,8 @@ def consensus(group: Sequence[Counted]) -> list[Counted]:
 
 def explaining(row: Subject, given: Interval) -> list[Convention]:
     """The conventions whose formula gives what the row's figures say."""
-    computed = [(convention, formula(row, convention)) for convention in flops.CONVENTIONS.values()]
-    return [one for one, value in computed if value and _near(given, value, _more(row, one))]
+    computed = formulas(row).items()
+    return [one for one, value in computed if _near(given, value, _more(row, one))]
 
 
 def _near(given: Interval, value: float, more: float) -> bool:
@@ -59,6 +59,12 @@ def _more(row: Subject, convention: Convention) -> float:
     It leaves out attention within the packed examples too, which is short.
     """
     return 0.015 if convention.packed_fine_tuning and row.task != "pretrain" else 0.0
+
+
+def formulas(row: Subject) -> dict[Convention, float]:
+    """GFLOP per token under each convention; empty where nothing gives it."""
+    computed = ((convention, formula(row, convention)) for convention in flops.CONVENTIONS.values())
+    return {convention: value for convention, value in computed if value}
 
 
 def formula(row: Subject, convention: Convention) -> float | None:

@@ -26,7 +26,7 @@ class Spellings:
         met = self._of(release.framework)
         known = (asked, version if version in met else None, *met)
         alike = (one for one in known if one and versions.is_same(one, version))
-        spelled = next(alike, version)
+        spelled = versions.plain(next(alike, version))
         met[spelled] = None
         return release.model_copy(update={"version": spelled})
 

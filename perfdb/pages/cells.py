@@ -147,11 +147,12 @@ def decimal(text: str) -> float | Wrong | None:
 
 
 def seconds(text: str) -> str:
-    """Milliseconds in seconds, of a pair both: `16,980` is `16.98`. Other text as it stands."""
+    """Milliseconds in seconds, of a pair both: `16,980` is `16.980`. Other text as it stands."""
     if two := pair(text):
         return f"{seconds(two[0])} ({seconds(two[1])})"
-    value = decimal(text)
-    return f"{Decimal(str(value)).scaleb(-3):f}" if isinstance(value, float) else text
+    if not isinstance(decimal(text), float):
+        return text
+    return f"{Decimal(_SEPARATOR.sub('', text)).scaleb(-3):f}"
 
 
 def whole(text: str) -> int | Wrong | None:

@@ -104,6 +104,11 @@ _TIME: Final = "step_time_s"
 _OTHER_UNIT = re.compile(r"\bms\b|milli|\bmin|hour|[(\[][a-rt-z][)\]]", re.IGNORECASE)
 """A title in another unit than ours is not mistyped."""
 
+_OTHER_SCALE = re.compile(
+    r"\b(?:[kmgp]|kilo|mega|giga|peta)[- ]?(?:tok|flop)|thousand|million", re.IGNORECASE
+)
+_IN_SECONDS = re.compile(r"\bs(?:ec(?:ond)?s?)?\b", re.IGNORECASE)
+
 
 @dataclass(frozen=True)
 class Column:
@@ -190,7 +195,7 @@ def of(table: Table) -> tuple[Column, ...]:
         fields = meant or corner
         known = bool(fields) or says_nothing_new(title)
         numbered = title if seen[title] == 1 else f"{title} ({seen[title]})"
-        found.append(Column(numbered, fields, known, _is_in_ms(title)))
+        found.append(Column(numbered, fields, known, is_in_ms(title)))
     return tuple(found)
 
 
@@ -199,9 +204,9 @@ def _meant(titles_: Sequence[str]) -> list[tuple[str, ...]]:
 
     What another one says without more words is an extra: milliseconds beside seconds, a mean.
     """
-    plain = {field for title in titles_ if not _is_in_ms(title) for field in _exactly(title)}
+    plain = {field for title in titles_ if not is_in_ms(title) for field in _exactly(title)}
     repeats = (
-        (_is_in_ms(title) or not _exactly(title)) and not plain.isdisjoint(fields_of(title))
+        (is_in_ms(title) or not _exactly(title)) and not plain.isdisjoint(fields_of(title))
         for title in titles_
     )
     return [() if again else fields_of(it) for it, again in zip(titles_, repeats, strict=True)]
@@ -214,7 +219,8 @@ def title_by_field(titles_: tuple[str, ...]) -> Mapping[str, str]:
     return {field: title for title, fields in meant for field in fields}
 
 
-def _is_in_ms(title: str) -> bool:
+def is_in_ms(title: str) -> bool:
+    """Whether the values below a title are step times in milliseconds."""
     return not {titles.squeezed(title), titles.squeezed(_qualified(title).title)}.isdisjoint(_IN_MS)
 
 
@@ -280,6 +286,12 @@ def mistyped(header: Sequence[Column]) -> Mapping[str, str]:
         if meant := moved.get("".join(sorted(title))) or next(close, None):
             found[column.title] = spelled[meant]
     return found
+
+
+def leaves_unit_open(title: str, field: str) -> bool:
+    """Whether a mistyped title's values may be in another unit: `kTokens/s/GPU`."""
+    unsaid = field == _TIME and not _IN_SECONDS.search(title)
+    return unsaid or (field in FIGURES and _OTHER_SCALE.search(title) is not None)
 
 
 def title_of(field: str, header: Sequence[Column]) -> str:

@@ -26,7 +26,7 @@ _WITH_BACKENDS: Final = frozenset({"dfm"})
 
 _VERSION = re.compile(
     rf"^(?:{'|'.join(releases.SPELLINGS[name] for name in _FRAMEWORKS)}|Framework) Version\s*:\s*"
-    r"(main|v?[0-9]+\.[0-9][\w.]*)",
+    rf"(main|v?{releases.DOTTED})",
     re.IGNORECASE | re.MULTILINE,
 )
 
@@ -138,5 +138,5 @@ def _opening(page: Page) -> Iterator[str]:
 def _version(page: Page) -> str | None:
     """The version that a page states for all of itself, wherever it does."""
     lines: Sequence[str] = [piece.text for piece in page.pieces if isinstance(piece, Line)]
-    found = _VERSION.search("\n".join(lines))
+    found = _VERSION.search(releases.joined("\n".join(lines)))
     return found[1] if found else None

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from perfdb import versions
 from perfdb.errors import Problem
 from perfdb.pages import names, releases, statements
 from perfdb.pages.base import Heading, Page, PageContext
@@ -51,15 +52,18 @@ def on_systems(where: str, table: Table, setting: Setting, own: Iterable[str]) -
 def by_options(where: str, page: Page, settings: Settings, given: PageContext) -> Iterator[Problem]:
     """The options that do not hold because the front matter says another thing.
 
-    Also a framework that only the title names: there the option holds.
+    Also a framework that only the title names: there the option holds. With a release behind it the
+    title is nearer than any option, as each heading is.
     """
     for name in ("framework", "release", "container"):
         stated, option = getattr(settings, name), getattr(given, name)
-        if stated and option and stated != option:
+        same = stated and option and versions.plain(stated) == versions.plain(option)
+        if stated and option and not same:
             message = f"the front matter says {name} {stated}, --{name} {option}; the page holds"
             yield Problem(where, message, line=1, remedy=_REMEDY)
     title = next((piece for piece in page.pieces if isinstance(piece, Heading)), None)
     named = framework_in(title.text) if title and not settings.framework else None
-    if title and named and given.framework not in (None, named):
+    released = title and releases.of_heading(title.text, named).whose.framework
+    if title and named and not released and given.framework not in (None, named):
         message = f"the title says {named}, --framework {given.framework}; the option holds"
         yield Problem(where, message, line=title.line, remedy=_REMEDY)

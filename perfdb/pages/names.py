@@ -48,6 +48,16 @@ _SUMMARY = re.compile(
     r"(?:\s+(?:of|over)\b.*)?\s*(?:\([^()]*\)|all)?",
     re.IGNORECASE,
 )
+_RATE = re.compile(
+    r"\b(?:speed-?ups?|improvements?|gains?|ratios?|differences?|deltas?|changes?"
+    r"|(?:scaling|parallel) efficiency|relative (?:to|performance|throughput))\b|Δ|^%|%$"
+    rf"|^{COMPARING}\b",
+    re.IGNORECASE,
+)
+"""Is in what stands for a model where the row holds others against each other."""
+_SIZE: Final = r"[0-9]+(?:\.[0-9]+)?[BMT]\b"
+_SEVERAL = re.compile(rf"\b{_SIZE}\s*(?:[,;/&]|\band\b|\bor\b).*\b{_SIZE}", re.IGNORECASE)
+"""Models that stand for a single one: `Llama3 8B, 70B`."""
 _FEWEST_LETTERS: Final = 4
 _LIKENESS: Final = 0.81
 """How alike a mistyped word and the one meant are, by difflib: `Llava` is no mistyped `Llama`."""
@@ -68,6 +78,8 @@ def model(printed: str) -> ModelName | Wrong:
     found = (" ".join((a or b).split()) for a, b in _QUALIFIER.findall(printed))
     base = _QUALIFIER.sub(" ", printed)
     name = catalog.named_model(base) or units.slug(base)
+    if _SEVERAL.search(base) and not catalog.named_model(base):
+        return Wrong(f"{printed!r} names several models", "give each a row of its own")
     if not name or absent(printed):
         return Wrong("is missing", "name the model")
     return ModelName(name, tuple(qualifier for qualifier in found if qualifier))
@@ -174,8 +186,9 @@ def are_precisions(words: Iterable[str], printed: str) -> bool:
 
 
 def is_summary(printed: str) -> bool:
-    """Whether what stands for a model sums up other rows: `Average (all)`."""
-    return not catalog.named_model(printed) and _SUMMARY.fullmatch(printed) is not None
+    """Whether what stands for a model sums up other rows: `Average (all)`, `Speedup`."""
+    found = _SUMMARY.fullmatch(printed) or _RATE.search(printed)
+    return found is not None and not catalog.named_model(printed)
 
 
 def task(printed: str) -> Task | None:

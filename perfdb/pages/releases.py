@@ -9,9 +9,22 @@ from perfdb import units
 from perfdb.pages import cells, names
 from perfdb.pages.cells import Wrong
 
-_DOTTED: Final = r"[0-9]+\.[0-9]\w*(?:\.\w+)*(?:-[a-z]\w*(?:\.\w+)*)?"
-_CALENDAR: Final = r"[0-9]{2}\.[0-9]{2}[\w.]*"
+_NOT_FINAL: Final = r"rc|release candidate|alpha|beta|pre-?release|pre|nightly|dev"
+_ENDING: Final = (
+    rf"(?:-(?:{_NOT_FINAL}|preview)(?![a-z])(?:[\w.+-]*\w)?"
+    r"|\+(?![0-9]+\.[0-9])\w(?:[\w.-]*\w)?)?+"
+)
+"""Behind a version that is not the final one: `-rc1`, `+abc`."""
+DOTTED: Final = rf"[0-9]+\.[0-9]\w*(?:\.\w+)*(?:-[a-z]\w*(?:\.\w+)*)?{_ENDING}"
+"""A version of numbers."""
+_CALENDAR: Final = rf"[0-9]{{2}}\.[0-9]{{2}}(?:[\w.]*\w)?{_ENDING}"
 """NeMo's releases; `NeMo 2.0` is a generation."""
+_APART: Final = re.compile(
+    rf"([0-9]\.[0-9][\w.]{{,9}})(?:[^\S\n]+\(?|\(|-)({_NOT_FINAL})(?![a-z])"
+    r"(?:[ .-]?([0-9]+)(?![\w.]))?\)?",
+    re.IGNORECASE,
+)
+"""A version and what says that it is not final, as words: `25.11 RC1`."""
 
 SPELLINGS: Final[Mapping[str, str]] = {
     "dfm": r"(?:NeMo\s+)?DFM",
@@ -30,7 +43,7 @@ _IN_NEMO_CONTAINERS: Final = frozenset(
 
 _ALONE = re.compile(
     rf"(?:(?:previous|last|current|latest|new)\s+)?(?:(?:version|release)\s*:?\s*)?"
-    rf"\(?v?({_DOTTED})\)?",
+    rf"\(?v?({DOTTED})\)?",
     re.IGNORECASE,
 )
 _DATED = re.compile(_CALENDAR)
@@ -38,16 +51,16 @@ _BARE = re.compile(rf"({_CALENDAR})")
 _CELL = re.compile(r"(?:v(?=[0-9]))?([0-9][\w.+-]*|main|master|nightly|dev)", re.IGNORECASE)
 _CONTAINER = re.compile(rf"NeMo\s+v?({_CALENDAR})\s+container", re.IGNORECASE)
 _RELEASE = re.compile(
-    r"v?([0-9]+\.[0-9][\w.]*)\s+(?:NeMo\s+)?(?:Container|Release)"
-    r"|(?:Container|Release)\s+v?([0-9]+\.[0-9][\w.]*)",
+    rf"v?([0-9]+\.[0-9][\w.]*{_ENDING})\s+(?:NeMo\s+)?(?:Container|Release)"
+    rf"|(?:Container|Release)\s+v?([0-9]+\.[0-9][\w.]*{_ENDING})",
     re.IGNORECASE,
 )
 _IN_CONTAINER = re.compile(
-    r"\bnemo[\s:-]*([0-9]{2}\.[0-9]{2}\w*(?:\.\w+(?:-\w+)*)*)", re.IGNORECASE
+    rf"\bnemo[\s:-]*([0-9]{{2}}\.[0-9]{{2}}\w*(?:\.\w+(?:-\w+)*)*{_ENDING})", re.IGNORECASE
 )
-_TAG = re.compile(r"(?<!\S)\S*?\bnemo:[0-9]{2}\.[0-9]{2}(?:[\w.-]*\w)?", re.IGNORECASE)
+_TAG = re.compile(r"(?<!\S)\S*?\bnemo:[0-9]{2}\.[0-9]{2}(?:[\w.+-]*\w)?", re.IGNORECASE)
 _AMONG = re.compile(
-    r"(?<![\w.-])v?(2[0-9]\.(?:0[1-9]|1[0-2])(?:\.(?![0-9]{4}\b)\w+)*)"
+    rf"(?<![\w.-])v?(2[0-9]\.(?:0[1-9]|1[0-2])(?:rc[0-9]+)?(?:\.(?![0-9]{{4}}\b)\w+)*{_ENDING})"
     r"(?![\w.%]|\s*(?:%|[x×]\b|[BGTM]B\b|[BT]\b|m?s\b|sec|min|hours?|tok|TFLOP|GPUs?|steps?))",
     re.IGNORECASE,
 )
@@ -112,12 +125,23 @@ def names_framework(framework: str, text: str) -> bool:
     return re.search(rf"\b{SPELLINGS[framework]}\b", text, re.IGNORECASE) is not None
 
 
-def of_heading(words: str, own: str | None) -> InHeading:
+def joined(words: str) -> str:
+    """The words with each version that is not final in one: `25.11 RC1` is 25.11-rc1."""
+    return _APART.sub(_as_one, words)
+
+
+def _as_one(found: re.Match[str]) -> str:
+    version, stage, number = found.groups("")
+    return f"{version}-{stage.casefold().replace('release candidate', 'rc')}{number}"
+
+
+def of_heading(printed: str, own: str | None) -> InHeading:
     """What a heading names: a version alone, a framework with a version, a container.
 
     `own` is the framework of the page: its name with a version is one too. What stands in brackets
     counts where nothing outside of them does.
     """
+    words = joined(printed)
     bare = _BRACKETS.sub(" ", words)
     found = _versions(bare, own) or _versions(words, own)
     others = [one for one in dated(bare) if found and one != found[0].release]
@@ -150,8 +174,9 @@ def _of_words(words: str, own: str | None) -> InHeading:
     return InHeading(Whose(None, version, container))
 
 
-def dated(words: str) -> tuple[str, ...]:
+def dated(printed: str) -> tuple[str, ...]:
     """The releases of NeMo that are named among words, each once."""
+    words = joined(printed)
     found = (
         (words[max(0, one.start() - _NEAR) : one.start()], one[1]) for one in _AMONG.finditer(words)
     )
@@ -172,7 +197,7 @@ def _versions(words: str, own: str | None) -> list[Whose]:
         for name, pattern in {**known, **SPELLINGS}.items()
         for version in re.finditer(
             rf"(?<![\w-]){pattern}(?:\s+(?:version|release))?\s+v?"
-            rf"({_CALENDAR if name == 'nemo' else _DOTTED})(?!\s+container)",
+            rf"({_CALENDAR if name == 'nemo' else DOTTED})(?!\s+container)",
             words,
             re.IGNORECASE,
         )
@@ -217,7 +242,7 @@ def release_in(container: str | None, framework: str | None) -> str | None:
     """The release that a container's name holds: `NeMo 25.04` is 25.04 of what is in it."""
     if framework not in _IN_NEMO_CONTAINERS or several(container or ""):
         return None
-    name = container or ""
+    name = joined(container or "")
     found = _IN_CONTAINER.search(name) or _RELEASE.fullmatch(name) or _BARE.fullmatch(name)
     return (found[1] or found[found.re.groups]) if found else None
 
@@ -225,8 +250,8 @@ def release_in(container: str | None, framework: str | None) -> str | None:
 def of_cells(texts: Mapping[str, str]) -> Whose | Mapping[str, Wrong]:
     """What the cells of a row say of its framework, release and container; or what is wrong."""
     stated = {name: text for name, text in texts.items() if not cells.absent(text)}
-    framework = _framework(stated.get("framework", ""))
-    release = _release(stated.get("release", ""))
+    framework = _framework(joined(stated.get("framework", "")))
+    release = _release(joined(stated.get("release", "")))
     if isinstance(release, Wrong):
         return {"release": release}
     if wrong := several(stated.get("container", "")):

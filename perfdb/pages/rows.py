@@ -62,10 +62,12 @@ class TableReader:
         return self.problem(self.table.header, message, self._meant())
 
     def _meant(self) -> str | None:
-        """What to write in place of titles that are mistyped."""
+        """What to write in place of titles that are mistyped, or of another unit."""
         found = columns.mistyped(self.header).items()
-        said = (f"{columns.ALIASES[field][0]!r} for {title!r}" for title, field in found)
-        return f"did you mean {', '.join(said)}?" if found else None
+        said = ", ".join(f"{columns.ALIASES[field][0]!r} for {title!r}" for title, field in found)
+        if any(columns.leaves_unit_open(title, field) for title, field in found):
+            return f"write {said}, and the values in that unit"
+        return f"did you mean {said}?" if found else None
 
     def of_itself(self, row: Row) -> Attributed | None:
         """What a row says of itself; None where it cannot be read."""

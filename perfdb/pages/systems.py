@@ -14,9 +14,18 @@ _BY_GPU = ("hardware", "gpu", "beside_model")
 _MENTIONED = re.compile(
     r"(?<![a-z0-9.])(?:[0-9]+\s*[x×]\s*)?"
     r"([dh]gx[- ]?[a-z]{1,2}[0-9]\w*|(?:[abhrv]|g[bh]|vr|mi)[0-9]{3}x?|h20|l40s?|gaudi ?[0-9]"
-    r"|tpu ?v[0-9]\w*|trainium[0-9]?)(?:nvl[0-9]+)?s?(?![a-z0-9])",
+    r"|tpu ?v[0-9]\w*|trainium[0-9]?)(?:nvl[0-9]+)?s?(?![a-z0-9])"
+    r"((?:[- ][0-9]+ ?gi?b)?[- ](?:pcie|nvl|mig)(?![a-z0-9]))?",
     re.IGNORECASE,
 )
+_OF_GPU = re.compile(
+    r"(?:[0-9]+[ ]?[x×*]|nvidia|gpus?|hopper|blackwell|ultra|grace|superchips?|[dh]gx|nodes?"
+    r"|servers?|systems?|clusters?|sxm[0-9]?|hbm3e?|[0-9]+[ ]?gi?b|nvl[0-9]+|nvlink|nvswitch"
+    r"|tensor[ ]cores?|with|and|of|each|per)(?![a-z0-9])",
+    re.IGNORECASE,
+)
+"""What may stand beside the word of a GPU: an H100 PCIe is of no DGX, and no precision is a GPU."""
+_COUNT = re.compile(r"\b([0-9]+) ?[x×*]", re.IGNORECASE)
 _MAKER = re.compile("[dh]gx[- ]?", re.IGNORECASE)
 
 
@@ -41,7 +50,7 @@ def of_row(texts: Mapping[str, str], above: str | Wrong | None, given: str | Non
     named = [*_named(texts), *([_system_or_gpu(kind)] if kind else [])]
     if of_kind and (isinstance(of_kind, Wrong) or (len(named) == 1 and not (above or given))):
         return of_kind
-    if wrong := next((one for one in named if isinstance(one, Wrong)), None):
+    if wrong := next((one for one in named if isinstance(one, Wrong)), _miscounted(texts)):
         return wrong
     if isinstance(above, Wrong) and not named:
         return above
@@ -51,7 +60,8 @@ def of_row(texts: Mapping[str, str], above: str | Wrong | None, given: str | Non
 
 def mentioned(words: str) -> tuple[str, ...]:
     """The systems and GPUs that are named among other words, each once."""
-    found = {_MAKER.sub("", name).upper(): name for name in _MENTIONED.findall(words)}
+    named = ("".join(parts) for parts in _MENTIONED.findall(words))
+    found = {_MAKER.sub("", name).upper(): name for name in named}
     whole = {_MAKER.sub("", name).upper(): name for name in found.values() if _MAKER.match(name)}
     return tuple({**found, **whole}.values())
 
@@ -101,6 +111,18 @@ def _named(texts: Mapping[str, str]) -> Iterator[_Named | Wrong]:
             yield _system_or_gpu(text)
 
 
+def _miscounted(texts: Mapping[str, str]) -> Wrong | None:
+    """That `16x H100` counts GPUs which are no node, and the row has no whole multiple of them."""
+    total = cells.whole(names.gpus(texts.get("num_gpus", "")).count)
+    nodes = {one.gpus_per_node for one in catalog.systems().values()}
+    for text in (texts.get(name, "") for name in _BY_GPU):
+        counted = _COUNT.search(text)
+        count = int(counted[1]) if counted else 0
+        if count and count not in nodes and isinstance(total, int) and total % count:
+            return Wrong(f"{text!r} is not of {total} GPUs", "correct one of them")
+    return None
+
+
 def _system_or_gpu(text: str) -> _Named | Wrong:
     if known := catalog.named_system(text):
         return _Named(text, frozenset({known}), True)
@@ -110,7 +132,17 @@ def _system_or_gpu(text: str) -> _Named | Wrong:
         return Wrong(f"no system or GPU {text!r} in the catalogue", remedy)
     if len(found) > 1:
         return Wrong(f"{text!r} names several GPUs", "give each a row of its own")
+    if more := _beside_gpu(found[0], text):
+        remedy = "name the system in a column System, and the precision in one of its own"
+        return Wrong(f"{text!r} says {more!r} of a GPU, which is not known", remedy)
     return _Named(text, frozenset(_that_have(found[0])), False)
+
+
+def _beside_gpu(known: System, text: str) -> str:
+    """The words beside that of a GPU that nobody knows to leave it the same one."""
+    gpus = "|".join(catalog.gpus_named(known, text))
+    bare = re.sub(rf"[dh]gx[- ]?(?={gpus})|(?:{gpus})s?", " ", text, flags=re.IGNORECASE)
+    return " ".join(re.findall(r"[\w+]+", _OF_GPU.sub(" ", bare)))
 
 
 def _that_have(known: System) -> Iterator[str]:

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Final, Protocol
 
 from perfdb.pages import cells, halves, names
-from perfdb.pages.columns import fields_of, title_by_field
+from perfdb.pages.columns import fields_of, is_in_ms, title_by_field
 from perfdb.pages.markdown import words
 from perfdb.site.data import Result
 
@@ -51,12 +51,16 @@ def _own(
 def text_of(fields: tuple[str, ...], row: Printed) -> str | None:
     """The words of its cell under the title that means one of the fields, with the title's unit.
 
+    Milliseconds are in seconds, with the same digits.
+
     None where its page has no such column.
     """
     title = _title(fields, tuple(row.raw))
     if title is None:
         return None
     said = _words(cells_of(row)[title])
+    if is_in_ms(title):
+        return cells.seconds(said)
     return f"{said}%" if "%" in title and said[-1:].isdigit() else said
 
 

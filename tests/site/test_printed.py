@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from bs4 import BeautifulSoup
@@ -26,7 +27,7 @@ from perfdb.site import (
 from perfdb.site.contents import Contents
 from perfdb.site.data import ReleasePage, Result
 from perfdb.site.pages import all_pages
-from perfdb.site.printed import says
+from perfdb.site.printed import says, text_of
 from perfdb.site.releases import release_pages
 from tests.site.samples import address, model_page, published
 
@@ -250,3 +251,20 @@ def test_a_precision_in_the_title_of_a_figure_tells_its_values_apart(tmp_path: P
         tables.as_printed(profiles.TOKENS, one(found, "llama3-8b", precision))
         for precision in ("fp8_cs", "fp8_mx")
     ]
+
+
+@pytest.mark.parametrize(
+    ("title", "cell", "shown"),
+    [
+        ("Step Time (ms)", "11,369", "11.369"),
+        ("Time per Iteration (ms)", "20883.7", "20.8837"),
+        ("Step Time (ms)", "16,980", "16.980"),
+        ("Step Time (ms)", "-", "-"),
+        ("Step Time (s)", "11.3690", "11.3690"),
+    ],
+)
+def test_milliseconds_are_shown_in_seconds_with_the_digits_that_were_printed(
+    title: str, cell: str, shown: str
+) -> None:
+    row = SimpleNamespace(raw={"Model": "Llama3 8B", title: cell}, precision=None, variant=None)
+    assert shown == text_of(("step_time_s",), row)

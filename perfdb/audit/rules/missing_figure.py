@@ -1,4 +1,4 @@
-"""A figure must not be missing where the page gives it elsewhere and the row determines it."""
+"""A figure must not be missing where its table gives it elsewhere and the row determines it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,10 @@ from perfdb.record import Origin
 from perfdb.units import number
 
 NAME = "missing_figure"
-MEANING = "a figure that other rows of the source have, and the row itself determines, is there"
+MEANING = "a figure that other rows of the table have, and the row itself determines, is there"
+
+_Table = tuple[str | None, frozenset[str]]
+"""A source, and the titles of a table's columns."""
 
 
 @dataclass(frozen=True)
@@ -32,16 +35,20 @@ def check(rows: Sequence[Subject]) -> Iterator[Remark]:
     for row in rows:
         if row.origin is Origin.PUBLISHED:
             for field in FIGURES:
-                if row.figure(field) is None and field in printed[row.source]:
+                if row.figure(field) is None and field in printed[_table(row)]:
                     yield from _remark(row, field, counted, usual)
 
 
-def _printed(rows: Sequence[Subject]) -> Mapping[str | None, set[str]]:
-    """The figures that each source prints at all."""
-    printed: dict[str | None, set[str]] = {row.source: set() for row in rows}
+def _printed(rows: Sequence[Subject]) -> Mapping[_Table, set[str]]:
+    """The figures that the tables of a source with the same columns print at all."""
+    printed: dict[_Table, set[str]] = {_table(row): set() for row in rows}
     for row in rows:
-        printed[row.source] |= {field for field in FIGURES if row.figure(field) is not None}
+        printed[_table(row)] |= {field for field in FIGURES if row.figure(field) is not None}
     return printed
+
+
+def _table(row: Subject) -> _Table:
+    return row.source, frozenset(row.raw)
 
 
 def _remark(

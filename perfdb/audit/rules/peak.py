@@ -1,30 +1,59 @@
-"""No GPU computes faster than its dense peak, and none that trains comes close to it."""
+"""No GPU computes faster than its dense peak, none that trains comes close, nor below 1 % of it."""
 
 from collections.abc import Iterator, Sequence
 
+from perfdb.audit import flop_counts, rates
 from perfdb.audit.interval import Interval
-from perfdb.audit.printed import figure
-from perfdb.audit.rates import limit_tflops
-from perfdb.audit.subject import Remark, Severity, Subject
+from perfdb.audit.printed import figure, shown
+from perfdb.audit.subject import TOTAL, Remark, Severity, Subject
 from perfdb.catalog import titles
+from perfdb.record import Origin
 from perfdb.units import percent, significant
 
 NAME = "peak"
-MEANING = "model TFLOP/s is at most 85 % of the dense peak of the system at the precision"
+MEANING = (
+    "model TFLOP/s, as printed or as tokens/s come to by the model's formula, are 1 % at the least "
+    "and 85 % at the most of the dense peak of the system at the precision"
+)
 
 MOST = 0.85
 """The highest MFU of the pages in `data/published` is 66.07 %."""
 USUAL = f"{MOST * 100:g} %"
+LEAST = 0.01
+"""The lowest is 19 %: a published figure so far below is in another unit, or of another column."""
+_OF_TOKENS = ("tokens_per_sec_per_gpu", "step_time_s", TOTAL)
 
 
 def check(rows: Sequence[Subject]) -> Iterator[Remark]:
-    """Rows too close to the peak; to every peak of the system where the precision is not known."""
+    """Rows too close to the peak or too far below; to every peak where no precision is known."""
+    tokens = rates.reader(rows)
     for row in rows:
-        achieved, peak = figure(row, "model_tflops_per_sec_per_gpu"), limit_tflops(row)
-        if achieved and peak and achieved.low > MOST * peak:
-            yield _of_rate(row, achieved, peak)
+        achieved, peak = figure(row, "model_tflops_per_sec_per_gpu"), rates.limit_tflops(row)
+        implied = _implied(row, tokens)
+        if achieved and peak and _beyond(row, achieved, peak):
+            yield _of_rate(row, "model_tflops_per_sec_per_gpu", achieved, peak)
         elif row.mfu and row.mfu > (1 if achieved and peak else MOST):
             yield _of_mfu(row, row.mfu)
+        elif implied and peak and _beyond(row, implied, peak):
+            field = next(name for name in _OF_TOKENS if row.figure(name))
+            yield _of_rate(row, field, implied, peak)
+
+
+def _implied(row: Subject, tokens: rates.Tokens) -> Interval | None:
+    """The model TFLOP/s of a row's tokens/s, from the least that a convention counts to the most.
+
+    Its value is the least.
+    """
+    speed, counted = tokens(row), flop_counts.formulas(row)
+    if speed is None or not counted:
+        return None
+    least, most = min(counted.values()) / 1000, max(counted.values()) / 1000
+    return Interval(speed.value * least, speed.low * least, speed.high * most)
+
+
+def _beyond(row: Subject, rate: Interval, peak: float) -> bool:
+    slow = row.origin is Origin.PUBLISHED and rate.high < LEAST * peak
+    return slow or rate.low > MOST * peak
 
 
 def _of_mfu(row: Subject, mfu: float) -> Remark:
@@ -34,16 +63,20 @@ def _of_mfu(row: Subject, mfu: float) -> Remark:
     return Remark(row, severity, ("mfu",), f"{most} at most", found, message)
 
 
-def _of_rate(row: Subject, achieved: Interval, peak: float) -> Remark:
-    above = achieved.low > peak
+def _of_rate(row: Subject, field: str, rate: Interval, peak: float) -> Remark:
+    above, slow = rate.low > peak, rate.high < LEAST * peak
+    limit = peak if above else (LEAST if slow else MOST) * peak
+    usual = f"; training reaches {LEAST:.0%}" if slow else f"; training stays below {USUAL}"
+    found = f"{significant(rate.value)} TFLOP/s"
+    by_formula = f"{shown(row, [field])} comes to {found} by the model's formula, which"
     return Remark(
         row,
         Severity.ERROR if above else Severity.WARNING,
-        ("model_tflops_per_sec_per_gpu",),
-        f"{peak if above else MOST * peak:,g} TFLOP/s at most",
-        f"{significant(achieved.value)} TFLOP/s",
-        f"{significant(achieved.value)} TFLOP/s is {percent(achieved.value / peak)} of the dense "
-        f"peak of {titles.system(row.system)} at "
+        (field,),
+        f"{limit:,g} TFLOP/s at {'least' if slow else 'most'}",
+        found,
+        f"{by_formula if field in _OF_TOKENS else found} is {percent(rate.value / peak)} of the "
+        f"dense peak of {titles.system(row.system)} at "
         f"{titles.precision(row.precision) or 'any precision'}, {peak:,g} TFLOP/s"
-        f"{'' if above else f'; training stays below {USUAL}'}",
+        f"{'' if above else usual}",
     )
