@@ -85,3 +85,40 @@ def test_the_cell_of_a_figure_is_the_one_that_is_read(
 ) -> None:
     """A title that says no more than the figure goes before one with words behind it."""
     assert cell == printed.cell(raw, "step_time_s")
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "suggestions"),
+    [
+        ("Time to train 1,000B tokens in days", "117.7", []),
+        ("Time to train 1 000B tokens in days", "117.7", []),
+        ("Time to train 1,500B tokens in days", "176.5", []),
+        ("Time to train 0B tokens in days", "117.7", []),
+        ("Time to train 1,5T tokens in days", "999", []),
+        ("Est. time to train in days (1T tokens, 1,000 GPUs)", "0.941", []),
+        ("Est. time to train in days (1T tokens, 1,024 GPUs)", "0.919", []),
+        ("Est. time to train in days (1T tokens, 2.5K GPUs)", "0.376", []),
+        ("Est. time to train in days (1T tokens, 0 GPUs)", "0.919", []),
+        ("Time to train 10T tokens in days", "1 176.6", []),
+        ("Time to train 10T tokens in days", "1'176.6", []),
+        ("Time to train 10T tokens in days", "1\u202f176.6", []),
+        ("Time to train 10T tokens in days", "1 276.6", ["write 1,177"]),
+        ("Time to train 10T tokens in days", "1,277", ["write 1,177"]),
+        ("Time to train 10T tokens in days", "1.2K", []),
+    ],
+)
+def test_a_time_to_train_is_read_with_its_thousands(
+    title: str, text: str, suggestions: list[str]
+) -> None:
+    """12,296 tokens/s of each of 8 GPUs are 1T tokens in 117.66 days."""
+    said = found(("Tokens/s/GPU", title), ("12,296", text))
+    assert suggestions == [one.suggestion for one in said]
+
+
+@pytest.mark.parametrize(("days", "suggestions"), [("1,694.6", []), ("1,695.4", ["write 1,694.8"])])
+def test_a_total_that_was_cut_off_gives_a_time_within_what_it_lost(
+    days: str, suggestions: list[str]
+) -> None:
+    """1T tokens at 6,829 to 6,830 tokens/s of all GPUs are 1,694.6 to 1,694.8 days."""
+    titles = ("Throughput (tokens per second)", "Time to train 1T tokens in days")
+    assert suggestions == [one.suggestion for one in found(titles, ("6829", days))]

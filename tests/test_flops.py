@@ -19,6 +19,8 @@ from perfdb.flops.conventions import (
     AUTOMODEL,
     CAUSAL,
     FULL,
+    MEGATRON_BRIDGE,
+    MEGATRON_BRIDGE_26_04,
     MEGATRON_LM,
     NEMO_25_04,
     NEMOTRON4_RECIPE,
@@ -72,28 +74,41 @@ def test_flops_are_those_of_automodel_and_megatron_lm(
         (name, int(length), expected)
         for name, entry in MORE.items()
         for length, expected in entry["flops"].items()
-        if not name.startswith("nemotron-h-")
     ],
 )
 def test_flops_of_hybrids_and_others_are_those_of_automodel(
     name: str, length: int, expected: float
 ) -> None:
+    """Of Nemotron-H with the gate of an MLP that squares a ReLU in its place."""
     assert expected == pytest.approx(_per_token(name, length, AUTOMODEL) * length, rel=EXACT)
-
-
-@pytest.mark.parametrize(
-    ("name", "extra"), [("nemotron-h-8b", 24 * 4096 * 21504), ("nemotron-h-56b", 54 * 8192 * 32768)]
-)
-def test_automodel_counts_a_gate_that_nemotron_h_does_not_have(name: str, extra: int) -> None:
-    """One more matrix in each MLP layer, which squares a ReLU in place of a gate."""
-    automodel = MORE[name]["flops"]["4096"] / 4096
-    assert automodel == pytest.approx(_per_token(name, 4096, AUTOMODEL) + 6 * extra, rel=EXACT)
 
 
 def test_a_depth_of_multi_token_prediction_is_that_of_megatron_lm() -> None:
     expected = BOTH["deepseek-v3"]["megatron_lm_with_mtp1_seq4096_gbs1"]
     found = _per_token("deepseek-v3-671b-mtp", 4096, MEGATRON_LM) * 4096
     assert expected == pytest.approx(found, rel=EXACT)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("qwen2.5-7b", 49_798_511_616),
+        ("qwen3-30b-a3b", 25_364_041_728),
+        ("qwen3-next-80b-a3b", 25_128_898_560),
+    ],
+)
+def test_a_depth_of_multi_token_prediction_is_one_more_of_the_last_layers(
+    name: str, expected: int
+) -> None:
+    """Megatron-Bridge 0.6.2 with mtp_num_layers 1, at 4,096 tokens."""
+    deeper = _model(name).model_copy(update={"mtp_depth": 1})
+    found = flops.flops_per_token(deeper, 4096, MEGATRON_BRIDGE)
+    assert expected == pytest.approx(found, rel=EXACT)
+
+
+def test_nobody_knows_what_a_layer_of_multi_token_prediction_sees_of_a_window() -> None:
+    deeper = _model("gpt-oss-20b").model_copy(update={"mtp_depth": 1})
+    assert flops.flops_per_token(deeper, 4096) is None
 
 
 @pytest.mark.parametrize(
@@ -295,6 +310,38 @@ def test_lora_in_megatron_lm_is_counted_as_full_training() -> None:
     model = catalog.model("llama3-8b")
     lora = flops.flops_per_token(model, 4096, MEGATRON_LM, "lora")
     assert flops.flops_per_token(model, 4096, MEGATRON_LM) == lora
+
+
+@pytest.mark.parametrize(
+    ("convention", "name", "task", "expected"),
+    [
+        (MEGATRON_BRIDGE_26_04, "llama3-8b", "lora", 48_249_176_064),
+        (MEGATRON_BRIDGE, "llama3-8b", "lora", 48_249_176_064),
+        (MEGATRON_BRIDGE_26_04, "qwen3-30b-a3b", "lora", 23_006_281_728),
+        (MEGATRON_BRIDGE, "qwen3-30b-a3b", "lora", 23_006_281_728),
+        (MEGATRON_BRIDGE_26_04, "qwen3-next-80b-a3b", "pretrain", 22_135_701_504),
+        (MEGATRON_BRIDGE, "qwen3-next-80b-a3b", "pretrain", 22_739_681_280),
+        (MEGATRON_BRIDGE, "nemotron-v3-super-120b-mtp", "pretrain", 83_720_404_992),
+    ],
+)
+def test_flops_are_those_of_megatron_bridge(
+    convention: Convention, name: str, task: Task, expected: int
+) -> None:
+    """num_floating_point_operations of megatron-bridge 0.4.0 and 0.6.2, a token of 4,096."""
+    found = flops.flops_per_token(_model(name), 4096, convention, task)
+    assert expected == pytest.approx(found, rel=EXACT)
+
+
+def test_megatron_bridge_counts_packed_lora_of_llama_3_70b_by_itself() -> None:
+    """Its model_flops_frozen at two thirds; the attention within short texts is not known."""
+    h, f, v, layers = 8192, 28672, 128_256, 80
+    frozen = layers * h**2 * (12 + 12 * 8 / 64 + 18 * f / h + 6 * v / (layers * h)) * 2 / 3
+    model = catalog.model("llama3-70b")
+    for packed in (None, True):
+        found = flops.flops_per_token(model, 4096, MEGATRON_BRIDGE, "lora", packed)
+        assert frozen == pytest.approx(found, rel=EXACT)
+    unpacked = flops.flops_per_token(model, 4096, MEGATRON_BRIDGE, "lora", packed=False)
+    assert unpacked == flops.flops_per_token(model, 4096, MEGATRON_BRIDGE)
 
 
 @pytest.mark.parametrize("convention", flops.CONVENTIONS.values(), ids=lambda one: one.name)

@@ -11,6 +11,7 @@ from perfdb.audit import expression
 from perfdb.audit.expression import NUMBER, Literal
 from perfdb.audit.subject import Finding, Severity
 from perfdb.errors import Problem
+from perfdb.pages.cells import THOUSANDS, grouped, ungrouped
 
 NAME = "arithmetic"
 MEANING = "a calculation that a document works out comes to the number it prints"
@@ -22,10 +23,13 @@ _TOKEN = re.compile(
 )
 _BULLET = re.compile(r"\s*[-*+]\s+")
 _SCALED = (
-    r"\s*(?:thousand|million|billion|trillion|[kKMGTPE](?:i?[bB]|[fF][lL][oO][pP]\w*)?|[munµ]s)\b"
+    r"\s*(?:(?:thousand|million|billion|trillion)s?|[bB]n?|[munµ]s|[kKMGTPE]"
+    r"(?:i?[bB][a-z]{0,5}|[fF](?:[lL][oO][pP]\w*)?|[tT]ok\w*|[pP]aram\w*|[wW]h?|Hz)?)\b"
 )
+_CLOSE = THOUSANDS.replace(" ", "")
 _RESULT = re.compile(
-    rf"\s*+(-?(?>{NUMBER}))(\s?%)?+(?!\w|\.\d|,\d|\s*[-−–+*/^×·÷∗(]\s*[\d(]|{_SCALED})"
+    rf"\s*+(-?(?>{grouped(' ')}(?:\.\d{{1,40}})?|{NUMBER}))(\s?%)?+"
+    rf"(?!\w|[{_CLOSE}.]\d|\s*[-−–+*/^×·÷∗(]\s*[\d(]|{_SCALED})"
 )
 _LABEL = re.compile(r"[A-Za-z][\w ./()-]*$")
 LONGEST_LABEL = 60
@@ -49,6 +53,7 @@ def claims(text: str) -> Iterator[Claim]:
     """Every `expression = number` of a text, of a chain of equals each one.
 
     A number with a unit of thousands or more (TFLOP, GB, million) is none: it may be scaled.
+    Of `32 128` either the whole or the first number may be meant.
     """
     for line, words in enumerate(text.splitlines(), start=1):
         parts = _EQUALS.split(_BULLET.sub("", words, count=1) if _BULLET.match(words) else words)
@@ -113,19 +118,35 @@ def check(where: str, text: str) -> tuple[Finding, ...]:
 
 
 def _judged(where: str, claim: Claim) -> Iterator[Finding]:
-    computed, room = expression.value(claim.expression), expression.range_of(claim.expression)
-    if computed is None or room is None:
-        return
-    if claim.percent:
-        computed, room = computed * 100, room * 100
-    printed = expression.literal(claim.printed)
-    off = abs(printed.value - computed) - _rounding(claim.printed, printed)
+    readings = [
+        (_off(text, computed), computed, room)
+        for computed, room in _values(claim)
+        for text in (claim.printed, claim.printed.partition(" ")[0])
+    ]
+    off, computed, room = min(readings, default=(Fraction(0),) * 3)
     if off > 0:
         yield _finding(where, claim, computed, Severity.INFO if off <= room else Severity.ERROR)
 
 
+def _values(claim: Claim) -> list[tuple[Fraction, Fraction]]:
+    """What the expression can come to, each with its rounding: a factor of 100 may make percent."""
+    computed, room = expression.value(claim.expression), expression.range_of(claim.expression)
+    if computed is None or room is None:
+        return []
+    as_it_stands, as_a_share = (computed, room), (computed * 100, room * 100)
+    if not claim.percent:
+        return [as_it_stands]
+    hundred = any(one.value == 100 for one in expression.literals(claim.expression))
+    return [as_a_share, as_it_stands] if hundred else [as_a_share]
+
+
+def _off(text: str, computed: Fraction) -> Fraction:
+    printed = expression.literal(text)
+    return abs(printed.value - computed) - _rounding(text, printed)
+
+
 def _rounding(text: str, printed: Literal) -> Fraction:
-    digits = text.lstrip("-").replace(",", "")
+    digits = ungrouped(text.lstrip("-"))
     zeros = len(digits) - len(digits.rstrip("0")) if digits.isdigit() else 0
     return printed.half_unit * 10**zeros if zeros > _MOST_ZEROS else printed.half_unit
 
@@ -156,6 +177,6 @@ def _shown(number: Fraction, like: str) -> str:
     mantissa, _, exponent = like.lower().partition("e")
     decimals = len(mantissa.partition(".")[2])
     units = round(number / Fraction(10) ** int(exponent or 0) * 10**decimals)
-    separator = "," if "," in mantissa else ""
-    shown = f"{Decimal(units).scaleb(-decimals):{separator}.{decimals}f}"
+    mark = next((sign for sign in mantissa if sign in THOUSANDS), "")
+    shown = f"{Decimal(units).scaleb(-decimals):,.{decimals}f}".replace(",", mark)
     return shown + (exponent and f"e{exponent}")

@@ -6,14 +6,18 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
+from perfdb.pages.cells import THOUSANDS, grouped, ungrouped
+
 LONGEST = 300
 """Characters of an expression; a longer one is no worked example."""
 LARGEST_EXPONENT = 100
 LARGEST_BITS = 4096
 """Of a numerator or denominator: towers of powers are refused."""
 
-NUMBER = r"(?:\d{1,3}(?:,\d{3}){1,12}(?!\d)|\d{1,40})(?:\.\d{1,40})?(?:[eE][+-]?\d{1,3})?"
-"""Numbers of a size that a document works with."""
+NUMBER = (
+    rf"(?:{grouped(THOUSANDS.replace(' ', ''))}|\d{{1,40}})(?:\.\d{{1,40}})?(?:[eE][+-]?\d{{1,3}})?"
+)
+"""Numbers of a size that a document works with; a plain space may stand between two of them."""
 _NUMBER = re.compile(NUMBER)
 _TIMES = re.compile(r"(?<=[\d)\s])[x×·∗](?=[\s\d(])")
 
@@ -33,10 +37,15 @@ class Literal:
 
 def literal(text: str) -> Literal:
     """A printed number, thousands separators and exponent included."""
-    number = Decimal(text.replace(",", ""))
+    number = Decimal(ungrouped(text))
     exponent = number.as_tuple().exponent
     assert isinstance(exponent, int), f"{text} is no finite number"
     return Literal(Fraction(number), Fraction(10) ** exponent / 2)
+
+
+def literals(text: str) -> list[Literal]:
+    """The numbers of an expression, in their order."""
+    return [literal(number) for number in _NUMBER.findall(text)]
 
 
 def value(text: str) -> Fraction | None:

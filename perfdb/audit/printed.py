@@ -3,15 +3,18 @@
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from math import isclose
+from math import inf, isclose
 from typing import Final
 
 from perfdb.audit.interval import Interval, exactly, within
 from perfdb.audit.subject import SHORT, Subject
-from perfdb.pages import columns
+from perfdb.pages import cells, columns
 from perfdb.record import Origin
 
-_NUMBER = re.compile(r"(\d[\d,]*)(?:\.(\d+))?")
+NUMBER = rf"(?<![^\W_])(?<![.,'’])((?>{cells.NUMBER}))"
+"""A number in a text, whatever stands between its thousands, and its only group."""
+
+_NUMBER = re.compile(rf"{NUMBER}(?![^\W_]|[.,'’]\d)")
 COARSEST: Final[Mapping[str, float]] = {"mfu": 0.01}
 """The largest unit a figure is printed in: MFU in whole percent, others in whole numbers."""
 
@@ -42,11 +45,13 @@ def figure(row: Subject, field: str) -> Interval | None:
 
 
 def number(text: str) -> Interval | None:
-    """The first number of a text, with its rounding; None where there is none above 0."""
+    """The first number of a text, with its rounding; None where there is none above 0.
+
+    One that letters follow, as in 1.2K, is none: it may be scaled.
+    """
     found = _NUMBER.search(text)
-    if found is None or not (value := float(f"{found[1].replace(',', '')}.{found[2] or 0}")):
-        return None
-    return within(value, 10 ** -len(found[2] or "") / 2)
+    value = float(cells.ungrouped(found[1])) if found else 0.0
+    return within(value, 10 ** -_decimals(found[1]) / 2) if found and 0 < value < inf else None
 
 
 def half_unit(value: float, field: str, raw: Mapping[str, str]) -> float:
@@ -54,11 +59,14 @@ def half_unit(value: float, field: str, raw: Mapping[str, str]) -> float:
 
     By the shortest spelling where they do not.
     """
-    for whole, fraction in _NUMBER.findall(cell(raw, field) or ""):
-        read = float(f"{whole.replace(',', '')}.{fraction or 0}")
+    for text in _NUMBER.findall(cell(raw, field) or ""):
         for scale in _SCALES.get(field, (1,)):
-            if isclose(read * scale, value):
-                return float(scale * 10 ** -len(fraction) / 2)
+            if isclose(float(cells.ungrouped(text)) * scale, value):
+                return float(scale * 10 ** -_decimals(text) / 2)
     exponent = Decimal(repr(value)).normalize().as_tuple().exponent
     assert isinstance(exponent, int), f"{value} is not a printed figure"
     return min(10.0**exponent, COARSEST.get(field, 1.0)) / 2
+
+
+def _decimals(number: str) -> int:
+    return len(number.partition(".")[2])

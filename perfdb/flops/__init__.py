@@ -54,6 +54,8 @@ def flops_per_token(
     Σsᵢ²/Σsᵢ; where these are not known, `packed` leaves attention out. Of a diffusion transformer
     a token is a patch of the latent video.
     """
+    if task == "lora" and packed is not False and model.name in convention.frozen_lora_models:
+        convention = training.packed_lora(convention)
     formula = FORMULAS.get(model.family)
     cost = formula.cost(model, sequence_length, convention) if formula else None
     return training.flops(cost, convention, task, packed) if cost else None

@@ -54,16 +54,26 @@ MEGATRON_BRIDGE_26_04 = replace(
     norms=True,
     mamba_twice_hidden=True,
     silu_gates_only=True,
-    meaning="as megatron-lm; gates not counted unless SiLU, LoRA at two thirds. Megatron-Bridge "
-    "up to 26.04.01.",
+    output_gate=False,
+    unjoined_families=frozenset({"mamba"}),
+    lora="full",
+    frozen_lora_models=frozenset({"llama3-70b"}),
+    meaning="as megatron-lm; gates not counted unless SiLU, nor those of attention, nor the "
+    "projection in the multi-token prediction of Mamba hybrids; packed LoRA of Llama 3 70B at two "
+    "thirds, its attention not counted. Megatron-Bridge up to 26.04.01.",
 )
 MEGATRON_BRIDGE = replace(
     CAUSAL,
     name="megatron-bridge",
     norms=True,
     mamba_twice_hidden=True,
+    unjoined_families=frozenset({"mamba"}),
+    lora="full",
+    frozen_lora_models=frozenset({"llama3-70b"}),
     meaning="as causal; the norms of latent attention counted, Mamba layers twice as wide as the "
-    "hidden size, LoRA at two thirds. Megatron-Bridge from 26.06 on.",
+    "hidden size, the projection in their multi-token prediction not counted; LoRA as full "
+    "training, but packed LoRA of Llama 3 70B at two thirds, its attention not counted. "
+    "Megatron-Bridge from 26.06 on.",
 )
 # AutoModel's page does not state the rank of its adapters. 16 is the only power of two with which
 # all six of its rows are within rounding; with 8, the package's default, two are not.
@@ -73,11 +83,12 @@ AUTOMODEL = replace(
     router_families=frozenset({"mamba"}),
     one_shared_expert_families=frozenset({"mla"}),
     hidden_wide_families=frozenset({"mamba"}),
+    gated_families=frozenset({"mamba"}),
     lora="share",
     lora_rank=16,
-    meaning="as causal; one shared expert of latent-attention models, the router of Mamba hybrids "
-    "and their attention as wide as the hidden size; LoRA times (2 + trainable/frozen)/3. "
-    "AutoModel 0.7.0's flops_utils.",
+    meaning="as causal; one shared expert of latent-attention models, the router of Mamba hybrids, "
+    "their attention as wide as the hidden size and a gate in every dense MLP; LoRA times (2 + "
+    "trainable/frozen)/3. AutoModel 0.7.0's flops_utils.",
 )
 AUTOMODEL_25_10 = replace(
     AUTOMODEL,

@@ -15,11 +15,12 @@ def cost(model: Model, sequence_length: int, convention: Convention) -> Cost | N
     linear = model.linear_attention
     if linear is None:
         return None
-    full = model.num_layers - linear.num_layers
+    layers = model.num_layers + model.mtp_depth
+    full = layers - linear.num_layers
     weights = (
         *_projections(model, linear),
         *attention(model, full, convention),
-        *feed_forward(model, model.num_layers, convention),
+        *feed_forward(model, layers, convention),
         *vocabulary(model, convention),
     )
     # The state of a value head is a square that each token decays, reads, corrects and reads.

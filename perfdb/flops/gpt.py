@@ -12,7 +12,7 @@ def cost(model: Model, sequence_length: int, convention: Convention) -> Cost:
 
     Source: Megatron-LM, megatron/training/training.py, num_floating_point_operations.
     """
-    layers = model.num_layers
+    layers = model.num_layers + model.mtp_depth
     weights = (
         *attention(model, layers, convention),
         *feed_forward(model, layers, convention),

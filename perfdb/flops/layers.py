@@ -24,7 +24,7 @@ def attention(model: Model, layers: int, convention: Convention) -> Weights:
     query = query_width(model, convention)
     groups = model.num_query_groups if convention.grouped_query else model.num_attention_heads
     key_value = query * groups // model.num_attention_heads
-    queries = layers * (2 if model.attention_output_gate else 1)
+    queries = layers * (2 if model.attention_output_gate and convention.output_gate else 1)
     return (
         Weight(model.hidden_size, query, queries, queries),
         Weight(model.hidden_size, key_value, 2 * layers, 2 * layers),
@@ -49,8 +49,10 @@ def scores(model: Model, layers: int, sequence_length: int, convention: Conventi
 def feed_forward(model: Model, layers: int, convention: Convention) -> Weights:
     """The MLPs of so many layers: experts where the model has them, after the dense ones."""
     dense = model.num_dense_layers if model.num_experts else layers
+    assumed = 0 if model.gated_mlp or model.family not in convention.gated_families else dense
     return (
         *mlp(model, Weight(model.hidden_size, model.ffn_hidden_size, dense, dense), convention),
+        Weight(model.hidden_size, model.ffn_hidden_size, 0, assumed, adapted=False),
         *(experts(model, layers - dense, convention) if model.num_experts else ()),
     )
 
@@ -97,10 +99,11 @@ def vocabulary(model: Model, convention: Convention) -> Weights:
     embedding: 2h·h and three norms (Megatron-LM, num_floating_point_operations).
     """
     hidden, words, depth = model.hidden_size, model.vocab_size or 0, model.mtp_depth
-    norms = 3 * depth if convention.norms else 0
+    joined = 0 if model.family in convention.unjoined_families else depth
+    norms = 3 * joined if convention.norms else 0
     return (
         Weight(words, hidden, 0 if model.tied_embeddings else 1, 0, adapted=False),
         Weight(hidden, words, 1, 1 + depth if convention.logits else 0, adapted=False),
-        Weight(2 * hidden, hidden, depth, depth, adapted=False),
+        Weight(2 * hidden, hidden, depth, joined, adapted=False),
         Weight(hidden, 1, norms, norms, adapted=False),
     )

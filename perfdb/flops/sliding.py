@@ -11,8 +11,9 @@ def cost(model: Model, sequence_length: int, convention: Convention) -> Cost | N
     """As the GPT, with each layer's attention over the keys that its mask leaves, exactly.
 
     Source: AutoModel, flops_utils.py, gpt_oss_flops_calculator; Megatron-LM ignores the window.
+    None with multi-token prediction: whether its layers see a window, the catalogue does not say.
     """
-    if model.sliding_window is None:
+    if model.sliding_window is None or model.mtp_depth:
         return None
     weights = (
         *attention(model, model.num_layers, convention),

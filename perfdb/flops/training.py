@@ -24,14 +24,14 @@ def flops(cost: Cost, convention: Convention, task: Task, packed: bool | None = 
 
 
 def full(cost: Cost, _: Convention) -> float:
-    """Everything three times: Megatron-LM counts LoRA so too."""
+    """Everything three times: Megatron-LM and Megatron-Bridge count LoRA so too."""
     return TRAINING_FACTOR * (through_weights(cost) + cost.attention + cost.mixing)
 
 
 def frozen(cost: Cost, _: Convention) -> float:
     """Weights at two thirds, for they are frozen; what has none, such as attention, in full.
 
-    The adapters are not counted. Source: Megatron-Bridge, training/utils/flop_utils.py.
+    The adapters are not counted.
     """
     without = cost.attention + cost.mixing
     return FROZEN_FACTOR * through_weights(cost) + TRAINING_FACTOR * without
@@ -44,6 +44,14 @@ def share(cost: Cost, convention: Convention) -> float:
     """
     adapters = adapter_parameters(cost, convention.lora_rank)
     return full(cost, convention) * (2 + adapters / parameters(cost)) / 3
+
+
+def packed_lora(convention: Convention) -> Convention:
+    """The convention as it holds for LoRA on packed examples of its `frozen_lora_models`.
+
+    Source: Megatron-Bridge, training/utils/flop_utils.py, of Llama 3 70B on SQuAD.
+    """
+    return replace(convention, causal_attention=False, packed_fine_tuning=True, lora="frozen")
 
 
 LORA: Mapping[LoraCount, Callable[[Cost, Convention], float]] = {

@@ -39,15 +39,32 @@ _HYPHENS = str.maketrans("\u2010\u2011", "--")
 _STRUCK = re.compile(
     r"~~|</?(?:s|del|strike)\b|line-through|\{(?:s|del|strike|strikethrough)\}|^~[^~]+~$", re.I
 )
-_NUMBER = re.compile(
-    r"[1-9][0-9]{0,2}([,_'’ \u00a0\u2009\u202f])[0-9]{3}(?:\1[0-9]{3})*(?:\.[0-9]+)?"
-    r"|[0-9]+(?:\.[0-9]+)?"
-)
+
+THOUSANDS = ",_'’ \u00a0\u2009\u202f"
+"""What may stand between the thousands of a number, one of them throughout."""
+
+_NO_MARKS = str.maketrans("", "", THOUSANDS)
+
+
+def grouped(marks: str = THOUSANDS) -> str:
+    """The pattern of a whole number with such a mark between its thousands."""
+    groups = "|".join(f"(?:{mark}[0-9]{{3}}){{1,12}}" for mark in marks)
+    return f"[1-9][0-9]{{0,2}}(?:{groups})(?![0-9])"
+
+
+def ungrouped(number: str) -> str:
+    """A printed number without the marks between its thousands."""
+    return number.translate(_NO_MARKS)
+
+
+NUMBER = rf"(?:{grouped()}|[0-9]+)(?:\.[0-9]+)?"
+"""The pattern of a printed number."""
+
+_NUMBER = re.compile(NUMBER)
 _NOT_APPLICABLE = re.compile(r"\bn/a\b", re.IGNORECASE)
 _SEPARATORS = ("/", r",\s+", ",")
 """Between the values of one cell; a comma may also stand in a number."""
 
-_SEPARATOR = re.compile(r"[^0-9.]")
 _PRODUCT = re.compile(r"(?:#-?)?GPUs? ?[*×] ?([0-9]{1,9})", re.IGNORECASE)
 _FORMULA = re.compile(r"GPUs? ?[-+*/×÷]|[-+*/×÷] ?#?-?GPU", re.IGNORECASE)
 _FORMULA_REMEDY = "write what it comes to: of formulas only products such as GPUs*6 are computed"
@@ -143,7 +160,7 @@ def decimal(text: str) -> float | Wrong | None:
     if len(text) > _LONGEST or not _NUMBER.fullmatch(text):
         remedy = _PAIR_REMEDY if pair(text) else _NUMBER_REMEDY
         return Wrong(f"{_shown(text)} is not a number", remedy)
-    return float(_SEPARATOR.sub("", text))
+    return float(ungrouped(text))
 
 
 def seconds(text: str) -> str:

@@ -19,6 +19,11 @@ MEANING = (
 FIELDS = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu")
 FIELDS_BY_MFU = ("tokens_per_sec_per_gpu", "mfu", "precision")
 
+CLEAR = 1.3
+"""A figure is out of step where it is off by such a factor, as models alone seldom make it,"""
+NEARER = 3
+"""and the other one so many times nearer to what the systems' other work makes likely."""
+
 
 def check(rows: Sequence[Subject]) -> Iterator[Remark]:
     """Rows that count other FLOPs per token than their peers, beyond rounding."""
@@ -71,7 +76,10 @@ def _factor(factor: float) -> str:
 def _suggestion(
     row: Subject, factor: float, peers: Sequence[Subject], rows: Sequence[Subject]
 ) -> str | None:
-    """The figure to change: the one that is out of step with how the systems compare elsewhere."""
+    """The figure to change: the one that is out of step with how the systems compare elsewhere.
+
+    Each of them, where models that scale a little differently could put either out of step.
+    """
     tokens, tflops = row.tokens_per_sec_per_gpu, row.model_tflops_per_sec_per_gpu
     if tokens is None or tflops is None or rates.vouched(row):
         return remedy.of_count(row, factor)
@@ -81,8 +89,10 @@ def _suggestion(
     if not predicted:
         return remedy.of_count(row, factor)
     likely = median(predicted)
-    tokens_are_right = abs(log(tokens / likely)) < abs(log(tokens * factor / likely))
-    return right_tflops if tokens_are_right else right_tokens
+    if_right, if_wrong = abs(log(tokens / likely)), abs(log(tokens * factor / likely))
+    if max(if_right, if_wrong) < max(log(CLEAR), NEARER * min(if_right, if_wrong)):
+        return remedy.of_count(row, factor)
+    return right_tflops if if_right < if_wrong else right_tokens
 
 
 def _predicted(row: Subject, peers: Sequence[Subject], rows: Sequence[Subject]) -> list[float]:
