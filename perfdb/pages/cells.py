@@ -169,7 +169,7 @@ def seconds(text: str) -> str:
         return f"{seconds(two[0])} ({seconds(two[1])})"
     if not isinstance(decimal(text), float):
         return text
-    return f"{Decimal(_SEPARATOR.sub('', text)).scaleb(-3):f}"
+    return f"{Decimal(ungrouped(text)).scaleb(-3):f}"
 
 
 def whole(text: str) -> int | Wrong | None:
