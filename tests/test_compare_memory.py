@@ -134,3 +134,14 @@ def test_a_trend_follows_memory(perfdb: Shell, regressed: str) -> None:
     assert [(None, 58 * 10**9), ("worse", 74 * 10**9)] == [
         (point["verdict"], point[MEMORY]) for point in series["points"]
     ]
+
+
+def test_small_steps_of_memory_add_up(perfdb: Shell, sqlite: URL, tmp_path: Path) -> None:
+    """0.8 % each, within the 1 % of the same: 122 ÷ 120 is 1.7 % more."""
+    for n, peak in enumerate((120, 121, 122)):
+        factories.stored(sqlite, written(tmp_path, f"r{n}", f"1.{n}", peak, n))
+    asked = ("trend", "llama3-8b", "--db", sqlite.render_as_string(), "--metric", MEMORY)
+    done = perfdb(*asked, "--fail-on", "regression")
+
+    assert 1 == done.code
+    assert "  1.2 is worse than the best release, 1.0: +1.7%\n" in done.stdout

@@ -4,6 +4,7 @@ Golden quantiles are scipy.stats.t.ppf(0.975, freedom); scipy is no dependency.
 """
 
 from math import exp, log, pi, sqrt
+from statistics import median
 
 import numpy as np
 import pytest
@@ -12,7 +13,15 @@ from hypothesis import strategies as st
 
 from perfdb.compare import Side, Verdict, words
 from perfdb.compare.match import comparison
-from perfdb.compare.noise import half_interval, of_runs, spread, student_t_95
+from perfdb.compare.noise import (
+    RUN_TO_RUN,
+    Spread,
+    half_interval,
+    half_of_one_more,
+    of_runs,
+    spread,
+    student_t_95,
+)
 from perfdb.compare.verdict import judge
 from tests.test_compare import at, only_match, printed
 
@@ -48,6 +57,25 @@ class TestRepeats:
     def test_a_single_run_is_held_against_three_after_welch(self):
         """By hand: 1 % of 49 degrees and 0.2131 % of 3: 53.5 degrees, 2.228 × 1.0225 %."""
         assert 0.022782 == pytest.approx(half(Side((at(4.0),)), runs(4.0, 4.0, 4.0)), 1e-4)
+
+    def test_several_runs_say_how_far_a_single_one_may_be_off(self):
+        """By hand: Σ = 0.51 %² + 2 × 2.5 %², 3.182 × √(π/2 × Σ/9 + Σ/2) = 9.34 %, not 4.4 %."""
+        judged = judge(runs(3.9, 4.0, 4.1), Side((at(4.2),)), "step_time_s")
+        assert (Verdict.UNKNOWN, "too noisy to tell: ±9.3 %") == (judged.verdict, judged.reason)
+        assert 0.093357 == pytest.approx(half(Side((at(4.2),)), runs(3.9, 4.0, 4.1)), 1e-4)
+
+    def test_an_even_number_of_runs_is_judged_by_the_mean_of_the_middle_two(self):
+        """2 and 3 runs about the same 4 s: that the table shows the faster of two is no change."""
+        pair, three = runs(3.9, 4.1), runs(3.9, 4.0, 4.1)
+        judged = judge(pair, three, "step_time_s")
+        assert (3.9, 1.0) == (pair.shown.step_time_s, pytest.approx(judged.ratio))
+        assert 1.0 == pytest.approx(judged.low * judged.high)
+        even = runs(3.9, 3.98, 4.02, 4.3)
+        assert 1.0 == pytest.approx(judge(three, even, "step_time_s").ratio)
+
+    def test_a_middle_run_that_counts_other_flops_is_not_averaged(self):
+        pair = Side((at(3.9), at(4.1, flops_convention="6N")))
+        assert 3.9 / 4.0 == pytest.approx(judge(runs(4.0, 4.0), pair, "step_time_s").ratio)
 
     def test_equal_repeats_that_differ_in_the_last_digit_are_the_same(self):
         """2.693 s and 2.695 s are 0.07 % apart: three repeats tell no more than 0.74 %."""
@@ -191,9 +219,20 @@ def told(count: int, change: float) -> float:
     for _ in range(trials):
         ours, theirs = 1 + 0.01 * rng.standard_normal((2, count))
         a, b = ours.tolist(), (theirs * (1 + change)).tolist()
-        shown_a, shown_b = (sorted(times)[(count - 1) // 2] for times in (a, b))
-        found += abs(log(shown_b / shown_a)) > half_interval(of_runs(a), of_runs(b))
+        found += abs(log(median(b) / median(a))) > half_interval(of_runs(a), of_runs(b))
     return found / trials
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.02])
+@pytest.mark.parametrize("count", [2, 3, 10])
+def test_a_single_run_against_several_is_told_apart_in_fewer_than_nine_of_a_hundred(count, noise):
+    """Of those whose runs are further apart than is assumed: it was 25 to 35 of them at 2 %."""
+    rng, trials, found = np.random.default_rng(20_260_301), 1_000, 0
+    for _ in range(trials):
+        times = (1 + noise * rng.standard_normal(count)).tolist()
+        half = max(half_interval(Spread(RUN_TO_RUN, 49), of_runs(times)), half_of_one_more(times))
+        found += abs(log((1 + noise * rng.standard_normal()) / median(times))) > half
+    assert found / trials < 0.09
 
 
 @pytest.mark.parametrize("count", [2, 3, 5, 10])

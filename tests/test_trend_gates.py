@@ -111,6 +111,58 @@ class TestEachCase:
         assert (1, closes) == (gate(trend)[0], closed_on(trend))
 
 
+class TestDecline:
+    """Each release is slower than the one before by less than a pair of single runs can tell."""
+
+    def declining(self, lab: Lab, by: float, count: int) -> None:
+        for number in range(count):
+            lab.ran(f"1.{number}", 12.0 * by**number)
+
+    def test_small_steps_that_add_up_close_the_gate_and_the_best_release_is_named(
+        self, lab: Lab, trend: Shell
+    ) -> None:
+        """Four steps of 1.2 % are 4.7 %: beyond twice the 1.6 % that two single runs tell."""
+        self.declining(lab, 1.012, 5)
+        code, out, _ = gate(trend)
+
+        assert 1 == code
+        assert "  1.4 is slower than the best release, 1.0: -4.7% (0.938 – 0.969)\n" in out
+        assert "1 followed over releases: 1 slower than before\n" in out
+        found = json.loads(gate(trend, "--json").stdout)["series"][0]
+        assert (["regression"], None) == (found["closes"], found["first_regression"])
+        assert ("1.4", "1.0") == (found["decline"]["release"], found["decline"]["best"])
+        assert 0 == gate(trend, "--min-change", "5%")[0]
+
+    def test_what_is_slower_than_the_best_by_less_than_twice_the_interval_may_be_chance(
+        self, lab: Lab, trend: Shell
+    ) -> None:
+        """Two steps of 1.2 % are 2.4 %, more than 1.6 % and less than 3.2 %."""
+        self.declining(lab, 1.012, 3)
+        assert 0 == gate(trend)[0]
+
+    def test_a_regression_says_it_already_but_for_what_came_before(
+        self, lab: Lab, trend: Shell
+    ) -> None:
+        for version, seconds in (("0.8", 12.0), ("0.9", 12.05), ("1.0", 13.0)):
+            lab.ran(version, seconds)
+        alone = gate(trend).stdout
+        for version, seconds in (("0.1", 11.0), ("0.2", 11.15), ("0.3", 11.3), ("0.4", 11.45),
+                                 ("0.5", 11.6), ("0.6", 11.75), ("0.7", 11.9)):  # fmt: skip
+            lab.ran(version, seconds)
+
+        assert "  first slower: 1.0\n" in alone
+        assert (
+            "  first slower: 1.0; 1.0 is slower than the best release, 0.1: " in gate(trend).stdout
+        )
+
+    def test_a_decline_ends_with_a_release_as_fast_as_the_best(
+        self, lab: Lab, trend: Shell
+    ) -> None:
+        self.declining(lab, 1.012, 5)
+        lab.ran("1.5", 12.0)
+        assert 0 == gate(trend)[0]
+
+
 class TestOrder:
     def test_a_final_release_is_newer_than_its_candidates(self, lab: Lab, trend: Shell) -> None:
         for version in ("0.20.0", "0.21.0rc1", "0.21.0rc2", "0.21.0.dev3"):

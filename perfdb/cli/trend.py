@@ -60,8 +60,9 @@ def listing_options(command: Callable[..., int]) -> Callable[..., int]:
 @gate_option(
     ("regression", "missing", "unknown"),
     "Follow each case and exit with 1 where a release is slower than the one before it and no "
-    "later one has made up for it, where the newest release lacks what an earlier one has or "
-    "failed at more of its runs, or where no verdict can be given; several with a comma. "
+    "later one has made up for it, or the newest one than the best; where the newest release lacks "
+    "what an earlier one has or failed at more of its runs; or where no verdict can be given; "
+    "several with a comma. "
     "[default: never]",
 )
 @listing_options

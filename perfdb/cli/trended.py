@@ -9,7 +9,7 @@ import click
 from perfdb.cli.options import print_table
 from perfdb.compare import Level, Verdict, words
 from perfdb.metrics import METRICS
-from perfdb.trend import Point, Series, Timed
+from perfdb.trend import Decline, Point, Series, Timed
 from perfdb.units import UNKNOWN, counted, number, percent
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -55,6 +55,7 @@ def _said(one: Series) -> str:
     worse = words.named(Verdict.SLOWER, one.metric)
     said = [f"first {worse}: {one.regression.release}"] if one.regression else []
     said += ["made up for since"] if one.recovered else []
+    said += [_declined(one.decline, worse)] if one.decline else []
     said += [f"missing in {one.missing_in}"] if one.missing_in else []
     apart = [point for point in one.points if point.is_apart]
     slower = [point for point in apart if point.verdict is Verdict.SLOWER]
@@ -62,6 +63,16 @@ def _said(one: Series) -> str:
     names = ", ".join(point.release for point in apart)
     said += [f"{names} have no order: none is compared with another"] if len(apart) > 1 else []
     return "; ".join(said)
+
+
+def _declined(found: Decline, worse: str) -> str:
+    """'1.20 is slower than the best release, 1.0: -21.2 % (0.777 – 0.799)'."""
+    ratio, within = found.judgement.ratio, words.interval(found.judgement)
+    change = UNKNOWN if ratio is None else _signed(ratio - 1)
+    said = (
+        f"{found.newest.release} is {worse} than the best release, {found.best.release}: {change}"
+    )
+    return said if within == UNKNOWN else f"{said} ({within})"
 
 
 def _print_single(found: Sequence[Series]) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from math import inf, isfinite
+from statistics import fmean
 from typing import TypeVar
 
 from pydantic import ConfigDict
@@ -148,8 +149,25 @@ class Side:
         The faster of the middle two where their number is even, as
         `perfdb.queries.results.representative` does.
         """
+        return self._middle[0]
+
+    @cached_property
+    def _middle(self) -> tuple[Result, Result]:
+        """The two middle runs by step time; twice the same where their number is odd."""
         ranked = sorted(self.finished or self.results, key=_by_step_time)
-        return ranked[(len(ranked) - 1) // 2]
+        return ranked[(len(ranked) - 1) // 2], ranked[len(ranked) // 2]
+
+    def median(self, metric: str) -> float | None:
+        """The mean of the figures of the two middle runs, which of several a verdict is on.
+
+        The one shown alone would make an even number of runs look faster than they are. It stands
+        alone where the other one counts other FLOPs.
+        """
+        shown, other = self._middle
+        if other.flops_convention != shown.flops_convention:
+            return shown.figure(metric)
+        known = [figure for run in self._middle if (figure := run.figure(metric)) is not None]
+        return fmean(known) if known else None
 
     @property
     def finished(self) -> tuple[Result, ...]:

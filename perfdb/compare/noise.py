@@ -42,8 +42,8 @@ def spread(side: Side) -> Spread | None:
 
     Several runs: what they show, with `RUN_TO_RUN` as of one more run, so that repeats that agree
     by chance are not taken for a machine without noise. That is a moderated variance after Smyth
-    (2004, doi:10.2202/1544-6115.1027), whose prior has one degree of freedom. The figure shown is
-    that of the median run, which is less sharp than their mean.
+    (2004, doi:10.2202/1544-6115.1027), whose prior has one degree of freedom. What is compared is
+    their median, which is less sharp than their mean.
 
     One run: as far as its steps are from one another, and `RUN_TO_RUN` at least. Steps of one run
     are no repetitions of it: what slows one run on a busy machine slows all its steps, so the error
@@ -57,10 +57,14 @@ def spread(side: Side) -> Spread | None:
 
 def of_runs(times_s: Sequence[float]) -> Spread:
     """By the squares of n runs and of the assumed one: n degrees, as the mean takes one."""
-    count, mean = len(times_s), fmean(times_s)
-    squares = sum((time / mean - 1) ** 2 for time in times_s)
-    variance = (RUN_TO_RUN**2 + squares) / count
-    return Spread(MEDIAN_TO_MEAN * sqrt(variance / count), count)
+    count = len(times_s)
+    return Spread(MEDIAN_TO_MEAN * sqrt(_squares(times_s)) / count, count)
+
+
+def _squares(times_s: Sequence[float]) -> float:
+    """How far runs are from their mean, with the assumed one: relative, squared and summed."""
+    mean = fmean(times_s)
+    return RUN_TO_RUN**2 + sum((time / mean - 1) ** 2 for time in times_s)
 
 
 def _of_steps(run: Result) -> Spread | None:
@@ -81,6 +85,31 @@ def _steps_apart(run: Result) -> float | None:
         return (p90_s - p10_s) / DECILES_APART / median_s
     mean_s, deviation_s = run.step_time_mean_s, run.step_time_stdev_s
     return None if not mean_s or deviation_s is None else deviation_s / mean_s
+
+
+def half_between(a: Side, b: Side) -> float | None:
+    """Half the 95 % interval of log(b/a); None where nothing tells of one of them.
+
+    A single run against several is as far off as it says itself, and as they say at the least:
+    they show how far the runs of this case are apart, which the steps of one run cannot.
+    """
+    ours, theirs = spread(a), spread(b)
+    if ours is None or theirs is None:
+        return None
+    several = [times for side in (a, b) if len(times := side.step_times_s) > 1]
+    of_others = half_of_one_more(several[0]) if len(several) == 1 else 0.0
+    return max(half_interval(ours, theirs), of_others)
+
+
+def half_of_one_more(times_s: Sequence[float]) -> float:
+    """Half the 95 % interval of one more run over the median of n, by the spread of these alone.
+
+    The variance of a run is over n − 1 here, where that of their median is over n: without it two
+    or three that agree by chance call the noise of the single one a difference.
+    """
+    ours = of_runs(times_s)
+    variance = ours.relative**2 + _squares(times_s) / (len(times_s) - 1)
+    return min(student_t_95(ours.freedom) * sqrt(variance), WIDEST)
 
 
 def half_interval(a: Spread, b: Spread) -> float:

@@ -7,7 +7,7 @@ from typing import Final
 
 from perfdb.audit.printed import half_unit
 from perfdb.compare.base import Judgement, Result, Side, Verdict
-from perfdb.compare.noise import half_interval, spread
+from perfdb.compare.noise import half_between
 from perfdb.metrics import METRICS
 from perfdb.record import Origin, Outcome
 from perfdb.units import number
@@ -35,8 +35,9 @@ def judge(a: Side, b: Side, metric: str) -> Judgement:
     """B over A by a metric, with a verdict on whether B is faster.
 
     - `failed`, whatever else there is to say of A, where A finished and no run of B did.
-    - Both measured, with a spread on each side: the ratio has a 95 % interval. `faster` or `slower`
-      if it leaves out 1, else `same` (no difference can be told).
+    - Both measured, with a spread on each side: the ratio, of an even number of runs by the mean of
+      the middle two, has a 95 % interval. `faster` or `slower` if it leaves out 1, else `same` (no
+      difference can be told).
     - Both published: the same where each has several results, as of an MLPerf submission; else no
       interval. `same` if the figures differ by no more than the rounding of their printed digits
       (half a unit in the last place of each), else `faster` or `slower`.
@@ -65,9 +66,9 @@ def _by_figures(a: Side, b: Side, metric: str) -> Judgement:
         return Judgement(ratio, None, None, _verdict(log(ratio), log1p(tolerance), metric))
     if reason := _differ_in_window(a, b) or _differ_in_convention(a.shown, b.shown, metric):
         return Judgement(figure_b / figure_a, None, None, Verdict.UNKNOWN, reason)
-    noise_a, noise_b = spread(a), spread(b)
-    if noise_a and noise_b and a.origin is b.origin:
-        return _by_interval(figure_a, figure_b, half_interval(noise_a, noise_b), metric)
+    if a.origin is b.origin and (half := half_between(a, b)) is not None:
+        medians = a.median(metric) or figure_a, b.median(metric) or figure_b
+        return _by_interval(*medians, half, metric)
     tolerance = _rounding(a, b, metric)
     verdict = _verdict(figure_b - figure_a, tolerance, metric)
     return Judgement(figure_b / figure_a, None, None, verdict)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from perfdb.compare import Level, words
 from perfdb.metrics import METRICS
 from perfdb.record import WORKLOAD_FIELDS
-from perfdb.trend.base import Point, Series, Timed
+from perfdb.trend.base import Decline, Point, Series, Timed
 
 Fields = dict[str, object]
 
@@ -27,8 +27,20 @@ def document(one: Series, closed: Iterable[str]) -> Fields:
         "points": [_point(one, point) for point in one.points],
         "first_regression": one.regression.release if one.regression else None,
         "recovered": one.recovered,
+        "decline": _decline(one.decline) if one.decline else None,
         "missing_in": one.missing_in,
         "closes": sorted(closed),
+    }
+
+
+def _decline(found: Decline) -> Fields:
+    judged = found.judgement
+    return {
+        "release": found.newest.release,
+        "best": found.best.release,
+        "ratio": judged.ratio,
+        "low": judged.low,
+        "high": judged.high,
     }
 
 
