@@ -8,13 +8,13 @@ import pandas as pd
 import streamlit as st
 from sqlalchemy import URL, Connection, Select, make_url
 
-from dashboards.digits import Raw
 from dashboards.findings import Findings, by_result
 from dashboards.opening import Work
 from perfdb.audit import Finding
 from perfdb.audit.acknowledged import explained
 from perfdb.audit.reviewed import accepted
 from perfdb.compare import Choice, Result, read
+from perfdb.compare.digits import Raw
 from perfdb.db.schema import reading_current
 from perfdb.db.session import reading, store_url
 from perfdb.queries import catalog, findings, results

@@ -12,10 +12,11 @@ from streamlit.column_config import Column, DatetimeColumn, LinkColumn, NumberCo
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.elements.lib.column_types import ColumnConfig
 
-from dashboards.digits import Raw, decimals
+from perfdb.compare import digits
+from perfdb.compare.digits import Raw, decimals
 from perfdb.compare.words import SHORT
 from perfdb.metrics import METRICS, Metric
-from perfdb.units import UNKNOWN, number, percent, significant
+from perfdb.units import UNKNOWN
 
 GREY = "#808080"
 """For marks: 3.9:1 on white, 4.6:1 on the dark theme's background. Too faint for words (`ink`)."""
@@ -99,9 +100,6 @@ Computed = Mapping[str, "pd.Series[bool]"]
 COMPUTED = " (computed)"
 """The mark after a computed figure, as on the pages of the site."""
 
-SIGNIFICANT_FIGURES = 3
-"""The least significant digits a figure is printed with: a CPU's 0.06 TFLOP/s is not 0.00."""
-
 
 def ink() -> str:
     """The colour of text in a chart, which does not follow the theme by itself."""
@@ -155,26 +153,8 @@ def remembered_some(
 
 
 def printed(metric: Metric, value: float | None, raw: Raw | None = None) -> str:
-    """A figure as text: with the digits its page printed, MFU in percent; – when unknown.
-
-    One of a run has as many digits as the metric has, or three significant ones where it would
-    lose its digits so; a step time has four.
-    """
-    if value is None or pd.isna(value):
-        return UNKNOWN
-    found = decimals(raw, metric.name, value) if raw else None
-    if metric.name == "step_time_s" and found is None:
-        return significant(value, metric.digits)
-    return _with_digits(metric, value, found)
-
-
-def _with_digits(metric: Metric, value: float, found: int | None) -> str:
-    is_share = metric.name == "mfu"
-    digits = (1 if is_share else metric.digits) if found is None else found
-    shown = value * 100 if is_share else value
-    if found is None and 0 < abs(shown) < 10.0 ** (SIGNIFICANT_FIGURES - 1 - digits):
-        return significant(shown, SIGNIFICANT_FIGURES) + ("%" if is_share else "")
-    return percent(value, digits) if is_share else number(value, digits)
+    """A figure as text, as `perfdb.compare.digits.printed` says; – also for pandas' NA."""
+    return digits.printed(metric, None if pd.isna(value) else value, raw)
 
 
 def grid(
@@ -223,7 +203,7 @@ def figures(
     for name in names:
         metric = METRICS[str(name)]
         for like, labels in _alike(metric, rows[name], raw or ()).items():
-            styled.format(partial(_with_digits, metric, found=like), subset=(labels, [name]))
+            styled.format(partial(digits.with_digits, metric, found=like), subset=(labels, [name]))
     for name, those in (computed or {}).items():
         styled.format(partial(_marked, METRICS[name]), subset=(those[those].index, [name]))
     return styled

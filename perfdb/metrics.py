@@ -42,7 +42,9 @@ METRICS: Mapping[str, Metric] = {
             "lower",
             4,
             "Seconds of one optimizer step: forward, backward, gradient reduction, update.",
-            "measured: the median over the window of the slowest rank's synchronised step",
+            "measured: the median over the window; a step of a run directory is that of the "
+            "slowest rank, synchronised, a step of a log what its program says, which may be a "
+            "mean of several",
         ),
         Metric(
             "tokens_per_sec_per_gpu",

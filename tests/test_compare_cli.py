@@ -317,3 +317,26 @@ def test_an_error_that_is_accepted_is_judged(perfdb, impossible, tmp_path, monke
     named = ("--acknowledged", place) if place == "elsewhere.yaml" else ()
     _, out, _ = perfdb("compare", "0.16.0", "0.16.1", "--db", address(impossible), *named)
     assert "1 matched: 1 faster." in out
+
+
+def test_published_figures_have_the_digits_of_their_page(perfdb, sqlite):
+    """Llama 3 8B in TFLOP/s; 3332.5 is not rounded to the even 3,332."""
+    for number, (version, title, text) in enumerate(
+        (
+            ("25.02", "Model TFLOP / sec / GPU", "484"),
+            ("25.04", "Model TFLOP / sec / GPU", "492.50"),
+            ("25.07", "Tokens / sec / GPU", "3332.5"),
+        )
+    ):
+        field = "tokens_per_sec_per_gpu" if "Tokens" in title else "model_tflops_per_sec_per_gpu"
+        row = published(
+            release=Release(framework="nemo", version=version),
+            figures=Figures(**{field: float(text)}),
+            raw={title: text},
+        )
+        stored(sqlite, row, page=f"{number}.md")
+    _, out, _ = perfdb("compare", "25.02", "25.04", "--db", address(sqlite))
+    assert " 484 " in out
+    assert " 492.50 " in out
+    _, out, _ = perfdb("compare", "25.04", "25.07", "--db", address(sqlite))
+    assert "3,332.5" in out

@@ -145,3 +145,16 @@ def test_small_steps_of_memory_add_up(perfdb: Shell, sqlite: URL, tmp_path: Path
 
     assert 1 == done.code
     assert "  1.2 is worse than the best release, 1.0: +1.7%\n" in done.stdout
+
+
+def test_what_one_release_alone_has_is_told_by_the_figure_that_is_asked_for(
+    perfdb: Shell, sqlite: URL, tmp_path: Path
+) -> None:
+    other = factories.write_run(
+        tmp_path, run_id="b", release=factories.release("0.16.1"), case=factories.case(num_gpus=16)
+    )
+    factories.stored(sqlite, written(tmp_path, "a", "0.16.0", 58, 0), other)
+    asked = ("compare", "0.16.0", "0.16.1", "--db", sqlite.render_as_string(), "--metric", MEMORY)
+    told = perfdb(*asked).stdout
+    assert "58,000,000,000" in told
+    assert "Tokens/s/GPU" not in told

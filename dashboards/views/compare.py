@@ -1,9 +1,9 @@
 """Two releases side by side: what became faster, what slower, and what cannot be compared."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import altair as alt
 import pandas as pd
@@ -11,7 +11,6 @@ import streamlit as st
 from pandas.io.formats.style import Styler
 
 from dashboards import data
-from dashboards.digits import Raw
 from dashboards.findings import Findings, is_wrong, listed, mark
 from dashboards.look import GREY, Layers, ink, printed, remembered, tall
 from dashboards.opening import offered, opened_on
@@ -30,6 +29,7 @@ from perfdb.compare import (
     metric_for,
     words,
 )
+from perfdb.compare.digits import Raw
 from perfdb.metrics import METRICS, Metric
 from perfdb.units import UNKNOWN
 
@@ -42,6 +42,14 @@ grid that draws only what is in view."""
 
 CHARTED = 40
 """The most matches in the chart, as more cannot be read; the table has them all."""
+
+
+WORK: Final[Sequence[Callable[[Result], str]]] = (
+    lambda one: titles.task(one.task),
+    lambda one: f"sequence {one.sequence_length:,}",
+    lambda one: f"GBS {one.global_batch_size:,}",
+)
+"""The work of a case beside its model, precision and GPUs."""
 
 
 class Annotations(NamedTuple):
@@ -77,7 +85,7 @@ def show() -> None:
         _charted(found)
     else:
         st.info(words.why_nothing(name_a, name_b, found))
-    _unmatched(found, cells, name_a, name_b)
+    _unmatched(found, cells, (name_a, name_b), metric)
 
 
 def _chosen(store: data.Store, known: Sequence[Choice]) -> tuple[Choice, Choice, str | None]:
@@ -126,10 +134,9 @@ def _findings(side: Side, audited: Findings) -> tuple[Finding, ...]:
 
 
 def _charted(found: Comparison) -> None:
-    known, right = (
-        [match for match in some if match.judgement.ratio is not None]
-        for some in (found.matched, found.judged)
-    )
+    numbered = enumerate(found.matched, start=1)
+    known = [(place, match) for place, match in numbered if match.judgement.ratio is not None]
+    right = [one for one in known if one[1].judgement.verdict is not Verdict.NOT_JUDGED]
     wrong = len(known) - len(right)
     if known:
         st.subheader("B/A by case")
@@ -141,7 +148,8 @@ def _charted(found: Comparison) -> None:
 
 def styled(matches: Sequence[Match], notes: Annotations) -> Styler:
     """The matches as a table, with each verdict in its colour."""
-    table = pd.DataFrame([_row(match, notes) for match in matches])
+    rows = [{"No.": place, **_row(match, notes)} for place, match in enumerate(matches, start=1)]
+    table = pd.DataFrame(rows)
     if not table["Audit"].any():
         table = table.drop(columns="Audit")
     if table["Figure"].nunique() == 1:
@@ -179,11 +187,16 @@ def _figure(side: Side, metric: Metric, cells: Mapping[int, Raw]) -> str:
     return printed(metric, side.shown.figure(metric.name), cells.get(side.shown.result_id))
 
 
-def ratios(matches: Sequence[Match]) -> Layers:
-    """A mark for each ratio with its interval, and a tick where nothing has changed."""
+def ratios(numbered: Sequence[tuple[int, Match]]) -> Layers:
+    """A mark for each ratio with its interval, and a tick where nothing has changed.
+
+    Each match has the number of its row in the table.
+    """
+    places, matches = zip(*numbered, strict=True)
+    cases = _names([match.a.shown for match in matches])
     rows = [
         {
-            "case": f"{place}. {_briefly(match.a.shown)}",
+            "case": f"{place}. {name}",
             "work": words.workload(match.a.shown),
             "ratio": match.judgement.ratio,
             "low": match.judgement.low,
@@ -191,7 +204,7 @@ def ratios(matches: Sequence[Match]) -> Layers:
             "verdict": words.named(match.judgement.verdict, match.metric),
             "how": words.how(match),
         }
-        for place, match in enumerate(matches, start=1)
+        for place, name, match in zip(places, cases, matches, strict=True)
     ]
     tooltip = ["work", "ratio", "low", "high", "verdict", "how"]
     base = alt.Chart(pd.DataFrame(rows)).encode(
@@ -221,6 +234,19 @@ def ratios(matches: Sequence[Match]) -> Layers:
     return tall(layers, 46 * len(rows))
 
 
+def _names(results: Sequence[Result]) -> list[str]:
+    """Each case briefly, and those that are named alike with what tells them apart."""
+    names = [_briefly(it) for it in results]
+    for part in WORK:
+        told = {(name, part(it)) for it, name in zip(results, names, strict=True)}
+        count = Counter(name for name, _ in told)
+        names = [
+            f"{name}, {part(it)}" if count[name] > 1 else name
+            for it, name in zip(results, names, strict=True)
+        ]
+    return names
+
+
 def _briefly(result: Result) -> str:
     """A case in few enough words for the screen of a telephone."""
     precision = titles.precision(result.precision)
@@ -228,16 +254,18 @@ def _briefly(result: Result) -> str:
     return ", ".join(filter(None, (_model(result), precision, gpus)))
 
 
-def _unmatched(found: Comparison, cells: Mapping[int, Raw], name_a: str, name_b: str) -> None:
-    for name, sides in ((name_a, found.only_a), (name_b, found.only_b)):
+def _unmatched(
+    found: Comparison, cells: Mapping[int, Raw], names: Sequence[str], asked: str | None
+) -> None:
+    for name, sides in zip(names, (found.only_a, found.only_b), strict=True):
         if sides:
             with st.expander(f"Only in {name}: {len(sides)}", expanded=not found.matched):
-                st.dataframe(_lone(sides, cells), hide_index=True, placeholder=UNKNOWN)
+                st.dataframe(_lone(sides, cells, asked), hide_index=True, placeholder=UNKNOWN)
 
 
-def _lone(sides: Sequence[Side], cells: Mapping[int, Raw]) -> Styler:
+def _lone(sides: Sequence[Side], cells: Mapping[int, Raw], asked: str | None) -> Styler:
     """A table of sides without a match: values sort as numbers, printed with their digits."""
-    metrics = [METRICS[metric_for([side], [side], None)] for side in sides]
+    metrics = [METRICS[metric_for([side], [side], asked)] for side in sides]
     table = pd.DataFrame(map(_alone, sides, metrics)).astype({"Value": "Float64"})
     styled = table.style
     for place, (side, metric) in enumerate(zip(sides, metrics, strict=True)):
@@ -270,8 +298,7 @@ def _subject(result: Result) -> dict[str, str]:
 
 
 def _work(result: Result) -> dict[str, str]:
-    size = f"sequence {result.sequence_length:,}, GBS {result.global_batch_size:,}"
-    return {"Precision": _precision(result), "Work": f"{titles.task(result.task)}, {size}"}
+    return {"Precision": _precision(result), "Work": ", ".join(part(result) for part in WORK)}
 
 
 def _model(result: Result) -> str:

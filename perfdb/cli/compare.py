@@ -78,7 +78,7 @@ def compare(
         if not one.matched:
             click.echo(words.why_nothing(*names, one), err=as_json)
         if not as_json:
-            _print(names, one)
+            _print(names, one, metric)
     if as_json:
         print_json(document(found))
     elif len(compared) > 1:
@@ -116,7 +116,7 @@ def _compared(
     ]
 
 
-def _print(names: Names, found: Comparison) -> None:
+def _print(names: Names, found: Comparison, metric: str | None) -> None:
     if found.matched:
         title = f"A: {names[0]}, B: {names[1]}"
         columns = ["Case", "Figure", "A", "B", "B/A", "95 % interval", "B is"]
@@ -124,7 +124,7 @@ def _print(names: Names, found: Comparison) -> None:
     for name, sides in zip(names, (found.only_a, found.only_b), strict=True):
         if sides:
             others = found.only_b if sides is found.only_a else ()
-            rows = [_unmatched(side, instead.said(side, others)) for side in sides]
+            rows = [_unmatched(side, metric, instead.said(side, others)) for side in sides]
             print_table(f"Only in {name}", ["Case", "Figure", "Value"], rows)
     click.echo(words.summary(found))
 
@@ -135,19 +135,18 @@ def _row(it: Match) -> tuple[str, ...]:
     return (
         _cell(notes),
         metric.title,
-        number(a.figure(metric.name), metric.digits),
-        number(b.figure(metric.name), metric.digits),
+        words.figure(a, metric.name),
+        words.figure(b, metric.name),
         number(it.judgement.ratio, 3),
         words.interval(it.judgement),
         "\n".join(filter(None, (words.verdict(it.judgement, it.metric), words.failed(it.b)))),
     )
 
 
-def _unmatched(side: Side, hint: str) -> tuple[str, ...]:
-    metric, it = METRICS[metric_for([side], [side], None)], side.shown
+def _unmatched(side: Side, asked: str | None, hint: str) -> tuple[str, ...]:
+    metric, it = METRICS[metric_for([side], [side], asked)], side.shown
     notes = words.workload(it), words.configuration(it), words.remark_of(side), hint
-    value = number(it.figure(metric.name), metric.digits)
-    return _cell(notes), metric.title, value
+    return _cell(notes), metric.title, words.figure(it, metric.name)
 
 
 def _cell(notes: Iterable[str]) -> str:

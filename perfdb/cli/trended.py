@@ -131,7 +131,7 @@ def _step(one: Series, point: Point) -> str:
 
 def _last(one: Series) -> tuple[str, ...]:
     point, metric = (one.releases or one.points)[-1], METRICS[one.metric]
-    figure = number(point.side.shown.figure(metric.name), metric.digits)
+    figure = words.figure(point.side.shown, metric.name)
     marks = ", ".join(filter(None, (one.shown.origin, metric.title, words.flag(point.side))))
     return _work(one, marks), f"{one.shown.framework} {point.release}", figure, _runs(one, point)
 
@@ -144,7 +144,7 @@ def _row(series: Series, point: Point) -> tuple[str, ...]:
     notes = words.changes(point.differences), lost, words.ended(point.side), words.flag(point.side)
     return (
         "\n".join(filter(None, (point.release, against, *notes))),
-        number(point.side.shown.figure(metric.name), metric.digits),
+        words.figure(point.side.shown, metric.name),
         UNKNOWN if ratio is None else _signed(ratio - 1),
         words.interval(judged) if judged else UNKNOWN,
         words.verdict(judged, series.metric) if judged else "",

@@ -6,6 +6,7 @@ from typing import Final
 
 from perfdb.catalog import titles
 from perfdb.compare.base import Comparison, Difference, Judgement, Match, Result, Side, Verdict
+from perfdb.compare.digits import printed
 from perfdb.compare.verdict import CONVENTION_BOUND, ENDED
 from perfdb.metrics import METRICS, Metric
 from perfdb.record import Origin, Outcome
@@ -49,6 +50,11 @@ _TITLES: Mapping[str, Callable[[str], str]] = {
     "precision": titles.precision,
 }
 """How people read the values of a field that has names of its own."""
+
+
+def figure(result: Result, metric: str) -> str:
+    """A figure as tables print it: of a page with its digits; – where it is not known."""
+    return printed(METRICS[metric], result.figure(metric), result.raw)
 
 
 def workload(result: Result) -> str:

@@ -1,6 +1,6 @@
-"""Systems side by side: the best of each at the same work, and what 10¹² tokens take there."""
+"""Systems side by side: the best of each at work that is alike, and what 10¹² tokens take."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,15 +13,17 @@ from perfdb.site.bests import RATE
 from perfdb.site.data import Result
 from perfdb.site.grouping import is_on_gpus, of_newest_releases, system_order
 from perfdb.site.markup import Cell, Head, Html, joined, tag
-from perfdb.site.profiles import GPUS, PRECISION, SYSTEM, ours
+from perfdb.site.profiles import GBS, GPUS, PRECISION, SYSTEM, ours
 from perfdb.site.series import qualifiers
 
 _WHERE: Final = ours(SYSTEM, PRECISION, GPUS)
+_SIZE: Final = ours(GPUS, GBS)
+_Size = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Side:
-    """The fastest result of some work on a system, and that on the first system that has it."""
+    """A result of some work on a system, and what it is held against on the first that has it."""
 
     result: Result
     base: Result
@@ -34,7 +36,7 @@ class Side:
     @property
     def anchor(self) -> str:
         """What its row is called, the same in every build and whatever its figures."""
-        known = (*_work(self.result), self.result.system)
+        known = (*_work(self.result), *_size(self.result), self.result.system)
         return hashed("systems", known)
 
     @property
@@ -61,7 +63,7 @@ def compared(title: str, results: Sequence[Result], address: Address) -> Html:
         [*before, *_figures(sides, address), *after],
         ids=[side.anchor for side in sides],
         notes=[
-            tuple(differences.note(side.result, side.base, lambda it: it.system_title))
+            (*_other_size(side), *differences.note(side.result, side.base, _system))
             for side in sides
         ],
     )
@@ -70,26 +72,62 @@ def compared(title: str, results: Sequence[Result], address: Address) -> Html:
 
 
 _NOTE: Final = (
-    "The fastest of each system at the same work, in the newest release of each framework. "
+    "The fastest of each system, in the newest release of each framework, at the number of GPUs "
+    "and the global batch size (GBS) of a row of the first system; where it ran at none of these, "
+    "the fastest of both, and a footnote names what differs. "
     "GPU-hours are 10¹² ÷ tokens/s/GPU ÷ 3,600; times a price for an hour of a GPU they are the "
     "cost. Days are for the row's number of GPUs. Both are of training without a pause."
 )
 
 
 def sides_of(results: Iterable[Result]) -> Iterator[Side]:
-    """The fastest of each work on each system, of rows without open errors."""
-    best = bests.best_of_each(results, RATE, lambda result: (_work(result), result.system))
-    for same in grouped(best.values(), _work).values():
-        ordered = sorted(same, key=lambda result: system_order(result.system))
-        yield from (Side(result, base=ordered[0]) for result in ordered)
+    """The fastest of each work on each system, of rows without open errors.
+
+    Each at a number of GPUs and a GBS of the first system where it has such a row.
+    """
+    sized = bests.best_of_each(results, RATE, lambda it: (_work(it), _size(it), it.system))
+    for same in grouped(sized.values(), _work).values():
+        by_system = grouped(same, lambda result: result.system)
+        first, *others = sorted(by_system, key=system_order)
+        bases = {_size(result): result for result in by_system[first]}
+        fastest = _fastest(by_system[first])
+        sides = [_side(by_system[system], bases, fastest) for system in others]
+        held = grouped(sides, lambda side: _size(side.base)) or {_size(fastest): []}
+        for size, some in held.items():
+            yield from (Side(bases[size], base=bases[size]), *some)
+
+
+def _side(results: Sequence[Result], bases: Mapping[_Size, Result], fastest: Result) -> Side:
+    """A system against the same size on the first one; without any, the fastest of both."""
+    shared = [result for result in results if _size(result) in bases]
+    result = _fastest(shared or results)
+    return Side(result, base=bases.get(_size(result), fastest))
+
+
+def _fastest(results: Iterable[Result]) -> Result:
+    return max(results, key=lambda result: figures.figure(result, RATE) or 0.0)
 
 
 def _work(result: Result) -> tuple[object, ...]:
-    """What is the same on every system. Of GPUs and batches there are as many as it takes."""
+    """What two sides must share whatever their size."""
     return (
         result.framework, result.release, result.precision or "", result.task, result.variant,
         qualifiers(result), result.sequence_length, result.origin,
     )  # fmt: skip
+
+
+def _size(result: Result) -> _Size:
+    return result.num_gpus, result.global_batch_size
+
+
+def _system(result: Result) -> str:
+    return result.system_title
+
+
+def _other_size(side: Side) -> Iterator[str]:
+    """That the work is not the same, as the GPUs or the batch are not; nothing where they are."""
+    if different := ", ".join(differences.of_columns(_SIZE, side.result, side.base)):
+        yield f"Not the same work: {different}."
 
 
 def _figures(sides: Sequence[Side], address: Address) -> Iterator[columns.Made]:
@@ -97,7 +135,8 @@ def _figures(sides: Sequence[Side], address: Address) -> Iterator[columns.Made]:
     rate = METRICS[RATE].title
     head = Head(rate, numeric=True, falling=True)
     yield head, [columns.figure(one.result, RATE, address) for one in sides]
-    head = Head("Against", f"{rate} ÷ that of the first system, computed", falling=True)
+    by = f"{rate} ÷ that of the first system, computed; a footnote names other GPUs and GBS"
+    head = Head("Against", by, falling=True)
     yield head, [_against(side) for side in sides]
     head = Head("GPU-hours per 1T tokens", "10¹² ÷ tokens/s/GPU ÷ 3,600, computed", numeric=True)
     yield head, [Cell(f"{metrics.gpu_hours(TRILLION, one.rate):,.0f}") for one in sides]

@@ -104,7 +104,7 @@ def chart(
     metric = metric_for(clean, names)
     stating = [result for result in clean if figure(result, metric.name) is not None]
     first, *others = parts
-    label = (first, *differing(_details(metric), stating), *others)
+    label = (first, *differing(details(metric), stating), *others)
     ranked = _ranked(stating, label, metric)
     if len(ranked) < 2:
         return note("" if clean else _all_wrong(len(newest)))
@@ -154,7 +154,7 @@ def _unattributed(results: Iterable[Result], newest: Iterable[Result]) -> str:
     return f"{units.counted(count, 'result')} of {releases} not drawn."
 
 
-def _details(metric: Metric) -> list[Part]:
+def details(metric: Metric) -> list[Part]:
     """The details that matter to a figure."""
     bound = metric.name in CONVENTION_BOUND
     return [part for part in DETAILS if part is not CONVENTION or bound]

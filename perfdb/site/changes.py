@@ -243,13 +243,7 @@ def _figure(result: Compared, metric: str, pair: ReleasePair, address: Address) 
     """A figure, leading to its row on the page of its release."""
     value, row = result.figure(metric), pair.rows.get(result.result_id)
     at = addresses.of_row(result.framework, result.release, row, address) if row else None
-    return Cell(_value(metric, value), sort=value, evidence=at)
-
-
-def _value(metric: str, value: float | None) -> str:
-    if METRICS[metric].unit == "fraction":
-        return units.percent(value)
-    return units.number(value, METRICS[metric].digits)
+    return Cell(words.figure(result, metric), sort=value, evidence=at)
 
 
 def _case(result: Compared, address: Address) -> tuple[Cell, Cell]:

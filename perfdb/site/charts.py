@@ -57,10 +57,15 @@ def step_times(page: RunPage) -> Html | None:
 def _of_steps(page: RunPage) -> str:
     """The chart of step times in a sentence."""
     times = [step.step_time_s for step in page.steps]
+    first, last = (end(step.step for step in page.steps) for end in (min, max))
+    # a line of a log may stand for several steps, and a log may begin behind the first
+    of = f"step {last:,}" if first == last else f"steps {first:,} to {last:,}"
+    warmup = page.run.warmup_steps
+    shaded = f"those up to step {warmup:,} are warm-up and shaded" if warmup else "none is warm-up"
     low, high = units.significant(min(times)), units.significant(max(times))
     median = units.significant(page.result.step_time_s)
     return (
-        f"{len(times)} steps, of which {page.run.warmup_steps} are warm-up and shaded; "
+        f"{units.counted(len(times), 'step time')}, of {of}; {shaded}; "
         f"between {low} and {high} seconds, median of the window {median} seconds."
     )
 

@@ -6,7 +6,7 @@ from typing import Final
 from perfdb import units
 from perfdb.site import tables
 from perfdb.site.data import Result
-from perfdb.site.profiles import CP, EP, ETP, FSDP, GA, LBS, MBS, PP, SP, TP, VP, ours
+from perfdb.site.profiles import CP, EP, ETP, FSDP, GA, LBS, MBS, PP, SP, TP, VP, Column, ours
 
 MOST_OPTIONS: Final = 4
 """Options of a framework that are named with their values; the others are counted."""
@@ -19,10 +19,7 @@ _OTHERS: Final = ("kernels", "container")
 
 def differences(its: Result, that: Result) -> Iterator[str]:
     """'TP 2 against 1', 'other kernels', 'recompute full against none': – where none is stated."""
-    for column in _LAYOUT:
-        mine, other = (tables.formatted(column, tables.known(column, it)) for it in (its, that))
-        if mine != other:
-            yield f"{column.title} {mine} against {other}"
+    yield from of_columns(_LAYOUT, its, that)
     for field in _OTHERS:
         if getattr(its, field) != getattr(that, field):
             yield f"other {field}"
@@ -32,6 +29,14 @@ def differences(its: Result, that: Result) -> Iterator[str]:
         yield f"{name} {mine} against {other}"
     if more := len(options[MOST_OPTIONS:]):
         yield units.counted(more, "other option")
+
+
+def of_columns(columns: Iterable[Column], its: Result, that: Result) -> Iterator[str]:
+    """'TP 2 against 1': the columns in which two results are printed otherwise."""
+    for column in columns:
+        mine, other = (tables.formatted(column, tables.known(column, it)) for it in (its, that))
+        if mine != other:
+            yield f"{column.title} {mine} against {other}"
 
 
 def note(its: Result, that: Result, named: Callable[[Result], str]) -> Iterator[str]:

@@ -86,8 +86,8 @@ TERMS: dict[str, Term] = {
         Term(
             "Step time",
             "Seconds of one optimizer step",
-            "forward, backward, gradient reduction and update, by the slowest rank; the median "
-            "over the window.",
+            "forward, backward, gradient reduction and update; the median over the window where it "
+            "is measured, by the slowest rank in a run directory.",
         ),
         Term("p10–p90", "10th to 90th percentile", "the spread of the step times in the window."),
         Term("n", "Number of steps", "steps in the window that the figures are taken over."),
@@ -112,6 +112,12 @@ TERMS: dict[str, Term] = {
             "TorchSDPA",
             "Scaled dot-product attention of PyTorch",
             "attention by the fastest kernel that PyTorch has for the inputs.",
+        ),
+        Term(
+            "Packed sequence length",
+            "Several samples in one sequence",
+            "the sequence length where several short samples of fine-tuning are put into one "
+            "sequence, so that none is padded; tokens/s count the whole packed sequence.",
         ),
         Term("MoE", "Mixture of experts", "layers in which each token visits a few of many MLPs."),
         Term("Precision", "Precision recipe", "number format and scaling of the matrix products."),

@@ -8,6 +8,7 @@ from perfdb import catalog, flops, units
 from perfdb.catalog import Model
 from perfdb.flops.training import parameters
 from perfdb.groups import grouped
+from perfdb.metrics import METRICS
 from perfdb.record import Frozen
 from perfdb.site import (
     across_systems,
@@ -20,7 +21,7 @@ from perfdb.site import (
     subjects,
 )
 from perfdb.site.addresses import Address, slug
-from perfdb.site.bests import RATE
+from perfdb.site.bests import RATE, Part
 from perfdb.site.contents import Contents
 from perfdb.site.data import Audited, Link, Result
 from perfdb.site.grouping import by_task, of_newest_releases
@@ -111,7 +112,8 @@ def _counts(entry: Model, lengths: Sequence[int]) -> Iterator[FlopsCount]:
 def _entry(page: ModelPage) -> Entry:
     first = page.tasks[0]
     best = bests.highest(of_newest_releases(first.results), RATE)
-    listed = " · ".join(map(_best, best.values()))
+    apart = bests.differing((*bests.details(METRICS[RATE]), bests.ORIGIN), list(best.values()))
+    listed = " · ".join(_best(result, apart) for result in best.values())
     rates = f"{section_title(first.task, None)}: {listed}" if best else ""
     return Entry(
         document=page.document,
@@ -121,12 +123,13 @@ def _entry(page: ModelPage) -> Entry:
     )
 
 
-def _best(result: Result) -> str:
-    """'DGX-H100 13,812 in FP8 on 8 GPUs'."""
+def _best(result: Result, apart: Sequence[Part]) -> str:
+    """'DGX-H100 13,812 in FP8 on 8 GPUs', and those parts in which systems differ."""
     precision = bests.precision_of(result)
     in_precision = f" in {precision}" if precision else ""
     size = gpus(result.num_gpus, result.system)
-    return f"{result.system_title} {bests.marked(result, RATE)}{in_precision} on {size}"
+    figure = f"{result.system_title} {bests.marked(result, RATE)}{in_precision} on {size}"
+    return ", ".join(filter(None, (figure, *(part.of(result) for part in apart))))
 
 
 def index(page: Entries, address: Address) -> Html:
@@ -139,7 +142,8 @@ def index(page: Entries, address: Address) -> Html:
 
 _BESTS: Final = (
     "Of the newest release of each framework, as the bars on the page of the model; of no row with "
-    "open errors."
+    "open errors. Where the best of the systems differ in more than precision and GPUs, that is "
+    "said: they do not compare the systems alone."
 )
 
 

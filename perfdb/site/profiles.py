@@ -148,7 +148,10 @@ NEMO = _family(
 )
 """FSDP stands on the pages of some systems only; what else is not always there is not theirs."""
 
-PLAIN, PACKED = _own(SEQUENCE, replace(SEQUENCE, title="Packed Sequence Length"))
+PLAIN, PACKED = _own(
+    SEQUENCE,
+    replace(SEQUENCE, title="Packed Sequence Length", term="Packed sequence length"),
+)
 """What a page of fine-tuning calls the sequence length, as its samples are."""
 
 NEMO_FINE_TUNING = _family(

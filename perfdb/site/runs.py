@@ -124,7 +124,7 @@ def _derived(result: Result) -> list[Line]:
         "mfu": (
             units.percent(result.mfu),
             f"{units.significant(flops)} ÷ {units.significant(result.peak_tflops)}"
-            if result.peak_tflops else "no peak for this system and precision",
+            if result.peak_tflops else _no_peak(result),
         ),
     }  # fmt: skip
     return [
@@ -136,6 +136,11 @@ def _derived(result: Result) -> list[Line]:
 def _no_flops(result: Result) -> str:
     known = result.tokens_per_sec_per_gpu is not None
     return "no formula for this model and task" if known else "no tokens/s/GPU"
+
+
+def _no_peak(result: Result) -> str:
+    stated = result.precision is not None
+    return "no peak for this system and precision" if stated else "the precision is not stated"
 
 
 def _spread(result: Result) -> Iterator[Line]:

@@ -101,6 +101,7 @@ class TestCompare:
         app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")
         row = app.table[0].value.iloc[0]
         assert ("Llama 3 8B", 1.25, "▲ faster") == (row["Model"], round(row["B/A"], 6), row["B is"])
+        assert 1 == row["No."], "by this number the chart names it"
         assert ("10,788", "13,485", "measured") == (row["A"], row["B"], row["Figures are"])
 
     def test_what_is_in_one_release_only_is_listed(self, filled):
@@ -157,8 +158,21 @@ class TestCompare:
     def test_the_chart_leaves_an_unknown_precision_out_of_a_name(self):
         before, after = (at(seconds, case=case(precision=None)) for seconds in (4.0, 3.0))
         found = comparison([before], [after])
-        [rows] = compare.ratios(found.matched).to_dict()["datasets"].values()
+        [rows] = compare.ratios([(1, *found.matched)]).to_dict()["datasets"].values()
         assert ["1. LLAMA3-8B, 8 × DGX-H100"] == [row["case"] for row in rows]
+
+    def test_cases_that_are_named_alike_in_the_chart_say_in_which_work_they_differ(self):
+        short = {"sequence_length": 4096, "global_batch_size": 32}
+        works = ({}, short, {"num_gpus": 16})
+        sides = [[at(seconds, case=case(**work)) for work in works] for seconds in (4.0, 3.0)]
+        found = comparison(*sides)
+        numbered = list(enumerate(found.matched, start=3))
+        [rows] = compare.ratios(numbered).to_dict()["datasets"].values()
+        assert [
+            "3. LLAMA3-8B, BF16, 8 × DGX-H100, sequence 4,096",
+            "4. LLAMA3-8B, BF16, 8 × DGX-H100, sequence 8,192",
+            "5. LLAMA3-8B, BF16, 16 × DGX-H100",
+        ] == [row["case"] for row in rows]
 
     def test_another_figure_can_be_chosen(self, filled):
         app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")

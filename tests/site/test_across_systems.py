@@ -66,6 +66,43 @@ def test_of_each_system_the_fastest_of_the_newest_release_is_taken() -> None:
     assert ["1,621", "3,562"] == [row["Tokens/s/GPU"] for row in rows(*given)]
 
 
+def test_systems_are_held_against_each_other_at_the_same_gpus_and_batch_where_both_have_it() -> (
+    None
+):
+    """1,600 ÷ 800 = 2; against 1,000 tokens/s/GPU on 64 GPUs it would be 1.6."""
+    alone = llama3_70b("dgx-h100", 64, 1000.0)
+    equal = llama3_70b("dgx-h100", 512, 800.0, global_batch_size=1024)
+    given = (alone, equal, llama3_70b("dgx-b200", 512, 1600.0, global_batch_size=1024))
+    assert [("512", "–"), ("512", "2.00 × DGX-H100")] == [
+        (row["GPUs"], row["Against"]) for row in rows(*given)
+    ]
+    assert "Not the same work" not in across_systems.compared("Llama 3 70B", given, address).text
+
+
+def test_other_numbers_of_gpus_and_other_batches_are_said_beside_the_ratio() -> None:
+    other = llama3_70b("dgx-b200", 512, 1600.0, global_batch_size=1024)
+    given = (llama3_70b("dgx-h100", 64, 1000.0), other)
+    html = across_systems.compared("Llama 3 70B", given, address).text
+    assert "1.60 × DGX-H100" in html
+    assert "Not the same work: GPUs 512 against 64, GBS 1,024 against 128." in html
+
+
+def test_each_system_has_the_row_of_the_first_that_it_is_held_against_above_it() -> None:
+    """A third system that ran at another size than the second has another base."""
+    given = (
+        llama3_70b("dgx-h100", 64, 1000.0),
+        llama3_70b("dgx-h100", 512, 800.0),
+        llama3_70b("dgx-b200", 512, 1600.0),
+        llama3_70b("dgx-gb200", 64, 3000.0),
+    )
+    sides = list(sides_of(given))
+    assert [("dgx-h100", 512), ("dgx-b200", 512), ("dgx-h100", 64), ("dgx-gb200", 64)] == [
+        (side.result.system, side.result.num_gpus) for side in sides
+    ]
+    assert [1.0, 2.0, 1.0, 3.0] == [side.ratio for side in sides]
+    assert 4 == len({side.anchor for side in sides})
+
+
 @pytest.mark.parametrize(
     "other",
     [

@@ -75,6 +75,17 @@ def test_each_match_has_both_figures_the_change_and_the_verdict(contents: Conten
     ] == [row[2:7] for row in matches]
 
 
+def test_figures_have_the_digits_of_their_pages(store: URL) -> None:
+    """3332.5 is not rounded to the even 3,332, and 3,400 has no decimals."""
+    for number, (version, text) in enumerate((("25.04", "3332.5"), ("25.07", "3,400"))):
+        raw = {"Tokens / sec / GPU": text}
+        figures = rate(float(text.replace(",", "")))
+        row = published(release=nemo(version), figures=figures, raw=raw)
+        stored(store, row, page=f"{number}.md")
+    _, match = rows(changes.matched(pair_of(read.stored(store)), address).text)
+    assert ["3,332.5", "3,400"] == match[2:4]
+
+
 def test_a_narrow_screen_has_the_change_and_the_verdict_beside_the_model(
     contents: Contents,
 ) -> None:

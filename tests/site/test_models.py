@@ -210,6 +210,21 @@ def test_the_list_of_models_has_the_best_rate_on_each_system() -> None:
     assert ["Llama 3 8B", best, "4"] == cells[:3]
 
 
+def test_the_list_of_models_says_in_what_else_the_best_of_two_systems_differ() -> None:
+    """A sequence of 2,048 on one and 8,192 on the other: not the systems alone are compared."""
+    short = result(sequence_length=2048, tokens_per_sec_per_gpu=12_000.0)
+    other = result(system="dgx-b200", system_title="DGX-B200", tokens_per_sec_per_gpu=11_000.0)
+    pages = models.KIND.pages(
+        Contents(results=(result(tokens_per_sec_per_gpu=9000.0), short, other))
+    )
+    [index] = [page.data for page in pages if isinstance(page.data, Entries)]
+    best = (
+        "DGX-H100 12,000 in BF16 on 8 GPUs, sequence 2,048 · "
+        "DGX-B200 11,000 in BF16 on 8 GPUs, sequence 8,192"
+    )
+    assert best in models.index(index, address).text
+
+
 def test_the_list_and_the_bars_are_of_the_same_releases() -> None:
     """The recipe's 132,396 tokens/s on 16 GPUs are 8,275 of each, NeMo 25.04 printed 7,915."""
     nemo: dict[str, object] = {"framework": "nemo", "precision": "fp8"}

@@ -42,6 +42,20 @@ def test_each_figure_has_its_formula_with_the_numbers_of_the_run() -> None:
     assert ["43.1%", "1,666 ÷ 989.0"] == said["MFU"][::2]
 
 
+@pytest.mark.parametrize(
+    ("precision", "reason"),
+    [
+        (None, "the precision is not stated"),
+        ("nvfp4", "no peak for this system and precision"),
+    ],
+)
+def test_where_no_mfu_is_known_the_run_says_why(precision: str | None, reason: str) -> None:
+    page = run_page(*TIMES, mfu=None, peak_tflops=None, precision=precision)
+    assert ["MFU", "–", reason] == [
+        row[place] for row in rows("figures", page) if row[0] == "MFU" for place in (0, 1, 3)
+    ]
+
+
 def test_a_rate_that_is_not_known_of_a_run_is_computed_nowhere() -> None:
     """Its steps have samples of many lengths: batch × sequence length is not what they read."""
     page = run_page(
@@ -233,9 +247,29 @@ def test_the_drawing_tells_a_screen_reader_what_it_shows() -> None:
     assert "img" == svg.get("role")
     assert "Step times of run-1" == svg.findtext(f"{SVG}title")
     assert svg.findtext(f"{SVG}desc") == (
-        "10 steps, of which 2 are warm-up and shaded; between 4.000 and 9.000 seconds, median of "
-        "the window 4.050 seconds."
+        "10 step times, of steps 1 to 10; those up to step 2 are warm-up and shaded; between 4.000 "
+        "and 9.000 seconds, median of the window 4.050 seconds."
     )
+
+
+@pytest.mark.parametrize(
+    ("numbers", "warmup_steps", "expected"),
+    [
+        ((1, 10, 20), 10, "3 step times, of steps 1 to 20; those up to step 10 are warm-up"),
+        ((50,), 49, "1 step time, of step 50; those up to step 49 are warm-up"),
+        ((1001, 1002), 0, "2 step times, of steps 1,001 to 1,002; none is warm-up;"),
+    ],
+)
+def test_the_drawing_counts_no_lines_of_a_log_as_steps(
+    numbers: tuple[int, ...], warmup_steps: int, expected: str
+) -> None:
+    page = run_page(*[4.0] * len(numbers), warmup_steps=warmup_steps)
+    steps = (
+        one.model_copy(update={"step": step}) for one, step in zip(page.steps, numbers, strict=True)
+    )
+    drawn = step_times(page.model_copy(update={"steps": tuple(steps)}))
+    assert drawn is not None
+    assert expected in drawn.text
 
 
 def test_the_drawing_takes_its_colours_from_the_theme() -> None:

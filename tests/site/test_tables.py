@@ -409,6 +409,14 @@ def test_a_head_says_what_its_abbreviation_means() -> None:
     )
 
 
+def test_the_head_of_packed_sequences_says_what_packed_means() -> None:
+    sample = published(raw={"Packed Sequence Length": "4096"})
+    made = BeautifulSoup(html(NEMO_FINE_TUNING, sample), "html.parser")
+    abbreviation = made.find("abbr", string="Packed Sequence Length")
+    assert abbreviation is not None
+    assert "several short samples of fine-tuning" in str(abbreviation["title"])
+
+
 def soup(profile: Profile, *results: Result) -> BeautifulSoup:
     return BeautifulSoup(html(profile, *results), "html.parser")
 
