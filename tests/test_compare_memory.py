@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sqlalchemy import URL
 
 from perfdb.compare import Side, Verdict, comparison, words
-from perfdb.compare.base import Result
+from perfdb.compare.result import Result
 from perfdb.compare.verdict import judge
 from perfdb.metrics import METRICS
 from perfdb.rundir import RunDir

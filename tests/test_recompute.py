@@ -147,7 +147,7 @@ def test_a_formula_that_changed_makes_new_figures(
     monkeypatch.setattr(training, "TRAINING_FACTOR", 7)
     uncached = normalize._flops_per_token.__wrapped__
     monkeypatch.setattr(normalize, "_flops_per_token", uncached)
-    monkeypatch.setattr(flops, "FORMULA_VERSION", 3)
+    monkeypatch.setattr(flops, "FORMULA_VERSION", 4)
 
     [changed] = recompute(filled, ALL, Asked()).changed
 
@@ -163,7 +163,7 @@ def test_a_formula_that_changed_makes_new_figures(
 def test_a_result_that_a_new_formula_leaves_as_it_is_stays(
     filled: URL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flops, "FORMULA_VERSION", 3)
+    monkeypatch.setattr(flops, "FORMULA_VERSION", 4)
 
     assert () == recompute(filled, ALL, Asked()).changed
     assert (1, 2) == (in_force(filled)["revision"], in_force(filled)["formula_version"])

@@ -1,19 +1,19 @@
 """Two releases side by side: what became faster, what slower, and what cannot be compared."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-import altair as alt
 import pandas as pd
 import streamlit as st
 from pandas.io.formats.style import Styler
 
 from dashboards import data
 from dashboards.findings import Findings, is_wrong, listed, mark
-from dashboards.look import GREY, Layers, ink, printed, remembered, tall
+from dashboards.look import printed, remembered
 from dashboards.opening import offered, opened_on
+from dashboards.ratios import model, ratios, work
 from dashboards.verdicts import LOOKS, verdict_mark
 from perfdb.audit import Finding
 from perfdb.catalog import titles
@@ -42,14 +42,6 @@ grid that draws only what is in view."""
 
 CHARTED = 40
 """The most matches in the chart, as more cannot be read; the table has them all."""
-
-
-WORK: Final[Sequence[Callable[[Result], str]]] = (
-    lambda one: titles.task(one.task),
-    lambda one: f"sequence {one.sequence_length:,}",
-    lambda one: f"GBS {one.global_batch_size:,}",
-)
-"""The work of a case beside its model, precision and GPUs."""
 
 
 class Annotations(NamedTuple):
@@ -187,73 +179,6 @@ def _figure(side: Side, metric: Metric, cells: Mapping[int, Raw]) -> str:
     return printed(metric, side.shown.figure(metric.name), cells.get(side.shown.result_id))
 
 
-def ratios(numbered: Sequence[tuple[int, Match]]) -> Layers:
-    """A mark for each ratio with its interval, and a tick where nothing has changed.
-
-    Each match has the number of its row in the table.
-    """
-    places, matches = zip(*numbered, strict=True)
-    cases = _names([match.a.shown for match in matches])
-    rows = [
-        {
-            "case": f"{place}. {name}",
-            "work": words.workload(match.a.shown),
-            "ratio": match.judgement.ratio,
-            "low": match.judgement.low,
-            "high": match.judgement.high,
-            "verdict": words.named(match.judgement.verdict, match.metric),
-            "how": words.how(match),
-        }
-        for place, name, match in zip(places, cases, matches, strict=True)
-    ]
-    tooltip = ["work", "ratio", "low", "high", "verdict", "how"]
-    base = alt.Chart(pd.DataFrame(rows)).encode(
-        y=alt.Y("case:N", sort=None, axis=None, scale=alt.Scale(padding=0.7)), tooltip=tooltip
-    )
-    seen = [v for v in Verdict if v in {match.judgement.verdict for match in matches}]
-    legend = alt.Legend(title="B is", orient="top")
-    labels = [words.named(verdict, matches[0].metric) for verdict in seen]
-    colours = alt.Scale(domain=labels, range=[LOOKS[verdict].colour for verdict in seen])
-    shapes = alt.Scale(domain=labels, range=[LOOKS[verdict].shape for verdict in seen])
-    colour = alt.Color("verdict:N", scale=colours, legend=legend)
-    shape = alt.Shape("verdict:N", scale=shapes, legend=legend)
-    ratio = alt.X(
-        "ratio:Q",
-        title="B/A",
-        scale=alt.Scale(zero=False, padding=20),
-        axis=alt.Axis(tickCount=6, format=".4~f"),
-    )
-    marks = base.mark_point(filled=True, size=110, opacity=1).encode(ratio, shape, colour)
-    spans = base.mark_rule(size=2).encode(alt.X("low:Q"), alt.X2("high:Q"), colour)
-    names = base.mark_text(align="left", dy=-15, fontSize=12, color=ink()).encode(
-        x=alt.value(0), text="case"
-    )
-    unchanged = base.mark_tick(size=18, color=GREY).encode(x=alt.datum(1))  # below the words
-    spanned = [spans] if any(row["low"] is not None for row in rows) else []
-    layers = alt.layer(unchanged, names, *spanned, marks)
-    return tall(layers, 46 * len(rows))
-
-
-def _names(results: Sequence[Result]) -> list[str]:
-    """Each case briefly, and those that are named alike with what tells them apart."""
-    names = [_briefly(it) for it in results]
-    for part in WORK:
-        told = {(name, part(it)) for it, name in zip(results, names, strict=True)}
-        count = Counter(name for name, _ in told)
-        names = [
-            f"{name}, {part(it)}" if count[name] > 1 else name
-            for it, name in zip(results, names, strict=True)
-        ]
-    return names
-
-
-def _briefly(result: Result) -> str:
-    """A case in few enough words for the screen of a telephone."""
-    precision = titles.precision(result.precision)
-    gpus = f"{result.num_gpus:,} × {result.system_title}"
-    return ", ".join(filter(None, (_model(result), precision, gpus)))
-
-
 def _unmatched(
     found: Comparison, cells: Mapping[int, Raw], names: Sequence[str], asked: str | None
 ) -> None:
@@ -292,17 +217,13 @@ def _alone(side: Side, metric: Metric) -> dict[str, str | float | None]:
 
 def _subject(result: Result) -> dict[str, str]:
     return {
-        "Model": _model(result),
+        "Model": model(result),
         "System": f"{result.num_gpus:,} × {result.system_title}",
     }
 
 
 def _work(result: Result) -> dict[str, str]:
-    return {"Precision": _precision(result), "Work": ", ".join(part(result) for part in WORK)}
-
-
-def _model(result: Result) -> str:
-    return titles.qualified(result.model_title, result.qualifiers)
+    return {"Precision": _precision(result), "Work": work(result)}
 
 
 def _precision(result: Result) -> str:

@@ -6,14 +6,13 @@ from perfdb.compare.base import (
     Judgement,
     Level,
     Match,
-    Result,
     Side,
     Verdict,
-    marked,
     together,
 )
 from perfdb.compare.match import comparison, metric_for
 from perfdb.compare.releases import Choice, both_named, named
+from perfdb.compare.result import Result, marked
 
 __all__ = [
     "Choice", "Comparison", "Difference", "Judgement", "Level", "Match", "Result", "Side",

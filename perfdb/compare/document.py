@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 
 from perfdb.compare import words
-from perfdb.compare.base import Comparison, Match, Result, Side
+from perfdb.compare.base import Comparison, Match, Side
 from perfdb.compare.instead import instead
+from perfdb.compare.result import Result
 from perfdb.metrics import PREFERRED
 from perfdb.record import CONFIGURATION_FIELDS, WORKLOAD_FIELDS
 

@@ -5,7 +5,8 @@ from operator import attrgetter, ne
 from typing import Final
 
 from perfdb.catalog import titles
-from perfdb.compare.base import Result, Side
+from perfdb.compare.base import Side
+from perfdb.compare.result import Result
 from perfdb.record import WORKLOAD_FIELDS, Scalar
 
 AT: Final[Mapping[str, Callable[[Result], str]]] = {

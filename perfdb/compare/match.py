@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from perfdb.compare.base import Comparison, Difference, Level, Match, Result, Side
+from perfdb.compare.base import Comparison, Difference, Level, Match, Side
+from perfdb.compare.result import Result
 from perfdb.compare.verdict import judge
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS, PREFERRED

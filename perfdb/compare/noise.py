@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from math import pi, sqrt
 from statistics import fmean
 
-from perfdb.compare.base import Result, Side
+from perfdb.compare.base import Side
+from perfdb.compare.result import Result
 from perfdb.record import Origin
 
 RUN_TO_RUN = 0.0051

@@ -6,8 +6,8 @@ from sqlalchemy import Connection
 
 from perfdb.audit import Finding
 from perfdb.audit.acknowledged import Entry, explained
-from perfdb.compare.base import Result
 from perfdb.compare.releases import Choice, KnownRelease, choices, named
+from perfdb.compare.result import Result
 from perfdb.queries import catalog, findings, results
 from perfdb.queries.only import Only, Scope, within
 

@@ -6,8 +6,9 @@ from math import exp, inf, log, log1p
 from typing import Final
 
 from perfdb.audit.printed import half_unit
-from perfdb.compare.base import Judgement, Result, Side, Verdict
+from perfdb.compare.base import Judgement, Side, Verdict
 from perfdb.compare.noise import half_between
+from perfdb.compare.result import Result
 from perfdb.metrics import METRICS
 from perfdb.record import Origin, Outcome
 from perfdb.units import number

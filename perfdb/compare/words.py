@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from perfdb.catalog import titles
-from perfdb.compare.base import Comparison, Difference, Judgement, Match, Result, Side, Verdict
+from perfdb.compare.base import Comparison, Difference, Judgement, Match, Side, Verdict
 from perfdb.compare.digits import printed
+from perfdb.compare.result import Result
 from perfdb.compare.verdict import CONVENTION_BOUND, ENDED
 from perfdb.metrics import METRICS, Metric
 from perfdb.record import Origin, Outcome

@@ -23,7 +23,7 @@ FORMULAS: dict[str, FlopsFormula] = {
     dit.FAMILY: dit,
 }
 
-FORMULA_VERSION = 2
+FORMULA_VERSION = 3
 """Stored with every derived figure; raised when any formula's value changes."""
 
 LISTED_AT = 8192

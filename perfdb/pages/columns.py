@@ -104,11 +104,6 @@ _TIME: Final = "step_time_s"
 _OTHER_UNIT = re.compile(r"\bms\b|milli|\bmin|hour|[(\[][a-rt-z][)\]]", re.IGNORECASE)
 """A title in another unit than ours is not mistyped."""
 
-_OTHER_SCALE = re.compile(
-    r"\b(?:[kmgp]|kilo|mega|giga|peta)[- ]?(?:tok|flop)|thousand|million", re.IGNORECASE
-)
-_IN_SECONDS = re.compile(r"\bs(?:ec(?:ond)?s?)?\b", re.IGNORECASE)
-
 
 @dataclass(frozen=True)
 class Column:
@@ -286,12 +281,6 @@ def mistyped(header: Sequence[Column]) -> Mapping[str, str]:
         if meant := moved.get("".join(sorted(title))) or next(close, None):
             found[column.title] = spelled[meant]
     return found
-
-
-def leaves_unit_open(title: str, field: str) -> bool:
-    """Whether a mistyped title's values may be in another unit: `kTokens/s/GPU`."""
-    unsaid = field == _TIME and not _IN_SECONDS.search(title)
-    return unsaid or (field in FIGURES and _OTHER_SCALE.search(title) is not None)
 
 
 def title_of(field: str, header: Sequence[Column]) -> str:

@@ -15,6 +15,7 @@ from perfdb.pages import (
     halves,
     names,
     notation,
+    titles,
     values,
     wide,
 )
@@ -55,17 +56,17 @@ class TableReader:
 
     def unknown(self) -> Problem | None:
         """The columns that are kept but not understood."""
-        titles = [repr(column.title) for column in self.header if not column.known]
-        if not titles or not (self.has_figure() or self._meant()):
+        unknown = [repr(column.title) for column in self.header if not column.known]
+        if not unknown or not (self.has_figure() or self._meant()):
             return None
-        message = f"no field for the columns {', '.join(titles)}; they are kept as extras"
+        message = f"no field for the columns {', '.join(unknown)}; they are kept as extras"
         return self.problem(self.table.header, message, self._meant())
 
     def _meant(self) -> str | None:
         """What to write in place of titles that are mistyped, or of another unit."""
         found = columns.mistyped(self.header).items()
         said = ", ".join(f"{columns.ALIASES[field][0]!r} for {title!r}" for title, field in found)
-        if any(columns.leaves_unit_open(title, field) for title, field in found):
+        if any(titles.leaves_unit_open(title, field) for title, field in found):
             return f"write {said}, and the values in that unit"
         return f"did you mean {said}?" if found else None
 
@@ -130,8 +131,8 @@ class TableReader:
 
     @cached_property
     def _by_title(self) -> Mapping[str, Setting]:
-        titles = {row.cells[0].text for row in self.table.rows}
-        return {title: self.setting.below(cells.cleaned(title)) for title in titles}
+        firsts = {row.cells[0].text for row in self.table.rows}
+        return {title: self.setting.below(cells.cleaned(title)) for title in firsts}
 
     def _wrong_cell(self, row: Row) -> Problem | None:
         """The first cell that cannot be taken for what it says."""
@@ -202,9 +203,9 @@ class TableReader:
         message = "the table has no column of a figure that is known"
         if meant := self._meant():
             return message, meant
-        titles = [repr(one.title) for one in self.header if columns.may_be_figure(one)]
+        unknown = ", ".join(repr(it.title) for it in self.header if columns.may_be_figure(it))
         remedy = "name the figure with its unit: 'Tokens / sec / GPU', 'Step Time (s)', 'MFU'"
-        return f"{message}; not known: {', '.join(titles)}", remedy
+        return f"{message}; not known: {unknown}", remedy
 
     def _printed(self, row: Row) -> Iterator[tuple[Column, str]]:
         for column, cell in zip(self.header, row.cells, strict=True):
@@ -222,10 +223,7 @@ class TableReader:
         return self._at(row, places[title], problem)
 
     def _at(self, row: Row, place: int, problem: Problem) -> Problem:
-        """A problem of the cell at a place: on its line, and of which result where others share it.
-
-        A cell may be of a configuration, which stands elsewhere on the page.
-        """
+        """A problem of a cell: on its line, of a configuration's elsewhere, and of which result."""
         line = configured.line_of(row, place)
         of = self.column(row) or (f" (for line {row.line})" if line != row.line else "")
         return replace(problem, message=problem.message + of, line=line)
@@ -233,7 +231,7 @@ class TableReader:
     def column(self, row: Row) -> str:
         """Which of the results of a turned table is meant: they share their line."""
         whole = len(row.cells) == len(self.header) and row is not self.table.header
-        turned = self.table.turned and whole
+        turned = whole and self.table.turned
         return f" (column {cells.cleaned(row.cells[0].text)!r})" if turned else ""
 
     def problem(self, row: Row, message: str, remedy: str | None = None) -> Problem:

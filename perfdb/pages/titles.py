@@ -30,6 +30,10 @@ _BY_UNIT: Final = tuple((name, re.compile(unit, re.IGNORECASE)) for name, unit i
 """Figures whose unit leaves no doubt. Signs count: `Tokens/GPU` is no `Token/s/GPU`."""
 
 _BEHIND = re.compile(r"(.*\S)(?:\s*\(([^()]*)\)|[\s,]+([^\s,()]+))")
+_OTHER_SCALE = re.compile(
+    r"\b(?:[kmgp]|kilo|mega|giga|peta)[- ]?(?:tok|flop)|thousand|million", re.IGNORECASE
+)
+_IN_SECONDS = re.compile(r"\bs(?:ec(?:ond)?s?)?\b", re.IGNORECASE)
 _MIDDLES: Final = frozenset({"median", "mean", "average", "avg", "avg."})
 """How a figure was taken of its steps; a maximum or a percentile is another figure."""
 _MOST_PRECISIONS: Final = 2
@@ -98,3 +102,9 @@ def without_ends(title: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         if len(precisions) > (_MOST_PRECISIONS if second_in_brackets else 1):
             return
         yield title, precisions
+
+
+def leaves_unit_open(title: str, field: str) -> bool:
+    """Whether the values below a mistyped title may be in another unit: `kTokens/s/GPU`."""
+    unsaid = field == "step_time_s" and not _IN_SECONDS.search(title)
+    return unsaid or _OTHER_SCALE.search(title) is not None

@@ -9,9 +9,9 @@ from sqlalchemy import URL
 from streamlit.testing.v1 import AppTest
 
 import dashboards
-from dashboards import data
+from dashboards import data, ratios
 from dashboards.findings import mark
-from dashboards.views import compare, explore
+from dashboards.views import explore
 from perfdb.compare import comparison
 from perfdb.db.findings import replace
 from perfdb.db.rows import FindingRow
@@ -158,7 +158,7 @@ class TestCompare:
     def test_the_chart_leaves_an_unknown_precision_out_of_a_name(self):
         before, after = (at(seconds, case=case(precision=None)) for seconds in (4.0, 3.0))
         found = comparison([before], [after])
-        [rows] = compare.ratios([(1, *found.matched)]).to_dict()["datasets"].values()
+        [rows] = ratios.ratios([(1, *found.matched)]).to_dict()["datasets"].values()
         assert ["1. LLAMA3-8B, 8 × DGX-H100"] == [row["case"] for row in rows]
 
     def test_cases_that_are_named_alike_in_the_chart_say_in_which_work_they_differ(self):
@@ -167,7 +167,7 @@ class TestCompare:
         sides = [[at(seconds, case=case(**work)) for work in works] for seconds in (4.0, 3.0)]
         found = comparison(*sides)
         numbered = list(enumerate(found.matched, start=3))
-        [rows] = compare.ratios(numbered).to_dict()["datasets"].values()
+        [rows] = ratios.ratios(numbered).to_dict()["datasets"].values()
         assert [
             "3. LLAMA3-8B, BF16, 8 × DGX-H100, sequence 4,096",
             "4. LLAMA3-8B, BF16, 8 × DGX-H100, sequence 8,192",
