@@ -157,7 +157,7 @@ def test_a_formula_that_changed_makes_new_figures(
         was = before[name]
         assert isinstance(was, float)
         assert was * 7 / 6 == pytest.approx(found[name])
-    assert (2, 3) == (before["formula_version"], found["formula_version"])
+    assert (3, 4) == (before["formula_version"], found["formula_version"])
 
 
 def test_a_result_that_a_new_formula_leaves_as_it_is_stays(
@@ -166,7 +166,7 @@ def test_a_result_that_a_new_formula_leaves_as_it_is_stays(
     monkeypatch.setattr(flops, "FORMULA_VERSION", 4)
 
     assert () == recompute(filled, ALL, Asked()).changed
-    assert (1, 2) == (in_force(filled)["revision"], in_force(filled)["formula_version"])
+    assert (1, 3) == (in_force(filled)["revision"], in_force(filled)["formula_version"])
 
 
 def test_a_peak_that_changed_makes_another_mfu_and_renews_the_findings(
