@@ -35,20 +35,7 @@ def ratios(numbered: Sequence[tuple[int, Match]]) -> Layers:
 
     Each match has the number of its row in the table.
     """
-    places, matches = zip(*numbered, strict=True)
-    cases = _names([match.a.shown for match in matches])
-    rows = [
-        {
-            "case": f"{place}. {name}",
-            "work": words.workload(match.a.shown),
-            "ratio": match.judgement.ratio,
-            "low": match.judgement.low,
-            "high": match.judgement.high,
-            "verdict": words.named(match.judgement.verdict, match.metric),
-            "how": words.how(match),
-        }
-        for place, name, match in zip(places, cases, matches, strict=True)
-    ]
+    rows, matches = _rows(numbered), [match for _, match in numbered]
     tooltip = ["work", "ratio", "low", "high", "verdict", "how"]
     base = alt.Chart(pd.DataFrame(rows)).encode(
         y=alt.Y("case:N", sort=None, axis=None, scale=alt.Scale(padding=0.7)), tooltip=tooltip
@@ -75,6 +62,22 @@ def ratios(numbered: Sequence[tuple[int, Match]]) -> Layers:
     spanned = [spans] if any(row["low"] is not None for row in rows) else []
     layers = alt.layer(unchanged, names, *spanned, marks)
     return tall(layers, 46 * len(rows))
+
+
+def _rows(numbered: Sequence[tuple[int, Match]]) -> list[dict[str, str | float | None]]:
+    names = _names([match.a.shown for _, match in numbered])
+    return [
+        {
+            "case": f"{place}. {name}",
+            "work": words.workload(match.a.shown),
+            "ratio": match.judgement.ratio,
+            "low": match.judgement.low,
+            "high": match.judgement.high,
+            "verdict": words.named(match.judgement.verdict, match.metric),
+            "how": words.how(match),
+        }
+        for (place, match), name in zip(numbered, names, strict=True)
+    ]
 
 
 def _names(results: Sequence[Result]) -> list[str]:

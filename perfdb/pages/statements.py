@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from perfdb import catalog
@@ -61,6 +62,8 @@ class Statement(Frozen):
 
     def then(self, nearer: "Statement") -> "Statement":
         """Both; where the nearer one says something, that holds, a system in place of a GPU too."""
+        if nearer == _NOTHING:  # most lines
+            return self
         whose = asdict(self.whose.then(nearer.whose))
         gpu = None if nearer.system else self.beside_model
         unclear = "" if nearer.system or nearer.beside_model else self.no_system
@@ -71,6 +74,9 @@ class Statement(Frozen):
             **whose,
         }
         return self.model_copy(update=said)
+
+
+_NOTHING: Final = Statement()
 
 
 def in_force(said: Iterable[Said], own: str | None = None) -> Statement:
@@ -201,6 +207,7 @@ def _is_system(words: str) -> bool:
     return bool(catalog.named_system(words) or re.match(r"[DH]GX[- ]\w*[0-9]", words))
 
 
+@lru_cache(maxsize=4096)
 def _of_line(text: str, *, only_pairs: bool = False, listed: bool = False) -> Statement:
     """`System: DGX-H100, Precision: BF16`, or a sentence that names the precision."""
     stated = [_STATEMENT.fullmatch(part) for part in _BETWEEN.split(cleaned(text))]

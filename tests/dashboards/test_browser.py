@@ -119,9 +119,9 @@ def test_the_comparison_is_on_the_page_and_nothing_is_asked_of_others(site, brow
     visit.page.goto(f"{site}/?a=megatron-core+0.16.0&b=megatron-core+0.16.1")
     row = visit.page.get_by_role("row").filter(has_text="Llama 3 8B")
     row.wait_for()
-    assert ["Llama 3 8B", "8 × DGX-H100", "1.250", "▲ faster"] == row.locator(
+    assert ["1", "Llama 3 8B", "8 × DGX-H100", "1.250", "▲ faster"] == row.locator(
         "td"
-    ).all_inner_texts()[:4]
+    ).all_inner_texts()[:5]
     visit.page.locator("[data-testid=stVegaLiteChart] :is(canvas, svg)").first.wait_for()
     assert ([], [], 0) == (visit.outside(site), visit.complaints, visit.overflow_px())
     visit.page.close()

@@ -338,7 +338,7 @@ def test_whatever_becomes_of_a_store_the_site_is_one_from_nothing(tmp_path: Path
     *runs, more = (write_run(tmp_path, run_id=one.name, recipe=one) for one in recipes)
     of = {"framework": "dfm", "model": "kimi-k2", "system": "dgx-gb300"}
     at = {"release": release("main", framework="dfm")}
-    rate = Figures(tokens_per_sec_per_gpu=12_273)
+    rate = Figures(tokens_per_sec_per_gpu=2_273)
     rows = [published(n, case=case(**of, num_gpus=n), figures=rate, **at) for n in (8, 16)]
     wrong = rows[0].model_copy(update={"figures": Figures(tokens_per_sec_per_gpu=7)})
     page = "data/published/kimi.md"
