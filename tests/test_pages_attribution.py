@@ -54,6 +54,8 @@ def table(titles: Sequence[str], *rows: Sequence[str]) -> str:
         # What is not final is no final release, however it is spelled.
         ("## 2.4 RC1", ("acme", "2.4-rc1", None)),
         ("## acme 2.4 (alpha)", ("acme", "2.4-alpha", None)),
+        ("## acme 2.4 Pre-Training", ("acme", "2.4", None)),
+        ("## acme 2.4 (Pre-training)", ("acme", "2.4", None)),
         ("## Release 2.4+abc", ("acme", "2.4+abc", None)),
         ("## NeMo 25.11-nightly", ("nemo", "25.11-nightly", None)),
         ("## NeMo 25.11 release candidate 2", ("nemo", "25.11-rc2", None)),

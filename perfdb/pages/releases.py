@@ -9,7 +9,9 @@ from perfdb import units
 from perfdb.pages import cells, names
 from perfdb.pages.cells import Wrong
 
-_NOT_FINAL: Final = r"rc|release candidate|alpha|beta|pre-?release|pre|nightly|dev"
+_NOT_FINAL: Final = (
+    r"rc|release candidate|alpha|beta|pre-?release|pre(?![\s-]*train)|nightly|dev"
+)
 _ENDING: Final = (
     rf"(?:-(?:{_NOT_FINAL}|preview)(?![a-z])(?:[\w.+-]*\w)?"
     r"|\+(?![0-9]+\.[0-9])\w(?:[\w.-]*\w)?)?+"
@@ -20,7 +22,7 @@ DOTTED: Final = rf"[0-9]+\.[0-9]\w*(?:\.\w+)*(?:-[a-z]\w*(?:\.\w+)*)?{_ENDING}"
 _CALENDAR: Final = rf"[0-9]{{2}}\.[0-9]{{2}}(?:[\w.]*\w)?{_ENDING}"
 """NeMo's releases; `NeMo 2.0` is a generation."""
 _APART: Final = re.compile(
-    rf"([0-9]\.[0-9][\w.]{{,9}})(?:[^\S\n]+\(?|\(|-)({_NOT_FINAL})(?![a-z])"
+    rf"([0-9]\.[0-9][\w.]{{,9}})(?:[^\S\n]+\(?|\(|-)({_NOT_FINAL})s?(?![a-z]|(?<=pre|dev)-[a-z])"
     r"(?:[ .-]?([0-9]+)(?![\w.]))?\)?",
     re.IGNORECASE,
 )
