@@ -95,6 +95,9 @@ def below(spanners: str) -> pages.PageRead:
         ("<th colspan=2>Performance</th>", "25.09", "bf16"),
         ("<th></th><th></th>", "25.09", "bf16"),
         ("<th>Throughput (per second, per GPU)</th><th>Utilization (%)</th>", "25.09", "bf16"),
+        ("<th colspan=2>Per second</th>", "25.09", "bf16"),
+        ("<th colspan=2>Per s, per device</th>", "25.09", "bf16"),
+        ("<th colspan=2>Per step</th>", "25.09", "bf16"),
         ("<th colspan=2>FP8</th>", "25.09", "fp8"),
         ("<th>FP8</th><th>FP8</th>", "25.09", "fp8"),
         ("<th colspan=2>NeMo 25.07, FP8-CS</th>", "25.07", "fp8_cs"),
@@ -114,10 +117,17 @@ def test_what_stands_above_the_titles_of_all_figures_holds_for_them(
     [
         ("<th colspan=2>Projected, FP8</th>", "no measured ones"),
         ("<th colspan=2>Improvement (%)</th>", "no column of a figure that is known"),
-        ("<th colspan=2>Per node</th>", "no column of a figure that is known"),
+        *[
+            (f"<th colspan=2>{unit}</th>", "no column of a figure that is known")
+            for unit in (
+                "Per node", "Per server", "Per system", "Per superchip", "Total", "Aggregate",
+                "All GPUs", "x1000", "(× 1,000)", "in thousands", "kTokens", "MFLOPs",
+            )
+        ],
         ("<th>BF16</th><th>NeMo 25.07</th>", "no column of a figure that is known"),
         ("<th>FP8</th><th></th>", None),
         ("<th>Per node</th><th></th>", None),
+        ("<th>kTokens</th><th></th>", None),
     ],
 )
 def test_what_stands_above_a_title_and_is_not_of_it_rejects_the_row_or_keeps_an_extra(

@@ -2,15 +2,18 @@
 
 import re
 from dataclasses import replace
+from typing import Final
 
 from perfdb.pages import columns, statements
 from perfdb.pages.base import Cell, Row
 from perfdb.pages.columns import FIGURES
 from perfdb.pages.outline import Said, Table
+from perfdb.pages.titles import OTHER_SCALE
 
-_OTHER_FIGURE = re.compile(
-    r"\bper\s+(?!gpu|device|s)|\b(?:nodes?|thousands?|millions?|relative|normali[sz]ed|speed-?ups?"
-    r"|improvements?|gains?|delta|peak|max|maximum|min|minimum|p[0-9]{2})\b",
+_OTHER_FIGURE: Final = re.compile(
+    rf"{OTHER_SCALE.pattern}|[x×]\s?1,?000\b|\bper\s+(?!gpu|device|(?:s(?:ec(?:ond)?)?|step)\b)"
+    r"|\b(?:nodes?|total|aggregated?|all gpus|relative|normali[sz]ed|speed-?ups?|improvements?"
+    r"|gains?|delta|peak|max|maximum|min|minimum|p[0-9]{2})\b",
     re.IGNORECASE,
 )
 """What makes another figure of the one below it."""

@@ -30,7 +30,7 @@ _BY_UNIT: Final = tuple((name, re.compile(unit, re.IGNORECASE)) for name, unit i
 """Figures whose unit leaves no doubt. Signs count: `Tokens/GPU` is no `Token/s/GPU`."""
 
 _BEHIND = re.compile(r"(.*\S)(?:\s*\(([^()]*)\)|[\s,]+([^\s,()]+))")
-_OTHER_SCALE = re.compile(
+OTHER_SCALE: Final = re.compile(
     r"\b(?:[kmgp]|kilo|mega|giga|peta)[- ]?(?:tok|flop)|thousand|million", re.IGNORECASE
 )
 _IN_SECONDS = re.compile(r"\bs(?:ec(?:ond)?s?)?\b", re.IGNORECASE)
@@ -107,4 +107,4 @@ def without_ends(title: str) -> Iterator[tuple[str, tuple[str, ...]]]:
 def leaves_unit_open(title: str, field: str) -> bool:
     """Whether the values below a mistyped title may be in another unit: `kTokens/s/GPU`."""
     unsaid = field == "step_time_s" and not _IN_SECONDS.search(title)
-    return unsaid or _OTHER_SCALE.search(title) is not None
+    return unsaid or OTHER_SCALE.search(title) is not None
