@@ -33,6 +33,7 @@ SECOND = [
     ("Step Time (ms)", "1000"),
     ("Step Time (ms)", "1,000.0"),
     ("ms/step", "**1000**"),
+    ("Step Time (s)", "1.000¹"),
 ]
 """A step of one second, known to a thousandth, in the spellings that are read as a step time."""
 
@@ -104,7 +105,9 @@ def test_the_cell_of_a_figure_is_the_one_that_is_read(
         ("Time to train 10T tokens in days", "1\u202f176.6", []),
         ("Time to train 10T tokens in days", "1 276.6", ["write 1,177"]),
         ("Time to train 10T tokens in days", "1,277", ["write 1,177"]),
+        ("Time to train 10T tokens in days", "1,277²", ["write 1,177"]),
         ("Time to train 10T tokens in days", "1.2K", []),
+        ("Time to train 10T tokens in days", "1.2万", []),
     ],
 )
 def test_a_time_to_train_is_read_with_its_thousands(

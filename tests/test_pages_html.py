@@ -120,8 +120,18 @@ def test_what_stands_above_the_titles_of_all_figures_holds_for_them(
         *[
             (f"<th colspan=2>{unit}</th>", "no column of a figure that is known")
             for unit in (
-                "Per node", "Per server", "Per system", "Per superchip", "Total", "Aggregate",
-                "All GPUs", "x1000", "(× 1,000)", "in thousands", "kTokens", "MFLOPs",
+                "Per node",
+                "Per server",
+                "Per system",
+                "Per superchip",
+                "Total",
+                "Aggregate",
+                "All GPUs",
+                "x1000",
+                "(× 1,000)",
+                "in thousands",
+                "kTokens",
+                "MFLOPs",
             )
         ],
         ("<th>BF16</th><th>NeMo 25.07</th>", "no column of a figure that is known"),
@@ -166,6 +176,30 @@ def test_a_cell_across_the_sizes_of_one_group_is_of_each() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("sizes", "note", "stored"),
+    [
+        ("<td colspan=2>2<td colspan=2>2", "", [(2, 2, 2, 2)]),
+        ("<td colspan=2>2 (1)<td colspan=2>2 (1)", "(1) with offloading", [(2, 2, 2, 2)]),
+        ("<td>2<td colspan=2>2<td>2", "", []),
+        ("<td>2<td colspan=2>2 (1)<td>2", "(1) with offloading", []),
+    ],
+)
+def test_cells_that_say_the_same_side_by_side_are_two(
+    sizes: str, note: str, stored: list[tuple[int, ...]]
+) -> None:
+    top = "".join(f"<th rowspan=2>{title}</th>" for title in COLUMNS[:5])
+    groups = "<th colspan=2>Model parallel<th colspan=2>Other<th rowspan=2>MFU"
+    head = f"<tr>{top}{groups}</tr><tr><th>TP<th>PP<th>CP<th>EP</tr>"
+    row = f"<tr><td>Llama3 8B<td>DGX-H100<td>8<td>128<td>8192{sizes}<td>40%</tr>"
+    text = f"<html><table>{head}{row}</table><p>{note}</p></html>"
+    found = [one.case for one in pages.read("p.html", text, SAID).results]
+    assert stored == [
+        (it.tensor_parallel, it.pipeline_parallel, it.context_parallel, it.expert_parallel)
+        for it in found
+    ]
+
+
 def test_a_cell_across_two_results_is_of_both() -> None:
     rows = ("<td>GPUs<td>8<td>16", "<td>GBS<td colspan=2>128", "<td>Seq Len<td colspan=2>8192")
     head = "<th>Model<th>Llama3 8B<th>Llama3 70B"
@@ -190,3 +224,24 @@ def test_the_title_of_a_card_holds_for_the_tables_in_it_alone(prefix: str) -> No
         (one.case.num_gpus, one.case.precision) for one in found.results
     ]
     assert ["the heading says 'projected'"] == [one.message[:28] for one in found.problems]
+
+
+CARD = '<div class="sd-card">{}</div>'
+TITLE = '<div class="sd-card-title">{}</div>'
+TABLE = (
+    "<table><tr><th>Model<th>GPUs<th>GBS<th>Seq Len<th>Tokens/s/GPU</tr>"
+    "<tr><td>Llama3 8B<td>8<td>128<td>8192<td>9500</tr></table>"
+)
+
+
+def test_the_first_title_of_a_card_is_its_own_and_another_holds_below_it() -> None:
+    card = CARD.format("".join(TITLE.format(one) + TABLE for one in ("FP8-CS", "NVFP4")))
+    found = pages.read("p.html", f"<html>{card}{TABLE}</html>", SAID)
+    assert ["fp8_cs", "nvfp4", "bf16"] == [one.case.precision for one in found.results]
+
+
+def test_a_card_s_title_is_read_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("perfdb.pages.html_tabs._MOST", 1)
+    cards = "".join(CARD.format(TITLE.format(one) + TABLE) for one in ("FP8-CS", "NVFP4"))
+    found = pages.read("p.html", f"<html>{cards}</html>", SAID)
+    assert ["fp8_cs", "nvfp4"] == [one.case.precision for one in found.results]

@@ -261,6 +261,9 @@ def test_a_footnote_on_an_extra_says_nothing_of_the_figures() -> None:
         ("measured with FP8", "FP8"),
         ("measured with NeMo 25.07", "25.07"),
         ("measured in BF16 with NeMo 25.09", None),
+        ("measured with NeMo 25.09.00", None),
+        ("measured with NeMo 25.09.01", "25.09.01"),
+        ("measured with NeMo 25.07 in FP8", "FP8 and 25.07"),
         ("up to 10% faster than NeMo 25.07", None),
     ],
 )

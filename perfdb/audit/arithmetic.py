@@ -31,6 +31,9 @@ _RESULT = re.compile(
     rf"\s*+(-?(?>{grouped(' ')}(?:\.\d{{1,40}})?|{NUMBER}))(\s?%)?+"
     rf"(?!\w|[{_CLOSE}.]\d|\s*[-−–+*/^×·÷∗(]\s*[\d(]|{_SCALED})"
 )
+_HUNDRED = r"(?<![\d.,])100(?:\.0+)?(?!\d|[.,]\d)"
+_IN_PERCENT = re.compile(rf"{_HUNDRED}\s*(?:[-−+*×x·∗]|[/÷].*[*×x·∗])|[-−+*×x·∗]\s*{_HUNDRED}")
+"""A hundred that makes percent of a share, or is added to or taken from one; no mere divisor."""
 _LABEL = re.compile(r"[A-Za-z][\w ./()-]*$")
 LONGEST_LABEL = 60
 _MOST_ZEROS = 2
@@ -129,15 +132,14 @@ def _judged(where: str, claim: Claim) -> Iterator[Finding]:
 
 
 def _values(claim: Claim) -> list[tuple[Fraction, Fraction]]:
-    """What the expression can come to, each with its rounding: a factor of 100 may make percent."""
+    """What the expression can come to, each with its rounding; a hundred may make percent."""
     computed, room = expression.value(claim.expression), expression.range_of(claim.expression)
     if computed is None or room is None:
         return []
     as_it_stands, as_a_share = (computed, room), (computed * 100, room * 100)
     if not claim.percent:
         return [as_it_stands]
-    hundred = any(one.value == 100 for one in expression.literals(claim.expression))
-    return [as_a_share, as_it_stands] if hundred else [as_a_share]
+    return [as_a_share, as_it_stands] if _IN_PERCENT.search(claim.expression) else [as_a_share]
 
 
 def _off(text: str, computed: Fraction) -> Fraction:

@@ -43,11 +43,6 @@ def literal(text: str) -> Literal:
     return Literal(Fraction(number), Fraction(10) ** exponent / 2)
 
 
-def literals(text: str) -> list[Literal]:
-    """The numbers of an expression, in their order."""
-    return [literal(number) for number in _NUMBER.findall(text)]
-
-
 def value(text: str) -> Fraction | None:
     """The value of numbers joined by + - * / ^ and brackets; None for anything else."""
     tree = parsed(text)

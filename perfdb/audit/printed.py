@@ -14,7 +14,7 @@ from perfdb.record import Origin
 NUMBER = rf"(?<![^\W_])(?<![.,'’])((?>{cells.NUMBER}))"
 """A number in a text, whatever stands between its thousands, and its only group."""
 
-_NUMBER = re.compile(rf"{NUMBER}(?![^\W_]|[.,'’]\d)")
+_NUMBER = re.compile(rf"{NUMBER}(?![^\W_⁰¹²³⁴-⁹]|[.,'’]\d)")
 COARSEST: Final[Mapping[str, float]] = {"mfu": 0.01}
 """The largest unit a figure is printed in: MFU in whole percent, others in whole numbers."""
 
@@ -47,7 +47,7 @@ def figure(row: Subject, field: str) -> Interval | None:
 def number(text: str) -> Interval | None:
     """The first number of a text, with its rounding; None where there is none above 0.
 
-    One that letters follow, as in 1.2K, is none: it may be scaled.
+    One that letters follow, as in 1.2K, is none: it may be scaled. A raised digit is a mark.
     """
     found = _NUMBER.search(text)
     value = float(cells.ungrouped(found[1])) if found else 0.0

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 
 from perfdb import catalog, metrics
-from perfdb.errors import InputError, Problem, suggestion
+from perfdb.errors import InputError, Problem
 from perfdb.export.base import Cell, Column, Table
 from perfdb.stated import RATE
 
@@ -45,8 +45,7 @@ def _cells(price: float | None, *tokens_per_sec_per_gpu: Cell) -> tuple[Cell, Ce
 
 def _wrong(text: str, system: str, price: str) -> Iterator[Problem]:
     if system not in catalog.systems():
-        remedy = suggestion(system, catalog.systems())
-        yield Problem(f"--price {text}", f"no system {system!r}", remedy=remedy)
+        yield Problem(f"--price {text}", f"no system {system!r}", remedy=catalog.other_systems())
     if not _is_price(price):
         remedy = "write SYSTEM=AMOUNT, such as dgx-h100=2.49"
         yield Problem(f"--price {text}", f"{price!r} is no price of a GPU-hour", remedy=remedy)

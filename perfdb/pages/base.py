@@ -35,7 +35,7 @@ class PageRead:
 class Cell:
     """A cell: as it stands in the source, and the words a reader sees.
 
-    `wide`: it is one cell across several columns, and stands in each of them.
+    `wide`: it is one cell across several columns, and the same object stands in each of them.
     """
 
     raw: str

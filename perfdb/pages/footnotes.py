@@ -69,13 +69,13 @@ def marked(table: Table, of_page: Mapping[str, str]) -> Table:
 
 
 def _with_marks(row: Row, marks_: Collection[str]) -> Row:
-    found = []
+    found = {}
     for cell in row.cells:
         text = cell.text
         for mark in marks_:
             text = text.replace(mark, f"[^{mark.strip('[]')}]")
-        found.append(replace(cell, text=text))
-    return replace(row, cells=tuple(found))
+        found[id(cell)] = replace(cell, text=text)
+    return replace(row, cells=tuple(found[id(cell)] for cell in row.cells))
 
 
 def below(lines: Sequence[Line]) -> Below:

@@ -105,7 +105,7 @@ class _Reader:
             return html_tree.has_table(tag)
         if tag.name == "summary" or _is_tab(tag) or "admonition-title" in html_tree.classes(tag):
             return False
-        if html_tabs.card_of(tag):
+        if (card := html_tabs.card_of(tag)) and self.labels.get(id(card)) == html_tree.words(tag):
             return False
         if mark := html_tree.mark(tag):
             self.words.append(mark)
@@ -153,7 +153,9 @@ def _is_defined(tag: Tag) -> bool:
 
 
 def _is_titled(tag: Tag) -> bool:
-    """Whether a paragraph is a title below those of sections: a rubric, or all in bold."""
+    """Whether it is a title below those of sections: in a card, a rubric, or all in bold."""
+    if html_tabs.card_of(tag):
+        return True
     if tag.name != "p" or "rubric" in html_tree.classes(tag):
         return tag.name == "p"
     inner = [one for one in tag.contents if isinstance(one, Tag) or str(one).strip(" \n:")]

@@ -1,6 +1,6 @@
 """The labels of tabs and cards in HTML, whichever way a page ties them to their panels."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Final
 
@@ -26,15 +26,18 @@ def labels(tree: Tag) -> Mapping[int, str]:
 
 
 def card_of(title: Tag) -> Tag | None:
-    """The card that an element is the title of; None where it is no such title."""
+    """The card that an element is a title in; None where it is no such title."""
     found = html_tree.classes(title) & _CARDS.keys()
     return title.find_parent("div", class_=_CARDS[next(iter(found))]) if found else None
 
 
-def _of_cards(tree: Tag) -> Iterator[tuple[int, str]]:
+def _of_cards(tree: Tag) -> Iterable[tuple[int, str]]:
+    """The first title of each card; a later one is a title within it."""
+    found: dict[int, str] = {}
     for title in tree.find_all(class_=list(_CARDS), limit=_MOST):
         if card := card_of(title):
-            yield id(card), html_tree.words(title)
+            found.setdefault(id(card), html_tree.words(title))
+    return found.items()
 
 
 def _behind_label(tree: Tag) -> Iterator[tuple[int, str]]:

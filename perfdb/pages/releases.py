@@ -9,9 +9,7 @@ from perfdb import units
 from perfdb.pages import cells, names
 from perfdb.pages.cells import Wrong
 
-_NOT_FINAL: Final = (
-    r"rc|release candidate|alpha|beta|pre-?release|pre(?![\s-]*train)|nightly|dev"
-)
+_NOT_FINAL: Final = r"rc|release candidate|alpha|beta|pre-?release|pre(?![\s-]*train)|nightly|dev"
 _ENDING: Final = (
     rf"(?:-(?:{_NOT_FINAL}|preview)(?![a-z])(?:[\w.+-]*\w)?"
     r"|\+(?![0-9]+\.[0-9])\w(?:[\w.-]*\w)?)?+"

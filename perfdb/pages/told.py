@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from perfdb import versions
 from perfdb.content_hash import content_hash
 from perfdb.errors import Problem
 from perfdb.pages import footnotes, names, releases, sentences
@@ -64,9 +65,11 @@ def _noted_otherwise(where: str, results: Iterable[PublishedResult]) -> Iterator
         version, precision = one.release.version, one.case.precision or ""
         for note in one.notes:
             word, release = sentences.precision(note), _release(note, one)
-            at_odds = word and precision and not names.are_precisions([word], precision)
-            said = [word] if word and at_odds else []
-            said += [release] if release and version and release != version else []
+            said = []
+            if word and precision and not names.are_precisions([word], precision):
+                said.append(word)
+            if release and version and not versions.is_same(release, version):
+                said.append(release)
             if said:
                 held = f"the row counts as {', '.join(filter(None, (version, precision)))}"
                 message = f"a footnote speaks of {' and '.join(said)}; {held}"

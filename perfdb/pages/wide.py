@@ -25,7 +25,7 @@ def _grouped(table: Table, header: Sequence[Column], row: Row, place: int) -> bo
     """Whether a cell is across sizes of one group, as 1 is below TP and PP of `Parallelism`."""
     if table.spanners is None:
         return False
-    of_cell = [at for at, cell in enumerate(row.cells) if cell == row.cells[place]]
+    of_cell = [at for at, cell in enumerate(row.cells) if cell is row.cells[place]]
     fields = {field for at in of_cell for field in header[at].fields}
     above = {table.spanners.cells[at].text for at in of_cell}
     return len(above) == 1 and "" not in above and fields <= SIZES
