@@ -47,21 +47,6 @@ MEGATRON_LM = replace(
     "layers twice as wide as the hidden size, LoRA as full training. Megatron-LM's "
     "num_floating_point_operations at d98e8a64.",
 )
-MEGATRON_BRIDGE_26_04 = replace(
-    CAUSAL,
-    name="megatron-bridge-26.04",
-    sliding_window=False,
-    norms=True,
-    mamba_twice_hidden=True,
-    silu_gates_only=True,
-    output_gate=False,
-    unjoined_families=frozenset({"mamba"}),
-    lora="full",
-    frozen_lora_models=frozenset({"llama3-70b"}),
-    meaning="as megatron-lm; gates not counted unless SiLU, nor those of attention, nor the "
-    "projection in the multi-token prediction of Mamba hybrids; packed LoRA of Llama 3 70B at two "
-    "thirds, its attention not counted. Megatron-Bridge up to 26.04.01.",
-)
 MEGATRON_BRIDGE = replace(
     CAUSAL,
     name="megatron-bridge",
@@ -74,6 +59,15 @@ MEGATRON_BRIDGE = replace(
     "hidden size, the projection in their multi-token prediction not counted; LoRA as full "
     "training, but packed LoRA of Llama 3 70B at two thirds, its attention not counted. "
     "Megatron-Bridge from 26.06 on.",
+)
+MEGATRON_BRIDGE_26_04 = replace(
+    MEGATRON_BRIDGE,
+    name="megatron-bridge-26.04",
+    sliding_window=False,
+    silu_gates_only=True,
+    output_gate=False,
+    meaning="as megatron-bridge; sliding windows ignored, gates not counted unless SiLU, nor those "
+    "of attention. Megatron-Bridge up to 26.04.01.",
 )
 # AutoModel's page does not state the rank of its adapters. 16 is the only power of two with which
 # all six of its rows are within rounding; with 8, the package's default, two are not.

@@ -51,7 +51,7 @@ def packed_lora(convention: Convention) -> Convention:
 
     Source: Megatron-Bridge, training/utils/flop_utils.py, of Llama 3 70B on SQuAD.
     """
-    return replace(convention, causal_attention=False, packed_fine_tuning=True, lora="frozen")
+    return replace(convention, packed_fine_tuning=True, lora="frozen")
 
 
 LORA: Mapping[LoraCount, Callable[[Cost, Convention], float]] = {
