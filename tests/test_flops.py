@@ -1,12 +1,13 @@
 """FLOPs by architecture and convention, against what other programs and papers say.
 
-AutoModel's figures are from its own package and Megatron-LM's from its own function; totals of
+Those of AutoModel, Megatron-LM and Megatron-Bridge are from their own functions; totals of
 parameters are those that the models' publishers state.
 """
 
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,8 +30,10 @@ from perfdb.record import Task
 
 DATA = Path(__file__).parent / "data" / "flops"
 BOTH = json.loads((DATA / "automodel-and-megatron-lm.json").read_text())["models"]
+BRIDGE = json.loads((DATA / "megatron-bridge.json").read_text())["cases"]
 MORE = json.loads((DATA / "automodel-0.7.0.json").read_text())["models"]
 CONVENTIONS = {"flops": AUTOMODEL, "megatron_lm_main_flops": MEGATRON_LM}
+BRIDGES = {"0.4.0": MEGATRON_BRIDGE_26_04, "0.6.2": MEGATRON_BRIDGE}
 EXACT = 1e-12
 
 
@@ -86,23 +89,6 @@ def test_flops_of_hybrids_and_others_are_those_of_automodel(
 def test_a_depth_of_multi_token_prediction_is_that_of_megatron_lm() -> None:
     expected = BOTH["deepseek-v3"]["megatron_lm_with_mtp1_seq4096_gbs1"]
     found = _per_token("deepseek-v3-671b-mtp", 4096, MEGATRON_LM) * 4096
-    assert expected == pytest.approx(found, rel=EXACT)
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("qwen2.5-7b", 49_798_511_616),
-        ("qwen3-30b-a3b", 25_364_041_728),
-        ("qwen3-next-80b-a3b", 25_128_898_560),
-    ],
-)
-def test_a_depth_of_multi_token_prediction_is_one_more_of_the_last_layers(
-    name: str, expected: int
-) -> None:
-    """Megatron-Bridge 0.6.2 with mtp_num_layers 1, at 4,096 tokens."""
-    deeper = _model(name).model_copy(update={"mtp_depth": 1})
-    found = flops.flops_per_token(deeper, 4096, MEGATRON_BRIDGE)
     assert expected == pytest.approx(found, rel=EXACT)
 
 
@@ -313,23 +299,15 @@ def test_lora_in_megatron_lm_is_counted_as_full_training() -> None:
 
 
 @pytest.mark.parametrize(
-    ("convention", "name", "task", "expected"),
-    [
-        (MEGATRON_BRIDGE_26_04, "llama3-8b", "lora", 48_249_176_064),
-        (MEGATRON_BRIDGE, "llama3-8b", "lora", 48_249_176_064),
-        (MEGATRON_BRIDGE_26_04, "qwen3-30b-a3b", "lora", 23_006_281_728),
-        (MEGATRON_BRIDGE, "qwen3-30b-a3b", "lora", 23_006_281_728),
-        (MEGATRON_BRIDGE_26_04, "qwen3-next-80b-a3b", "pretrain", 22_135_701_504),
-        (MEGATRON_BRIDGE, "qwen3-next-80b-a3b", "pretrain", 22_739_681_280),
-        (MEGATRON_BRIDGE, "nemotron-v3-super-120b-mtp", "pretrain", 83_720_404_992),
-    ],
+    ("case", "version"), [(case, version) for case in BRIDGE for version in case["flops"]]
 )
-def test_flops_are_those_of_megatron_bridge(
-    convention: Convention, name: str, task: Task, expected: int
-) -> None:
-    """num_floating_point_operations of megatron-bridge 0.4.0 and 0.6.2, a token of 4,096."""
-    found = flops.flops_per_token(_model(name), 4096, convention, task)
-    assert expected == pytest.approx(found, rel=EXACT)
+def test_flops_are_those_of_megatron_bridge(case: dict[str, Any], version: str) -> None:
+    """A depth of multi-token prediction is one more of the last layers."""
+    depth = case["inputs"].get("mtp_num_layers")
+    model = _model(case["model"])
+    asked = model.model_copy(update={"mtp_depth": depth}) if depth else model
+    found = flops.flops_per_token(asked, 4096, BRIDGES[version], case["task"])
+    assert case["flops"][version] == pytest.approx(found, rel=EXACT)
 
 
 def test_megatron_bridge_counts_packed_lora_of_llama_3_70b_by_itself() -> None:

@@ -8,7 +8,7 @@ from perfdb.audit.rules import RULES
 from perfdb.audit.rules.base import Rule
 from perfdb.audit.subject import Finding, Remark, Severity, Subject
 
-AUDIT_VERSION: Final = 7
+AUDIT_VERSION: Final = 8
 """Raised when a rule changes, or what a rule reads: every release is then audited again."""
 
 

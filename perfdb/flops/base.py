@@ -49,7 +49,7 @@ class Convention:
     """Take a Mamba layer to be twice as wide as the hidden size, whatever its heads are."""
     lora: LoraCount = "frozen"
     frozen_lora_models: frozenset[str] = frozenset()
-    """Models whose LoRA counts as `frozen` and without attention, unless it is known not to pack."""
+    """Models whose LoRA counts as `frozen`, without attention, unless it is known not to pack."""
     lora_rank: int = 0
     """The rank of the adapters, where `lora` counts their share."""
 

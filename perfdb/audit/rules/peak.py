@@ -12,8 +12,8 @@ from perfdb.units import percent, significant
 
 NAME = "peak"
 MEANING = (
-    "model TFLOP/s, as printed or as tokens/s come to by the model's formula, are 1 % at the least "
-    "and 85 % at the most of the dense peak of the system at the precision"
+    "model TFLOP/s, as printed or as tokens/s come to by the model's formula, are 85 % at the most "
+    "of the dense peak of the system at the precision, and those of a page 1 % at the least"
 )
 
 MOST = 0.85
@@ -30,13 +30,13 @@ def check(rows: Sequence[Subject]) -> Iterator[Remark]:
     for row in rows:
         achieved, peak = figure(row, "model_tflops_per_sec_per_gpu"), rates.limit_tflops(row)
         implied = _implied(row, tokens)
-        if achieved and peak and _beyond(row, achieved, peak):
-            yield _of_rate(row, "model_tflops_per_sec_per_gpu", achieved, peak)
+        if achieved and peak and (limit := _limit(row, achieved, peak)):
+            yield _of_rate(row, "model_tflops_per_sec_per_gpu", achieved, peak, limit)
         elif row.mfu and row.mfu > (1 if achieved and peak else MOST):
             yield _of_mfu(row, row.mfu)
-        elif implied and peak and _beyond(row, implied, peak):
+        elif implied and peak and (limit := _limit(row, implied, peak)):
             field = next(name for name in _OF_TOKENS if row.figure(name))
-            yield _of_rate(row, field, implied, peak)
+            yield _of_rate(row, field, implied, peak, limit)
 
 
 def _implied(row: Subject, tokens: rates.Tokens) -> Interval | None:
@@ -51,9 +51,11 @@ def _implied(row: Subject, tokens: rates.Tokens) -> Interval | None:
     return Interval(speed.value * least, speed.low * least, speed.high * most)
 
 
-def _beyond(row: Subject, rate: Interval, peak: float) -> bool:
-    slow = row.origin is Origin.PUBLISHED and rate.high < LEAST * peak
-    return slow or rate.low > MOST * peak
+def _limit(row: Subject, rate: Interval, peak: float) -> float | None:
+    """The share of the peak that a rate is above, or below; None where it is within all."""
+    if row.origin is Origin.PUBLISHED and rate.high < LEAST * peak:
+        return LEAST
+    return next((share for share in (1.0, MOST) if rate.low > share * peak), None)
 
 
 def _of_mfu(row: Subject, mfu: float) -> Remark:
@@ -63,17 +65,16 @@ def _of_mfu(row: Subject, mfu: float) -> Remark:
     return Remark(row, severity, ("mfu",), f"{most} at most", found, message)
 
 
-def _of_rate(row: Subject, field: str, rate: Interval, peak: float) -> Remark:
-    above, slow = rate.low > peak, rate.high < LEAST * peak
-    limit = peak if above else (LEAST if slow else MOST) * peak
-    usual = f"; training reaches {LEAST:.0%}" if slow else f"; training stays below {USUAL}"
+def _of_rate(row: Subject, field: str, rate: Interval, peak: float, limit: float) -> Remark:
+    above, slow = limit == 1, limit == LEAST
+    usual = f"; training stays {'above' if slow else 'below'} {limit * 100:g} %"
     found = f"{significant(rate.value)} TFLOP/s"
     by_formula = f"{shown(row, [field])} comes to {found} by the model's formula, which"
     return Remark(
         row,
         Severity.ERROR if above else Severity.WARNING,
         (field,),
-        f"{limit:,g} TFLOP/s at {'least' if slow else 'most'}",
+        f"{limit * peak:,g} TFLOP/s at {'least' if slow else 'most'}",
         found,
         f"{by_formula if field in _OF_TOKENS else found} is {percent(rate.value / peak)} of the "
         f"dense peak of {titles.system(row.system)} at "
