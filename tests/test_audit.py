@@ -3,9 +3,10 @@
 import ast
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from math import floor, log10
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from perfdb.audit import (
     audit,
     document,
 )
+from perfdb.audit.subject import Remark
 from perfdb.db.rows import ResultRow
 from perfdb.errors import InputError
 from perfdb.normalize import published_row
@@ -123,6 +125,36 @@ def test_a_rule_finds_what_is_wrong_and_says_what_would_be_right(
     lines = example.get("lines", [0] * len(wanted))
     assert lines == [remark.row.source_line for remark in remarks]
     assert all(remark.message and remark.fields for remark in remarks)
+
+
+@pytest.mark.parametrize(
+    ("fails", "told"), [(lambda rows: 7 in lines_of(rows), [7]), (lambda rows: len(rows) > 1, [6, 7])]
+)
+def test_a_rule_that_fails_says_so_of_the_rows_and_the_others_are_audited(
+    monkeypatch: pytest.MonkeyPatch, fails: Callable[[list[Subject]], bool], told: list[int]
+) -> None:
+    """Of those that it fails on by themselves, else of all that it fails on together."""
+
+    def check(rows: list[Subject]) -> Iterator[Remark]:
+        assert not fails(rows), "of a figure that nobody thought of"
+        yield from RULES["world_size"].check(rows)
+
+    rule = SimpleNamespace(NAME="data_parallel", MEANING="", check=check)
+    monkeypatch.setitem(RULES, "data_parallel", rule)
+    rows = [subject(source_line=line, tensor_parallel=3) for line in (6, 7)]
+
+    found = audit(rows)
+
+    whole = [("world_size", line) for line in (6, 7)]
+    said = {(it.rule, it.source_line): it for it in found}
+    assert {*whole, ("data_parallel", 6), ("data_parallel", 7)} == said.keys()
+    failed = [it for it in found if "could not be applied: AssertionError: of a" in it.message]
+    assert told == [it.source_line for it in failed]
+    assert all(it.severity is Severity.ERROR and it.suggestion for it in failed)
+
+
+def lines_of(rows: list[Subject]) -> list[int | None]:
+    return [row.source_line for row in rows]
 
 
 def listed(value: object) -> object:

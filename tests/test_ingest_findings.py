@@ -1,13 +1,15 @@
 """Ingest audits what it has stored: the findings in the store are those of the results in force."""
 
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from sqlalchemy import URL, Connection, func, select
 
 from perfdb import catalog
-from perfdb.audit import AUDIT_VERSION, Finding, audit
+from perfdb.audit import AUDIT_VERSION, RULES, Finding, audit
 from perfdb.audit.read import subjects
 from perfdb.db import findings as writes
 from perfdb.db.rows import FindingRow
@@ -142,6 +144,30 @@ def test_an_ingest_that_was_killed_before_its_audit_is_made_good_by_the_next(
 
     assert 2 == ingest([page], store, NEMO).unchanged
     assert ["micro_batch"] == [it.rule for it in kept(store)]
+
+
+def test_a_rule_that_fails_stops_no_ingest(
+    store: URL, page: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it fails on is stored with a finding that says so, and whatever is read next."""
+    rule = SimpleNamespace(NAME="scaling", MEANING="", check=failing)
+    monkeypatch.setitem(RULES, "scaling", rule)
+
+    report = ingest([page], store, NEMO)
+    factories.write_run(page.parent / "runs")
+    ingest([page.parent / "runs"], store, Options())
+
+    of_page = [it.message for it in report.findings if it.rule == "scaling"]
+    assert 2 == len(of_page)
+    assert all("could not be applied: ZeroDivisionError: by zero" in said for said in of_page)
+    assert {"25.04": 2, "0.16.0": 1} == Counter(
+        it.release for it in kept(store) if it.rule == "scaling"
+    )
+
+
+def failing(_rows: object) -> None:
+    """A rule that divides by a figure that nobody thought of."""
+    raise ZeroDivisionError("by zero")
 
 
 def killed(*_: object) -> None:
