@@ -128,7 +128,8 @@ def test_a_rule_finds_what_is_wrong_and_says_what_would_be_right(
 
 
 @pytest.mark.parametrize(
-    ("fails", "told"), [(lambda rows: 7 in lines_of(rows), [7]), (lambda rows: len(rows) > 1, [6, 7])]
+    ("fails", "told"),
+    [(lambda rows: 7 in lines_of(rows), [7]), (lambda rows: len(rows) > 1, [6, 7])],
 )
 def test_a_rule_that_fails_says_so_of_the_rows_and_the_others_are_audited(
     monkeypatch: pytest.MonkeyPatch, fails: Callable[[list[Subject]], bool], told: list[int]

@@ -256,6 +256,14 @@ def test_links_and_devices_are_refused(
     assert (1, [(f"{path}!/bad.log", reason)]) == (report.new, told(report))
 
 
+def test_so_many_members_are_refused_by_their_names_and_the_others_are_counted(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "a.tar", tar([(f"../{n}.log", LOG) for n in range(21)]))
+    *named, (where, message) = told(ingest([path], sqlite, GIVEN))
+    assert (20, str(path), "1 more member is refused") == (len(named), where, message)
+
+
 def test_a_name_that_comes_twice_is_refused(sqlite: URL, tmp_path: Path) -> None:
     """Nobody says which of the two is right."""
     path = write(tmp_path / "a.tar", tar([("a.log", LOG), ("b.log", LOG), ("./a.log", b"")]))

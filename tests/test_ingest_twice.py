@@ -1,6 +1,7 @@
 """One run that several logs tell of: other renderings of it, and a log that moved as it grew."""
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations
@@ -194,6 +195,22 @@ def test_the_logs_that_torchrun_keeps_of_the_ranks_are_one_run(sqlite: URL, tmp_
     assert before == snapshot(sqlite)
 
 
+@pytest.mark.parametrize("folder", [".", "attempt_0", "attempt_0/1"])
+def test_the_ranks_of_an_attempt_are_known_from_whatever_folder(
+    sqlite: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    """A second job has its logs at the same relative paths, and is a run of its own."""
+    options = with_set("num_gpus=1", "sequence_length=1024")
+    for job, slower in (("a", 1.0), ("b", 1.1)):
+        paths = [tmp_path / job / "attempt_0" / str(rank) / "stderr.log" for rank in (0, 1)]
+        for rank, path in enumerate(paths):
+            path.parent.mkdir(parents=True)
+            path.write_text(titan_of_rank(rank, [slower * one for one in TIMES]))
+        monkeypatch.chdir(tmp_path / job / folder)
+        report = ingest([Path(os.path.relpath(path)) for path in paths], sqlite, options)
+        assert (1, 1) == (report.new, len(report.duplicates))
+
+
 def automodel(times: Sequence[float], steps: int = 20) -> tuple[str, str]:
     """What AutoModel writes of a run to the console and to training.jsonl."""
     console = (
@@ -235,6 +252,25 @@ def test_the_console_and_training_jsonl_are_one_run(
     again = ingest([tmp_path], sqlite, AUTOMODEL)
     assert ((0, 0, 2, 0), [("training.jsonl", "x.out")] * 2) == (counted(again), told(again))
     assert before == snapshot(sqlite)
+
+
+def test_a_log_of_a_run_that_another_one_read_with_it_takes_over(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    """training.jsonl has the steps of rank 0, whose run rank 1 tells more of, by its own clock."""
+    ranks = [tmp_path / "attempt_0" / str(rank) / "stdout.log" for rank in (0, 1)]
+    for path, text in zip(
+        ranks, (automodel(TIMES, 15)[0], automodel([1.01 * one for one in TIMES])[0]), strict=True
+    ):
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    lines = write(tmp_path, automodel(TIMES, 15)[1], "training.jsonl")
+    ingest(ranks[:1], sqlite, AUTOMODEL)
+
+    ingest([ranks[1], lines], sqlite, AUTOMODEL)
+
+    folders = {Path(str(path)).parent.name for path, *_ in rows_of(sqlite, IN_FORCE)}
+    assert {"1", tmp_path.name} == folders
 
 
 @pytest.mark.parametrize("other", [(2.0,) * 20, (20.0, *[2.5] * 9, *[2.0, 2.21] * 5)])

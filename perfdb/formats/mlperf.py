@@ -23,6 +23,7 @@ from perfdb.formats.scan import Piece, Scan, pieces
 from perfdb.formats.steps import MOST_KEPT, few
 from perfdb.log_text import plain
 from perfdb.record import Figures, Outcome
+from perfdb.units import counted
 
 NAME = "mlperf"
 
@@ -160,5 +161,6 @@ def _configuration(events: Sequence[Event]) -> Configuration:
 def _note(where: str, spans: Sequence[_Span]) -> tuple[Problem, ...]:
     if not spans:
         return ()
-    message = f"the step time is the mean over {len(spans)} blocks of training, by their samples"
+    blocks = counted(len(spans), "block")
+    message = f"the step time is the mean over {blocks} of training, by their samples"
     return (Problem(where, message, line=spans[-1].line),)

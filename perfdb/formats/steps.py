@@ -94,7 +94,7 @@ def settle_columns(where: str, printed: Readings, problems: Iterable[Problem] = 
     columns = (printed.step, printed.step_time_s)
     odd = printed.at(places(_are_odd, *columns))
     if len(odd):
-        problems = [*problems, *(_impossible(where, one) for one in odd)]
+        problems = [*problems, *(_impossible(where, one) for one in odd[:MOST_KEPT])]
         printed = picked(printed, places(lambda *some: ~_are_odd(*some), *columns))
     start = _start_of_last(printed)
     until = int(printed.line[start - 1]) if start else None
@@ -225,9 +225,10 @@ def _repeated(where: str, printed: Readings, kept: Readings) -> tuple[Problem, .
     repeated = [count for count in times if count > 1]
     if not repeated:
         return ()
+    are = "is" if len(repeated) == 1 else "are"
     message = (
-        f"{len(repeated)} steps are printed more than once, up to {max(repeated)} times "
-        f"(a restart, or several ranks in one log): the last of each is kept"
+        f"{counted(len(repeated), 'step')} {are} printed more than once, up to {max(repeated)} "
+        f"times (a restart, or several ranks in one log): the last of each is kept"
     )
     return (Problem(where, message),)
 
@@ -248,8 +249,10 @@ def _zero_rates(where: str, kept: Readings) -> tuple[Problem, ...]:
 
 
 def few(where: str, problems: Sequence[Problem]) -> tuple[Problem, ...]:
-    """The first problems in the order of their lines, and how many more there are."""
+    """The first problems in the order of their lines, and how many more are known of."""
     in_order = sorted(problems, key=lambda problem: problem.line or 0)
     rest = len(in_order) - MOST_PROBLEMS
-    more = (Problem(where, f"{rest} more step lines that cannot be read"),) if rest > 0 else ()
+    least = "at least " if len(in_order) >= MOST_KEPT else ""
+    lines = f"{least}{counted(rest, 'more step line')}"
+    more = (Problem(where, f"{lines} that cannot be read"),) if rest > 0 else ()
     return (*in_order[:MOST_PROBLEMS], *more)

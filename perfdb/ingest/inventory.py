@@ -15,6 +15,7 @@ from perfdb.ingest.compression import Budget
 from perfdb.ingest.find import is_looked_at
 from perfdb.ingest.members import SPECIAL, Member, members
 from perfdb.rundir import RECORD
+from perfdb.units import counted
 
 MOST_LISTED: Final = 20
 """Members that are refused one by one."""
@@ -37,8 +38,9 @@ class Inventory:
         """What is refused, each named after the member, and what is wrong with the archive."""
         for name, reason in list(self.refused.items())[:MOST_LISTED]:
             yield Problem(f"{archive}!/{names.shown(name)}", reason)
-        if len(self.refused) > MOST_LISTED:
-            yield Problem(archive, f"{len(self.refused) - MOST_LISTED:,} more members are refused")
+        if (rest := len(self.refused) - MOST_LISTED) > 0:
+            are = "is" if rest == 1 else "are"
+            yield Problem(archive, f"{counted(rest, 'more member')} {are} refused")
         if self.broken:
             yield self.broken
 

@@ -108,9 +108,12 @@ def _in_one_transaction(engine: Engine, group: Sequence[Read]) -> Sequence[Store
 
 def _put_runs(connection: Connection, given: Sequence[RunRead], when: datetime) -> Sequence[Stored]:
     new = grown.rename(connection, given)
-    twins = twice.found(connection, new)
-    beside = grown.replaced(connection, [one for one in new if one.run.run.run_id not in twins])
-    held = [elsewhere.held(connection, twice.noted(read, twins)) for read in given]
+    twins, waiting = twice.found(connection, new)
+    later = [read for read in given if read.run.run.run_id in waiting]
+    no_twins = [read for read in new if read.run.run.run_id not in {*twins, *waiting}]
+    beside = grown.replaced(connection, no_twins)
+    now = [read for read in given if read.run.run.run_id not in waiting]
+    held = [elsewhere.held(connection, twice.noted(read, twins)) for read in now]
     told = [_told(connection, one, twins.get(one.read.run.run.run_id)) for one in held]
     given = [one.read for one in held]
     wanted = [
@@ -123,10 +126,11 @@ def _put_runs(connection: Connection, given: Sequence[RunRead], when: datetime) 
         for read in given
     ]
     written = iter(runs.put(connection, wanted, when))
-    return [
+    stored = [
         it or _of_run(read, next(written), tuple(filter(None, some)))
         for read, it, some in zip(given, told, notes, strict=True)
     ]
+    return [*stored, *(_put_runs(connection, later, when) if later else ())]
 
 
 def _told(connection: Connection, one: elsewhere.Held, twin: Twin | None) -> Stored | None:

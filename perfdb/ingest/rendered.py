@@ -18,8 +18,8 @@ from perfdb.formats import automodel_console, automodel_training
 AT_ONCE: Final = frozenset((automodel_console.NAME, automodel_training.NAME))
 """The formats that one program writes a run in."""
 
-OF_RANKS: Final = "%/attempt_%/%/std%"
-"""The paths of torchrun's logs, and perhaps of others, for LIKE."""
+OF_RANKS: Final = "%std%.log%"
+"""The paths of torchrun's logs, from whatever folder, and perhaps of others, for LIKE."""
 
 _OF_RANK = re.compile(r"(.+/attempt_\d+)/\d+/std(?:out|err)\.log(?:\.\w+)?")
 _TIME_DIGITS: Final = 1e-4
@@ -62,16 +62,16 @@ OF_ANOTHER_RANK: Final = Likeness(
 
 
 def likeness(paths: tuple[str, str], parsers: tuple[str, str]) -> Likeness:
-    """How two logs have to be alike to be one run."""
-    one, other = map(attempt_of, paths)
-    if one and one == other and len(set(parsers)) == 1:
+    """How two logs have to be alike to be one run. At the same path are no two ranks."""
+    attempts = set(map(attempt_of, paths))
+    if attempts != {None} and len(attempts) == len(set(parsers)) == 1 < len(set(paths)):
         return OF_ANOTHER_RANK
     return BUT_FOR_DIGITS if set(parsers) == AT_ONCE else EXACT
 
 
 def attempt_of(path: str) -> str | None:
     """The folder of torchrun's in which a rank's log lies, wherever it is spelled from."""
-    found = _OF_RANK.fullmatch(path)
+    found = _OF_RANK.fullmatch(os.path.abspath(path))  # noqa: PTH100  a Path keeps `..`
     return os.path.realpath(found[1]) if found else None
 
 

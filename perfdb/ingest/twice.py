@@ -8,7 +8,7 @@ was moved while its run went on begins with the bytes of the earlier one.
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from itertools import chain, groupby, zip_longest
+from itertools import chain, groupby, pairwise, zip_longest
 from operator import itemgetter
 from typing import Final
 
@@ -85,24 +85,32 @@ def apart(given: Sequence[RunRead]) -> Iterator[Sequence[RunRead]]:
         yield portion
 
 
-def found(connection: Connection, fresh: Sequence[RunRead]) -> Mapping[str, Twin]:
+def found(
+    connection: Connection, fresh: Sequence[RunRead]
+) -> tuple[Mapping[str, Twin], Collection[str]]:
     """The logs that tell of runs in force under other ids, by the ids of their own runs.
 
-    Where a log tells more of a run, the run takes its id.
+    Where a log tells more of a run, the run takes its id. Then come the ids of those that may be of
+    a run that another of these logs has taken: what that tells is to be stored before.
     """
     given = [read for read in fresh if _head(read)]
     others = _by_mark(_others(connection, given)) if given else {}
-    twins: dict[str, Twin] = {}
+    twins, waiting, taken = dict[str, Twin](), set[str](), set[_Other]()
     for read in given:
         run_id = read.run.run.run_id
         marked = (others.get(mark, ()) for mark in (_head(read)[0], *_marks(read)))
-        for other in dict.fromkeys(chain.from_iterable(marked)):
+        near = dict.fromkeys(chain.from_iterable(marked))
+        if not taken.isdisjoint(near):
+            waiting.add(run_id)
+            continue
+        for other in near:
             if twin := _twin(connection, read, other):
                 twins[run_id] = twin
                 if twin.grew:
                     stored_runs.rename(connection, other.row["id"], run_id)
+                    taken.add(other)
                 break
-    return twins
+    return twins, waiting
 
 
 def _twin(connection: Connection, read: RunRead, other: _Other) -> Twin | None:
@@ -261,4 +269,5 @@ def _differ(read: RunRead, num_shared: int, alike: Likeness, *, whole: bool) -> 
         return True
     if whole and result.step_time_stdev_s is not None and result.step_time_s is not None:
         return result.step_time_stdev_s > alike.dust * result.step_time_s
-    return len({step.step_time_s for step in read.run.steps[1:num_shared]}) > 1
+    times = (step.step_time_s for step in read.run.steps[1:num_shared])
+    return any(one != other for one, other in pairwise(times))
