@@ -91,6 +91,7 @@ OWN = {
     "megatron_lm": "".join(ITERATION % step for step in range(1, 21)),
     "torchtitan": titan(8192, 20, 4.0),
     "automodel_console": "step 0 | epoch 0 | loss 2.5 | tps 1028.12(10/gpu)\n" * 20,
+    "mlperf": ':::MLLOG {"key": "tracked_stats", "value": {"train_step_time": 1.5}}\n' * 20,
 }
 QUOTED = {name: own.splitlines(keepends=True)[-1] for name, own in OWN.items()} | {
     "megatron_bridge": RATE

@@ -29,6 +29,7 @@ NAME = "mlperf"
 
 _MARKER = b":::MLLOG"
 _EVENT = re.compile(rb":::MLLOG *\{")
+_TIME = b'"train_step_time"'
 _NEXT = re.compile(r"(?=:::MLLOG)")
 _DECODER = json.JSONDecoder()
 _BOUNDARIES = ("block_start", "eval_start", "run_stop")
@@ -53,9 +54,10 @@ class _Span:
     samples: float
 
 
-def recognises(head: bytes, name: str) -> bool:
-    """Whether an event of MLPerf's logging is among the first bytes."""
-    return bool(_EVENT.search(plain(head)))
+def recognises(head: bytes, name: str) -> int:
+    """How many step times are among the first bytes; 1 where there is any event of its logging."""
+    text = plain(head)
+    return max(1, text.count(_TIME)) if _EVENT.search(text) else 0
 
 
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
