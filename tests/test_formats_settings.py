@@ -24,6 +24,12 @@ def test_a_precision_is_said_by_the_dump_or_by_the_flags(
     assert expected == settings.precision(said)
 
 
+@pytest.mark.parametrize("none", ["num_experts", "num_moe_experts"])
+def test_a_size_of_the_model_is_said_by_either_name(none: str) -> None:
+    said = {"num_layers": "32", "num_experts": "8", "num_moe_experts": "8", none: "None"}
+    assert {"num_layers": 32, "num_experts": 8} == settings.shape(said)
+
+
 def layers(num_layers: int, stages: int, of_each: int, **more: str) -> Settings:
     """The settings of Megatron-LM that a virtual pipeline follows from."""
     return {

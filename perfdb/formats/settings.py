@@ -126,8 +126,7 @@ def configuration(settings: Settings, **known: object) -> Configuration:
 
 def shape(settings: Settings) -> dict[str, int]:
     """The sizes of the model that settings say, by the fields of a model in the catalogue."""
-    sizes = {field: count(settings.get(name)) for name, field in SHAPE.items() if name in settings}
-    return {field: size for field, size in sizes.items() if size}
+    return {field: size for name, field in SHAPE.items() if (size := count(settings.get(name)))}
 
 
 def _said(field: str, value: str) -> dict[str, object]:
