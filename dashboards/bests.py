@@ -16,7 +16,7 @@ from perfdb.compare.verdict import CONVENTION_BOUND
 from perfdb.compare.words import counting
 from perfdb.metrics import METRICS, Metric
 from perfdb.record import Origin
-from perfdb.versions import newest_version
+from perfdb.versions import newness
 
 ROW_PX = 58
 """The height of a bar with two lines of text above it, which have the chart's whole width."""
@@ -104,12 +104,9 @@ def newest(results: pd.DataFrame) -> pd.DataFrame:
     on_gpus = results["system"].map(catalog.has_gpus)
     is_real = on_gpus.groupby([frameworks, versions], dropna=False).transform("any")
     has_real = is_real.groupby(frameworks).transform("any")
-    of_each = {
-        framework: newest_version(some)
-        for framework, some in versions[is_real | ~has_real].groupby(frameworks)
-    }
-    newest_ = results["framework"].map(of_each)
-    return results[(versions == newest_) | (versions.isna() & newest_.isna())]
+    order = pd.Series(map(newness, versions, results["build"]), results.index, dtype=object)
+    of_each = order[is_real | ~has_real].groupby(frameworks).agg(max)
+    return results[order == frameworks.map(of_each)]
 
 
 def best_of_each(results: pd.DataFrame, metric: Metric) -> pd.DataFrame:

@@ -15,6 +15,7 @@ from perfdb.audit.acknowledged import explained
 from perfdb.audit.reviewed import accepted
 from perfdb.compare import Choice, Result, read
 from perfdb.compare.digits import Raw
+from perfdb.compare.releases import builds
 from perfdb.db.schema import reading_current
 from perfdb.db.session import reading, store_url
 from perfdb.queries import catalog, findings, results
@@ -67,8 +68,10 @@ def results_of(store: Store, choice: Choice) -> tuple[Result, ...]:
 
 @st.cache_data(max_entries=KEPT, show_spinner="Reading the results …")
 def representative(store: Store) -> pd.DataFrame:
-    """One result for each case, release and origin."""
-    return _query(store, results.representative())
+    """One result for each case, release and origin; `build` is as on the pages of the site."""
+    found = _query(store, results.representative())
+    place = found["release_id"].map(builds(releases(store)))
+    return found.assign(build=place.fillna(0).astype(int))
 
 
 @st.cache_data(max_entries=KEPT, show_spinner="Reading the runs …")

@@ -1,7 +1,6 @@
 """How versions of releases are ordered, and other names that hold numbers."""
 
 import re
-from collections.abc import Iterable
 from functools import lru_cache
 
 Precedence = tuple[object, ...]
@@ -59,14 +58,14 @@ def is_numbered(version: str | None) -> bool:
 
 
 @lru_cache(maxsize=10_000)
-def version_order(version: str | None) -> Precedence:
+def version_order(version: str | None, build: int = 0) -> Precedence:
     """A key that sorts versions: what nobody stated, releases by number, rolling branches.
 
     By number is in the order of PEP 440, 1.0.dev1 < 1.0a1 < 1.0rc1 < 1.0 < 1.0+cu128 < 1.0.post1,
     whatever stands between the parts; other words come after numbers, in the order of letters.
-    Builds of several commits, which have no such order, come in that of letters, too.
+    Builds that only the hash of a commit tells apart come by `build`, the place of each among them.
     """
-    return *stage_order(version), natural(version or "")
+    return *stage_order(version), build, natural(version or "")
 
 
 @lru_cache(maxsize=10_000)
@@ -87,8 +86,6 @@ def _precedence(part: str) -> Precedence:
     return (_WORD, 0, part) if stage is None else (stage, 0, "")
 
 
-def newest_version(versions: Iterable[str | None]) -> str | None:
-    """The release of the highest number; a rolling branch only where nothing has a number."""
-    given = sorted(versions, key=version_order, reverse=True)
-    numbered = [one for one in given if one is not None and not is_rolling(one)]
-    return next(iter([*numbered, *given]), None)
+def newness(version: str | None, build: int = 0) -> Precedence:
+    """The same, but rolling branches before what has a number: its highest is the newest."""
+    return is_numbered(version), *version_order(version, build)

@@ -24,6 +24,8 @@ from perfdb.errors import InputError
 from perfdb.queries.only import Only
 from perfdb.record import Case, Figures
 from perfdb.site import read as site
+from perfdb.site.overview import of_contents
+from perfdb.site.releases import release_pages
 from perfdb.trend import Series, follow, read
 from tests import factories
 from tests.shell import Shell
@@ -92,18 +94,19 @@ def test_releases_follow_one_another_in_the_order_of_their_versions(lab: Lab) ->
 
 
 def test_builds_of_several_commits_follow_one_another_in_the_order_of_time(lab: Lab) -> None:
-    """The letters of a hash are no order; the page of changes of the site has the same."""
-    for commit, seconds in (("1a2b3c4", 12.0), ("c4d5e6f", 13.0)):
-        lab.ran(f"0.16.0rc0+{commit}", seconds)
+    """The letters of a hash are no order; the pages of the site have the same."""
+    first, second = "0.16.0rc0+c4d5e6f", "0.16.0rc0+1a2b3c4"
+    lab.ran(first, 12.0)
+    lab.ran(second, 13.0)
 
     [series] = lab.followed()
 
-    expected = [("0.16.0rc0+1a2b3c4", None), ("0.16.0rc0+c4d5e6f", "slower")]
-    assert expected == verdicts(series)
-    [pair] = site.stored(lab.store).pairs
-    assert ("0.16.0rc0+1a2b3c4", "0.16.0rc0+c4d5e6f", True) == (
-        pair.before, pair.after, pair.is_newest,
-    )  # fmt: skip
+    assert [(first, None), (second, "slower")] == verdicts(series)
+    contents = site.stored(lab.store)
+    [pair] = contents.pairs
+    assert (first, second, True) == (pair.before, pair.after, pair.is_newest)
+    assert [second] == [card.release for card in of_contents(contents).cards]
+    assert [second, first] == [page.release for page in release_pages(contents.results)]
 
 
 def test_a_store_on_postgresql_gives_the_same(store: URL, tmp_path: Path) -> None:

@@ -79,6 +79,22 @@ def in_order(choices: Iterable[Choice]) -> Mapping[int, str]:
     return found
 
 
+def builds(choices: Iterable[Choice]) -> Mapping[int, int]:
+    """The place of each release, by its number, among those that only a commit's hash tells apart.
+
+    Versions are in the order of `perfdb.versions.version_order` with it. `choices` are as of
+    `choices`; the containers of a version share a place.
+    """
+    versions = [one for one in choices if one.version is not None]
+    alike = grouped(versions, lambda one: (one.framework, stage_order(one.version))).values()
+    return {
+        number: place
+        for some in alike
+        for place, one in enumerate(some)
+        for number in one.release_ids
+    }
+
+
 def _order(one: KnownRelease) -> Precedence:
     return (
         one.framework,

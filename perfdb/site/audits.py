@@ -14,7 +14,7 @@ from perfdb.site.addresses import Address
 from perfdb.site.contents import Contents
 from perfdb.site.data import Audited, Result
 from perfdb.site.findings import KINDS, badge, gravity, objections, still_open, titles_of
-from perfdb.site.grouping import newest_first, trials
+from perfdb.site.grouping import newest_first
 from perfdb.site.markup import Cell, Content, Head, Html, Table, joined, link, table, tag, terms
 from perfdb.site.page import Kind, Page, document, part, shown, toctree
 from perfdb.site.words import release_title
@@ -100,7 +100,7 @@ def of_releases(audited: Sequence[Audited]) -> list[AuditedRelease]:
         )
         for (framework, version), entries in by_release.items()
     ]
-    return newest_first(releases, trials(entry.result for entry in audited))
+    return newest_first(releases, [entry.result for entry in audited])
 
 
 def _order(audited: Audited) -> tuple[int, str, int, str]:

@@ -44,6 +44,8 @@ class Result(Row, Stated):
 
     framework: str
     release: str | None
+    build: int = 0
+    """Its release's place among those that only the hash of a commit tells apart."""
     container: str | None = None
     system_title: str
     model: str

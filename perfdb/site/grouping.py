@@ -1,6 +1,6 @@
 """How results are put together: by task, by system or model, by release, the newest first."""
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from typing import Literal, Protocol, TypeVar
 
@@ -11,7 +11,7 @@ from perfdb.record import Frozen
 from perfdb.site import profiles
 from perfdb.site.data import Result, Section, Tab
 from perfdb.site.words import FINE_TUNING, framework_title
-from perfdb.versions import natural, newest_version, version_order
+from perfdb.versions import natural, newness, version_order
 
 Grouping = Literal["system", "model"]
 
@@ -121,13 +121,16 @@ Release = tuple[str, str | None]
 """A framework and its version."""
 
 
-def newest_first(given: Iterable[Item], trials: Container[Release]) -> list[Item]:
+def newest_first(given: Iterable[Item], results: Collection[Result]) -> list[Item]:
     """By framework, the newest release first; what is of the same one stays as it comes.
 
-    `trials` come last: of a framework its releases without a result on a GPU, and of frameworks
-    those that have no others.
+    `results` are those of all the releases. Trials come last: of a framework its releases without a
+    result on a GPU, and of frameworks those that have no others.
     """
-    by_release = sorted(given, key=lambda one: version_order(one.release), reverse=True)
+    builds, trials = _builds(results), _trials(results)
+    by_release = sorted(
+        given, key=lambda one: version_order(one.release, builds[_release(one)]), reverse=True
+    )
     on_gpus = {one.framework for one in by_release if _release(one) not in trials}
     return sorted(
         by_release,
@@ -139,7 +142,12 @@ def newest_first(given: Iterable[Item], trials: Container[Release]) -> list[Item
     )
 
 
-def trials(results: Iterable[Result]) -> frozenset[Release]:
+def _builds(results: Iterable[Result]) -> dict[Release, int]:
+    """The place of each release among those that only the hash of a commit tells apart."""
+    return {_release(one): one.build for one in results}
+
+
+def _trials(results: Iterable[Result]) -> frozenset[Release]:
     """The releases that have no result on a GPU."""
     on_gpus = {(_release(one), is_on_gpus(one)) for one in results}
     return frozenset(one for one, _ in on_gpus if (one, True) not in on_gpus)
@@ -166,9 +174,9 @@ def of_newest_releases(results: Sequence[Result]) -> list[Result]:
 
     A release without a result on a GPU is that only where the framework has no others.
     """
-    tried = trials(results)
-    newest: dict[str, str | None] = {}
-    for framework, some in grouped(set(map(_release, results)), lambda one: one[0]).items():
+    tried, builds = _trials(results), _builds(results)
+    newest: dict[str, Release] = {}
+    for framework, some in grouped(builds, lambda one: one[0]).items():
         on_gpus = [one for one in some if one not in tried]
-        newest[framework] = newest_version([version for _, version in on_gpus or some])
-    return [one for one in results if newest[one.framework] == one.release]
+        newest[framework] = max(on_gpus or some, key=lambda one: newness(one[1], builds[one]))
+    return [one for one in results if newest[one.framework] == _release(one)]

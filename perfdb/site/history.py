@@ -46,7 +46,8 @@ def _of_framework(
     works = works_of(results, metric)
     if not works:
         return Html("")
-    names = sorted({name for work in works for name in work}, key=version_order)
+    builds = {name: one.build for work in works for name, one in work.items()}
+    names = sorted(builds, key=lambda name: version_order(name, builds[name]))
     lines = _lines(works[: charts.MOST_LINES], names, metric)
     heading = f"{framework} over its releases"
     title = f"{subject}: {heading}"

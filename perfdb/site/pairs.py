@@ -7,15 +7,14 @@ from typing import Final
 
 from perfdb import catalog
 from perfdb.audit.printed import half_unit
-from perfdb.compare import Choice, Match, Result, Verdict, comparison, marked, words
-from perfdb.compare.releases import in_order
+from perfdb.compare import Match, Result, Verdict, comparison, marked, words
 from perfdb.groups import grouped
 from perfdb.record import Frozen
 from perfdb.site.bests import FLOPS, RATE
 from perfdb.site.contents import ReleasePair, Skipped
 from perfdb.site.words import framework_title, release_title
 from perfdb.units import significant
-from perfdb.versions import is_rolling
+from perfdb.versions import Precedence, is_rolling, version_order
 
 MOST_PAIRS: Final = 5
 """Comparisons of a framework that have a page; `perfdb compare` makes any other."""
@@ -59,29 +58,28 @@ class Disagreement(Frozen):
         return f"tokens/s/GPU {rates}, TFLOP/s/GPU {tflops}"
 
 
-def of_results(
-    rows: Iterable[Row], wrong: Iterable[int], choices: Iterable[Choice]
-) -> Iterator[ReleasePair]:
+def of_results(rows: Iterable[Row], wrong: Iterable[int]) -> Iterator[ReleasePair]:
     """The comparisons of every framework, that of the newest release first.
 
-    `rows` are those of `perfdb.queries.results.current`. `wrong` are the results, by their number,
-    that have errors which nobody has explained. `choices` are the releases in their order.
+    `rows` are those of `perfdb.queries.results.current`, each with its `build`. `wrong` are the
+    results, by their number, that have errors which nobody has explained.
     """
-    place: dict[object, int] = {number: place for place, number in enumerate(in_order(choices))}
     of_releases = [row for row in rows if row["release"] is not None]
     stored = grouped(of_releases, lambda row: str(row["framework"]))
     for framework in sorted(stored, key=framework_title):
         releases = grouped(stored[framework], lambda row: str(row["release"]))
-        newest_first = sorted(
-            releases.items(), key=lambda it: place[it[1][0]["release_id"]], reverse=True
-        )
+        newest_first = sorted(releases.items(), key=_order, reverse=True)
         yield from _of_framework(framework, dict(newest_first), frozenset(wrong))
+
+
+def _order(release: tuple[str, Sequence[Row]]) -> Precedence:
+    version, (row, *_) = release
+    return version_order(version, int(str(row["build"])))
 
 
 def _of_framework(
     framework: str, releases: Mapping[str, Sequence[Row]], wrong: frozenset[int]
 ) -> list[ReleasePair]:
-
     @cache
     def read(version: str) -> tuple[Result, ...]:
         return marked(map(Result.model_validate, releases[version]), wrong)

@@ -17,7 +17,7 @@ from perfdb.site.grouping import place, system_order
 from perfdb.site.markup import Cell, Head, Html, Table, joined, tag
 from perfdb.site.profiles import GPUS, SYSTEM, ours
 from perfdb.site.series import RATES, Rate
-from perfdb.versions import newest_version
+from perfdb.versions import Precedence, newness
 
 BASE: Final = "bf16"
 """What the other precisions are held against."""
@@ -110,11 +110,12 @@ def _convention(result: Result, rate: Rate) -> str | None:
 
 def newest(works: Sequence[Work]) -> list[Work]:
     """Those of the newest release of each framework on each system."""
-    last = {
-        where: newest_version({work.base.release for work in there})
-        for where, there in grouped(works, _place).items()
-    }
-    return [work for work in works if last[_place(work)] == work.base.release]
+    last = {where: max(map(_newness, there)) for where, there in grouped(works, _place).items()}
+    return [work for work in works if last[_place(work)] == _newness(work)]
+
+
+def _newness(work: Work) -> Precedence:
+    return newness(work.base.release, work.base.build)
 
 
 def _place(work: Work) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from perfdb import catalog as catalogue
 from perfdb.audit import Finding
 from perfdb.audit.acknowledged import Entry, explained
 from perfdb.compare.read import known_releases
+from perfdb.compare.releases import builds
 from perfdb.db.schema import require_current
 from perfdb.db.session import reading, store_url
 from perfdb.groups import grouped
@@ -47,7 +48,11 @@ def contents(connection: Connection, known: Sequence[Entry] = ()) -> Contents:
 
     `known` are the findings that are accepted.
     """
-    known_rows = list(_dicts(connection, results.current()))
+    build = dict[object, int](builds(known_releases(connection)).items())
+    known_rows = [
+        row | {"build": build.get(row["release_id"], 0)}
+        for row in _dicts(connection, results.current())
+    ]
     called = _called(known_rows)
     rows = _told(known_rows, called)
     plain = [Result.model_validate(row) for row in rows]
@@ -60,7 +65,7 @@ def contents(connection: Connection, known: Sequence[Entry] = ()) -> Contents:
         runs=tuple(_runs(connection, in_force)),
         sources=tuple(_sources(connection)),
         audited=tuple(audited.values()),
-        pairs=tuple(pairs.of_results(rows, wrong, known_releases(connection))),
+        pairs=tuple(pairs.of_results(rows, wrong)),
         revisions=tuple(
             Revision.model_validate(row)
             for row in _told(_dicts(connection, site.all_revisions()), called)

@@ -14,7 +14,7 @@ from perfdb.site.addresses import UNATTRIBUTED, Address
 from perfdb.site.contents import Contents
 from perfdb.site.data import Audited, Link, ReleasePage, Result
 from perfdb.site.findings import still_open
-from perfdb.site.grouping import is_on_gpus, newest_first, sections, trials
+from perfdb.site.grouping import is_on_gpus, newest_first, sections
 from perfdb.site.headline import Highest
 from perfdb.site.markup import Cell, Head, Html, Table, joined, link, table, tag
 from perfdb.site.page import (
@@ -31,7 +31,7 @@ from perfdb.site.page import (
 )
 from perfdb.site.words import TRIAL, framework_title, release_title
 from perfdb.units import UNKNOWN, counted
-from perfdb.versions import is_rolling, newest_version
+from perfdb.versions import is_numbered, is_rolling
 
 LISTED: Final = (
     "A page for each release of each framework: rolling branches, then the highest version first, "
@@ -93,7 +93,7 @@ def release_pages(results: Iterable[Result]) -> list[ReleasePage]:
         )
         for (framework, version), of_release in by_release.items()
     ]
-    return newest_first(pages, trials(result for page in pages for result in page.results))
+    return newest_first(pages, [result for page in pages for result in page.results])
 
 
 def _pages(contents: Contents) -> Iterator[Page]:
@@ -201,16 +201,20 @@ def release_list(page: ReleaseList, number: int, address: Address) -> Html:
 def archive(page: ReleaseList, number: int, address: Address) -> Html:
     """The releases of a framework, which of them is the newest, and their containers."""
     releases = page.frameworks[number]
-    on_gpus = [release for release in releases if release.on_gpus]
-    newest = newest_version(release.release for release in on_gpus or releases)
+    newest = _newest([one for one in releases if one.on_gpus] or releases)
     rows = []
     for release in releases:
         version = release.release
         marks = ["rolling"] if is_rolling(version) else []
-        marks += ["newest"] if version is not None and version == newest else []
+        marks += ["newest"] if version is not None and release == newest else []
         containers = ", ".join(release.containers) or UNKNOWN
         rows.append([*_counted(release, marks, address), Cell(containers)])
     return table(Table(_label(page, number), [*_COUNTED, Head("Container", wide=True)], rows))
+
+
+def _newest(releases: Sequence[ListedRelease]) -> ListedRelease:
+    """The first that has a number; a rolling branch only where none has."""
+    return next((one for one in releases if is_numbered(one.release)), releases[0])
 
 
 def _label(page: ReleaseList, number: int) -> str:

@@ -12,7 +12,7 @@ from perfdb.groups import grouped
 from perfdb.record import Frozen
 from perfdb.site import addresses, bests, figures
 from perfdb.site.data import Result
-from perfdb.site.grouping import newest_first, system_order, trials
+from perfdb.site.grouping import newest_first, system_order
 from perfdb.site.words import section_title
 from perfdb.versions import natural
 
@@ -103,7 +103,7 @@ def groups(results: Sequence[Result]) -> list[ScalingPage]:
         if (models := tuple(_models(some)))
     ]
     by_system = sorted(pages, key=lambda page: system_order(page.system))
-    return newest_first(by_system, trials(results))
+    return newest_first(by_system, results)
 
 
 def _models(results: Iterable[Result]) -> Iterator[ScaledModel]:

@@ -11,7 +11,7 @@ from perfdb.site import about, addresses, columns, markup, tables
 from perfdb.site.addresses import Address
 from perfdb.site.columns import Made
 from perfdb.site.data import Link, Result
-from perfdb.site.grouping import Release, TaskResults, newest_first, trials, work_order
+from perfdb.site.grouping import Release, TaskResults, newest_first, work_order
 from perfdb.site.headline import Highest
 from perfdb.site.markup import Cell, Head, Html, joined, link, tag
 from perfdb.site.page import NO_DATA, Page, document, listing, section, shown
@@ -68,7 +68,7 @@ class Entries(Frozen):
 
 def by_name(results: Sequence[Result], name_of: Callable[[Result], str]) -> dict[str, list[Result]]:
     """The results of each model or of each system, the newest release first."""
-    return grouped(newest_first(sorted(results, key=work_order), trials(results)), name_of)
+    return grouped(newest_first(sorted(results, key=work_order), results), name_of)
 
 
 def list_of(

@@ -16,6 +16,7 @@ def result(**changed: object) -> dict[str, object]:
         "framework": "nemo",
         "release": "25.04",
         "release_name": "NeMo Framework 25.04",
+        "build": 0,
         "model_title": "Llama 3 8B",
         "system": "dgx-h100",
         "system_title": "DGX-H100",
@@ -90,6 +91,11 @@ def test_a_trial_on_a_cpu_is_the_newest_release_only_where_there_is_no_other() -
     ]  # fmt: skip
     rows = of(*(result(framework=one, release=version, system=on) for one, version, on in given))
     assert [0, 3] == list(newest(rows.convert_dtypes()).index)
+
+
+def test_the_newest_of_builds_that_a_hash_tells_apart_is_the_last_of_them() -> None:
+    rows = of(result(release="1.0+c4d5e6f"), result(release="1.0+1a2b3c4", build=1))
+    assert [1] == list(newest(rows.convert_dtypes()).index)
 
 
 def test_bars_keep_their_order_where_not_all_have_room() -> None:

@@ -9,7 +9,7 @@ from sqlalchemy import URL
 from streamlit.testing.v1 import AppTest
 
 import dashboards
-from dashboards import data, ratios
+from dashboards import bests, data, ratios
 from dashboards.findings import mark
 from dashboards.views import explore
 from perfdb.compare import comparison
@@ -484,6 +484,18 @@ def test_what_an_audit_finds_later_is_shown_at_the_next_click(
         with writing(store) as connection:
             replace(connection, 1, found)
         assert expected == mark(data.findings_of(data.store()).get(1, ()))
+
+
+def test_builds_of_several_commits_are_in_the_order_of_time(
+    sqlite: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PERFDB_URL", str(sqlite))
+    for day, commit in enumerate(("c4d5e6f", "1a2b3c4"), start=1):
+        begun = datetime(2026, 3, day, tzinfo=UTC)
+        built = release(f"0.16.0rc0+{commit}")
+        run = write_run(tmp_path, run_id=commit, release=built, started_at=begun)
+        stored(sqlite, run)
+    assert ["0.16.0rc0+1a2b3c4"] == list(bests.newest(data.representative(data.store()))["release"])
 
 
 def test_results_of_no_stated_release_are_shown_too(filled: URL) -> None:

@@ -208,20 +208,21 @@ def test_flops_are_compared_where_tokens_are_not_known_and_within_a_convention()
 
 def test_the_newest_release_that_did_such_work_is_shown_for_each_framework_and_system() -> None:
     """The newest of all was run in FP8 alone; a rolling branch is newer than no number."""
-    old, new, rolling, nemo, elsewhere = (
+    old, build, new, rolling, nemo, elsewhere = (
         [one.model_copy(update=changed) for one in pair()]
         for changed in (
             {"release": "0.9"},
-            {"release": "0.10"},
+            {"release": "0.10+c4d5e6f"},
+            {"release": "0.10+1a2b3c4", "build": 1},
             {"release": "main"},
             {"framework": "nemo", "release": "25.04"},
             {"release": "0.9", "system": "dgx-b200"},
         )
     )
     alone = result(release="0.11", precision="fp8_cs")
-    works = newest(works_of([*elsewhere, *old, *new, *rolling, *nemo, alone]))
+    works = newest(works_of([*elsewhere, *old, *build, *new, *rolling, *nemo, alone]))
     assert [
-        ("dgx-h100", "megatron-core", "0.10"),
+        ("dgx-h100", "megatron-core", "0.10+1a2b3c4"),
         ("dgx-h100", "nemo", "25.04"),
         ("dgx-b200", "megatron-core", "0.9"),
     ] == [(one.base.system, one.base.framework, one.base.release) for one in works]

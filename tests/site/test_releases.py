@@ -34,6 +34,13 @@ def test_a_rolling_branch_is_not_the_newest_release_and_stands_first() -> None:
     assert "25.11</a><small>, newest</small>" in shown
 
 
+def test_the_newest_of_builds_that_a_hash_tells_apart_is_the_last_of_them() -> None:
+    given = (result(release="1.0+c4d5e6f"), result(release="1.0+1a2b3c4", build=1))
+    [data] = [it.data for it in all_pages(Contents(results=given)) if it.name == addresses.ARCHIVE]
+    assert isinstance(data, releases.ReleaseList)
+    assert "1.0+1a2b3c4</a><small>, newest</small>" in releases.archive(data, 0, address).text
+
+
 def one_of(version: str | None) -> Result:
     return result(release=version)
 
