@@ -1,6 +1,6 @@
 """The pages' queries of the store: read-only, cached, and asked again when the store changes."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +14,6 @@ from perfdb.audit import Finding
 from perfdb.audit.acknowledged import explained
 from perfdb.audit.reviewed import accepted
 from perfdb.compare import Choice, Result, read
-from perfdb.compare.digits import Raw
 from perfdb.compare.releases import builds
 from perfdb.db.schema import reading_current
 from perfdb.db.session import reading, store_url
@@ -108,13 +107,6 @@ def sources(store: Store) -> dict[str, str]:
     """The file that the figures of a run were read from, by run id."""
     found = _current(store)[["run_id", "source"]].dropna()
     return dict(zip(found["run_id"], found["source"], strict=True))
-
-
-@st.cache_resource(max_entries=KEPT, show_spinner=False)
-def printed_cells(store: Store) -> Mapping[int, Raw]:
-    """The cells of the published page that each result was read from, by result_id."""
-    found = _current(store)
-    return dict(zip(found["result_id"], found["raw"], strict=True))
 
 
 @st.cache_data(max_entries=KEPT, show_spinner="Reading the results …")

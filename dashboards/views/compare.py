@@ -1,9 +1,8 @@
 """Two releases side by side: what became faster, what slower, and what cannot be compared."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
 
 import pandas as pd
 import streamlit as st
@@ -11,7 +10,7 @@ from pandas.io.formats.style import Styler
 
 from dashboards import data
 from dashboards.findings import Findings, is_wrong, listed, mark
-from dashboards.look import printed, remembered
+from dashboards.look import remembered
 from dashboards.opening import offered, opened_on
 from dashboards.ratios import model, ratios, work
 from dashboards.verdicts import LOOKS, verdict_mark
@@ -29,7 +28,6 @@ from perfdb.compare import (
     metric_for,
     words,
 )
-from perfdb.compare.digits import Raw
 from perfdb.metrics import METRICS, Metric
 from perfdb.units import UNKNOWN
 
@@ -42,13 +40,6 @@ grid that draws only what is in view."""
 
 CHARTED = 40
 """The most matches in the chart, as more cannot be read; the table has them all."""
-
-
-class Annotations(NamedTuple):
-    """By result_id: the audit's findings, and the cells of the page that a result was read from."""
-
-    audited: Findings
-    cells: Mapping[int, Raw]
 
 
 def show() -> None:
@@ -71,13 +62,12 @@ def show() -> None:
     of_a, of_b = (marked(data.results_of(store, choice), wrong) for choice in (a, b))
     found = comparison(of_a, of_b, metric)
     name_a, name_b = (titles.release(choice.name) for choice in (a, b))
-    cells = data.printed_cells(store)
     if found.matched:
-        _matches(found.matched, Annotations(audited, cells), name_a, name_b)
+        _matches(found.matched, audited, name_a, name_b)
         _charted(found)
     else:
         st.info(words.why_nothing(name_a, name_b, found))
-    _unmatched(found, cells, (name_a, name_b), metric)
+    _unmatched(found, (name_a, name_b), metric)
 
 
 def _chosen(store: data.Store, known: Sequence[Choice]) -> tuple[Choice, Choice, str | None]:
@@ -97,7 +87,7 @@ def _chosen(store: data.Store, known: Sequence[Choice]) -> tuple[Choice, Choice,
     return by_name[name_a], by_name[name_b], figures[figure]
 
 
-def _matches(matches: Sequence[Match], notes: Annotations, name_a: str, name_b: str) -> None:
+def _matches(matches: Sequence[Match], audited: Findings, name_a: str, name_b: str) -> None:
     counts = Counter(match.judgement.verdict for match in matches)
     with st.container(horizontal=True):
         for verdict in Verdict:
@@ -111,11 +101,11 @@ def _matches(matches: Sequence[Match], notes: Annotations, name_a: str, name_b: 
         "judged” that the audit has open errors of a side."
     )
     if len(matches) > TABLED:
-        st.dataframe(styled(matches, notes), hide_index=True, placeholder=UNKNOWN)
+        st.dataframe(styled(matches, audited), hide_index=True, placeholder=UNKNOWN)
     else:
-        st.table(styled(matches, notes), hide_index=True)
+        st.table(styled(matches, audited), hide_index=True)
     listed(
-        (f"{letter}: {words.workload(side.shown)}", _findings(side, notes.audited))
+        (f"{letter}: {words.workload(side.shown)}", _findings(side, audited))
         for match in matches
         for letter, side in (("A", match.a), ("B", match.b))
     )
@@ -138,9 +128,9 @@ def _charted(found: Comparison) -> None:
         st.altair_chart(ratios(right[:CHARTED]))
 
 
-def styled(matches: Sequence[Match], notes: Annotations) -> Styler:
+def styled(matches: Sequence[Match], audited: Findings) -> Styler:
     """The matches as a table, with each verdict in its colour."""
-    rows = [{"No.": place, **_row(match, notes)} for place, match in enumerate(matches, start=1)]
+    rows = [{"No.": place, **_row(match, audited)} for place, match in enumerate(matches, start=1)]
     table = pd.DataFrame(rows)
     if not table["Audit"].any():
         table = table.drop(columns="Audit")
@@ -157,44 +147,37 @@ def _audit(match: Match, audited: Findings) -> str:
     return ", ".join(f"{letter} {text}" for letter, text in marks.items() if text)
 
 
-def _row(match: Match, notes: Annotations) -> dict[str, str | float | None]:
+def _row(match: Match, audited: Findings) -> dict[str, str | float | None]:
     metric, result = METRICS[match.metric], match.a.shown
     return {
         **_subject(result),
         "B/A": match.judgement.ratio,
         "B is": verdict_mark(match.judgement.verdict, match.metric),
         "95 %": words.interval(match.judgement).replace(" ", NO_BREAK),
-        "A": _figure(match.a, metric, notes.cells),
-        "B": _figure(match.b, metric, notes.cells),
+        "A": words.figure(match.a.shown, metric.name),
+        "B": words.figure(match.b.shown, metric.name),
         "Figure": metric.title,
-        "Audit": _audit(match, notes.audited),
+        "Audit": _audit(match, audited),
         **_work(result),
         "Configuration": words.how(match),
         "Figures are": words.remark(match),
     }
 
 
-def _figure(side: Side, metric: Metric, cells: Mapping[int, Raw]) -> str:
-    """The figure, with the digits of the page it was read from."""
-    return printed(metric, side.shown.figure(metric.name), cells.get(side.shown.result_id))
-
-
-def _unmatched(
-    found: Comparison, cells: Mapping[int, Raw], names: Sequence[str], asked: str | None
-) -> None:
+def _unmatched(found: Comparison, names: Sequence[str], asked: str | None) -> None:
     for name, sides in zip(names, (found.only_a, found.only_b), strict=True):
         if sides:
             with st.expander(f"Only in {name}: {len(sides)}", expanded=not found.matched):
-                st.dataframe(_lone(sides, cells, asked), hide_index=True, placeholder=UNKNOWN)
+                st.dataframe(_lone(sides, asked), hide_index=True, placeholder=UNKNOWN)
 
 
-def _lone(sides: Sequence[Side], cells: Mapping[int, Raw], asked: str | None) -> Styler:
+def _lone(sides: Sequence[Side], asked: str | None) -> Styler:
     """A table of sides without a match: values sort as numbers, printed with their digits."""
     metrics = [METRICS[metric_for([side], [side], asked)] for side in sides]
     table = pd.DataFrame(map(_alone, sides, metrics)).astype({"Value": "Float64"})
     styled = table.style
     for place, (side, metric) in enumerate(zip(sides, metrics, strict=True)):
-        figure = partial(_as_printed, _figure(side, metric, cells))
+        figure = partial(_as_printed, words.figure(side.shown, metric.name))
         styled.format(figure, subset=([place], ["Value"]), na_rep=UNKNOWN)
     return styled
 
