@@ -8,7 +8,8 @@ PerfdbError                 1  something failed that the user can understand
 │   └── ArchiveError           a compressed file or an archive
 ├── StoreError              2  the database is missing, older or newer than this version
 │   └── DamagedBytesError      the bytes of a file that it keeps
-└── RunError                1  a run could not be started
+└── RunError                1  a run could not be started, or not be ended
+    └── LeftAtWorkError        processes of it are still at work
 
 Anything else that reaches the door (perfdb.cli.main) is a defect of ours: exit code 3.
 """
@@ -91,7 +92,11 @@ class DamagedBytesError(StoreError):
 
 
 class RunError(PerfdbError):
-    """A run could not be started."""
+    """A run could not be started, or not be ended."""
+
+
+class LeftAtWorkError(RunError):
+    """Processes of a run do not end: what is run beside them would be slowed down."""
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:

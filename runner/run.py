@@ -13,7 +13,7 @@ from typing import Protocol
 
 import perfdb
 from perfdb.contradiction import contradiction
-from perfdb.errors import PerfdbError, RunError
+from perfdb.errors import LeftAtWorkError, PerfdbError
 from perfdb.jsonfile import write_atomically
 from perfdb.machine import Machine
 from perfdb.record import Outcome, RunRecord, StepRecord
@@ -28,6 +28,10 @@ POLL_S = 0.3
 STOPPED = "stopped by the user"
 LOG_TAIL_BYTES = 200_000
 """How many bytes at the end of each log are searched for the reason of a failure."""
+
+
+class OverdueError(LeftAtWorkError):
+    """Processes of a run that took too long do not end."""
 
 
 class Watcher(Protocol):
@@ -50,7 +54,8 @@ class Site:
 def execute(planned: Planned, site: Site, watcher: Watcher) -> tuple[RunDir, RunRecord]:
     """Run a case to its end, whatever that is.
 
-    Raises KeyboardInterrupt after a clean stop, and OSError where files cannot be written.
+    Raises KeyboardInterrupt after a clean stop, LeftAtWorkError where processes of the run do not
+    end, both once the record is written, and OSError where files cannot be written.
     """
     run = _new_directory(planned, site.output)
     with run.held():
@@ -65,6 +70,10 @@ def execute(planned: Planned, site: Site, watcher: Watcher) -> tuple[RunDir, Run
             process = site.launcher.start(command, run)
             exit_code, diagnosis = _watch(process, run, planned, watcher)
             diagnosis = _confirmed(diagnosis, record, run)
+        except LeftAtWorkError as error:
+            is_late = isinstance(error, OverdueError)
+            diagnosis = Diagnosis(Outcome.TIMED_OUT if is_late else Outcome.FAILED, str(error))
+            raise
         except PerfdbError as error:
             diagnosis = Diagnosis(Outcome.FAILED, str(error))
         except KeyboardInterrupt as stop:
@@ -127,7 +136,10 @@ def _with_worker_versions(record: RunRecord, run: RunDir) -> RunRecord:
 def _watch(
     process: Process, run: RunDir, planned: Planned, watcher: Watcher
 ) -> tuple[int, Diagnosis]:
-    """Wait for the end, telling of steps; stop what takes too long, or when the user says so."""
+    """Wait for the end, telling of steps; stop what takes too long, or when the user says so.
+
+    Raises KeyboardInterrupt and LeftAtWorkError.
+    """
     point = planned.point
     total = point.warmup_steps + point.measured_steps
     deadline = time.monotonic() + point.timeout_s
@@ -135,9 +147,7 @@ def _watch(
         while (exit_code := process.poll()) is None:
             watcher.steps_done(run.read_steps(), total)
             if time.monotonic() > deadline:
-                process.stop()
-                message = f"stopped after {point.timeout_s:g} s (timeout_s)"
-                return process.poll() or 0, Diagnosis(Outcome.TIMED_OUT, message)
+                return _overdue(process, f"stopped after {point.timeout_s:g} s (timeout_s)")
             time.sleep(POLL_S)
     except KeyboardInterrupt as reason:
         _stop(process, reason)
@@ -147,11 +157,20 @@ def _watch(
     return exit_code, diagnose(exit_code, steps, total, _log_lines(run))
 
 
+def _overdue(process: Process, said: str) -> tuple[int, Diagnosis]:
+    """End a run that takes too long."""
+    try:
+        process.stop()
+        return process.poll() or 0, Diagnosis(Outcome.TIMED_OUT, said)
+    except LeftAtWorkError as error:
+        raise OverdueError(f"{said}; {error}") from error
+
+
 def _stop(process: Process, reason: KeyboardInterrupt) -> None:
     """End a run that somebody stopped; whatever of it does not end, no other run is started."""
     try:
         process.stop()
-    except RunError as error:
+    except LeftAtWorkError as error:
         said = str(reason) or STOPPED
         raise KeyboardInterrupt(f"{said}; {error}") from error
 

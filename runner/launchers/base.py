@@ -13,11 +13,14 @@ class Process(Protocol):
     """A started command."""
 
     def poll(self) -> int | None:
-        """The exit code; None while it runs."""
+        """The exit code; None while it runs. Raises LeftAtWorkError, as `stop` does."""
         ...
 
     def stop(self) -> None:
-        """End it and everything it started, and wait until it is gone."""
+        """End it and everything it started, and wait until it is gone.
+
+        Raises LeftAtWorkError where that is not to be had.
+        """
         ...
 
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfdb.errors import RunError
+from perfdb.errors import LeftAtWorkError, RunError
 from perfdb.rundir import RunDir
 from runner.backends import Command
 from runner.launchers.base import imports
@@ -27,17 +27,21 @@ class LocalProcess:
 
     child: subprocess.Popen[bytes]
     others: frozenset[int]
-    """The children that this process had before."""
+    """The children that this process had before; any that comes later is taken for a worker, and
+    killed and waited for once torchrun has ended."""
 
     def poll(self) -> int | None:
-        """torchrun's exit code; None while it runs. No worker outlives it. Raises RunError."""
+        """torchrun's exit code; None while it runs. On Linux no worker outlives it.
+
+        Raises LeftAtWorkError.
+        """
         exit_code = self.child.poll()
         if exit_code is not None:
             self._end_orphans()
         return exit_code
 
     def stop(self) -> None:
-        """Ask torchrun to end its workers, then make sure of it. Raises RunError."""
+        """Ask torchrun to end its workers, then make sure of it. Raises LeftAtWorkError."""
         if self.child.poll() is None:
             self.child.terminate()
         try:
@@ -53,7 +57,7 @@ class LocalProcess:
         while left := children() - self.others:
             if time.monotonic() > deadline:
                 numbers = ", ".join(map(str, sorted(left)))
-                raise RunError(f"left at work, and not to be killed: process {numbers}")
+                raise LeftAtWorkError(f"left at work, and not to be killed: process {numbers}")
             for number in left:
                 with suppress(ProcessLookupError, ChildProcessError):  # SIGCHLD may be ignored
                     os.kill(number, signal.SIGKILL)
@@ -98,7 +102,10 @@ def tethered(command: tuple[str, ...]) -> list[str]:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of the workers that torchrun leaves when it is killed (Linux)."""
+    """Become the parent of the workers that torchrun leaves when it is killed (Linux).
+
+    It stays so.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
 

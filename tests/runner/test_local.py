@@ -1,7 +1,8 @@
-"""The local launcher: no process of a run outlives it."""
+"""The local launcher: on Linux no process of a run outlives it."""
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -12,6 +13,8 @@ import pytest
 from perfdb.rundir import RunDir
 from runner.backends import Command
 from runner.launchers import local
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="its processes are in /proc")
 
 RANK = "setsid sh -c 'trap \"\" TERM; while :; do sleep 0.1; done' & echo $! > rank; wait"
 """Stands for torchrun: it starts a rank in a session of its own, which does not take SIGTERM."""

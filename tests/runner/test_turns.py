@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from perfdb import machine, recipe
-from perfdb.errors import RunError
+from perfdb.errors import LeftAtWorkError
 from perfdb.record import Outcome
 from perfdb.rundir import RunDir, find_runs
 from runner import cli, history
@@ -94,13 +94,14 @@ def test_a_copy_of_a_run_is_no_repeat_of_it(tmp_path: Path) -> None:
     assert 1 == history.read(tmp_path).done.total()
 
 
+def left(_: QuickProcess) -> None:
+    raise LeftAtWorkError("left at work: process 7")
+
+
 def test_what_of_a_stopped_run_does_not_end_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And Ctrl-C is not taken for a failure of one case, after which the next one is run."""
-
-    def left(_: QuickProcess) -> None:
-        raise RunError("left at work: process 7")
 
     monkeypatch.setattr(QuickProcess, "stop", left)
     launcher = QuickLauncher(lambda _: signal.raise_signal(signal.SIGINT))
@@ -108,6 +109,33 @@ def test_what_of_a_stopped_run_does_not_end_is_said(
         turn(planned()[0], tmp_path, launcher)
     record = find_runs(tmp_path)[0].read_record()
     assert "stopped by the user; left at work: process 7" == record.error
+
+
+@pytest.mark.parametrize(
+    ("never", "expected"),
+    [
+        ("poll", (Outcome.FAILED, "left at work: process 7")),
+        (
+            "stop",
+            (Outcome.TIMED_OUT, "stopped after 0.001 s (timeout_s); left at work: process 7"),
+        ),
+    ],
+)
+def test_beside_what_does_not_end_nothing_else_is_run(
+    perfdb: Shell,
+    quick: Callable[[QuickLauncher], None],
+    monkeypatch: pytest.MonkeyPatch,
+    never: str,
+    expected: tuple[Outcome, str],
+) -> None:
+    Path("one.yaml").write_text(SINGLE.read_text().replace("_s: 300", "_s: 0.001"))
+    monkeypatch.setattr(QuickProcess, "poll", lambda _: None)
+    monkeypatch.setattr(QuickProcess, never, left)
+    quick(QuickLauncher())
+    done = perfdb("run", "one.yaml", "--repeat", "2")
+    assert (1, True) == (done.code, f"error: {expected[1]}" in done.stderr)
+    [record] = [run.read_record() for run in find_runs(Path("runs"))]
+    assert expected == (record.outcome, record.error)
 
 
 def test_reading_the_history_writes_nothing(tmp_path: Path) -> None:
