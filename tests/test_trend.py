@@ -5,6 +5,7 @@ such runs of 8 steps each differ in earnest beyond 2.228 × √2 × 0.51 % = 1.6
 """
 
 import json
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -738,6 +739,8 @@ def test_many_runs_are_summed_up_in_lines_that_fit(lab: Lab, trend: Shell) -> No
     out = trend("llama3-8b")[1]
 
     assert "22 runs, 10,082–10,923" in out
+    assert "22 runs, 12.00–13.00" in trend("llama3-8b", "--metric", "step_time_s")[1]
+    assert re.search(r"22 runs, \d\d\.\d%–\d\d\.\d%", trend("llama3-8b", "--metric", "mfu")[1])
     assert max(map(len, out.splitlines())) <= 120
 
 

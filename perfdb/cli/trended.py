@@ -8,9 +8,10 @@ import click
 
 from perfdb.cli.options import print_table
 from perfdb.compare import Level, Verdict, words
+from perfdb.compare.digits import printed
 from perfdb.metrics import METRICS
 from perfdb.trend import Decline, Point, Series, Timed
-from perfdb.units import UNKNOWN, counted, number, percent
+from perfdb.units import UNKNOWN, counted, percent
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 MOST_BARS = 20
@@ -158,9 +159,8 @@ def _runs(series: Series, point: Point) -> str:
     bars = sparkline(figures, _range(series))
     if len(figures) <= MOST_BARS:
         return bars
-    digits = METRICS[series.metric].digits
-    ends = f"{number(min(figures), digits)}–{number(max(figures), digits)}"
-    return f"{bars}\n{len(figures)} runs, {ends}"
+    low, high = (printed(METRICS[series.metric], end(figures)) for end in (min, max))
+    return f"{bars}\n{len(figures)} runs, {low}–{high}"
 
 
 def _signed(change: float) -> str:

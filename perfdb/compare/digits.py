@@ -18,10 +18,11 @@ _NUMBER = re.compile(r"(\d[\d,]*)(?:\.(\d+))?")
 
 
 def printed(metric: Metric, value: float | None, raw: Raw | None = None) -> str:
-    """A figure as text: with the digits its page printed, MFU in percent; – when unknown.
+    """A figure in its metric's unit as text: with the digits its page printed; – when unknown.
 
-    One of a run has as many digits as the metric has, or three significant ones where it would
-    lose its digits so; a step time has four.
+    `value` is in the unit of the metric, seconds or tokens/s, and a share of 1 for MFU, which is
+    printed in percent. One of a run has as many decimals as the metric has, or three significant
+    digits where it would lose its digits so; a step time has four significant digits.
     """
     if value is None or isnan(value):
         return UNKNOWN
