@@ -8,6 +8,9 @@ UNKNOWN = "–"
 
 SECONDS_PER_DAY = 86_400
 
+LEAST_FIGURES = 3
+"""The least significant figures of what was achieved: a CPU's 0.06 TFLOP/s is not 0.00."""
+
 _PRINTED = re.compile(r"(\d[\d,]*)((?:\.\d+)?%?)")
 
 
@@ -28,6 +31,17 @@ def significant(value: float | None, figures: int = 4) -> str:
     exponent = int(f"{value:.{figures - 1}e}".partition("e")[2])
     decimals = max(0, figures - 1 - exponent)
     return f"{value:,.{decimals}f}"
+
+
+def figure(value: float | None, digits: int) -> str:
+    """A number with so many decimals, or with three significant figures where these are more."""
+    few = value is not None and 0 < abs(value) < 10.0 ** (LEAST_FIGURES - 1 - digits)
+    return significant(value, LEAST_FIGURES) if few else number(value, digits)
+
+
+def share(fraction: float | None, digits: int = 1) -> str:
+    """0.4312 → 43.1%, 0.0004312 → 0.0431%: as `figure` in percent."""
+    return UNKNOWN if fraction is None else f"{figure(fraction * 100, digits)}%"
 
 
 def told_apart(one: float, other: float, figures: int) -> tuple[str, str]:

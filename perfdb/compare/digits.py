@@ -6,13 +6,10 @@ from math import isclose, isnan
 
 from perfdb.audit.printed import cell
 from perfdb.metrics import Metric
-from perfdb.units import UNKNOWN, number, percent, significant
+from perfdb.units import UNKNOWN, figure, number, percent, share, significant
 
 Raw = Mapping[str, str]
 """The cells of a row by the titles of their columns, as its page prints them; empty for a run."""
-
-SIGNIFICANT_FIGURES = 3
-"""The least significant digits a figure is printed with: a CPU's 0.06 TFLOP/s is not 0.00."""
 
 _NUMBER = re.compile(r"(\d[\d,]*)(?:\.(\d+))?")
 
@@ -34,12 +31,9 @@ def printed(metric: Metric, value: float | None, raw: Raw | None = None) -> str:
 
 def with_digits(metric: Metric, value: float, found: int | None) -> str:
     """A figure with so many decimals; None: as many as its metric has, or enough to say it."""
-    is_share = metric.name == "mfu"
-    digits = (1 if is_share else metric.digits) if found is None else found
-    shown = value * 100 if is_share else value
-    if found is None and 0 < abs(shown) < 10.0 ** (SIGNIFICANT_FIGURES - 1 - digits):
-        return significant(shown, SIGNIFICANT_FIGURES) + ("%" if is_share else "")
-    return percent(value, digits) if is_share else number(value, digits)
+    if metric.name == "mfu":
+        return share(value) if found is None else percent(value, found)
+    return figure(value, metric.digits) if found is None else number(value, found)
 
 
 def decimals(raw: Raw, field: str, value: float) -> int | None:

@@ -20,4 +20,4 @@ def computed(result: Result, metric: str) -> str:
 def said(result: Result, metric: str) -> str:
     """A figure that is computed, without its mark."""
     value = figure(result, metric)
-    return units.percent(value) if metric == MFU else units.significant(value)
+    return units.share(value) if metric == MFU else units.significant(value)

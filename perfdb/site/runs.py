@@ -122,7 +122,7 @@ def _derived(result: Result) -> list[Line]:
             f"{result.flops_convention}" if per_token else _no_flops(result),
         ),
         "mfu": (
-            units.percent(result.mfu),
+            units.share(result.mfu),
             f"{units.significant(flops)} ÷ {units.significant(result.peak_tflops)}"
             if result.peak_tflops else _no_peak(result),
         ),

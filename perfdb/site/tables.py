@@ -160,15 +160,9 @@ def _whole(column: Column, value: float) -> str:
     return f"{value:,}" if column.ours else str(value)
 
 
-def _figure(column: Column, value: float) -> str:
-    """With the column's digits, or more where these would say nothing: 0.00502, not 0.01."""
-    enough = value == 0 or abs(value) >= 10 ** (1 - column.digits)
-    return units.number(value, column.digits) if enough else units.significant(value, 3)
-
-
 NUMBERS: Final[Mapping[Kind, Callable[[Column, float], str]]] = {
-    "figure": _figure,
-    "percent": lambda column, value: units.percent(value, column.digits),
+    "figure": lambda column, value: units.figure(value, column.digits),
+    "percent": lambda column, value: units.share(value, column.digits),
     "seconds": lambda column, value: units.significant(value, column.digits),
 }
 """How numbers of a kind are printed; the others are whole, with separators in our own tables."""

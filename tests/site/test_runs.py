@@ -40,6 +40,8 @@ def test_each_figure_has_its_formula_with_the_numbers_of_the_run() -> None:
     assert ["4.050", "median of 8 steps: skip_warmup(2)"] == said["Step time (s)"][::2]
     assert "128 × 8,192 ÷ 4.050 ÷ 8" == said["Tokens/s/GPU"][2]
     assert ["43.1%", "1,666 ÷ 989.0"] == said["MFU"][::2]
+    [small] = [row for row in rows("figures", run_page(*TIMES, mfu=0.00004)) if row[0] == "MFU"]
+    assert "0.00400%" == small[1]
 
 
 @pytest.mark.parametrize(

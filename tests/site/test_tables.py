@@ -5,6 +5,8 @@ import re
 import pytest
 from bs4 import BeautifulSoup
 
+from perfdb.compare.digits import printed
+from perfdb.metrics import METRICS
 from perfdb.site import markup
 from perfdb.site.data import Result
 from perfdb.site.glossary import TERMS
@@ -206,12 +208,28 @@ def test_containers_are_shown_where_they_differ() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
-    [(1665.6, "1,665.60"), (0.0050149, "0.00501"), (0.0812, "0.0812"), (0.0, "0.00")],
+    ("name", "value", "shown"),
+    [
+        ("model_tflops_per_sec_per_gpu", 1665.6, "1,665.60"),
+        ("model_tflops_per_sec_per_gpu", 0.0050149, "0.00501"),
+        ("model_tflops_per_sec_per_gpu", 0.4561, "0.456"),
+        ("model_tflops_per_sec_per_gpu", 0.0, "0.00"),
+        ("tokens_per_sec_per_gpu", 45.64, "45.6"),
+        ("mfu", 0.00004, "0.00400%"),
+    ],
 )
-def test_a_small_rate_keeps_digits_that_say_something(value: float, shown: str) -> None:
-    [row] = cells(MEASURED, result(model_tflops_per_sec_per_gpu=value))
-    assert shown == row["TFLOP/s/GPU"]
+def test_a_small_rate_has_three_digits_as_in_comparisons(
+    name: str, value: float, shown: str
+) -> None:
+    [row] = cells(MEASURED, result(**{name: value}))
+    assert shown in row.values()
+    assert shown == printed(METRICS[name], value)
+
+
+def test_so_has_one_that_is_computed() -> None:
+    """0.04 of 989.4 TFLOP/s are 0.00404 %."""
+    row = published(system="dgx-h100", precision="bf16", model_tflops_per_sec_per_gpu=0.04)
+    assert "0.00404% (computed)" in cells(OF_MODEL, row)[0].values()
 
 
 def test_qualifiers_stand_with_the_model() -> None:
