@@ -116,25 +116,26 @@ def _pairs(framework: str, work: Work, read: Read, trials: Container[str]) -> li
         earlier = among[among.index(after) + 1 :]
         if len(made) == MOST_PAIRS:
             break
-        is_newest = after == newest
-        if earlier and (is_newest or _shares(after, earlier, work)):
-            found = _pair(framework, after, earlier, work, read)
+        is_newest, before = after == newest, _sharing(after, earlier, work)
+        if earlier and (is_newest or before):
+            found = _pair(framework, after, earlier, before, read)
             made.append(found.model_copy(update={"is_newest": is_newest}))
     for after in [one for one in ordered if is_rolling(one)] if numbered else []:
-        made.append(_pair(framework, after, numbered if after in trials else first, work, read))
+        earlier = numbered if after in trials else first
+        made.append(_pair(framework, after, earlier, _sharing(after, earlier, work), read))
     return made
 
 
-def _shares(after: str, earlier: Iterable[str], work: Work) -> str | None:
+def _sharing(after: str, earlier: Iterable[str], work: Work) -> str | None:
     """The first of the earlier releases that shares work: none but it has anything to compare."""
     return next((one for one in earlier if work[one] & work[after]), None)
 
 
 def _pair(
-    framework: str, after: str, earlier: Sequence[str], work: Work, read: Read
+    framework: str, after: str, earlier: Sequence[str], sharing: str | None, read: Read
 ) -> ReleasePair:
-    """A release and the first of the earlier ones that shares work; else the first of them."""
-    before = _shares(after, earlier, work) or earlier[0]
+    """A release and the one of the earlier ones that shares work; of none the first of them."""
+    before = sharing or earlier[0]
     skipped: list[Skipped] = []
     for passed in earlier[: earlier.index(before)]:
         ends = (release_title(framework, passed), release_title(framework, after))
