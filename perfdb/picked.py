@@ -8,9 +8,13 @@ import numpy as np
 from perfdb import normalize, skipped, windows
 from perfdb.db.rows import ResultRow
 from perfdb.formats import Reading
-from perfdb.formats.piecewise import Cells, by_rank, pieces, places
-from perfdb.formats.readings import Ints, Readings
+from perfdb.formats.piecewise import Cells, by_rank, largest, pieces, places, total
+from perfdb.formats.readings import Column, Ints, Readings
+from perfdb.formats.shelf import each
 from perfdb.formats.spans import held_by, spans
+
+_SPAN = "span"
+"""A column of lines: how many steps each of them stands for."""
 
 
 class Picked(NamedTuple):
@@ -36,10 +40,10 @@ def of(steps: Iterable[Reading], window: windows.Window, *, averages: bool) -> P
     lasts, all_spans = readings.step, np.broadcast_to(np.int64(1), len(readings))
     if averages:
         all_spans = spans(lasts)
-    held, longest = held_by(window, lasts, all_spans), int(all_spans.max(initial=1))
+    held, longest = held_by(window, lasts, all_spans), largest(all_spans, 1)
     memory = readings.column("peak_memory_bytes")
     peaks = (some[known].max(initial=0) for some, known in pieces(memory.values, memory.known))
-    peak, num_steps = int(max(peaks, default=0)), int(all_spans.sum())
+    peak, num_steps = int(max(peaks, default=0)), total(all_spans)
     return _without_skipped(Picked(readings.at(held), all_spans[held], num_steps, longest, peak))
 
 
@@ -48,11 +52,15 @@ def _without_skipped(within: Picked) -> Picked:
     found = places(lambda values: values != 0, lines.column("skipped").values)
     if not len(found):
         return within
-    lasts, counts = lines.step[found].tolist(), all_spans[found].tolist()
-    skips = skipped.skips(lasts, counts, int(all_spans.sum()))
-    kept = np.ones(len(lines), np.bool_)
-    kept[found] = False
-    return within._replace(lines=lines.at(kept), spans=all_spans[kept], skips=skips)
+    skips = skipped.skips(
+        Cells[int](lines.step[found]), Cells[int](all_spans[found]), total(all_spans)
+    )
+    kept = each(
+        lines.with_columns(**{_SPAN: Column.full(all_spans)}),
+        lambda some: some.at(some.column("skipped").values == 0),
+    )
+    counts = kept.column(_SPAN).values.astype(np.int64, copy=False)
+    return within._replace(lines=kept.without(_SPAN), spans=counts, skips=skips)
 
 
 def with_figures(result: ResultRow, within: Picked, window: windows.Window) -> ResultRow:

@@ -4,17 +4,24 @@ Their rate is all tokens over all time. The FLOPs of a token depend on the lengt
 which no step says: TFLOP/s and MFU are unknown. Pure.
 """
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from math import fsum
 from typing import Final
 
 import numpy as np
 
 from perfdb.db.rows import ResultRow
+from perfdb.formats import piecewise
 from perfdb.formats.numbers import positive
-from perfdb.formats.piecewise import places
-from perfdb.formats.readings import Column, Flags, Floats, Ints, Readings
+from perfdb.formats.piecewise import Array, pieces
+from perfdb.formats.readings import Flags, Floats, Ints, Readings
 from perfdb.record import Case
 from perfdb.stated import UNEVEN
+
+_Steps = tuple[Array, ...]
+"""Tokens of some steps and which are known, the steps' seconds, and how often each of them counts.
+"""
 
 SAME_TOKENS: Final = 0.01
 """By how much a step's tokens may differ from GBS × sequence length, where labels are shifted."""
@@ -28,8 +35,7 @@ def first(lines: Readings, case: Case) -> int | None:
     def are_odd(values: Ints, known: Flags) -> Flags:
         return np.asarray(known & (np.abs(values / expected - 1) > SAME_TOKENS))
 
-    odd = places(are_odd, tokens.values, tokens.known)
-    return int(odd[0]) if len(odd) else None
+    return piecewise.first(are_odd, tokens.values, tokens.known)
 
 
 def rated(result: ResultRow, lines: Readings, spans: Ints) -> ResultRow:
@@ -39,7 +45,8 @@ def rated(result: ResultRow, lines: Readings, spans: Ints) -> ResultRow:
     """
     if result.withheld is not None or first(lines, result.case) is None:
         return result
-    rate = _rate(lines.column("tokens"), lines.step_time_s, spans)
+    tokens = lines.column("tokens")
+    rate = _rate(lambda: pieces(tokens.values, tokens.known, lines.step_time_s, spans))
     return replace(
         result,
         tokens_per_sec_per_gpu=rate and rate / result.case.num_gpus,
@@ -54,15 +61,30 @@ def rated(result: ResultRow, lines: Readings, spans: Ints) -> ResultRow:
 def printed(lines: Readings, spans: Ints) -> float | None:
     """The tokens/s/GPU that a program prints beside its steps, over all of their tokens too."""
     rates, tokens = lines.column("tokens_per_sec_per_gpu"), lines.column("tokens")
-    said = rates.known & (rates.values > 0)
-    with np.errstate(over="ignore"):
-        seconds = tokens.values[said] / rates.values[said]
-    return _rate(tokens.at(said), seconds, spans[said])
+    columns = (rates.values, rates.known, tokens.values, tokens.known, spans)
+
+    def said() -> Iterator[_Steps]:
+        for rate, is_said, values, known, some in pieces(*columns):
+            is_rate = is_said & (rate > 0)
+            with np.errstate(over="ignore"):  # of rates that no program prints
+                seconds = values[is_rate] / rate[is_rate]
+            yield values[is_rate], known[is_rate], seconds, some[is_rate]
+
+    return _rate(said)
 
 
-def _rate(tokens: Column, seconds: Floats, spans: Ints) -> float | None:
-    if not tokens.known.all():
+def _rate(steps: Callable[[], Iterator[_Steps]]) -> float | None:
+    if not all(known.all() for _, known, _, _ in steps()):
         return None
-    with np.errstate(over="ignore"):  # times that follow from rates that no program prints
-        total, time = np.dot(spans, tokens.values.astype(np.float64)), np.dot(spans, seconds)
-    return positive(float(total) / float(time)) if time else None
+    try:
+        total = fsum(one for values, _, _, spans in steps() for one in _each(values, spans))
+        time = fsum(one for _, _, seconds, spans in steps() for one in _each(seconds, spans))
+    except OverflowError:
+        return None
+    return positive(total / time) if time else None
+
+
+def _each(values: Floats | Ints, spans: Ints) -> Sequence[float]:
+    with np.errstate(over="ignore"):
+        each: list[float] = (values.astype(np.float64) * spans).tolist()
+    return each

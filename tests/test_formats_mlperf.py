@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from perfdb.errors import Problem
 from perfdb.formats import mlperf
 
 LOG = (
@@ -19,13 +20,19 @@ def logged(key: str, **metadata: object) -> str:
     return ":::MLLOG " + json.dumps(event | {"metadata": metadata})
 
 
+def read(content: bytes) -> tuple[list[mlperf.Event], list[Problem]]:
+    """The events of a log, and what is none."""
+    problems: list[Problem] = []
+    return [*mlperf.events("log", [content], problems)], problems
+
+
 @pytest.mark.skipif(not LOG.is_file(), reason="the corpus is not beside the project")
 def test_the_events_are_those_of_mlperf_loggings_own_parser() -> None:
     """Every key, value and metadata of a public result, in order."""
     theirs = pytest.importorskip("mlperf_logging.compliance_checker.mlp_parser")
     expected, failed = theirs.parse_file(str(LOG), ruleset="5.0.0")
 
-    events, problems = mlperf.read("log", [LOG.read_bytes()])
+    events, problems = read(LOG.read_bytes())
 
     assert ([], []) == (failed, problems)
     assert 99 == len(expected)
@@ -38,7 +45,7 @@ def test_events_that_share_a_line_or_follow_a_prefix_are_all_read() -> None:
     """Ranks that print at once, and a launcher that names the rank."""
     text = f"0: {logged('a')}{logged('b')} more\r{logged('c')}\nnone\n1: {logged('d', step=3)}\n"
 
-    events, problems = mlperf.read("log", [text.encode()])
+    events, problems = read(text.encode())
 
     assert [] == problems
     assert [("a", 1), ("b", 1), ("c", 1), ("d", 3)] == [(one.key, one.line) for one in events]
@@ -54,7 +61,7 @@ def test_what_is_no_event_is_named_with_its_line_and_the_rest_is_read() -> None:
         ":::MLLOG {" + '"a":{' * 10**5,
     ]
 
-    events, problems = mlperf.read("log", ["\n".join([*lines, logged("b")]).encode()])
+    events, problems = read("\n".join([*lines, logged("b")]).encode())
 
     assert ["b"] == [event.key for event in events]
     assert [

@@ -17,7 +17,7 @@ from perfdb.formats.ending import Account, training_log
 from perfdb.formats.numbers import NUMBER, WHOLE, count, percent, positive, size_bytes
 from perfdb.formats.printed import mentioned
 from perfdb.formats.scan import Piece, Scan, pieces
-from perfdb.formats.steps import settle
+from perfdb.formats.steps import MOST_KEPT, countable, settle_columns
 from perfdb.log_text import plain
 from perfdb.record import Figures, Outcome
 
@@ -49,8 +49,10 @@ def recognises(head: bytes, name: str) -> int:
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """The run that a log tells of."""
     scan, steps_of = Scan(content, _TIME_MARKER, _MEMORY_MARKER), _Iterations(where)
-    printed = [reading for block in scan for reading in steps_of.read(block)]
-    steps = settle(where, printed, steps_of.problems)
+    printed = countable(
+        where, (one for block in scan for one in steps_of.read(block)), steps_of.problems
+    )
+    steps = settle_columns(where, printed, steps_of.problems)
     plan = _PLAN.search(scan.preamble)
     planned, warmup = (count(plan[1]), int(plan[2])) if plan else (None, 0)
     figures = _averages(scan.epilogue)
@@ -84,7 +86,7 @@ class _Iterations:
                 self._note(piece)
             elif time := _TIME.search(piece.text):
                 yield self._reading(piece.line, float(time[1]))
-            else:
+            elif len(self.problems) < MOST_KEPT:
                 message = "'Max iter time:' without a number"
                 remedy = "is the line cut off?"
                 self.problems.append(Problem(self._where, message, line=piece.line, remedy=remedy))

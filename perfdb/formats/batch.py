@@ -12,8 +12,8 @@ import numpy as np
 from perfdb.errors import Problem
 from perfdb.formats.base import ParsedLog
 from perfdb.formats.numbers import count
-from perfdb.formats.piecewise import held
 from perfdb.formats.readings import Column, Readings
+from perfdb.formats.shelf import each
 from perfdb.formats.spans import held_by, spans
 from perfdb.formats.steps import sizes
 from perfdb.windows import Window
@@ -50,7 +50,7 @@ def _of_several(where: str, log: ParsedLog, printed: Column) -> ParsedLog:
         message = f"{_changes(printed)}, and the sequence length is not said: none is stated"
         log = replace(log, readings=lines.without(PRINTED))
         return _with_size(log, None, Problem(where, message))
-    return _with_size(replace(log, readings=_with_tokens(lines, printed, sequence)), None, None)
+    return _with_size(replace(log, readings=_with_tokens(lines, sequence)), None, None)
 
 
 def of_window(where: str, log: ParsedLog, window: Window, asked: int | None = None) -> ParsedLog:
@@ -97,7 +97,11 @@ def _within(lines: Readings, printed: Column, window: Window) -> Column:
     return printed.at(slice(start, within.stop))
 
 
-def _with_tokens(lines: Readings, printed: Column, sequence: int) -> Readings:
-    with np.errstate(over="ignore", invalid="ignore"):
-        tokens = Column(held(printed.values) * sequence, held(printed.known))
-    return lines.with_columns(tokens=sizes(tokens))
+def _with_tokens(lines: Readings, sequence: int) -> Readings:
+    def told(some: Readings) -> Readings:
+        printed = some.column(PRINTED)
+        with np.errstate(over="ignore", invalid="ignore"):
+            tokens = Column(printed.values * sequence, printed.known)
+        return some.with_columns(tokens=sizes(tokens))
+
+    return each(lines, told)

@@ -2,13 +2,14 @@
 
 import math
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final
 
 from perfdb.formats.base import Configuration, ParsedLog, Reading
-from perfdb.formats.piecewise import held
+from perfdb.formats.piecewise import Cells
 from perfdb.formats.readings import Readings
 from perfdb.formats.scan import Piece
 from perfdb.formats.settings import DUMPS
@@ -126,18 +127,25 @@ def _of_last_attempt(window: str, steps: Settled) -> str:
     """
     warmup = re.fullmatch(r"skip_warmup\((\d+)\)", window)
     numbers = Readings.of(steps.readings).step
-    restarts = [step for step in steps.restarts if len(numbers) and step <= numbers[-1]]
+    num_within = bisect_right(steps.restarts, int(numbers[-1])) if len(numbers) else 0
+    restarts = steps.restarts[:num_within]
     if not (warmup and restarts):
         return window
-    numbers = held(numbers)
-    firsts, skipped = numbers - spans(numbers) + 1, int(warmup[1])
-    starts = firsts[numbers.searchsorted([numbers[0], *restarts])].tolist()
-    first, again = starts[0], starts[-1]
-    attempts = [(first, again), *pairwise(starts)]
-    before = [(start + skipped, end) for start, end in attempts if start + skipped < end]
-    is_long = again + skipped <= firsts[-1]
-    if before and not is_long:
-        return f"window({before[-1][0]},{before[-1][1] - 1})"
+    counts, skipped = spans(numbers), int(warmup[1])
+
+    def first_of(place: int) -> int:
+        return int(numbers[place] - counts[place] + 1)
+
+    def start_of(step: int) -> int:
+        return first_of(bisect_left(Cells[int](numbers), step))
+
+    first, again = first_of(0), start_of(restarts[-1])
+    starts = map(start_of, chain(reversed(restarts), [int(numbers[0])]))
+    attempts = chain(((start, end) for end, start in pairwise(starts)), [(first, again)])
+    if again + skipped > first_of(-1):
+        for start, end in attempts:
+            if start + skipped < end:
+                return f"window({start + skipped},{end - 1})"
     return f"skip_warmup({again - first + skipped})"
 
 

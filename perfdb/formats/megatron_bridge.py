@@ -6,7 +6,7 @@ Source of the format: src/megatron/bridge/training/utils/train_utils.py.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -18,9 +18,10 @@ from perfdb.formats.block import Block
 from perfdb.formats.iterations import STEP_LINE, SYNTAX, iterations, log_of, planned, readings
 from perfdb.formats.numbers import NUMBER
 from perfdb.formats.printed import mentioned
-from perfdb.formats.rank_rates import Paired, Rates, paired
+from perfdb.formats.rank_rates import RATE, Paired, paired
 from perfdb.formats.readings import Column, Readings
 from perfdb.formats.scan import Scan
+from perfdb.formats.shelf import Shelf, each
 from perfdb.formats.steplines import StepLines
 from perfdb.log_text import decoded, plain
 from perfdb.record import Outcome
@@ -38,6 +39,8 @@ _RATE_HALVES = (
 )
 """Of a line that may be broken, the one or the other is whole; an alternation is slow to find."""
 _OF_MEGATRON_LM = b"---- arguments ----"
+_FOUND = "rate of rank 0"
+"""The column of iterations that has it; no step is kept with it."""
 _LONGEST_RATE = 160
 """How many bytes a rate takes at the most, over the ends of lines."""
 
@@ -58,21 +61,25 @@ class _Rates:
     """Reads the lines of rank 0; `num_unreadable` of them are none."""
 
     def __init__(self) -> None:
-        self._found: list[tuple[int, float, float]] = []
+        self._found = Shelf()
         self.num_unreadable = 0
 
     def add(self, block: Block) -> None:
         """Take the rates of the next block of a log."""
         places, numbers = block.lines_with(_MARKER)
+        printed: list[tuple[int, float, float]] = []
         for place, line in zip(places.tolist(), numbers.tolist(), strict=True):
             found = _rates_at(block, place)
-            self._found += [(line, float(time), float(rate)) for time, rate in found]
+            printed += [(line, float(time), float(rate)) for time, rate in found]
             self.num_unreadable += not found
+        if printed:
+            lines, times, rates = (np.array(cells) for cells in zip(*printed, strict=True))
+            steps = np.zeros(len(printed), np.int64)
+            self._found.add(Readings(lines, steps, times, {RATE: Column.full(rates)}))
 
-    def all(self) -> Rates:
-        """The rates of all the blocks."""
-        lines, times, rates = zip(*self._found, strict=True) if self._found else ((), (), ())
-        return Rates(np.array(lines, np.int64), np.array(times, float), np.array(rates, float))
+    def all(self) -> Readings:
+        """The rates of all the blocks, of steps that are not known."""
+        return self._found.readings()
 
 
 def _rates_at(block: Block, place: int) -> list[tuple[str, str]]:
@@ -95,7 +102,7 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
         lines.add(block)
     printed, rates = lines.readings(), reader.all()
     pairs = paired(printed, rates, planned(lines))
-    steps = iterations(where, _with_rates(printed, pairs.rate_of), lines)
+    steps = iterations(where, _with_rates(printed, pairs.rates), lines)
     notes = (*steps.notes, *_notes(where, pairs, reader.num_unreadable))
     log = log_of(Configuration(), scan, lines, replace(steps, notes=notes))
     log = mentioned(scan.preamble, log).of(log, framework="megatron-bridge")
@@ -112,19 +119,20 @@ def _of_rank_zero(where: str, log: ParsedLog) -> ParsedLog:
     )
 
 
-def _with_rates(printed: Readings, rate_of: Mapping[int, float]) -> Readings:
-    own = printed.column("model_tflops_per_sec_per_gpu")
-    # A rate of 0 is not known: Megatron-Bridge 25.11 prints it for all hybrid models.
-    known = {place: rate for place, rate in rate_of.items() if rate or not own.known[place]}
-    column = Column(own.values.copy(), own.known.copy())
-    column.values[list(known)] = list(known.values())
-    column.known[list(known)] = True
-    return printed.with_columns(model_tflops_per_sec_per_gpu=column)
+def _with_rates(printed: Readings, rates: Column) -> Readings:
+    def told(some: Readings) -> Readings:
+        own, found = some.column(RATE), some.column(_FOUND)
+        # A rate of 0 is not known: Megatron-Bridge 25.11 prints it for all hybrid models.
+        is_better = found.known & ((found.values != 0) | ~own.known)
+        values = np.where(is_better, found.values, own.values)
+        return some.without(_FOUND).with_columns(**{RATE: Column(values, own.known | is_better)})
+
+    return each(printed.with_columns(**{_FOUND: rates}), told)
 
 
 def _notes(where: str, pairs: Paired, num_unreadable: int) -> Iterator[Problem]:
     """What became of the rates that no iteration has, where there are any."""
-    if pairs.lost and pairs.rate_of:
+    if pairs.lost and pairs.found:
         message = f"{pairs.lost} TFLOP/s figures belong to no iteration that the log holds"
         yield Problem(where, message)
     if pairs.doubtful:

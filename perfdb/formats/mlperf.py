@@ -9,16 +9,19 @@ of two events on a line, does not say which line of the file it read, and needs 
 
 import json
 import re
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from perfdb.errors import Problem
-from perfdb.formats import settings, several
+from perfdb.formats import piecewise, settings, several
 from perfdb.formats.base import Configuration, Content, ParsedLog
 from perfdb.formats.documents import nothing
 from perfdb.formats.ending import Ending
 from perfdb.formats.numbers import count, finite, positive
+from perfdb.formats.readings import Floats, Ints
 from perfdb.formats.scan import Piece, Scan, pieces
 from perfdb.formats.steps import MOST_KEPT, few
 from perfdb.log_text import plain
@@ -33,6 +36,10 @@ _TIME = b'"train_step_time"'
 _NEXT = re.compile(r"(?=:::MLLOG)")
 _DECODER = json.JSONDecoder()
 _BOUNDARIES = ("block_start", "eval_start", "run_stop")
+_SETTINGS = (
+    "submission_benchmark", "submission_platform", "global_batch_size", "max_sequence_length",
+    "gradient_accumulation_steps",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -46,12 +53,30 @@ class Event:
 
 
 @dataclass(frozen=True)
-class _Span:
-    """A block of training: the mean time of its steps, and how many samples it took."""
+class _Blocks:
+    """Blocks of training: how many, the line of the last, their samples, and the time of these.
 
-    line: int
-    step_time_s: float
-    samples: float
+    Each sample counts with the mean time of its block's steps.
+    """
+
+    count: int = 0
+    line: int | None = None
+    samples: float = 0
+    seconds: float = 0
+
+    @property
+    def step_time_s(self) -> float | None:
+        """The mean time of a step, by samples."""
+        return positive(self.seconds / self.samples) if self.samples else None
+
+    def and_of(self, lines: Ints, times: Floats, samples: Floats) -> "_Blocks":
+        """These and those that come next."""
+        return _Blocks(
+            self.count + len(lines),
+            int(lines[-1]) if len(lines) else self.line,
+            sum(samples.tolist(), self.samples),
+            sum((times * samples).tolist(), self.seconds),
+        )
 
 
 def recognises(head: bytes, name: str) -> int:
@@ -62,39 +87,37 @@ def recognises(head: bytes, name: str) -> int:
 
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """The one result."""
-    events, problems = read(where, content)
-    starts = [event.line for event in events if event.key == "run_start"]
-    if len(starts) > 1:
-        message = f"a second 'run_start', after that of line {starts[0]}"
-        return nothing(Problem(where, message, line=starts[1], remedy=several.REMEDY))
-    spans = _spans(events)
-    end = _ending(events, spans)
+    told, problems = _Told(), list[Problem]()
+    for event in events(where, content, problems):
+        told.add(event)
+    if len(told.starts) > 1:
+        message = f"a second 'run_start', after that of line {told.starts[0]}"
+        return nothing(Problem(where, message, line=told.starts[1], remedy=several.REMEDY))
+    blocks = told.blocks()
+    end = _ending(told.stop, blocks)
     log = ParsedLog(
-        configuration=_configuration(events),
-        emitted=_figures(spans),
-        emitted_line=spans[-1].line if spans else None,
+        configuration=_configuration(told.said),
+        emitted=Figures(step_time_s=blocks.step_time_s),
+        emitted_line=blocks.line,
         outcome=end.outcome,
         error=end.error,
         problems=few(where, problems),
-        notes=_note(where, spans),
+        notes=_note(where, blocks),
     )
     return (log,)
 
 
-def read(where: str, content: Content) -> tuple[list[Event], list[Problem]]:
-    """Every event of a log in order, and what cannot be read as one."""
-    events: list[Event] = []
-    problems: list[Problem] = []
+def events(where: str, content: Content, problems: list[Problem]) -> Iterator[Event]:
+    """Every event of a log in order; what cannot be read as one becomes a problem."""
     for piece in (one for block in Scan(content, _MARKER) for one in pieces(block, _MARKER)):
         # Ranks that print at once may share a line.
         for text in _NEXT.split(piece.text)[1:]:
             event = _event(Piece(piece.line, text))
             if isinstance(event, Event):
-                events.append(event)
+                yield event
             elif len(problems) < MOST_KEPT:
                 remedy = "is the line cut off?"
                 problems.append(Problem(where, event, line=piece.line, remedy=remedy))
-    return events, problems
 
 
 def _event(piece: Piece) -> Event | str:
@@ -110,44 +133,69 @@ def _event(piece: Piece) -> Event | str:
     return Event(piece.line, key, said.get("value"), metadata if isinstance(metadata, dict) else {})
 
 
-def _spans(events: Sequence[Event]) -> list[_Span]:
-    """The blocks of training whose end is known: a block goes on to the next place it is told."""
-    counted = (finite(e.metadata.get("samples_count")) for e in events if e.key in _BOUNDARIES)
-    boundaries = sorted({samples for samples in counted if samples is not None})
-    spans = []
-    for event in events:
-        time = _of(event.value, "train_step_time") if event.key == "tracked_stats" else None
-        start = finite(event.metadata.get("step"))
-        if time is not None and start is not None:
-            after = boundaries[bisect_right(boundaries, start) :]
-            spans += [_Span(event.line, time, after[0] - start)] if after else []
-    return spans
+class _Told:
+    """What events tell of a run, in the order of its log. Of each block it keeps four numbers.
+
+    `starts`: the lines of the first two starts. `stop`: the last stop. `said`: settings.
+    """
+
+    def __init__(self) -> None:
+        self.starts: list[int] = []
+        self.stop: Event | None = None
+        self.said: dict[str, object] = {}
+        self._boundaries = array("d")
+        self._lines, self._times, self._samples = array("q"), array("d"), array("d")
+
+    def add(self, event: Event) -> None:
+        """Take the next event."""
+        if event.key in _SETTINGS:
+            self.said[event.key] = event.value
+        elif event.key == "run_start":
+            self.starts = [*self.starts, event.line][:2]
+        elif event.key == "run_stop":
+            self.stop = event
+        elif event.key == "tracked_stats":
+            self._add_block(event)
+        samples = finite(event.metadata.get("samples_count"))
+        if event.key in _BOUNDARIES and samples is not None:
+            self._boundaries.append(samples)
+
+    def _add_block(self, event: Event) -> None:
+        time, samples = _of(event.value, "train_step_time"), finite(event.metadata.get("step"))
+        if time is not None and samples is not None:
+            self._lines.append(event.line)
+            self._times.append(time)
+            self._samples.append(samples)
+
+    def blocks(self) -> "_Blocks":
+        """The blocks whose end is known: one goes on to the next place that is told of."""
+        found, boundaries = _Blocks(), np.unique(np.frombuffer(self._boundaries))
+        columns = (
+            np.frombuffer(self._lines, np.int64),
+            *map(np.frombuffer, (self._times, self._samples)),
+        )
+        for lines, times, starts in piecewise.pieces(*columns):
+            after = boundaries.searchsorted(starts, "right")
+            is_known = after < len(boundaries)
+            samples = boundaries[after[is_known]] - starts[is_known]
+            found = found.and_of(lines[is_known], times[is_known], samples)
+        return found
 
 
 def _of(value: object, name: str) -> float | None:
     return positive(value.get(name)) if isinstance(value, dict) else None
 
 
-def _figures(spans: Sequence[_Span]) -> Figures:
-    samples = sum(span.samples for span in spans)
-    if not samples:
-        return Figures()
-    time = sum(span.step_time_s * span.samples for span in spans) / samples
-    return Figures(step_time_s=positive(time))
-
-
-def _ending(events: Sequence[Event], spans: Sequence[_Span]) -> Ending:
-    stops = [event for event in events if event.key == "run_stop"]
-    status = stops[-1].metadata.get("status") if stops else None
-    if stops and status != "success":
+def _ending(stop: Event | None, blocks: _Blocks) -> Ending:
+    status = stop.metadata.get("status") if stop else None
+    if stop and status != "success":
         return Ending(Outcome.FAILED, f"run_stop: status is {status!r}")
-    if not spans:
+    if not blocks.count:
         return Ending(Outcome.NO_DATA, "the log holds no 'train_step_time'")
-    return Ending(Outcome.FINISHED) if stops else Ending(Outcome.INCOMPLETE, "no 'run_stop' event")
+    return Ending(Outcome.FINISHED) if stop else Ending(Outcome.INCOMPLETE, "no 'run_stop' event")
 
 
-def _configuration(events: Sequence[Event]) -> Configuration:
-    said = {event.key: event.value for event in events}
+def _configuration(said: Mapping[str, object]) -> Configuration:
     benchmark = str(said.get("submission_benchmark") or "")
     fields = {
         "model": settings.model(benchmark.removesuffix("_lora")),
@@ -160,9 +208,9 @@ def _configuration(events: Sequence[Event]) -> Configuration:
     return Configuration.model_validate({name: one for name, one in fields.items() if one})
 
 
-def _note(where: str, spans: Sequence[_Span]) -> tuple[Problem, ...]:
-    if not spans:
+def _note(where: str, blocks: _Blocks) -> tuple[Problem, ...]:
+    if not blocks.count:
         return ()
-    blocks = counted(len(spans), "block")
-    message = f"the step time is the mean over {blocks} of training, by their samples"
-    return (Problem(where, message, line=spans[-1].line),)
+    of_blocks = counted(blocks.count, "block")
+    message = f"the step time is the mean over {of_blocks} of training, by their samples"
+    return (Problem(where, message, line=blocks.line),)

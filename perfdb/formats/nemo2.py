@@ -5,7 +5,6 @@ Source of the format: nemo/lightning/pytorch/callbacks/progress_printer.py.
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -21,7 +20,7 @@ from perfdb.formats.printed import mentioned
 from perfdb.formats.readings import Column, Columns, Ints, Readings
 from perfdb.formats.scan import Scan
 from perfdb.formats.spans import interval_note
-from perfdb.formats.steplines import StepLines
+from perfdb.formats.steplines import Cut, StepLines
 from perfdb.formats.steps import numbered, settle_columns, sizes
 from perfdb.log_text import plain
 from perfdb.units import counted
@@ -61,13 +60,13 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     return (batch.stated(where, log),)
 
 
-def _cut_note(where: str, cut: Sequence[int]) -> tuple[Problem, ...]:
+def _cut_note(where: str, cut: Cut) -> tuple[Problem, ...]:
     """A note on steps whose last fields may stand on other lines, behind what others printed."""
-    if not cut:
+    if not cut.num_steps:
         return ()
-    lines = counted(len(cut), "step line")
+    lines = counted(cut.num_steps, "step line")
     message = f"{lines} may go on on others, as where a log is folded: the rest is left out"
-    return (Problem(where, message, line=min(cut)),)
+    return (Problem(where, message, line=cut.line),)
 
 
 def _readings(columns: Columns) -> Readings:

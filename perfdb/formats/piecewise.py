@@ -13,6 +13,8 @@ from typing import Any, Final, Generic, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
+from perfdb.formats import unnamed
+
 AT_ONCE: Final = 1 << 16
 """How many items a piece has."""
 
@@ -20,6 +22,7 @@ _WORD_BITS: Final = 16
 
 Ints = npt.NDArray[np.int64]
 Array = npt.NDArray[Any]
+Holds = Callable[..., npt.NDArray[np.bool_]]
 Counted = Callable[[], Iterator[tuple[Array, ...]]]
 """Goes through values piece by piece, with how often each of them counts."""
 Cell = TypeVar("Cell", int, float)
@@ -29,42 +32,74 @@ def pieces(*columns: Array, overlap: int = 0) -> Iterator[tuple[Array, ...]]:
     """Pieces of columns of one length; each has the first `overlap` items of the next as well."""
     for start in range(0, len(columns[0]), AT_ONCE):
         yield tuple(column[start : start + AT_ONCE + overlap] for column in columns)
-        for column in columns:
-            let_go(column)
+        let_go(*columns)
 
 
-def places(holds: Callable[..., npt.NDArray[np.bool_]], *columns: Array, overlap: int = 0) -> Ints:
-    """At which places something holds, of columns of one length; there should be few of them."""
-    found = [np.empty(0, np.int64)]
+def found(holds: Holds, *columns: Array, overlap: int = 0) -> Iterator[Ints]:
+    """At which places something holds, of columns of one length, piece by piece."""
     for number, some in enumerate(pieces(*columns, overlap=overlap)):
-        found.append(np.flatnonzero(holds(*some)) + number * AT_ONCE)
-    return np.concatenate(found)
+        yield np.flatnonzero(holds(*some)) + number * AT_ONCE
+
+
+def first(holds: Holds, *columns: Array) -> int | None:
+    """The first place at which something holds."""
+    return next((int(some[0]) for some in found(holds, *columns) if len(some)), None)
+
+
+def places(holds: Holds, *columns: Array, overlap: int = 0) -> Ints:
+    """All the places at which something holds; there should be few of them."""
+    return np.concatenate([np.empty(0, np.int64), *found(holds, *columns, overlap=overlap)])
+
+
+def every(holds: Holds, *columns: Array, overlap: int = 0) -> bool:
+    """Whether something holds everywhere, of columns of one length."""
+    return all(holds(*some).all() for some in pieces(*columns, overlap=overlap))
 
 
 def rises(numbers: Ints) -> bool:
     """Whether each number is larger than the one before."""
-    return not len(places(lambda some: np.diff(some) <= 0, numbers, overlap=1))
+    return every(lambda some: np.diff(some) > 0, numbers, overlap=1)
 
 
-def held(column: Array) -> Array:
-    """A column in memory alone, and not what lies between its items in a file."""
-    if column.flags.c_contiguous:
-        return column
-    copy = np.empty(len(column), column.dtype)
-    for number, (some,) in enumerate(pieces(column)):
-        copy[number * AT_ONCE :][: len(some)] = some
-    return copy
+def largest(numbers: Ints, least: int) -> int:
+    """The largest of numbers; the least there can be, where there are none."""
+    return max((int(some.max()) for (some,) in pieces(numbers)), default=least)
 
 
-def let_go(column: Array) -> None:
-    """Leave to its file what memory has of a column that is mapped from one."""
+def total(numbers: Ints) -> int:
+    """The sum of whole numbers."""
+    return sum(int(some.sum()) for (some,) in pieces(numbers))
+
+
+def zeros(size: int, kind: type[np.generic]) -> Array:
+    """A column to be filled in: in a file where it is long. Raises OSError for want of room."""
+    if size <= AT_ONCE:
+        return np.zeros(size, kind)
+    return np.frombuffer(unnamed.room(size * np.dtype(kind).itemsize), kind)
+
+
+def fill(into: Array, make: Callable[..., Array], *columns: Array, overlap: int = 0) -> Array:
+    """A column with what is made of each piece of others that are as long."""
+    for number, some in enumerate(pieces(*columns, overlap=overlap)):
+        made = make(*some)
+        into[number * AT_ONCE :][: len(made)] = made
+        let_go(into)
+    return into
+
+
+def let_go(*columns: Array) -> None:
+    """Leave to their files what memory has of columns that are mapped from some."""
+    for mapped in {id(one): one for one in map(_file_of, columns) if one}.values():
+        mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def _file_of(column: Array) -> mmap.mmap | None:
     base: object = column
     while isinstance(base, np.ndarray):
         base = base.base
     if isinstance(base, memoryview):
         base = base.obj
-    if isinstance(base, mmap.mmap):
-        base.madvise(mmap.MADV_DONTNEED)
+    return base if isinstance(base, mmap.mmap) else None
 
 
 class Cells(Sequence[Cell], Generic[Cell]):
@@ -87,6 +122,15 @@ class Cells(Sequence[Cell], Generic[Cell]):
             return Cells(self._column[place])
         cell: Cell = self._column[place].item()
         return cell
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
 
     def __iter__(self) -> Iterator[Cell]:
         for (some,) in pieces(self._column):

@@ -6,6 +6,7 @@ run had.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
@@ -15,7 +16,7 @@ from perfdb import windows
 from perfdb.formats import precisions, settings
 from perfdb.formats.base import Configuration, ParsedLog
 from perfdb.formats.ending import WINDOW
-from perfdb.formats.piecewise import held
+from perfdb.formats.piecewise import Cells
 from perfdb.formats.precisions import Pair, Stated
 from perfdb.formats.readings import Readings
 from perfdb.formats.settings import DUMPS, NAMES, OPTIONS, SHAPE, Settings
@@ -147,9 +148,9 @@ def _parts(text: str, log: ParsedLog | None) -> Sequence[str]:
 def first_line(log: ParsedLog) -> int:
     """The line of the first step in the window of a log, or else of its last attempt."""
     steps = Readings.of(log.readings)
-    lasts = held(steps.step)
+    lasts = steps.step
     judged = held_by(windows.named(log.window or WINDOW), lasts, spans(lasts))
-    again = min(int(lasts.searchsorted(log.restarted_at or 0)), len(lasts) - 1)
+    again = min(bisect_left(Cells[int](lasts), log.restarted_at or 0), len(lasts) - 1)
     return int(steps.line[judged.start if judged.stop else again])
 
 

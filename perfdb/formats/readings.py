@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import repeat
+from itertools import chain, repeat
 from typing import overload
 
 import numpy as np
 import numpy.typing as npt
 
 from perfdb.formats.base import Reading
-from perfdb.formats.piecewise import let_go, pieces, places
+from perfdb.formats.piecewise import first, let_go, pieces
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -186,8 +186,8 @@ class Readings(Sequence[Reading]):
     def first_not_finite(self) -> int | None:
         """The place of the first step with a loss or a gradient norm that is no number."""
         said = (self.column("loss"), self.column("grad_norm"))
-        odd = [places(_is_odd, one.values, one.known)[:1] for one in said]
-        return min(np.concatenate(odd).tolist(), default=None)
+        odd = (first(_is_odd, one.values, one.known) for one in said)
+        return min((place for place in odd if place is not None), default=None)
 
     def with_columns(self, **columns: Column) -> "Readings":
         """The same steps with other values of some fields."""
@@ -233,8 +233,9 @@ class Readings(Sequence[Reading]):
             self.let_go()
 
     def let_go(self) -> None:
-        """Leave to the file what memory has of steps that are kept in one."""
-        let_go(self.line)
+        """Leave to their files what memory has of steps that are kept in some."""
+        others = ((column.values, column.known) for column in self.columns.values())
+        let_go(self.line, *chain.from_iterable(others))
 
     def _made(self) -> Iterator[Reading]:
         defaults = Reading._field_defaults

@@ -1,16 +1,16 @@
 """Keeps the steps of a log while it is read: many of them in a temporary file."""
 
 import mmap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import IO, Any, Final
 
 import numpy as np
 
-from perfdb.formats import unnamed
+from perfdb.formats import piecewise, unnamed
 from perfdb.formats.base import Reading
-from perfdb.formats.piecewise import Array, pieces
-from perfdb.formats.readings import Column, Ints, Readings
+from perfdb.formats.piecewise import Array
+from perfdb.formats.readings import Column, Readings
 
 MOST_IN_MEMORY: Final = 1 << 17
 """Steps above which they are kept in a file."""
@@ -96,12 +96,11 @@ def shelved(readings: Iterable[Reading]) -> Readings:
     return shelf.readings()
 
 
-def picked(steps: Readings, places: Ints) -> Readings:
-    """Some steps of many, in the order of their places."""
+def each(steps: Readings, make: Callable[[Readings], Readings]) -> Readings:
+    """Of many steps what is made of them, some at a time."""
     shelf = Shelf()
-    for (some,) in pieces(places):
-        shelf.add(steps.at(some))
-        steps.let_go()
+    for some in steps.parts(piecewise.AT_ONCE):
+        shelf.add(make(some))
     return shelf.readings()
 
 

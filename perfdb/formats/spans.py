@@ -2,12 +2,14 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 
 import numpy as np
 
 from perfdb.errors import Problem
+from perfdb.formats import piecewise
 from perfdb.formats.base import Reading
-from perfdb.formats.piecewise import Cells, held, pieces, rises
+from perfdb.formats.piecewise import Cells, fill, largest, pieces, rises, zeros
 from perfdb.formats.readings import Ints, Readings
 from perfdb.windows import Window
 
@@ -33,7 +35,10 @@ def spans(steps: Ints) -> Ints:
     usual = _interval(steps)
     if usual == 1 and rises(steps) and (not len(steps) or steps[0] > 0):
         return np.broadcast_to(np.int64(1), len(steps))
-    return np.minimum(np.diff(held(steps), prepend=0), usual)
+    counts = zeros(len(steps), np.int64)
+    counts[:1] = np.minimum(steps[:1], usual)
+    fill(counts[1:], lambda some: np.minimum(np.diff(some), usual), steps, overlap=1)
+    return counts
 
 
 def held_by(window: Window, lasts: Ints, counts: Ints) -> slice:
@@ -41,12 +46,17 @@ def held_by(window: Window, lasts: Ints, counts: Ints) -> slice:
 
     `counts`: how many steps each stands for.
     """
-    firsts = lasts if counts.max(initial=1) == 1 else held(lasts) - counts + 1
-    is_held = window.holds(Cells[int](firsts), Cells[int](lasts))
-    flags = np.fromiter(is_held, np.bool_, len(lasts))
-    if not flags.any():
-        return slice(0, 0)
-    return slice(int(flags.argmax()), len(flags) - int(flags[::-1].argmax()))
+    firsts = lasts
+    if largest(counts, 1) > 1:
+        firsts = zeros(len(lasts), np.int64)
+        fill(firsts, lambda some, spans: some - spans + 1, lasts, counts)
+    is_held = iter(window.holds(Cells[int](firsts), Cells[int](lasts)))
+    start, stop = len(lasts), 0
+    for place in range(0, len(lasts), piecewise.AT_ONCE):
+        found = np.flatnonzero(np.fromiter(islice(is_held, piecewise.AT_ONCE), np.bool_))
+        if len(found):
+            start, stop = min(start, place + int(found[0])), place + int(found[-1]) + 1
+    return slice(start, stop) if stop else slice(0, 0)
 
 
 def _interval(steps: Ints) -> int:

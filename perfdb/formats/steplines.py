@@ -23,6 +23,20 @@ MADE_AT_ONCE = 1 << 16
 """How many steps are made of their columns at once."""
 
 
+@dataclass(frozen=True)
+class Cut:
+    """Steps that a fold may have cut something off: how many, and the line of the first."""
+
+    num_steps: int = 0
+    line: int = 0
+
+    def and_of(self, num_steps: int, line: int) -> "Cut":
+        """These and so many more, of which the first is on this line."""
+        if not num_steps:
+            return self
+        return Cut(self.num_steps + num_steps, min(line, self.line or line))
+
+
 class StepLines:
     """Reads the steps of a log.
 
@@ -30,7 +44,7 @@ class StepLines:
     is found in one says where the numbers of thousands stand.
 
     `make`: what the columns of a format are as steps. `problems`: the step lines that could not be
-    read. `cut`: the lines of steps that a fold may have cut something off. `seen`: each value of
+    read. `cut`: the steps that a fold may have cut something off. `seen`: each value of
     each fact. `last`: each fact as it stands on the last step line.
     """
 
@@ -49,7 +63,7 @@ class StepLines:
         self._found: list[Columns] = []
         self._steps = Shelf(file)
         self.problems: list[Problem] = []
-        self.cut: list[int] = []
+        self.cut = Cut()
         self.seen: dict[str, set[float]] = {name: set() for name in syntax.facts}
         self.last: dict[str, float | None] = {}
 
@@ -80,7 +94,7 @@ class StepLines:
             self._steps.add(replace(steps, line=steps.line + lines))
         self.problems += [replace(one, line=(one.line or 0) + lines) for one in found.problems]
         del self.problems[MOST_KEPT:]
-        self.cut += [line + lines for line in found.cut]
+        self.cut = self.cut.and_of(found.cut.num_steps, found.cut.line + lines)
         for name, values in found.seen.items():
             self.seen[name] |= values
         self.last = found.last
@@ -106,7 +120,7 @@ class StepLines:
     def _take(self, lines: Lines) -> None:
         found = read(lines, self._syntax, self._shapes)
         self._found.append(found.columns)
-        self.cut += found.cut
+        self.cut = self.cut.and_of(len(found.cut), min(found.cut, default=0))
         missing = found.missing[: MOST_KEPT - len(self.problems)]
         self.problems += [_unreadable(self._where, line, names) for line, names in missing]
 
@@ -130,7 +144,7 @@ class Found:
 
     steps: Shelf
     problems: Sequence[Problem]
-    cut: Sequence[int]
+    cut: Cut
     seen: Mapping[str, set[float]]
     last: dict[str, float | None]
     end: End

@@ -1,19 +1,21 @@
 """Settles what the steps of a log are: each once and in order, and what is odd about them."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import chain, groupby, islice
 from operator import attrgetter
 
 import numpy as np
 
 from perfdb.errors import Problem
-from perfdb.formats import piecewise
+from perfdb.formats.back import back, start_of_last
 from perfdb.formats.base import Reading
 from perfdb.formats.numbers import count
-from perfdb.formats.piecewise import held, pieces, places, rises
+from perfdb.formats.order import in_order
+from perfdb.formats.piecewise import Cells, found, rises
 from perfdb.formats.readings import Column, Flags, Floats, Ints, Readings
-from perfdb.formats.shelf import Shelf, picked, shelved
+from perfdb.formats.shelf import Shelf, each, shelved
 from perfdb.record import MOST
 from perfdb.units import counted
 from perfdb.windows import LONGEST_STEP_S, SHORTEST_STEP_S
@@ -23,13 +25,6 @@ MOST_KEPT = 1000
 
 SEVERAL_RANKS = 1.9
 """A log that prints nearly every step so often has the lines of several ranks."""
-
-MOST_APART = 3
-"""How many step lines back the first step may stand that another rank prints; else a run begins."""
-
-AGAIN_AND_AGAIN = 0.1
-"""Where so many of its lines go on with the step of the line before, a log has several ranks, or
-bars drawn again, unless more stands between these lines than between others: that of a start."""
 
 MOST_PROBLEMS = 20
 """How many problems of one log are told one by one."""
@@ -55,8 +50,8 @@ class Settled:
     readings: Sequence[Reading]
     problems: tuple[Problem, ...] = ()
     notes: tuple[Problem, ...] = ()
-    restarts: tuple[int, ...] = ()
-    """The first step of each attempt but the first, as far as steps before it are kept."""
+    restarts: Sequence[int] = ()
+    """The first step of each attempt but the first, as far as steps before it are kept; rising."""
     attempt_line: int = 0
     """The line of the last attempt's first step; 0 where there was no restart."""
     earlier_until: int | None = None
@@ -83,7 +78,7 @@ def countable(where: str, readings: Iterable[Reading], problems: list[Problem]) 
         for reading in readings:
             if abs(reading.step) <= MOST:
                 yield reading
-            else:
+            elif len(problems) < MOST_KEPT:
                 problems.append(_impossible(where, reading))
 
     return shelved(counted())
@@ -91,18 +86,17 @@ def countable(where: str, readings: Iterable[Reading], problems: list[Problem]) 
 
 def settle_columns(where: str, printed: Readings, problems: Iterable[Problem] = ()) -> Settled:
     """The same of columns: of several runs the steps of the last."""
-    columns = (printed.step, printed.step_time_s)
-    odd = printed.at(places(_are_odd, *columns))
-    if len(odd):
-        problems = [*problems, *(_impossible(where, one) for one in odd[:MOST_KEPT])]
-        printed = picked(printed, places(lambda *some: ~_are_odd(*some), *columns))
-    start = _start_of_last(printed)
+    odd = chain.from_iterable(found(_are_odd, printed.step, printed.step_time_s))
+    impossible = [_impossible(where, printed[place]) for place in islice(odd, MOST_KEPT)]
+    if impossible:
+        problems = [*problems, *impossible]
+        printed = each(printed, lambda some: some.at(~_are_odd(some.step, some.step_time_s)))
+    start = start_of_last(printed)
     until = int(printed.line[start - 1]) if start else None
     printed = printed.at(slice(start, None))
     kept = _last_of_each(printed)
     notes = (*_repeated(where, printed, kept), *_zero_rates(where, kept))
-    again = printed.at(_restarted(printed, kept))
-    restarts, line = _restarts(again, kept), int(again.line[-1]) if len(again) else 0
+    restarts, line = _restarts(printed, kept)
     return Settled(kept, few(where, list(problems)), notes, restarts, line, until)
 
 
@@ -112,8 +106,9 @@ def timed(where: str, steps: Settled, tokens: int, num_gpus: int = 1) -> Settled
         one._replace(step_time_s=one.step_time_s * tokens / num_gpus, tokens=count(tokens))
         for one in steps.readings
     )
-    settled = settle(where, whole, steps.problems)
-    return replace(steps, readings=settled.readings, problems=settled.problems)
+    settled = settle(where, whole)
+    problems = (*steps.problems, *settled.problems)
+    return replace(steps, readings=settled.readings, problems=problems)
 
 
 def _are_odd(steps: Ints, times: Floats) -> Flags:
@@ -124,52 +119,6 @@ def _are_odd(steps: Ints, times: Floats) -> Flags:
 def _impossible(where: str, reading: Reading) -> Problem:
     message = f"step {reading.step}: {reading.step_time_s:g} seconds is no duration"
     return Problem(where, message, line=reading.line)
-
-
-def _start_of_last(printed: Readings) -> int:
-    """The place at which a log last goes back to its first step, or before it, from far behind it.
-
-    A restart goes back to a checkpoint, and ranks that share a log are a few lines apart.
-    """
-    back = _back(printed)
-    if not len(back):
-        return 0
-    steps = held(printed.step)
-    firsts = back[steps[back] <= np.minimum.accumulate(steps)[back - 1]]
-    if not len(firsts):
-        return 0
-    each = np.unique(steps)
-    apart = each.searchsorted(steps[firsts - 1]) - each.searchsorted(steps[firsts])
-    far = firsts[apart > MOST_APART]
-    return int(far[-1]) if len(far) else 0
-
-
-def _back(printed: Readings) -> Ints:
-    """The places of steps that a log goes back to; where the lines say nothing, so does order."""
-    back = places(_are_back, printed.step, printed.line, overlap=1)
-    return np.union1d(back, _at_last(printed)) + 1
-
-
-def _are_back(steps: Ints, lines: Ints) -> Flags:
-    return np.asarray((np.diff(steps) < 0) & (np.diff(lines) > 0))
-
-
-def _at_last(printed: Readings) -> Ints:
-    """The places of lines that are followed by a restart at the very step that they printed."""
-    columns = (printed.step, printed.line, printed.step_time_s)
-    again, none = places(_are_again, *columns, overlap=1), np.empty(0, np.int64)
-    if not len(again):
-        return none
-    gaps, on = np.diff(held(printed.line)), np.diff(held(printed.step)) > 0
-    if not on.any():
-        return none
-    is_often = len(again) > AGAIN_AND_AGAIN * len(printed)
-    is_far = gaps[again].min() >= np.median(gaps[on]) + is_often
-    return again if is_far else none
-
-
-def _are_again(steps: Ints, lines: Ints, times: Floats) -> Flags:
-    return np.asarray((np.diff(steps) == 0) & (np.diff(times) != 0) & (np.diff(lines) > 0))
 
 
 def _last_of_each(printed: Readings) -> Readings:
@@ -183,33 +132,27 @@ def _last_of_each(printed: Readings) -> Readings:
 
 def _in_order(printed: Readings) -> Iterator[tuple[Ints, Flags, Flags]]:
     """The places by their steps, piece by piece, and which begin a step and which end one."""
-    order = held(printed.step).argsort(kind="stable")
-    last = -1
-    for (some,) in pieces(order, overlap=1):
-        steps = printed.step[some]
-        is_new = np.diff(steps, prepend=last, append=-1) != 0
-        own = some[: piecewise.AT_ONCE]
-        yield own, is_new[: len(own)], is_new[1 : len(own) + 1]
-        last = steps[len(own) - 1]
+    for some in in_order(printed.step):
+        is_new = np.diff(printed.step[some], prepend=-1, append=-1) != 0
+        yield some, is_new[:-1], is_new[1:]
         printed.let_go()
 
 
-def _restarted(printed: Readings, kept: Readings) -> Ints:
-    """The places at which an attempt begins again.
+def _restarts(printed: Readings, kept: Readings) -> tuple[Cells[int], int]:
+    """The steps that a log goes back to, but for those of which a later attempt left nothing.
 
-    Where nearly every step is printed twice they are those of several ranks, one behind the other.
+    And the line of the last of all. Where nearly every step is printed twice there are none: they
+    are those of several ranks, one behind the other.
     """
+    starts, line = np.empty(0, np.int64), 0
     is_of_ranks = len(printed) >= SEVERAL_RANKS * len(kept)
-    return np.empty(0, np.int64) if is_of_ranks else _back(printed)
-
-
-def _restarts(again: Readings, kept: Readings) -> tuple[int, ...]:
-    """The steps that a log goes back to, but for those of which a later attempt left nothing."""
-    starts: list[int] = []
-    for step in again.step[::-1].tolist():
-        if step > kept.step[0] and (not starts or step < starts[-1]):
-            starts.append(step)
-    return tuple(reversed(starts))
+    for some in () if is_of_ranks else back(printed):
+        steps, line = printed.step[some], int(printed.line[some[-1]])
+        steps = steps[steps > kept.step[0]]
+        lowest_behind = np.minimum.accumulate(np.append(steps, MOST)[::-1])[::-1]
+        left = starts[: starts.searchsorted(lowest_behind[0])]
+        starts = np.append(left, steps[steps < lowest_behind[1:]])
+    return Cells(starts), line
 
 
 def _repeated(where: str, printed: Readings, kept: Readings) -> tuple[Problem, ...]:
@@ -221,13 +164,13 @@ def _repeated(where: str, printed: Readings, kept: Readings) -> tuple[Problem, .
         for some, begins, ends in _in_order(printed)
         for one in printed.at(some[~(begins & ends)])
     )
-    times = [len(_different(lines)) for _, lines in groupby(several, attrgetter("step"))]
-    repeated = [count for count in times if count > 1]
+    times = (len(_different(lines)) for _, lines in groupby(several, attrgetter("step")))
+    repeated = Counter(count for count in times if count > 1)
     if not repeated:
         return ()
-    are = "is" if len(repeated) == 1 else "are"
+    are = "is" if repeated.total() == 1 else "are"
     message = (
-        f"{counted(len(repeated), 'step')} {are} printed more than once, up to {max(repeated)} "
+        f"{counted(repeated.total(), 'step')} {are} printed more than once, up to {max(repeated)} "
         f"times (a restart, or several ranks in one log): the last of each is kept"
     )
     return (Problem(where, message),)
@@ -241,11 +184,13 @@ def _different(readings: Iterable[Reading]) -> set[str]:
 def _zero_rates(where: str, kept: Readings) -> tuple[Problem, ...]:
     """A note on steps of 0 TFLOP/s: programs print it where they cannot count the FLOPs."""
     rate = kept.column("model_tflops_per_sec_per_gpu")
-    zeros = places(lambda values, known: known & (values == 0), rate.values, rate.known)
-    if not len(zeros):
+    num_zeros, first = 0, len(kept)
+    for some in found(lambda values, known: known & (values == 0), rate.values, rate.known):
+        num_zeros, first = num_zeros + len(some), min([first, *some[:1].tolist()])
+    if not num_zeros:
         return ()
-    message = f"{counted(len(zeros), 'step')} with 0 TFLOP/s: it is not known, and left out"
-    return (Problem(where, message, line=int(kept.line[zeros[0]])),)
+    message = f"{counted(num_zeros, 'step')} with 0 TFLOP/s: it is not known, and left out"
+    return (Problem(where, message, line=int(kept.line[first])),)
 
 
 def few(where: str, problems: Sequence[Problem]) -> tuple[Problem, ...]:

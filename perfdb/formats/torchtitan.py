@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from perfdb.formats.ending import Account, training_log
 from perfdb.formats.marked import marked
 from perfdb.formats.numbers import count, finite, percent, positive, real, size_bytes
 from perfdb.formats.scan import Piece, Scan
+from perfdb.formats.shelf import each
 from perfdb.formats.spans import interval_note
 from perfdb.formats.steps import Settled, settle, timed
 from perfdb.log_text import plain
@@ -67,13 +69,14 @@ def recognises(head: bytes, name: str) -> int:
 
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """The run that a log tells of."""
-    metrics, scan = _Metrics(), Scan(content, _MARKER)
+    scan = Scan(content, _MARKER)
+    metrics = _Metrics(where, scan)
     readings, problems = marked(where, scan, _MARKER, metrics.read)
     configuration = _configuration(scan.preamble)
-    if metrics.last_in_line and _REST.search(scan.preamble):
-        is_last = np.isin(readings.line, [*metrics.last_in_line])
-        readings = readings.at(~is_last)
-        problems += [_cut(where, line) for line in sorted(metrics.last_in_line)]
+    if metrics.early and metrics.is_folded:
+        early = sorted(metrics.early)
+        readings = each(readings, lambda some: some.at(~np.isin(some.line, early)))
+        problems = [*(_cut(where, line) for line in early), *problems]
     steps = _timed(where, settle(where, readings, problems), configuration)
     start = _START.search(scan.preamble)
     planned = count(start[5]) if start else None
@@ -84,17 +87,31 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
 
 
 class _Metrics:
-    """Reads lines of metrics. `last_in_line`: those that end in `tps`, which a fold may break."""
+    """Reads lines of metrics.
 
-    def __init__(self) -> None:
-        self.last_in_line: set[int] = set()
+    A fold may break a line that ends in `tps`. `early`: those lines that are read before the start
+    of the log is all there, which tells whether it is folded.
+    """
 
-    def read(self, piece: Piece) -> Reading | str | None:
+    def __init__(self, where: str, scan: Scan) -> None:
+        self._where = where
+        self._scan = scan
+        self.early: set[int] = set()
+
+    @cached_property
+    def is_folded(self) -> bool:
+        """Whether the start of the log shows a line that goes on behind its `tps`."""
+        return bool(_REST.search(self._scan.preamble))
+
+    def read(self, piece: Piece) -> Reading | Problem | str | None:
         """The step of a line, or what it lacks."""
         found = _reading(piece)
-        if isinstance(found, Reading) and _TPS_LAST.search(piece.text):
-            self.last_in_line.add(piece.line)
-        return found
+        if not isinstance(found, Reading) or not _TPS_LAST.search(piece.text):
+            return found
+        if not self._scan.has_preamble:
+            self.early.add(piece.line)
+            return found
+        return _cut(self._where, piece.line) if self.is_folded else found
 
 
 def _cut(where: str, line: int) -> Problem:
