@@ -185,6 +185,16 @@ def test_megabytes_without_a_line_break_are_read_in_bounded_pieces() -> None:
     assert max(len(block.text) for block in blocks) <= 6 << 20
 
 
+def test_bars_on_one_line_of_megabytes_are_all_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line is read in pieces, of which none ends within a bar."""
+    monkeypatch.setattr(scan, "BLOCK_BYTES", 1 << 10)
+    monkeypatch.setattr(scan, "LONGEST_LINE", 1 << 11)
+    bar = "\rEpoch 0: : 1%%|#| %d/99 [31:51<00:00, reduced_train_loss=6.130, train_step_timing in s=5.9]"
+    content = "".join(bar % step for step in range(1, 100)).encode()
+    log = only(FORMATS["nemo1"].parse("a.log", [content]))
+    assert ([*range(1, 100)], ()) == ([one.step for one in log.readings], log.problems)
+
+
 def test_chunks_of_the_size_of_a_block_are_not_copied() -> None:
     chunks = [bytes([number]) * scan.BLOCK_BYTES for number in range(3)]
     assert list(map(id, chunks)) == list(map(id, scan._sized(chunks)))

@@ -14,6 +14,7 @@ from perfdb.formats import (
     Configuration,
     ParsedLog,
     Reading,
+    order,
     piecewise,
     readings,
     scan,
@@ -29,6 +30,7 @@ from tests.logs import step_line
 
 FEW = {
     (shelf, "MOST_IN_MEMORY"): 2, (piecewise, "AT_ONCE"): 3, (readings, "_AT_ONCE"): 2,
+    (shelf, "_AT_ONCE"): 2, (order, "SORTED_AT_ONCE"): 5,
 }  # fmt: skip
 """So many steps are many."""
 
@@ -106,6 +108,37 @@ def test_steps_on_a_shelf_are_those_that_were_put_there(
     assert in_few(few, lambda: repr(shelved(parts)[start:])) == expected
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    woven=st.lists(
+        st.sampled_from([*["ri"] * 6, "ir", "i", "r", "rii", "rrii", "rriss", "R", "b"])
+    ),
+    times=st.sampled_from([[2.0], [2.0, 2.1, 2.2, 9.0], [2.0, 2.01]]),
+    left=st.integers(0, 1),
+)
+def test_rates_of_another_rank_are_paired_in_files_as_in_memory(
+    few: pytest.MonkeyPatch, woven: list[str], times: list[float], left: int
+) -> None:
+    """Iterations, by two ranks too, rates of them and of none, and steps that the log goes back."""
+    content = bridge("".join(woven), times, left)
+
+    def told() -> str:
+        return repr(formats.named("megatron_bridge").parse("a.log", [content]))
+
+    assert in_few(few, told) == told()
+
+
+@given(st.lists(st.integers(-3, 3), max_size=40))
+def test_numbers_are_put_in_order_in_files(few: pytest.MonkeyPatch, numbers: list[int]) -> None:
+    """Equal ones stay in theirs, and are all there at once."""
+
+    def ordered() -> str:
+        return repr([one for some in order.in_order(np.array(numbers, np.int64)) for one in some])
+
+    places = sorted(range(len(numbers)), key=numbers.__getitem__)
+    assert in_few(few, ordered) == ordered() == repr([np.int64(place) for place in places])
+
+
 @settings(max_examples=15, deadline=None)
 @given(st.dictionaries(st.floats(1e-12, 1e9), st.integers(1, 3), min_size=1, max_size=6))
 def test_a_rank_is_told_without_sorting(few: pytest.MonkeyPatch, counts: dict[float, int]) -> None:
@@ -119,11 +152,11 @@ def test_a_rank_is_told_without_sorting(few: pytest.MonkeyPatch, counts: dict[fl
     assert in_few(few, ranks) == ranks() == repr(in_order)
 
 
-def peak_bytes(content: bytes) -> int:
+def peak_bytes(name: str, content: bytes) -> int:
     """The most memory that a log takes until its rows are stored."""
     tracemalloc.start()
     try:
-        (log,) = formats.named("nemo2").parse("a.log", [content])
+        (log,) = formats.named(name).parse("a.log", [content])
         of = logged.LogRun(factories.case(), factories.release(), "run", "0" * 64, averages=True)
         measured = logged.measured(log, of, windows.named("skip_warmup(10)"))
         deque(measured.steps, maxlen=0)
@@ -132,20 +165,57 @@ def peak_bytes(content: bytes) -> int:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("restarts", [0, 2])
+LONG: dict[str, tuple[str, Callable[[int], bytes]]] = {
+    "one by one": ("nemo2", lambda size: again(size, 0)),
+    "restarts": ("nemo2", lambda size: again(size, 2)),
+    "rates of another rank": ("megatron_bridge", lambda size: bridge("ri" * size, [2.0, 9.0], 1)),
+    "all of two ranks": (
+        "megatron_bridge",
+        lambda size: bridge("rris" * (size // 2), [2.0, 9.0], 1),
+    ),
+    "times": (
+        "automodel_benchmark",
+        lambda size: (b"Max iter time: 2.5 s".ljust(200) + b"\n") * size,
+    ),
+}
+"""What long logs hold, their formats, and how they are made."""
+
+
+@pytest.mark.parametrize(("name", "made"), LONG.values(), ids=LONG)
 def test_the_steps_of_a_log_are_not_held_in_memory(
-    monkeypatch: pytest.MonkeyPatch, restarts: int
+    monkeypatch: pytest.MonkeyPatch, name: str, made: Callable[[int], bytes]
 ) -> None:
     """Not even one number of each, which would be 8 bytes."""
     pieces = {(steplines, "MADE_AT_ONCE"): 1, (steplines, "MANY_STEPS"): 1, (scan, "HEAP_BYTES"): 0}
-    for module, name in (*FEW, *pieces):
-        monkeypatch.setattr(module, name, pieces.get((module, name), 500))
+    for module, constant in (*FEW, *pieces):
+        monkeypatch.setattr(module, constant, pieces.get((module, constant), 500))
     monkeypatch.setattr(scan, "BLOCK_BYTES", 1 << 16)
-    peaks = [peak_bytes(log_of(size, restarts)) for size in (2000, 8000)]
+    peaks = [peak_bytes(name, made(size)) for size in (2000, 8000)]
     assert (peaks[1] - peaks[0]) / 6000 < 8
 
 
-def log_of(num_steps: int, restarts: int) -> bytes:
+def bridge(woven: str, times: Sequence[float], left: int = 0) -> bytes:
+    """A log of iterations and rates by turns, of a run that so many iterations are left of.
+
+    `i`: the next iteration, `s`: the same again, `b`: the one before; `r`: the next rate, `R`:
+    that of a step that is nowhere.
+    """
+    lines, printed, rated, planned = [], 0, 0, woven.count("i") + left
+    for one in woven:
+        printed, rated = printed + (one == "i") - (one == "b"), rated + (one == "r")
+        if one in "rR":
+            time = times[rated % len(times)] + (one == "R")
+            lines.append(f"Step Time : {time:.2f}s GPU utilization: {500 + rated}MODEL_TFLOP/s/GPU")
+        else:
+            time = 1000 * times[printed % len(times)]
+            lines.append(
+                f" iteration {printed}/{planned} | consumed samples: 8 | elapsed time per "
+                f"iteration (ms): {time} | lm loss: 1.5 | number of nan iterations: 0 |"
+            )
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def again(num_steps: int, restarts: int) -> bytes:
     again = [num_steps * part // (restarts + 1) for part in range(1, restarts + 1)]
     steps = [one for at in (*again, num_steps) for one in range(max(0, at - num_steps // 2), at)]
     return "".join(step_line(n, num_steps, 2 + n % 97 / 100, 9 - n / 1e5) for n in steps).encode()

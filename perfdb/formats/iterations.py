@@ -14,7 +14,7 @@ from perfdb.formats import batch
 from perfdb.formats.base import Configuration, ParsedLog
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.numbers import NUMBER, WHOLE, count, size_bytes
-from perfdb.formats.piecewise import places
+from perfdb.formats.piecewise import places, zeros
 from perfdb.formats.piped import Syntax
 from perfdb.formats.readings import Column, Columns, Flags, Readings
 from perfdb.formats.scan import Scan
@@ -115,8 +115,10 @@ def _with_memory(steps: Settled, preamble: str) -> Settled:
         size = size_bytes(found[1], _UNITS[unit]) if found else None
         peaks[int(step)] = max(size or 0, peaks.get(int(step), 0))
     kept = Readings.of(steps.readings)
-    values, known = np.zeros(len(kept), np.int64), np.zeros(len(kept), np.bool_)
     told = [step for step, peak in peaks.items() if peak]
+    if not told:
+        return steps
+    values, known = zeros(len(kept), np.int64), zeros(len(kept), np.bool_)
     for place in places(lambda some: np.isin(some, told), kept.step).tolist():
         values[place], known[place] = peaks[int(kept.step[place])], True
     return replace(steps, readings=kept.with_columns(peak_memory_bytes=Column(values, known)))

@@ -194,8 +194,9 @@ class Scan:
                 yield text, start, end
             left = text[max(start, end) :]
             if len(left) > LONGEST_LINE:
-                yield left, 0, len(left)
-                left = b""
+                end = left.rfind(b"\r") + 1 or len(left)
+                yield left, 0, end
+                left = left[end:]
         if left:
             yield left, 0, len(left)
 
