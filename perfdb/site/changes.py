@@ -197,7 +197,9 @@ def _table(
     names = {row[_FIGURE].content for row in rows}
     [shared] = names if len(names) == 1 else [""]
     named = [Head("Figure")] if not shared else []
-    figures = [Head(f"{release} {shared}".strip(), numeric=True) for release in releases]
+    figures = [
+        Head(f"{release} {shared}".strip(), numeric=True, near=bool(shared)) for release in releases
+    ]
     heads = [Head("Model"), Head("Work", wide=True), *named, *figures, *verdict, *_HOW]
     cells = [row if named else [*row[:_FIGURE], *row[_FIGURE + 1 :]] for row in rows]
     return markup.table(markup.Table(label, heads, cells))

@@ -57,6 +57,6 @@ def _rank(result: Result) -> tuple[bool, float]:
 def work(result: Result) -> str:
     """'Llama 3 8B, Pre-training, 8 GPUs, BF16': what was trained, and on how much."""
     model = titles.qualified(result.model_title, result.qualifiers)
-    precision = bests.precision_of(result) or "precision not stated"
+    precision = bests.precision_of(result) or "precision unknown"
     size = gpus(result.num_gpus, result.system)
     return ", ".join((model, titles.task(result.task), size, precision))

@@ -228,9 +228,9 @@ def audited(page: ModelPage, address: Address) -> Html:
     if not page.objections:
         parts = [tag("p", "The audit objects to none of its results.")]
     if page.num_noted:
-        noted = f"{page.num_noted:,}{' more' if page.objections else ''}"
-        more = link(noted, address(addresses.AUDIT))
-        parts.append(tag("p", ("Worth knowing before the figures are used: ", more, ".")))
+        noted = units.counted(page.num_noted, "more note" if page.objections else "note")
+        more = link(f"{noted} of the audit", address(addresses.AUDIT))
+        parts.append(tag("p", (more, ", worth knowing before the figures are used.")))
     return joined(parts)
 
 

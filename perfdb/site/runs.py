@@ -201,7 +201,8 @@ def _named(column: Column) -> str:
 
 def environment(page: RunPage, _address: Address) -> Html:
     """The machine and the software, as the run recorded them."""
-    worker = {f"worker: {name}": value for name, value in (page.run.summary or {}).items()}
+    summary = page.run.summary or {}
+    worker = {f"worker: {name}": _of_ranks(value) for name, value in summary.items()}
     lines = _lines({**page.run.environment, **worker})
     if not lines:
         return tag("p", "The run kept nothing of its machine and software.")
@@ -217,6 +218,19 @@ def _lines(values: Mapping[str, object]) -> list[tuple[str, str]]:
         elif value not in (None, ""):
             lines.append((name.replace("_", " "), _plain(value)))
     return lines
+
+
+def _of_ranks(value: object) -> object:
+    """What the worker wrote of every rank, in a line; anything else as it is."""
+    if not isinstance(value, list) or len(value) < 2:
+        return value
+    if not all(isinstance(one, int | float) for one in value):
+        return f"{len(value):,} entries, in worker.json"
+    least, most = min(value), max(value)
+    if least == most:
+        return f"{least} on each of {len(value):,} ranks"
+    ends = (f"{end} (rank {value.index(end):,})" for end in (least, most))
+    return f"{' to '.join(ends)}, of {len(value):,} ranks"
 
 
 def _plain(value: object) -> str:

@@ -252,7 +252,7 @@ def _counted_by(result: Result, rate: Rate) -> tuple[str, ...]:
     shown = (rate, "mfu")
     is_bound = any(name in CONVENTION_BOUND and figures.figure(result, name) for name in shown)
     named = result.flops_convention if is_bound else None
-    return (f"FLOPs counted by {named}.",) if named else ()
+    return (f"FLOPs convention: {named}.",) if named else ()
 
 
 def _of_all(result: Result) -> Cell:

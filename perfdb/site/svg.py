@@ -123,15 +123,17 @@ def shortened(words: str, room: float) -> str:
 def wrapped(words: str, room: float) -> list[str]:
     """A label whose parts stand between middle dots: on two lines where one is too short for it.
 
-    What is longer still ends in …
+    The first of two ends in a dot. What is longer still ends in …
     """
-    parts = one_line(words).split(" · ")
-    for count in range(len(parts), 0, -1):
-        first = " · ".join(parts[:count])
+    said = one_line(words)
+    if width(said) <= room:
+        return [said]
+    parts = said.split(" · ")
+    for count in range(len(parts) - 1, 0, -1):
+        first = f"{' · '.join(parts[:count])} ·"
         if width(first) <= room:
-            rest = " · ".join(parts[count:])
-            return [first, shortened(rest, room)] if rest else [first]
-    return [shortened(words, room)]
+            return [first, shortened(" · ".join(parts[count:]), room)]
+    return [shortened(said, room)]
 
 
 def width(said: str) -> float:

@@ -220,7 +220,7 @@ def _spread(column: Column, result: Result, _address: Address) -> Cell:
     if low is None or high is None:
         return Cell(units.UNKNOWN)
     ends = (units.significant(end, column.digits) for end in (low, high))
-    return Cell("–".join(ends), sort=high - low)
+    return Cell("–".join(ends), sort=low)
 
 
 def outcome_badge(outcome: str) -> Html:

@@ -47,6 +47,11 @@ PAGES = (
 AT_ONCE = "* { transition: none !important; animation: none !important; }"
 """Colours that are on their way from one theme to the other are those of neither."""
 
+COVERED = """[...document.querySelectorAll(".perf-wrap")]
+    .filter(box => box.querySelector("th").offsetWidth > 0.6 * box.clientWidth)
+    .filter(box => box.scrollWidth > box.clientWidth).map(box => box.ariaLabel)"""
+"""The tables whose names stand over what scrolls below them."""
+
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not CHROMIUM.exists(), reason="no Chromium on this machine"),
@@ -82,13 +87,15 @@ def test_no_page_asks_another_host_or_complains_or_is_wider_than_a_phone(
         "console",
         lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None,
     )
-    wide = []
+    wide, covered = [], []
     for name in PAGES:
         page.goto(address + name)
         if page.evaluate("document.documentElement.scrollWidth") > 390:
             wide.append(name)
+        covered += [f"{name}: {label}" for label in page.evaluate(COVERED)]
     context.close()
     assert [] == wide
+    assert [] == covered
     assert [] == complaints
     assert set() == {url for url in asked if not url.startswith((address, "data:"))}
 
@@ -122,6 +129,18 @@ def test_a_printed_page_shows_every_tab_and_no_button(page: Page, address: str) 
     page.emulate_media(media="print")
     assert every == page.locator("table.perf:visible").count()
     assert 0 == page.locator(".perf-tools:visible").count()
+
+
+def test_paper_is_light_whatever_the_screen_is(browser: Browser, address: str) -> None:
+    context = browser.new_context(color_scheme="dark")
+    page = context.new_page()
+    page.goto(address + "models/llama3-8b.html")
+    theme = "document.documentElement.dataset.theme"
+    assert "dark" == page.evaluate(theme)
+    page.evaluate(f"addEventListener('beforeprint', () => {{ window.printed = {theme} }})")
+    page.pdf()
+    assert ["light", "dark"] == page.evaluate(f"[printed, {theme}]")
+    context.close()
 
 
 @pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (390, "dark")])

@@ -216,13 +216,13 @@ def test_a_text_is_shortened_to_its_room_and_no_more(words: str, room: float) ->
     ("words", "lines"),
     [
         ("Llama 3 8B · FP8", ["Llama 3 8B · FP8"]),
-        ("x" * 20 + " · BF16 · 8 GPUs", ["x" * 20, "BF16 · 8 GPUs"]),
-        ("FP8 · 8 GPUs · " + "x" * 20, ["FP8 · 8 GPUs", "x" * 20]),
+        ("x" * 20 + " · BF16 · 8 GPUs", ["x" * 20 + " ·", "BF16 · 8 GPUs"]),
+        ("FP8 · 8 GPUs · " + "x" * 20, ["FP8 · 8 GPUs ·", "x" * 20]),
     ],
 )
 def test_a_label_goes_on_below_where_its_first_line_is_full(words: str, lines: list[str]) -> None:
     """Between two of its parts, so that what tells bars apart at its end is not cut."""
-    assert lines == svg.wrapped(words, wide("x" * 20) + 1)
+    assert lines == svg.wrapped(words, wide("x" * 20 + " ·") + 1)
 
 
 def test_a_label_that_is_too_long_is_cut_and_the_sentence_has_all_of_it() -> None:

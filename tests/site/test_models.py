@@ -260,7 +260,7 @@ def test_a_models_findings_lead_to_their_entries() -> None:
     assert "../performance/audit/megatron-core/0.16.0.html#result-aaaaaaaaaaaa" == str(
         entry.select("a")[0]["href"]
     )
-    assert "1 more" in made.get_text()
+    assert "1 more note of the audit, worth knowing before" in made.get_text()
 
 
 def test_an_error_that_is_explained_stands_beside_what_is_only_worth_knowing() -> None:

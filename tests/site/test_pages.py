@@ -104,6 +104,12 @@ def test_cards_are_of_frameworks_on_gpus_first_and_of_the_most_results_first() -
     assert 1 == html(overview, address).text.count("a trial without a GPU")
 
 
+def test_what_is_not_known_is_called_alike_all_over_a_card() -> None:
+    """As comparisons call it, of which a card tells too."""
+    text = html(of_contents(Contents(results=(published(),))), address).text
+    assert "32 GPUs, precision unknown" in text
+
+
 def test_what_the_audit_calls_an_error_is_no_best_figure_of_a_card() -> None:
     """5,611 stands on a row with an open error; one that is explained counts."""
     wrong = result(model_tflops_per_sec_per_gpu=5611.0, flag=flag("error"))

@@ -170,6 +170,27 @@ def test_the_environment_leaves_out_what_is_unknown() -> None:
     assert {"hostname": "node-1", "packages: torch": "2.9.0"} == environment
 
 
+def test_what_each_rank_recorded_is_told_in_a_line() -> None:
+    """By the least and the largest; the file has it of each of thousands of ranks."""
+    page = run_page(*TIMES)
+    summary = {
+        "data_parallel": 2,
+        "device": ["cpu"],
+        "peak_memory_bytes": [300, 100, 400, 200],
+        "num_layers": [2048] * 1024,
+        "ranks": [{"rank": 0}, {"rank": 1}],
+    }
+    told = page.model_copy(update={"run": page.run.model_copy(update={"summary": summary})})
+    said = {name: text for name, text in rows("environment", told) if name.startswith("worker")}
+    assert {
+        "worker: data parallel": "2",
+        "worker: device": '["cpu"]',
+        "worker: peak memory bytes": "100 (rank 1) to 400 (rank 2), of 4 ranks",
+        "worker: num layers": "2048 on each of 1,024 ranks",
+        "worker: ranks": "2 entries, in worker.json",
+    } == said
+
+
 def test_a_run_that_tells_nothing_of_its_environment_says_so() -> None:
     """As every log: no heading stands over nothing."""
     page = run_page(*TIMES)

@@ -114,7 +114,7 @@ def test_a_series_names_the_flops_convention_where_it_has_figures_of_flops() -> 
         one.model_copy(update={"flops_convention": "nemotron4-recipe", "mfu": 0.3})
         for one in nemotron4()
     ]
-    counted = "All rows: FLOPs counted by nemotron4-recipe."
+    counted = "All rows: FLOPs convention: nemotron4-recipe."
     assert ["All rows: FSDP off.", counted] == notes(page_of(*given))
     without = [one.model_copy(update={"mfu": None}) for one in given]
     assert ["All rows: FSDP off."] == notes(page_of(*without))
@@ -122,7 +122,7 @@ def test_a_series_names_the_flops_convention_where_it_has_figures_of_flops() -> 
         published(num_gpus=gpus, global_batch_size=2 * gpus, flops_convention=name)
         for gpus, name in ((32, "causal"), (64, None))
     ]
-    assert ["All rows: FSDP off.", "FLOPs counted by causal."] == notes(page_of(*flops))
+    assert ["All rows: FSDP off.", "FLOPs convention: causal."] == notes(page_of(*flops))
     marks = [row.select_one(".perf-mark") for row in soup(page_of(*flops)).select("tbody tr")]
     assert [True, False] == [mark is not None for mark in marks]
 

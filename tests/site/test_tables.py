@@ -45,6 +45,13 @@ def html(profile: Profile, *results: Result) -> str:
     return markup.table(results_table("Results", results, profile, address)).text
 
 
+def test_a_spread_sorts_by_its_low_end() -> None:
+    """What is read first, not how wide it is: 12.1–12.2 is no least time."""
+    made = soup(MEASURED, result(step_time_p10_s=12.1, step_time_p90_s=12.2))
+    [spread] = [cell for cell in made.select("td") if "12.1–12.2" == cell.get_text()]
+    assert "12.1" == spread["data-sort"]
+
+
 def test_a_measured_row_shows_step_time_with_its_spread_and_the_rates() -> None:
     [row] = cells(MEASURED, result())
     assert {

@@ -69,13 +69,19 @@ function beginning(word) {
   return new RegExp(`(?<![\\p{L}\\p{N}])${word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}`, "iu");
 }
 
-// Show the rows in which every word asked for begins a word, in any cell; 6473 begins 6,473 too.
+// A text without the separators of thousands.
+function plain(text) {
+  return text.replace(/(?<=\d),(?=\d{3})/g, "");
+}
+
+// Show the rows in which every word asked for begins a word, in any cell; 6473 begins 6,473 too, and
+// 6,473 begins 6473.
 function filterBy(table, query) {
-  const asked = query.split(/\s+/).filter(Boolean).map(beginning);
+  const asked = query.split(/\s+/).filter(Boolean);
+  const words = asked.map((word) => [beginning(word), beginning(plain(word))]);
   for (const row of table.tBodies[0].rows) {
     const text = [...row.cells].map((cell) => cell.textContent).join(" ");
-    const said = `${text} ${text.replace(/(?<=\d),(?=\d{3})/g, "")}`;
-    row.hidden = !asked.every((word) => word.test(said));
+    row.hidden = !words.every(([word, digits]) => word.test(text) || digits.test(plain(text)));
   }
 }
 
@@ -86,20 +92,24 @@ function shownRows(table) {
 function counted(table) {
   const every = table.tBodies[0].rows.length;
   const shown = shownRows(table).length;
-  return shown === every ? `${every} rows` : `${shown} of ${every} rows`;
+  const rows = every === 1 ? "row" : "rows";
+  return shown === every ? `${every} ${rows}` : `${shown} of ${every} ${rows}`;
 }
 
 // --- copy
 
 // The shown rows as lists of texts, the titles of the columns first. What is noted of a row, what the
-// audit found and where a result is from have columns of their own, where any row has them.
+// audit found and where a result is from have columns of their own, where any row has them. Where the
+// table has a column of that title, ours says whose it is.
 function texts(table) {
   const rows = shownRows(table);
   const beside = { Notes: notesOf(table), Findings: said("findings"), Source: said("source") };
   const isSaid = (of) => rows.some((row) => of(row) !== undefined);
   const more = Object.entries(beside).filter(([, of]) => isSaid(of));
+  const titles = [...table.tHead.rows[0].cells].map(words);
+  const own = (title) => (titles.includes(title) ? `${title} (perfdb)` : title);
   return [
-    [...[...table.tHead.rows[0].cells].map(words), ...more.map(([title]) => title)],
+    [...titles, ...more.map(([title]) => own(title))],
     ...rows.map((row) => [...[...row.cells].map(words), ...more.map(([, of]) => of(row) ?? "")]),
   ];
 }
@@ -204,7 +214,7 @@ function rearrange(table) {
     const cells = [...row.cells];
     cells[0].after(...moved.map((column) => cells[column]));
   }
-  rates.forEach(breakAtSlashes);
+  [...near, ...rates].forEach(breakAtSlashes);
   if (near.length) tellApart(table, near.length + 1, moved.length + 1);
 }
 
@@ -216,7 +226,7 @@ function breakAtSlashes(head) {
 }
 
 // Where rows read alike up to the rates, all rows say below their names in what those differ behind
-// these: in their words first, then in numbers that are no figures.
+// these: in their words first, then in numbers that are no figures. Sentences stand there alone.
 function tellApart(table, rates, others) {
   const rows = [...table.tBodies[0].rows];
   const isFigure = ({ cellIndex }) => rows.some((row) => row.cells[cellIndex].querySelector("a.e"));
@@ -226,6 +236,7 @@ function tellApart(table, rates, others) {
   const telling = new Set(grouped(rows, read).flatMap((alike) => differing(alike, heads)));
   for (const head of heads.filter((one) => telling.has(one))) {
     for (const row of rows) sayBelow(row, `${words(head)} ${words(row.cells[head.cellIndex])}`);
+    if (head.matches(".w")) for (const row of table.rows) row.cells[head.cellIndex].hidden = true;
   }
 }
 
@@ -273,6 +284,14 @@ const resized = new ResizeObserver((entries) => {
   for (const { target } of entries) (target.matches(".perf-wrap") ? fit : hint)(target);
 });
 
+// --- paper is light
+
+function printLight() {
+  const { theme } = document.documentElement.dataset;
+  document.documentElement.dataset.theme = "light";
+  window.addEventListener("afterprint", () => (document.documentElement.dataset.theme = theme), { once: true });
+}
+
 // --- tabs and rows in the address
 
 // The radio button of the tab that an element stands in; null where it stands in none.
@@ -307,8 +326,8 @@ function keepTab(event) {
   history.replaceState(null, "", address);
 }
 
-for (const table of document.querySelectorAll("table.perf[data-sortable]")) {
-  makeSortable(table);
+for (const table of document.querySelectorAll("table.perf")) {
+  if ("sortable" in table.dataset) makeSortable(table);
   makeTools(table);
 }
 if (NARROW.matches) document.querySelectorAll("table.perf").forEach(rearrange);
@@ -317,6 +336,7 @@ for (const box of document.querySelectorAll(".perf-wrap, .perf-figure")) {
   box.addEventListener("scroll", () => hint(box), { passive: true });
 }
 keepTop();
+window.addEventListener("beforeprint", printLight);
 window.addEventListener("resize", keepTop);
 document.addEventListener("change", keepTab);
 window.addEventListener("hashchange", showTarget);
