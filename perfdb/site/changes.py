@@ -182,8 +182,8 @@ def _came_out(pair: ReleasePair) -> str:
 
 def matched(pair: ReleasePair, address: Address) -> Html:
     """The changes as bars, and every match with its figures and verdict."""
-    verdict = [Head("Change", numeric=True, near=True)]
-    verdict += [Head("95\u00a0%\u00a0interval\u00a0of\u00a0B/A"), Head("B\u00a0is", near=True)]
+    verdict = [Head("Change", numeric=True, falling=True)]
+    verdict += [Head("95\u00a0%\u00a0interval\u00a0of\u00a0B/A"), Head("B\u00a0is", falling=True)]
     matches = sorted(pair.comparison.matched, key=_order)
     rows = [_match_row(match, pair, address) for match in matches]
     table = _table("Matched cases", (pair.before, pair.after), verdict, rows)
@@ -198,7 +198,8 @@ def _table(
     [shared] = names if len(names) == 1 else [""]
     named = [Head("Figure")] if not shared else []
     figures = [
-        Head(f"{release} {shared}".strip(), numeric=True, near=bool(shared)) for release in releases
+        Head(f"{release} {shared}".strip(), numeric=True, falling=bool(shared))
+        for release in releases
     ]
     heads = [Head("Model"), Head("Work", wide=True), *named, *figures, *verdict, *_HOW]
     cells = [row if named else [*row[:_FIGURE], *row[_FIGURE + 1 :]] for row in rows]

@@ -131,6 +131,14 @@ def test_a_printed_page_shows_every_tab_and_no_button(page: Page, address: str) 
     assert 0 == page.locator(".perf-tools:visible").count()
 
 
+def test_titles_stand_at_the_same_place_with_and_without_tables(page: Page, address: str) -> None:
+    places = []
+    for name in ("performance/audit.html", "performance/audit/dfm/main.html", "glossary.html"):
+        page.goto(address + name)
+        places.append(page.locator("h1").evaluate("title => title.getBoundingClientRect().x"))
+    assert places[:1] * 3 == places
+
+
 def test_paper_is_light_whatever_the_screen_is(browser: Browser, address: str) -> None:
     context = browser.new_context(color_scheme="dark")
     page = context.new_page()

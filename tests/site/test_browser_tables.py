@@ -170,10 +170,13 @@ def test_a_change_is_in_sight_on_a_phone_with_what_changed_and_says_its_work_onc
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto(address + "changes/megatron-core.html")
     table = page.locator("table.perf").first
-    heads = [head for head in table.locator("thead th:visible").all()]
+    heads = table.locator("thead th:visible").all()
     titles = [" ".join(head.inner_text().split()) for head in heads]
     boxes = [head.bounding_box() for head in heads[:5]]
     assert "Work" not in titles
+    assert ["Work Pre-training"] == [
+        text[:17] for text in table.locator("th small").all_inner_texts()[:1]
+    ]
     assert ["Model", "Change", "B is"] == [titles[place] for place in (0, 3, 4)]
     assert ["0.9.1", "0.16.0"] == [title.split()[0] for title in titles[1:3]]
     assert {True} == {box is not None and box["x"] + box["width"] <= 390 for box in boxes}

@@ -86,12 +86,13 @@ def test_figures_have_the_digits_of_their_pages(store: URL) -> None:
     assert ["3,332.5", "3,400"] == match[2:4]
 
 
-def test_a_narrow_screen_has_the_change_and_the_verdict_beside_the_model(
+def test_a_narrow_screen_has_the_figures_the_change_and_the_verdict_beside_the_model(
     contents: Contents,
 ) -> None:
     made = BeautifulSoup(changes.matched(pair_of(contents), address).text, "html.parser")
-    near = [head.get_text() for head in made.select("thead th[data-near]")]
-    assert ["Change", "B\u00a0is"] == near
+    near = [head.get_text() for head in made.select("thead th[data-falling]")]
+    rates = [f"{release} Tokens/s/GPU" for release in ("25.04", "25.07")]
+    assert [*rates, "Change", "B\u00a0is"] == near
 
 
 def test_a_figure_has_a_column_of_names_where_it_is_not_the_same_in_all_rows(store: URL) -> None:

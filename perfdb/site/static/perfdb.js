@@ -214,8 +214,8 @@ function rearrange(table) {
     const cells = [...row.cells];
     cells[0].after(...moved.map((column) => cells[column]));
   }
-  [...near, ...rates].forEach(breakAtSlashes);
-  if (near.length) tellApart(table, near.length + 1, moved.length + 1);
+  rates.forEach(breakAtSlashes);
+  if (moved.length) tellApart(table, near.length + 1, moved.length + 1);
 }
 
 // "TFLOPs/sec/GPU" is wider than the figures below it.
