@@ -142,7 +142,7 @@ def test_titles_stand_at_the_same_place_with_and_without_tables(page: Page, addr
 def test_paper_is_light_whatever_the_screen_is(browser: Browser, address: str) -> None:
     context = browser.new_context(color_scheme="dark")
     page = context.new_page()
-    page.goto(address + "models/llama3-8b.html")
+    page.goto(address + "glossary.html")
     theme = "document.documentElement.dataset.theme"
     assert "dark" == page.evaluate(theme)
     page.evaluate(f"addEventListener('beforeprint', () => {{ window.printed = {theme} }})")
