@@ -7,7 +7,7 @@ from typing import Literal, Protocol, TypeVar
 from perfdb import catalog
 from perfdb.catalog import titles
 from perfdb.groups import grouped
-from perfdb.record import Frozen
+from perfdb.record import CONFIGURATION_FIELDS, Frozen
 from perfdb.site import profiles
 from perfdb.site.data import Result, Section, Tab
 from perfdb.site.words import FINE_TUNING, framework_title
@@ -87,10 +87,10 @@ def place(name: str, among: Iterable[str]) -> tuple[int, str]:
     return (known.index(name) if name in known else len(known)), name
 
 
-def _row_order(result: Result) -> tuple[bool, str, int]:
-    """Published rows as they stand on their page; measured rows after them, as they come."""
+def _row_order(result: Result) -> tuple[object, ...]:
+    """Published rows as they stand on their page; measured rows after them, by their work."""
     if result.is_measured:
-        return True, "", 0
+        return True, *work_order(result)
     return False, result.source, result.source_line or 0
 
 
@@ -163,10 +163,11 @@ def is_on_gpus(result: Result) -> bool:
 
 
 def work_order(result: Result) -> tuple[object, ...]:
-    """A key that sorts results by system, model, precision and size."""
+    """A key that sorts results by system, model, precision and size, then by how it was done."""
     size = (result.num_gpus, result.sequence_length, result.global_batch_size)
     names = (system_order(result.system), natural(result.model_title), result.precision or "")
-    return (*names, *size)
+    layout = (natural(str(getattr(result, name) or "")) for name in CONFIGURATION_FIELDS)
+    return (*names, *size, *layout)
 
 
 def of_newest_releases(results: Sequence[Result]) -> list[Result]:

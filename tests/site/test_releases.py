@@ -172,3 +172,17 @@ def test_a_container_that_not_all_rows_state_is_told_with_how_many_do() -> None:
     assert "Container: nemo:1Measured" in said("nemo:1", "nemo:1")
     assert "Container: nemo:1 (1 of 2 rows)Measured" in said("nemo:1", None)
     assert "Container: nemo:1 (1 of 2 rows), nemo:2 (1 of 2 rows)" in said("nemo:1", "nemo:2")
+
+
+def test_measured_rows_stand_by_model_precision_and_size_behind_the_published_ones() -> None:
+    """The store has them by the hash of the case, which says nothing to a reader."""
+    same = {"framework": "megatron-core", "release": "0.16.0", "system": "dgx-h100"}
+    printed = [published(**same, variant=None, source_line=line) for line in (9, 8)]
+    works = (("70B", 64, 1), ("8B", 256, 2), ("8B", 256, 1), ("8B", 64, 4))
+    measured = [
+        result(model_title=f"Llama 3 {size}", num_gpus=gpus, tensor_parallel=tp)
+        for size, gpus, tp in works
+    ]
+    [page] = release_pages([*measured, *printed])
+    assert (8, 9) == tuple(one.source_line for one in page.results[:2])
+    assert tuple(reversed(measured)) == page.results[2:]
