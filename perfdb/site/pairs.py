@@ -13,7 +13,6 @@ from perfdb.record import Frozen
 from perfdb.site.bests import FLOPS, RATE
 from perfdb.site.contents import ReleasePair, Skipped
 from perfdb.site.words import framework_title, release_title
-from perfdb.units import significant
 from perfdb.versions import Precedence, is_rolling, version_order
 
 MOST_PAIRS: Final = 5
@@ -48,14 +47,8 @@ class Disagreement(Frozen):
     """A match whose TFLOP/s changed by another factor than its tokens/s: before and after."""
 
     work: str
-    rates: tuple[float, float]
-    tflops: tuple[float, float]
-
-    @property
-    def said(self) -> str:
-        """'tokens/s/GPU 9,000 → 9,000, TFLOP/s/GPU 722.0 → 72,000'."""
-        rates, tflops = (" → ".join(map(significant, ends)) for ends in (self.rates, self.tflops))
-        return f"tokens/s/GPU {rates}, TFLOP/s/GPU {tflops}"
+    said: str
+    """'tokens/s/GPU 9,000 → 9,000, TFLOP/s/GPU 722 → 72,000'."""
 
 
 def of_results(rows: Iterable[Row], wrong: Iterable[int]) -> Iterator[ReleasePair]:
@@ -174,7 +167,11 @@ def disagreement(match: Match) -> Disagreement | None:
     )
     if abs((tflops[1] / tflops[0]) / (rates[1] / rates[0]) - 1) <= rounding + 1e-9:
         return None
-    return Disagreement(work=words.workload(b), rates=rates, tflops=tflops)
+    said = (
+        f"{name} {words.figure(a, metric)} → {words.figure(b, metric)}"
+        for name, metric in (("tokens/s/GPU", RATE), ("TFLOP/s/GPU", FLOPS))
+    )
+    return Disagreement(work=words.workload(b), said=", ".join(said))
 
 
 def _ends(match: Match, metric: str) -> tuple[float, float] | None:

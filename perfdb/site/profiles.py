@@ -83,7 +83,7 @@ TFLOPS = Column(
     term="TFLOP/s/GPU",
 )
 STEP_TIME = Column("Step time (s)", ("step_time_s",), "seconds", digits=4, term="Step time")
-SPREAD = Column("p10–p90 (s)", ("step_time_p10_s",), "spread", digits=3, term="p10–p90")
+SPREAD = Column("p10–p90 (s)", ("step_time_p10_s",), "spread", digits=4, term="p10–p90")
 STEPS = Column("n", ("num_steps",), term="n")
 MFU = Column("MFU", ("mfu",), "percent", digits=1, term="MFU")
 CONVENTION = Column("FLOPs convention", ("flops_convention",), "text", term="FLOPs convention")

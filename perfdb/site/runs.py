@@ -7,7 +7,7 @@ from typing import Final
 
 from perfdb import catalog, metrics, units
 from perfdb.metrics import METRICS, TRILLION
-from perfdb.site import addresses, charts, profiles, tables
+from perfdb.site import addresses, bests, charts, profiles, tables
 from perfdb.site.addresses import Address
 from perfdb.site.data import MOST_STEPS, Link, Result, RunPage, Step
 from perfdb.site.glossary import TERMS
@@ -105,31 +105,31 @@ def _grounds(result: Result, address: Address) -> list[tuple[str, Content]]:
 
 
 def _derived(result: Result) -> list[Line]:
-    """Each metric, and its formula with this run's numbers."""
+    """Each metric as tables print it, and its formula with this run's numbers."""
     tokens, flops = result.tokens_per_sec_per_gpu, result.model_tflops_per_sec_per_gpu
     per_token = flops / tokens * 1e3 if flops and tokens else None
-    step_time = units.significant(result.step_time_s)
-    known = {
-        "step_time_s": (step_time, f"median of {result.num_steps} steps: {result.window}"),
+    shown = {
+        name: tables.formatted(column, getattr(result, name))
+        for name, column in bests.COLUMNS.items()
+    }
+    numbers = {
+        "step_time_s": f"median of {result.num_steps} steps: {result.window}",
         "tokens_per_sec_per_gpu": (
-            units.significant(tokens),
-            f"{result.global_batch_size:,} × {result.sequence_length:,} ÷ {step_time} ÷ "
-            f"{result.num_gpus:,}" if tokens else _NO_RATE,
+            f"{result.global_batch_size:,} × {result.sequence_length:,} ÷ {shown['step_time_s']} ÷ "
+            f"{result.num_gpus:,}" if tokens else _NO_RATE
         ),
         "model_tflops_per_sec_per_gpu": (
-            units.significant(flops),
             f"{units.significant(per_token)} GFLOP per token, convention "
-            f"{result.flops_convention}" if per_token else _no_flops(result),
+            f"{result.flops_convention}" if per_token else _no_flops(result)
         ),
         "mfu": (
-            units.share(result.mfu),
-            f"{units.significant(flops)} ÷ {units.significant(result.peak_tflops)}"
-            if result.peak_tflops else _no_peak(result),
+            f"{shown[bests.FLOPS]} ÷ {result.peak_tflops:,g}"
+            if result.peak_tflops else _no_peak(result)
         ),
     }  # fmt: skip
     return [
-        (METRICS[name].title, value, METRICS[name].formula, numbers)
-        for name, (value, numbers) in known.items()
+        (METRICS[name].title, shown[name], METRICS[name].formula, said)
+        for name, said in numbers.items()
     ]
 
 
@@ -162,8 +162,8 @@ def _of_the_job(result: Result) -> Iterator[Line]:
     if each is None:
         return
     total = metrics.global_tokens_per_sec(each, result.num_gpus)
-    said, days = units.significant(total), metrics.days_to_train(TRILLION, total)
-    numbers = f"{units.significant(each)} × {result.num_gpus:,}"
+    printed, said = (tables.formatted(bests.COLUMNS[bests.RATE], it) for it in (each, total))
+    days, numbers = metrics.days_to_train(TRILLION, total), f"{printed} × {result.num_gpus:,}"
     yield "Tokens/s, all GPUs", said, "tokens/s/GPU × GPUs", numbers
     formula = "10¹² ÷ tokens/s of all GPUs ÷ 86,400"
     yield "Days to 1T tokens", units.significant(days), formula, f"10¹² ÷ {said} ÷ 86,400"

@@ -258,7 +258,7 @@ def _counted_by(result: Result, rate: Rate) -> tuple[str, ...]:
 def _of_all(result: Result) -> Cell:
     total = _total(result)
     mark = "" if total is None or result.tokens_per_sec else figures.COMPUTED
-    return Cell(f"{units.number(total)}{mark}", sort=total)
+    return Cell(f"{tables.formatted(bests.COLUMNS[bests.RATE], total)}{mark}", sort=total)
 
 
 def _total(result: Result) -> float | None:

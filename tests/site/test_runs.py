@@ -39,9 +39,21 @@ def test_each_figure_has_its_formula_with_the_numbers_of_the_run() -> None:
     said = {row[0]: row[1:] for row in rows("figures", run_page(*TIMES, peak_tflops=989.0))}
     assert ["4.050", "median of 8 steps: skip_warmup(2)"] == said["Step time (s)"][::2]
     assert "128 × 8,192 ÷ 4.050 ÷ 8" == said["Tokens/s/GPU"][2]
-    assert ["43.1%", "1,666 ÷ 989.0"] == said["MFU"][::2]
+    assert ["43.1%", "1,665.60 ÷ 989"] == said["MFU"][::2]
     [small] = [row for row in rows("figures", run_page(*TIMES, mfu=0.00004)) if row[0] == "MFU"]
     assert "0.00400%" == small[1]
+
+
+@pytest.mark.parametrize(("tokens", "tflops"), [(32363.5, 1211.638), (0.618, 0.00618)])
+def test_a_figure_of_a_run_is_printed_as_in_every_table(tokens: float, tflops: float) -> None:
+    """Also the few that a CPU reaches."""
+    changed = {"tokens_per_sec_per_gpu": tokens, "model_tflops_per_sec_per_gpu": tflops}
+    page = run_page(*TIMES, **changed)
+    said = {row[0]: row[1] for row in rows("figures", page)}
+    printed = results_table("Runs", [page.result], RUNS, address)
+    by_head = {head.title: cell for head, cell in zip(printed.heads, printed.rows[0], strict=True)}
+    for title in ("Step time (s)", "Tokens/s/GPU", "TFLOP/s/GPU", "MFU"):
+        assert by_head[title].content == said[title]
 
 
 @pytest.mark.parametrize(
