@@ -76,13 +76,18 @@ def model(printed: str) -> ModelName | Wrong:
     if known := catalog.named_model(printed):
         return ModelName(known)
     found = (" ".join((a or b).split()) for a, b in _QUALIFIER.findall(printed))
-    base = _QUALIFIER.sub(" ", printed)
+    base = unqualified(printed)
     name = catalog.named_model(base) or units.slug(base)
     if _SEVERAL.search(base) and not catalog.named_model(base):
         return Wrong(f"{printed!r} names several models", "give each a row of its own")
     if not name or absent(printed):
         return Wrong("is missing", "name the model")
     return ModelName(name, tuple(qualifier for qualifier in found if qualifier))
+
+
+def unqualified(printed: str) -> str:
+    """The name of a model without what a page says beside it: `Phi-4 (14B)` is Phi-4."""
+    return " ".join(_QUALIFIER.sub(" ", printed).split())
 
 
 @lru_cache(maxsize=1024)

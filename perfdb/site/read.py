@@ -98,11 +98,15 @@ def state(address: str) -> str:
 
 
 def _called(rows: Iterable[StoredRow]) -> dict[object, str]:
-    """Models that the catalogue lacks, by their names, as the first row of a page prints them."""
+    """Models that the catalogue lacks, by their names, as the first row of a page prints them.
+
+    Without qualifiers, which stand behind the title wherever it is printed.
+    """
     unknown = (row for row in rows if row["model"] not in catalogue.models())
     shown = sorted(map(Result.model_validate, unknown), key=lambda one: one.result_id)
-    printed = ((one.model, text_of(("model_title",), one)) for one in reversed(shown))
-    return {name: text for name, text in printed if text and names.model(text) == ModelName(name)}
+    printed = ((one.model, text_of(("model_title",), one) or "") for one in reversed(shown))
+    titled = ((name, names.unqualified(text)) for name, text in printed)
+    return {name: title for name, title in titled if names.model(title) == ModelName(name)}
 
 
 def _told(rows: Iterable[StoredRow], called: Mapping[object, str]) -> list[StoredRow]:

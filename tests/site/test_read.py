@@ -69,11 +69,14 @@ def test_an_empty_store_gives_nothing(store: URL) -> None:
 def test_a_model_that_the_catalogue_lacks_is_called_as_its_first_page_prints_it(
     store: URL, tmp_path: Path
 ) -> None:
-    """In results, comparisons and the changelog; also a run of it, which knows the name alone."""
+    """In results, comparisons and the changelog; also a run of it, which knows the name alone.
+
+    What stands in brackets behind the name is no part of it.
+    """
     unknown = case(framework="nemo", model="llava-9b")
     row = {"Tokens / sec / GPU": "12,273"}
     for version, name, qualifiers in (
-        ("25.02", "LLaVA 9B (dropout)", ("dropout",)),
+        ("25.02", "LLaVA-9B (dropout)", ("dropout",)),
         ("25.04", "LLaVA 9B", ()),
         ("25.07", "LLAVA-9B", ()),
     ):
@@ -88,4 +91,4 @@ def test_a_model_that_the_catalogue_lacks_is_called_as_its_first_page_prints_it(
              *(match.b for match in pair.comparison.matched))]  # fmt: skip
     assert 8 == len(shown)
     assert sides
-    assert {"LLaVA 9B"} == {one.model_title for one in (*shown, *sides)}
+    assert {"LLaVA-9B"} == {one.model_title for one in (*shown, *sides)}
