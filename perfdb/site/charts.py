@@ -36,10 +36,14 @@ class Bar:
 
 @dataclass(frozen=True)
 class Line:
-    """A line through points; `ideal` is what would be if nothing were lost."""
+    """A line through points; `said` are their values as tables print them.
+
+    `ideal` is what would be if nothing were lost, of which nothing is said.
+    """
 
     label: str
     points: tuple[tuple[float, float], ...]
+    said: tuple[str, ...] = ()
     ideal: bool = False
 
 
@@ -88,11 +92,15 @@ def _ends(given: Sequence[Bar]) -> str:
     return "; ".join(f"{bar.label}: {bar.said}" for bar in given)
 
 
-def over_gpus(title: str, axis: str, given: Sequence[Line]) -> Html:
-    """Rates over numbers of GPUs, of which each doubling is as wide; an ideal line is dotted."""
+def over_gpus(title: str, axis: str, given: Sequence[Line], low: float = 0.0) -> Html:
+    """Rates over numbers of GPUs, of which each doubling is as wide; an ideal line is dotted.
+
+    `low` is where the axis of the rates begins.
+    """
     from perfdb.site import plots  # noqa: PLC0415  as above
 
-    return plots.over_gpus(title, f"{axis} by number of GPUs. {_points(given)}", axis, given)
+    sentence = f"{axis} by number of GPUs. {_points(given)}"
+    return plots.over_gpus(title, sentence, axis, given, low)
 
 
 def over_releases(title: str, axis: str, names: Sequence[str], given: Sequence[Line]) -> Html:
@@ -104,9 +112,4 @@ def over_releases(title: str, axis: str, names: Sequence[str], given: Sequence[L
 
 
 def _points(given: Sequence[Line]) -> str:
-    said = [
-        f"{line.label}: {', '.join(units.significant(y) for _, y in line.points)}."
-        for line in given
-        if not line.ideal
-    ]
-    return " ".join(said)
+    return " ".join(f"{line.label}: {', '.join(line.said)}." for line in given if line.said)

@@ -1,7 +1,7 @@
 """The history of a model: the same work in one release of a framework after another."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from perfdb.groups import grouped
@@ -48,13 +48,22 @@ def _of_framework(
         return Html("")
     builds = {name: one.build for work in works for name, one in work.items()}
     names = sorted(builds, key=lambda name: version_order(name, builds[name]))
-    lines = _lines(works[: charts.MOST_LINES], names, metric)
     heading = f"{framework} over its releases"
     title = f"{subject}: {heading}"
-    drawn = charts.over_releases(title, metric.title, names, lines)
-    some = f"The first {len(lines)} of {len(works)} rows are drawn."
+    by_system = grouped(works, _system)
+    drawn = joined(
+        charts.over_releases(
+            f"{title}, {name}",
+            metric.title,
+            names,
+            _lines(some[: charts.MOST_LINES], names, metric),
+        )
+        for name, some in by_system.items()
+    )
+    count = sum(min(len(some), charts.MOST_LINES) for some in by_system.values())
+    first = f"The first {charts.MOST_LINES} rows of each system are drawn, "
     note = bests.note(
-        some if len(works) > len(lines) else "",
+        f"{first}{count:,} of {len(works):,} in all." if len(works) > count else "",
         "The best figure of each release at the same work, whatever its configuration.",
         *_left_out(results),
     )
@@ -62,6 +71,15 @@ def _of_framework(
     heads = [Head("System"), Head("Work", wide=True), *(Head(it, numeric=True) for it in names)]
     table = markup.Table(title, heads, rows)
     return joined((tag("h3", heading), charts.beside(drawn, note), markup.table(table)))
+
+
+def _system(work: Work) -> str:
+    return bests.SYSTEM.of(_first(work))
+
+
+def _first(work: Work) -> Result:
+    """The one that says which work it is."""
+    return next(iter(work.values()))
 
 
 def _left_out(results: Sequence[Result]) -> tuple[str, str]:
@@ -93,18 +111,21 @@ def works_of(results: Iterable[Result], metric: Metric) -> list[Work]:
 
 def _lines(works: Sequence[Work], names: Sequence[str], metric: Metric) -> list[Line]:
     """A line for each work, through the figures of the releases that have it."""
-    firsts = [next(iter(work.values())) for work in works]
+    firsts = list(map(_first, works))
     parts = (*NAMES, *bests.differing(DETAILS, firsts))
     return [
-        Line(_said(parts, first), tuple(_points(work, names, metric)))
+        Line(_said(parts, first), *_points(work, names, metric))
         for first, work in zip(firsts, works, strict=True)
     ]
 
 
-def _points(work: Work, names: Sequence[str], metric: Metric) -> Iterator[tuple[float, float]]:
-    for place, name in enumerate(names):
-        if name in work:
-            yield float(place), figures.figure(work[name], metric.name) or 0.0
+def _points(
+    work: Work, names: Sequence[str], metric: Metric
+) -> tuple[tuple[tuple[float, float], ...], tuple[str, ...]]:
+    """The places of its releases with their figures, and these as tables print them."""
+    there = [(float(place), work[name]) for place, name in enumerate(names) if name in work]
+    points = tuple((place, figures.figure(one, metric.name) or 0.0) for place, one in there)
+    return points, tuple(bests.said(one, metric.name) for _, one in there)
 
 
 def _said(parts: Iterable[Part], result: Result) -> str:
@@ -112,7 +133,7 @@ def _said(parts: Iterable[Part], result: Result) -> str:
 
 
 def _row(work: Work, names: Sequence[str], metric: Metric, address: Address) -> list[Cell]:
-    first = next(iter(work.values()))
+    first = _first(work)
     system, *others = NAMES
     cells = (columns.figure(work.get(name), metric.name, address) for name in names)
     return [Cell(system.of(first)), Cell(_said((*others, *DETAILS), first)), *cells]

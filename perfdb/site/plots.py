@@ -100,13 +100,14 @@ def bars(title: str, sentence: str, axis: str, given: Sequence[Bar], every: Sequ
     return svg.drawn(BARS, title, sentence, partial(_bars, axis, given, every))
 
 
-def over_gpus(title: str, sentence: str, axis: str, given: Sequence[Line]) -> Html:
+def over_gpus(title: str, sentence: str, axis: str, given: Sequence[Line], low: float) -> Html:
     """Lines over numbers of GPUs, of which each doubling is as wide; an ideal line is dotted."""
     counts = sorted({gpus for line in given for gpus, _ in line.points})
     room = max(counts[-1] / counts[0], 2.0) ** MARGIN
     ticks = [(count, f"{int(count):,}") for count in counts]
     across = _Across("GPUs", (counts[0] / room, counts[-1] * room), ticks)
-    return svg.drawn(DOUBLING, title, sentence, partial(_curves, axis, across, _compared(given)))
+    draw = partial(_curves, axis, across, _compared(given), low=low)
+    return svg.drawn(DOUBLING, title, sentence, draw)
 
 
 def over_releases(
@@ -149,10 +150,13 @@ def _steps(page: RunPage, axes: Axes) -> Frame:
     return _curves("step time (s)", across, curves, axes)
 
 
-def _curves(axis: str, across: _Across, curves: Sequence[_Curve], axes: Axes) -> Frame:
-    """Lines from zero on, so that a small change looks small."""
-    top = max(y for curve in curves for _, y in curve.points) * 1.08 or 1.0
-    ticks = _round_ticks(0.0, top)
+def _curves(
+    axis: str, across: _Across, curves: Sequence[_Curve], axes: Axes, low: float = 0.0
+) -> Frame:
+    """Lines from zero on, so that a small change looks small; from `low` where the axis says so."""
+    highest = max(y for curve in curves for _, y in curve.points)
+    top = low + ((highest - low) * 1.08 or 1.0)
+    ticks = _round_ticks(low, top)
     first, last = (width(across.ticks[end][1]) / 2 for end in (0, -1))
     named = [curve for curve in curves if curve.name]
     below = AXIS + ROW * sum(len(_name(curve)) for curve in named)
@@ -165,7 +169,7 @@ def _curves(axis: str, across: _Across, curves: Sequence[_Curve], axes: Axes) ->
     for curve in curves:
         _draw(axes, curve.points, curve.style)
     axes.set_title(shortened(axis, frame.across + frame.right))
-    axes.set_ylim(0.0, top)
+    axes.set_ylim(low, top)
     axes.set_yticks([tick for tick, _ in ticks], [said for _, said in ticks])
     _below(axes, frame, across)
     _names(axes, frame, named)

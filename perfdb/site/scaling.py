@@ -9,10 +9,18 @@ from perfdb import metrics, units
 from perfdb.compare.verdict import CONVENTION_BOUND
 from perfdb.metrics import METRICS, TRILLION
 from perfdb.record import Frozen
-from perfdb.site import addresses, bests, charts, columns, figures, markup, superlinear, tables
+from perfdb.site import (
+    addresses,
+    bests,
+    columns,
+    figures,
+    markup,
+    scaling_charts,
+    superlinear,
+    tables,
+)
 from perfdb.site.about import names
 from perfdb.site.addresses import Address, slug
-from perfdb.site.charts import Line
 from perfdb.site.contents import Contents
 from perfdb.site.data import Audited, Result
 from perfdb.site.markup import Cell, Head, Html, joined, link, tag
@@ -29,7 +37,7 @@ from perfdb.site.page import (
 )
 from perfdb.site.printed import extras_of
 from perfdb.site.profiles import LAYOUT, ORIGIN, ours
-from perfdb.site.series import RATES, Rate, ScalingPage, Series
+from perfdb.site.series import Rate, ScalingPage, Series
 from perfdb.site.words import release_title
 
 SAID: Final = (
@@ -137,43 +145,8 @@ def model(page: ScalingPage, number: int, address: Address) -> Html:
     made = [_series(title, series, page.audited, address) for series in scaled.series]
     # the heading above it may be called the same
     anchor = None if make_id(scaled.title) == slug(scaled.model) else slug(scaled.model)
-    parts = (*_charts(title, scaled.series), *made, tag("p", every))
+    parts = (*scaling_charts.of_series(title, scaled.series), *made, tag("p", every))
     return tag("div", parts, class_="perf-at", id=anchor)
-
-
-def _charts(title: str, given: Iterable[Series]) -> list[Html]:
-    """The rate of each GPU in every series against the ideal; a drawing for each kind of rate."""
-    by_rate = {rate: [series for series in given if series.rate == rate] for rate in RATES}
-    return [_chart(title, rate, some) for rate, some in by_rate.items() if some]
-
-
-def _chart(title: str, rate: Rate, series: Sequence[Series]) -> Html:
-    shown = series[: charts.MOST_LINES]
-    lines = [
-        Line(
-            _label(one),
-            tuple((float(it.num_gpus), figures.figure(it, rate) or 0.0) for it in one.points),
-        )
-        for one in shown
-    ]
-    name = "ideal: as at the smallest scale"
-    ideal = [
-        Line(name, tuple((gpus, line.points[0][1]) for gpus, _ in line.points), ideal=True)
-        for line in lines
-    ]
-    drawn = charts.over_gpus(title, METRICS[rate].title, [*lines, *ideal])
-    which = f"The first {len(shown)} of {len(series)} series are drawn."
-    return charts.beside(drawn, bests.note(which if len(series) > len(shown) else ""))
-
-
-def _label(series: Series) -> str:
-    first = series.points[0]
-    parts = (
-        bests.precision_of(first),
-        f"sequence {first.sequence_length:,}",
-        f"{series.scaling} scaling",
-    )
-    return " · ".join(filter(None, parts))
 
 
 def _series(title: str, series: Series, audited: Mapping[int, str], address: Address) -> Html:

@@ -25,7 +25,7 @@ from tests.site.samples import run_page
 ROOT = Path(__file__).parents[2]
 SVG = "{http://www.w3.org/2000/svg}"
 LINES = (
-    Line("one", ((8, 100.0), (16, 99.0))),
+    Line("one", ((8, 100.0), (16, 99.0)), ("100.0", "99.0")),
     Line("ideal", ((8, 100.0), (16, 100.0)), ideal=True),
 )
 STEP = "var(--perf-step, #0072b2)"
@@ -49,7 +49,7 @@ def drawing(kind: str) -> Html:
     if kind == "gpus":
         return charts.over_gpus("Title", "axis", LINES)
     if kind == "releases":
-        lines = (Line("a", ((0, 1.0), (1, 2.0))),)
+        lines = (Line("a", ((0, 1.0), (1, 2.0)), ("1", "2")),)
         return charts.over_releases("Title", "axis", ("0.9", "0.10"), lines)
     made = charts.step_times(run_page(9.0, 5.0, 4.1, 4.0))
     assert made is not None
@@ -142,8 +142,8 @@ def test_no_two_charts_of_a_page_share_an_id_and_each_finds_its_own() -> None:
     ("kind", "title", "said"),
     [
         ("bars", "Title", "axis. a: 3; b: −1."),
-        ("gpus", "Title", "axis by number of GPUs. one: 100.0, 99.00."),
-        ("releases", "Title", "axis by release: 0.9, 0.10. a: 1.000, 2.000."),
+        ("gpus", "Title", "axis by number of GPUs. one: 100.0, 99.0."),
+        ("releases", "Title", "axis by release: 0.9, 0.10. a: 1, 2."),
     ],
 )
 def test_a_chart_has_a_title_and_its_numbers_in_words(kind: str, title: str, said: str) -> None:

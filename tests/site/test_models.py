@@ -1,6 +1,7 @@
 """The pages of models and systems: every result in force, the best as bars, what is known."""
 
 from perfdb.audit import Finding, Severity
+from perfdb.catalog import titles as system_titles
 from perfdb.metrics import METRICS
 from perfdb.site import findings, models, subjects, systems
 from perfdb.site.contents import Contents
@@ -152,6 +153,22 @@ def test_lines_of_alike_work_say_in_what_it_differs_and_figures_lead_to_their_ro
         f"../performance/megatron-core/{one.release}.html#{row_id(one)}"
         for one in (given[1], given[0], given[3], given[2])
     ] == targets
+
+
+def test_each_system_has_a_drawing_over_the_releases() -> None:
+    """One of many rows leaves no other without."""
+    given = [
+        result(workload_key=f"{system}-{gpus}", release=release, system=system,
+               system_title=system_titles.system(system), num_gpus=gpus)
+        for system in ("dgx-h100", "dgx-b200")
+        for gpus in range(1, 8 if system == "dgx-h100" else 2)
+        for release in ("0.10", "0.9")
+    ]  # fmt: skip
+    made = soup(models.results(model_page(*given), 0, address).text)
+    drawn = [one.get_text() for one in made.select("svg desc") if "by release" in one.get_text()]
+    assert [(6, 0), (0, 1)] == [(it.count("DGX-H100 ·"), it.count("DGX-B200 ·")) for it in drawn]
+    notes = " ".join(note.get_text() for note in made.select(".perf-note"))
+    assert "The first 6 rows of each system are drawn, 7 of 8 in all." in notes
 
 
 def test_each_rate_by_precision_leads_to_its_row_on_the_page_of_its_release() -> None:

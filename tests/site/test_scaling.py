@@ -13,7 +13,7 @@ from perfdb.site.contents import Contents
 from perfdb.site.data import Audited, Flag, Result
 from perfdb.site.series import ScalingPage, Series, efficiency, groups
 from tests.site import samples
-from tests.site.samples import address, published, result
+from tests.site.samples import address, published, result, words
 
 NEMOTRON4 = (
     (16, 64, 2.66, "98550", "117.44"),
@@ -78,6 +78,17 @@ def test_efficiency_is_the_rate_of_each_gpu_against_the_smallest_scale() -> None
     assert {16: "1.0000", 256: "0.9925", 2048: "0.9568"} == {
         gpus: f"{share:.4f}" for gpus, share in efficiency(series).items()
     }
+
+
+def test_the_efficiency_is_drawn_from_below_the_lowest_on() -> None:
+    """By hand: 2.66 s at 16 GPUs, 2.78 s at 2,048: 95.7 %, which is flat on an axis from zero."""
+    rate, share = soup(page_of(*nemotron4())).select("svg")
+    assert "6,159, 6,113, 5,894." in words(rate.select_one("desc"))
+    assert "100.0%, 99.3%, 95.7%." in words(share.select_one("desc"))
+    said = [one.get_text() for one in share.select("text")]
+    assert "Efficiency (%), axis from 80" in said
+    assert {"80", "100"} <= set(said)
+    assert "0" not in said
 
 
 def test_the_page_computes_what_the_source_printed() -> None:
