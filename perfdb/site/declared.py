@@ -5,8 +5,9 @@ whole page, a section for each task. Pages that are made from the store are decl
 way; a page written by hand at the address of one of them takes its place.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import ClassVar, Final, get_args
 
@@ -23,6 +24,7 @@ from perfdb.site.base import SiteDirective
 from perfdb.site.data import ReleasePage, Result, Tab
 from perfdb.site.grouping import Grouping, sections, tabs
 from perfdb.site.markup import Html, tag
+from perfdb.site.profiles import Profile
 from perfdb.site.releases import Releases
 from perfdb.site.words import release_title, section_title
 
@@ -114,8 +116,17 @@ class ReleaseDirective(SiteDirective):
         """A table with the columns that are declared, or those that the release prints."""
         own = tables.of_results(results)
         profile = profiles.NAMED[declared.profile] if declared.profile else own
+        if declared.group_by == "model":
+            profile = _by_system(profile)
         made = tables.results_table(f"{label} results", results, profile, cache(self.address))
-        return markup.table(made)
+        return markup.table(replace(made, ids=list(map(self._anchor, made.ids))))
+
+    def _anchor(self, row: str) -> str:
+        """What a row is called on this page: as everywhere, but for one that it has already."""
+        seen = self.env.temp_data.setdefault("perfdb-rows", Counter())
+        assert isinstance(seen, Counter)
+        seen[row] += 1
+        return row if seen[row] == 1 else f"{row}-{seen[row]}"
 
     def tab_set(
         self, given: Sequence[Tab], declared: Declared, group_by: Grouping, of: str
@@ -189,6 +200,14 @@ def _index_entry(page: ReleasePage) -> Iterator[nodes.Node]:
     if page.release is not None:
         said = f"{page.release}; {page.framework} {page.release}"
         yield addnodes.index(entries=[("single", said, "", "main", None)])
+
+
+def _by_system(profile: Profile) -> Profile:
+    """The profile of rows of a model, which their systems tell apart and are called by."""
+    own = {column.fields: column for column in profile.columns}
+    system, model = (own.pop(one.fields) for one in (profiles.SYSTEM, profiles.MODEL))
+    first = (replace(system, shown="always"), replace(model, shown="varies"))
+    return replace(profile, columns=(*first, *own.values()))
 
 
 def _component(name: str) -> nodes.container:

@@ -49,7 +49,7 @@ def build(tmp_path: Path, url: URL) -> Build:
     """Write a page that declares, and build the site that it is the only own page of."""
 
     def built(
-        directive: str, at: str = "ours", **options: str
+        directive: str, at: str = "ours", times: int = 1, **options: str
     ) -> "subprocess.CompletedProcess[str]":
         docs = tmp_path / "docs"
         docs.mkdir(exist_ok=True)
@@ -58,9 +58,10 @@ def build(tmp_path: Path, url: URL) -> Build:
         index = f"# Index\n\n```{{toctree}}\n{contents}\n```\n"
         (docs / "index.md").write_text(index)
         given = "\n".join(f":{name.replace('_', '-')}: {value}" for name, value in options.items())
+        again = PAGE.partition("# Ours")[2].format(directive=directive, options=given)
         ours = docs / f"{at}.md"
         ours.parent.mkdir(parents=True, exist_ok=True)
-        ours.write_text(PAGE.format(directive=directive, options=given))
+        ours.write_text(PAGE.format(directive=directive, options=given) + again * (times - 1))
         return subprocess.run(
             [sys.executable, "-m", "sphinx", "-nWq", "--keep-going", "-b", "html",
              docs, tmp_path / "html"],
@@ -133,21 +134,25 @@ def test_a_table_shows_the_task_and_system_that_it_asks_for(
 def test_a_table_is_cut_into_tabs_by_model_and_printed_with_other_columns(
     tmp_path: Path, url: URL, build: Build
 ) -> None:
-    for model in ("llama3-8b", "llama3-70b"):
-        stored(url, write_run(tmp_path, case=case(model=model), run_id=model))
-    done = build(
-        "perfdb-table",
-        framework="megatron-core",
-        release="0.16.0",
-        group_by="model",
-        profile="dfm",
-    )
+    """Each row is called by its system; in a second table of the page by another anchor."""
+    for model, systems in (("llama3-8b", ("dgx-b200", "dgx-h100")), ("llama3-70b", ("dgx-h100",))):
+        for system in systems:
+            run = case(model=model, system=system)
+            stored(url, write_run(tmp_path, case=run, run_id=f"{model}-{system}"))
+    of = {"framework": "megatron-core", "release": "0.16.0", "group_by": "model"}
+    done = build("perfdb-table", times=2, **of, profile="dfm")
     assert (0, "") == (done.returncode, done.stderr)
     page = ours(tmp_path)
-    assert ["Llama 3 8B", "Llama 3 70B"] == tab_labels(page)
-    heads = [head.get_text() for head in page.select("thead th")]
+    assert ["Llama 3 8B", "Llama 3 70B"] * 2 == tab_labels(page)
+    assert ["DGX-H100", "DGX-B200", "DGX-H100"] * 2 == rows(page)
+    first, *_ = page.select("table.perf")
+    heads = [head.get_text() for head in first.select("thead th")]
+    assert "System" == heads[0]
     assert "Model TFLOP / sec / GPU" in heads
-    assert "MFU" not in heads
+    assert not {"MFU", "Model"} & set(heads)
+    anchors = [str(row["id"]) for row in page.select("tr[id]")]
+    assert len(set(anchors)) == len(anchors) == 6
+    assert [f"#{it}" for it in anchors] == [it["href"] for it in page.select("a.perf-link")]
 
 
 def test_wrong_words_are_reported_together_with_file_line_and_what_is_known(build: Build) -> None:
