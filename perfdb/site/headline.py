@@ -5,11 +5,13 @@ from typing import Final
 
 from perfdb.catalog import titles
 from perfdb.record import Frozen
-from perfdb.site import bests
+from perfdb.site import addresses, bests
+from perfdb.site.addresses import Address
 from perfdb.site.bests import FLOPS
 from perfdb.site.data import Result
 from perfdb.site.figures import figure
-from perfdb.site.markup import Cell
+from perfdb.site.markup import Cell, joined, link
+from perfdb.site.rows import row_id
 from perfdb.site.words import gpus
 from perfdb.units import UNKNOWN
 
@@ -27,10 +29,14 @@ def of_systems(results: Sequence[Result]) -> tuple[Result, ...]:
 
 
 class Highest(Frozen):
-    """The headline of all systems together as lists have it: in words, and as a number."""
+    """The headline of all systems together: '389.00', of which work, and the row it stands in."""
 
-    said: str
+    figure: str
+    work: str
     tflops: float
+    framework: str
+    release: str | None
+    row: str
 
 
 def highest(results: Sequence[Result], where: Callable[[Result], str]) -> Highest | None:
@@ -41,13 +47,22 @@ def highest(results: Sequence[Result], where: Callable[[Result], str]) -> Highes
     top = max(of_systems(results), key=_rank, default=None)
     if top is None:
         return None
-    said = f"{bests.said(top, FLOPS)} TFLOP/s/GPU: {work(top)}{where(top)}"
-    return Highest(said=said, tflops=figure(top, FLOPS) or 0.0)
+    return Highest(
+        figure=bests.said(top, FLOPS),
+        work=f"TFLOP/s/GPU: {work(top)}{where(top)}",
+        tflops=figure(top, FLOPS) or 0.0,
+        framework=top.framework,
+        release=top.release,
+        row=row_id(top),
+    )
 
 
-def cell(given: Highest | None) -> Cell:
-    """The headline in a list, sorted by its number."""
-    return Cell(given.said, sort=given.tflops) if given else Cell(UNKNOWN)
+def cell(given: Highest | None, address: Address) -> Cell:
+    """The headline in a list, sorted by its number, which leads to its row."""
+    if given is None:
+        return Cell(UNKNOWN)
+    row = addresses.of_row(given.framework, given.release, given.row, address)
+    return Cell(joined((link(given.figure, row), given.work), " "), sort=given.tflops)
 
 
 def _rank(result: Result) -> tuple[bool, float]:

@@ -21,6 +21,7 @@ from perfdb.site.markup import Html, joined, link, tag
 from perfdb.site.page import Kind, Page
 from perfdb.site.pairs import disagreement, tally
 from perfdb.site.profiles import LATEST
+from perfdb.site.rows import row_id
 from perfdb.site.words import TRIAL, framework_title, release_title
 
 MOST_RUNS: Final = 5
@@ -242,8 +243,9 @@ def _best(results: Sequence[Result], address: Address) -> list[Html]:
 
 
 def _headline(result: Result, address: Address) -> Html:
-    """The headline of a system, with the tab it is in behind it."""
-    figure = tag("strong", said(result, FLOPS))
+    """The headline of a system, with its row behind it, and behind the system's name its tab."""
+    row = addresses.of_row(result.framework, result.release, row_id(result), address)
+    figure = tag("strong", link(said(result, FLOPS), row))
     rate = tag("span", (figure, " TFLOP/s/GPU"), class_="perf-rate")
     tab = addresses.of_tab(result.framework, result.release, result.system, address)
     work = tag("small", headline.work(result))

@@ -1,13 +1,16 @@
 """Which columns a table has, in which order and with which digits: one literal table."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Final, Literal
 
 Kind = Literal[
     "model", "precision", "task", "text", "integer", "figure", "seconds", "percent", "spread",
     "outcome", "origin", "run", "log", "release", "moment", "system", "recipe", "options", "extra",
 ]  # fmt: skip
 """How a value is printed (perfdb.site.tables)."""
+
+DAYS: Final = "Time to train 1T tokens in days"
+"""A figure of pages that has no field."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Column:
     @property
     def is_figure(self) -> bool:
         """Whether it holds what was achieved, which leads to its evidence."""
-        return self.is_rate or self.kind in ("seconds", "spread")
+        return self.is_rate or self.kind in ("seconds", "spread") or self.title == DAYS
 
     @property
     def is_rate(self) -> bool:
@@ -197,7 +200,7 @@ SCALING = _family(
         replace(STEP_TIME, title="Training step time (seconds per step)"),
         Column("Throughput in tokens per second", ("tokens_per_sec",), "figure"),
         replace(MFU, title="Model flops utilization", digits=2),
-        Column("Time to train 1T tokens in days", ("extras",), "extra"),
+        Column(DAYS, ("extras",), "extra"),
         replace(SEQUENCE, title="SeqLen"),
         Column("Layers", ("extras",), "extra"),
         TP, PP, CP, EP, DP, VP, MBS, GBS, GA,

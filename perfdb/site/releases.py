@@ -193,8 +193,8 @@ def release_list(page: ReleaseList, number: int, address: Address) -> Html:
     for release in page.frameworks[number]:
         objections = release.objections
         findings = link(objections, address(release.audit)) if objections else "none"
-        row = [*_counted(release, (), address), Cell(findings), headline.cell(release.highest)]
-        rows.append(row)
+        top = headline.cell(release.highest, address)
+        rows.append([*_counted(release, (), address), Cell(findings), top])
     return table(Table(_label(page, number), heads, rows))
 
 

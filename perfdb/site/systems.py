@@ -76,12 +76,12 @@ def _entry(page: SystemPage) -> Entry:
 
 def index(page: Entries, address: Address) -> Html:
     """The list of systems, with the headline, the dense peaks and the memory of each."""
-    return subjects.index("System", "Models", page.entries, _known(page.entries), address)
+    return subjects.index("System", "Models", page.entries, _known(page.entries, address), address)
 
 
-def _known(given: Sequence[Entry]) -> Iterator[Made]:
+def _known(given: Sequence[Entry], address: Address) -> Iterator[Made]:
     top = Head(headline.TITLE, f"{_NEWEST}, {headline.RULE}", wide=True, near=True)
-    yield top, [headline.cell(one.highest) for one in given]
+    yield top, [headline.cell(one.highest, address) for one in given]
     for name in dict.fromkeys(name for one in given for name in one.peaks):
         peak = Head(f"{name.upper()} peak", "dense, TFLOP/s/GPU", numeric=True)
         yield peak, [Cell(units.number(one.peaks.get(name))) for one in given]

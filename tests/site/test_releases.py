@@ -5,12 +5,14 @@ from datetime import date
 
 import pytest
 
-from perfdb.site import addresses, headline, releases
+from perfdb.site import addresses, headline, overview, releases, systems
 from perfdb.site.contents import Contents
 from perfdb.site.data import Result
 from perfdb.site.overview import of_contents
 from perfdb.site.pages import all_pages
 from perfdb.site.releases import release_pages
+from perfdb.site.rows import row_id
+from perfdb.site.subjects import Entries
 from tests.site.samples import address, published, result, soup
 
 
@@ -116,7 +118,25 @@ def test_the_headline_is_of_pre_training_where_it_states_any(
     made = all_pages(Contents(results=given))
     [data] = [page.data for page in made if page.name == addresses.PERFORMANCE]
     assert isinstance(data, releases.ReleaseList)
-    assert [said] == [one.highest.said if one.highest else "" for one in data.frameworks[0]]
+    shown = [one.highest for one in data.frameworks[0]]
+    assert [said] == [f"{it.figure} {it.work}" if it else "" for it in shown]
+
+
+def test_a_headline_leads_to_its_row_on_the_page_of_its_release() -> None:
+    """On the landing page, in the list of releases and in that of systems."""
+    top = rated(389, case_key="top")
+    contents = Contents(results=(rated(123, case_key="other"), top))
+    data = {page.name: page.data for page in all_pages(contents)}
+    listed, on = data[addresses.PERFORMANCE], data[addresses.SYSTEMS]
+    assert isinstance(listed, releases.ReleaseList)
+    assert isinstance(on, Entries)
+    for made in (
+        overview.html(of_contents(contents), address),
+        releases.release_list(listed, 0, address),
+        systems.index(on, address),
+    ):
+        [link] = [one for one in soup(made.text).select("a") if "389.00" == one.get_text()]
+        assert f"../performance/megatron-core/0.16.0.html#{row_id(top)}" == link["href"]
 
 
 def test_headlines_are_sorted_by_their_figures_and_not_by_their_digits() -> None:

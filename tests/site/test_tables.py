@@ -425,6 +425,14 @@ def test_rows_that_state_the_throughput_of_all_gpus_are_shown_at_scale() -> None
     assert SCALING == of_results([published(framework="nemo", tokens_per_sec=98550.0)])
 
 
+def test_the_days_that_a_page_prints_lead_to_its_line_as_its_rates_do() -> None:
+    extras = {"Time to train 1T tokens in days": "117.44", "Layers": "32"}
+    made = soup(SCALING, published(framework="nemo", tokens_per_sec=98550.0, extras=extras))
+    said = [one.get_text() for one in made.select("a.e")]
+    assert "117.44" in said
+    assert "32" not in said
+
+
 def test_a_head_says_what_its_abbreviation_means() -> None:
     abbreviation = BeautifulSoup(html(DFM, published()), "html.parser").find("abbr", string="GBS")
     assert abbreviation is not None
