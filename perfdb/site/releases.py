@@ -33,6 +33,9 @@ from perfdb.site.words import TRIAL, framework_title, release_title
 from perfdb.units import UNKNOWN, counted
 from perfdb.versions import is_numbered, is_rolling
 
+LABEL: Final = "ref-performance"
+"""What {ref} calls the list of releases; the page of each is called by its name behind that."""
+
 LISTED: Final = (
     "A page for each release of each framework: rolling branches, then the highest version first, "
     f"and {TRIAL} last. The highest TFLOP/s is shown, {headline.RULE}.\n"
@@ -139,7 +142,7 @@ def _lists(
 ) -> Iterator[Page]:
     """The list of what each release has achieved, and the archive of how much there is of it."""
     if not releases:
-        yield Page(addresses.PERFORMANCE, document("Performance", NONE, NO_DATA))
+        yield Page(addresses.PERFORMANCE, document("Performance", NONE, NO_DATA, label=LABEL))
         yield Page(addresses.ARCHIVE, document("Archive", NONE, NO_DATA))
         return
     lines = (_listed(it, objections.get((it.framework, it.release), "")) for it in releases)
@@ -153,7 +156,8 @@ def _lists(
     frameworks = about.names(map(framework_title, by_framework))
     releases_of = f"{counted(len(releases), 'release')} of {frameworks}"
     about_list = f"{releases_of}: the results, open findings and headline figure of each."
-    yield Page(addresses.PERFORMANCE, document("Performance", about_list, *listed), data)
+    text = document("Performance", about_list, *listed, label=LABEL)
+    yield Page(addresses.PERFORMANCE, text, data)
     about_archive = (
         f"{releases_of}: the date, results and containers of each, and which is the newest."
     )

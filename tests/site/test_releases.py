@@ -94,6 +94,12 @@ def test_versions_are_sorted_as_versions_and_not_as_numbers() -> None:
     assert ["Megatron-Core 0.10", "Megatron-Core 0.9"] == [row["data-sort"] for row in rows]
 
 
+@pytest.mark.parametrize("given", [(), (result(),)], ids=["empty", "results"])
+def test_other_pages_refer_to_the_list_of_releases_by_its_label(given: tuple[Result, ...]) -> None:
+    made = {page.name: page.text for page in all_pages(Contents(results=given))}
+    assert "\n(ref-performance)=\n# Performance\n" in (made[addresses.PERFORMANCE] or "")
+
+
 def rated(tflops: float | None, **changed: object) -> Result:
     return result(model_tflops_per_sec_per_gpu=tflops, **changed)
 
