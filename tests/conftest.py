@@ -110,16 +110,17 @@ def postgres_template(postgres_server: URL) -> Iterator[str]:
 @pytest.fixture
 def postgres_empty(postgres_server: URL) -> Iterator[URL]:
     """A PostgreSQL database without any table."""
-    yield from _database(postgres_server, "template0")
+    yield from database(postgres_server, "template0")
 
 
 @pytest.fixture
 def postgres(postgres_server: URL, postgres_template: str) -> Iterator[URL]:
     """A migrated, empty PostgreSQL store."""
-    yield from _database(postgres_server, postgres_template)
+    yield from database(postgres_server, postgres_template)
 
 
-def _database(server: URL, template: str) -> Iterator[URL]:
+def database(server: URL, template: str) -> Iterator[URL]:
+    """A copy of a template's database, which is gone afterwards."""
     name = f"perfdb_{uuid.uuid4().hex}"
     run_sql(server, f"CREATE DATABASE {name} TEMPLATE {template}")
     yield server.set(database=name)
@@ -135,7 +136,7 @@ def store(request: pytest.FixtureRequest) -> URL:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def empty_database(request: pytest.FixtureRequest, tmp_path: Path) -> URL:
+def emptydatabase(request: pytest.FixtureRequest, tmp_path: Path) -> URL:
     """The address of a database that holds nothing yet, on SQLite and on PostgreSQL."""
     if request.param == "sqlite":
         return store_url(str(tmp_path / "empty.sqlite"))

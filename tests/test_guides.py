@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from perfdb.catalog import Model, System
 from perfdb.cli import cli
 from perfdb.site.files import FOLDERS
 from tests import archives, guides, logs
+from tests.conftest import database
 from tests.guides import Command, File
 
 ROOT = Path(__file__).parents[1]
@@ -33,9 +35,9 @@ FROM_NOTHING = "tutorial"
 REASONS = {
     "installs packages",
     "needs a GPU",
-    "needs a PostgreSQL server",
     "needs Slurm",
     "needs an account",
+    "needs the programs of PostgreSQL",
     "stays open",
     "takes minutes",
     "the tutorial runs it",
@@ -46,6 +48,8 @@ SHARED = ("tutorial/first-run.md", "how-to/find-a-regression.md")
 """Pages whose files other pages speak of."""
 
 RUNS_PAGES = "test_the_commands_of_a_page_do_what_it_says"
+SERVER = "postgresql://perfdb@db.example.org/perfdb"
+"""Of what the pages say; a database of the tests' own server stands in its place."""
 QUICK = "recipes/smoke/single.yaml"
 PAGE_S = 240
 """The longest that the commands of a page may take, of which a busy machine takes most."""
@@ -55,8 +59,8 @@ def _id(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-def _steps(page: Path) -> list[Command | File]:
-    return guides.steps(page.read_text(encoding="utf-8"))
+def _steps(page: Path, server: str = SERVER) -> list[Command | File]:
+    return guides.steps(page.read_text(encoding="utf-8").replace(SERVER, server))
 
 
 RUNNABLE = [
@@ -134,13 +138,18 @@ def wrong(
         for item in request.session.items
         if isinstance(item, pytest.Function) and item.originalname == RUNS_PAGES
     ]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ExitStack() as stack, ThreadPoolExecutor(os.cpu_count()) as pool:
         started = {}
         for page in pages:
+            steps = _steps(page)
+            if SERVER in page.read_text():
+                server = request.getfixturevalue("postgres_server")
+                made = stack.enter_context(contextmanager(database)(server, "template0"))
+                steps = _steps(page, made.render_as_string(hide_password=False))
             folder = tmp_path_factory.mktemp(page.stem) / "clone"
             base = clone if page.parent.name == FROM_NOTHING else filled
             shutil.copytree(base, folder, symlinks=True)
-            started[page] = pool.submit(lambda given: list(_wrong(*given)), (_steps(page), folder))
+            started[page] = pool.submit(lambda given: list(_wrong(*given)), (steps, folder))
         yield started
 
 
