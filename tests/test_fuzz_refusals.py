@@ -58,7 +58,7 @@ def titan(mesh: str) -> bytes:
         f"[titan] Building 1-D device mesh with ['dp_shard'], [{mesh}]\n"
         "[titan] Training starts at step 1, with local batch size 2, global batch size 16, "
         "sequence length 8192, total steps 1 (warmup 2)\n"
-        "[titan] step:  1  loss: 12.0  memory: 40.50GiB(42.58%)  tps: 4,096  \n"
+        "[titan] step:  1  loss: 12.0  memory: 40.50GiB(42.58%)  tps: 4,096  mfu: 1.00%\n"
     ).encode()
 
 

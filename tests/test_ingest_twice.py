@@ -161,7 +161,7 @@ def titan_of_rank(rank: int, times: Sequence[float]) -> str:
     """A log of torchtitan, of which each rank has the same 20 steps by its own clock."""
     steps = (
         f"[titan] step: {step:2}  loss:  8.{step:04}  grad_norm:  1.{step:04}  "
-        f"memory:  1.50GiB(3.16%)  tps: {65536 / (seconds + rank / 1e3):.0f}\n"
+        f"memory:  1.50GiB(3.16%)  tps: {65536 / (seconds + rank / 1e3):.0f}  mfu: 1.00%\n"
         for step, seconds in enumerate(times, start=1)
     )
     done = "[titan] Training completed\n" if len(times) == 20 else ""

@@ -2,7 +2,8 @@
 
 `tps` is tokens per second of one GPU, the mean since the line before. A step's time is not printed:
 it follows from tps where the log says the batch, the sequence length and the mesh of GPUs. `memory`
-is the most that was reserved. `tflops` and `mfu` are left out or `N/A` where they are not known.
+is the most that was reserved. Behind `tps` stand `tflops` and `mfu`, of early versions `mfu` alone;
+it is `N/A` where it is not known.
 Source of the format: torchtitan/components/metrics.py, trainer.py (train.py up to 0.1.0) and
 distributed/parallel_dims.py, 0.1.0 to 0.3.0.
 """
@@ -11,9 +12,6 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
-
-import numpy as np
 
 from perfdb.errors import Problem
 from perfdb.formats import settings
@@ -22,7 +20,6 @@ from perfdb.formats.ending import Account, training_log
 from perfdb.formats.marked import marked
 from perfdb.formats.numbers import count, finite, percent, positive, real, size_bytes
 from perfdb.formats.scan import Piece, Scan
-from perfdb.formats.shelf import each
 from perfdb.formats.spans import interval_note
 from perfdb.formats.steps import Settled, settle, timed
 from perfdb.log_text import plain
@@ -35,9 +32,8 @@ _FIELD = re.compile(
     r"\b(loss|grad_norm|memory|tps|tflops(?=[^\n]*mfu:)|mfu(?=[^\n]*%)): *"
     r"(-?\d{1,3}(?:,\d{3})+(?:\.\d+)?|-?\d+(?:\.\d+)?|nan|inf)(?=[^\d.,e])"
 )
-_TPS_LAST = re.compile(r"\btps: *[\d,]+\s*\Z")
-_REST = re.compile(r"(?m)^(?!.*\btps:).*\b(?:tflops|mfu): *[\d.N]")
-"""A line that begins behind the `tps` of a step: the log is folded."""
+_CUT = re.compile(r"\btps: *[\d,.]+\s*\Z")
+"""Something stands behind `tps` in every version: a line that ends in it is folded, or cut off."""
 _STEP_LINE = re.compile(rb"\bstep: *\d+ +loss: *\S+ [^\n]*?\btps: *[\d,]+")
 _START = re.compile(
     r"local batch size (\d{1,15}),(?: global batch size (\d{1,15}),)?"
@@ -70,13 +66,8 @@ def recognises(head: bytes, name: str) -> int:
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """The run that a log tells of."""
     scan = Scan(content, _MARKER)
-    metrics = _Metrics(where, scan)
-    readings, problems = marked(where, scan, _MARKER, metrics.read)
+    readings, problems = marked(where, scan, _MARKER, _reading)
     configuration = _configuration(scan.preamble)
-    if metrics.early and metrics.is_folded:
-        early = sorted(metrics.early)
-        readings = each(readings, lambda some: some.at(~np.isin(some.line, early)))
-        problems = [*(_cut(where, line) for line in early), *problems]
     steps = _timed(where, settle(where, readings, problems), configuration)
     start = _START.search(scan.preamble)
     planned = count(start[5]) if start else None
@@ -86,43 +77,12 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     return (replace(log, timed_by=("num_gpus", "global_batch_size", "sequence_length")),)
 
 
-class _Metrics:
-    """Reads lines of metrics.
-
-    A fold may break a line that ends in `tps`. `early`: those lines that are read before the start
-    of the log is all there, which tells whether it is folded.
-    """
-
-    def __init__(self, where: str, scan: Scan) -> None:
-        self._where = where
-        self._scan = scan
-        self.early: set[int] = set()
-
-    @cached_property
-    def is_folded(self) -> bool:
-        """Whether the start of the log shows a line that goes on behind its `tps`."""
-        return bool(_REST.search(self._scan.preamble))
-
-    def read(self, piece: Piece) -> Reading | Problem | str | None:
-        """The step of a line, or what it lacks."""
-        found = _reading(piece)
-        if not isinstance(found, Reading) or not _TPS_LAST.search(piece.text):
-            return found
-        if not self._scan.has_preamble:
-            self.early.add(piece.line)
-            return found
-        return _cut(self._where, piece.line) if self.is_folded else found
-
-
-def _cut(where: str, line: int) -> Problem:
-    message = "a step that ends in its 'tps', where others go on on the next line"
-    return Problem(where, message, line=line, remedy="is the log folded?")
-
-
 def _reading(piece: Piece) -> Reading | str | None:
     """A step whose time is that of one token on one GPU, until the batch is known."""
     if _VALIDATION.search(piece.text):
         return None
+    if _CUT.search(piece.text):
+        return "a step that ends in its 'tps', which may go on on the next line"
     step = _STEP.search(piece.text)
     said = {name: value.replace(",", "") for name, value in _FIELD.findall(piece.text)}
     rate = positive(said.get("tps"))
