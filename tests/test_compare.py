@@ -318,6 +318,17 @@ class TestVerdict:
         assert Verdict.UNKNOWN == only_match(a, b, "mfu").judgement.verdict
         assert Verdict.FASTER == only_match(a, b, "step_time_s").judgement.verdict
 
+    def test_flops_of_other_counts_per_token_are_two_quantities(self):
+        """515 ÷ 10,000 and 600 ÷ 10,000; 1 TFLOP/s of rounding cannot explain it."""
+        a, b = (printed(10_000.0, model_tflops_per_sec_per_gpu=tflops) for tflops in (515.0, 600.0))
+        judged = only_match(a, b, "model_tflops_per_sec_per_gpu").judgement
+        assert (600 / 515, Verdict.UNKNOWN) == (judged.ratio, judged.verdict)
+        assert "GFLOP per token differ: 51.50 / 60.00" == judged.reason
+        assert Verdict.SAME == only_match(a, b).judgement.verdict
+        b = printed(11_650.0, model_tflops_per_sec_per_gpu=600.0)
+        judged = only_match(a, b, "model_tflops_per_sec_per_gpu").judgement
+        assert (Verdict.FASTER, None) == (judged.verdict, judged.reason)
+
     def test_a_published_figure_has_no_spread(self):
         assert spread(Side((printed(9_300), printed(9_400)))) is None
 

@@ -67,6 +67,12 @@ def figures(title: str, cell: str) -> list[tuple[str | None, str, float]]:
         ("ms/step", "step_time_s", 0.0075),
         ("Step Time (ms) (median)", "step_time_s", 0.0075),
         ("MFU (%) (avg)", "mfu", 0.075),
+        ("Total tokens/s", "tokens_per_sec", 7.5),
+        ("Global tokens/s", "tokens_per_sec", 7.5),
+        ("Tokens/s (all GPUs)", "tokens_per_sec", 7.5),
+        ("Aggregate tokens per second (median)", "tokens_per_sec", 7.5),
+        ("Cluster throughput (tokens/s)", "tokens_per_sec", 7.5),
+        ("Throughput (tokens/s, total)", "tokens_per_sec", 7.5),
     ],
 )
 def test_a_figure_is_known_by_its_unit_whatever_else_its_title_says(

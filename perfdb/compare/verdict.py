@@ -11,12 +11,16 @@ from perfdb.compare.noise import half_between
 from perfdb.compare.result import Result
 from perfdb.metrics import METRICS
 from perfdb.record import Origin, Outcome
-from perfdb.units import number
+from perfdb.units import number, significant
 
 TOO_NOISY = 0.05
 """Half a 95 % interval that is wider hides more than anyone would call the same."""
 
-CONVENTION_BOUND = ("model_tflops_per_sec_per_gpu", "mfu")
+_TOKENS: Final = "tokens_per_sec_per_gpu"
+_TFLOPS: Final = "model_tflops_per_sec_per_gpu"
+_DUST: Final = 1e-9
+"""What floating-point arithmetic may add."""
+CONVENTION_BOUND = (_TFLOPS, "mfu")
 """Figures that count FLOPs: two conventions make them two different quantities."""
 
 ENDED: Final[Mapping[Outcome, str]] = {
@@ -46,7 +50,8 @@ def judge(a: Side, b: Side, metric: str) -> Judgement:
       that has one, as peak memory, over whatever windows, and else it is `faster` or `slower`.
     - `unknown` in all other cases: a figure is missing, a spread is missing, the interval holds
       1 and half of it is wider than `TOO_NOISY`, one side is measured and the other published, both
-      are measured over different windows, or their FLOPs follow different conventions.
+      are measured over different windows, or their FLOPs follow different conventions or are other
+      counts per token.
     - `not judged`, whatever the figures say, where the audit has open errors of either side.
     """
     outcomes = a.shown.outcome, b.shown.outcome
@@ -95,7 +100,7 @@ def _rounding(a: Side, b: Side, metric: str) -> float:
 def _verdict(change: float, tolerance: float, metric: str) -> Verdict:
     if tolerance == inf:
         return Verdict.UNKNOWN
-    if abs(change) <= tolerance * (1 + 1e-9):  # 9.30 and 9.20 differ by 0.1 and a float's dust
+    if abs(change) <= tolerance * (1 + _DUST):  # 9.30 and 9.20 differ by 0.1 and a float's dust
         return Verdict.SAME
     is_better = (change > 0) is (METRICS[metric].better == "higher")
     return Verdict.FASTER if is_better else Verdict.SLOWER
@@ -110,6 +115,30 @@ def _differ_in_window(a: Side, b: Side) -> str | None:
 
 def _differ_in_convention(a: Result, b: Result, metric: str) -> str | None:
     conventions = a.flops_convention, b.flops_convention
-    if metric not in CONVENTION_BOUND or None in conventions or len(set(conventions)) == 1:
+    if metric not in CONVENTION_BOUND:
         return None
-    return f"FLOPs conventions differ: {conventions[0]} / {conventions[1]}"
+    if None not in conventions and len(set(conventions)) > 1:
+        return f"FLOPs conventions differ: {conventions[0]} / {conventions[1]}"
+    counts = gflop_per_token_apart(a, b)
+    return f"GFLOP per token differ: {' / '.join(map(significant, counts))}" if counts else None
+
+
+def gflop_per_token_apart(a: Result, b: Result) -> tuple[float, float] | None:
+    """The GFLOP per token that two results of the same work count; None where they may agree.
+
+    By TFLOP/s ÷ tokens/s, with the rounding of the four figures.
+    """
+    one, other = _gflop_per_token(a), _gflop_per_token(b)
+    if not one or not other or abs(other[0] / one[0] - 1) <= one[1] + other[1] + _DUST:
+        return None
+    return one[0], other[0]
+
+
+def _gflop_per_token(result: Result) -> tuple[float, float] | None:
+    """What a result counts, and the share of it that rounding leaves open."""
+    tokens, tflops = result.figure(_TOKENS), result.figure(_TFLOPS)
+    if tokens is None or tflops is None:
+        return None
+    figures = ((tokens, _TOKENS), (tflops, _TFLOPS))
+    rounding = sum(half_unit(figure, name, result.raw) / figure for figure, name in figures)
+    return tflops * 1e3 / tokens, rounding

@@ -14,8 +14,16 @@ _SECOND = r"s(?:ec(?:ond)?)?"
 _PER_GPU = rf"{_PER}(?:{_SECOND}{_PER}(?:gpu|device)|(?:gpu|device){_PER}{_SECOND})"
 _STEP = r"(?:global\s+)?(?:step|iter(?:ation)?)"
 _SECONDS = r"\s*[(\[](?:in\s+)?s(?:ec(?:ond)?s?)?[)\]]"
+_TOKENS = r"tok(?:en)?s?"
+_ALL = r"(?:total|global|aggregated?|cluster|all\s+gpus)"
+"""Words for all GPUs of a job together."""
 _UNITS: Final = (
-    ("tokens_per_sec_per_gpu", rf"(?:throughput\s*)?\(?tok(?:en)?s?{_PER_GPU}\)?"),
+    ("tokens_per_sec_per_gpu", rf"(?:throughput\s*)?\(?{_TOKENS}{_PER_GPU}\)?"),
+    (
+        "tokens_per_sec",
+        rf"{_ALL}\s+(?:throughput\s*)?\(?{_TOKENS}{_PER}{_SECOND}\)?"
+        rf"|(?:throughput\s*)?\(?{_TOKENS}{_PER}{_SECOND}(?:\s*\(|,?\s+){_ALL}\)?",
+    ),
     (
         "model_tflops_per_sec_per_gpu",
         rf"(?:model\s+)?(?:throughput(?:{_PER}gpu)?\s*)?\(?(?:model\s+)?tflops?{_PER_GPU}\)?",

@@ -6,8 +6,8 @@ from functools import cache
 from typing import Final
 
 from perfdb import catalog
-from perfdb.audit.printed import half_unit
 from perfdb.compare import Match, Result, Verdict, comparison, marked, words
+from perfdb.compare.verdict import gflop_per_token_apart
 from perfdb.groups import grouped
 from perfdb.record import Frozen
 from perfdb.site.bests import FLOPS, RATE
@@ -158,14 +158,7 @@ def disagreement(match: Match) -> Disagreement | None:
     a, b = match.a.shown, match.b.shown
     rates, tflops = _ends(match, RATE), _ends(match, FLOPS)
     conventions = {a.flops_convention, b.flops_convention} - {None}
-    if rates is None or tflops is None or len(conventions) > 1:
-        return None
-    rounding = sum(
-        half_unit(figure, metric, side.raw) / figure
-        for metric, figures in ((RATE, rates), (FLOPS, tflops))
-        for figure, side in zip(figures, (a, b), strict=True)
-    )
-    if abs((tflops[1] / tflops[0]) / (rates[1] / rates[0]) - 1) <= rounding + 1e-9:
+    if rates is None or tflops is None or len(conventions) > 1 or not gflop_per_token_apart(a, b):
         return None
     said = (
         f"{name} {words.figure(a, metric)} → {words.figure(b, metric)}"
