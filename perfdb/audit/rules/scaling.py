@@ -50,9 +50,7 @@ def _best_by_size(
     return list({row.num_gpus: (row, one) for row, one in ordered}.values())
 
 
-def _remark(
-    small: Subject, below: Interval, large: Subject, above: Interval, batch: str
-) -> Remark:
+def _remark(small: Subject, below: Interval, large: Subject, above: Interval, batch: str) -> Remark:
     rise = above.value / below.value - 1
     why = _explanation(small, large)
     measure = "tokens_per_sec_per_gpu" if rates.tokens(large) else "model_tflops_per_sec_per_gpu"
