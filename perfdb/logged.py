@@ -243,11 +243,17 @@ def _run_row(log: ParsedLog, run_id: str, result: ResultRow, within: Picked) -> 
         ended_at=None,
         warmup_steps=warmup,
         measured_steps=max(0, (log.planned_steps or last) - warmup),
-        environment={"variables": dict(log.environment)} if log.environment else {},
+        environment=_environment(log),
         command=(),
         summary=None,
         content_hash=result.content_hash,
     )
+
+
+def _environment(log: ParsedLog) -> Mapping[str, object]:
+    """What is known of the machine, by the fields of perfdb.record.Environment."""
+    said = {"variables": dict(log.environment), "gpu_memory_bytes": log.gpu_memory_bytes}
+    return {name: value for name, value in said.items() if value}
 
 
 def _plain(text: str | None) -> str | None:

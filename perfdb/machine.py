@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from perfdb import catalog
@@ -23,6 +24,8 @@ class Machine:
     driver: str | None
     reason: str
     """How `system` was found, or why it was not."""
+    gpu_memory_bytes: int | None = None
+    """Of the GPU with the least."""
 
 
 def is_secret(variable: str) -> bool:
@@ -58,14 +61,20 @@ def from_nvidia_smi(printed: str) -> Machine:
     if not lines:
         return without_gpu("nvidia-smi lists no GPU")
     names = sorted({line[0] for line in lines})
-    driver = lines[0][1]
+    driver, memory = lines[0][1], _least_memory_bytes(line[2] for line in lines)
     if len(names) > 1:
         reason = f"different GPUs in one machine: {', '.join(names)}"
-        return Machine(None, names[0], len(lines), driver, reason)
+        return Machine(None, names[0], len(lines), driver, reason, memory)
     system = catalog.system_of_gpu(names[0])
     reason = (
         f"nvidia-smi reports {len(lines)} × {names[0]}"
         if system
         else f"no system in the catalogue has a {names[0]}"
     )
-    return Machine(system.name if system else None, names[0], len(lines), driver, reason)
+    return Machine(system.name if system else None, names[0], len(lines), driver, reason, memory)
+
+
+def _least_memory_bytes(printed: Iterable[str]) -> int | None:
+    """The least of several GPUs' MiB; None where one prints none ('[N/A]')."""
+    sizes = [int(one) if one.isdecimal() else 0 for one in printed]
+    return min(sizes) * 2**20 or None

@@ -149,13 +149,14 @@ def cost_per_million_tokens(tokens_per_sec_per_gpu: float, price_per_gpu_hour: f
     return price_per_gpu_hour / (tokens_per_sec_per_gpu * SECONDS_PER_HOUR) * 1e6
 
 
-def memory_headroom(peak_memory_bytes: float, memory_gb: float) -> float:
-    """The fraction of a GPU's memory that is free at the peak; negative beyond its capacity.
+def memory_headroom(peak_memory_bytes: float, gpu_memory_bytes: float) -> float | None:
+    """The fraction of a GPU's memory that is free at the peak, that of the fullest GPU.
 
-    Memory is decimal gigabytes, as systems are specified, of which a device reports a few per
-    cent more or less; the peak is that of the fullest GPU.
+    The memory is what the GPU itself reports: the gigabytes of its specification are a few per
+    cent more or less. None for a peak above it, which it cannot be the memory of.
     """
-    return 1 - peak_memory_bytes / (memory_gb * 1e9)
+    free = 1 - peak_memory_bytes / gpu_memory_bytes
+    return free if free >= 0 else None
 
 
 def data_parallel(num_gpus: int, tensor: int, pipeline: int, context: int) -> int:

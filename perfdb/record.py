@@ -213,6 +213,7 @@ class Environment(Frozen):
     memory_bytes: int | None = None
     gpu: str | None = None
     gpu_count: int = 0
+    gpu_memory_bytes: int | None = None
     driver: str | None = None
     cuda: str | None = None
     nccl: str | None = None

@@ -32,6 +32,7 @@ def capture(machine: Machine, container: str | None, near: Path) -> Environment:
         memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         gpu=machine.gpu,
         gpu_count=machine.gpu_count,
+        gpu_memory_bytes=machine.gpu_memory_bytes,
         driver=machine.driver,
         packages=packages(),
         git_commit=commit,

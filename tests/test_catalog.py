@@ -72,6 +72,16 @@ def test_the_h100_peaks_are_those_the_nemotron_recipe_states() -> None:
 def test_a_gpu_names_its_system_and_is_never_guessed(reported: str, system: str | None) -> None:
     found = machine.from_nvidia_smi(f"{reported}, 580.65.06, 81559\n" * 8)
     assert (system, 8) == (found.system, found.gpu_count)
+    assert 81_559 * 2**20 == found.gpu_memory_bytes
+
+
+@pytest.mark.parametrize(("printed", "mib"), [("81559", 81_000), ("[N/A]", None)])
+def test_the_memory_of_a_machines_gpus_is_that_of_the_smallest(
+    printed: str, mib: int | None
+) -> None:
+    """Where each prints it."""
+    found = machine.from_nvidia_smi(f"NVIDIA H100, 580, {printed}\nNVIDIA H100, 580, 81000\n")
+    assert mib == (found.gpu_memory_bytes and found.gpu_memory_bytes / 2**20)
 
 
 def test_different_gpus_in_one_machine_are_no_system() -> None:
@@ -184,12 +194,12 @@ def changed(text: str, old: str, new: str) -> str:
 
 SYSTEM_FAULTS = [
     (changed(H100, "[H100]", "[H100"), "5: not YAML: "),
-    (H100 + OTHER + H100, "23: name: 'dgx-h100' is dgx-h100 in systems.yaml:1 already; it must"),
-    (H100 + changed(OTHER, "[X900]", "[X900, H100]"), "15: detect: 'H100' is dgx-h100 in systems."),
-    (H100 + changed(OTHER, "  gpu:", "  aliases: [DGX H100]\n  gpu:"), "12: name: 'DGX H100' is"),
+    (H100 + OTHER + H100, "25: name: 'dgx-h100' is dgx-h100 in systems.yaml:1 already; it must"),
+    (H100 + changed(OTHER, "[X900]", "[X900, H100]"), "16: detect: 'H100' is dgx-h100 in systems."),
+    (H100 + changed(OTHER, "  gpu:", "  aliases: [DGX H100]\n  gpu:"), "13: name: 'DGX H100' is"),
     (changed(H100, "[H100]", "[h100]"), "4: detect.0: String should match pattern"),
-    (changed(H100, "fp8:", "fp9:"), "11: peaks.fp9: no precision is measured against this peak; "),
-    (H100 + changed(OTHER, "gpus_per_node: 8", "gpus_per_node: 0"), "16: gpus_per_node: Input"),
+    (changed(H100, "fp8:", "fp9:"), "12: peaks.fp9: no precision is measured against this peak; "),
+    (H100 + changed(OTHER, "gpus_per_node: 8", "gpus_per_node: 0"), "17: gpus_per_node: Input"),
     (changed(H100, "memory_gb", "memory_mb"), "7: memory_mb: no such field; did you mean memory_g"),
 ]
 """Files of systems, and what is said of them: the line, the field, what is wrong, what to do."""
@@ -262,7 +272,7 @@ def test_what_is_wrong_with_a_precision_is_said(tmp_path: Path, text: str, said:
 def test_all_that_is_wrong_with_a_file_is_said_at_once(tmp_path: Path) -> None:
     text = changed(H100, "title", "titel") + changed(OTHER, "fp8:", "fp9:")
     said = complaint(systems, tmp_path / "systems.yaml", text)
-    assert ["1: title", "2: titel", "22: peaks"] == re.findall(r"systems\.yaml:(\d+: \w+)", said)
+    assert ["1: title", "2: titel", "24: peaks"] == re.findall(r"systems\.yaml:(\d+: \w+)", said)
 
 
 def test_two_models_of_one_name_are_refused(tmp_path: Path) -> None:

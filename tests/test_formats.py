@@ -53,9 +53,12 @@ def said(log: ParsedLog) -> object:
         "framework_version": log.framework_version,
         "container": log.container,
         "environment": dict(log.environment),
+        "gpu_memory_bytes": log.gpu_memory_bytes,
+        "num_nodes": log.num_nodes,
         "planned_steps": log.planned_steps,
         "emitted": log.emitted.model_dump(exclude_none=True),
         "emitted_line": log.emitted_line,
+        "peak_memory_bytes": log.peak_memory_bytes,
         "extras": dict(log.extras),
         "window": log.window,
         "outcome": log.outcome and log.outcome.value,
@@ -344,3 +347,11 @@ def test_torchtitan_says_its_model_its_gpu_and_that_it_is_profiled(
         for text in texts
     )
     assert expected == {name: value for name, value in found.items() if value != bare[name]}
+
+
+@pytest.mark.parametrize(("printed", "size"), [("79.10", 84_932_978_278), ("0.00", None)])
+def test_torchtitan_says_how_much_memory_its_gpu_has(printed: str, size: int | None) -> None:
+    """In GiB, as PyTorch is told by the driver."""
+    line = f"[titan] - root - INFO - CUDA capacity: NVIDIA H100 with {printed}GiB memory\n"
+    [log] = FORMATS["torchtitan"].parse("a.log", [f"{line}{titan(4096, 20, 16.0)}".encode()])
+    assert size == log.gpu_memory_bytes

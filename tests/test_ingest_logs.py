@@ -368,6 +368,16 @@ job_config:
     assert [(variables, noted)] == rows_of(store, question)
 
 
+def test_a_run_has_the_memory_that_its_log_says_a_gpu_has(sqlite: URL, tmp_path: Path) -> None:
+    line = "[titan] - root - INFO - CUDA capacity: NVIDIA H100 80GB HBM3 with 79.00GiB memory\n"
+    write(tmp_path / "a", line + titan(4096, 50, 16.0))
+
+    said = Options(PageContext(release="1"), logs=LogOptions(("model=llama3-8b", "task=pretrain")))
+    ingest([tmp_path], sqlite, said)
+
+    assert [({"gpu_memory_bytes": 79 * 2**30},)] == rows_of(sqlite, select(runs.c.environment))
+
+
 def test_of_two_files_beside_a_log_neither_is_believed(sqlite: URL, tmp_path: Path) -> None:
     """Nobody says which of them is the log's."""
     write(tmp_path / "a", LLMB, "llmb-config_1.yaml")

@@ -39,6 +39,8 @@ class System(Named):
     gpus_per_node: PositiveInt | None
     nvlink_domain: PositiveInt | None
     memory_gb: PositiveFloat | None
+    gpu_memory_mib: PositiveInt | None = None
+    """What nvidia-smi reports of one GPU (memory.total). None: nobody has read it yet."""
     source: str
     peaks: Mapping[str, Peak]
 

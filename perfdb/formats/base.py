@@ -96,11 +96,15 @@ class ParsedLog:
     framework_version: str | None = None
     container: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    gpu_memory_bytes: int | None = None
+    """How much memory a GPU has, as the run's program was told by it."""
     readings: Sequence[Reading] = ()
     """The steps in order, each once."""
     planned_steps: int | None = None
     emitted: Figures = field(default_factory=Figures)
     emitted_line: int | None = None
+    peak_memory_bytes: int | None = None
+    """The most that was allocated on a GPU, of a file that sums up."""
     extras: Mapping[str, str] = field(default_factory=dict)
     """What a file that sums up prints beside its figures, by its own names."""
     window: str | None = None

@@ -41,7 +41,7 @@ _START = re.compile(
     r" total steps (\d{1,15})"
 )
 _VALIDATION = re.compile(r"\bvalidate step: ")
-_GPU = re.compile(r"CUDA capacity: ([^\n]{1,100}?) with [\d.]+GiB memory")
+_GPU = re.compile(r"CUDA capacity: ([^\n]{1,100}?) with ([\d.]+)GiB memory")
 _MODEL = re.compile(r"\bModel (\S{1,50} \S{1,50}) size: [\d,]+ total parameters")
 _MESH = re.compile(r"device mesh with \[([^\]\n]{0,200})\], \[([\d, ]{0,100})\]")
 _DEGREES = re.compile(
@@ -74,7 +74,14 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     done = bool(DONE.search(scan.epilogue))
     account = Account(planned, scan.epilogue, done, scan.before)
     log = training_log(configuration, steps, account)
-    return (replace(log, timed_by=("num_gpus", "global_batch_size", "sequence_length")),)
+    gpu = _GPU.search(scan.preamble)
+    return (
+        replace(
+            log,
+            timed_by=("num_gpus", "global_batch_size", "sequence_length"),
+            gpu_memory_bytes=size_bytes(gpu[2], 2**30) if gpu else None,
+        ),
+    )
 
 
 def _reading(piece: Piece) -> Reading | str | None:

@@ -84,7 +84,7 @@ def figures(page: RunPage, address: Address) -> Html:
         Head("Formula", wide=True),
         Head("With numbers", wide=True),
     ]
-    every = (*_derived(result), *_spread(result), *_of_the_job(result), *_memory(result))
+    every = (*_derived(result), *_spread(result), *_of_the_job(result), *_memory(page))
     rows = [list(map(Cell, row)) for row in every]
     made = table(Table("Figures", heads, rows, sortable=False))
     return joined((made, facts("What the figures rest on", _grounds(result, address))))
@@ -169,17 +169,28 @@ def _of_the_job(result: Result) -> Iterator[Line]:
     yield "Days to 1T tokens", units.significant(days), formula, f"10¹² ÷ {said} ÷ 86,400"
 
 
-def _memory(result: Result) -> Iterator[Line]:
+def _memory(page: RunPage) -> Iterator[Line]:
     """The peak of a GPU's memory, and how much of it that left free."""
-    peak = result.peak_memory_bytes
+    peak = page.result.peak_memory_bytes
     if peak is None:
         return
     yield "Peak memory", units.gib(peak), "largest of the steps", f"{peak:,} bytes"
-    system = catalog.systems().get(result.system)
-    if system is not None and system.memory_gb is not None:
-        free = units.percent(metrics.memory_headroom(peak, system.memory_gb))
-        numbers = f"1 − {units.number(peak / 1e9, 1)} GB ÷ {units.number(system.memory_gb)} GB"
-        yield "Memory headroom", free, "1 − peak memory ÷ memory of the GPU", numbers
+    if catalog.has_gpus(page.result.system):
+        size, sayer = _gpu_memory(page)
+        free = metrics.memory_headroom(peak, size) if size else None
+        numbers = f"1 − {units.gib(peak)} ÷ {units.gib(size)}, as {sayer} says"
+        known = numbers if free is not None else "the memory of its GPUs is not known"
+        yield "Memory headroom", units.percent(free), "1 − peak memory ÷ memory of the GPU", known
+
+
+def _gpu_memory(page: RunPage) -> tuple[int | None, str]:
+    """The bytes that a GPU of the run has, and who says so."""
+    said = page.run.environment.get("gpu_memory_bytes")
+    if isinstance(said, int):
+        return said, "the run"
+    system = catalog.systems().get(page.result.system)
+    mib = system.gpu_memory_mib if system else None
+    return mib and mib * 2**20, f"nvidia-smi on {page.result.system_title}"
 
 
 def case(page: RunPage, address: Address) -> Html:

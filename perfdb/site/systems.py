@@ -115,6 +115,7 @@ def specification(page: SystemPage, _address: Address) -> Html:
         ("GPUs per node", units.text(entry.gpus_per_node)),
         ("NVLink domain (GPUs)", units.text(entry.nvlink_domain)),
         ("Memory per GPU (GB)", units.number(entry.memory_gb)),
+        ("Memory per GPU, as nvidia-smi says (MiB)", units.number(entry.gpu_memory_mib)),
         ("Source", entry.source),
     ]
     return joined((facts("Specification", given), _peaks(entry)))

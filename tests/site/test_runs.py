@@ -91,13 +91,37 @@ def test_a_note_on_a_run_is_among_what_its_figures_rest_on() -> None:
 
 
 def test_the_job_has_its_rate_its_days_and_what_memory_it_left_free() -> None:
-    """By hand: 32,363.5 × 8 tokens/s; 10¹² of them in days; 64 GiB of a GPU's 80 GB."""
+    """By hand: 32,363.5 × 8 tokens/s; 10¹² of them in days; 64 GiB of a GPU's 81,559 MiB."""
     page = run_page(*TIMES, peak_memory_bytes=64 * 2**30)
     said = {row[0]: row[1:] for row in rows("figures", page)}
     assert ["258,908", "32,364 × 8"] == said["Tokens/s, all GPUs"][::2]
     assert "44.70" == said["Days to 1T tokens"][0]
     assert ["64.00 GiB", "68,719,476,736 bytes"] == said["Peak memory"][::2]
-    assert ["14.1%", "1 − 68.7 GB ÷ 80 GB"] == said["Memory headroom"][::2]
+    numbers = "1 − 64.00 GiB ÷ 79.65 GiB, as nvidia-smi on DGX-H100 says"
+    assert ["19.6%", numbers] == said["Memory headroom"][::2]
+
+
+@pytest.mark.parametrize(
+    ("system", "environment", "headroom"),
+    [
+        # torchtitan prints `78.00GiB(98.61%)` of the 79.10 GiB that it is told of.
+        ("dgx-h100", {"gpu_memory_bytes": 84_932_978_278}, [
+            "1.4%", "1 − 78.00 GiB ÷ 79.10 GiB, as the run says",
+        ]),
+        ("dgx-h100", {}, ["2.1%", "1 − 78.00 GiB ÷ 79.65 GiB, as nvidia-smi on DGX-H100 says"]),
+        ("dgx-h100", {"gpu_memory_bytes": 2**36}, ["–", "the memory of its GPUs is not known"]),
+        ("dgx-gb300", {}, ["–", "the memory of its GPUs is not known"]),
+        ("NVIDIA A100", {}, ["–", "the memory of its GPUs is not known"]),
+        ("cpu", {}, None),
+    ],
+)  # fmt: skip
+def test_headroom_is_against_what_a_gpu_reports_and_never_negative(
+    system: str, environment: dict[str, object], headroom: list[str] | None
+) -> None:
+    page = run_page(*TIMES, peak_memory_bytes=78 * 2**30, system=system)
+    run = page.run.model_copy(update={"environment": environment})
+    said = {row[0]: row[1:] for row in rows("figures", page.model_copy(update={"run": run}))}
+    assert headroom == (said["Memory headroom"][::2] if "Memory headroom" in said else None)
 
 
 def test_what_no_step_tells_of_memory_is_not_said() -> None:
