@@ -188,6 +188,7 @@ def printed(log: ParsedLog, of: LogRun) -> ResultRow:
     finished = outcome is Outcome.FINISHED
     withheld = None if finished else _plain(log.error) or normalize.WITHHELD[outcome]
     figures = printed_figures(log).model_dump(mode="json")
+    peak = log.peak_memory_bytes if finished else None
     said = {
         "case": of.case.key,
         "release": of.release.key,
@@ -195,6 +196,7 @@ def printed(log: ParsedLog, of: LogRun) -> ResultRow:
         "window": log.window,
         "withheld": withheld,
         "extras": log.extras,
+        **({"peak_memory_bytes": peak} if peak else {}),
     }
     return ResultRow(
         case=of.case,
@@ -207,6 +209,7 @@ def printed(log: ParsedLog, of: LogRun) -> ResultRow:
         source_line=log.emitted_line,
         window=log.window,
         extras=log.extras,
+        peak_memory_bytes=peak,
         **figures,
     )
 

@@ -170,12 +170,14 @@ def test_an_mlperf_log_gives_the_mean_over_its_blocks() -> None:
     others = (1.5421426771663391, 1.5426755422498293, 1.5429352984168265, 1.5430694899581188)
     expected = (4 * 1.5408691637135234 + sum(others)) / 8
     assert pytest.approx(expected) == log.emitted.step_time_s
-    assert ("llama2-70b", "lora", "dgx-b200", 8) == (
+    assert ("llama2-70b", "lora", "dgx-b200", 8, 8192) == (
         log.configuration.model,
         log.configuration.task,
         log.configuration.system,
         log.configuration.global_batch_size,
+        log.configuration.sequence_length,
     )
+    assert (1, {"max_memory_usage": "168.827"}) == (log.num_nodes, log.extras)
 
 
 def test_a_launchers_notes_complete_what_a_log_says() -> None:

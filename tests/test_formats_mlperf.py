@@ -70,3 +70,51 @@ def test_what_is_no_event_is_named_with_its_line_and_the_rest_is_read() -> None:
         (3, "an event that is not JSON"),
         (4, "an event that is not JSON"),
     ] == [(one.line, one.message) for one in problems]
+
+
+@pytest.mark.parametrize(
+    ("platform", "num_nodes"),
+    [
+        ("1xNVIDIA HGX B200", 1),
+        ("64xDGX-H100", 64),
+        ("8xNVIDIA DGX_H200", 8),
+        ("NVIDIA DGX H100", None),
+        # Boards of another size, or a number of something else than nodes.
+        ("1xXE9640x4H100-SXM5-80GB", None),
+        ("2xNVIDIA GB200 NVL72", None),
+        ("1xNVIDIA HGX H100 (4x H100-SXM-80GB)", None),
+    ],
+)
+def test_a_platform_says_its_nodes_where_the_system_has_one_size_of_them(
+    platform: str, num_nodes: int | None
+) -> None:
+    event = {"key": "submission_platform", "value": platform}
+    [log] = mlperf.parse("log", [f":::MLLOG {json.dumps(event)}\n".encode()])
+    assert num_nodes == log.num_nodes
+
+
+@pytest.mark.parametrize(
+    ("said", "length"),
+    [
+        ({"submission_benchmark": "llama2_70b_lora", "submission_division": "closed"}, 8192),
+        ({"submission_benchmark": "llama2_70b_lora", "submission_division": "open"}, None),
+        ({"submission_benchmark": "llama2_70b_lora"}, None),
+        ({"submission_benchmark": "gpt3", "submission_division": "closed"}, None),
+        (
+            {
+                "submission_benchmark": "llama2_70b_lora",
+                "submission_division": "closed",
+                "max_sequence_length": 4096,
+            },
+            4096,
+        ),
+    ],
+)
+def test_a_sequence_length_that_no_event_says_is_that_of_the_closed_divisions_rules(
+    said: dict[str, object], length: int | None
+) -> None:
+    events = (json.dumps({"key": key, "value": value}) for key, value in said.items())
+    text = "".join(f":::MLLOG {event}\n" for event in events)
+    [log] = mlperf.parse("log", [text.encode()])
+    assert length == log.configuration.sequence_length
+    assert (length == 8192) == any("benchmark's rules" in note.message for note in log.notes)

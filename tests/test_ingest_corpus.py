@@ -36,7 +36,7 @@ STORED = {
     "mlm_golden_gpt3_7b_tp4pp1_memory_speed_h100.json": (GOLDEN, [(12, "finished")], 1, 0),
     "mlm_golden_list_values_old_schema_a100.json": (GOLDEN, [], 1, 0),
     "mlperf_v5.0_nyx_n1_ngc25.04_nemo_llama2_70b_lora.txt": (
-        ("framework=nemo", "num_gpus=8", "sequence_length=8192"), [], 1, 0,
+        ("framework=nemo",), [], 1, 0,
     ),
     "nemo2_embedding_ft.log": (H100, [(100, "finished")], 1, 0),
 }  # fmt: skip

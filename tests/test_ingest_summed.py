@@ -154,6 +154,18 @@ def test_a_file_that_states_two_results_of_a_case_has_both(store: URL, tmp_path:
     assert [(5.81429,), (5.88942,)] == rows_of(store, TIMES)
 
 
+def test_the_peak_memory_that_a_file_states_is_that_of_its_result(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    card = ONE.replace("5889.42", "5889.42, peak_allocated_memory_gib: 61.0")
+    path = write(tmp_path / "a", card, "card.yaml")
+
+    for expected in ((1, 0, 0, 0), (0, 0, 1, 0)):
+        assert expected == counted(ingest([path], sqlite, Options()))
+
+    assert [(61 * 2**30,)] == rows_of(sqlite, select(results.c.peak_memory_bytes))
+
+
 OF_THE_CARD = """\
 ---
 perfdb: {framework: megatron-bridge, release: aabb29d0, container: nvcr.io/nvidia/nemo:26.06}

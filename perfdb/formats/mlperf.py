@@ -35,10 +35,18 @@ _EVENT = re.compile(rb":::MLLOG *\{")
 _TIME = b'"train_step_time"'
 _NEXT = re.compile(r"(?=:::MLLOG)")
 _DECODER = json.JSONDecoder()
+_PLATFORM = re.compile(r"(\d{1,6})x(?:NVIDIA[ _-]?)?[DH]GX[ _-]?[HB]\d00")
+"""Nodes of a system that has one size of them: SLURM_JOB_NUM_NODES and what the submitter says."""
+_MEMORY = "max_memory_usage"
+_LENGTHS = {"llama2_70b_lora": 8192}
+"""Tokens of a sample where no event says them and the closed division lets nobody choose them.
+
+Source: llama2_70b_lora of mlcommons/training, which packs GovReport to 8,192 tokens.
+"""
 _BOUNDARIES = ("block_start", "eval_start", "run_stop")
 _SETTINGS = (
-    "submission_benchmark", "submission_platform", "global_batch_size", "max_sequence_length",
-    "gradient_accumulation_steps",
+    "submission_benchmark", "submission_division", "submission_platform", "global_batch_size",
+    "max_sequence_length", "gradient_accumulation_steps",
 )  # fmt: skip
 
 
@@ -97,12 +105,14 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     end = _ending(told.stop, blocks)
     log = ParsedLog(
         configuration=_configuration(told.said),
+        num_nodes=_num_nodes(told.said),
         emitted=Figures(step_time_s=blocks.step_time_s),
         emitted_line=blocks.line,
+        extras={_MEMORY: str(_memory(told.peak))} if told.peak else {},
         outcome=end.outcome,
         error=end.error,
         problems=few(where, problems),
-        notes=_note(where, blocks),
+        notes=(*_note(where, blocks), *_kept(where, told.peak), *_by_rules(where, told.said)),
     )
     return (log,)
 
@@ -137,11 +147,13 @@ class _Told:
     """What events tell of a run, in the order of its log. Of each block it keeps four numbers.
 
     `starts`: the lines of the first two starts. `stop`: the last stop. `said`: settings.
+    `peak`: the first event of those with the most memory.
     """
 
     def __init__(self) -> None:
         self.starts: list[int] = []
         self.stop: Event | None = None
+        self.peak: Event | None = None
         self.said: dict[str, object] = {}
         self._boundaries = array("d")
         self._lines, self._times, self._samples = array("q"), array("d"), array("d")
@@ -156,6 +168,8 @@ class _Told:
             self.stop = event
         elif event.key == "tracked_stats":
             self._add_block(event)
+            if _memory(event) > (_memory(self.peak) if self.peak else 0):
+                self.peak = event
         samples = finite(event.metadata.get("samples_count"))
         if event.key in _BOUNDARIES and samples is not None:
             self._boundaries.append(samples)
@@ -195,6 +209,22 @@ def _ending(stop: Event | None, blocks: _Blocks) -> Ending:
     return Ending(Outcome.FINISHED) if stop else Ending(Outcome.INCOMPLETE, "no 'run_stop' event")
 
 
+def _memory(event: Event) -> float:
+    return _of(event.value, _MEMORY) or 0
+
+
+def _num_nodes(said: Mapping[str, object]) -> int | None:
+    platform = _PLATFORM.fullmatch(str(said.get("submission_platform") or ""))
+    return count(platform[1]) if platform else None
+
+
+def _length_by_rules(said: Mapping[str, object]) -> int | None:
+    """Of a benchmark whose events do not say the sequence length, where its rules do."""
+    if "max_sequence_length" in said or said.get("submission_division") != "closed":
+        return None
+    return _LENGTHS.get(str(said.get("submission_benchmark")))
+
+
 def _configuration(said: Mapping[str, object]) -> Configuration:
     benchmark = str(said.get("submission_benchmark") or "")
     fields = {
@@ -202,7 +232,7 @@ def _configuration(said: Mapping[str, object]) -> Configuration:
         "task": "lora" if benchmark.endswith("_lora") else None,
         "system": settings.system(str(said.get("submission_platform") or "")),
         "global_batch_size": count(said.get("global_batch_size")),
-        "sequence_length": count(said.get("max_sequence_length")),
+        "sequence_length": count(said.get("max_sequence_length")) or _length_by_rules(said),
         "gradient_accumulation": count(said.get("gradient_accumulation_steps")),
     }
     return Configuration.model_validate({name: one for name, one in fields.items() if one})
@@ -214,3 +244,21 @@ def _note(where: str, blocks: _Blocks) -> tuple[Problem, ...]:
     of_blocks = counted(blocks.count, "block")
     message = f"the step time is the mean over {of_blocks} of training, by their samples"
     return (Problem(where, message, line=blocks.line),)
+
+
+def _kept(where: str, peak: Event | None) -> tuple[Problem, ...]:
+    if peak is None:
+        return ()
+    message = (
+        f"{_MEMORY} {_memory(peak)} is kept as printed: nothing says its unit, or whether it was "
+        f"allocated"
+    )
+    return (Problem(where, message, line=peak.line),)
+
+
+def _by_rules(where: str, said: Mapping[str, object]) -> tuple[Problem, ...]:
+    length = _length_by_rules(said)
+    if length is None:
+        return ()
+    message = f"no event says the sequence length, which is {length:,} by the benchmark's rules"
+    return (Problem(where, message),)

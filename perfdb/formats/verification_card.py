@@ -15,7 +15,7 @@ from perfdb.errors import Problem
 from perfdb.formats import settings
 from perfdb.formats.base import Configuration, Content, ParsedLog
 from perfdb.formats.documents import Written, checked_yaml, nothing, yaml_document
-from perfdb.formats.numbers import count, finite, positive, real
+from perfdb.formats.numbers import count, finite, positive, real, size_bytes
 from perfdb.record import Figures, Outcome
 from perfdb.yamlfile import Document, Place
 
@@ -25,7 +25,8 @@ WINDOW = "last_n(10)"
 _TIME: Final = "last_10_steps_step_time_ms_avg"
 _TFLOPS: Final = "last_10_steps_model_tflops_per_gpu_avg"
 _TOKENS: Final = "last_10_steps_tokens_per_second_per_gpu_avg"
-_LOSSES: Final = ("initial_loss", "final_loss")
+_ALLOCATED: Final = "peak_allocated_memory_gib"
+_READ: Final = (_TIME, _TFLOPS, _TOKENS, _ALLOCATED)
 _VERIFIED: Final = "verified"
 _TASKS: Final = {"peft": "lora", "lora": "lora", "sft": "sft", "pretrain": "pretrain"}
 _PERFORMANCE: Final = "pretrain_performance"
@@ -134,6 +135,7 @@ def _result(document: Document, card: _Card, leaf: _Leaf) -> ParsedLog:
         container=setting.base_container,
         emitted=figures,
         emitted_line=document.line(place),
+        peak_memory_bytes=size_bytes(metrics.get(_ALLOCATED), 2**30),
         extras=_extras(leaf),
         window=WINDOW,
         outcome=Outcome.FINISHED if time else Outcome.NO_DATA,
@@ -144,10 +146,11 @@ def _result(document: Document, card: _Card, leaf: _Leaf) -> ParsedLog:
 
 
 def _extras(leaf: _Leaf) -> Mapping[str, str]:
-    """The losses, and the status of what is not verified."""
-    metrics, status = _metrics(leaf), leaf.text("status")
-    losses = {name: str(metrics[name]) for name in _LOSSES if real(metrics.get(name)) is not None}
-    return losses | ({"status": status} if status and status != _VERIFIED else {})
+    """The other metrics, such as losses, and the status of what is not verified."""
+    metrics, status = _metrics(leaf).items(), leaf.text("status")
+    others = {str(name): str(value) for name, value in metrics if real(value) is not None}
+    kept = {name: value for name, value in others.items() if name not in _READ}
+    return kept | ({"status": status} if status and status != _VERIFIED else {})
 
 
 def _unverified(document: Document, leaf: _Leaf) -> tuple[Problem, ...]:
