@@ -40,11 +40,11 @@ docs: $(INSTALLED) ## build the site from the store into docs/_build/html
 dashboard: $(INSTALLED) ## open the dashboard on the store
 	$(BIN)/perfdb dashboard
 
-bench: $(INSTALLED) ## time perfdb against its limits (benchmarks/)
+bench: $(INSTALLED) ## time perfdb against its limits, and beside its peers (benchmarks/)
 	$(BIN)/python -m benchmarks.startup
 	$(BIN)/python -m benchmarks.ingest_logs
 	$(BIN)/python -m benchmarks.site_build
-	$(BIN)/python -m benchmarks.ingest_runs
+	$(BIN)/python -m benchmarks.ingest_runs --peers
 
 fuzz: $(INSTALLED) ## feed each reader damaged files: SECONDS=60, TARGETS="page nemo2"
 	$(BIN)/python -m tests.fuzz.cli --seconds $(SECONDS) $(TARGETS)

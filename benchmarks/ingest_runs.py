@@ -10,7 +10,8 @@ seconds of the clock and of the processor. What else runs on the machine lengthe
 SQLite, where all work is in the process, the latter decides. PostgreSQL works in its server, whose
 processor time is not seen; there the clock decides.
 
-With --peers LNT and MLflow store the same results, each from a virtual environment of its own.
+With --peers LNT and MLflow store the same results, each from a virtual environment of its own: the
+first time they are installed, about 1 GB. `make bench` runs them.
 """
 
 import json

@@ -32,11 +32,13 @@ PEERS = (Peer("lnt", "llvm-lnt[server]", 1.0), Peer("mlflow", "mlflow", 0.1))
 def python_of(peer: Peer) -> Path:
     """The interpreter of a peer's own virtual environment, installed if need be."""
     folder = CACHE / peer.name
-    python = folder / "bin" / "python"
-    if not python.exists():
+    python, installed = folder / "bin" / "python", folder / ".installed"
+    if not installed.exists():
         venv.create(folder, with_pip=True)
         install = [str(python), "-m", "pip", "install", "--quiet", peer.requirement]
-        subprocess.run(install, check=True, stdout=sys.stderr)
+        if subprocess.run(install, stdout=sys.stderr, check=False).returncode:
+            sys.exit(f"{peer.requirement} cannot be installed in {folder}: run without --peers")
+        installed.touch()
     return python
 
 
