@@ -189,7 +189,7 @@ def test_bars_on_one_line_of_megabytes_are_all_read(monkeypatch: pytest.MonkeyPa
     """The line is read in pieces, of which none ends within a bar."""
     monkeypatch.setattr(scan, "BLOCK_BYTES", 1 << 10)
     monkeypatch.setattr(scan, "LONGEST_LINE", 1 << 11)
-    bar = "\rEpoch 0: : 1%%|#| %d/99 [31:51<00:00, loss=6.130, train_step_timing in s=5.9]"
+    bar = "\rEpoch 0: : 1%%|#| %d/99 [31:51, reduced_train_loss=6.130, train_step_timing in s=5.9]"
     content = "".join(bar % step for step in range(1, 100)).encode()
     log = only(FORMATS["nemo1"].parse("a.log", [content]))
     assert ([*range(1, 100)], ()) == ([one.step for one in log.readings], log.problems)
