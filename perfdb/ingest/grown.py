@@ -17,7 +17,8 @@ from perfdb.db.tables import runs, sources
 from perfdb.errors import Problem
 from perfdb.ingest.fallback import spellings
 from perfdb.ingest.read import RunRead
-from perfdb.queries import catalog, verify
+from perfdb.queries import catalog
+from perfdb.queries.content import content_of
 
 _LOG_ID = re.compile(r"log-[0-9a-f]{16}(?:-(\d+))?")
 
@@ -101,8 +102,8 @@ def is_start_of(connection: Connection, read: RunRead, row: RowMapping) -> bool:
     file, number = read.files.record_file, number_in_log(read.run.run.run_id)
     if row["size_bytes"] <= file.size_bytes or number_in_log(row["run_id"]) != number:
         return False
-    content = connection.scalar(verify.content_of(row["source_id"])) or b""
-    return _sha256(packing.unpacked_pieces([content]), file.size_bytes) == file.sha256
+    content = content_of(connection, row["source_id"])
+    return _sha256(content, file.size_bytes) == file.sha256
 
 
 def number_in_log(run_id: str) -> int:

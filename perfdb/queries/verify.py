@@ -17,11 +17,6 @@ def all_sources() -> Question:
     return select(*columns).order_by(sources.c.id)
 
 
-def content_of(source_id: int) -> Select[*tuple[bytes]]:
-    """The compressed bytes of a source."""
-    return select(sources.c.content).where(sources.c.id == source_id)
-
-
 def files_of(run_row_id: int) -> Question:
     """The files a run was read from, by the id of its row, with the parser that read them."""
     return (

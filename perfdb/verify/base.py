@@ -6,9 +6,6 @@ from typing import Protocol, TypeVar
 
 from sqlalchemy import Connection
 
-from perfdb.db.packing import unpacked_pieces
-from perfdb.queries import verify
-
 Item = TypeVar("Item")
 
 
@@ -52,8 +49,3 @@ def other_version(made_by: int, newest: int) -> str | None:
     if made_by < 0:
         return "a downgrade has dropped some of it; `perfdb ingest` of the file reads it anew"
     return f"read by version {made_by} of the parser; this is {newest}"
-
-
-def content(connection: Connection, source_id: int) -> Iterator[bytes]:
-    """The bytes of a source, a chunk at a time. Raises DamagedBytesError."""
-    return unpacked_pieces([connection.scalar(verify.content_of(source_id)) or b""])

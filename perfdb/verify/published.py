@@ -17,9 +17,10 @@ from perfdb.ingest.page import PAGE_PARSER_VERSION
 from perfdb.ingest.read import PAGE
 from perfdb.pages import PageContext
 from perfdb.queries import verify
+from perfdb.queries.content import content_of
 from perfdb.record import Figures, Frozen, Method
 from perfdb.units import counted
-from perfdb.verify.base import Fault, Finding, PassedOver, Watch, content, other_version
+from perfdb.verify.base import Fault, Finding, PassedOver, Watch, other_version
 
 
 class _Read(Frozen):
@@ -87,7 +88,7 @@ def _of_source(connection: Connection, group: list[_Stored]) -> Iterator[Finding
         yield PassedOver(first.path, f"{many}: {reason}")
         return
     try:
-        bytes_ = b"".join(content(connection, first.source_id))
+        bytes_ = b"".join(content_of(connection, first.source_id))
     except DamagedBytesError:
         yield PassedOver(first.path, f"{many}: the bytes are damaged")
         return

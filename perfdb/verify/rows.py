@@ -8,8 +8,9 @@ from sqlalchemy import Connection, RowMapping
 from perfdb.db.tables import cases, metadata, models, releases, results, runs, systems
 from perfdb.errors import DamagedBytesError
 from perfdb.queries import verify
+from perfdb.queries.content import content_of
 from perfdb.units import counted
-from perfdb.verify.base import Fault, Watch, content
+from perfdb.verify.base import Fault, Watch
 
 
 def sources(connection: Connection, watch: Watch) -> Iterator[Fault]:
@@ -18,7 +19,7 @@ def sources(connection: Connection, watch: Watch) -> Iterator[Fault]:
     for row in watch(rows, len(rows)):
         digest, size = hashlib.sha256(), 0
         try:
-            for chunk in content(connection, row["id"]):
+            for chunk in content_of(connection, row["id"]):
                 digest.update(chunk)
                 size += len(chunk)
         except DamagedBytesError as error:

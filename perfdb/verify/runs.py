@@ -20,11 +20,12 @@ from perfdb.ingest.grown import number_in_log
 from perfdb.ingest.logs import LOG_PARSER_VERSION
 from perfdb.jsonfile import parse_json
 from perfdb.queries import measured, verify
+from perfdb.queries.content import content_of
 from perfdb.recompute.figures import DERIVED, Asked, Stored, differences, recomputed
 from perfdb.recompute.read import AT_ONCE, stored, with_steps
 from perfdb.record import SCHEMA_VERSION, Outcome, RunRecord
 from perfdb.rundir import RunDir, parse_steps
-from perfdb.verify.base import Fault, Finding, PassedOver, Watch, content, other_version
+from perfdb.verify.base import Fault, Finding, PassedOver, Watch, other_version
 
 FIGURES = tuple(
     name
@@ -152,7 +153,7 @@ def _of_directory(connection: Connection, files: Sequence[_File]) -> _Reread:
     run = RunDir(Path(files[0].path).parent)
     source_ids = {file.name: file.source_id for file in files}
     record_bytes, steps_bytes = (
-        b"".join(content(connection, source_ids[path.name])) if path.name in source_ids else b""
+        b"".join(content_of(connection, source_ids[path.name])) if path.name in source_ids else b""
         for path in (run.record, run.steps)
     )
     record = parse_json(str(run.record), record_bytes, RunRecord)
@@ -165,7 +166,7 @@ def _of_log(connection: Connection, record: _File, run: Stored) -> _Reread | str
     member = formats.FORMATS.get(record.parser)
     if member is None:
         return f"read by {record.parser!r}, which this version does not know"
-    again = partial(content, connection, record.source_id)
+    again = partial(content_of, connection, record.source_id)
     logs = several.of_last(member, record.path, member.parse(record.path, again()), again)
     number = number_in_log(run.run_id)
     if not 1 <= number <= len(logs):
