@@ -14,11 +14,13 @@ from sqlalchemy import JSON, URL, Text, cast, select
 
 from perfdb import windows
 from perfdb.db import migrate
+from perfdb.db.packing import packed
 from perfdb.db.session import reading, store_url
 from perfdb.db.tables import metadata, models, runs, sources
 from perfdb.db.transfer import transfer
 from perfdb.errors import StoreError
 from perfdb.ingest import Options, ingest, withdraw
+from perfdb.queries.content import content_of
 from perfdb.queries.only import Scope
 from perfdb.recompute import Asked, recompute
 from perfdb.site import make
@@ -343,3 +345,17 @@ def test_bytes_are_held_one_file_at_a_time(store: URL, target: URL) -> None:
 
     assert most_bytes < 8 * size_bytes
     assert 20 == len(everything(target)["sources"])
+
+
+def test_the_bytes_of_one_file_are_read_a_chunk_at_a_time(sqlite: URL) -> None:
+    with writing(sqlite) as connection:
+        connection.execute(source(0, packed(os.urandom(8 << 20))))
+
+    with reading(sqlite) as connection:
+        tracemalloc.start()
+        size_bytes = sum(map(len, content_of(connection, 1)))
+        _, most_bytes = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+
+    assert 8 << 20 == size_bytes
+    assert most_bytes < 4 << 20
