@@ -41,8 +41,8 @@ from perfdb.rundir import RunDir
 LOG_PARSER_VERSION = 8
 """Kept with each log; raised when perfdb.formats reads something else out of the same bytes."""
 
-MOST_DOCUMENT_BYTES: Final = {".json": 64 << 20, ".yaml": 4 << 20, ".yml": 4 << 20}
-"""What a file may have that is read whole."""
+MOST_DOCUMENT_BYTES: Final = {".json": 16 << 20, ".yaml": 2 << 20, ".yml": 2 << 20}
+"""What a file may have that is read whole: it takes up to a hundred times as much memory."""
 
 PLAIN_TEXT: Final = (".txt",)
 """The suffixes of files that are logs or pages."""
