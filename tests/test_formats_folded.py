@@ -107,6 +107,20 @@ def test_a_time_that_a_fold_breaks_is_not_read_short() -> None:
     assert ({}, [1, 4, 7]) == (times(log), told(log))
 
 
+@pytest.mark.parametrize("are_folded", [True, False])
+def test_a_rest_far_behind_its_step_may_be_told_by_other_lines(
+    are_folded: bool,
+) -> None:
+    steps = [STEP % (n, n, "12.34") + " | consumed_samples: 512" for n in (10, 11, 12)]
+    width = len(STEP % (10, 10, "12.3"))
+    head = folded("x" * 4 * width, width) if are_folded else ["x" * 4 * width]
+    parts = [part for line in steps for part in (line[:width], *[OTHER] * 200, line[width:])]
+    assert () == parsed([*head, *(part for line in steps for part in folded(line, width))]).notes
+    notes = [note.message for note in parsed([*head, *parts]).notes]
+    message = f"lines are folded at {width} columns: the last number of steps may be cut short"
+    assert [message] * are_folded == notes
+
+
 def test_one_rest_tells_of_all_steps_of_the_same_width() -> None:
     """The rest of the second is lost."""
     lines = [STEP % (10, 10, "12.3"), OTHER, "4 | consumed_samples: 512"]

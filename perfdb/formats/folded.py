@@ -31,6 +31,8 @@ _LONGEST_PREFIX = 64
 _MOST_PREFIXES = 8
 _MOST_RESTS = 32
 """Of so many lines behind a step that may be its rest it is looked whether they are."""
+_MANY_FULL = 3
+"""So many lines of one width, and none that is wider, are not so by chance."""
 _MOST_RANKS = 16
 """How many step lines up the one may stand that a line goes on with: others are other ranks'."""
 
@@ -172,6 +174,25 @@ class Folds:
 def _of_prefix(lines: list[StepLine], prefix: str) -> StepLine:
     """The last line with a prefix, if one is known to have it: the last of all if not."""
     return next((line for line in reversed(lines) if line.prefix == prefix), lines[-1])
+
+
+def full_at(text: str, syntax: Syntax) -> int | None:
+    """The width that the start of a log is folded at, where a step so wide may have been cut.
+
+    Lines that are no steps tell of it: several are as wide, and none is wider. A step may be cut
+    where it ends in a field and the next line does not go on with that.
+    """
+    marker, lines = decoded(syntax.marker), text.splitlines()
+    widest = max(map(len, lines), default=0)
+    full = [place for place, line in enumerate(lines) if len(line) == widest]
+    steps = [place for place in full if marker in lines[place]]
+    is_cut = any(
+        syntax.field_of_end(step) and not syntax.goes_on_with(step, behind)
+        for step, behind in (
+            (lines[place], "".join(lines[place + 1 : place + 2])) for place in steps
+        )
+    )
+    return widest if is_cut and len(full) - len(steps) >= _MANY_FULL else None
 
 
 def is_number(line: str) -> bool:

@@ -13,6 +13,7 @@ from perfdb.errors import Problem
 from perfdb.formats import batch, settings
 from perfdb.formats.base import Configuration, Content, ParsedLog
 from perfdb.formats.ending import Account, training_log
+from perfdb.formats.folded import full_at
 from perfdb.formats.nemo1 import DONE
 from perfdb.formats.numbers import count
 from perfdb.formats.piped import Syntax
@@ -51,11 +52,12 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     scan, lines = Scan(content, _SYNTAX.marker), StepLines(where, _SYNTAX, _readings)
     steps = settle_columns(where, lines.of(scan), lines.problems)
     notes = (*steps.notes, *interval_note(where, steps.readings), *_cut_note(where, lines.cut))
-    steps = replace(steps, notes=notes)
+    preamble = scan.preamble
+    steps = replace(steps, notes=(*notes, *_fold_note(where, preamble)))
     done = bool(DONE.search(scan.epilogue))
     account = Account(_planned(lines), scan.epilogue, done, scan.before)
     log = training_log(Configuration(), steps, account)
-    said = mentioned(scan.preamble, log)
+    said = mentioned(preamble, log)
     log = said.of(log, framework="nemo", **settings.gpus(said.settings))
     return (batch.stated(where, log),)
 
@@ -67,6 +69,18 @@ def _cut_note(where: str, cut: Cut) -> tuple[Problem, ...]:
     lines = counted(cut.num_steps, "step line")
     message = f"{lines} may go on on others, as where a log is folded: the rest is left out"
     return (Problem(where, message, line=cut.line),)
+
+
+def _fold_note(where: str, preamble: str) -> tuple[Problem, ...]:
+    """A note on a log that is folded at the width of its steps.
+
+    What a fold took from a step may stand too far behind it to be seen.
+    """
+    width = full_at(preamble, _SYNTAX)
+    if width is None:
+        return ()
+    message = f"lines are folded at {width} columns: the last number of steps may be cut short"
+    return (Problem(where, message, remedy="fold no lines, or print them wider"),)
 
 
 def _readings(columns: Columns) -> Readings:
