@@ -17,9 +17,9 @@ processors it gains nothing. Two threads are slower than one.
 Most of what `perfdb ingest` takes beyond the blocks are its imports, and on dense logs the rows of
 the steps.
 
-Memory does not grow with a log: many steps lie in a temporary file, of up to 100 bytes for each.
+Memory does not grow with a log: many steps lie in temporary files, of up to 150 bytes for each.
 Parsing takes about 90 MiB and `perfdb ingest` 140, its second process 110, of 0.2 and of 6.5
-million steps alike. Lines that restarts or ranks repeat are put in order, by 15 bytes for each.
+million steps alike; 40 more where restarts or ranks repeat steps, or another rank prints rates.
 """
 
 import json

@@ -8,9 +8,9 @@ read from each piece of text with the marker, by the format's own patterns (`mar
 are `key: value |` and read by the thousand (`steplines`): `piped` reads one of them, `shapes` tells
 where the same numbers stand in all that look like it, `lines` applies the one to the other, and
 `readings` holds what comes out as columns, of many steps in a file (`shelf`): `piecewise` goes
-through them, for no array is to be as long as a log. `steps` then keeps each step once, `settings`
-reads what the run was, `ending` how it ended; a log of several runs is read again as of the last
-(`several`).
+through them, for no array is to be as long as a log. `steps` then keeps each step once, of restarts
+and ranks as well (`back`, `order`), `settings` reads what the run was, `ending` how it ended; a log
+of several runs is read again as of the last (`several`).
 `torchtitan` is an example of the first way, `nemo2` of the other.
 """
 

@@ -1,7 +1,6 @@
 """Reads steps one by one from the pieces of a log that hold a marker."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
 
 from perfdb.errors import Problem
 from perfdb.formats.base import Reading
@@ -11,11 +10,11 @@ from perfdb.formats.steps import MOST_KEPT, countable
 
 
 def marked(
-    where: str, scan: Scan, marker: bytes, read: Callable[[Piece], Reading | Problem | str | None]
+    where: str, scan: Scan, marker: bytes, read: Callable[[Piece], Reading | str | None]
 ) -> tuple[Readings, list[Problem]]:
     """The steps of a log in the order they stand there, and the pieces that could not be read.
 
-    `read` gives the reading of a piece, or what it lacks, or None where it is no step.
+    `read` gives the reading of a piece, or what it lacks in words, or None where it is no step.
     """
     problems, uncounted = list[Problem](), list[Problem]()
 
@@ -25,7 +24,7 @@ def marked(
             if isinstance(found, Reading):
                 yield found
             elif found and len(problems) < MOST_KEPT:
-                cut_off = partial(Problem, where, line=piece.line, remedy="is the line cut off?")
-                problems.append(cut_off(found) if isinstance(found, str) else found)
+                remedy = "is the line cut off?"
+                problems.append(Problem(where, found, line=piece.line, remedy=remedy))
 
     return countable(where, readings(), uncounted), [*problems, *uncounted]

@@ -144,11 +144,6 @@ class Scan:
         self._behind = [(end.behind, 0, len(end.behind))]
 
     @property
-    def has_preamble(self) -> bool:
-        """Whether nothing is added to the preamble any more."""
-        return not self._room
-
-    @property
     def preamble(self) -> str:
         """What the log says of its run, as text."""
         return decoded(plain(b"".join(self._preamble)))
