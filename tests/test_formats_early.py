@@ -1,5 +1,6 @@
 """Runs that died before their first step, and other logs in which no format finds one."""
 
+import json
 from itertools import product
 from pathlib import Path
 
@@ -204,3 +205,14 @@ def test_a_log_in_utf_16_is_named_as_such(sqlite: URL, tmp_path: Path, encoding:
         assert [expected] == [str(one) for one in report.rejected]
     path.write_text(path.read_bytes().decode("utf-16"))
     assert (1, 0, 0, 0) == counted(ingest([path], sqlite, GIVEN))
+
+
+def test_a_log_within_one_json_document_is_named_as_such(sqlite: URL, tmp_path: Path) -> None:
+    """Its lines would be read with their escapes."""
+    events = [{"timestamp": 1, "message": line} for line in nemo().splitlines()]
+    for number, shown in enumerate(({"events": events}, [{"a": "b"}, *events])):
+        path = write(tmp_path / str(number), json.dumps(shown, indent=1))
+        report = ingest([path], sqlite, GIVEN)
+        remedy = "as by jq -r '.events[].message' or '.[].textPayload'"
+        message = "holds the lines of a log within one JSON document; write them to a file as text"
+        assert [f"{path}: {message}, {remedy}"] == [str(one) for one in report.rejected]

@@ -1,6 +1,7 @@
 """Logs in, rows out: by what they say, what lies beside them and what the command line says."""
 
 import hashlib
+import json
 import os
 import random
 import socket
@@ -243,6 +244,26 @@ def test_times_that_follow_from_settings_follow_from_those_of_the_last_run(
     question = select(results.c.num_steps, results.c.step_time_s)
     assert [(40, 4.0)] == rows_of(sqlite, question)
     assert [] == [it for one in verify(sqlite, lambda *_: lambda: None) for it in one.faults]
+
+
+def test_a_log_that_a_collector_put_into_json_is_read_as_it_was_printed(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    """Of two runs, in colours: all that is read again is read so, too."""
+    text = titan(4096, 50, 2.0) + titan(8192, 50, 4.0)
+    text = text.replace(" loss:", "\x1b[31m loss:\x1b[39m")
+    said = [{"log": line, "stream": "stderr"} for line in text.splitlines(keepends=True)]
+    path = write(tmp_path, "".join(f"{json.dumps(one)}\n" for one in said))
+
+    given = Options(PageContext(release="2.0"), logs=LogOptions((*SET[:2], SET[4])))
+    assert (1, 0, 0, 0) == counted(ingest([path], sqlite, given))
+
+    question = select(steps.c.step, steps.c.step_time_s, steps.c.source_line)
+    expected = FORMATS["torchtitan"].parse("a", [titan(8192, 50, 4.0).encode()])[0].readings
+    assert rows_of(sqlite, question) == [(it.step, it.step_time_s, it.line + 52) for it in expected]
+    assert [] == [it for one in verify(sqlite, lambda *_: lambda: None) for it in one.faults]
+    kept = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert [(kept,)] == rows_of(sqlite, select(sources.c.sha256))
 
 
 def test_a_truncated_log_keeps_its_steps_and_has_no_figures(store: URL, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from perfdb.db.packed import Packed
 from perfdb.db.packing import unpacked_pieces
 from perfdb.db.rows import MeasuredRun, ResultRow, RunFiles, SourceFile
 from perfdb.errors import ArchiveError, Problem
-from perfdb.formats import AVERAGES, LogFormat, ParsedLog, batch, several
+from perfdb.formats import AVERAGES, LogFormat, ParsedLog, batch, collected, several
 from perfdb.formats.base import Content
 from perfdb.formats.halves import OnDisk
 from perfdb.ingest import archive, names
@@ -128,15 +128,16 @@ def _read_log(source: Source, given: Words) -> Iterable[Read]:
 def _parsed(found: LogFormat, source: Source, given: Words) -> tuple[Packed, Sequence[ParsedLog]]:
     """The bytes of a file, and what they say."""
     where, packed = str(source.path), Packed(given.scratch)
-    content = packed.passing(_not_too_large(source.path, chunks(source.path, given.budget)))
-    size = plain_size_bytes(source.path)
-    logs = found.parse(where, content if size is None else OnDisk(content, source.path, size))
-    for _ in content:
+    kept = packed.passing(_not_too_large(source.path, chunks(source.path, given.budget)))
+    size, (content, is_plain) = plain_size_bytes(source.path), collected.opened(kept)
+    on_disk = OnDisk(content, source.path, size) if is_plain and size is not None else content
+    logs = found.parse(where, on_disk)
+    for _ in kept:
         pass  # what the format had no need of is kept all the same
     packed.close()
 
     def again() -> Content:
-        return unpacked_pieces(packed.compressed())
+        return collected.opened(unpacked_pieces(packed.compressed()))[0]
 
     if size not in (None, packed.size_bytes):  # what is kept has grown while it was read
         logs = found.parse(where, again())
@@ -287,8 +288,7 @@ class _LogFile:
     def _printed(self, rows: Sequence[ResultRow], notes: Iterable[Problem]) -> PageRows:
         kept, repeated = once_each(self.source.path, rows)
         whole = len(rows) == len(self.logs)
-        insisted = self.words.any_of_logs
-        return PageRows(self.source, kept, repeated, tuple(notes), whole, insisted)
+        return PageRows(self.source, kept, repeated, tuple(notes), whole, self.words.any_of_logs)
 
 
 def _is_run(log: ParsedLog) -> bool:

@@ -9,7 +9,7 @@ from typing import Final
 
 from perfdb import formats
 from perfdb.errors import Problem
-from perfdb.formats import LogFormat, ParsedLog, starts
+from perfdb.formats import LogFormat, ParsedLog, collected, starts
 from perfdb.formats.ending import Ending
 from perfdb.ingest.compression import Budget, chunks, plain_name, plain_suffix
 from perfdb.ingest.find import Source
@@ -60,12 +60,12 @@ def look(path: Path, budget: Budget) -> Look:
 
     A single step may be quoted above the log's own: what follows tells.
     """
-    name, content = plain_name(path), chunks(path, budget)
+    name, (content, _) = plain_name(path), collected.opened(chunks(path, budget))
     first = next(content, b"")
     head, window = first[:HEAD_BYTES], first
     seen = [formats.likest(head, name)]
     if seen[0].num_steps >= formats.MANY:
-        return Look(seen[0].format)
+        return _of_steps(path, first, seen[0].format)
     seen += [formats.likest(first, name)] if len(first) > len(head) else []
     start = starts.started(first)
     for chunk in content:
@@ -76,8 +76,16 @@ def look(path: Path, budget: Budget) -> Look:
         start = start or starts.started(window)
     best = max(seen, key=lambda one: one.num_steps)
     if best.format:
-        return Look(best.format)
+        return _of_steps(path, first, best.format)
     return _of_no_step(path, head, start, starts.died(window[-HEAD_BYTES:], start))
+
+
+def _of_steps(path: Path, head: bytes, found: LogFormat | None) -> Look:
+    if not collected.is_document(head):
+        return Look(found)
+    message = "holds the lines of a log within one JSON document"
+    remedy = "write them to a file as text, as by jq -r '.events[].message' or '.[].textPayload'"
+    return Look(oddity=Problem(str(path), message, remedy=remedy))
 
 
 def _of_no_step(path: Path, head: bytes, start: str | None, end: Ending | None) -> Look:

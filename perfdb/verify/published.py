@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from perfdb import formats, logged, pages
 from perfdb.errors import DamagedBytesError
-from perfdb.formats import ParsedLog
+from perfdb.formats import ParsedLog, collected
 from perfdb.groups import grouped
 from perfdb.ingest.logs import LOG_PARSER_VERSION
 from perfdb.ingest.page import PAGE_PARSER_VERSION
@@ -124,7 +124,8 @@ def _of_page(where: str, content: bytes, context: PageContext) -> Mapping[int | 
 
 @lru_cache(maxsize=8)
 def _of_file(parser: str, where: str, content: bytes) -> Mapping[int | None, list[_Read]]:
-    logs = grouped(formats.FORMATS[parser].parse(where, [content]), lambda log: log.emitted_line)
+    text, _ = collected.opened([content])
+    logs = grouped(formats.FORMATS[parser].parse(where, text), lambda log: log.emitted_line)
     return {line: list(map(_of_log, some)) for line, some in logs.items()}
 
 

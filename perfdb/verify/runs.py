@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
@@ -14,7 +13,8 @@ from perfdb import flops, formats, logged, normalize, windows
 from perfdb.db.rows import StepRow
 from perfdb.db.tables import steps as steps_table
 from perfdb.errors import DamagedBytesError, RunDirError
-from perfdb.formats import several
+from perfdb.formats import collected, several
+from perfdb.formats.base import Content
 from perfdb.ingest import opened
 from perfdb.ingest.grown import number_in_log
 from perfdb.ingest.logs import LOG_PARSER_VERSION
@@ -166,7 +166,10 @@ def _of_log(connection: Connection, record: _File, run: Stored) -> _Reread | str
     member = formats.FORMATS.get(record.parser)
     if member is None:
         return f"read by {record.parser!r}, which this version does not know"
-    again = partial(content_of, connection, record.source_id)
+
+    def again() -> Content:
+        return collected.opened(content_of(connection, record.source_id))[0]
+
     logs = several.of_last(member, record.path, member.parse(record.path, again()), again)
     number = number_in_log(run.run_id)
     if not 1 <= number <= len(logs):
