@@ -53,14 +53,22 @@ def test_a_preset_of_mixed_precision_holds_over_what_the_model_says(
         ("model.fp8_recipe=blockwise model.fp8=hybrid\n", "fp8_sc"),
         ("fp8:\n  enabled: true\n  recipe_name: tensorwise\n", "fp8"),
         ("bf16: true\nfp8:\n  enabled: false\n", "bf16"),
+        ("bf16: true\nfp8:\nenabled: true\n", "bf16"),
         ("mixed_precision: yes\nbf16: true\n", "bf16"),
         (OPTIMIZER.replace("true", "false"), None),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("prefix", ["", "0: ", "exp_fp8/0 "])
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "", "0: ", "exp_fp8/0 ", " 0: ", "2026-01-16T07:32:{}.5Z stdout F ", "Jan 16 a python[1]: ",
+        "[pod/w-{}/pytorch] 2026-01-16T07:32:24Z ", '2026-01-16T07:{}:24Z {{app="llm"}} ',
+    ],
+)  # fmt: skip
 def test_what_is_off_gives_way_to_what_is_on(text: str, expected: str | None, prefix: str) -> None:
     """And a recipe is that of the FP8 that is on: its default is printed of BF16 too."""
-    lines = "".join(f"{prefix}{line}\n" for line in text.splitlines())
+    shown = enumerate(text.splitlines(), start=8)
+    lines = "".join(f"{prefix.format(number)}{line}\n" for number, line in shown)
     assert (expected, False) == said(lines)
 
 

@@ -1,5 +1,8 @@
 """Settings as programs print them: the precision, the layout and the options they amount to."""
 
+import re
+from itertools import count
+
 import pytest
 
 from perfdb.formats import settings
@@ -119,20 +122,23 @@ def test_options_are_kept_where_they_are_in_use(
     )
 
 
-def test_options_are_read_out_of_a_text_however_it_is_laid_out() -> None:
+@pytest.mark.parametrize("prefix", ["0: ", " {}: ", "[2026-01-16 07:{}:20] a [1] ", "a\tb\t"])
+def test_options_are_read_out_of_a_text_however_it_is_laid_out(prefix: str) -> None:
     """A word on the next line is no value: there a group of other settings begins."""
     text = """\
 activation_checkpointing:
   enabled: true
 model.cuda_graph_impl=local model.cuda_graph_scope=['mlp', 'attn']
 'recompute_granularity': 'selective', te_nccl_ub: true
-0:   recompute_modules:
-0:   - mlp
-0:   - core_attn
-0:   mtp_num_layers: 1
+PREFIX  recompute_modules:
+PREFIX  - mlp
+PREFIX  - core_attn
+PREFIX  mtp_num_layers: 1
 overlap_grad_reduce: true
 comm_overlap.overlap_grad_reduce: false
 """
+    numbers = count(8)
+    text = re.sub("PREFIX", lambda _: prefix.format(next(numbers)), text)
     assert {
         "cuda_graph_impl": "local",
         "cuda_graph_scope": "attn,mlp",

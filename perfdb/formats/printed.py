@@ -32,7 +32,9 @@ _FIELDS: Final[Mapping[str, str]] = {
 """The fields and options of a case, by the settings that say them."""
 
 _ITEM: Final = settings.ITEM
-_ENABLED: Final = r"(?:\n(?:\S+ )?[ \t]+enabled:[ \t]*)?"
+_ENABLED: Final = r"(?:\n[ \t]+enabled:[ \t]*)?"
+_PREFIXED_KEY = re.compile(r"(.{0,199}\S)[ \t]+['\"]?\w+['\"]?:\s*")
+"""A key with its value on the lines behind, and what a launcher or a collector puts before it."""
 # The look behind stands after the name: a pattern that begins with a literal is found at once.
 _MENTIONED = (
     *(
@@ -103,8 +105,22 @@ def printed(text: str, read: Read, log: ParsedLog | None = None) -> Printed:
 
 
 def _mentions(text: str) -> list[Pair]:
+    text = _without_prefixes(text)
     found = (one for pattern in _MENTIONED for one in pattern.finditer(text))
     return [(one[1], one[2]) for one in sorted(found, key=lambda one: one.start())]
+
+
+def _without_prefixes(text: str) -> str:
+    """The same lines, those behind a key without what stands before it: digits may differ."""
+    lines, prefix = text.split("\n"), None
+    for place, line in enumerate(lines):
+        if prefix and (found := prefix.match(line)):
+            lines[place] = line[found.end() :]
+        else:
+            key = _PREFIXED_KEY.fullmatch(line) if line.rstrip().endswith(":") else None
+            before = re.sub(r"\d+", r"\\d+", re.escape(key[1])) if key else ""
+            prefix = re.compile(rf"{before}(?:[ \t]|$)") if key else None
+    return "\n".join(lines)
 
 
 def _values(pairs: Iterable[Pair]) -> dict[str, tuple[str, ...]]:

@@ -103,8 +103,8 @@ _ONLY_WITH: Final[Mapping[str, frozenset[tuple[str, Scalar]]]] = {
 _FLAGS: Final = frozenset({"sequence_parallel", "fsdp_enabled"})
 _TRUE: Final = ("true", "1")
 _WORD: Final = re.compile(r"[A-Za-z_][\w.]*")
-ITEM: Final = r"\n(?:\S+ )?[ \t]*- "
-"""The start of an item of a list on lines of its own, which a launcher may prefix."""
+ITEM: Final = r"\n[ \t]*- "
+"""The start of an item of a list on lines of its own."""
 _PLAIN: Final = re.compile(r"[\w.\-]{1,64}")
 
 
