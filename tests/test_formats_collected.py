@@ -9,7 +9,7 @@ import pytest
 
 from perfdb.formats import collected
 
-LOG = "\x1b[32mstep: 1\x1b[39m  loss: 7 ▏ 😀\tC:\\a \"b\" <c: 1>\n\r 1%|\r 2%|\n\n - tail\n"
+LOG = '\x1b[32mstep: 1\x1b[39m  loss: 7 ▏ 😀\tC:\\a "b" <c: 1>\n\r 1%|\r 2%|\n\n - tail\n'
 
 
 def opened(content: bytes) -> tuple[bytes, bool]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from perfdb.formats import megatron_bridge, megatron_lm, nemo2, several
+from perfdb.formats import automodel_console, megatron_bridge, megatron_lm, nemo2, several
 from perfdb.formats.printed import Printed, mentioned
 
 PRESETS = {
@@ -220,3 +220,26 @@ def test_the_number_of_gpus_is_told_by_whatever_says_it() -> None:
     }.items():
         [log] = nemo2.parse("a.log", [(text + step).encode()])
         assert doubts == log.doubts
+
+
+@pytest.mark.parametrize(
+    ("prefix", "dump", "expected"),
+    [
+        (prefix, dump, task)
+        for prefix in ("", " 0: ", "2026-01-16T07:32:24.5Z stdout F ")
+        for dump, task in (
+            ("peft:\n  dim: 8\n", "lora"),
+            ("peft: null\n", None),
+            ("a:\n  peft:\n    dim: 8\n", None),
+            ("dataset of peft:\nloaded\n", None),
+        )
+    ],
+)
+def test_automodel_trains_an_adapter_where_its_yaml_has_one(
+    prefix: str, dump: str, expected: str | None
+) -> None:
+    """Whatever stands before its lines; that of another group is another's."""
+    step = "step 0 | epoch 0 | loss 2.5 | tps 2000.0(1000.00/gpu) | num_label_tokens 4000\n"
+    lines = (f"{prefix}{line}\n" for line in f"model:\n  a: b\n{dump}{step}".splitlines())
+    [log] = automodel_console.parse("a.log", ["".join(lines).encode()])
+    assert expected == log.configuration.task

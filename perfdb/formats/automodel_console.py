@@ -36,7 +36,8 @@ _WORLD = re.compile(r"\bWorld size: (\d{1,9})\b")
 _MODEL = re.compile(r"\bModel name: (\S+)")
 _PLANNED = re.compile(r"\bmax_steps: (\d{1,15})\b")
 _VERSION = re.compile(r"- nemo_automodel: (\d[\w.+]*) \(")
-_ADAPTER = re.compile(r"(?m)^peft:[ \t]*$")
+_ADAPTER = re.compile(r"peft:(?:(?<=\npeft:)|(?<=\S[ \t]peft:))[ \t]*\n.{0,199}[ \t]{2}\w+:")
+"""With one blank behind what a launcher puts before it: with more it is within another group."""
 
 
 def recognises(head: bytes, name: str) -> int:
