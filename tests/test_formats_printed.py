@@ -243,3 +243,33 @@ def test_automodel_trains_an_adapter_where_its_yaml_has_one(
     lines = (f"{prefix}{line}\n" for line in f"model:\n  a: b\n{dump}{step}".splitlines())
     [log] = automodel_console.parse("a.log", ["".join(lines).encode()])
     assert expected == log.configuration.task
+
+
+SCOPES = "[<CudaGraphScope.attn: 1>, <CudaGraphScope.moe_router: 5>, <CudaGraphScope.mlp: 6>]"
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        (SCOPES, "attn,mlp,moe_router"),
+        *((f"{SCOPES[:place]}\n{SCOPES[place:]}", "attn,mlp,moe_router") for place in range(1, 80)),
+        (f"{SCOPES[:30]}\n{SCOPES[30:60]}\n{SCOPES[60:]}", "attn,mlp,moe_router"),
+        ("['mlp',\n 'attn']", "attn,mlp"),
+        # What goes on nowhere is not known.
+        (SCOPES[:40], None),
+        (f"{SCOPES[:40]}\n  data_path ....... ['/data/a']", None),
+    ],
+)
+def test_a_list_that_is_folded_is_read_whole_or_not_at_all(
+    shown: str, expected: str | None
+) -> None:
+    said = ARGUMENTS.format(2, 4).replace(
+        "  fp4 ", f"  cuda_graph_impl ....... local\n  cuda_graph_scope ....... {shown}\n  fp4 "
+    )
+    [log] = megatron_lm.parse("a.log", [(said + iterations(1, 12)).encode()])
+    options = log.configuration.options or {}
+    assert ("local", expected) == (
+        options.get("cuda_graph_impl"),
+        options.get("cuda_graph_scope"),
+    )
+    assert "bf16" == log.configuration.precision

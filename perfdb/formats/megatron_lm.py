@@ -1,6 +1,8 @@
 """Megatron-LM logs: the dump of the arguments, and a line for each iteration that is logged."""
 
 import re
+from collections.abc import Sequence
+from itertools import takewhile
 
 from perfdb.formats import batch, megatron_bridge, printed
 from perfdb.formats.base import Configuration, Content, ParsedLog
@@ -12,7 +14,9 @@ from perfdb.log_text import plain
 
 NAME = "megatron_lm"
 
-_ARGUMENT = re.compile(r"\b(\w+) \.{2,} (\[[^\]\n]*\]|[^\s\"'\\]+)")
+_ARGUMENT = re.compile(r"\b(\w+) \.{2,} (\[[^\]\n]*\]|[^\s\"'\\\[][^\s\"'\\]*)")
+_MOST_FOLDS = 8
+"""The lines that a list is looked for on where a terminal has folded it."""
 
 
 def recognises(head: bytes, name: str) -> int:
@@ -36,4 +40,14 @@ def _arguments(text: str) -> list[Pair]:
 
 def _dotted(text: str) -> str:
     """The lines that may hold an argument: a pattern that begins with any word is slow to find."""
-    return "\n".join(line for line in text.split("\n") if " .." in line)
+    lines = text.split("\n")
+    return "\n".join(_unfolded(lines, place) for place, one in enumerate(lines) if " .." in one)
+
+
+def _unfolded(lines: Sequence[str], place: int) -> str:
+    """A line, with those behind it where it ends within a list."""
+    _, is_list, items = lines[place].partition(".. [")
+    if not is_list or "]" in items:
+        return lines[place]
+    behind = lines[place + 1 : place + 1 + _MOST_FOLDS]
+    return "".join([lines[place], *takewhile(lambda line: " .." not in line, behind)])
