@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perfdb.formats import FORMATS, ParsedLog, Reading
+from perfdb.formats import FORMATS, ParsedLog, Reading, megatron_lm
 
 PREFIXES = ("", "0: ", "[default7]:", "i.finetune/0 ")
 NOISE = (
@@ -217,3 +217,30 @@ def test_a_log_that_ends_within_a_line_gives_no_number_short(name: str) -> None:
     for width in range(20, len(first)):
         for reading in parsed([*head, first[:width]], name).readings:
             assert said(reading).items() <= said(whole).items(), width
+
+
+MEMORY = {
+    61_440.25 * 2**20: "[Rank 0] (after 1 iterations) memory (MB) | allocated: 34000.5 | "
+    "max allocated: 61440.25 | reserved: 65000.0 | max reserved: 65000.0\n",
+    74.41e9: "[Rank 0] (after 1 iterations) memory (GB) | mem-allocated-gigabytes: 51.072 | "
+    "mem-reserved-gigabytes: 216.89 | mem-max-allocated-gigabytes: 74.41 | "
+    "mem-max-active-gigabytes: 75.46 | mem-alloc-retires: 0\n",
+}
+
+
+@pytest.mark.parametrize(("peak_bytes", "line"), MEMORY.items())
+@pytest.mark.parametrize("end", ["\n", "\n0: "])
+def test_peak_memory_is_that_of_the_whole_line_however_it_is_folded(
+    peak_bytes: float, line: str, end: str
+) -> None:
+    """It is not known where something else stands within its number or its name."""
+    step = (
+        " iteration 1/2 | consumed samples: 8 | elapsed time per iteration (ms): 1500.0 | "
+        "lm loss: 2.5 | number of nan iterations: 0 |\n"
+    )
+    found = set[int | None]()
+    for width in range(45, len(line), 2):
+        parts = (line[start : start + width].rstrip() for start in range(0, len(line), width))
+        [log] = megatron_lm.parse("a.log", [f"{end.join(parts)}\n{step}".encode()])
+        found.add(log.readings[0].peak_memory_bytes)
+    assert found == {round(peak_bytes), *([None] if end != "\n" else [])}

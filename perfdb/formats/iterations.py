@@ -13,7 +13,7 @@ import numpy as np
 from perfdb.formats import batch
 from perfdb.formats.base import Configuration, ParsedLog
 from perfdb.formats.ending import Account, training_log
-from perfdb.formats.numbers import NUMBER, WHOLE, count, size_bytes
+from perfdb.formats.numbers import NUMBER, count, size_bytes
 from perfdb.formats.piecewise import places, zeros
 from perfdb.formats.piped import Syntax
 from perfdb.formats.readings import Column, Columns, Flags, Readings
@@ -44,8 +44,13 @@ STEP_LINE = re.compile(rb"iteration[\s\d]+/[\s\d]+\|[^|]{0,80}consumed samples:"
 DONE = re.compile(
     r"\[after training is done\]|exiting program (?:at iteration|after [\d.]+ minutes)"
 )
-_MEMORY = re.compile(r"\(after (\d{1,9}) iterations\) memory \((MB|GB)\) \|([^\n]*)")
-_PEAK = re.compile(rf"max[ \-]allocated(?:-gigabytes|-megabytes)?: ({NUMBER}){WHOLE}")
+_MEMORY = re.compile(r"\(after (\d{1,9}) iterations\) memory \((MB|GB)\) \|")
+_PEAK = re.compile(
+    rf"max[ \-]?allocated(?:-gigabytes|-megabytes)?: ?({NUMBER}) ?\| ?(?:max|mem-|reserved)"
+)
+"""With the start of what follows it: a fold may cut the line anywhere, and take a blank."""
+_LONGEST_MEMORY = 600
+"""How many characters such a line has at the most, up to behind the peak."""
 _UNITS = {"MB": 2.0**20, "GB": 1e9}
 """Megatron-LM's MB are 1024² bytes, Megatron-Bridge's GB 1000³."""
 
@@ -110,15 +115,17 @@ def log_of(configuration: Configuration, scan: Scan, lines: StepLines, steps: Se
 def _with_memory(steps: Settled, preamble: str) -> Settled:
     """The steps with the peak memory that is told of beside the log: the most of any rank's."""
     peaks: dict[int, int] = {}
-    for step, unit, amounts in _MEMORY.findall(preamble):
-        found = _PEAK.search(amounts)
-        size = size_bytes(found[1], _UNITS[unit]) if found else None
-        peaks[int(step)] = max(size or 0, peaks.get(int(step), 0))
+    for told in _MEMORY.finditer(preamble):
+        step = int(told[1])
+        behind = preamble[told.end() : told.end() + _LONGEST_MEMORY].partition("(after ")[0]
+        found = _PEAK.search(re.sub(r" ?\n", "", behind))
+        size = size_bytes(found[1], _UNITS[told[2]]) if found else None
+        peaks[step] = max(size or 0, peaks.get(step, 0))
     kept = Readings.of(steps.readings)
-    told = [step for step, peak in peaks.items() if peak]
-    if not told:
+    known_of = [step for step, peak in peaks.items() if peak]
+    if not known_of:
         return steps
     values, known = zeros(len(kept), np.int64), zeros(len(kept), np.bool_)
-    for place in places(lambda some: np.isin(some, told), kept.step).tolist():
+    for place in places(lambda some: np.isin(some, known_of), kept.step).tolist():
         values[place], known[place] = peaks[int(kept.step[place])], True
     return replace(steps, readings=kept.with_columns(peak_memory_bytes=Column(values, known)))
