@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations
@@ -193,6 +194,55 @@ def test_the_logs_that_torchrun_keeps_of_the_ranks_are_one_run(sqlite: URL, tmp_
     again = ingest([tmp_path], sqlite, options)
     assert ((0, 0, 3, 0), 6) == (counted(again), len(again.duplicates))
     assert before == snapshot(sqlite)
+
+
+def titan_of_node(node: int, *, falls: float = 0.1, slower: float = 1.0, steps: int = 20) -> str:
+    """The log of a node's first rank, that measures by its own clock."""
+    text = titan_of_rank(8 * node, [one * (slower + node / 1e3) for one in TIMES[:steps]])
+    losses = (f"loss: {12 - falls * step:7.4f}" for step in range(1, 21))
+    return re.sub(r"loss: +\S+", lambda _: next(losses), text)
+
+
+NODES = with_set("num_gpus=1", "sequence_length=1024")
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_the_logs_of_the_nodes_are_one_run_by_their_losses(
+    store: URL, tmp_path: Path, at_once: bool
+) -> None:
+    """Of two files of a job the one that is whole holds."""
+    first = write(tmp_path, titan_of_node(0, steps=15), "slurm-7_0.out")
+    if not at_once:
+        ingest([first], store, NODES)
+    write(tmp_path, titan_of_node(1), "slurm-7_1.out")
+    third = write(tmp_path, titan_of_node(2), "slurm-7_2.out")
+    report = ingest([tmp_path], store, NODES)
+    assert ("slurm-7_2.out", "slurm-7_1.out") in told(report)
+    why = f"{third}: tells of the same run as {tmp_path / 'slurm-7_1.out'}"
+    assert f"{why}: its steps have the same losses" in map(str, report.notes)
+    assert ["slurm-7_1.out"] == [name for name, _, _ in in_force(store)]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        titan_of_node(1, falls=0.11),
+        titan_of_node(1, slower=1.1),
+        titan_of_node(1).replace("step:  7  loss: 11.3", "step:  7  loss: 11.4"),
+    ],
+)
+def test_logs_of_other_losses_or_much_other_times_are_repeats(
+    sqlite: URL, tmp_path: Path, other: str
+) -> None:
+    write(tmp_path, titan_of_node(0), "a.log")
+    write(tmp_path, other, "b.log")
+    assert (2, 0, 0, 0) == counted(ingest([tmp_path], sqlite, NODES))
+
+
+def test_losses_that_stay_the_same_tell_nothing(sqlite: URL, tmp_path: Path) -> None:
+    write(tmp_path, titan_of_node(0, falls=0.0), "a.log")
+    write(tmp_path, titan_of_node(1, falls=0.0), "b.log")
+    assert (2, 0, 0, 0) == counted(ingest([tmp_path], sqlite, NODES))
 
 
 @pytest.mark.parametrize("folder", [".", "attempt_0", "attempt_0/1"])

@@ -2,7 +2,9 @@
 
 AutoModel writes a run to the console and, with more digits, to training.jsonl. torchrun keeps what
 each rank has printed, `LOGS/JOB_RANDOM/attempt_0/RANK/stdout.log`: ranks measure the same steps,
-each by its own clock. Source: torch/distributed/elastic/multiprocessing/api.py.
+each by its own clock. Source: torch/distributed/elastic/multiprocessing/api.py. Where Slurm keeps
+a file of each node, nothing of their paths says so; but each rank of torchtitan prints the losses
+of all. Source: torchtitan/trainer.py, `train_step`.
 """
 
 import math
@@ -13,10 +15,13 @@ from dataclasses import dataclass
 from operator import eq
 from typing import Final
 
-from perfdb.formats import automodel_console, automodel_training
+from perfdb.formats import automodel_console, automodel_training, torchtitan
 
 AT_ONCE: Final = frozenset((automodel_console.NAME, automodel_training.NAME))
 """The formats that one program writes a run in."""
+
+OF_NODES: Final = torchtitan.NAME
+"""The format of which the logs of two nodes are known by their losses."""
 
 OF_RANKS: Final = "%std%.log%"
 """The paths of torchrun's logs, from whatever folder, and perhaps of others, for LIKE."""
@@ -24,11 +29,10 @@ OF_RANKS: Final = "%std%.log%"
 _OF_RANK = re.compile(r"(.+/attempt_\d+)/\d+/std(?:out|err)\.log(?:\.\w+)?")
 _TIME_DIGITS: Final = 1e-4
 """By how much a time may differ that follows from a rate with two decimals, as its share."""
+_CLOCKS: Final = 0.05
+"""By how much the time of a step may differ from node to node, as its share."""
 _LOSS_DIGITS: Final = 1e-4
 """By how much a loss may differ that is printed with four decimals."""
-
-Timed = tuple[int, float]
-"""A step and its time."""
 
 Said = tuple[int, float, float | None]
 """A step, its time and its loss."""
@@ -52,6 +56,12 @@ def _but_for_digits(one: Said, other: Said) -> bool:
     return is_loss and math.isclose(time, its_time, rel_tol=_TIME_DIGITS)
 
 
+def _but_for_clocks(one: Said, other: Said) -> bool:
+    (step, time, loss), (its_step, its_time, its_loss) = one, other
+    is_same = step == its_step and loss is not None and loss == its_loss
+    return is_same and math.isclose(time, its_time, rel_tol=_CLOCKS)
+
+
 EXACT: Final = Likeness(eq, "its steps are the same", 1e-9)
 BUT_FOR_DIGITS: Final = Likeness(
     _but_for_digits, "its steps are the same but for their digits", _TIME_DIGITS
@@ -59,6 +69,8 @@ BUT_FOR_DIGITS: Final = Likeness(
 OF_ANOTHER_RANK: Final = Likeness(
     lambda one, other: one[0] == other[0], "it is of another rank of the same attempt"
 )
+OF_ANOTHER_NODE: Final = Likeness(_but_for_clocks, "its steps have the same losses")
+"""If these differ from step to step."""
 
 
 def likeness(paths: tuple[str, str], parsers: tuple[str, str]) -> Likeness:
@@ -75,10 +87,12 @@ def attempt_of(path: str) -> str | None:
     return os.path.realpath(found[1]) if found else None
 
 
-def marks(path: str, parser: str, timed: Iterable[Timed]) -> Iterator[Hashable]:
+def marks(path: str, parser: str, said: Iterable[Said]) -> Iterator[Hashable]:
     """What a log that may differ so much shares with any other one of its run."""
     if attempt := attempt_of(path):
         yield attempt
-    if parser in AT_ONCE:
-        for step, time in timed:
+    for step, time, loss in said:
+        if parser in AT_ONCE:
             yield from {(step, f"{time * by:.3g}") for by in (1 - _TIME_DIGITS, 1 + _TIME_DIGITS)}
+        if parser == OF_NODES and loss is not None:
+            yield step, "loss", loss

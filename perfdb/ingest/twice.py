@@ -23,7 +23,7 @@ from perfdb.errors import Problem
 from perfdb.formats import automodel_training
 from perfdb.ingest import elsewhere, grown, rendered
 from perfdb.ingest.read import RunRead
-from perfdb.ingest.rendered import Likeness, Timed
+from perfdb.ingest.rendered import Likeness, Said
 from perfdb.queries import tellings
 from perfdb.record import Outcome
 
@@ -35,6 +35,10 @@ _AT_ONCE: Final = 1 << 12
 
 _SAYS_END: Final = 2
 """What `_end_told` is of a log that says how its run ended."""
+
+
+Timed = tuple[int, float]
+"""A step and its time."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ class _Other:
     """A run in force that was read from a log, and which of the steps that are looked up it has."""
 
     row: RowMapping
-    head: frozenset[Timed]
+    head: Sequence[Said]
 
 
 class _Told(Enum):
@@ -73,7 +77,7 @@ def apart(given: Sequence[RunRead]) -> Iterator[Sequence[RunRead]]:
     portion: list[RunRead] = []
     starts, heads = set[Hashable](), set[Hashable]()
     for read in given:
-        head, marks = tuple(_head(read)), _marks(read)
+        head, marks = tuple(map(_timed, _head(read))), _marks(read)
         own = {head[:end] for end in range(1, len(head) + 1)} | marks
         if head in starts or own & heads:
             yield portion
@@ -98,7 +102,7 @@ def found(
     twins, waiting, taken = dict[str, Twin](), set[str](), set[_Other]()
     for read in given:
         run_id = read.run.run.run_id
-        marked = (others.get(mark, ()) for mark in (_head(read)[0], *_marks(read)))
+        marked = (others.get(mark, ()) for mark in (_timed(_head(read)[0]), *_marks(read)))
         near = dict.fromkeys(chain.from_iterable(marked))
         if not taken.isdisjoint(near):
             waiting.add(run_id)
@@ -118,9 +122,12 @@ def _twin(connection: Connection, read: RunRead, other: _Other) -> Twin | None:
         return twin
     head, row, file = _head(read), other.row, read.files.record_file
     alike = rendered.likeness((file.path, row["path"]), (file.parser, row["parser"]))
-    is_exact = len(head) == _HEAD and other.head.issuperset(head)
+    is_exact = len(head) == _HEAD and set(map(_timed, other.head)).issuperset(map(_timed, head))
     may_be = is_exact or alike is not rendered.EXACT
-    return _of_steps(connection, read, row, alike) if may_be else None
+    twin = _of_steps(connection, read, row, alike) if may_be else None
+    if twin or {file.parser, row["parser"]} != {rendered.OF_NODES}:
+        return twin
+    return _of_steps(connection, read, row, rendered.OF_ANOTHER_NODE)
 
 
 def noted(read: RunRead, twins: Mapping[str, Twin]) -> RunRead:
@@ -131,11 +138,16 @@ def noted(read: RunRead, twins: Mapping[str, Twin]) -> RunRead:
     return replace(read, notes=(*read.notes, twin.note) if twin.grew else ())
 
 
-def _head(read: RunRead) -> Sequence[Timed]:
+def _head(read: RunRead) -> Sequence[Said]:
     """The first steps of a log; none of a run directory."""
     if read.run.run.recipe is not None:
         return ()
-    return [(step.step, step.step_time_s) for step in read.run.steps[:_HEAD]]
+    return [(step.step, step.step_time_s, step.loss) for step in read.run.steps[:_HEAD]]
+
+
+def _timed(said: Said) -> Timed:
+    step, time, _ = said
+    return step, time
 
 
 def _marks(read: RunRead) -> set[Hashable]:
@@ -155,24 +167,26 @@ def _others(connection: Connection, given: Sequence[RunRead]) -> Iterator[_Other
         runs.c.outcome != Outcome.FINISHED.value,
         and_(runs.c.release_id.in_(release_ids), *of_work),
     )
-    heads = {timed for read in given for timed in _head(read)}
+    heads = {_timed(said) for read in given for said in _head(read)}
     files = [read.files.record_file for read in given]
     others: list[ColumnElement[bool]] = [false()]
     if any(file.parser in rendered.AT_ONCE for file in files):
         others.append(sources.c.parser.in_(rendered.AT_ONCE))
+    if any(file.parser == rendered.OF_NODES for file in files):
+        others.append(sources.c.parser == rendered.OF_NODES)
     if any(rendered.attempt_of(file.path) for file in files):
         others.append(sources.c.path.like(rendered.OF_RANKS))
     rows = connection.execute(tellings.of_logs(which, heads, or_(*others))).mappings()
     for _, group in groupby(rows, key=itemgetter("id")):
         some = list(group)
-        yield _Other(some[0], frozenset((row["step"], row["step_time_s"]) for row in some))
+        yield _Other(some[0], [(row["step"], row["step_time_s"], row["loss"]) for row in some])
 
 
 def _by_mark(others: Iterable[_Other]) -> Mapping[Hashable, Collection[_Other]]:
     found: dict[Hashable, list[_Other]] = {}
     for other in others:
         row, head = other.row, other.head
-        for mark in {*head, *rendered.marks(row["path"], row["parser"], head)}:
+        for mark in {*map(_timed, head), *rendered.marks(row["path"], row["parser"], head)}:
             found.setdefault(mark, []).append(other)
     return found
 
@@ -263,8 +277,11 @@ def _compared(
 
 
 def _differ(read: RunRead, num_shared: int, alike: Likeness, *, whole: bool) -> bool:
-    """Whether steps take different times: printed the same, those of two runs may be, too."""
+    """Whether steps differ by what they are known by: those of two runs may be the same, too."""
     result = read.run.result
+    if alike is rendered.OF_ANOTHER_NODE:
+        losses = (step.loss for step in read.run.steps[:num_shared])
+        return num_shared >= _HEAD and any(one != other for one, other in pairwise(losses))
     if alike.dust is None:
         return True
     if whole and result.step_time_stdev_s is not None and result.step_time_s is not None:

@@ -32,6 +32,7 @@ def of_logs(
             sources.c.size_bytes,
             steps.c.step,
             steps.c.step_time_s,
+            steps.c.loss,
         )
         .join(cases, runs.c.case_id == cases.c.id)
         .join(releases, runs.c.release_id == releases.c.id)
