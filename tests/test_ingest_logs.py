@@ -196,6 +196,26 @@ def test_an_unattributed_log_says_why_its_batch_size_is_not_known(
         )
 
 
+def test_a_log_of_the_last_rank_alone_says_where_its_settings_are(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    """Joined behind the log of rank 0, it needs no more words."""
+    last = write(tmp_path / "a", megatron())
+    report = ingest([last], sqlite, Options(PageContext(release="2.0")))
+    why = "its iterations are those of the last rank, and rank 0 prints the arguments"
+    remedy = "if rank 0 has a log of its own, ingest the two as one: cat RANK_0 THIS > JOINED"
+    assert [f"{last}: {why}; {remedy}"] == [str(note) for note in report.notes]
+    assert 1 == len(report.unattributed)
+    rank_0 = (
+        "------------------------ arguments ------------------------\n"
+        "  seq_length ......... 4096\n  world_size ......... 16\n  bf16 ......... True\n"
+        "-------------------- end of arguments ---------------------\n"
+    )
+    joined = write(tmp_path / "b", rank_0 + megatron())
+    given = LogOptions(("model=llama3-8b", "system=dgx-h100", "task=pretrain"))
+    assert 1 == ingest([joined], sqlite, Options(PageContext(release="2.0"), logs=given)).new
+
+
 def test_a_window_settles_the_batch_size(sqlite: URL, tmp_path: Path) -> None:
     """128 × 8192 tokens ÷ 2.1 s ÷ 8 GPUs, as of a log whose batch is 128 from the start."""
     text = nemo().replace("global_batch_size: 128", "global_batch_size: 64", 12)

@@ -33,7 +33,7 @@ from perfdb.ingest.read import (
     Unattributed,
     read_run,
 )
-from perfdb.ingest.recognised import Look, is_blank, is_empty, look_at, misread, reasons
+from perfdb.ingest.recognised import Look, is_blank, is_empty, look_at, misread, of_a_rank, reasons
 from perfdb.ingest.words import Words
 from perfdb.record import Figures
 from perfdb.rundir import RunDir
@@ -282,7 +282,7 @@ class _LogFile:
         problem = missing.problem(self.source.path, line)
         run_id = self._run_id(number) if _is_run(log) else None
         insisted = self.words.any_of_logs
-        notes = (*log.problems, *log.notes)
+        notes = (*log.problems, *log.notes, *of_a_rank(self.source, missing.names))
         return Unattributed(self.source, problem, run_id, insisted, missing.names, notes)
 
     def _printed(self, rows: Sequence[ResultRow], notes: Iterable[Problem]) -> PageRows:

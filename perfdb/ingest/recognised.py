@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from perfdb import formats
+from perfdb.db.rows import SourceFile
 from perfdb.errors import Problem
-from perfdb.formats import LogFormat, ParsedLog, collected, starts
+from perfdb.formats import LogFormat, ParsedLog, collected, megatron_lm, starts
 from perfdb.formats.ending import Ending
 from perfdb.ingest.compression import Budget, chunks, plain_name, plain_suffix
 from perfdb.ingest.find import Source
@@ -145,6 +146,15 @@ def _no_figures(log: ParsedLog) -> bool:
 
 def _says_nothing(log: ParsedLog) -> bool:
     return log.outcome is not None and is_empty(log)
+
+
+def of_a_rank(log: SourceFile, missing: Sequence[str]) -> tuple[Problem, ...]:
+    """Where the settings may be of a log that does not say them, though its program prints them."""
+    if log.parser != megatron_lm.NAME or "num_gpus" not in missing:
+        return ()
+    message = "its iterations are those of the last rank, and rank 0 prints the arguments"
+    remedy = "if rank 0 has a log of its own, ingest the two as one: cat RANK_0 THIS > JOINED"
+    return (Problem(log.path, message, remedy=remedy),)
 
 
 def reasons(where: str, log: ParsedLog) -> tuple[Problem, ...]:
