@@ -2,6 +2,7 @@
 
 To add one: write its module (perfdb.formats.base.LogFormat), add it to the table.
 
+A log that a collector has put into JSON is turned into text first (`collected`).
 A log of steps is read in one pass. `scan` cuts its bytes into blocks, finds in them the marker of a
 step (`block`), and keeps what stands before the first step and behind the last. Either a step is
 read from each piece of text with the marker, by the format's own patterns (`marked`); or its lines
