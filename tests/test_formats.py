@@ -10,9 +10,9 @@ import yaml
 
 from perfdb import formats, windows
 from perfdb.errors import InputError
-from perfdb.formats import AVERAGES, FORMATS, Configuration, ParsedLog, Reading
+from perfdb.formats import AVERAGES, FORMATS, Configuration, ParsedLog, Reading, piecewise
 from perfdb.formats.ending import Account, training_log
-from perfdb.formats.spans import spans
+from perfdb.formats.spans import interval_note, spans
 from perfdb.formats.steps import Settled, settle
 from perfdb.record import Case
 from tests.logs import titan
@@ -145,6 +145,10 @@ def test_a_configuration_is_completed_by_what_it_does_not_say() -> None:
         ([10, 20, 40, 50], [10, 10, 10, 10]),  # the line of step 30 is lost
         ([1, 2, 3, 5, 6], [1, 1, 1, 1, 1]),
         ([1010, 1020, 1030], [10, 10, 10]),  # goes on from a checkpoint
+        # The interval is another since a restart; of lines that are lost the gaps are uneven.
+        ([1, 2, 3, 4, 5, 6, 16, 26, 36, 46, 56], [1] * 6 + [10] * 5),
+        ([10, 20, 30, 40, 50, 60, 70, 170, 270, 370, 470, 570], [10] * 7 + [100] * 5),
+        ([1, 2, 3, 4, 5, 6, 16, 26, 36, 46, 47, 57], [1] * 12),
         ([50], [1]),  # no other line tells of how many
         ([1], [1]),
         ([], []),
@@ -154,6 +158,23 @@ def test_a_line_stands_for_the_steps_since_the_one_before(
     steps: list[int], expected: list[int]
 ) -> None:
     assert expected == spans(np.array(steps, np.int64)).tolist()
+
+
+@pytest.mark.parametrize("first", [1, 40, 60, 63])
+def test_an_interval_that_changes_is_told_wherever_pieces_part(
+    monkeypatch: pytest.MonkeyPatch, first: int
+) -> None:
+    steps = np.array([*range(1, first + 1), *range(first + 10, 900, 10)], np.int64)
+    expected = spans(steps).tolist()
+    monkeypatch.setattr(piecewise, "AT_ONCE", 8)
+    assert expected == spans(steps).tolist()
+
+
+@pytest.mark.parametrize("until", [60, 20])
+def test_a_note_says_that_the_interval_changes(until: int) -> None:
+    numbers = [*range(1, until + 1), *range(until + 10, 350, 10)]
+    [note] = interval_note("a.log", [Reading(step, step, 1.0) for step in numbers])
+    assert "the log interval changes: each time is the mean of 1 to 10 steps" == note.message
 
 
 def test_formats_of_means_are_formats() -> None:
@@ -274,6 +295,17 @@ def test_a_restart_of_which_no_step_has_a_time_changes_no_window() -> None:
 def test_a_restart_at_a_step_of_many_digits_has_a_window() -> None:
     log = attempts((1, 25), (10**18, 10**18 + 25), (10**18 + 21, 10**18 + 40))
     assert log.window == f"skip_warmup({10**18 + 30})" == windows.named(str(log.window)).name
+
+
+@pytest.mark.parametrize("numbers", [[*range(60, 0, -1)], [*range(90, 40, -1), *range(60, 0, -1)]])
+def test_a_log_whose_newest_line_stands_first_is_refused(numbers: list[int]) -> None:
+    """As collectors export them: of two attempts the steps of the abandoned one would be kept."""
+    found = settle("a.log", [Reading(line, step, 1.0) for line, step in enumerate(numbers, start=1)])
+    assert ((), ()) == (tuple(found.readings), tuple(found.restarts))
+    assert (
+        "a.log:1: its steps go backwards: the newest line stands first; turn it around: "
+        "tac FILE, logcli query --forward"
+    ) == str(found.problems[-1])
 
 
 def test_a_window_by_its_steps_stays_after_a_restart() -> None:

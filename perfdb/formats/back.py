@@ -21,6 +21,17 @@ _Follow = Callable[[Ints, Ints, Floats], Flags]
 """Of which steps, but the last, the line is followed by one that goes back."""
 
 
+def is_backwards(printed: Readings) -> bool:
+    """Whether the newest line stands first, as collectors of logs export them."""
+    if rises(printed.step):
+        return False
+    num_back, num_on = 0, 0
+    for steps, lines in pieces(printed.step, printed.line, overlap=1):
+        gaps = np.diff(steps)[np.diff(lines) > 0]
+        num_back, num_on = num_back + int((gaps < 0).sum()), num_on + int((gaps > 0).sum())
+    return num_back >= MOST_APART and num_on <= AGAIN_AND_AGAIN * num_back
+
+
 def start_of_last(printed: Readings) -> int:
     """The place at which a log last goes back to its first step, or before it, from far behind it.
 

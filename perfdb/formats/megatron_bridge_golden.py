@@ -16,7 +16,7 @@ from perfdb.formats.base import Configuration, Content, ParsedLog, Reading
 from perfdb.formats.documents import json_object, nothing
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.numbers import positive, real, size_bytes
-from perfdb.formats.spans import interval_note
+from perfdb.formats.spans import sampled_note
 from perfdb.formats.steps import settle
 
 NAME = "megatron_bridge_golden"
@@ -60,7 +60,7 @@ def _of_steps(where: str, found: Mapping[str, object]) -> ParsedLog:
     steps = settle(where, _readings(found))
     peak = size_bytes(found.get(_PEAK), 1e9)
     told = [one._replace(peak_memory_bytes=peak) for one in steps.readings[:1]]
-    notes = (*steps.notes, *interval_note(where, steps.readings))
+    notes = (*steps.notes, *sampled_note(where, steps.readings))
     steps = replace(steps, readings=(*told, *steps.readings[1:]), notes=notes)
     first = min((one.step for one in steps.readings), default=1)
     last = max((one.step for one in steps.readings), default=0)

@@ -16,7 +16,7 @@ from perfdb.formats.base import Configuration, Content, ParsedLog, Reading
 from perfdb.formats.documents import has_keys, json_object, nothing
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.numbers import count, positive, real, size_bytes
-from perfdb.formats.spans import interval_note
+from perfdb.formats.spans import sampled_note
 from perfdb.formats.steps import settle
 from perfdb.record import Figures, Outcome
 
@@ -53,7 +53,7 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
 
 def _of_steps(where: str, readings: list[Reading]) -> ParsedLog:
     steps = settle(where, readings)
-    steps = replace(steps, notes=(*steps.notes, *interval_note(where, steps.readings)))
+    steps = replace(steps, notes=(*steps.notes, *sampled_note(where, steps.readings)))
     # The windows that Megatron-LM's own comparison takes the median over (common.py).
     last = max((reading.step for reading in steps.readings), default=0)
     window = "window(5,20)" if last <= 25 else "window(30,45)"

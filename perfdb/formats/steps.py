@@ -9,7 +9,7 @@ from operator import attrgetter
 import numpy as np
 
 from perfdb.errors import Problem
-from perfdb.formats.back import back, start_of_last
+from perfdb.formats.back import back, is_backwards, start_of_last
 from perfdb.formats.base import Reading
 from perfdb.formats.numbers import count
 from perfdb.formats.order import in_order
@@ -91,6 +91,8 @@ def settle_columns(where: str, printed: Readings, problems: Iterable[Problem] = 
     if impossible:
         problems = [*problems, *impossible]
         printed = each(printed, lambda some: some.at(~_are_odd(some.step, some.step_time_s)))
+    if is_backwards(printed):
+        return Settled((), few(where, [*problems, _backwards(where, printed)]))
     start = start_of_last(printed)
     until = int(printed.line[start - 1]) if start else None
     printed = printed.at(slice(start, None))
@@ -119,6 +121,12 @@ def _are_odd(steps: Ints, times: Floats) -> Flags:
 def _impossible(where: str, reading: Reading) -> Problem:
     message = f"step {reading.step}: {reading.step_time_s:g} seconds is no duration"
     return Problem(where, message, line=reading.line)
+
+
+def _backwards(where: str, printed: Readings) -> Problem:
+    message = "its steps go backwards: the newest line stands first"
+    remedy = "turn it around: tac FILE, logcli query --forward"
+    return Problem(where, message, line=int(printed.line[0]), remedy=remedy)
 
 
 def _last_of_each(printed: Readings) -> Readings:
