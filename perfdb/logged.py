@@ -10,7 +10,7 @@ import numpy as np
 from perfdb import flops, normalize, picked, uneven, windows
 from perfdb.content_hash import content_hash
 from perfdb.db.rows import MeasuredRun, ResultRow, RunRow, StepRow
-from perfdb.formats import ParsedLog, Reading
+from perfdb.formats import ParsedLog, Reading, batch
 from perfdb.formats.ending import WINDOW
 from perfdb.formats.numbers import positive
 from perfdb.formats.piecewise import by_rank, pieces
@@ -47,6 +47,7 @@ def window_of(log: ParsedLog, asked: windows.Window | None) -> windows.Window:
 
 def measured(log: ParsedLog, of: LogRun, window: windows.Window) -> MeasuredRun:
     """A run with its steps and its one result, by the same arithmetic as a run directory's."""
+    log = batch.with_tokens(log, of.case.sequence_length)
     within = picked.of(log.readings, window, averages=of.averages)
     outcome, withheld = judged(log)
     identity = {"case": of.case.key, "release": of.release.key, "run": of.run_id}

@@ -4,6 +4,7 @@ import pytest
 
 from perfdb import windows
 from perfdb.formats import FORMATS, ParsedLog, batch
+from perfdb.formats.readings import Readings
 
 ARGUMENTS = "  seq_length ............ 4096\n  global_batch_size ............ 128\n"
 CONFIGURATION = "ConfigContainer:\n  seq_length: 4096\n  global_batch_size: 128\n"
@@ -88,11 +89,13 @@ def test_no_more_is_asked_for_where_the_batch_is_stated(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", START)
-def test_no_batch_is_stated_where_the_tokens_of_steps_are_not_known(name: str) -> None:
-    """With another window the rate would be of the wrong batch."""
+def test_the_tokens_of_steps_are_known_once_the_sequence_length_is(name: str) -> None:
+    """As of --set: with another window the rate would else be of the wrong batch."""
     found = log(name, ramp((8, 32), (32, 64)), start="ConfigContainer:\n")
-    assert (None, {None}) == said(found)
-    assert "the sequence length is not said: none is stated" in str(found.notes[-1])
+    assert (64, {None}) == said(found)
+    told = Readings.of(batch.with_tokens(found, 4096).readings)
+    assert {32 * 4096, 64 * 4096} == {one.tokens for one in told}
+    assert batch.PRINTED not in told.columns
 
 
 @pytest.mark.parametrize("name", START)

@@ -216,10 +216,14 @@ def test_a_log_of_the_last_rank_alone_says_where_its_settings_are(
     assert 1 == ingest([joined], sqlite, Options(PageContext(release="2.0"), logs=given)).new
 
 
-def test_a_window_settles_the_batch_size(sqlite: URL, tmp_path: Path) -> None:
-    """128 × 8192 tokens ÷ 2.1 s ÷ 8 GPUs, as of a log whose batch is 128 from the start."""
+@pytest.mark.parametrize("start", ["", "seq_length=8192\n"])
+def test_a_window_settles_the_batch_size(sqlite: URL, tmp_path: Path, start: str) -> None:
+    """128 × 8192 tokens ÷ 2.1 s ÷ 8 GPUs, as of a log whose batch is 128 from the start.
+
+    Whether the log says the sequence length or --set does.
+    """
     text = nemo().replace("global_batch_size: 128", "global_batch_size: 64", 12)
-    path = write(tmp_path / "a", "seq_length=8192\n" + text)
+    path = write(tmp_path / "a", start + text)
     said = "the global batch size changes from 64 to 128"
     question = select(results.c.step_time_s, results.c.tokens_per_sec_per_gpu)
 
@@ -233,6 +237,22 @@ def test_a_window_settles_the_batch_size(sqlite: URL, tmp_path: Path) -> None:
     assert ((1, 0, 0, 0), ()) == (counted(report), report.unattributed)
     assert [f"{said}: all steps of window(13,20) have 128"] == [n.message for n in report.notes]
     assert [(2.1, pytest.approx(62415.238))] == rows_of(sqlite, question)
+    assert [] == [it for one in verify(sqlite, lambda *_: lambda: None) for it in one.faults]
+
+
+def test_a_batch_size_that_is_stated_makes_no_rate_of_steps_of_another(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    """Of the last ten steps two have 64 × 8192 tokens and eight 128 × 8192."""
+    text = nemo([2.0] * 20).replace("global_batch_size: 128", "global_batch_size: 64", 12)
+    path = write(tmp_path / "a", text)
+
+    logs = LogOptions((*SET, "global_batch_size=128"))
+    report = ingest([path], sqlite, replace(GIVEN, logs=logs))
+
+    question = select(results.c.tokens_per_sec_per_gpu, results.c.model_tflops_per_sec_per_gpu)
+    assert [(pytest.approx(58982.4), None)] == rows_of(sqlite, question)
+    assert "step 11 has 524,288 tokens, not 128 × 8,192" in str(report.notes[-1])
     assert [] == [it for one in verify(sqlite, lambda *_: lambda: None) for it in one.faults]
 
 

@@ -25,7 +25,8 @@ PRINTED = "global_batch_size"
 def stated(where: str, log: ParsedLog) -> ParsedLog:
     """A log with the batch size of its step lines, and a note where its settings say another.
 
-    Of several sizes none is taken: `of_window` knows which steps count.
+    Of several sizes none is taken: `of_window` knows which steps count, and whoever knows the
+    sequence length how many tokens they have.
     """
     lines = Readings.of(log.readings)
     printed = lines.column(PRINTED)
@@ -34,7 +35,7 @@ def stated(where: str, log: ParsedLog) -> ParsedLog:
         doubts = {name: told for name, told in log.doubts.items() if name != PRINTED}
         log = replace(log, doubts=doubts)
     if len(found) > 1:
-        return _of_several(where, log, printed)
+        return _with_size(log, None, None)
     log = replace(log, readings=lines.without(PRINTED))
     size, other = count(found[0] if found else None), log.configuration.global_batch_size
     if size is None:
@@ -43,14 +44,19 @@ def stated(where: str, log: ParsedLog) -> ParsedLog:
     return _with_size(log, size, Problem(where, message) if other not in (None, size) else None)
 
 
-def _of_several(where: str, log: ParsedLog, printed: Column) -> ParsedLog:
-    """The log with the tokens of its steps, if its sequence length tells them."""
-    lines, sequence = Readings.of(log.readings), log.configuration.sequence_length
-    if sequence is None:
-        message = f"{_changes(printed)}, and the sequence length is not said: none is stated"
-        log = replace(log, readings=lines.without(PRINTED))
-        return _with_size(log, None, Problem(where, message))
-    return _with_size(replace(log, readings=_with_tokens(lines, sequence)), None, None)
+def with_tokens(log: ParsedLog, sequence: int | None) -> ParsedLog:
+    """A log of several batch sizes with the tokens of its steps, of samples of this length."""
+    lines = Readings.of(log.readings)
+    if sequence is None or PRINTED not in lines.columns:
+        return log
+
+    def told(some: Readings) -> Readings:
+        printed = some.column(PRINTED)
+        with np.errstate(over="ignore", invalid="ignore"):
+            tokens = Column(printed.values * sequence, printed.known)
+        return some.without(PRINTED).with_columns(tokens=sizes(tokens))
+
+    return replace(log, readings=each(lines, told))
 
 
 def of_window(where: str, log: ParsedLog, window: Window, asked: int | None = None) -> ParsedLog:
@@ -64,12 +70,12 @@ def of_window(where: str, log: ParsedLog, window: Window, asked: int | None = No
     printed = lines.column(PRINTED)
     within = _within(lines, printed, window).distinct()
     size = count(within[0]) if len(within) == 1 else None
-    log = replace(log, readings=lines.without(PRINTED))
+    log = with_tokens(log, log.configuration.sequence_length)
     if size is not None:
         message = f"{_changes(printed)}: all steps of {window.name} have {size}"
         return _with_size(log, size, Problem(where, message))
     message = f"{_changes(printed)}, and not all steps of {window.name} have the same"
-    remedy = "pass --window for steps of one, or --set global_batch_size=…"
+    remedy = "pass --window for steps of one"
     none = Problem(where, f"{message}: none is stated", remedy=remedy)
     return _with_size(log, None, Problem(where, message) if asked else none)
 
@@ -95,13 +101,3 @@ def _within(lines: Readings, printed: Column, window: Window) -> Column:
         return printed.at(within)
     start = max(0, within.start - int(counts[within.start] > 1))
     return printed.at(slice(start, within.stop))
-
-
-def _with_tokens(lines: Readings, sequence: int) -> Readings:
-    def told(some: Readings) -> Readings:
-        printed = some.column(PRINTED)
-        with np.errstate(over="ignore", invalid="ignore"):
-            tokens = Column(printed.values * sequence, printed.known)
-        return some.with_columns(tokens=sizes(tokens))
-
-    return each(lines, told)

@@ -266,6 +266,7 @@ class _LogFile:
         if result.step_time_s is None:
             return
         window, case = logged.window_of(log, self.words.window), result.case
+        log = batch.with_tokens(log, case.sequence_length)
         within = picked.of(log.readings, window, averages=self._averages).lines
         place = uneven.first(within, case)
         if place is not None:
