@@ -224,6 +224,9 @@ def _notes(log: ParsedLog) -> tuple[str, ...]:
     """What holds of the run's steps, whatever the window."""
     if log.restarted_at is None:
         return ()
+    if log.goes_on:
+        message = f"the program begins again at step {log.restarted_at}"
+        return (f"{message}: the steps before it are of an earlier attempt",)
     message = (
         f"the log goes back to step {log.restarted_at} (a restart, or several ranks in one log): "
         f"the steps before it may be of an earlier attempt"

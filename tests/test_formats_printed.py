@@ -175,6 +175,13 @@ def test_arguments_are_read_within_what_a_collector_of_logs_puts_around_them(lin
         # Of two restarts that are too short, too.
         (ARGUMENTS.format(2, 1) + iterations(1, 15) + ARGUMENTS.format(8, 8) + iterations(11, 30)
          + ARGUMENTS.format(1, 2) + iterations(26, 40), ("skip_warmup(35)", 1, 2)),
+        # A job that goes on behind the step that was saved last, as of a chain of jobs.
+        (ARGUMENTS.format(2, 1) + iterations(1, 20) + ARGUMENTS.format(1, 2) + iterations(21, 40),
+         ("skip_warmup(30)", 1, 2)),
+        (ARGUMENTS.format(2, 1) + iterations(1, 35) + ARGUMENTS.format(1, 2) + iterations(36, 40),
+         ("window(11,35)", 2, 1)),
+        # The only arguments may be late: they are of another rank than the steps.
+        (iterations(1, 5) + ARGUMENTS.format(1, 2) + iterations(6, 40), ("skip_warmup(10)", 1, 2)),
     ],
 )  # fmt: skip
 def test_the_dump_is_that_of_the_attempt_that_is_judged(

@@ -376,6 +376,17 @@ def test_what_an_earlier_version_made_of_means_is_found(
     assert (2, 25, 9.999) == (found["revision"], found["num_steps"], found["step_time_s"])
 
 
+def test_a_run_that_another_job_goes_on_with_says_so(sqlite: URL, tmp_path: Path) -> None:
+    """The arguments are printed again behind step 20, and no step is."""
+    start = "---- arguments ----\n  tensor_model_parallel_size ...... %d\n"
+    first, *rest = logs.megatron().splitlines(keepends=True)
+    text = start % 2 + first + "".join(rest[:4]) + start % 4 + "".join(rest[4:])
+    ingest([logs.write(tmp_path / "logs", text)], sqlite, logs.GIVEN)
+    note = "the program begins again at step 6: the steps before it are of an earlier attempt"
+    found = in_force(sqlite)
+    assert ("skip_warmup(15)", 5, [note]) == (found["window"], found["num_steps"], found["notes"])
+
+
 def test_a_restarted_run_says_so_over_any_window(sqlite: URL, tmp_path: Path) -> None:
     """Its own window leaves out the first attempt, of 3 s, and ten steps behind the restart."""
     first = "".join(logs.step_line(step, 40, 3.0) for step in range(25))

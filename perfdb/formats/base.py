@@ -110,6 +110,8 @@ class ParsedLog:
     window: str | None = None
     restarted_at: int | None = None
     """The first step of the last attempt, where steps before it are of an earlier one."""
+    goes_on: bool = False
+    """Whether that attempt goes on with the step behind them, and none is printed again."""
     earlier_until: int | None = None
     """The line of the last step of an earlier run, of which this log says nothing but that."""
     timed_by: tuple[str, ...] = ()

@@ -46,6 +46,10 @@ class Block:
         counted = (num_newlines for _, _, num_newlines in self._found.values())
         return next(counted, None) or Str(self.text)[self.start : self.end].count(b"\n")
 
+    def holds(self, marker: bytes) -> bool:
+        """Whether a marker stands in it."""
+        return bool(Str(self.text)[self.start : self.end].find(marker) >= 0)
+
     def lines_with(self, marker: bytes) -> tuple[Places, Places]:
         """Of each line that holds a marker, where it stands there first, and the line's number."""
         if marker not in self._found:

@@ -9,12 +9,13 @@ from itertools import chain, pairwise
 from typing import Final
 
 from perfdb.formats.base import Configuration, ParsedLog, Reading
+from perfdb.formats.begun import Starts
 from perfdb.formats.piecewise import Cells
 from perfdb.formats.readings import Readings
 from perfdb.formats.scan import Piece
 from perfdb.formats.settings import DUMPS
 from perfdb.formats.spans import spans
-from perfdb.formats.steps import Settled
+from perfdb.formats.steps import Settled, begun_again
 from perfdb.record import Outcome
 
 WINDOW: Final = "skip_warmup(10)"
@@ -92,18 +93,21 @@ class Account:
     program said that it is done. `last_words`: what stands behind the last step; `before`: what
     stands among the last steps, where one rank may fail before another prints its step, or an
     earlier attempt has ended: only what stands behind its first step is of the last attempt.
+    `starts`: where the program began.
     """
 
     planned: int | None
     last_words: str = ""
     done: bool = False
     before: Piece = _NOTHING
+    starts: Starts | None = None
 
 
 def training_log(
     configuration: Configuration, steps: Settled, account: Account, window: str = WINDOW
 ) -> ParsedLog:
     """What a log of steps says, with how its run ended."""
+    steps = begun_again(steps, account.starts) if account.starts else steps
     of_last = replace(account, before=account.before.since(steps.attempt_line))
     end = ending(steps.readings, of_last)
     return ParsedLog(
@@ -112,6 +116,7 @@ def training_log(
         planned_steps=account.planned,
         window=_of_last_attempt(window, steps),
         restarted_at=steps.restarted_at,
+        goes_on=steps.goes_on,
         earlier_until=steps.earlier_until,
         outcome=end.outcome,
         error=end.error,

@@ -79,7 +79,8 @@ def halved(scan: Scan, read: Callable[[Scan, IO[bytes]], Found | None]) -> Halve
     if not end:
         return None
     seam, before = middle + end, ESCAPE.sub(b"", piece[:end])[-LOOKBACK:]
-    rest = Scan(_from(file.path, seam, file.size_bytes - seam), *scan.markers, before=before)
+    content = _from(file.path, seam, file.size_bytes - seam)
+    rest = Scan(content, *scan.markers, before=before, starts=scan.starts.marks)
     shared = unnamed.file_of(scan)
     scan.content = halves = Halves(file, seam, _in_a_fork(lambda: read(rest, shared)), shared)
     return halves

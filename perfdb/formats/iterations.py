@@ -108,7 +108,7 @@ def planned(lines: StepLines) -> int | None:
 def log_of(configuration: Configuration, scan: Scan, lines: StepLines, steps: Settled) -> ParsedLog:
     """What a log says of its run: what it was, its iterations, and how it ended."""
     done = bool(DONE.search(scan.epilogue))
-    account = Account(planned(lines), scan.epilogue, done, scan.before)
+    account = Account(planned(lines), scan.epilogue, done, scan.before, scan.starts)
     return training_log(configuration, _with_memory(steps, scan.preamble), account)
 
 

@@ -30,6 +30,7 @@ from perfdb.units import counted
 NAME = "megatron_bridge"
 
 _MARKER = b"Step Time :"
+_START = b"ConfigContainer:"
 _RATE = re.compile(
     rf"Step Time : *({NUMBER})s GPU utilization: *({NUMBER}) *(?:MODEL_)?TFLOP/s/GPU"
 )
@@ -95,7 +96,8 @@ def _rates_at(block: Block, place: int) -> list[tuple[str, str]]:
 
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """The run that a log tells of."""
-    scan, lines = Scan(content, SYNTAX.marker, _MARKER), StepLines(where, SYNTAX, readings)
+    scan = Scan(content, SYNTAX.marker, _MARKER, starts=(_START,))
+    lines = StepLines(where, SYNTAX, readings)
     reader = _Rates()
     for block in scan:
         reader.add(block)

@@ -14,6 +14,7 @@ from perfdb.log_text import plain
 
 NAME = "megatron_lm"
 
+_START = b"---- arguments ----"
 _ARGUMENT = re.compile(r"\b(\w+) \.{2,} (\[[^\]\n]*\]|[^\s\"'\\\[][^\s\"'\\]*)")
 _MOST_FOLDS = 8
 """The lines that a list is looked for on where a terminal has folded it."""
@@ -27,7 +28,7 @@ def recognises(head: bytes, name: str) -> int:
 
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """The run that a log tells of."""
-    scan, lines = Scan(content, SYNTAX.marker), StepLines(where, SYNTAX, readings)
+    scan, lines = Scan(content, SYNTAX.marker, starts=(_START,)), StepLines(where, SYNTAX, readings)
     steps = iterations(where, lines.of(scan), lines)
     log = log_of(Configuration(), scan, lines, steps)
     arguments = printed.printed(scan.preamble, _arguments, log)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from perfdb.formats.base import Content
+from perfdb.formats.begun import Starts
 from perfdb.formats.block import Block
 from perfdb.log_text import ESCAPE, decoded, plain
 
@@ -72,6 +73,7 @@ class End:
     last_step: int
     before: bytes
     behind: bytes
+    starts: Starts
 
 
 class Scan:
@@ -79,12 +81,19 @@ class Scan:
 
     Afterwards `preamble` is what stands before the steps and around the first of them, `before`
     what stands among the last of them, and `epilogue` what stands behind the last step: its
-    beginning and its end.
+    beginning and its end. `starts` tells where the program begins, by the marks that it is given.
     """
 
-    def __init__(self, content: Content, *markers: bytes, before: bytes = b"") -> None:
+    def __init__(
+        self,
+        content: Content,
+        *markers: bytes,
+        before: bytes = b"",
+        starts: tuple[bytes, ...] = (),
+    ) -> None:
         self.content = content
         self.markers = markers
+        self.starts = Starts(*starts)
         self.line = 1
         self._last_step = 1
         self._tail = before
@@ -106,6 +115,8 @@ class Scan:
                 self._room = min(self._room, first - block.start + FIRST_STEPS_BYTES)
             if self._room:
                 self._keep_lines(block)
+            if self.starts.marks:
+                self.starts.add(block, np.sort(np.concatenate([lines for _, lines in steps])))
             if found:
                 lasts = sorted(int(one) for places in found for one in places[-LAST_STEPS:])
                 self._before = self._among(block, lasts)
@@ -134,11 +145,12 @@ class Scan:
     def end(self) -> "End":
         """What stands among the last steps and behind them, and how many lines there were."""
         before, behind = _joined(self._before), _joined(self._behind)
-        return End(self.line - 1, self._last_step, before, behind)
+        return End(self.line - 1, self._last_step, before, behind, self.starts)
 
     def end_with(self, end: "End") -> None:
         """Take over the end of a log from a scan of its rest."""
         self._last_step = self.line - 1 + end.last_step
+        self.starts.go_on_with(end.starts, self.line - 1)
         self.line += end.num_lines
         self._before = [(end.before, 0, len(end.before))]
         self._behind = [(end.behind, 0, len(end.behind))]

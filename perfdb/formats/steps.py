@@ -11,6 +11,7 @@ import numpy as np
 from perfdb.errors import Problem
 from perfdb.formats.back import back, is_backwards, start_of_last
 from perfdb.formats.base import Reading
+from perfdb.formats.begun import Starts, attempts
 from perfdb.formats.numbers import count
 from perfdb.formats.order import in_order
 from perfdb.formats.piecewise import Cells, found, rises
@@ -54,6 +55,8 @@ class Settled:
     """The first step of each attempt but the first, as far as steps before it are kept; rising."""
     attempt_line: int = 0
     """The line of the last attempt's first step; 0 where there was no restart."""
+    goes_on: bool = False
+    """Whether the last attempt goes on with the step behind those before it."""
     earlier_until: int | None = None
     """The line of the last step of an earlier run, where the log holds several."""
 
@@ -100,6 +103,23 @@ def settle_columns(where: str, printed: Readings, problems: Iterable[Problem] = 
     notes = (*_repeated(where, printed, kept), *_zero_rates(where, kept))
     restarts, line = _restarts(printed, kept)
     return Settled(kept, few(where, list(problems)), notes, restarts, line, until)
+
+
+def begun_again(steps: Settled, starts: Starts) -> Settled:
+    """The same with the attempts that go back to no step: the program tells that it begins."""
+    kept = Readings.of(steps.readings)
+    again = starts.again(int(kept.line[0])) if len(kept) else []
+    begins = attempts(kept.line, again) if again else []
+    if not len(begins):
+        return steps
+    back = np.array([*steps.restarts], np.int64)
+    restarts = np.union1d(back, kept.step[begins])
+    return replace(
+        steps,
+        restarts=Cells(restarts),
+        attempt_line=max(steps.attempt_line, int(kept.line[begins[-1]])),
+        goes_on=restarts[-1] not in back,
+    )
 
 
 def timed(where: str, steps: Settled, tokens: int, num_gpus: int = 1) -> Settled:
