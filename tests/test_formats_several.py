@@ -73,6 +73,53 @@ def test_it_is_read_as_it_is_alone_but_for_its_line_numbers(name: str, chunk: in
     assert alone == said
 
 
+SMALLER = titan(4096, 40, 8.0).replace("with [], []", "with ['dp_shard', 'tp'], [4, 2]")
+
+
+def behind(step: int, text: str) -> str:
+    """What a log of torchtitan says of a run that goes on behind a step."""
+    at = text.index("[titan] root")
+    return text[:at] + "".join(text[at:].splitlines(keepends=True)[step:])
+
+
+@pytest.mark.parametrize("last", [25, 20])
+@pytest.mark.parametrize("between", [0, 2000])
+def test_each_attempt_has_the_times_that_follow_from_its_own_settings(
+    last: int, between: int
+) -> None:
+    """On one GPU, and from step 21 on, eight; whether or not the steps up to 25 were lost."""
+    noise = "[titan] root - INFO - saving a shard of the checkpoint\n" * between
+    first = titan(8192, last, 16.0)
+    log = read("torchtitan", first + noise + behind(20, SMALLER))
+
+    expected = [(step, 16.0 if step <= 20 else 1.0) for step in range(1, 41)]
+    assert expected == times(log)
+    case = log.configuration
+    assert (8, 2, 4096) == (case.num_gpus, case.tensor_parallel, case.sequence_length)
+    assert ("skip_warmup(30)", 21, last == 20) == (log.window, log.restarted_at, log.goes_on)
+    assert times(read("torchtitan", first)) == expected[:20] + [(n, 16.0) for n in range(21, last + 1)]
+
+
+def test_an_attempt_that_made_no_step_has_no_say() -> None:
+    unstarted = titan(8192, 0, 1.0).replace("with [], []", "with ['dp_shard'], [64]")
+    log = read("torchtitan", unstarted + behind(0, SMALLER))
+    assert [(step, 1.0) for step in range(1, 41)] == times(log)
+    assert (8, 4096) == (log.configuration.num_gpus, log.configuration.sequence_length)
+
+
+def test_an_attempt_whose_settings_cannot_be_read_has_no_times() -> None:
+    """The mesh of the second is cut off; and of the first, where its beginning is lost."""
+    cut = behind(20, SMALLER).replace("['dp_shard', 'tp'], [4, 2]", "['dp_sh")
+    log = read("torchtitan", titan(8192, 20, 16.0) + cut)
+    assert [(step, 16.0) for step in range(1, 21)] == times(log)
+    assert "a.log:25: no step time follows from tps" in str(log.problems[-1])
+
+    steps = titan(8192, 20, 16.0)
+    log = read("torchtitan", steps[steps.index("[titan] root") :] + behind(20, SMALLER))
+    assert [(step, 1.0) for step in range(21, 41)] == times(log)
+    assert "a.log:1: no step time follows from tps" in str(log.problems[-1])
+
+
 def test_a_job_that_began_again_from_nothing_restarts_in_its_own_run_alone() -> None:
     """Resumed from step 21, then from nothing, and again from step 21."""
     resumed = "".join(MEGATRON % (step, 9000) for step in range(21, 40))

@@ -109,7 +109,7 @@ def _timed(where: str, steps: Settled, said: Configuration) -> Settled:
         remedy = "read training.jsonl, which says the tokens of each step"
         problem = Problem(where, message, line=line, remedy=remedy)
         return replace(steps, readings=(), problems=(*steps.problems, problem))
-    return timed(where, steps, tokens)
+    return timed(where, steps, lambda _: (tokens, 1))
 
 
 def _uncertain(readings: Sequence[Reading], tokens: int) -> tuple[str | None, int]:

@@ -1,7 +1,7 @@
 """Settles what the steps of a log are: each once and in order, and what is odd about them."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice
 from operator import attrgetter
@@ -102,7 +102,7 @@ def settle_columns(where: str, printed: Readings, problems: Iterable[Problem] = 
     kept = _last_of_each(printed)
     notes = (*_repeated(where, printed, kept), *_zero_rates(where, kept))
     restarts, line = _restarts(printed, kept)
-    return Settled(kept, few(where, list(problems)), notes, restarts, line, until)
+    return Settled(kept, few(where, list(problems)), notes, restarts, line, earlier_until=until)
 
 
 def begun_again(steps: Settled, starts: Starts) -> Settled:
@@ -122,13 +122,19 @@ def begun_again(steps: Settled, starts: Starts) -> Settled:
     )
 
 
-def timed(where: str, steps: Settled, tokens: int, num_gpus: int = 1) -> Settled:
-    """Steps of so many tokens, whose times are those of one token of one of the GPUs till now."""
-    whole = (
-        one._replace(step_time_s=one.step_time_s * tokens / num_gpus, tokens=count(tokens))
-        for one in steps.readings
-    )
-    settled = settle(where, whole)
+def timed(where: str, steps: Settled, size: Callable[[Reading], tuple[int, int]]) -> Settled:
+    """Steps whose times are those of one token of one of the GPUs till now.
+
+    `size`: how many tokens a step has, and of how many GPUs its time was.
+    """
+
+    def whole() -> Iterator[Reading]:
+        for one in steps.readings:
+            tokens, num_gpus = size(one)
+            time = one.step_time_s * tokens / num_gpus
+            yield one._replace(step_time_s=time, tokens=count(tokens))
+
+    settled = settle(where, whole())
     problems = (*steps.problems, *settled.problems)
     return replace(steps, readings=settled.readings, problems=problems)
 

@@ -10,8 +10,13 @@ distributed/parallel_dims.py, 0.1.0 to 0.3.0.
 
 import math
 import re
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
+from typing import NamedTuple
+
+import numpy as np
 
 from perfdb.errors import Problem
 from perfdb.formats import settings
@@ -19,10 +24,14 @@ from perfdb.formats.base import Configuration, Content, ParsedLog, Reading
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.marked import marked
 from perfdb.formats.numbers import count, finite, percent, positive, real, size_bytes
+from perfdb.formats.piecewise import first
+from perfdb.formats.printed import first_line
+from perfdb.formats.readings import Flags, Ints, Readings
 from perfdb.formats.scan import Piece, Scan
+from perfdb.formats.shelf import each
 from perfdb.formats.spans import interval_note
 from perfdb.formats.steps import Settled, settle, timed
-from perfdb.log_text import plain
+from perfdb.log_text import decoded, plain
 
 NAME = "torchtitan"
 
@@ -40,6 +49,7 @@ _START = re.compile(
     r"(?: gradient accumulation steps (\d{1,15}),)? sequence length (\d{1,15}),"
     r" total steps (\d{1,15})"
 )
+_STARTS = (b" device mesh with ", b"local batch size ")
 _VALIDATION = re.compile(r"\bvalidate step: ")
 _GPU = re.compile(r"CUDA capacity: ([^\n]{1,100}?) with ([\d.]+)GiB memory")
 _MODEL = re.compile(r"\bModel (\S{1,50} \S{1,50}) size: [\d,]+ total parameters")
@@ -55,6 +65,11 @@ _WITH_EXPERTS = "dp_shard_mod_ep"
 _DIMENSIONS = frozenset(
     {"pp", "dp", "dp_replicate", "dp_shard", _WITH_EXPERTS, "dp_shard_in_ep", "cp", "tp"}
 )
+_BATCH = ("local_batch_size", "global_batch_size", "gradient_accumulation", "sequence_length")
+_LAYOUT = (
+    "num_gpus", "pipeline_parallel", "data_parallel", "context_parallel", "tensor_parallel",
+    "expert_parallel",
+)  # fmt: skip
 DONE = re.compile(r"Training completed")
 
 
@@ -65,19 +80,19 @@ def recognises(head: bytes, name: str) -> int:
 
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """The run that a log tells of."""
-    scan = Scan(content, _MARKER)
+    scan = Scan(content, _MARKER, starts=_STARTS)
     readings, problems = marked(where, scan, _MARKER, _reading)
-    configuration = _configuration(scan.preamble)
-    steps = _timed(where, settle(where, readings, problems), configuration)
-    start = _START.search(scan.preamble)
-    planned = count(start[5]) if start else None
+    attempts = _attempts(scan, int(readings.line[0]) if readings else scan.line)
+    steps = _timed(where, settle(where, readings, problems), attempts)
     done = bool(DONE.search(scan.epilogue))
-    account = Account(planned, scan.epilogue, done, scan.before)
-    log = training_log(configuration, steps, account)
+    account = Account(_planned(scan), scan.epilogue, done, scan.before, scan.starts)
+    log = training_log(Configuration(), steps, account)
+    judged = _of_line(attempts, first_line(log)) if log.readings else attempts[-1].said
     gpu = _GPU.search(scan.preamble)
     return (
         replace(
             log,
+            configuration=judged,
             timed_by=("num_gpus", "global_batch_size", "sequence_length"),
             gpu_memory_bytes=size_bytes(gpu[2], 2**30) if gpu else None,
         ),
@@ -108,13 +123,46 @@ def _reading(piece: Piece) -> Reading | str | None:
     )
 
 
-def _configuration(preamble: str) -> Configuration:
-    start = _START.search(preamble)
-    names = ("local_batch_size", "global_batch_size", "gradient_accumulation", "sequence_length")
-    said = dict(zip(names, map(count, start.groups()[:4]), strict=True)) if start else {}
-    found = said | _layout(preamble) | _subject(preamble) | _options(preamble)
-    known = {name: value for name, value in found.items() if value}
+class _Attempt(NamedTuple):
+    """What the steps behind a line are of."""
+
+    line: int
+    said: Configuration
+
+
+def _attempts(scan: Scan, first_step: int) -> Sequence[_Attempt]:
+    """What each attempt is of, with what it does not say as it was; `first_step`: its line."""
+    above = scan.preamble.partition(_MARKER.decode())[0]
+    said = {**_batch(above), **_layout(above), **_subject(scan.preamble), **_options(scan.preamble)}
+    attempts = [_Attempt(0, _configuration(said))]
+    for line, text in scan.starts.said:
+        read, fields = (_batch, _BATCH) if text.startswith(_STARTS[1]) else (_layout, _LAYOUT)
+        found = read(decoded(text))
+        if found or line > first_step:
+            said |= {**dict.fromkeys(fields), **found}
+            attempts.append(_Attempt(line, _configuration(said)))
+    return attempts
+
+
+def _of_line(attempts: Sequence[_Attempt], line: int) -> Configuration:
+    return attempts[bisect_left(attempts, line, key=attrgetter("line")) - 1].said
+
+
+def _planned(scan: Scan) -> int | None:
+    """How many steps there were to be, by the last attempt that says it."""
+    texts = (scan.preamble, *(decoded(text) for _, text in scan.starts.said))
+    found = [start for text in texts if (start := _START.search(text))]
+    return count(found[-1][5]) if found else None
+
+
+def _configuration(said: Mapping[str, object]) -> Configuration:
+    known = {name: value for name, value in said.items() if value}
     return Configuration.model_validate(known | {"framework": "torchtitan"})
+
+
+def _batch(text: str) -> dict[str, int | None]:
+    start = _START.search(text)
+    return dict(zip(_BATCH, map(count, start.groups()[:4]), strict=True)) if start else {}
 
 
 def _subject(preamble: str) -> dict[str, str | None]:
@@ -165,17 +213,30 @@ def _of_degrees(degree: Mapping[str, int]) -> dict[str, int | None]:
     return {name: count(size) for name, size in layout.items()}
 
 
-def _timed(where: str, steps: Settled, said: Configuration) -> Settled:
-    """The steps with their times; without any where the log does not say how large a step is."""
-    if not steps.readings:
-        return steps
-    if not (said.global_batch_size and said.sequence_length and said.num_gpus):
+def _timed(where: str, steps: Settled, attempts: Sequence[_Attempt]) -> Settled:
+    """The steps with their times; without those of which the log does not say how large one is."""
+    kept, starts = Readings.of(steps.readings), np.array([one.line for one in attempts])
+    is_known = np.array([_has_size(one.said) for one in attempts])
+
+    def has_time(lines: Ints) -> Flags:
+        return np.asarray(is_known[starts.searchsorted(lines) - 1])
+
+    lost = first(lambda lines: ~has_time(lines), kept.line)
+    if lost is not None:
         message = (
             "no step time follows from tps: the log does not say global batch size, sequence "
             "length and device mesh"
         )
-        problem = Problem(where, message, line=steps.readings[0].line, remedy="keep its beginning")
-        return replace(steps, readings=(), problems=(*steps.problems, problem))
-    tokens = said.global_batch_size * said.sequence_length
-    found = timed(where, steps, tokens, said.num_gpus)
+        problem = Problem(where, message, line=int(kept.line[lost]), remedy="keep its beginning")
+        kept = each(kept, lambda some: some.at(has_time(some.line)))
+        steps = replace(steps, readings=kept, problems=(*steps.problems, problem))
+    found = timed(where, steps, lambda one: _size(_of_line(attempts, one.line)))
     return replace(found, notes=(*found.notes, *interval_note(where, found.readings)))
+
+
+def _has_size(said: Configuration) -> bool:
+    return bool(said.global_batch_size and said.sequence_length and said.num_gpus)
+
+
+def _size(said: Configuration) -> tuple[int, int]:
+    return (said.global_batch_size or 0) * (said.sequence_length or 0), said.num_gpus or 0
