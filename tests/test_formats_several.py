@@ -120,6 +120,33 @@ def test_an_attempt_whose_settings_cannot_be_read_has_no_times() -> None:
     assert "a.log:1: no step time follows from tps" in str(log.problems[-1])
 
 
+def automodel(gpus: int, batch: int, first: int, last: int) -> str:
+    """A log of AutoModel's console: steps of so many samples of 4096 tokens, at 65,536 a second."""
+    line = "step {} | epoch 0 | loss 2.5 | mem 26.00 GiB | tps 65536.00 | num_label_tokens {}\n"
+    return (
+        f"Experiment_details:\n- World size: {gpus}\nstep_scheduler:\n"
+        f"  global_batch_size: {batch}\n  max_steps: 50\ndataset:\n  seq_len: 4096\n"
+    ) + "".join(line.format(step, batch * 4095) for step in range(first - 1, last))
+
+
+@pytest.mark.parametrize("between", [0, 2000])
+@pytest.mark.parametrize("last", [30, 35])
+def test_automodel_has_the_gpus_of_the_attempt_that_is_judged(between: int, last: int) -> None:
+    noise = "saving a shard of the checkpoint ............\n" * between
+    log = read("automodel_console", automodel(8, 16, 1, last) + noise + automodel(16, 16, 31, 50))
+    assert [(step, 1.0) for step in range(1, 51)] == times(log)
+    assert (16, 31, "skip_warmup(40)") == (
+        log.configuration.num_gpus, log.restarted_at, log.window,
+    )  # fmt: skip
+
+
+def test_automodel_with_attempts_of_several_batches_says_which_step_is_uncertain() -> None:
+    log = read("automodel_console", automodel(8, 16, 1, 35) + automodel(16, 32, 31, 50))
+    assert [] == times(log)
+    assert (16, 32) == (log.configuration.num_gpus, log.configuration.global_batch_size)
+    assert "step 1 has 65,520 label tokens, its batch up to 131,072" in str(log.problems[-1])
+
+
 def test_a_job_that_began_again_from_nothing_restarts_in_its_own_run_alone() -> None:
     """Resumed from step 21, then from nothing, and again from step 21."""
     resumed = "".join(MEGATRON % (step, 9000) for step in range(21, 40))

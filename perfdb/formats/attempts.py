@@ -31,7 +31,9 @@ def with_settings(
 
 def _of_attempt(log: ParsedLog, attempt: ParsedLog) -> ParsedLog:
     """What a dump does not say holds as it was, but for options: those it leaves out are off."""
-    said = attempt.configuration.model_dump(exclude_unset=True, exclude={"global_batch_size"})
+    # Where its times do not follow from it, the step lines may say another.
+    batch = {"global_batch_size"} - {*log.timed_by}
+    said = attempt.configuration.model_dump(exclude_unset=True, exclude=batch)
     if not said.keys() - {"framework"}:
         return log
     settled = {*said, *attempt.doubts, *OPTIONS}

@@ -17,7 +17,7 @@ from perfdb.formats.base import Configuration, Content, ParsedLog, Reading
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.marked import marked
 from perfdb.formats.numbers import NUMBER, WHOLE, count, positive, real, size_bytes
-from perfdb.formats.printed import mentioned
+from perfdb.formats.printed import judged, mentioned
 from perfdb.formats.scan import Piece, Scan
 from perfdb.formats.steps import Settled, settle, timed
 from perfdb.log_text import plain
@@ -27,6 +27,7 @@ NAME = "automodel_console"
 SHIFTED: Final = 0.01
 """By how much label tokens may fall short of all: a sample's last token has no label."""
 
+_START = b"Experiment_details:"
 _MARKER = b"| tps "
 _STEP = re.compile(r"\bstep (\d{1,15}) \| epoch \d+ \|")
 _STEP_LINE = re.compile(rb"\bstep \d+ \| epoch \d+ \| [^\n]*?\| tps [\d.]+")
@@ -47,15 +48,15 @@ def recognises(head: bytes, name: str) -> int:
 
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """The run that a log tells of."""
-    scan = Scan(content, _MARKER)
+    scan = Scan(content, _MARKER, starts=(_START,))
     settled = settle(where, *marked(where, scan, _MARKER, _reading))
-    printed, known = mentioned(scan.preamble), _known(scan.preamble)
+    planned = _PLANNED.findall(scan.preamble)
+    last = count(planned[-1]) if planned else None
+    account = Account(last, scan.epilogue, before=scan.before, starts=scan.starts)
+    untimed = training_log(Configuration(), settled, account)
+    printed, known = mentioned(scan.preamble, untimed), _known(judged(scan.preamble, untimed))
     said = printed.configuration(**known)
-    steps = _timed(where, settled, said)
-    planned = _PLANNED.search(scan.preamble)
-    last = count(planned[1]) if planned else None
-    account = Account(last, scan.epilogue, before=scan.before)
-    log = printed.of(training_log(said, steps, account), **known)
+    log = printed.of(training_log(said, _timed(where, settled, said), account), **known)
     timed_by = ("global_batch_size", "sequence_length")
     return (replace(log, framework_version=version(scan.preamble), timed_by=timed_by),)
 
@@ -87,12 +88,13 @@ def _reading(piece: Piece) -> Reading | str:
 
 def _known(preamble: str) -> dict[str, object]:
     """What the recipe says of itself before its first step: a summary, and its YAML."""
-    world, model = _WORLD.search(preamble), _MODEL.search(preamble)
-    name = settings.model(model[1].rpartition("/")[2]) if model and model[1] != "null" else None
+    worlds, models = _WORLD.findall(preamble), _MODEL.findall(preamble)
+    model = models[-1].rpartition("/")[2] if models else "null"
+    name = settings.model(model) if model != "null" else None
     fields = {
         "framework": "automodel",
         "model": name,
-        "num_gpus": count(world[1]) if world else None,
+        "num_gpus": count(worlds[-1]) if worlds else None,
         "task": "lora" if _ADAPTER.search(preamble) else None,
     }
     return {field: value for field, value in fields.items() if value}

@@ -61,7 +61,7 @@ _START = re.compile(r"(?:^|[\]:|>])[ \t]*$")
 
 _BEGINS = re.compile(
     "|".join(DUMPS)
-    + r"|MegatronStrategy\(| exp_manager:| device mesh with parallelism: |Experiment_details:"
+    + r"|MegatronStrategy\(| exp_manager:| device mesh with parallelism: "
 )
 """What programs print when they begin: an error above it is of an earlier attempt."""
 

@@ -146,6 +146,11 @@ def _precision(parts: Sequence[tuple[str, Sequence[Pair]]], read: Read) -> State
     return precisions.of([*chain(*said[start:])], [*chain(*insisting[start:])])
 
 
+def judged(text: str, log: ParsedLog) -> str:
+    """What of such a text is not of a later attempt than the one that a log is judged by."""
+    return "".join(_parts(text, log))
+
+
 def _parts(text: str, log: ParsedLog | None) -> Sequence[str]:
     """The dumps of a text, each with what stands behind it, and first what stands above them.
 

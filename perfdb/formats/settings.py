@@ -18,6 +18,7 @@ DUMPS: Final = (
     r"ConfigContainer\b",
     r"Final Merged Configuration --",
     r"Task Configuration --",
+    r"Experiment_details:",
 )
 """What programs print above all of their settings, as patterns that begin with a literal."""
 
