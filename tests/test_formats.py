@@ -300,7 +300,9 @@ def test_a_restart_at_a_step_of_many_digits_has_a_window() -> None:
 @pytest.mark.parametrize("numbers", [[*range(60, 0, -1)], [*range(90, 40, -1), *range(60, 0, -1)]])
 def test_a_log_whose_newest_line_stands_first_is_refused(numbers: list[int]) -> None:
     """As collectors export them: of two attempts the steps of the abandoned one would be kept."""
-    found = settle("a.log", [Reading(line, step, 1.0) for line, step in enumerate(numbers, start=1)])
+    found = settle(
+        "a.log", [Reading(line, step, 1.0) for line, step in enumerate(numbers, start=1)]
+    )
     assert ((), ()) == (tuple(found.readings), tuple(found.restarts))
     assert (
         "a.log:1: its steps go backwards: the newest line stands first; turn it around: "

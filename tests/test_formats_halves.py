@@ -155,6 +155,18 @@ def test_errors_of_an_earlier_attempt_and_of_the_last_are_told_apart(
     assert (outcome, 86) == (log.outcome, log.restarted_at)
 
 
+def test_an_attempt_may_begin_in_what_the_other_process_reads(
+    tmp_path: Path, taken_over: list[int]
+) -> None:
+    path, arguments = tmp_path / "train.log", "---- arguments ----\n"
+    last = "".join(plain_step("megatron_lm", number) for number in range(90, 120))
+    first = arguments.encode() + log_of("megatron_lm", [""] * 90, arguments)
+    path.write_bytes(first + last.encode())
+    (log,) = formats.named("megatron_lm").parse("log", on_disk(path))
+    assert taken_over
+    assert (91, "skip_warmup(100)") == (log.restarted_at, log.window)
+
+
 def test_with_one_processor_one_process_reads(
     tmp_path: Path, taken_over: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -97,7 +97,9 @@ def test_each_attempt_has_the_times_that_follow_from_its_own_settings(
     case = log.configuration
     assert (8, 2, 4096) == (case.num_gpus, case.tensor_parallel, case.sequence_length)
     assert ("skip_warmup(30)", 21, last == 20) == (log.window, log.restarted_at, log.goes_on)
-    assert times(read("torchtitan", first)) == expected[:20] + [(n, 16.0) for n in range(21, last + 1)]
+    assert times(read("torchtitan", first)) == expected[:20] + [
+        (n, 16.0) for n in range(21, last + 1)
+    ]
 
 
 def test_an_attempt_that_made_no_step_has_no_say() -> None:

@@ -1,5 +1,6 @@
 """Finds where among the steps of a log its program begins again, and what it says there."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -26,8 +27,8 @@ class Starts:
         self._latest: dict[bytes, bytes] = {}
         self._num_steps, self._num_above = 0, -1
 
-    def add(self, block: Block, steps: Ints) -> None:
-        """Take those of the next block of a log, whose steps begin on these lines, in order."""
+    def add(self, block: Block, steps: Sequence[Ints]) -> None:
+        """Take those of the next block of a log, which has steps on these lines."""
         found = [
             (number, place, mark)
             for mark in self.marks
@@ -35,7 +36,7 @@ class Starts:
             for place, number in zip(*map(np.ndarray.tolist, block.lines_with(mark)), strict=True)
         ]
         for number, place, mark in sorted(found):
-            num_above = self._num_steps + int(steps.searchsorted(number))
+            num_above = self._num_steps + sum(int(some.searchsorted(number)) for some in steps)
             if num_above != self._num_above and len(self.lines) < MOST_STARTS:
                 self.lines.append(number)
             self._num_above = num_above
@@ -44,7 +45,7 @@ class Starts:
             if text != self._latest.get(mark) and len(self.said) < MOST_STARTS:
                 self.said.append((number, text))
             self._latest[mark] = text
-        self._num_steps += len(steps)
+        self._num_steps += sum(map(len, steps))
 
     def go_on_with(self, rest: "Starts", lines: int) -> None:
         """Take over those of the rest of a log, whose lines count from so many on."""

@@ -60,8 +60,7 @@ _START = re.compile(r"(?:^|[\]:|>])[ \t]*$")
 """What a launcher may put in front of an error that says no more than its name."""
 
 _BEGINS = re.compile(
-    "|".join(DUMPS)
-    + r"|MegatronStrategy\(| exp_manager:| device mesh with parallelism: "
+    "|".join(DUMPS) + r"|MegatronStrategy\(| exp_manager:| device mesh with parallelism: "
 )
 """What programs print when they begin: an error above it is of an earlier attempt."""
 

@@ -115,8 +115,7 @@ class Scan:
                 self._room = min(self._room, first - block.start + FIRST_STEPS_BYTES)
             if self._room:
                 self._keep_lines(block)
-            if self.starts.marks:
-                self.starts.add(block, np.sort(np.concatenate([lines for _, lines in steps])))
+            self.starts.add(block, [lines for _, lines in steps])
             if found:
                 lasts = sorted(int(one) for places in found for one in places[-LAST_STEPS:])
                 self._before = self._among(block, lasts)

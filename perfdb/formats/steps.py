@@ -109,7 +109,7 @@ def begun_again(steps: Settled, starts: Starts) -> Settled:
     """The same with the attempts that go back to no step: the program tells that it begins."""
     kept = Readings.of(steps.readings)
     again = starts.again(int(kept.line[0])) if len(kept) else []
-    begins = attempts(kept.line, again) if again else []
+    begins = attempts(kept.line, again) if again else np.empty(0, np.int64)
     if not len(begins):
         return steps
     back = np.array([*steps.restarts], np.int64)
