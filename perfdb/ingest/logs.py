@@ -254,9 +254,8 @@ class _LogFile:
         odd += self._uneven(log, measured.result)
         notes = (*log.problems, *log.notes, *account.remarks(), *account.notes, *odd)
         asked = self.words.window.name if self.words.window else None
-        insisted = self.words.any_of_logs
-        beside, path = account.beside_it, self.source.path
-        return RunRead(path, measured, files, notes, insisted, asked, anew, beside)
+        insisted, beside = self.words.any_of_logs, account.beside_it
+        return RunRead(self.source.path, measured, files, notes, insisted, asked, anew, beside)
 
     def _measured(self, log: ParsedLog, run: logged.LogRun) -> MeasuredRun:
         return logged.measured(log, run, logged.window_of(log, self.words.window))
@@ -282,8 +281,8 @@ class _LogFile:
             line = log.readings[0].line
         problem = missing.problem(self.source.path, line)
         run_id = self._run_id(number) if _is_run(log) else None
-        insisted = self.words.any_of_logs
         notes = (*log.problems, *log.notes, *of_a_rank(self.source, missing.names))
+        insisted = self.words.any_of_logs
         return Unattributed(self.source, problem, run_id, insisted, missing.names, notes)
 
     def _printed(self, rows: Sequence[ResultRow], notes: Iterable[Problem]) -> PageRows:
