@@ -1,13 +1,12 @@
 """The parts of a run's page as HTML: how it ended, its figures, its case, its steps."""
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
 from perfdb import catalog, metrics, units
 from perfdb.metrics import METRICS, TRILLION
-from perfdb.site import addresses, bests, charts, profiles, tables
+from perfdb.site import addresses, bests, charts, environment, profiles, tables
 from perfdb.site.addresses import Address
 from perfdb.site.data import MOST_STEPS, Link, Result, RunPage, Step
 from perfdb.site.glossary import TERMS
@@ -199,7 +198,9 @@ def case(page: RunPage, address: Address) -> Html:
         (_named(column), tables.printed(column, page.result, address).content)
         for column in profiles.CASE.columns
     ]
-    options = [(f"option {name}", _plain(value)) for name, value in page.result.options.items()]
+    options = [
+        (f"option {name}", environment.plain(value)) for name, value in page.result.options.items()
+    ]
     known = [(name, said) for name, said in fields if said != units.UNKNOWN]
     return facts("Case", [("Task", section_title(page.result.task, None)), *known, *options])
 
@@ -208,44 +209,6 @@ def _named(column: Column) -> str:
     """An abbreviation with what it is short for."""
     term = TERMS[column.term] if column.term and column.title.isupper() else None
     return f"{column.title} ({term.name.lower()})" if term else column.title
-
-
-def environment(page: RunPage, _address: Address) -> Html:
-    """The machine and the software, as the run recorded them."""
-    summary = page.run.summary or {}
-    worker = {f"worker: {name}": _of_ranks(value) for name, value in summary.items()}
-    lines = _lines({**page.run.environment, **worker})
-    if not lines:
-        return tag("p", "The run kept nothing of its machine and software.")
-    return facts("Environment", lines)
-
-
-def _lines(values: Mapping[str, object]) -> list[tuple[str, str]]:
-    """Names and values, those of a mapping each on a line of its own; unknown ones left out."""
-    lines: list[tuple[str, str]] = []
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            lines += _lines({f"{name}: {key}": one for key, one in value.items()})
-        elif value not in (None, ""):
-            lines.append((name.replace("_", " "), _plain(value)))
-    return lines
-
-
-def _of_ranks(value: object) -> object:
-    """What the worker wrote of every rank, in a line; anything else as it is."""
-    if not isinstance(value, list) or len(value) < 2:
-        return value
-    if not all(isinstance(one, int | float) for one in value):
-        return f"{len(value):,} entries, in worker.json"
-    least, most = min(value), max(value)
-    if least == most:
-        return f"{least} on each of {len(value):,} ranks"
-    ends = (f"{end} (rank {value.index(end):,})" for end in (least, most))
-    return f"{' to '.join(ends)}, of {len(value):,} ranks"
-
-
-def _plain(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def chart(page: RunPage, _address: Address) -> Html:
@@ -301,6 +264,6 @@ PARTS: Final[Mapping[str, Callable[[RunPage, Address], Html]]] = {
     "chart": chart,
     "steps": steps,
     "case": case,
-    "environment": environment,
+    "environment": environment.facts_of,
 }
 """What the page of a run is made of."""

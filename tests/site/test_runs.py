@@ -12,7 +12,7 @@ from sqlalchemy import URL
 
 from perfdb.ingest import LogOptions, Options, ingest
 from perfdb.pages import PageContext
-from perfdb.site import evidence, figures, read, runs
+from perfdb.site import environment, evidence, figures, read, runs
 from perfdb.site.charts import step_times
 from perfdb.site.contents import Contents
 from perfdb.site.data import MOST_STEPS, Flag, RunPage
@@ -232,7 +232,7 @@ def test_a_run_that_tells_nothing_of_its_environment_says_so() -> None:
     page = run_page(*TIMES)
     log = page.model_copy(update={"run": page.run.model_copy(update={"environment": {}})})
     assert "<p>The run kept nothing of its machine and software.</p>" == (
-        runs.environment(log, address).text
+        environment.facts_of(log, address).text
     )
 
 
