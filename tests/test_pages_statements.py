@@ -38,6 +38,10 @@ def precision(*above: str) -> str | None:
         "### DGX-H100 (FP8)",
         "### DGX-H100, FP8",
         "### Llama3 8B FP8",
+        "{/* MDX */}\n\n### Llama <Badge>FP8</Badge>",
+        "{/* MDX */}\n\n### <Badge>FP8</Badge>",
+        "{/* MDX */}\n\nAll numbers are in <Tooltip tip='8 bits'>FP8</Tooltip>.",
+        "{/* MDX */}\n\nPrecision: <Chip>FP8</Chip>",
         "All numbers are in FP8.",
         "The rows were run with FP8 precision.",
         "The rows were run with FP8 precision. Compared with last time they are faster.",
@@ -99,6 +103,7 @@ def test_a_system_behind_a_model_in_a_heading_holds_below_it(heading: str, wante
         ("B200\n\n#### H200", "dgx-h200"),
         ("B200\n\n#### DGX-H200", "dgx-h200"),
         ("What an H200 is", "dgx-h200"),
+        ("Results on <Chip>DGX-B200</Chip>\n\n{/* MDX */}", "dgx-b200"),
     ],
 )
 def test_a_heading_that_is_a_gpu_says_the_system(heading: str, wanted: str) -> None:

@@ -158,15 +158,22 @@ def _inline(code: str) -> frozenset[int]:
 
 
 def _within(code: str, tags: Sequence[re.Match[str]]) -> Iterator[int]:
-    """Of the tags of one line: all of them where the line is a row of a table, and not a note."""
+    """Of the tags of one line: all of them where it is a row of a table, or of text, and no note."""
     if tags:
         start = code.rfind("\n", 0, tags[0].start()) + 1
         end = code.find("\n", tags[-1].end())
         stop = end if end >= 0 else len(code)
         around = code[start : tags[0].start()] + code[tags[-1].end() : stop]
         is_note = tags[0]["name"].lower() in NOTES
-        if "|" in (around if is_note else _TAG.sub("", code[start:stop])):
+        is_text = bool(around.strip()) and not is_note and _are_closed(tags)
+        if is_text or "|" in (around if is_note else _TAG.sub("", code[start:stop])):
             yield from (tag.start() for tag in tags)
+
+
+def _are_closed(tags: Sequence[re.Match[str]]) -> bool:
+    """Whether no box is open where the line of some tags ends, and one is within it."""
+    opened = sorted(tag["name"] for tag in tags if not (tag["end"] or tag["alone"]))
+    return bool(opened) and opened == sorted(tag["name"] for tag in tags if tag["end"])
 
 
 def _without_code(text: str) -> str:
