@@ -71,7 +71,12 @@ def _half_said(reader: TableReader) -> Iterator[Problem]:
     stated = setting.said.precision or setting.fallback.precision
     held = f"the rows count as {stated}" if stated else "the rows' precision stays unknown"
     named = [(one, sentences.precisions(one.text)) for one in reversed(reader.table.said)]
-    spoken = [(one, words) for one, words in named if words and not one.listed]
+    # An item of a list may be of a glossary: `- FP8: a format of eight bits`.
+    spoken = [
+        (one, words)
+        for one, words in named
+        if words and (not one.listed or sentences.precision(one.text))
+    ]
     nearer = list(takewhile(lambda pair: not statements.in_force([pair[0]]).precision, spoken))
     for one, words in reversed(nearer):
         if not names.are_precisions(words, stated or ""):
