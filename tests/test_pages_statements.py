@@ -61,7 +61,10 @@ def test_a_heading_and_a_sentence_say_the_precision(said: str) -> None:
         ("These were not run in BF16 precision.", "BF16"),
         ("## FP8 vs BF16", "FP8 and BF16"),
         ("## Compared with BF16", "BF16"),
-        ("- The table below shows the performance at BF16 precision.\n  - Model: Llama3 8B", "BF16"),
+        (
+            "- The table below shows the performance at BF16 precision.\n  - Model: Llama3 8B",
+            "BF16",
+        ),
     ],
 )
 def test_a_precision_that_rows_are_held_against_is_not_theirs(said: str, words: str) -> None:

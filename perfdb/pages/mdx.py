@@ -158,7 +158,7 @@ def _inline(code: str) -> frozenset[int]:
 
 
 def _within(code: str, tags: Sequence[re.Match[str]]) -> Iterator[int]:
-    """Of the tags of one line: all of them where it is a row of a table, or of text, and no note."""
+    """Of the tags of a line: all of them where it is a row of a table, or text, and no note."""
     if tags:
         start = code.rfind("\n", 0, tags[0].start()) + 1
         end = code.find("\n", tags[-1].end())

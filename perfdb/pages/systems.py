@@ -74,6 +74,12 @@ def beside_model(text: str) -> str | None:
     return min(named.systems) if len(named.systems) == 1 else None
 
 
+def may_be(text: str, system: str) -> bool:
+    """Whether what a word names is a system, or a GPU that it has."""
+    named = _system_or_gpu(text)
+    return isinstance(named, _Named) and system in named.systems
+
+
 def _agreed(named: Sequence[_Named], above: str | None, given: str | None) -> str | Wrong:
     context = above or given
     if not named:

@@ -1,22 +1,15 @@
 """What is to be said of a page as a whole: things that several of its rows or tables share."""
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Final
 
-from perfdb import versions
 from perfdb.content_hash import content_hash
 from perfdb.errors import Problem
-from perfdb.pages import footnotes, names, releases, sentences
+from perfdb.pages import footnotes, names, otherwise
 from perfdb.pages.base import Enter, Grid, Heading, Line, Page
 from perfdb.pages.rows import TableReader
 from perfdb.record import PublishedResult
-
-_OUTSIDE: Final = re.compile(r"\b(?:since|before|until|than|over)\b", re.IGNORECASE)
-"""What is in a footnote that names a release which its row need not have."""
-_NOTED: Final = "put what the row is of into its cells, or a heading"
 
 
 def of_page(
@@ -27,7 +20,7 @@ def of_page(
     yield from _once(_mistyped(where, results))
     yield from _without_figure(where, results)
     yield from _repeated(where, results)
-    yield from _once(_noted_otherwise(where, results))
+    yield from _once(otherwise.told(where, results))
     yield from _unreached(where, page, readers)
     yield from skipped(where, page)
 
@@ -57,30 +50,6 @@ def _without_figure(where: str, results: Iterable[PublishedResult]) -> Iterator[
         message = f"results without any figure: {len(bare)}, on {lines(bare)}"
         remedy = "they are kept as unknown; write the figures, or remove the rows"
         yield Problem(where, message, line=bare[0], remedy=remedy)
-
-
-def _noted_otherwise(where: str, results: Iterable[PublishedResult]) -> Iterator[Problem]:
-    """Footnotes that name another precision or release than the result they are of."""
-    for one in results:
-        version, precision = one.release.version, one.case.precision or ""
-        for note in one.notes:
-            word, release = sentences.precision(note), _release(note, one)
-            said = []
-            if word and precision and not names.are_precisions([word], precision):
-                said.append(word)
-            if release and version and not versions.is_same(release, version):
-                said.append(release)
-            if said:
-                held = f"the row counts as {', '.join(filter(None, (version, precision)))}"
-                message = f"a footnote speaks of {' and '.join(said)}; {held}"
-                yield Problem(where, message, line=one.line, remedy=_NOTED)
-
-
-def _release(note: str, of: PublishedResult) -> str | None:
-    """The release that a footnote names, and does not hold the result against."""
-    if sentences.BESIDE.search(note) or _OUTSIDE.search(note):
-        return None
-    return releases.of_heading(note, of.release.framework).whose.release
 
 
 def _repeated(where: str, results: Iterable[PublishedResult]) -> Iterator[Problem]:
