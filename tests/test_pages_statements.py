@@ -38,6 +38,8 @@ def precision(*above: str) -> str | None:
         "### DGX-H100 (FP8)",
         "### DGX-H100, FP8",
         "### Llama3 8B FP8",
+        "- The table below shows the performance at FP8 precision.\n  - Container: NeMo 25.04",
+        "- The results in the table below show the performance at FP8 precision.",
         "{/* MDX */}\n\n### Llama <Badge>FP8</Badge>",
         "{/* MDX */}\n\n### <Badge>FP8</Badge>",
         "{/* MDX */}\n\nAll numbers are in <Tooltip tip='8 bits'>FP8</Tooltip>.",
@@ -62,7 +64,7 @@ def test_a_heading_and_a_sentence_say_the_precision(said: str) -> None:
         ("## FP8 vs BF16", "FP8 and BF16"),
         ("## Compared with BF16", "BF16"),
         (
-            "- The table below shows the performance at BF16 precision.\n  - Model: Llama3 8B",
+            "- Gradients are reduced at BF16 precision.\n  - Model: Llama3 8B",
             "BF16",
         ),
     ],

@@ -25,6 +25,8 @@ _BARE_TASK = re.compile(
     re.IGNORECASE,
 )
 _PARTS = re.compile(r"\s*[,;|]\s*")
+_OF_TABLE = re.compile(r"\W*the (?:\w+ (?:in|of) the )?tables? (?:below|shows?)\b", re.IGNORECASE)
+"""How an item of a list begins that says something of the table below it."""
 _AGAINST = re.compile(
     rf"\b(?:{names.COMPARING}|relative to|instead|unlike|except|than(?!\s+[0-9])|not on)\b",
     re.IGNORECASE,
@@ -215,7 +217,8 @@ def _of_line(text: str, *, only_pairs: bool = False, listed: bool = False) -> St
     stated = [_STATEMENT.fullmatch(part) for part in _BETWEEN.split(cleaned(text))]
     pairs = {match[1].casefold(): match[2] for match in stated if match}
     if len(pairs) < len(stated):
-        return Statement() if only_pairs else _of_sentences(cleaned(text))
+        is_of_table = listed and _OF_TABLE.match(text)
+        return Statement() if only_pairs and not is_of_table else _of_sentences(cleaned(text))
     if listed:
         pairs = {key: value for key, value in pairs.items() if _is_stated(key, value)}
     container = pairs.get("container", "")
