@@ -346,6 +346,55 @@ def test_a_second_size_beside_one_figure_is_kept_as_a_result_without_figures() -
     ]
 
 
+@pytest.mark.parametrize(
+    ("size", "wrong"),
+    [
+        (("Llama3 8B", "16 (2)", "128", "8192"), "page.md:9: GPUs: '16 (2)' is not a number"),
+        (("Llama3 8B", "16", "128 (16)", "8192"), "page.md:9: GBS: '128 (16)' is not a number"),
+    ],
+)
+def test_a_second_size_beside_one_figure_that_is_far_from_the_first_is_rejected(
+    size: tuple[str, ...], wrong: str
+) -> None:
+    found = read(table((*SIZES, "Tokens/s/GPU"), (*size, "661"), (*ROW, "651")))
+    assert [651] == [one.figures.tokens_per_sec_per_gpu for one in found.results]
+    assert [wrong] == [str(one).partition(";")[0] for one in found.problems]
+    pairs = read(table((*SIZES, "Tokens/s/GPU"), (*size, "661 (624)")))
+    assert ([661, 624], ()) == (
+        [one.figures.tokens_per_sec_per_gpu for one in pairs.results],
+        pairs.problems,
+    )
+
+
+@pytest.mark.parametrize(
+    ("column", "wanted"),
+    [
+        (("0", "1", "-"), [(False, None), (True, None), (None, None)]),
+        (("0", "1", "16"), [(False, None), (None, 1), (None, 16)]),
+        (("1 (1)", "1 (16)"), [(None, 1), (None, 1), (None, 1), (None, 16)]),
+    ],
+)
+def test_a_1_below_fsdp_is_a_size_where_another_row_has_a_larger_one(
+    column: tuple[str, ...], wanted: list[tuple[bool | None, int | None]]
+) -> None:
+    rate = "661 (624)" if "(" in column[0] else "661"
+    rows = [("Llama3 8B", str(at), "128", "8192", one, rate) for at, one in enumerate(column, 1)]
+    found = read(table((*SIZES, "FSDP", "Tokens/s/GPU"), *rows))
+    assert wanted == [(one.case.fsdp_enabled, one.case.fsdp_size) for one in found.results]
+
+
+def test_a_1_below_sp_is_rejected_where_another_row_has_a_size() -> None:
+    rows = [("Llama3 8B", str(at), "128", "8192", one, "661") for at, one in enumerate("018", 1)]
+    found = read(table((*SIZES, "SP", "Tokens/s/GPU"), *rows))
+    assert [(1, False)] == [
+        (one.case.num_gpus, one.case.sequence_parallel) for one in found.results
+    ]
+    assert [
+        "page.md:10: SP: it may be a switch or a size: another row of the column is a size",
+        "page.md:11: SP: '8' is neither 0 nor 1",
+    ] == [str(one).partition(";")[0] for one in found.problems]
+
+
 def test_a_column_that_is_not_known_is_told_once_with_all_its_lines() -> None:
     tables = [table((*RATE, "Cost"), (f"Llama{n} 8B", *ROW[1:], "6", "1")) for n in range(4)]
     (told,) = said(read(*tables))

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from perfdb.pages import names, releases, statements
+from perfdb.pages import names, releases, sized, statements
 from perfdb.pages.base import Grid, Heading, Line, Page, PageContext
 from perfdb.pages.cells import Wrong
 from perfdb.pages.front import Settings
@@ -35,7 +35,8 @@ _VERSION = re.compile(
 class Setting:
     """What holds for the rows of a table; `fallback` where neither they nor the page say it.
 
-    `over` is what is said further away, in the front matter or by the command line.
+    `over` is what is said further away, in the front matter or by the command line; `sized`: see
+    `sized.of`.
     """
 
     whose: Whose
@@ -43,6 +44,7 @@ class Setting:
     method: Method
     said: Statement
     fallback: PageContext
+    sized: frozenset[str] = frozenset()
 
     @property
     def framework(self) -> str | None:
@@ -82,7 +84,8 @@ class PageSetting:
     def of(self, table: Table) -> Setting:
         """What holds for the rows of one table."""
         said = self.said.then(statements.in_force(table.said, self.whose.framework))
-        return Setting(self.whose.then(said.whose), self.whose, self.method, said, self.fallback)
+        whose = self.whose.then(said.whose)
+        return Setting(whose, self.whose, self.method, said, self.fallback, sized.of(table))
 
 
 def of_page(page: Page, settings: Settings, fallback: PageContext) -> PageSetting:

@@ -28,7 +28,10 @@ def split(texts: Mapping[str, str]) -> tuple[Texts, ...]:
         both["precision"] = (texts["precision"], texts["precision"])
     told_apart = both.get("precision", ("",))[0] != texts.get("precision", "")
     if not told_apart:
-        both |= {name: (texts[name], "") for name, pair in both.items() if _are_apart(name, pair)}
+        has_figures = any(cells.pair(texts.get(name, "")) for name in FIGURES)
+        may_be = FIGURES if has_figures else FIGURES | columns.SIZES
+        apart = {name for name, pair in both.items() if name in may_be and _are_apart(pair)}
+        both |= {name: (texts[name], "") for name in apart}
     first = Texts({name: one for name, (one, _) in both.items()})
     if first.cells == texts:
         return (first,)
@@ -44,12 +47,12 @@ def _says_which(texts: Mapping[str, str]) -> bool:
     return bool(is_which) and not any(cells.pair(texts.get(name, "")) for name in FIGURES)
 
 
-def _are_apart(name: str, pair: tuple[str, str]) -> bool:
+def _are_apart(pair: tuple[str, str]) -> bool:
     """Whether two values are too unlike to be of one work: `630.5 (2)` may be a footnote's mark."""
     values = [cells.decimal(text.removesuffix("%")) for text in pair]
     first, second = (value if isinstance(value, float) else 0 for value in values)
     unlike = not first / _MOST_UNLIKE <= second <= first * _MOST_UNLIKE
-    return name in FIGURES and second > 0 and unlike
+    return second > 0 and unlike
 
 
 def read(texts: Mapping[str, str]) -> tuple[Texts, ...]:

@@ -29,7 +29,6 @@ _READERS: Final[Mapping[str, Callable[[str], object]]] = {
     "expert_tensor_parallel": cells.size,
     "virtual_pipeline": cells.size,
     "data_parallel": cells.size,
-    "sequence_parallel": cells.flag,
     "kernels": cells.listed,
     "step_time_s": cells.figure,
     "tokens_per_sec_per_gpu": cells.figure,
@@ -75,7 +74,7 @@ def read(texts: Texts, setting: Setting) -> Values | Faults:
     computed = {name: f"{texts.of(name)} is {value}" for name, value in products.items()}
     texts = replace(texts, cells={**texts.cells, **products})
     found = {name: reader(texts.of(name)) for name, reader in _READERS.items()}
-    found |= _names(texts, setting) | _fsdp(texts, setting)
+    found |= _names(texts, setting) | _fsdp(texts, setting) | _sequence_parallel(texts, setting)
     wrong = {name: value for name, value in found.items() if isinstance(value, Wrong)}
     if wrong:
         return Faults(wrong)
@@ -163,6 +162,18 @@ def _fsdp(texts: Texts, setting: Setting) -> dict[str, object]:
     size = cells.whole(printed)
     if isinstance(size, Wrong):
         return {"fsdp": size}
-    if size in (0, 1) and setting.framework not in _SHARD_GROUPS:
-        return {"fsdp_enabled": bool(size)}
+    is_switch = setting.framework not in _SHARD_GROUPS
+    if size == 0 and is_switch:
+        return {"fsdp_enabled": False}
+    if size == 1 and is_switch and "fsdp" not in setting.sized:
+        return {"fsdp_enabled": True}
     return {"fsdp_size": size or None}
+
+
+def _sequence_parallel(texts: Texts, setting: Setting) -> dict[str, object]:
+    """A switch; where another row of the column is a size, a 1 may be either."""
+    value = cells.flag(texts.of("sequence_parallel"))
+    if value is True and "sequence_parallel" in setting.sized:
+        message = "it may be a switch or a size: another row of the column is a size"
+        value = Wrong(message, "write 0 or 1 in all rows")
+    return {"sequence_parallel": value}
