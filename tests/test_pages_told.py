@@ -526,6 +526,34 @@ def test_a_row_that_repeats_another_with_its_columns_in_another_order_is_told() 
             "page.md:1: the lines are not read as a table: their cells are set apart by tabs",
         ),
         (
+            f"```\n{table((*SIZES, 'MFU'), (*ROW, '41%'))}```\n",
+            "page.md:2: the table is not read: it stands in a block of code",
+        ),
+        (
+            f"```{{code-block}} text\n:name: x\n\n{table((*SIZES, 'MFU'), (*ROW, '41%'))}```\n",
+            "page.md:4: the table is not read: it stands in a block of code",
+        ),
+        (
+            "".join(f"    {line}\n" for line in table((*SIZES, "MFU"), (*ROW, "41%")).splitlines()),
+            "page.md:1: the table is not read: it stands in a block of code",
+        ),
+        (
+            f"<pre>\n{table((*SIZES, 'MFU'), (*ROW, '41%'))}</pre>\n",
+            "page.md:2: the table is not read: it stands in a block of code",
+        ),
+        (
+            "```\n| Model | TPS/GPU |\n|---|---|\n| Llama3 8B | 9512 |\n```\n",
+            "page.md:2: the table is not read: it stands in a block of code",
+        ),
+        (
+            "# Runs\n\n+---+---+\n| Model | MFU |\n+===+===+\n| time | 41% |\n+---+---+\n",
+            "page.md:3: the table is not read: it is in no markup that is known here",
+        ),
+        (
+            '{| class="wikitable"\n! Model !! GPUs !! MFU\n|-\n| Nobody || 8 || 41%\n|}\n',
+            "page.md:2: the table is not read: it is in no markup that is known here",
+        ),
+        (
             "```{csv-table}\n:header: Model,GPUs,Tokens/s/GPU\n:delim: ;\n\nX; 8; 128\n```\n",
             "page.md:3: the table is not read: a row has 3 cells, its header 1 cell; write",
         ),
@@ -560,6 +588,10 @@ def test_a_table_that_looks_like_figures_and_is_not_read_is_told(page: str, told
         table(("",) * 3, ("Llama3 8B", "yes", "25.04")),
         table(("Year", "2024", "2025", "2026"), ("Users", "1", "2", "3")),
         "one\ttwo\tthree\n1\t2\t3\n",
+        f"```\n{table(('GPU', 'BF16', 'FP8'), ('H100', 'yes', 'yes'))}```\n",
+        "```\n+---+---+\n| PID | Time |\n+---+---+\n| 1 | 2 |\n+---+---+\n```\n",
+        "# Runs\n\n+---+---+\n| Name | Age |\n+---+---+\n| A | 2 |\n+---+---+\n",
+        "Wow!! It is fast!!\n",
     ],
 )
 def test_a_table_of_other_things_is_not_told(page: str) -> None:

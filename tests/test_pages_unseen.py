@@ -109,6 +109,8 @@ ELSEWHERE = {
     "```{eval-rst}\n.. csv-table::\n   :url: https://example.org/a.csv\n```\n": "'https://example",
     "```{eval-rst}\n.. raw:: html\n   :file: more.html\n```\n": "in another file, 'more.html'",
     "```{include} more.md\n```\n": "what is included is not read: 'more.md'",
+    '<P/>\n\nimport P from "./more.mdx"\n': "what is included is not read: './more.mdx'",
+    '<Rows of={[["LLAMA3-70B", 64, 128, 8192]]} />\n\n{/* MDX */}\n': "component 'Rows' are not",
     '--8<-- "more.md"\n': "what is included is not read: '--8<-- \"more.md\"'",
 }
 
@@ -130,6 +132,8 @@ def test_what_stands_in_another_file_is_told_with_its_line(names: str, told: str
 @pytest.mark.parametrize(
     "code",
     ['```python\n--8<-- "more.py"\n```\n', "```{literalinclude} more.py\n```\n",
+     '{/* MDX */}\nimport P from "./more.jsx"\n\n<P/>\n\n<Tab of={[1]} />\n\n',
+     '{/* MDX */}\nimport P from "./more.mdx"\n\n',
      "```{include} more.py\n:code: python\n```\n", "```{raw} latex\n:file: more.tex\n```\n"],
 )  # fmt: skip
 def test_code_that_stands_in_another_file_is_not_told(code: str) -> None:

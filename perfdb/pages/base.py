@@ -109,7 +109,14 @@ class Skipped:
     remedy: str
 
 
-Piece = Heading | Enter | Leave | Line | Grid | Skipped
+@dataclass(frozen=True)
+class Quoted:
+    """A table in a block of code, which is none of the page's own."""
+
+    grid: Grid
+
+
+Piece = Heading | Enter | Leave | Line | Grid | Skipped | Quoted
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.front_matter import front_matter_plugin
 
 from perfdb.pages import cells, directives, footnotes, html_tree, rest
-from perfdb.pages.base import Cell, Enter, Grid, Heading, Leave, Line, Page, Piece, Row
+from perfdb.pages.base import Cell, Enter, Grid, Heading, Leave, Line, Page, Piece, Quoted, Row
 from perfdb.pages.directives import Directive
 from perfdb.pages.html_blocks import HtmlBlocks
 
@@ -53,6 +53,7 @@ _DIRECTIVE = re.compile(r"\s*\{([\w:.-]+)\}\s*(.*)")
 _OPTIONS = re.compile(r"\A\s*(?:---\n(?:.*\n)*?---(?:\n|$)|(?::[\w-]+:.*(?:\n|$)[ \t]*)+)")
 _OPTION = re.compile(r"^\s*:?([\w-]+):[ \t]*(.*)$", re.MULTILINE)
 _BOLD = re.compile(r"\s*(\*\*|__)(?!\s)(?:(?!\1).)+\1\s*(?::\s*)?")
+_PRE = re.compile(r"\s*<pre\b", re.IGNORECASE)
 _SNIPPET = re.compile(r"\s*-+8<-+(?:\s.*)?")
 _COMMENT = re.compile(r"<!--.*?-->")
 _BREAK = re.compile(r"(?:(?<!\s)\s+)?<br\s*/?>\s*", re.IGNORECASE)
@@ -123,6 +124,8 @@ def _pieces(tokens: Sequence[Token], place: _Place) -> Iterator[Piece]:
         if token.type == "html_block" and token.map:
             start, end = token.map[0], blocks.end(*token.map)
             yield from blocks.read(start, end, place.line(token))
+            if _PRE.match(place.lines[start]) and not blocks.hidden:
+                yield from _quoted(place.lines[start:end], place.line(token))
         elif token.type in ("footnote_reference_open", "footnote_reference_close"):
             note = str(token.meta["label"]) if token.nesting > 0 else ""
         elif note and token.type == "inline":
@@ -135,6 +138,8 @@ def _pieces(tokens: Sequence[Token], place: _Place) -> Iterator[Piece]:
 def _block(before: Token, token: Token, place: _Place, *, listed: bool) -> Iterator[Piece]:
     if token.type in ("fence", "colon_fence"):
         yield from _box(token, place)
+    elif token.type == "code_block":
+        yield from _quoted(token.content.split("\n"), place.line(token))
     elif before.type == "heading_open" and not _is_table(before, token):
         yield Heading(int(before.tag[1]), words(token.content), place.line(token))
     elif before.type in ("paragraph_open", "heading_open"):
@@ -147,13 +152,14 @@ def _is_table(heading: Token, content: Token) -> bool:
 
 
 def _box(token: Token, place: _Place) -> Iterator[Piece]:
-    """What stands inside a directive; code and other literal text says nothing.
+    """What stands inside a directive; code and other literal text says nothing of other tables.
 
     Colons without a directive's name hold Markdown too: one ::: too many must not hide the tables
     below it.
     """
     named = _DIRECTIVE.match(token.info)
     if place.depth >= _DEEPEST or not (named or token.type == "colon_fence"):
+        yield from _quoted(token.content.split("\n"), place.line(token) + 1)
         return
     name, argument = (named[1], named[2]) if named else ("", token.info.strip())
     one = _directive((name, argument), token.content, place.line(token))
@@ -171,6 +177,16 @@ def _box(token: Token, place: _Place) -> Iterator[Piece]:
         yield Enter("" if argument in directives.NOTES else words(argument), one.line, note=note)
         yield from _inside(one, place)
         yield Leave()
+    else:
+        yield from _quoted(one.lines, one.first)
+
+
+def _quoted(lines: Sequence[str], first: int) -> Iterator[Piece]:
+    """The tables in lines of code."""
+    if any(map(_is_rule, lines)):
+        for piece in _flow(lines, first, listed=False):
+            if isinstance(piece, Grid) and piece.ruled:
+                yield Quoted(piece)
 
 
 def _directive(head: tuple[str, str], content: str, line: int) -> Directive:

@@ -7,8 +7,8 @@ from textwrap import dedent
 from typing import Final
 
 from perfdb.pages import markdown
-from perfdb.pages.base import Enter, Leave, Page, Piece
-from perfdb.pages.directives import NOTES
+from perfdb.pages.base import Enter, Leave, Page, Piece, Skipped
+from perfdb.pages.directives import NOTES, included
 
 NAME = "mdx"
 
@@ -22,6 +22,9 @@ _MODULES = re.compile(
     re.MULTILINE,
 )
 _MODULE_LINES = re.compile(rf"{_MODULES.pattern}[^\n]*(?:\n[^\n]+)*", re.MULTILINE)
+_PARTIAL = re.compile(r"""import\s+(\w+)\s+from\s+["']([^"'\n]+\.(?:mdx?|markdown|rst))["']""")
+"""A text in another file that an element of its own stands for."""
+_NUMBERS = re.compile(r"[\[,:]\s*[0-9.]+\s*(?=[,\]}])")
 _COMMENT = re.compile(r"\{/\*.*?(?:\*/\s*\}|\Z)", re.DOTALL)
 _TAG = re.compile(
     r"""<(?P<end>/?)(?P<name>[A-Z][\w.]*|details)(?=[\s/>])
@@ -38,6 +41,8 @@ _ITEMS = re.compile(r"items\s*=\s*\{\s*\[([^\]]*)\]")
 _TEXT = re.compile(r"""["']([^"']*)["']""")
 _VALUES = re.compile(r"\{([^{}]*)\}")
 _SUMMARY = re.compile(r"\s*<summary[^<>]*>(.{0,500}?)</summary", re.DOTALL)
+_FEWEST_NUMBERS: Final = 3
+"""Of a component that may be a table, or a chart."""
 _DEEPEST: Final = 100
 """Components within components that are followed."""
 
@@ -78,6 +83,7 @@ class _Reader:
     def read(self) -> Iterator[Piece]:
         text = self.text
         code = _without_code(text)
+        partials = dict(_PARTIAL.findall(code))
         for pattern in (_MODULE_LINES, _COMMENT):
             text, code = _cut(pattern, code, text), _blanked(pattern, code)
         at, line, inline = 0, 1, _inline(code)
@@ -86,6 +92,7 @@ class _Reader:
                 continue
             yield from self.between(text[at : tag.start()], line)
             line += text.count("\n", at, tag.start())
+            yield from _elsewhere(tag, line, partials)
             yield from self.tag(tag, line)
             line += text.count("\n", tag.start(), tag.end())
             at = tag.end()
@@ -127,6 +134,15 @@ class _Reader:
         if "Tab" in tag["name"] and above.items:
             return above.items.pop(0)
         return above.labels.get(said.get("value", ""), said.get("value", ""))
+
+
+def _elsewhere(tag: re.Match[str], line: int, partials: Mapping[str, str]) -> Iterator[Piece]:
+    """What is to be said of a component that stands for another file, or holds its own values."""
+    if not tag["end"] and tag["name"] in partials:
+        yield included(partials[tag["name"]], line)
+    elif len(_NUMBERS.findall(tag["attributes"])) >= _FEWEST_NUMBERS:
+        message = f"the values in the component {tag['name']!r} are not read"
+        yield Skipped(message, line, "write a table, or ingest the built page")
 
 
 def _open(tag: re.Match[str]) -> _Open:

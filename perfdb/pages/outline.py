@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Final
 
-from perfdb.pages.base import Enter, Grid, Heading, Leave, Line, Piece, Row, Skipped
+from perfdb.pages.base import Enter, Grid, Heading, Leave, Line, Piece, Quoted, Row, Skipped
 
 _FEWEST_CELLS: Final = 3
 """Text may have a pipe in it, too."""
@@ -189,6 +189,8 @@ def tables(pieces: Iterable[Piece]) -> tuple[Table, ...]:
     outline = _Outline()
     after_table = under_table = False
     for piece in chain.from_iterable(map(outline.spoken, pieces)):
+        if isinstance(piece, Quoted):
+            continue
         was_table, after_table = after_table, False
         under_table = (was_table or under_table) and outline.under_table(piece)
         if isinstance(piece, Heading | Line):

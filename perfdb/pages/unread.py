@@ -8,7 +8,7 @@ from typing import Final
 from perfdb import catalog, units
 from perfdb.errors import Problem
 from perfdb.pages import cells, columns, configured, names, titles
-from perfdb.pages.base import Line, Page, Row
+from perfdb.pages.base import Grid, Line, Page, Piece, Quoted, Row
 from perfdb.pages.columns import Column
 from perfdb.pages.outline import Table
 from perfdb.pages.tables import NUMBER
@@ -21,11 +21,16 @@ _FIGURE: Final = re.compile(
 )
 """A unit of a rate or a time, or what is measured, in a title."""
 _FEWEST: Final = 2
+_DRAWN: Final = re.compile(r"\s*\+(?:[-=:]+\+){2,}\s*")
+"""A rule of a table that is drawn with signs."""
+_WIKI: Final = re.compile(r"\s*!.*!!.*")
+"""The titles of a table of MediaWiki."""
 _TABS: Final = 2
 """Of a line of text that may be a row, at the least."""
 _HOW: Final = "give each figure a row with Model, System, #GPUs, GBS and Sequence Length"
 _TITLES: Final = "write the titles of the columns above the rows"
 _SEPARATED: Final = "write a table: with pipes, a list-table or HTML"
+_UNQUOTED: Final = "put it outside of the code"
 _HEADER: Final = "write `:header:` with the `:delim:` of the rows"
 
 
@@ -41,6 +46,8 @@ def of_page(
             message = f"the table is not read: {message}"
             yield Problem(where, message, line=table.header.line, remedy=remedy)
     yield from _of_lines(where, [piece for piece in page.pieces if isinstance(piece, Line)])
+    yield from _of_code(where, page)
+    yield from _drawn(where, page.pieces)
 
 
 def _why(table: Table) -> tuple[str, str] | None:
@@ -88,6 +95,33 @@ def _of_lines(where: str, lines: Sequence[Line]) -> Iterator[Problem]:
         if _TABS < len(parts) == len(under) and has_values and any(map(_FIGURE.search, parts)):
             message = "the lines are not read as a table: their cells are set apart by tabs"
             yield Problem(where, message, line=above.line, remedy=_SEPARATED)
+
+
+def _of_code(where: str, page: Page) -> Iterator[Problem]:
+    """A table in a block of code that would be read, or told, elsewhere on the page."""
+    for piece in page.pieces:
+        if isinstance(piece, Quoted):
+            table = Table(piece.grid.header, piece.grid.rows, ())
+            if columns.are_results(columns.of(table)) or _why(table):
+                message = "the table is not read: it stands in a block of code"
+                yield Problem(where, message, line=table.header.line, remedy=_UNQUOTED)
+
+
+def _drawn(where: str, pieces: Sequence[Piece]) -> Iterator[Problem]:
+    """Titles of figures below the first rule of a drawn table, or in a table of MediaWiki."""
+    for before, piece, below in zip([None, *pieces], pieces, [*pieces[1:], None], strict=False):
+        if not isinstance(piece, Line):
+            continue
+        titles_: Sequence[str] = piece.text.split("!!") if _WIKI.fullmatch(piece.text) else ()
+        if (
+            _DRAWN.fullmatch(piece.text)
+            and isinstance(below, Grid)
+            and not isinstance(before, Grid)
+        ):
+            titles_ = [cell.text for row in (below.header, *below.rows) for cell in row.cells]
+        if any(map(_FIGURE.search, titles_)):
+            message = "the table is not read: it is in no markup that is known here"
+            yield Problem(where, message, line=piece.line, remedy=_SEPARATED)
 
 
 def _looks(column: Column) -> bool:
