@@ -32,7 +32,7 @@ def _one_of(changes: Sequence[str]) -> str | None:
 
 def _of_figures(row: Subject, factor: float) -> list[str]:
     of_rate = [] if rates.vouched(row) else _rates(row, factor)
-    return [*of_rate, *_work(row, factor)]
+    return [*of_rate, *of_work(row, factor)]
 
 
 def _fits(row: Subject, convention: Convention, length: int) -> bool:
@@ -52,7 +52,11 @@ def _rates(row: Subject, factor: float) -> Iterator[str]:
         yield f"step time {significant(row.step_time_s / factor)} s"
 
 
-def _work(row: Subject, factor: float) -> Iterator[str]:
+def of_work(row: Subject, factor: float) -> Iterator[str]:
+    """The change of the FLOPs that a row has; none where no GPU of its system computes so many."""
+    tflops, limit = rates.tflops(row), rates.limit_tflops(row)
+    if tflops and limit and tflops.value / factor > limit:
+        return
     if row.model_tflops_per_sec_per_gpu:
         yield f"model TFLOP/s/GPU {significant(row.model_tflops_per_sec_per_gpu / factor)}"
     elif row.mfu:

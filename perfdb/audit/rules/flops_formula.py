@@ -49,7 +49,8 @@ def check(rows: Sequence[Subject]) -> Iterator[Remark]:
         frozenset((row.model, row.sequence_length) for row in rows),
     )
     for group in flop_counts.by_work(counted):
-        for one in flop_counts.consensus(group):
+        # Where all disagree and no formula explains one, none excuses the others.
+        for one in flop_counts.consensus(group) or group:
             if _speaks(one, release.usual):
                 yield _remark(one, release)
 

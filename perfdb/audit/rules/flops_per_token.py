@@ -84,7 +84,6 @@ def _suggestion(
     if tokens is None or tflops is None or rates.vouched(row):
         return remedy.of_count(row, factor)
     right_tokens = f"tokens/s/GPU {significant(tokens * factor)}"
-    right_tflops = f"model TFLOP/s/GPU {significant(tflops / factor)}"
     predicted = _predicted(row, peers, rows)
     if not predicted:
         return remedy.of_count(row, factor)
@@ -92,7 +91,7 @@ def _suggestion(
     if_right, if_wrong = abs(log(tokens / likely)), abs(log(tokens * factor / likely))
     if max(if_right, if_wrong) < max(log(CLEAR), NEARER * min(if_right, if_wrong)):
         return remedy.of_count(row, factor)
-    return right_tflops if if_right < if_wrong else right_tokens
+    return next(remedy.of_work(row, factor), None) if if_right < if_wrong else right_tokens
 
 
 def _predicted(row: Subject, peers: Sequence[Subject], rows: Sequence[Subject]) -> list[float]:
