@@ -194,6 +194,29 @@ def test_the_words_above_all_sections_name_a_task_that_is_none() -> None:
 
 
 @pytest.mark.parametrize(
+    ("said", "wanted"),
+    [
+        ("NeMo is a library to train and fine-tune LLMs and VLMs.", None),
+        ("No LoRA is used; every parameter is trained. For LoRA see the other page.", None),
+        ("The checkpoints can be fine-tuned with one command.", None),
+        ("We measure training from scratch (see the SFT guide for the data).", None),
+        ("The table shows pre-training. The result can be fine-tuned with LoRA.", "pretrain"),
+        ("Llama 3 8B fine-tuning on 8 H100 GPUs, sequence length 4096.", "sft"),
+        ("Throughput of full fine-tuning.", "sft"),
+        ("Models are fine-tuned with LoRA.", "lora"),
+        ("LoRA, rank 16.", "lora"),
+    ],
+)
+def test_a_task_that_opening_words_name_in_passing_is_not_that_of_the_rows(
+    said: str, wanted: str | None
+) -> None:
+    page = f"# NeMo 25.09\n\n{said}\n\nSystem: DGX-H100\n\n" + TITLES + ROW
+    found = pages.read("page.md", page, PageContext())
+    assert [wanted or "pretrain"] == tasks(found)
+    assert (wanted is None) == ("does not say the task" in "".join(map(str, found.notes)))
+
+
+@pytest.mark.parametrize(
     "above",
     [
         "**Projected**",

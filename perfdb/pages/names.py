@@ -34,12 +34,12 @@ _NO_TASK = re.compile(
 _PEFT = re.compile(r"\b(?:peft|parameter[- ]efficient)\b", re.IGNORECASE)
 """A fine-tuning that LoRA may be."""
 _EVALUATION = re.compile(r"(?<!performance )\b(?:evaluation|eval)\b", re.IGNORECASE)
-_FIGURES: Final = "performance|throughput|figures|numbers|results|values"
+FIGURES: Final = "performance|throughput|figures|numbers|results|values"
 _NOT_MEASURED = re.compile(
     r"\b(?:projected|performance projections?|simulat(?:ed|ions?)|estimat(?:ed?|es|ions?)"
     r"|extrapolat(?:ed|ions?)|not (?:yet )?measured|predict(?:ed|ions?)|forecasts?"
     r"|theoretical(?:ly)?(?!\s+(?:peaks?|max\w*|flops?|limits?|bandwidth)\b)|speed[- ]of[- ]light"
-    rf"|(?:{_FIGURES}) (?:targets?|goals?)|(?:targets?|goals?|expected) (?:for|{_FIGURES})"
+    rf"|(?:{FIGURES}) (?:targets?|goals?)|(?:targets?|goals?|expected) (?:for|{FIGURES})"
     r"|\A(?:targets?|goals?|expected|planned)\Z)(?!\w)",
     re.IGNORECASE,
 )

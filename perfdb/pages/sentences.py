@@ -28,6 +28,21 @@ _SPEAKS_OF_ALL = re.compile(
 )
 """A sentence that says something of the figures below."""
 
+_FINE_TUNED = r"(?:pre-?train|(?:\w+\s+)?fine-?tun|sft|(?:\w+\s+)?lora)"
+_OF_RUNS = re.compile(
+    rf"\b(?:{names.FIGURES}|tables?|rows?|rates?|speeds?|benchmark\w*|measur\w*|profil\w*"
+    r"|achiev\w*|ran|runs?|t?flops?|tokens?|step times?|mfu|below|above|[0-9]+\s(?:\w+\s)?gpus?)\b"
+    rf"|\b(?:we|all|it|are|is|was|were)\s+{_FINE_TUNED}"
+    rf"|^{_FINE_TUNED}\w*\s*(?:$|[-,.:;(|–—]|(?:at|for|in|of|on|with)\b)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_IN_PASSING = re.compile(
+    r"\b(?:see|can|may|could|might|later|library|toolkit|tool|guide|tutorial|enables?|allows?|lets"
+    r"|supports?|supported|designed|framework (?:for|that|to))\b",
+    re.IGNORECASE,
+)
+"""What is in a sentence that names a task which nobody need have run."""
+
 
 def parts(text: str) -> list[str]:
     """The sentences of a text."""
@@ -49,6 +64,12 @@ def _precision(word: str) -> str | None:
     """The precision that a word names; of one that the catalogue lacks the word."""
     other = _OTHER_PRECISION.fullmatch(word)
     return catalog.precision_of(word) or (other[0].upper() if other else None)
+
+
+def is_of_runs(sentence: str) -> bool:
+    """Whether a sentence says what was run, and does not name its things in passing."""
+    said = not BESIDE.search(sentence) and not _IN_PASSING.search(sentence)
+    return said and _OF_RUNS.search(sentence) is not None
 
 
 def only_precision(text: str) -> str | None:

@@ -133,11 +133,15 @@ def _is_task(line: str) -> bool:
 
 
 def of_opening(text: str) -> Statement:
-    """The task that the words above all sections name; none where all fine-tuning is another."""
-    tasks = names.tasks(text)
+    """The task that the words above all sections name; none where all fine-tuning is another.
+
+    What is named in passing is no task of the rows: `a library to fine-tune LLMs`.
+    """
+    of_runs = [one for one in sentences.parts(text) if sentences.is_of_runs(one)]
+    tasks = names.tasks(" ".join(of_runs))
     if len(tasks) != 1:
         return Statement()
-    said = [names.other_task(one) for one in sentences.parts(text) if names.tasks(one)]
+    said = [names.other_task(one) for one in of_runs if names.tasks(one)]
     if tasks[0] != "pretrain" and all(said):
         return Statement(no_task=f"the text says {said[0]!r}, which is no task")
     return Statement(task=tasks[0])
