@@ -56,6 +56,24 @@ def test_a_heading_and_a_sentence_say_the_precision(said: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("said", "wanted"),
+    [
+        ("### Results for the second half of 2025", "fp8_cs"),
+        ("We cut the global batch in half.", "fp8_cs"),
+        ("All rows are at half the batch.", "fp8_cs"),
+        ("### Half precision", "fp16"),
+        ("### DGX-H100, half-precision", "fp16"),
+        ("All rows were run in half precision.", "fp16"),
+        ("Precision: half", "fp16"),
+    ],
+)
+def test_half_is_a_precision_only_where_it_says_so(said: str, wanted: str) -> None:
+    found = read("## Pre-training", "Precision: FP8-CS", said)
+    assert [wanted] == [one.case.precision for one in found.results]
+    assert not [note for note in found.notes if "half" in str(note)]
+
+
+@pytest.mark.parametrize(
     ("said", "words"),
     [
         ("All rows use per-tensor FP8; a run in BF16 precision had the same loss.", "FP8 and BF16"),

@@ -6,6 +6,7 @@ from perfdb import catalog
 from perfdb.pages import names
 from perfdb.pages.cells import cleaned
 
+_HALF = re.compile(r"\bhalf[- ]precision\b|\bhalf\b", re.IGNORECASE)
 _WORD = re.compile(r"\w+(?:-\w+)*")
 _BRACKETED = re.compile(r"(?<![\w-])\w++(?:-\w++)*+ ?\([^()]{0,40}\)")
 _OTHER_PRECISION = re.compile(r"(?:MX|NV)?(?:FP|INT|BF|TF|NF)[0-9]\w*", re.IGNORECASE)
@@ -51,9 +52,15 @@ def parts(text: str) -> list[str]:
 
 def precisions(text: str) -> list[str]:
     """The words for precisions that a text has."""
+    text = _without_half(text)
     exact = {name: one[0] for one in _BRACKETED.finditer(text) if (name := names.bracketed(one[0]))}
     left = _WORD.findall(_BRACKETED.sub(_unless_exact, text))
     return list({**exact, **{name: word for word in left if (name := _precision(word))}}.values())
+
+
+def _without_half(text: str) -> str:
+    """A text with the name of what is half precision; the second half of a year is none."""
+    return _HALF.sub(lambda found: "FP16 precision" if found[0][4:] else " ", text)
 
 
 def _unless_exact(found: re.Match[str]) -> str:
@@ -97,6 +104,6 @@ def begins_not_measured(text: str) -> str | None:
 def precision(text: str) -> str | None:
     """The precision that sentences say, where they name no other to hold it against."""
     precision = only_precision(text)
-    said = (sentence for sentence in parts(text) if not BESIDE.search(sentence))
+    said = (_without_half(one) for one in parts(text) if not BESIDE.search(one))
     at = (match[1] for sentence in said for match in _AT_PRECISION.finditer(sentence))
     return precision if precision in at else None
