@@ -239,6 +239,43 @@ def test_a_cell_that_is_a_task_says_it_whatever_its_title(title: str) -> None:
     assert "'inference' is no task" in str(served.problems[0])
 
 
+@pytest.mark.parametrize(
+    ("title", "cell", "field", "wanted"),
+    [
+        ("Config", "FP8-CS", "precision", "fp8_cs"),
+        ("Config", "GB200", "system", None),
+        ("Variant", "DGX-B200", "system", "dgx-b200"),
+        ("Stack", "Megatron-Bridge", "framework", "megatron-bridge"),
+        ("Datatype", "FP8", "precision", "fp8"),
+        ("Data type", "FP8", "precision", "fp8"),
+        ("Library", "DeepSpeed", "framework", "deepspeed"),
+        ("Config", "B200", "system", None),
+        ("Device", "B200", "system", None),
+        # These are of a part of the work, or of another row.
+        ("Master weights", "FP32", "precision", "bf16"),
+        ("Grad reduce dtype", "FP32", "precision", "bf16"),
+        ("Compared with", "GB200", "system", "dgx-h100"),
+        ("Backend", "Megatron-Core", "framework", "nemo"),
+    ],
+)
+def test_a_cell_that_is_a_precision_a_system_or_a_framework_says_it(
+    title: str, cell: str, field: str, wanted: str | None
+) -> None:
+    table = TABLE.replace("| Model ", f"| {title} | Model ").replace("|---|", "|---|---|", 1)
+    rows = table.replace("| Llama3", f"| {cell} | Llama3")
+    found = read("## Pre-training", "Precision: BF16", table=rows)
+    assert [wanted] * (wanted is not None) == [getattr(one.case, field) for one in found.results]
+    if wanted:
+        both = rows.replace(f"| {title} |", f"| {title} | {field} |").replace(
+            "|---|", "|---|---|", 1
+        )
+        said = {"precision": "NVFP4", "system": "DGX-H200", "framework": "AutoModel"}[field]
+        found = read("## Pre-training", table=both.replace(f"| {cell} |", f"| {cell} | {said} |"))
+        assert [said.casefold()] == [str(getattr(one.case, field)) for one in found.results]
+    else:
+        assert f"{cell!r} is not of 'DGX-H100'" in str(found.problems[0])
+
+
 BOXES = (
     ":::{{note}}\n{}\n:::", "```{{warning}}\n{}\n```", ":::note\n\n{}\n\n:::",
     "```{{eval-rst}}\n.. note::\n\n   {}\n```", "> {}", '!!! note\n\n    {}',

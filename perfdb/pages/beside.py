@@ -43,7 +43,7 @@ def read(printed: str) -> Model | Wrong:
         words.append(word)
     said: dict[str, str] = {}
     for word in words:
-        field = _field(word) or ""
+        field = field_of(word) or ""
         if said.setdefault(field, word).casefold() != word.casefold():
             return Wrong(f"{printed!r} says both {said[field]!r} and {word!r}", "give each a row")
     return Model(name, said)
@@ -57,10 +57,10 @@ def _without_brackets(printed: str) -> tuple[str, list[str]]:
 
     def left(found: re.Match[str]) -> str:
         parts = _PARTS.split(found[1].strip())
-        words.extend(part for part in parts if _field(part))
-        if not any(map(_field, parts)):
+        words.extend(part for part in parts if field_of(part))
+        if not any(map(field_of, parts)):
             return found[0]
-        others = ", ".join(part for part in parts if not _field(part))
+        others = ", ".join(part for part in parts if not field_of(part))
         return f" ({others})" if others else ""
 
     return _BRACKETS.sub(left, printed).strip(), words
@@ -69,7 +69,7 @@ def _without_brackets(printed: str) -> tuple[str, list[str]]:
 def _last(name: str) -> tuple[str, str] | None:
     """A name without its last word, and that word, where it is known."""
     for found in _splits(name):
-        if _field(found[1]):
+        if field_of(found[1]):
             return found
     return None
 
@@ -88,7 +88,7 @@ def is_task(word: str) -> bool:
     return bool(_TASK.fullmatch(word)) or names.no_task(word) == word
 
 
-def _field(word: str) -> str | None:
+def field_of(word: str) -> str | None:
     """What a word says something of; None where it is not known."""
     if catalog.precision_of(word) and re.search("[0-9]", word):
         return "precision"

@@ -15,11 +15,11 @@ ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "system": ("System", "DGX System"),
     "hardware": ("Hardware", "Platform", "Machine"),
     "gpu": ("GPU", "GPU Type", "Accelerator"),
-    "framework": ("Framework",),
+    "framework": ("Framework", "Library"),
     "release": ("Release", "Version"),
     "container": ("Container",),
     "task": ("Task",),
-    "precision": ("Precision", "Dtype"),
+    "precision": ("Precision", "Dtype", "Datatype"),
     "num_gpus": ("#-GPUs", "#GPUs", "GPUs", "Num GPUs", "Number of GPUs"),
     "global_batch_size": ("GBS", "Global Batch Size"),
     "micro_batch_size": ("MBS", "Micro Batch Size"),
@@ -41,16 +41,12 @@ ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "step_time_s": (
         "Time per Global Step (s)", "Step Time (s)", "Training step time (seconds per step)",
     ),
-    "tokens_per_sec_per_gpu": (
-        "Tokens / sec / GPU", "Tokens/s/GPU", "Tokens per second per GPU",
-    ),
+    "tokens_per_sec_per_gpu": ("Tokens / sec / GPU", "Tokens/s/GPU", "Tokens per second per GPU"),
     "model_tflops_per_sec_per_gpu": (
         "Model TFLOP / sec / GPU", "Model TFLOPs/sec/GPU", "Model TFLOP/s/GPU", "TFLOP/s/GPU",
         "Model TFLOPs/s/GPU", "TFLOPS (per GPU, model)",
     ),
-    "mfu": (
-        "MFU", "MFU (%)", "% MFU", "Model flops utilization", "Model flops utilization (%)",
-    ),
+    "mfu": ("MFU", "MFU (%)", "% MFU", "Model flops utilization", "Model flops utilization (%)"),
     "tokens_per_sec": ("Throughput in tokens per second", "Throughput (tokens per second)"),
 }  # fmt: skip
 
@@ -136,6 +132,7 @@ _FIELDS = {titles.squeezed(title): field for field, known in ALIASES.items() for
 _IN_MS = frozenset(map(titles.squeezed, MILLISECONDS))
 _KNOWN_EXTRAS = frozenset(map(titles.squeezed, EXTRAS))
 _SETTINGS = frozenset(map(titles.squeezed, SETTINGS))
+_LESSER = frozenset({"datatype", "library"})
 
 
 def fields_of(title: str) -> tuple[str, ...]:
@@ -199,12 +196,16 @@ def _meant(titles_: Sequence[str]) -> list[tuple[str, ...]]:
 
     What another one says without more words is an extra: milliseconds beside seconds, a mean.
     """
-    plain = {field for title in titles_ if not is_in_ms(title) for field in _exactly(title)}
+    plain = {field for title in titles_ if not _gives_way(title) for field in _exactly(title)}
     repeats = (
-        (is_in_ms(title) or not _exactly(title)) and not plain.isdisjoint(fields_of(title))
+        (_gives_way(title) or not _exactly(title)) and not plain.isdisjoint(fields_of(title))
         for title in titles_
     )
     return [() if again else fields_of(it) for it, again in zip(titles_, repeats, strict=True)]
+
+
+def _gives_way(title: str) -> bool:
+    return is_in_ms(title) or titles.squeezed(title) in _LESSER
 
 
 @lru_cache(maxsize=1024)

@@ -8,10 +8,10 @@ from functools import cached_property
 from perfdb.errors import Problem
 from perfdb.pages import (
     attributed,
-    beside,
     cells,
     columns,
     configured,
+    elsewhere,
     halves,
     names,
     notation,
@@ -77,14 +77,8 @@ class TableReader:
 
     def texts(self, row: Row) -> dict[str, str]:
         """The texts of a row by field."""
-        said = columns.texts(self._printed(row)) | self._pair_above
-        return self._task_elsewhere(row) | said
-
-    def _task_elsewhere(self, row: Row) -> dict[str, str]:
-        """`LoRA` or `inference` as a cell of a column that is not known: `Type`, `Mode`."""
-        printed = self._printed(row)
-        found = [text for column, text in printed if not column.known and beside.is_task(text)]
-        return {"task": ", ".join(dict.fromkeys(found))} if found else {}
+        printed = list(self._printed(row))
+        return elsewhere.said(printed, columns.texts(printed) | self._pair_above)
 
     @cached_property
     def _pair_above(self) -> dict[str, str]:

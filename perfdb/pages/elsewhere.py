@@ -1,0 +1,43 @@
+"""What the cells of columns that are not known say of their row: `LoRA`, `FP8-CS`, `GB200`."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from perfdb.pages import beside, releases
+from perfdb.pages.columns import OF_SYSTEM, Column
+
+_OF_A_PART = re.compile(
+    r"\b(?:weights?|grad\w*|optimi[sz]er|param\w*|master|states?|accum\w*|reduce|all-?reduce|comm\w*"
+    r"|kv|caches?|attention|attn|activations?|embeddings?|router|checkpoints?|moments?|layers?|head"
+    r"|backends?|cores?|compar\w+|versus|vs|against|baseline|reference|relative|speed-?ups?|over"
+    r"|from|since|previous|next|also)\b",
+    re.IGNORECASE,
+)
+"""What is in the title of a column whose cells are of a part of the work, or of other rows."""
+_FRAMEWORK = re.compile(
+    rf"(?:{'|'.join(releases.SPELLINGS.values())})(?:\s+v?{releases.DOTTED})?", re.IGNORECASE
+)
+
+
+def said(printed: Iterable[tuple[Column, str]], own: Mapping[str, str]) -> dict[str, str]:
+    """The texts of a row by field, also of cells that are, as a whole, a task, a GPU and such.
+
+    What the columns that are known say, `own`, holds against these.
+    """
+    found: dict[str, dict[str, None]] = defaultdict(dict)
+    for column, text in printed:
+        if not column.known and (field := _field(column.title, text)):
+            found[field][text] = None
+    if not own.keys().isdisjoint(OF_SYSTEM):
+        found.pop("beside_model", None)
+    return {field: ", ".join(texts) for field, texts in found.items()} | dict(own)
+
+
+def _field(title: str, text: str) -> str | None:
+    if beside.is_task(text):
+        return "task"
+    if _OF_A_PART.search(title):
+        return None
+    field = beside.field_of(text)
+    return field or ("framework" if _FRAMEWORK.fullmatch(text) else None)
