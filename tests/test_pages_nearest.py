@@ -150,6 +150,8 @@ def test_items_of_a_list_state_what_lines_do() -> None:
         ("### Fine-tuning without LoRA", "sft"),
         ("### Fine-tuning (no LoRA)", "sft"),
         ("### Parameter-efficient fine-tuning (LoRA)", "lora"),
+        ("### Post-training (LoRA)", "lora"),
+        ("### Post-training: SFT", "sft"),
         ("- LoRA", "sft"),
     ],
 )

@@ -199,6 +199,9 @@ def test_a_pair_of_precisions_above_a_table_tells_the_two_values_of_its_cells_ap
         ("## Evaluation throughput", "Evaluation"),
         ("## Prefill", "Prefill"),
         ("## Decode", "Decode"),
+        ("## Post-training", "Post-training"),
+        ("## Reinforcement learning (RLVR)", "Reinforcement learning"),
+        ("## RLVR", "RLVR"),
     ],
 )
 def test_what_is_no_training_is_not_stored_as_pre_training(heading: str, word: str) -> None:

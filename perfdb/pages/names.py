@@ -26,14 +26,17 @@ _TASKS: Final[tuple[tuple[Task, re.Pattern[str]], ...]] = (
 COMPARING: Final = r"(?:compar\w+|versus|vs|against)"
 """What stands between two things that a text holds against each other."""
 _NO_TASK = re.compile(
-    rf"{_DENIED}\b(?:inference|serving|dpo|ppo|grpo|rlhf|distillation|pre-?fill|decod(?:e|ing)"
-    r"|q-?lora|dora|ia3|(?:p|prompt|prefix|adapter)[- ]?tuning)\b",
+    rf"{_DENIED}\b(?:inference|serving|dpo|ppo|grpo|rlhf|rlvr|reinforcement learning|distillation"
+    r"|pre-?fill|decod(?:e|ing)|q-?lora|dora|ia3|(?:p|prompt|prefix|adapter)[- ]?tuning)\b",
     re.IGNORECASE,
 )
 """What is no task, whatever task is named beside it: `LoRA (DPO)`, `QLoRA fine-tuning`."""
 _PEFT = re.compile(r"\b(?:peft|parameter[- ]efficient)\b", re.IGNORECASE)
 """A fine-tuning that LoRA may be."""
-_EVALUATION = re.compile(r"(?<!performance )\b(?:evaluation|eval)\b", re.IGNORECASE)
+_EVALUATION = re.compile(
+    r"(?<!performance )\b(?:evaluation|eval)\b|\bpost-?training\b", re.IGNORECASE
+)
+"""What is none where no task of ours is named beside it: `Post-training (SFT)` is one."""
 FIGURES: Final = "performance|throughput|figures|numbers|results|values"
 _NOT_MEASURED = re.compile(
     r"\b(?:projected|performance projections?|simulat(?:ed|ions?)|estimat(?:ed?|es|ions?)"
