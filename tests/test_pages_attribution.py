@@ -64,6 +64,18 @@ def table(titles: Sequence[str], *rows: Sequence[str]) -> str:
         ("## NeMo 2.0", ("acme", "2.3", None)),
         ("## Llama 3.1 models", ("acme", "2.3", None)),
         ("## With Megatron-Core", ("acme", "2.3", None)),
+        # Nor does the version of other software, or the number of a section.
+        ("## GPT-3, 1.3B", ("acme", "2.3", None)),
+        ("## Qwen2.5 – 0.5B – dense", ("acme", "2.3", None)),
+        ("## Megatron-LM 8.3B", ("acme", "2.3", None)),
+        ("## 3.1 – Pre-training", ("acme", "2.3", None)),
+        ("## 0.14 | DGX-H100", ("acme", "0.14", None)),
+        ("## Pre-training with MOFED 24.10", ("acme", "2.3", None)),
+        ("## In the PyTorch NGC container 25.06", ("acme", "2.3", None)),
+        # What a heading is, and is no part of the page's framework, is another one.
+        ("## DeepSpeed 0.16", ("deepspeed", "0.16", None)),
+        ("## Hugging Face Trainer", ("hugging-face-trainer", None, None)),
+        ("## DeepSpeed ZeRO-3", ("acme", "2.3", None)),
         # A container says a release of what is in it alone.
         ("## 25.07 NeMo Container", ("acme", "2.3", "NeMo 25.07")),
     ],
@@ -95,6 +107,30 @@ def test_a_heading_of_a_version_says_whose_the_rows_below_it_are(
 def test_a_candidate_of_nemo_s_is_not_its_release(said: str, wanted: str) -> None:
     found = read(said, head="# NeMo: pre-training\n")
     assert [wanted] == [one.release.version for one in found.results]
+
+
+@pytest.mark.parametrize(
+    ("said", "wanted"),
+    [
+        ("{{ rel }}", None),
+        ("see above", None),
+        ("latest", None),
+        ("25.07 (latest)", "25.07"),
+        ("NeMo Framework 25.07", "25.07"),
+        ("r2.0.0", "r2.0.0"),
+        ("nightly", "nightly"),
+    ],
+)
+@pytest.mark.parametrize("given", [None, "25.02"])
+def test_what_is_no_release_is_none_in_a_line_either(
+    said: str, wanted: str | None, given: str | None
+) -> None:
+    head = "# NeMo: pre-training\n"
+    found = read(f"Release: {said}", head=head, **({"release": given} if given else {}))
+    assert [wanted or given] == [one.release.version for one in found.results]
+    held = f"the rows count as {given}" if given else "the rows' release stays unknown"
+    told = f"page.md:5: the text says {said!r}, which is no release; {held}"
+    assert (wanted is None) == (told in notes(found))
 
 
 def test_a_version_holds_for_its_section_and_no_further() -> None:
@@ -143,6 +179,9 @@ def test_a_version_with_a_v_is_the_one_without(head: str, option: str | None) ->
         ("## Comparison with Megatron-LM", "speaks of Megatron-LM, without its release"),
         ("## NeMo 25.04 and Megatron-Bridge 26.02", "names several releases"),
         ("## 26.09 versus 26.10", "names several releases"),
+        ("Release: 25.07 and 25.09", "names several releases"),
+        ("Release: 25.07, 25.09", "names several releases"),
+        ("## New since 25.07\n\nRelease: see above", "names 25.07, not that of the rows"),
     ],
 )
 def test_a_heading_of_several_releases_says_none_unless_a_column_does(

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from perfdb.pages import names, releases, sized, statements
+from perfdb.pages import dotted, names, releases, sized, statements
 from perfdb.pages.base import Grid, Heading, Line, Page, PageContext
 from perfdb.pages.cells import Wrong
 from perfdb.pages.front import Settings
@@ -26,7 +26,7 @@ _WITH_BACKENDS: Final = frozenset({"dfm"})
 
 _VERSION = re.compile(
     rf"^(?:{'|'.join(releases.SPELLINGS[name] for name in _FRAMEWORKS)}|Framework) Version\s*:\s*"
-    rf"(main|v?{releases.DOTTED})",
+    rf"(main|v?{dotted.DOTTED})",
     re.IGNORECASE | re.MULTILINE,
 )
 
@@ -141,5 +141,5 @@ def _opening(page: Page) -> Iterator[str]:
 def _version(page: Page) -> str | None:
     """The version that a page states for all of itself, wherever it does."""
     lines: Sequence[str] = [piece.text for piece in page.pieces if isinstance(piece, Line)]
-    found = _VERSION.search(releases.joined("\n".join(lines)))
+    found = _VERSION.search(dotted.joined("\n".join(lines)))
     return found[1] if found else None

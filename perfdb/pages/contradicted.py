@@ -1,4 +1,4 @@
-"""Where rows are said to be of two releases: what is nearer holds, and a note says so."""
+"""Where rows are said to be of two releases, or of none: what holds, a note says."""
 
 from collections.abc import Iterable, Iterator
 
@@ -20,6 +20,16 @@ def above(where: str, table: Table, setting: Setting) -> Iterator[Problem]:
         near, over = setting.whose.name, setting.over.name
         message = f"the text says {near}, the whole page or an option {over}; the text holds"
         yield Problem(where, message, line=_line(table, setting), remedy=_REMEDY)
+
+
+def no_release(where: str, table: Table, setting: Setting) -> Iterator[Problem]:
+    """Lines above a table that state a release, and name none."""
+    of = setting.whose.release
+    held = f"the rows count as {of}" if of else "the rows' release stays unknown"
+    for one in table.said:
+        if printed := statements.no_release(one):
+            message = f"the text says {printed!r}, which is no release; {held}"
+            yield Problem(where, message, line=one.line, remedy="write its version: 26.02")
 
 
 def _line(table: Table, setting: Setting) -> int:

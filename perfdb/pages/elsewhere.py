@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from perfdb.pages import beside, releases
+from perfdb.pages import beside, dotted, releases
 from perfdb.pages.columns import OF_SYSTEM, Column
 
 _OF_A_PART = re.compile(
@@ -16,7 +16,7 @@ _OF_A_PART = re.compile(
 )
 """What is in the title of a column whose cells are of a part of the work, or of other rows."""
 _FRAMEWORK = re.compile(
-    rf"(?:{'|'.join(releases.SPELLINGS.values())})(?:\s+v?{releases.DOTTED})?", re.IGNORECASE
+    rf"(?:{'|'.join(releases.SPELLINGS.values())})(?:\s+v?{dotted.DOTTED})?", re.IGNORECASE
 )
 
 

@@ -8,23 +8,7 @@ from typing import Final
 from perfdb import units
 from perfdb.pages import cells, names
 from perfdb.pages.cells import Wrong
-
-_NOT_FINAL: Final = r"rc|release candidate|alpha|beta|pre-?release|pre(?![\s-]*train)|nightly|dev"
-_ENDING: Final = (
-    rf"(?:-(?:{_NOT_FINAL}|preview)(?![a-z])(?:[\w.+-]*\w)?"
-    r"|\+(?![0-9]+\.[0-9])\w(?:[\w.-]*\w)?)?+"
-)
-"""Behind a version that is not the final one: `-rc1`, `+abc`."""
-DOTTED: Final = rf"[0-9]+\.[0-9]\w*(?:\.\w+)*(?:-[a-z]\w*(?:\.\w+)*)?{_ENDING}"
-"""A version of numbers."""
-_CALENDAR: Final = rf"[0-9]{{2}}\.[0-9]{{2}}(?:[\w.]*\w)?{_ENDING}"
-"""NeMo's releases; `NeMo 2.0` is a generation."""
-_APART: Final = re.compile(
-    rf"([0-9]\.[0-9][\w.]{{,9}})(?:[^\S\n]+\(?|\(|-)({_NOT_FINAL})s?(?![a-z]|(?<=pre|dev)-[a-z])"
-    r"(?:[ .-]?([0-9]+)(?![\w.]))?\)?",
-    re.IGNORECASE,
-)
-"""A version and what says that it is not final, as words: `25.11 RC1`."""
+from perfdb.pages.dotted import CALENDAR, DOTTED, ENDING, joined
 
 SPELLINGS: Final[Mapping[str, str]] = {
     "dfm": r"(?:NeMo\s+)?DFM",
@@ -46,30 +30,32 @@ _ALONE = re.compile(
     rf"\(?v?({DOTTED})\)?",
     re.IGNORECASE,
 )
-_DATED = re.compile(_CALENDAR)
-_BARE = re.compile(rf"({_CALENDAR})")
+_DATED = re.compile(CALENDAR)
+_BARE = re.compile(rf"({CALENDAR})")
 _CELL = re.compile(r"(?:v(?=[0-9]))?([0-9][\w.+-]*|main|master|nightly|dev)", re.IGNORECASE)
-_CONTAINER = re.compile(rf"NeMo\s+v?({_CALENDAR})\s+container", re.IGNORECASE)
+_CONTAINER = re.compile(rf"NeMo\s+v?({CALENDAR})\s+container", re.IGNORECASE)
 _RELEASE = re.compile(
-    rf"v?([0-9]+\.[0-9][\w.]*{_ENDING})\s+(?:NeMo\s+)?(?:Container|Release)"
-    rf"|(?:Container|Release)\s+v?([0-9]+\.[0-9][\w.]*{_ENDING})",
+    rf"v?([0-9]+\.[0-9][\w.]*{ENDING})\s+(?:NeMo\s+)?(?:Container|Release)"
+    rf"|(?:Container|Release)\s+v?([0-9]+\.[0-9][\w.]*{ENDING})",
     re.IGNORECASE,
 )
 _IN_CONTAINER = re.compile(
-    rf"\bnemo[\s:-]*([0-9]{{2}}\.[0-9]{{2}}\w*(?:\.\w+(?:-\w+)*)*{_ENDING})", re.IGNORECASE
+    rf"\bnemo[\s:-]*([0-9]{{2}}\.[0-9]{{2}}\w*(?:\.\w+(?:-\w+)*)*{ENDING})", re.IGNORECASE
 )
 _TAG = re.compile(r"(?<!\S)\S*?\bnemo:[0-9]{2}\.[0-9]{2}(?:[\w.+-]*\w)?", re.IGNORECASE)
 _AMONG = re.compile(
-    rf"(?<![\w.-])v?(2[0-9]\.(?:0[1-9]|1[0-2])(?:rc[0-9]+)?(?:\.(?![0-9]{{4}}\b)\w+)*{_ENDING})"
+    rf"(?<![\w.-])v?(2[0-9]\.(?:0[1-9]|1[0-2])(?:rc[0-9]+)?(?:\.(?![0-9]{{4}}\b)\w+)*{ENDING})"
     r"(?![\w.%]|\s*(?:%|[x×]\b|[BGTM]B\b|[BT]\b|m?s\b|sec|min|hours?|tok|TFLOP|GPUs?|steps?))",
     re.IGNORECASE,
 )
 """A release of NeMo among other words."""
 _OF_OTHERS = re.compile(
-    r"(?:torch|cuda|driver|triton|ubuntu|tensorrt|python|os|slurm|enroot|pytorch)[\s:-]*\Z",
+    r"(?:torch|cuda|driver|triton|ubuntu|tensorrt|python|os|slurm|enroot|pytorch|ofed|hpc-?x|nccl"
+    r"|ucx|cudnn|nvshmem|jax|maxtext|rapids|tensorflow|sdk|toolkit|firmware|kernel)"
+    r"(?:\s+(?:ngc|container|image|release|version))*[\s:-]*\Z",
     re.IGNORECASE,
 )
-_NEAR: Final = 20
+_NEAR: Final = 40
 """Characters before a release that may say that it is of something else."""
 _OUTSIDE = re.compile(
     rf"\b(?:{names.COMPARING}|since|before|until|than|over|relative|not|instead)\b", re.IGNORECASE
@@ -77,6 +63,15 @@ _OUTSIDE = re.compile(
 """What is in a heading that names a release which the rows need not be of."""
 _BRACKETS = re.compile(r"\([^()]*\)")
 _PARTS = re.compile(r"\s*[,;|–—]\s*")
+_SECTION = re.compile(r"[1-9][0-9]?(?:\.[0-9]{1,2})+\s*[|–—]")
+"""The number of a section stands before a dash, too: `3.1 – Pre-training`."""
+_FOREIGN = re.compile(
+    r"((?:Megatron-)?DeepSpeed|(?:Hugging ?Face|HF) (?:Transformers|Trainer|Accelerate|TRL)|Axolotl"
+    r"|LLaMA-?Factory|torchtune|torchtitan|MaxText|Colossal-?AI|LLM Foundry|Unsloth|LitGPT)"
+    rf"(?:\s+v?({DOTTED}))?",
+    re.IGNORECASE,
+)
+"""A framework that is no part of another one, and its version."""
 _BESIDE = re.compile(r"(?:for\s+)?(?:comparison|compared|baseline|reference)\b", re.IGNORECASE)
 
 
@@ -125,16 +120,6 @@ def names_framework(framework: str, text: str) -> bool:
     return re.search(rf"\b{SPELLINGS[framework]}\b", text, re.IGNORECASE) is not None
 
 
-def joined(words: str) -> str:
-    """The words with each version that is not final in one: `25.11 RC1` is 25.11-rc1."""
-    return _APART.sub(_as_one, words)
-
-
-def _as_one(found: re.Match[str]) -> str:
-    version, stage, number = found.groups("")
-    return f"{version}-{stage.casefold().replace('release candidate', 'rc')}{number}"
-
-
 def of_heading(printed: str, own: str | None) -> InHeading:
     """What a heading names: a version alone, a framework with a version, a container.
 
@@ -143,10 +128,10 @@ def of_heading(printed: str, own: str | None) -> InHeading:
     """
     words = joined(printed)
     bare = _BRACKETS.sub(" ", words)
-    found = _versions(bare, own) or _versions(words, own)
+    found = _versions(bare, own) or _versions(words, own) or _foreign(bare)
     others = [one for one in dated(bare) if found and one != found[0].release]
     also = others and found[0].release in dated(bare)
-    compared = names.compares(words) and len({*re.findall(_CALENDAR, bare)}) > 1
+    compared = names.compares(words) and len({*re.findall(CALENDAR, bare)}) > 1
     if len(found) > 1 or also or compared:
         return InHeading(unclear=f"the heading {words!r} names several releases")
     if not found and (other := _other(words, own)):
@@ -197,12 +182,18 @@ def _versions(words: str, own: str | None) -> list[Whose]:
         for name, pattern in {**known, **SPELLINGS}.items()
         for version in re.finditer(
             rf"(?<![\w-]){pattern}(?:\s+(?:version|release))?\s+v?"
-            rf"({_CALENDAR if name == 'nemo' else DOTTED})(?!\s+container)",
+            rf"({CALENDAR if name == 'nemo' else DOTTED})(?!\s+container)",
             words,
             re.IGNORECASE,
         )
     )
     return list(dict.fromkeys(found))
+
+
+def _foreign(words: str) -> list[Whose]:
+    """Frameworks that parts of a heading are, and not only name: `DeepSpeed`, `LitGPT 0.5`."""
+    found = filter(None, map(_FOREIGN.fullmatch, map(str.strip, _PARTS.split(words))))
+    return [Whose(units.slug(one[1]), one[2]) for one in found]
 
 
 def _other(words: str, own: str | None) -> str | None:
@@ -223,8 +214,8 @@ def _alone(words: str, own: str | None) -> Whose:
     parts = (*_PARTS.split(words), _BRACKETS.sub("", words).strip())
     found = whole or next(filter(None, map(_ALONE.fullmatch, parts)), None)
     version = next(filter(None, found.groups())) if found else None
-    if own == "nemo" and version and not whole and not _DATED.fullmatch(version):
-        # The number of a section stands alone before a dash too: `3.1 – Pre-training`.
+    numbered = own == "nemo" or _SECTION.match(words)
+    if numbered and version and not whole and not _DATED.fullmatch(version):
         return Whose()
     if not whole or "container" not in words.casefold():
         return Whose(None, version)

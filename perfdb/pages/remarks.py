@@ -31,6 +31,7 @@ def _contradicted(reader: TableReader, own: Sequence[Attributed]) -> Iterator[Pr
     where, table, setting = reader.where, reader.table, reader.setting
     found = [systems.of_row(one.texts, setting.system, setting.said.system) for one in own]
     yield from contradicted.above(where, table, setting)
+    yield from contradicted.no_release(where, table, setting)
     yield from contradicted.in_rows(where, table, setting, [one.setting.whose for one in own])
     yield from contradicted.on_systems(
         where, table, setting, [one for one in found if isinstance(one, str)]

@@ -8,9 +8,9 @@ from typing import Final
 
 from perfdb import catalog
 from perfdb.pages import beside, names, releases, sentences, systems
-from perfdb.pages.cells import Wrong, cleaned
+from perfdb.pages.cells import Wrong, absent, cleaned
 from perfdb.pages.outline import Said
-from perfdb.pages.releases import Whose
+from perfdb.pages.releases import InHeading, Whose
 from perfdb.record import Frozen, Task
 
 _ON: Final = ("gpu", "gpus", "accelerator", "accelerators", "hardware", "platform", "machine")
@@ -27,6 +27,10 @@ _BARE_TASK = re.compile(
 _PARTS = re.compile(r"\s*[,;|]\s*")
 _OF_TABLE = re.compile(r"\W*the (?:\w+ (?:in|of) the )?tables? (?:below|shows?)\b", re.IGNORECASE)
 """How an item of a list begins that says something of the table below it."""
+_BRACKETS = re.compile(r"\s*\([^()]*\)\Z")
+_TAG = re.compile(r"[\w.+/-]*[0-9][\w.+/-]*")
+"""A release that is no number: `r2.0.0`, `core_v0.13.0`."""
+_VERSION = re.compile(r"[0-9]+\.[0-9][\w.]*")
 _AGAINST = re.compile(
     rf"\b(?:{names.COMPARING}|relative to|instead|unlike|except|than(?!\s+[0-9])|not on)\b",
     re.IGNORECASE,
@@ -218,23 +222,32 @@ def _is_system(words: str) -> bool:
 @lru_cache(maxsize=4096)
 def _of_line(text: str, *, only_pairs: bool = False, listed: bool = False) -> Statement:
     """`System: DGX-H100, Precision: BF16`, or a sentence that names the precision."""
-    stated = [_STATEMENT.fullmatch(part) for part in _BETWEEN.split(cleaned(text))]
-    pairs = {match[1].casefold(): match[2] for match in stated if match}
-    if len(pairs) < len(stated):
+    pairs = _pairs(text, listed=listed)
+    if pairs is None:
         is_of_table = listed and _OF_TABLE.match(text)
         return Statement() if only_pairs and not is_of_table else _of_sentences(cleaned(text))
-    if listed:
-        pairs = {key: value for key, value in pairs.items() if _is_stated(key, value)}
+    said = _whose(pairs)
     container = pairs.get("container", "")
-    of_release = {"release", "framework"} & pairs.keys() or releases.dated(container)
+    of_release = said.whose.framework or said.whose.release or releases.dated(container)
     named = Statement(
         system=pairs.get("system"),
         precision=pairs.get("precision"),
-        unclear=releases.several(container) or ("" if of_release else None),
-        **asdict(_whose(pairs)),
+        unclear=said.unclear or ("" if of_release else None),
+        **asdict(said.whose),
     )
     on = _on(", ".join(pairs[key] for key in _ON if key in pairs), "text")
     return on.then(_of_model(pairs)).then(named).then(_of_task(pairs.get("task", "")))
+
+
+def _pairs(text: str, *, listed: bool) -> dict[str, str] | None:
+    """What a line states, by key; None where it is no statement."""
+    stated = [_STATEMENT.fullmatch(part) for part in _BETWEEN.split(cleaned(text))]
+    pairs = {match[1].casefold(): match[2] for match in stated if match}
+    if len(pairs) < len(stated):
+        return None
+    if listed:
+        pairs = {key: value for key, value in pairs.items() if _is_stated(key, value)}
+    return pairs
 
 
 def _is_stated(key: str, value: str) -> bool:
@@ -244,10 +257,25 @@ def _is_stated(key: str, value: str) -> bool:
     return key == "framework" or re.search("[0-9]", value) is not None
 
 
-def _whose(pairs: Mapping[str, str]) -> Whose:
-    found = releases.of_cells(pairs)
-    plain = Whose(None, pairs.get("release"), pairs.get("container"))
-    return found if isinstance(found, Whose) else plain
+def _whose(pairs: Mapping[str, str]) -> InHeading:
+    """What a line says of framework, release and container: as cells would, or in one word."""
+    printed, container = pairs.get("release", ""), pairs.get("container", "")
+    bare = _BRACKETS.sub("", printed)
+    found = (releases.of_cells({**pairs, "release": it}) for it in (printed, bare))
+    if said := next((one for one in found if isinstance(one, Whose)), None):
+        return InHeading(said)
+    plain = Whose(None, printed if _TAG.fullmatch(printed) else None, container or None)
+    several = f"the text {printed!r} names several releases"
+    two = len(_VERSION.findall(printed)) > 1
+    return InHeading(plain, several if two else releases.several(container))
+
+
+def no_release(said: Said) -> str | None:
+    """What stands behind `Release:` in a line and is none: `|release|`, `see above`."""
+    pairs = (None if said.heading else _pairs(said.text, listed=said.listed)) or {}
+    printed = pairs.get("release", "")
+    found = None if absent(printed) else _whose(pairs)
+    return printed if found and not (found.whose.release or found.unclear) else None
 
 
 def _of_model(pairs: Mapping[str, str]) -> Statement:
