@@ -170,6 +170,40 @@ def test_a_title_in_bold_ends_the_one_before_and_what_was_said_below_that() -> N
 
 
 @pytest.mark.parametrize(
+    ("first", "then", "why"),
+    [
+        ("**Llama3 8B**", "**Falcon 40B**", "Model: is missing"),
+        ("Model: Llama3 8B", "**Falcon 40B (FP8)**", "Model: is missing"),
+        ("**DGX-H200**", "**p5en.48xlarge**", "'p5en.48xlarge', which is no system"),
+        ("**DGX-H200**", "**RTX PRO 6000**", "'RTX PRO 6000', which is no system"),
+        ("System: DGX-H200", "Instance: p5en.48xlarge", "which is no system"),
+        ("GPU: H200", "GPU: RTX PRO 6000", "which is no system"),
+        # These say something else of the same model and system, or of that right above.
+        ("**Llama3 8B, DGX-H200**", "**Trained on 15T tokens**", None),
+        ("**Llama3 8B, DGX-H200**", "**Sequence length 8192**", None),
+        ("**Llama3 8B**", "**p5en.48xlarge**\n\nGPU: H200", None),
+        ("**Llama3 8B**", "GPU: H200\n\nInstance: p5en.48xlarge", None),
+        ("**Llama3 8B**", "**H200**\n\n**p5en.48xlarge**", None),
+        ("**Llama3 8B**", "Node: 8x H200", None),
+        ("**Llama3 8B**", "Cluster: EOS\n\nSystem: DGX-H200", None),
+    ],
+)
+def test_a_title_that_names_another_model_or_machine_ends_the_one_before(
+    first: str, then: str, why: str | None
+) -> None:
+    titles, rows = (it.replace(" Model |", "", 1) for it in (TITLES, ROW))
+    table = titles.replace("|---|", "|", 1) + rows.replace(" Llama3 8B |", "", 1)
+    above = f"{first}\n\n{TITLES + ROW}\n{then}"
+    found = read(above, table if "Llama3" in first else TITLES + ROW)
+    if why:
+        assert why in "\n".join(map(str, found.problems))
+        assert 1 == len(found.results)
+    else:
+        assert ["llama3-8b"] * 2 == [one.case.model for one in found.results]
+        assert "dgx-h200" == systems(found)[1]
+
+
+@pytest.mark.parametrize(
     ("said", "word"),
     [
         ("PEFT fine-tuning", "PEFT"),

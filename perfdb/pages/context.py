@@ -14,9 +14,9 @@ from perfdb.pages import dotted, names, releases, sized, statements
 from perfdb.pages.base import Grid, Heading, Line, Page, PageContext
 from perfdb.pages.cells import Wrong
 from perfdb.pages.front import Settings
+from perfdb.pages.held import Statement
 from perfdb.pages.outline import Said, Table
 from perfdb.pages.releases import Whose
-from perfdb.pages.statements import Statement
 from perfdb.record import Method
 
 _FRAMEWORKS: Final = ("dfm", "automodel", "megatron-bridge", "nemo")

@@ -19,7 +19,8 @@ _NUMBER: Final = re.compile(r"\s*[0-9][0-9,.]*\s*")
 class Said:
     """A heading, a tab's label, or a line of text that holds for what follows it.
 
-    `noted`: it stands in a note right above a table; `listed`, `titled`: see `Line`.
+    `noted`: it stands in a note right above a table; `listed`, `titled`: see `Line`. `tables`: how
+    many of them stand above it on the page.
     """
 
     text: str
@@ -28,6 +29,7 @@ class Said:
     noted: bool = False
     listed: bool = False
     titled: bool = False
+    tables: int = 0
 
     @property
     def only_pairs(self) -> bool:
@@ -114,7 +116,8 @@ class _Outline:
 
     def line(self, line: Line) -> None:
         titled = line.titled and not line.listed and not _SENTENCE.search(line.text)
-        said = Said(line.text, line.line, False, listed=line.listed, titled=titled)
+        above = len(self.tables)
+        said = Said(line.text, line.line, False, False, line.listed, titled, above)
         self.scopes[-1].said.append(said)
 
     def grid(self, grid: Grid, *, after_table: bool) -> bool:

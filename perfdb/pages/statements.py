@@ -2,18 +2,29 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import lru_cache
 from typing import Final
 
 from perfdb import catalog
 from perfdb.pages import beside, names, releases, sentences, systems
 from perfdb.pages.cells import Wrong, absent, cleaned
+from perfdb.pages.held import Sections, Statement
 from perfdb.pages.outline import Said
 from perfdb.pages.releases import InHeading, Whose
-from perfdb.record import Frozen, Task
 
-_ON: Final = ("gpu", "gpus", "accelerator", "accelerators", "hardware", "platform", "machine")
+_ON: Final = (
+    "gpu",
+    "gpus",
+    "accelerator",
+    "accelerators",
+    "hardware",
+    "platform",
+    "machine",
+    "instance",
+    "node",
+    "cluster",
+)
 _KEYS: Final = "|".join(
     ("System", "Precision", "Container", "Model", "Task", "Release", "Framework", *_ON)
 )
@@ -41,94 +52,23 @@ _OF_RECIPE: Final = "expected performance"
 """The heading of NVIDIA's recipes above figures that they measured."""
 
 
-class Statement(Frozen):
-    """What a text says. None: nothing."""
-
-    system: str | None = None
-    no_system: str | None = None
-    """Why rows without a system of their own are on none; empty where one is said."""
-    beside_model: str | None = None
-    """The GPU that a heading names, or that stands beside a model; several systems have it."""
-    precision: str | None = None
-    container: str | None = None
-    model: str | None = None
-    task: Task | None = None
-    no_task: str | None = None
-    """Why rows without a task of their own are of none; empty where a task is said."""
-    not_measured: str | None = None
-    """What tells that figures are projected, or the like."""
-    framework: str | None = None
-    release: str | None = None
-    unclear: str | None = None
-    """Why nobody can tell of which release rows are; empty where one is said."""
-    backend: str | None = None
-
-    @property
-    def whose(self) -> Whose:
-        """What is said of the framework, its release and container."""
-        return Whose(self.framework, self.release, self.container)
-
-    def then(self, nearer: "Statement") -> "Statement":
-        """Both; where the nearer one says something, that holds, a system in place of a GPU too."""
-        if nearer == _NOTHING:  # most lines
-            return self
-        whose = asdict(self.whose.then(nearer.whose))
-        gpu = None if nearer.system else self.beside_model
-        unclear = "" if nearer.system or nearer.beside_model else self.no_system
-        said = {
-            "beside_model": gpu,
-            "no_system": unclear,
-            **nearer.model_dump(exclude_none=True),
-            **whose,
-        }
-        return self.model_copy(update=said)
-
-
-_NOTHING: Final = Statement()
-
-
 def in_force(said: Iterable[Said], own: str | None = None) -> Statement:
     """All that is said, outermost first; `own`: the framework of the page.
 
     A page without marked headings starts a section with a line such as `Fine-Tuning Performance`;
     the system and precision of the section before do not hold for it.
     """
-    sections = _Sections()
+    sections = Sections()
     for one in said:
         if one.heading:
             sections.heading(_of_heading(one.text, own))
         elif not one.only_pairs and _is_task(one.text):
             sections.task(_of_task(one.text), titled=one.titled)
         elif one.titled:
-            sections.line(_of_heading(one.text, own))
+            sections.line(_of_heading(one.text, own), one)
         else:
-            sections.line(_of_line(one.text, only_pairs=one.only_pairs, listed=one.listed))
+            sections.line(_of_line(one.text, only_pairs=one.only_pairs, listed=one.listed), one)
     return sections.together
-
-
-@dataclass
-class _Sections:
-    """What is said in headings alone, above the first task in a line, and all together."""
-
-    headings: Statement = field(default_factory=Statement)
-    above: Statement = field(default_factory=Statement)
-    together: Statement = field(default_factory=Statement)
-    begun: bool = False
-    """Whether a line has named a task."""
-
-    def heading(self, said: Statement) -> None:
-        self.headings = self.above = self.together = self.together.then(said)
-        self.begun = False
-
-    def line(self, said: Statement) -> None:
-        self.together = self.together.then(said)
-        self.above = self.above if self.begun else self.together
-
-    def task(self, said: Statement, *, titled: bool) -> None:
-        """A task in a line: below a title within a section the section's own lines hold, too."""
-        kept = Statement.model_validate(asdict(self.together.whose))
-        self.together = (self.above if titled else self.headings).then(kept).then(said)
-        self.begun = True
 
 
 def _is_task(line: str) -> bool:

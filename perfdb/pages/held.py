@@ -1,0 +1,94 @@
+"""What a text says of the rows below it, and how long it holds."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Final
+
+from perfdb.pages import unlisted
+from perfdb.pages.outline import Said
+from perfdb.pages.releases import Whose
+from perfdb.record import Frozen, Task
+
+
+class Statement(Frozen):
+    """What a text says. None: nothing."""
+
+    system: str | None = None
+    no_system: str | None = None
+    """Why rows without a system of their own are on none; empty where one is said."""
+    beside_model: str | None = None
+    """The GPU that a heading names, or that stands beside a model; several systems have it."""
+    precision: str | None = None
+    container: str | None = None
+    model: str | None = None
+    task: Task | None = None
+    no_task: str | None = None
+    """Why rows without a task of their own are of none; empty where a task is said."""
+    not_measured: str | None = None
+    """What tells that figures are projected, or the like."""
+    framework: str | None = None
+    release: str | None = None
+    unclear: str | None = None
+    """Why nobody can tell of which release rows are; empty where one is said."""
+    backend: str | None = None
+
+    @property
+    def whose(self) -> Whose:
+        """What is said of the framework, its release and container."""
+        return Whose(self.framework, self.release, self.container)
+
+    def then(self, nearer: "Statement") -> "Statement":
+        """Both; where the nearer one says something, that holds, a system in place of a GPU too."""
+        if nearer == _NOTHING:  # most lines
+            return self
+        whose = asdict(self.whose.then(nearer.whose))
+        gpu = None if nearer.system else self.beside_model
+        unclear = "" if nearer.system or nearer.beside_model else self.no_system
+        said = {
+            "beside_model": gpu,
+            "no_system": unclear,
+            **nearer.model_dump(exclude_none=True),
+            **whose,
+        }
+        return self.model_copy(update=said)
+
+
+_NOTHING: Final = Statement()
+_NOWHERE: Final = 10**9
+
+
+@dataclass
+class Sections:
+    """What is said in headings alone, above the first task in a line, and all together."""
+
+    headings: Statement = field(default_factory=Statement)
+    above: Statement = field(default_factory=Statement)
+    together: Statement = field(default_factory=Statement)
+    begun: bool = False
+    """Whether a line has named a task."""
+    model_at: int = _NOWHERE
+    system_at: int = _NOWHERE
+    """How many tables stand above the line that named a model, or a system, last."""
+
+    def heading(self, said: Statement) -> None:
+        self.headings = self.above = self.together = self.together.then(said)
+        self.begun = False
+        self.model_at = self.system_at = _NOWHERE
+
+    def line(self, said: Statement, one: Said) -> None:
+        """What is named for the table above does not hold below another name that is not known."""
+        if one.tables > self.model_at and not said.model and unlisted.is_model(one):
+            self.together = self.together.model_copy(update={"model": None})
+        is_on = said.system or said.beside_model or said.no_system
+        if one.tables > self.system_at and not is_on and unlisted.is_machine(one):
+            why = f"the text says {one.text!r}, which is no system of the catalogue"
+            said = said.then(Statement(no_system=why))
+        self.model_at = one.tables if said.model else self.model_at
+        self.system_at = one.tables if is_on else self.system_at
+        self.together = self.together.then(said)
+        self.above = self.above if self.begun else self.together
+
+    def task(self, said: Statement, *, titled: bool) -> None:
+        """A task in a line: below a title within a section the section's own lines hold, too."""
+        kept = Statement.model_validate(asdict(self.together.whose))
+        self.together = (self.above if titled else self.headings).then(kept).then(said)
+        self.begun = True
