@@ -136,7 +136,7 @@ def store(request: pytest.FixtureRequest) -> URL:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def emptydatabase(request: pytest.FixtureRequest, tmp_path: Path) -> URL:
+def empty_database(request: pytest.FixtureRequest, tmp_path: Path) -> URL:
     """The address of a database that holds nothing yet, on SQLite and on PostgreSQL."""
     if request.param == "sqlite":
         return store_url(str(tmp_path / "empty.sqlite"))
