@@ -12,6 +12,7 @@ Bytes = npt.NDArray[np.uint8]
 Flags = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int64]
 
+NOWHERE = np.empty(0, np.int64)
 LOOKBACK = 256
 """How far before the line of its marker a step may begin."""
 
@@ -68,7 +69,10 @@ class Block:
 
     def _search(self, marker: bytes) -> tuple[Places, Places, int]:
         """The lines that hold a marker, and how many lines there are, by the text between them."""
-        parts = list(Str(self.text)[self.start : self.end].split_iter(marker))
+        text = Str(self.text)[self.start : self.end]
+        if text.find(marker) < 0:
+            return NOWHERE, NOWHERE, text.count(b"\n")
+        parts = list(text.split_iter(marker))
         num_newlines = np.fromiter(map(Str.count, parts, repeat(b"\n")), np.int64, len(parts))
         sizes = np.fromiter(map(len, parts), np.int64, len(parts))
         places = self.start + (sizes + len(marker)).cumsum() - len(marker)

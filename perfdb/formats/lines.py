@@ -126,17 +126,26 @@ class KeptLines:
 
     def add(self, lines: Lines) -> None:
         """Keep the lines of another text."""
-        for place, (start, _, limit) in zip(lines.places.tolist(), lines.spans(), strict=True):
-            text = lines.from_before(start, limit)
-            self._texts.append(text)
-            self._places.append(place - limit)
-            self.size_bytes += len(text)
+        # A log with few steps has no other loop over its steps: a call in it is felt.
+        text, kept = lines.text, list[bytes]()
+        find, rfind = text.find, text.rfind
+        for place, limit in zip(lines.places.tolist(), lines.limits.tolist(), strict=True):
+            start = rfind(b"\n", 0, place) + 1
+            end = (find(b"\n", place, limit) + 1 or limit) + LOOKAHEAD
+            end = min(end, limit)
+            if start < LOOKBACK:
+                kept.append(lines.from_before(start, end))
+            else:
+                kept.append(text[start - LOOKBACK : end])
+            self._places.append(place - end)
+        self._texts += kept
+        self.size_bytes += sum(map(len, kept))
         self._numbers += lines.numbers.tolist()
 
     def taken(self) -> Lines:
         """All that was kept, of which nothing is kept any longer."""
         # Each stands behind a blank line, so that no step goes on from one to the next.
-        limits = np.array([len(_BLANK) + len(text) for text in self._texts], np.int64).cumsum()
+        limits = (np.fromiter(map(len, self._texts), np.int64) + len(_BLANK)).cumsum()
         places = np.array(self._places, np.int64) + limits
         text = _BLANK.join([b"", *self._texts])
         lines = Lines(text, places, limits, np.array(self._numbers, np.int64))
