@@ -27,7 +27,7 @@ from bs4.element import Tag
 import perfdb
 from perfdb import ingest
 from perfdb.db.session import store_url
-from perfdb.pages import PageContext
+from perfdb.pages.base import PageContext
 
 SIZES = ("100:1", "1000:4")
 LIMIT_WHOLE = 1.5

@@ -10,9 +10,9 @@ from sqlalchemy import URL, Connection, Select, make_url
 
 from dashboards.findings import Findings, by_result
 from dashboards.opening import Work
-from perfdb.audit import Finding
 from perfdb.audit.acknowledged import explained
 from perfdb.audit.reviewed import accepted
+from perfdb.audit.subject import Finding
 from perfdb.compare import Choice, Result, read
 from perfdb.compare.releases import builds
 from perfdb.db.schema import reading_current

@@ -5,9 +5,8 @@ from collections.abc import Iterable, Mapping
 
 import streamlit as st
 
-from perfdb.audit import Finding
-from perfdb.audit.check import ordered
-from perfdb.audit.document import counts, sentence
+from perfdb.audit.document import counts, ordered, sentence
+from perfdb.audit.subject import Finding
 
 FLAG = "⚑"
 

@@ -14,7 +14,8 @@ from perfdb import catalog, following, versions, yamlfile
 from perfdb.errors import InputError, Problem
 from perfdb.formats import Configuration, ParsedLog
 from perfdb.formats.precisions import FP8
-from perfdb.pages import PageContext, names
+from perfdb.pages import names
+from perfdb.pages.base import PageContext
 from perfdb.pages.cells import Wrong
 from perfdb.record import Case, Release
 

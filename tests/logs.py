@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from perfdb.ingest import LogOptions, Options
-from perfdb.pages import PageContext
+from perfdb.pages.base import PageContext
 
 SET = (
     "model=llama3-8b", "system=dgx-h100", "num_gpus=8", "sequence_length=8192", "task=pretrain",

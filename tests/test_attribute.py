@@ -8,7 +8,7 @@ from perfdb import attribute, disputed
 from perfdb.attribute import Attributed, Missing, Said, Sayer
 from perfdb.errors import InputError
 from perfdb.formats import Configuration, ParsedLog
-from perfdb.pages import PageContext
+from perfdb.pages.base import PageContext
 from perfdb.record import Outcome, Release
 
 WHOLE = {

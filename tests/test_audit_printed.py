@@ -2,9 +2,12 @@
 
 import pytest
 
-from perfdb import pages
-from perfdb.audit import Finding, audit, printed
+from perfdb.audit import printed
+from perfdb.audit.check import audit
+from perfdb.audit.subject import Finding
 from perfdb.normalize import published_row
+from perfdb.pages import reader
+from perfdb.pages.base import PageContext
 from tests.test_audit import subject_of
 
 PAGE = """---
@@ -45,7 +48,7 @@ SHARE = [
 
 def found(titles: tuple[str, str], texts: tuple[str, str]) -> list[Finding]:
     """What the audit says of a page with one row."""
-    read = pages.read("page.md", PAGE.format(*titles, *texts), pages.PageContext())
+    read = reader.read("page.md", PAGE.format(*titles, *texts), PageContext())
     (result,) = read.results
     return list(audit([subject_of(published_row(result), "page.md")]))
 

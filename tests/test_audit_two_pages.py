@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL, select
 
-from perfdb.audit import Finding, audit
+from perfdb.audit.check import audit
 from perfdb.audit.read import subjects
+from perfdb.audit.subject import Finding
 from perfdb.db.session import reading
 from perfdb.db.tables import ingest_log
 from perfdb.ingest import Options, ingest, withdraw

@@ -17,7 +17,7 @@ from perfdb.export import FORMATS, priced
 from perfdb.export.base import Column, Table
 from perfdb.export.results import table
 from perfdb.ingest import Options, ingest
-from perfdb.pages import PageContext
+from perfdb.pages.base import PageContext
 from perfdb.record import Figures, Outcome
 from tests import factories
 from tests.shell import Shell

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sqlalchemy import URL
 
 from perfdb import cli, flops
-from perfdb.audit import Subject
+from perfdb.audit.subject import Subject
 from perfdb.db.session import reading
 from perfdb.export import csv as csv_format
 from perfdb.export import restated

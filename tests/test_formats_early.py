@@ -13,7 +13,7 @@ from perfdb.formats import FORMATS
 from perfdb.ingest import LogOptions, Options, ingest
 from perfdb.ingest.compression import CHUNK_BYTES, Budget
 from perfdb.ingest.recognised import HEAD_BYTES, Look, look
-from perfdb.pages import PageContext
+from perfdb.pages.base import PageContext
 from tests.logs import GIVEN, SET, nemo, titan
 from tests.trees import counted, rows_of
 

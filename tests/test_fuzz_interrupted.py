@@ -18,7 +18,7 @@ from perfdb.db import session
 from perfdb.db.session import store_url, writer
 from perfdb.errors import StoreError
 from perfdb.ingest import LogOptions, Options, ingest
-from perfdb.pages import PageContext
+from perfdb.pages.base import PageContext
 from perfdb.verify import verify
 from tests import factories
 from tests.archives import COMPRESSORS, of_folder, tar, zipped

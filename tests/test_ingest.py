@@ -10,7 +10,7 @@ from sqlalchemy import URL, func, select
 from perfdb.db.tables import ingest_log, results, runs, sources, steps
 from perfdb.ingest import Options, ingest
 from perfdb.normalize import WITHHELD
-from perfdb.pages import PageContext
+from perfdb.pages.base import PageContext
 from perfdb.record import Outcome
 from tests import factories
 from tests.snapshots import snapshot

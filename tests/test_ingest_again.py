@@ -14,7 +14,7 @@ from sqlalchemy import URL, func, select
 
 from perfdb.db.tables import results, run_files, runs, sources, steps
 from perfdb.ingest import LogOptions, Options, Source, ingest, logs, opened, page, preview, scratch
-from perfdb.pages import PageContext
+from perfdb.pages.base import PageContext
 from perfdb.recompute import Asked, Scope, recompute
 from perfdb.rundir import RunDir
 from perfdb.site import page as site_page

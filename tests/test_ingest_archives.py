@@ -14,7 +14,7 @@ from sqlalchemy import URL, select
 from perfdb.db.tables import cases, releases, runs, sources, systems
 from perfdb.ingest import LogOptions, Options, Report, compression, ingest, names
 from perfdb.ingest.compression import Budget
-from perfdb.pages import PageContext
+from perfdb.pages.base import PageContext
 from tests import factories
 from tests.archives import COMPRESSORS, add, of_folder, tar, write, zipped
 from tests.logs import GIVEN, SET, TIMES, nemo

@@ -8,7 +8,7 @@ from sqlalchemy import URL, select
 from perfdb.db.tables import cases, run_files, runs, systems
 from perfdb.ingest import LogOptions, Options, ingest
 from perfdb.ingest.companions import Companions
-from perfdb.pages import PageContext
+from perfdb.pages.base import PageContext
 from tests.archives import of_folder, tar
 from tests.archives import write as write_bytes
 from tests.logs import GIVEN, SET, TIMES, nemo, write

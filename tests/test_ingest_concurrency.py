@@ -21,7 +21,7 @@ from perfdb.db.session import reading
 from perfdb.db.tables import results, run_files, runs, steps
 from perfdb.errors import StoreError
 from perfdb.ingest import Options, ingest
-from perfdb.pages import PageContext
+from perfdb.pages.base import PageContext
 from tests import factories
 from tests.snapshots import snapshot
 from tests.trees import read_at, writing

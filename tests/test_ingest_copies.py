@@ -9,7 +9,7 @@ from sqlalchemy import URL, select
 
 from perfdb.db.tables import cases, releases, results, runs, sources
 from perfdb.ingest import LogOptions, Options, ingest, preview
-from perfdb.pages import PageContext
+from perfdb.pages.base import PageContext
 from tests.logs import GIVEN, SET, nemo, write
 from tests.snapshots import snapshot
 from tests.trees import counted, rows_of

@@ -9,8 +9,10 @@ import pytest
 from sqlalchemy import URL, Connection, func, select
 
 from perfdb import catalog
-from perfdb.audit import AUDIT_VERSION, RULES, Finding, audit
+from perfdb.audit.check import AUDIT_VERSION, audit
 from perfdb.audit.read import subjects
+from perfdb.audit.rules import RULES
+from perfdb.audit.subject import Finding
 from perfdb.db import findings as writes
 from perfdb.db.rows import FindingRow
 from perfdb.db.session import reading

@@ -19,7 +19,7 @@ from perfdb.db.tables import cases, ingest_log, models, releases, results, runs,
 from perfdb.errors import InputError
 from perfdb.formats import FORMATS
 from perfdb.ingest import LogOptions, Options, Report, ingest, preview
-from perfdb.pages import PageContext
+from perfdb.pages.base import PageContext
 from perfdb.verify import verify
 from tests import archives, factories
 from tests.logs import GIVEN, SET, SUMMARY, TIMES, megatron, nemo, step_line, titan, write

@@ -8,7 +8,7 @@ from sqlalchemy import URL, select
 
 from perfdb.db.tables import results, runs
 from perfdb.ingest import LogOptions, Options, Report, ingest
-from perfdb.pages import PageContext
+from perfdb.pages.base import PageContext
 from tests import factories
 from tests.shell import Shell
 from tests.trees import rows_of, write_tree

@@ -17,7 +17,7 @@ from perfdb.export.results import table
 from perfdb.formats import ParsedLog
 from perfdb.ingest import LogOptions, Options, ingest
 from perfdb.ingest import logs as log_reader
-from perfdb.pages import PageContext
+from perfdb.pages.base import PageContext
 from perfdb.queries.results import representative
 from perfdb.verify import verify
 from tests.logs import CARD, SUMMARY, write

@@ -14,7 +14,7 @@ from sqlalchemy import URL, select
 from perfdb.db.tables import ingest_log, results, runs, sources
 from perfdb.ingest import LogOptions, Options, Report, ingest, preview
 from perfdb.ingest.withdraw import restore, withdraw
-from perfdb.pages import PageContext
+from perfdb.pages.base import PageContext
 from tests import archives
 from tests.logs import GIVEN, SET, TIMES, nemo, step_line, titan, write
 from tests.shell import Shell

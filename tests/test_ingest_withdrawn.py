@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL, select
 
-from perfdb.audit import audit
+from perfdb.audit.check import audit
 from perfdb.audit.read import subjects
 from perfdb.db.session import reading
 from perfdb.db.tables import ingest_log, results, sources
 from perfdb.errors import InputError
 from perfdb.ingest import Options, Report, ingest
 from perfdb.ingest.withdraw import withdraw
-from perfdb.pages import PageContext
+from perfdb.pages.base import PageContext
 from perfdb.verify import verify
 from tests import logs
 from tests.shell import Shell

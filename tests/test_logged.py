@@ -15,7 +15,7 @@ from perfdb.db.tables import findings, results, steps
 from perfdb.formats import Configuration, ParsedLog, Reading, automodel_training, numbers
 from perfdb.formats.ending import Account, ending
 from perfdb.ingest import LogOptions, Options, ingest
-from perfdb.pages import PageContext
+from perfdb.pages.base import PageContext
 from perfdb.queries.only import Scope
 from perfdb.recompute import Asked, recompute
 from perfdb.record import Figures, Outcome, StepRecord

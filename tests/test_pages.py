@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from perfdb import catalog, pages
-from perfdb.pages import FORMATS, PageContext, PageRead
+from perfdb import catalog
+from perfdb.pages import reader
+from perfdb.pages.base import PageContext, PageRead
 from perfdb.record import Case, Figures, PublishedResult, Release
 
 DATA = Path(__file__).parent / "data" / "pages"
@@ -28,7 +29,7 @@ def golden_of(page: Path) -> dict[str, Any]:
 
 
 def read(page: Path, **said: str) -> PageRead:
-    return pages.read(page.name, page.read_text(), PageContext(**said))
+    return reader.read(page.name, page.read_text(), PageContext(**said))
 
 
 def golden_rows(golden: dict[str, Any]) -> Iterator[tuple[int, Case, Figures, Release]]:
@@ -67,8 +68,9 @@ def test_every_format_and_page_has_a_golden_file() -> None:
     """A page without its golden file, or the other way round, proves nothing."""
     assert {page.stem for page in GOOD} == {p.stem for p in (DATA / "good").glob("*.yml")}
     assert {page.stem for page in BAD} == {p.stem for p in (DATA / "bad").glob("*.txt")}
-    shown = {next(n for n, f in FORMATS.items() if f.recognises(p.read_text())) for p in GOOD}
-    assert set(FORMATS) == shown
+    markups = reader.FORMATS
+    shown = {next(n for n, f in markups.items() if f.recognises(p.read_text())) for p in GOOD}
+    assert set(markups) == shown
 
 
 @pytest.mark.parametrize("page", GOOD, ids=name_of)
@@ -130,7 +132,7 @@ def test_a_scraped_page_has_a_result_for_each_model_it_names() -> None:
         for number, line in enumerate(text.splitlines(), start=1)
         if re.match(r"(GPT3|LLAMA3|Nemotron|Mixtral)-", line)
     ]
-    result = pages.read("nemo-25.04.md", text, PageContext())
+    result = reader.read("nemo-25.04.md", text, PageContext())
     assert named == [one.line for one in result.results]
 
 
@@ -227,7 +229,7 @@ def test_the_framework_is_known_from_what_opens_the_page(opening: str, framework
     )
     text = f"{opening}\n\n## Pre-training\n\n### DGX-H100\n\n{table}"
     assert [framework] == [
-        one.case.framework for one in pages.read("page.md", text, PageContext()).results
+        one.case.framework for one in reader.read("page.md", text, PageContext()).results
     ]
 
 
@@ -248,7 +250,7 @@ def test_a_framework_that_a_page_names_in_passing_counts_if_it_is_the_only_one(
         "| Model | #-GPUs | GBS | Sequence Length | Tokens / sec / GPU |\n"
         f"|---|---|---|---|---|\n| Llama3 8B | 8 | 128 | 8192 | 1 |\n\n## More\n\n{below}\n"
     )
-    found = pages.read("page.md", text, PageContext())
+    found = reader.read("page.md", text, PageContext())
     wanted = [framework] if framework else []
     assert wanted == [one.case.framework for one in found.results]
     assert 1 - len(wanted) == len(found.problems)
@@ -258,15 +260,15 @@ def test_the_task_may_be_said_in_the_words_that_open_the_page() -> None:
     """For tables without a nearer word; where they name two tasks they name none."""
     text = OURS.read_text().replace("Pre-training on", "On")
     tuned = text.replace("pre-trains", "fine-tunes with LoRA")
-    assert {"lora"} == {one.case.task for one in pages.read("a", tuned, PageContext()).results}
+    assert {"lora"} == {one.case.task for one in reader.read("a", tuned, PageContext()).results}
     both = text.replace("pre-trains", "pre-trains and fine-tunes")
-    assert 4 == len(pages.read("a", both, PageContext()).notes)
+    assert 4 == len(reader.read("a", both, PageContext()).notes)
 
 
 def test_a_page_that_does_not_name_the_task_is_read_as_pre_training_with_a_note() -> None:
     """The assumption is said, not made in silence."""
     page = OURS.read_text().replace("Pre-training on", "On").replace("pre-trains", "trains")
-    page_read = pages.read("dfm.md", page, PageContext())
+    page_read = reader.read("dfm.md", page, PageContext())
     assert {"pretrain"} == {result.case.task for result in page_read.results}
     assert 4 == len(page_read.notes)
     assert (
@@ -280,18 +282,18 @@ def test_line_ends_and_a_byte_order_mark_change_nothing(ending: str) -> None:
     """Pages come from every kind of machine."""
     text = OURS.read_text()
     other = "\ufeff" + text.replace("\n", ending)
-    assert pages.read("a", text, PageContext()) == pages.read("a", other, PageContext())
+    assert reader.read("a", text, PageContext()) == reader.read("a", other, PageContext())
 
 
 def test_a_page_is_a_text_with_a_table_of_results_be_it_empty() -> None:
     """Glossaries, recipes and code are none."""
-    assert pages.looks_like_page((DATA / "good" / "dfm-empty.md").read_text())
-    assert pages.looks_like_page((DATA / "good" / "nemo-25.04.md").read_text())
+    assert reader.looks_like_page((DATA / "good" / "dfm-empty.md").read_text())
+    assert reader.looks_like_page((DATA / "good" / "nemo-25.04.md").read_text())
     quoted = "```\n" + OURS.read_text() + "```\n"
-    assert not pages.looks_like_page(quoted)
+    assert not reader.looks_like_page(quoted)
     recipe = "Size | Precision | GPUs | GBS |\n---|---|---|---|\n15b | BF16 | 16 | 64 |\n"
-    assert not pages.looks_like_page(recipe)
-    assert not pages.looks_like_page("")
+    assert not reader.looks_like_page(recipe)
+    assert not reader.looks_like_page("")
 
 
 MISTYPED = """# NeMo 25.04
@@ -334,7 +336,7 @@ def test_a_mistyped_title_is_rejected_with_what_may_be_meant(
     batch: str, figure: str, told: str
 ) -> None:
     """Also that of a table's only figure, which makes it one of results."""
-    found = pages.read("page.md", MISTYPED.format(batch, figure), PageContext())
+    found = reader.read("page.md", MISTYPED.format(batch, figure), PageContext())
     (problem,) = found.problems
     assert told in str(problem)
     assert told[told.index("'") :] in str(found.notes[0])
@@ -345,10 +347,10 @@ def test_a_mistyped_title_is_rejected_with_what_may_be_meant(
     ["Step Time (min)", "Loss", "Optimizer", "Nodes", "Cost", "Tokens per GPU", "Tokens/step/GPU"],
 )
 def test_another_unit_and_another_word_are_not_mistyped(title: str) -> None:
-    assert not pages.looks_like_page(MISTYPED.format("GBS", title))
+    assert not reader.looks_like_page(MISTYPED.format("GBS", title))
     beside = MISTYPED.replace("{} |\n", "Step Time (s) | {} |\n").replace("|---|\n", "|---|---|\n")
     text = beside.replace("12,273", "7.44 | 1").format("GBS", title)
-    found = pages.read("page.md", text, PageContext())
+    found = reader.read("page.md", text, PageContext())
     assert 1 == len(found.results)
     assert "did you mean" not in " ".join(map(str, found.notes))
 
@@ -373,7 +375,7 @@ def test_a_step_time_in_milliseconds_is_read_in_seconds(
     title: str, cell: str, times_s: list[float | None]
 ) -> None:
     """The only figure of its table; the text of the page is kept as it stands."""
-    found = pages.read(
+    found = reader.read(
         "page.md", MISTYPED.format("GBS", title).replace("12,273", cell), PageContext()
     )
     assert ((), times_s) == (found.problems, [one.figures.step_time_s for one in found.results])
@@ -382,7 +384,7 @@ def test_a_step_time_in_milliseconds_is_read_in_seconds(
 
 def test_a_time_that_is_no_number_of_milliseconds_is_rejected_on_its_line() -> None:
     text = MISTYPED.format("GBS", "Step Time (ms)").replace("12,273", "7.4 s")
-    (problem,) = pages.read("page.md", text, PageContext()).problems
+    (problem,) = reader.read("page.md", text, PageContext()).problems
     assert "page.md:9: Step Time (ms): '7.4 s' is not a number" in str(problem)
 
 
@@ -390,7 +392,7 @@ def test_milliseconds_beside_seconds_are_kept_as_an_extra() -> None:
     """They say the same; a note names the column."""
     beside = MISTYPED.replace("{} |\n", "Step Time (s) | {} |\n").replace("|---|\n", "|---|---|\n")
     text = beside.replace("12,273", "7.44 | 7440").format("GBS", "Step Time (ms)")
-    found = pages.read("page.md", text, PageContext())
+    found = reader.read("page.md", text, PageContext())
     (one,) = found.results
     assert (7.44, {"Step Time (ms)": "7440"}) == (one.figures.step_time_s, one.extras)
     assert "no field for the columns 'Step Time (ms)'" in str(found.notes[0])

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfdb import pages
-from perfdb.pages import PageContext, PageRead
+from perfdb.pages import reader
+from perfdb.pages.base import PageContext, PageRead
 
 SAID = PageContext(framework="acme", system="dgx-h100", precision="bf16")
 TITLES = ("Model", "#GPUs", "GBS", "Seq Length", "Tokens/s/GPU")
@@ -84,7 +84,7 @@ numbers = st.one_of(
 
 
 def read(text: str) -> PageRead:
-    return pages.read("page", text, SAID)
+    return reader.read("page", text, SAID)
 
 
 @pytest.mark.parametrize(("write", "cell"), CELLS)

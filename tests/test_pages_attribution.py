@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from perfdb import pages
-from perfdb.pages import PageContext, PageRead
+from perfdb.pages import reader
+from perfdb.pages.base import PageContext, PageRead
 
 ACME = '---\nperfdb: {framework: acme, release: "2.3"}\n---\n# Pre-training\n'
 """Four lines: what stands behind a blank one is on line 6."""
@@ -15,7 +15,7 @@ ROW = "| Llama3 70B | 64 | 128 | 8192 | 1,502 |\n"
 
 def read(*above: str, table: str = WORK + ROW, head: str = ACME, **given: str) -> PageRead:
     text = "\n\n".join((head.rstrip(), "System: DGX-H100, Precision: BF16", *above))
-    return pages.read("page.md", f"{text}\n\n{table}", PageContext(**given))
+    return reader.read("page.md", f"{text}\n\n{table}", PageContext(**given))
 
 
 def releases(found: PageRead) -> list[tuple[str, str | None, str | None]]:
@@ -166,7 +166,7 @@ def test_an_option_fills_what_the_page_leaves_open_and_no_more() -> None:
     [(ACME.replace('"2.3"', "v2.3"), None), ("# acme pre-training\n", "v2.3"), (ACME, "v2.3")],
 )
 def test_a_version_with_a_v_is_the_one_without(head: str, option: str | None) -> None:
-    found = pages.read(
+    found = reader.read(
         "page.md", f"{head}\n## DGX-H100\n\n{WORK}{ROW}", PageContext("acme", option)
     )
     assert [("acme", "2.3", None)] == releases(found)
@@ -261,14 +261,14 @@ def test_what_stands_beside_a_gpu_leaves_it_the_same_one_or_the_row_is_rejected(
     cell: str, told: str | None
 ) -> None:
     text = f"{ACME}\n{table(['GPU'], [cell])}"
-    found = pages.read("page.md", text, PageContext())
+    found = reader.read("page.md", text, PageContext())
     assert [told is None] == [bool(found.results)]
     assert told is None or told in str(found.problems[0])
 
 
 @pytest.mark.parametrize("above", ["## 8x H100 PCIe GPUs", "GPU: H100 NVL", "## H100 94GB NVL"])
 def test_a_card_above_a_table_is_no_dgx(above: str) -> None:
-    found = pages.read("page.md", f"{ACME}\n{above}\n\n{WORK}{ROW}", PageContext())
+    found = reader.read("page.md", f"{ACME}\n{above}\n\n{WORK}{ROW}", PageContext())
     assert () == found.results
     assert "H100" in str(found.problems[0])
 
@@ -290,7 +290,7 @@ def test_a_card_above_a_table_is_no_dgx(above: str) -> None:
 def test_a_column_of_gpus_says_the_system(title: str, above: str, cell: str, wanted: str) -> None:
     system = f"System: {above}" if above else ""
     text = "\n\n".join((ACME, system, table([title], [cell])))
-    found = pages.read("page.md", text, PageContext())
+    found = reader.read("page.md", text, PageContext())
     assert [wanted] == [one.case.system for one in found.results]
     moved = above and wanted != f"{above}".casefold()
     assert bool(moved) == (f"rows say {wanted}, and dgx-h100 stands above" in notes(found))
@@ -311,7 +311,7 @@ def test_a_gpu_that_is_unknown_or_of_another_system_is_rejected(
     """An option does not make it another one."""
     system = f"System: {above}" if above else ""
     text = "\n\n".join((ACME, system, table(["GPU"], [cell])))
-    found = pages.read("page.md", text, PageContext(system="dgx-h100"))
+    found = reader.read("page.md", text, PageContext(system="dgx-h100"))
     assert () == found.results
     assert f"GPU: {told}" in str(found.problems[0])
     assert found.problems[0].remedy

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from perfdb import pages
-from perfdb.pages import PageContext
+from perfdb.pages import reader
+from perfdb.pages.base import PageContext
 from tests.seeds import ROOT, pipe_rows
 
 CORPUS = ROOT.parent / "shared" / "corpus" / "pages"
@@ -42,7 +42,7 @@ def test_every_page_is_counted() -> None:
 def test_every_row_of_a_page_is_read_and_every_column_known(name: str) -> None:
     """Line for line; each cell is kept under its title, and there is nothing to report."""
     page = CORPUS / name
-    found = pages.read(name, page.read_text(), SAID[name.split("-", maxsplit=1)[0]])
+    found = reader.read(name, page.read_text(), SAID[name.split("-", maxsplit=1)[0]])
     assert ((), ()) == (found.problems, found.notes)
     wanted = rows_of(page)
     assert ROWS[name] == len(wanted)
@@ -55,7 +55,7 @@ def test_every_row_of_a_page_is_read_and_every_column_known(name: str) -> None:
 @pytest.mark.parametrize("name", ROWS)
 def test_without_a_word_from_outside_a_row_is_read_or_refused_with_its_line(name: str) -> None:
     page = CORPUS / name
-    found = pages.read(name, page.read_text(), PageContext())
+    found = reader.read(name, page.read_text(), PageContext())
     lines = [*(one.line for one in found.results), *(one.line for one in found.problems)]
     assert [line for line, _ in rows_of(page)] == sorted(line or 0 for line in lines)
     assert all(problem.remedy for problem in found.problems)

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfdb import pages
 from perfdb.normalize import published_row
-from perfdb.pages import PageContext, PageRead
+from perfdb.pages import reader
+from perfdb.pages.base import PageContext, PageRead
 
 HEAD = "# NeMo DFM\n\n## Pre-training\n\n### System: DGX-H100, Precision: BF16{}\n\n"
 TITLES = (
@@ -20,7 +20,7 @@ def read(
 ) -> PageRead:
     """A page with two rows, with marks in it and a text at its end."""
     text = HEAD.format(heading) + TITLES.format(header) + ROWS.format(*marks) + end
-    return pages.read("page.md", text, PageContext())
+    return reader.read("page.md", text, PageContext())
 
 
 def notes(found: PageRead) -> list[tuple[str, ...]]:
@@ -166,7 +166,7 @@ def test_a_table_on_its_side_has_its_footnotes_by_column() -> None:
         "| GBS | 128 | 128 |\n| Sequence Length | 8192 | 8192 |\n"
         "| Tokens / sec / GPU† | 12,273[^a] | 1,549 |\n\n† All.\n\n[^a]: One.\n"
     )
-    found = pages.read("page.md", text, PageContext())
+    found = reader.read("page.md", text, PageContext())
     assert [("One.", "All."), ("All.",)] == notes(found)
 
 
@@ -215,7 +215,7 @@ def test_a_bracket_is_a_mark_in_a_list_of_restructuredtext_too() -> None:
     lines = [" ".join(f"{text:<20}" for text in row).rstrip() for row in rows]
     table = "\n".join((rule, lines[0], rule, *lines[1:], rule))
     said = PageContext(framework="dfm", system="dgx-h100")
-    found = pages.read("page.rst", f"{table}\n\n(2) Causal.\n", said)
+    found = reader.read("page.rst", f"{table}\n\n(2) Causal.\n", said)
     assert [("Causal.",), ()] == notes(found)
 
 
@@ -250,7 +250,7 @@ def test_a_letter_in_brackets_is_a_unit_in_a_title_and_a_mark_where_it_has_a_tex
 
 def test_a_step_time_may_have_its_unit_in_square_brackets() -> None:
     text = HEAD.format("") + TITLES.format("").replace("Tokens / sec / GPU", "Step Time [s]")
-    found = pages.read("page.md", f"{text}| Llama3 8B | 8 | 128 | 8192 | 10.7 |\n", PageContext())
+    found = reader.read("page.md", f"{text}| Llama3 8B | 8 | 128 | 8192 | 10.7 |\n", PageContext())
     assert [10.7] == [one.figures.step_time_s for one in found.results]
     assert () == found.notes
 
@@ -260,6 +260,6 @@ def test_a_mark_with_a_name_of_restructuredtext_has_its_text() -> None:
     row = "   Llama3 70B, 64, 128, 8192, 4452 [#cap]_\n"
     table = f".. csv-table:: System: DGX-H100, Precision: BF16\n   :header: {titles}\n\n{row}"
     text = f"Pre-training\n============\n\n{table}\n.. [#cap] Power cap at 1 kW.\n"
-    found = pages.read("page.rst", text, PageContext(framework="dfm"))
+    found = reader.read("page.rst", text, PageContext(framework="dfm"))
     assert [("Power cap at 1 kW.",)] == [one.notes for one in found.results]
     assert () == found.notes

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL, select
 
-from perfdb import ingest, pages
+from perfdb import ingest
 from perfdb.db.tables import originals, results, sources
 from perfdb.ingest import page as page_reader
 from perfdb.normalize import published_row
-from perfdb.pages import PageContext, PageRead
+from perfdb.pages import reader
+from perfdb.pages.base import PageContext, PageRead
 from perfdb.record import Method, Original
 from perfdb.verify.published import published
 from tests import seeds
@@ -49,7 +50,7 @@ def stating(*lines: str) -> str:
 
 
 def read_page(text: str) -> PageRead:
-    return pages.read("a.md", text, PageContext())
+    return reader.read("a.md", text, PageContext())
 
 
 def test_what_a_page_states_holds_for_each_of_its_rows() -> None:
@@ -122,7 +123,7 @@ def test_a_row_of_a_page_that_states_nothing_of_them_has_the_hash_that_it_always
     """
     lines = (PUBLISHED / "dfm.md").read_text().splitlines()
     text = "\n".join(line for line in lines if "configuration files" not in line)
-    first = pages.read("dfm.md", text, PageContext()).results[0]
+    first = reader.read("dfm.md", text, PageContext()).results[0]
     known = "f1d349df79b194ba6ceac83c4c79c9a27f1f104c5a20db2a29a264bec982c22e"
     assert known == published_row(first).content_hash
 
@@ -214,6 +215,6 @@ def test_our_pages_state_what_their_seeds_state(
 ) -> None:
     """No seed gives its own address; two say nothing of dates, steps and conventions."""
     assert quoted in (seeds.FOLDER / seed).read_text()
-    stated = pages.read(page, (PUBLISHED / page).read_text(), PageContext())
+    stated = reader.read(page, (PUBLISHED / page).read_text(), PageContext())
     assert original == stated.original
     assert {method} == {one.method for one in stated.results}

@@ -2,16 +2,16 @@
 
 import pytest
 
-from perfdb import pages
-from perfdb.pages import PageContext, PageRead
-from perfdb.pages.markdown import cell_words, words
+from perfdb.pages import reader
+from perfdb.pages.base import PageContext, PageRead
+from perfdb.pages.markdown_text import cell_words, words
 
 SAID = PageContext(framework="acme", system="dgx-h100", precision="bf16")
 
 
 def markdown(model: str, tokens: str) -> PageRead:
     head = "| Model | GPUs | GBS | Seq Len | <b>Tokens/s/GPU</b> |\n|---|---|---|---|---|\n"
-    return pages.read("p.md", f"{head}| {model} | 8 | 128 | 8192 | {tokens} |\n", SAID)
+    return reader.read("p.md", f"{head}| {model} | 8 | 128 | 8192 | {tokens} |\n", SAID)
 
 
 def html(tokens: str) -> PageRead:
@@ -20,7 +20,7 @@ def html(tokens: str) -> PageRead:
     cells = "".join(f"<td>{text}</td>" for text in ("Llama3 8B", "8", "128", "8192", tokens))
     notes = "<td>as <table><tr><td>logged</td></tr></table></td>"
     text = f"<html><table><tr>{head}</tr>\n<tr>{cells}{notes}</tr></table></html>"
-    return pages.read("p.html", text, SAID)
+    return reader.read("p.html", text, SAID)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_row_whose_figure_is_a_table_is_rejected() -> None:
 COLUMNS = ("Model", "System", "#-GPUs", "GBS", "Sequence Length", "Tokens/s/GPU", "MFU")
 
 
-def below(spanners: str) -> pages.PageRead:
+def below(spanners: str) -> PageRead:
     """A table whose header has a row above its titles, from a page that says BF16."""
     top = (
         "<tr>" + "<th rowspan=2>{}</th>" * 5 + f"{spanners}</tr><tr><th>{{}}</th><th>{{}}</th></tr>"
@@ -86,7 +86,7 @@ def below(spanners: str) -> pages.PageRead:
     row = "<tr><td>Llama3 8B<td>DGX-H100<td>8<td>128<td>8192<td>9500<td>40%</tr>"
     text = f"<table><thead>{top.format(*COLUMNS)}</thead><tbody>{row}</tbody></table>"
     page = f"<html><body><h1>NeMo 25.09</h1><h2>Pre-training</h2><h3>Precision: BF16</h3>{text}"
-    return pages.read("page.html", page, PageContext())
+    return reader.read("page.html", page, PageContext())
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_a_cell_across_two_columns_is_the_value_of_neither(
     rows = f"<td>8<td>128<td>8192<td colspan=2 rowspan=2>{value}", "<td>8<td>128<td>8192"
     body = "".join(f"<tr><td>Llama3 8B{row}<td>9500</tr>" for row in rows)
     head = f"<tr><th>{'<th>'.join(titles)}</tr>"
-    found = pages.read("p.html", f"<html><table>{head}{body}</table></html>", SAID)
+    found = reader.read("p.html", f"<html><table>{head}{body}</table></html>", SAID)
     assert stored * 2 == [one.case.tensor_parallel for one in found.results]
     assert len(found.problems) == 2 - 2 * len(stored)
     assert all("across several columns" in one.message for one in found.problems)
@@ -170,7 +170,7 @@ def test_a_cell_across_the_sizes_of_one_group_is_of_each() -> None:
     top = "".join(f"<th rowspan=2>{title}</th>" for title in COLUMNS[:5])
     head = f"<tr>{top}<th colspan=2>Parallelism<th rowspan=2>MFU</tr><tr><th>TP<th>PP</tr>"
     row = "<tr><td>Llama3 8B<td>DGX-H100<td>8<td>128<td>8192<td colspan=2>2<td>40%</tr>"
-    found = pages.read("p.html", f"<html><table>{head}{row}</table></html>", SAID)
+    found = reader.read("p.html", f"<html><table>{head}{row}</table></html>", SAID)
     assert [(2, 2)] == [
         (one.case.tensor_parallel, one.case.pipeline_parallel) for one in found.results
     ]
@@ -193,7 +193,7 @@ def test_cells_that_say_the_same_side_by_side_are_two(
     head = f"<tr>{top}{groups}</tr><tr><th>TP<th>PP<th>CP<th>EP</tr>"
     row = f"<tr><td>Llama3 8B<td>DGX-H100<td>8<td>128<td>8192{sizes}<td>40%</tr>"
     text = f"<html><table>{head}{row}</table><p>{note}</p></html>"
-    found = [one.case for one in pages.read("p.html", text, SAID).results]
+    found = [one.case for one in reader.read("p.html", text, SAID).results]
     assert stored == [
         (it.tensor_parallel, it.pipeline_parallel, it.context_parallel, it.expert_parallel)
         for it in found
@@ -204,7 +204,7 @@ def test_a_cell_across_two_results_is_of_both() -> None:
     rows = ("<td>GPUs<td>8<td>16", "<td>GBS<td colspan=2>128", "<td>Seq Len<td colspan=2>8192")
     head = "<th>Model<th>Llama3 8B<th>Llama3 70B"
     text = "".join(f"<tr>{row}</tr>" for row in (head, *rows, "<td>Tokens/s/GPU<td>9500<td>1100"))
-    found = pages.read("p.html", f"<html><table>{text}</table></html>", SAID)
+    found = reader.read("p.html", f"<html><table>{text}</table></html>", SAID)
     assert () == found.problems
     assert [128, 128] == [one.case.global_batch_size for one in found.results]
 
@@ -219,7 +219,7 @@ def test_the_title_of_a_card_holds_for_the_tables_in_it_alone(prefix: str) -> No
     titled = [(8, "FP8-CS"), (16, "NVFP4 (projected)"), (32, "NVFP4")]
     cards = [f"{card}\n{title}</div>{table.format(gpus)}</div></div>" for gpus, title in titled]
     body = "".join((*cards, table.format(64)))
-    found = pages.read("p.html", f"<html><body>{body}</body></html>", SAID)
+    found = reader.read("p.html", f"<html><body>{body}</body></html>", SAID)
     assert [(8, "fp8_cs"), (32, "nvfp4"), (64, "bf16")] == [
         (one.case.num_gpus, one.case.precision) for one in found.results
     ]
@@ -236,12 +236,12 @@ TABLE = (
 
 def test_the_first_title_of_a_card_is_its_own_and_another_holds_below_it() -> None:
     card = CARD.format("".join(TITLE.format(one) + TABLE for one in ("FP8-CS", "NVFP4")))
-    found = pages.read("p.html", f"<html>{card}{TABLE}</html>", SAID)
+    found = reader.read("p.html", f"<html>{card}{TABLE}</html>", SAID)
     assert ["fp8_cs", "nvfp4", "bf16"] == [one.case.precision for one in found.results]
 
 
 def test_a_card_s_title_is_read_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("perfdb.pages.html_tabs._MOST", 1)
     cards = "".join(CARD.format(TITLE.format(one) + TABLE) for one in ("FP8-CS", "NVFP4"))
-    found = pages.read("p.html", f"<html>{cards}</html>", SAID)
+    found = reader.read("p.html", f"<html>{cards}</html>", SAID)
     assert ["fp8_cs", "nvfp4"] == [one.case.precision for one in found.results]

@@ -12,9 +12,8 @@ from markdown_it import MarkdownIt
 from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.front_matter import front_matter_plugin
 
-from perfdb import pages
-from perfdb.pages import FORMATS, PageContext
-from perfdb.pages.base import Grid
+from perfdb.pages import charset, reader, tables
+from perfdb.pages.base import Grid, PageContext
 from perfdb.record import Case, Figures, Release
 from tests.test_pages import BAD, GOOD, MARKUPS, OURS, golden_of, name_of
 
@@ -35,14 +34,14 @@ def markup_of(page: Path) -> str:
 @pytest.mark.parametrize("page", [*GOOD, *BAD], ids=name_of)
 def test_a_page_is_recognised_as_its_own_markup_alone(page: Path) -> None:
     """Markdown, which any text is, does not count."""
-    found = [name for name, one in FORMATS.items() if one.recognises(page.read_text())]
+    found = [name for name, one in reader.FORMATS.items() if one.recognises(page.read_text())]
     assert list(dict.fromkeys([markup_of(page), "markdown"])) == found
 
 
 @pytest.mark.parametrize("page", NOTED, ids=name_of)
 def test_footnotes_are_kept_by_their_marks(page: Path) -> None:
     """Text and mark as typed from the page, whatever its markup writes around them."""
-    read = FORMATS[markup_of(page)].page(page.read_text())
+    read = reader.FORMATS[markup_of(page)].page(page.read_text())
     assert golden_of(page)["footnotes"] == read.footnotes
 
 
@@ -52,7 +51,7 @@ def test_every_new_markup_has_footnotes_to_show_for_it() -> None:
 
 def figures(text: str, context: PageContext) -> list[tuple[Case, Figures, Release]]:
     """What a page says, without the lines and titles that differ from markup to markup."""
-    read = pages.read("page", text, context)
+    read = reader.read("page", text, context)
     assert () == read.problems
     return [(one.case, one.figures, one.release) for one in read.results]
 
@@ -182,8 +181,8 @@ def test_every_cell_of_a_table_stands_in_its_place_in_every_markup(rows: Rows) -
         # docutils takes a row that starts like a rule of equals signs or an item for one.
         section = ("H", "L", [[f"x{cell}" for cell in row] for row in rows])
         text = title + write(section)
-        name = next(name for name, one in FORMATS.items() if one.recognises(text))
-        (grid,) = [one for one in FORMATS[name].page(text).pieces if isinstance(one, Grid)]
+        name = next(name for name, one in reader.FORMATS.items() if one.recognises(text))
+        (grid,) = [one for one in reader.FORMATS[name].page(text).pieces if isinstance(one, Grid)]
         read = [[cell.text for cell in row.cells] for row in (grid.header, *grid.rows)]
         assert section[2] == read, markup
         lines = text.splitlines()
@@ -208,8 +207,8 @@ def test_a_page_rendered_to_html_says_what_its_markdown_says(page: Path) -> None
     """As another program, markdown-it, renders it."""
     text = page.read_text()
     context = PageContext(framework="nemo", release="main", system="dgx-h100", precision="bf16")
-    read = pages.read("page", text, context)
-    rendered = pages.read("page", f"<!DOCTYPE html>\n{renderer().render(text)}", context)
+    read = reader.read("page", text, context)
+    rendered = reader.read("page", f"<!DOCTYPE html>\n{renderer().render(text)}", context)
     assert len(read.problems) == len(rendered.problems)
     assert read.results
     neutral = {"framework": "x", "variant": None}
@@ -226,8 +225,8 @@ def test_a_table_in_another_file_is_not_looked_for(tmp_path: Path) -> None:
         f"NeMo\n====\n\n.. csv-table::\n   :file: {other}\n   :header-rows: 1\n\n"
         f".. include:: {other}\n\n.. raw:: html\n   :file: {other}\n"
     )
-    assert "rest" == next(name for name, one in FORMATS.items() if one.recognises(text))
-    assert not pages.looks_like_page(text)
+    assert "rest" == next(name for name, one in reader.FORMATS.items() if one.recognises(text))
+    assert not reader.looks_like_page(text)
 
 
 PARTS = {
@@ -261,13 +260,13 @@ PARTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", reader.FORMATS)
 @given(text=st.text())
 @settings(deadline=None, max_examples=50)
 def test_any_text_has_pieces_in_any_markup(name: str, text: str) -> None:
     """Whatever recognised it: nothing is raised."""
-    FORMATS[name].recognises(text)
-    assert FORMATS[name].page(text).front is None or text.startswith("---")
+    reader.FORMATS[name].recognises(text)
+    assert reader.FORMATS[name].page(text).front is None or text.startswith("---")
 
 
 @pytest.mark.parametrize("name", PARTS)
@@ -276,16 +275,16 @@ def test_any_text_has_pieces_in_any_markup(name: str, text: str) -> None:
 def test_any_order_of_a_markups_own_parts_has_pieces(name: str, data: st.DataObject) -> None:
     """Tags without an end, boxes within boxes, tables cut in two: nothing is raised."""
     text = "".join(data.draw(st.lists(st.sampled_from(PARTS[name]), max_size=30)))
-    page = FORMATS[name].page(text)
-    assert pages.tables.of_results(pages.tables.of_page(page)) is not None
+    page = reader.FORMATS[name].page(text)
+    assert tables.of_results(tables.of_page(page)) is not None
     lines = [one.header.line for one in page.pieces if isinstance(one, Grid)]
     assert all(1 <= line <= text.count("\n") + 1 for line in lines)
 
 
 def test_a_dropdown_that_the_end_of_a_table_closes_is_left_once() -> None:
     """HTML may close more than it opened."""
-    page = FORMATS["markdown"].page("<table>\n\n<details>\n</table>")
-    assert () == pages.tables.of_results(pages.tables.of_page(page))
+    page = reader.FORMATS["markdown"].page("<table>\n\n<details>\n</table>")
+    assert () == tables.of_results(tables.of_page(page))
 
 
 ENDLESS = {
@@ -310,8 +309,8 @@ ENDLESS = {
 def test_a_part_without_end_is_read_in_time_that_grows_with_the_text(name: str, part: str) -> None:
     """Thirty thousand characters of it: where time grows with their square it never ends."""
     text = part * (30_000 // len(part))
-    assert FORMATS[name].page(text).front is None
-    assert all(isinstance(one.recognises(text), bool) for one in FORMATS.values())
+    assert reader.FORMATS[name].page(text).front is None
+    assert all(isinstance(one.recognises(text), bool) for one in reader.FORMATS.values())
 
 
 def test_a_cell_that_spans_a_billion_columns_and_rows_ends_with_its_table() -> None:
@@ -319,7 +318,7 @@ def test_a_cell_that_spans_a_billion_columns_and_rows_ends_with_its_table() -> N
     span = 'colspan="1000000000" rowspan="1000000000"'
     rows = f"<tr><td {span}>a</td><td>b</td></tr>" * 3
     text = f"<!doctype html><table><tr><th>A</th><th>B</th></tr>{rows}</table>"
-    (grid,) = [one for one in FORMATS["html"].page(text).pieces if isinstance(one, Grid)]
+    (grid,) = [one for one in reader.FORMATS["html"].page(text).pieces if isinstance(one, Grid)]
     assert 3 == len(grid.rows)
 
 
@@ -336,18 +335,18 @@ def test_a_cell_that_spans_a_billion_columns_and_rows_ends_with_its_table() -> N
 def test_a_page_is_decoded_as_it_says_itself(encoding: str, named: str) -> None:
     """By its byte order mark or its own head."""
     text = f"{named}<p>{'ü' if encoding != 'shift_jis' else 'ア'} §</p>"
-    assert text == pages.decoded(text.encode(encoding))
+    assert text == charset.decoded(text.encode(encoding))
 
 
 def test_a_line_below_a_title_is_no_tab_of_mkdocs() -> None:
-    assert not FORMATS["mkdocs"].recognises("NeMo 25.04\n===\n\n    code\n")
-    assert FORMATS["mkdocs"].recognises('=== "DGX-H100"\n\n    code\n')
+    assert not reader.FORMATS["mkdocs"].recognises("NeMo 25.04\n===\n\n    code\n")
+    assert reader.FORMATS["mkdocs"].recognises('=== "DGX-H100"\n\n    code\n')
 
 
 @pytest.mark.parametrize("content", [b"\xff", b"<meta charset=big9>\xff", b"\xff\xfe\x00\xd8"])
 def test_bytes_that_are_no_text_are_refused(content: bytes) -> None:
     with pytest.raises(UnicodeDecodeError):
-        pages.decoded(content)
+        charset.decoded(content)
 
 
 @pytest.mark.parametrize(
@@ -365,7 +364,7 @@ def test_a_tab_of_hugo_and_of_gitbook_holds_up_to_its_end(start: str, end: str) 
     )
     above = "# NeMo 25.04\n\n## Pre-training\n\nSystem: DGX-H100\n"
     text = f"{above}\n{start}\n{rows}{end}\n\nBelow:\n\n{rows}"
-    found = pages.read("page.md", text, PageContext())
+    found = reader.read("page.md", text, PageContext())
     assert () == found.problems
     assert [("dgx-b200", 10), ("dgx-h100", 17)] == [(o.case.system, o.line) for o in found.results]
 
@@ -383,6 +382,6 @@ def test_a_simple_table_with_a_header_of_several_lines_is_restructuredtext(head:
     border = "==========  ====  ===  ========  ===========\n"
     row = "Llama3 8B   8     128  8192      9500\nLlama3 70B  8     128  8192      1100\n"
     text = f"NeMo 25.09 on DGX-H100\n======================\n\n{border}{head}{border}{row}{border}"
-    assert FORMATS["rest"].recognises(text)
-    found = pages.read("page.rst", text, PageContext())
+    assert reader.FORMATS["rest"].recognises(text)
+    found = reader.read("page.rst", text, PageContext())
     assert [9500.0, 1100.0] == [one.figures.tokens_per_sec_per_gpu for one in found.results]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from perfdb import pages
-from perfdb.pages import PageContext, PageRead
+from perfdb.pages import reader
+from perfdb.pages.base import PageContext, PageRead
 
 HEAD = "# NeMo 25.09\n\n## {}\n\nSystem: DGX-H100, Precision: BF16\n\n"
 TITLES = "| Model | GPUs | GBS | Sequence Length | Tokens / sec / GPU |\n|---|---|---|---|---|\n"
@@ -17,7 +17,7 @@ LARGE = "| Llama3 70B | 64 | 128 | 8192 | 1606 |\n"
 
 
 def read(above: str, table: str = TITLES + ROW, section: str = "Pre-training") -> PageRead:
-    return pages.read("page.md", f"{HEAD.format(section)}{above}\n\n{table}", PageContext())
+    return reader.read("page.md", f"{HEAD.format(section)}{above}\n\n{table}", PageContext())
 
 
 def systems(found: PageRead) -> list[str]:
@@ -121,10 +121,10 @@ def test_a_system_stated_below_a_heading_of_several_holds() -> None:
 @pytest.mark.parametrize("given", ["dgx-h100", "dgx-h200"])
 def test_no_option_moves_the_rows_of_a_heading(given: str) -> None:
     text = f"# NeMo 25.09\n\n## Pre-training\n\n### H200 results\n\n{TITLES}{ROW}"
-    assert ["dgx-h200"] == systems(pages.read("page.md", text, PageContext(system=given)))
+    assert ["dgx-h200"] == systems(reader.read("page.md", text, PageContext(system=given)))
     several = text.replace("H200 results", "H100 and H200")
     assert "names H100 and H200" in refused(
-        pages.read("page.md", several, PageContext(system=given))
+        reader.read("page.md", several, PageContext(system=given))
     )
 
 
@@ -223,10 +223,10 @@ def test_a_task_beside_what_is_none_is_none(said: str, word: str) -> None:
 
 def test_the_words_above_all_sections_name_a_task_that_is_none() -> None:
     page = "# NeMo 25.09\n\n{}\n\nSystem: DGX-H100\n\n" + TITLES + ROW
-    peft = pages.read("page.md", page.format("All of it is PEFT fine-tuning."), PageContext())
+    peft = reader.read("page.md", page.format("All of it is PEFT fine-tuning."), PageContext())
     assert "the text says 'PEFT', which is no task" in refused(peft)
     full = page.format("Fine-tuning is below. For inference see elsewhere.")
-    assert ["sft"] == tasks(pages.read("page.md", full, PageContext()))
+    assert ["sft"] == tasks(reader.read("page.md", full, PageContext()))
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_a_task_that_opening_words_name_in_passing_is_not_that_of_the_rows(
     said: str, wanted: str | None
 ) -> None:
     page = f"# NeMo 25.09\n\n{said}\n\nSystem: DGX-H100\n\n" + TITLES + ROW
-    found = pages.read("page.md", page, PageContext())
+    found = reader.read("page.md", page, PageContext())
     assert [wanted or "pretrain"] == tasks(found)
     assert (wanted is None) == ("does not say the task" in "".join(map(str, found.notes)))
 
@@ -387,7 +387,7 @@ def test_a_cell_across_a_table_holds_until_another_of_its_kind_but_for_no_other_
     table = f"<table><tr>{head}</tr>{{}}</table>"
     above = "<html><h1>NeMo 25.09</h1><h2>Pre-training</h2><p>System: DGX-H100</p>"
     page = above + table.format(rows) + "<h3>FP8</h3>" + table.format(f"<tr>{cells}</tr>")
-    found = pages.read("page.html", page, PageContext())
+    found = reader.read("page.html", page, PageContext())
     wanted = [("dgx-h200", None), ("dgx-h200", "fp8"), ("dgx-b200", None), ("dgx-h100", "fp8")]
     assert wanted == list(zip(systems(found), precisions(found), strict=True))
 

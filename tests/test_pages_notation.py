@@ -2,8 +2,8 @@
 
 import pytest
 
-from perfdb import pages
-from perfdb.pages import PageContext, PageRead
+from perfdb.pages import reader
+from perfdb.pages.base import PageContext, PageRead
 
 SAID = PageContext(framework="acme", system="dgx-b200", precision="bf16")
 TITLES = "Model | GPUs | GBS | Seq Length | Step Time (s) | Tokens/s/GPU | TFLOP/s/GPU"
@@ -15,7 +15,7 @@ def table(*rows: str) -> str:
 
 
 def read(*rows: str) -> PageRead:
-    return pages.read("page.md", table(*rows), SAID)
+    return reader.read("page.md", table(*rows), SAID)
 
 
 def rejected(*rows: str) -> dict[int | None, tuple[str | None, str]]:
@@ -58,7 +58,7 @@ def test_beside_a_decimal_comma_a_number_that_may_be_a_thousandth_is_rejected(
         wrong, message = found[3 + rows.index(ambiguous)]
         assert field == wrong
         assert f"on line {3 + rows.index(european)} has a decimal comma" in message
-    apart = pages.read("page.md", f"{table(ambiguous)}# Others\n\n{table(european)}", SAID)
+    apart = reader.read("page.md", f"{table(ambiguous)}# Others\n\n{table(european)}", SAID)
     assert ((), 2) == (apart.results, len(apart.problems))
 
 
@@ -138,5 +138,5 @@ def test_a_caption_says_its_system_behind_a_number_and_with_any_hyphen(caption: 
     head = "".join(f"<th>{title}</th>" for title in TITLES.split(" | "))
     row = "".join(f"<td>{text}</td>" for text in f"Llama3 8B | {PLAIN}".split(" | "))
     text = f"<html><table><caption>{caption}</caption><tr>{head}</tr><tr>{row}</tr></table></html>"
-    (one,) = pages.read("page.html", text, PageContext(framework="acme")).results
+    (one,) = reader.read("page.html", text, PageContext(framework="acme")).results
     assert "dgx-h100" == one.case.system

@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfdb import pages
-from perfdb.pages import PageContext
+from perfdb.pages import reader
+from perfdb.pages.base import PageContext
 
 HEAD = """# NeMo DFM
 
@@ -60,7 +60,7 @@ def test_a_row_reads_back_to_the_values_it_was_printed_from(data, numbers, rate,
         data.draw(absent),
         data.draw(printed(rate)),
     ]
-    result = pages.read("page.md", table(f"|{'|'.join(cells)}|\n"), PageContext())
+    result = reader.read("page.md", table(f"|{'|'.join(cells)}|\n"), PageContext())
     assert () == result.problems
     (one,) = result.results
     case = one.case
@@ -82,7 +82,7 @@ def test_every_row_is_either_read_or_refused(rows: list[list[str]]) -> None:
     """None is dropped in silence, and none is counted twice, whatever its cells hold."""
     # A row of dashes would be the rule of another table; its cells are told apart by a letter.
     lines = ["|x" + "|".join(cell.replace("|", "\\|") for cell in row) + "|\n" for row in rows]
-    result = pages.read("page.md", table(*lines), PageContext())
+    result = reader.read("page.md", table(*lines), PageContext())
     first = table().count("\n") + 1
     seen = {one.line for one in (*result.results, *result.problems)}
     assert set(range(first, first + len(rows))) == seen
@@ -95,7 +95,7 @@ def test_every_row_is_either_read_or_refused(rows: list[list[str]]) -> None:
 def test_markup_in_a_name_stays_text(name: str) -> None:
     """Raw keeps it as it stands; the model's name is a slug without any of it."""
     row = f"| {name.replace('|', chr(92) + '|')} | 8 | 8 | 1 | 8 | 1 | 0 | - | 1 |\n"
-    (one,) = pages.read("page.md", table(row), PageContext()).results
+    (one,) = reader.read("page.md", table(row), PageContext()).results
     assert name == one.raw["Model"].replace("\\|", "|")
     assert not set("<>&|/() ") & set(one.case.model)
 
@@ -104,8 +104,8 @@ def test_markup_in_a_name_stays_text(name: str) -> None:
 @settings(deadline=None)
 def test_any_text_can_be_read(text: str) -> None:
     """A text that is no page has no results; nothing is raised."""
-    pages.looks_like_page(text)
-    pages.read("page.md", text, PageContext())
+    reader.looks_like_page(text)
+    reader.read("page.md", text, PageContext())
 
 
 @given(st.lists(st.sampled_from(
@@ -117,4 +117,4 @@ def test_any_text_can_be_read(text: str) -> None:
 @settings(deadline=None)
 def test_any_order_of_a_pages_own_lines_can_be_read(lines: list[str]) -> None:
     """Boxes never closed, tables cut in two, front matter without an end: nothing is raised."""
-    pages.read("page.md", "\n".join(lines), PageContext(framework="dfm"))
+    reader.read("page.md", "\n".join(lines), PageContext(framework="dfm"))

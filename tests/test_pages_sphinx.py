@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from perfdb import pages
-from perfdb.pages import PageContext
+from perfdb.pages import reader
+from perfdb.pages.base import PageContext
 from tests.test_pages import DATA, PIPES
 
 pytestmark = pytest.mark.slow
@@ -49,9 +49,9 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def test_a_built_page_says_what_its_source_says(built: Path, page: Path) -> None:
     """Cases, figures and releases, row for row, from each theme's HTML."""
     context = PageContext(framework="nemo", release="main", system="dgx-h100", precision="bf16")
-    source = pages.read("source", page.read_text(), context)
+    source = reader.read("source", page.read_text(), context)
     html = (built / f"{page.stem}.html").read_text()
-    read = pages.read("html", html, context)
+    read = reader.read("html", html, context)
     assert source.results
     assert len(source.problems) == len(read.problems)
     assert [(one.case, one.figures, one.release) for one in source.results] == [

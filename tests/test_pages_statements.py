@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from perfdb import pages
 from perfdb.ingest.find import Source
 from perfdb.ingest.page import read_page
 from perfdb.ingest.read import Rejected
-from perfdb.pages import PageContext, PageRead
+from perfdb.pages import reader
+from perfdb.pages.base import PageContext, PageRead
 
 TABLE = """
 | Model | GPUs | GBS | Sequence Length | Tokens / sec / GPU |
@@ -19,7 +19,7 @@ TABLE = """
 
 def read(*above: str, title: str = "# NeMo Performance", table: str = TABLE) -> PageRead:
     text = "\n\n".join((title, "Container: NeMo 25.04", "System: DGX-H100", *above))
-    return pages.read("page.md", f"{text}\n{table}", PageContext())
+    return reader.read("page.md", f"{text}\n{table}", PageContext())
 
 
 def precision(*above: str) -> str | None:
@@ -145,7 +145,7 @@ def test_a_gpu_of_several_systems_behind_a_model_is_of_the_one_that_an_option_na
 ) -> None:
     """Of another one the option cannot make it."""
     text = f"# NeMo 25.04\n\n## Pre-training\n\n{said}\n\n{TABLE}"
-    found = pages.read("page.md", text, PageContext(system=given))
+    found = reader.read("page.md", text, PageContext(system=given))
     if given in ("dgx-b200", "dgx-gb200"):
         assert [given] == [one.case.system for one in found.results]
     else:
@@ -165,7 +165,7 @@ def test_a_gpu_behind_a_model_says_no_more_than_that_of_a_row_and_nothing_else()
         + "| Llama3 8B | 8x B200 | 128 | 8192 | 23812 |\n| Llama3 8B | 8x H100 | 1 | 8 | 9 |\n"
     )
     text = f"# NeMo 25.04\n\n## Pre-training\n\n### Llama3 8B on B200\n{rows}"
-    found = pages.read("page.md", text, PageContext())
+    found = reader.read("page.md", text, PageContext())
     assert [("dgx-b200", 10)] == [(one.case.system, one.line) for one in found.results]
     assert [9, 11] == [one.line for one in found.problems]
     assert "'B200' and 'H100' are not of one system" in str(found.problems[1])
@@ -300,9 +300,9 @@ def test_of_a_box_above_a_table_only_statements_count_and_only_right_above(box: 
 
 def test_a_release_stands_in_a_heading_after_the_name_of_the_framework() -> None:
     text = f"# NeMo 25.04\n\n## Pre-training\n\nSystem: DGX-H100, Precision: BF16\n{TABLE}"
-    found = pages.read("page.md", text, PageContext())
+    found = reader.read("page.md", text, PageContext())
     assert [("nemo", "25.04")] == [(o.release.framework, o.release.version) for o in found.results]
-    generation = pages.read("page.md", text.replace("25.04", "2.0"), PageContext())
+    generation = reader.read("page.md", text.replace("25.04", "2.0"), PageContext())
     assert [None] == [one.release.version for one in generation.results]
 
 

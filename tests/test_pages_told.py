@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfdb import catalog, pages
+from perfdb import catalog
 from perfdb.ingest.find import Source
 from perfdb.ingest.page import read_page
 from perfdb.ingest.read import PageRows, Rejected
-from perfdb.pages import PageContext, PageRead
+from perfdb.pages import reader
+from perfdb.pages.base import PageContext, PageRead
 from perfdb.pages.names import model_meant
 from tests import seeds
 
@@ -26,7 +27,7 @@ def table(titles: tuple[str, ...], *rows: tuple[str, ...]) -> str:
 
 
 def read(*parts: str) -> PageRead:
-    return pages.read("page.md", HEAD + "\n".join(parts), PageContext())
+    return reader.read("page.md", HEAD + "\n".join(parts), PageContext())
 
 
 def said(found: PageRead) -> list[str]:
@@ -224,8 +225,8 @@ def test_a_table_of_configurations_that_is_joined_is_not_rejected() -> None:
 
 def test_a_page_of_unknown_figures_is_told_where_it_is_named_and_passed_over_in_a_folder() -> None:
     text = HEAD + table((*SIZES, "Time/iter"), (*ROW, "7.4"))
-    assert not pages.looks_like_page(text)
-    assert pages.looks_like_page(text, named=True)
+    assert not reader.looks_like_page(text)
+    assert reader.looks_like_page(text, named=True)
     rows = read_page(Source(Path("page.md"), "page", named=True), [text.encode()], PageContext())
     assert isinstance(rows, PageRows)
     assert ["not known: 'Time/iter'" in str(problem) for problem in rows.problems] == [True]
@@ -561,10 +562,10 @@ def test_a_row_that_repeats_another_with_its_columns_in_another_order_is_told() 
 )
 def test_a_table_that_looks_like_figures_and_is_not_read_is_told(page: str, told: str) -> None:
     """In a folder the page is passed over with a note, and rejected where it is named."""
-    [said_of] = pages.not_read("page.md", page)
+    [said_of] = reader.not_read("page.md", page)
     assert str(said_of).startswith(told)
     assert said_of.remedy
-    [told_again] = pages.read("page.md", page, PageContext()).notes
+    [told_again] = reader.read("page.md", page, PageContext()).notes
     assert said_of == told_again
     source = Source(Path("page.md"), "page", named=True)
     named = read_page(source, [page.encode()], PageContext())
@@ -595,7 +596,7 @@ def test_a_table_that_looks_like_figures_and_is_not_read_is_told(page: str, told
     ],
 )
 def test_a_table_of_other_things_is_not_told(page: str) -> None:
-    assert () == pages.not_read("page.md", page)
+    assert () == reader.not_read("page.md", page)
 
 
 @pytest.mark.parametrize("titles", [("",) * 5, ("Nobody 8B", *ROW[1:], "9400")])

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from perfdb import pages
-from perfdb.pages import PageContext, PageRead
+from perfdb.pages import reader
+from perfdb.pages.base import PageContext, PageRead
 from perfdb.record import PublishedResult
 
 HEAD = "# NeMo DFM\n\n## Pre-training\n\n### System: DGX-H100, Precision: BF16\n\n"
@@ -29,7 +29,7 @@ CELLS = {
 
 
 def read(text: str, **said: str) -> PageRead:
-    return pages.read("page.md", text, PageContext(**said))
+    return reader.read("page.md", text, PageContext(**said))
 
 
 def pipes(rows: Sequence[Sequence[str]]) -> str:
@@ -257,7 +257,7 @@ def test_a_table_on_its_side_with_a_cell_too_few_is_refused_whole() -> None:
 )  # fmt: skip
 def test_a_glossary_or_a_few_figures_are_no_results(rows: list[list[str]]) -> None:
     text = HEAD + pipes(rows)
-    assert not pages.looks_like_page(text)
+    assert not reader.looks_like_page(text)
     assert ((), ()) == (read(text).results, read(text).problems)
 
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from perfdb import pages
 from perfdb.ingest.find import Source
 from perfdb.ingest.page import read_page
 from perfdb.ingest.read import Rejected
-from perfdb.pages import FORMATS, PageContext
+from perfdb.pages import reader
+from perfdb.pages.base import PageContext
 from tests.test_pages_told import HEAD, ROW, SIZES, read, said, table
 
 SHOWN = table((*SIZES, "MFU"), (*ROW, "40%"))
@@ -59,7 +59,7 @@ def test_a_dropdown_that_is_hidden_is_not_left_later() -> None:
     """The tab that it stands in ends where it ends."""
     hidden = f"<div hidden>\n<details>\n\n{DRAFT}\n</details>\n</div>\n"
     text = f"::::{{tab-item}} BF16\n{hidden}\n\n{SHOWN}::::\n"
-    pieces = FORMATS["markdown"].page(text).pieces
+    pieces = reader.FORMATS["markdown"].page(text).pieces
     assert 2 == sum(type(one).__name__ in ("Enter", "Leave") for one in pieces)
 
 
@@ -80,7 +80,7 @@ def rest(directive: str) -> str:
 @pytest.mark.parametrize("name", ["only:: internal", "only:: html and draft", "ifconfig:: draft"])
 def test_a_table_that_is_not_shown_to_everybody_is_told_and_not_read(name: str) -> None:
     """What a reader of the built page may not see is no published figure."""
-    found = pages.read("page.rst", rest(name), PageContext())
+    found = reader.read("page.rst", rest(name), PageContext())
     assert () == found.results
     shown = name.replace("::", "")
     told = f"page.rst:6: a table is not read: not everybody is shown what stands in {shown!r}"
@@ -89,7 +89,7 @@ def test_a_table_that_is_not_shown_to_everybody_is_told_and_not_read(name: str) 
 
 @pytest.mark.parametrize("name", ["only:: html", "only:: latex or html", "container:: wide"])
 def test_a_table_that_is_for_html_is_read(name: str) -> None:
-    found = pages.read("page.rst", rest(name), PageContext())
+    found = reader.read("page.rst", rest(name), PageContext())
     assert ([0.41], []) == (
         [one.figures.mfu for one in found.results],
         [one for one in said(found) if "not read" in one],

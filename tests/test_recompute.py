@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sqlalchemy import URL, select
 
 from perfdb import catalog, flops, normalize, windows
-from perfdb.audit import audit
+from perfdb.audit.check import audit
 from perfdb.audit.read import subjects
 from perfdb.db.session import reading
 from perfdb.db.tables import findings, ingest_log, releases, results

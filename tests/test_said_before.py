@@ -4,7 +4,7 @@ import pytest
 
 from perfdb import attribute, said_before
 from perfdb.attribute import Attributed
-from perfdb.pages import PageContext
+from perfdb.pages.base import PageContext
 from perfdb.record import Case, Release
 from tests import factories
 

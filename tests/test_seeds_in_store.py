@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import URL
 
 from perfdb.ingest import Options, Report, ingest
-from perfdb.pages import PageContext
+from perfdb.pages.base import PageContext
 from tests import seeds
 from tests.seeds import SeedRow, Value
 

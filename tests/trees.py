@@ -14,7 +14,7 @@ from perfdb.ingest.logs import read_any
 from perfdb.ingest.read import problems_of, results_of
 from perfdb.ingest.scratch import scratch
 from perfdb.ingest.words import words
-from perfdb.pages import PageContext
+from perfdb.pages.base import PageContext
 from perfdb.record import Outcome
 from tests import factories
 

@@ -14,7 +14,7 @@ from dashboards.look import remembered
 from dashboards.opening import offered, opened_on
 from dashboards.ratios import model, ratios, work
 from dashboards.verdicts import LOOKS, verdict_mark
-from perfdb.audit import Finding
+from perfdb.audit.subject import Finding
 from perfdb.catalog import titles
 from perfdb.compare import (
     Choice,

@@ -1,11 +1,12 @@
 """Run every rule over results. Pure: subjects in, findings out."""
 
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 from typing import Final
 
 from perfdb.audit import workload
+from perfdb.audit.document import ordered
 from perfdb.audit.rules import RULES
 from perfdb.audit.rules.base import Rule
 from perfdb.audit.subject import Finding, Remark, Severity, Subject
@@ -67,17 +68,6 @@ def _not_applied(row: Subject, error: Exception) -> Remark:
     where = f"{PurePath(last.filename).name}:{last.lineno}"
     message = f"this rule could not be applied: {type(error).__name__}: {error} ({where})"
     return Remark(row, Severity.ERROR, (), None, None, message, _REMEDY)
-
-
-def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The gravest first, then by source and line, then by rule."""
-    return tuple(sorted(findings, key=lambda finding: tuple(_order(finding))))
-
-
-def _order(finding: Finding) -> Iterator[tuple[int, str]]:
-    yield (list(Severity).index(finding.severity), finding.source or "")
-    yield (finding.source_line or 0, finding.rule)
-    yield (0, finding.message)
 
 
 def _finding(rule: Rule, remark: Remark) -> Finding:

@@ -1,20 +1,24 @@
-"""Findings as other tools read them: JSON objects, a Markdown table, SARIF 2.1.0."""
+"""Findings as they are shown: in order, in words, as JSON objects, as a Markdown table."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from urllib.parse import quote
+from collections.abc import Iterable, Iterator, Sequence
 
-from perfdb import __version__
-from perfdb.audit import arithmetic
-from perfdb.audit.rules import RULES
 from perfdb.audit.subject import Finding, Severity
 from perfdb.catalog import titles
 from perfdb.units import UNKNOWN
 
 Fields = dict[str, object]
 
-SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+
+def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The gravest first, then by source and line, then by rule."""
+    return tuple(sorted(findings, key=lambda finding: tuple(_order(finding))))
+
+
+def _order(finding: Finding) -> Iterator[tuple[int, str]]:
+    yield (list(Severity).index(finding.severity), finding.source or "")
+    yield (finding.source_line or 0, finding.rule)
+    yield (0, finding.message)
 
 
 def objects(findings: Iterable[Finding]) -> list[Fields]:
@@ -63,49 +67,3 @@ def markdown(findings: Sequence[Finding]) -> str:
 def _line(cells: Iterable[str]) -> str:
     escaped = (cell.replace("|", "\\|").replace("\n", " ") or UNKNOWN for cell in cells)
     return f"| {' | '.join(escaped)} |"
-
-
-def sarif(findings: Sequence[Finding]) -> Fields:
-    """A run of one tool, as code hosts show it beside the lines of a page.
-
-    Source: OASIS, Static Analysis Results Interchange Format 2.1.0.
-    """
-    driver = {"name": "perfdb audit", "version": __version__, "rules": _rules()}
-    results = [_result(finding) for finding in findings]
-    run = {"tool": {"driver": driver}, "results": results}
-    return {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
-
-
-def meanings() -> Mapping[str, str]:
-    """What each rule looks for."""
-    of_rules = {name: rule.MEANING for name, rule in RULES.items()}
-    return of_rules | {arithmetic.NAME: arithmetic.MEANING}
-
-
-def _rules() -> list[Fields]:
-    return [
-        {"id": name, "shortDescription": {"text": meaning}} for name, meaning in meanings().items()
-    ]
-
-
-def _result(finding: Finding) -> Fields:
-    about = subject(finding)
-    text = f"{about}: {sentence(finding)}" if about else sentence(finding)
-    result: Fields = {
-        "ruleId": finding.rule,
-        "level": _LEVELS[finding.severity],
-        "message": {"text": text},
-    }
-    if finding.source:
-        result["locations"] = [{"physicalLocation": _location(finding)}]
-    if finding.acknowledged:
-        result["suppressions"] = [{"kind": "external", "justification": finding.acknowledged}]
-    return result
-
-
-def _location(finding: Finding) -> Fields:
-    uri = quote(finding.source or "", errors="surrogateescape")
-    location: Fields = {"artifactLocation": {"uri": uri}}
-    if finding.source_line:
-        location["region"] = {"startLine": finding.source_line}
-    return location

@@ -7,12 +7,11 @@ from typing import Literal
 
 import click
 
-from perfdb import audit as auditing
 from perfdb import catalog
-from perfdb.audit import Finding, Subject, acknowledged, arithmetic, document, read
+from perfdb.audit import acknowledged, arithmetic, check, document, read, sarif
 from perfdb.audit.acknowledged import Entry
-from perfdb.audit.check import ordered
 from perfdb.audit.reviewed import accepted
+from perfdb.audit.subject import Finding, Subject
 from perfdb.cli.gate import NEVER
 from perfdb.cli.options import (
     db_option,
@@ -67,7 +66,7 @@ def audit(
     subjects, pages = _stored(db, only["release"], needed=not documents)
     texts = given if only["system"] else pages | given
     of_documents = [it for path, text in texts.items() for it in arithmetic.check(path, text)]
-    every = acknowledged.explained(ordered([*auditing.audit(subjects), *of_documents]), known)
+    every = acknowledged.explained(document.ordered([*check.audit(subjects), *of_documents]), known)
     found = [it for it in every if only["system"] in (None, it.system) or not it.system]
     _system(only["system"])
     if not any(only.values()):
@@ -153,6 +152,6 @@ PRINTERS: Mapping[Style, Callable[[Sequence[Finding]], None]] = {
     "table": _print_table,
     "json": lambda found: print_json(document.objects(found)),
     "markdown": lambda found: click.echo(document.markdown(found)),
-    "sarif": lambda found: print_json(document.sarif(found)),
+    "sarif": lambda found: print_json(sarif.log(found)),
 }
 """How each format is written."""

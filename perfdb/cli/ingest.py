@@ -9,14 +9,15 @@ from rich.progress import track
 
 from perfdb import attribute
 from perfdb import ingest as ingestion
-from perfdb.audit import Finding, acknowledged, document
+from perfdb.audit import acknowledged, document
 from perfdb.audit.reviewed import accepted
+from perfdb.audit.subject import Finding
 from perfdb.cli import ingested
 from perfdb.cli.options import db_option, json_option, print_json, window_option
 from perfdb.db.rows import Action
 from perfdb.db.session import store_url
 from perfdb.errors import InputError, Problem
-from perfdb.pages import PageContext
+from perfdb.pages.base import PageContext
 
 DEFAULT_PATH = Path("runs")
 MANY = 20

@@ -6,8 +6,9 @@ from pathlib import Path
 import click
 from sqlalchemy import Connection
 
-from perfdb.audit import Finding, Severity, document
+from perfdb.audit import document
 from perfdb.audit.reviewed import REVIEWED, accepted
+from perfdb.audit.subject import Finding, Severity
 from perfdb.cli.gate import NEVER
 from perfdb.cli.options import db_option, json_option, print_json, print_table
 from perfdb.cli.reviewed import acknowledged_option, closing, severity_option

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from perfdb.audit import Finding, Severity
 from perfdb.audit.reviewed import REVIEWED
+from perfdb.audit.subject import Finding, Severity
 from perfdb.cli.gate import NEVER
 from perfdb.cli.options import Command
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
-from perfdb.audit import Finding
 from perfdb.audit.acknowledged import Entry, explained
+from perfdb.audit.subject import Finding
 from perfdb.compare.releases import Choice, KnownRelease, choices, named
 from perfdb.compare.result import Result
 from perfdb.queries import catalog, findings, results

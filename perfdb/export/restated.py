@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from perfdb import catalog, flops
-from perfdb.audit import Subject, flop_counts, rates, read, workload
+from perfdb.audit import flop_counts, rates, read, workload
 from perfdb.audit.interval import Interval
+from perfdb.audit.subject import Subject
 from perfdb.export import results
 from perfdb.export.base import Cell, Column, Table
 from perfdb.flops.base import Convention

@@ -10,9 +10,10 @@ from functools import partial
 
 from sqlalchemy import Connection, Engine
 
-from perfdb.audit import AUDIT_VERSION, Finding, audit
-from perfdb.audit.check import ordered
+from perfdb.audit.check import AUDIT_VERSION, audit
+from perfdb.audit.document import ordered
 from perfdb.audit.read import subjects
+from perfdb.audit.subject import Finding
 from perfdb.db import findings, keys, marks
 from perfdb.db.rows import FindingRow
 from perfdb.db.session import retried

@@ -14,7 +14,7 @@ from perfdb.errors import Problem
 from perfdb.ingest.find import Source
 from perfdb.ingest.page import read_page
 from perfdb.ingest.read import PAGE, PageRows
-from perfdb.pages import PageContext
+from perfdb.pages.base import PageContext
 
 
 @dataclass(frozen=True)

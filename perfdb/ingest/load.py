@@ -17,7 +17,7 @@ from perfdb.ingest.read import PAGE, PassedOver, Read, RunFound, find_files, siz
 from perfdb.ingest.report import Report, Tally
 from perfdb.ingest.scratch import scratch
 from perfdb.ingest.words import LogOptions, Words, words
-from perfdb.pages import PageContext
+from perfdb.pages.base import PageContext
 from perfdb.rundir import RunDir
 
 MOST_SOURCES = 500

@@ -4,11 +4,13 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from perfdb import normalize, pages
+from perfdb import normalize
 from perfdb.db.rows import ResultRow, SourceFile
 from perfdb.errors import Problem
 from perfdb.ingest.find import Source
 from perfdb.ingest.read import PAGE, PageRows, PassedOver, Rejected
+from perfdb.pages import charset, reader
+from perfdb.pages.base import PageContext
 
 UNKNOWN = "neither a run directory, a page with a table of results nor a log of a known format"
 """What is wrong with a file that is named and holds nothing to read."""
@@ -29,7 +31,7 @@ of results has that a site of perfdb shows: a store holds their figures already.
 
 
 def read_page(
-    source: Source, chunks: Iterable[bytes], context: pages.PageContext
+    source: Source, chunks: Iterable[bytes], context: PageContext
 ) -> PageRows | PassedOver | Rejected:
     """A page's rows. A file that is no page, or one of ours, is passed over unless it is named."""
     where = str(source.path)
@@ -37,14 +39,14 @@ def read_page(
     if content is None:
         return _unknown(source, f"larger than {MOST_PAGE_BYTES >> 20} MiB, which no page is")
     try:
-        text = pages.decoded(content)
+        text = charset.decoded(content)
     except UnicodeDecodeError as error:
         return _undecoded(source, content, error)
-    if not pages.looks_like_page(text, named=source.named):
+    if not reader.looks_like_page(text, named=source.named):
         return _not_read(source, text)
     if not source.named and _OURS.search(text):
         return PassedOver(where)
-    found = pages.read(where, text, context)
+    found = reader.read(where, text, context)
     rows, repeated = once_each(where, [normalize.published_row(row) for row in found.results])
     file = SourceFile(where, content, PAGE, PAGE_PARSER_VERSION)
     problems = (*found.problems, *repeated)
@@ -65,7 +67,7 @@ def _page(chunks: Iterable[bytes]) -> bytes | None:
 def _undecoded(source: Source, content: bytes, error: UnicodeDecodeError) -> Rejected:
     """A page that is not encoded as it says; a file that is no page in any case is passed over."""
     where = str(source.path)
-    if not pages.looks_like_page(content.decode("latin-1"), named=source.named):
+    if not reader.looks_like_page(content.decode("latin-1"), named=source.named):
         return _unknown(source)
     message = f"byte 0x{content[error.start]:02x} is no {error.encoding.upper()}"
     line = content.count(b"\n", 0, error.start) + 1
@@ -76,7 +78,7 @@ def _undecoded(source: Source, content: bytes, error: UnicodeDecodeError) -> Rej
 def _not_read(source: Source, text: str) -> Rejected:
     """A text without a table of results; told where a table of it looks like figures."""
     where = str(source.path)
-    found = pages.not_read(where, text, named=source.named)
+    found = reader.not_read(where, text, named=source.named)
     if not found or _OURS.search(text):
         return _unknown(source)
     return Rejected(where, found) if source.named else Rejected(where, (), found)

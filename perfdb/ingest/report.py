@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from perfdb.audit import Finding
+from perfdb.audit.subject import Finding
 from perfdb.db.rows import Action, MeasuredRun
 from perfdb.errors import Problem
 from perfdb.groups import grouped

@@ -9,7 +9,7 @@ from perfdb.formats import LogFormat
 from perfdb.ingest.companions import Companions
 from perfdb.ingest.compression import Budget
 from perfdb.ingest.spellings import Spellings
-from perfdb.pages import PageContext
+from perfdb.pages.base import PageContext
 
 
 @dataclass(frozen=True)

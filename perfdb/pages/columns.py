@@ -5,10 +5,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from perfdb.pages import cells, names, titles
-from perfdb.pages.outline import Table
+
+if TYPE_CHECKING:  # a site needs what titles mean, and no outline
+    from perfdb.pages.outline import Table
 
 ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "model": ("Model", "Model Name"),
@@ -176,7 +178,7 @@ def says_nothing_new(title: str) -> bool:
     return titles.squeezed(title) in _KNOWN_EXTRAS
 
 
-def of(table: Table) -> tuple[Column, ...]:
+def of(table: "Table") -> tuple[Column, ...]:
     """The columns of a table. A title that stands twice gets a number, to tell them apart."""
     titles_ = [cells.title(cell.text) for cell in table.header.cells]
     found: list[Column] = []

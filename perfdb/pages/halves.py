@@ -1,6 +1,7 @@
 """Rows whose cells hold pairs such as `661 (624)`: two results, and what is said of each."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -8,14 +9,28 @@ from perfdb import catalog
 from perfdb.pages import cells, columns, names
 from perfdb.pages.cells import Wrong
 from perfdb.pages.columns import FIGURES, Column, fields_of
-from perfdb.pages.markdown import words
-from perfdb.pages.values import BRACKETED, Texts
+from perfdb.pages.markdown_text import words
+
+BRACKETED: Final = "bracketed"
+"""The variant of values in brackets, where the page does not say what sets them apart."""
 
 _WORDS: Final = frozenset({"model", *columns.OF_SYSTEM, *columns.OF_RELEASE, "task", "kernels"})
 """Fields in which brackets belong to the words and hold no second value."""
 
 _MOST_UNLIKE: Final = 2
 """Times that one of two values is the other, of which nobody says what they are of."""
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The texts of a row's cells, by field; `bracketed`: those in brackets, nobody says of what."""
+
+    cells: Mapping[str, str]
+    bracketed: bool = False
+
+    def of(self, name: str) -> str:
+        """The text of a field; empty where the table has no column for it."""
+        return self.cells.get(name, "")
 
 
 def split(texts: Mapping[str, str]) -> tuple[Texts, ...]:

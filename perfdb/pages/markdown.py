@@ -16,10 +16,11 @@ from mdit_py_plugins.colon_fence import colon_fence_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.front_matter import front_matter_plugin
 
-from perfdb.pages import cells, directives, footnotes, html_tree, rest
+from perfdb.pages import directives, footnotes, rest
 from perfdb.pages.base import Cell, Enter, Grid, Heading, Leave, Line, Page, Piece, Quoted, Row
 from perfdb.pages.directives import Directive
 from perfdb.pages.html_blocks import HtmlBlocks
+from perfdb.pages.markdown_text import cell_words, words
 
 NAME = "markdown"
 
@@ -43,7 +44,6 @@ def _blocks() -> MarkdownIt:
     return parser
 
 
-_INLINE = MarkdownIt("commonmark")
 _BOX = _blocks()
 _DOCUMENT = _blocks().use(front_matter_plugin)
 _START = Token("start", "", 0)
@@ -55,19 +55,8 @@ _OPTION = re.compile(r"^\s*:?([\w-]+):[ \t]*(.*)$", re.MULTILINE)
 _BOLD = re.compile(r"\s*(\*\*|__)(?!\s)(?:(?!\1).)+\1\s*(?::\s*)?")
 _PRE = re.compile(r"\s*<pre\b", re.IGNORECASE)
 _SNIPPET = re.compile(r"\s*-+8<-+(?:\s.*)?")
-_COMMENT = re.compile(r"<!--.*?-->")
-_BREAK = re.compile(r"(?:(?<!\s)\s+)?<br\s*/?>\s*", re.IGNORECASE)
-_LINE_END = "\v"
-"""Of a line within a cell: a space to Markdown, also in code, but none that groups digits."""
 _PIPE = re.compile(r"(?<!\\)\|")
 _RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*")
-_MARKED = re.compile(r"[\\`*_~\[\]<>&!]")
-_HTML = re.compile(
-    r"</?(?:a|abbr|b|big|code|del|div|em|font|i|ins|kbd|mark|p|s|samp|small|span|strike|strong"
-    r"|sub|sup|tt|u|var)(?![\w-])",
-    re.IGNORECASE,
-)
-"""Of text. What other tags mean nobody can tell: `<TBD>` is no HTML."""
 _DEEPEST = 20
 """Boxes within boxes that are followed."""
 
@@ -263,32 +252,3 @@ def _row(line: str, number: int) -> Row:
     start = 1 if len(texts) > 1 and not texts[0] else 0
     end = len(texts) - 1 if len(texts) > start + 1 and not texts[-1] else len(texts)
     return Row(number, tuple(Cell(text, cell_words(text)) for text in texts[start:end]))
-
-
-def words(markup: str) -> str:
-    """The words a reader sees: markup and HTML of text resolved; other HTML stays."""
-    return _resolved(markup, " ").replace(cells.EDGE, "").strip()
-
-
-def cell_words(markup: str) -> str:
-    """The words of a cell; numbers of two runs of text, or on two lines, stay apart."""
-    return cells.together(_resolved(markup.replace("\n", _LINE_END), _LINE_END))
-
-
-def _resolved(markup: str, line_end: str) -> str:
-    """The runs of text in Markdown, with an edge where markup begins or ends one."""
-    plain = _BREAK.sub(line_end, _COMMENT.sub("", markup.replace("\\|", "|"))).strip()
-    if not _MARKED.search(plain):
-        return plain
-    tokens = _INLINE.parseInline(plain)
-    children = [child for token in tokens for child in token.children or ()]
-    tags = [child.content for child in children if child.type == "html_inline"]
-    if tags and all(map(_HTML.match, tags)):
-        return html_tree.runs(html_tree.parse(_INLINE.renderer.render(tokens, _INLINE.options, {})))
-    return "".join(_run(child) for child in children)
-
-
-def _run(token: Token) -> str:
-    if token.type.endswith("break"):
-        return " "
-    return token.content if token.type == "text" else f"{cells.EDGE}{token.content}{cells.EDGE}"

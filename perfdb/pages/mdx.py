@@ -9,6 +9,7 @@ from typing import Final
 from perfdb.pages import markdown
 from perfdb.pages.base import Enter, Leave, Page, Piece, Skipped
 from perfdb.pages.directives import NOTES, included
+from perfdb.pages.markdown_text import words
 
 NAME = "mdx"
 
@@ -127,10 +128,10 @@ class _Reader:
         above = self.opened[-1] if self.opened else _Open("", {}, [])
         for name in ("label", "title", "summary", "tab"):
             if name in said:
-                return markdown.words(said[name])
+                return words(said[name])
         if tag["name"] == "details":
             summary = _SUMMARY.match(tag.string, tag.end())
-            return markdown.words(summary[1]) if summary else ""
+            return words(summary[1]) if summary else ""
         if "Tab" in tag["name"] and above.items:
             return above.items.pop(0)
         return above.labels.get(said.get("value", ""), said.get("value", ""))

@@ -13,6 +13,7 @@ from typing import Final
 from perfdb.pages import markdown
 from perfdb.pages.base import Enter, Leave, Page, Piece
 from perfdb.pages.directives import NOTES
+from perfdb.pages.markdown_text import words
 
 NAME = "mkdocs"
 
@@ -73,7 +74,7 @@ class _Reader:
             found = _TAB.fullmatch(lines[start]) if start >= 0 else None
             if found and not found["end"]:
                 label = _QUOTED.search(found["said"])
-                yield Enter(markdown.words(label[1]) if label else "", first + start)
+                yield Enter(words(label[1]) if label else "", first + start)
                 opened += 1
             elif found and opened:
                 yield Leave()
@@ -85,7 +86,7 @@ class _Reader:
 
     def _box(self, start: str, content: Sequence[str], line: int) -> Iterator[Piece]:
         found = _START.fullmatch(start)
-        label = markdown.words(found["label"] or "") if found else ""
+        label = words(found["label"] or "") if found else ""
         kind = found["kind"] if found else None
         yield Enter(label, line, note=(kind or "").casefold() in NOTES)
         inner = _Reader(self.footnotes, self.depth + 1)

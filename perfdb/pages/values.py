@@ -9,11 +9,9 @@ from perfdb.pages import cells, names, plausible, systems
 from perfdb.pages.cells import Wrong
 from perfdb.pages.columns import FIGURES
 from perfdb.pages.context import Setting
+from perfdb.pages.halves import BRACKETED, Texts
 from perfdb.pages.names import ModelName
 from perfdb.record import Case, Figures
-
-BRACKETED: Final = "bracketed"
-"""The variant of values in brackets, where the page does not say what sets them apart."""
 
 _READERS: Final[Mapping[str, Callable[[str], object]]] = {
     "num_gpus": lambda text: cells.required(names.gpus(text).count),
@@ -38,18 +36,6 @@ _READERS: Final[Mapping[str, Callable[[str], object]]] = {
 }
 _SHARD_GROUPS: Final = frozenset({"automodel"})
 """Frameworks whose FSDP column is always the size of the group that shards, even when it is 1."""
-
-
-@dataclass(frozen=True)
-class Texts:
-    """The texts of a row's cells, by field; `bracketed`: those in brackets, nobody says of what."""
-
-    cells: Mapping[str, str]
-    bracketed: bool = False
-
-    def of(self, name: str) -> str:
-        """The text of a field; empty where the table has no column for it."""
-        return self.cells.get(name, "")
 
 
 @dataclass(frozen=True)

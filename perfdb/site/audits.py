@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from perfdb import units
-from perfdb.audit import Finding
 from perfdb.audit.document import counts
+from perfdb.audit.subject import Finding
 from perfdb.groups import grouped
 from perfdb.record import Frozen
 from perfdb.site import addresses

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import ConfigDict
 
-from perfdb.audit import Finding, Severity
+from perfdb.audit.subject import Finding, Severity
 from perfdb.record import Frozen
 from perfdb.rundir import RunDir
 from perfdb.site import addresses

@@ -4,9 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from perfdb.audit import Finding, Severity
-from perfdb.audit.check import ordered
-from perfdb.audit.document import counts
+from perfdb.audit.document import counts, ordered
+from perfdb.audit.subject import Finding, Severity
 from perfdb.catalog import titles
 from perfdb.groups import grouped
 from perfdb.site import tables

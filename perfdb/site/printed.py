@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from perfdb.pages import cells, halves, names
 from perfdb.pages.columns import fields_of, is_in_ms, title_by_field
-from perfdb.pages.markdown import words
+from perfdb.pages.markdown_text import words
 from perfdb.site.data import Result
 
 _SAME_FIELD: Final[Mapping[str, str]] = {

@@ -8,9 +8,9 @@ from typing import Final
 
 from sqlalchemy import Connection, RowMapping
 
-from perfdb.audit import Finding, Severity
 from perfdb.audit.acknowledged import Entry, explained
 from perfdb.audit.document import sentence
+from perfdb.audit.subject import Finding, Severity
 from perfdb.errors import InputError, Problem
 from perfdb.groups import grouped
 from perfdb.jsonfile import write_atomically

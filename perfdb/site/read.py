@@ -6,8 +6,8 @@ from typing import Final, TypeVar
 from sqlalchemy import URL, Connection, Select
 
 from perfdb import catalog as catalogue
-from perfdb.audit import Finding
 from perfdb.audit.acknowledged import Entry, explained
+from perfdb.audit.subject import Finding
 from perfdb.compare.read import known_releases
 from perfdb.compare.releases import builds
 from perfdb.db.schema import require_current

@@ -5,7 +5,6 @@ from typing import Final
 
 from perfdb import units
 from perfdb.audit.printed import half_unit
-from perfdb.audit.rules.scaling import NAME
 from perfdb.site import addresses
 from perfdb.site.addresses import Address
 from perfdb.site.data import Result
@@ -13,7 +12,7 @@ from perfdb.site.differences import names
 from perfdb.site.markup import Cell, Html, joined, link, tag
 from perfdb.site.series import Rate, Series, efficiency
 
-RULE: Final = NAME
+RULE: Final = "scaling"
 """The audit's rule that remarks on it."""
 
 _PRINTED: Final = 0.0005

@@ -8,14 +8,15 @@ from itertools import groupby
 from pydantic import ConfigDict
 from sqlalchemy import Connection
 
-from perfdb import formats, logged, pages
+from perfdb import formats, logged
 from perfdb.errors import DamagedBytesError
 from perfdb.formats import ParsedLog, collected
 from perfdb.groups import grouped
 from perfdb.ingest.logs import LOG_PARSER_VERSION
 from perfdb.ingest.page import PAGE_PARSER_VERSION
 from perfdb.ingest.read import PAGE
-from perfdb.pages import PageContext
+from perfdb.pages import charset, reader
+from perfdb.pages.base import PageContext
 from perfdb.queries import verify
 from perfdb.queries.content import content_of
 from perfdb.record import Figures, Frozen, Method
@@ -118,7 +119,8 @@ def _by_bytes(row: _Row, content: bytes) -> list[_Read]:
 
 @lru_cache(maxsize=64)
 def _of_page(where: str, content: bytes, context: PageContext) -> Mapping[int | None, list[_Read]]:
-    rows = grouped(pages.read(where, pages.decoded(content), context).results, lambda row: row.line)
+    found = reader.read(where, charset.decoded(content), context)
+    rows = grouped(found.results, lambda row: row.line)
     return {line: [_Read.model_validate(dict(row)) for row in some] for line, some in rows.items()}
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from dashboards.findings import bullets, by_result, is_wrong, mark, plain
-from perfdb.audit import Finding, Severity
+from perfdb.audit.subject import Finding, Severity
 
 
 def finding(severity: Severity, **changed: object) -> Finding:

@@ -17,7 +17,7 @@ from random import Random
 
 from sqlalchemy import Connection, text
 
-from perfdb import attribute, logged, normalize, pages, windows
+from perfdb import attribute, logged, normalize, windows
 from perfdb.audit import acknowledged
 from perfdb.db import migrate
 from perfdb.db.session import reading, store_url
@@ -29,7 +29,8 @@ from perfdb.ingest.find import file
 from perfdb.ingest.logs import read_any
 from perfdb.ingest.read import PageRows, Read, Rejected, RunRead, read_run
 from perfdb.ingest.words import words
-from perfdb.pages import PageContext, front
+from perfdb.pages import charset, front, reader
+from perfdb.pages.base import PageContext
 from perfdb.recipe import load
 from perfdb.rundir import RunDir
 from perfdb.verify import CHECKS, Fault
@@ -113,17 +114,17 @@ def _check_stored(log: ParsedLog) -> None:
 def of_page(content: bytes) -> None:
     """A published page."""
     try:
-        told = pages.decoded(content)
+        told = charset.decoded(content)
     except UnicodeDecodeError:
         return
     num_lines = len(told.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
-    found = pages.read("page.md", told, CONTEXT)
+    found = reader.read("page.md", told, CONTEXT)
     for result in found.results:
         oracles.check_published(result, num_lines)
         normalize.published_row(result)
     for problem in (*found.problems, *found.notes):
         assert problem.line is None or 1 <= problem.line <= num_lines
-    assert found.results == pages.read("page.md", told, CONTEXT).results
+    assert found.results == reader.read("page.md", told, CONTEXT).results
 
 
 def of_front(content: bytes) -> None:

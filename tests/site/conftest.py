@@ -17,7 +17,7 @@ from sqlalchemy import URL
 
 from perfdb import ingest
 from perfdb.db.session import store_url
-from perfdb.pages import PageContext
+from perfdb.pages.base import PageContext
 from perfdb.record import Outcome
 from perfdb.rundir import RunDir
 from perfdb.site.files import FOLDERS

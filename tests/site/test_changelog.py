@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sqlalchemy import URL
 
 from perfdb import ingest
-from perfdb.pages import PageContext
+from perfdb.pages.base import PageContext
 from perfdb.site import changelog, read
 from perfdb.site.contents import Rejection, Revision
 from perfdb.site.data import SourcePage

@@ -1,6 +1,6 @@
 """The pages of models and systems: every result in force, the best as bars, what is known."""
 
-from perfdb.audit import Finding, Severity
+from perfdb.audit.subject import Finding, Severity
 from perfdb.catalog import titles as system_titles
 from perfdb.metrics import METRICS
 from perfdb.site import findings, models, subjects, systems

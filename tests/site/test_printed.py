@@ -9,9 +9,10 @@ from types import SimpleNamespace
 import pytest
 from bs4 import BeautifulSoup
 
-from perfdb import ingest, pages
+from perfdb import ingest
 from perfdb.db.session import store_url
-from perfdb.pages import PageContext
+from perfdb.pages import reader
+from perfdb.pages.base import PageContext
 from perfdb.site import (
     addresses,
     changelog,
@@ -158,7 +159,7 @@ PLACES: dict[str, Callable[[Contents], str]] = {
 
 def test_what_is_published_reads_back_to_the_same_cases_and_figures(contents: Contents) -> None:
     """Of each row with two results there are two rows, and the column without a field is kept."""
-    again = pages.read("again.md", plain.page(release_of(contents), "myst"), PageContext())
+    again = reader.read("again.md", plain.page(release_of(contents), "myst"), PageContext())
     assert () == again.problems
     figures = [
         (it.case.model, it.case.precision, it.figures.tokens_per_sec_per_gpu, it.extras)

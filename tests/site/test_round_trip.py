@@ -2,8 +2,8 @@
 
 import pytest
 
-from perfdb import pages
-from perfdb.pages import PageContext
+from perfdb.pages import reader
+from perfdb.pages.base import PageContext
 from perfdb.record import Figures
 from tests.site.conftest import DFM, Site
 
@@ -13,9 +13,9 @@ pytestmark = pytest.mark.slow
 def test_a_built_page_says_what_the_page_it_was_read_from_says(site: Site) -> None:
     """Every case and every figure of DFM's page, through the store and the site and back."""
     context = PageContext(framework="dfm", release="main")
-    source = pages.read("source", DFM.read_text(), context)
+    source = reader.read("source", DFM.read_text(), context)
     built = (site.html / "performance" / "dfm" / "main.html").read_text()
-    read = pages.read("built", built, context)
+    read = reader.read("built", built, context)
     assert () == read.problems
     known = {
         (one.case.system, one.case.num_gpus, one.case.model, one.case.tensor_parallel): one
@@ -33,7 +33,7 @@ def test_a_built_page_of_measured_runs_gives_the_rates_it_prints(site: Site) -> 
     """Step time, tokens, TFLOPs and MFU are there; the first two agree with the batch."""
     built = (site.html / "performance" / "megatron-core" / "0.16.0.html").read_text()
     context = PageContext(framework="megatron-core", release="0.16.0")
-    read = pages.read("built", built, context)
+    read = reader.read("built", built, context)
     rated = [one for one in read.results if one.figures != Figures()]
     assert rated
     assert all(one.figures.step_time_s for one in rated)

@@ -11,7 +11,7 @@ from bs4 import BeautifulSoup
 from sqlalchemy import URL
 
 from perfdb.ingest import LogOptions, Options, ingest
-from perfdb.pages import PageContext
+from perfdb.pages.base import PageContext
 from perfdb.site import environment, evidence, figures, read, runs
 from perfdb.site.charts import step_times
 from perfdb.site.contents import Contents

@@ -15,7 +15,7 @@ from bs4.element import Tag
 
 from perfdb import ingest
 from perfdb.db.session import store_url
-from perfdb.pages import PageContext
+from perfdb.pages.base import PageContext
 from perfdb.site import profiles
 from tests.site.conftest import ROOT, Site
 

@@ -14,7 +14,7 @@ from perfdb import export, ingest
 from perfdb.audit.read import subjects
 from perfdb.db.session import reading
 from perfdb.export import results
-from perfdb.pages import PageContext
+from perfdb.pages.base import PageContext
 from perfdb.queries import findings
 from perfdb.site import downloads, evidence, publication, read, sources
 from perfdb.site.data import SourcePage

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-from perfdb import ingest, pages
+from perfdb import ingest
 from perfdb.db.session import store_url
-from perfdb.pages import PageContext
+from perfdb.pages import reader
+from perfdb.pages.base import PageContext
 from perfdb.record import CONFIGURATION_FIELDS, WORKLOAD_FIELDS
 from perfdb.site import markup, plain, profiles, read
 from perfdb.site.data import ReleasePage, Result
@@ -184,7 +185,7 @@ def test_rows_that_a_page_tells_apart_are_published_so_that_they_read_back(
     [release] = release_pages(read.stored(url).results)
     assert len(body) == len(release.results)
     for style in STYLES:
-        again = pages.read("again.md", plain.page(release, style), PageContext())
+        again = reader.read("again.md", plain.page(release, style), PageContext())
         assert () == again.problems
         assert [
             (one.case_key, one.model_tflops_per_sec_per_gpu, one.step_time_s, one.mfu)

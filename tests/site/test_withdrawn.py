@@ -5,7 +5,7 @@ from pathlib import Path
 from sqlalchemy import URL
 
 from perfdb import ingest
-from perfdb.pages import PageContext
+from perfdb.pages.base import PageContext
 from perfdb.site import read, withdrawn
 from perfdb.site.contents import Contents, Revision
 from perfdb.site.data import SourcePage
