@@ -9,7 +9,8 @@ from sqlalchemy import URL, func, select
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from perfdb.db import store as writes
-from perfdb.db.rows import Action, LogEntry, SourceFile
+from perfdb.db.actions import Action
+from perfdb.db.rows import LogEntry, SourceFile
 from perfdb.db.session import is_race
 from perfdb.db.tables import (
     cases,

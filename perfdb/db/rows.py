@@ -4,28 +4,14 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
 from perfdb.content_hash import content_hash
 from perfdb.db import packing
+from perfdb.db.actions import Action
 from perfdb.db.packed import Packed
 from perfdb.record import Case, Origin, Outcome, Release
-
-
-class Action(StrEnum):
-    """What became of a source or a result that was read."""
-
-    NEW = "new"
-    REVISED = "revised"
-    UNCHANGED = "unchanged"
-    REJECTED = "rejected"
-    UNATTRIBUTED = "unattributed"
-
-
-RUN_LOGGED_AS = "run "
-"""What stands before the id of a run in the log, in place of a path."""
 
 
 @dataclass(frozen=True)

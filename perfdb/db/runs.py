@@ -11,8 +11,9 @@ from sqlalchemy import Connection, bindparam, delete, select, update
 
 from perfdb.db import bulk, keys, marks, revisions
 from perfdb.db import files as sourced
+from perfdb.db.actions import Action
 from perfdb.db.revisions import Place
-from perfdb.db.rows import Action, MeasuredRun, RunFiles, RunRow, RunWritten, StepRow
+from perfdb.db.rows import MeasuredRun, RunFiles, RunRow, RunWritten, StepRow
 from perfdb.db.session import take_turns
 from perfdb.db.tables import results, run_files, runs, sources, steps
 

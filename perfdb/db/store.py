@@ -13,8 +13,9 @@ from sqlalchemy import Connection, select
 
 from perfdb import __version__
 from perfdb.db import bulk, files, marks, revisions, withdrawal
+from perfdb.db.actions import Action
 from perfdb.db.revisions import Past, Place, Written
-from perfdb.db.rows import Action, LogEntry, PageWritten, ResultRow, SourceFile
+from perfdb.db.rows import LogEntry, PageWritten, ResultRow, SourceFile
 from perfdb.db.session import take_turns
 from perfdb.db.tables import ingest_log
 

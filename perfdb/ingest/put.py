@@ -14,7 +14,8 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DataError
 
 from perfdb.db import files, known, runs, store, withdrawal
-from perfdb.db.rows import Action, LogEntry, ResultRow, RunWritten, SourceFile, Withdrawn
+from perfdb.db.actions import Action
+from perfdb.db.rows import LogEntry, ResultRow, RunWritten, SourceFile, Withdrawn
 from perfdb.db.session import retried
 from perfdb.errors import Problem
 from perfdb.ingest import again, elsewhere, fallback, grown, left, twice

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from perfdb.audit.subject import Finding
-from perfdb.db.rows import Action, MeasuredRun
+from perfdb.db.actions import Action
+from perfdb.db.rows import MeasuredRun
 from perfdb.errors import Problem
 from perfdb.groups import grouped
 from perfdb.ingest.put import Stored

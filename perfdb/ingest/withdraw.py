@@ -10,7 +10,8 @@ from pathlib import Path
 from sqlalchemy import URL, Connection, Engine
 
 from perfdb.db import store, withdrawal
-from perfdb.db.rows import RUN_LOGGED_AS, Action, LogEntry, SourceFile
+from perfdb.db.actions import RUN_LOGGED_AS, Action
+from perfdb.db.rows import LogEntry, SourceFile
 from perfdb.db.schema import reading_current
 from perfdb.db.session import retried, storing
 from perfdb.errors import ArchiveError, InputError, Problem

@@ -2,7 +2,7 @@
 
 from sqlalchemy import ColumnElement, Select, and_, case, func, literal, select
 
-from perfdb.db.rows import RUN_LOGGED_AS, Action
+from perfdb.db.actions import RUN_LOGGED_AS, Action
 from perfdb.db.tables import (
     cases,
     ingest_log,

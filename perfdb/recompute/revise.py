@@ -8,8 +8,9 @@ from sqlalchemy import URL, Connection, Engine, Select
 
 from perfdb.content_hash import content_hash
 from perfdb.db import revisions, store
+from perfdb.db.actions import Action
 from perfdb.db.revisions import Revision
-from perfdb.db.rows import Action, LogEntry, ResultRow
+from perfdb.db.rows import LogEntry, ResultRow
 from perfdb.db.schema import reading_current
 from perfdb.db.session import retried, storing
 from perfdb.db.tables import results

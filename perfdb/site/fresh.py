@@ -59,11 +59,14 @@ def code(root: Path = Path(perfdb.__file__).parent) -> str:
     What is installed is told by its folders, which are called by name and version.
     """
     found = hashlib.sha256()
-    files = (path for path in root.rglob("*") if "__pycache__" not in path.parts)
-    for path in sorted(path for path in files if path.is_file()):
-        content = path.read_bytes()
-        found.update(f"{path.relative_to(root)} {len(content)}\n".encode() + content)
-    installed = (os.listdir(folder) for folder in sys.path if Path(folder).is_dir())  # noqa: PTH208
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if name != "__pycache__")
+        for path in (Path(folder, name) for name in sorted(names)):
+            if path.is_file():
+                content = path.read_bytes()
+                found.update(f"{path.relative_to(root)} {len(content)}\n".encode() + content)
+    there = [folder for folder in sys.path if Path(folder).is_dir()]
+    installed = (os.listdir(folder or os.curdir) for folder in there)  # noqa: PTH208
     versions = {name for names in installed for name in names if name.endswith(".dist-info")}
     found.update(repr((sys.version, sorted(versions))).encode())
     return found.hexdigest()

@@ -254,6 +254,7 @@ def test_what_is_installed_and_every_file_of_the_code_is_part_of_it(
     for folder in (code, installed):
         folder.mkdir()
     monkeypatch.syspath_prepend(installed)
+    monkeypatch.syspath_prepend("")  # as `python -c` has it
     (code / "a.py").write_text("1")
     known = [fresh.code.__wrapped__(code)]
     for change in (
