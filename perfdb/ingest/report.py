@@ -216,8 +216,7 @@ def _of_twins(twins: Sequence[Twin]) -> Iterator[Problem]:
         yield from (one.note for one in twins)
         return
     message = f"{len(twins):,} logs tell of the same runs as other logs"
-    where = _around([one.note.where for one in twins])
-    yield Problem(where, message, remedy="--json names each")
+    yield Problem(_around([one.note.where for one in twins]), message, remedy="--json names each")
 
 
 def _completed(read: Read) -> list[Completed]:

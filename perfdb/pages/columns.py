@@ -72,10 +72,8 @@ OF_MODEL: Final[Mapping[str, str]] = {"size": "Size", "layers": "Layers"}
 """Of these what says something of the model, and must fit its name."""
 
 FIGURES: Final = frozenset(
-    {
-        "step_time_s", "tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu",
-        "tokens_per_sec",
-    }
+    {"step_time_s", "tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu",
+     "tokens_per_sec"}
 )  # fmt: skip
 OF_RELEASE: Final = frozenset({"framework", "release", "container"})
 OF_SYSTEM: Final = ("system", "hardware", "gpu")
