@@ -1,7 +1,7 @@
 """From a recipe to its cases: overrides, the matrix, weak scaling, systems. Pure."""
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from perfdb import metrics, yamlfile
@@ -52,7 +52,7 @@ class Override:
 def drafts(recipe: Recipe, document: Document) -> tuple[list[Draft], list[Problem]]:
     """Every combination of `cases` and `matrix`, and what is wrong with their fields."""
     found: list[Draft] = []
-    problems: list[Problem] = []
+    problems = [*_given_twice(recipe, document)]
     for case, cell in itertools.product(_from_cases(recipe), list(_from_matrix(recipe))):
         places = {**_top_places(document), **case.places, **cell.places}
         label = "/".join(part for part in (recipe.name, case.label, cell.label) if part)
@@ -62,6 +62,25 @@ def drafts(recipe: Recipe, document: Document) -> tuple[list[Draft], list[Proble
         else:
             problems += [_at_its_line(document, problem, places) for problem in settings]
     return found, list(dict.fromkeys(problems))
+
+
+def _given_twice(recipe: Recipe, document: Document) -> Iterator[Problem]:
+    """Problems: what both `cases` and `matrix` give; of `options` only the same one is the same."""
+    for name, values in recipe.matrix.items():
+        listed: list[object] = [fields[name] for fields in recipe.cases if name in fields]
+        what = "given"
+        if name == "options":
+            twice = _keys(listed) & _keys(values)
+            what = f"{', '.join(sorted(twice))} is given"
+            listed = [*twice]
+        if listed:
+            message = f"{what} in cases and in matrix, which would win in silence"
+            yield document.problem(("matrix", name), message, "keep one")
+
+
+def _keys(values: Iterable[object]) -> set[str]:
+    """The keys of all mappings among the values."""
+    return {str(key) for value in values if isinstance(value, Mapping) for key in value}
 
 
 def _top_places(document: Document) -> dict[str, Place]:
