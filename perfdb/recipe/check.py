@@ -5,23 +5,14 @@ A rule yields a fault for each thing wrong; the rules are independent, so all ar
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import lcm
 
 from perfdb import catalog
 from perfdb.catalog import Model, Precision, System
-from perfdb.errors import suggestion
-from perfdb.recipe.expand import REQUIRED, data_parallel, global_batch_size
-from perfdb.recipe.model import FRAMEWORKS, Settings
+from perfdb.recipe.expand import data_parallel, global_batch_size
+from perfdb.recipe.fields import Fault, missing, unknown_names
+from perfdb.recipe.model import Settings
 from perfdb.recipe.options import wrong_options
-from perfdb.record import MOST
-
-
-@dataclass(frozen=True)
-class Fault:
-    """A rule that a case breaks: in which field, how, and how to repair it."""
-
-    field: str
-    message: str
-    remedy: str
 
 
 @dataclass(frozen=True)
@@ -58,39 +49,6 @@ def _subject(settings: Settings) -> Subject:
         data=data_parallel(settings),
         global_batch=global_batch_size(settings),
     )
-
-
-def missing(settings: Settings) -> Iterator[Fault]:
-    """A fault for each field that every case needs and this one lacks, or has twice."""
-    for field in REQUIRED:
-        if not getattr(settings, field):
-            yield Fault(field, "is required and missing", "add it")
-    if settings.global_batch_size and settings.global_batch_size_per_gpu:
-        yield Fault("global_batch_size_per_gpu", "given beside global_batch_size", "keep one")
-    if not (settings.global_batch_size or settings.global_batch_size_per_gpu):
-        remedy = "give global_batch_size or global_batch_size_per_gpu"
-        yield Fault("global_batch_size", "is required and missing", remedy)
-    if (total := global_batch_size(settings)) > MOST:
-        message = f"{settings.num_gpus} GPUs make a GBS of {total}"
-        yield Fault("global_batch_size_per_gpu", message, f"make it {MOST} at most")
-    if not (settings.micro_batch_size or settings.local_batch_size):
-        yield Fault("micro_batch_size", "is required and missing", "add it")
-
-
-def unknown_names(settings: Settings) -> Iterator[Fault]:
-    """A fault for each name of a case that is not in the catalogue."""
-    named = [
-        ("framework", settings.framework, FRAMEWORKS),
-        ("model", settings.model, tuple(catalog.models())),
-        ("precision", settings.precision, tuple(catalog.precisions())),
-        *(("systems", name, tuple(catalog.systems())) for name in settings.systems),
-    ]
-    for field, name, known in named:
-        if name and name not in known:
-            kind = field.removesuffix("s")
-            is_system = kind == "system"
-            remedy = catalog.other_systems() if is_system else suggestion(name, known)
-            yield Fault(field, f"no {kind} {name!r}", remedy)
 
 
 def _world(subject: Subject) -> Iterator[Fault]:
@@ -170,9 +128,11 @@ def _interleaving(subject: Subject) -> Iterator[Fault]:
 
 def _tensor(subject: Subject) -> Iterator[Fault]:
     model, size = subject.model, subject.tensor
+    shared = model.moe_shared_expert_ffn_hidden_size or 0
     for what, count in (
         (f"{model.num_attention_heads} attention heads", model.num_attention_heads),
         (f"FFN width {model.ffn_hidden_size}", model.ffn_hidden_size),
+        (f"shared expert width {shared}", shared),
         (f"vocabulary of {model.vocab_size}", model.vocab_size or size),
     ):
         if count % size:
@@ -192,11 +152,12 @@ def _sequence(subject: Subject) -> Iterator[Fault]:
         remedy = "set tensor_parallel, or remove sequence_parallel"
         yield Fault("sequence_parallel", "SP splits over TP, and TP is 1", remedy)
     pieces = 2 * subject.context if subject.context > 1 else 1
-    pieces *= subject.tensor if subject.settings.sequence_parallel else 1
+    if subject.settings.sequence_parallel:
+        pieces = lcm(pieces, subject.context * subject.tensor)
     if length % pieces:
         yield Fault(
             "sequence_length",
-            f"{length} tokens cannot be cut into {pieces} pieces (2 × CP, × TP with SP)",
+            f"{length} tokens cannot be cut into {pieces} pieces (2 × CP, and CP × TP with SP)",
             f"use a multiple of {pieces}",
         )
 
@@ -216,7 +177,13 @@ def _experts(subject: Subject) -> Iterator[Fault]:
         remedy = f"choose EP among the divisors of {model.num_experts}"
         message = f"EP {size} does not divide the {model.num_experts} experts of {model.name}"
         yield Fault("expert_parallel", message, remedy)
-    expert_tensor = expert_tensor or subject.tensor
+    expert_tensor, width = expert_tensor or subject.tensor, model.moe_ffn_hidden_size or 0
+    if width % expert_tensor:
+        remedy = f"choose ETP among the divisors of {width}"
+        message = (
+            f"ETP {expert_tensor} does not divide the expert FFN width {width} of {model.name}"
+        )
+        yield Fault("expert_tensor_parallel", message, remedy)
     product = size * expert_tensor * subject.pipeline
     if settings.framework == "megatron-core" and (settings.num_gpus or 0) % product:
         yield Fault(
@@ -229,8 +196,7 @@ def _experts(subject: Subject) -> Iterator[Fault]:
 
 def _expert_tensor(subject: Subject) -> Iterator[Fault]:
     """Megatron-Core trains wrongly here, without an error: shards of experts are broadcast."""
-    settings = subject.settings
-    size = settings.expert_tensor_parallel
+    size = subject.settings.expert_tensor_parallel
     if subject.model.num_experts and subject.expert == 1 and size and size != subject.tensor:
         yield Fault(
             "expert_tensor_parallel",

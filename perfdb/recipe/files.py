@@ -7,8 +7,9 @@ from pathlib import Path
 
 from perfdb import yamlfile
 from perfdb.errors import Problem, RecipeError, closest
-from perfdb.recipe.check import Fault, faults, missing, unknown_names
+from perfdb.recipe.check import faults
 from perfdb.recipe.expand import Draft, Point, drafts, point
+from perfdb.recipe.fields import Fault, missing, unknown_names
 from perfdb.recipe.misnamed import misnamed, without
 from perfdb.recipe.model import Recipe, Settings
 from perfdb.record import RecipeRef
