@@ -1,5 +1,6 @@
 """Which system this machine is: what nvidia-smi says, matched with the catalogue; never a guess."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -31,6 +32,11 @@ class Machine:
 def is_secret(variable: str) -> bool:
     """Whether the name of an environment variable smells of a secret."""
     return bool(_SECRET.search(variable))
+
+
+def readable(text: str) -> str:
+    """Text of the operating system that any file takes: a byte that is no UTF-8 stands as \\xe8."""
+    return os.fsencode(text).decode(errors="backslashreplace")
 
 
 def detect() -> Machine:

@@ -52,6 +52,7 @@ def run(context: click.Context, /, **_options: object) -> int:
     not stop the others; the exit code is then 1.
     """
     request = Request(**context.params)
+    _readable(request.output)
     files = recipe.load(request.paths)
     before = history.read(request.output)
     planned = planned_cases(files, request, before)
@@ -70,6 +71,13 @@ def run(context: click.Context, /, **_options: object) -> int:
     else:
         show_summary(rows)
     return 1 if any(row.failed for row in rows) or request.gate & _closing(rows) else 0
+
+
+def _readable(output: Path) -> None:
+    """Raises InputError where ingest would refuse the path of every run."""
+    name = machine.readable(str(output))
+    if name != str(output):
+        raise InputError(Problem("--output", f"{name} is not UTF-8", remedy="name another folder"))
 
 
 @contextmanager
@@ -125,7 +133,7 @@ def planned_cases(
             for name, backend in BACKENDS.items()
         },
         done=before.done,
-        container=os.environ.get("PERFDB_CONTAINER"),
+        container=machine.readable(os.environ.get("PERFDB_CONTAINER", "")) or None,
         running=before.running,
     )
     planned = plan(files, here, only=request.only, repeat=request.repeat)

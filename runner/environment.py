@@ -9,19 +9,24 @@ from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
-from perfdb.machine import Machine, is_secret
+from perfdb.machine import Machine, is_secret, readable
 from perfdb.record import Environment
 
 PACKAGES = ("torch", "megatron-core", "transformer-engine", "nemo-automodel", "numpy", "triton")
 
 RELEVANT = re.compile(
-    r"^(CUDA|NCCL|NVTE|NVIDIA|TORCH|PYTORCH|OMP|MKL|KMP|GLOO|UCX|SHARP|MEGATRON|NEMO|SLURM|MASTER)"
-    r"(_|$)"
+    r"^(CUDA|CUBLAS|CUBLASLT|CUDNN|NCCL|NVTE|NVIDIA|TORCH[A-Z]*|PYTORCH|TRITON|OMP|MKL|KMP|GLOO|UCX"
+    r"|SHARP|MEGATRON|NEMO|SLURM)(_|$)"
 )
 
 
-def capture(machine: Machine, container: str | None, near: Path) -> Environment:
-    """The environment of a run on this machine; `near` is in the recipe's git checkout, if any."""
+def capture(
+    machine: Machine, container: str | None, near: Path, variables: Mapping[str, str]
+) -> Environment:
+    """The environment of a run on this machine, whose processes have so many variables.
+
+    `near` is in the recipe's git checkout, if any.
+    """
     commit, dirty = git_state(near)
     return Environment(
         hostname=socket.gethostname(),
@@ -38,14 +43,14 @@ def capture(machine: Machine, container: str | None, near: Path) -> Environment:
         git_commit=commit,
         git_dirty=dirty,
         container=container,
-        variables=relevant(os.environ),
+        variables=relevant(variables),
     )
 
 
 def relevant(variables: Mapping[str, str]) -> dict[str, str]:
     """The variables that change how training runs, less those whose name smells of a secret."""
     return {
-        name: value
+        readable(name): readable(value)
         for name, value in sorted(variables.items())
         if RELEVANT.match(name) and not is_secret(name)
     }
@@ -82,8 +87,9 @@ def git_state(near: Path) -> tuple[str | None, bool | None]:
 def _git(folder: Path, *arguments: str) -> str | None:
     try:
         done = subprocess.run(
-            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=False
-        )
+            ["git", "-C", str(folder), *arguments],
+            capture_output=True, text=True, errors="replace", check=False,
+        )  # fmt: skip
     except FileNotFoundError:
         return None
     return done.stdout.strip() if done.returncode == 0 else None

@@ -15,11 +15,11 @@ import perfdb
 from perfdb.contradiction import contradiction
 from perfdb.errors import LeftAtWorkError, PerfdbError
 from perfdb.jsonfile import write_atomically
-from perfdb.machine import Machine
+from perfdb.machine import Machine, readable
 from perfdb.record import Outcome, RunRecord, StepRecord
 from perfdb.rundir import RunDir
 from runner import environment
-from runner.backends import BACKENDS
+from runner.backends import BACKENDS, Command
 from runner.diagnosis import Diagnosis, diagnose
 from runner.launchers import Launcher, Process
 from runner.plan import Planned
@@ -61,7 +61,7 @@ def execute(planned: Planned, site: Site, watcher: Watcher) -> tuple[RunDir, Run
     with run.held():
         backend = BACKENDS[planned.point.case.framework]
         command = backend.command(planned.point, run)
-        record = _record(planned, run, site, site.launcher.argv(command, run))
+        record = _record(planned, run, site, command)
         run.write_record(record)
         write_atomically(run.recipe, planned.file.text)
         write_atomically(run.worker_config, backend.worker_config(planned.point))
@@ -95,15 +95,20 @@ def _new_directory(planned: Planned, output: Path) -> RunDir:
     return RunDir(path)
 
 
-def _record(planned: Planned, run: RunDir, site: Site, argv: tuple[str, ...]) -> RunRecord:
+def _record(planned: Planned, run: RunDir, site: Site, command: Command) -> RunRecord:
     point = planned.point
     return RunRecord(
         run_id=run.path.name,
         case=point.case,
         release=planned.release,
         recipe=planned.file.reference,
-        environment=environment.capture(site.machine, planned.release.container, planned.file.path),
-        command=argv,
+        environment=environment.capture(
+            site.machine,
+            planned.release.container,
+            planned.file.path,
+            site.launcher.variables(command),
+        ),
+        command=tuple(map(readable, site.launcher.argv(command, run))),
         warmup_steps=point.warmup_steps,
         measured_steps=point.measured_steps,
         seed=point.seed,

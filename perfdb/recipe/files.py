@@ -7,6 +7,7 @@ from pathlib import Path
 
 from perfdb import yamlfile
 from perfdb.errors import Problem, RecipeError, closest
+from perfdb.machine import readable
 from perfdb.recipe.check import faults
 from perfdb.recipe.expand import Draft, Point, drafts, point
 from perfdb.recipe.fields import Fault, missing, unknown_names
@@ -70,7 +71,10 @@ def _files(paths: Iterable[Path], problems: list[Problem]) -> Iterator[Path]:
             message = "no such file or folder" if missing else "holds no recipe (*.yaml)"
             problems.append(Problem(str(path), message, remedy="name a recipe or a folder of them"))
         for file in found:
-            if file.resolve() not in seen:
+            if readable(str(file)) != str(file):
+                where = readable(str(file))
+                problems.append(Problem(where, "the name is not UTF-8", remedy="rename it"))
+            elif file.resolve() not in seen:
                 seen.add(file.resolve())
                 yield file
 

@@ -36,12 +36,15 @@ class Launcher(Protocol):
         """The command line that starts every process of a run."""
         ...
 
+    def variables(self, command: Command) -> dict[str, str]:
+        """The environment of each process, the command's `variables` and `imports()` among it."""
+        ...
+
     def start(self, command: Command, run: RunDir) -> Process:
         """Start a run. Raises RunError.
 
-        Each process has the command's `variables` and `imports()` in its environment. What the
-        launcher prints goes to `run.console`, what each rank prints below `run.rank_logs`. All of
-        them end when this process does, however it ends.
+        What the launcher prints goes to `run.console`, what each rank prints below
+        `run.rank_logs`. All of them end when this process does, however it ends.
         """
         ...
 

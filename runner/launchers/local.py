@@ -75,6 +75,15 @@ def argv(command: Command, run: RunDir) -> tuple[str, ...]:
     )  # fmt: skip
 
 
+def variables(command: Command) -> dict[str, str]:
+    """This process's environment under what the command wants.
+
+    One thread where there are several processes: torchrun would set it, and record it nowhere.
+    """
+    threads = {"OMP_NUM_THREADS": "1"} if command.processes > 1 else {}
+    return {**threads, **os.environ, **command.variables, **imports()}
+
+
 def start(command: Command, run: RunDir) -> LocalProcess:
     """Start torchrun; its workers import this installation's runner, whatever folder one is in."""
     run.rank_logs.mkdir(exist_ok=True)
@@ -88,7 +97,7 @@ def start(command: Command, run: RunDir) -> LocalProcess:
                 stdout=console,
                 stderr=subprocess.STDOUT,
                 cwd=run.path,
-                env={**os.environ, **command.variables, **imports()},
+                env=variables(command),
                 start_new_session=True,
             )
     except OSError as error:

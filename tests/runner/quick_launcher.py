@@ -1,6 +1,7 @@
 """A place to run that needs no training framework: a run has all its steps at once, and ends."""
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -38,7 +39,11 @@ class QuickLauncher:
 
     def argv(self, command: Command, run: RunDir) -> tuple[str, ...]:
         """A command that nobody runs."""
-        return ("quick", command.module, run.path.name)
+        return ("quick", command.module, str(run.path))
+
+    def variables(self, command: Command) -> dict[str, str]:
+        """What this process has, and what the command wants."""
+        return {**os.environ, **command.variables}
 
     def start(self, command: Command, run: RunDir) -> QuickProcess:
         """All the steps, of which each takes a tenth of a second."""

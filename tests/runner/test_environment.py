@@ -1,5 +1,6 @@
 """What a record remembers of the machine, and what it must not."""
 
+import os
 from pathlib import Path
 
 from perfdb import machine
@@ -8,7 +9,7 @@ from runner import environment
 
 def test_the_memory_of_the_gpus_is_that_which_nvidia_smi_reports(tmp_path: Path) -> None:
     found = machine.from_nvidia_smi("NVIDIA H100 80GB HBM3, 580.65.06, 81559\n" * 8)
-    known = environment.capture(found, None, tmp_path)
+    known = environment.capture(found, None, tmp_path, {})
     assert (8, 85_520_809_984) == (known.gpu_count, known.gpu_memory_bytes)
 
 
@@ -21,9 +22,18 @@ def test_secrets_are_left_out_and_the_relevant_is_kept() -> None:
         "SLURM_JWT": "abc",
         "NVIDIA_API_KEY": "nvapi-1",
         "NEMO_TOKEN": "t",
+        "TORCHINDUCTOR_CACHE_DIR": "/cache",
+        "MASTER_ADDR": "head",
+        "SLURM_JOB_NAME": os.fsdecode(b"mod\xe8le"),
         "TORCH_HUB_PASSWORD": "p",
     }
-    expected = {"CUDA_VISIBLE_DEVICES": "0", "NCCL_DEBUG": "INFO", "OMP_NUM_THREADS": "1"}
+    expected = {
+        "CUDA_VISIBLE_DEVICES": "0",
+        "NCCL_DEBUG": "INFO",
+        "OMP_NUM_THREADS": "1",
+        "SLURM_JOB_NAME": r"mod\xe8le",
+        "TORCHINDUCTOR_CACHE_DIR": "/cache",
+    }
     assert expected == environment.relevant(variables)
 
 

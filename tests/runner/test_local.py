@@ -47,6 +47,17 @@ def test_a_launcher_that_is_killed_leaves_no_rank_behind(
     assert is_gone(tmp_path)
 
 
+def test_several_workers_have_a_thread_each_unless_the_shell_says_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As torchrun does, so that the record has what the workers have."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert "OMP_NUM_THREADS" not in local.variables(Command("no.module", (), 1))
+    assert "1" == local.variables(Command("no.module", (), 8))["OMP_NUM_THREADS"]
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    assert "4" == local.variables(Command("no.module", (), 8))["OMP_NUM_THREADS"]
+
+
 def test_a_rank_that_does_not_take_sigterm_is_killed(
     started: local.LocalProcess, tmp_path: Path
 ) -> None:

@@ -70,6 +70,31 @@ def test_a_run_that_was_not_what_was_planned_has_failed(
     assert Outcome.FAILED is run.read_record().outcome
 
 
+def test_a_record_has_the_variables_of_the_worker_whatever_their_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the CPU each worker computes on one thread, whatever the shell says."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    monkeypatch.setenv("SLURM_JOB_NAME", os.fsdecode(b"mod\xe8le"))
+    assert ("finished", "") == turn(planned()[0], tmp_path / os.fsdecode(b"runs\xe9"))
+    [run] = find_runs(tmp_path)
+    known = run.read_record().environment.variables
+    assert {"OMP_NUM_THREADS": "1", "TORCHDYNAMO_DISABLE": "1"}.items() <= known.items()
+    assert r"mod\xe8le" == known["SLURM_JOB_NAME"]
+
+
+def test_paths_that_are_not_utf_8_are_bad_input(
+    perfdb: Shell, quick: Callable[[QuickLauncher], None], tmp_path: Path
+) -> None:
+    quick(QuickLauncher())
+    output, name = os.fsdecode(b"runs\xe9"), os.fsdecode(b"un\xe9.yaml")
+    shutil.copy(SINGLE, tmp_path / name)
+    done = perfdb("run", str(SINGLE), "--output", output)
+    assert (2, "error: --output: runs\\xe9 is not UTF-8; name another folder\n") == done[::2]
+    done = perfdb("run", name)
+    assert (2, "error: un\\xe9.yaml: the name is not UTF-8; rename it\n") == done[::2]
+
+
 def test_two_runners_that_planned_the_same_repeats_make_them_once(tmp_path: Path) -> None:
     mine, theirs = planned(repeat=2), planned(repeat=2)
     assert ("finished", "") == turn(mine[0], tmp_path)
