@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import shlex
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,16 +14,14 @@ from rich.console import Console
 from perfdb import machine, recipe, units
 from perfdb.cli.gate import gate_option
 from perfdb.cli.options import json_option, print_json, print_table
-from perfdb.errors import InputError, Problem
+from perfdb.errors import InputError, PerfdbError, Problem
 from perfdb.rundir import RunDir
-from runner import history, report
+from runner import devices, history, report, show
 from runner.backends import BACKENDS
 from runner.launchers import LAUNCHERS
 from runner.plan import AT_WORK, FINISHED, Here, Planned, Support, Verdict, plan
 from runner.progress import watching
 from runner.run import Site, execute
-
-NAMES_SHOWN = 3
 
 
 @click.command(no_args_is_help=True)
@@ -57,19 +54,20 @@ def run(context: click.Context, /, **_options: object) -> int:
     before = history.read(request.output)
     planned = planned_cases(files, request, before)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    show_plan(console, planned)
-    if request.dry_run:
-        rows = [_foreseen(attempt, request, before) for attempt in planned]
-    else:
-        with _writing(request.output):
-            history.mark_interrupted(before)
-            rows = run_all(console, planned, request, before)
-    if request.as_json:
-        print_json({"cases": [dataclasses.asdict(row) for row in rows]})
-    elif request.dry_run:
-        show_commands(rows)
-    else:
-        show_summary(rows)
+    show.plan(console, planned)
+    rows: list[report.Row] = []
+    try:
+        if request.dry_run:
+            rows += [_foreseen(attempt, request, before) for attempt in planned]
+        else:
+            with _writing(request.output):
+                history.mark_interrupted(before)
+                run_all(console, planned, request, before, rows)
+    except (KeyboardInterrupt, PerfdbError):
+        if any(row.outcome for row in rows):  # else the error says all there is to say
+            show.rows(rows, dry_run=False, as_json=request.as_json)
+        raise
+    show.rows(rows, dry_run=request.dry_run, as_json=request.as_json)
     return 1 if any(row.failed for row in rows) or request.gate & _closing(rows) else 0
 
 
@@ -133,30 +131,18 @@ def planned_cases(
             for name, backend in BACKENDS.items()
         },
         done=before.done,
+        cores=len(devices.cores()),
         container=machine.readable(os.environ.get("PERFDB_CONTAINER", "")) or None,
         running=before.running,
     )
     planned = plan(files, here, only=request.only, repeat=request.repeat)
     if not planned:
-        names = ", ".join(point.name for file in files[:NAMES_SHOWN] for point in file.points[:1])
+        names = ", ".join(
+            point.name for file in files[: show.NAMES_SHOWN] for point in file.points[:1]
+        )
         message = f"{request.only!r} matches none of the cases"
         raise InputError(Problem("--only", message, remedy=f"their names are like {names}"))
     return planned
-
-
-def show_plan(console: Console, planned: list[Planned]) -> None:
-    """What will run, what was done, and what is skipped and why."""
-    console.print(f"plan: {report.counted(planned)}", markup=False)
-    for reason, names in report.skipped_reasons(planned):
-        shown = ", ".join(names[:NAMES_SHOWN])
-        more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
-        console.print(f"  skip {len(names)} ({shown}{more}): {reason}", markup=False)
-    for attempt in planned:
-        if attempt.verdict is Verdict.RUN:
-            case = attempt.point.case
-            console.print(
-                f"  run  {attempt.point.name} on {case.num_gpus} × {case.system}", markup=False
-            )
 
 
 def _foreseen(planned: Planned, request: Request, before: history.History) -> report.Row:
@@ -174,22 +160,31 @@ def command_of(planned: Planned, request: Request) -> tuple[str, ...]:
 
 
 def run_all(
-    console: Console, planned: list[Planned], request: Request, before: history.History
-) -> list[report.Row]:
-    """Run what is to run, one attempt after the other; a failed case does not stop the rest."""
+    console: Console,
+    planned: list[Planned],
+    request: Request,
+    before: history.History,
+    rows: list[report.Row],
+) -> None:
+    """Run what is to run, one attempt after the other; a failed case does not stop the rest.
+
+    Adds a row for each to `rows`, also for the one that it breaks off at.
+    """
     stop_on_sigterm()
     site = Site(request.output, machine.detect(), LAUNCHERS[request.launcher])
     total = sum(attempt.verdict is Verdict.RUN for attempt in planned)
-    rows: list[report.Row] = []
     number = 0
     for attempt in planned:
         if attempt.verdict is not Verdict.RUN:
             rows.append(_not_run(attempt, before))
             continue
         number += 1
-        rows.append(turn(console, attempt, site, f"[{number}/{total}]"))
+        try:
+            rows.append(turn(console, attempt, site, f"[{number}/{total}]"))
+        except (KeyboardInterrupt, PerfdbError, OSError) as error:
+            rows.append(report.broken_off(attempt, error))
+            raise
         console.print(f"[{number}/{total}] {attempt.point.name}: {_status(rows[-1])}", markup=False)
-    return rows
 
 
 def turn(console: Console, planned: Planned, site: Site, title: str) -> report.Row:
@@ -232,37 +227,6 @@ def _status(row: report.Row) -> str:
     if row.reason:
         return row.reason
     return f"{units.significant(row.step_time_s)} s/step, {row.num_steps} steps"
-
-
-def show_commands(rows: list[report.Row]) -> None:
-    """On stdout, a line of shell for each case that would run."""
-    for row in rows:
-        if row.command:
-            click.echo(shlex.join(row.command))
-
-
-def show_summary(rows: list[report.Row]) -> None:
-    """The summary table on stdout; skipped cases were listed with the plan."""
-    shown = [row for row in rows if row.status != Verdict.SKIP.value]
-    if not shown:
-        return
-    before = sum(row.status == Verdict.DONE.value for row in shown)
-    title = units.counted(len(shown) - before, "run")
-    print_table(
-        f"{title}, {before} finished before" if before else title,
-        ("Case", "Status", "Step time (s)", "Tokens/s/GPU", "Steps", "Run directory or reason"),
-        [
-            (
-                row.case,
-                row.status if row.status == Verdict.DONE.value else row.outcome or row.status,
-                units.significant(row.step_time_s),
-                units.number(row.tokens_per_sec_per_gpu),
-                row.num_steps,
-                row.reason or row.run_dir,
-            )
-            for row in shown
-        ],
-    )
 
 
 @click.command()

@@ -8,12 +8,15 @@ from typing import Final
 
 from perfdb.machine import Machine
 from perfdb.recipe import Point, RecipeFile
-from perfdb.record import Case, Release
+from perfdb.record import MOST, Case, Release
 from runner.history import Measurement, measurement
 
 AT_WORK: Final = "another runner is at work on it"
 FINISHED: Final = "finished before"
 """Reasons to skip a case that may also arise after planning."""
+
+PROCESSES_PER_CORE: Final = 8
+"""Processes without GPUs; of more, the memory and the time they take are of no use to anybody."""
 
 
 class Verdict(StrEnum):
@@ -59,6 +62,7 @@ class Here:
     """How many runs of each measurement have finished."""
     running: frozenset[Measurement] = frozenset()
     """The measurements that another runner is at work on."""
+    cores: int | None = None
     container: str | None = None
     """The image that the runner is in, as PERFDB_CONTAINER says; a process cannot tell itself."""
 
@@ -102,16 +106,20 @@ def release_of(point: Point, here: Here) -> Release:
 
 def obstacle(point: Point, here: Here) -> str:
     """Why a case cannot run here; empty if it can."""
-    return _of_the_machine(point.case, here.machine) or _of_the_software(point, here)
+    return _of_the_machine(point.case, here) or _of_the_software(point, here)
 
 
-def _of_the_machine(case: Case, machine: Machine) -> str:
+def _of_the_machine(case: Case, here: Here) -> str:
+    machine, most = here.machine, PROCESSES_PER_CORE * (here.cores or MOST)
     if machine.system is None:
         return f"this machine is no system of the catalogue: {machine.reason}"
     if case.system != machine.system:
         return f"needs {case.system}, this machine is {machine.system}"
     if machine.gpu_count and case.num_gpus > machine.gpu_count:
         return f"needs {case.num_gpus} GPUs, this machine has {machine.gpu_count}"
+    if not machine.gpu_count and case.num_gpus > most:
+        limit = f"{PROCESSES_PER_CORE} on each of its {here.cores} cores"
+        return f"needs {case.num_gpus} processes, this machine takes {most}: {limit}"
     return ""
 
 

@@ -7,6 +7,7 @@ from perfdb.groups import grouped
 from perfdb.record import Outcome, RunRecord
 from perfdb.rundir import RunDir
 from runner.plan import Planned, Verdict
+from runner.run import STOPPED
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,17 @@ def ran(planned: Planned, run: RunDir, record: RunRecord) -> Row:
         )
         if summary
         else None,
+    )
+
+
+def broken_off(planned: Planned, error: BaseException) -> Row:
+    """The row of a case at which all ended: somebody stopped it, or no file can be written."""
+    stopped = isinstance(error, KeyboardInterrupt)
+    return Row(
+        case=planned.point.name,
+        status="failed",
+        reason=str(error) or (STOPPED if stopped else type(error).__name__),
+        outcome=Outcome.INTERRUPTED.value if stopped else None,
     )
 
 

@@ -55,6 +55,23 @@ def test_a_case_larger_than_the_machine_is_skipped() -> None:
     assert ("skip", reason) == found["nemotron4-15b/num_gpus=16/precision=bf16"]
 
 
+@pytest.mark.parametrize(
+    ("processes", "reason"),
+    [
+        (16, ""),
+        (17, "needs 17 processes, this machine takes 16: 8 on each of its 2 cores"),
+    ],
+)
+def test_a_case_of_more_processes_than_the_cores_take_is_skipped(
+    tmp_path: Path, processes: int, reason: str
+) -> None:
+    path = tmp_path / "many.yaml"
+    text = (RECIPES / "smoke" / "single.yaml").read_text().replace("size: 4", f"size: {processes}")
+    path.write_text(text.replace("num_gpus: 1", f"num_gpus: {processes}"))
+    [one] = plan(recipe.load([path]), here(cores=2), **ONCE)
+    assert reason == one.reason
+
+
 def test_what_a_backend_cannot_run_is_skipped_with_the_backends_words() -> None:
     one_gpu = here(H100, frameworks={"megatron-core": Support("0.16.1", lambda case: "not today")})
     assert ("skip", "not today") == verdicts(one_gpu)["llama3-8b-8l-1gpu/dgx-h100"]

@@ -1,5 +1,6 @@
 """Runners that share an output folder, that are stopped, and that cannot write."""
 
+import json
 import os
 import shutil
 import signal
@@ -225,6 +226,34 @@ def test_sigterm_is_told_from_the_users_ctrl_c(tmp_path: Path, job: str) -> None
         [run] = find_runs(output)
         record = run.read_record()
         assert (Outcome.INTERRUPTED, said) == (record.outcome, record.error)
+
+
+@pytest.mark.parametrize(
+    ("ends", "code", "outcomes"),
+    [
+        (lambda _: signal.raise_signal(signal.SIGINT), 130, ["finished", "interrupted"]),
+        (lambda run: shutil.rmtree(run.path), 2, ["finished", None]),
+    ],
+)
+def test_what_had_finished_is_told_though_all_ends_at_a_later_case(
+    perfdb: Shell,
+    quick: Callable[[QuickLauncher], None],
+    ends: Callable[[RunDir], None],
+    code: int,
+    outcomes: list[str | None],
+) -> None:
+    """As JSON too: whoever stops an hour's runs has the figures of those that are done."""
+    quick(QuickLauncher())
+    assert 0 == perfdb("run", str(SINGLE)).code
+    quick(QuickLauncher(ends))
+    done = perfdb("run", str(SINGLE), "--repeat", "2", "--json")
+    assert code == done.code
+    cases = json.loads(done.stdout)["cases"]
+    assert outcomes == [case["outcome"] for case in cases]
+    assert [0.1, None] == [case["step_time_s"] for case in cases]
+    assert cases[1]["reason"]
+    again = perfdb("run", str(SINGLE), "--repeat", "2")
+    assert (code, True) == (again.code, "1 run, 1 finished before" in again.stdout)
 
 
 def test_a_folder_that_is_gone_at_the_end_of_a_run_is_bad_input(
