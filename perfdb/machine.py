@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from perfdb import catalog
 
-QUERY = ("--query-gpu=name,driver_version,memory.total", "--format=csv,noheader,nounits")
+QUERY = ("--query-gpu=name,driver_version,memory.total,uuid", "--format=csv,noheader,nounits")
 TIMEOUT_S = 30
 
 _SECRET = re.compile(r"TOKEN|SECRET|PASSW|KEY|CREDENTIAL|AUTH|COOKIE|JWT|PRIVATE", re.IGNORECASE)
@@ -27,6 +27,8 @@ class Machine:
     """How `system` was found, or why it was not."""
     gpu_memory_bytes: int | None = None
     """Of the GPU with the least."""
+    gpu_uuids: tuple[str, ...] = ()
+    """Of each GPU, in the order of their numbers; empty where nvidia-smi was not asked."""
 
 
 def is_secret(variable: str) -> bool:
@@ -62,22 +64,24 @@ def without_gpu(reason: str) -> Machine:
 
 
 def from_nvidia_smi(printed: str) -> Machine:
-    """The machine that lines of 'name, driver, memory' describe."""
+    """The machine that lines of 'name, driver, memory, UUID' describe."""
     lines = [[cell.strip() for cell in line.split(",")] for line in printed.splitlines() if line]
     if not lines:
         return without_gpu("nvidia-smi lists no GPU")
     names = sorted({line[0] for line in lines})
+    uuids = tuple(line[3] for line in lines if len(line) > 3)
     driver, memory = lines[0][1], _least_memory_bytes(line[2] for line in lines)
     if len(names) > 1:
         reason = f"different GPUs in one machine: {', '.join(names)}"
-        return Machine(None, names[0], len(lines), driver, reason, memory)
+        return Machine(None, names[0], len(lines), driver, reason, memory, uuids)
     system = catalog.system_of_gpu(names[0])
     reason = (
         f"nvidia-smi reports {len(lines)} × {names[0]}"
         if system
         else f"no system in the catalogue has a {names[0]}"
     )
-    return Machine(system.name if system else None, names[0], len(lines), driver, reason, memory)
+    name = system.name if system else None
+    return Machine(name, names[0], len(lines), driver, reason, memory, uuids)
 
 
 def _least_memory_bytes(printed: Iterable[str]) -> int | None:

@@ -20,6 +20,7 @@ from perfdb.record import Case, StepRecord
 from runner.plan import Planned
 
 PLAIN_EVERY_S = 10
+WAITING = "waits for another run on this machine"
 
 
 @dataclass
@@ -29,6 +30,10 @@ class PlainWatcher:
     console: Console
     planned: Planned
     last_printed: float = field(default_factory=time.monotonic)
+
+    def waiting(self) -> None:
+        """Print it."""
+        self.console.print(f"  {self.planned.point.name}: {WAITING}")
 
     def steps_done(self, steps: Sequence[StepRecord], planned: int) -> None:
         """Print how far the run is, at most once every PLAIN_EVERY_S seconds."""
@@ -46,6 +51,10 @@ class LiveWatcher:
     progress: Progress
     task: TaskID
     case: Case
+
+    def waiting(self) -> None:
+        """Show it where the pace will be."""
+        self.progress.update(self.task, pace=WAITING)
 
     def steps_done(self, steps: Sequence[StepRecord], planned: int) -> None:
         """Move the bar."""

@@ -18,7 +18,7 @@ from perfdb.jsonfile import write_atomically
 from perfdb.machine import Machine, readable
 from perfdb.record import Outcome, RunRecord, StepRecord
 from perfdb.rundir import RunDir
-from runner import environment
+from runner import devices, environment
 from runner.backends import BACKENDS, Command
 from runner.diagnosis import Diagnosis, diagnose
 from runner.launchers import Launcher, Process
@@ -37,6 +37,10 @@ class OverdueError(LeftAtWorkError):
 class Watcher(Protocol):
     """Is called with a run's steps as they happen."""
 
+    def waiting(self) -> None:
+        """The run waits for another run that has its GPUs or cores."""
+        ...
+
     def steps_done(self, steps: tuple[StepRecord, ...], planned: int) -> None:
         """The steps so far, and how many there will be."""
         ...
@@ -52,11 +56,17 @@ class Site:
 
 
 def execute(planned: Planned, site: Site, watcher: Watcher) -> tuple[RunDir, RunRecord]:
-    """Run a case to its end, whatever that is.
+    """Run a case to its end, whatever that is, once no other run has its devices.
 
     Raises KeyboardInterrupt after a clean stop, LeftAtWorkError where processes of the run do not
     end, both once the record is written, and OSError where files cannot be written.
     """
+    names = devices.of_run(planned.point.case.num_gpus, site.machine, os.environ)
+    with devices.held(names, watcher.waiting):
+        return _executed(planned, site, watcher)
+
+
+def _executed(planned: Planned, site: Site, watcher: Watcher) -> tuple[RunDir, RunRecord]:
     run = _new_directory(planned, site.output)
     with run.held():
         backend = BACKENDS[planned.point.case.framework]

@@ -33,6 +33,14 @@ def no_store_of_the_developer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PERFDB_URL", raising=False)
 
 
+@pytest.fixture(autouse=True)
+def no_run_of_another(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """No test waits for a run that somebody makes on this machine."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path_factory.getbasetemp()))
+
+
 @pytest.fixture
 def perfdb(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
