@@ -19,6 +19,7 @@ from perfdb.record import (
     RunRecord,
     StepRecord,
     Task,
+    Worker,
     WorkerSummary,
 )
 from perfdb.rundir import StepsRead
@@ -42,7 +43,7 @@ CUT_OFF = "the run was cut off: its runner is gone and did not say how it ended"
 def measured(
     record: RunRecord,
     read: StepsRead,
-    summary: WorkerSummary | None,
+    worker: Worker,
     content: str,
     asked: windows.Window | None = None,
 ) -> MeasuredRun:
@@ -52,7 +53,7 @@ def measured(
     warm-up ones.
     """
     steps = [step for _, step in read.steps]
-    outcome, withheld = judged(record, steps, summary)
+    outcome, withheld = judged(record, steps, worker)
     identity = {"case": record.case.key, "release": record.release.key, "run": record.run_id}
     result = ResultRow(
         case=record.case,
@@ -68,7 +69,7 @@ def measured(
         result = with_figures(result, steps, asked or windows.skip_warmup(record.warmup_steps))
     # The record of a finished run has no error.
     error = record.error or (withheld if record.outcome is Outcome.FINISHED else None)
-    row = replace(_run_row(record, outcome, summary, content), error=error)
+    row = replace(_run_row(record, outcome, worker.summary, content), error=error)
     return MeasuredRun(row, step_rows(read), result)
 
 
@@ -122,11 +123,11 @@ def _impossible(where: str, line: int, step: StepRecord) -> Iterator[Problem]:
 
 
 def judged(
-    record: RunRecord, steps: Sequence[StepRecord], summary: WorkerSummary | None = None
+    record: RunRecord, steps: Sequence[StepRecord], worker: Worker
 ) -> tuple[Outcome, str | None]:
     """How a run ended, and why it has no figures if it has none.
 
-    By its record, its steps, and what its worker says of itself.
+    By its record, its steps, and what is known of its worker.
     """
     broken = not_a_number(steps)
     if broken:
@@ -135,7 +136,7 @@ def judged(
         return Outcome.INCOMPLETE, CUT_OFF
     if record.outcome is not Outcome.FINISHED:
         return record.outcome, WITHHELD[record.outcome]
-    if summary and (other := contradiction(record, summary)):
+    if other := contradiction(record, steps, worker):
         return Outcome.FAILED, other
     gap = _gap(record, steps)
     return (Outcome.INCOMPLETE, gap) if gap else (Outcome.FINISHED, None)

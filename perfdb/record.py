@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import date, datetime
 from enum import StrEnum
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Final, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
 
@@ -200,6 +200,26 @@ class WorkerSummary(BaseModel):
     memory_kind: str
     peak_memory_bytes: tuple[int | None, ...]
     versions: Mapping[str, str | None]
+
+
+class WorkerConfiguration(BaseModel):
+    """What the worker was told to do: fields of its case, its steps, and its model by its shape."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    model: object = None
+
+    @property
+    def fields(self) -> Mapping[str, object]:
+        """All of it but the model."""
+        return self.model_extra or {}
+
+
+class Worker(NamedTuple):
+    """What is known of a run's worker beside its steps. None: there is no such file."""
+
+    summary: WorkerSummary | None = None
+    configuration: WorkerConfiguration | None = None
 
 
 class Environment(Frozen):

@@ -2,7 +2,7 @@
 
 import fcntl
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +11,8 @@ from typing import Final
 from pydantic import TypeAdapter, ValidationError
 
 from perfdb.errors import Problem
-from perfdb.jsonfile import first_error, read_json, write_atomically
-from perfdb.record import RunRecord, StepRecord, WorkerSummary
+from perfdb.jsonfile import first_error, parse_json, read_json, write_atomically
+from perfdb.record import RunRecord, StepRecord, Worker, WorkerConfiguration, WorkerSummary
 
 RECORD: Final = "run.json"
 """The name of the file that makes a folder a run directory."""
@@ -20,11 +20,14 @@ RECORD: Final = "run.json"
 STEPS: Final = "steps.jsonl"
 """The name of the file that a run's figures are from."""
 
+WORKER_CONFIG: Final = "worker_config.json"
+"""The name of the file that says what the worker was told to do."""
+
 _SUMMARY = "worker.json"
-_RECIPE, _WORKER_CONFIG = "recipe.yaml", "worker_config.json"
+_RECIPE = "recipe.yaml"
 _CONSOLE, _RANKS = "console.log", "ranks"
 _STEPS_OF_FILE = TypeAdapter(tuple[StepRecord, ...])
-_FILES_BUT_LOGS = (RECORD, _RECIPE, _WORKER_CONFIG, STEPS, _SUMMARY)
+_FILES_BUT_LOGS = (RECORD, _RECIPE, WORKER_CONFIG, STEPS, _SUMMARY)
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class RunDir:
     @property
     def worker_config(self) -> Path:
         """The configuration that the worker was started with."""
-        return self.path / _WORKER_CONFIG
+        return self.path / WORKER_CONFIG
 
     @property
     def steps(self) -> Path:
@@ -136,12 +139,33 @@ class RunDir:
         """The worker's summary; None if the worker did not finish. Raises RunDirError."""
         return read_json(self.summary, WorkerSummary) if self.summary.is_file() else None
 
+    def read_worker(self) -> Worker:
+        """What is known of the worker. Raises RunDirError."""
+
+        def content(name: str) -> bytes:
+            path = self.path / name
+            return path.read_bytes() if path.is_file() else b""
+
+        return parse_worker(self, content)
+
     def read_steps(self) -> tuple[StepRecord, ...]:
         """The steps so far; a line that is still being written, or was cut off, is left out."""
         if not self.steps.is_file():
             return ()
         read = parse_steps(str(self.steps), self.steps.read_text().splitlines())
         return tuple(step for _, step in read.steps)
+
+
+def parse_worker(run: RunDir, content: Callable[[str], bytes]) -> Worker:
+    """What the bytes of a run's files, by their names, say of its worker; none: no such file.
+
+    Raises RunDirError.
+    """
+    said, told = content(run.summary.name), content(run.worker_config.name)
+    return Worker(
+        parse_json(str(run.summary), said, WorkerSummary) if said else None,
+        parse_json(str(run.worker_config), told, WorkerConfiguration) if told else None,
+    )
 
 
 def find_runs(root: Path) -> list[RunDir]:

@@ -130,9 +130,10 @@ def _record(planned: Planned, run: RunDir, site: Site, command: Command) -> RunR
 
 
 def _confirmed(diagnosis: Diagnosis, record: RunRecord, run: RunDir) -> Diagnosis:
-    """A run that was not on its system, or not with its release, has failed."""
-    summary = run.read_summary() if diagnosis.outcome is Outcome.FINISHED else None
-    other = contradiction(record, summary) if summary else None
+    """A run that was not what its record says has failed."""
+    if diagnosis.outcome is not Outcome.FINISHED:
+        return diagnosis
+    other = contradiction(record, run.read_steps(), run.read_worker())
     return Diagnosis(Outcome.FAILED, other) if other else diagnosis
 
 

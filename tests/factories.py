@@ -139,10 +139,15 @@ def write_run(
     run.recipe.write_text(f"name: {made.recipe.name}\n")
     run.worker_config.write_text("{}\n")
     run.console.write_text("".join(f"step {n}\n" for n, _ in enumerate(step_times, start=1)))
-    write_steps(run, steps(step_times))
+    write_steps(run, steps(step_times, tokens=tokens_of(made.case)))
     if made.outcome is Outcome.FINISHED:
         run.summary.write_text(summary(made.case.num_gpus, made.case.system).model_dump_json())
     return run
+
+
+def tokens_of(case: Case) -> int:
+    """How many tokens a step of a case is of."""
+    return case.global_batch_size * case.sequence_length
 
 
 def write_steps(run: RunDir, written: Iterable[StepRecord]) -> None:

@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from perfdb.metrics import METRICS
 from perfdb.normalize import measured, published_row
-from perfdb.record import Figures, Outcome, RunRecord, StepRecord
+from perfdb.record import (
+    Figures,
+    Outcome,
+    RunRecord,
+    StepRecord,
+    Worker,
+    WorkerConfiguration,
+)
 from perfdb.rundir import StepsRead
 from tests import factories
 
@@ -29,7 +36,7 @@ def read_of(steps: list[StepRecord]) -> StepsRead:
 
 
 def figures_of(record: RunRecord, steps: list[StepRecord]) -> dict[str, object]:
-    result = asdict(measured(record, read_of(steps), None, "0").result)
+    result = asdict(measured(record, read_of(steps), Worker(), "0").result)
     return {name: result[name] for name in (*FIGURES, "outcome", "withheld")}
 
 
@@ -43,7 +50,7 @@ def test_the_nemotron_recipe_computes_389371_tokens_per_second() -> None:
         model="nemotron4-15b", num_gpus=64, sequence_length=4096, global_batch_size=256
     )
     times = (9.0, 9.0, 2.693, 2.693, 2.693)
-    found = figures_of(run(times, case=case), factories.steps(times))
+    found = figures_of(run(times, case=case), factories.steps(times, tokens=256 * 4096))
 
     tokens_per_gpu = found["tokens_per_sec_per_gpu"]
     assert isinstance(tokens_per_gpu, float)
@@ -53,7 +60,7 @@ def test_the_nemotron_recipe_computes_389371_tokens_per_second() -> None:
 def test_a_run_has_a_value_of_every_metric() -> None:
     steps = factories.steps()
     steps = [one.model_copy(update={"peak_memory_bytes": 1 << 30}) for one in steps]
-    found = asdict(measured(run(), read_of(steps), None, "0").result)
+    found = asdict(measured(run(), read_of(steps), Worker(), "0").result)
     assert not [name for name in METRICS if found[name] is None]
 
 
@@ -95,7 +102,7 @@ def test_flops_agree_with_automodel_and_megatron_lm(model: str) -> None:
     """A step of one second on one GPU shows the FLOPs of the batch, in TFLOP."""
     case = factories.case(model=model, num_gpus=1, sequence_length=4096, global_batch_size=1)
     times = (1.0,) * 4
-    found = figures_of(run(times, case=case), factories.steps(times))
+    found = figures_of(run(times, case=case), factories.steps(times, tokens=4096))
 
     expected = json.loads(ORACLE.read_text())["models"][model]["flops"]["seq4096_gbs1"]
     assert expected / 1e12 == pytest.approx(found["model_tflops_per_sec_per_gpu"], rel=1e-12)
@@ -220,7 +227,7 @@ def test_steps_keep_their_first_reading_and_no_nan() -> None:
     """A step that is there twice has one row; a loss that is not a number is unknown there."""
     steps = [*factories.steps((2.0, 1.0)), *factories.steps((7.0,), loss=math.nan)]
     steps[0] = steps[0].model_copy(update={"grad_norm": math.inf})
-    rows = measured(run(), read_of(steps), None, "0").steps
+    rows = measured(run(), read_of(steps), Worker(), "0").steps
 
     assert [(1, 2.0, 1), (2, 1.0, 2)] == [(r.step, r.step_time_s, r.source_line) for r in rows]
     assert [None, 1.5] == [row.grad_norm for row in rows]
@@ -230,7 +237,7 @@ def test_moments_are_stored_in_utc() -> None:
     """SQLite keeps no offset."""
     started = datetime(2026, 1, 2, 12, 0, tzinfo=timezone(timedelta(hours=5)))
 
-    row = measured(run(started_at=started), read_of(TEN), None, "0").run
+    row = measured(run(started_at=started), read_of(TEN), Worker(), "0").run
     assert datetime(2026, 1, 2, 7, 0, tzinfo=UTC) == row.started_at
 
 
@@ -238,7 +245,7 @@ def test_a_summary_with_nan_can_be_stored_as_json() -> None:
     """PostgreSQL refuses NaN in JSON; what the worker could not say is null."""
     summary = factories.summary().model_copy(update={"final_loss": math.nan})
 
-    row = measured(run(), read_of(TEN), summary, "0").run
+    row = measured(run(), read_of(TEN), Worker(summary), "0").run
     assert row.summary is not None
     assert None is row.summary["final_loss"]
     assert 8 == row.summary["world_size"]
@@ -269,10 +276,46 @@ def test_a_run_that_was_not_what_its_record_says_has_no_figures(
     """By what its worker says of itself; a system that the catalogue lacks cannot be told."""
     summary = factories.summary().model_copy(update=said)
 
-    found = measured(run(case=factories.case(system=system)), read_of(TEN), summary, "0").result
+    found = measured(
+        run(case=factories.case(system=system)), read_of(TEN), Worker(summary), "0"
+    ).result
     assert withheld == found.withheld
     assert (withheld is None) == (found.step_time_s is not None)
     assert (withheld is None) == (found.outcome is Outcome.FINISHED)
+
+
+@pytest.mark.parametrize(
+    ("given", "withheld"),
+    [
+        ({"tokens": None}, None),
+        ({"tokens": 64 * 8192}, "step 1 is of 524288 tokens, not 128 × 8192"),
+        ({"num_steps": 12}, "there is a step 12, and 10 were planned"),
+        ({"world_size": 16}, "the worker had 16 ranks, and the case 8 GPUs"),
+        ({"told": {}}, None),
+        ({"told": {"model": {"num_layers": 1}, "anything": "else"}}, None),
+        ({"told": {"precision": "bf16", "kernels": [], "seed": 1234, "options": {}}}, None),
+        ({"told": {"sequence_length": 4096}}, "the worker was told sequence_length 4096, not 8192"),
+        ({"told": {"precision": "fp32"}}, "the worker was told precision fp32, not bf16"),
+        ({"told": {"warmup_steps": 1}}, "the worker was told warmup_steps 1, not 2"),
+        ({"told": {"options": {"init": "x"}}}, "the worker was told options {'init': 'x'}, not {}"),
+    ],
+)
+def test_the_parts_of_a_run_must_say_the_same_of_it(
+    given: dict[str, object], withheld: str | None
+) -> None:
+    """Its record, its steps, what its worker was told, and what that says at its end."""
+    told = given.get("told")
+    worker = Worker(
+        factories.summary().model_copy(update={"world_size": given.get("world_size", 8)}),
+        None if told is None else WorkerConfiguration.model_validate(told),
+    )
+    times = (12.0,) * given.get("num_steps", 10)  # type: ignore[operator]  # a number
+    steps = factories.steps(times, tokens=given.get("tokens", 128 * 8192))
+
+    found = measured(run(), read_of(steps), worker, "0").result
+    outcome = Outcome.FINISHED if withheld is None else Outcome.FAILED
+    assert (outcome, withheld) == (found.outcome, found.withheld)
+    assert (withheld is None) == (found.step_time_s is not None)
 
 
 def test_a_published_row_keeps_its_figures_as_they_were_printed() -> None:
@@ -295,7 +338,7 @@ def test_a_published_and_a_measured_result_of_one_case_are_two_results() -> None
     release = factories.release("25.04")
     row = published_row(factories.published(case=factories.case(), release=release))
     results = [
-        measured(run(run_id=run_id, release=release), read_of(TEN), None, "0").result
+        measured(run(run_id=run_id, release=release), read_of(TEN), Worker(), "0").result
         for run_id in ("a", "b")
     ]
 
@@ -321,7 +364,7 @@ def test_nothing_unknown_becomes_zero(
 ) -> None:
     """A figure is positive or unknown; it is withheld exactly where there is a reason."""
     record = factories.record(warmup_steps=warmup, measured_steps=planned, outcome=outcome)
-    result = measured(record, read_of(factories.steps(step_times)), None, "0").result
+    result = measured(record, read_of(factories.steps(step_times)), Worker(), "0").result
     numbers = [asdict(result)[name] for name in FIGURES if name != "step_time_stdev_s"]
 
     assert 0 not in numbers

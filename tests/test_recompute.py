@@ -28,7 +28,7 @@ from perfdb.ingest import logs as log_reader
 from perfdb.queries.only import Only
 from perfdb.recompute import Asked, Scope, figures, preview, recompute, revise
 from perfdb.recompute.figures import Stored
-from perfdb.record import Origin, Outcome
+from perfdb.record import Origin, Outcome, Worker
 from perfdb.rundir import RunDir, StepsRead
 from tests import factories, logs
 from tests.shell import Shell
@@ -453,7 +453,7 @@ def _stored(times: list[float], window: windows.Window) -> tuple[Stored, list[Re
     """A run as ingest reads it, and its steps."""
     steps = factories.steps(times)
     record = factories.record(warmup_steps=0, measured_steps=len(times))
-    measured = normalize.measured(record, StepsRead(tuple(enumerate(steps, 1)), ()), None, "c")
+    measured = normalize.measured(record, StepsRead(tuple(enumerate(steps, 1)), ()), Worker(), "c")
     result = normalize.with_figures(measured.result, steps, window)
     stored = Stored(result, 1, 1, "r", 1, finished=True, of_log=False)
     peak = steps[0].peak_memory_bytes

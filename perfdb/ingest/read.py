@@ -5,7 +5,7 @@ import re
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal
 
@@ -15,8 +15,8 @@ from perfdb.db.rows import MeasuredRun, ResultRow, RunFiles, SourceFile
 from perfdb.errors import Problem, RunDirError
 from perfdb.ingest import opened
 from perfdb.jsonfile import parse_json
-from perfdb.record import Original, Outcome, RunRecord, WorkerSummary
-from perfdb.rundir import RECORD, STEPS, RunDir, parse_steps
+from perfdb.record import Original, Outcome, RunRecord
+from perfdb.rundir import RECORD, STEPS, RunDir, parse_steps, parse_worker
 from perfdb.windows import Window
 
 _RUN_ID = re.compile(rb'"run_id"\s*:\s*"([^"\\\x00-\x1f]+)"')
@@ -275,9 +275,8 @@ def _parse_ended(found: RunFound, record: RunRecord) -> RunRead | Rejected:
     problem = normalize.damage(str(run.steps), steps)
     if problem:
         return Rejected(str(run.path), (problem,))
-    last_words = _content(files, run.summary.name)
-    summary = parse_json(str(run.summary), last_words, WorkerSummary) if last_words else None
-    measured = normalize.measured(record, steps, summary, files.content_hash, found.window)
+    worker = parse_worker(run, partial(_content, files))
+    measured = normalize.measured(record, steps, worker, files.content_hash, found.window)
     asked = found.window.name if found.window else None
     notes = tuple(_less_than_said(run, record, measured.result))
     return RunRead(str(run.path), measured, files, notes, window=asked)

@@ -24,7 +24,7 @@ from perfdb.queries.content import content_of
 from perfdb.recompute.figures import DERIVED, Asked, Stored, differences, recomputed
 from perfdb.recompute.read import AT_ONCE, stored, with_steps
 from perfdb.record import SCHEMA_VERSION, Outcome, RunRecord
-from perfdb.rundir import RunDir, parse_steps
+from perfdb.rundir import RunDir, parse_steps, parse_worker
 from perfdb.verify.base import Fault, Finding, PassedOver, Watch, other_version
 
 FIGURES = tuple(
@@ -152,13 +152,14 @@ def _reread(connection: Connection, run: Stored) -> _Reread | str:
 def _of_directory(connection: Connection, files: Sequence[_File]) -> _Reread:
     run = RunDir(Path(files[0].path).parent)
     source_ids = {file.name: file.source_id for file in files}
-    record_bytes, steps_bytes = (
-        b"".join(content_of(connection, source_ids[path.name])) if path.name in source_ids else b""
-        for path in (run.record, run.steps)
-    )
-    record = parse_json(str(run.record), record_bytes, RunRecord)
-    read = parse_steps(str(run.steps), steps_bytes.decode(errors="replace").splitlines())
-    whole = normalize.measured(record, read, None, "")
+
+    def content(name: str) -> bytes:
+        return b"".join(content_of(connection, source_ids[name])) if name in source_ids else b""
+
+    record = parse_json(str(run.record), content(run.record.name), RunRecord)
+    lines = content(run.steps.name).decode(errors="replace").splitlines()
+    worker = parse_worker(run, content)
+    whole = normalize.measured(record, parse_steps(str(run.steps), lines), worker, "")
     return _Reread(whole.result.key, whole.run.outcome, whole.steps)
 
 
