@@ -36,7 +36,7 @@ def _at_the_end(record: RunRecord, summary: WorkerSummary) -> Iterator[str]:
     if version and release.version and version != release.version:
         yield f"the worker ran {release.framework} {version}, not {release.version}"
     if summary.world_size != record.case.num_gpus:
-        yield f"the worker had {summary.world_size} ranks, and the case {record.case.num_gpus} GPUs"
+        yield f"the worker had {summary.world_size} ranks, not {record.case.num_gpus}"
 
 
 def _told(record: RunRecord, configuration: WorkerConfiguration) -> Iterator[str]:

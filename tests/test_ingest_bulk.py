@@ -258,6 +258,33 @@ def test_a_run_that_was_copied_while_it_ran_is_the_same_run(store: URL, tmp_path
     assert [(12.15,)] == rows_of(store, select(results.c.step_time_s).where(~results.c.superseded))
 
 
+def test_of_two_copies_of_a_run_the_one_that_tells_more_counts(store: URL, tmp_path: Path) -> None:
+    """In whatever order, again and again; of two whole ones that differ the first does."""
+    whole = factories.write_run(tmp_path / "runs")
+    copy = RunDir(tmp_path / "backup" / whole.path.name)
+    shutil.copytree(whole.path, copy.path)
+    whole_steps = copy.steps.read_text()
+    copy.summary.unlink()
+    copy.steps.write_text(whole_steps[: len(whole_steps) // 2])
+    said = f"tells no more than {whole.path} of the run '{whole.path.name}', which stays as it is"
+
+    assert (1, 0, 0, 0) == counted(ingest([copy.path], store, Options()))
+    assert (0, 1, 0, 0) == counted(ingest([whole.path], store, Options()))
+    for _ in range(2):
+        report = ingest([copy.path, whole.path], store, Options())
+        assert (0, 0, 2, 0) == counted(report)
+        assert (str(copy.path), said) in [(note.where, note.reason) for note in report.notes]
+
+    copy.steps.write_text(whole_steps)  # a copy without one of its files says the same
+    assert (0, 0, 1, 0) == counted(ingest([copy.path], store, Options()))
+    copy.steps.write_text(whole_steps.replace("12.", "1."))
+    report = ingest([copy.path], store, Options())
+    [problem] = report.rejected
+    assert f"of {whole.path} is in the store and says otherwise" in problem.message
+    in_force = select(results.c.step_time_s).where(~results.c.superseded)
+    assert [(12.15,)] == rows_of(store, in_force)
+
+
 def test_a_run_that_was_done_again_in_its_directory_replaces_itself(
     store: URL, tmp_path: Path
 ) -> None:

@@ -290,7 +290,7 @@ def test_a_run_that_was_not_what_its_record_says_has_no_figures(
         ({"tokens": None}, None),
         ({"tokens": 64 * 8192}, "step 1 is of 524288 tokens, not 128 × 8192"),
         ({"num_steps": 12}, "there is a step 12, and 10 were planned"),
-        ({"world_size": 16}, "the worker had 16 ranks, and the case 8 GPUs"),
+        ({"world_size": 16}, "the worker had 16 ranks, not 8"),
         ({"told": {}}, None),
         ({"told": {"model": {"num_layers": 1}, "anything": "else"}}, None),
         ({"told": {"precision": "bf16", "kernels": [], "seed": 1234, "options": {}}}, None),

@@ -163,8 +163,8 @@ class RunFiles:
 class RunWritten:
     """What became of a run.
 
-    `withdrawn` says why the run of its id does not count, `other` where the record is of another
-    run that has its id.
+    `withdrawn` says why the run of its id does not count, `other` where the record is that the
+    store has of its id: of another run, or of this one, of which it tells as much or more.
     """
 
     action: Action

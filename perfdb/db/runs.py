@@ -7,7 +7,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from sqlalchemy import Connection, bindparam, delete, select, update
+from sqlalchemy import Connection, bindparam, delete, func, select, update
 
 from perfdb.db import bulk, keys, marks, revisions
 from perfdb.db import files as sourced
@@ -16,6 +16,7 @@ from perfdb.db.revisions import Place
 from perfdb.db.rows import MeasuredRun, RunFiles, RunRow, RunWritten, StepRow
 from perfdb.db.session import take_turns
 from perfdb.db.tables import results, run_files, runs, sources, steps
+from perfdb.record import Outcome
 
 _SAID = tuple(field.name for field in fields(RunRow))
 _said_by = attrgetter(*_SAID)
@@ -42,6 +43,7 @@ class Known(NamedTuple):
     run_id: str
     content_hash: str
     started_at: datetime | None
+    outcome: str
     path: str
     parser_version: int
     result_id: int | None
@@ -70,6 +72,7 @@ _KNOWN = (
         runs.c.run_id,
         runs.c.content_hash,
         runs.c.started_at,
+        runs.c.outcome,
         sources.c.path,
         sources.c.parser_version,
         results.c.id.label("result_id"),
@@ -109,14 +112,16 @@ def put(connection: Connection, given: Sequence[Given], when: datetime) -> tuple
 
     So does one whose bytes another version has read; its result is a new revision only where it
     says something else. A run of another start than the one of its id, read from another directory,
-    is not stored: it is another run. Nor is one that was withdrawn. One process at a time stores
-    runs, so as to find what the last one stored.
+    is not stored: it is another run. Nor is a copy that tells no more, or one that was withdrawn.
+    One process at a time stores runs, so as to find what the last one stored.
     """
     take_turns(connection, "runs")
     there = known(connection, [one.run_id for one in given])
     read_anew = [one for one in given if not _is_as_before(one, there.get(one.run_id))]
     standing = _standing(connection, read_anew, there)
-    written = {one.run_id: _written(one, there.get(one.run_id), standing) for one in read_anew}
+    written = {
+        one.run_id: _written(connection, one, there.get(one.run_id), standing) for one in read_anew
+    }
     stored = [one for one in read_anew if written[one.run_id].is_stored]
     if stored:
         _put(connection, stored, there, standing, when)
@@ -155,18 +160,46 @@ def _standing(
     }
 
 
-def _written(one: Given, there: Known | None, standing: Mapping[str, int]) -> RunWritten:
+def _written(
+    connection: Connection, one: Given, there: Known | None, standing: Mapping[str, int]
+) -> RunWritten:
     if there is None:
         return RunWritten(Action.NEW, is_stored=True)
     if one.run_id in standing:
         return RunWritten(Action.UNCHANGED, is_stored=True)
     is_same = there.started_at == one.run.run.started_at
-    is_here = Path(there.path).absolute() == Path(one.files.record_file.path).absolute()
-    if not (is_same or is_here or there.content_hash == one.run.run.content_hash):
+    is_here = Path(there.path).resolve() == Path(one.files.record_file.path).resolve()
+    is_state_of_it = is_here or there.content_hash == one.run.run.content_hash
+    if not (is_same or is_state_of_it):
         return RunWritten(Action.REJECTED, other=there.path)
     if there.withdrawn is not None:
         return RunWritten(Action.UNCHANGED, there.withdrawn)
-    return RunWritten(Action.REVISED, is_stored=True)
+    if is_state_of_it or one.run.run.started_at is None:
+        return RunWritten(Action.REVISED, is_stored=True)
+    return _of_a_copy(connection, one, there)
+
+
+def _of_a_copy(connection: Connection, one: Given, there: Known) -> RunWritten:
+    """What becomes of a run of which the store has another directory, with other bytes.
+
+    It counts where it tells more. Two that have ended and differ are both whole: nobody can tell
+    which of them is right.
+    """
+    num_steps = connection.scalar(select(func.count()).where(steps.c.run_id == there.id)) or 0
+    its = _told(Outcome(there.outcome), num_steps)
+    mine = _told(one.run.run.outcome, len(one.run.steps))
+    if mine > its:
+        return RunWritten(Action.REVISED, is_stored=True)
+    result = {there.result_id: one.run.result} if there.result_id is not None else {}
+    if mine < its or revisions.alike(connection, result):
+        return RunWritten(Action.UNCHANGED, other=there.path)
+    return RunWritten(Action.REJECTED, other=there.path)
+
+
+def _told(outcome: Outcome, num_steps: int) -> tuple[bool, bool, int]:
+    """How much is known of a run: first of all that it finished, then that it ended at all."""
+    is_whole = outcome is Outcome.FINISHED
+    return is_whole, outcome is not Outcome.INCOMPLETE, 0 if is_whole else num_steps
 
 
 def _put(

@@ -171,13 +171,16 @@ def _as_stored(read: RunRead | Unchanged, withdrawn: str | None) -> Stored:
 
 
 def _of_run(read: RunRead, written: RunWritten, notes: tuple[Problem, ...]) -> Stored:
+    run_id, other = read.run.run.run_id, Path(written.other or "").parent
+    if written.action is Action.UNCHANGED and written.other:
+        message = f"tells no more than {other} of the run {run_id!r}, which stays as it is"
+        return Stored(read, (written.action,), notes=(Problem(read.path, message),))
     if written.action is Action.UNCHANGED:
         return _as_stored(read, written.withdrawn)
     if written.other is None:
         return Stored(read, (written.action,), notes=notes)
-    run_id, other = read.run.run.run_id, Path(written.other).parent
-    message = f"the run {run_id!r} of {other} is in the store and is another one"
-    remedy = "give one of the two another run_id"
+    message = f"the run {run_id!r} of {other} is in the store and says otherwise"
+    remedy = "give one of two runs another run_id; of two copies keep the right one, at that path"
     return Stored(read, problems=(Problem(read.path, message, remedy=remedy),))
 
 
