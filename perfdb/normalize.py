@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 
-from perfdb import catalog, flops, metrics, skipped, windows
+from perfdb import catalog, flops, metrics, skipped, trained, windows
 from perfdb.content_hash import content_hash
 from perfdb.contradiction import contradiction
 from perfdb.db.rows import MeasuredRun, ResultRow, RunRow, StepRow
@@ -20,6 +20,7 @@ from perfdb.record import (
     StepRecord,
     Task,
     Worker,
+    WorkerConfiguration,
     WorkerSummary,
 )
 from perfdb.rundir import StepsRead
@@ -66,6 +67,7 @@ def measured(
         formula_version=flops.FORMULA_VERSION,
     )
     if withheld is None:
+        result = shape_noted(result, worker.configuration)
         result = with_figures(result, steps, asked or windows.skip_warmup(record.warmup_steps))
     # The record of a finished run has no error.
     error = record.error or (withheld if record.outcome is Outcome.FINISHED else None)
@@ -176,6 +178,12 @@ def with_figures(
     return with_memory(timed, max((step.peak_memory_bytes or 0 for step in steps), default=0))
 
 
+def shape_noted(result: ResultRow, configuration: WorkerConfiguration | None) -> ResultRow:
+    """The result with a note where its run trained another shape of the model, as it was told."""
+    said = trained.difference(result.case.model, configuration)
+    return replace(result, notes=(*result.notes, said)) if said else result
+
+
 def with_memory(result: ResultRow, peak_bytes: int) -> ResultRow:
     """The result with the peak memory of all steps, in the window or not; 0 means unknown."""
     return replace(result, peak_memory_bytes=None if result.withheld else peak_bytes or None)
@@ -208,7 +216,7 @@ def _with_rates(result: ResultRow, step_time_s: float) -> ResultRow:
         case.global_batch_size, case.sequence_length, step_time_s, case.num_gpus
     )
     per_token = _flops_per_token(case.model, case.sequence_length, case.task)
-    if per_token is None:
+    if per_token is None or trained.is_other(result.notes):
         return replace(result, tokens_per_sec_per_gpu=tokens)
     achieved = metrics.model_tflops_per_sec_per_gpu(tokens, per_token)
     peak = catalog.peak(case.system, case.precision)

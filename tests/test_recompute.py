@@ -442,6 +442,38 @@ def test_names_that_are_not_in_the_store_are_refused_all_at_once(filled: URL) ->
     ] == str(refused.value).splitlines()
 
 
+def test_flops_of_another_shape_of_the_model_are_unknown(
+    sqlite: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever changed, the run or the catalogue; the steps hold, and the note says both."""
+    run = factories.write_run(tmp_path)
+    run.worker_config.write_text('{"model": {"num_layers": 64, "head_dim": 128}}')
+    report = ingest([tmp_path], sqlite, Options())
+    said = (
+        "the model was trained in another shape than the catalogue's: num_layers 64, not 32; "
+        "TFLOP/s and MFU are unknown"
+    )
+    assert [(str(run.path), said)] == [(note.where, note.reason) for note in report.notes]
+    names = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu", "notes")
+    question = select(*(results.c[name] for name in names)).where(~results.c.superseded)
+    [(tokens, *rest)] = rows_of(sqlite, question)
+    assert [None, None, [said]] == rest
+    for asked in (Asked(), Asked(convention=flops.CONVENTIONS["full"])):
+        assert 1 == recompute(sqlite, ALL, asked).unchanged
+
+    model = catalog.model("llama3-8b").model_copy(update={"num_layers": 64})
+    monkeypatch.setattr(catalog, "models", lambda: {"llama3-8b": model})
+    normalize._flops_per_token.cache_clear()
+    assert 1 == len(recompute(sqlite, ALL, Asked()).changed)
+    [(same, known, mfu, notes)] = rows_of(sqlite, question)
+    assert (tokens, []) == (same, notes)
+    assert known > 0 < mfu
+    monkeypatch.undo()
+    normalize._flops_per_token.cache_clear()
+    assert 1 == len(recompute(sqlite, ALL, Asked()).changed)
+    assert [(tokens, None, None, [said])] == rows_of(sqlite, question)
+
+
 def test_a_store_that_is_not_there_is_refused(tmp_path: Path) -> None:
     from perfdb.db.session import store_url
 

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal
 
-from perfdb import normalize, skipped
+from perfdb import normalize, skipped, trained
 from perfdb.attribute import Attributed
 from perfdb.db.rows import MeasuredRun, ResultRow, RunFiles, SourceFile
 from perfdb.errors import Problem, RunDirError
@@ -287,8 +287,9 @@ def _less_than_said(run: RunDir, record: RunRecord, result: ResultRow) -> Iterat
     if record.outcome is Outcome.FINISHED and result.outcome is not Outcome.FINISHED:
         ended = result.outcome.replace("_", " ")
         yield Problem(str(run.path), f"says that it finished, and is {ended}: {result.withheld}")
-    elif skips := skipped.said_of(result):
-        yield Problem(str(run.path), skips)
+        return
+    told = (skipped.said_of(result), *filter(trained.is_said, result.notes))
+    yield from (Problem(str(run.path), said) for said in told if said)
 
 
 def _content(files: RunFiles, name: str) -> bytes:

@@ -2,7 +2,7 @@
 
 from sqlalchemy import Select, select
 
-from perfdb.db.tables import releases, results, runs, sources, steps
+from perfdb.db.tables import releases, results, run_files, runs, sources, steps
 from perfdb.queries.results import current
 from perfdb.queries.results import measured as only_measured
 
@@ -23,3 +23,12 @@ def in_force() -> Select[*tuple[object, ...]]:
 def steps_of(run_row_id: int) -> Select[*tuple[object, ...]]:
     """The steps of a run, by the id of its row, in order."""
     return select(steps).where(steps.c.run_id == run_row_id).order_by(steps.c.step)
+
+
+def file_of(run_row_id: int, name: str) -> Select[bytes]:
+    """The packed bytes of a run's file of a name, by the id of the run's row."""
+    return (
+        select(sources.c.content)
+        .join(run_files, run_files.c.source_id == sources.c.id)
+        .where(run_files.c.run_id == run_row_id, run_files.c.name == name)
+    )

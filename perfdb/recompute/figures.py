@@ -4,11 +4,23 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from perfdb import catalog, flops, logged, metrics, picked, skipped, stated, uneven, windows
+from perfdb import (
+    catalog,
+    flops,
+    logged,
+    metrics,
+    normalize,
+    picked,
+    skipped,
+    stated,
+    trained,
+    uneven,
+    windows,
+)
 from perfdb.db.rows import ResultRow
 from perfdb.flops.base import Convention
 from perfdb.formats.readings import Readings
-from perfdb.record import Outcome
+from perfdb.record import Outcome, WorkerConfiguration
 from perfdb.windows import Window
 
 DERIVED = (
@@ -40,6 +52,8 @@ class Stored:
     """Whether the run finished, so that its steps may give figures in some window."""
     of_log: bool
     """Whether the run was read from a log."""
+    configuration: WorkerConfiguration | None = None
+    """What the worker of a run directory was told to do."""
     averages: bool = False
     """Whether that log is of one of `perfdb.formats.AVERAGES`."""
 
@@ -74,6 +88,7 @@ def recomputed(stored: Stored, given: Readings, asked: Asked) -> ResultRow:
     within = picked.of(given, window, averages=stored.averages)
     emitted = _emitted(stored.result, within, window)
     empty = replace(_without_figures(stored.result, window), emitted=emitted)
+    empty = normalize.shape_noted(empty, stored.configuration)
     result = picked.with_figures(empty, within, window)
     if stored.of_log:
         result = uneven.rated(result, within.lines, within.spans)
@@ -120,18 +135,18 @@ def _without_figures(result: ResultRow, window: Window) -> ResultRow:
         outcome=Outcome.FINISHED,
         window=window.name,
         formula_version=flops.FORMULA_VERSION,
-        notes=tuple(note for note in result.notes if not _of_window(note)),
+        notes=tuple(note for note in result.notes if not _is_made_anew(note)),
     )
 
 
-def _of_window(note: str) -> bool:
-    """Whether a note holds of some steps alone, so that those of another window need another."""
-    return note == stated.UNEVEN or skipped.is_said(note)
+def _is_made_anew(note: str) -> bool:
+    """Whether a note holds of the steps of one window alone, or of the catalogue as it was."""
+    return note == stated.UNEVEN or skipped.is_said(note) or trained.is_said(note)
 
 
 def _counted_as(result: ResultRow, convention: Convention) -> ResultRow:
     """The result with its TFLOP/s and MFU in another convention; tokens per second stay."""
-    if convention is flops.DEFAULT:
+    if convention is flops.DEFAULT or trained.is_other(result.notes):
         return result
     case, tokens = result.case, result.tokens_per_sec_per_gpu
     if tokens is None or stated.is_uneven(result.notes):

@@ -1,19 +1,24 @@
 """What recomputing reads from the store: measured results, and the steps of their runs."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from pydantic import ConfigDict, Field
 from sqlalchemy import Connection, RowMapping
 
 from perfdb.db import keys
+from perfdb.db.packing import unpacked
 from perfdb.db.rows import ResultRow
 from perfdb.db.tables import steps
+from perfdb.errors import DamagedBytesError, RunDirError
 from perfdb.formats import AVERAGES, Reading
 from perfdb.formats.readings import Readings
 from perfdb.formats.shelf import shelved
+from perfdb.jsonfile import parse_json
 from perfdb.queries import measured
 from perfdb.recompute.figures import Stored
-from perfdb.record import Frozen, Origin, Outcome, Release
+from perfdb.record import Frozen, Origin, Outcome, Release, WorkerConfiguration
+from perfdb.rundir import WORKER_CONFIG
 
 AT_ONCE = 1 << 12
 """How many steps are held as rows at a time."""
@@ -88,7 +93,20 @@ def with_steps(
     A run may have millions of steps: they are read as columns, one run at a time.
     """
     for result in map(stored, rows):
-        yield result, _steps(connection, result.run_row_id)
+        yield _configured(connection, result), _steps(connection, result.run_row_id)
+
+
+def _configured(connection: Connection, given: Stored) -> Stored:
+    """With what its worker was told to do; where nobody can read that, its figures stay."""
+    if given.of_log or not given.finished:
+        return given
+    packed = connection.scalar(measured.file_of(given.run_row_id, WORKER_CONFIG))
+    try:
+        content = unpacked(packed, WORKER_CONFIG) if packed else b""
+        told = parse_json(WORKER_CONFIG, content, WorkerConfiguration) if content else None
+    except (DamagedBytesError, RunDirError):
+        return replace(given, finished=False)
+    return replace(given, configuration=told)
 
 
 def _for_its_window(run: _Run) -> bool:
