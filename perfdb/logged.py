@@ -7,9 +7,10 @@ from typing import overload
 
 import numpy as np
 
-from perfdb import flops, normalize, picked, uneven, windows
+from perfdb import flops, picked, uneven, windows
 from perfdb.content_hash import content_hash
 from perfdb.db.rows import MeasuredRun, ResultRow, RunRow, StepRow
+from perfdb.ended import WITHHELD
 from perfdb.formats import ParsedLog, Reading, batch
 from perfdb.formats.ending import WINDOW
 from perfdb.formats.numbers import positive
@@ -177,7 +178,7 @@ def judged(log: ParsedLog) -> tuple[Outcome, str | None]:
     if outcome is Outcome.FINISHED:
         return outcome, None
     told = _plain(log.error) if outcome in _TOLD else None
-    return outcome, told or normalize.WITHHELD[outcome]
+    return outcome, told or WITHHELD[outcome]
 
 
 def printed(log: ParsedLog, of: LogRun) -> ResultRow:
@@ -187,7 +188,7 @@ def printed(log: ParsedLog, of: LogRun) -> ResultRow:
     """
     outcome = log.outcome or Outcome.INCOMPLETE
     finished = outcome is Outcome.FINISHED
-    withheld = None if finished else _plain(log.error) or normalize.WITHHELD[outcome]
+    withheld = None if finished else _plain(log.error) or WITHHELD[outcome]
     figures = printed_figures(log).model_dump(mode="json")
     peak = log.peak_memory_bytes if finished else None
     said = {

@@ -150,10 +150,12 @@ class RunDir:
 
     def read_steps(self) -> tuple[StepRecord, ...]:
         """The steps so far; a line that is still being written, or was cut off, is left out."""
-        if not self.steps.is_file():
-            return ()
-        read = parse_steps(str(self.steps), self.steps.read_text().splitlines())
-        return tuple(step for _, step in read.steps)
+        return tuple(step for _, step in self.parse_steps().steps)
+
+    def parse_steps(self) -> StepsRead:
+        """The steps so far, and what could not be read."""
+        text = self.steps.read_text(errors="replace") if self.steps.is_file() else ""
+        return parse_steps(str(self.steps), text.splitlines())
 
 
 def parse_worker(run: RunDir, content: Callable[[str], bytes]) -> Worker:

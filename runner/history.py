@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from perfdb import trained
 from perfdb.content_hash import content_hash
+from perfdb.ended import damage, judged
 from perfdb.errors import Problem, RunDirError
 from perfdb.recipe import Point
 from perfdb.record import Outcome, Release, RunRecord
@@ -39,8 +41,8 @@ class History:
         return Counter({key: len(runs) for key, runs in self.finished.items()})
 
 
-def read(output: Path) -> History:
-    """The history of a folder; nothing is written there."""
+def read(output: Path, wanted: Measurement | None = None) -> History:
+    """The history of a folder, or of one measurement there; nothing is written."""
     finished: dict[Measurement, dict[str, RunDir]] = {}
     running: set[Measurement] = set()
     problems: list[Problem] = []
@@ -53,14 +55,32 @@ def read(output: Path) -> History:
             problems += error.problems
             continue
         key = measurement(record, record.release)
+        if wanted not in (None, key):
+            continue
         if record.outcome is None and is_held:
             running.add(key)
         elif record.outcome is None:
             cut_off.append(run)
+        elif record.outcome is Outcome.FINISHED and (why := _withheld(run, record)):
+            problems.append(
+                Problem(str(run.path), f"says that it finished, and does not count: {why}")
+            )
         elif record.outcome is Outcome.FINISHED:
             finished.setdefault(key, {}).setdefault(record.run_id, run)  # a copy is no repeat
     runs = {key: tuple(by_id.values()) for key, by_id in finished.items()}
     return History(runs, frozenset(running), tuple(problems), tuple(cut_off))
+
+
+def _withheld(run: RunDir, record: RunRecord) -> str | None:
+    """Why a run that says it finished is not taken for it, as `perfdb ingest` would find, too."""
+    try:
+        worker, steps = run.read_worker(), run.parse_steps()
+    except (RunDirError, OSError) as error:
+        return str(error)
+    if problem := damage(str(run.steps), steps):
+        return str(problem)
+    _, why = judged(record, [step for _, step in steps.steps], worker)
+    return why or trained.difference(record.case.model, worker.configuration)
 
 
 def measurement(of: Point | RunRecord, release: Release) -> Measurement:
@@ -78,7 +98,7 @@ def mark_interrupted(before: History) -> None:
 
 @contextmanager
 def claimed(output: Path, wanted: Measurement) -> Iterator[History | None]:
-    """The history of a folder, where nobody else measures the same until the end of the block.
+    """The history of a measurement in a folder, which nobody else measures until the block ends.
 
     None: another runner does. The system lets go of the lock when a process dies, however it does.
     """
@@ -90,4 +110,4 @@ def claimed(output: Path, wanted: Measurement) -> Iterator[History | None]:
         except BlockingIOError:
             yield None
         else:
-            yield read(output)
+            yield read(output, wanted)

@@ -11,9 +11,9 @@ import pytest
 from sqlalchemy import URL, select
 
 from perfdb.db.tables import ingest_log, results, runs
+from perfdb.ended import damage
 from perfdb.errors import InputError, Problem, StoreError
 from perfdb.ingest import Options, Report, ingest
-from perfdb.normalize import damage
 from perfdb.rundir import RunDir, parse_steps
 from tests import factories
 from tests.conftest import run_sql

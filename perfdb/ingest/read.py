@@ -12,6 +12,7 @@ from typing import Literal
 from perfdb import normalize, skipped, trained
 from perfdb.attribute import Attributed
 from perfdb.db.rows import MeasuredRun, ResultRow, RunFiles, SourceFile
+from perfdb.ended import damage
 from perfdb.errors import Problem, RunDirError
 from perfdb.ingest import opened
 from perfdb.jsonfile import parse_json
@@ -272,7 +273,7 @@ def _parse_ended(found: RunFound, record: RunRecord) -> RunRead | Rejected:
     run, files = found.run, found.files
     lines = _content(files, STEPS).decode(errors="replace").splitlines()
     steps = parse_steps(str(run.steps), lines)
-    problem = normalize.damage(str(run.steps), steps)
+    problem = damage(str(run.steps), steps)
     if problem:
         return Rejected(str(run.path), (problem,))
     worker = parse_worker(run, partial(_content, files))

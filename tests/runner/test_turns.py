@@ -164,6 +164,38 @@ def test_beside_what_does_not_end_nothing_else_is_run(
     assert expected == (record.outcome, record.error)
 
 
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        (lambda run: run.steps.unlink(), "0 of 25 steps"),
+        (lambda run: run.steps.write_text(run.steps.read_text()[:400]), "of 25 steps"),
+        (lambda run: run.steps.write_text("{}\n" * 3), "step: Field required"),
+        (lambda run: run.summary.write_text("{"), "worker.json:1: "),
+        (
+            lambda run: run.worker_config.write_text('{"model": {"num_layers": 9}}'),
+            "num_layers 9, not 4",
+        ),
+    ],
+)
+def test_a_finished_run_without_figures_is_run_again(
+    perfdb: Shell,
+    quick: Callable[[QuickLauncher], None],
+    damage: Callable[[RunDir], object],
+    why: str,
+) -> None:
+    """As `perfdb ingest` would judge it: half copied, damaged, or of another model by this name."""
+    quick(QuickLauncher())
+    assert 0 == perfdb("run", str(SINGLE)).code
+    [run] = find_runs(Path("runs"))
+    damage(run)
+    done = perfdb("run", str(SINGLE), "--dry-run")
+    assert "plan: 1 to run, 0 finished before" in done.stderr
+    assert f"warning: {run.path}: says that it finished, and does not count: " in done.stderr
+    assert why in done.stderr
+    assert 0 == perfdb("run", str(SINGLE)).code
+    assert 2 == len(find_runs(Path("runs")))
+
+
 def test_reading_the_history_writes_nothing(tmp_path: Path) -> None:
     """Of a run whose runner is gone, too; it is marked by the next `perfdb run` alone."""
     run = factories.write_run(tmp_path, outcome=None, ended_at=None, exit_code=None)
