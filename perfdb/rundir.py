@@ -170,6 +170,11 @@ def parse_worker(run: RunDir, content: Callable[[str], bytes]) -> Worker:
     )
 
 
+def is_log(name: str) -> bool:
+    """Whether a file of a run directory, by its name there, is a raw log."""
+    return name not in _FILES_BUT_LOGS
+
+
 def find_runs(root: Path) -> list[RunDir]:
     """Every run directory at or below a folder, in path order."""
     return [RunDir(record.parent) for record in sorted(root.rglob(RECORD))]

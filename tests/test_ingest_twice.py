@@ -15,7 +15,7 @@ from perfdb.db.tables import ingest_log, results, runs, sources
 from perfdb.ingest import LogOptions, Options, Report, ingest, preview
 from perfdb.ingest.withdraw import restore, withdraw
 from perfdb.pages.base import PageContext
-from tests import archives
+from tests import archives, factories
 from tests.logs import GIVEN, SET, TIMES, nemo, step_line, titan, write
 from tests.shell import Shell
 from tests.snapshots import snapshot
@@ -50,6 +50,30 @@ def in_force(store: URL) -> list[tuple[str, object, object]]:
     """The name of the file, the outcome and the step time of each result."""
     rows = rows_of(store, IN_FORCE)
     return [(Path(str(path)).name, outcome, time) for path, outcome, time in rows]
+
+
+@pytest.mark.parametrize("order", [("runs", "train.log"), ("train.log", "runs"), (".",)])
+def test_the_log_of_a_run_directory_is_no_run_of_its_own(
+    store: URL, tmp_path: Path, order: Sequence[str]
+) -> None:
+    """Copied out of it, whichever of the two is read first, again and again."""
+    run = factories.write_run(tmp_path / "runs")
+    log = write(tmp_path)
+    rank = run.path / "ranks" / "0" / "stdout.log"
+    rank.parent.mkdir(parents=True)
+    rank.write_bytes(log.read_bytes())
+    for _ in range(2):
+        for name in order:
+            report = ingest([tmp_path / name], store, GIVEN)
+            assert () == report.rejected
+    assert [(str(run.steps),)] == rows_of(
+        store, select(sources.c.path).join(results).where(~results.c.superseded)
+    )
+    assert [(run.path.name,)] == rows_of(store, select(runs.c.run_id))
+    report = ingest([log], store, GIVEN)
+    assert [("train.log", "stdout.log")] == told(report)
+    said = f"tells of the same run as {rank}: the log of run '{run.path.name}'"
+    assert said in [note.reason for note in report.notes]
 
 
 def test_two_renderings_of_one_job_are_one_run(store: URL, tmp_path: Path) -> None:

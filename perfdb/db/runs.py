@@ -169,12 +169,13 @@ def _written(
         return RunWritten(Action.UNCHANGED, is_stored=True)
     is_same = there.started_at == one.run.run.started_at
     is_here = Path(there.path).resolve() == Path(one.files.record_file.path).resolve()
+    was_log = there.started_at is None
     is_state_of_it = is_here or there.content_hash == one.run.run.content_hash
-    if not (is_same or is_state_of_it):
+    if not (is_same or is_state_of_it or was_log):
         return RunWritten(Action.REJECTED, other=there.path)
     if there.withdrawn is not None:
         return RunWritten(Action.UNCHANGED, there.withdrawn)
-    if is_state_of_it or one.run.run.started_at is None:
+    if is_state_of_it or was_log:
         return RunWritten(Action.REVISED, is_stored=True)
     return _of_a_copy(connection, one, there)
 

@@ -18,7 +18,7 @@ from perfdb.db.actions import Action
 from perfdb.db.rows import LogEntry, ResultRow, RunWritten, SourceFile, Withdrawn
 from perfdb.db.session import retried
 from perfdb.errors import Problem
-from perfdb.ingest import again, elsewhere, fallback, grown, left, twice
+from perfdb.ingest import again, elsewhere, fallback, grown, left, of_directory, twice
 from perfdb.ingest.read import (
     PAGE,
     PageRows,
@@ -67,13 +67,19 @@ def put(engine: Engine, batch: Sequence[Read | RunFound]) -> Iterator[Stored]:
 
 
 def _groups(reads: Iterable[Read]) -> Iterator[Sequence[Read]]:
-    """Runs of different ids that follow one another, together; any other source by itself."""
+    """Runs of different ids that follow one another, together; any other source by itself.
+
+    Logs are apart from run directories, which may hold them.
+    """
     group: dict[str, RunRead] = {}
+    of_logs: bool | None = None
     for read in reads:
         run_id = read.run.run.run_id if isinstance(read, RunRead) else None
-        if group and (run_id is None or run_id in group):
+        is_log = isinstance(read, RunRead) and read.run.run.recipe is None
+        if group and (run_id is None or run_id in group or is_log is not of_logs):
             yield list(group.values())
             group = {}
+        of_logs = is_log
         if isinstance(read, RunRead):
             group[read.run.run.run_id] = read
         else:
@@ -109,7 +115,12 @@ def _in_one_transaction(engine: Engine, group: Sequence[Read]) -> Sequence[Store
 
 def _put_runs(connection: Connection, given: Sequence[RunRead], when: datetime) -> Sequence[Stored]:
     new = grown.rename(connection, given)
-    twins, waiting = twice.found(connection, new)
+    of_runs = of_directory.told(connection, new)
+    taken = of_directory.taken(connection, given)
+    twins, waiting = twice.found(
+        connection, [read for read in new if read.run.run.run_id not in of_runs]
+    )
+    twins = {**twins, **of_runs}
     later = [read for read in given if read.run.run.run_id in waiting]
     no_twins = [read for read in new if read.run.run.run_id not in {*twins, *waiting}]
     beside = grown.replaced(connection, no_twins)
@@ -123,7 +134,11 @@ def _put_runs(connection: Connection, given: Sequence[RunRead], when: datetime) 
         if it is None
     ]
     notes = [
-        [elsewhere.reattributed(connection, read), beside.get(read.run.run.run_id)]
+        [
+            elsewhere.reattributed(connection, read),
+            beside.get(read.run.run.run_id),
+            taken.get(read.run.run.run_id),
+        ]
         for read in given
     ]
     written = iter(runs.put(connection, wanted, when))

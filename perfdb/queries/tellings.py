@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from sqlalchemy import ColumnElement, Select, select
 
-from perfdb.db.tables import cases, releases, runs, sources, steps
+from perfdb.db.tables import cases, releases, run_files, runs, sources, steps
 
 
 def of_logs(
@@ -50,4 +50,30 @@ def steps_of(number: int) -> Select[int, float, float | None]:
         select(steps.c.step, steps.c.step_time_s, steps.c.loss)
         .where(steps.c.run_id == number)
         .order_by(steps.c.step)
+    )
+
+
+def with_bytes(which: ColumnElement[bool]) -> Select[int, str]:
+    """The sources of these hashes, with their hashes: seldom there is one."""
+    return select(sources.c.id, sources.c.sha256).where(which)
+
+
+def of_files(source_ids: Collection[int]) -> Select[int, str, str]:
+    """The runs in force of directories with these sources, with the paths of the sources."""
+    return (
+        select(run_files.c.source_id, runs.c.run_id, sources.c.path)
+        .join(runs, run_files.c.run_id == runs.c.id)
+        .join(sources, run_files.c.source_id == sources.c.id)
+        .where(run_files.c.source_id.in_(source_ids))
+        .where(runs.c.recipe.is_not(None), runs.c.withdrawn.is_(None))
+    )
+
+
+def of_one_log(source_ids: Collection[int]) -> Select[int, int, str]:
+    """The runs in force that were read from logs which are these sources, with their paths."""
+    return (
+        select(runs.c.source_id, runs.c.id, sources.c.path)
+        .join(sources, runs.c.source_id == sources.c.id)
+        .where(runs.c.source_id.in_(source_ids))
+        .where(runs.c.recipe.is_(None), runs.c.withdrawn.is_(None))
     )
