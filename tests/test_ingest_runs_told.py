@@ -72,3 +72,13 @@ def test_the_output_of_a_job_that_ran_perfdb_is_passed_over(perfdb: Shell, tmp_p
 
     (tmp_path / "other.out").write_text(SLURM.replace("plan: 1 to run", "plan: all"))
     assert 1 == perfdb("ingest", ".").code
+
+
+def test_a_run_directory_of_no_stated_release_says_where_to_state_it(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    """--release, which is for pages and logs, would not be taken."""
+    run = factories.write_run(tmp_path, release=factories.release(None))
+    report = ingest([tmp_path], sqlite, Options())
+    why = "names no release; fill in release.version in its run.json"
+    assert (f"{run.path}: llama3-8b on dgx-h100 {why}",) == report.unattributed

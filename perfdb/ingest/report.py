@@ -269,8 +269,7 @@ def _around(paths: Sequence[str]) -> str:
 def _fell_back(stored: Stored) -> Iterator[Problem]:
     for other, count in stored.fell_back.items():
         what = "1 result is" if count == 1 else f"{count} results are"
-        message = f"{what} no longer stated here; what {other} states holds"
-        yield Problem(stored.read.path, message)
+        yield Problem(stored.read.path, f"{what} no longer stated here; what {other} states holds")
 
 
 def _nameless(stored: Stored) -> Iterator[Nameless]:
@@ -279,10 +278,11 @@ def _nameless(stored: Stored) -> Iterator[Nameless]:
         return
     if isinstance(read, Unattributed):
         yield Nameless(path, read.problem.line, "", read.problem.reason, read.missing)
+    of_directory = isinstance(read, RunRead) and read.run.run.recipe is not None
+    remedy = "fill in release.version in its run.json" if of_directory else "pass --release"
     for row in results_of(read):
         if row.release.version is None:
-            subject = f"{row.case.model} on {row.case.system} "
-            why = "names no release; pass --release"
+            subject, why = f"{row.case.model} on {row.case.system} ", f"names no release; {remedy}"
             yield Nameless(path, row.source_line, subject, why, ("release",))
 
 
