@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from perfdb import catalog
-from perfdb.record import Case, RunRecord, StepRecord, Worker, WorkerConfiguration, WorkerSummary
+from perfdb.record import Case, RunRecord, StepRecord, WorkerConfiguration, WorkerSummary
+from perfdb.rundir import Worker
 
 _PLANNED: Final = ("warmup_steps", "measured_steps", "seed")
 """What a record says of its run beside the case, and a worker is told, too."""

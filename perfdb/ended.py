@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from perfdb.contradiction import contradiction
 from perfdb.errors import Problem
-from perfdb.record import Outcome, RunRecord, StepRecord, Worker
-from perfdb.rundir import StepsRead
+from perfdb.record import Outcome, RunRecord, StepRecord
+from perfdb.rundir import StepsRead, Worker
 from perfdb.windows import LONGEST_STEP_S, SHORTEST_STEP_S
 
 WITHHELD: Mapping[Outcome, str] = {

@@ -18,11 +18,10 @@ from perfdb.record import (
     RunRecord,
     StepRecord,
     Task,
-    Worker,
     WorkerConfiguration,
     WorkerSummary,
 )
-from perfdb.rundir import StepsRead
+from perfdb.rundir import StepsRead, Worker
 
 
 def measured(

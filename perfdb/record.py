@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import date, datetime
 from enum import StrEnum
-from typing import Annotated, Final, Literal, NamedTuple, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
 
@@ -213,13 +213,6 @@ class WorkerConfiguration(BaseModel):
     def fields(self) -> Mapping[str, object]:
         """All of it but the model."""
         return self.model_extra or {}
-
-
-class Worker(NamedTuple):
-    """What is known of a run's worker beside its steps. None: there is no such file."""
-
-    summary: WorkerSummary | None = None
-    configuration: WorkerConfiguration | None = None
 
 
 class Environment(Frozen):

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
 from perfdb.errors import Problem
 from perfdb.jsonfile import first_error, parse_json, read_json, write_atomically
-from perfdb.record import RunRecord, StepRecord, Worker, WorkerConfiguration, WorkerSummary
+from perfdb.record import RunRecord, StepRecord, WorkerConfiguration, WorkerSummary
 
 RECORD: Final = "run.json"
 """The name of the file that makes a folder a run directory."""
@@ -36,6 +36,13 @@ class StepsRead:
 
     steps: tuple[tuple[int, StepRecord], ...]
     problems: tuple[Problem, ...]
+
+
+class Worker(NamedTuple):
+    """What is known of a run's worker beside its steps. None: there is no such file."""
+
+    summary: WorkerSummary | None = None
+    configuration: WorkerConfiguration | None = None
 
 
 @dataclass(frozen=True)

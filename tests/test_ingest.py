@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from sqlalchemy import URL, func, select
 
 from perfdb.db.tables import ingest_log, results, runs, sources, steps
+from perfdb.ended import WITHHELD
 from perfdb.ingest import Options, ingest
-from perfdb.normalize import WITHHELD
 from perfdb.pages.base import PageContext
 from perfdb.record import Outcome
 from tests import factories

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sqlalchemy import URL, select
 
-from perfdb import flops, logged, normalize, skipped, stated, windows
+from perfdb import ended, flops, logged, skipped, stated, windows
 from perfdb.db.rows import MeasuredRun, StepRow
 from perfdb.db.tables import findings, results, steps
 from perfdb.formats import Configuration, ParsedLog, Reading, automodel_training, numbers
@@ -365,7 +365,7 @@ def test_a_log_is_judged_in_columns_as_it_is_step_by_step(
     said = (
         f"{skipped.SAID}{len(skips)} of {len(picked)}, the first is step {skips and skips[0].step}"
     )
-    odd = normalize.not_a_number(records)
+    odd = ended.not_a_number(records)
     if odd:
         assert (odd[0], end.error) == (result.outcome, result.withheld)
     elif len(skips) > len(kept):

@@ -17,10 +17,9 @@ from perfdb.record import (
     Outcome,
     RunRecord,
     StepRecord,
-    Worker,
     WorkerConfiguration,
 )
-from perfdb.rundir import StepsRead
+from perfdb.rundir import StepsRead, Worker
 from tests import factories
 
 ORACLE = Path(__file__).parents[2] / "shared" / "feasibility" / "flops_oracle.json"

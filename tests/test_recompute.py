@@ -28,8 +28,8 @@ from perfdb.ingest import logs as log_reader
 from perfdb.queries.only import Only
 from perfdb.recompute import Asked, Scope, figures, preview, recompute, revise
 from perfdb.recompute.figures import Stored
-from perfdb.record import Origin, Outcome, Worker
-from perfdb.rundir import RunDir, StepsRead
+from perfdb.record import Origin, Outcome
+from perfdb.rundir import RunDir, StepsRead, Worker
 from tests import factories, logs
 from tests.shell import Shell
 from tests.snapshots import snapshot
