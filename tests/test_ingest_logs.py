@@ -679,6 +679,28 @@ def test_a_wrong_format_is_told_with_what_the_content_looks_like(
     )  # fmt: skip
 
 
+DEEPSPEED = "-------- arguments --------\n  deepspeed ............ True\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (megatron().replace(" | elapsed", " | consumed tokens: 8396800 | elapsed"), 1),
+        (DEEPSPEED + megatron(), 2),
+        (DEEPSPEED + "Traceback (most recent call last):\nRuntimeError: no file\n", 2),
+    ],
+)
+@pytest.mark.parametrize("name", [None, "megatron_bridge"])
+def test_a_log_of_megatron_deepspeed_is_none_of_megatron(
+    sqlite: URL, tmp_path: Path, text: str, line: int, name: str | None
+) -> None:
+    """Its lines look like those of Megatron-LM, and its sequences need not have `seq_length`."""
+    path = write(tmp_path / "a", text)
+    given = Options(PageContext(release="2.0"), logs=LogOptions(SET, format=name))
+    (problem,) = ingest([path], sqlite, given).rejected
+    assert (line, True) == (problem.line, "Megatron-DeepSpeed" in problem.message)
+
+
 def test_an_empty_golden_is_rejected(sqlite: URL, tmp_path: Path) -> None:
     path = write(tmp_path / "a", "{}", "golden_values.json")
     report = ingest([path], sqlite, Options(logs=LogOptions(SET)))

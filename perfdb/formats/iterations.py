@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from perfdb.errors import Problem
 from perfdb.formats import batch
 from perfdb.formats.base import Configuration, ParsedLog
 from perfdb.formats.ending import Account, training_log
@@ -21,6 +22,7 @@ from perfdb.formats.scan import Scan
 from perfdb.formats.spans import interval_note
 from perfdb.formats.steplines import StepLines
 from perfdb.formats.steps import Settled, numbered, settle_columns
+from perfdb.record import Outcome
 
 _ITERATION, _PLANNED, _GBS = "iteration", "planned iterations", "global batch size"
 _TIME, _TFLOPS, _TOKENS = (
@@ -44,6 +46,7 @@ STEP_LINE = re.compile(rb"iteration[\s\d]+/[\s\d]+\|[^|]{0,80}consumed samples:"
 DONE = re.compile(
     r"\[after training is done\]|exiting program (?:at iteration|after [\d.]+ minutes)"
 )
+_OF_DEEPSPEED = re.compile(r"\|\s*consumed\s+tokens:|deepspeed \.{2,} True\b")
 _MEMORY = re.compile(r"\(after (\d{1,9}) iterations\) memory \((MB|GB)\) \|")
 _PEAK = re.compile(
     rf"max[ \-]?allocated(?:-gigabytes|-megabytes)?: ?({NUMBER}) ?\| ?(?:max|mem-|reserved)"
@@ -105,11 +108,22 @@ def planned(lines: StepLines) -> int | None:
     return count(lines.last.get(_PLANNED))
 
 
-def log_of(configuration: Configuration, scan: Scan, lines: StepLines, steps: Settled) -> ParsedLog:
-    """What a log says of its run: what it was, its iterations, and how it ended."""
+def log_of(where: str, scan: Scan, lines: StepLines, steps: Settled) -> ParsedLog:
+    """What a log says of its run: its iterations, and how it ended."""
+    preamble = scan.preamble
+    other = _OF_DEEPSPEED.search(preamble)
+    if other:
+        return _of_deepspeed(where, preamble.count("\n", 0, other.start()) + 1)
     done = bool(DONE.search(scan.epilogue))
     account = Account(planned(lines), scan.epilogue, done, scan.before, scan.starts)
-    return training_log(configuration, _with_memory(steps, scan.preamble), account)
+    return training_log(Configuration(), _with_memory(steps, preamble), account)
+
+
+def _of_deepspeed(where: str, line: int) -> ParsedLog:
+    """Nothing: the tokens of its steps, and what else its arguments mean, are another program's."""
+    message = "a log of Megatron-DeepSpeed, whose sequences may change in length, is not read"
+    problem = Problem(where, message, line=line, remedy="write its figures into a table of a page")
+    return ParsedLog(Configuration(), outcome=Outcome.NO_DATA, problems=(problem,))
 
 
 def _with_memory(steps: Settled, preamble: str) -> Settled:

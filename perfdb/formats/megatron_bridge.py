@@ -13,7 +13,7 @@ import numpy as np
 
 from perfdb.errors import Problem
 from perfdb.formats import batch
-from perfdb.formats.base import Configuration, Content, ParsedLog
+from perfdb.formats.base import Content, ParsedLog
 from perfdb.formats.block import Block
 from perfdb.formats.iterations import STEP_LINE, SYNTAX, iterations, log_of, planned, readings
 from perfdb.formats.numbers import NUMBER
@@ -106,7 +106,7 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     pairs = paired(printed, rates, planned(lines))
     steps = iterations(where, _with_rates(printed, pairs.rates), lines)
     notes = (*steps.notes, *_notes(where, pairs, reader.num_unreadable))
-    log = log_of(Configuration(), scan, lines, replace(steps, notes=notes))
+    log = log_of(where, scan, lines, replace(steps, notes=notes))
     log = mentioned(scan.preamble, log).of(log, framework="megatron-bridge")
     return (_of_rank_zero(where, log) if rates and not printed else batch.stated(where, log),)
 

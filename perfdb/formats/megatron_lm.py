@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from perfdb.formats import batch, megatron_bridge, printed
-from perfdb.formats.base import Configuration, Content, ParsedLog
+from perfdb.formats.base import Content, ParsedLog
 from perfdb.formats.iterations import STEP_LINE, SYNTAX, iterations, log_of, readings
 from perfdb.formats.precisions import Pair
 from perfdb.formats.scan import Scan
@@ -30,7 +30,7 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """The run that a log tells of."""
     scan, lines = Scan(content, SYNTAX.marker, starts=(_START,)), StepLines(where, SYNTAX, readings)
     steps = iterations(where, lines.of(scan), lines)
-    log = log_of(Configuration(), scan, lines, steps)
+    log = log_of(where, scan, lines, steps)
     arguments = printed.printed(scan.preamble, _arguments, log)
     return (batch.stated(where, arguments.of(log, framework="megatron-lm")),)
 
