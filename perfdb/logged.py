@@ -26,6 +26,8 @@ KEPT = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu")
 _TOLD = (Outcome.INCOMPLETE, Outcome.NO_DATA, Outcome.NAN_LOSS, Outcome.NAN_GRAD_NORM)
 """Outcomes that the log's own error explains best; the others' errors are lines of a program."""
 
+_EARLIER = "of an earlier attempt"
+
 
 @dataclass(frozen=True)
 class LogRun:
@@ -49,7 +51,7 @@ def window_of(log: ParsedLog, asked: windows.Window | None) -> windows.Window:
 def measured(log: ParsedLog, of: LogRun, window: windows.Window) -> MeasuredRun:
     """A run with its steps and its one result, by the same arithmetic as a run directory's."""
     log = batch.with_tokens(log, of.case.sequence_length)
-    within = picked.of(log.readings, window, averages=of.averages)
+    within = picked.of(log.readings, window, averages=of.averages, attempt=log.judged_steps)
     outcome, withheld = judged(log)
     identity = {"case": of.case.key, "release": of.release.key, "run": of.run_id}
     said = {"files": of.content, "case": of.case.model_dump(mode="json"), "window": window.name}
@@ -225,14 +227,20 @@ def _notes(log: ParsedLog) -> tuple[str, ...]:
     """What holds of the run's steps, whatever the window."""
     if log.restarted_at is None:
         return ()
+    earliest = "" if log.restarted_from is None else f"one of the steps {log.restarted_from} to "
+    at = f"{earliest or 'step '}{log.restarted_at}"
     if log.goes_on:
-        message = f"the program begins again at step {log.restarted_at}"
-        return (f"{message}: the steps before it are of an earlier attempt",)
+        return (f"the program begins again at {at}: the steps before it are {_EARLIER}",)
     message = (
-        f"the log goes back to step {log.restarted_at} (a restart, or several ranks in one log): "
-        f"the steps before it may be of an earlier attempt"
+        f"the log goes back to {at} (a restart, or several ranks in one log): "
+        f"the steps before it may be {_EARLIER}"
     )
     return (message,)
+
+
+def is_restarted(notes: Sequence[str]) -> bool:
+    """Whether a result of these notes is of a log of several attempts."""
+    return any(note.endswith(_EARLIER) for note in notes)
 
 
 def _run_row(log: ParsedLog, run_id: str, result: ResultRow, within: Picked) -> RunRow:

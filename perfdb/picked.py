@@ -12,6 +12,7 @@ from perfdb.formats.piecewise import Cells, by_rank, largest, pieces, places, to
 from perfdb.formats.readings import Column, Ints, Readings
 from perfdb.formats.shelf import each
 from perfdb.formats.spans import held_by, spans
+from perfdb.record import MOST
 
 _SPAN = "span"
 """A column of lines: how many steps each of them stands for."""
@@ -30,19 +31,31 @@ class Picked(NamedTuple):
     longest: int
     """How many steps a line of the log stands for at the most."""
     peak_memory_bytes: int
-    """The most that any line of the log says; 0 where none does."""
+    """The most that any line of the attempt says; 0 where none does."""
     skips: skipped.Skips | None = None
 
 
-def of(steps: Iterable[Reading], window: windows.Window, *, averages: bool) -> Picked:
-    """The lines that figures are taken over, of a log or of a run directory."""
+def of(
+    steps: Iterable[Reading],
+    window: windows.Window,
+    *,
+    averages: bool,
+    attempt: tuple[int, int] = (0, MOST),
+) -> Picked:
+    """The lines that figures are taken over, of a log or of a run directory.
+
+    `attempt`: the first step of the one that memory is told of, and the first of a later one.
+    """
     readings = Readings.of(steps)
     lasts, all_spans = readings.step, np.broadcast_to(np.int64(1), len(readings))
     if averages:
         all_spans = spans(lasts)
     held, longest = held_by(window, lasts, all_spans), largest(all_spans, 1)
     memory = readings.column("peak_memory_bytes")
-    peaks = (some[known].max(initial=0) for some, known in pieces(memory.values, memory.known))
+    peaks = (
+        some[known & (attempt[0] <= number) & (number < attempt[1])].max(initial=0)
+        for some, known, number in pieces(memory.values, memory.known, lasts)
+    )
     peak, num_steps = int(max(peaks, default=0)), total(all_spans)
     return _without_skipped(Picked(readings.at(held), all_spans[held], num_steps, longest, peak))
 

@@ -236,13 +236,60 @@ def test_a_window_follows_the_warm_up_of_the_last_attempt(
     assert ranges[-1][1] == log.readings[-1].step
 
 
-def test_the_warm_up_of_an_attempt_counts_from_the_first_step_of_its_first_line() -> None:
-    """Lines of ten steps each: the second attempt begins with step 41, and 51 to 60 are left."""
-    numbers = (*range(10, 61, 10), 50, 60)
-    printed = [Reading(line, step, 1.0 + line) for line, step in enumerate(numbers, start=1)]
-    steps, account = settle("a.log", printed), Account(planned=60)
-    log = training_log(Configuration(), steps, account, "skip_warmup(10)")
-    assert "skip_warmup(50)" == log.window
+LOADED = {
+    "megatron_lm": (
+        "---- arguments ----\n",
+        "  successfully loaded checkpoint from /a [ t 1/1, p 1/1 ] at iteration {0}\n",
+        " iteration {0}/ 80 | consumed samples: 12 | elapsed time per iteration (ms): {1} | "
+        "global batch size: 64 | lm loss: 1.5 | number of nan iterations: 0 |\n",
+    ),
+    "torchtitan": (
+        "[titan] Building 0-D device mesh with [], []\n[titan] Trainer is initialized with local "
+        "batch size 8, global batch size 64, sequence length 512, total steps 80 \n",
+        "[titan] Training starts at step {1}.\n",
+        "[titan] step: {0:2}  loss:  8.0000  memory:  1.50GiB(3.16%)  tps: {1}  mfu: 1.00%\n",
+    ),
+}
+"""What programs print when they begin, when they go on from a checkpoint, and of a step."""
+
+
+@pytest.mark.parametrize(
+    ("before", "behind", "loaded", "expected"),
+    [
+        ((10, 70), (50, 80), None, ("skip_warmup(59)", 50, 41)),
+        ((10, 70), (50, 80), 40, ("skip_warmup(50)", 41, None)),
+        ((10, 70), (50, 80), 45, ("skip_warmup(55)", 46, None)),
+        ((10, 70), (50, 80), 49, ("skip_warmup(59)", 50, None)),
+        # None of these leads to the line of step 50.
+        ((10, 70), (50, 80), 39, ("skip_warmup(59)", 50, 41)),
+        ((10, 70), (50, 80), 50, ("skip_warmup(59)", 50, 41)),
+        # It goes on behind step 50, with any step up to 60.
+        ((10, 50), (60, 80), None, ("skip_warmup(69)", 60, 51)),
+        ((10, 50), (60, 80), 55, ("skip_warmup(65)", 56, None)),
+        # It is too short: the window is of the first, as far as no step is of the second.
+        ((10, 50), (40, 50), None, ("window(11,39)", 40, 31)),
+        ((10, 50), (40, 50), 35, ("window(11,35)", 36, None)),
+        # A run that is resumed where its log begins.
+        ((0, 0), (30, 80), 25, ("skip_warmup(15)", None, None)),
+        ((0, 0), (30, 80), None, ("skip_warmup(10)", None, None)),
+    ],
+)
+@pytest.mark.parametrize("name", LOADED)
+def test_the_warm_up_of_an_attempt_counts_from_the_step_that_it_began_with(
+    before: tuple[int, int],
+    behind: tuple[int, int],
+    loaded: int | None,
+    expected: tuple[str, int | None, int | None],
+    name: str,
+) -> None:
+    """Lines of ten steps each; a checkpoint may lie between them."""
+    start, told, step = LOADED[name]
+    first, last = ([*range(one, end + 1, 10)] for one, end in (before, behind))
+    text = start + "".join(step.format(one, 900 + one) for one in first if one)
+    text += start + (told.format(loaded, loaded + 1) if loaded else "")
+    text += "".join(step.format(one, 800 + one) for one in last)
+    [log] = FORMATS[name].parse("a.log", [text.encode()])
+    assert expected == (log.window, log.restarted_at, log.restarted_from)
 
 
 def printed_at(*places: tuple[int, int]) -> Settled:
@@ -252,10 +299,10 @@ def printed_at(*places: tuple[int, int]) -> Settled:
 
 def test_an_attempt_may_begin_with_the_step_that_the_one_before_printed_last() -> None:
     """Lines of ten steps each, preempted at 25 and 35; each start prints 12 lines."""
-    steps = printed_at((13, 10), (14, 20), (27, 20), (28, 30), (41, 30), (42, 40))
+    steps = printed_at((13, 10), (14, 20), (27, 20), (28, 30), (41, 30), (42, 40), (43, 50))
     assert (20, 30) == steps.restarts
-    log = training_log(Configuration(), steps, Account(planned=40), "skip_warmup(10)")
-    assert "skip_warmup(30)" == log.window
+    log = training_log(Configuration(), steps, Account(planned=50), "skip_warmup(10)")
+    assert "skip_warmup(39)" == log.window
 
 
 @pytest.mark.parametrize("apart", [1, 3])

@@ -2,6 +2,7 @@
 
 import pytest
 
+from perfdb import picked, windows
 from perfdb.formats import automodel_console, megatron_bridge, megatron_lm, nemo2, several
 from perfdb.formats.printed import Printed, mentioned
 
@@ -200,6 +201,29 @@ def test_the_dump_is_that_of_the_attempt_that_is_judged(
     window = log.window if log.readings else None
     assert expected == (window, case.micro_batch_size, case.tensor_parallel)
     assert {} == log.doubts
+
+
+MEMORY = "[Rank 0] (after {} iterations) memory (MB) | max allocated: {} | max reserved: 65000.0\n"
+
+
+@pytest.mark.parametrize("between", [0, 200])
+@pytest.mark.parametrize(("last", "megabytes"), [(40, 40960), (24, 61440)])
+def test_the_memory_is_that_of_the_attempt_that_is_judged(
+    last: int, megabytes: int, between: int
+) -> None:
+    """Both print it once, the second at a step that the first had, too; however far below."""
+    noise = "saving a shard of the checkpoint\n" * between
+    first = iterations(1, 1) + MEMORY.format(1, 61440) + iterations(2, 25, last)
+    again = iterations(21, 21) + MEMORY.format(21, 40960) + iterations(22, last, last)
+    text = first + MEMORY.format(21, 99999) + noise * 25 + ARGUMENTS.format(1, 2) + again
+    chunks = [(ARGUMENTS.format(2, 1) + text).encode()]
+    parsed = megatron_lm.parse("a.log", chunks)
+    [log] = several.of_last(megatron_lm, "a.log", parsed, lambda: chunks)
+
+    found = picked.of(
+        log.readings, windows.named(str(log.window)), averages=True, attempt=log.judged_steps
+    )
+    assert megabytes * 2**20 == found.peak_memory_bytes
 
 
 def test_what_one_dump_says_twice_is_left_out_and_told() -> None:

@@ -387,6 +387,21 @@ def test_a_run_that_another_job_goes_on_with_says_so(sqlite: URL, tmp_path: Path
     assert ("skip_warmup(15)", 5, [note]) == (found["window"], found["num_steps"], found["notes"])
 
 
+def test_a_restarted_run_has_the_memory_of_its_last_attempt(sqlite: URL, tmp_path: Path) -> None:
+    """It is that of its case: the first attempt may have had other settings, and has no say."""
+    titan = logs.titan(8192, 40, 2.0).replace("with [], []", "with ['dp_shard'], [8]")
+    first, *rest = titan.partition("[titan] root - INFO - step: 21")
+    again = first.partition("[titan] root")[0].replace("at step 1", "at step 21")
+    text = first.replace("1.50GiB(", "9.00GiB(") + again + "".join(rest)
+    log = logs.write(tmp_path / "logs", text + "[titan] Training completed\n")
+    ingest([log], sqlite, logs.GIVEN)
+    assert 1.5 * 2**30 == in_force(sqlite)["peak_memory_bytes"]
+
+    recompute(sqlite, ALL, Asked(windows.skip_warmup(1)))
+    found = in_force(sqlite)
+    assert ("skip_warmup(1)", 1.5 * 2**30) == (found["window"], found["peak_memory_bytes"])
+
+
 def test_a_restarted_run_says_so_over_any_window(sqlite: URL, tmp_path: Path) -> None:
     """Its own window leaves out the first attempt, of 3 s, and ten steps behind the restart."""
     first = "".join(logs.step_line(step, 40, 3.0) for step in range(25))

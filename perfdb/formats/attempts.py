@@ -11,7 +11,9 @@ from typing import Final
 
 from perfdb.formats.base import Configuration, Content, LogFormat, ParsedLog
 from perfdb.formats.printed import first_line
+from perfdb.formats.readings import Readings
 from perfdb.formats.settings import DUMPS, OPTIONS
+from perfdb.formats.steps import with_peaks
 
 _DUMP: Final = re.compile("|".join(DUMPS).encode())
 _LONGEST_DUMP_BYTES: Final = 1 << 20
@@ -38,12 +40,14 @@ def _of_attempt(log: ParsedLog, attempt: ParsedLog) -> ParsedLog:
         return log
     settled = {*said, *attempt.doubts, *OPTIONS}
     before = log.configuration.model_dump(exclude_unset=True, exclude={"options", *attempt.doubts})
+    peaks = {one.step: one.peak_memory_bytes or 0 for one in attempt.readings}
     doubts = {name: told for name, told in log.doubts.items() if name not in settled}
     return replace(
         log,
         configuration=Configuration.model_validate(before | said),
         shape={**log.shape, **attempt.shape},
         doubts={**doubts, **attempt.doubts},
+        readings=with_peaks(Readings.of(log.readings), peaks),
     )
 
 

@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, PositiveInt
 
 from perfdb.errors import Problem
 from perfdb.record import (
+    MOST,
     Figures,
     Frozen,
     Outcome,
@@ -108,8 +109,12 @@ class ParsedLog:
     extras: Mapping[str, str] = field(default_factory=dict)
     """What a file that sums up prints beside its figures, by its own names."""
     window: str | None = None
+    judged_steps: tuple[int, int] = (0, MOST)
+    """The first step of the attempt that it is judged by, and the first of a later one."""
     restarted_at: int | None = None
     """The first step of the last attempt, where steps before it are of an earlier one."""
+    restarted_from: int | None = None
+    """The earliest step that it may have begun with, where the log does not say which it was."""
     goes_on: bool = False
     """Whether that attempt goes on with the step behind them, and none is printed again."""
     earlier_until: int | None = None

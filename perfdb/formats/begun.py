@@ -1,5 +1,6 @@
 """Finds where among the steps of a log its program begins again, and what it says there."""
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -12,6 +13,13 @@ from perfdb.formats.readings import Flags, Ints
 MOST_STARTS: Final = 1 << 12
 """Of more nobody made a log: what is kept of them is bounded."""
 _LONGEST: Final = 1 << 10
+
+LOADED: Final = b"successfully loaded checkpoint "
+"""What Megatron prints of the checkpoint that it goes on from."""
+FIRST_STEP: Final = b"Training starts at step "
+"""What torchtitan prints, with the step."""
+_LOADED = re.compile(LOADED + rb"[^\n]*? at iteration +(\d{1,15})\b")
+_FIRST_STEP = re.compile(FIRST_STEP + rb" *(\d{1,15})\b")
 
 
 class Starts:
@@ -51,6 +59,14 @@ class Starts:
         """Take over those of the rest of a log, whose lines count from so many on."""
         self.lines += [number + lines for number in rest.lines]
         self.said += [(number + lines, text) for number, text in rest.said]
+
+    @property
+    def first_steps(self) -> list[tuple[int, int]]:
+        """The lines that tell which step the program begins with, and that step."""
+        loaded = [(line, _LOADED.match(text)) for line, text in self.said]
+        told = [(line, int(one[1]) + 1) for line, one in loaded if one]
+        begun = [(line, _FIRST_STEP.match(text)) for line, text in self.said]
+        return sorted(told + [(line, int(one[1])) for line, one in begun if one])
 
     def again(self, first: int) -> list[int]:
         """Those lines but the first, if that stands above a line: that of the first step."""

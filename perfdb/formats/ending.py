@@ -2,19 +2,16 @@
 
 import math
 import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, pairwise
 from typing import Final
 
 from perfdb.formats.base import Configuration, ParsedLog, Reading
 from perfdb.formats.begun import Starts
-from perfdb.formats.piecewise import Cells
+from perfdb.formats.judged import judged
 from perfdb.formats.readings import Readings
 from perfdb.formats.scan import Piece
 from perfdb.formats.settings import DUMPS
-from perfdb.formats.spans import spans
 from perfdb.formats.steps import Settled, begun_again
 from perfdb.record import Outcome
 
@@ -108,13 +105,15 @@ def training_log(
     """What a log of steps says, with how its run ended."""
     steps = begun_again(steps, account.starts) if account.starts else steps
     of_last = replace(account, before=account.before.since(steps.attempt_line))
-    end = ending(steps.readings, of_last)
+    end, attempt = ending(steps.readings, of_last), judged(window, steps, account.starts)
     return ParsedLog(
         configuration=configuration,
         readings=steps.readings,
         planned_steps=account.planned,
-        window=_of_last_attempt(window, steps),
-        restarted_at=steps.restarted_at,
+        window=attempt.window,
+        judged_steps=attempt.steps,
+        restarted_at=attempt.restarted_at,
+        restarted_from=attempt.restarted_from,
         goes_on=steps.goes_on,
         earlier_until=steps.earlier_until,
         outcome=end.outcome,
@@ -122,35 +121,6 @@ def training_log(
         problems=steps.problems,
         notes=steps.notes,
     )
-
-
-def _of_last_attempt(window: str, steps: Settled) -> str:
-    """A restart warms up again: the window follows it, if the last attempt is long enough.
-
-    Else it is that of the last attempt before it that is; of steps over several attempts if none.
-    """
-    warmup = re.fullmatch(r"skip_warmup\((\d+)\)", window)
-    numbers = Readings.of(steps.readings).step
-    num_within = bisect_right(steps.restarts, int(numbers[-1])) if len(numbers) else 0
-    restarts = steps.restarts[:num_within]
-    if not (warmup and restarts):
-        return window
-    counts, skipped = spans(numbers), int(warmup[1])
-
-    def first_of(place: int) -> int:
-        return int(numbers[place] - counts[place] + 1)
-
-    def start_of(step: int) -> int:
-        return first_of(bisect_left(Cells[int](numbers), step))
-
-    first, again = first_of(0), start_of(restarts[-1])
-    starts = map(start_of, chain(reversed(restarts), [int(numbers[0])]))
-    attempts = chain(((start, end) for end, start in pairwise(starts)), [(first, again)])
-    if again + skipped > first_of(-1):
-        for start, end in attempts:
-            if start + skipped < end:
-                return f"window({start + skipped},{end - 1})"
-    return f"skip_warmup({again - first + skipped})"
 
 
 def ending(readings: Sequence[Reading], account: Account) -> Ending:

@@ -6,6 +6,7 @@ left out of the line. Source of the format: megatron/training/training.py, `trai
 
 import math
 import re
+from bisect import bisect, bisect_left
 from dataclasses import replace
 
 import numpy as np
@@ -15,13 +16,13 @@ from perfdb.formats import batch
 from perfdb.formats.base import Configuration, ParsedLog
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.numbers import NUMBER, count, size_bytes
-from perfdb.formats.piecewise import places, zeros
+from perfdb.formats.piecewise import Cells
 from perfdb.formats.piped import Syntax
 from perfdb.formats.readings import Column, Columns, Flags, Readings
 from perfdb.formats.scan import Scan
 from perfdb.formats.spans import interval_note
 from perfdb.formats.steplines import StepLines
-from perfdb.formats.steps import Settled, numbered, settle_columns
+from perfdb.formats.steps import Settled, numbered, settle_columns, with_peaks
 from perfdb.record import Outcome
 
 _ITERATION, _PLANNED, _GBS = "iteration", "planned iterations", "global batch size"
@@ -116,7 +117,7 @@ def log_of(where: str, scan: Scan, lines: StepLines, steps: Settled) -> ParsedLo
         return _of_deepspeed(where, preamble.count("\n", 0, other.start()) + 1)
     done = bool(DONE.search(scan.epilogue))
     account = Account(planned(lines), scan.epilogue, done, scan.before, scan.starts)
-    return training_log(Configuration(), _with_memory(steps, preamble), account)
+    return training_log(Configuration(), _with_memory(steps, scan), account)
 
 
 def _of_deepspeed(where: str, line: int) -> ParsedLog:
@@ -126,20 +127,23 @@ def _of_deepspeed(where: str, line: int) -> ParsedLog:
     return ParsedLog(Configuration(), outcome=Outcome.NO_DATA, problems=(problem,))
 
 
-def _with_memory(steps: Settled, preamble: str) -> Settled:
-    """The steps with the peak memory that is told of beside the log: the most of any rank's."""
+def _with_memory(steps: Settled, scan: Scan) -> Settled:
+    """The steps with the peak memory that is told of beside the log: the most of any rank's.
+
+    A step that a later attempt printed again has what that one told of it.
+    """
+    kept, starts, preamble = Readings.of(steps.readings), scan.starts.lines, scan.preamble
+    lines, numbers = Cells[int](kept.line), Cells[int](kept.step)
     peaks: dict[int, int] = {}
+    line, seen = 1, 0
     for told in _MEMORY.finditer(preamble):
+        line, seen = line + preamble.count("\n", seen, told.start()), told.start()
         step = int(told[1])
+        place = bisect_left(numbers, step)
+        if place == len(numbers) or bisect(starts, lines[place]) != bisect(starts, line):
+            continue
         behind = preamble[told.end() : told.end() + _LONGEST_MEMORY].partition("(after ")[0]
         found = _PEAK.search(re.sub(r" ?\n", "", behind))
         size = size_bytes(found[1], _UNITS[told[2]]) if found else None
         peaks[step] = max(size or 0, peaks.get(step, 0))
-    kept = Readings.of(steps.readings)
-    known_of = [step for step, peak in peaks.items() if peak]
-    if not known_of:
-        return steps
-    values, known = zeros(len(kept), np.int64), zeros(len(kept), np.bool_)
-    for place in places(lambda some: np.isin(some, known_of), kept.step).tolist():
-        values[place], known[place] = peaks[int(kept.step[place])], True
-    return replace(steps, readings=kept.with_columns(peak_memory_bytes=Column(values, known)))
+    return replace(steps, readings=with_peaks(kept, peaks))

@@ -14,6 +14,7 @@ import numpy as np
 from perfdb.errors import Problem
 from perfdb.formats import batch
 from perfdb.formats.base import Content, ParsedLog
+from perfdb.formats.begun import LOADED
 from perfdb.formats.block import Block
 from perfdb.formats.iterations import STEP_LINE, SYNTAX, iterations, log_of, planned, readings
 from perfdb.formats.numbers import NUMBER
@@ -96,7 +97,7 @@ def _rates_at(block: Block, place: int) -> list[tuple[str, str]]:
 
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """The run that a log tells of."""
-    scan = Scan(content, SYNTAX.marker, _MARKER, starts=(_START,))
+    scan = Scan(content, SYNTAX.marker, _MARKER, starts=(_START, LOADED))
     lines = StepLines(where, SYNTAX, readings)
     reader = _Rates()
     for block in scan:

@@ -6,6 +6,7 @@ from itertools import takewhile
 
 from perfdb.formats import batch, megatron_bridge, printed
 from perfdb.formats.base import Content, ParsedLog
+from perfdb.formats.begun import LOADED
 from perfdb.formats.iterations import STEP_LINE, SYNTAX, iterations, log_of, readings
 from perfdb.formats.precisions import Pair
 from perfdb.formats.scan import Scan
@@ -28,7 +29,10 @@ def recognises(head: bytes, name: str) -> int:
 
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """The run that a log tells of."""
-    scan, lines = Scan(content, SYNTAX.marker, starts=(_START,)), StepLines(where, SYNTAX, readings)
+    scan, lines = (
+        Scan(content, SYNTAX.marker, starts=(_START, LOADED)),
+        StepLines(where, SYNTAX, readings),
+    )
     steps = iterations(where, lines.of(scan), lines)
     log = log_of(where, scan, lines, steps)
     arguments = printed.printed(scan.preamble, _arguments, log)

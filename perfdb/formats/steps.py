@@ -1,7 +1,7 @@
 """Settles what the steps of a log are: each once and in order, and what is odd about them."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice
 from operator import attrgetter
@@ -14,7 +14,7 @@ from perfdb.formats.base import Reading
 from perfdb.formats.begun import Starts, attempts
 from perfdb.formats.numbers import count
 from perfdb.formats.order import in_order
-from perfdb.formats.piecewise import Cells, found, rises
+from perfdb.formats.piecewise import Cells, found, places, rises, zeros
 from perfdb.formats.readings import Column, Flags, Floats, Ints, Readings
 from perfdb.formats.shelf import Shelf, each, shelved
 from perfdb.record import MOST
@@ -42,6 +42,18 @@ def sizes(printed: Column) -> Column:
     """Whole amounts, as of bytes or tokens, from 1 on."""
     known = printed.known & (printed.values >= 1) & (printed.values < MOST)
     return Column(np.rint(np.where(known, printed.values, 0)).astype(np.int64), known)
+
+
+def with_peaks(steps: Readings, peaks: Mapping[int, int]) -> Readings:
+    """Steps with the peak memory, in bytes, that is told of some of them elsewhere."""
+    known_of = [step for step, peak in peaks.items() if peak]
+    if not known_of:
+        return steps
+    values, known = zeros(len(steps), np.int64), zeros(len(steps), np.bool_)
+    values[:], known[:] = (peak := steps.column("peak_memory_bytes")).values, peak.known
+    for place in places(lambda some: np.isin(some, known_of), steps.step).tolist():
+        values[place], known[place] = peaks[int(steps.step[place])], True
+    return steps.with_columns(peak_memory_bytes=Column(values, known))
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ import numpy as np
 from perfdb.errors import Problem
 from perfdb.formats import settings
 from perfdb.formats.base import Configuration, Content, ParsedLog, Reading
+from perfdb.formats.begun import FIRST_STEP
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.marked import marked
 from perfdb.formats.numbers import count, finite, percent, positive, real, size_bytes
@@ -49,7 +50,7 @@ _START = re.compile(
     r"(?: gradient accumulation steps (\d{1,15}),)? sequence length (\d{1,15}),"
     r" total steps (\d{1,15})"
 )
-_STARTS = (b" device mesh with ", b"local batch size ")
+_STARTS = (b" device mesh with ", b"local batch size ", FIRST_STEP)
 _VALIDATION = re.compile(r"\bvalidate step: ")
 _GPU = re.compile(r"CUDA capacity: ([^\n]{1,100}?) with ([\d.]+)GiB memory")
 _MODEL = re.compile(r"\bModel (\S{1,50} \S{1,50}) size: [\d,]+ total parameters")
@@ -136,6 +137,8 @@ def _attempts(scan: Scan, first_step: int) -> Sequence[_Attempt]:
     said = {**_batch(above), **_layout(above), **_subject(scan.preamble), **_options(scan.preamble)}
     attempts = [_Attempt(0, _configuration(said))]
     for line, text in scan.starts.said:
+        if text.startswith(FIRST_STEP):
+            continue
         read, fields = (_batch, _BATCH) if text.startswith(_STARTS[1]) else (_layout, _LAYOUT)
         found = read(decoded(text))
         if found or line > first_step:

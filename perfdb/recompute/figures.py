@@ -89,6 +89,8 @@ def recomputed(stored: Stored, given: Readings, asked: Asked) -> ResultRow:
     emitted = _emitted(stored.result, within, window)
     empty = replace(_without_figures(stored.result, window), emitted=emitted)
     empty = normalize.shape_noted(empty, stored.configuration)
+    if logged.is_restarted(stored.result.notes):  # its steps do not say which attempt they are of
+        within = within._replace(peak_memory_bytes=stored.result.peak_memory_bytes or 0)
     result = picked.with_figures(empty, within, window)
     if stored.of_log:
         result = uneven.rated(result, within.lines, within.spans)
