@@ -102,6 +102,40 @@ def test_each_attempt_has_the_times_that_follow_from_its_own_settings(
     ]
 
 
+GPU = "[titan] CUDA capacity: NVIDIA {} with {}GiB memory\n"
+
+
+@pytest.mark.parametrize(
+    ("until", "expected"), [(40, ("dgx-h200", 140, None)), (24, ("dgx-h100", 79, True))]
+)
+@pytest.mark.parametrize("between", [0, 2000])
+def test_each_attempt_has_its_own_gpus_and_profiler(
+    until: int, expected: tuple[str, int, bool | None], between: int
+) -> None:
+    """Of which the second has none; it is judged by the first where the second is too short."""
+    first, again = titan(8192, 20, 16.0), behind(20, titan(8192, until, 16.0))
+    profiled = GPU.format("H100 80GB HBM3", 79) + "[titan] Profiling active.\n"
+    first = first.replace("\n", "\n" + profiled, 1)
+    noise = "[titan] root - INFO - saving a shard of the checkpoint\n" * between
+    log = read("torchtitan", first + noise + again.replace("\n", "\n" + GPU.format("H200", 140), 1))
+
+    options, memory = log.configuration.options or {}, log.gpu_memory_bytes or 0
+    assert expected == (log.configuration.system, memory / 2**30, options.get("enable_profiling"))
+
+
+@pytest.mark.parametrize(("until", "version"), [(50, "0.4.0"), (34, "0.3.0")])
+@pytest.mark.parametrize("between", [0, 2000])
+def test_automodel_has_the_version_of_the_attempt_that_is_judged(
+    until: int, version: str, between: int
+) -> None:
+    noise = "saving a shard of the checkpoint ............\n" * between
+    said = "\n- nemo_automodel: {} (/opt/a.py)\nstep_scheduler"
+    first, again = automodel(8, 16, 1, 30), automodel(8, 16, 31, until)
+    text = first.replace("\nstep_scheduler", said.format("0.3.0")) + noise
+    log = read("automodel_console", text + again.replace("\nstep_scheduler", said.format("0.4.0")))
+    assert version == log.framework_version
+
+
 def test_an_attempt_that_made_no_step_has_no_say() -> None:
     unstarted = titan(8192, 0, 1.0).replace("with [], []", "with ['dp_shard'], [64]")
     log = read("torchtitan", unstarted + behind(0, SMALLER))

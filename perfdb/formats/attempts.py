@@ -15,7 +15,8 @@ from perfdb.formats.readings import Readings
 from perfdb.formats.settings import DUMPS, OPTIONS
 from perfdb.formats.steps import with_peaks
 
-_DUMP: Final = re.compile("|".join(DUMPS).encode())
+_DUMP: Final = re.compile("|".join((*DUMPS, r"Building (?:\d+-D )?device mesh with ")).encode())
+"""torchtitan dumps nothing; what it says of itself begins with its mesh."""
 _LONGEST_DUMP_BYTES: Final = 1 << 20
 
 
@@ -46,6 +47,8 @@ def _of_attempt(log: ParsedLog, attempt: ParsedLog) -> ParsedLog:
         log,
         configuration=Configuration.model_validate(before | said),
         shape={**log.shape, **attempt.shape},
+        framework_version=attempt.framework_version or log.framework_version,
+        gpu_memory_bytes=attempt.gpu_memory_bytes or log.gpu_memory_bytes,
         doubts={**doubts, **attempt.doubts},
         readings=with_peaks(Readings.of(log.readings), peaks),
     )

@@ -54,17 +54,18 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     last = count(planned[-1]) if planned else None
     account = Account(last, scan.epilogue, before=scan.before, starts=scan.starts)
     untimed = training_log(Configuration(), settled, account)
-    printed, known = mentioned(scan.preamble, untimed), _known(judged(scan.preamble, untimed))
+    own = judged(scan.preamble, untimed)
+    printed, known = mentioned(scan.preamble, untimed), _known(own)
     said = printed.configuration(**known)
     log = printed.of(training_log(said, _timed(where, settled, said), account), **known)
     timed_by = ("global_batch_size", "sequence_length")
-    return (replace(log, framework_version=version(scan.preamble), timed_by=timed_by),)
+    return (replace(log, framework_version=version(own), timed_by=timed_by),)
 
 
 def version(preamble: str) -> str | None:
     """AutoModel's version, which every recipe prints among those of its libraries."""
-    found = _VERSION.search(preamble)
-    return found[1] if found else None
+    found = _VERSION.findall(preamble)
+    return found[-1] if found else None
 
 
 def _reading(piece: Piece) -> Reading | str:

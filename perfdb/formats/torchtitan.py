@@ -133,8 +133,9 @@ class _Attempt(NamedTuple):
 
 def _attempts(scan: Scan, first_step: int) -> Sequence[_Attempt]:
     """What each attempt is of, with what it does not say as it was; `first_step`: its line."""
-    above = scan.preamble.partition(_MARKER.decode())[0]
-    said = {**_batch(above), **_layout(above), **_subject(scan.preamble), **_options(scan.preamble)}
+    own = _of_first(scan, first_step)
+    above = own.partition(_MARKER.decode())[0]
+    said = {**_batch(above), **_layout(above), **_subject(own), **_options(own)}
     attempts = [_Attempt(0, _configuration(said))]
     for line, text in scan.starts.said:
         if text.startswith(FIRST_STEP):
@@ -145,6 +146,12 @@ def _attempts(scan: Scan, first_step: int) -> Sequence[_Attempt]:
             said |= {**dict.fromkeys(fields), **found}
             attempts.append(_Attempt(line, _configuration(said)))
     return attempts
+
+
+def _of_first(scan: Scan, first_step: int) -> str:
+    """What the first attempt says of itself; `perfdb.formats.attempts` reads the later ones."""
+    again = scan.starts.again(first_step)
+    return "\n".join(scan.preamble.split("\n")[: again[0] - 1]) if again else scan.preamble
 
 
 def _of_line(attempts: Sequence[_Attempt], line: int) -> Configuration:
