@@ -329,6 +329,28 @@ class TestVerdict:
         judged = only_match(a, b, "model_tflops_per_sec_per_gpu").judgement
         assert (Verdict.FASTER, None) == (judged.verdict, judged.reason)
 
+    @pytest.mark.parametrize(
+        ("one", "other", "by_default"),
+        [  # 8 GPUs, 128 × 8,192 tokens: 24,000 and 24,960 tokens/s/GPU each time
+            (
+                {"tokens_per_sec": 192_000.0},
+                {"tokens_per_sec": 199_680.0},
+                ("model_tflops_per_sec_per_gpu", Verdict.UNKNOWN),
+            ),
+            ({"step_time_s": 5.461}, {"step_time_s": 5.251}, ("step_time_s", Verdict.FASTER)),
+        ],
+    )
+    def test_flops_are_no_speed_where_another_rate_shows_another_count(
+        self, one, other, by_default
+    ):
+        a = printed(None, model_tflops_per_sec_per_gpu=1389.8, flops_convention="nemo-25.04", **one)
+        b = printed(None, model_tflops_per_sec_per_gpu=1284.7, **other)
+        judged = only_match(a, b, "model_tflops_per_sec_per_gpu").judgement
+        assert Verdict.UNKNOWN is judged.verdict
+        assert str(judged.reason).startswith("GFLOP per token differ: 57.9")
+        match = only_match(a, b)
+        assert by_default == (match.metric, match.judgement.verdict)
+
     def test_a_published_figure_has_no_spread(self):
         assert spread(Side((printed(9_300), printed(9_400)))) is None
 

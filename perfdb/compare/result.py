@@ -58,6 +58,8 @@ class Result(Frozen):
     """Of how many means of several steps its figures are; None: of single steps."""
     window: str | None = None
     """The steps that its figures are taken over."""
+    tokens_per_sec: float | None = None
+    """Of all GPUs together, where its page prints it."""
     tokens_per_sec_per_gpu: float | None
     model_tflops_per_sec_per_gpu: float | None
     mfu: float | None

@@ -5,18 +5,21 @@ from dataclasses import replace
 from math import exp, inf, log, log1p
 from typing import Final
 
+from perfdb import stated
 from perfdb.audit.printed import half_unit
 from perfdb.compare.base import Judgement, Side, Verdict
 from perfdb.compare.noise import half_between
 from perfdb.compare.result import Result
 from perfdb.metrics import METRICS
 from perfdb.record import Origin, Outcome
+from perfdb.stated import RATE, Stated
 from perfdb.units import number, significant
 
 TOO_NOISY = 0.05
 """Half a 95 % interval that is wider hides more than anyone would call the same."""
 
-_TOKENS: Final = "tokens_per_sec_per_gpu"
+_RATES: Final = (RATE, "tokens_per_sec", "step_time_s")
+"""What tokens/s/GPU are known by; the first that a result states."""
 _TFLOPS: Final = "model_tflops_per_sec_per_gpu"
 _DUST: Final = 1e-9
 """What floating-point arithmetic may add."""
@@ -126,7 +129,8 @@ def _differ_in_convention(a: Result, b: Result, metric: str) -> str | None:
 def gflop_per_token_apart(a: Result, b: Result) -> tuple[float, float] | None:
     """The GFLOP per token that two results of the same work count; None where they may agree.
 
-    By TFLOP/s ÷ tokens/s, with the rounding of the four figures.
+    By TFLOP/s ÷ tokens/s, which may follow from the rate of all GPUs or the step time, with the
+    rounding of the four figures.
     """
     one, other = _gflop_per_token(a), _gflop_per_token(b)
     if not one or not other or abs(other[0] / one[0] - 1) <= one[1] + other[1] + _DUST:
@@ -136,9 +140,10 @@ def gflop_per_token_apart(a: Result, b: Result) -> tuple[float, float] | None:
 
 def _gflop_per_token(result: Result) -> tuple[float, float] | None:
     """What a result counts, and the share of it that rounding leaves open."""
-    tokens, tflops = result.figure(_TOKENS), result.figure(_TFLOPS)
-    if tokens is None or tflops is None:
+    known = {name: value for name in (*_RATES, _TFLOPS) if (value := result.figure(name))}
+    tokens = stated.figure(Stated.model_validate(vars(result) | dict.fromkeys(_RATES) | known), RATE)
+    if tokens is None or _TFLOPS not in known:
         return None
-    figures = ((tokens, _TOKENS), (tflops, _TFLOPS))
-    rounding = sum(half_unit(figure, name, result.raw) / figure for figure, name in figures)
-    return tflops * 1e3 / tokens, rounding
+    by = next(iter(known)), _TFLOPS
+    rounding = sum(half_unit(known[name], name, result.raw) / known[name] for name in by)
+    return known[_TFLOPS] * 1e3 / tokens, rounding

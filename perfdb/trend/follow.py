@@ -26,7 +26,7 @@ def follow(
 
     `choices` are the releases in their order (`perfdb.compare.read.known_releases`). At the level
     of the workload a release stands with its best configuration. Without `metric` it is
-    tokens/s/GPU, or as far as that is unknown model TFLOP/s/GPU or the step time.
+    tokens/s/GPU, or as far as that is unknown the step time or model TFLOP/s/GPU.
     """
     names = in_order(choices)
     place = {release_id: place for place, release_id in enumerate(names)}
