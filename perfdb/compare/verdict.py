@@ -141,7 +141,9 @@ def gflop_per_token_apart(a: Result, b: Result) -> tuple[float, float] | None:
 def _gflop_per_token(result: Result) -> tuple[float, float] | None:
     """What a result counts, and the share of it that rounding leaves open."""
     known = {name: value for name in (*_RATES, _TFLOPS) if (value := result.figure(name))}
-    tokens = stated.figure(Stated.model_validate(vars(result) | dict.fromkeys(_RATES) | known), RATE)
+    tokens = stated.figure(
+        Stated.model_validate(vars(result) | dict.fromkeys(_RATES) | known), RATE
+    )
     if tokens is None or _TFLOPS not in known:
         return None
     by = next(iter(known)), _TFLOPS

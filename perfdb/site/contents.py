@@ -75,10 +75,12 @@ class Revision(Row):
     withheld: str | None
     window: str | None = None
     step_time_s: float | None
+    tokens_per_sec: float | None = None
     tokens_per_sec_per_gpu: float | None
     flops_convention: str | None = None
     model_tflops_per_sec_per_gpu: float | None
     mfu: float | None
+    peak_memory_bytes: int | None = None
     raw: Mapping[str, str]
     notes: tuple[str, ...] = ()
     result_id: int = 0

@@ -1,19 +1,20 @@
 """What became of results: added, corrected, contradicted, withdrawn, restored, or never stored."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from itertools import groupby
 from typing import Final, Literal, get_args
 
+from perfdb.audit.printed import cell
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS
 from perfdb.record import Frozen, Origin, Outcome
 from perfdb.site.contents import Rejection, Revision
 from perfdb.site.printed import cells_of, says, text_of
 from perfdb.site.tables import moment
-from perfdb.units import UNKNOWN, significant
+from perfdb.units import UNKNOWN, significant, told_apart
 
 RUNS: Final = "runs"
 """What stands for the sources of measured results: each run is one of its own."""
@@ -26,12 +27,15 @@ ACTS: Final[tuple[Act, ...]] = get_args(Act)
 """What changes a figure or withholds it first."""
 
 FIGURES: Final = (
-    "outcome", "withheld", "window", "step_time_s", "tokens_per_sec_per_gpu",
-    "flops_convention", "model_tflops_per_sec_per_gpu", "mfu",
+    "outcome", "withheld", "window", "step_time_s", "tokens_per_sec", "tokens_per_sec_per_gpu",
+    "flops_convention", "model_tflops_per_sec_per_gpu", "mfu", "peak_memory_bytes",
 )  # fmt: skip
 _TITLES: Final = {name: metric.title for name, metric in METRICS.items()} | {
-    "flops_convention": "FLOPs convention"
+    "flops_convention": "FLOPs convention",
+    "tokens_per_sec": "Throughput in tokens per second",
 }
+_GROUNDS: Final = ("window", "flops_convention")
+"""What figures are taken over and counted by."""
 
 _WITHDRAWN: Final = re.compile(r"(?:\d+ .*?)?(?:withdrawn|states|no longer stated): (.+)")
 """What the log says of what somebody withdrew: a page '2 withdrawn, 1 as b.md states: why', or a
@@ -165,12 +169,15 @@ def _revised(old: Revision, new: Revision) -> tuple[Act, tuple[Change, ...]]:
     if _source(old) != _source(new):
         if not differ:
             return "also printed", ()
-        return "contradicted", _changes(old, new)
+        return "contradicted", tuple(_changes(old, new, FIGURES))
+    told: list[Change] = []
+    fields = FIGURES
     if old.raw and new.raw:
-        changes = _differences(cells_of(old), cells_of(new))
-    else:
-        changes = _changes(old, new)
-    return ("corrected" if differ else "read again"), (*changes, *_noted(old, new))
+        cells = cells_of(old), cells_of(new)
+        told += _differences(*cells)
+        fields = tuple(name for name in FIGURES if cell(cells[0], name) == cell(cells[1], name))
+    changes = (*told, *_changes(old, new, fields), *_noted(old, new))
+    return ("corrected" if differ else "read again"), changes
 
 
 def _noted(old: Revision, new: Revision) -> Iterator[Change]:
@@ -199,17 +206,16 @@ def _event(
     )
 
 
-def _changes(old: Revision, new: Revision) -> tuple[Change, ...]:
-    """The figures that differ, to four digits where these tell them apart."""
-    short = {change.field: change for change in _differences(*_spelled(old, new, significant))}
-    every = _differences(*_spelled(old, new, str))
-    return tuple(short.get(change.field, change) for change in every)
-
-
-def _spelled(
-    old: Revision, new: Revision, said: Callable[[float], str]
-) -> tuple[Mapping[str, str], Mapping[str, str]]:
-    return _figures(old, said), _figures(new, said)
+def _changes(old: Revision, new: Revision, fields: Iterable[str]) -> Iterator[Change]:
+    """The figures that differ, to four digits or as many as tell them apart."""
+    for name in fields:
+        one, other = getattr(old, name), getattr(new, name)
+        if one == other:
+            continue
+        texts = _said(name, old), _said(name, new)
+        if isinstance(one, float) and isinstance(other, float) and texts[0] == texts[1]:
+            texts = told_apart(one, other, 4)
+        yield Change(field=_TITLES.get(name, name), old=texts[0], new=texts[1])
 
 
 def _differences(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[Change, ...]:
@@ -221,30 +227,22 @@ def _differences(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[Change
     )
 
 
-def _figures(one: Revision, said: Callable[[float], str]) -> dict[str, str]:
-    """What a result says, each figure as its page prints it where it does, and else as `said`."""
-    values = {name: getattr(one, name) for name in FIGURES}
-    return {
-        _TITLES.get(name, name): _printed(name, value, one)
-        or (said(value) if isinstance(value, float) else str(value))
-        for name, value in values.items()
-        if value is not None
-    }
-
-
-def _printed(name: str, value: object, one: Revision) -> str | None:
+def _said(name: str, one: Revision) -> str | None:
+    """A figure as its page prints it where it does; else to four digits."""
+    value = getattr(one, name)
+    if value is None or isinstance(value, str):
+        return value
     text = text_of((name,), one)
-    return text if text and says(text, value) else None
+    return text if text and says(text, value) else significant(value)
 
 
 def _stated(one: Revision) -> dict[str, str]:
     """The figures of a result, and how it ended where that is why it has none."""
-    said = _figures(one, significant)
-    grounds = {"window", _TITLES["flops_convention"]}
+    said = ((name, _said(name, one)) for name in FIGURES if name not in _GROUNDS)
     return {
-        name: text
-        for name, text in said.items()
-        if name not in grounds and text != Outcome.FINISHED.value
+        _TITLES.get(name, name): text
+        for name, text in said
+        if text is not None and text != Outcome.FINISHED.value
     }
 
 

@@ -16,7 +16,7 @@ from perfdb.pages.base import PageContext
 from perfdb.site import changelog, read
 from perfdb.site.contents import Rejection, Revision
 from perfdb.site.data import SourcePage
-from perfdb.site.revisions import Event, corrections, events
+from perfdb.site.revisions import Event, corrections, events, withdrawals
 from tests.factories import stored, write_run
 from tests.site.samples import address
 
@@ -33,6 +33,7 @@ PAGE = """# NeMo
 |---|---|---|---|---|---|---|---|---|
 | LLAMA3-8B | 8 | 128 | 1 | 8192 | 1 | 1 | 2 | {rate} |
 """
+RATE = "Tokens / sec / GPU"
 SECOND = "| LLAMA3-70B | 64 | 128 | 1 | 8192 | 4 | 8 | 1 | 1621 |\n"
 
 
@@ -64,7 +65,7 @@ def revision(number: int = 1, key: str = "a", **changed: object) -> Revision:
         "tokens_per_sec_per_gpu": 12.0,
         "model_tflops_per_sec_per_gpu": None,
         "mfu": None,
-        "raw": {"Tokens": "12"},
+        "raw": {RATE: "12"},
     }
     return Revision.model_validate(fields | changed)
 
@@ -81,14 +82,76 @@ def revised(**changed: object) -> list[Revision]:
 
 def test_another_figure_on_the_same_page_corrects_and_says_from_what_to_what() -> None:
     """The cells that differ are told as they are printed."""
-    found = events(revised(tokens_per_sec_per_gpu=13.0, raw={"Tokens": "13", "New": "x"}), [])
+    found = events(revised(tokens_per_sec_per_gpu=13.0, raw={RATE: "13", "New": "x"}), [])
     assert [("2026-03-05", "corrected"), ("2026-03-04", "added")] == acts(found)
-    assert ["Tokens: 12 → 13", "New: – → x"] == [it.said for it in found[0].changes]
+    assert [f"{RATE}: 12 → 13", "New: – → x"] == [it.said for it in found[0].changes]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        pytest.param(
+            {"tokens_per_sec": 192_000.0, "raw": {"Total tokens/s": "192,000"}},
+            {"tokens_per_sec": 292_000.0, "raw": {"Total tokens/s": "292,000"}},
+            ["Total tokens/s: 192,000 → 292,000"],
+            id="the rate of all GPUs",
+        ),
+        pytest.param(
+            {"peak_memory_bytes": 72_000_000_000, "raw": {}},
+            {"peak_memory_bytes": 75_000_000_000, "raw": {}},
+            ["Peak memory (bytes): 72,000,000,000 → 75,000,000,000"],
+            id="the memory",
+        ),
+        pytest.param(
+            {},
+            {"flops_convention": "causal", "window": "last"},
+            ["window: – → last", "FLOPs convention: – → causal"],
+            id="what no cell prints",
+        ),
+        pytest.param(
+            {},
+            {"flops_convention": "causal", "raw": {RATE: "12", "GA": "4"}},
+            ["GA: – → 4", "FLOPs convention: – → causal"],
+            id="what no cell prints, beside a cell",
+        ),
+        pytest.param(
+            {},
+            {"tokens_per_sec_per_gpu": 12_000.0},
+            ["Tokens/s/GPU: 12 → 12,000"],
+            id="a cell that is read otherwise",
+        ),
+        pytest.param(
+            {"step_time_s": 19.65055, "raw": {}},
+            {"step_time_s": 19.647100000000002, "raw": {}},
+            ["Step time (s): 19.651 → 19.647"],
+            id="as many digits as tell two figures apart",
+        ),
+    ],
+)
+def test_a_figure_that_is_corrected_says_from_what_to_what(one, other, said) -> None:
+    old = revision(superseded=True, superseded_at=LATER, **one)
+    new = revision(2, created_at=LATER, result_id=7, **one | other)
+    [event, _] = events([old, new], [])
+    assert ("corrected", said) == (event.act, [it.said for it in event.changes])
+    assert {7: f"corrected on 2026-03-05: {', '.join(said)}"} == corrections([old, new])
+
+
+def test_the_rate_of_all_gpus_is_contradicted_and_withdrawn_as_others_are() -> None:
+    printed = {"tokens_per_sec_per_gpu": None, "raw": {"Total tokens/s": "380,000"}}
+    old = revision(superseded=True, superseded_at=LATER, tokens_per_sec=380_000.0, **printed)
+    printed["raw"] = {"Total tokens/s": "190,000"}
+    new = revision(2, created_at=LATER, source="w2.md", tokens_per_sec=190_000.0, **printed)
+    [contradicted, _] = events([old, new], [])
+    title = "Throughput in tokens per second"
+    assert "contradicted" == contradicted.act
+    assert [f"{title}: 380,000 → 190,000"] == [it.said for it in contradicted.changes]
+    [gone] = withdrawals([old])
+    assert [f"{title}: 380,000 → –"] == [it.said for it in gone.changes]
 
 
 def test_a_page_that_lays_out_the_same_figures_otherwise_is_read_anew() -> None:
     """A cell beside the figures is no correction of them."""
-    found = events(revised(raw={"Tokens": "12", "GA": "4"}), [])
+    found = events(revised(raw={RATE: "12", "GA": "4"}), [])
     assert [("2026-03-05", "read again"), ("2026-03-04", "added")] == acts(found)
     assert ["GA: – → 4"] == [it.said for it in found[0].changes]
 
@@ -128,9 +191,9 @@ def test_another_page_that_prints_other_figures_contradicts_as_printed() -> None
 
 def test_a_result_in_force_says_what_it_said_before_it_was_corrected() -> None:
     """What was only read anew says nothing, and neither does a result that is withdrawn."""
-    corrected = revised(tokens_per_sec_per_gpu=13.0, raw={"Tokens": "13"})
-    assert {7: "corrected on 2026-03-05: Tokens: 12 → 13"} == corrections(corrected)
-    assert {} == corrections(revised(raw={"Tokens": "12", "GA": "4"}))
+    corrected = revised(tokens_per_sec_per_gpu=13.0, raw={RATE: "13"})
+    assert {7: f"corrected on 2026-03-05: {RATE}: 12 → 13"} == corrections(corrected)
+    assert {} == corrections(revised(raw={RATE: "12", "GA": "4"}))
     gone = [corrected[0].model_copy(update={"superseded": True}), corrected[1]]
     assert {} == corrections(gone)
 
@@ -146,7 +209,7 @@ def test_a_result_that_went_and_came_back_was_withdrawn_and_restored() -> None:
     days = [("2026-03-06", "restored"), ("2026-03-05", "withdrawn"), ("2026-03-04", "added")]
     assert days == acts(found)
     said = [[change.said for change in it.changes] for it in found]
-    assert [["Tokens/s/GPU: – → 2,575"], ["Tokens/s/GPU: 12.00 → –"], []] == said
+    assert [["Tokens/s/GPU: – → 2,575"], ["Tokens/s/GPU: 12 → –"], []] == said
 
 
 @pytest.mark.parametrize(
@@ -254,7 +317,7 @@ def test_what_a_page_is_rejected_for_again_and_again_is_one_entry() -> None:
 def test_what_changes_a_figure_stands_apart_from_what_is_new() -> None:
     """The correction comes first on the page, however many results are added after it."""
     added = revision(key="b", created_at=LATER + timedelta(days=1))
-    history = [*revised(tokens_per_sec_per_gpu=13.0, raw={"Tokens": "13"}), added]
+    history = [*revised(tokens_per_sec_per_gpu=13.0, raw={RATE: "13"}), added]
     made = changelog.changelog(history, [])
     assert ["corrected"] == [it.act for it in made.changed]
     assert ["added", "added"] == [it.act for it in made.other]
@@ -308,7 +371,7 @@ def test_what_is_read_anew_is_one_row_where_the_same_was_read_anew() -> None:
     history = [
         one.model_copy(update={"key": key})
         for key, read in steps.items()
-        for one in revised(raw={"Tokens": "12", "GA": read})
+        for one in revised(raw={RATE: "12", "GA": read})
     ]
     anew = [it for it in changelog.changelog(history, []).other if it.act == "read again"]
     assert {(2, "GA: – → 4"), (1, "GA: – → 8")} == {(it.count, it.changes[0].said) for it in anew}
