@@ -16,7 +16,7 @@ from sqlalchemy import URL
 from perfdb import ingest
 from perfdb.db.session import reading
 from perfdb.queries import results
-from perfdb.record import Figures
+from perfdb.record import Figures, Method
 from tests import seeds
 from tests.factories import case, published, release, stored, write_run
 from tests.shell import Shell
@@ -28,6 +28,7 @@ EVIL = "<script>alert(1)</script> *m* `c` {{ x }} {term}`y` | & \"q\" 'p' $z$ [^
 NOT_COMPARED = {"result_id", "release_id", "source", "source_line", "source_sha256",
                 "source_url", "published_on", "raw", "extras", "notes", "case_key",
                 "workload_key"}  # fmt: skip
+METHOD = ["window", "num_steps", "flops_convention"]
 CONF = """
 project = "another"
 extensions = ["myst_parser", "sphinx_design"]
@@ -74,6 +75,44 @@ def test_what_is_published_reads_back_as_what_it_was_made_from(
 
     assert () == report.rejected
     assert said(sqlite) == said(URL.create("sqlite", database=str(again)))
+
+
+METHOD = ["window", "num_steps", "flops_convention"]
+
+
+@pytest.mark.parametrize(
+    ("methods", "shared"),
+    [
+        ([("last_n(10)", 10, "causal")] * 2, ("last_n(10)", 10, "causal")),
+        ([("last_n(10)", 10, "causal"), (None, 10, None)], (None, 10, None)),
+    ],
+)
+def test_how_the_figures_of_all_rows_were_measured_reads_back_and_of_some_stands_beside_them(
+    sqlite: URL, publish: Shell, tmp_path: Path, methods, shared
+) -> None:
+    rows = [
+        published(
+            line,
+            case=case(num_gpus=8 * line),
+            method=Method.model_validate(dict(zip(METHOD, method, strict=True))),
+        )
+        for line, method in enumerate(methods, 1)
+    ]
+    stored(sqlite, *rows)
+    publish("--db", str(sqlite.database), "--format", "markdown", "--fail-on", "never")
+
+    [path] = (tmp_path / "published").rglob("*.md")
+    text = path.read_text()
+    keys = ("  window: ", "  steps: ", "  flops_convention: ")
+    front = [f"{key}{value}" for key, value in zip(keys, shared, strict=True) if value]
+    assert front == [line for line in text.splitlines() if line.startswith(keys)]
+    again = URL.create("sqlite", database=str(tmp_path / "again.sqlite"))
+    filled(again, path)
+    assert [shared] * 2 == [tuple(row[name] for name in METHOD) for row in said(again)]
+    if methods[0] != shared:
+        assert "]: Window: last\\_n(10)\n" in text
+        assert "| FLOPs convention |" in text
+        assert "| causal |" in text
 
 
 def test_known_errors_keep_a_page_from_being_published(

@@ -29,6 +29,10 @@ MARK: Final = "Made by `perfdb publish`; what is changed here is lost."
 
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>|$~^&])")
 _WORD: Final = re.compile(r"[\w-]+")
+_METHOD: Final[Mapping[str, str]] = {
+    "window": "window", "num_steps": "steps", "flops_convention": "flops_convention"
+}  # fmt: skip
+"""What front matter may say of all rows of a page, by the field of a result."""
 _OF_ADDRESSES: Final = "!#$%&'()*+,/:;=?@[]~"
 """What RFC 3986 reserves, and the sign of what is coded already."""
 
@@ -51,10 +55,11 @@ class _Footnotes:
 
 @dataclass(frozen=True)
 class _Printed:
-    """A tab with its table."""
+    """A tab with its table, and what is said of all rows of the page."""
 
     tab: Tab
     table: Table
+    method: Mapping[str, object]
 
 
 def page(release: ReleasePage, style: Style, label: str = "") -> str:
@@ -62,10 +67,10 @@ def page(release: ReleasePage, style: Style, label: str = "") -> str:
 
     In MyST {ref} calls it as it does on our own site, and by a label that is given.
     """
-    notes = _Footnotes()
-    printed = [(one, [*map(_printed, one.tabs)]) for one in release.sections]
+    notes, method = _Footnotes(), _method(release.results)
+    printed = [(one, [_printed(tab, method) for tab in one.tabs]) for one in release.sections]
     labels = (label, release.label) if style == "myst" else ()
-    parts = [_front(release), *(f"({name})=" for name in labels if name)]
+    parts = [_front(release, method), *(f"({name})=" for name in labels if name)]
     parts.append(f"# {escaped(_title(release))}\n")
     parts += [f"Container: {escaped(name)}\n" for name in release.containers]
     parts += _nomenclature(_terms(one.table for _, some in printed for one in some), style)
@@ -84,7 +89,15 @@ def _title(release: ReleasePage) -> str:
     return f"{release_title(release.framework, release.release)} training performance"
 
 
-def _front(release: ReleasePage) -> str:
+def _method(results: Iterable[Result]) -> Mapping[str, object]:
+    """How the figures of all rows were measured; without what differs or some do not say."""
+    said = {name: {getattr(one, name) for one in results} for name in _METHOD}
+    return {
+        name: values.pop() for name, values in said.items() if len(values) == 1 and values != {None}
+    }
+
+
+def _front(release: ReleasePage, method: Mapping[str, object]) -> str:
     """What a reader of the page's figures, such as `perfdb ingest`, has to know, and what it is."""
     lines = [
         "---",
@@ -97,6 +110,7 @@ def _front(release: ReleasePage) -> str:
     ]
     if release.release:
         lines.append(f"  release: {quoted(release.release)}")
+    lines += [f"  {_METHOD[name]}: {value}" for name, value in method.items()]
     return "\n".join([*lines, "---", ""])
 
 
@@ -134,12 +148,15 @@ def _markdown(printed: Iterable[_Printed], notes: _Footnotes) -> Iterator[str]:
         yield from _lines(one, notes)
 
 
-def _printed(tab: Tab) -> _Printed:
-    """With the columns of its family, but for those that only lead to other pages."""
+def _printed(tab: Tab, method: Mapping[str, object]) -> _Printed:
+    """With the columns of its family, but for those that only lead to other pages, and for what is
+    said of all rows.
+    """
     family = tables.of_results(tab.results)
-    columns = tuple(one for one in family.columns if one.kind != "origin")
+    shown = (one for one in family.columns if method.keys().isdisjoint(one.fields))
+    columns = tuple(one for one in shown if one.kind != "origin")
     profile = replace(family, columns=columns)
-    return _Printed(tab, tables.results_table(tab.title, tab.results, profile, str))
+    return _Printed(tab, tables.results_table(tab.title, tab.results, profile, str), method)
 
 
 def _lines(printed: _Printed, notes: _Footnotes) -> Iterator[str]:
@@ -148,7 +165,7 @@ def _lines(printed: _Printed, notes: _Footnotes) -> Iterator[str]:
     yield from (f"{escaped(text)}\n" for text in made.said)
     yield _line(escaped(head.title) for head in made.heads)
     yield _line("--:" if head.numeric else "---" for head in made.heads)
-    said = [(*result.notes, *_without_figures(result)) for result in results]
+    said = [(*result.notes, *_of_row(result, printed.method)) for result in results]
     of_every_row = of_all(said)
     for texts, cells in zip(said, made.rows, strict=True):
         first, *others = (escaped(_words(cell)) for cell in cells)
@@ -159,10 +176,14 @@ def _lines(printed: _Printed, notes: _Footnotes) -> Iterator[str]:
     yield f"\nSources: {'; '.join(_sources(results))}\n"
 
 
-def _without_figures(result: Result) -> Iterator[str]:
-    """Why a run has no figures, which a table of our own site says where its rows are from."""
+def _of_row(result: Result, method: Mapping[str, object]) -> Iterator[str]:
+    """Why a run has no figures, which a table of our own site says where its rows are from, and
+    the window of a published row where that is not said of all.
+    """
     if result.withheld:
         yield f"No figures: {result.withheld}"
+    if result.window and "window" not in method and not result.is_measured:
+        yield f"Window: {result.window}"
 
 
 def _sources(results: Sequence[Result]) -> Iterator[str]:

@@ -94,8 +94,9 @@ def of_results(results: Sequence[Result]) -> Profile:
 
 
 def _is_beside(column: Column, results: Sequence[Result]) -> bool:
-    """Whether it is a figure that a row states, or a row is measured."""
-    stated = column.is_figure and any(known(column, result) is not None for result in results)
+    """Whether a row states it, as a figure or how that was measured, or a row is measured."""
+    is_stated = column.is_figure or column in (profiles.CONVENTION, profiles.STEPS)
+    stated = is_stated and any(known(column, result) is not None for result in results)
     return stated or any(result.is_measured for result in results)
 
 
