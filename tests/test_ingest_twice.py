@@ -400,6 +400,44 @@ def test_a_rendering_that_has_the_end_takes_the_place_of_one_that_has_not(
     assert [("a.log", "b.log")] == told(ingest([tmp_path], sqlite, GIVEN))
 
 
+def of_memory(size_bytes: int | None) -> str:
+    """A log that says such a peak memory of its run, or none."""
+    return nemo().replace("\n", f" | peak_memory_usage: {size_bytes}\n") if size_bytes else nemo()
+
+
+PEAK = select(results.c.peak_memory_bytes).where(~results.c.superseded)
+
+
+@pytest.mark.parametrize(("before", "after"), [*permutations([6 * 10**10, 7 * 10**10, None], 2)])
+def test_a_log_that_was_corrected_is_a_later_state_of_its_run(
+    sqlite: URL, tmp_path: Path, before: int | None, after: int | None
+) -> None:
+    """Its steps are the same, and what it says beside them holds, whatever that is."""
+    log = write(tmp_path, of_memory(before))
+    ingest([log], sqlite, GIVEN)
+    log.write_text(of_memory(after))
+
+    report = ingest([log], sqlite, GIVEN)
+
+    assert ((0, 1, 0, 0), []) == (counted(report), told(report))
+    assert [(after,)] == rows_of(sqlite, PEAK)
+    said = "tells of the same run as before: its steps are the same, and what it says now holds"
+    assert [f"{log}: {said}"] == [str(note) for note in report.notes]
+    assert (0, 0, 1, 0) == counted(ingest([log], sqlite, GIVEN))
+
+
+@pytest.mark.parametrize("names", [*permutations(["bare.log", "full.log"])])
+def test_of_two_renderings_the_one_that_says_the_memory_holds(
+    sqlite: URL, tmp_path: Path, names: tuple[str, str]
+) -> None:
+    """Whichever is read first."""
+    write(tmp_path, nemo(), "bare.log")
+    write(tmp_path, of_memory(6 * 10**10), "full.log")
+    for name in (*names, *names):
+        ingest([tmp_path / name], sqlite, GIVEN)
+    assert [(6 * 10**10,)] == rows_of(sqlite, PEAK)
+
+
 def test_an_attempt_that_failed_is_none_of_the_next_one(sqlite: URL, tmp_path: Path) -> None:
     """Whatever its steps were: its log says how it ended."""
     write(tmp_path, part(0.75) + ERROR, "log_0.log")

@@ -22,6 +22,7 @@ from perfdb.db.tables import cases, releases, runs, sources
 from perfdb.errors import Problem
 from perfdb.formats import automodel_training
 from perfdb.ingest import elsewhere, grown, rendered
+from perfdb.ingest.fallback import spellings
 from perfdb.ingest.read import RunRead
 from perfdb.ingest.rendered import Likeness, Said
 from perfdb.queries import tellings
@@ -216,17 +217,21 @@ def _of_steps(
         return None  # the same bytes: a file that holds several runs
     steps, num_shared = _compared(connection, read.run.steps, row["id"], alike)
     is_rank = alike is rendered.OF_ANOTHER_RANK
-    if not _differ(read, num_shared, alike, whole=steps is _Told.SAME):
+    is_whole = steps is _Told.SAME
+    if not _differ(read, num_shared, alike, whole=is_whole):
         return None
     end = _end_told(file.parser, read.run.run.outcome)
     its_end = _end_told(row["parser"], Outcome(row["outcome"]))
-    tells_more = (end, case is _Told.MORE) > (its_end, False)
+    tells_more = is_whole and (end, _says_more(connection, read, row, case)) > (its_end, False)
     message = f"tells of the same run as {path}: {alike.why}"
+    if is_whole and path in spellings(file.path) and case is not _Told.FEWER:
+        message = f"tells of the same run as before: {alike.why}, and what it says now holds"
+        return Twin(path, Problem(read.path, message), grew=True)
     goes_on = steps is _Told.MORE and (is_rank or its_end < _SAYS_END)
-    if case is not _Told.FEWER and (goes_on or (steps is _Told.SAME and tells_more)):
+    if case is not _Told.FEWER and (goes_on or tells_more):
         return Twin(path, Problem(read.path, f"{message}, and it tells more: it holds"), grew=True)
     ends_before = steps is _Told.FEWER and (is_rank or end < _SAYS_END)
-    if case is not _Told.MORE and (ends_before or (steps is _Told.SAME and not tells_more)):
+    if case is not _Told.MORE and (ends_before or (is_whole and not tells_more)):
         return Twin(path, Problem(read.path, message))
     return None
 
@@ -242,6 +247,13 @@ def _case_told(connection: Connection, read: RunRead, row: RowMapping) -> _Told:
     if said_before.is_held_by(its_case, case):
         return _Told.MORE
     return _Told.FEWER if said_before.is_held_by(case, its_case) else _Told.OTHERS
+
+
+def _says_more(connection: Connection, read: RunRead, row: RowMapping, case: _Told) -> bool:
+    """Whether a log says more of its case, or the memory that the other one does not."""
+    if case is not _Told.SAME or read.run.result.peak_memory_bytes is None:
+        return case is _Told.MORE
+    return connection.scalar(tellings.peak_memory_of(row["id"])) is None
 
 
 def _end_told(parser: str, outcome: Outcome) -> int:

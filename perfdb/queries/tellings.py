@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from sqlalchemy import ColumnElement, Select, select
 
-from perfdb.db.tables import cases, releases, run_files, runs, sources, steps
+from perfdb.db.tables import cases, releases, results, run_files, runs, sources, steps
 
 
 def of_logs(
@@ -51,6 +51,12 @@ def steps_of(number: int) -> Select[int, float, float | None]:
         .where(steps.c.run_id == number)
         .order_by(steps.c.step)
     )
+
+
+def peak_memory_of(number: int) -> Select[int | None]:
+    """The peak memory in bytes of a run's result in force, by the id of its row."""
+    of_run = (results.c.run_id == number, ~results.c.superseded)
+    return select(results.c.peak_memory_bytes).where(*of_run)
 
 
 def with_bytes(which: ColumnElement[bool]) -> Select[int, str]:
