@@ -16,6 +16,7 @@ from operator import eq
 from typing import Final
 
 from perfdb.formats import automodel_console, automodel_training, torchtitan
+from perfdb.record import Outcome
 
 AT_ONCE: Final = frozenset((automodel_console.NAME, automodel_training.NAME))
 """The formats that one program writes a run in."""
@@ -33,6 +34,9 @@ _CLOCKS: Final = 0.05
 """By how much the time of a step may differ from node to node, as its share."""
 _LOSS_DIGITS: Final = 1e-4
 """By how much a loss may differ that is printed with four decimals."""
+
+SAYS_END: Final = 2
+"""What `end_told` is of a log that says how its run ended."""
 
 Said = tuple[int, float, float | None]
 """A step, its time and its loss."""
@@ -85,6 +89,13 @@ def attempt_of(path: str) -> str | None:
     """The folder of torchrun's in which a rank's log lies, wherever it is spelled from."""
     found = _OF_RANK.fullmatch(os.path.abspath(path))  # noqa: PTH100  a Path keeps `..`
     return os.path.realpath(found[1]) if found else None
+
+
+def end_told(parser: str, outcome: Outcome) -> int:
+    """How much a log says of the end of its run: training.jsonl holds steps and nothing else."""
+    if parser == automodel_training.NAME:
+        return 0
+    return 1 if outcome is Outcome.INCOMPLETE else SAYS_END
 
 
 def marks(path: str, parser: str, said: Iterable[Said]) -> Iterator[Hashable]:

@@ -20,7 +20,6 @@ from perfdb.db import runs as stored_runs
 from perfdb.db.rows import StepRow
 from perfdb.db.tables import cases, releases, runs, sources
 from perfdb.errors import Problem
-from perfdb.formats import automodel_training
 from perfdb.ingest import elsewhere, grown, rendered
 from perfdb.ingest.fallback import spellings
 from perfdb.ingest.read import RunRead
@@ -33,9 +32,6 @@ _HEAD: Final = 3
 
 _AT_ONCE: Final = 1 << 12
 """Steps that are held as rows at a time."""
-
-_SAYS_END: Final = 2
-"""What `_end_told` is of a log that says how its run ended."""
 
 
 Timed = tuple[int, float]
@@ -220,17 +216,17 @@ def _of_steps(
     is_whole = steps is _Told.SAME
     if not _differ(read, num_shared, alike, whole=is_whole):
         return None
-    end = _end_told(file.parser, read.run.run.outcome)
-    its_end = _end_told(row["parser"], Outcome(row["outcome"]))
+    end = rendered.end_told(file.parser, read.run.run.outcome)
+    its_end = rendered.end_told(row["parser"], Outcome(row["outcome"]))
     tells_more = is_whole and (end, _says_more(connection, read, row, case)) > (its_end, False)
     message = f"tells of the same run as {path}: {alike.why}"
     if is_whole and path in spellings(file.path) and case is not _Told.FEWER:
         message = f"tells of the same run as before: {alike.why}, and what it says now holds"
         return Twin(path, Problem(read.path, message), grew=True)
-    goes_on = steps is _Told.MORE and (is_rank or its_end < _SAYS_END)
+    goes_on = steps is _Told.MORE and (is_rank or its_end < rendered.SAYS_END)
     if case is not _Told.FEWER and (goes_on or tells_more):
         return Twin(path, Problem(read.path, f"{message}, and it tells more: it holds"), grew=True)
-    ends_before = steps is _Told.FEWER and (is_rank or end < _SAYS_END)
+    ends_before = steps is _Told.FEWER and (is_rank or end < rendered.SAYS_END)
     if case is not _Told.MORE and (ends_before or (is_whole and not tells_more)):
         return Twin(path, Problem(read.path, message))
     return None
@@ -254,13 +250,6 @@ def _says_more(connection: Connection, read: RunRead, row: RowMapping, case: _To
     if case is not _Told.SAME or read.run.result.peak_memory_bytes is None:
         return case is _Told.MORE
     return connection.scalar(tellings.peak_memory_of(row["id"])) is None
-
-
-def _end_told(parser: str, outcome: Outcome) -> int:
-    """How much a log says of the end of its run: training.jsonl holds steps and nothing else."""
-    if parser == automodel_training.NAME:
-        return 0
-    return 1 if outcome is Outcome.INCOMPLETE else _SAYS_END
 
 
 def _is_cut(read: RunRead) -> bool:

@@ -1,5 +1,7 @@
 """The site's queries beside results in force: files, their bytes, and the history of results."""
 
+from typing import Final
+
 from sqlalchemy import ColumnElement, Select, and_, case, func, literal, select
 
 from perfdb.db.actions import RUN_LOGGED_AS, Action
@@ -68,48 +70,51 @@ def published_sources() -> Select[*tuple[object, ...]]:
     )
 
 
+_OF_A_REVISION: Final = (
+    results.c.key,
+    results.c.revision,
+    results.c.created_at,
+    results.c.superseded,
+    results.c.superseded_at,
+    cases.c.framework,
+    releases.c.version.label("release"),
+    systems.c.name.label("system"),
+    systems.c.title.label("system_title"),
+    models.c.name.label("model"),
+    models.c.title.label("model_title"),
+    *(cases.c[name] for name in ("qualifiers", "task", "variant", "precision", "num_gpus")),
+    results.c.origin,
+    sources.c.path.label("source"),
+    sources.c.sha256.label("source_sha256"),
+    results.c.source_line,
+    runs.c.run_id,
+    runs.c.recipe,
+    runs.c.withdrawn,
+    ingest_log.c.reason.label("logged"),
+    results.c.outcome,
+    results.c.withheld,
+    results.c.window,
+    results.c.step_time_s,
+    results.c.tokens_per_sec,
+    results.c.tokens_per_sec_per_gpu,
+    results.c.flops_convention,
+    results.c.model_tflops_per_sec_per_gpu,
+    results.c.mfu,
+    results.c.peak_memory_bytes,
+    results.c.raw,
+    results.c.notes,
+    results.c.id.label("result_id"),
+)
+"""What a revision of a result is told by."""
+
+
 def all_revisions() -> Select[*tuple[object, ...]]:
     """Every result, superseded or not, ordered by its key and revision.
 
     `logged`: the reason in the ingest log for its page or run at the time it was superseded.
     """
-    columns = (
-        results.c.key,
-        results.c.revision,
-        results.c.created_at,
-        results.c.superseded,
-        results.c.superseded_at,
-        cases.c.framework,
-        releases.c.version.label("release"),
-        systems.c.name.label("system"),
-        systems.c.title.label("system_title"),
-        models.c.name.label("model"),
-        models.c.title.label("model_title"),
-        *(cases.c[name] for name in ("qualifiers", "task", "variant", "precision", "num_gpus")),
-        results.c.origin,
-        sources.c.path.label("source"),
-        sources.c.sha256.label("source_sha256"),
-        results.c.source_line,
-        runs.c.run_id,
-        runs.c.recipe,
-        runs.c.withdrawn,
-        ingest_log.c.reason.label("logged"),
-        results.c.outcome,
-        results.c.withheld,
-        results.c.window,
-        results.c.step_time_s,
-        results.c.tokens_per_sec,
-        results.c.tokens_per_sec_per_gpu,
-        results.c.flops_convention,
-        results.c.model_tflops_per_sec_per_gpu,
-        results.c.mfu,
-        results.c.peak_memory_bytes,
-        results.c.raw,
-        results.c.notes,
-        results.c.id.label("result_id"),
-    )
     return (
-        identified(select(*columns))
+        identified(select(*_OF_A_REVISION))
         .outerjoin(runs, results.c.run_id == runs.c.id)
         .outerjoin(ingest_log, _ended_a_row())
         .order_by(results.c.key, results.c.revision)

@@ -171,7 +171,7 @@ def _revised(old: Revision, new: Revision) -> tuple[Act, tuple[Change, ...]]:
             return "also printed", ()
         return "contradicted", tuple(_changes(old, new, FIGURES))
     told: list[Change] = []
-    fields = FIGURES
+    fields: Sequence[str] = FIGURES
     if old.raw and new.raw:
         cells = cells_of(old), cells_of(new)
         told += _differences(*cells)
