@@ -225,7 +225,10 @@ def _alike(
 
 
 def columns(names: Iterable[str]) -> dict[str, ColumnConfig]:
-    """How a table shows its columns: figures with their digits, words over the rest."""
+    """How a table shows its columns: the words over them, and how wide they are.
+
+    A figure has no format of its column, which a browser would put in the place of its text.
+    """
     return {name: _column(name) for name in names}
 
 
@@ -233,8 +236,7 @@ def _column(name: str) -> ColumnConfig:
     width = WIDTHS_PX.get(name)
     if name in METRICS:
         metric = METRICS[name]
-        form = "percent" if name == "mfu" else None
-        return NumberColumn(metric.title, format=form, help=metric.meaning, width=width)
+        return NumberColumn(metric.title, help=metric.meaning, width=width)
     if name == "run_link":
         return LinkColumn("Run", display_text="run=(.+)$", help="Look into the run")
     if name in MOMENTS:

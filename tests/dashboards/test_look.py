@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboards.look import figures, printed, tall
+from dashboards.look import columns, figures, printed, tall
 from dashboards.views.explore import layout
 from perfdb.metrics import METRICS
 
@@ -80,6 +80,11 @@ def test_what_is_computed_has_its_mark_and_what_is_stated_has_none():
     styled = figures(rows, computed={"mfu": pd.Series([True, False], index=[3, 5])})
     cells = [row[1]["display_value"] for row in styled._translate(False, False)["body"]]
     assert ["39.1% (computed)", "14.8%"] == cells
+
+
+def test_no_column_has_a_format_that_a_browser_would_print_in_the_place_of_the_text():
+    formats = [one["type_config"].get("format") for one in columns(METRICS).values()]
+    assert [None] * len(METRICS) == formats
 
 
 def test_a_chart_keeps_its_rows_whatever_stands_beside_them():
