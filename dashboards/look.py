@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import repeat
 
 import altair as alt
 import pandas as pd
@@ -63,17 +64,10 @@ LABELS: Mapping[str, str] = {
 
 WIDTHS_PX: Mapping[str, int] = {
     "model_title": 180,
-    "tokens_per_sec_per_gpu": 112,
     "system_title": 88,
     "task": 92,
     "precision": 70,
     "release_name": 160,
-    "num_gpus": 52,
-    "global_batch_size": 54,
-    "sequence_length": 76,
-    "model_tflops_per_sec_per_gpu": 150,
-    "mfu": 62,
-    "step_time_s": 110,
     "audit": 130,
     "run_name": 220,
     "outcome": 110,
@@ -83,6 +77,9 @@ WIDTHS_PX: Mapping[str, int] = {
     "recipe": 150,
 }
 """How wide a column is that would cut its words off, or take the room of others; else as it is."""
+
+CHARACTER_PX, MARGINS_PX = 7, 20
+"""What a digit takes in a table, a letter less on average, and what the margins of a cell take."""
 
 SIZES = ("num_gpus", "sequence_length", "global_batch_size")
 
@@ -169,12 +166,13 @@ def grid(
     `computed`: those that no row states. So long a table that none can be marked has none.
     """
     few = len(rows) <= STYLED
+    widths = widths_px(texts(rows, raw, computed))
     follow = {name: those for name, those in (computed or {}).items() if name in rows}
     bare = {name: rows[name].mask(those) for name, those in follow.items()}
     st.dataframe(
         figures(rows, raw, follow) if few else rows.assign(**bare),
         hide_index=True,
-        column_config=columns(rows.columns),
+        column_config=columns(rows.columns, widths),
         placeholder=UNKNOWN,
         alt=described,
     )
@@ -209,6 +207,39 @@ def figures(
     return styled
 
 
+def texts(
+    rows: pd.DataFrame, raw: Sequence[Raw] | None = None, computed: Computed | None = None
+) -> dict[str, list[str]]:
+    """What `figures` prints in each column of numbers."""
+    printing = {
+        name: list(map(partial(printed, METRICS[name]), rows[name], raw or repeat({})))
+        for name in METRICS
+        if name in rows
+    }
+    for name, those in (computed or {}).items():
+        if name in printing:
+            marks = those.map({True: COMPUTED, False: ""})
+            printing[name] = list(map(str.__add__, printing[name], marks))
+    return printing | {
+        name: [f"{size:,}" for size in rows[name].dropna()] for name in SIZES if name in rows
+    }
+
+
+def widths_px(written: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """How wide columns are that show these texts whole, and their titles.
+
+    A cell with a number cuts the first digits off where it is too narrow, and says nothing.
+    """
+    return {
+        name: CHARACTER_PX * max(map(len, (_title(name), *some))) + MARGINS_PX
+        for name, some in written.items()
+    }
+
+
+def _title(name: str) -> str:
+    return METRICS[name].title if name in METRICS else LABELS[name]
+
+
 def _marked(metric: Metric, value: float) -> str:
     return f"{printed(metric, value)}{COMPUTED}"
 
@@ -224,16 +255,19 @@ def _alike(
     return groups
 
 
-def columns(names: Iterable[str]) -> dict[str, ColumnConfig]:
+def columns(
+    names: Iterable[str], widths: Mapping[str, int] | None = None
+) -> dict[str, ColumnConfig]:
     """How a table shows its columns: the words over them, and how wide they are.
 
     A figure has no format of its column, which a browser would put in the place of its text.
+    `widths` has those in pixels that the texts ask for (`widths_px`).
     """
-    return {name: _column(name) for name in names}
+    known = {**WIDTHS_PX, **(widths or {})}
+    return {name: _column(name, known.get(name)) for name in names}
 
 
-def _column(name: str) -> ColumnConfig:
-    width = WIDTHS_PX.get(name)
+def _column(name: str, width: int | None) -> ColumnConfig:
     if name in METRICS:
         metric = METRICS[name]
         return NumberColumn(metric.title, help=metric.meaning, width=width)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboards.look import columns, figures, printed, tall
+from dashboards.look import columns, figures, printed, tall, texts, widths_px
 from dashboards.views.explore import layout
 from perfdb.metrics import METRICS
 
@@ -80,6 +80,21 @@ def test_what_is_computed_has_its_mark_and_what_is_stated_has_none():
     styled = figures(rows, computed={"mfu": pd.Series([True, False], index=[3, 5])})
     cells = [row[1]["display_value"] for row in styled._translate(False, False)["body"]]
     assert ["39.1% (computed)", "14.8%"] == cells
+
+
+def test_a_column_of_numbers_is_as_wide_as_what_it_shows():
+    """Cells of numbers lose their first digits where they are too narrow: 17 characters, 117 px."""
+    rows = pd.DataFrame({"tokens_per_sec_per_gpu": [16384.0, 9.5], "num_gpus": [8, 131072]})
+    found = widths_px(texts(rows, computed={"tokens_per_sec_per_gpu": pd.Series([True, False])}))
+    assert (
+        found["tokens_per_sec_per_gpu"] == columns(rows, found)["tokens_per_sec_per_gpu"]["width"]
+    )
+    assert {"tokens_per_sec_per_gpu": 139, "num_gpus": 69} == found
+    cells = [
+        [cell["display_value"] for cell in row if cell["type"] == "td"]
+        for row in figures(rows)._translate(False, False)["body"]
+    ]
+    assert cells == [list(row) for row in zip(*texts(rows).values(), strict=True)]
 
 
 def test_no_column_has_a_format_that_a_browser_would_print_in_the_place_of_the_text():
