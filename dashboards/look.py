@@ -88,6 +88,9 @@ MOMENTS = ("started_at", "ended_at")
 STYLED = 2_000
 """The most rows that are formatted one by one: five thousand take a second."""
 
+PLAIN = "%.7g"
+"""The format of figures in a longer table."""
+
 Layers = alt.LayerChart | alt.FacetChart
 """The type that `alt.layer` returns."""
 
@@ -163,19 +166,17 @@ def grid(
     """A table to sort and search; `described` says what it is to those who do not see it.
 
     `raw`: what pages print of each row, where its figures are to have the digits of their page.
-    `computed`: those that no row states. So long a table that none can be marked has none.
+    `computed`: those that no row states. A table of more than STYLED rows is as of `plainly`.
     """
-    few = len(rows) <= STYLED
-    widths = widths_px(texts(rows, raw, computed))
     follow = {name: those for name, those in (computed or {}).items() if name in rows}
-    bare = {name: rows[name].mask(those) for name, those in follow.items()}
-    st.dataframe(
-        figures(rows, raw, follow) if few else rows.assign(**bare),
-        hide_index=True,
-        column_config=columns(rows.columns, widths),
-        placeholder=UNKNOWN,
-        alt=described,
-    )
+    shown: pd.DataFrame | Styler
+    if len(rows) > STYLED:
+        shown = plainly(rows, follow)
+        config = columns(map(str, shown), widths_px(plain_texts(shown)), PLAIN)
+    else:
+        shown = figures(rows, raw, follow)
+        config = columns(map(str, rows), widths_px(texts(rows, raw, follow)))
+    st.dataframe(shown, hide_index=True, column_config=config, placeholder=UNKNOWN, alt=described)
 
 
 def tall(chart: Layers, rows_px: int) -> Layers:
@@ -207,6 +208,27 @@ def figures(
     return styled
 
 
+def plainly(rows: pd.DataFrame, computed: Computed) -> pd.DataFrame:
+    """The rows as they are, with a column more for what is computed of a metric, beside its own."""
+    found: dict[Hashable, pd.Series] = {}
+    for name, column in rows.items():
+        those = computed.get(str(name))
+        found[name] = column if those is None else column.mask(those)
+        if those is not None and those.any():
+            found[f"{name}{COMPUTED}"] = column.where(those)
+    return pd.DataFrame(found)
+
+
+def plain_texts(rows: pd.DataFrame) -> dict[str, list[str]]:
+    """What each column of numbers shows without texts: figures as PLAIN has them."""
+    figures = {
+        str(name): [PLAIN % value for value in column.dropna()]
+        for name, column in rows.items()
+        if _metric(str(name))
+    }
+    return figures | {name: list(map(str, rows[name].dropna())) for name in SIZES if name in rows}
+
+
 def texts(
     rows: pd.DataFrame, raw: Sequence[Raw] | None = None, computed: Computed | None = None
 ) -> dict[str, list[str]]:
@@ -236,8 +258,13 @@ def widths_px(written: Mapping[str, Sequence[str]]) -> dict[str, int]:
     }
 
 
+def _metric(name: str) -> Metric | None:
+    return METRICS.get(name.removesuffix(COMPUTED))
+
+
 def _title(name: str) -> str:
-    return METRICS[name].title if name in METRICS else LABELS[name]
+    metric, mark = _metric(name), COMPUTED if name.endswith(COMPUTED) else ""
+    return f"{metric.title}{mark}" if metric else LABELS[name]
 
 
 def _marked(metric: Metric, value: float) -> str:
@@ -256,21 +283,20 @@ def _alike(
 
 
 def columns(
-    names: Iterable[str], widths: Mapping[str, int] | None = None
+    names: Iterable[str], widths: Mapping[str, int] | None = None, form: str | None = None
 ) -> dict[str, ColumnConfig]:
     """How a table shows its columns: the words over them, and how wide they are.
 
-    A figure has no format of its column, which a browser would put in the place of its text.
-    `widths` has those in pixels that the texts ask for (`widths_px`).
+    `widths` has those in pixels that the texts ask for (`widths_px`). `form` is the format of
+    figures in a table without texts: a browser would put it in the place of these.
     """
     known = {**WIDTHS_PX, **(widths or {})}
-    return {name: _column(name, known.get(name)) for name in names}
+    return {name: _column(name, known.get(name), form) for name in names}
 
 
-def _column(name: str, width: int | None) -> ColumnConfig:
-    if name in METRICS:
-        metric = METRICS[name]
-        return NumberColumn(metric.title, help=metric.meaning, width=width)
+def _column(name: str, width: int | None, form: str | None) -> ColumnConfig:
+    if metric := _metric(name):
+        return NumberColumn(_title(name), format=form, help=metric.meaning, width=width)
     if name == "run_link":
         return LinkColumn("Run", display_text="run=(.+)$", help="Look into the run")
     if name in MOMENTS:

@@ -8,7 +8,7 @@ import streamlit as st
 from dashboards import bests, data
 from dashboards.findings import FLAG, Findings, is_wrong, listed, mark
 from dashboards.followed import computed, filled, followed
-from dashboards.look import COMPUTED, grid, remembered_some
+from dashboards.look import COMPUTED, STYLED, grid, remembered_some
 from perfdb.catalog import titles
 from perfdb.compare.words import SHORT
 from perfdb.export import csv
@@ -83,10 +83,12 @@ def counts(found: pd.DataFrame, of: int) -> str:
 
 def _legend(found: pd.DataFrame) -> str:
     """What the signs that occur in the table mean."""
+    plain = f"Of more than {STYLED:,} results figures are plain numbers, MFU a share of 1."
     follows = any(those.any() for those in computed(found).values())
     sentences = (
         "– stands for unknown.",
         f"{COMPUTED.strip()}: it follows from what the page states." if follows else "",
+        plain if len(found) > STYLED else "",
         f"{FLAG} before a model: the audit finds an error." if found["is_wrong"].any() else "",
     )
     return " ".join(filter(None, sentences))

@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboards.look import columns, figures, printed, tall, texts, widths_px
+from dashboards.look import (
+    PLAIN,
+    columns,
+    figures,
+    plain_texts,
+    plainly,
+    printed,
+    tall,
+    texts,
+    widths_px,
+)
 from dashboards.views.explore import layout
 from perfdb.metrics import METRICS
 
@@ -80,6 +90,16 @@ def test_what_is_computed_has_its_mark_and_what_is_stated_has_none():
     styled = figures(rows, computed={"mfu": pd.Series([True, False], index=[3, 5])})
     cells = [row[1]["display_value"] for row in styled._translate(False, False)["body"]]
     assert ["39.1% (computed)", "14.8%"] == cells
+
+
+def test_a_long_table_has_what_is_computed_in_a_column_of_its_own():
+    rows = pd.DataFrame({"mfu": [0.391, 0.00004, None], "task": "LoRA"}).convert_dtypes()
+    shown = plainly(rows, {"mfu": pd.Series([True, False, False])})
+    assert ["mfu", "mfu (computed)", "task"] == list(shown)
+    assert (0.391, 0.00004) == (shown["mfu (computed)"][0], shown["mfu"][1])
+    assert [True, False, True] == list(shown["mfu"].isna())
+    config = columns(shown, widths_px(plain_texts(shown)), PLAIN)["mfu (computed)"]
+    assert ("MFU (computed)", "%.7g") == (config["label"], config["type_config"]["format"])
 
 
 def test_a_column_of_numbers_is_as_wide_as_what_it_shows():

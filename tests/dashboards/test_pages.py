@@ -9,7 +9,7 @@ from sqlalchemy import URL
 from streamlit.testing.v1 import AppTest
 
 import dashboards
-from dashboards import bests, data, ratios
+from dashboards import bests, data, look, ratios
 from dashboards.findings import mark
 from dashboards.views import explore
 from perfdb.compare import comparison
@@ -251,6 +251,16 @@ class TestExplore:
             "repeats and runs without figures: 1. – stands for unknown. (computed): it follows "
             "from what the page states."
         ) == app.caption[0].value
+
+    def test_a_long_table_says_that_its_figures_are_plain_and_leaves_none_out(
+        self, filled, monkeypatch
+    ):
+        monkeypatch.setattr(look, "STYLED", 3)
+        monkeypatch.setattr(explore, "STYLED", 3)
+        app = shown(AppTest.from_function(explored))
+        assert "Of more than 3 results figures are plain numbers" in app.caption[0].value
+        table = app.dataframe[0].value
+        assert pytest.approx(0.719, abs=5e-4) in list(table["mfu (computed)"].dropna())
 
     def test_what_a_page_does_not_state_and_follows_is_shown_with_its_mark(self, filled):
         """711 TFLOP/s/GPU of the 989.4 that a DGX-H100's GPU has in BF16 are 71.9 %."""
