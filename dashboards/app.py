@@ -4,6 +4,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from dashboards.findings import plain
 from dashboards.obstacle import Obstacle, obstacle
 from dashboards.views import compare, explore, runs
 
@@ -33,7 +34,7 @@ def main() -> None:
 def _explain(found: Obstacle) -> None:
     """Why there is nothing to show, and how to change it."""
     st.title("Nothing to show yet")
-    st.info(found.sentence)
+    st.info(plain(found.sentence))
     st.write("These commands help. Then reload this page.")
     st.code(found.commands, language="bash")
 

@@ -13,6 +13,7 @@ from streamlit.column_config import Column, DatetimeColumn, LinkColumn, NumberCo
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.elements.lib.column_types import ColumnConfig
 
+from dashboards.findings import plain
 from perfdb.compare import digits
 from perfdb.compare.digits import Raw, decimals
 from perfdb.compare.words import SHORT
@@ -118,9 +119,8 @@ def remembered(
     if st.session_state.get(key) not in options:
         asked = st.query_params.get(key)
         if asked and asked not in options:
-            st.warning(
-                f"The store has no {label.lower()} “{asked}”; {title(first)} is shown instead."
-            )
+            instead = f"{title(first)} is shown instead"
+            st.warning(plain(f"The store has no {label.lower()} “{asked}”; {instead}."))
         st.session_state[key] = asked if asked in options else first
     chosen = st.selectbox(label, options, key=key, format_func=title, persist_state="session")
     st.query_params[key] = chosen
@@ -143,7 +143,7 @@ def remembered_some(
         for name in asked:
             if name not in titles:
                 instead = "the others are shown" if kept else "all are shown"
-                st.warning(f"The store has no {label.lower()} “{name}”; {instead} instead.")
+                st.warning(plain(f"The store has no {label.lower()} “{name}”; {instead} instead."))
     st.session_state[key] = [name for name in kept if name in titles]
     chosen = (place or st).multiselect(
         label, list(titles), key=key, format_func=lambda name: titles[name], persist_state="session"

@@ -1,7 +1,7 @@
 """Two releases side by side: what became faster, what slower, and what cannot be compared."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import partial
 
 import pandas as pd
@@ -9,7 +9,7 @@ import streamlit as st
 from pandas.io.formats.style import Styler
 
 from dashboards import data
-from dashboards.findings import Findings, is_wrong, listed, mark
+from dashboards.findings import Findings, is_wrong, listed, mark, plain
 from dashboards.look import remembered
 from dashboards.opening import offered, opened_on
 from dashboards.ratios import model, ratios, work
@@ -52,10 +52,12 @@ def show() -> None:
         return
     a, b, metric = _chosen(store, known)
     if len(known) == 1:
-        st.info(f"Only {titles.release(a.name)} has results: there is nothing to compare it with.")
+        only = plain(titles.release(a.name))
+        st.info(f"Only {only} has results: there is nothing to compare it with.")
         return
     if a == b:
-        st.info(f"A and B are both {titles.release(a.name)}: choose another release for one.")
+        both = plain(titles.release(a.name))
+        st.info(f"A and B are both {both}: choose another release for one.")
         return
     audited = data.findings_of(store)
     wrong = {result_id for result_id, those in audited.items() if is_wrong(those)}
@@ -66,7 +68,7 @@ def show() -> None:
         _matches(found.matched, audited, name_a, name_b)
         _charted(found)
     else:
-        st.info(words.why_nothing(name_a, name_b, found))
+        st.info(plain(words.why_nothing(name_a, name_b, found)))
     _unmatched(found, (name_a, name_b), metric)
 
 
@@ -95,15 +97,15 @@ def _matches(matches: Sequence[Match], audited: Findings, name_a: str, name_b: s
             st.metric(label, counts[verdict], border=True, width=140)
     figures = " or ".join(dict.fromkeys(METRICS[match.metric].title for match in matches))
     st.caption(
-        f"A is {name_a}, B is {name_b}, in {figures}. B/A is their ratio, 95 % its interval where "
-        "the spread of the runs gives one. Verdicts speak of B; “same” means that no difference "
-        "can be told, “unknown” that the figures are too noisy or no measure of each other, “not "
+        f"A is {plain(name_a)}, B is {plain(name_b)}, in {figures}. B/A is their ratio, 95 % its "
+        "interval where the spread of the runs gives one. Verdicts speak of B; “same” means that "
+        "no difference can be told, “unknown” that the figures are too noisy or no measure of each other, “not "
         "judged” that the audit has open errors of a side."
     )
     if len(matches) > TABLED:
         st.dataframe(styled(matches, audited), hide_index=True, placeholder=UNKNOWN)
     else:
-        st.table(styled(matches, audited), hide_index=True)
+        st.table(escaped(styled(matches, audited)), hide_index=True)
     listed(
         (f"{letter}: {words.workload(side.shown)}", _findings(side, audited))
         for match in matches
@@ -141,6 +143,12 @@ def styled(matches: Sequence[Match], audited: Findings) -> Styler:
     return coloured.format("{:.3f}", subset=["B/A"], na_rep=UNKNOWN)
 
 
+def escaped(table: Styler) -> Styler:
+    """The table with its words as `st.table` wants them, which takes cells for Markdown."""
+    worded: list[Hashable] = [name for name in table.columns if name not in ("No.", "B/A")]
+    return table.format(lambda words: plain(str(words)), subset=worded)
+
+
 def _audit(match: Match, audited: Findings) -> str:
     """'A ⚑ 1 error, B ⚑ 1 info'; empty if the audit has no findings."""
     marks = {"A": mark(_findings(match.a, audited)), "B": mark(_findings(match.b, audited))}
@@ -167,7 +175,7 @@ def _row(match: Match, audited: Findings) -> dict[str, str | float | None]:
 def _unmatched(found: Comparison, names: Sequence[str], asked: str | None) -> None:
     for name, sides in zip(names, (found.only_a, found.only_b), strict=True):
         if sides:
-            with st.expander(f"Only in {name}: {len(sides)}", expanded=not found.matched):
+            with st.expander(f"Only in {plain(name)}: {len(sides)}", expanded=not found.matched):
                 st.dataframe(_lone(sides, asked), hide_index=True, placeholder=UNKNOWN)
 
 

@@ -60,7 +60,8 @@ def show() -> None:
     everything = labelled(data.runs(store), data.sources(store))
     if everything.empty:
         command = obstacle.storing(make_url(store.address))
-        st.info(f"The store holds published results only. Runs come with `{command}`.")
+        st.info("The store holds published results only. Runs come with this command.")
+        st.code(command, language="bash")
         return
     outcomes = {str(outcome): str(outcome) for outcome in everything["outcome"]}
     chosen = remembered_some("Outcome", outcomes, "outcome")
@@ -101,10 +102,10 @@ def chosen_run(runs: pd.DataFrame, run_id: str) -> Run:
 
 
 def _show_run(store: data.Store, run: Run) -> None:
-    st.header(run.run_name)
+    st.header(plain(run.run_name))
     st.caption(plain(f"{run.run_id}, read from {run.source}"))
     if run.error:
-        st.error(f"{run.outcome}: {run.error}")
+        st.error(plain(f"{run.outcome}: {run.error}"))
     _figures(data.results_of_run(store, run.run_id), data.findings_of(store))
     _steps(data.steps(store, run.run_id), run.warmup_steps)
     if run.command:  # a log does not say how it was started, nor where
@@ -123,14 +124,14 @@ def _figures(results: pd.DataFrame, audited: Findings) -> None:
         if found := audited.get(measured.result_id, ()):
             (st.error if is_wrong(found) else st.info)(f"{mark(found)}\n\n{bullets(found)}")
         if measured.withheld:
-            st.warning(f"No figures: {measured.withheld}.")
+            st.warning(plain(f"No figures: {measured.withheld}."))
             continue
         with st.container(horizontal=True):
             for metric in METRICS.values():
                 value = printed(metric, getattr(measured, metric.name))
                 st.metric(metric.title, value, border=True, width="content", help=metric.meaning)
         steps = f"the median step time of {text(measured.num_steps)} steps, {measured.window}"
-        st.caption(f"Measured: from {steps}.")
+        st.caption(plain(f"Measured: from {steps}."))
 
 
 def _steps(steps: pd.DataFrame, warmup_steps: int) -> None:
@@ -171,12 +172,12 @@ def _line(steps: pd.DataFrame, name: str, title: str) -> alt.Chart:
 
 def _environment(environment: Mapping[str, object]) -> None:
     st.subheader("Machine and software")
-    plain = {name: value for name, value in environment.items() if not isinstance(value, dict)}
-    rows = pd.DataFrame({"What": list(plain), "Value": [text(value) for value in plain.values()]})
+    single = {name: value for name, value in environment.items() if not isinstance(value, dict)}
+    rows = pd.DataFrame({"What": list(single), "Value": [text(value) for value in single.values()]})
     st.dataframe(rows, hide_index=True)
     for name, value in environment.items():
         if isinstance(value, dict) and value:
-            with st.expander(f"{name.capitalize()}: {len(value)}"):
+            with st.expander(f"{plain(name.capitalize())}: {len(value)}"):
                 st.dataframe(
                     pd.DataFrame({"What": list(value), "Value": list(value.values())}),
                     hide_index=True,

@@ -1,5 +1,6 @@
 """The dashboard's pages, run without a browser on real stores."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,8 +11,9 @@ from streamlit.testing.v1 import AppTest
 
 import dashboards
 from dashboards import bests, data, look, ratios
-from dashboards.findings import mark
+from dashboards.findings import mark, plain
 from dashboards.views import explore
+from dashboards.views.compare import escaped, styled
 from perfdb.compare import comparison
 from perfdb.db.findings import replace
 from perfdb.db.rows import FindingRow
@@ -86,6 +88,11 @@ def shown(app: AppTest) -> AppTest:
     return app
 
 
+def unescaped(markdown: str) -> str:
+    """A text as a browser shows it."""
+    return re.sub(r"\\(.)", r"\1", markdown)
+
+
 def listed(parameter: str | list[str]) -> list[str]:
     """The values of a parameter of the address: a test writes a list and a page a text."""
     return [parameter] if isinstance(parameter, str) else parameter
@@ -106,7 +113,7 @@ class TestCompare:
 
     def test_what_is_in_one_release_only_is_listed(self, filled):
         app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")
-        assert "Only in Megatron-Core 0.16.0: 1" in [one.label for one in app.expander]
+        assert "Only in Megatron-Core 0.16.0: 1" in [unescaped(one.label) for one in app.expander]
         assert app.dataframe[0].value["Model"][0].startswith("Llama 3 70B")
 
     def test_verdicts_are_counted(self, filled):
@@ -120,8 +127,8 @@ class TestCompare:
     def test_two_releases_with_nothing_in_common_say_why(self, filled):
         app = self.page("nemo 25.10", "dfm 26.02")
         names = "NeMo Framework 25.10 and NeMo DFM 26.02"
-        assert f"Nothing to compare: {names} share no work" in app.info[0].value
-        assert "different models (Llama 3 8B / WAN 2.1 14B)" in app.info[0].value
+        assert f"Nothing to compare: {names} share no work" in unescaped(app.info[0].value)
+        assert "different models (Llama 3 8B / WAN 2.1 14B)" in unescaped(app.info[0].value)
 
     def test_the_choice_stands_in_the_address_and_releases_stay_text(self, filled):
         app = self.page("nemo 25.10", "no such release")
@@ -132,14 +139,14 @@ class TestCompare:
     def test_a_link_to_an_unknown_release_shows_another_one_and_not_the_same_twice(self, filled):
         app = self.page("nemo 99", "megatron-core 0.16.1")
         assert ["The store has no release a “nemo 99”; Megatron-Core 0.16.0 is shown instead."] == [
-            warning.value for warning in app.warning
+            unescaped(warning.value) for warning in app.warning
         ]
         assert 1 == len(app.table[0].value)
 
     def test_a_release_is_not_compared_with_itself(self, filled):
         app = self.page("nemo 25.10", "nemo 25.10")
         assert ["A and B are both NeMo Framework 25.10: choose another release for one."] == [
-            info.value for info in app.info
+            unescaped(info.value) for info in app.info
         ]
         assert ([], []) == (list(app.table), list(app.subheader))
 
@@ -230,7 +237,7 @@ class TestCompare:
         reviewed.write_text("- rule: no_such_rule\n")
         monkeypatch.chdir(tmp_path)
         app = shown(AppTest.from_file(str(APP)))
-        assert "data/acknowledged.yaml:1" in app.info[0].value
+        assert "data/acknowledged.yaml:1" in unescaped(app.info[0].value)
         assert f"perfdb audit --db {filled.render_as_string()}" == app.code[0].value
 
 
@@ -328,7 +335,7 @@ class TestExplore:
         assert {
             "The store has no model “Nope”; all are shown instead.",
             "The store has no system “dgx-x9”; the others are shown instead.",
-        } == {warning.value for warning in shown(app).warning}
+        } == {unescaped(warning.value) for warning in shown(app).warning}
         assert [] == listed(app.query_params.get("model", []))
 
     def test_a_model_has_its_qualifiers_and_the_rest_the_words_of_the_site(self, filled):
@@ -358,7 +365,7 @@ class TestExplore:
         app.query_params["system"] = "DGX-H100"
         app.query_params["release"] = "nemo 25.10"
         app.query_params["origin"] = "measured"
-        assert "No result is like this" in shown(app).info[0].value
+        assert "No result is like this" in unescaped(shown(app).info[0].value)
 
 
 class TestRuns:
@@ -377,8 +384,12 @@ class TestRuns:
         app = AppTest.from_function(looked_into)
         app.query_params["run"] = "oom"
         shown(app)
-        assert ["out_of_memory: CUDA out of memory"] == [error.value for error in app.error]
-        assert ["No figures: the run was out of memory."] == [one.value for one in app.warning]
+        assert ["out_of_memory: CUDA out of memory"] == [
+            unescaped(error.value) for error in app.error
+        ]
+        assert ["No figures: the run was out of memory."] == [
+            unescaped(one.value) for one in app.warning
+        ]
 
     def test_it_opens_on_the_newest_run(self, filled, tmp_path):
         """The one that started last, in the midst of the alphabet."""
@@ -396,7 +407,7 @@ class TestRuns:
         assert ["llama3.log"] == list(app.dataframe[0].value["run_name"])
         assert ([f"llama3.log ({run_id})"], "llama3.log") == (
             app.selectbox[0].options,
-            app.header[0].value,
+            unescaped(app.header[0].value),
         )
 
     def test_the_findings_of_a_run_stand_with_its_figures(self, impossible):
@@ -435,7 +446,7 @@ class TestWithoutData:
     def test_an_empty_store_says_how_to_fill_it(self, store, monkeypatch):
         monkeypatch.setenv("PERFDB_URL", store.render_as_string(hide_password=False))
         app = shown(AppTest.from_file(str(APP)))
-        assert "The store is empty." == app.info[0].value
+        assert "The store is empty." == unescaped(app.info[0].value)
         assert (
             f"perfdb run recipes/\nperfdb ingest runs/ {option(store.render_as_string())}"
             == app.code[0].value
@@ -450,27 +461,27 @@ class TestWithoutData:
             connection.exec_driver_sql(f"UPDATE alembic_version SET version_num = '{schema}'")
         app = shown(AppTest.from_file(str(APP)))
         upgrade = f"perfdb db upgrade --db {sqlite}"
-        assert upgrade in app.info[0].value
+        assert upgrade in unescaped(app.info[0].value)
         other = "perfdb dashboard --db sqlite:///FILE"
         assert (upgrade if helps else other) == app.code[0].value
 
     def test_a_missing_store_is_named(self, tmp_path, monkeypatch):
         monkeypatch.setenv("PERFDB_URL", str(tmp_path / "none.sqlite"))
         app = shown(AppTest.from_file(str(APP)))
-        assert f"{tmp_path}/none.sqlite: no database here" in app.info[0].value
+        assert f"{tmp_path}/none.sqlite: no database here" in unescaped(app.info[0].value)
         assert f"perfdb ingest runs/ --db sqlite:///{tmp_path}/none.sqlite" in app.code[0].value
 
     def test_a_file_that_is_no_database_is_no_traceback(self, tmp_path, monkeypatch):
         (tmp_path / "text.sqlite").write_text("not a database, but long enough to look at" * 100)
         monkeypatch.setenv("PERFDB_URL", str(tmp_path / "text.sqlite"))
         app = shown(AppTest.from_file(str(APP)))
-        assert "file is not a database" in app.info[0].value
+        assert "file is not a database" in unescaped(app.info[0].value)
 
     def test_a_server_that_does_not_answer_is_no_traceback(self, monkeypatch):
         monkeypatch.setenv("PERFDB_URL", "postgresql://nobody:secret@127.0.0.1:1/none")
         app = shown(AppTest.from_file(str(APP)))
-        assert "connection failed" in app.info[0].value
-        assert "secret" not in app.info[0].value
+        assert "connection failed" in unescaped(app.info[0].value)
+        assert "secret" not in unescaped(app.info[0].value)
 
 
 def test_what_is_ingested_later_is_shown_at_the_next_click(store, tmp_path, monkeypatch):
@@ -517,5 +528,34 @@ def test_results_of_no_stated_release_are_shown_too(filled: URL) -> None:
 def test_a_link_to_a_release_that_is_not_there_says_so(filled: URL) -> None:
     app = AppTest.from_file(str(APP))
     app.query_params["a"] = "megatron-core 0.9"
-    [warned] = [warning.value for warning in shown(app).warning]
+    [warned] = [unescaped(warning.value) for warning in shown(app).warning]
     assert warned.startswith("The store has no release a “megatron-core 0.9”; ")
+
+
+ODD = "**a** _b_ [c](d) $e$ :rocket: GPTModel.__init__()"
+"""What Markdown would take for its own signs."""
+
+
+def test_names_and_errors_are_shown_as_they_are(sqlite, tmp_path, monkeypatch):
+    monkeypatch.setenv("PERFDB_URL", str(sqlite))
+    odd = case(model=ODD)
+    stored(
+        sqlite,
+        write_run(tmp_path, run_id="old", case=odd),
+        write_run(tmp_path, run_id="new", case=odd, release=release("0.16.1")),
+        write_run(tmp_path, run_id="bad", outcome=Outcome.FAILED, error=ODD),
+        write_run(tmp_path, run_id="odd", case=odd, release=release(ODD)),
+    )
+    failed = AppTest.from_function(looked_into)
+    failed.query_params["run"] = "bad"
+    assert [plain(f"failed: {ODD}")] == [error.value for error in shown(failed).error]
+    app = AppTest.from_file(str(APP))
+    app.query_params["b"] = f"megatron-core {ODD}"
+    assert plain(f"Megatron-Core {ODD}") in shown(app).caption[0].value
+
+
+def test_a_table_of_text_escapes_the_words_of_its_cells():
+    a, b = (at(seconds, case=case(model=ODD)) for seconds in (4.0, 3.0))
+    [row] = escaped(styled(comparison([a], [b]).matched, {}))._translate(False, False)["body"]
+    cells = [cell["display_value"] for cell in row if cell["type"] == "td"]
+    assert ("1", plain(a.model_title), "1.333") == tuple(cells[i] for i in (0, 1, 3))
