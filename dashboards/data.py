@@ -10,15 +10,18 @@ from sqlalchemy import URL, Connection, Select, make_url
 
 from dashboards.findings import Findings, by_result
 from dashboards.opening import Work
+from perfdb import picked, windows
 from perfdb.audit.acknowledged import explained
 from perfdb.audit.reviewed import accepted
 from perfdb.audit.subject import Finding
 from perfdb.compare import Choice, Result, read
 from perfdb.compare.releases import builds
+from perfdb.db import tables
 from perfdb.db.schema import reading_current
 from perfdb.db.session import reading, store_url
-from perfdb.queries import catalog, findings, results
+from perfdb.queries import catalog, findings, measured, results
 from perfdb.queries.frames import frame
+from perfdb.recompute.read import with_steps
 from perfdb.record import Release
 
 KEPT = 32
@@ -116,8 +119,21 @@ def _current(store: Store) -> pd.DataFrame:
 
 @st.cache_data(max_entries=KEPT, show_spinner="Reading the steps …")
 def steps(store: Store, run_id: str) -> pd.DataFrame:
-    """The steps of a run."""
-    return _query(store, catalog.steps_of(run_id))
+    """The steps of a run; `is_measured` tells of each whether the figures are taken over it."""
+    found = _query(store, catalog.steps_of(run_id))
+    with reading(make_url(store.address)) as connection:
+        return found.assign(is_measured=found["step"].isin(_measured(connection, run_id)))
+
+
+def _measured(connection: Connection, run_id: str) -> set[int]:
+    """The steps that the figures of a run are taken over; none of those that are withheld."""
+    rows = connection.execute(measured.in_force().where(tables.runs.c.run_id == run_id)).mappings()
+    found: set[int] = set()
+    for one, readings in with_steps(connection, rows):
+        if one.result.window and one.result.withheld is None:
+            window = windows.named(one.result.window, "window")
+            found.update(picked.of(readings, window, averages=one.averages).lines.step.tolist())
+    return found
 
 
 @st.cache_data(max_entries=KEPT, show_spinner="Reading the files …")

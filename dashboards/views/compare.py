@@ -99,8 +99,8 @@ def _matches(matches: Sequence[Match], audited: Findings, name_a: str, name_b: s
     st.caption(
         f"A is {plain(name_a)}, B is {plain(name_b)}, in {figures}. B/A is their ratio, 95 % its "
         "interval where the spread of the runs gives one. Verdicts speak of B; “same” means that "
-        "no difference can be told, “unknown” that the figures are too noisy or no measure of each other, “not "
-        "judged” that the audit has open errors of a side."
+        "no difference can be told, “unknown” that the figures are too noisy or no measure of each "
+        "other, “not judged” that the audit has open errors of a side."
     )
     if len(matches) > TABLED:
         st.dataframe(styled(matches, audited), hide_index=True, placeholder=UNKNOWN)

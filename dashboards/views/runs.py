@@ -23,7 +23,8 @@ SHOWN = (
     "release_name", "exit_code", "attempt", "ended_at", "run_id",
 )  # fmt: skip
 
-WARM_UP, MEASURED = "#E69F00", "#0072B2"
+LEFT_OUT, MEASURED = "#E69F00", "#0072B2"
+PHASES = ("left out", "measured")
 
 
 class Run(Frozen):
@@ -36,7 +37,6 @@ class Run(Frozen):
     source: str
     outcome: Outcome
     error: str | None
-    warmup_steps: int
     command: tuple[str, ...]
     environment: Mapping[str, object]
 
@@ -107,7 +107,7 @@ def _show_run(store: data.Store, run: Run) -> None:
     if run.error:
         st.error(plain(f"{run.outcome}: {run.error}"))
     _figures(data.results_of_run(store, run.run_id), data.findings_of(store))
-    _steps(data.steps(store, run.run_id), run.warmup_steps)
+    _steps(data.steps(store, run.run_id))
     if run.command:  # a log does not say how it was started, nor where
         st.subheader("Command")
         st.code(shlex.join(run.command), language="bash", wrap_lines=True)
@@ -134,24 +134,24 @@ def _figures(results: pd.DataFrame, audited: Findings) -> None:
         st.caption(plain(f"Measured: from {steps}."))
 
 
-def _steps(steps: pd.DataFrame, warmup_steps: int) -> None:
+def _steps(steps: pd.DataFrame) -> None:
     if steps.empty:
         st.info("No step of this run was recorded.")
         return
     left, right = st.columns(2)
     left.subheader("Step time")
-    left.altair_chart(step_times(steps, warmup_steps))
+    left.altair_chart(step_times(steps))
     if steps["loss"].notna().any():
         right.subheader("Loss")
         right.altair_chart(_line(steps, "loss", "Loss").mark_line(color=MEASURED))
 
 
-def step_times(steps: pd.DataFrame, warmup_steps: int) -> alt.LayerChart | alt.FacetChart:
-    """Seconds of each step; warm-up steps are hollow triangles of another colour."""
-    phase = (steps["step"] <= warmup_steps).map({True: "warm-up", False: "measured"})
+def step_times(steps: pd.DataFrame) -> alt.LayerChart | alt.FacetChart:
+    """Seconds of each step; those that no figure is taken over are triangles of another colour."""
+    phase = steps["is_measured"].map({False: "left out", True: "measured"})
     base = _line(steps.assign(phase=phase), "step_time_s", "Step time (s)")
-    shades = alt.Scale(domain=["warm-up", "measured"], range=[WARM_UP, MEASURED])
-    shapes = alt.Scale(domain=["warm-up", "measured"], range=["triangle-up", "circle"])
+    shades = alt.Scale(domain=PHASES, range=[LEFT_OUT, MEASURED])
+    shapes = alt.Scale(domain=PHASES, range=["triangle-up", "circle"])
     legend = alt.Legend(title=None, orient="top")
     points = base.mark_point(size=50, filled=True, opacity=1).encode(
         color=alt.Color("phase:N", scale=shades, legend=legend),

@@ -12,16 +12,29 @@ from streamlit.testing.v1 import AppTest
 import dashboards
 from dashboards import bests, data, look, ratios
 from dashboards.findings import mark, plain
-from dashboards.views import explore
+from dashboards.views import explore, runs
 from dashboards.views.compare import escaped, styled
+from perfdb import windows
 from perfdb.compare import comparison
 from perfdb.db.findings import replace
 from perfdb.db.rows import FindingRow
 from perfdb.db.schema import option
 from perfdb.ingest import ingest
+from perfdb.queries.only import Scope
+from perfdb.recompute.figures import Asked
+from perfdb.recompute.revise import recompute
 from perfdb.record import Figures, Outcome, Release
 from tests import logs
-from tests.factories import TEN_STEPS, case, published, release, stored, write_run
+from tests.factories import (
+    TEN_STEPS,
+    case,
+    published,
+    release,
+    steps,
+    stored,
+    write_run,
+    write_steps,
+)
 from tests.test_compare import at
 from tests.trees import writing
 
@@ -398,6 +411,27 @@ class TestRuns:
         stored(filled, run)
         app = shown(AppTest.from_function(looked_into))
         assert "nx" == app.selectbox[0].value == app.dataframe[0].value["run_name"].iloc[0]
+
+    @pytest.mark.parametrize(
+        ("window", "skipped", "measured"),
+        [
+            ("skip_warmup(2)", (), [3, 4, 5, 6, 7, 8, 9, 10]),
+            ("last_n(4)", (), [7, 8, 9, 10]),
+            ("window(2,5)", (3,), [2, 4, 5]),
+        ],
+    )
+    def test_the_steps_that_the_figures_are_taken_over_are_marked(
+        self, filled, tmp_path, window, skipped, measured
+    ):
+        run = write_run(tmp_path, run_id="one")
+        flags = ({"skipped": place in skipped} for place in range(1, 11))
+        written = zip(steps(TEN_STEPS), flags, strict=True)
+        write_steps(run, [one.model_copy(update=flag) for one, flag in written])
+        stored(filled, run)
+        recompute(filled, Scope(), Asked(windows.named(window)))
+        found = data.steps(data.store(), "one")
+        [rows] = runs.step_times(found).to_dict()["datasets"].values()
+        assert measured == [row["step"] for row in rows if row["phase"] == "measured"]
 
     def test_a_run_of_a_log_is_named_by_its_file(self, sqlite, tmp_path, monkeypatch):
         monkeypatch.setenv("PERFDB_URL", str(sqlite))
