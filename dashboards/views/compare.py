@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from functools import partial
+from math import log
+from operator import itemgetter
 
 import pandas as pd
 import streamlit as st
@@ -124,10 +126,30 @@ def _charted(found: Comparison) -> None:
     wrong = len(known) - len(right)
     if known:
         st.subheader("B/A by case")
-    if wrong:
-        st.caption(f"Left out: {wrong:,} with an error that the audit found.")
-    if right:
-        st.altair_chart(ratios(right[:CHARTED]))
+    drawn = gravest(right)
+    first = words.named(Verdict.SLOWER, found.matched[0].metric)
+    some = f"{len(drawn)} of {len(right)} are drawn: what is {first}, then the largest changes."
+    sentences = (
+        some if len(drawn) < len(right) else "",
+        f"Left out: {wrong:,} with an error that the audit found." if wrong else "",
+    )
+    if said := " ".join(filter(None, sentences)):
+        st.caption(said)
+    if drawn:
+        st.altair_chart(ratios(drawn))
+
+
+def gravest(numbered: Sequence[tuple[int, Match]]) -> list[tuple[int, Match]]:
+    """The CHARTED matches to look at first, of more than that, in the order of the table.
+
+    What is slower comes before the rest, and a large change before a small one.
+    """
+
+    def gravity(one: tuple[int, Match]) -> tuple[bool, float]:
+        judged = one[1].judgement
+        return judged.verdict is not Verdict.SLOWER, -abs(log(judged.ratio or 1))
+
+    return sorted(sorted(numbered, key=gravity)[:CHARTED], key=itemgetter(0))
 
 
 def styled(matches: Sequence[Match], audited: Findings) -> Styler:

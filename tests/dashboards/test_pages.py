@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 import dashboards
 from dashboards import bests, data, look, ratios
 from dashboards.findings import mark, plain
-from dashboards.views import explore, runs
+from dashboards.views import compare, explore, runs
 from dashboards.views.compare import escaped, styled
 from perfdb import windows
 from perfdb.compare import comparison
@@ -586,6 +586,18 @@ def test_names_and_errors_are_shown_as_they_are(sqlite, tmp_path, monkeypatch):
     app = AppTest.from_file(str(APP))
     app.query_params["b"] = f"megatron-core {ODD}"
     assert plain(f"Megatron-Core {ODD}") in shown(app).caption[0].value
+
+
+def test_of_more_cases_than_fit_those_that_are_slower_and_change_most_are_drawn(monkeypatch):
+    """Of five: 1.00, twice 2.00, 1.11 and 0.91, which is slower, in the order of the table."""
+    monkeypatch.setattr(compare, "CHARTED", 3)
+    times = {8: 4.0, 16: 2.0, 32: 2.0, 64: 3.6, 128: 4.4}
+    cases = {gpus: case(num_gpus=gpus) for gpus in times}
+    before = [at(4.0, case=one) for one in cases.values()]
+    after = [at(times[gpus], case=one) for gpus, one in cases.items()]
+    found = comparison(before, after).matched
+    drawn = compare.gravest(list(enumerate(found, start=1)))
+    assert [2, 3, 5] == [place for place, _ in drawn]
 
 
 def test_a_table_of_text_escapes_the_words_of_its_cells():
