@@ -30,23 +30,19 @@ def opened_on(known: Sequence[Choice], work: Work, a: Choice | None, b: Choice |
         return Pair(a, b or _beside(a, known, work))
     if b is not None:
         return Pair(_beside(b, known, work), b)
-    return opening_pair(known, work) or Pair(known[0], known[-1])
+    return opening_pair(known, work) or Pair(_beside(known[-1], known, work), known[-1])
 
 
 def _beside(choice: Choice, known: Sequence[Choice], work: Work) -> Choice:
     """The other release that shares most work with this choice, the newest of those."""
-    others = [other for other in reversed(known) if other != choice]
+    others = [other for other in reversed(known) if not other.overlaps(choice)]
     return max(others, key=lambda other: len(shared(Pair(choice, other), work)), default=choice)
 
 
 def opening_pair(known: Sequence[Choice], work: Work) -> Pair | None:
     """The newest pair; if there is none, the two that share most work, unattributed ones as A."""
     unattributed_first = sorted(known, key=lambda choice: UNATTRIBUTED not in choice.name)
-    pairs = [
-        Pair(a, b)
-        for a, b in combinations(unattributed_first, 2)
-        if not set(a.release_ids) & set(b.release_ids)
-    ]
+    pairs = [Pair(a, b) for a, b in combinations(unattributed_first, 2) if not a.overlaps(b)]
     most = max(pairs, key=lambda pair: len(shared(pair, work)), default=None)
     return newest_pair(known, work) or (most if most and shared(most, work) else None)
 

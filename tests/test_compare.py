@@ -586,6 +586,14 @@ class TestNames:
         with pytest.raises(InputError, match=r"A and B are both .* 25\..*; name two"):
             both_named(a, b, self.KNOWN)
 
+    def test_a_release_is_not_compared_with_one_of_its_containers(self):
+        boxed = known(("nemo", "25.9", None), ("nemo", "25.9", "nemo:25.9.1"))
+        whole, *boxes = (one.name for one in boxed)
+        for box in boxes:
+            with pytest.raises(InputError, match=r"have the same results in part; name two"):
+                both_named(whole, box, boxed)
+        assert (boxed[1:],) == both_named(*boxes, boxed)
+
     def test_a_version_is_never_read_as_a_number(self):
         with pytest.raises(InputError):
             named("25.1", self.KNOWN)

@@ -61,6 +61,10 @@ def show() -> None:
         both = plain(titles.release(a.name))
         st.info(f"A and B are both {both}: choose another release for one.")
         return
+    if a.overlaps(b):
+        parts = plain(f"{titles.release(a.name)} and {titles.release(b.name)}")
+        st.info(f"{parts} have the same results in part: choose another release for one.")
+        return
     audited = data.findings_of(store)
     wrong = {result_id for result_id, those in audited.items() if is_wrong(those)}
     of_a, of_b = (marked(data.results_of(store, choice), wrong) for choice in (a, b))

@@ -40,6 +40,10 @@ class Choice:
     version: str | None
     release_ids: tuple[int, ...]
 
+    def overlaps(self, other: "Choice") -> bool:
+        """Whether results of this choice are results of the other, too: of a part, or of itself."""
+        return self == other or not set(self.release_ids).isdisjoint(other.release_ids)
+
 
 def choices(known: Iterable[KnownRelease]) -> tuple[Choice, ...]:
     """Every release by name, versions in their own order, 0.9 before 0.10, and commits by time.
@@ -129,7 +133,8 @@ def both_named(
     """What two texts mean: two releases, or those of each framework that has such versions.
 
     Of a framework that has one of two versions alone the other release is there, without results.
-    Raises InputError where a text means none, where no framework has both, and where A is B.
+    Raises InputError where a text means none, where no framework has both, and where A is B or a
+    part of it.
     """
     of_a, of_b = (_of_version(text, known, framework) for text in (a, b))
     several = len(of_a) > 1 or len(of_b) > 1
@@ -141,6 +146,9 @@ def both_named(
     if alike := [one for one, other in found if one == other]:
         remedy = "name two; `perfdb trend` has the runs of one"
         raise InputError(Problem("release", f"A and B are both {alike[0].name}", remedy=remedy))
+    if parts := [(one.name, other.name) for one, other in found if one.overlaps(other)]:
+        message = "{} and {} have the same results in part".format(*parts[0])
+        raise InputError(Problem("release", message, remedy="name two releases, or two containers"))
     return tuple(found)
 
 

@@ -64,3 +64,11 @@ def test_beside_a_named_release_stands_the_other_that_shares_most_the_newest_of_
     assert NEW == opened_on(known, work, CORE[0], None).b
     assert (OLD, OLD) == opened_on([OLD], work, None, OLD)
     assert (OLD, NEW) == opened_on([OLD, NEW], {}, None, None)
+
+
+def test_beside_a_named_release_stands_no_part_of_it() -> None:
+    whole, boxed = of("nemo 25.04", "25.04", 2, 7), of("nemo 25.04 [box]", None, 7)
+    work = {1: {"a"}, 2: {"b", "c"}, 7: {"a", "b"}}
+    assert (OLD, whole) == opened_on([OLD, whole, boxed], work, None, whole)
+    assert (boxed, OLD) == opened_on([OLD, whole, boxed], work, boxed, None)
+    assert (boxed, boxed) == opened_on([whole, boxed], work, None, None)
