@@ -1,13 +1,16 @@
 """`perfdb dashboard`: serve the pages on this machine, and ask nothing of any other."""
 
 import os
+import socket
+from collections.abc import Sequence
+from errno import EADDRINUSE, EADDRNOTAVAIL, EAFNOSUPPORT
 from pathlib import Path
 
 import click
 
 from perfdb.cli.options import db_option
 from perfdb.db.session import store_url
-from perfdb.errors import PerfdbError
+from perfdb.errors import InputError, PerfdbError, Problem
 
 APP = Path(__file__).with_name("app.py")
 
@@ -43,6 +46,7 @@ def dashboard(db: str | None, host: str, port: int, no_browser: bool) -> None:
         raise PerfdbError(
             f"the dashboard needs {error.name}, which is missing; {remedy}"
         ) from error
+    check_free(host, port)
     os.environ["PERFDB_URL"] = store_url(db).render_as_string(hide_password=False)
     settings = SETTINGS | {
         "server.address": host,
@@ -52,3 +56,34 @@ def dashboard(db: str | None, host: str, port: int, no_browser: bool) -> None:
     click.echo(f"perfdb dashboard: http://{host}:{port} (Ctrl-C ends it)", err=True)
     options = [f"--{name}={value}" for name, value in settings.items()]
     streamlit.main(["run", str(APP), *options], standalone_mode=False)
+
+
+def check_free(host: str, port: int) -> None:
+    """Raises InputError where this machine has no such address, or cannot listen on the port."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise InputError(_no_address(host, error)) from error
+    reasons = [_unbound(how, address, port) for *how, _, address in found]
+    if reasons[0] and all(reasons):
+        raise InputError(_no_address(host, reasons[0]))
+
+
+def _unbound(how: Sequence[int], address: tuple[object, ...], port: int) -> OSError | None:
+    """Why this machine lacks the address; of several that `localhost` has one may be missing."""
+    try:
+        with socket.socket(*how) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        if error.errno in {EADDRNOTAVAIL, EAFNOSUPPORT}:
+            return error
+        what = "is in use" if error.errno == EADDRINUSE else f"cannot be used: {error.strerror}"
+        raise InputError(Problem("--port", f"{port} {what}", remedy="name another")) from error
+    return None
+
+
+def _no_address(host: str, error: Exception) -> Problem:
+    why = error.strerror if isinstance(error, OSError) else str(error)
+    remedy = "name one, such as localhost, or 0.0.0.0 for all of them"
+    return Problem("--host", f"{host!r} is no address of this machine: {why}", remedy=remedy)
