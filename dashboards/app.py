@@ -5,6 +5,7 @@ from pathlib import Path
 import streamlit as st
 
 from dashboards.findings import plain
+from dashboards.look import SAME_PAGE
 from dashboards.obstacle import Obstacle, obstacle
 from dashboards.views import compare, explore, runs
 
@@ -24,6 +25,8 @@ def main() -> None:
     page = st.navigation(
         [st.Page(show, title=title, url_path=path) for path, (title, show) in PAGES.items()]
     )
+    st.session_state[SAME_PAGE] = st.session_state.get("page") == page.url_path
+    st.session_state["page"] = page.url_path
     found = obstacle()
     if found is None:
         page.run()

@@ -92,6 +92,9 @@ STYLED = 2_000
 PLAIN = "%.7g"
 """The format of figures in a longer table."""
 
+SAME_PAGE = "same page"
+"""Under this name the session has whether the page is the one that it showed before."""
+
 Layers = alt.LayerChart | alt.FacetChart
 """The type that `alt.layer` returns."""
 
@@ -116,15 +119,32 @@ def remembered(
     another release when the default has moved on. A warning is shown if a link names what
     is not in the store. `title` gives the text of an option.
     """
-    if st.session_state.get(key) not in options:
+    if st.session_state.get(key) not in options or has_moved(key):
         asked = st.query_params.get(key)
         if asked and asked not in options:
             instead = f"{title(first)} is shown instead"
             st.warning(plain(f"The store has no {label.lower()} “{asked}”; {instead}."))
         st.session_state[key] = asked if asked in options else first
     chosen = st.selectbox(label, options, key=key, format_func=title, persist_state="session")
-    st.query_params[key] = chosen
+    _written(key, [chosen])
     return chosen
+
+
+def has_moved(key: str) -> bool:
+    """Whether the browser's Back or Forward has changed the address since a choice was put there.
+
+    The links between pages empty the address, and choices last.
+    """
+    written: list[str] | None = st.session_state.get(f"written {key}")
+    found = st.query_params.get_all(key)
+    is_own = bool(found) or bool(st.session_state.get(SAME_PAGE))
+    return written is not None and found != written and is_own
+
+
+def _written(key: str, chosen: list[str]) -> None:
+    if st.query_params.get_all(key) != chosen:
+        st.query_params[key] = chosen
+    st.session_state[f"written {key}"] = chosen
 
 
 def remembered_some(
@@ -135,7 +155,7 @@ def remembered_some(
     `titles` has the text of each option; a link may name it either way. A warning says which of
     the names in a link are not in the store.
     """
-    kept = st.session_state.get(key)
+    kept = None if has_moved(key) else st.session_state.get(key)
     if kept is None:
         by_title = {title: name for name, title in titles.items()}
         asked = [by_title.get(name, name) for name in st.query_params.get_all(key)]
@@ -148,7 +168,7 @@ def remembered_some(
     chosen = (place or st).multiselect(
         label, list(titles), key=key, format_func=lambda name: titles[name], persist_state="session"
     )
-    st.query_params[key] = chosen
+    _written(key, chosen)
     return chosen
 
 

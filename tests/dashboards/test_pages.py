@@ -566,6 +566,29 @@ def test_a_link_to_a_release_that_is_not_there_says_so(filled: URL) -> None:
     assert warned.startswith("The store has no release a “megatron-core 0.9”; ")
 
 
+def test_the_browsers_back_shows_what_the_address_says(filled: URL) -> None:
+    app = AppTest.from_file(str(APP))
+    app.query_params["a"], app.query_params["b"] = "megatron-core 0.16.0", "megatron-core 0.16.1"
+    shown(app)
+    app.selectbox(key="a").select("nemo 25.10")
+    shown(app)
+    assert ["nemo 25.10"] == listed(app.query_params["a"])
+    app.query_params["a"] = "megatron-core 0.16.0"
+    assert "megatron-core 0.16.0" == shown(app).selectbox(key="a").value
+    assert 1 == len(app.table[0].value)
+
+
+def test_the_browsers_back_takes_a_filter_away(filled: URL) -> None:
+    app = AppTest.from_function(explored)
+    shown(app)
+    app.session_state["same page"] = True
+    app.multiselect(key="origin").select("published")
+    shown(app)
+    assert 2 == len(app.dataframe[0].value)
+    del app.query_params["origin"]
+    assert 5 == len(shown(app).dataframe[0].value)
+
+
 ODD = "**a** _b_ [c](d) $e$ :rocket: GPTModel.__init__()"
 """What Markdown would take for its own signs."""
 
