@@ -9,7 +9,7 @@ import streamlit as st
 
 from dashboards import data
 from dashboards.followed import column
-from dashboards.look import COMPUTED, PALETTE, Layers, ink, printed, tall
+from dashboards.look import COMPUTED, PALETTE, Layers, ink, printed, tall, warn_of_others
 from perfdb import catalog
 from perfdb.catalog import titles
 from perfdb.compare.verdict import CONVENTION_BOUND
@@ -50,6 +50,7 @@ def show(results: pd.DataFrame, systems: Sequence[str], *, is_newest: bool) -> N
     `is_newest`: draw only each framework's newest release among the results with the figure.
     """
     st.subheader("By model and system")
+    warn_of_others("chart", CHARTABLE)
     title = st.segmented_control(
         "Figure", list(CHARTABLE), default=next(iter(CHARTABLE)), key="chart", bind="query-params"
     )
@@ -77,7 +78,7 @@ def show(results: pd.DataFrame, systems: Sequence[str], *, is_newest: bool) -> N
 
 def _meaning(*, is_newest: bool) -> str:
     *some, last = PARTS.values()
-    newest_ = ", in the newest release of each framework" if is_newest else ""
+    newest_ = ", in each framework's newest release among these results" if is_newest else ""
     bar = f"Each bar is the highest figure of a {', '.join(some)} and {last}{newest_}."
     return f"{bar} Published figures are paler."
 

@@ -130,6 +130,13 @@ def remembered(
     return chosen
 
 
+def warn_of_others(key: str, options: Iterable[str]) -> None:
+    """A warning where a link names a figure that is not among the options."""
+    known = list(options)
+    if (asked := st.query_params.get(key)) and asked not in known:
+        st.warning(plain(f"There is no figure “{asked}”: it is one of {', '.join(known)}."))
+
+
 def has_moved(key: str) -> bool:
     """Whether the browser's Back or Forward has changed the address since a choice was put there.
 

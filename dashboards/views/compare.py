@@ -12,7 +12,7 @@ from pandas.io.formats.style import Styler
 
 from dashboards import data
 from dashboards.findings import Findings, is_wrong, listed, mark, plain
-from dashboards.look import remembered
+from dashboards.look import remembered, warn_of_others
 from dashboards.opening import offered, opened_on
 from dashboards.ratios import model, ratios, work
 from dashboards.verdicts import LOOKS, verdict_mark
@@ -31,7 +31,7 @@ from perfdb.compare import (
     words,
 )
 from perfdb.metrics import METRICS, Metric
-from perfdb.units import UNKNOWN
+from perfdb.units import UNKNOWN, figure
 
 AUTOMATIC = "Tokens/s/GPU, where known"
 NO_BREAK = "\u00a0"
@@ -91,8 +91,9 @@ def _chosen(store: data.Store, known: Sequence[Choice]) -> tuple[Choice, Choice,
         name_b = remembered("Release B", names, first.b.name, "b", titles.release)
     figures = {AUTOMATIC: None} | {metric.title: metric.name for metric in METRICS.values()}
     with right:
-        figure = st.selectbox("Figure", list(figures), key="figure", bind="query-params")
-    return by_name[name_a], by_name[name_b], figures[figure]
+        warn_of_others("figure", figures)
+        chosen = st.selectbox("Figure", list(figures), key="figure", bind="query-params")
+    return by_name[name_a], by_name[name_b], figures[chosen]
 
 
 def _matches(matches: Sequence[Match], audited: Findings, name_a: str, name_b: str) -> None:
@@ -166,7 +167,7 @@ def styled(matches: Sequence[Match], audited: Findings) -> Styler:
         table = table.drop(columns="Figure")  # the caption says it once
     fills = {verdict_mark(v, matches[0].metric): look.fill for v, look in LOOKS.items()}
     coloured = table.style.map(lambda mark: fills[str(mark)], subset=["B is"])
-    return coloured.format("{:.3f}", subset=["B/A"], na_rep=UNKNOWN)
+    return coloured.format(partial(figure, digits=3), subset=["B/A"], na_rep=UNKNOWN)
 
 
 def escaped(table: Styler) -> Styler:
@@ -211,8 +212,8 @@ def _lone(sides: Sequence[Side], asked: str | None) -> Styler:
     table = pd.DataFrame(map(_alone, sides, metrics)).astype({"Value": "Float64"})
     styled = table.style
     for place, (side, metric) in enumerate(zip(sides, metrics, strict=True)):
-        figure = partial(_as_printed, words.figure(side.shown, metric.name))
-        styled.format(figure, subset=([place], ["Value"]), na_rep=UNKNOWN)
+        as_printed = partial(_as_printed, words.figure(side.shown, metric.name))
+        styled.format(as_printed, subset=([place], ["Value"]), na_rep=UNKNOWN)
     return styled
 
 

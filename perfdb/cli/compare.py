@@ -33,7 +33,7 @@ from perfdb.db.schema import reading_current
 from perfdb.db.session import store_url
 from perfdb.metrics import METRICS
 from perfdb.queries.only import Only
-from perfdb.units import number
+from perfdb.units import figure
 
 Names = tuple[str, str]
 """Of release A and of release B."""
@@ -137,7 +137,7 @@ def _row(it: Match) -> tuple[str, ...]:
         metric.title,
         words.figure(a, metric.name),
         words.figure(b, metric.name),
-        number(it.judgement.ratio, 3),
+        figure(it.judgement.ratio, 3),
         words.interval(it.judgement),
         "\n".join(filter(None, (words.verdict(it.judgement, it.metric), words.failed(it.b)))),
     )

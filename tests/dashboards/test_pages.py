@@ -566,6 +566,14 @@ def test_a_link_to_a_release_that_is_not_there_says_so(filled: URL) -> None:
     assert warned.startswith("The store has no release a “megatron-core 0.9”; ")
 
 
+def test_a_link_to_a_figure_that_is_not_there_says_so(filled: URL) -> None:
+    for page, key in ((APP, "figure"), (None, "chart")):
+        app = AppTest.from_file(str(page)) if page else AppTest.from_function(explored)
+        app.query_params[key] = "mfu"
+        [warned] = [unescaped(warning.value) for warning in shown(app).warning]
+        assert warned.startswith("There is no figure “mfu”: it is one of ")
+
+
 def test_the_browsers_back_shows_what_the_address_says(filled: URL) -> None:
     app = AppTest.from_file(str(APP))
     app.query_params["a"], app.query_params["b"] = "megatron-core 0.16.0", "megatron-core 0.16.1"
@@ -609,6 +617,11 @@ def test_names_and_errors_are_shown_as_they_are(sqlite, tmp_path, monkeypatch):
     app = AppTest.from_file(str(APP))
     app.query_params["b"] = f"megatron-core {ODD}"
     assert plain(f"Megatron-Core {ODD}") in shown(app).caption[0].value
+
+
+def test_a_small_ratio_keeps_its_digits():
+    [row] = styled(comparison([at(4.0)], [at(4e6)]).matched, {})._translate(False, False)["body"]
+    assert "0.00000100" in [cell["display_value"] for cell in row if cell["type"] == "td"]
 
 
 def test_of_more_cases_than_fit_those_that_are_slower_and_change_most_are_drawn(monkeypatch):
