@@ -57,6 +57,23 @@ def test_a_preset_of_mixed_precision_holds_over_what_the_model_says(
         ("bf16: true\nfp8:\nenabled: true\n", "bf16"),
         ("mixed_precision: yes\nbf16: true\n", "bf16"),
         (OPTIMIZER.replace("true", "false"), None),
+        ("MegatronMixedPrecision(precision='bf16-mixed', params_dtype=torch.bfloat16)\n", "bf16"),
+        ("trainer:\n  precision: bf16\nmodel:\n  fp8: false\n  fp8_hybrid: true\n", "bf16"),
+        ("trainer:\n  precision: 16\n", "fp16"),
+        ("trainer.precision=bf16-true\n", "bf16"),
+        ("model:\n  torch_dtype: torch.bfloat16\n", "bf16"),
+        # FP8 has them for its base, wherever it stands.
+        ("trainer:\n  precision: bf16\nmodel:\n  fp8: true\n", "fp8"),
+        ("fp8:\n  enabled: true\nmodel:\n  torch_dtype: bf16\n", "fp8"),
+        ("fp8='hybrid'\nMegatronMixedPrecision(precision='bf16-mixed')\n", "fp8"),
+        (CURRENT + "Final Merged Configuration ---\ntorch_dtype: bf16\n", "fp8_cs"),
+        # What is written over it says that it is off, and so does an attempt of its own.
+        ("fp8='hybrid'\nMegatronMixedPrecision(precision='bf16-mixed', fp8=None)\n", "bf16"),
+        ("Experiment_details:\nfp8:\n  enabled: true\n"
+         "Experiment_details:\nfp8:\n  enabled: false\ntorch_dtype: bf16\n", "bf16"),
+        ("fp16: true\ntorch_dtype: bfloat16\n", "fp16"),
+        ("precision: 32\ntorch_dtype: float16\nfloat32_matmul_precision: bf16\n", None),
+        ("torch_dtype: auto\nfloat8.precision: high\n", None),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize(
@@ -88,6 +105,7 @@ def test_what_is_off_gives_way_to_what_is_on(text: str, expected: str | None, pr
          "mixed_precision bf16_with_nvfp4_mixed"),
         ("bf16: true\nmixed_precision: my_own_mixed\n", None, "mixed_precision my_own_mixed"),
         ("bf16: true\nfp16: true\n", None, "bf16 true, fp16 true"),
+        ("precision: 16\ntorch_dtype: bf16\n", None, "precision 16, torch_dtype bf16"),
     ],
 )  # fmt: skip
 def test_words_that_contradict_one_another_leave_the_precision_open(

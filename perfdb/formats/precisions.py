@@ -23,7 +23,9 @@ FP8: Final = "fp8"
 PRESET: Final = "mixed_precision"
 _BASES, _FP8_NAMES, _FP4_NAMES = ("bf16", "fp16"), ("fp8", "fp8_format"), ("fp4", "fp4_format")
 _RECIPE = "fp8_recipe"
-NAMES: Final = (*_BASES, *_FP8_NAMES, _RECIPE, *_FP4_NAMES, PRESET)
+WORDS: Final = ("precision", "torch_dtype")
+"""What the trainer of NeMo and the model of AutoModel say, of FP8 too: the type beneath it."""
+NAMES: Final = (*_BASES, *_FP8_NAMES, _RECIPE, *_FP4_NAMES, PRESET, *WORDS)
 """What says a precision. An argument dump has `fp8`, the command line `--fp8-format`."""
 
 _RECIPES: Final = {
@@ -49,6 +51,8 @@ _GROUP: Final = re.compile(rf"{PRESET}:[ \t]*\n")
 _CALL: Final = re.compile(r"MixedPrecision(?:Config)?\(([^()]*)\)")
 _PRESET_WORD: Final = re.compile(rf"{PRESET}['\"]?[ \t]*[=:][ \t]*['\"]?[\w\-]*[_\-]mixed\b")
 _PLAIN: Final = re.compile(r"[\w.\-]{1,64}")
+_BF16_WORD: Final = re.compile(r"(?:torch\.)?bf(?:loat)?16(?:-mixed|-true)?")
+_FP16_WORD: Final = re.compile(r"16(?:-mixed|-true)?|fp16")
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ def of(pairs: Sequence[Pair], insisting: Sequence[Pair] = ()) -> Stated:
     `insisting`: those of them that are written over the others. Contradictions that leave open
     which FP8 it is leave FP8; any other leaves nothing.
     """
-    every, first = claims(pairs), claims(insisting)
+    every, first = claims(pairs) or _of_words(pairs), claims(insisting)
     if not every:
         return Stated()
     families = {_family(one) for one in every}
@@ -80,6 +84,7 @@ def claims(pairs: Iterable[Pair]) -> frozenset[str]:
     """The precisions that settings claim: BF16 and FP16 where none claims a lower one.
 
     A setting that is off claims nothing: a model says `fp8: null` of what is written over it.
+    A word such as `precision: bf16-mixed` claims something beside an FP8 that is off, alone.
     """
     said = list(pairs)
     on = [(name, value) for name, value in said if is_on(value)]
@@ -87,7 +92,8 @@ def claims(pairs: Iterable[Pair]) -> frozenset[str]:
     fp4 = {"nvfp4" for name, _ in on if name in _FP4_NAMES}
     fp8 = _fp8(said)
     bases = {name for name, _ in on if name in _BASES}
-    return frozenset(presets | fp4 | fp8 or bases)
+    words = _of_words(said) if any(name in _FP8_NAMES for name, _ in said) else frozenset()
+    return frozenset(presets | fp4 | fp8 or bases or words)
 
 
 def insisting(text: str) -> str:
@@ -128,6 +134,20 @@ def _of_preset(value: str) -> str | None:
     return _SCALINGS.get(found[2], name) if found[2] else found[1]
 
 
+def _of_words(said: Iterable[Pair]) -> frozenset[str]:
+    """The precisions of words, which hold where nothing else claims one.
+
+    The layers of a model that is loaded as FP16 may be trained in BF16 all the same.
+    """
+    return frozenset(one for name, value in said if (one := _of_word(name, value.lower())))
+
+
+def _of_word(name: str, word: str) -> str | None:
+    if name in WORDS and _BF16_WORD.fullmatch(word):
+        return "bf16"
+    return "fp16" if name == "precision" and _FP16_WORD.fullmatch(word) else None
+
+
 def _family(claimed: str) -> str:
     return FP8 if claimed.startswith(FP8) else claimed
 
@@ -135,8 +155,13 @@ def _family(claimed: str) -> str:
 def _words(pairs: Iterable[Pair]) -> str:
     """'fp8 hybrid, fp8_recipe tensorwise': the settings that claim something, each once."""
     on = [(name, value) for name, value in pairs if is_on(value)]
-    said = [(name, value) for name, value in on if name != PRESET or _of_preset(value)]
-    low = [(name, value) for name, value in said if name not in _BASES]
+    said = [
+        (name, value)
+        for name, value in on
+        if (name != PRESET or _of_preset(value))
+        and (name not in WORDS or _of_word(name, value.lower()))
+    ]
+    low = [(name, value) for name, value in said if name not in (*_BASES, *WORDS)]
     return ", ".join(dict.fromkeys(f"{name} {value}" for name, value in low or said))
 
 
