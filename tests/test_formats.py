@@ -417,9 +417,24 @@ def test_a_mesh_of_torchtitan_says_the_layout_and_what_it_lacks_is_one(mesh: str
             "Profiling active. Traces will be saved at ./outputs/profile_trace",
             {"options": {"enable_profiling": True}},
         ),
+        (
+            "Applied selective activation checkpointing to the model\n"
+            "Compiling each TransformerBlock with torch.compile",
+            {"options": {"activation_checkpointing": "selective", "compile": True}},
+        ),
+        ("Float8 tensorwise scaled training active", {"precision": "fp8_cs"}),
+        ("Float8 training active", {"precision": "fp8"}),
+        ("Float8 training active with recipe tensorwise", {"precision": "fp8_cs"}),
+        ("Float8 training active with recipe rowwise", {"precision": "fp8"}),
+        ("Float8 training active with recipe mxfp8", {"precision": "fp8_mx"}),
+        ("MXFP8 training active with recipe mxfp8_cublas", {"precision": "fp8_mx"}),
+        ("Swapped to Float8Linear layers with enable_fsdp_float8_all_gather=True",
+         {"precision": "fp8"}),
+        ("Float8 tensorwise scaled training active\nSwapped to Float8Linear layers with "
+         "enable_fsdp_float8_all_gather=False", {"precision": "fp8_cs"}),
     ],
-)
-def test_torchtitan_says_its_model_its_gpu_and_that_it_is_profiled(
+)  # fmt: skip
+def test_torchtitan_says_its_model_its_gpu_and_how_it_computes(
     line: str, expected: dict[str, object]
 ) -> None:
     texts = (titan(4096, 20, 16.0), f"[titan] - root - INFO - {line}\n{titan(4096, 20, 16.0)}")

@@ -19,13 +19,14 @@ from typing import NamedTuple
 import numpy as np
 
 from perfdb.errors import Problem
-from perfdb.formats import settings
+from perfdb.formats import precisions, settings
 from perfdb.formats.base import Configuration, Content, ParsedLog, Reading
 from perfdb.formats.begun import FIRST_STEP
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.marked import marked
 from perfdb.formats.numbers import count, finite, percent, positive, real, size_bytes
 from perfdb.formats.piecewise import first
+from perfdb.formats.precisions import Pair, Stated
 from perfdb.formats.printed import first_line
 from perfdb.formats.readings import Flags, Ints, Readings
 from perfdb.formats.scan import Piece, Scan
@@ -54,6 +55,13 @@ _STARTS = (b" device mesh with ", b"local batch size ", FIRST_STEP)
 _VALIDATION = re.compile(r"\bvalidate step: ")
 _GPU = re.compile(r"CUDA capacity: ([^\n]{1,100}?) with ([\d.]+)GiB memory")
 _MODEL = re.compile(r"\bModel (\S{1,50} \S{1,50}) size: [\d,]+ total parameters")
+_LOW = re.compile(
+    r"\b(?:(Float8|MXFP8) (?:(tensorwise) scaled )?training active(?: with recipe (\w{1,50}))?"
+    r"|Swapped to (Float8|MX)Linear layers)"
+)
+"""Up to 0.1.0 Float8 is said of MXFP8 too, before its recipe."""
+_CHECKPOINTING = re.compile(r"Applied (\w{1,50}) activation checkpointing to the model")
+_COMPILED = re.compile(r"Compiling each \w{1,50} with torch\.compile")
 _MESH = re.compile(r"device mesh with \[([^\]\n]{0,200})\], \[([\d, ]{0,100})\]")
 _DEGREES = re.compile(
     r"device mesh with parallelism: pp=(?P<pp>\d{1,9}), dp_replicate=(?P<dp_replicate>\d{1,9}), "
@@ -89,11 +97,12 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     account = Account(_planned(scan), scan.epilogue, done, scan.before, scan.starts)
     log = training_log(Configuration(), steps, account)
     judged = _of_line(attempts, first_line(log)) if log.readings else attempts[-1].said
-    gpu = _GPU.search(scan.preamble)
+    gpu, doubt = _GPU.search(scan.preamble), _precision(_above(scan)).doubt
     return (
         replace(
             log,
             configuration=judged,
+            doubts={"precision": doubt} if doubt else {},
             timed_by=("num_gpus", "global_batch_size", "sequence_length"),
             gpu_memory_bytes=size_bytes(gpu[2], 2**30) if gpu else None,
         ),
@@ -135,7 +144,7 @@ def _attempts(scan: Scan, first_step: int) -> Sequence[_Attempt]:
     """What each attempt is of, with what it does not say as it was; `first_step`: its line."""
     own = _of_first(scan, first_step)
     above = own.partition(_MARKER.decode())[0]
-    said = {**_batch(above), **_layout(above), **_subject(own), **_options(own)}
+    said = {**_batch(above), **_layout(above), **_subject(own), **_computed(own)}
     attempts = [_Attempt(0, _configuration(said))]
     for line, text in scan.starts.said:
         if text.startswith(FIRST_STEP):
@@ -146,6 +155,11 @@ def _attempts(scan: Scan, first_step: int) -> Sequence[_Attempt]:
             said |= {**dict.fromkeys(fields), **found}
             attempts.append(_Attempt(line, _configuration(said)))
     return attempts
+
+
+def _above(scan: Scan) -> str:
+    """What stands above the first step."""
+    return scan.preamble.partition(_MARKER.decode())[0]
 
 
 def _of_first(scan: Scan, first_step: int) -> str:
@@ -184,8 +198,24 @@ def _subject(preamble: str) -> dict[str, str | None]:
     }
 
 
-def _options(preamble: str) -> dict[str, object]:
-    return {"options": {"enable_profiling": True}} if "Profiling active." in preamble else {}
+def _precision(text: str) -> Stated:
+    """The low precision that a log tells of; BF16 has no line of its own."""
+    pairs: list[Pair] = []
+    for kind, scaling, recipe, layers in _LOW.findall(text):
+        said = recipe or scaling or ("mxfp8" if "MX" in kind + layers else "")
+        pairs += [("fp8", "true"), ("fp8_recipe", "mxfp8" if "mxfp8" in said else said)]
+    return precisions.of(pairs)
+
+
+def _computed(text: str) -> dict[str, object]:
+    checkpointing = _CHECKPOINTING.search(text)
+    used = {
+        "enable_profiling": "Profiling active." in text,
+        "activation_checkpointing": checkpointing[1] if checkpointing else False,
+        "compile": bool(_COMPILED.search(text)),
+    }
+    options = {name: value for name, value in used.items() if value}
+    return {"precision": _precision(text).name, "options": options}
 
 
 def _layout(preamble: str) -> dict[str, int | None]:
