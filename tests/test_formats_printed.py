@@ -294,6 +294,32 @@ def test_automodel_trains_an_adapter_where_its_yaml_has_one(
     assert expected == log.configuration.task
 
 
+@pytest.mark.parametrize("prefix", ["", "0: ", "2026-01-16T07:32:{}.5Z stdout F "])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("peft:\n  _target_: megatron.bridge.peft.lora.LoRA\n  dim: 16\n", "lora"),
+        ("peft:\n  _target_: megatron.bridge.peft.canonical_lora.CanonicalLoRA\n", "lora"),
+        ("finetune(data=Data(),\n peft=<Config[LoRA(target_modules=['linear_qkv'])]>)\n", "lora"),
+        ("finetune(peft='lora')\n", "lora"),
+        ("  peft:\n    peft_scheme: lora\n", "lora"),
+        ("peft: null\n", None),
+        ("  peft:\n    peft_scheme: null\n    lora_tuning:\n      adapter_dim: 32\n", None),
+        ("peft:\ntrain: lora\n", None),
+        ("peft:\n  _target_: megatron.bridge.peft.dora.DoRA\n", None),
+        ("my_peft: lora\npeft: loras\n", None),
+        ("ConfigContainer:\npeft: null\n--- Final Merged Configuration ---\npeft:\n"
+         "  _target_: megatron.bridge.peft.lora.LoRA\n", "lora"),
+    ],
+)  # fmt: skip
+def test_an_adapter_is_read_where_the_configuration_has_one(
+    text: str, expected: str | None, prefix: str
+) -> None:
+    shown = enumerate(text.splitlines(), start=10)
+    lines = "".join(f"{prefix.format(number)}{line}\n" for number, line in shown)
+    assert expected == mentioned(lines).configuration().task
+
+
 SCOPES = "[<CudaGraphScope.attn: 1>, <CudaGraphScope.moe_router: 5>, <CudaGraphScope.mlp: 6>]"
 
 

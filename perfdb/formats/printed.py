@@ -19,7 +19,7 @@ from perfdb.formats.ending import WINDOW
 from perfdb.formats.piecewise import Cells
 from perfdb.formats.precisions import Pair, Stated
 from perfdb.formats.readings import Readings
-from perfdb.formats.settings import DUMPS, NAMES, OPTIONS, SHAPE, Settings
+from perfdb.formats.settings import ADAPTER, DUMPS, NAMES, OPTIONS, SHAPE, Settings
 from perfdb.formats.spans import held_by, spans
 
 Read = Callable[[str], Iterable[Pair]]
@@ -27,7 +27,8 @@ Read = Callable[[str], Iterable[Pair]]
 
 _DUMPS = tuple(map(re.compile, DUMPS))
 _FIELDS: Final[Mapping[str, str]] = {
-    **NAMES, "num_nodes": "num_gpus", "devices": "num_gpus", **{name: name for name in OPTIONS},
+    **NAMES, "num_nodes": "num_gpus", "devices": "num_gpus", ADAPTER: "task",
+    **{name: name for name in OPTIONS},
 }  # fmt: skip
 """The fields and options of a case, by the settings that say them."""
 
@@ -45,6 +46,11 @@ _MENTIONED = (
     *(
         re.compile(rf"({name})(?<!\w{name})['\"]?[ \t]*[=:][ \t]*{_ENABLED}['\"]?([\w.\-]+)")
         for name in precisions.NAMES
+    ),
+    # A class or its short name, as `peft=<Config[LoRA(…` or in a group of its own; or none.
+    re.compile(
+        rf"({ADAPTER})(?<!\w{ADAPTER})(?:_scheme)?['\"]?[ \t]*[=:](?:\s*_target_:)?[ \t]*"
+        r"(?:<\w+\[)?['\"]?((?i:(?:[\w.]*LoRA|null|none)\b))"
     ),
     # A value on the same line, or a list.
     *(

@@ -50,6 +50,9 @@ NAMES: Final[Mapping[str, str]] = {
 }
 """What programs call a field of a case."""
 
+ADAPTER: Final = "peft"
+"""What Megatron-Bridge and NeMo call the adapter that they train."""
+
 SHAPE: Final[Mapping[str, str]] = {
     "num_layers": "num_layers",
     "hidden_size": "hidden_size",
@@ -117,6 +120,7 @@ def configuration(settings: Settings, **known: object) -> Configuration:
         if value is not None and field not in fields:
             fields |= _said(field, value)
     found = {
+        "task": "lora" if precisions.is_on(settings.get(ADAPTER, "")) else None,
         "precision": precision(settings),
         "virtual_pipeline": _virtual_pipeline(settings),
         "options": options(settings),
