@@ -168,5 +168,19 @@ def test_the_sizes_of_a_model_are_read_by_the_names_that_programs_have() -> None
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("compile:\n  enabled: true\n  mode: default\n", {"compile": True}),
+        ("compile:\n  backend: inductor\n  enabled: true\n", {"compile": True}),
+        ("compile:\n  mode: default\n  enabled: false\n", {}),
+        ("compile: true\ntorch.compile: enabled\nsteps to compile:\n", {}),
+        ("quantization:\n  load_in_4bit: true\n", {"load_in_4bit": True}),
+    ],
+)
+def test_automodel_compiles_or_quantizes_its_model(text: str, expected: dict[str, object]) -> None:
+    assert expected == settings.options(mentioned(text).settings)
+
+
 def test_what_profile_means_in_running_text_is_not_known() -> None:
     assert {} == settings.options(mentioned("srun --profile=all\nprofile: default\n").settings)

@@ -7,7 +7,7 @@ nemo/lightning/pytorch/plugins/mixed_precision.py, nemo/collections/llm/recipes/
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,11 +21,17 @@ FP8: Final = "fp8"
 """FP8 of which nobody says how its values are scaled."""
 
 PRESET: Final = "mixed_precision"
-_BASES, _FP8_NAMES, _FP4_NAMES = ("bf16", "fp16"), ("fp8", "fp8_format"), ("fp4", "fp4_format")
-_RECIPE = "fp8_recipe"
+_BASES, _FP4_NAMES = ("bf16", "fp16"), ("fp4", "fp4_format")
+_FP8_NAMES = ("fp8", "fp8_format", "te_fp8")
+RECIPES_OF: Final[Mapping[str, str]] = {
+    "recipe_name": r"tensorwise|rowwise\w*",
+    "recipe": "current|block",
+}
+"""AutoModel's names of FP8 recipes, of torchao and of Transformer Engine, with their words."""
+_RECIPES_NAMES = ("fp8_recipe", *RECIPES_OF)
 WORDS: Final = ("precision", "torch_dtype")
 """What the trainer of NeMo and the model of AutoModel say, of FP8 too: the type beneath it."""
-NAMES: Final = (*_BASES, *_FP8_NAMES, _RECIPE, *_FP4_NAMES, PRESET, *WORDS)
+NAMES: Final = (*_BASES, *_FP8_NAMES, *_RECIPES_NAMES, *_FP4_NAMES, PRESET, *WORDS)
 """What says a precision. An argument dump has `fp8`, the command line `--fp8-format`."""
 
 _RECIPES: Final = {
@@ -33,8 +39,10 @@ _RECIPES: Final = {
     "delayed": "fp8_ds",
     "mxfp8": "fp8_mx",
     "blockwise": "fp8_sc",
+    "current": "fp8_cs",
+    "block": "fp8_sc",
 }
-"""Transformer Engine's FP8 recipes, as Megatron names them."""
+"""Transformer Engine's FP8 recipes, as Megatron and AutoModel name them; torchao has the first."""
 
 _PRESET_NAME: Final = re.compile(r"(?:\w+_)?(bf16|fp16)(?:_with_(\w+))?_mixed")
 _SCALINGS: Final = {
@@ -117,7 +125,7 @@ def _fp8(said: Sequence[Pair]) -> set[str]:
         if name in _FP8_NAMES:
             is_used = is_on(value)
             is_fp8 |= is_used
-        elif name == _RECIPE and is_on(value):
+        elif name in _RECIPES_NAMES and is_on(value):
             recipe = _RECIPES.get(value.lower(), f"{FP8}_{value}")
             (behind if is_used else others).add(recipe)
     return (behind or others or {FP8}) if is_fp8 else set()

@@ -33,7 +33,8 @@ _FIELDS: Final[Mapping[str, str]] = {
 """The fields and options of a case, by the settings that say them."""
 
 _ITEM: Final = settings.ITEM
-_ENABLED: Final = r"(?:\n[ \t]+enabled:[ \t]*)?"
+_ENABLED: Final = r"(?:\n(?P<depth>[ \t]++)(?:[^\n]*+\n(?P=depth))*?enabled:[ \t]*)"
+"""AutoModel has `enabled` in a group of a setting, at any place."""
 _PREFIXED_KEY = re.compile(r"(.{0,199}\S)[ \t]+['\"]?\w+['\"]?:\s*")
 """A key with its value on the lines behind, and what a launcher or a collector puts before it."""
 # The look behind stands after the name: a pattern that begins with a literal is found at once.
@@ -42,11 +43,18 @@ _MENTIONED = (
         re.compile(rf"({name})(?<!\w{name})['\"]?\s*[=:]\s*['\"]?([\w.\-]+)")
         for name in (*NAMES, *SHAPE, "num_nodes", "devices")
     ),
-    # AutoModel has `enabled` on the next line.
     *(
-        re.compile(rf"({name})(?<!\w{name})['\"]?[ \t]*[=:][ \t]*{_ENABLED}['\"]?([\w.\-]+)")
+        re.compile(rf"({name})(?<!\w{name})['\"]?[ \t]*[=:][ \t]*{_ENABLED}?['\"]?([\w.\-]+)")
         for name in precisions.NAMES
+        if name not in precisions.RECIPES_OF
     ),
+    *(
+        re.compile(rf"({name})(?<!\w{name})['\"]?[ \t]*[=:][ \t]*['\"]?({words})\b")
+        for name, words in precisions.RECIPES_OF.items()
+    ),
+    # The class of a group, where its recipe is left out.
+    re.compile(r"(te_fp8):[ \t]*\n[ \t]+(_target_|recipe):"),
+    re.compile(rf"(compile)(?<!\wcompile):[ \t]*{_ENABLED}([\w.\-]+)"),
     # A class or its short name, as `peft=<Config[LoRA(…` or in a group of its own; or none.
     re.compile(
         rf"({ADAPTER})(?<!\w{ADAPTER})(?:_scheme)?['\"]?[ \t]*[=:](?:\s*_target_:)?[ \t]*"
@@ -59,7 +67,8 @@ _MENTIONED = (
             rf"(\[[^\]\n]*\]|[\w.\-]+|(?:{_ITEM}[\w.]+)+)"
         )
         for name in OPTIONS
-        if name != "profile"  # which any text may have: it counts in a dump of arguments
+        # Which any text may have: they count in a dump of arguments, or in a group of their own.
+        if name not in ("profile", "compile")
     ),
 )
 
@@ -113,7 +122,7 @@ def printed(text: str, read: Read, log: ParsedLog | None = None) -> Printed:
 def _mentions(text: str) -> list[Pair]:
     text = _without_prefixes(text)
     found = (one for pattern in _MENTIONED for one in pattern.finditer(text))
-    return [(one[1], one[2]) for one in sorted(found, key=lambda one: one.start())]
+    return [(one[1], one.groups()[-1]) for one in sorted(found, key=lambda one: one.start())]
 
 
 def _without_prefixes(text: str) -> str:

@@ -73,6 +73,7 @@ OPTIONS: Final = (
     "overlap_grad_reduce", "overlap_param_gather", "tp_comm_overlap", "nccl_ub",
     "fp8_dot_product_attention", "cutedsl_fused_grouped_mlp", "deterministic_mode",
     "backend_attn", "backend_linear", "backend_experts", "backend_dispatcher",
+    "compile", "load_in_4bit", "load_in_8bit",
     "profile", "use_nsys_profiler", "use_pytorch_profiler", "profile_step_start",
     "profile_step_end",
 )  # fmt: skip
