@@ -70,6 +70,23 @@ def test_a_virtual_pipeline_follows_from_the_layers_of_a_chunk(
     assert expected == {name: found[name] for name in found if name == "virtual_pipeline"}
 
 
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({"use_megatron_fsdp": "True"}, True),
+        ({"use_custom_fsdp": "True"}, True),
+        ({"use_megatron_fsdp": "False", "use_torch_fsdp2": "True"}, True),
+        ({"use_megatron_fsdp": "False", "use_custom_fsdp": "False"}, False),
+        ({"use_torch_fsdp2": "False"}, None),
+    ],
+)
+def test_a_training_state_is_sharded_by_whichever_program_does_it(
+    said: Settings, expected: bool | None
+) -> None:
+    """`use_custom_fsdp` is what Megatron Core up to 0.12 calls `use_megatron_fsdp`."""
+    assert expected == settings.configuration(said).fsdp_enabled
+
+
 @pytest.mark.parametrize("nothing", ["None", "null", "none", "False", "false", "0", "0.0", ""])
 @pytest.mark.parametrize("name", settings.OPTIONS)
 def test_an_option_that_is_off_is_none(name: str, nothing: str) -> None:
@@ -107,11 +124,52 @@ def test_an_option_that_is_off_is_none(name: str, nothing: str) -> None:
             {"profile": True, "profile_step_start": 10, "profile_step_end": 12},
         ),
         (
+            {"optimizer_cpu_offload": "True", "optimizer_offload_fraction": "0.5"},
+            {"optimizer_cpu_offload": True, "optimizer_offload_fraction": 0.5},
+        ),
+        ({"optimizer_cpu_offload": "False", "optimizer_offload_fraction": "1.0"}, {}),
+        (
+            {"fine_grained_activation_offloading": "True", "offload_modules": "['attn_norm']"},
+            {"fine_grained_activation_offloading": True, "offload_modules": "attn_norm"},
+        ),
+        ({"offload_modules": "['attn_norm']"}, {}),
+        ({"attention_backend": "AttnBackend.auto"}, {}),
+        ({"attention_backend": "AttnBackend.flash"}, {"attention_backend": "flash"}),
+        ({"use_torch_fsdp2": "True"}, {"use_torch_fsdp2": True}),
+        ({"data_parallel_sharding_strategy": "optim_grads"}, {}),
+        ({"use_custom_fsdp": "True", "data_parallel_sharding_strategy": "no_shard"}, {}),
+        (
+            {"use_custom_fsdp": "True", "data_parallel_sharding_strategy": "optim_grads"},
+            {"data_parallel_sharding_strategy": "optim_grads"},
+        ),
+        ({"checkpoint_activations": "True"}, {"recompute_granularity": "full"}),
+        (
+            {"checkpoint_activations": "False", "activations_checkpoint_method": "uniform",
+             "activations_checkpoint_num_layers": "2"},
+            {"recompute_granularity": "full", "recompute_method": "uniform",
+             "recompute_num_layers": 2},
+        ),
+        ({"checkpoint_activations": "False", "activations_checkpoint_method": "None"}, {}),
+        (
+            {"activations_checkpoint_granularity": "selective",
+             "activations_checkpoint_method": "block"},
+            {"recompute_granularity": "selective"},
+        ),
+        (
+            {"activations_checkpoint_granularity": "null",
+             "activations_checkpoint_method": "block"},
+            {},
+        ),
+        (
+            {"recompute_granularity": "selective", "activations_checkpoint_method": "block"},
+            {"recompute_granularity": "selective"},
+        ),
+        (
             {"use_nsys_profiler": "true", "profile_step_end": "50"},
             {"use_nsys_profiler": True, "profile_step_end": 50},
         ),
     ],
-)
+)  # fmt: skip
 def test_options_are_kept_where_they_are_in_use(
     said: Settings, expected: dict[str, object] | None
 ) -> None:

@@ -19,7 +19,7 @@ from perfdb.formats.ending import WINDOW
 from perfdb.formats.piecewise import Cells
 from perfdb.formats.precisions import Pair, Stated
 from perfdb.formats.readings import Readings
-from perfdb.formats.settings import ADAPTER, DUMPS, NAMES, OPTIONS, SHAPE, Settings
+from perfdb.formats.settings import ADAPTER, DUMPS, EARLIER, NAMES, OPTIONS, SHAPE, Settings
 from perfdb.formats.spans import held_by, spans
 
 Read = Callable[[str], Iterable[Pair]]
@@ -28,7 +28,7 @@ Read = Callable[[str], Iterable[Pair]]
 _DUMPS = tuple(map(re.compile, DUMPS))
 _FIELDS: Final[Mapping[str, str]] = {
     **NAMES, "num_nodes": "num_gpus", "devices": "num_gpus", ADAPTER: "task",
-    **{name: name for name in OPTIONS},
+    **{name: name for name in OPTIONS}, **EARLIER,
 }  # fmt: skip
 """The fields and options of a case, by the settings that say them."""
 
@@ -66,7 +66,7 @@ _MENTIONED = (
             rf"({name})(?<!\w{name})['\"]?[ \t]*[=:][ \t]*['\"]?"
             rf"(\[[^\]\n]*\]|[\w.\-]+|(?:{_ITEM}[\w.]+)+)"
         )
-        for name in OPTIONS
+        for name in (*OPTIONS, *EARLIER)
         # Which any text may have: they count in a dump of arguments, or in a group of their own.
         if name not in ("profile", "compile")
     ),

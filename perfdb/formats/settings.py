@@ -47,6 +47,7 @@ NAMES: Final[Mapping[str, str]] = {
     "ep_size": "expert_parallel",
     "sequence_parallel": "sequence_parallel",
     "use_megatron_fsdp": "fsdp_enabled",
+    "use_custom_fsdp": "fsdp_enabled",
 }
 """What programs call a field of a case."""
 
@@ -66,10 +67,15 @@ SHAPE: Final[Mapping[str, str]] = {
 OPTIONS: Final = (
     "recompute_granularity", "recompute_method", "recompute_num_layers", "recompute_modules",
     "recompute_activations", "activation_checkpointing", "cpu_offloading_num_layers",
+    "optimizer_cpu_offload", "optimizer_offload_fraction", "overlap_cpu_optimizer_d2h_h2d",
+    "fine_grained_activation_offloading", "offload_modules",
     "cuda_graph_impl", "cuda_graph_scope", "enable_cuda_graph", "external_cuda_graph",
     "moe_token_dispatcher_type", "moe_flex_dispatcher_backend", "moe_enable_deepep",
-    "moe_expert_capacity_factor", "moe_grouped_gemm", "moe_a2a_overlap",
+    "moe_expert_capacity_factor", "moe_pad_expert_input_to_capacity", "moe_grouped_gemm",
+    "moe_router_force_load_balancing", "moe_a2a_overlap", "attention_backend",
     "overlap_moe_expert_parallel_comm", "mtp_num_layers", "use_distributed_optimizer",
+    "use_precision_aware_optimizer", "delay_wgrad_compute", "use_torch_fsdp2",
+    "data_parallel_sharding_strategy",
     "overlap_grad_reduce", "overlap_param_gather", "tp_comm_overlap", "nccl_ub",
     "fp8_dot_product_attention", "cutedsl_fused_grouped_mlp", "deterministic_mode",
     "backend_attn", "backend_linear", "backend_experts", "backend_dispatcher",
@@ -79,13 +85,32 @@ OPTIONS: Final = (
 )  # fmt: skip
 """What changes a run's speed and is no field of a case: options of it, by the programs' names."""
 
-_LISTS: Final = frozenset({"recompute_modules", "cuda_graph_scope"})
-_DEFAULTS: Final = {"moe_token_dispatcher_type": "allgather"}
+EARLIER: Final[Mapping[str, str]] = {
+    "checkpoint_activations": "recompute_granularity",
+    "activations_checkpoint_granularity": "recompute_granularity",
+    "activations_checkpoint_method": "recompute_method",
+    "activations_checkpoint_num_layers": "recompute_num_layers",
+}
+"""What Megatron-LM 2 and NeMo 1 call an option."""
+
+_LISTS: Final = frozenset({"recompute_modules", "cuda_graph_scope", "offload_modules"})
+_DEFAULTS: Final = {
+    "moe_token_dispatcher_type": "allgather",
+    "attention_backend": "auto",
+    "data_parallel_sharding_strategy": "no_shard",
+}
 """What programs print of every run, of one without experts too."""
 _PROFILERS: Final = frozenset(
     {("profile", True), ("use_nsys_profiler", True), ("use_pytorch_profiler", True)}
 )
+_OFFLOADED: Final = frozenset({("optimizer_cpu_offload", True)})
+_FSDP: Final = ("use_megatron_fsdp", "use_custom_fsdp", "use_torch_fsdp2")
+"""Of these that are printed side by side one is on."""
 _ONLY_WITH: Final[Mapping[str, frozenset[tuple[str, Scalar]]]] = {
+    "optimizer_offload_fraction": _OFFLOADED,
+    "overlap_cpu_optimizer_d2h_h2d": _OFFLOADED,
+    "offload_modules": frozenset({("fine_grained_activation_offloading", True)}),
+    "data_parallel_sharding_strategy": frozenset((name, True) for name in _FSDP),
     "recompute_method": frozenset({("recompute_granularity", "full")}),
     "recompute_num_layers": frozenset({("recompute_granularity", "full")}),
     "recompute_modules": frozenset(
@@ -115,7 +140,8 @@ _PLAIN: Final = re.compile(r"[\w.\-]{1,64}")
 
 def configuration(settings: Settings, **known: object) -> Configuration:
     """What settings say of a case; `known` are fields of it that are known without them."""
-    fields = dict(known)
+    sharded: dict[str, object] = {"fsdp_enabled": True} if _sharded(settings) else {}
+    fields = sharded | known
     for name, field in NAMES.items():
         value = settings.get(name)
         if value is not None and field not in fields:
@@ -155,13 +181,35 @@ def options(settings: Settings) -> dict[str, Scalar]:
     """The options that are in use. A default that says nothing is none, so that a newer version
     that prints more of them runs the same case.
     """
+    settings = _renamed(settings)
     known = {name: _option(name, settings[name]) for name in OPTIONS if name in settings}
     used = {name: value for name, value in known.items() if value is not None}
+    on = {*used.items(), *((name, True) for name in _sharded(settings))}
     return {
         name: value
         for name, value in used.items()
-        if name not in _ONLY_WITH or _ONLY_WITH[name] & used.items()
+        if name not in _ONLY_WITH or _ONLY_WITH[name] & on
     }
+
+
+def _sharded(settings: Settings) -> list[str]:
+    return [name for name in _FSDP if settings.get(name, "").lower() in _TRUE]
+
+
+def _renamed(settings: Settings) -> Settings:
+    """The settings with those by earlier names; Megatron-LM 2 recomputes all of some layers."""
+    found = {new: settings[old] for old, new in EARLIER.items() if old in settings}
+    of_all = ("checkpoint_activations", "activations_checkpoint_method")
+    if "activations_checkpoint_granularity" not in settings and any(
+        precisions.is_on(settings.get(name, "")) for name in of_all
+    ):
+        found["recompute_granularity"] = "full"
+    held = {
+        name: value
+        for name, value in settings.items()
+        if name not in found or precisions.is_on(value)
+    }
+    return found | held
 
 
 def _option(name: str, printed: str) -> Scalar | None:
@@ -171,6 +219,8 @@ def _option(name: str, printed: str) -> Scalar | None:
         found = _WORD.findall(re.sub(ITEM, " ", printed))
         words = {word.rpartition(".")[2] for word in found}
         return ",".join(sorted(word for word in words if word.lower() not in NONE)) or None
+    if name == "attention_backend":  # a member of an enumeration
+        printed = printed.rpartition(".")[2]
     word = printed.lower()
     if word in NONE or word == _DEFAULTS.get(name) or not _PLAIN.fullmatch(printed):
         return None
