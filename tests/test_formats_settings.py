@@ -142,6 +142,7 @@ def test_an_option_that_is_off_is_none(name: str, nothing: str) -> None:
             {"use_custom_fsdp": "True", "data_parallel_sharding_strategy": "optim_grads"},
             {"data_parallel_sharding_strategy": "optim_grads"},
         ),
+        ({"ub_tp_comm_overlap": "true"}, {"tp_comm_overlap": True}),
         ({"checkpoint_activations": "True"}, {"recompute_granularity": "full"}),
         (
             {"checkpoint_activations": "False", "activations_checkpoint_method": "uniform",
@@ -204,6 +205,24 @@ comm_overlap.overlap_grad_reduce: false
         "recompute_modules": "core_attn,mlp",
         "mtp_num_layers": 1,
     } == settings.options(mentioned(text).settings)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("encoder_seq_length: 4096\n  data:\n    seq_length: ${model.encoder_seq_length}\n", 4096),
+        ("encoder_seq_length: 512\nseq_length: 2048\n", 2048),
+        ("encoder_seq_length: 4096\n  train_ds:\n    max_seq_length: 2048\n", None),
+        ("my_encoder_seq_length: 4096\n", None),
+    ],
+)
+def test_nemo_1_has_a_name_of_its_own_for_the_length_of_a_sequence(
+    text: str, expected: int | None
+) -> None:
+    """Source: examples/nlp/language_modeling/conf/megatron_gpt_config.yaml and
+    examples/nlp/language_modeling/tuning/conf/megatron_gpt_finetuning_config.yaml, 1.23.
+    """
+    assert expected == mentioned(text).configuration().sequence_length
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from perfdb.formats.ending import WINDOW
 from perfdb.formats.piecewise import Cells
 from perfdb.formats.precisions import Pair, Stated
 from perfdb.formats.readings import Readings
-from perfdb.formats.settings import ADAPTER, DUMPS, EARLIER, NAMES, OPTIONS, SHAPE, Settings
+from perfdb.formats.settings import ADAPTER, DUMPS, EARLIER, LIMIT, NAMES, OPTIONS, SHAPE, Settings
 from perfdb.formats.spans import held_by, spans
 
 Read = Callable[[str], Iterable[Pair]]
@@ -41,7 +41,7 @@ _PREFIXED_KEY = re.compile(r"(.{0,199}\S)[ \t]+['\"]?\w+['\"]?:\s*")
 _MENTIONED = (
     *(
         re.compile(rf"({name})(?<!\w{name})['\"]?\s*[=:]\s*['\"]?([\w.\-]+)")
-        for name in (*NAMES, *SHAPE, "num_nodes", "devices")
+        for name in (*NAMES, *SHAPE, "num_nodes", "devices", LIMIT)
     ),
     *(
         re.compile(rf"({name})(?<!\w{name})['\"]?[ \t]*[=:][ \t]*{_ENABLED}?['\"]?([\w.\-]+)")

@@ -30,6 +30,8 @@ NAMES: Final[Mapping[str, str]] = {
     "seq_length": "sequence_length",
     "sequence_length": "sequence_length",
     "seq_len": "sequence_length",
+    # NeMo 1; a model that is fine-tuned may have longer sequences than its data.
+    "encoder_seq_length": "sequence_length",
     "global_batch_size": "global_batch_size",
     "micro_batch_size": "micro_batch_size",
     "local_batch_size": "local_batch_size",
@@ -53,6 +55,9 @@ NAMES: Final[Mapping[str, str]] = {
 
 ADAPTER: Final = "peft"
 """What Megatron-Bridge and NeMo call the adapter that they train."""
+
+LIMIT: Final = "max_seq_length"
+"""Up to how long samples may be where NeMo 1 fine-tunes, whose sequences have no one length."""
 
 SHAPE: Final[Mapping[str, str]] = {
     "num_layers": "num_layers",
@@ -90,6 +95,7 @@ EARLIER: Final[Mapping[str, str]] = {
     "activations_checkpoint_granularity": "recompute_granularity",
     "activations_checkpoint_method": "recompute_method",
     "activations_checkpoint_num_layers": "recompute_num_layers",
+    "ub_tp_comm_overlap": "tp_comm_overlap",
 }
 """What Megatron-LM 2 and NeMo 1 call an option."""
 
@@ -144,7 +150,8 @@ def configuration(settings: Settings, **known: object) -> Configuration:
     fields = sharded | known
     for name, field in NAMES.items():
         value = settings.get(name)
-        if value is not None and field not in fields:
+        is_said = name != "encoder_seq_length" or LIMIT not in settings
+        if value is not None and field not in fields and is_said:
             fields |= _said(field, value)
     found = {
         "task": "lora" if precisions.is_on(settings.get(ADAPTER, "")) else None,
