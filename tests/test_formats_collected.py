@@ -28,12 +28,18 @@ def docker(text: str, size: int = 16 << 10) -> bytes:
     return "".join(f"{json.dumps(one)}\n" for one in said).encode()
 
 
+def within(key: str, text: object) -> dict[str, object]:
+    """An object that has a text under a key, behind a dot within another beside a moment."""
+    group, _, name = key.rpartition(".")
+    return {group: {"_time": "07:32:24", name: text}} if group else {name: text}
+
+
 def exported(key: str, *, last: bool) -> Callable[[str], bytes]:
     """As an export has it: lines without their newlines, under a key among others."""
     other = {"labels": {"log": "x", "message": "y"}, "insertId": "1"}
 
     def write(text: str) -> bytes:
-        lines = ({key: line} for line in text.split("\n")[:-1])
+        lines = (within(key, line) for line in text.split("\n")[:-1])
         said = ({**other, **line} if last else {**line, **other} for line in lines)
         return "".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in said).encode()
 
@@ -52,6 +58,14 @@ def test_the_text_is_what_the_program_printed(written: Callable[[str], bytes]) -
     assert LOG.encode() == b"".join(collected.opened([content[:first], *chunks])[0])
 
 
+def test_the_journal_has_the_bytes_of_a_text_with_colours() -> None:
+    texts = ("first", "\x1b[32mstep: 1\x1b[39m é", "last")
+    said = ([*text.encode()] if "\x1b" in text else text for text in texts)
+    content = "".join(f"{json.dumps({'_PID': '1', 'MESSAGE': one})}\n" for one in said)
+    assert ("".join(f"{text}\n" for text in texts).encode(), False) == opened(content.encode())
+    assert (b'a\n{"MESSAGE": [300]}\n', False) == opened(b'{"MESSAGE": "a"}\n{"MESSAGE": [300]}\n')
+
+
 def test_parts_of_a_long_line_are_one_and_the_lines_behind_keep_their_numbers() -> None:
     long = "x" * 40_000
     text, _ = opened(docker(f"first\n{long}\nlast\n"))
@@ -59,7 +73,9 @@ def test_parts_of_a_long_line_are_one_and_the_lines_behind_keep_their_numbers() 
     assert len(text.split(b"\n")) == len(docker(f"first\n{long}\nlast\n").split(b"\n"))
 
 
-@pytest.mark.parametrize("written", [docker, exported("line", last=True)])
+@pytest.mark.parametrize(
+    "written", [docker, exported("line", last=True), exported("result._raw", last=True)]
+)
 def test_a_cut_leaves_the_beginning_of_the_text(written: Callable[[str], bytes]) -> None:
     content = written(LOG * 2)
     begun = len(b'{"log": "') if written is docker else content.index(b"\n")
@@ -79,6 +95,7 @@ def test_a_cut_leaves_the_beginning_of_the_text(written: Callable[[str], bytes])
         b"\n{",
         b'{"step": 0, "loss": 2.5, "tps": 10.0}\n{"log": "no"}\n',
         b'{"log": 1}\n',
+        b'{"_source": "x", "result": ["_raw"], "line": [10]}\n',
         b'{"results": {"message": "x"}}',
         b'[{"message": "x"}]',
         b':::MLLOG {"key": "a", "message": "b"}\n',

@@ -216,3 +216,14 @@ def test_a_log_within_one_json_document_is_named_as_such(sqlite: URL, tmp_path: 
         remedy = "as by jq -r '.events[].message' or '.[].textPayload'"
         message = "holds the lines of a log within one JSON document; write them to a file as text"
         assert [f"{path}: {message}, {remedy}"] == [str(one) for one in report.rejected]
+
+
+def test_a_log_in_json_objects_of_another_form_is_named_as_such(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    lines = (json.dumps({"hit": {"message": line}}) for line in nemo().splitlines())
+    path = write(tmp_path / "a", "\n".join(lines))
+    report = ingest([path], sqlite, GIVEN)
+    remedy = "write them to a file as text, as by jq -r '.OBJECT.message'"
+    message = "holds the lines of a log within JSON objects of a form that is not known"
+    assert [f"{path}: {message}; {remedy}"] == [str(one) for one in report.rejected]

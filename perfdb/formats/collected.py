@@ -1,8 +1,11 @@
 """The text of a log that a collector has put into JSON, an object for each line.
 
 Docker's json-file has it under `log`, an export of Loki under `line`, one of CloudWatch under
-`message`, one of Google Cloud under `textPayload`. Only `log` ends in the line's own newline;
-Docker cuts a longer line into parts of 16 KiB, of which the last has it. Pure.
+`message`, one of Google Cloud under `textPayload`, one of the journal of systemd under `MESSAGE`,
+one of Azure under `LogMessage` or `LogEntry`, one of Splunk under `result._raw`, one of
+Elasticsearch under `_source.message` or `_source.log`. Only `log` ends in the line's own newline;
+Docker cuts a longer line into parts of 16 KiB, of which the last has it. The journal has a text
+with colours as a list of its bytes. Pure.
 """
 
 import json
@@ -14,18 +17,23 @@ from typing import Final
 from perfdb.formats.scan import LONGEST_LINE
 from perfdb.log_text import decoded
 
-KEYS: Final = ("log", "line", "message", "textPayload")
-"""Where collectors have the text of a line."""
+KEYS: Final = (
+    "log", "line", "message", "textPayload", "MESSAGE", "LogMessage", "LogEntry", "result._raw",
+    "_source.message", "_source.log",
+)  # fmt: skip
+"""Where collectors have the text of a line; behind a dot within an object."""
 
-_FIRST = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{[ \t]*"(%s)"[ \t]*:[ \t]*"' % "|".join(KEYS).encode())
+_NAMES: Final = "|".join(dict.fromkeys(key.rpartition(".")[2] for key in KEYS)).encode()
+_FIRST = re.compile(
+    rb'(?:\xef\xbb\xbf)?\s*\{[ \t]*"(%s)"[ \t]*:[ \t]*"'
+    % "|".join(key for key in KEYS if "." not in key).encode()
+)
 _PART_BYTES: Final = 16 << 10
 _WHOLE: Final = (
     r'(?:[^"\\]|\\[^u]|\\u(?:[dD][89abAB]\w\w\\u[dD][c-fC-F]|(?![dD][89abAB])\w\w)\w\w)*+'
 )
 """A string as far as its characters are whole: one may take two escapes."""
-_DOCUMENT = re.compile(
-    rb'\s*(?:\[\s*)?\{\s*(?=")[^\0]{0,4096}?"(?:%s)"\s*:\s*"' % "|".join(KEYS).encode()
-)
+_DOCUMENT = re.compile(rb'\s*(?:\[\s*)?\{\s*(?=")[^\0]{0,4096}?"(?:%s)"\s*:\s*"' % _NAMES)
 
 
 def opened(content: Iterable[bytes]) -> tuple[Iterator[bytes], bool]:
@@ -45,12 +53,17 @@ def is_document(head: bytes) -> bool:
     return bool(_DOCUMENT.match(head))
 
 
+def has_objects(head: bytes) -> bool:
+    """Whether a file begins with a line that is a JSON object."""
+    return bool(_object(head.lstrip().partition(b"\n")[0]))
+
+
 def _key(head: bytes) -> str | None:
     """Where the first line of a file has the text of a log; None where it is no such object."""
     if found := _FIRST.match(head):
         return decoded(found[1])
     said = _object(head.lstrip().partition(b"\n")[0])
-    return next((key for key in KEYS if isinstance(said.get(key), str)), None)
+    return next((key for key in KEYS if _said(said, key) is not None), None)
 
 
 def _object(line: bytes) -> dict[str, object]:
@@ -85,12 +98,23 @@ def _texts(content: Iterable[bytes], key: str) -> Iterator[bytes]:
 
 
 def _text(line: bytes, key: str) -> bytes:
-    said = _object(line.lstrip()).get(key)
-    return said.encode(errors="replace") if isinstance(said, str) else line
+    said = _said(_object(line.lstrip()), key)
+    return line if said is None else said
+
+
+def _said(found: object, key: str) -> bytes | None:
+    """What an object has under a key; None where that is no text."""
+    for name in key.split("."):
+        found = found.get(name) if isinstance(found, dict) else None
+    if isinstance(found, str):
+        return found.encode(errors="replace")
+    if not isinstance(found, list) or key != "MESSAGE":
+        return None
+    return bytes(found) if all(type(one) is int and 0 <= one < 256 for one in found) else None
 
 
 def _cut(line: bytes, key: str) -> bytes:
     """The text of the last line, of which the end may be missing."""
-    text = _text(line, key)
-    begun = re.search(rf'"{key}"[ \t]*:[ \t]*"({_WHOLE})', decoded(line))
-    return _text(f'{{"{key}":"{begun[1]}"}}'.encode(), key) if text == line and begun else text
+    text, name = _text(line, key), key.rpartition(".")[2]
+    begun = re.search(rf'"{name}"[ \t]*:[ \t]*"({_WHOLE})', decoded(line))
+    return _text(f'{{"{name}":"{begun[1]}"}}'.encode(), name) if text == line and begun else text

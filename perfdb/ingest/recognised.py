@@ -84,9 +84,13 @@ def look(path: Path, budget: Budget) -> Look:
 def _of_steps(path: Path, head: bytes, found: LogFormat | None) -> Look:
     if not collected.is_document(head):
         return Look(found)
-    message = "holds the lines of a log within one JSON document"
-    remedy = "write them to a file as text, as by jq -r '.events[].message' or '.[].textPayload'"
-    return Look(oddity=Problem(str(path), message, remedy=remedy))
+    within, by = "within one JSON document", "'.events[].message' or '.[].textPayload'"
+    if collected.has_objects(head):
+        within, by = "within JSON objects of a form that is not known", "'.OBJECT.message'"
+    message, remedy = f"holds the lines of a log {within}", f"as by jq -r {by}"
+    return Look(
+        oddity=Problem(str(path), message, remedy=f"write them to a file as text, {remedy}")
+    )
 
 
 def _of_no_step(path: Path, head: bytes, start: str | None, end: Ending | None) -> Look:
