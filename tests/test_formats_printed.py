@@ -85,6 +85,7 @@ def test_a_preset_of_mixed_precision_holds_over_what_the_model_says(
          "Experiment_details:\nfp8:\n  enabled: false\ntorch_dtype: bf16\n", "bf16"),
         ("fp16: true\ntorch_dtype: bfloat16\n", "fp16"),
         ("precision: 32\ntorch_dtype: float16\nfloat32_matmul_precision: bf16\n", None),
+        ('"torch_dtype": "bfloat16",\n', None),
         ("torch_dtype: auto\nfloat8.precision: high\n", None),
     ],
 )  # fmt: skip

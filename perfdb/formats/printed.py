@@ -33,7 +33,7 @@ _FIELDS: Final[Mapping[str, str]] = {
 """The fields and options of a case, by the settings that say them."""
 
 _ITEM: Final = settings.ITEM
-_ENABLED: Final = r"(?:\n(?P<depth>[ \t]++)(?:[^\n]*+\n(?P=depth))*?enabled:[ \t]*)"
+_ENABLED: Final = r"(?:\n(?P<depth>[ \t]++)(?:[^\n]*+\n(?P=depth)){0,99}?enabled:[ \t]*)"
 """AutoModel has `enabled` in a group of a setting, at any place."""
 _PREFIXED_KEY = re.compile(r"(.{0,199}\S)[ \t]+['\"]?\w+['\"]?:\s*")
 """A key with its value on the lines behind, and what a launcher or a collector puts before it."""
@@ -46,8 +46,10 @@ _MENTIONED = (
     *(
         re.compile(rf"({name})(?<!\w{name})['\"]?[ \t]*[=:][ \t]*{_ENABLED}?['\"]?([\w.\-]+)")
         for name in precisions.NAMES
-        if name not in precisions.RECIPES_OF
+        if name not in (*precisions.RECIPES_OF, "torch_dtype")
     ),
+    # In quotes it is that of a checkpoint, which transformers prints.
+    re.compile(r"(torch_dtype)(?<![\w'\"]torch_dtype)[ \t]*[=:][ \t]*['\"]?([\w.\-]+)"),
     *(
         re.compile(rf"({name})(?<!\w{name})['\"]?[ \t]*[=:][ \t]*['\"]?({words})\b")
         for name, words in precisions.RECIPES_OF.items()
