@@ -4,8 +4,8 @@ from pathlib import Path
 
 import streamlit as st
 
+from dashboards.choices import SAME_PAGE
 from dashboards.findings import plain
-from dashboards.look import SAME_PAGE
 from dashboards.obstacle import Obstacle, obstacle
 from dashboards.views import compare, explore, runs
 

@@ -8,8 +8,9 @@ import pandas as pd
 import streamlit as st
 
 from dashboards import data
+from dashboards.choices import warn_of_others
 from dashboards.followed import column
-from dashboards.look import COMPUTED, PALETTE, Layers, ink, printed, tall, warn_of_others
+from dashboards.look import COMPUTED, PALETTE, Layers, ink, printed, tall
 from perfdb import catalog
 from perfdb.catalog import titles
 from perfdb.compare.verdict import CONVENTION_BOUND

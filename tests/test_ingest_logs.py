@@ -456,7 +456,7 @@ def test_a_folder_is_searched_and_what_is_no_log_is_passed_over(
 ) -> None:
     """Runs, pages and logs side by side; a run's own files are no logs of their own."""
     run = factories.write_run(tmp_path, run_id="a")
-    run.console.write_text(nemo())
+    run.console.write_text(nemo((3.0, 3.0)))
     write(tmp_path / "logs")
     write(tmp_path / "logs", "nothing in here\n", "notes.txt")
     write(tmp_path / "logs", "[1, 2]", "numbers.json")

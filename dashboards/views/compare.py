@@ -11,8 +11,8 @@ import streamlit as st
 from pandas.io.formats.style import Styler
 
 from dashboards import data
+from dashboards.choices import remembered, warn_of_others
 from dashboards.findings import Findings, is_wrong, listed, mark, plain
-from dashboards.look import remembered, warn_of_others
 from dashboards.opening import offered, opened_on
 from dashboards.ratios import model, ratios, work
 from dashboards.verdicts import LOOKS, verdict_mark

@@ -6,9 +6,10 @@ import pandas as pd
 import streamlit as st
 
 from dashboards import bests, data
+from dashboards.choices import remembered_some
 from dashboards.findings import FLAG, Findings, is_wrong, listed, mark
 from dashboards.followed import computed, filled, followed
-from dashboards.look import COMPUTED, STYLED, grid, remembered_some
+from dashboards.look import COMPUTED, STYLED, grid
 from perfdb.catalog import titles
 from perfdb.compare.words import SHORT
 from perfdb.export import csv

@@ -11,8 +11,9 @@ from pydantic import ConfigDict
 from sqlalchemy import make_url
 
 from dashboards import data, obstacle
+from dashboards.choices import remembered, remembered_some
 from dashboards.findings import Findings, bullets, is_wrong, mark, plain
-from dashboards.look import columns, grid, printed, remembered, remembered_some
+from dashboards.look import columns, grid, printed
 from perfdb.catalog import titles
 from perfdb.metrics import METRICS
 from perfdb.record import Figures, Frozen, Outcome

@@ -1,0 +1,80 @@
+"""What is chosen on a page: kept in its address, which a link and the browser's Back bring back."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from dashboards.findings import plain
+
+SAME_PAGE = "same page"
+"""Under this name the session has whether the page is the one that it showed before."""
+
+
+def remembered(
+    label: str, options: Sequence[str], first: str, key: str, title: Callable[[str], str] = str
+) -> str:
+    """A select box whose choice is always in the address, the default too.
+
+    `bind="query-params"` keeps a default out of the address, and a link to the page would show
+    another release when the default has moved on. A warning is shown if a link names what
+    is not in the store. `title` gives the text of an option.
+    """
+    if st.session_state.get(key) not in options or has_moved(key):
+        asked = st.query_params.get(key)
+        if asked and asked not in options:
+            instead = f"{title(first)} is shown instead"
+            st.warning(plain(f"The store has no {label.lower()} “{asked}”; {instead}."))
+        st.session_state[key] = asked if asked in options else first
+    chosen = st.selectbox(label, options, key=key, format_func=title, persist_state="session")
+    _written(key, [chosen])
+    return chosen
+
+
+def warn_of_others(key: str, options: Iterable[str]) -> None:
+    """A warning where a link names a figure that is not among the options."""
+    known = list(options)
+    if (asked := st.query_params.get(key)) and asked not in known:
+        st.warning(plain(f"There is no figure “{asked}”: it is one of {', '.join(known)}."))
+
+
+def has_moved(key: str) -> bool:
+    """Whether the browser's Back or Forward has changed the address since a choice was put there.
+
+    The links between pages empty the address, and choices last.
+    """
+    written: list[str] | None = st.session_state.get(f"written {key}")
+    found = st.query_params.get_all(key)
+    is_own = bool(found) or bool(st.session_state.get(SAME_PAGE))
+    return written is not None and found != written and is_own
+
+
+def _written(key: str, chosen: list[str]) -> None:
+    if st.query_params.get_all(key) != chosen:
+        st.query_params[key] = chosen
+    st.session_state[f"written {key}"] = chosen
+
+
+def remembered_some(
+    label: str, titles: Mapping[str, str], key: str, place: DeltaGenerator | None = None
+) -> list[str]:
+    """A box for several choices, which are kept in the address; nothing chosen means all.
+
+    `titles` has the text of each option; a link may name it either way. A warning says which of
+    the names in a link are not in the store.
+    """
+    kept = None if has_moved(key) else st.session_state.get(key)
+    if kept is None:
+        by_title = {title: name for name, title in titles.items()}
+        asked = [by_title.get(name, name) for name in st.query_params.get_all(key)]
+        kept = [name for name in asked if name in titles]
+        for name in asked:
+            if name not in titles:
+                instead = "the others are shown" if kept else "all are shown"
+                st.warning(plain(f"The store has no {label.lower()} “{name}”; {instead} instead."))
+    st.session_state[key] = [name for name in kept if name in titles]
+    chosen = (place or st).multiselect(
+        label, list(titles), key=key, format_func=lambda name: titles[name], persist_state="session"
+    )
+    _written(key, chosen)
+    return chosen
