@@ -10,9 +10,6 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from perfdb import versions
 from perfdb.content_hash import of_document
 
-SCHEMA_VERSION: Final = 1
-"""The version of run directories; raised when a reader of the old one would misread it."""
-
 Scalar = bool | int | float | str
 
 MOST: Final = 2**63 - 1

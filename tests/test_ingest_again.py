@@ -47,7 +47,7 @@ def raised(patched: pytest.MonkeyPatch) -> None:
     patched.setattr(opened, "GRAIN_NS", -(10**15))
     patched.setattr(logs, "LOG_PARSER_VERSION", 99)
     patched.setattr(page, "PAGE_PARSER_VERSION", 99)
-    patched.setattr(opened, "SCHEMA_VERSION", 99)
+    patched.setattr(opened, "RUN_PARSER_VERSION", 99)
 
 
 @pytest.fixture

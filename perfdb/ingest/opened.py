@@ -11,11 +11,13 @@ from typing import Final
 
 from perfdb.db.packed import Packed
 from perfdb.db.rows import RunFiles, SourceFile
-from perfdb.record import SCHEMA_VERSION
 from perfdb.rundir import RECORD, STEPS, RunDir
 
 PARSER: Final = "run directory"
 """Who reads the files of a run directory, as the store names it."""
+
+RUN_PARSER_VERSION: Final = 2
+"""Kept with each file of a run directory; raised when something else is read out of the same."""
 
 MOST_HELD_BYTES: Final = 1 << 20
 """Logs that are larger pass by in chunks of this size."""
@@ -50,7 +52,7 @@ def seen(run: RunDir) -> Seen:
         record=run.record.read_bytes(),
         size_bytes=sum(it.st_size for _, it in there),
         stamp=_stamp(there) if is_settled else None,
-        parser_version=SCHEMA_VERSION,
+        parser_version=RUN_PARSER_VERSION,
     )
 
 
@@ -73,7 +75,7 @@ def files_of(run: RunDir, scratch: Path | None = None, stamp: str | None = None)
     `stamp`: what the system said of them just before. Raises OSError.
     """
     by_name = {
-        name: SourceFile(path, content, PARSER, SCHEMA_VERSION)
+        name: SourceFile(path, content, PARSER, RUN_PARSER_VERSION)
         for name, path, is_log in run.files()
         if (content := _content(path, scratch, is_log=is_log)) is not None
     }

@@ -23,7 +23,7 @@ from perfdb.queries import measured, verify
 from perfdb.queries.content import content_of
 from perfdb.recompute.figures import DERIVED, Asked, Stored, differences, recomputed
 from perfdb.recompute.read import AT_ONCE, stored, with_steps
-from perfdb.record import SCHEMA_VERSION, Outcome, RunRecord
+from perfdb.record import Outcome, RunRecord
 from perfdb.rundir import RunDir, parse_steps, parse_worker
 from perfdb.verify.base import Fault, Finding, PassedOver, Watch, other_version
 
@@ -138,7 +138,7 @@ def _reread(connection: Connection, run: Stored) -> _Reread | str:
     if record is None:
         return "the file that says what it is is not kept"
     of_directory = record.parser == opened.PARSER
-    newest = SCHEMA_VERSION if of_directory else LOG_PARSER_VERSION
+    newest = opened.RUN_PARSER_VERSION if of_directory else LOG_PARSER_VERSION
     if reason := other_version(record.parser_version, newest):
         return reason
     try:
