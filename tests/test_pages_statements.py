@@ -312,6 +312,24 @@ def test_a_title_that_holds_two_frameworks_against_each_other_names_neither() ->
     assert "does not say which framework" in str(found.problems[0])
 
 
+@pytest.mark.parametrize(
+    ("title", "wanted"),
+    [
+        ("torchtitan training performance", "torchtitan"),
+        ("Megatron-LM performance", "megatron-lm"),
+        ("MaxText performance", "maxtext"),
+        ("NeMo performance with Megatron-Core", "nemo"),
+        ("torchtitan and MaxText performance", None),
+    ],
+)
+def test_a_text_that_names_nemo_does_not_overrule_the_title(title: str, wanted: str | None) -> None:
+    said = "Run inside the NeMo container for convenience."
+    found = read("## Pre-training", title=f"# {title}\n\n{said}\n\nRelease: 0.2.0")
+    assert ([wanted] if wanted else []) == [one.case.framework for one in found.results]
+    refused = [one for one in found.problems if "does not say which framework" in str(one)]
+    assert (wanted is None) == bool(refused)
+
+
 @pytest.mark.parametrize("empty", ["", "  "])
 @pytest.mark.parametrize(
     ("title", "cell", "field", "said"),

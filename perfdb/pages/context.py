@@ -107,12 +107,15 @@ def _framework(page: Page) -> str | None:
     """The framework that the title names, else the front matter, else the opening words.
 
     Else the only one that the text below names. Not the headings of sections: a page of DFM has a
-    section on its AutoModel backend. None where the title holds one against another.
+    section on its AutoModel backend. None where the title holds one against another, or names
+    several that no NeMo is among.
     """
     title = next((piece.text for piece in page.pieces if isinstance(piece, Heading)), "")
     if names.compares(title):
         return None
-    for text in (title, page.front or "", "\n".join(_opening(page))):
+    if titled := releases.frameworks_in(title):
+        return framework_in(title) or (titled[0] if len(titled) == 1 else None)
+    for text in (page.front or "", "\n".join(_opening(page))):
         if name := framework_in(text):
             return name
     lines = [piece.text for piece in page.pieces if isinstance(piece, Line)]

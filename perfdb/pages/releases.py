@@ -120,6 +120,12 @@ def names_framework(framework: str, text: str) -> bool:
     return re.search(rf"\b{SPELLINGS[framework]}\b", text, re.IGNORECASE) is not None
 
 
+def frameworks_in(text: str) -> tuple[str, ...]:
+    """The frameworks that a text names, also those that no page of NeMo is of; each once."""
+    known = (name for name in SPELLINGS if names_framework(name, text))
+    return tuple(dict.fromkeys((*known, *(units.slug(one[1]) for one in _FOREIGN.finditer(text)))))
+
+
 def of_heading(printed: str, own: str | None) -> InHeading:
     """What a heading names: a version alone, a framework with a version, a container.
 
