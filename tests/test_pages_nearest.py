@@ -510,3 +510,42 @@ def test_another_precision_nearer_than_the_one_that_holds_is_told(above: str, wo
 
 def test_a_precision_that_nobody_knows_rejects_the_rows_below_it() -> None:
     assert "no precision 'MXFP4' in the catalogue" in refused(read("#### MXFP4"))
+
+
+@pytest.mark.parametrize(
+    ("between", "told"),
+    [
+        ("And on DGX-B200:", "DGX-B200; the rows count as dgx-h100"),
+        ("All numbers below are on DGX-B200.", "DGX-B200; the rows count as dgx-h100"),
+        ("DGX-B200:", "DGX-B200; the rows count as dgx-h100"),
+        ("*H200*", "H200; the rows count as dgx-h100"),
+        ("For LoRA fine-tuning we get:", "lora; the rows count as pretrain"),
+        ("Inference throughput:", "Inference; the rows count as pretrain"),
+        ("With NeMo 25.07 we had:", "25.07; the rows count as 25.09"),
+        # What the rows are of, are held against or have nothing to do with is no other thing.
+        ("And on 16 H100 GPUs with NeMo 25.09:", ""),
+        ("These numbers are twice those of DGX-A100 in our baseline.", ""),
+        ("A later guide may show LoRA on a DGX-B200, with more about NeMo 25.07.", ""),
+        ("System: DGX-B200", ""),
+    ],
+)
+def test_a_sentence_between_tables_that_names_another_thing_than_its_rows_are_of_is_told(
+    between: str, told: str
+) -> None:
+    found = read(f"{TITLES}{ROW}\n{between}", TITLES + LARGE)
+    assert ([told] if told else []) == [
+        one.message.removeprefix("the text speaks of ") for one in found.notes
+    ]
+    assert not told or [f"page.md:{HEAD.count(chr(10)) + 5}:"] == [
+        str(one).partition(" ")[0] for one in found.notes
+    ]
+
+
+def test_a_sentence_of_what_some_row_says_itself_is_told_of_no_table() -> None:
+    titles = "| System " + TITLES.replace("\n|", "\n|---|", 1)
+    table = f"{titles}| DGX-B200 {ROW}| DGX-H200 {LARGE}"
+    found = reader.read(
+        "page.md", f"# NeMo 25.09\n\nPre-training on B200:\n\n{table}", PageContext()
+    )
+    assert ["dgx-b200", "dgx-h200"] == systems(found)
+    assert not [one for one in found.notes if "speaks of" in one.message]

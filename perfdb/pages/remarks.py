@@ -4,7 +4,17 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from perfdb.errors import Problem
-from perfdb.pages import cells, columns, contradicted, halves, names, sentences, statements, systems
+from perfdb.pages import (
+    cells,
+    columns,
+    contradicted,
+    halves,
+    names,
+    sentences,
+    spoken,
+    statements,
+    systems,
+)
 from perfdb.pages.attributed import Attributed
 from perfdb.pages.base import Row
 from perfdb.pages.columns import FIGURES
@@ -33,9 +43,10 @@ def _contradicted(reader: TableReader, own: Sequence[Attributed]) -> Iterator[Pr
     yield from contradicted.above(where, table, setting)
     yield from contradicted.no_release(where, table, setting)
     yield from contradicted.in_rows(where, table, setting, [one.setting.whose for one in own])
-    yield from contradicted.on_systems(
-        where, table, setting, [one for one in found if isinstance(one, str)]
-    )
+    on = [one for one in found if isinstance(one, str)]
+    yield from contradicted.on_systems(where, table, setting, on)
+    if reader.has_figure():
+        yield from spoken.of_table(where, table, own, on)
 
 
 def _of_row(reader: TableReader, row: Row) -> Iterator[Problem]:
