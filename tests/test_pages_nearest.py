@@ -296,6 +296,10 @@ def test_what_is_not_said_of_the_figures_refuses_none(above: str) -> None:
         ("*", "", "", "\\* These figures are estimated."),
         ("", "projected from 8 nodes", "", ""),
         ("", "Target", "", ""),
+        ("", "Projection", "", ""),
+        ("", "", "*", "\\* This row is a projection."),
+        ("", "", "*", "\\* Result is projected."),
+        ("", "", "*", "\\* The 64-GPU number is extrapolated from 32 GPUs."),
         (" (projected)", "", "", ""),
     ],
 )
@@ -549,3 +553,43 @@ def test_a_sentence_of_what_some_row_says_itself_is_told_of_no_table() -> None:
     )
     assert ["dgx-b200", "dgx-h200"] == systems(found)
     assert not [one for one in found.notes if "speaks of" in one.message]
+
+
+@pytest.mark.parametrize(
+    "below",
+    ["All numbers above are projected.", "Projected; not measured.", "All figures are estimates."],
+)
+def test_a_text_right_below_a_table_says_that_nobody_measured_its_figures(below: str) -> None:
+    found = read("", f"{TITLES}{ROW}\n{below}\n")
+    assert "the text below says" in refused(found)
+    assert "the figures are no measured ones" in refused(found)
+    lines = (TITLES.partition("\n")[0], ROW)
+    table = [f"<tr><td>{'<td>'.join(one.strip().split('|')[1:-1])}" for one in lines]
+    html = f"<h1>NeMo 25.09 on DGX-H100</h1><table>{''.join(table)}<tfoot><tr><td colspan=5>{below}"
+    page = reader.read("page.html", f"{html}</table>", PageContext())
+    assert "the figures are no measured ones" in refused(page)
+
+
+@pytest.mark.parametrize(
+    "below",
+    [
+        "The figures below are projected.",
+        "Projected performance:",
+        "**Projected figures**",
+        "The query, key and value projections are fused, which is not measured here.",
+        "\\* The weights are projected to eight dimensions.",
+    ],
+)
+def test_a_text_below_a_table_that_is_not_of_its_figures_leaves_them(below: str) -> None:
+    assert ["pretrain"] == tasks(read("", f"{TITLES}{ROW}\n{below}\n"))
+
+
+def test_a_cell_of_a_task_may_say_that_nobody_measured_it() -> None:
+    titles = TITLES.replace("---|\n", "---|---|\n").replace("Model |", "Model | Task |")
+    row = ROW.replace("8B |", "8B | Pre-training (projected) |")
+    large = LARGE.replace("70B |", "70B | Pre-training |")
+    found = read("", titles + row + large)
+    assert ["llama3-70b"] == [one.case.model for one in found.results]
+    assert ["the column 'Task' says 'projected': the figures are no measured ones"] == [
+        one.message for one in found.problems
+    ]

@@ -212,7 +212,14 @@ def test_what_is_no_training_is_not_stored_as_pre_training(heading: str, word: s
 
 
 @pytest.mark.parametrize(
-    "heading", ["## Projected (not measured)", "## Simulated", "## Estimated throughput"]
+    "heading",
+    [
+        "## Projected (not measured)",
+        "## Simulated",
+        "## Estimated throughput",
+        "## Projections",
+        "## Upcoming: 25.11 targets",
+    ],
 )
 def test_what_is_not_measured_is_refused_whatever_its_task(heading: str) -> None:
     found = read(heading, "### Pre-training")

@@ -43,7 +43,8 @@ _NOT_MEASURED = re.compile(
     r"|extrapolat(?:ed|ions?)|not (?:yet )?measured|predict(?:ed|ions?)|forecasts?"
     r"|theoretical(?:ly)?(?!\s+(?:peaks?|max\w*|flops?|limits?|bandwidth)\b)|speed[- ]of[- ]light"
     rf"|(?:{FIGURES}) (?:targets?|goals?)|(?:targets?|goals?|expected) (?:for|{FIGURES})"
-    r"|\A(?:targets?|goals?|expected|planned)\Z)(?!\w)",
+    r"|\A(?:targets?|goals?|expected|planned)\Z|\Aprojections?(?=\W*\Z|\s+(?:by|for|from|of)\b)"
+    r"|(?<=[0-9] )(?:targets?|goals?|projections?)\Z)(?!\w)",
     re.IGNORECASE,
 )
 _SUMMARY = re.compile(

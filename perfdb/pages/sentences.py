@@ -28,6 +28,16 @@ _SPEAKS_OF_ALL = re.compile(
     re.IGNORECASE,
 )
 """A sentence that says something of the figures below."""
+_SPEAKS_OF_ONE = re.compile(
+    r"(?:(?:the|this|these|that|our|its?)\s+)?(?:\S+\s+){0,2}?"
+    r"(?:numbers?|figures?|results?|values?|rows?|rates?|throughputs?|measurements?|entry)"
+    r"\s(?:is|are|was|were)\s(?:an?\s)?(.*)",
+    re.IGNORECASE,
+)
+"""A sentence of a footnote that says something of the row that it is of."""
+_OF_OTHERS_BELOW = re.compile(r"\b(?:below|following|next)\b|:\W*\Z", re.IGNORECASE)
+_MOST_WORDS = 6
+"""Of a text below a table that says nothing but how its figures came about."""
 
 _FINE_TUNED = r"(?:pre-?train|(?:\w+\s+)?fine-?tun|sft|(?:\w+\s+)?lora)"
 _OF_RUNS = re.compile(
@@ -87,8 +97,11 @@ def only_precision(text: str) -> str | None:
 
 def not_measured(text: str) -> str | None:
     """The word with which a sentence tells that the figures below are no measured ones."""
-    of_all = (_SPEAKS_OF_ALL.match(one) for one in parts(cleaned(text)))
-    said = (found[1] for found in of_all if found)
+    return _not_measured(text, _SPEAKS_OF_ALL)
+
+
+def _not_measured(text: str, speaks: re.Pattern[str]) -> str | None:
+    said = (found[1] for one in parts(cleaned(text)) if (found := speaks.match(one)))
     # `measured, not projected` has such a word too.
     words = (word for one in said if (word := names.not_measured(one)) and one.startswith(word))
     return next(words, None)
@@ -98,7 +111,15 @@ def begins_not_measured(text: str) -> str | None:
     """The word, also where a cell or a footnote begins with it: `projected from 8 nodes`."""
     word = names.not_measured(cleaned(text))
     begins = word and cleaned(text).startswith(word)
-    return word if begins else not_measured(text)
+    return word if begins else not_measured(text) or _not_measured(text, _SPEAKS_OF_ONE)
+
+
+def not_measured_above(text: str) -> str | None:
+    """The word with which a text right below a table tells it of the figures above."""
+    if _OF_OTHERS_BELOW.search(text):
+        return None
+    short = len(text.split()) <= _MOST_WORDS
+    return begins_not_measured(text) if short else not_measured(text)
 
 
 def precision(text: str) -> str | None:

@@ -3,12 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Final
 
 from perfdb.pages import cells, names, sentences
 from perfdb.pages.base import Row
 from perfdb.pages.columns import Column
-from perfdb.pages.footnotes import Footnotes
+from perfdb.pages.footnotes import Footnotes, begins
 from perfdb.pages.outline import Table
+
+_NAMED: Final = frozenset({"model", "task"})
+"""Fields beside whose names such a word may stand: `Pre-training (projected)`."""
 
 
 @dataclass(frozen=True)
@@ -23,12 +27,19 @@ class Unmeasured:
         """What tells that a row's figures are projected, or the like; None where nothing does."""
         for column, cell in zip(self.header, row.cells, strict=True):
             text = cells.value(cell.text)
-            model = names.not_measured(text) if "model" in column.fields else None
-            if word := model or (None if column.known else sentences.begins_not_measured(text)):
+            named = names.not_measured(text) if _NAMED & {*column.fields} else None
+            if word := named or (None if column.known else sentences.begins_not_measured(text)):
                 return f"the column {column.title!r} says {word!r}"
         noted = self._noted.of(self._of_fields(row))
         word = next(filter(None, map(sentences.begins_not_measured, noted)), None)
-        return f"a footnote says {word!r}" if word else None
+        return f"a footnote says {word!r}" if word else self._below
+
+    @cached_property
+    def _below(self) -> str | None:
+        """What the text right below the table says of all its figures; its footnotes are apart."""
+        texts = (it.text for it in self.table.below if not it.titled and not begins(it.text))
+        word = next(filter(None, map(sentences.not_measured_above, texts)), None)
+        return f"the text below says {word!r}" if word else None
 
     @cached_property
     def _noted(self) -> Footnotes:
