@@ -202,6 +202,12 @@ def test_a_pair_of_precisions_above_a_table_tells_the_two_values_of_its_cells_ap
         ("## Post-training", "Post-training"),
         ("## Reinforcement learning (RLVR)", "Reinforcement learning"),
         ("## RLVR", "RLVR"),
+        ("## RL training", "RL"),
+        ("## Rollout throughput", "Rollout"),
+        ("## Text generation throughput", "Text generation"),
+        ("## vLLM throughput", "vLLM"),
+        ("## Reward model training", "Reward model"),
+        ("## Preference optimization", "Preference optimization"),
     ],
 )
 def test_what_is_no_training_is_not_stored_as_pre_training(heading: str, word: str) -> None:
@@ -226,6 +232,10 @@ def test_what_is_not_measured_is_refused_whatever_its_task(heading: str) -> None
     assert () == found.results
     assert "page.md:13: the heading says" in str(found.problems[0])
     assert "the figures are no measured ones" in str(found.problems[0])
+
+
+def test_fine_tuning_with_a_library_for_rl_is_one() -> None:
+    assert ["sft"] == [one.case.task for one in read("## NeMo RL: SFT").results]
 
 
 def test_a_heading_of_two_tasks_leaves_it_to_a_tab_or_a_column_to_say_which() -> None:

@@ -27,6 +27,8 @@ COMPARING: Final = r"(?:compar\w+|versus|vs|against)"
 """What stands between two things that a text holds against each other."""
 _NO_TASK = re.compile(
     rf"{_DENIED}\b(?:inference|serving|dpo|ppo|grpo|rlhf|rlvr|reinforcement learning|distillation"
+    r"|vllm|sglang|rollouts?|(?:text|token) generation|generation (?:performance|throughput)"
+    r"|reward model(?:s|ing)?|preference (?:optimi[sz]ation|tuning)|orpo|kto"
     r"|pre-?fill|decod(?:e|ing)|q-?lora|dora|ia3|(?:p|prompt|prefix|adapter)[- ]?tuning)\b",
     re.IGNORECASE,
 )
@@ -34,7 +36,7 @@ _NO_TASK = re.compile(
 _PEFT = re.compile(r"\b(?:peft|parameter[- ]efficient)\b", re.IGNORECASE)
 """A fine-tuning that LoRA may be."""
 _EVALUATION = re.compile(
-    r"(?<!performance )\b(?:evaluation|eval)\b|\bpost-?training\b", re.IGNORECASE
+    r"(?<!performance )\b(?:evaluation|eval)\b|\bpost-?training\b|\brl\b", re.IGNORECASE
 )
 """What is none where no task of ours is named beside it: `Post-training (SFT)` is one."""
 FIGURES: Final = "performance|throughput|figures|numbers|results|values"
