@@ -593,3 +593,28 @@ def test_a_cell_of_a_task_may_say_that_nobody_measured_it() -> None:
     assert ["the column 'Task' says 'projected': the figures are no measured ones"] == [
         one.message for one in found.problems
     ]
+
+
+BF16, FP8 = "**Table 1: BF16, NeMo 25.07**", "**Table 2: On DGX-H200 in FP8-CS**"
+
+
+@pytest.mark.parametrize(
+    ("parts", "wanted"),
+    [
+        ((TITLES + ROW, BF16, TITLES + LARGE, FP8), ["bf16", "fp8_cs"]),
+        ((TITLES + ROW, BF16, "\\* A note.", TITLES + LARGE, FP8, "More."), ["bf16", "fp8_cs"]),
+        ((TITLES + ROW, BF16, "### More", "Precision: FP8-MX", TITLES + LARGE), ["bf16", "fp8_mx"]),
+        ((TITLES + ROW, BF16), ["bf16"]),
+        ((BF16, TITLES + ROW, FP8, TITLES + LARGE), ["bf16", "fp8_cs"]),
+        ((TITLES + ROW, FP8, TITLES + LARGE), ["bf16", "fp8_cs"]),
+    ],
+)
+def test_numbered_captions_are_of_the_tables_above_where_one_has_none_below(
+    parts: Sequence[str], wanted: list[str]
+) -> None:
+    found = read("", "\n\n".join(parts))
+    assert wanted == precisions(found)
+    on = ["dgx-h200" if one == "fp8_cs" else "dgx-h100" for one in wanted]
+    assert on == systems(found)
+    first = "25.07" if BF16 in parts else "25.09"
+    assert first == releases(found)[0]

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from perfdb.pages import (
+    captions,
     cells,
     columns,
     configured,
@@ -25,7 +26,7 @@ NUMBER: Final = re.compile(r"[~≈<>]?\s*[0-9]")
 
 def of_page(page: Page) -> tuple[Table, ...]:
     """Every table of a page, a result in each row where it has results, in reading order."""
-    titled = sections.of(outline.tables(page.pieces))
+    titled = sections.of(outline.tables(captions.put_above(page.pieces)))
     written = (spanners.held(footnotes.marked(one, page.footnotes)) for one in titled)
     return tuple(part for one in written for part in sections.divided(transposed.upright(one)))
 
