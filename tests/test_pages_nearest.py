@@ -618,3 +618,14 @@ def test_numbered_captions_are_of_the_tables_above_where_one_has_none_below(
     assert on == systems(found)
     first = "25.07" if BF16 in parts else "25.09"
     assert first == releases(found)[0]
+
+
+def test_a_caption_below_a_table_in_a_directive_is_of_that_table() -> None:
+    titles, row = (
+        line.strip(" |").split(" | ") for line in (TITLES.partition("\n")[0], ROW.strip())
+    )
+    items = "".join("   * - " + "\n     - ".join(cells) + "\n" for cells in (titles, row))
+    listed = f".. list-table::\n   :header-rows: 1\n\n{items}"
+    above = "NeMo 25.09\n==========\n\nDGX-H100\n--------\n"
+    text = "\n\n".join((above, listed, BF16, listed.replace("128", "256"), FP8))
+    assert ["bf16", "fp8_cs"] == precisions(reader.read("page.rst", text, PageContext()))

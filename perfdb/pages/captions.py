@@ -4,9 +4,11 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from perfdb.pages.base import Grid, Line, Piece
+from perfdb.pages.base import Enter, Grid, Leave, Line, Piece
 
 _CAPTION: Final = re.compile(r"\W*table\s+[0-9]+\s*[:.–—-]", re.IGNORECASE)
+_BOXED: Final = 3
+"""Pieces of a table that stands in a box."""
 
 
 def put_above(pieces: Sequence[Piece]) -> list[Piece]:
@@ -15,14 +17,28 @@ def put_above(pieces: Sequence[Piece]) -> list[Piece]:
     It has where each numbered caption follows a table, and one of them stands right above none.
     """
     captions = [at for at, piece in enumerate(pieces) if _is_caption(piece)]
-    tables = {at for at, piece in enumerate(pieces) if isinstance(piece, Grid)}
-    follow = all(at - 1 in tables for at in captions)
-    if not follow or all(at + 1 in tables for at in captions):
+    begins = [_table_before(pieces, at) for at in captions]
+    if None in begins or all(_is_table(pieces[at + 1 :]) for at in captions):
         return list(pieces)
     moved = list(pieces)
-    for at in captions:
-        moved[at - 1 : at + 1] = [pieces[at], pieces[at - 1]]
+    for first, at in zip(begins, captions, strict=True):
+        moved[first : at + 1] = [pieces[at], *pieces[first:at]]
     return moved
+
+
+def _table_before(pieces: Sequence[Piece], at: int) -> int | None:
+    """Where the table begins that ends right before a place; None where none does."""
+    begins = (at - size for size in (1, _BOXED) if at >= size)
+    return next((it for it in begins if _is_table(pieces[it:at])), None)
+
+
+def _is_table(pieces: Sequence[Piece]) -> bool:
+    """Whether pieces begin with a table, be it alone in a box without a label."""
+    match pieces:
+        case [Grid(), *_] | [Enter(label=""), Grid(), Leave(), *_]:
+            return True
+        case _:
+            return False
 
 
 def _is_caption(piece: Piece) -> bool:
