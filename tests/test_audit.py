@@ -216,6 +216,15 @@ def test_a_message_names_models_systems_precisions_and_tasks_as_tables_do() -> N
         assert (model, "dgx-h100") == (found.model, found.system)
 
 
+def test_a_right_row_is_not_called_slow_for_the_doubled_rate_of_another() -> None:
+    """Llama 3 8B counts 51.47 GFLOP per token; BF16's tokens/s are printed twice as high."""
+    bf16 = {"tokens_per_sec_per_gpu": 14144.0, "model_tflops_per_sec_per_gpu": 364.0}
+    fp8 = {"tokens_per_sec_per_gpu": 10038.0, "model_tflops_per_sec_per_gpu": 516.7}
+    rows = [subject(**bf16), subject(**fp8, precision="fp8_cs")]
+    assert [rows[0]] == [one.row for one in RULES["flops_per_token"].check(rows)]
+    assert [] == list(RULES["faster_precision"].check(rows))
+
+
 def test_a_tokens_rate_from_rounded_samples_has_the_room_of_half_a_sample() -> None:
     """51.47 GFLOP per token; where rates are whole samples/s (128 tokens), 4 % off is rounding."""
     exact = [5120, 4864, 3840, 3200, 1664]

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 from perfdb.audit import rates, workload
 from perfdb.audit.interval import Interval
+from perfdb.audit.rules import flops_per_token
 from perfdb.audit.subject import Remark, Severity, Subject
 from perfdb.catalog import titles
 from perfdb.groups import grouped
@@ -17,6 +18,9 @@ MEANING = "FP8 is not slower than BF16 at the same work, nor FP4 than FP8"
 def check(rows: Sequence[Subject]) -> Iterator[Remark]:
     """The best of a precision that is slower than the best of one with a lower peak."""
     tokens = rates.reader(rows)
+    # Of a row whose two rates do not go together nobody knows how fast it is.
+    doubtful = {id(remark.row) for remark in flops_per_token.check(rows)}
+    rows = [row for row in rows if id(row) not in doubtful]
     for group in grouped(rows, _work).values():
         measured = [(row, one) for row in group if (one := _speed(row, tokens))]
         best = _best_by_peak(measured)
