@@ -141,6 +141,74 @@ def test_an_upright_table_without_batches_has_them_from_a_table_below() -> None:
     assert [10] == [problem.line for problem in found.problems]
 
 
+SAID = {"framework": "nemo", "release": "25.09", "system": "dgx-h100"}
+
+
+def of_configurations(*rows: str) -> str:
+    """A table of configurations, and one of results for the same GPUs."""
+    return (
+        pipes([["Model", "#-GPUs", "GBS", "Sequence Length"], *(one.split() for one in rows)])
+        + "\n"
+        + pipes([["Model", "#-GPUs", "Tokens/s/GPU"], ["Llama3-8B", "8", "10,500"]])
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("DGX-H100", "DGX-B200"), ("H100", "H200"), ("Pre-training", "LoRA"), ("25.09", "25.07"),
+        ("NeMo 25.09", "Megatron-Bridge 0.2.0"), ("BF16", "FP8"), ("System: DGX-H100", "GPU: H200"),
+    ],
+)  # fmt: skip
+def test_a_result_has_the_configuration_of_its_section(first: str, second: str) -> None:
+    """The same GPUs and model are configured for another system, task, release or precision."""
+    found = read(
+        "# Performance\n\n"
+        f"## {first}\n\n{of_configurations('Llama3-8B 8 128 8192')}\n"
+        f"## {second}\n\n{of_configurations('Llama3-8B 8 256 4096')}",
+        **SAID,
+    )
+    assert () == found.problems
+    assert [(128, 8192), (256, 4096)] == [
+        (one.case.global_batch_size, one.case.sequence_length) for one in found.results
+    ]
+
+
+def test_of_configurations_in_two_tables_that_fit_neither_is_taken() -> None:
+    """Nobody can tell which holds under headings that say nothing of the rows."""
+    found = read(
+        f"# NeMo\n\n## Setup A\n\n{of_configurations('Llama3-8B 8 128 8192')}\n"
+        f"## Setup B\n\n{of_configurations('Llama3-8B 8 256 4096')}",
+        **SAID,
+    )
+    assert () == found.results
+    assert {"GBS"} == {problem.field for problem in found.problems}
+
+
+@pytest.mark.parametrize(
+    ("title", "own", "other"),
+    [
+        ("System", "DGX-H100", "DGX-B200"), ("GPU", "H100", "H200"),
+        ("Hardware", "H100", "8x H200"), ("Task", "Pre-training", "LoRA"), ("Release", "25.09", "25.07"),
+    ],
+)  # fmt: skip
+def test_a_configuration_of_another_row_is_not_taken(title: str, own: str, other: str) -> None:
+    results = [
+        [title, "Model", "#-GPUs", "Tokens/s/GPU"],
+        [own, "Llama3 8B", "8", "10,500"],
+        [other, "Llama3 8B", "8", "20,500"],
+    ]
+    of_system = {"Task", "Release"}.isdisjoint({title})
+    said = {name: text for name, text in SAID.items() if name != "system" or not of_system}
+    configured = [
+        [title, "Model", "#-GPUs", "GBS", "Sequence Length"],
+        [own, "Llama3 8B", "8", "128", "8192"],
+    ]
+    found = read(f"# NeMo\n\n{pipes(results)}\nAs configured:\n\n{pipes(configured)}", **said)
+    assert [10500.0] == [one.figures.tokens_per_sec_per_gpu for one in found.results]
+    assert 1 == len(found.problems)
+
+
 BATCHES = """# NeMo 25.04
 
 ## Pre-training

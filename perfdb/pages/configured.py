@@ -3,13 +3,17 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
 
 from perfdb import catalog
 from perfdb.groups import grouped
-from perfdb.pages import cells, columns, names, statements
+from perfdb.pages import cells, columns, names, releases, statements, systems
 from perfdb.pages.base import Cell, Row
 from perfdb.pages.columns import FIGURES
-from perfdb.pages.outline import Table
+from perfdb.pages.held import Statement
+from perfdb.pages.outline import Said, Table
+from perfdb.pages.releases import Whose
 
 _NEEDED = frozenset({"global_batch_size", "sequence_length"})
 """What a row of results cannot do without; a table that lacks one needs a configuration."""
@@ -51,31 +55,59 @@ def are_configurations(table: Table) -> bool:
 def joined(table: Table, configurations: Iterable[Table]) -> Table:
     """A table of results with the columns that it lacks, from the first table that has them.
 
-    Rows are joined by the number of GPUs, the model and the precision, as far as both tables say
-    them; one of `BF16/FP8` is enough. A row that matches none, or several, stays without.
+    Rows are joined by the number of GPUs, the model, the precision, the system, the task and the
+    release, as far as both tables say them or stand below them; one of `BF16/FP8` is enough. A row
+    that matches none, or several of all configurations, stays without.
     """
     fields = set(columns.all_fields(columns.of(table)))
     if fields >= _NEEDED:
         return table
-    keys = _keys(table)
-    for other in configurations:
-        by_gpus = grouped(_whole(other), lambda row: _gpus(row.texts))
-        matches = [_match(key, by_gpus.get(_gpus(key), ())) for key in keys]
-        if any(matches):
-            return _widened(table, other, matches)
-    return table
+    every = [(other, row) for other in configurations for row in _whole(other)]
+    by_gpus = grouped(every, lambda found: _gpus(found[1].texts))
+    fitting = (
+        [found for found in by_gpus.get(_gpus(one.texts), ()) if _fits(found[1], one)]
+        for one in _rows(table)
+    )
+    matches = [found[0] if len(found) == 1 else None for found in fitting]
+    used = next((other for other, _ in filter(None, matches)), None)
+    if used is None:
+        return table
+    of_it = [one[1].row if one and one[0] is used else None for one in matches]
+    return _widened(table, used, of_it)
 
 
 @dataclass(frozen=True)
 class _Row:
-    """A row, and its texts by field and by `size`."""
+    """A row, its texts by field and by `size`, and what is said above it."""
 
     row: Row
     texts: ByField
+    said: Statement
+
+    @cached_property
+    def systems(self) -> frozenset[str]:
+        """The systems that the row may be of; empty where nothing says it."""
+        return systems.possible(
+            {"beside_model": self.said.beside_model or "", **self.texts}, self.said.system
+        )
+
+    @cached_property
+    def task(self) -> str | None:
+        """The task of the row; None where nothing says it."""
+        printed = self.texts.get("task")
+        return names.task(printed) or printed if printed else self.said.task
+
+    @cached_property
+    def whose(self) -> Whose:
+        """The framework and release of the row, as far as they are said."""
+        own = releases.of_cells(self.texts)
+        return self.said.whose.then(own) if isinstance(own, Whose) else self.said.whose
 
 
 def _rows(table: Table) -> list[_Row]:
     header = columns.of(table)
+    above = statements.in_force(table.said)
+    titled = table.turned and not header[0].fields
     found = []
     for row in table.rows:
         texts: dict[str, str] = {}
@@ -84,7 +116,9 @@ def _rows(table: Table) -> list[_Row]:
             texts.update(column.texts(text) or {})
             if column.title.casefold() == _SIZE:
                 texts[_SIZE] = text
-        found.append(_Row(row, texts))
+        own = {name: text for name, text in texts.items() if not cells.absent(text)}
+        title = [Said(row.cells[0].text, row.line, True)] if titled else []
+        found.append(_Row(row, own, above.then(statements.in_force(title))))
     return found
 
 
@@ -93,31 +127,31 @@ def _whole(table: Table) -> list[_Row]:
     return [one for one in _rows(table) if len(one.row.cells) == len(table.header.cells)]
 
 
-def _keys(table: Table) -> list[ByField]:
-    """What each row is joined by; what it does not say itself is said above the table."""
-    said = statements.in_force(table.said)
-    above = {"model": said.model or "", "precision": said.precision or ""}
-    return [{**above, **one.texts} for one in _rows(table)]
-
-
-def _match(key: ByField, rows: Sequence[_Row]) -> Row | None:
-    """The one of the configurations for so many GPUs that fits."""
-    found = [one.row for one in rows if _fits(one.texts, key)]
-    return found[0] if len(found) == 1 else None
-
-
 def _gpus(texts: ByField) -> str:
     return names.gpus(texts.get("num_gpus", "")).count.replace(",", "")
 
 
-def _fits(texts: ByField, key: ByField) -> bool:
-    size, model, precision = (texts.get(name, "") for name in (_SIZE, "model", "precision"))
-    printed, stated = key["model"], key["precision"]
+def _fits(configuration: _Row, result: _Row) -> bool:
+    """Whether nothing that is said of both is at odds."""
+    size = configuration.texts.get(_SIZE, "")
+    model, printed = (_named("model", one) for one in (configuration, result))
+    precision, stated = (_named("precision", one) for one in (configuration, result))
     return (
         (not size or size.casefold() in re.split(r"[\s_-]+", printed.casefold()))
         and ("" in (model, printed) or names.model(model) == names.model(printed))
         and ("" in (precision, stated) or bool(_precisions(precision) & _precisions(stated)))
+        and _agree(configuration.systems, result.systems)
+        and (None in (configuration.task, result.task) or configuration.task == result.task)
+        and not releases.contradict(configuration.whose, result.whose)
     )
+
+
+def _named(field: Literal["model", "precision"], one: _Row) -> str:
+    return one.texts.get(field) or getattr(one.said, field) or ""
+
+
+def _agree(first: frozenset[str], second: frozenset[str]) -> bool:
+    return not (first and second) or not first.isdisjoint(second)
 
 
 def _precisions(printed: str) -> set[str | None]:

@@ -58,6 +58,18 @@ def of_row(texts: Mapping[str, str], above: str | Wrong | None, given: str | Non
     return _agreed([one for one in named if isinstance(one, _Named)], context, given)
 
 
+def possible(texts: Mapping[str, str], above: str | None) -> frozenset[str]:
+    """The systems that a row may be of by its cells, else by what is named above; empty: any."""
+    kind = names.gpus(texts.get("num_gpus", "")).kind
+    named = [*_named(texts), *([_system_or_gpu(kind)] if kind else [])]
+    known = catalog.named_system(above or "") or above
+    if not named:
+        return frozenset({known} if known else ())
+    every = (frozenset({one.message}) if isinstance(one, Wrong) else one.systems for one in named)
+    common = frozenset[str].intersection(*every)
+    return frozenset({known}) if known in common else common
+
+
 def mentioned(words: str) -> tuple[str, ...]:
     """The systems and GPUs that are named among other words, each once."""
     named = ("".join(parts) for parts in _MENTIONED.findall(words))
