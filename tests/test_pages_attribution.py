@@ -266,7 +266,14 @@ def test_what_stands_beside_a_gpu_leaves_it_the_same_one_or_the_row_is_rejected(
     assert told is None or told in str(found.problems[0])
 
 
-@pytest.mark.parametrize("above", ["## 8x H100 PCIe GPUs", "GPU: H100 NVL", "## H100 94GB NVL"])
+@pytest.mark.parametrize(
+    "above",
+    [
+        "## 8x H100 PCIe GPUs", "GPU: H100 NVL", "## H100 94GB NVL", "## H100 (PCIe)",
+        "## 8x H100 (80GB PCIe)", "## H100 (NVL)", "## H100 CNX", "GPU: H100 [PCIe]",
+        "## H100, PCIe",
+    ],
+)  # fmt: skip
 def test_a_card_above_a_table_is_no_dgx(above: str) -> None:
     found = reader.read("page.md", f"{ACME}\n{above}\n\n{WORK}{ROW}", PageContext())
     assert () == found.results

@@ -189,7 +189,8 @@ def test_of_configurations_in_two_tables_that_fit_neither_is_taken() -> None:
     ("title", "own", "other"),
     [
         ("System", "DGX-H100", "DGX-B200"), ("GPU", "H100", "H200"),
-        ("Hardware", "H100", "8x H200"), ("Task", "Pre-training", "LoRA"), ("Release", "25.09", "25.07"),
+        ("Hardware", "H100", "8x H200"), ("Task", "Pre-training", "LoRA"),
+        ("Release", "25.09", "25.07"),
     ],
 )  # fmt: skip
 def test_a_configuration_of_another_row_is_not_taken(title: str, own: str, other: str) -> None:

@@ -15,7 +15,7 @@ _MENTIONED = re.compile(
     r"(?<![a-z0-9.])(?:[0-9]+\s*[x×]\s*)?"
     r"([dh]gx[- ]?[a-z]{1,2}[0-9]\w*|(?:[abhrv]|g[bh]|vr|mi)[0-9]{3}x?|h20|l40s?|gaudi ?[0-9]"
     r"|tpu ?v[0-9]\w*|trainium[0-9]?)(?:nvl[0-9]+)?s?(?![a-z0-9])"
-    r"((?:[- ][0-9]+ ?gi?b)?[- ](?:pcie|nvl|mig)(?![a-z0-9]))?",
+    r"([-, (\[]+(?:[0-9]+ ?gi?b[-, (\[]+)?(?:pcie|nvl|mig|cnx)(?![a-z0-9])[)\]]?)?",
     re.IGNORECASE,
 )
 _OF_GPU = re.compile(
