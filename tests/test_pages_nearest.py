@@ -476,6 +476,32 @@ def test_a_column_of_containers_says_the_release(cell: str, wanted: str) -> None
 
 
 @pytest.mark.parametrize(
+    ("title", "cell", "wanted"),
+    [
+        ("NeMo version", "25.07", "25.07"),
+        ("NeMo Framework release", "v25.07", "25.07"),
+        ("Software version", "25.07", "25.07"),
+        ("Software", "NeMo 25.07", "25.07"),
+        ("Container image", "nvcr.io/nvidia/nemo:25.07", "25.07"),
+        ("NGC Container", "NeMo 25.07", "25.07"),
+        ("Image", "nvcr.io/nvidia/nemo:25.07", "25.07"),
+        ("Image", "NeMo 25.07", "25.07"),
+        ("Stack", "nvcr.io/nvidia/nemo:25.07", "25.07"),
+        # None of these is a release of the rows.
+        ("Driver version", "25.07", "25.09"),
+        ("PyTorch container", "25.07", "25.09"),
+        ("Megatron-Core version", "0.13.0", "25.09"),
+        ("Image", "512x512", "25.09"),
+        ("Previous release", "25.07", "25.09"),
+        ("NeMo version", "-", "25.09"),
+    ],
+)
+def test_a_column_of_another_title_says_the_release(title: str, cell: str, wanted: str) -> None:
+    titles = TITLES.replace("| Model", f"| {title} | Model").replace("|-", "|---|-", 1)
+    assert [wanted] == releases(read("", titles + ROW.replace("| Ll", f"| {cell} | Ll")))
+
+
+@pytest.mark.parametrize(
     ("cell", "wanted"),
     [("FP8 (MX)", "fp8_mx"), ("FP8 (blockwise)", "fp8_sc"), ("BF16 (n/a)", "bf16"), ("FP8", "fp8")],
 )

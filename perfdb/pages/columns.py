@@ -19,7 +19,7 @@ ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "gpu": ("GPU", "GPU Type", "Accelerator"),
     "framework": ("Framework", "Library"),
     "release": ("Release", "Version"),
-    "container": ("Container",),
+    "container": ("Container", "Container Image", "NGC Container", "Docker Image"),
     "task": ("Task",),
     "precision": ("Precision", "Dtype", "Datatype"),
     "num_gpus": ("#-GPUs", "#GPUs", "GPUs", "Num GPUs", "Number of GPUs"),

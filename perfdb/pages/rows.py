@@ -78,7 +78,8 @@ class TableReader:
     def texts(self, row: Row) -> dict[str, str]:
         """The texts of a row by field."""
         printed = list(self._printed(row))
-        return elsewhere.said(printed, columns.texts(printed) | self._pair_above)
+        own = columns.texts(printed) | self._pair_above
+        return elsewhere.said(printed, own, self.setting.framework)
 
     @cached_property
     def _pair_above(self) -> dict[str, str]:
