@@ -78,13 +78,14 @@ def test_a_row_whose_figure_is_a_table_is_rejected() -> None:
 COLUMNS = ("Model", "System", "#-GPUs", "GBS", "Sequence Length", "Tokens/s/GPU", "MFU")
 
 
-def below(spanners: str) -> PageRead:
+def below(spanners: str, rate: str = "Tokens/s/GPU") -> PageRead:
     """A table whose header has a row above its titles, from a page that says BF16."""
     top = (
         "<tr>" + "<th rowspan=2>{}</th>" * 5 + f"{spanners}</tr><tr><th>{{}}</th><th>{{}}</th></tr>"
     )
     row = "<tr><td>Llama3 8B<td>DGX-H100<td>8<td>128<td>8192<td>9500<td>40%</tr>"
-    text = f"<table><thead>{top.format(*COLUMNS)}</thead><tbody>{row}</tbody></table>"
+    titles = (rate if title == "Tokens/s/GPU" else title for title in COLUMNS)
+    text = f"<table><thead>{top.format(*titles)}</thead><tbody>{row}</tbody></table>"
     page = f"<html><body><h1>NeMo 25.09</h1><h2>Pre-training</h2><h3>Precision: BF16</h3>{text}"
     return reader.read("page.html", page, PageContext())
 
@@ -150,6 +151,13 @@ def test_what_stands_above_a_title_and_is_not_of_it_rejects_the_row_or_keeps_an_
     else:
         assert [None] == [one.figures.tokens_per_sec_per_gpu for one in found.results]
         assert "no field for the columns" in found.notes[0].message
+
+
+@pytest.mark.parametrize("spanners", ["<th colspan=2>Per GPU</th>", "<th>Per GPU</th><th></th>"])
+def test_figures_below_per_gpu_are_no_total(spanners: str) -> None:
+    found = below(spanners, "Throughput (tokens per second)")
+    assert [None] * len(found.results) == [one.figures.tokens_per_sec for one in found.results]
+    assert found.problems or "no field for the columns" in found.notes[0].message
 
 
 @pytest.mark.parametrize(("value", "stored"), [("-", [None]), ("128", []), ("FP8", [])])

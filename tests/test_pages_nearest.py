@@ -501,6 +501,53 @@ def test_a_column_of_another_title_says_the_release(title: str, cell: str, wante
     assert [wanted] == releases(read("", titles + ROW.replace("| Ll", f"| {cell} | Ll")))
 
 
+UNITS = ["k", "(thousands)", "in thousands", "per node", "total", "tokens/s/GPU (x1000)", "kTok/s"]
+OF_ALL = "Throughput (tokens per second)"
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_row_of_units_below_the_titles_rejects_the_rows(unit: str) -> None:
+    """Also those below a later title of the table."""
+    rows = f"| | | | | {unit} |\n{ROW}| DGX-B200 | | | | |\n{LARGE}"
+    found = read("", TITLES + rows)
+    assert () == found.results
+    assert 2 == len(found.problems)
+    assert repr(unit) in str(found.problems[0])
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        "### Throughput per node", "### In thousands", "### Tokens/s/GPU (x1000)",
+        "All throughput numbers are per node (8 GPUs).", "The values are given in thousands.",
+        "All numbers are totals.",
+    ],
+)  # fmt: skip
+def test_another_unit_above_a_table_rejects_its_rows(above: str) -> None:
+    assert "another unit" in refused(read(above))
+
+
+@pytest.mark.parametrize(
+    "above", ["### Per-GPU throughput", "### Per GPU", "All numbers are per GPU."]
+)
+def test_figures_per_gpu_are_no_total(above: str) -> None:
+    titles = TITLES.replace("Tokens / sec / GPU", OF_ALL)
+    assert "another unit" in refused(read("", f"{above}\n\n{titles}{ROW}"))
+    found = read("", titles + f"| | | | | per GPU |\n{ROW}")
+    assert "another unit" in refused(found)
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        "### Per-GPU throughput", "### 8 GPUs per node", "### Training on thousands of GPUs",
+        "### Total: 64 GPUs", "### 8k tokens", "Results are on nodes with 8 GPUs per node.",
+    ],
+)  # fmt: skip
+def test_words_of_nodes_and_totals_that_are_no_unit_of_the_figures(above: str) -> None:
+    assert 1 == len(read(above).results)
+
+
 @pytest.mark.parametrize(
     ("cell", "wanted"),
     [("FP8 (MX)", "fp8_mx"), ("FP8 (blockwise)", "fp8_sc"), ("BF16 (n/a)", "bf16"), ("FP8", "fp8")],

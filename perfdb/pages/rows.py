@@ -15,6 +15,7 @@ from perfdb.pages import (
     halves,
     names,
     notation,
+    scales,
     titles,
     values,
     wide,
@@ -187,7 +188,8 @@ class TableReader:
             return message, "give each precision a table, or rows, of its own"
         if twice := columns.given_twice(self.header):
             return f"the columns {', '.join(map(repr, twice))} mean the same", "keep one of them"
-        return None if self.has_figure() else self._without_figure()
+        other_unit = scales.wrong(self.table, self.header)
+        return other_unit if self.has_figure() else self._without_figure()
 
     def has_figure(self) -> bool:
         """Whether a column of the table is one of a figure."""

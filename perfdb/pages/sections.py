@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Final
 
 from perfdb import catalog
-from perfdb.pages import cells, columns, statements
+from perfdb.pages import cells, columns, scales, statements
 from perfdb.pages.base import Row
 from perfdb.pages.outline import Said, Table
 
@@ -102,4 +102,5 @@ def _shared(every: Sequence[tuple[Said, ...]]) -> int:
 def _kinds(one: Said) -> frozenset[str]:
     """What a title says something of."""
     said = statements.in_force([one]).model_dump(exclude_none=True)
-    return frozenset(kind for kind, names in _KINDS.items() if any(map(said.get, names)))
+    found = frozenset(kind for kind, names in _KINDS.items() if any(map(said.get, names)))
+    return found | {"unit"} if scales.is_unit(one.text) else found

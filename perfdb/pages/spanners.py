@@ -4,14 +4,13 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from perfdb.pages import columns, statements
+from perfdb.pages import columns, statements, titles
 from perfdb.pages.base import Cell, Row
 from perfdb.pages.columns import FIGURES
 from perfdb.pages.outline import Said, Table
-from perfdb.pages.titles import OTHER_SCALE
 
 _OTHER_FIGURE: Final = re.compile(
-    rf"{OTHER_SCALE.pattern}|[x×]\s?1,?000\b|\bper\s+(?!gpu|device|(?:s(?:ec(?:ond)?)?|step)\b)"
+    rf"{titles.OTHER_SCALE.pattern}|[x×]\s?1,?000\b|\bper\s+(?!gpu|device|(?:s(?:ec(?:ond)?)?|step)\b)"
     r"|\b(?:nodes?|total|aggregated?|all gpus|relative|normali[sz]ed|speed-?ups?|improvements?"
     r"|gains?|delta|peak|max|maximum|min|minimum|p[0-9]{2})\b",
     re.IGNORECASE,
@@ -43,6 +42,8 @@ def held(table: Table) -> Table:
 
 def _joined(over: Cell, title: Cell) -> Cell:
     said = statements.in_force([Said(over.text, 0, True)])
-    if not any(said.model_dump().values()) and not _OTHER_FIGURE.search(over.text):
+    of_one = titles.of_gpu(over.text) and columns.fields_of(title.text) == ("tokens_per_sec",)
+    other = of_one or _OTHER_FIGURE.search(over.text)
+    if not any(said.model_dump().values()) and not other:
         return title
     return Cell(f"{over.raw} {title.raw}", f"{over.text} {title.text}")
