@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from perfdb.pages.columns import Column
@@ -12,7 +13,7 @@ _THOUSANDS: Final = r"(?:in\s+)?(?:thousands?|millions?)|[x×]\s?1,?000(?:,?000)
 _TOTAL: Final = r"(?:in\s+)?(?:totals?|aggregated?|all\s+gpus)"
 _SUBJECT: Final = r"\b(?:throughputs?|rates?|tokens|numbers|figures|values|results)\b"
 _ARE: Final = (
-    rf"{_SUBJECT}[^.;]*?\b(?:is|are)\s+(?:(?:all|given|reported|shown|printed|measured)\s+)*"
+    rf"{_SUBJECT}[^.;]{{0,80}}?\b(?:is|are)\s+(?:(?:all|given|reported|shown|printed|measured)\s+)*"
 )
 _OTHER: Final = re.compile(
     rf"\W*(?:[kmg]|{_THOUSANDS}|per[- ]{_MANY})\W*"
@@ -52,5 +53,6 @@ def wrong(table: Table, header: Sequence[Column]) -> tuple[str, str] | None:
     return None
 
 
+@lru_cache(maxsize=4096)
 def _says(said: Said, heading: re.Pattern[str], line: re.Pattern[str]) -> bool:
     return bool((said.heading and heading.fullmatch(said.text)) or line.search(said.text))
