@@ -13,7 +13,7 @@ def of_count(row: Subject, factor: float) -> str | None:
 
     Where two figures agree on its tokens/s, only those of its FLOPs.
     """
-    return _one_of(_of_figures(row, factor))
+    return one_of(_of_figures(row, factor))
 
 
 def of_formula(
@@ -21,10 +21,11 @@ def of_formula(
 ) -> str | None:
     """Those, and of some sequence lengths the one with which the formula gives what it counts."""
     of_length = (f"{SHORT['sequence_length']} {n:,}" for n in lengths if _fits(row, convention, n))
-    return _one_of([*_of_figures(row, factor), *of_length])
+    return one_of([*_of_figures(row, factor), *of_length])
 
 
-def _one_of(changes: Sequence[str]) -> str | None:
+def one_of(changes: Sequence[str]) -> str | None:
+    """Changes of which each is enough, in words."""
     if len(changes) < 2:
         return changes[0] if changes else None
     return "one of: " + ", ".join(changes)

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from perfdb.audit import layout
-from perfdb.audit.printed import figure
+from perfdb.audit import layout, mended
 from perfdb.audit.subject import SHORT, Remark, Severity, Subject
 
 NAME = "gradient_accumulation"
@@ -38,26 +37,5 @@ def _remark(row: Subject, meant: Subject, batch: int, ranks: int) -> Remark:
         f"GA {printed:,}" if printed else None,
         f"GBS {meant.global_batch_size:,} ÷ ({SHORT[field]} {batch:,} × DP {ranks:,}) is "
         f"{steps:g} accumulation steps; {given}{swapped}",
-        _suggestion(meant, batch, ranks),
+        mended.suggestion(meant),
     )
-
-
-def _suggestion(row: Subject, batch: int, ranks: int) -> str | None:
-    """The changes of one field that make the row consistent, as far as they come whole.
-
-    A row whose rate and step time agree has its GBS and GPUs right.
-    """
-    gbs, steps = row.global_batch_size, row.gradient_accumulation
-    changes = [f"GA {gbs // (batch * ranks):,}"] if gbs % (batch * ranks) == 0 else []
-    if steps:
-        changes += [f"{SHORT[layout.batch_field(row)]} {n:,}" for n in _whole(gbs, ranks * steps)]
-    if steps and not figure(row, "step_time_s"):
-        changes.append(f"GBS {batch * ranks * steps:,}")
-        gpus = (n * layout.model_parallel(row) for n in _whole(gbs, batch * steps))
-        changes += [f"GPUs {n:,}" for n in gpus if layout.known(row)]
-    return "one of: " + ", ".join(changes) if changes else None
-
-
-def _whole(dividend: int, divisor: int) -> list[int]:
-    """The quotient where it is whole."""
-    return [] if dividend % divisor else [dividend // divisor]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from perfdb.audit import layout
+from perfdb.audit import layout, mended
 from perfdb.audit.subject import SHORT, Remark, Severity, Subject
 
 NAME = "world_size"
@@ -27,18 +27,5 @@ def _remark(row: Subject, product: int) -> Remark:
         f"{row.num_gpus:,} GPUs",
         f"{sizes} is {product:,} GPUs for one copy of the model, which does not divide "
         f"{row.num_gpus:,}",
-        _suggestion(row),
+        mended.suggestion(row),
     )
-
-
-def _suggestion(row: Subject) -> str | None:
-    """The sizes that, doubled or halved alone, make the layout fit."""
-    fits = [
-        f"{SHORT[field]} {size // 2}"
-        for field in layout.SPLITS
-        if (size := layout.size(row, field)) % 2 == 0
-        and row.num_gpus % layout.model_parallel(row.model_copy(update={field: size // 2})) == 0
-    ]
-    gpus = row.data_parallel and f"GPUs {row.data_parallel * layout.model_parallel(row):,}"
-    changes = [*fits, *([gpus] if gpus else [])]
-    return "one of: " + ", ".join(changes) if changes else None
