@@ -20,7 +20,9 @@ Count = Annotated[int, Field(gt=0, le=MOST)]
 class Frozen(BaseModel):
     """A value: checked once when it is made, then trusted and never changed."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="strings")
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, defer_build=True, ser_json_inf_nan="strings"
+    )
 
 
 class Outcome(StrEnum):

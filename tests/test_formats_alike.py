@@ -4,6 +4,7 @@ import math
 import random
 import re
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 import pytest
@@ -301,3 +302,19 @@ def test_a_step_printed_again_unchanged_repeats_nothing_though_its_loss_is_no_nu
     (log,) = nemo2.parse("a.log", [line * 2])
     assert () == log.notes
     assert math.isnan(log.readings[0].loss or 0)
+
+
+@given(st.lists(st.sampled_from(["step", "\n", "x" * 3000, "y\n" * 3000, "é\n", "steps step\n"])))
+def test_lines_with_a_marker_are_numbered_however_far_apart_they_are(parts: list[str]) -> None:
+    """Where steps are few the ends of lines are counted in another way."""
+    text = "".join(parts).encode()
+    lines = text.split(b"\n")
+    starts = accumulate((len(line) + 1 for line in lines), initial=0)
+    wanted = [
+        (start + line.index(b"step"), number)
+        for number, (start, line) in enumerate(zip(starts, lines, strict=False), 7)
+        if b"step" in line
+    ]
+    block = Block.of(text, 7)
+    assert wanted == list(zip(*map(np.ndarray.tolist, block.lines_with(b"step")), strict=True))
+    assert block.num_newlines == text.count(b"\n")

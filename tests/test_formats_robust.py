@@ -182,7 +182,7 @@ def test_a_step_wrapped_over_the_end_of_a_block_is_read() -> None:
 
 def test_megabytes_without_a_line_break_are_read_in_bounded_pieces() -> None:
     blocks = Scan([b"a" * scan.BLOCK_BYTES] * 20, b"b")._blocks()
-    assert max(len(block.text) for block in blocks) <= 6 << 20
+    assert max(len(block.text) for block in blocks) <= scan.LONGEST_LINE + scan.BLOCK_BYTES
 
 
 def test_bars_on_one_line_of_megabytes_are_all_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -668,6 +668,28 @@ def test_a_cell_of_a_task_may_say_that_nobody_measured_it() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("title", "of_row", "of_large"),
+    [
+        ("Projected", "yes", "no"),
+        ("Projected?", "✓", ""),
+        ("Estimated", "✔️", "✗"),
+        ("Measured", "no", "yes"),
+        ("Measured?", "❌", "✅"),
+        ("Status", "projected", "measured"),
+    ],
+)
+def test_a_column_may_tick_what_nobody_measured(title: str, of_row: str, of_large: str) -> None:
+    titles = TITLES.replace("---|\n", "---|---|\n").replace("Model |", f"Model | {title} |")
+    row = ROW.replace("8B |", f"8B | {of_row} |")
+    large = LARGE.replace("70B |", f"70B | {of_large} |")
+    found = read("", titles + row + large)
+    assert ["llama3-70b"] == [one.case.model for one in found.results]
+    assert [f"the column {title!r} says {of_row!r}: the figures are no measured ones"] == [
+        one.message for one in found.problems
+    ]
+
+
 BF16, FP8 = "**Table 1: BF16, NeMo 25.07**", "**Table 2: On DGX-H200 in FP8-CS**"
 
 

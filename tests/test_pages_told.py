@@ -371,6 +371,7 @@ def test_a_second_size_beside_one_figure_that_is_far_from_the_first_is_rejected(
     ("column", "wanted"),
     [
         (("0", "1", "-"), [(False, None), (True, None), (None, None)]),
+        (("no", "✓", "✔️"), [(False, None), (True, None), (True, None)]),
         (("0", "1", "16"), [(False, None), (None, 1), (None, 16)]),
         (("1 (1)", "1 (16)"), [(None, 1), (None, 1), (None, 1), (None, 16)]),
     ],

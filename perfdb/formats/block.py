@@ -1,12 +1,13 @@
 """Finds markers in a block of a log, and the numbers of the lines that they stand on."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import repeat
+from itertools import pairwise, repeat
 
 import numpy as np
 import numpy.typing as npt
-from stringzilla import Str
+from stringzilla import Str, bytesum
 
 Bytes = npt.NDArray[np.uint8]
 Flags = npt.NDArray[np.bool_]
@@ -15,6 +16,8 @@ Places = npt.NDArray[np.int64]
 NOWHERE = np.empty(0, np.int64)
 LOOKBACK = 256
 """How far before the line of its marker a step may begin."""
+LONG_PART_BYTES = 1 << 12
+"""In parts of a text that are longer the ends of lines are not counted one by one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +48,7 @@ class Block:
     def num_newlines(self) -> int:
         """How many lines end in this block."""
         counted = (num_newlines for _, _, num_newlines in self._found.values())
-        return next(counted, None) or Str(self.text)[self.start : self.end].count(b"\n")
+        return next(counted, None) or _num_newlines(Str(self.text)[self.start : self.end])
 
     def holds(self, marker: bytes) -> bool:
         """Whether a marker stands in it."""
@@ -71,12 +74,30 @@ class Block:
         """The lines that hold a marker, and how many lines there are, by the text between them."""
         text = Str(self.text)[self.start : self.end]
         if text.find(marker) < 0:
-            return NOWHERE, NOWHERE, text.count(b"\n")
+            return NOWHERE, NOWHERE, _num_newlines(text)
         parts = list(text.split_iter(marker))
-        num_newlines = np.fromiter(map(Str.count, parts, repeat(b"\n")), np.int64, len(parts))
         sizes = np.fromiter(map(len, parts), np.int64, len(parts))
-        places = self.start + (sizes + len(marker)).cumsum() - len(marker)
+        places = (sizes + len(marker)).cumsum() - len(marker)
+        num_newlines = _newlines_between(text, parts, places)
         is_first = num_newlines > 0
         is_first[0], is_first[-1] = True, False
         numbers = self.line + num_newlines.cumsum()
-        return places[is_first], numbers[is_first], int(num_newlines.sum())
+        return self.start + places[is_first], numbers[is_first], int(num_newlines.sum())
+
+
+def _newlines_between(text: Str, parts: Sequence[Str], ends: Places) -> Places:
+    """How many lines end in each part of a text."""
+    if len(parts) * LONG_PART_BYTES > len(text):
+        return np.fromiter(map(Str.count, parts, repeat(b"\n")), np.int64, len(parts))
+    newlines, bounds = _newlines(text), pairwise([0, *ends.tolist()])
+    counts = (bytesum(newlines[start:end]) for start, end in bounds)
+    return np.fromiter(counts, np.int64, len(parts))
+
+
+def _num_newlines(text: Str) -> int:
+    return int(bytesum(_newlines(text)))
+
+
+def _newlines(text: Str) -> Str:
+    """A byte for each of a text: 1 where a line ends, of which the sum is found faster."""
+    return Str(np.equal(np.frombuffer(text, np.uint8), ord("\n")).view(np.uint8).data)

@@ -15,7 +15,7 @@ from perfdb.formats.begun import Starts
 from perfdb.formats.block import Block
 from perfdb.log_text import ESCAPE, decoded, plain
 
-BLOCK_BYTES = 2 << 20
+BLOCK_BYTES = 4 << 20
 """Smaller blocks take longer for each, larger ones longer for their bytes: the caches are left."""
 LONGEST_LINE = 4 << 20
 LOOKAHEAD = 2048

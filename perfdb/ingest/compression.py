@@ -15,7 +15,7 @@ import zstandard
 from perfdb.db.packing import little_by_little
 from perfdb.errors import ArchiveError, Problem
 
-CHUNK_BYTES: Final = 2 << 20
+CHUNK_BYTES: Final = 4 << 20
 """As large as a block of a log, of which nothing is then joined."""
 MOST_MEMORY_BYTES: Final = 128 << 20
 """What a decompressor may remember of what it has read: xz -9 asks for half of it."""

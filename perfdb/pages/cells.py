@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import Final
 
 ABSENT = frozenset(
     {"", "-", "--", "–", "—", "−", "n/a", "na", "n.a.", "none", "null", "nan", "tbd"}
@@ -236,12 +237,23 @@ def fraction(text: str) -> float | Wrong | None:
 
 
 def flag(text: str) -> bool | Wrong | None:
-    """0 or 1, no or yes."""
-    words = {"0": False, "1": True, "no": False, "yes": True, "false": False, "true": True}
+    """0 or 1, no or yes, a tick or a cross."""
     if absent(text):
         return None
-    known = words.get(text.casefold())
+    known = ticked(text)
     return Wrong(f"{_shown(text)} is neither 0 nor 1", "write 0 or 1") if known is None else known
+
+
+def ticked(text: str) -> bool | None:
+    """Whether a cell says yes; None where it says neither yes nor no."""
+    return _TICKS.get(text.removesuffix(_AS_EMOJI).casefold())
+
+
+_TICKS: Final = {
+    **dict.fromkeys(("1", "yes", "y", "true", "on", "✓", "✔", "✅", "☑"), True),
+    **dict.fromkeys(("0", "no", "n", "false", "off", "✗", "✘", "✖", "❌", "☐"), False),
+}
+_AS_EMOJI: Final = "\N{VARIATION SELECTOR-16}"
 
 
 def listed(text: str) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """What a row, or a footnote on what is read of it, says of figures that nobody measured."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,7 +29,7 @@ class Unmeasured:
         for column, cell in zip(self.header, row.cells, strict=True):
             text = cells.value(cell.text)
             named = names.not_measured(text) if _NAMED & {*column.fields} else None
-            if word := named or (None if column.known else sentences.begins_not_measured(text)):
+            if word := named or (None if column.known else _said(column.title, text)):
                 return f"the column {column.title!r} says {word!r}"
         noted = self._noted.of(self._of_fields(row))
         word = next(filter(None, map(sentences.begins_not_measured, noted)), None)
@@ -50,3 +51,16 @@ class Unmeasured:
     def _of_fields(self, row: Row) -> Row:
         beside = zip(self.header, row.cells, strict=True)
         return Row(row.line, tuple(cell for column, cell in beside if column.fields))
+
+
+def _said(title: str, text: str) -> str | None:
+    """The word with which a column of its own says it: a status, or a tick below `Projected`."""
+    is_ticked = cells.ticked(text)
+    if is_ticked is None:
+        return sentences.begins_not_measured(text)
+    says = sentences.begins_not_measured(title) if is_ticked else _MEASURED.fullmatch(title)
+    return text if says else None
+
+
+_MEASURED: Final = re.compile(r"(?:is )?measured\W*", re.IGNORECASE)
+"""A title below which `no` says that nobody measured."""

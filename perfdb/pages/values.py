@@ -147,7 +147,8 @@ def _fsdp(texts: Texts, setting: Setting) -> dict[str, object]:
     printed = texts.of("fsdp")
     size = cells.whole(printed)
     if isinstance(size, Wrong):
-        return {"fsdp": size}
+        said = cells.ticked(printed)
+        return {"fsdp": size} if said is None else {"fsdp_enabled": said}
     is_switch = setting.framework not in _SHARD_GROUPS
     if size == 0 and is_switch:
         return {"fsdp_enabled": False}

@@ -30,13 +30,16 @@ RATES = tuple(field for field in FIGURES if field != "mfu")
 def check(rows: Sequence[Subject]) -> Iterator[Remark]:
     """Published rows with the figures of a row of another system or precision."""
     published = [row for row in rows if row.origin is Origin.PUBLISHED]
-    yield from _copies([row for row in published if _num_fine(row, FIGURES) >= FEWEST], _in_one)
+    fine = [row for row in published if _num_fine(row, FIGURES) >= FEWEST]
     precise = [row for row in published if row.precision and _num_fine(row, RATES) >= FEWEST]
-    yield from _copies(precise, _on_one)
+    found = [*_copies(fine, _in_one), *_copies(precise, _on_one)]
+    told = {id(remark.row) for remark in found}
+    yield from found
+    yield from (one for one in _copies(precise, _anywhere, FAR) if id(one.row) not in told)
 
 
 def _copies(
-    rows: Sequence[Subject], said: Callable[[Subject], tuple[object, ...]]
+    rows: Sequence[Subject], said: Callable[[Subject], tuple[object, ...]], least: float = 1
 ) -> Iterator[Remark]:
     """Rows that say the same as one of another peak, which of several is the one furthest off."""
     for alike in grouped(rows, said).values():
@@ -44,7 +47,7 @@ def _copies(
         ends = sorted(known, key=itemgetter(0))
         for peak, row in known:
             other, there = max(ends[0], ends[-1], key=lambda one: _apart(peak, one[0]))
-            if other != peak:
+            if other != peak and _apart(peak, other) >= least:
                 yield _remark(row, there, _apart(peak, other))
 
 
@@ -60,7 +63,12 @@ def _in_one(row: Subject) -> tuple[object, ...]:
 
 def _on_one(row: Subject) -> tuple[object, ...]:
     """What was done on which GPUs, and the rates."""
-    size = (row.system, row.num_gpus, row.global_batch_size)
+    return (row.system, *_anywhere(row))
+
+
+def _anywhere(row: Subject) -> tuple[object, ...]:
+    """What was done on how many GPUs of whichever system, and the rates."""
+    size = (row.num_gpus, row.global_batch_size)
     return (*flop_counts.work(row), *size, *map(row.figure, RATES))
 
 
