@@ -8,7 +8,7 @@ from itertools import accumulate
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from perfdb.formats import lines as of_lines
@@ -304,6 +304,7 @@ def test_a_step_printed_again_unchanged_repeats_nothing_though_its_loss_is_no_nu
     assert math.isnan(log.readings[0].loss or 0)
 
 
+@example(["\n", "step", "\n", "y\n" * 9000, "step", "\n"])
 @given(st.lists(st.sampled_from(["step", "\n", "x" * 3000, "y\n" * 3000, "é\n", "steps step\n"])))
 def test_lines_with_a_marker_are_numbered_however_far_apart_they_are(parts: list[str]) -> None:
     """Where steps are few the ends of lines are counted in another way."""
