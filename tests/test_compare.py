@@ -459,6 +459,14 @@ class TestWindows:
         (match,) = comparison(mixed, [at(5.0, window="last")]).matched
         assert "windows differ: last, skip_warmup(10) / last" == match.judgement.reason
 
+    def test_sides_that_mix_the_same_windows_have_no_verdict(self):
+        """Nor one that does against one whose window is unknown."""
+        both = [at(4.0, window="skip_warmup(10)"), at(4.1, window="last")]
+        lone = [at(5.0)]
+        reasons = [comparison(both, b).matched[0].judgement.reason for b in (both, lone)]
+        mixed = "windows differ: last, skip_warmup(10)"
+        assert [f"{mixed} / last, skip_warmup(10)", f"{mixed} / –"] == reasons
+
     def test_a_run_that_failed_has_no_window(self):
         failed = at(1.0, window="last", outcome=Outcome.FAILED, withheld="failed")
         (match,) = comparison([at(4.0, window="last_n(3)"), failed], [at(5.0)]).matched
@@ -680,6 +688,21 @@ def test_several_runs_are_counted():
 
 OOM = at(4.0, outcome=Outcome.OUT_OF_MEMORY, withheld="no memory")
 NAN = at(4.0, outcome=Outcome.NAN_LOSS, withheld="nan")
+
+
+@pytest.mark.parametrize(
+    ("containers", "said"),
+    [
+        (("x:1", "x:1"), "measured, 2 runs"),
+        (("x:1", "y:1"), "measured, 2 runs, 2 containers"),
+        ((None, "y:1"), "measured, 2 runs, with and without a container"),
+    ],
+)
+def test_a_side_says_that_its_runs_were_in_several_containers(containers, said):
+    side = [at(4.0, container=name) for name in containers]
+    found = comparison(side, [at(4.0)])
+    assert said == words.remark_of(found.matched[0].a)
+    assert len(set(containers)) == document(found)["matched"][0]["num_containers_a"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from perfdb.compare import Judgement, Verdict, comparison, words
 from perfdb.record import Case, Release
 from tests.factories import case, release, stored, write_run
 from tests.shell import Shell
-from tests.test_compare import at
+from tests.test_compare import at, printed
 
 
 @pytest.fixture
@@ -90,6 +90,12 @@ def test_what_is_slower_by_less_than_asked_closes_no_gate(compare: Shell, ran: R
     assert "1 slower" in compare("--min-change", "3%").stdout
 
 
+def test_a_gate_closes_on_exactly_the_change_that_was_asked_for() -> None:
+    """1 - 900/1,000 is 0.09999999999999998 as a float."""
+    found = comparison([printed(1_000)], [printed(900)])
+    assert [1, 0] == [len(found.slower(least)) for least in (0.1, 0.101)]
+
+
 def test_the_document_has_keys_and_containers(compare: Shell, ran: Ran) -> None:
     old, new = case(tensor_parallel=2), case()
     box = Release(framework="megatron-core", version="2", container="acme/mcore:n2")
@@ -102,6 +108,25 @@ def test_the_document_has_keys_and_containers(compare: Shell, ran: Ran) -> None:
         match["level"], match["workload_key"], match["case_key_a"], match["case_key_b"],
     )  # fmt: skip
     assert (None, "acme/mcore:n2") == (match["container_a"], match["container_b"])
+
+
+def test_a_version_in_several_containers_asks_to_name_one(
+    compare: Shell, ran: Ran, perfdb: Shell
+) -> None:
+    """In x the work is 5 % slower in 2, which y hides."""
+    for version, box, seconds in (("1", "x", 12.0), ("1", "y", 12.6), ("2", "x", 12.6)):
+        boxed = Release(framework="megatron-core", version=version, container=box)
+        ran(version, seconds, release=boxed)
+
+    pooled, store = compare("--fail-on", "slower"), compare.args[-1]
+    named = "megatron-core 1 [x]"
+    alone = perfdb("compare", named, "2", "--db", store, "--fail-on", "slower")
+
+    said = "the runs of megatron-core 1 are of several containers: name one"
+    assert 0 == pooled.code
+    assert pooled.stderr.startswith(f"warning: {said}, such as '{named}'\n")
+    assert "A: measured, 2 runs, 2 containers; B: measured" in pooled.stdout
+    assert (1, "") == (alone.code, alone.stderr)
 
 
 def test_layouts_of_the_same_work_stand_in_their_order() -> None:

@@ -38,6 +38,8 @@ def verdict(a: Result, b: Result) -> Verdict:
         (58, 58, Verdict.SAME),
         (100, 101, Verdict.SAME),
         (101, 100, Verdict.SAME),
+        (50, 49.5, Verdict.SAME),
+        (49.5, 50, Verdict.SAME),
         (100, 101.1, Verdict.SLOWER),
         (101.1, 100, Verdict.FASTER),
         (58, None, Verdict.UNKNOWN),

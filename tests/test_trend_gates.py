@@ -99,6 +99,47 @@ class TestEachCase:
         lab.ran("3", 12.0, TWO)
         assert [(TWO.key, ["regression"]), (None, ["regression"])] == closed_on(trend)
 
+    @pytest.mark.parametrize("before", [13.0, 11.0, "out_of_memory"])
+    def test_a_layout_that_gave_way_holds_no_gate(
+        self, lab: Lab, trend: Shell, before: float | str
+    ) -> None:
+        """TP 1 became slower, faster, or failed, and TP 2 is in its place: as good as ever."""
+        lab.ran("1", 12.0, ONE)
+        if isinstance(before, str):
+            ended(lab, "2", before, ONE)
+        else:
+            lab.ran("2", before, ONE)
+        held = {13.0: ["regression"], "out_of_memory": ["missing", "unknown"]}.get(before)
+        assert ([(ONE.key, held)] if held else []) == closed_on(trend)
+        lab.ran("3", 10.9, TWO)
+
+        assert (0, []) == (gate(trend)[0], closed_on(trend))
+        said = "first slower: 2; another layout has taken its place\n"
+        assert (before == 13.0) is (said in gate(trend, "--all").stdout)
+        lab.ran("4", 11.9, TWO)
+        assert [(TWO.key, ["regression"]), (None, ["regression"])] == closed_on(trend)
+
+    def test_a_branch_is_held_against_the_last_release_of_a_layout_that_gave_way(
+        self, lab: Lab, trend: Shell
+    ) -> None:
+        lab.ran("1", 12.0, ONE)
+        lab.ran("2", 11.0, TWO)
+        lab.ran("main", 11.0, TWO)
+        lab.ran("main", 12.5, ONE)
+
+        assert [(ONE.key, ["regression"])] == closed_on(trend)
+
+    @pytest.mark.parametrize(("seconds", "closes"), [(11.9, ["missing"]), (11.0, [])])
+    def test_a_layout_gave_way_to_one_that_is_not_new_only_if_that_is_faster(
+        self, lab: Lab, trend: Shell, seconds: float, closes: list[str]
+    ) -> None:
+        """Which of two equal layouts is the best is chance."""
+        lab.ran("1", 12.0, ONE)
+        lab.ran("1", 13.0, TWO)
+        lab.ran("2", seconds, TWO)
+
+        assert ([(ONE.key, closes)] if closes else []) == closed_on(trend)
+
     def test_a_best_layout_that_is_gone_is_missing_though_another_is_left(
         self, lab: Lab, trend: Shell
     ) -> None:
@@ -229,6 +270,17 @@ class TestContainers:
         assert (0, 1) == (both, gate(trend)[0])
         assert [(arm.key, ["missing"])] == closed_on(trend)
 
+    def test_a_branch_in_several_containers_says_so(self, lab: Lab, trend: Shell) -> None:
+        lab.ran("0.16.0", 12.0)
+        for name in ("n1", "n2"):
+            release = Release(framework="megatron-core", version="main", container=name)
+            run = factories.write_run(lab.folder, run_id=name, release=release)
+            factories.stored(lab.store, run)
+
+        [series] = json.loads(trend("--json").stdout)["series"]
+        assert "  2 containers  " in trend("llama3-8b").stdout
+        assert [1, 2] == [point["num_containers"] for point in series["points"]]
+
     def test_one_container_needs_no_name(self, lab: Lab, trend: Shell) -> None:
         in_container(lab, "n1", 11, 12.0)
         lab.ran("0.18.0", 12.0)
@@ -324,6 +376,7 @@ class TestSmallestChange:
             ((12.0, 12.24), "3%", 0),
             ((12.0, 12.24), "3", 0),
             ((12.0, 12.24, 12.48), "3%", 1),  # together 3.8 % less than at first
+            ((12.0, 12.12, 12.48), "3.5%", 1),  # 2.9 % at once, and 3.8 % less than the best
             ((12.0, 13.0, 12.24), "3%", 0),  # made up for but for 2.0 %
         ],
     )

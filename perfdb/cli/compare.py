@@ -1,5 +1,6 @@
 """`perfdb compare`: two releases side by side, with verdicts."""
 
+import shlex
 from collections.abc import Iterable, Sequence
 
 import click
@@ -33,6 +34,7 @@ from perfdb.db.schema import reading_current
 from perfdb.db.session import store_url
 from perfdb.metrics import METRICS
 from perfdb.queries.only import Only
+from perfdb.record import Release
 from perfdb.units import figure
 
 Names = tuple[str, str]
@@ -84,7 +86,19 @@ def compare(
     elif len(compared) > 1:
         click.echo(f"{len(compared)} frameworks: {words.summary(found)}")
     say_not_judged(len(found.matched) - len(found.judged), err=as_json)
+    _say_pooled(found)
     return _gated(found, gate, judging.least)
+
+
+def _say_pooled(found: Comparison) -> None:
+    """Warn of releases whose containers are not told apart, though one may be the slower."""
+    sides = [side for match in found.matched for side in (match.a, match.b)]
+    pooled = [side.shown for side in sides if len(side.containers) > 1]
+    for one in {(it.framework, it.release): it for it in pooled}.values():
+        name = Release(framework=one.framework, version=one.release).name
+        boxed = shlex.quote(f"{name} [{one.container or 'no container'}]")
+        said = f"the runs of {name} are of several containers: name one, such as {boxed}"
+        click.echo(f"warning: {said}", err=True)
 
 
 def _gated(found: Comparison, gate: frozenset[str], least: float) -> int:

@@ -58,6 +58,7 @@ def _said(one: Series) -> str:
     said += ["made up for since"] if one.recovered else []
     said += [_declined(one.decline, worse)] if one.decline else []
     said += [f"missing in {one.missing_in}"] if one.missing_in else []
+    said += ["another layout has taken its place"] if one.gave_way else []
     apart = [point for point in one.points if point.is_apart]
     slower = [point for point in apart if point.verdict is Verdict.SLOWER]
     said += [f"{worse} than {point.against}: {point.release}" for point in slower]
@@ -142,7 +143,8 @@ def _row(series: Series, point: Point) -> tuple[str, ...]:
     ratio = judged.ratio if judged else None
     against = f"against {point.against}" if point.is_apart and point.against else ""
     lost = words.runs(point.side) if point.side.finished != point.side.results else ""
-    notes = words.changes(point.differences), lost, words.ended(point.side), words.flag(point.side)
+    side = words.containers(point.side), words.ended(point.side), words.flag(point.side)
+    notes = words.changes(point.differences), lost, *side
     return (
         "\n".join(filter(None, (point.release, against, *notes))),
         words.figure(point.side.shown, metric.name),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from math import inf
+from math import inf, isclose
 from statistics import fmean
 
 from perfdb.compare.result import FAULTS, Result
@@ -97,8 +97,17 @@ class Side:
     @property
     def window(self) -> str | None:
         """'skip_warmup(10)': the window of its finished runs; several where they have several."""
-        known = {one.window for one in self.finished if one.window}
-        return ", ".join(sorted(known)) or None
+        return ", ".join(sorted(self.windows)) or None
+
+    @property
+    def windows(self) -> frozenset[str]:
+        """Those of its finished runs, as far as they are known."""
+        return frozenset(one.window for one in self.finished if one.window)
+
+    @property
+    def containers(self) -> frozenset[str | None]:
+        """Those of its runs; None is one without a container."""
+        return frozenset(one.container for one in self.results)
 
     @property
     def step_times_s(self) -> list[float]:
@@ -130,6 +139,10 @@ class Judgement:
     def change(self) -> float:
         """By how much B differs from A, as a fraction; infinite where that is unknown."""
         return inf if self.ratio is None else abs(self.ratio - 1)
+
+    def reaches(self, least: float) -> bool:
+        """Whether B differs by this fraction or more: 0.9 does by 0.1, for all a float's dust."""
+        return self.change >= least or isclose(self.change, least)
 
 
 @dataclass(frozen=True)
@@ -180,7 +193,7 @@ class Comparison:
     def slower(self, least: float) -> tuple[Match, ...]:
         """The matches at which B is slower by this fraction or more."""
         found = (match for match in self.matched if match.judgement.verdict is Verdict.SLOWER)
-        return tuple(match for match in found if match.judgement.change >= least)
+        return tuple(match for match in found if match.judgement.reaches(least))
 
     @property
     def judged(self) -> tuple[Match, ...]:

@@ -66,6 +66,7 @@ def _of_side(side: Side) -> Fields:
         "origin": it.origin,
         "outcome": it.outcome,
         "num_results": len(side.results),
+        "num_containers": len(side.containers),
         "num_finished": len(side.finished),
         "failed": words.failed(side) or None,
         **{field: getattr(it, field) for field in SHOWN},

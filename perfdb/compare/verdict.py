@@ -13,7 +13,7 @@ from perfdb.compare.result import Result
 from perfdb.metrics import METRICS
 from perfdb.record import Origin, Outcome
 from perfdb.stated import RATE, Stated
-from perfdb.units import number, significant
+from perfdb.units import number, significant, text
 
 TOO_NOISY = 0.05
 """Half a 95 % interval that is wider hides more than anyone would call the same."""
@@ -53,8 +53,8 @@ def judge(a: Side, b: Side, metric: str) -> Judgement:
       that has one, as peak memory, over whatever windows, and else it is `faster` or `slower`.
     - `unknown` in all other cases: a figure is missing, a spread is missing, the interval holds
       1 and half of it is wider than `TOO_NOISY`, one side is measured and the other published, both
-      are measured over different windows, or their FLOPs follow different conventions or are other
-      counts per token.
+      are measured and their runs are over different windows, be it of one side, or their FLOPs
+      follow different conventions or are other counts per token.
     - `not judged`, whatever the figures say, where the audit has open errors of either side.
     """
     outcomes = a.shown.outcome, b.shown.outcome
@@ -72,7 +72,8 @@ def _by_figures(a: Side, b: Side, metric: str) -> Judgement:
         return Judgement(None, None, None, Verdict.UNKNOWN)
     if (tolerance := METRICS[metric].tolerance) is not None:
         ratio = figure_b / figure_a
-        return Judgement(ratio, None, None, _verdict(log(ratio), log1p(tolerance), metric))
+        of_larger = -log1p(-tolerance)  # 99 to 100 is as far as 100 to 99
+        return Judgement(ratio, None, None, _verdict(log(ratio), of_larger, metric))
     if reason := _differ_in_window(a, b) or _differ_in_convention(a.shown, b.shown, metric):
         return Judgement(figure_b / figure_a, None, None, Verdict.UNKNOWN, reason)
     if a.origin is b.origin and (half := half_between(a, b)) is not None:
@@ -110,10 +111,10 @@ def _verdict(change: float, tolerance: float, metric: str) -> Verdict:
 
 
 def _differ_in_window(a: Side, b: Side) -> str | None:
-    """Steps of another part of a run are faster or slower for that alone."""
-    if not a.origin is b.origin is Origin.MEASURED or None in (a.window, b.window):
+    """Steps of another part of a run are faster or slower for that alone, within a side, too."""
+    if not a.origin is b.origin is Origin.MEASURED or len(a.windows | b.windows) < 2:
         return None
-    return f"windows differ: {a.window} / {b.window}" if a.window != b.window else None
+    return f"windows differ: {text(a.window)} / {text(b.window)}"
 
 
 def _differ_in_convention(a: Result, b: Result, metric: str) -> str | None:

@@ -126,8 +126,9 @@ def remark(match: Match) -> str:
 
 
 def remark_of(side: Side) -> str:
-    """'measured', 'measured, 3 runs', 'measured, the run was out of memory', 'published'."""
-    return ", ".join(filter(None, (str(side.origin), runs(side), ended(side), flag(side))))
+    """'measured', 'measured, 3 runs, 2 containers', 'measured, the run was out of memory'."""
+    said = str(side.origin), runs(side), containers(side), ended(side), flag(side)
+    return ", ".join(filter(None, said))
 
 
 def runs(side: Side) -> str:
@@ -140,6 +141,14 @@ def runs(side: Side) -> str:
         return f"{count} {what}"
     counts = ", ".join(f"{number} {how}" for how, number in lost.items())
     return f"{len(side.finished) or 'none'} of {count} {what} ({counts})"
+
+
+def containers(side: Side) -> str:
+    """'2 containers' where its runs were in so many; empty where they were in the same."""
+    count = len(side.containers)
+    if count == 1:
+        return ""
+    return "with and without a container" if None in side.containers else f"{count} containers"
 
 
 def failed(side: Side) -> str:

@@ -27,8 +27,8 @@ RULE: Final = (
     "interval from the spread of their runs, and are the same where it includes 1, or unknown "
     "where it is also wider than ±5 %; published pairs are the same where they differ by no more "
     "than the rounding of their digits; what is measured on one side and published on the other, "
-    "or has no figure, is unknown; what finished in A and not in B is failed. What has an open "
-    "error of the audit on either side is not judged."
+    "or over different windows of its steps, or has no figure, is unknown; what finished in A and "
+    "not in B is failed. What has an open error of the audit on either side is not judged."
 )
 
 ORDER: Final = (

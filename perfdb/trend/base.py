@@ -108,6 +108,9 @@ class Series:
     points: tuple[Point, ...]
     missing_in: str | None = None
     """The newest release, if it lacks this and an earlier one has it."""
+    gave_way: bool = False
+    """Whether another configuration has taken its place: the series of the work tells how that
+    stands, and of this one no release can make up for anything."""
 
     @property
     def shown(self) -> Result:
@@ -122,7 +125,13 @@ class Series:
     @property
     def newest(self) -> tuple[Point, ...]:
         """How it stands today: the last release, and what is held against that."""
-        return (*self.releases[-1:], *(point for point in self.points if point.is_apart))
+        last = () if self.gave_way else self.releases[-1:]
+        return (*last, *(point for point in self.points if point.is_apart))
+
+    @property
+    def _open(self) -> tuple[Point, ...]:
+        """The points on which a gate can close."""
+        return self.newest if self.gave_way else self.points
 
     def ends(self, *verdicts: Verdict) -> tuple[Point, ...]:
         """The newest points that have one of these verdicts."""
@@ -175,15 +184,21 @@ class Series:
         None where that is within an interval `TIMES_WIDER`, or where a regression that stands says
         it. Releases that are each a little slower than the one before add up to such a decline.
         """
-        if len(self._told) < 2:
+        found = self._below_best
+        if found is None or any(map(partial(self._is_said, found.best), self._standing)):
+            return None
+        return found
+
+    @cached_property
+    def _below_best(self) -> Decline | None:
+        """The same, whether or not a regression that stands says it."""
+        if len(self._told) < 2 or self.gave_way:
             return None
         *earlier, newest = self._told
         sign = 1 if METRICS[self.metric].better == "higher" else -1
         best = max(earlier, key=lambda one: sign * (one.side.median(self.metric) or 0.0))
         judged = judge(best.side, newest.side, self.metric)
-        if not _is_clear(judged) or any(map(partial(self._is_said, best), self._standing)):
-            return None
-        return Decline(best, newest, judged)
+        return Decline(best, newest, judged) if _is_clear(judged) else None
 
     def _is_said(self, best: Point, slower: Point) -> bool:
         """Whether the release before a regression was about as good as the best."""
@@ -194,21 +209,21 @@ class Series:
 
         What is slower now by less than `least`, a fraction, does not count.
         """
-        return any(one.change >= least for one in self._slower_now())
+        return any(one.reaches(least) for one in self._slower_now())
 
     def _slower_now(self) -> Iterator[Judgement]:
         """How much slower the last release is since each regression and the best; and a branch is.
 
         Where the last release cannot be told from the one before, how much the regression was.
         """
-        for one in self.points:
+        for one in self._open:
             if one.judgement is None or one.verdict is not Verdict.SLOWER:
                 continue
             now = one.judgement if one.is_apart else self._since(one)
             if now.verdict not in (Verdict.SAME, Verdict.FASTER):
                 yield now if now.verdict is Verdict.SLOWER else one.judgement
-        if self.decline is not None:
-            yield self.decline.judgement
+        if self._below_best is not None:
+            yield self._below_best.judgement
 
     @property
     def failed(self) -> tuple[Point, ...]:
@@ -228,7 +243,7 @@ class Series:
         That an older release was too noisy does not count: nobody will repeat its runs.
         """
         newest = self.ends(Verdict.UNKNOWN)
-        return tuple(one for one in self.points if one.is_no_measure or one in newest)
+        return tuple(one for one in self._open if one.is_no_measure or one in newest)
 
     @property
     def has_news(self) -> bool:

@@ -29,6 +29,7 @@ def document(one: Series, closed: Iterable[str]) -> Fields:
         "recovered": one.recovered,
         "decline": _decline(one.decline) if one.decline else None,
         "missing_in": one.missing_in,
+        "gave_way": one.gave_way,
         "closes": sorted(closed),
     }
 
@@ -50,6 +51,7 @@ def _point(series: Series, point: Point) -> Fields:
         "release": point.release,
         "against": point.against,
         "container": point.side.shown.container,
+        "num_containers": len(point.side.containers),
         "case_key": point.side.shown.case_key,
         "figure": point.side.shown.figure(series.metric),
         "ratio": judged.ratio if judged else None,

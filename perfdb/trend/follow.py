@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise, takewhile
 
-from perfdb.compare import Choice, Level, Side, metric_for
+from perfdb.compare import Choice, Level, Side, Verdict, metric_for
 from perfdb.compare.match import differences, goodness
 from perfdb.compare.releases import in_order
 from perfdb.compare.verdict import judge
@@ -52,11 +52,11 @@ def follow_each(
 def noted_missing(
     found: Sequence[Series], versions: Mapping[tuple[str, Origin], Sequence[str]]
 ) -> list[Series]:
-    """The series, each with the newest release if that lacks it and an earlier one has it.
+    """The series, each with the newest release that lacks it, or that another took its place.
 
     `versions` are those of each framework and origin in their order (`perfdb.trend.read.versions`).
-    What never finished is not missed, nor a case that was the best of its work until a new one
-    took its place: the series of the work tells what became of it.
+    What never finished is not missed, nor a case that was the best of its work until a new or a
+    faster one took its place: the series of the work tells what became of it.
     """
     ran = {(point.side.shown.system, point.release) for one in found for point in one.points}
     there = {
@@ -68,9 +68,10 @@ def noted_missing(
         if one.level is Level.WORKLOAD
         for before, after in pairwise(one.releases)
         if (after.side.shown.case_key, after.side.origin, before.release) not in there
+        or after.verdict is Verdict.FASTER
     }
     return [
-        one
+        replace(one, gave_way=True)
         if one.level is Level.CONFIGURATION and retuned & set(map(_of_case, one.releases[-1:]))
         else replace(one, missing_in=next(_lacking(one, versions, ran), None))
         for one in found
