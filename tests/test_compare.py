@@ -352,7 +352,7 @@ class TestVerdict:
         assert by_default == (match.metric, match.judgement.verdict)
 
     def test_a_published_figure_has_no_spread(self):
-        assert spread(Side((printed(9_300), printed(9_400)))) is None
+        assert spread(Side((printed(9_300), printed(9_400))), "step_time_s") is None
 
 
 STEP_TIMES = st.floats(0.001, 1_000)
@@ -679,6 +679,27 @@ def test_a_field_the_sides_do_not_share_stands_only_under_differences():
     (match,) = document(comparison([a], [b]))["matched"]
     assert {"tensor_parallel": [1, 4]} == match["differences"]
     assert "tensor_parallel" not in match
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "said", "medians"),
+    [
+        ([12.0, 12.0, 12.9, 12.9], [12.0] * 4,
+         "A: measured, 4 runs, median 10,542; B: measured, 4 runs", (10_541.6, 10_922.7)),
+        ([4.0, 5.0], [4.0, 5.0], "measured, 2 runs, median 29,491", (29_491.2, 29_491.2)),
+        ([4.0, 5.0, 6.0], [5.0], "A: measured, 3 runs; B: measured", (26_214.4, 26_214.4)),
+        ([4.0, 4.00001], [4.0], "A: measured, 2 runs; B: measured", (32_767.96, 32_768.0)),
+    ],
+)  # fmt: skip
+def test_a_median_that_is_no_run_s_stands_beside_those_shown(a, b, said, medians):
+    """The ratio is that of the medians: 128 × 8192 ÷ 8 × (1 ÷ 12 + 1 ÷ 12.9) ÷ 2 = 10,541.6."""
+    found = comparison(*([at(time) for time in some] for some in (a, b)))
+    (match,) = found.matched
+    assert words.remark(match).startswith(said)
+    assert "median" in said or "median" not in words.remark(match)
+    (told,) = document(found)["matched"]
+    assert medians == pytest.approx((told["median_a"], told["median_b"]), abs=0.06)
+    assert told["ratio"] == told["median_b"] / told["median_a"]
 
 
 def test_several_runs_are_counted():

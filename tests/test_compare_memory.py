@@ -53,6 +53,30 @@ def test_memory_within_one_per_cent_is_the_same(
     assert expected == verdict(of(a_gb), of(b_gb))
 
 
+@pytest.mark.parametrize(
+    ("a_gb", "b_gb", "ratio", "expected"),
+    [
+        ([50, 50, 50], [60, 50, 60], 1.2, "too noisy to tell: runs 20.0 % apart"),
+        ([60, 50, 60], [50, 50, 50], 1 / 1.2, "too noisy to tell: runs 20.0 % apart"),
+        ([50], [60, 50], 1.1, "too noisy to tell: runs 20.0 % apart"),
+        ([60, 50, 60], [60, 60, 50], 1.0, "too noisy to tell: runs 20.0 % apart"),
+        ([50, 50, 50], [60, 55, 60], 1.2, Verdict.SLOWER),
+        ([60, 55, 60], [50, 50, 50], 1 / 1.2, Verdict.FASTER),
+        ([100, 101], [101, 100], 1.0, Verdict.SAME),
+        ([100, 100.2], [101.2, 101.4], 101.3 / 100.1, Verdict.SLOWER),
+        ([50, None, 50], [None, 60, 60], 1.2, Verdict.SLOWER),
+    ],
+)
+def test_runs_further_apart_than_the_tolerance_are_told_where_all_of_them_say_the_same(
+    a_gb: list[float], b_gb: list[float], ratio: float, expected: Verdict | str
+) -> None:
+    """Of steps that take equally long the run in the middle is shown, and decides nothing."""
+    a, b = (Side(tuple(map(of, some))) for some in (a_gb, b_gb))
+    judged = judge(a, b, MEMORY)
+    assert (pytest.approx(ratio), expected) == (judged.ratio, judged.reason or judged.verdict)
+    assert (judged.verdict is Verdict.UNKNOWN) is (judged.reason is not None)
+
+
 def test_neither_the_noise_of_step_times_nor_the_window_says_anything_of_memory() -> None:
     """Steps that spread by half hide a fifth more time, and no fifth more memory."""
     noisy = {"step_time_stdev_s": 2.0}
@@ -136,6 +160,24 @@ def test_a_trend_follows_memory(perfdb: Shell, regressed: str) -> None:
     assert [(None, 58 * 10**9), ("worse", 74 * 10**9)] == [
         (point["verdict"], point[MEMORY]) for point in series["points"]
     ]
+
+
+def test_memory_that_varied_once_closes_no_gate_for_ever(
+    perfdb: Shell, sqlite: URL, tmp_path: Path
+) -> None:
+    """It is unknown of 1.1 and, against that, of 1.2; the table has the median of its runs."""
+    for n, (version, peak) in enumerate(
+        [("1.0", 50), ("1.1", 50), ("1.1", 60), ("1.2", 50), ("1.3", 50)]
+    ):
+        factories.stored(sqlite, written(tmp_path, f"r{n}", version, peak, n))
+    asked = ("trend", "llama3-8b", "--db", sqlite.render_as_string(), "--metric", MEMORY)
+    done = perfdb(*asked, "--json", "--fail-on", "unknown")
+    assert 0 == done.code
+    [series] = json.loads(done.stdout)["series"]
+    assert [(50, None), (55, "unknown"), (50, "unknown"), (50, "same")] == [
+        (point["median"] / 1e9, point["verdict"]) for point in series["points"]
+    ]
+    assert "  median 55,000,000,000  " in perfdb(*asked).stdout
 
 
 def test_small_steps_of_memory_add_up(perfdb: Shell, sqlite: URL, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perfdb import stated
 from perfdb.compare import Side, Verdict, words
 from perfdb.compare.match import comparison
 from perfdb.compare.noise import (
@@ -23,6 +24,7 @@ from perfdb.compare.noise import (
     student_t_95,
 )
 from perfdb.compare.verdict import judge
+from perfdb.stated import RATE
 from tests.test_compare import at, only_match, printed
 
 
@@ -96,6 +98,24 @@ class TestRepeats:
         judged = judge(a, b, "step_time_s")
         assert (0.0073732, Verdict.SLOWER) == (pytest.approx(half(a, b), 1e-4), judged.verdict)
 
+    @pytest.mark.parametrize(
+        ("text", "verdict", "percent"),
+        [
+            ("4.05", Verdict.SAME, 2.5415),
+            ("4.15", Verdict.SLOWER, 2.5415),
+            ("4.2", Verdict.SLOWER, 2.5415),  # half of 0.1 s is 1.2 % of 4 s
+            ("4", Verdict.UNKNOWN, 12.5),  # half of 1 s
+        ],
+    )
+    def test_one_published_result_is_judged_by_the_spread_of_several(self, text, verdict, percent):
+        """By hand: Σ = 0.51 %² + 10 × 1 %², 2.228 × √(π/2 × Σ/100 + Σ/9)."""
+        times = [4.0001 + by for by in (-0.04, 0.04)] * 5
+        several = Side(tuple(printed(None, step_time_s=time) for time in times))
+        raw = {"Step Time (s)": text}
+        one = Side((printed(None, step_time_s=float(text), raw=raw),))
+        assert verdict is judge(several, one, "step_time_s").verdict
+        assert [percent / 100] * 2 == pytest.approx([half(several, one), half(one, several)], 1e-3)
+
     def test_several_published_results_are_no_measure_of_measured_ones(self):
         pages = [printed(30_000, step_time_s=time) for time in (4.0, 4.1)]
         (match,) = comparison([at(5.0), at(5.0)], pages).matched
@@ -107,6 +127,47 @@ class TestRepeats:
             Side((at(time_s, step_time_stdev_s=0.0),) * runs) for runs in (count, count + 1)
         )
         assert half(after, after) < half(before, before)
+
+
+class TestUneven:
+    """Steps that differ in their tokens: the rate is no step time inverted."""
+
+    @staticmethod
+    def rated(*rates: float) -> Side:
+        """Runs of the same step time, and of such tokens/s/GPU."""
+        notes = [stated.UNEVEN]
+        return Side(tuple(at(4.0, tokens_per_sec_per_gpu=rate, notes=notes) for rate in rates))
+
+    def test_the_rates_of_the_runs_show_how_far_they_are_apart(self):
+        """By hand: 2 % off twice; 2.447 × √2 × √(π/2) × √(0.51 %² + 2 × 2 %²) / 3. The median is
+        that of the rates, whatever the time.
+        """
+        expected = 2.447 * sqrt(2) * sqrt(pi / 2) * sqrt(0.0051**2 + 2 * 0.02**2) / 3
+        for rates in ((1030, 1010, 1050), (1050, 1030, 1010)):
+            b = self.rated(*(rate / 1.03 for rate in rates))
+            judged = judge(self.rated(980, 1000, 1020), b, RATE)
+            assert 1.0 == pytest.approx(judged.ratio)
+        a = self.rated(980, 1020, 1000)
+        judged = judge(a, self.rated(1009.4, 1050.6, 1030), RATE)
+        assert (1.03, Verdict.SAME) == (pytest.approx(judged.ratio), judged.verdict)
+        assert expected == pytest.approx(log(judged.high / judged.low) / 2)
+
+    @pytest.mark.parametrize(("ours", "theirs"), [([1000], [1020]), ([980, 1000, 1020], [1200])])
+    def test_a_single_run_does_not_show_its_noise(self, ours, theirs):
+        (match,) = comparison(self.rated(*ours).results, self.rated(*theirs).results).matched
+        assert (RATE, Verdict.UNKNOWN, None) == (
+            match.metric, match.judgement.verdict, match.judgement.low,
+        )  # fmt: skip
+        said = "steps differ in tokens: a single run shows no noise, repeat it"
+        assert words.remark(match).endswith(said)
+        assert Verdict.SAME is judge(match.a, match.b, "step_time_s").verdict
+
+    def test_equal_steps_are_judged_by_their_times(self):
+        """Also where the rates that are stored are another matter."""
+        runs_of = [at(4.0, tokens_per_sec_per_gpu=rate) for rate in (980, 1000, 1020)]
+        assert 0.0073732 == pytest.approx(
+            spread(Side(tuple(runs_of)), RATE).relative * 2.447 * sqrt(2), 1e-4
+        )
 
 
 class TestQuantiles:
@@ -135,7 +196,7 @@ class TestSteps:
     def test_the_spread_of_one_run_is_that_of_its_deciles(self):
         """A normal 1 %: 2.563 % from decile to decile. Two checkpoints make the deviation 0.45."""
         deciles = {"step_time_p10_s": 3.94874, "step_time_p90_s": 4.05126}
-        one = spread(Side((at(4.0, step_time_stdev_s=1.8, **deciles),)))
+        one = spread(Side((at(4.0, step_time_stdev_s=1.8, **deciles),)), "step_time_s")
         assert (0.01, 49) == (pytest.approx(one.relative, 1e-6), one.freedom)
 
     def test_a_slow_step_in_twenty_hides_no_regression(self):
@@ -159,17 +220,17 @@ class TestSteps:
             at(median, step_time_p10_s=low, step_time_p90_s=high, num_steps=200, num_means=2)
             for median, low, high in deciles
         )
-        assert 1 == spread(Side((a,))).freedom
+        assert 1 == spread(Side((a,)), "step_time_s").freedom
         judged = only_match(a, b).judgement
         assert (Verdict.UNKNOWN, "too noisy to tell: ±9.1 %") == (judged.verdict, judged.reason)
-        assert None is spread(Side((at(4.0, num_steps=25, num_means=1),)))
+        assert None is spread(Side((at(4.0, num_steps=25, num_means=1),)), "step_time_s")
 
     def test_without_deciles_it_is_the_deviation(self):
-        one = spread(Side((at(4.0, step_time_stdev_s=0.08),)))
+        one = spread(Side((at(4.0, step_time_stdev_s=0.08),)), "step_time_s")
         assert 0.02 == pytest.approx(one.relative)
 
     def test_deciles_that_agree_leave_what_runs_differ_by(self):
-        assert 0.0051 == spread(Side((self.summed_up([4.0] * 40),))).relative
+        assert 0.0051 == spread(Side((self.summed_up([4.0] * 40),)), "step_time_s").relative
 
     @staticmethod
     def summed_up(times_s: list[float]):

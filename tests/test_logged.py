@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from sqlalchemy import URL, select
 
 from perfdb import ended, flops, logged, skipped, stated, windows
+from perfdb.compare.read import known_releases, results_of
 from perfdb.db.rows import MeasuredRun, StepRow
+from perfdb.db.session import reading
 from perfdb.db.tables import findings, results, steps
 from perfdb.formats import Configuration, ParsedLog, Reading, automodel_training, numbers
 from perfdb.formats.ending import Account, ending
@@ -235,6 +237,8 @@ def test_a_rate_of_steps_of_many_lengths_is_made_anew_over_other_steps(
         ~results.c.superseded
     )
     assert [(5000.0, None, [stated.UNEVEN], False)] == rows_of(store, question)
+    with reading(store) as connection:
+        assert results_of(connection, known_releases(connection)[0])[0].is_uneven
 
     causal, full = flops.CONVENTIONS["causal"], flops.CONVENTIONS["full"]
     for asked, expected in (

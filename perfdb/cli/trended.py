@@ -143,8 +143,14 @@ def _row(series: Series, point: Point) -> tuple[str, ...]:
     ratio = judged.ratio if judged else None
     against = f"against {point.against}" if point.is_apart and point.against else ""
     lost = words.runs(point.side) if point.side.finished != point.side.results else ""
-    side = words.containers(point.side), words.ended(point.side), words.flag(point.side)
-    notes = words.changes(point.differences), lost, *side
+    notes = (
+        words.changes(point.differences),
+        lost,
+        words.containers(point.side),
+        words.ended(point.side),
+        words.flag(point.side),
+        words.median(point.side, metric.name),
+    )
     return (
         "\n".join(filter(None, (point.release, against, *notes))),
         words.figure(point.side.shown, metric.name),

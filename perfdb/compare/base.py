@@ -1,14 +1,15 @@
 """What a comparison gives: the sides of a match, verdicts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from math import inf, isclose
-from statistics import fmean
+from statistics import median
 
 from perfdb.compare.result import FAULTS, Result
 from perfdb.record import Origin, Scalar
+from perfdb.stated import RATE
 
 
 class Verdict(StrEnum):
@@ -46,25 +47,31 @@ class Side:
         The faster of the middle two where their number is even, as
         `perfdb.queries.results.representative` does.
         """
-        return self._middle[0]
-
-    @cached_property
-    def _middle(self) -> tuple[Result, Result]:
-        """The two middle runs by step time; twice the same where their number is odd."""
         ranked = sorted(self.finished or self.results, key=_by_step_time)
-        return ranked[(len(ranked) - 1) // 2], ranked[len(ranked) // 2]
+        return ranked[(len(ranked) - 1) // 2]
 
     def median(self, metric: str) -> float | None:
-        """The mean of the figures of the two middle runs, which of several a verdict is on.
+        """The median of the runs' figures, which of several a verdict is on.
 
-        The one shown alone would make an even number of runs look faster than they are. It stands
-        alone where the other one counts other FLOPs.
+        The one shown alone would make an even number of runs look faster than they are, and is of
+        median step time only. Runs that count other FLOPs than that one are left out.
         """
-        shown, other = self._middle
-        if other.flops_convention != shown.flops_convention:
-            return shown.figure(metric)
-        known = [figure for run in self._middle if (figure := run.figure(metric)) is not None]
-        return fmean(known) if known else None
+        convention = self.shown.flops_convention
+        alike = [one for one in self.finished if one.flops_convention == convention]
+        known = _figures(alike, metric)
+        return median(known) if known else None
+
+    def figures(self, metric: str) -> list[float]:
+        """The figure of each finished run that has one."""
+        return _figures(self.finished, metric)
+
+    def repeats(self, metric: str) -> list[float]:
+        """Figures that show how far its runs are apart: step times, of uneven steps the rates."""
+        return self.figures(metric if self.is_uneven(metric) else "step_time_s")
+
+    def is_uneven(self, metric: str) -> bool:
+        """Whether its figures depend on how many tokens the steps happened to have."""
+        return metric == RATE and any(one.is_uneven for one in self.finished)
 
     @property
     def finished(self) -> tuple[Result, ...]:
@@ -87,7 +94,7 @@ class Side:
 
     def is_usable(self, metric: str) -> bool:
         """Whether another figure can be held against that of this side."""
-        return self.shown.figure(metric) is not None and not self.shown.has_open_errors
+        return self.median(metric) is not None and not self.shown.has_open_errors
 
     @property
     def origin(self) -> Origin:
@@ -109,11 +116,9 @@ class Side:
         """Those of its runs; None is one without a container."""
         return frozenset(one.container for one in self.results)
 
-    @property
-    def step_times_s(self) -> list[float]:
-        """The step time of each finished run, in seconds."""
-        times = [result.figure("step_time_s") for result in self.results]
-        return [time for time in times if time is not None]
+
+def _figures(results: Iterable[Result], metric: str) -> list[float]:
+    return [figure for one in results if (figure := one.figure(metric)) is not None]
 
 
 def _by_step_time(result: Result) -> tuple[bool, float, int]:
@@ -134,6 +139,8 @@ class Judgement:
     high: float | None
     verdict: Verdict
     reason: str | None = None
+    is_no_measure: bool = False
+    """Whether the two are no measure of each other, however often either is run."""
 
     @property
     def change(self) -> float:

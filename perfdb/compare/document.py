@@ -43,6 +43,8 @@ def _matched(match: Match) -> Fields:
         "metric": match.metric,
         "a": a.figure(match.metric),
         "b": b.figure(match.metric),
+        "median_a": match.a.median(match.metric),
+        "median_b": match.b.median(match.metric),
         "ratio": judgement.ratio,
         "low": judgement.low,
         "high": judgement.high,

@@ -70,7 +70,7 @@ def metric_for(a: Iterable[Side], b: Iterable[Side], asked: str | None) -> str:
 
 def _known(side: Side) -> set[str]:
     """Those of `PREFERRED` that a side has a figure of."""
-    return {metric for metric in PREFERRED if side.shown.figure(metric) is not None}
+    return {metric for metric in PREFERRED if side.median(metric) is not None}
 
 
 def differences(a: Result, b: Result) -> tuple[Difference, ...]:
@@ -105,7 +105,7 @@ def _fastest(sides: list[Side], metric: str) -> Sides:
 
 def goodness(side: Side, metric: str) -> tuple[bool, float, str]:
     """A key that sorts sides, the best last."""
-    figure = side.shown.figure(metric)
+    figure = side.median(metric)
     sign = 1 if METRICS[metric].better == "higher" else -1
     return (figure is not None, sign * (figure or 0.0), _case_key(side))
 

@@ -38,7 +38,7 @@ class Spread:
     freedom: int
 
 
-def spread(side: Side) -> Spread | None:
+def spread(side: Side, metric: str) -> Spread | None:
     """How far a side's figure may be off; None where nothing tells.
 
     Several runs: what they show, with `RUN_TO_RUN` as of one more run, so that repeats that agree
@@ -48,24 +48,26 @@ def spread(side: Side) -> Spread | None:
 
     One run: as far as its steps are from one another, and `RUN_TO_RUN` at least. Steps of one run
     are no repetitions of it: what slows one run on a busy machine slows all its steps, so the error
-    of their median would call noise a difference. Repeat runs for a sharper verdict.
+    of their median would call noise a difference. Repeat runs for a sharper verdict. The step times
+    of a run say nothing of how many tokens its steps had by chance.
     """
-    times = side.step_times_s
-    if len(times) > 1:
-        return of_runs(times)
-    return None if side.origin is Origin.PUBLISHED else _of_steps(side.shown)
+    figures = side.repeats(metric)
+    if len(figures) > 1:
+        return of_runs(figures)
+    is_told = side.origin is Origin.MEASURED and not side.is_uneven(metric)
+    return _of_steps(side.shown) if is_told else None
 
 
-def of_runs(times_s: Sequence[float]) -> Spread:
+def of_runs(figures: Sequence[float]) -> Spread:
     """By the squares of n runs and of the assumed one: n degrees, as the mean takes one."""
-    count = len(times_s)
-    return Spread(MEDIAN_TO_MEAN * sqrt(_squares(times_s)) / count, count)
+    count = len(figures)
+    return Spread(MEDIAN_TO_MEAN * sqrt(_squares(figures)) / count, count)
 
 
-def _squares(times_s: Sequence[float]) -> float:
+def _squares(figures: Sequence[float]) -> float:
     """How far runs are from their mean, with the assumed one: relative, squared and summed."""
-    mean = fmean(times_s)
-    return RUN_TO_RUN**2 + sum((time / mean - 1) ** 2 for time in times_s)
+    mean = fmean(figures)
+    return RUN_TO_RUN**2 + sum((figure / mean - 1) ** 2 for figure in figures)
 
 
 def _of_steps(run: Result) -> Spread | None:
@@ -88,28 +90,29 @@ def _steps_apart(run: Result) -> float | None:
     return None if not mean_s or deviation_s is None else deviation_s / mean_s
 
 
-def half_between(a: Side, b: Side) -> float | None:
+def half_between(a: Side, b: Side, metric: str) -> float | None:
     """Half the 95 % interval of log(b/a); None where nothing tells of one of them.
 
     A single run against several is as far off as it says itself, and as they say at the least:
-    they show how far the runs of this case are apart, which the steps of one run cannot.
+    they show how far the runs of this case are apart, which the steps of one run cannot. A single
+    published figure says nothing itself.
     """
-    ours, theirs = spread(a), spread(b)
-    if ours is None or theirs is None:
-        return None
-    several = [times for side in (a, b) if len(times := side.step_times_s) > 1]
+    ours, theirs = spread(a, metric), spread(b, metric)
+    several = [figures for side in (a, b) if len(figures := side.repeats(metric)) > 1]
     of_others = half_of_one_more(several[0]) if len(several) == 1 else 0.0
+    if ours is None or theirs is None:
+        return of_others or None if a.origin is b.origin is Origin.PUBLISHED else None
     return max(half_interval(ours, theirs), of_others)
 
 
-def half_of_one_more(times_s: Sequence[float]) -> float:
+def half_of_one_more(figures: Sequence[float]) -> float:
     """Half the 95 % interval of one more run over the median of n, by the spread of these alone.
 
     The variance of a run is over n − 1 here, where that of their median is over n: without it two
     or three that agree by chance call the noise of the single one a difference.
     """
-    ours = of_runs(times_s)
-    variance = ours.relative**2 + _squares(times_s) / (len(times_s) - 1)
+    ours = of_runs(figures)
+    variance = ours.relative**2 + _squares(figures) / (len(figures) - 1)
     return min(student_t_95(ours.freedom) * sqrt(variance), WIDEST)
 
 

@@ -1,11 +1,12 @@
 """What a comparison takes: results."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import isfinite
 from typing import TypeVar
 
 from pydantic import ConfigDict
 
+from perfdb import stated
 from perfdb.record import CONFIGURATION_FIELDS, Frozen, Origin, Outcome, Scalar
 from perfdb.versions import natural
 
@@ -71,6 +72,8 @@ class Result(Frozen):
     source: str | None = None
     """The file that it was read from."""
     source_line: int | None = None
+    notes: Sequence[str] = ()
+    """What is said of its figures."""
     has_open_errors: bool = False
     """Whether the audit finds errors in it that nobody has accepted (`marked`)."""
 
@@ -80,6 +83,11 @@ class Result(Frozen):
             return None
         value: float | None = getattr(self, metric)
         return value if value is not None and isfinite(value) and value > 0 else None
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether its steps differ in their tokens, so that its rate is no step time inverted."""
+        return stated.is_uneven(self.notes)
 
     @property
     def work_order(self) -> tuple[object, ...]:

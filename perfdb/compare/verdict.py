@@ -1,6 +1,6 @@
 """Faster, slower, failed, same, unknown, not judged: the one rule. Its noise is in `noise`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import exp, inf, log, log1p
 from typing import Final
@@ -8,7 +8,7 @@ from typing import Final
 from perfdb import stated
 from perfdb.audit.printed import half_unit
 from perfdb.compare.base import Judgement, Side, Verdict
-from perfdb.compare.noise import half_between
+from perfdb.compare.noise import half_between, spread
 from perfdb.compare.result import Result
 from perfdb.metrics import METRICS
 from perfdb.record import Origin, Outcome
@@ -17,6 +17,9 @@ from perfdb.units import number, significant, text
 
 TOO_NOISY = 0.05
 """Half a 95 % interval that is wider hides more than anyone would call the same."""
+
+LONE_AND_UNEVEN: Final = "steps differ in tokens: a single run shows no noise, repeat it"
+"""Why two rates cannot be told apart, one of which is of a single run of such steps."""
 
 _RATES: Final = (RATE, "tokens_per_sec", "step_time_s")
 """What tokens/s/GPU are known by; the first that a result states."""
@@ -43,18 +46,19 @@ def judge(a: Side, b: Side, metric: str) -> Judgement:
     """B over A by a metric, with a verdict on whether B is faster.
 
     - `failed`, whatever else there is to say of A, where A finished and no run of B did.
-    - Both measured, with a spread on each side: the ratio, of an even number of runs by the mean of
-      the middle two, has a 95 % interval. `faster` or `slower` if it leaves out 1, else `same` (no
-      difference can be told).
-    - Both published: the same where each has several results, as of an MLPerf submission; else no
+    - Both measured, with a spread on each side: the ratio, that of the medians of the runs, has a
+      95 % interval. `faster` or `slower` if it leaves out 1, else `same` (no difference can be
+      told).
+    - Both published: the same where a side has several results, as of an MLPerf submission; else no
       interval. `same` if the figures differ by no more than the rounding of their printed digits
       (half a unit in the last place of each), else `faster` or `slower`.
     - Equal figures without a spread are the `same`; so are those within the tolerance of a metric
       that has one, as peak memory, over whatever windows, and else it is `faster` or `slower`.
     - `unknown` in all other cases: a figure is missing, a spread is missing, the interval holds
-      1 and half of it is wider than `TOO_NOISY`, one side is measured and the other published, both
-      are measured and their runs are over different windows, be it of one side, or their FLOPs
-      follow different conventions or are other counts per token.
+      1 and half of it is wider than `TOO_NOISY`, runs of a side are further apart than the
+      tolerance of a metric that has one and not all of them say the same, one side is measured and
+      the other published, both are measured and their runs are over different windows, be it of one
+      side, or their FLOPs follow different conventions or are other counts per token.
     - `not judged`, whatever the figures say, where the audit has open errors of either side.
     """
     outcomes = a.shown.outcome, b.shown.outcome
@@ -67,21 +71,24 @@ def judge(a: Side, b: Side, metric: str) -> Judgement:
 
 
 def _by_figures(a: Side, b: Side, metric: str) -> Judgement:
-    figure_a, figure_b = a.shown.figure(metric), b.shown.figure(metric)
+    figure_a, figure_b = a.median(metric), b.median(metric)
     if figure_a is None or figure_b is None:
         return Judgement(None, None, None, Verdict.UNKNOWN)
+    ratio = figure_b / figure_a
     if (tolerance := METRICS[metric].tolerance) is not None:
-        ratio = figure_b / figure_a
-        of_larger = -log1p(-tolerance)  # 99 to 100 is as far as 100 to 99
-        return Judgement(ratio, None, None, _verdict(log(ratio), of_larger, metric))
+        if reason := _differ_in_runs(a, b, metric, tolerance):
+            return Judgement(ratio, None, None, Verdict.UNKNOWN, reason)
+        return Judgement(ratio, None, None, _verdict(log(ratio), _of_larger(tolerance), metric))
     if reason := _differ_in_window(a, b) or _differ_in_convention(a.shown, b.shown, metric):
-        return Judgement(figure_b / figure_a, None, None, Verdict.UNKNOWN, reason)
-    if a.origin is b.origin and (half := half_between(a, b)) is not None:
-        medians = a.median(metric) or figure_a, b.median(metric) or figure_b
-        return _by_interval(*medians, half, metric)
-    tolerance = _rounding(a, b, metric)
-    verdict = _verdict(figure_b - figure_a, tolerance, metric)
-    return Judgement(figure_b / figure_a, None, None, verdict)
+        return Judgement(ratio, None, None, Verdict.UNKNOWN, reason, is_no_measure=True)
+    rounding = _rounding(a, b, metric)
+    if a.origin is b.origin and (half := half_between(a, b, metric)) is not None:
+        if None in (spread(a, metric), spread(b, metric)):  # a page is no sharper than its digits
+            half = max(half, rounding / min(figure_a, figure_b))
+        return _by_interval(figure_a, figure_b, half, metric)
+    verdict = _verdict(figure_b - figure_a, rounding, metric)
+    reason = _lone_and_uneven(a, b, metric) if verdict is Verdict.UNKNOWN else None
+    return Judgement(ratio, None, None, verdict, reason)
 
 
 def _by_interval(figure_a: float, figure_b: float, half: float, metric: str) -> Judgement:
@@ -95,10 +102,15 @@ def _by_interval(figure_a: float, figure_b: float, half: float, metric: str) -> 
 
 def _rounding(a: Side, b: Side, metric: str) -> float:
     """By how much two figures without spread may differ and still be the same."""
-    ends = [(side.shown.figure(metric) or 0.0, side.shown.raw) for side in (a, b)]
     if a.origin is b.origin is Origin.PUBLISHED:
-        return sum(half_unit(figure, metric, raw) for figure, raw in ends)
-    return 0.0 if ends[0][0] == ends[1][0] else inf
+        return sum(max(_half_units(side, metric)) for side in (a, b))
+    return 0.0 if a.median(metric) == b.median(metric) else inf
+
+
+def _half_units(side: Side, metric: str) -> Iterator[float]:
+    for one in side.finished:
+        if figure := one.figure(metric):
+            yield half_unit(figure, metric, one.raw)
 
 
 def _verdict(change: float, tolerance: float, metric: str) -> Verdict:
@@ -108,6 +120,27 @@ def _verdict(change: float, tolerance: float, metric: str) -> Verdict:
         return Verdict.SAME
     is_better = (change > 0) is (METRICS[metric].better == "higher")
     return Verdict.FASTER if is_better else Verdict.SLOWER
+
+
+def _differ_in_runs(a: Side, b: Side, metric: str, tolerance: float) -> str | None:
+    """Runs further apart than that are told only where each of B stands alike to each of A."""
+    ours, theirs = a.figures(metric), b.figures(metric)
+    apart = max(max(some) / min(some) for some in (ours, theirs))
+    ends = min(theirs) / max(ours), max(theirs) / min(ours)
+    said = {_verdict(log(end), _of_larger(tolerance), metric) for end in ends}
+    if log(apart) <= _of_larger(tolerance) * (1 + _DUST) or len(said) == 1:
+        return None
+    return f"too noisy to tell: runs {number((apart - 1) * 100, 1)} % apart"
+
+
+def _of_larger(tolerance: float) -> float:
+    """A share of the larger of two figures, as a logarithm: 99 to 100 is as far as 100 to 99."""
+    return -log1p(-tolerance)
+
+
+def _lone_and_uneven(a: Side, b: Side, metric: str) -> str | None:
+    is_uneven = a.is_uneven(metric) or b.is_uneven(metric)
+    return LONE_AND_UNEVEN if is_uneven and a.origin is b.origin else None
 
 
 def _differ_in_window(a: Side, b: Side) -> str | None:

@@ -119,7 +119,10 @@ def interval(judgement: Judgement) -> str:
 
 def remark(match: Match) -> str:
     """What a reader must know beside the ratio: where both figures come from, what failed."""
-    a, b = remark_of(match.a), remark_of(match.b)
+    a, b = (
+        ", ".join(filter(None, (remark_of(side), median(side, match.metric))))
+        for side in (match.a, match.b)
+    )
     said = a if a == b else f"A: {a}; B: {b}"
     failed = match.judgement.verdict is Verdict.FAILED
     return "; ".join(filter(None, (said, None if failed else match.judgement.reason)))
@@ -129,6 +132,12 @@ def remark_of(side: Side) -> str:
     """'measured', 'measured, 3 runs, 2 containers', 'measured, the run was out of memory'."""
     said = str(side.origin), runs(side), containers(side), ended(side), flag(side)
     return ", ".join(filter(None, said))
+
+
+def median(side: Side, metric: str) -> str:
+    """'median 10,550', which a verdict is on; empty where it is the figure that tables print."""
+    said = printed(METRICS[metric], side.median(metric), side.shown.raw)
+    return "" if said == figure(side.shown, metric) else f"median {said}"
 
 
 def runs(side: Side) -> str:

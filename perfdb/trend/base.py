@@ -65,7 +65,7 @@ class Point:
     def is_no_measure(self) -> bool:
         """Whether its figure and that of the release before are no measure of each other."""
         judged = self.judgement
-        return self.cannot_be_told is not None and judged is not None and judged.low is None
+        return self.cannot_be_told is not None and judged is not None and judged.is_no_measure
 
     @property
     def has_open_errors(self) -> bool:

@@ -54,6 +54,7 @@ def _point(series: Series, point: Point) -> Fields:
         "num_containers": len(point.side.containers),
         "case_key": point.side.shown.case_key,
         "figure": point.side.shown.figure(series.metric),
+        "median": point.side.median(series.metric),
         "ratio": judged.ratio if judged else None,
         "low": judged.low if judged else None,
         "high": judged.high if judged else None,
