@@ -7,11 +7,9 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from perfdb import out_of_memory
 from perfdb.record import Outcome, StepRecord
 
-OUT_OF_MEMORY = re.compile(
-    r"CUDA out of memory|OutOfMemoryError|DefaultCPUAllocator: can't allocate memory|MemoryError"
-)
 ERROR_LINE = re.compile(r"^(?:\[rank\d+\]: ?)?((?:[A-Za-z_][\w.]*)?(?:Error|Exception)\b.*)")
 KILLED = re.compile(r"failed \(exitcode: -(\d+)\) local_rank: (\d+) \(pid")
 """What torchrun prints of the rank that was the first to fail, if a signal ended it."""
@@ -45,7 +43,7 @@ def diagnose(
 def _failed(exit_code: int, log_lines: Iterable[str]) -> Diagnosis:
     found = ended = None
     for line in log_lines:
-        if OUT_OF_MEMORY.search(line):
+        if out_of_memory.SAID.search(line):
             return Diagnosis(Outcome.OUT_OF_MEMORY, line.strip())
         match = ERROR_LINE.match(line)
         if match and found is None and "ChildFailedError" not in line:

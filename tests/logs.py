@@ -80,3 +80,24 @@ items:
         - metrics: {last_10_steps_step_time_ms_avg: 5814.29}
 """
 """A verification card: two results of one case."""
+
+
+OUT_OF_MEMORY = (
+    "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
+    "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 3; 79.11 GiB total)",
+    "torch.cuda.OutOfMemoryError",
+    "RuntimeError: CUDA error: out of memory",
+    "RuntimeError: CUDA driver error: out of memory",
+    "node01:1:2 [0] include/alloc.h:228 NCCL WARN Cuda failure 2 'out of memory'",
+    "node01:1:2 [0] include/alloc.h:185 NCCL WARN Cuda failure 'out of memory'",
+    "cudaErrorMemoryAllocation: out of memory",
+    "jaxlib.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate",
+    "RuntimeError: [enforce fail] DefaultCPUAllocator: can't allocate memory: you tried",
+    "OSError: [Errno 12] Cannot allocate memory",
+    "MemoryError",
+    "numpy.core._exceptions._ArrayMemoryError: Unable to allocate 9.00 GiB",
+    "slurmstepd: error: Detected 1 oom_kill event in StepId=123.0.",
+    "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=123.0 cgroup.",
+    "srun: error: node042: task 3: Out Of Memory",
+)
+"""What programs, the kernel and Slurm print where memory ran out."""

@@ -6,7 +6,7 @@ from perfdb.formats import FORMATS, ParsedLog
 from perfdb.formats import scan as scanning
 from perfdb.formats.ending import Ending, broken_start
 from perfdb.record import Outcome
-from tests.logs import step_line
+from tests.logs import OUT_OF_MEMORY, step_line
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "train.py", line 3, in f\n'
 CHILD_FAILED = """\
@@ -64,27 +64,7 @@ def read(text: str) -> ParsedLog:
     return log
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
-        "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 3; 79.11 GiB total)",
-        "torch.cuda.OutOfMemoryError",
-        "RuntimeError: CUDA error: out of memory",
-        "RuntimeError: CUDA driver error: out of memory",
-        "node01:1:2 [0] include/alloc.h:228 NCCL WARN Cuda failure 2 'out of memory'",
-        "node01:1:2 [0] include/alloc.h:185 NCCL WARN Cuda failure 'out of memory'",
-        "cudaErrorMemoryAllocation: out of memory",
-        "jaxlib.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate",
-        "RuntimeError: [enforce fail] DefaultCPUAllocator: can't allocate memory: you tried",
-        "OSError: [Errno 12] Cannot allocate memory",
-        "MemoryError",
-        "numpy.core._exceptions._ArrayMemoryError: Unable to allocate 9.00 GiB",
-        "slurmstepd: error: Detected 1 oom_kill event in StepId=123.0.",
-        "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=123.0 cgroup.",
-        "srun: error: node042: task 3: Out Of Memory",
-    ],
-)
+@pytest.mark.parametrize("line", OUT_OF_MEMORY)
 def test_memory_that_ran_out_is_told_in_many_ways(line: str) -> None:
     """Whatever ends the others afterwards."""
     behind = f"{line}\n{NCCL}srun: error: node042: tasks 0-7: Killed\n{CHILD_FAILED}"

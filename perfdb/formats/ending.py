@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from perfdb import out_of_memory
 from perfdb.formats.base import Configuration, ParsedLog, Reading
 from perfdb.formats.begun import Starts
 from perfdb.formats.judged import judged
@@ -19,16 +20,7 @@ WINDOW: Final = "skip_warmup(10)"
 """The steps to take figures over where a format does not say other ones."""
 
 _STATED: Final = (
-    (
-        Outcome.OUT_OF_MEMORY,
-        re.compile(
-            r"(?m)MemoryError(?::|[ \t]*$)|Error: (?:CUDA|HIP) out of memory"
-            r"|CUDA out of memory\. Tried to allocate|CUDA (?:driver )?error: out of memory"
-            r"|Cuda failure (?:\d+ )?'out of memory'|cudaErrorMemoryAllocation: out of memory"
-            r"|RESOURCE_EXHAUSTED: Out of memory|can't allocate memory|\[Errno 12\]"
-            r"|Detected \d+ oom[_-]kill event|srun: error: [^\n]*: Out Of Memory"
-        ),
-    ),
+    (Outcome.OUT_OF_MEMORY, out_of_memory.SAID),
     (Outcome.TIMED_OUT, re.compile(r"DUE TO TIME LIMIT")),
     (Outcome.FAILED, re.compile(r"DUE TO NODE FAILURE|srun: error: Node failure on ")),
 )

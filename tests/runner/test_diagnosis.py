@@ -4,6 +4,7 @@ import pytest
 
 from perfdb.record import Outcome, StepRecord
 from runner.diagnosis import diagnose
+from tests.logs import OUT_OF_MEMORY
 
 WHOLE = [StepRecord(step=n, step_time_s=0.1, loss=6.0, grad_norm=1.0) for n in range(1, 4)]
 
@@ -43,17 +44,16 @@ def test_a_value_that_is_not_finite_spoils_the_run(
     assert "step 3" in error
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB",
-        "RuntimeError: [enforce fail at alloc_cpu.cpp:121] data. DefaultCPUAllocator: can't "
-        "allocate memory: you tried to allocate 1000 bytes",
-    ],
-)
-def test_out_of_memory_is_told_from_other_failures(error: str) -> None:
-    outcome, reason = _said(1, WHOLE, TRACEBACK.format(error=error))
-    assert (Outcome.OUT_OF_MEMORY, error) == (outcome, reason)
+@pytest.mark.parametrize("line", OUT_OF_MEMORY)
+def test_out_of_memory_is_told_from_other_failures(line: str) -> None:
+    """In all the ways in which a log tells of it, and whatever else failed before."""
+    log = TRACEBACK.format(error="[rank1]: RuntimeError: Connection closed by peer") + line + "\n"
+    assert (Outcome.OUT_OF_MEMORY, line) == _said(1, WHOLE, log)
+
+
+def test_a_word_of_memory_is_no_lack_of_it() -> None:
+    log = "To avoid CUDA out of memory, see the guide\nValueError: layers do not divide\n"
+    assert (Outcome.FAILED, "ValueError: layers do not divide") == _said(1, [], log)
 
 
 def test_a_crash_gives_the_first_error_line_and_not_the_launchers() -> None:
