@@ -1,6 +1,7 @@
 """Published pages: what each holds, by golden files typed from the pages, and what is refused."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 import yaml
 
 from perfdb import catalog
-from perfdb.pages import reader
+from perfdb.pages import columns, reader, titles
 from perfdb.pages.base import PageContext, PageRead
 from perfdb.record import Case, Figures, PublishedResult, Release
 
@@ -396,3 +397,40 @@ def test_milliseconds_beside_seconds_are_kept_as_an_extra() -> None:
     (one,) = found.results
     assert (7.44, {"Step Time (ms)": "7440"}) == (one.figures.step_time_s, one.extras)
     assert "no field for the columns 'Step Time (ms)'" in str(found.notes[0])
+
+
+ROW = {
+    "Model": "Llama3 8B", "System": "DGX-H100", "#-GPUs": "8", "GBS": "128",
+    "Sequence Length": "8192", "Time per Global Step (s)": "2.0",
+}  # fmt: skip
+SAID_OTHERWISE = {
+    "model": "Llama3 70B", "system": "DGX-H200", "hardware": "DGX-H200", "gpu": "H200",
+    "framework": "NeMo", "task": "SFT", "precision": "FP8-CS", "mfu": "0.3",
+    "sequence_parallel": "1",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("field", columns.ALIASES)
+def test_a_column_that_has_a_field_says_something_of_its_row(field: str) -> None:
+    """What none takes from a cell would be in no field and among no extras."""
+    base = dict(ROW)
+    if field in columns.OF_SYSTEM:
+        del base["System"]
+    own = {columns.ALIASES[field][0]: SAID_OTHERWISE.get(field, "4")}
+    assert _of_a_table(base | own) != _of_a_table(base)
+
+
+def _of_a_table(row: dict[str, str]) -> object:
+    """What is stored of the one row of a page, but for its texts; or why it is not read."""
+    lines = (row, ["---"] * len(row), row.values())
+    text = "# DFM\n\n" + "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+    found = reader.read("page.md", text, PageContext(system="dgx-b200", framework="dfm"))
+    return [said_by(one) for one in found.results] or found.problems
+
+
+def test_no_title_means_two_things() -> None:
+    known = columns.ALIASES | {
+        "in ms": columns.MILLISECONDS, "none": columns.EXTRAS, "a setting": columns.SETTINGS,
+    }  # fmt: skip
+    meant = {(titles.squeezed(one), field) for field, every in known.items() for one in every}
+    assert [] == [title for title, n in Counter(title for title, _ in meant).items() if n > 1]
