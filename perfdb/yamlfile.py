@@ -152,27 +152,36 @@ def _mark(node: yaml.Node, place: Place, lines: dict[Place, int]) -> list[tuple[
     return twice
 
 
-def validate(document: Document, kind: type[Value]) -> Value | list[Problem]:
-    """The document as a checked value, or everything that is wrong with it."""
+def validate(
+    document: Document, kind: type[Value], elsewhere: Mapping[str, str] | None = None
+) -> Value | list[Problem]:
+    """The document as a checked value, or everything that is wrong with it.
+
+    `elsewhere` has the fields by other words for them, which whoever writes one may mean.
+    """
     if not isinstance(document.content, Mapping):
         return [document.problem((), f"expected fields, found {_name_of(document.content)}")]
     try:
         return kind.model_validate(document.content)
     except ValidationError as error:
         found = [
-            _problem(document, detail["loc"], detail["type"], detail["msg"], kind)
+            _no_such_field(document, detail["loc"], kind, elsewhere or {})
+            if detail["type"] == "extra_forbidden"
+            else _problem(document, detail["loc"], detail["type"], detail["msg"])
             for detail in error.errors()
         ]
         return list(dict.fromkeys(found))
 
 
-def _problem(
-    document: Document, place: Place, what: str, message: str, kind: type[BaseModel]
+def _no_such_field(
+    document: Document, place: Place, kind: type[BaseModel], elsewhere: Mapping[str, str]
 ) -> Problem:
-    name = str(place[-1]) if place else ""
-    if what == "extra_forbidden":
-        remedy = suggestion(name, kind.model_fields) if len(place) == 1 else "remove it"
-        return document.problem(place, "no such field", remedy)
+    name = str(place[-1])
+    meant = suggestion(elsewhere.get(name, name), kind.model_fields)
+    return document.problem(place, "no such field", meant if len(place) == 1 else "remove it")
+
+
+def _problem(document: Document, place: Place, what: str, message: str) -> Problem:
     if what == "missing":
         return document.problem(place, "is required and missing", "add it")
     given, rest = _at(document.content, place)

@@ -406,8 +406,8 @@ def test_a_mesh_of_torchtitan_says_the_layout_and_what_it_lacks_is_one(mesh: str
     [
         ("CUDA capacity: NVIDIA H200 with 139.72GiB memory", {"system": "dgx-h200"}),
         (
-            "CUDA capacity: AMD Instinct MI300X with 191.98GiB memory",
-            {"system": "AMD Instinct MI300X"},
+            "CUDA capacity: AMD Instinct MI901X with 191.98GiB memory",
+            {"system": "AMD Instinct MI901X"},
         ),
         (
             "\x1b[34mModel llama3 70B \x1b[31msize: 70,553,706,496 total parameters\x1b[39m",

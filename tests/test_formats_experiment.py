@@ -108,7 +108,7 @@ def test_a_name_of_no_dialect_may_say_sizes(path: str, expected: dict[str, objec
          {"variant": "dev_dgx_gb200", "system": "dgx-gb200"}),
         ("golden_values_lts_dgxh100_eos.json.gz",
          {"variant": "lts_dgxh100_eos", "system": "dgx-h100"}),
-        ("golden_values_dev_dgx_a100.json", {"variant": "dev_dgx_a100", "system": None}),
+        ("golden_values_dev_dgx_a900.json", {"variant": "dev_dgx_a900", "system": None}),
         ("golden_values_dev.json", {"variant": "dev"}),
     ],
 )  # fmt: skip

@@ -153,7 +153,7 @@ def test_golden_values_of_one_test_are_of_the_machines_in_their_names(
     """--system fills in what no name says; a machine that the catalogue lacks is none of it."""
     values = ", ".join(f'"{step}": {2 + step % 3 / 8}' for step in range(1, 26))
     text = f'{{"iteration-time": {{"start_step": 1, "step_interval": 1, "values": {{{values}}}}}}}'
-    names = ("dev_dgx_h100", "dev_dgx_gb200", "lts_dgx_h100", "dev", "dev_dgx_a100")
+    names = ("dev_dgx_h100", "dev_dgx_gb200", "lts_dgx_h100", "dev", "dev_dgx_a900")
     for order, name in enumerate(names):
         write(tmp_path, f"{text}\n" + " " * order, f"golden_values_{name}.json")
     said = (*(one for one in SET if "system" not in one), "global_batch_size=64")

@@ -154,7 +154,9 @@ def test_a_row_that_cannot_be_read_is_refused_and_the_others_are_read(page: Path
     """The messages are those beside the page: line, column, what is wrong, what to do."""
     page_read = read(page)
     said = [f"{len(page_read.results)} read", *map(str, page_read.problems)]
-    assert page.with_suffix(".txt").read_text().splitlines() == said
+    known = ", ".join(sorted(catalog.systems()))
+    expected = page.with_suffix(".txt").read_text().replace("{systems}", known)
+    assert expected.splitlines() == said
 
 
 @pytest.mark.parametrize("page", BAD, ids=name_of)

@@ -307,7 +307,7 @@ def test_a_column_of_gpus_says_the_system(title: str, above: str, cell: str, wan
     ("above", "cell", "told"),
     [
         ("DGX-H100", "B200", "'B200' is not of 'DGX-H100', which the page says above"),
-        ("DGX-H100", "MI300X", "no system or GPU 'MI300X' in the catalogue"),
+        ("DGX-H100", "MI901X", "no system or GPU 'MI901X' in the catalogue"),
         ("DGX-H100", "H100/H200", "'H100/H200' names several GPUs"),
         ("", "B200", "'B200' may be of dgx-b200 or dgx-gb200"),
     ],
@@ -373,7 +373,7 @@ def test_what_is_not_known_beside_a_model_stays_there() -> None:
         (["Task"], ["SFT"], "70B LoRA", "'SFT' is not 'LoRA', which stands beside"),
         (["System"], ["DGX-H100"], "70B (DGX-B200)", "'DGX-H100' and 'DGX-B200' are not of one"),
         ([], [], "70B (FP8/BF16)", "says both 'FP8' and 'BF16'"),
-        ([], [], "70B (A100)", "no system or GPU 'A100' in the catalogue"),
+        ([], [], "70B (A900)", "no system or GPU 'A900' in the catalogue"),
         ([], [], "70B (DPO)", "'DPO' is no task"),
     ],
 )

@@ -93,15 +93,15 @@ def test_what_names_no_other_system_leaves_the_one_above(above: str) -> None:
     ("above", "why"),
     [
         ("### B200 results", "'B200' is not of 'DGX-H100'"),
-        ("### A100 80GB", "no system 'A100' in the catalogue"),
-        ("### AMD MI300X", "no system 'MI300X' in the catalogue"),
+        ("### A900 80GB", "no system 'A900' in the catalogue"),
+        ("### AMD MI901X", "no system 'MI901X' in the catalogue"),
         ("### DGX-H100, DGX-H200", "names DGX-H100 and DGX-H200"),
         ("### H100 and H200", "names H100 and H200"),
         ("### H200 vs H100", "names H200 and H100"),
-        ("### Faster than A100", "names A100"),
-        ("Accelerator: A100", "no system 'A100' in the catalogue"),
+        ("### Faster than A900", "names A900"),
+        ("Accelerator: A900", "no system 'A900' in the catalogue"),
         ("GPU: H100 or H200", "names H100 and H200"),
-        ("- System: DGX-A100", "no system 'DGX-A100' in the catalogue"),
+        ("- System: DGX-A900", "no system 'DGX-A900' in the catalogue"),
     ],
 )
 def test_a_nearest_system_that_leaves_doubt_rejects_the_rows(above: str, why: str) -> None:
@@ -332,10 +332,10 @@ def test_a_footnote_on_an_extra_says_nothing_of_the_figures() -> None:
         ("measured with NeMo 25.07 in FP8", "FP8 and 25.07; the row counts as bf16, 25.09"),
         ("up to 10% faster than NeMo 25.07", None),
         ("measured on DGX-B200.", "DGX-B200; the row counts as dgx-h100"),
-        ("on 8x A100 GPUs", "A100; the row counts as dgx-h100"),
+        ("on 8x A900 GPUs", "A900; the row counts as dgx-h100"),
         ("measured on H100", None),
         ("on DGX-H100 and DGX-H200", None),
-        ("twice as fast as on A100, not on H200", None),
+        ("twice as fast as on A900, not on H200", None),
         ("LoRA, with sequence length 4096.", "lora and sequence length 4096; the row counts as "
          "pretrain, 8,192"),
         ("SFT and pre-training", None),
@@ -401,7 +401,7 @@ def test_a_cell_across_a_table_holds_until_another_of_its_kind_but_for_no_other_
     [
         ("*Projected*", "the heading says 'Projected'"),
         ("B200", "'B200' is not of 'DGX-H100'"),
-        ("A100", "no system 'A100' in the catalogue"),
+        ("A900", "no system 'A900' in the catalogue"),
         ("NeMo 25.04 and 25.07", "names several releases"),
     ],
 )
@@ -601,7 +601,7 @@ def test_a_precision_that_nobody_knows_rejects_the_rows_below_it() -> None:
         ("With NeMo 25.07 we had:", "25.07; the rows count as 25.09"),
         # What the rows are of, are held against or have nothing to do with is no other thing.
         ("And on 16 H100 GPUs with NeMo 25.09:", ""),
-        ("These numbers are twice those of DGX-A100 in our baseline.", ""),
+        ("These numbers are twice those of DGX-A900 in our baseline.", ""),
         ("A later guide may show LoRA on a DGX-B200, with more about NeMo 25.07.", ""),
         ("System: DGX-B200", ""),
     ],

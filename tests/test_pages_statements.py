@@ -172,8 +172,8 @@ def test_a_gpu_behind_a_model_says_no_more_than_that_of_a_row_and_nothing_else()
 
 
 def test_a_gpu_behind_a_model_that_no_system_has_rejects_the_rows() -> None:
-    found = read("## Pre-training", "System: DGX-H100", "### Llama3 8B on A100")
-    assert "no system 'A100' in the catalogue" in str(found.problems[0])
+    found = read("## Pre-training", "System: DGX-H100", "### Llama3 8B on A900")
+    assert "no system 'A900' in the catalogue" in str(found.problems[0])
     assert () == found.results
 
 

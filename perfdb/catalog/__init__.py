@@ -25,13 +25,15 @@ FOLDER = Path(__file__).parent
 _OF_NO_SYSTEM = re.compile(
     r"(?<![A-Z])(?:PCIE|NVL|HBM2E?|MIG)(?![A-Z0-9])|-[0-9]+[ABCQ](?![A-Z0-9])"
 )
-"""Says that a GPU is a card with other peaks, or a part of one: MIG, or a vGPU as in H100-8C."""
+"""Says that a GPU is a card with other peaks, or a part of one: MIG, or a vGPU as in H100-8C.
+
+Unless it is among the words of a system itself."""
 
 
 @cache
 def systems() -> Mapping[str, System]:
     """Every system by name, in the order pages show them."""
-    peaks = {entry.peak for entry in precisions().values() if entry.peak}
+    peaks = list(dict.fromkeys(it.peak for it in precisions().values() if it.peak))
     return entries([FOLDER / "systems.yaml"], System, partial(check.systems, peaks=peaks))
 
 
@@ -110,10 +112,12 @@ def system_of_gpu(gpu: str) -> System | None:
 
 def gpus_named(known: System, text: str) -> list[str]:
     """The words of a system's GPUs that are in a text, in any case; none of an H100 PCIe."""
-    capitals = text.upper()
-    if _OF_NO_SYSTEM.search(capitals):
-        return []
-    return [w for w in known.detect if re.search(rf"(?<![A-Z0-9]){w}(?![0-9])", capitals)]
+    return [word for word in known.detect if _is_named(word, text.upper())]
+
+
+def _is_named(word: str, capitals: str) -> bool:
+    rest, number = re.subn(rf"(?<![A-Z0-9]){word}(?![0-9])", "", capitals)
+    return number > 0 and not _OF_NO_SYSTEM.search(rest)
 
 
 def has_gpus(system_name: str | None) -> bool:

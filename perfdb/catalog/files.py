@@ -1,7 +1,8 @@
 """Catalogue files: their entries with their lines, and all problems in them at once."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Generic, TypeVar
 
@@ -40,7 +41,7 @@ def entries(paths: Iterable[Path], kind: type[Entry], check: Check[Entry]) -> di
     problems: list[Problem] = []
     for path in paths:
         for document in _documents(path, problems):
-            read = yamlfile.validate(document, kind)
+            read = yamlfile.validate(document, kind, kind.ELSEWHERE)
             if isinstance(read, list):
                 problems += read
             else:
@@ -55,8 +56,14 @@ def _documents(path: Path, problems: list[Problem]) -> Sequence[Document]:
     """Each entry of a file with its own lines."""
     parsed = yamlfile.parse(str(path), path.read_text(encoding="utf-8"), _LOADER)
     if isinstance(parsed, Unreadable):
-        problems += parsed.problems
+        problems += _run_together(parsed.problems) or parsed.problems
         return ()
     if not isinstance(parsed.content, list):
         return (parsed,)
     return [parsed.item(number, content) for number, content in enumerate(parsed.content)]
+
+
+def _run_together(problems: Iterable[Problem]) -> list[Problem]:
+    """Where an entry of a list goes on with the name of another one."""
+    named = (one for one in problems if re.fullmatch(r"[0-9]+\.name", one.field or ""))
+    return [replace(one, field="name", remedy="begin each entry with '- '") for one in named]

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from perfdb.catalog.base import Model, System
+from perfdb.yamlfile import Place
 
 _SIZE = re.compile(r"(?<![0-9])[0-9]+(?:\.[0-9]+)?(?=\s*b(?![a-z]))", re.IGNORECASE)
 """A number of billions: of parameters, or of those that are active."""
@@ -28,7 +29,14 @@ def resized(words: str, size: str) -> str:
 
 def spellings(entry: Model | System) -> Iterator[str]:
     """All names of an entry: its name, title and aliases; of a repository also the last part."""
-    for alias in (entry.name, entry.title, *entry.aliases):
-        yield alias
-        if " " not in alias:
-            yield alias.rpartition("/")[2]
+    return (word for _, word in placed(entry))
+
+
+def placed(entry: Model | System) -> Iterator[tuple[Place, str]]:
+    """The names of an entry, each with the way to where it is given."""
+    given: list[tuple[Place, str]] = [(("name",), entry.name), (("title",), entry.title)]
+    given += [(("aliases", number), alias) for number, alias in enumerate(entry.aliases)]
+    for place, word in given:
+        yield place, word
+        if " " not in word:
+            yield place, word.rpartition("/")[2]

@@ -44,7 +44,7 @@ def test_what_the_worker_cannot_run_has_a_reason(
     [
         ("dgx-h100", {"tensor_parallel": 2}, "1"),
         ("dgx-h200", {"context_parallel": 2}, "1"),
-        ("dgx-a100", {"tensor_parallel": 2}, "1"),
+        ("dgx-a900", {"tensor_parallel": 2}, "1"),
         ("dgx-h100", {"tensor_parallel": 1, "context_parallel": 1}, None),
         ("dgx-b200", {"tensor_parallel": 2}, None),
         ("dgx-gb300", {"tensor_parallel": 2}, None),

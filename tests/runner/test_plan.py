@@ -89,7 +89,7 @@ def test_a_framework_without_a_backend_is_a_reason() -> None:
 
 
 def test_an_unknown_gpu_runs_nothing() -> None:
-    unknown = machine.from_nvidia_smi("NVIDIA A100-SXM4-80GB, 580, 81920\n")
+    unknown = machine.from_nvidia_smi("NVIDIA A900-SXM4-80GB, 580, 81920\n")
     assert {"skip"} == {verdict for verdict, _ in verdicts(here(unknown)).values()}
 
 

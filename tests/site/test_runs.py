@@ -111,7 +111,7 @@ def test_the_job_has_its_rate_its_days_and_what_memory_it_left_free() -> None:
         ("dgx-h100", {}, ["2.1%", "1 − 78.00 GiB ÷ 79.65 GiB, as nvidia-smi on DGX-H100 says"]),
         ("dgx-h100", {"gpu_memory_bytes": 2**36}, ["–", "the memory of its GPUs is not known"]),
         ("dgx-gb300", {}, ["–", "the memory of its GPUs is not known"]),
-        ("NVIDIA A100", {}, ["–", "the memory of its GPUs is not known"]),
+        ("NVIDIA A900", {}, ["–", "the memory of its GPUs is not known"]),
         ("cpu", {}, None),
     ],
 )  # fmt: skip
