@@ -70,7 +70,7 @@ def shape(log: ParsedLog, model: str) -> str | None:
 
 def _differing(log: ParsedLog, model: catalog.Model) -> Sequence[str]:
     """The sizes of which a log says another; programs differ in whose MLP they print of experts."""
-    unsure = () if model.family == "gpt" else ("ffn_hidden_size",)
+    unsure = ("ffn_hidden_size",) if model.num_experts else ()
     return [
         name
         for name, size in log.shape.items()

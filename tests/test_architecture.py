@@ -95,6 +95,17 @@ def test_the_places_where_things_are_added_exist() -> None:
     assert [] == missing
 
 
+def test_what_is_added_to_is_where_the_guide_says() -> None:
+    guide = (ROOT / "docs" / "how-to" / "add.md").read_text()
+    named = re.findall(r"`(\w+)` (?:fills? )?(?:in|of) `((?:perfdb|runner|dashboards|tests)/[\w./]+\.py)`", guide)
+    lacking = [
+        (name, place) for name, place in named
+        if not re.search(rf"(?m)^(?:(?:class|def) |    )?{name}\b", (ROOT / place).read_text())
+    ]  # fmt: skip
+    assert len(named) > 10
+    assert [] == lacking
+
+
 def test_every_command_of_the_table_can_be_loaded_and_says_what_it_does() -> None:
     for name in perfdb.cli.COMMANDS:
         command = perfdb.cli.cli.get_command(perfdb.cli.click.Context(perfdb.cli.cli), name)

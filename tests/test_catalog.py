@@ -277,6 +277,7 @@ MODEL_FAULTS = [
      "llama3-8b.yaml", "1: moe_ffn_hidden_size, moe_latent_size, num_dense_layers without num_ex"),
     (LLAMA + "moe_shared_expert_ffn_hidden_size: 64\n", "llama3-8b.yaml",
      "1: moe_shared_expert_ffn_hidden_size without num_experts"),
+    (changed(LLAMA, "gpt", "gtp"), "llama3-8b.yaml", "3: family: none of gpt, moe, mla"),
     (LLAMA + "mtp_depth: 9999\n", "llama3-8b.yaml", "1: mtp_depth 9999 is above num_layers 32"),
     (changed(LLAMA, "ffn_hidden_size", "intermediate_size"), "llama3-8b.yaml",
      "intermediate_size: no such field; did you mean ffn_hidden_size?"),

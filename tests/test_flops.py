@@ -13,6 +13,7 @@ import pytest
 
 from perfdb import catalog, flops
 from perfdb.catalog import Model
+from perfdb.catalog.base import PARTS, WITHOUT_EXPERTS
 from perfdb.errors import CatalogError
 from perfdb.flops import Work, conventions, training
 from perfdb.flops.base import Convention
@@ -159,11 +160,16 @@ def test_every_model_has_flops_under_every_convention() -> None:
             assert flops.flops_per_token(model, 4096, convention)
 
 
-@pytest.mark.parametrize("family", [name for name in flops.FORMULAS if name != "gpt"])
+@pytest.mark.parametrize("family", [name for name in flops.FORMULAS if PARTS[name]])
 def test_a_model_without_the_numbers_of_its_family_has_unknown_flops(family: str) -> None:
     bare = catalog.model("gpt-tiny").model_copy(update={"family": family})
     assert flops.flops_per_token(bare, 4096) is None
     assert flops.restate(100.0, Work(bare, 4096), FULL, CAUSAL) is None
+
+
+def test_every_family_has_a_formula() -> None:
+    assert flops.FORMULAS.keys() == PARTS.keys()
+    assert PARTS.keys() > set(WITHOUT_EXPERTS)
 
 
 def test_a_family_without_a_formula_has_unknown_flops() -> None:

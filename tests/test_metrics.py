@@ -20,6 +20,9 @@ from perfdb.export.results import STORED
 from perfdb.flops.conventions import NEMOTRON4_RECIPE
 from perfdb.queries.results import FIGURES
 from perfdb.recompute.figures import DERIVED
+from perfdb.queries.site import all_revisions
+from perfdb.site import revisions
+from perfdb.site.contents import Revision
 from perfdb.stated import Stated
 
 RECIPE = Path(__file__).parents[2] / "shared" / "seeds" / "nemotron4-dgxc-recipe.txt"
@@ -194,8 +197,11 @@ def test_mfu_is_against_the_dense_peak_of_the_precision(
         ("perfdb/recompute/figures.py", DERIVED),
         ("perfdb/recompute/read.py", recompute.read._Figures.model_fields),
         ("perfdb/export/results.py", STORED),
-        ("perfdb/compare/base.py", compare.Result.model_fields),
+        ("perfdb/compare/result.py", compare.Result.model_fields),
         ("perfdb/stated.py", Stated.model_fields),
+        ("perfdb/queries/site.py", all_revisions().selected_columns.keys()),
+        ("perfdb/site/contents.py", Revision.model_fields),
+        ("perfdb/site/revisions.py", revisions.FIGURES),
         ("dashboards/views/runs.py", Measured.model_fields),
     ],
 )

@@ -148,12 +148,18 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "gated_delta": ("linear_attention",),
     "dit": ("video_diffusion",),
 }
-"""The fields that a model of each family must have besides those of all."""
+"""The families, and the fields that a model of each must have besides those of all."""
 EXPERT_PARTS = ("moe_top_k", "moe_ffn_hidden_size")
 """The fields that a model with experts must have, and those that it may have."""
 OTHER_EXPERT_PARTS = ("moe_shared_expert_ffn_hidden_size", "moe_latent_size", "num_dense_layers")
 WITHOUT_EXPERTS = ("gpt", "dit")
 """The families that have none; the others but `moe` may have them."""
+
+
+def _known(family: str) -> str:
+    if family not in PARTS:
+        raise ValueError(f"none of {', '.join(PARTS)}")
+    return family
 
 
 class Model(Named):
@@ -183,7 +189,7 @@ class Model(Named):
     }
     """The words of a Hugging Face config.json."""
 
-    family: Literal["gpt", "moe", "mla", "sliding", "mamba", "gated_delta", "dit"]
+    family: Annotated[str, AfterValidator(_known)]
     source: Words
     aliases: tuple[Words, ...] = ()
     num_layers: PositiveInt
