@@ -107,6 +107,11 @@ def test_a_gpu_that_the_catalogue_lacks_is_told_against_any_option(
         ),
         ({"num_layers": 32, "hidden_size": 4096, "ffn_hidden_size": 14336}, "llama3-8b", None),
         ({"num_layers": 48, "ffn_hidden_size": 768, "num_experts": 128}, "qwen3-30b-a3b", None),
+        (
+            {"num_layers": 52, "hidden_size": 4096, "ffn_hidden_size": 999},
+            "nemotron-h-8b",
+            "says ffn_hidden_size 999; nemotron-h-8b has ffn_hidden_size 21504",
+        ),
         ({"num_layers": 80}, "no-such-model", None),
         ({}, "llama3-8b", None),
     ],

@@ -189,14 +189,21 @@ NO_MEANS = {
 """Formats that print the time of single steps, or of none."""
 
 
+REFERENCE = (Path(__file__).parents[1] / "docs" / "reference" / "formats.md").read_text()
+
+
 def test_of_each_format_it_is_known_whether_a_time_is_the_mean_of_several_steps() -> None:
     """Where it is, the format is in AVERAGES, else here; a program says it in its own code."""
     assert AVERAGES ^ NO_MEANS == set(FORMATS)
 
 
+def test_the_reference_has_a_row_for_each_format_in_their_order() -> None:
+    [_, *rows] = re.findall(r"^\| `?(\w+)`? \| .* \| .* \| .* \|$", REFERENCE, re.MULTILINE)
+    assert list(FORMATS) == rows
+
+
 def test_the_reference_names_the_formats_of_means() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "reference" / "formats.md").read_text()
-    [said] = re.findall(r"^In (.+) logs a line stands for the steps since", page, re.MULTILINE)
+    [said] = re.findall(r"^In (.+) logs a line stands for the steps since", REFERENCE, re.MULTILINE)
     assert set(re.findall(r"`(\w+)`", said)) == AVERAGES
 
 

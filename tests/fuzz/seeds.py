@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 from perfdb.formats import FORMATS
@@ -122,7 +123,7 @@ def _trees() -> Iterator[bytes]:
     """One log of each format, a few pages, and folders in which files speak of one another."""
     for name in FORMATS:
         file_name = NAMES.get(name, "train.log")
-        yield trees.joined([(file_name, next(_logs(name)))])
+        yield from (trees.joined([(file_name, log)]) for log in islice(_logs(name), 1))
     for content in list(_pages())[::8]:
         yield trees.joined([("page.md", content)])
     for number, run in enumerate(_runs()):
