@@ -97,7 +97,8 @@ def test_the_places_where_things_are_added_exist() -> None:
 
 def test_what_is_added_to_is_where_the_guide_says() -> None:
     guide = (ROOT / "docs" / "how-to" / "add.md").read_text()
-    named = re.findall(r"`(\w+)` (?:fills? )?(?:in|of) `((?:perfdb|runner|dashboards|tests)/[\w./]+\.py)`", guide)
+    places = r"((?:perfdb|runner|dashboards|tests)/[\w./]+\.py)"
+    named = re.findall(rf"`(\w+)` (?:fills? )?(?:in|of) `{places}`", guide)
     lacking = [
         (name, place) for name, place in named
         if not re.search(rf"(?m)^(?:(?:class|def) |    )?{name}\b", (ROOT / place).read_text())

@@ -19,8 +19,8 @@ from perfdb.db.rows import ResultRow
 from perfdb.export.results import STORED
 from perfdb.flops.conventions import NEMOTRON4_RECIPE
 from perfdb.queries.results import FIGURES
-from perfdb.recompute.figures import DERIVED
 from perfdb.queries.site import all_revisions
+from perfdb.recompute.figures import DERIVED
 from perfdb.site import revisions
 from perfdb.site.contents import Revision
 from perfdb.stated import Stated

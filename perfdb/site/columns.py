@@ -8,7 +8,8 @@ from perfdb.site import addresses, bests, figures, tables
 from perfdb.site.addresses import Address
 from perfdb.site.data import Result
 from perfdb.site.markup import Cell, Head, Table
-from perfdb.site.profiles import GBS, RELEASE, SEQUENCE, Column, ours
+from perfdb.site.profile import Column
+from perfdb.site.profiles import GBS, RELEASE, SEQUENCE, ours
 from perfdb.site.rows import row_id
 
 WORK: Final = ours(

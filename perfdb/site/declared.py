@@ -24,7 +24,7 @@ from perfdb.site.base import SiteDirective
 from perfdb.site.data import ReleasePage, Result, Tab
 from perfdb.site.grouping import Grouping, sections, tabs
 from perfdb.site.markup import Html, tag
-from perfdb.site.profiles import Profile
+from perfdb.site.profile import Profile
 from perfdb.site.releases import Releases
 from perfdb.site.words import release_title, section_title
 

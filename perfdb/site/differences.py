@@ -6,7 +6,8 @@ from typing import Final
 from perfdb import units
 from perfdb.site import tables
 from perfdb.site.data import Result
-from perfdb.site.profiles import CP, EP, ETP, FSDP, GA, LBS, MBS, PP, SP, TP, VP, Column, ours
+from perfdb.site.profile import Column
+from perfdb.site.profiles import CP, EP, ETP, FSDP, GA, LBS, MBS, PP, SP, TP, VP, ours
 
 MOST_OPTIONS: Final = 4
 """Options of a framework that are named with their values; the others are counted."""

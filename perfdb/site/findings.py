@@ -11,7 +11,8 @@ from perfdb.groups import grouped
 from perfdb.site import tables
 from perfdb.site.data import Audited, Flag, Result
 from perfdb.site.markup import Html, tag
-from perfdb.site.profiles import CASE, Column
+from perfdb.site.profile import Column
+from perfdb.site.profiles import CASE
 from perfdb.site.words import gpus, section_title
 
 KINDS = (*(severity.value for severity in Severity), "explained")

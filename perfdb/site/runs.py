@@ -12,7 +12,7 @@ from perfdb.site.data import MOST_STEPS, Link, Result, RunPage, Step
 from perfdb.site.glossary import TERMS
 from perfdb.site.markup import Cell, Content, Head, Html, Table, facts, joined, link, table, tag
 from perfdb.site.origin import flag_mark
-from perfdb.site.profiles import Column
+from perfdb.site.profile import Column
 from perfdb.site.sources import numbered
 from perfdb.site.tables import moment, outcome_badge
 from perfdb.site.words import release_title, section_title

@@ -8,7 +8,7 @@ from perfdb.pages.columns import says_nothing_new
 from perfdb.record import CONFIGURATION_FIELDS, WORKLOAD_FIELDS
 from perfdb.site.data import Result
 from perfdb.site.markup import Cell, Content
-from perfdb.site.profiles import Column
+from perfdb.site.profile import Column
 from perfdb.units import UNKNOWN
 
 _RAN: Final = (*WORKLOAD_FIELDS, *CONFIGURATION_FIELDS, "release", "container", "origin")

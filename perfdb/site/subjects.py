@@ -15,7 +15,7 @@ from perfdb.site.grouping import Release, TaskResults, newest_first, work_order
 from perfdb.site.headline import Highest
 from perfdb.site.markup import Cell, Head, Html, joined, link, tag
 from perfdb.site.page import NO_DATA, Page, document, listing, section, shown
-from perfdb.site.profiles import Profile
+from perfdb.site.profile import Profile
 from perfdb.site.words import release_title, section_title
 
 MOST_ROWS: Final = 300

@@ -17,7 +17,7 @@ from perfdb.site.glossary import TERMS
 from perfdb.site.markup import Beside, Cell, Head, Html, Offer, Table, link, tag
 from perfdb.site.origin import flag_sign, origin
 from perfdb.site.printed import extra_of, is_packed, says, text_of
-from perfdb.site.profiles import Column, Kind, Profile
+from perfdb.site.profile import Column, Kind, Profile
 from perfdb.site.rows import evidence, offer_name, row_id, run_id, source_said
 from perfdb.site.words import release_title
 

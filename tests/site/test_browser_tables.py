@@ -9,7 +9,8 @@ from playwright.sync_api import Browser, Locator, Page
 
 from perfdb.site import markup
 from perfdb.site.data import Result
-from perfdb.site.profiles import AUTOMODEL, NEMO, OF_MODEL, ON_SYSTEM, SCALING, Profile
+from perfdb.site.profile import Profile
+from perfdb.site.profiles import AUTOMODEL, NEMO, OF_MODEL, ON_SYSTEM, SCALING
 from perfdb.site.tables import results_table
 from tests.site.conftest import CHROMIUM, EVIL, RELEASE, ROOT, chosen
 from tests.site.samples import address as sample_address

@@ -5,7 +5,8 @@ from bs4 import BeautifulSoup
 
 from perfdb.site import markup
 from perfdb.site.data import Flag, Result
-from perfdb.site.profiles import AUTOMODEL, DFM, MEASURED, NEMO, RUNS, Profile
+from perfdb.site.profile import Profile
+from perfdb.site.profiles import AUTOMODEL, DFM, MEASURED, NEMO, RUNS
 from perfdb.site.tables import results_table
 from tests.site.samples import address, published, result
 

@@ -29,6 +29,7 @@ from perfdb.site.contents import Contents
 from perfdb.site.data import ReleasePage, Result
 from perfdb.site.pages import all_pages
 from perfdb.site.printed import says, text_of
+from perfdb.site.profile import Profile
 from perfdb.site.releases import release_pages
 from tests.site.samples import address, model_page, published
 
@@ -71,7 +72,7 @@ def release_of(contents: Contents) -> ReleasePage:
     return release
 
 
-def soup(contents: Contents, profile: profiles.Profile | None = None) -> BeautifulSoup:
+def soup(contents: Contents, profile: Profile | None = None) -> BeautifulSoup:
     """The release's tables as they stand on its page, or in the columns of another family."""
     shown = [
         markup.table(
@@ -85,7 +86,7 @@ def soup(contents: Contents, profile: profiles.Profile | None = None) -> Beautif
     return BeautifulSoup("".join(shown), "html.parser")
 
 
-def rows(contents: Contents, *titles: str, profile: profiles.Profile | None = None) -> list[str]:
+def rows(contents: Contents, *titles: str, profile: Profile | None = None) -> list[str]:
     """The words of some columns, row by row, as a reader sees them."""
     found = []
     for table in soup(contents, profile).select("table"):

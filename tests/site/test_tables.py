@@ -11,6 +11,7 @@ from perfdb.site import markup
 from perfdb.site.data import Result
 from perfdb.site.glossary import TERMS
 from perfdb.site.markup import Html
+from perfdb.site.profile import Profile
 from perfdb.site.profiles import (
     AUTOMODEL,
     CASE,
@@ -23,7 +24,6 @@ from perfdb.site.profiles import (
     ON_SYSTEM,
     RUNS,
     SCALING,
-    Profile,
 )
 from perfdb.site.rows import row_id
 from perfdb.site.tables import of_results, results_table

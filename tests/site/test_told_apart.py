@@ -15,6 +15,7 @@ from perfdb.record import CONFIGURATION_FIELDS, WORKLOAD_FIELDS
 from perfdb.site import markup, plain, profiles, read
 from perfdb.site.data import ReleasePage, Result
 from perfdb.site.grouping import Grouping, sections
+from perfdb.site.profile import Profile
 from perfdb.site.profiles import DFM
 from perfdb.site.releases import release_pages
 from perfdb.site.tables import of_results, results_table
@@ -65,7 +66,7 @@ def pair(field: str, *, measured: bool = False, **said: object) -> tuple[Result,
     return made(**given), made(**given | changed)
 
 
-def rows(profile: profiles.Profile, *results: Result) -> list[list[str]]:
+def rows(profile: Profile, *results: Result) -> list[list[str]]:
     """The words of each row below the lines above the table."""
     soup = BeautifulSoup(
         markup.table(results_table("Results", results, profile, address)).text, "html.parser"
@@ -106,7 +107,7 @@ def test_every_field_of_a_case_is_tried() -> None:
 @pytest.mark.parametrize("field", OTHER)
 @pytest.mark.parametrize("profile", profiles.NAMED.values(), ids=profiles.NAMED)
 def test_two_cases_of_a_table_have_different_rows(
-    profile: profiles.Profile, field: str, *, measured: bool
+    profile: Profile, field: str, *, measured: bool
 ) -> None:
     """In the columns of every family, whichever of a release's results a page declares."""
     one, other = rows(profile, *pair(field, measured=measured))
