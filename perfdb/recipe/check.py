@@ -243,9 +243,9 @@ def _fsdp(subject: Subject) -> Iterator[Fault]:
 
 
 def _options(subject: Subject) -> Iterator[Fault]:
-    if subject.settings.framework == "megatron-core":
-        for message, remedy in wrong_options(subject.settings.options):
-            yield Fault("options", message, remedy)
+    settings = subject.settings
+    for message, remedy in wrong_options(settings.framework or "", settings.options):
+        yield Fault("options", message, remedy)
 
 
 Rule = Callable[[Subject], Iterator[Fault]]

@@ -6,9 +6,10 @@ from typing import Annotated, Any
 from pydantic import Field, PositiveFloat
 
 from perfdb import catalog
+from perfdb.recipe.options import OPTIONS
 from perfdb.record import MOST, Count, Frozen, Scalar, Task
 
-FRAMEWORKS = ("megatron-core", "automodel")
+FRAMEWORKS = tuple(OPTIONS)
 """The training frameworks a recipe may name."""
 
 Number = Annotated[Count, Field(strict=True)]
