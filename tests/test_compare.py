@@ -552,6 +552,22 @@ class TestNames:
     def test_a_release_is_named_by_framework_and_version_or_a_version_of_its_own(self, text):
         assert "nemo 25.9" == named(text, self.KNOWN).name
 
+    @pytest.mark.parametrize(
+        "text", ["acme 1.1RC1", "acme 1.1rc1", "acme@1.1rc1", "Acme 1.1rc1", "acme 1.0@x", "1.1RC1"]
+    )
+    def test_what_names_a_release_to_the_letter_is_that_one(self, text):
+        """Others of its name but for their case are there, too."""
+        some = known(
+            ("acme", "1.1RC1", None), ("acme", "1.1rc1", None), ("Acme", "1.1rc1", None),
+            ("acme", "1.0@x", None),
+        )  # fmt: skip
+        assert named(text, some).name.endswith(text.replace("acme@", "acme "))
+
+    def test_a_name_in_the_case_of_none_asks_which_of_those_that_differ_in_it(self):
+        some = known(("acme", "1.1RC1", None), ("acme", "1.1rc1", None))
+        with pytest.raises(InputError, match=r"say 'acme 1\.1RC1' or 'acme 1\.1rc1'"):
+            named("ACME 1.1Rc1", some)
+
     def test_a_version_of_two_frameworks_asks_which_one(self):
         with pytest.raises(InputError) as raised:
             named("25.10", self.KNOWN)

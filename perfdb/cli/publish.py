@@ -17,6 +17,7 @@ from perfdb.compare.read import known_releases
 from perfdb.db.schema import reading_current
 from perfdb.db.session import store_url
 from perfdb.site import plain, publication
+from perfdb.site.publication import Publication
 
 
 @click.command()
@@ -72,11 +73,13 @@ def publish(
         _refuse(grave)
         return 1
     made = publication.texts(read.pages, style, words["label"] or "")
-    _report(publication.write(folder, made), as_json)
+    _report(publication.write(folder, made), read, as_json)
     for page in publication.left_behind(folder, read.paths):
         said = "made by perfdb publish, and the store has no such release any more; remove it"
         click.echo(f"note: {page}: {said}", err=True)
-    return 0
+    for problem in read.refused:
+        click.echo(f"error: not published: {problem}", err=True)
+    return 1 if read.refused else 0
 
 
 def _wanted(connection: Connection, names: Sequence[str]) -> frozenset[int] | None:
@@ -96,11 +99,11 @@ def _refuse(grave: Sequence[Finding]) -> None:
     )
 
 
-def _report(written: Mapping[Path, bool], as_json: bool) -> None:
+def _report(written: Mapping[Path, bool], of: Publication, as_json: bool) -> None:
     rows = [(str(path), "written" if new else "unchanged") for path, new in written.items()]
     if as_json:
         print_json([{"path": path, "action": action} for path, action in rows])
     elif rows:
         print_table("Pages", ("Page", "Action"), rows)
-    else:
+    elif not of.refused:
         click.echo("The store holds no results: nothing is written.", err=True)

@@ -118,12 +118,19 @@ def named(text: str, known: Sequence[Choice]) -> Choice:
 
     Raises InputError that lists the known names.
     """
-    spelled = text.strip().replace("@", " ", 1).lower()
-    exact = [choice for choice in known if choice.name.lower() == spelled]
-    found = exact or [choice for choice in known if choice.version == text.strip()]
+    given = text.strip()
+    spelled = given.replace("@", " ", 1)
+    found = (
+        [choice for choice in known if choice.name == given]
+        or [choice for choice in known if choice.name == spelled]
+        or [choice for choice in known if choice.name.lower() == spelled.lower()]
+        or [choice for choice in known if choice.version == given]
+    )
     if len(found) == 1:
         return found[0]
-    of_framework = [choice for choice in known if choice.name.lower().startswith(f"{spelled} ")]
+    of_framework = [
+        choice for choice in known if choice.name.lower().startswith(f"{spelled.lower()} ")
+    ]
     raise InputError(_not_one(text, found or of_framework, known))
 
 

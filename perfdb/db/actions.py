@@ -1,6 +1,8 @@
 """What the log of ingests says of what was read."""
 
+from datetime import timedelta
 from enum import StrEnum
+from typing import Final
 
 
 class Action(StrEnum):
@@ -15,3 +17,6 @@ class Action(StrEnum):
 
 RUN_LOGGED_AS = "run "
 """What stands before the id of a run in the log, in place of a path."""
+
+FALLS_BACK_AFTER: Final = timedelta(microseconds=1)
+"""From when a page no longer states a result to when another one holds that does."""

@@ -5,11 +5,12 @@ is the source of its path that was ingested last; no bytes at all stand for one 
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, Select, func, or_, select, true, update
 
 from perfdb.db import files, keys, marks, revisions
+from perfdb.db.actions import FALLS_BACK_AFTER
 from perfdb.db.packing import unpacked
 from perfdb.db.revisions import Place, Revision
 from perfdb.db.rows import ResultRow, SourceFile, Withdrawn
@@ -137,7 +138,7 @@ def fall_back(
     """
     number = files.ids(connection, [source], when)[files.natural(source)]
     past = revisions.written(connection, [row.key for row in given])
-    place = Place(number, None, when + timedelta(microseconds=1))
+    place = Place(number, None, when + FALLS_BACK_AFTER)
     marks.take_away(connection, revisions.append(connection, [(row, place) for row in given], past))
 
 

@@ -28,14 +28,34 @@ RELEASES = "releases"
 UNATTRIBUTED: Final = "unattributed"
 """What is there of a release whose version nobody stated."""
 
+_TAKEN: Final = frozenset({"index", UNATTRIBUTED})
+_VERSION: Final = re.compile(r"v?\d|[^-]+$")
+"""What a version is told by behind a hyphen: it begins with a number, or is one word."""
+
 
 @lru_cache(maxsize=10_000)
 def slug(name: str) -> str:
     """A name as a part of an address; one that has to change gets a hash, to stay unique."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")
-    if plain == name and name != "index":
-        return name
+    return name if plain == name and name not in _TAKEN else _with_hash(plain, name)
+
+
+@lru_cache(maxsize=10_000)
+def _page(name: str) -> str:
+    """A name as a part of the address of a page; one with capitals gets a hash, too.
+
+    Labels of Sphinx are without case, and so are the names of files on some disks.
+    """
+    own = slug(name)
+    return own if own != name or name == name.lower() else _with_hash(name, name)
+
+
+def _with_hash(plain: str, name: str) -> str:
     return f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}".lstrip("-")
+
+
+def _release(framework: str, version: str | None) -> str:
+    return f"{_page(framework)}/{_page(version) if version else UNATTRIBUTED}"
 
 
 def hashed(kind: str, known: tuple[object, ...]) -> str:
@@ -45,32 +65,42 @@ def hashed(kind: str, known: tuple[object, ...]) -> str:
 
 def of_release(framework: str, version: str | None) -> str:
     """The page of a framework's release."""
-    return f"performance/{slug(framework)}/{slug(version or UNATTRIBUTED)}"
+    return f"performance/{_release(framework, version)}"
+
+
+def label(framework: str, version: str | None) -> str:
+    """What {ref} calls the page of a release: 'ref-performance-nemo-25.04'.
+
+    'ref-performance-nemo/rl-0.4' where the first could be that of another framework, too.
+    """
+    framework, version = _release(framework, version).split("/")
+    is_told = _VERSION.match(version) and not re.search(r"-v?\d", framework)
+    return f"ref-performance-{framework}{'-' if is_told else '/'}{version}"
 
 
 def of_changes(framework: str, after: str | None = None) -> str:
     """The page that compares a release of a framework with the one before; None: the newest."""
-    return f"changes/{slug(framework)}{f'/{slug(after)}' if after else ''}"
+    return f"changes/{_page(framework)}{f'/{_page(after)}' if after else ''}"
 
 
 def of_model(name: str) -> str:
     """The page of a model."""
-    return f"models/{slug(name)}"
+    return f"models/{_page(name)}"
 
 
 def of_system(name: str) -> str:
     """The page of a system."""
-    return f"systems/{slug(name)}"
+    return f"systems/{_page(name)}"
 
 
 def of_scaling(framework: str, version: str | None, system: str) -> str:
     """The page of a release over numbers of GPUs of a system."""
-    return f"scaling/{slug(framework)}/{slug(version or UNATTRIBUTED)}/{slug(system)}"
+    return f"scaling/{_release(framework, version)}/{_page(system)}"
 
 
 def of_recipe(name: str) -> str:
     """The page of a recipe."""
-    return f"recipes/{slug(name)}"
+    return f"recipes/{_page(name)}"
 
 
 def of_run(run_id: str) -> str:
@@ -85,7 +115,7 @@ def of_source(sha256: str) -> str:
 
 def of_audit(framework: str, version: str | None) -> str:
     """The page of what the audit found in a framework's release."""
-    return f"{AUDIT}/{slug(framework)}/{slug(version or UNATTRIBUTED)}"
+    return f"{AUDIT}/{_release(framework, version)}"
 
 
 def of_entry(framework: str, version: str | None, anchor: str, address: Address) -> str:

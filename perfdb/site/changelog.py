@@ -22,7 +22,7 @@ MOST_ENTRIES: Final = 200
 MOST_MODELS: Final = 5
 """Models that the row of many results names."""
 
-QUIET: Final[tuple[Act, ...]] = ("also printed", "read again", "added")
+QUIET: Final[tuple[Act, ...]] = ("also printed", "now stated", "read again", "added")
 """What changes no figure that was there."""
 
 TITLE: Final = "Changelog of the data"
@@ -236,12 +236,12 @@ def _models(names: Sequence[str]) -> str:
 def _said(event: Event) -> Html:
     lines = []
     if event.reason is not None:
-        times = f"{event.count:,} × " if event.count > 1 else ""
+        times = f"{event.count:,} × " if event.act == "rejected" and event.count > 1 else ""
         lines.append(f"Reason: {times}{event.reason}")
-    if event.act in ("also printed", "contradicted"):
+    if event.act in ("also printed", "now stated", "contradicted"):
         lines.append(f"{event.act} by {event.source}")
     lines += [change.said for change in event.changes]
-    return joined(tag("div", line) for line in lines) if lines else NOTHING
+    return joined((tag("div", line) for line in lines), "\n") if lines else NOTHING
 
 
 def _source(event: Event, address: Address) -> Html:

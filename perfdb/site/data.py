@@ -211,7 +211,7 @@ class ReleasePage(Frozen):
     @property
     def label(self) -> str:
         """What {ref} calls it: 'ref-performance-nemo-25.04'."""
-        return f"ref-{self.document.replace('/', '-')}"
+        return addresses.label(self.framework, self.release)
 
     @property
     def results(self) -> tuple[Result, ...]:

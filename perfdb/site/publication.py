@@ -15,8 +15,7 @@ from perfdb.errors import InputError, Problem
 from perfdb.groups import grouped
 from perfdb.jsonfile import write_atomically
 from perfdb.queries import findings, results
-from perfdb.site import places, plain
-from perfdb.site.addresses import UNATTRIBUTED, slug
+from perfdb.site import addresses, places, plain
 from perfdb.site.data import ReleasePage, Result
 from perfdb.site.releases import release_pages
 
@@ -28,12 +27,14 @@ _HTML: Final = frozenset("<>")
 class Publication:
     """The pages of releases, and every finding about what they print.
 
-    `paths` are those of the pages of all releases of the store, asked for or not.
+    `paths` are those of the pages of all releases of the store, asked for or not; `refused` says
+    of which of those asked for no page can be made.
     """
 
     pages: tuple[ReleasePage, ...]
     findings: tuple[Finding, ...]
     paths: frozenset[Path]
+    refused: tuple[Problem, ...] = ()
 
 
 def read(
@@ -54,7 +55,8 @@ def read(
     )
     pages = release_pages(_result(row, objections.get(row["result_id"], ())) for row in wanted)
     paths = frozenset(_path(row["framework"], row["release"]) for row in rows)
-    return Publication(tuple(pages), tuple(found), paths)
+    printable = tuple(page for page in pages if not _named(page))
+    return Publication(printable, tuple(found), paths, tuple(filter(None, map(_named, pages))))
 
 
 def _result(row: RowMapping, objections: Iterable[Finding]) -> Result:
@@ -65,10 +67,9 @@ def _result(row: RowMapping, objections: Iterable[Finding]) -> Result:
 def texts(pages: Sequence[ReleasePage], style: plain.Style, label: str = "") -> dict[Path, str]:
     """The text of each page by its path, such as nemo/25.04.md.
 
-    Raises InputError where a page cannot be called so: by a label that two would share, or by a
-    name that a theme would take for HTML.
+    Raises InputError where a page cannot be called so: by a label that two would share.
     """
-    if problems := [*_labelled(pages, style, label), *filter(None, map(_named, pages))]:
+    if problems := list(_labelled(pages, style, label)):
         raise InputError(problems)
     return {_path(one.framework, one.release): plain.page(one, style, label) for one in pages}
 
@@ -97,7 +98,7 @@ def _named(page: ReleasePage) -> Problem | None:
 
 
 def _path(framework: str, release: str | None) -> Path:
-    return Path(slug(framework), f"{slug(release or UNATTRIBUTED)}.md")
+    return Path(f"{addresses.of_release(framework, release)}.md").relative_to("performance")
 
 
 def left_behind(folder: Path, paths: frozenset[Path]) -> list[Path]:

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Final, Literal, get_args
 
 from perfdb.audit.printed import cell
+from perfdb.db.actions import FALLS_BACK_AFTER
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS
 from perfdb.record import Frozen, Origin, Outcome
@@ -21,7 +22,7 @@ RUNS: Final = "runs"
 
 Act = Literal[
     "corrected", "contradicted", "withdrawn", "restored", "rejected",
-    "also printed", "read again", "added",
+    "also printed", "now stated", "read again", "added",
 ]  # fmt: skip
 ACTS: Final[tuple[Act, ...]] = get_args(Act)
 """What changes a figure or withholds it first."""
@@ -142,6 +143,8 @@ def _events(history: Sequence[Revision]) -> Iterator[Event]:
         ended = before.superseded_at if before else None
         if before is None:
             yield _event(one, one.created_at, "added")
+        elif _fell_back(before, one):
+            yield _event(one, one.created_at, "now stated", reason=_why(before))
         elif ended is not None and ended < one.created_at:
             yield _withdrawn(before, ended)
             back = _differences({}, _stated(one))
@@ -158,14 +161,28 @@ def _events(history: Sequence[Revision]) -> Iterator[Event]:
 
 def _withdrawn(one: Revision, when: datetime | None, reason: str | None = None) -> Event:
     """What is no longer stated, with its figures, and why: as said of its run, or of its page."""
+    return _event(one, when, "withdrawn", _differences(_stated(one), {}), reason or _why(one))
+
+
+def _why(one: Revision) -> str | None:
     said = _WITHDRAWN.fullmatch(one.logged or "")
-    why = reason or (said.group(1) if said else None)
-    return _event(one, when, "withdrawn", _differences(_stated(one), {}), why)
+    return said.group(1) if said else None
+
+
+def _fell_back(old: Revision, new: Revision) -> bool:
+    """Whether another page held the same figures when that of the old one stated it no more."""
+    ended = old.superseded_at
+    at_once = ended is not None and new.created_at - ended == FALLS_BACK_AFTER
+    return at_once and not _differ(old, new)
+
+
+def _differ(old: Revision, new: Revision) -> bool:
+    return [getattr(old, name) for name in FIGURES] != [getattr(new, name) for name in FIGURES]
 
 
 def _revised(old: Revision, new: Revision) -> tuple[Act, tuple[Change, ...]]:
     """What a revision is to the one before it: of the same source, or of another that prints it."""
-    differ = [getattr(old, name) for name in FIGURES] != [getattr(new, name) for name in FIGURES]
+    differ = _differ(old, new)
     if _source(old) != _source(new):
         if not differ:
             return "also printed", ()

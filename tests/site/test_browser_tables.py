@@ -7,10 +7,11 @@ import re
 import pytest
 from playwright.sync_api import Browser, Locator, Page
 
-from perfdb.site import markup
+from perfdb.site import changelog, markup
 from perfdb.site.data import Result
 from perfdb.site.profile import Profile
 from perfdb.site.profiles import AUTOMODEL, NEMO, OF_MODEL, ON_SYSTEM, SCALING
+from perfdb.site.revisions import Change, Event
 from perfdb.site.tables import results_table
 from tests.site.conftest import CHROMIUM, EVIL, RELEASE, ROOT, chosen
 from tests.site.samples import address as sample_address
@@ -335,6 +336,21 @@ def test_a_row_alone_is_copied_and_a_column_that_is_called_notes_is_another(page
     assert 2 == page.locator(".perf-tools button").count()
     assert 0 == page.locator("table.perf th button, .perf-tools input").count()
     assert "1 row" == page.get_by_role("status").inner_text()
+
+
+def test_the_lines_of_a_cell_are_copied_apart_and_the_first_word_of_each_is_found(
+    page: Page,
+) -> None:
+    said = [Change(field=name, old="1", new="2") for name in ("Step time", "Rate")]
+    event = Event(at=None, act="contradicted", source="b.md", line=7, changes=tuple(said))
+    log = changelog.Changelog(changed=(event,) * 4, other=(), left=(0, 0), counts=())
+    page.set_content(changelog.changed(log, sample_address).text)
+    page.add_script_tag(path=STATIC / "perfdb.js")
+    made = page.evaluate("csv(texts(document.querySelector('table.perf')))")
+    row, *_ = csv.DictReader(io.StringIO(str(made)))
+    assert "contradicted by b.md; Step time: 1 → 2; Rate: 1 → 2" == row["Change"]
+    page.evaluate("filterBy(document.querySelector('table.perf'), 'Step')")
+    assert 4 == page.locator("tbody tr:visible").count()
 
 
 def test_copies_hold_texts_of_the_store_as_texts(page: Page, address: str) -> None:

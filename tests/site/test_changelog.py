@@ -186,7 +186,7 @@ def test_another_page_that_prints_other_figures_contradicts_as_printed() -> None
     assert ["Step time (s): 4.30 → 4.10"] == [it.said for it in contradicted.changes]
     made = changelog.changelog([old, new], [])
     text = BeautifulSoup(changelog.changed(made, address).text, "html.parser").get_text(" ")
-    assert "contradicted by other.md Step time (s): 4.30 → 4.10" in text
+    assert "contradicted by other.md Step time (s): 4.30 → 4.10" in " ".join(text.split())
 
 
 def test_a_result_in_force_says_what_it_said_before_it_was_corrected() -> None:
@@ -444,6 +444,27 @@ def test_a_page_that_is_withdrawn_says_why_and_what_and_is_restored_when_it_is_r
     assert 2 == sum(it.count for it in made_of(store).counts if it.act == "added")
 
 
+def test_a_page_that_is_withdrawn_withdraws_no_figure_that_another_page_states(
+    store: URL, tmp_path: Path
+) -> None:
+    """Nothing was out of force: which page states it is told in one line, with the reason."""
+    pages = [tmp_path / "old.md", tmp_path / "new.md"]
+    for page in pages:
+        page.write_text(PAGE.format(rate=12273) + SECOND)
+    front = "---\nperfdb: {framework: nemo, release: '25.04'}\n---\n"
+    pages[1].write_text(f"{front}{pages[1].read_text()}")
+    options = ingest.Options(PageContext(framework="nemo", release="25.04"))
+    for page in pages:
+        ingest.ingest([page], store, options)
+    ingest.withdraw([str(pages[0])], store, "moved")
+
+    made = made_of(store)
+    assert () == made.changed
+    assert ["now stated", "added"] == [event.act for event in made.other]
+    text = BeautifulSoup(changelog.other(made, address).text, "html.parser").get_text(" ")
+    assert "Reason: moved now stated by new.md" in " ".join(text.split())
+
+
 def made_of(store: URL) -> changelog.Changelog:
     """The changelog of a store."""
     contents = read.stored(store)
@@ -453,7 +474,7 @@ def made_of(store: URL) -> changelog.Changelog:
 def shown(store: URL) -> str:
     """What a reader sees of the entries that change a figure."""
     html = changelog.changed(made_of(store), address).text
-    return BeautifulSoup(html, "html.parser").get_text(" ")
+    return " ".join(BeautifulSoup(html, "html.parser").get_text(" ").split())
 
 
 def test_a_store_tells_what_ingesting_did(store: URL, tmp_path: Path) -> None:

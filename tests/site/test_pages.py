@@ -1,5 +1,6 @@
 """Results make pages: which there are, in which order, and that any text in them prints as text."""
 
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from html import unescape
 
@@ -12,7 +13,7 @@ from markdown_it import MarkdownIt
 from perfdb.site import addresses, evidence, releases, sources
 from perfdb.site.addresses import slug
 from perfdb.site.contents import Contents
-from perfdb.site.data import Flag, SourcePage
+from perfdb.site.data import Flag, ReleasePage, SourcePage
 from perfdb.site.directives import shell
 from perfdb.site.overview import NO_DATA, html, of_contents
 from perfdb.site.pages import all_pages
@@ -339,8 +340,52 @@ def test_names_become_file_names_that_stay_apart(one: str, other: str) -> None:
     assert (one == other) == (slug(one) == slug(other))
 
 
-def test_a_release_that_nobody_stated_has_an_address() -> None:
-    assert "performance/dfm/unattributed" == addresses.of_release("dfm", None)
+RELEASE_NAMES = st.tuples(
+    st.text("aAv1-/", min_size=1, max_size=5), st.none() | st.text("aAv1-/", min_size=1, max_size=5)
+)
+
+
+@given(RELEASE_NAMES, RELEASE_NAMES)
+@example(("acme", "unattributed"), ("acme", None))
+@example(("Acme", "1.0"), ("acme", "1.0"))
+@example(("acme", "1.1RC1"), ("acme", "1.1rc1"))
+@example(("nemo", "rl-0.4"), ("nemo-rl", "0.4"))
+@example(("nemo", "4-v1"), ("nemo-4", "v1"))
+def test_pages_of_releases_stay_apart_where_case_is_ignored(
+    one: tuple[str, str | None], other: tuple[str, str | None]
+) -> None:
+    """As it is by Sphinx in labels, and by some disks in the names of files."""
+    pages = [
+        ReleasePage(framework=framework, release=version, containers=(), sections=())
+        for framework, version in (one, other)
+    ]
+    assert (one == other) == (1 == len({page.document.lower() for page in pages}))
+    assert (one == other) == (1 == len({page.label.lower() for page in pages}))
+
+
+@pytest.mark.parametrize("of", [addresses.of_model, addresses.of_system, addresses.of_recipe])
+def test_pages_of_names_that_differ_in_case_alone_stay_apart(of: Callable[[str], str]) -> None:
+    assert of("dgx-h100").lower() != of("DGX-H100").lower()
+    assert of("dgx-h100").endswith("/dgx-h100")
+
+
+@pytest.mark.parametrize(
+    ("framework", "version", "document", "label"),
+    [
+        ("dfm", None, "performance/dfm/unattributed", "ref-performance-dfm-unattributed"),
+        ("megatron-bridge", "main", "performance/megatron-bridge/main",
+         "ref-performance-megatron-bridge-main"),
+        ("nemo", "25.11-rc1", "performance/nemo/25.11-rc1", "ref-performance-nemo-25.11-rc1"),
+        ("nemo-rl", "v0.4-rc1", "performance/nemo-rl/v0.4-rc1",
+         "ref-performance-nemo-rl-v0.4-rc1"),
+        ("nemo", "rl-0.4", "performance/nemo/rl-0.4", "ref-performance-nemo/rl-0.4"),
+    ],
+)  # fmt: skip
+def test_a_release_has_an_address_and_a_label_that_can_be_typed(
+    framework: str, version: str | None, document: str, label: str
+) -> None:
+    page = ReleasePage(framework=framework, release=version, containers=(), sections=())
+    assert (document, label) == (page.document, page.label)
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,11 @@ const UNKNOWN = "–";
 
 // --- what a cell says
 
-// The words of a cell: without the numbers of footnotes and the links beside it, on one line.
+// The words of a cell: without the numbers of footnotes and the links beside it, its lines as one.
 function words(cell) {
   const copy = cell.cloneNode(true);
   for (const mark of copy.querySelectorAll(".perf-mark, .perf-aside")) mark.remove();
+  for (const line of copy.querySelectorAll("div:not(:last-child)")) line.append("; ");
   return copy.textContent.replace(/\s+/g, " ").trim();
 }
 
