@@ -1,6 +1,5 @@
 """Why the store cannot be shown, and the commands that help."""
 
-from pathlib import Path
 from typing import NamedTuple
 
 from sqlalchemy import URL
@@ -8,7 +7,7 @@ from sqlalchemy import URL
 from dashboards import data
 from perfdb.audit.reviewed import accepted
 from perfdb.db import schema
-from perfdb.db.session import reading, store_url
+from perfdb.db.session import is_missing, reading, store_url
 from perfdb.errors import InputError, StoreError
 
 
@@ -44,9 +43,9 @@ def obstacle() -> Obstacle | None:
 
 def _remedy(url: URL) -> str:
     """The commands to create the store, to upgrade its schema, or to show another one."""
-    if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
-        return _filling(url)
     try:
+        if is_missing(url):
+            return _filling(url)
         with reading(url) as connection:
             version = schema.current(connection)
     except StoreError:

@@ -72,10 +72,15 @@ def run(context: click.Context, /, **_options: object) -> int:
 
 
 def _readable(output: Path) -> None:
-    """Raises InputError where ingest would refuse the path of every run."""
+    """Raises InputError where ingest would refuse the path of every run, or it cannot be one."""
     name = machine.readable(str(output))
     if name != str(output):
         raise InputError(Problem("--output", f"{name} is not UTF-8", remedy="name another folder"))
+    try:
+        output.is_dir()
+    except OSError as error:
+        problem = Problem("--output", f"{output}: {error.strerror}", remedy="name another folder")
+        raise InputError(problem) from error
 
 
 @contextmanager

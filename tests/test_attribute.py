@@ -233,6 +233,28 @@ def test_a_model_that_the_catalogue_lacks_is_told(model: str, told: str) -> None
     assert str(attribute.unknown_model(words)).endswith(told)
 
 
+@pytest.mark.parametrize(
+    ("options", "settings", "told"),
+    [
+        ({"precision": "bf16"}, ("precision=fp8",), ["precision"]),
+        ({"precision": "BF16"}, ("precision=bf16",), []),
+        ({"system": "dgx-b200"}, ("system=dgx-h100",), ["system"]),
+        ({"system": "DGX-H100"}, ("system=dgx-h100", "num_gpus=8"), []),
+        ({"framework": "nemo"}, ("framework=automodel",), ["framework"]),
+        ({"release": "25.07"}, ("release=25.09",), ["release"]),
+        ({"release": "v25.07"}, ("release=25.07",), []),
+        ({"release": "25.07"}, ("system=dgx-h100",), []),
+        ({}, ("system=dgx-h100", "release=25.09"), []),
+    ],
+)
+def test_each_option_that_set_contradicts_is_told(
+    options: dict[str, str], settings: tuple[str, ...], told: list[str]
+) -> None:
+    """What is the same in other words is none."""
+    found = attribute.overruled(attribute.said(PageContext(**options), settings))
+    assert told == [problem.where.removeprefix("--set ") for problem in found]
+
+
 def test_names_are_the_catalogues_where_it_knows_them() -> None:
     case = attributed(
         log(**(WHOLE | {"model": "My Model_7B", "precision": "mxfp8"})),

@@ -126,6 +126,35 @@ def test_output_into_a_closed_pipe_is_no_defect() -> None:
     assert "[" == done.stdout.strip()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["ingest", ""], "what follows ingest is empty"),
+        (["ingest", "--db", "x.sqlite", "--window", ""], "what follows --window is empty"),
+        (["ingest", "page.md", "--db", ""], "what follows --db is empty"),
+        (["run", "--dry-run", ""], "what follows --dry-run is empty"),
+        (["publish", "--output="], "--output= is empty"),
+        (["recompute", "--window", ""], "what follows --window is empty"),
+    ],
+)
+def test_a_variable_that_is_not_set_is_not_taken_for_this_folder(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    arguments: list[str],
+    told: str,
+) -> None:
+    """Nor for an option that is left out."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["perfdb", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    said = capsys.readouterr()
+    assert (2, "") == (ended.value.code, said.out)
+    assert f"Error: {told}: is a variable not set?" in said.err
+    assert [] == [*tmp_path.iterdir()]
+
+
 def test_a_misspelt_command_says_what_may_be_meant(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

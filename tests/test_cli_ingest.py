@@ -164,6 +164,7 @@ def test_a_log_is_given_what_it_lacks(perfdb: Shell, tmp_path: Path) -> None:
     [
         (["--set", "num_gpu=8"], "--set: num_gpu: no such field; did you mean num_gpus?"),
         (["--set", "num_gpus=eight"], "--set: num_gpus: Input should be a valid integer"),
+        (["--set", f"num_gpus={2**63}"], "--set: num_gpus: Input should be less than or equal to"),
         (["--set", "num_gpus"], "--set: 'num_gpus' is not FIELD=VALUE; write --set num_gpus=8"),
         (["--set", "=8"], "--set: '=8' is not FIELD=VALUE"),
         (["--set", "task=sft", "--set", "model=[a"], "--set model=[a: not YAML"),
@@ -397,6 +398,13 @@ def test_a_model_that_is_in_no_catalogue_is_noted_once(perfdb: Shell, tmp_path: 
     done = perfdb("ingest", "a.log", "b.log", *words_of("model=llama3-8c"), "--release", "2.0")
     told = "--set model: no model 'llama3-8c' in the catalogue; did you mean 'llama3-8b'?"
     assert (0, 1) == (done.code, done.stderr.count(told))
+
+
+def test_an_option_that_set_contradicts_is_noted(perfdb: Shell, tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text(NEMO_LOG)
+    done = perfdb("ingest", "train.log", "--precision", "bf16", "--set", "precision=fp8")
+    told = "note: --set precision: says fp8, --precision says bf16, which is not taken for logs\n"
+    assert told in done.stderr
 
 
 def row(precision: str, num_gpus: int, rate: str) -> str:

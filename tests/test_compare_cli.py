@@ -122,6 +122,15 @@ def test_two_releases_with_nothing_in_common_say_why_and_succeed(perfdb, sqlite)
     assert "Nothing to compare" in err
 
 
+def test_a_release_without_results_of_what_is_asked_is_not_said_to_have_none(perfdb, sqlite):
+    stored(sqlite, published(), published(case=case(model="mixtral-8x7b")))
+    stored(sqlite, published(release=Release(framework="nemo", version="25.07")), page="other.md")
+    asked = "compare", "25.04", "25.07", "--db", address(sqlite)
+    _, out, _ = perfdb(*asked, "--model", "mixtral-8x7b", "--system", "dgx-h100")
+    told = "nemo 25.07 has no results of --system dgx-h100 --model mixtral-8x7b.\n"
+    assert out.startswith(f"Nothing to compare: {told}")
+
+
 def test_published_figures_are_compared_by_their_digits(perfdb, sqlite):
     stored(sqlite, published())
     later = published(

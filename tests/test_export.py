@@ -276,7 +276,7 @@ def test_results_are_narrowed_as_in_other_commands(
             ),
         ),
         (("--release", "9.9"), ("release: no release '9.9'; known: nemo 25.04",)),
-        (("--release", ""), ("release: no release ''; known: nemo 25.04",)),
+        (("--release", ""), ("what follows --release is empty: is a variable not set?",)),
     ],
 )
 def test_names_that_the_store_does_not_have_are_refused(
@@ -404,8 +404,13 @@ def test_a_million_tokens_cost_what_the_gpu_hours_for_them_cost() -> None:
 
 def test_every_price_that_is_none_is_told_of_at_once() -> None:
     """An unknown system, no number, nothing, less than nothing, and no end."""
-    said = ["dgx-h1000=2", "dgx-h100=two", "dgx-b200", "dgx-b300=-1", "dgx-gb200=inf"]
+    said = ["dgx-h1000=2", "dgx-h100=two", "dgx-b200", "dgx-b300=-1", "dgx-gb200=inf", "cpu=2_49"]
     with pytest.raises(InputError) as error:
         priced.prices(said)
     assert said == [problem.where.removeprefix("--price ") for problem in error.value.problems]
     assert catalog.other_systems() == error.value.problems[0].remedy
+
+
+def test_a_second_price_of_a_system_does_not_take_the_place_of_the_first() -> None:
+    with pytest.raises(InputError, match=r"^--price: dgx-h100: given twice; keep one of them$"):
+        priced.prices(["dgx-h100=2.49", "dgx-b200=4", "dgx-h100=24.9"])

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,7 +10,9 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import URL, select
+from sqlalchemy.exc import OperationalError
 
+from perfdb.db.session import failed, is_missing
 from perfdb.db.tables import ingest_log, results, runs
 from perfdb.ended import damage
 from perfdb.errors import InputError, Problem, StoreError
@@ -33,8 +36,35 @@ def test_a_store_that_cannot_be_written_is_an_error_in_words(tree: Path, tmp_pat
 
     with pytest.raises(StoreError, match=r"notes\.txt: file is not a database"):
         ingest([tree], URL.create("sqlite", database=str(other)), Options())
-    with pytest.raises(StoreError, match="unable to open database file"):
-        ingest([tree], URL.create("sqlite", database="/no/such/folder/x.sqlite"), Options())
+    for path, why in {
+        "/no/such/folder/x.sqlite": "there is no folder /no/such/folder: make it",
+        str(tmp_path): "it is a folder; name a file in it",
+        f"{tmp_path}/{'x' * 300}": "File name too long",
+    }.items():
+        with pytest.raises(StoreError, match=f"unable to open database file; {why}"):
+            ingest([tree], URL.create("sqlite", database=path), Options())
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [(".", "it is a folder; name a file in it"), ("x" * 300, "File name too long")],
+)
+def test_a_file_that_cannot_be_one_is_not_taken_for_a_store_to_make(
+    tmp_path: Path, name: str, told: str
+) -> None:
+    with pytest.raises(StoreError, match=told):
+        is_missing(URL.create("sqlite", database=str(tmp_path / name)))
+
+
+def test_a_store_that_may_not_be_read_is_told_of(
+    sqlite: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever runs the tests may read everything."""
+    error = OperationalError("", None, sqlite3.OperationalError("unable to open database file"))
+    monkeypatch.setattr("os.access", lambda *_: False)
+    assert str(failed(sqlite, error)).endswith("unable to open database file; may it be read?")
+    absent = sqlite.set(database=str(tmp_path / "absent.sqlite"))
+    assert str(failed(absent, error)).endswith("; may files be made in its folder?")
 
 
 def test_a_store_that_may_only_be_read_is_an_error_in_words(

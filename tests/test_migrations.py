@@ -1,6 +1,9 @@
 """The migrations make the tables the code expects, up and down, with data in them."""
 
+import re
+import sqlite3
 import zlib
+from contextlib import closing
 from datetime import UTC
 from pathlib import Path
 
@@ -12,8 +15,8 @@ from perfdb import windows
 from perfdb.db import migrate, schema
 from perfdb.db.session import reading, store_url
 from perfdb.db.tables import metadata, results, runs, sources
-from perfdb.errors import StoreError
-from perfdb.ingest import Options, ingest, withdraw
+from perfdb.errors import InputError, StoreError
+from perfdb.ingest import Options, ingest, preview, withdraw
 from perfdb.queries.only import Scope
 from perfdb.recompute import Asked, recompute
 from perfdb.record import Outcome
@@ -162,17 +165,89 @@ def test_no_store_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     assert not (tmp_path / "none.sqlite").exists()
 
 
-def test_a_database_that_is_not_ours_is_an_error(empty_database: URL) -> None:
-    """It has tables, and none that says which schema it is."""
-    with writing(empty_database) as connection:
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("ha#sh.sqlite", "ha"),
+        ("what?.sqlite", "what"),
+        ("what?mode=memory", "what"),
+        ("w%41.sqlite", "wA.sqlite"),
+        ("run#7/perfdb.sqlite", "run"),
+        ("100%41/perfdb.sqlite", "100A"),
+        ("a b+ü&.sqlite", "a"),
+    ],
+)
+def test_who_reads_opens_the_very_file_that_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, other: str
+) -> None:
+    """By its name, by its address, and from its folder; what SQLite takes for its own too."""
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    for url, table in ((store_url(name), "ingest_log"), (store_url(other), "alembic_version")):
+        with writing(url) as connection:
+            connection.exec_driver_sql(f"CREATE TABLE {table} (version_num TEXT)")
+
+    address = store_url(name).render_as_string()
+    for given in (name, str(path), address, store_url(str(path)).render_as_string()):
+        assert {"ingest_log"} == tables_of(store_url(given))
+    monkeypatch.chdir(path.parent)
+    assert {"ingest_log"} == tables_of(store_url(path.name))
+    made = {one.name.removesuffix("-wal").removesuffix("-shm") for one in tmp_path.iterdir()}
+    assert {Path(name).parts[0], other} == made
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (
+            "sqlite:///x.sqlite?mode=ro",
+            "'sqlite:///x.sqlite?mode=ro' has options, and a store take",
+        ),
+        ("sqlite:///what?.sqlite", "has options, and a store takes none; write a ? of the file's"),
+        ("sqlite://folder/x.sqlite", "names no file; write sqlite:///FILE, with three slashes"),
+        ("sqlite://x.sqlite", "names no file; write sqlite:///FILE, with three slashes"),
+        ("sqlite:///a%00b.sqlite", "is not UTF-8, or holds a null character"),
+        ("\udcff.sqlite", "is not UTF-8, or holds a null character; name another file"),
+        (":memory:", "a store in memory is gone at once"),
+        ("mysql://host/x", "unknown database 'mysql'"),
+    ],
+)
+def test_an_address_that_is_not_one_file_is_refused(given: str, told: str) -> None:
+    with pytest.raises(InputError, match=re.escape(told)):
+        store_url(given)
+
+
+def test_a_database_that_is_not_ours_is_an_error(postgres_empty: URL) -> None:
+    """It has tables, and none that says which schema it is. A server's may get ours beside them."""
+    with writing(postgres_empty) as connection:
         connection.exec_driver_sql("CREATE TABLE notes (id INTEGER)")
-        connection.exec_driver_sql("CREATE TABLE words (id TEXT)")
 
     with (
-        reading(empty_database) as connection,
+        reading(postgres_empty) as connection,
         pytest.raises(StoreError, match="not a perfdb database; run `perfdb db upgrade --db here`"),
     ):
         schema.require_current(connection, "here")
+
+
+@pytest.mark.parametrize("versioned", [False, True])
+def test_a_file_of_another_program_is_neither_read_nor_written(
+    tmp_path: Path, versioned: bool
+) -> None:
+    """Nor put into another mode; it may keep its own schema as ours is kept."""
+    path = tmp_path / "photos.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE runs (id TEXT)")
+        if versioned:
+            connection.execute("CREATE TABLE alembic_version AS SELECT 'acf3f17fdcc7' AS it")
+        connection.commit()
+    before, url = path.read_bytes(), store_url(str(path))
+
+    told = r"photos\.sqlite: not a perfdb database: .*, such as runs; name another file with --db"
+    for act in (migrate.upgrade, migrate.current, lambda it: ingest([tmp_path], it, Options())):
+        with pytest.raises(StoreError, match=told):
+            act(url)
+    assert before == path.read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -198,9 +273,12 @@ def test_a_store_of_a_newer_version_is_left_alone(store: URL, tmp_path: Path) ->
     factories.write_run(tmp_path)
     with pytest.raises(StoreError, match=r"9999.*use the perfdb that wrote it, or a newer one"):
         ingest([tmp_path], store, Options())
+    with pytest.raises(StoreError, match=f"^{re.escape(store.render_as_string())}: .*9999"):
+        preview([tmp_path], store, Options())
     with reading(store) as connection:
         assert 0 == connection.scalar(select(func.count()).select_from(results))
-        with pytest.raises(StoreError, match="schema 9999 is not"):
+        told = "here: schema 9999 is not 0009, this version's; use the perfdb that wrote it$"
+        with pytest.raises(StoreError, match=told):
             schema.require_current(connection, "here")
 
 

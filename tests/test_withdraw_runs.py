@@ -7,7 +7,8 @@ from sqlalchemy import URL, select
 
 from perfdb.db.session import reading
 from perfdb.db.tables import ingest_log, results, runs
-from perfdb.ingest import Options, ingest
+from perfdb.errors import InputError
+from perfdb.ingest import Options, ingest, withdraw
 from perfdb.queries import catalog
 from perfdb.queries import results as questions
 from perfdb.recompute import Asked, Scope, recompute
@@ -176,6 +177,8 @@ def test_a_run_of_a_log_is_withdrawn_by_the_path_of_the_log(store: URL, perfdb: 
         (["bad", "--reason", "\x07"], "--reason: holds a character that cannot be shown"),
         (["bad", "worse", "--reason", WHY], "worse: nothing in the store has this path"),
         (["bad", "\udcff", "--reason", WHY], "\\udcff: the name is not UTF-8"),
+        (["x" * 300, "--reason", WHY], "xxx: nothing in the store has this path"),
+        (["", "--reason", WHY], "what follows withdraw is empty: is a variable not set?"),
         (["--undo", "worse"], "worse: nothing in the store has this path"),
     ],
 )
@@ -186,6 +189,11 @@ def test_what_cannot_be_done_is_told_and_nothing_is_withdrawn(
     assert (2, "") == (code, said)
     assert told in beside
     assert 2 == len(rows_of(store, IN_FORCE))
+
+
+def test_nothing_is_called_by_no_name(store: URL) -> None:
+    with pytest.raises(InputError, match=r"^: the name is empty$"):
+        withdraw([""], store)
 
 
 def test_a_page_is_not_undone(store: URL, perfdb: Shell) -> None:

@@ -5,6 +5,7 @@ import tempfile
 import traceback
 from contextlib import suppress
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 
 import click
@@ -52,6 +53,17 @@ class LazyGroup(click.Group):
         command = getattr(import_module(module), function)
         assert isinstance(command, click.Command)
         return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Raises UsageError for an empty word, which is a variable that is not set.
+
+        As a path it would be this folder, and as an option's value often as if it were not there.
+        """
+        for before, word in pairwise(["perfdb", *args]):
+            if not word or (word.startswith("--") and word.endswith("=")):
+                what = word or f"what follows {before}"
+                ctx.fail(f"{what} is empty: is a variable not set? leave out what is not meant")
+        return super().parse_args(ctx, args)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -73,12 +73,13 @@ def compare(
     difference can be told), unknown, or not judged for an open error of the audit on either side.
     """
     db, metric = only.pop("db"), only.pop("metric")
-    compared = _compared((a, b), db, metric, Only(**only), judging)
+    asked = Only(**only)
+    compared = _compared((a, b), db, metric, asked, judging)
     found = together([one for _, one in compared])
     as_json = style == "json"
     for names, one in compared:
         if not one.matched:
-            click.echo(words.why_nothing(*names, one), err=as_json)
+            click.echo(words.why_nothing(*names, one, asked), err=as_json)
         if not as_json:
             _print(names, one, metric)
     if as_json:

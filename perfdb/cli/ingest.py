@@ -74,7 +74,8 @@ def ingest(
         settings, words.pop("format"), words.pop("window"), archive_limit
     )
     options = ingestion.Options(PageContext(**words), _watched, of_logs)
-    if note := attribute.unknown_model(attribute.said(options.context, settings)):
+    said = attribute.said(options.context, settings)
+    for note in filter(None, (attribute.unknown_model(said), *attribute.overruled(said))):
         click.echo(f"note: {note}", err=True)
     known, url = accepted(None), store_url(db)
     if dry_run:

@@ -10,6 +10,7 @@ from perfdb.compare.digits import printed
 from perfdb.compare.result import Result
 from perfdb.compare.verdict import CONVENTION_BOUND, ENDED
 from perfdb.metrics import METRICS, Metric
+from perfdb.queries.only import EVERY, Only
 from perfdb.record import Origin, Outcome
 from perfdb.units import UNKNOWN, number, text
 
@@ -209,12 +210,14 @@ def summary(comparison: Comparison) -> str:
     return f"{matched}. {len(comparison.only_a)} only in A, {len(comparison.only_b)} only in B."
 
 
-def why_nothing(name_a: str, name_b: str, comparison: Comparison) -> str:
-    """A sentence that says that, and why, two releases share no work."""
+def why_nothing(name_a: str, name_b: str, comparison: Comparison, only: Only = EVERY) -> str:
+    """A sentence that says that, and why, two releases share no work; of `only` these results."""
+    narrowed = " ".join(f"--{name} {it}" for name, it in vars(only).items() if it is not None)
     sides = (comparison.only_a, comparison.only_b)
     for name, found in zip((name_a, name_b), sides, strict=True):
         if not found:
-            return f"Nothing to compare: {name} has no results."
+            of_these = f" of {narrowed}" if narrowed else ""
+            return f"Nothing to compare: {name} has no results{of_these}."
     reasons = [_disjoint(field, *sides) for field in WORKLOAD_WORDS]
     reason = "; ".join(filter(None, reasons)) or "no combination of them is in both"
     return f"Nothing to compare: {name_a} and {name_b} share no work: {reason}."

@@ -12,7 +12,7 @@ from sqlalchemy import URL, Select, case, literal, select
 
 from perfdb.db import migrate, schema, transfer
 from perfdb.db.packing import packed
-from perfdb.db.session import reading, storing
+from perfdb.db.session import is_missing, reading, storing
 from perfdb.db.tables import metadata, sources
 from perfdb.errors import StoreError
 
@@ -33,9 +33,9 @@ def copied(url: URL, folder: Path, whole: str) -> URL:
         migrate.upgrade(copy)
         _copy_rows(url, copy, whole)
         return copy
-    if Path(url.database or "").is_file():
+    if not is_missing(url):
         _copy_file(url, folder / NAME)
-    migrate.upgrade(copy)
+    migrate.upgrade(copy, where=url.render_as_string())
     return copy
 
 

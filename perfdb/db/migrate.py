@@ -42,15 +42,19 @@ def current(url: URL) -> str | None:
         return schema.current(connection)
 
 
-def upgrade(url: URL, revision: str = "head") -> None:
-    """Bring a database up to a schema, making it if need be; many processes may try at once."""
-    _migrate(url, revision, upwards=True)
+def upgrade(url: URL, revision: str = "head", where: str | None = None) -> None:
+    """Bring a database up to a schema, making it if need be; many processes may try at once.
+
+    `where`: what errors of its schema call it. None: its address. Raises StoreError for a newer one
+    and for a file of another program.
+    """
+    _migrate(url, revision, where or url.render_as_string(), upwards=True)
 
 
 def downgrade(url: URL, revision: str) -> tuple[str, ...]:
     """Bring a database down to a schema; says what that has no room for, which is gone."""
     before = current(url)
-    _migrate(url, revision, upwards=False)
+    _migrate(url, revision, url.render_as_string(), upwards=False)
     after = current(url)
     if after is None:
         return ("everything",)
@@ -59,8 +63,8 @@ def downgrade(url: URL, revision: str) -> tuple[str, ...]:
     return tuple(filter(None, drops))
 
 
-def _migrate(url: URL, revision: str, *, upwards: bool) -> None:
-    engine, where = writer(url), url.render_as_string()
+def _migrate(url: URL, revision: str, where: str, *, upwards: bool) -> None:
+    engine = writer(url)
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _without_foreign_keys)
     move = command.upgrade if upwards else command.downgrade

@@ -39,9 +39,10 @@ def require_current(connection: Connection, where: str) -> None:
     if found is None:
         raise StoreError(f"{where}: not a perfdb database; {upgrade}")
     if found != HEAD:
+        remedy = f"{upgrade}, or use" if found < HEAD else "use"
         raise StoreError(
-            f"{where}: schema {found} is not {HEAD}, this version's; {upgrade}, "
-            "or use the perfdb that wrote it"
+            f"{where}: schema {found} is not {HEAD}, this version's; "
+            f"{remedy} the perfdb that wrote it"
         )
 
 

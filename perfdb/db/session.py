@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from sqlite3 import Connection as SqliteConnection
 from sqlite3 import DatabaseError as DamagedError
 from sqlite3 import OperationalError as OperationalSqliteError
 from typing import TypeVar
+from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, func, make_url, select
 from sqlalchemy.exc import (
@@ -45,14 +47,17 @@ _DAMAGES = (
 )  # fmt: skip
 """What SQLite says of such a file: also the names of columns and tables lie in it."""
 
+_UNOPENED = "unable to open database file"
+_A_FOLDER = "it is a folder; name a file in it"
+
 _REMEDIES = {
-    "unable to open database file": "may files be made in its folder?",
     "readonly database": "may it be written to? name another one with --db",
     "database or disk is full": "make room and try again; what was stored before is whole",
     "disk I/O error": "is there room, and no limit on files? what was stored before is whole",
     "database is locked": "another program keeps it locked: wait for it, or end it",
     **dict.fromkeys(_DAMAGES, DAMAGED),
     "file is not a database": "name a store of perfdb with --db",
+    "not a perfdb database": "name another file with --db",
 }
 """What to do about what SQLite says."""
 
@@ -60,25 +65,59 @@ _REMEDIES = {
 def store_url(given: str | None = None) -> URL:
     """The store's address: what was given, else PERFDB_URL, else perfdb.sqlite here.
 
-    A plain file name is a SQLite file; postgres[ql]:// takes the psycopg driver. Raises InputError.
+    A plain file name is a SQLite file, of this very name; in an address %3F stands for a ?, as in
+    any. postgres[ql]:// takes the psycopg driver. Raises InputError.
     """
     text = given or os.environ.get("PERFDB_URL") or DEFAULT_URL
-    if "://" not in text:
-        text = f"sqlite:///{text}"
+    url = _address(text) if "://" in text else URL.create("sqlite", database=text)
+    if url.drivername not in DRIVERS:
+        remedy = "perfdb keeps its data in sqlite or postgresql (with psycopg)"
+        raise InputError(Problem("--db", f"unknown database {url.drivername!r}", remedy=remedy))
+    if url.drivername != "sqlite":
+        return url.set(drivername="postgresql+psycopg")
+    if problem := _no_file(text, url):
+        raise InputError(problem)
+    return url
+
+
+def _address(text: str) -> URL:
     try:
-        url = make_url(text)
+        return make_url(text)
     except (ArgumentError, ValueError) as error:
         remedy = "give sqlite:///FILE or postgresql://USER@HOST/DATABASE"
         raise InputError(
             Problem("--db", f"not a database address: {text!r}", remedy=remedy)
         ) from error
-    if url.drivername not in DRIVERS:
-        remedy = "perfdb keeps its data in sqlite or postgresql (with psycopg)"
-        raise InputError(Problem("--db", f"unknown database {url.drivername!r}", remedy=remedy))
-    if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):
+
+
+def _no_file(text: str, url: URL) -> Problem | None:
+    """Why a SQLite address is not that of one file."""
+    if url.host or url.username or url.port:
+        message, remedy = f"{text!r} names no file", "write sqlite:///FILE, with three slashes"
+    elif url.database in (None, "", ":memory:"):
+        message = "a store in memory is gone at once"
         remedy = "name a file: sqlite:///perfdb.sqlite"
-        raise InputError(Problem("--db", "a store in memory is gone at once", remedy=remedy))
-    return url if url.drivername == "sqlite" else url.set(drivername="postgresql+psycopg")
+    elif "://" in text and "?" in text:
+        message = f"{text!r} has options, and a store takes none"
+        remedy = "write a ? of the file's name as %3F, or give the name without sqlite:///"
+    elif re.search("[\0\ud800-\udfff]", url.database or ""):
+        message, remedy = f"{text!r} is not UTF-8, or holds a null character", "name another file"
+    else:
+        return None
+    return Problem("--db", message, remedy=remedy)
+
+
+def is_missing(url: URL) -> bool:
+    """Whether a store is a SQLite file that is not there. Raises StoreError where none can be."""
+    if url.get_backend_name() != "sqlite":
+        return False
+    path = Path(url.database or "")
+    try:
+        if path.is_dir():
+            raise StoreError(f"{path}: {_A_FOLDER}")
+        return not path.is_file()
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}") from error
 
 
 def writer(url: URL) -> Engine:
@@ -99,16 +138,17 @@ def reader(url: URL) -> Engine:
             execution_options={"postgresql_readonly": True, "isolation_level": "REPEATABLE READ"},
         )
     path = Path(url.database or "")
-    if not path.is_file():
+    if is_missing(url):
         raise StoreError(
             f"{path}: no database here; run `perfdb ingest` first, or name another with --db or "
             "PERFDB_URL"
         )
     # A reader of a WAL database makes files beside it, unless it is told that nobody writes.
-    mode = "mode=ro" if os.access(path.parent, os.W_OK) else "mode=ro&immutable=1"
-    address = f"sqlite:///file:{path.absolute()}?{mode}&uri=true"
+    mode = {"mode": "ro"} if os.access(path.parent, os.W_OK) else {"mode": "ro", "immutable": "1"}
+    file = f"file:{quote(os.fsencode(path.absolute()))}"  # SQLite takes # ? and % for its own
     engine = create_engine(
-        address, connect_args={"timeout": BUSY_TIMEOUT_S, "isolation_level": None}
+        URL.create("sqlite", database=file, query=mode | {"uri": "true"}),
+        connect_args={"timeout": BUSY_TIMEOUT_S, "isolation_level": None},
     )
     event.listen(engine, "connect", _look_at_sqlite)
     event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
@@ -141,8 +181,23 @@ def opened(engine: Engine, url: URL) -> Connection:
 def failed(url: URL, error: DBAPIError) -> StoreError:
     """What a database says, as an error that names the store and what to do."""
     said = str(error.orig)
-    remedy = next((f"; {remedy}" for words, remedy in _REMEDIES.items() if words in said), "")
-    return StoreError(f"{url.render_as_string()}: {said}{remedy}")
+    remedies = (remedy for words, remedy in _REMEDIES.items() if words in said)
+    remedy = _unopened(Path(url.database or "")) if _UNOPENED in said else next(remedies, "")
+    return StoreError("; ".join(filter(None, (f"{url.render_as_string()}: {said}", remedy))))
+
+
+def _unopened(path: Path) -> str:
+    """Why SQLite cannot open a file, as far as that can be told."""
+    try:
+        if path.is_dir():
+            return _A_FOLDER
+        if not path.parent.is_dir():
+            return f"there is no folder {path.parent}: make it"
+        if path.exists() and not os.access(path, os.R_OK):
+            return "may it be read?"
+    except OSError as error:
+        return str(error.strerror)
+    return "may files be made in its folder?"
 
 
 @contextmanager
@@ -207,9 +262,18 @@ AND EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'ingest_log')
 """
 """The tables of a store whose ids are read as NULL: only an INTEGER is the number of its row."""
 
+_OF_OTHERS = r"""
+SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'alembic_version'
+AND name NOT LIKE 'sqlite\_%' ESCAPE '\'
+AND NOT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'ingest_log')
+"""
+"""The tables of a file that is no store: every schema of ours has a log of what was ingested."""
+
 
 def _look_at_sqlite(connection: SqliteConnection, _record: object) -> None:
-    """SQLite opens any file; that it is no database, or damaged, shows when it is first read."""
+    """SQLite opens any file; that it is no database, damaged or of another program shows when it is
+    first read, before anything is written.
+    """
     try:
         rows = connection.execute("SELECT * FROM sqlite_schema").fetchall()
     except (UnicodeDecodeError, OperationalSqliteError) as error:
@@ -220,3 +284,5 @@ def _look_at_sqlite(connection: SqliteConnection, _record: object) -> None:
         raise DamagedError(_NO_TEXT)
     if damaged := connection.execute(_NO_KEYS).fetchone():
         raise DamagedError(f"malformed: the ids of the table {damaged[0]} cannot be read")
+    if other := connection.execute(_OF_OTHERS).fetchone():
+        raise DamagedError(f"not a perfdb database: it has tables of others, such as {other[0]}")

@@ -21,7 +21,7 @@ from sqlalchemy import table as table_of
 from sqlalchemy.exc import DataError, IntegrityError
 
 from perfdb.db import bulk, schema
-from perfdb.db.session import storing
+from perfdb.db.session import is_missing, storing
 from perfdb.db.tables import metadata
 from perfdb.errors import StoreError
 
@@ -97,7 +97,7 @@ def _passing(
 
 def _require_there(target: URL) -> None:
     """To write to a SQLite file that is not there would make it."""
-    if target.get_backend_name() == "sqlite" and not Path(target.database or "").is_file():
+    if is_missing(target):
         where = target.render_as_string()
         make = f"make it with `perfdb db upgrade {schema.option(where)}`"
         raise StoreError(f"{where}: no database here; {make}")

@@ -1,6 +1,7 @@
 """What a million tokens cost on each system, at prices that the reader gives."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from perfdb import catalog, metrics
@@ -15,6 +16,12 @@ def prices(said: Iterable[str]) -> dict[str, float]:
     """Prices of a GPU-hour by system, of texts such as 'dgx-h100=2.49'. Raises InputError."""
     given = [(text, *text.partition("=")[::2]) for text in said]
     problems = [problem for one in given for problem in _wrong(*one)]
+    counts = Counter(system for _, system, _ in given)
+    problems += [
+        Problem("--price", "given twice", field=system, remedy="keep one of them")
+        for system, count in counts.items()
+        if count > 1
+    ]
     if problems:
         raise InputError(problems)
     return {system: float(price) for _, system, price in given}
@@ -53,6 +60,6 @@ def _wrong(text: str, system: str, price: str) -> Iterator[Problem]:
 
 def _is_price(text: str) -> bool:
     try:
-        return math.isfinite(float(text)) and float(text) > 0
+        return "_" not in text and math.isfinite(float(text)) and float(text) > 0
     except ValueError:
         return False

@@ -4,11 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple, Protocol
 
-from pydantic import BeforeValidator, PositiveInt
+from pydantic import BeforeValidator
 
 from perfdb.errors import Problem
 from perfdb.record import (
     MOST,
+    Count,
     Figures,
     Frozen,
     Outcome,
@@ -33,22 +34,22 @@ class Configuration(Frozen):
     qualifiers: tuple[str, ...] | None = None
     task: Task | None = None
     system: str | None = None
-    num_gpus: PositiveInt | None = None
+    num_gpus: Count | None = None
     precision: str | None = None
-    sequence_length: PositiveInt | None = None
-    global_batch_size: PositiveInt | None = None
-    micro_batch_size: PositiveInt | None = None
-    local_batch_size: PositiveInt | None = None
-    gradient_accumulation: PositiveInt | None = None
-    tensor_parallel: PositiveInt | None = None
-    pipeline_parallel: PositiveInt | None = None
-    context_parallel: PositiveInt | None = None
-    expert_parallel: PositiveInt | None = None
-    expert_tensor_parallel: PositiveInt | None = None
-    virtual_pipeline: Annotated[PositiveInt | None, BeforeValidator(no_virtual_pipeline)] = None
-    data_parallel: PositiveInt | None = None
+    sequence_length: Count | None = None
+    global_batch_size: Count | None = None
+    micro_batch_size: Count | None = None
+    local_batch_size: Count | None = None
+    gradient_accumulation: Count | None = None
+    tensor_parallel: Count | None = None
+    pipeline_parallel: Count | None = None
+    context_parallel: Count | None = None
+    expert_parallel: Count | None = None
+    expert_tensor_parallel: Count | None = None
+    virtual_pipeline: Annotated[Count | None, BeforeValidator(no_virtual_pipeline)] = None
+    data_parallel: Count | None = None
     fsdp_enabled: bool | None = None
-    fsdp_size: PositiveInt | None = None
+    fsdp_size: Count | None = None
     sequence_parallel: bool | None = None
     kernels: tuple[str, ...] | None = None
     variant: str | None = None

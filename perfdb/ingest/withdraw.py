@@ -96,7 +96,7 @@ def _named(words: Iterable[str], url: URL) -> _Named:
     found, problems = list[_Named](), list[Problem]()
     with reading_current(url) as connection:
         for word in words:
-            if fault := names.fault(word):
+            if fault := names.fault(word) if word else "the name is empty":
                 problems.append(Problem(names.shown(word), fault))
             elif one := _of_word(connection, word) or _of_its_bytes(connection, word):
                 found.append(one)
@@ -145,10 +145,11 @@ def _pages_of_bytes(connection: Connection, sha256: str) -> Iterator[SourceFile]
 
 def _sha256(path: Path) -> str | None:
     """The SHA-256 of a file, or of a run directory's record; None where there is none to read."""
-    digest, file = hashlib.sha256(), path / RECORD if path.is_dir() else path
-    if not file.is_file():
-        return None
+    digest = hashlib.sha256()
     try:
+        file = path / RECORD if path.is_dir() else path
+        if not file.is_file():
+            return None
         for chunk in chunks(file, Budget()):
             digest.update(chunk)
     except (OSError, ArchiveError):

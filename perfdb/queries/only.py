@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from sqlalchemy import Column, Connection, Select, select
 
@@ -17,6 +18,9 @@ class Only:
     framework: str | None = None
     system: str | None = None
     model: str | None = None
+
+
+EVERY: Final = Only()
 
 
 @dataclass(frozen=True)

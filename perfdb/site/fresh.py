@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote
 
 import perfdb
 from perfdb.site.files import Layout
@@ -44,8 +45,10 @@ class Origin:
 
     def _store(self) -> str | None:
         """The state of the store: of the file it is, or what the server says of its rows."""
-        if "://" not in self.address or self.address.startswith(_SQLITE):
-            return of_file(Path(self.address.removeprefix(_SQLITE)))
+        if "://" not in self.address:
+            return of_file(Path(self.address))
+        if self.address.startswith(_SQLITE):
+            return of_file(Path(unquote(self.address.removeprefix(_SQLITE))))
         # nothing that speaks to a server is loaded for a file
         from perfdb.site.read import state  # noqa: PLC0415
 

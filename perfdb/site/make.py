@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError
 
 from perfdb.audit import acknowledged
 from perfdb.audit.acknowledged import Entry
-from perfdb.db.session import reading, store_url
+from perfdb.db.session import is_missing, reading, store_url
 from perfdb.errors import InputError, PerfdbError, Problem
 from perfdb.queries.content import content
 from perfdb.site import downloads, memory, pages, read
@@ -27,7 +27,7 @@ def everything(layout: Layout, address: str | None, accepted: Path | None) -> se
     """
     try:
         url = store_url(address)
-        is_none_yet = address is None and not Path(url.database or "").is_file()
+        is_none_yet = address is None and is_missing(url)
         contents = Contents() if is_none_yet else read.stored(url, _entries(accepted))
         made = _written(layout, contents, url)
         made.update(downloads.write_everything(layout.root, contents.in_force))

@@ -1,11 +1,13 @@
 """When a build has nothing to do: only as long as nothing that it is made from has changed."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 from sqlalchemy import URL, update
 
+from perfdb.db.session import store_url
 from perfdb.db.tables import models
 from perfdb.record import Figures
 from perfdb.site import fresh, read
@@ -35,6 +37,20 @@ def test_a_store_that_nobody_writes_to_has_the_same_key(sqlite: URL) -> None:
     read.stored(sqlite)
     assert first is not None
     assert first == key(sqlite)
+
+
+def test_an_address_is_that_of_the_file_that_is_read(sqlite: URL, tmp_path: Path) -> None:
+    """Where `%41` is an A, and the name of another file."""
+    before, written = Path(str(sqlite.database)), tmp_path / "nightly%41.sqlite"
+    shutil.copy(before, tmp_path / "nightlyA.sqlite")
+    url = aged(sqlite.set(database=str(before.rename(written))))
+    assert key(url) is not None
+    aged(sqlite.set(database=str(tmp_path / "nightlyA.sqlite")))
+    assert Origin(f"sqlite:///{written}", None).key() != key(url)
+    address = f"sqlite:///{written}"
+    first = Origin(address, None).key()
+    stored(store_url(address), published())
+    assert first != Origin(address, None).key()
 
 
 def test_a_store_that_was_just_written_has_no_key(sqlite: URL) -> None:
