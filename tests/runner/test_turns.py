@@ -84,7 +84,7 @@ def test_a_record_has_the_variables_of_the_worker_whatever_their_bytes(
     assert r"mod\xe8le" == known["SLURM_JOB_NAME"]
 
 
-def test_paths_that_are_not_utf_8_are_bad_input(
+def test_paths_that_are_not_utf_8_or_too_long_are_bad_input(
     perfdb: Shell, quick: Callable[[QuickLauncher], None], tmp_path: Path
 ) -> None:
     quick(QuickLauncher())
@@ -92,6 +92,8 @@ def test_paths_that_are_not_utf_8_are_bad_input(
     shutil.copy(SINGLE, tmp_path / name)
     done = perfdb("run", str(SINGLE), "--output", output)
     assert (2, "error: --output: runs\\xe9 is not UTF-8; name another folder\n") == done[::2]
+    done = perfdb("run", str(SINGLE), "--output", long := "x" * 300)
+    assert (2, f"error: --output: {long}: File name too long; name another folder\n") == done[::2]
     done = perfdb("run", name)
     assert (2, "error: un\\xe9.yaml: the name is not UTF-8; rename it\n") == done[::2]
 
