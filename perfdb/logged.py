@@ -65,7 +65,7 @@ def measured(log: ParsedLog, of: LogRun, window: windows.Window) -> MeasuredRun:
         outcome=outcome,
         withheld=withheld,
         formula_version=flops.FORMULA_VERSION,
-        notes=(*_notes(log), *of.notes),
+        notes=(*_notes(log), *filter(None, [log.changed_settings]), *of.notes),
     )
     if withheld is None:
         result = picked.with_figures(result, within, window)

@@ -1,18 +1,19 @@
 """The lines of a log, or the steps of a run directory, that figures are taken over. Pure."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from perfdb import normalize, skipped, windows
+from perfdb import attempt_settings, normalize, skipped, windows
 from perfdb.db.rows import ResultRow
 from perfdb.formats import Reading
 from perfdb.formats.piecewise import Cells, by_rank, largest, pieces, places, total
 from perfdb.formats.readings import Column, Ints, Readings
 from perfdb.formats.shelf import each
 from perfdb.formats.spans import held_by, spans
-from perfdb.record import MOST
+from perfdb.record import MOST, Outcome
 
 _SPAN = "span"
 """A column of lines: how many steps each of them stands for."""
@@ -79,13 +80,18 @@ def _without_skipped(within: Picked) -> Picked:
 def with_figures(result: ResultRow, within: Picked, window: windows.Window) -> ResultRow:
     """The result with what the lines amount to; incomplete where there are none.
 
-    Likewise where the optimizer skipped most steps; of fewer a note tells.
+    Likewise where the optimizer skipped most steps, of fewer of which a note tells, or where steps
+    have other settings than the case.
     """
     noted = skipped.noted(result, within.skips)
     if noted.withheld is not None:
         return noted
     why_none = window.why_none(within.num_steps, within.longest)
     times, counts = within.lines.step_time_s, within.spans
+    if len(times):
+        first, last = int(within.lines.step[0]), int(within.lines.step[-1])
+        if others := attempt_settings.why_none(result.notes, first, last):
+            return replace(noted, outcome=Outcome.INCOMPLETE, withheld=others)
     ranked = by_rank(lambda: pieces(times, counts)) if len(times) else None
     summary = windows.summarise_times(Cells[float](times), Cells[int](counts), ranked)
     timed = normalize.with_times(noted, summary, window, why_none)

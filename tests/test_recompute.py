@@ -18,12 +18,12 @@ from perfdb import catalog, flops, normalize, windows
 from perfdb.audit.check import audit
 from perfdb.audit.read import subjects
 from perfdb.db.session import reading
-from perfdb.db.tables import findings, ingest_log, releases, results
+from perfdb.db.tables import cases, findings, ingest_log, releases, results
 from perfdb.errors import InputError, StoreError
 from perfdb.flops import training
 from perfdb.formats import Reading
 from perfdb.formats.readings import Readings
-from perfdb.ingest import Options, ingest
+from perfdb.ingest import LogOptions, Options, ingest
 from perfdb.ingest import logs as log_reader
 from perfdb.queries.only import Only
 from perfdb.recompute import Asked, Scope, figures, preview, recompute, revise
@@ -382,9 +382,83 @@ def test_a_run_that_another_job_goes_on_with_says_so(sqlite: URL, tmp_path: Path
     first, *rest = logs.megatron().splitlines(keepends=True)
     text = start % 2 + first + "".join(rest[:4]) + start % 4 + "".join(rest[4:])
     ingest([logs.write(tmp_path / "logs", text)], sqlite, logs.GIVEN)
-    note = "the program begins again at step 6: the steps before it are of an earlier attempt"
+    notes = [
+        "the program begins again at step 6: the steps before it are of an earlier attempt",
+        "steps 6 to 20 alone have the settings of the case: of others tensor_parallel differ",
+    ]
     found = in_force(sqlite)
-    assert ("skip_warmup(15)", 5, [note]) == (found["window"], found["num_steps"], found["notes"])
+    assert ("skip_warmup(15)", 5, notes) == (found["window"], found["num_steps"], found["notes"])
+
+
+def attempt(gpus: int, first: int, last: int) -> str:
+    """Steps of 128 GPU seconds, and what Megatron-LM prints above and among them."""
+    arguments = f"---- arguments ----\n  world_size ..... {gpus}\n  seq_length ..... 8192\n"
+    steps = "".join(
+        f" iteration {step}/60 | consumed samples: 12 | elapsed time per iteration (ms): "
+        f"{128000 / gpus} | global batch size: 128 | lm loss: {step} | number of nan iterations: 0"
+        f" |\n{'' if step > first else memory(step, gpus)}"
+        for step in range(first, last + 1)
+    )
+    return arguments + steps
+
+
+def memory(step: int, megabytes: int) -> str:
+    return f"[Rank 0] (after {step} iterations) memory (MB) | max allocated: {megabytes} | max\n"
+
+
+RESUMED = attempt(16, 1, 40) + attempt(32, 31, 60)
+SHORT = attempt(16, 1, 6) + attempt(32, 7, 12) + attempt(16, 13, 18) + attempt(32, 19, 20)
+
+
+def over(window: str | None, *settings: str) -> Options:
+    """The options of a log of 8,192 tokens a second on each GPU, over a window."""
+    given = ("model=llama3-8b", "system=dgx-h100", "task=pretrain", *settings)
+    return Options(logs.GIVEN.context, logs=LogOptions(given, window=window))
+
+
+@pytest.mark.parametrize(
+    ("text", "window", "expected"),
+    [
+        (RESUMED, None, (32, 4.0)),
+        (RESUMED, "window(11,30)", (16, 8.0)),
+        (RESUMED, "last_n(50)", (32, None)),
+        (RESUMED.replace("world_size ..... 16", "world_size ..... 32"), "last_n(50)", (32, 4.0)),
+        # No attempt is long enough, and the window is of several by default.
+        (SHORT.replace("/60", "/20"), None, (32, None)),
+    ],
+)
+def test_a_window_has_the_settings_of_the_attempt_that_it_lies_in(
+    sqlite: URL, tmp_path: Path, text: str, window: str | None, expected: tuple[int, float | None]
+) -> None:
+    report = ingest([logs.write(tmp_path / "logs", text)], sqlite, over(window))
+    found, [(gpus,)] = in_force(sqlite), rows_of(sqlite, select(cases.c.num_gpus))
+    assert expected == (gpus, found["step_time_s"])
+    if found["withheld"] is None:
+        assert (8192, expected[0] << 20) == (
+            found["tokens_per_sec_per_gpu"], found["peak_memory_bytes"],
+        )  # fmt: skip
+    else:
+        told = "no figures: the window holds steps of other settings: steps"
+        assert any(told in str(note) for note in report.notes)
+
+
+def test_a_case_keeps_its_figures_where_the_window_is_of_another_attempt(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    """A copy that is read over that window is of what that attempt was."""
+    ingest([logs.write(tmp_path / "logs", RESUMED)], sqlite, over(None))
+    for window in (windows.between(11, 30), windows.last_n(50)):
+        [left] = recompute(sqlite, ALL, Asked(window)).left
+        assert left.reason == (
+            "the window holds steps of other settings: steps 31 to 60 alone have the settings of "
+            "the case: of others num_gpus differ"
+        )
+    [changed] = recompute(sqlite, ALL, Asked(windows.last_n(25))).changed
+    assert 4.0 == changed.after.step_time_s
+    ingest([logs.write(tmp_path / "copy", RESUMED)], sqlite, over("window(11,30)"))
+    assert (8.0, 8192.0) == (
+        in_force(sqlite)["step_time_s"], in_force(sqlite)["tokens_per_sec_per_gpu"],
+    )  # fmt: skip
 
 
 def test_a_restarted_run_has_the_memory_of_its_last_attempt(sqlite: URL, tmp_path: Path) -> None:

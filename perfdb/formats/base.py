@@ -120,6 +120,8 @@ class ParsedLog:
     """Whether that attempt goes on with the step behind them, and none is printed again."""
     earlier_until: int | None = None
     """The line of the last step of an earlier run, of which this log says nothing but that."""
+    changed_settings: str | None = None
+    """Which steps have the settings, in a sentence, where those of another attempt have others."""
     timed_by: tuple[str, ...] = ()
     """The fields that its step times follow from, where it prints rates and no times."""
     outcome: Outcome | None = None

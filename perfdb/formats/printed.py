@@ -185,11 +185,15 @@ def _parts(text: str, log: ParsedLog | None) -> Sequence[str]:
 
 def first_line(log: ParsedLog) -> int:
     """The line of the first step in the window of a log, or else of its last attempt."""
-    steps = Readings.of(log.readings)
-    lasts = steps.step
+    return int(Readings.of(log.readings).line[first_place(log)])
+
+
+def first_place(log: ParsedLog) -> int:
+    """The place of that step among the steps of the log."""
+    lasts = Readings.of(log.readings).step
     judged = held_by(windows.named(log.window or WINDOW), lasts, spans(lasts))
     again = min(bisect_left(Cells[int](lasts), log.restarted_at or 0), len(lasts) - 1)
-    return int(steps.line[judged.start if judged.stop else again])
+    return judged.start if judged.stop else again
 
 
 def _offset(text: str, line: int) -> int:

@@ -9,25 +9,33 @@ from dataclasses import replace
 from perfdb.errors import Problem
 from perfdb.formats.attempts import with_settings
 from perfdb.formats.base import Content, LogFormat, ParsedLog
+from perfdb.windows import Window
 
 REMEDY = "give each run a file of its own"
 
 
 def of_last(
-    found: LogFormat, where: str, logs: Sequence[ParsedLog], again: Callable[[], Content]
+    found: LogFormat,
+    where: str,
+    logs: Sequence[ParsedLog],
+    again: Callable[[], Content],
+    asked: Window | None = None,
 ) -> Sequence[ParsedLog]:
     """What a file says of its last run, and a note on the earlier ones; `again` gives its bytes.
 
-    Its settings are those of the attempt that the run is judged by.
+    Its settings are those of the attempt that the run is judged by, or of the window asked for.
     """
     until = max((log.earlier_until or 0 for log in logs), default=0)
     if not until:
-        return [with_settings(found, where, log, again) for log in logs]
+        return [with_settings(found, where, log, again, asked) for log in logs]
     message = f"lines 1 to {until} are of an earlier run, or of another rank: they are left out"
     note = Problem(where, message, remedy=REMEDY)
-    later = found.parse(where, _blank_until(again(), until))
-    told = [replace(log, notes=(note, *log.notes)) for log in later]
-    return [with_settings(found, where, log, again) for log in told]
+
+    def alone() -> Content:
+        return _blank_until(again(), until)
+
+    told = [replace(log, notes=(note, *log.notes)) for log in found.parse(where, alone())]
+    return [with_settings(found, where, log, alone, asked) for log in told]
 
 
 def _blank_until(content: Content, line: int) -> Iterator[bytes]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from perfdb import logged, picked, said_before, skipped, stated, uneven
+from perfdb import attempt_settings, logged, picked, said_before, skipped, stated, uneven
 from perfdb.attribute import Attributed, Missing
 from perfdb.content_hash import content_hash
 from perfdb.db.packed import Packed
@@ -49,6 +49,8 @@ PLAIN_TEXT: Final = (".txt",)
 
 LOG_NAMES: Final = (".log", ".out", ".err", ".jsonl")
 """The suffixes of files that are logs and nothing else."""
+
+_ONE_ATTEMPT: Final = "pass --window for steps of one attempt"
 
 _TABLE: Final = re.compile(rb"---:?[ \t]*\|")
 """What stands under the header of a page's table; a log has none."""
@@ -141,7 +143,7 @@ def _parsed(found: LogFormat, source: Source, given: Words) -> tuple[Packed, Seq
 
     if size not in (None, packed.size_bytes):  # what is kept has grown while it was read
         logs = found.parse(where, again())
-    return packed, several.of_last(found, where, logs, again)
+    return packed, several.of_last(found, where, logs, again, given.window)
 
 
 def _of_no_format(source: Source, given: Words, shown: Look) -> Sequence[Read]:
@@ -251,11 +253,15 @@ class _LogFile:
 
         skips = skipped.said_of(measured.result)
         odd = [Problem(self.source.path, skips)] if skips else []
+        if attempt_settings.is_why(why := measured.result.withheld):
+            odd.append(Problem(self.source.path, f"no figures: {why}", remedy=_ONE_ATTEMPT))
         odd += self._uneven(log, measured.result)
         notes = (*log.problems, *log.notes, *account.remarks(), *account.notes, *odd)
         asked = self.words.window.name if self.words.window else None
         insisted, beside = self.words.any_of_logs, account.beside_it
-        return RunRead(self.source.path, measured, files, notes, insisted, asked, anew, beside)
+        # What was said of the same bytes may be of an attempt that is not the window's.
+        again = None if asked and log.changed_settings else anew
+        return RunRead(self.source.path, measured, files, notes, insisted, asked, again, beside)
 
     def _measured(self, log: ParsedLog, run: logged.LogRun) -> MeasuredRun:
         return logged.measured(log, run, logged.window_of(log, self.words.window))
