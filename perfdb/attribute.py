@@ -182,7 +182,8 @@ def _whole(sayers: Sequence[ParsedLog], words: Said) -> Configuration:
         others = (*(sayer.configuration for sayer in sayers), words.fallback)
         whole = _with_scaling(whole, map(catalogued, others))
     num_nodes = next((sayer.num_nodes for sayer in sayers if sayer.num_nodes), None)
-    return following.with_gpus(whole.completed_by(words.fallback), num_nodes)
+    whole = following.with_gpus(whole.completed_by(words.fallback), num_nodes)
+    return whole.completed_by(Configuration(framework=sayers[0].likely_framework))
 
 
 def _with_scaling(whole: Configuration, others: Iterable[Configuration]) -> Configuration:
@@ -216,6 +217,15 @@ def other_release(log: ParsedLog, words: Said, beside: Sequence[Sayer] = ()) -> 
     if words.release:
         return f"{sentence}{OPTION} says {asked}"
     return f"{sentence}--{RELEASE} {asked} is not taken"
+
+
+def likely_framework(
+    log: ParsedLog, words: Said, companions: Sequence[ParsedLog] = ()
+) -> str | None:
+    """The framework that a log is taken for, where neither it nor anything else says which."""
+    configurations = (words.configuration, words.fallback, log.configuration)
+    said = (*configurations, *(one.configuration for one in companions))
+    return None if any(one.framework for one in said) else log.likely_framework
 
 
 def unknown_model(words: Said) -> Problem | None:

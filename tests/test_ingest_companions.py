@@ -5,13 +5,17 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL, select
 
+from perfdb.attribute import Attributed
 from perfdb.db.tables import cases, run_files, runs, systems
+from perfdb.formats import llmb_config, megatron_lm
 from perfdb.ingest import LogOptions, Options, ingest
-from perfdb.ingest.companions import Companions
+from perfdb.ingest.account import Account
+from perfdb.ingest.companions import Companion, Companions
+from perfdb.ingest.words import words
 from perfdb.pages.base import PageContext
 from tests.archives import of_folder, tar
 from tests.archives import write as write_bytes
-from tests.logs import GIVEN, SET, TIMES, nemo, write
+from tests.logs import GIVEN, SET, TIMES, megatron, nemo, write
 from tests.trees import rows_of
 
 LLMB = """\
@@ -69,7 +73,7 @@ def test_a_launchers_file_is_of_the_log_of_its_job_or_of_the_only_log(
     [
         ("nemo2", ["llmb-config_7.yaml"]),
         ("megatron_bridge", ["llmb-config_7.yaml"]),
-        ("megatron_lm", ["model_config.yaml"]),
+        ("megatron_lm", ["llmb-config_7.yaml", "model_config.yaml"]),
         ("megatron_golden", ["model_config.yaml"]),
         ("megatron_bridge_golden", []),
         ("mlperf", []),
@@ -84,6 +88,47 @@ def test_a_file_speaks_of_logs_of_its_own_programs_only(
     folder = tree(tmp_path / "a", "llmb-config_7.yaml", "model_config.yaml", "train.log")
     found = Companions().of(folder / "train.log", parser)
     assert expected == [one.path.name for one in found]
+
+
+BRIDGE = LLMB.replace("nemo2", "megatron_bridge")
+ARGUMENTS = "  tensor_model_parallel_size ..... 2\n"
+
+
+@pytest.mark.parametrize(
+    ("above", "beside", "context", "expected"),
+    [
+        ("", [], PageContext(), "megatron-lm, taken"),
+        (ARGUMENTS, [], PageContext(), "megatron-lm"),
+        ("---- arguments ----\n", [], PageContext(), "megatron-lm"),
+        ("", [], PageContext(framework="megatron-bridge"), "megatron-bridge"),
+        ("", [BRIDGE], PageContext(), "megatron-bridge"),
+        # It is of another program than the log, which says so.
+        (ARGUMENTS, [BRIDGE], PageContext(), "megatron-lm"),
+    ],
+)
+def test_an_iteration_line_alone_does_not_say_the_program(
+    above: str, beside: list[str], context: PageContext, expected: str
+) -> None:
+    """Megatron-Bridge prints it, too; a note says of what a log is taken that nobody says it of."""
+    [log] = megatron_lm.parse("a.log", [(above + megatron()).encode()])
+    files = [
+        Companion(Path("llmb-config_7.yaml"), b"", llmb_config.NAME, said)
+        for text in beside
+        for said in llmb_config.parse("llmb-config_7.yaml", [text.encode()])
+    ]
+    account = Account("a.log", log, files, words(context, LogOptions((*SET, "release=1"))))
+    assert isinstance(account.of, Attributed)
+    note = "a.log: nothing says its framework: megatron-lm is taken"
+    taken = [", taken" for told in account.remarks() if str(told).startswith(note)]
+    assert expected == "".join([account.of.release.framework, *taken])
+
+
+def test_a_format_that_is_stated_says_the_program() -> None:
+    [log] = megatron_lm.parse("a.log", [megatron().encode()])
+    options = LogOptions((*SET, "release=1"), format="megatron_lm")
+    account = Account("a.log", log, (), words(PageContext(), options))
+    assert isinstance(account.of, Attributed)
+    assert ("megatron-lm", []) == (account.of.release.framework, [*account.remarks()])
 
 
 @pytest.mark.parametrize(

@@ -346,7 +346,8 @@ def test_a_window_without_a_step_is_incomplete(sqlite: URL, tmp_path: Path) -> N
 
 def test_a_skipped_step_does_not_count_and_is_told_of(sqlite: URL, tmp_path: Path) -> None:
     """Loss scaling skips one now and then: the run is finished all the same."""
-    report = ingest([write(tmp_path / "a", megatron(15))], sqlite, GIVEN)
+    given = replace(GIVEN, context=PageContext("megatron-lm", "2.0"))
+    report = ingest([write(tmp_path / "a", megatron(15))], sqlite, given)
 
     said = "steps that the optimizer skipped are not counted: 1 of 10, the first is step 15"
     assert [said] == [note.message for note in report.notes]

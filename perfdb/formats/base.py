@@ -91,6 +91,8 @@ class ParsedLog:
     """
 
     configuration: Configuration
+    likely_framework: str | None = None
+    """The framework that it is taken for where nothing says which one it is of."""
     num_nodes: int | None = None
     """Of how many nodes, where that is said and not of how many GPUs."""
     shape: Mapping[str, int] = field(default_factory=dict)

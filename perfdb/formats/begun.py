@@ -60,6 +60,10 @@ class Starts:
         self.lines += [number + lines for number in rest.lines]
         self.said += [(number + lines, text) for number, text in rest.said]
 
+    def prints(self, mark: bytes) -> bool:
+        """Whether a mark is printed."""
+        return any(text.startswith(mark) for _, text in self.said)
+
     @property
     def first_steps(self) -> list[tuple[int, int]]:
         """The lines that tell which step the program begins with, and that step."""

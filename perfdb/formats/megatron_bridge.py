@@ -115,7 +115,10 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
 def _of_rank_zero(where: str, log: ParsedLog) -> ParsedLog:
     """A log with the rates and without an iteration: its steps are in another file."""
     message = "it has the 'Step Time' lines of rank 0 and no iteration line"
-    remedy = "ingest the last rank's log, which has them; join the two for the TFLOP/s beside them"
+    remedy = (
+        "ingest the last rank's log, which has them, with --format megatron_bridge; "
+        "join the two for the TFLOP/s beside them"
+    )
     error = message if log.outcome is Outcome.NO_DATA else log.error
     return replace(
         log, error=error, problems=(*log.problems, Problem(where, message, remedy=remedy))

@@ -1,7 +1,11 @@
-"""Megatron-LM logs: the dump of the arguments, and a line for each iteration that is logged."""
+"""Megatron-LM logs: the dump of the arguments, and a line for each iteration that is logged.
+
+Megatron-Bridge prints such lines, too: they alone do not say which of the two it was.
+"""
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import takewhile
 
 from perfdb.formats import batch, megatron_bridge, printed
@@ -14,6 +18,7 @@ from perfdb.formats.steplines import StepLines
 from perfdb.log_text import plain
 
 NAME = "megatron_lm"
+FRAMEWORK = "megatron-lm"
 
 _START = b"---- arguments ----"
 _ARGUMENT = re.compile(r"\b(\w+) \.{2,} (\[[^\]\n]*\]|[^\s\"'\\\[][^\s\"'\\]*)")
@@ -36,7 +41,9 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     steps = iterations(where, lines.of(scan), lines)
     log = log_of(where, scan, lines, steps)
     arguments = printed.printed(scan.preamble, _arguments, log)
-    return (batch.stated(where, arguments.of(log, framework="megatron-lm")),)
+    is_said = arguments.configuration().model_fields_set or scan.starts.prints(_START)
+    log = arguments.of(log, **({"framework": FRAMEWORK} if is_said else {}))
+    return (batch.stated(where, replace(log, likely_framework=FRAMEWORK)),)
 
 
 def _arguments(text: str) -> list[Pair]:

@@ -15,6 +15,9 @@ from perfdb.ingest.words import Words
 from perfdb.machine import is_secret
 
 _REREAD: Final = "leave the option out: the log is right, or of another run"
+_LIKELY: Final = (
+    "Megatron-Bridge prints such iteration lines, too: --format megatron_bridge says that it did"
+)
 
 
 @dataclass(frozen=True)
@@ -80,11 +83,20 @@ class Account:
         if other := attribute.other_release(self.log, said, sayers):
             remedy = None if said.release else f"--set release={said.version} insists on it"
             yield Problem(self.where, other, remedy=remedy)
+        yield from self._taken_for()
         if isinstance(self._said, Attributed) and isinstance(self.of, Attributed):
             if sizes := disputed.shape(self.log, self.of.case.model):
                 yield Problem(self.where, sizes)
             for news in self.words.spellings.news(self._said.release, self.of.release):
                 yield Problem(self.where, news)
+
+    def _taken_for(self) -> Iterator[Problem]:
+        """The framework, where neither anything that is said nor --format tells it."""
+        companions = [one.said for one in self._sayers]
+        likely = attribute.likely_framework(self.log, self.words.said, companions)
+        if likely and not self.words.format:
+            message = f"nothing says its framework: {likely} is taken"
+            yield Problem(self.where, message, remedy=_LIKELY)
 
     @cached_property
     def _said(self) -> Attributed | Missing:

@@ -34,7 +34,7 @@ MOST_BYTES: Final = 1 << 20
 """A companion is a page of settings: what is larger is none."""
 
 _LOGS_OF: Final[Mapping[str, tuple[str, ...]]] = {
-    llmb_config.NAME: (nemo2.NAME, megatron_bridge.NAME),
+    llmb_config.NAME: (nemo2.NAME, megatron_bridge.NAME, megatron_lm.NAME),
     megatron_config.NAME: (megatron_golden.NAME, megatron_lm.NAME),
 }
 """The formats of the logs that a file may speak of, by its own."""
