@@ -1,8 +1,8 @@
 """What is said of a log and does not hold, or contradicts what else is said of it. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from perfdb import catalog
+from perfdb import catalog, following
 from perfdb.attribute import OPTION, Said, Sayer, catalogued
 from perfdb.formats import Configuration, ParsedLog
 from perfdb.formats.precisions import FP8
@@ -16,11 +16,13 @@ def contradictions(
     The sentence names the file beside the log that gives the field, if not the log itself does,
     and both values. What the catalogue lacks holds nowhere: any option is said instead of it.
     """
-    insisted, seen = _stated(words.configuration), set[str]()
+    sayers = (Sayer("", log), *beside)
+    insisted, seen, system = _stated(words.configuration), set[str](), _system(sayers, words)
     anything = _stated(words.fallback) | insisted
-    for sayer in (Sayer("", log), *beside):
+    for sayer in sayers:
         given = sayer.said.configuration
-        known = _stated(catalogued(given))
+        of_nodes = following.with_gpus(Configuration(system=system), sayer.said.num_nodes).num_gpus
+        known = ({"num_gpus": of_nodes} if of_nodes else {}) | _stated(catalogued(given))
         own = _stated(given) | known
         for name, mine in own.items():
             theirs = (insisted if name in known else anything).get(name)
@@ -28,6 +30,25 @@ def contradictions(
                 option = OPTION if name in insisted else f"--{name}"
                 yield name, f"{sayer.name} says {name} {mine}, {option} says {theirs}".lstrip()
         seen.update(own)
+
+
+def _system(sayers: Iterable[Sayer], words: Said) -> str | None:
+    said = (catalogued(sayer.said.configuration).system for sayer in sayers)
+    systems = (words.configuration.system, *said, words.fallback.system)
+    return next(filter(None, systems), None)
+
+
+def untaken(log: ParsedLog, words: Said, beside: Sequence[Sayer] = ()) -> Iterator[str]:
+    """A sentence for each option but --set of which the log, or a file beside it, says another."""
+    insisted = _stated(words.configuration)
+    for name, theirs in _stated(words.fallback).items():
+        for sayer in (Sayer("", log), *beside):
+            own = _stated(catalogued(sayer.said.configuration)).get(name)
+            if own is not None:
+                if name not in insisted and not _is_as(own, theirs):
+                    sentence = f"{sayer.name} says {name} {own}, --{name} {theirs} is not taken"
+                    yield sentence.lstrip()
+                break
 
 
 def doubts(log: ParsedLog, words: Said) -> str | None:

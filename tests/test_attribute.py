@@ -70,6 +70,38 @@ def test_what_set_says_against_the_log_is_told_field_by_field() -> None:
     )
 
 
+def test_what_set_says_against_a_number_of_nodes_is_told() -> None:
+    """Of which each has eight GPUs, whoever says the system."""
+    own = replace(log(), num_nodes=2)
+    for settings, context in (
+        (("num_gpus=8", "system=dgx-h100"), PageContext()),
+        (("num_gpus=8",), PageContext(system="dgx-h100")),
+    ):
+        words = attribute.said(context, settings)
+        assert [("num_gpus", "says num_gpus 16, --set says 8")] == list(
+            disputed.contradictions(own, words)
+        )
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ((), ["says system dgx-h100, --system dgx-b200 is not taken",
+              "llmb-config_1.yaml says framework torchtitan, --framework nemo is not taken"]),
+        (("system=dgx-b200", "framework=nemo"), []),
+    ],
+)  # fmt: skip
+def test_an_option_that_does_not_hold_is_told(
+    settings: tuple[str, ...], expected: list[str]
+) -> None:
+    """To say which FP8 it was is no other precision."""
+    own = log(system="dgx-h100", precision="fp8")
+    beside = [Sayer("llmb-config_1.yaml", log(None, framework="torchtitan", system="dgx-h200"))]
+    context = PageContext(framework="nemo", system="dgx-b200", precision="fp8_cs")
+    told = disputed.untaken(own, attribute.said(context, settings), beside)
+    assert sorted(expected) == sorted(told)
+
+
 @pytest.mark.parametrize(
     ("settings", "context", "expected"),
     [

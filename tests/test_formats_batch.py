@@ -53,7 +53,9 @@ def said(found: ParsedLog) -> tuple[int | None, set[int | None]]:
 def test_the_steps_of_the_window_have_the_batch_that_is_stated(name: str) -> None:
     found = log(name, ramp((8, 32), (32, 64)))
     assert (64, {32 * 4096, 64 * 4096}) == said(found)
-    expected = "the global batch size changes from 32 to 64: all steps of skip_warmup(10) have 64"
+    expected = (
+        "the global batch size changes between 32 and 64: all steps of skip_warmup(10) have 64"
+    )
     assert expected in [note.message for note in found.notes]
 
 
@@ -72,7 +74,9 @@ def test_the_window_that_was_asked_for_settles_the_batch(name: str) -> None:
     batches = ramp((30, 64), (10, 128))
     found = log(name, batches, window="window(31,40)")
     assert (128, {64 * 4096, 128 * 4096}) == said(found)
-    expected = "the global batch size changes from 64 to 128: all steps of window(31,40) have 128"
+    expected = (
+        "the global batch size changes between 64 and 128: all steps of window(31,40) have 128"
+    )
     assert [expected] == [note.message for note in found.notes if "batch" in note.message]
 
     found = log(name, ramp((8, 32), (32, 64)), window="window(5,40)")
@@ -83,7 +87,7 @@ def test_the_window_that_was_asked_for_settles_the_batch(name: str) -> None:
 def test_no_more_is_asked_for_where_the_batch_is_stated(name: str) -> None:
     found = log(name, ramp((30, 64), (10, 128)), asked=128)
     assert (
-        "a.log: the global batch size changes from 64 to 128, and not all steps of "
+        "a.log: the global batch size changes between 64 and 128, and not all steps of "
         "skip_warmup(10) have the same"
     ) == str(found.notes[-1])
 

@@ -190,7 +190,7 @@ def test_an_unattributed_log_says_why_its_batch_size_is_not_known(
             f"{where}: names no global_batch_size; pass --set global_batch_size=…",
         )
         [note] = report.notes
-        assert (where, "the global batch size changes from 64 to 128") == (
+        assert (where, "the global batch size changes between 64 and 128") == (
             note.where,
             note.message.partition(",")[0],
         )
@@ -224,7 +224,7 @@ def test_a_window_settles_the_batch_size(sqlite: URL, tmp_path: Path, start: str
     """
     text = nemo().replace("global_batch_size: 128", "global_batch_size: 64", 12)
     path = write(tmp_path / "a", start + text)
-    said = "the global batch size changes from 64 to 128"
+    said = "the global batch size changes between 64 and 128"
     question = select(results.c.step_time_s, results.c.tokens_per_sec_per_gpu)
 
     report = ingest([path], sqlite, GIVEN)

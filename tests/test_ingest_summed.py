@@ -37,6 +37,13 @@ def summary(folder: Path, seconds: float, name: str = "benchmark.json") -> Path:
     return write(folder, SUMMARY.replace("1.25", str(seconds)), name)
 
 
+def test_a_window_is_not_taken_for_a_file_without_steps(sqlite: URL, tmp_path: Path) -> None:
+    given = replace(SUMMED, logs=replace(SUMMED.logs, window="last_n(3)"))
+    report = ingest([summary(tmp_path / "a", 1.25)], sqlite, given)
+    told = "--window last_n(3) is not taken: its figures are as they are printed"
+    assert (1, [told]) == (report.new, [note.message for note in report.notes])
+
+
 OF_THE_SUMMARY = """\
 ---
 perfdb: {framework: automodel, release: 0.6.0}

@@ -82,7 +82,7 @@ def of_window(where: str, log: ParsedLog, window: Window, asked: int | None = No
 
 def _changes(printed: Column) -> str:
     found = printed.distinct()
-    return f"the global batch size changes from {found[0]:g} to {found[-1]:g}"
+    return f"the global batch size changes between {found[0]:g} and {found[-1]:g}"
 
 
 def _with_size(log: ParsedLog, size: int | None, note: Problem | None) -> ParsedLog:

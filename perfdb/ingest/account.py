@@ -4,6 +4,7 @@ from collections import ChainMap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Final
 
 from perfdb import attribute, disputed
@@ -76,10 +77,11 @@ class Account:
         said, sayers = self.words.said, self._sayers
         if doubts := disputed.doubts(self.log, said):
             yield Problem(self.where, doubts, remedy="--set says it")
-        for told in disputed.disagreements(self.log, said, sayers):
+        against = (told for _, told in disputed.contradictions(self.log, said, sayers))
+        for told in chain(disputed.disagreements(self.log, said, sayers), against):
             yield Problem(self.where, told)
-        for _, told in disputed.contradictions(self.log, said, sayers):
-            yield Problem(self.where, told)
+        for told in disputed.untaken(self.log, said, sayers):
+            yield Problem(self.where, told, remedy="--set insists on it")
         if other := attribute.other_release(self.log, said, sayers):
             remedy = None if said.release else f"--set release={said.version} insists on it"
             yield Problem(self.where, other, remedy=remedy)

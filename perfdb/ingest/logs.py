@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from perfdb import attempt_settings, logged, picked, said_before, skipped, stated, uneven
+from perfdb import logged, said_before
 from perfdb.attribute import Attributed, Missing
 from perfdb.content_hash import content_hash
 from perfdb.db.packed import Packed
@@ -17,7 +17,7 @@ from perfdb.errors import ArchiveError, Problem
 from perfdb.formats import AVERAGES, LogFormat, ParsedLog, batch, collected, several
 from perfdb.formats.base import Content
 from perfdb.formats.halves import OnDisk
-from perfdb.ingest import archive, names
+from perfdb.ingest import archive, names, window_notes
 from perfdb.ingest.account import Account
 from perfdb.ingest.companions import Companion
 from perfdb.ingest.compression import chunks, plain_name, plain_size_bytes, plain_suffix
@@ -49,8 +49,6 @@ PLAIN_TEXT: Final = (".txt",)
 
 LOG_NAMES: Final = (".log", ".out", ".err", ".jsonl")
 """The suffixes of files that are logs and nothing else."""
-
-_ONE_ATTEMPT: Final = "pass --window for steps of one attempt"
 
 _TABLE: Final = re.compile(rb"---:?[ \t]*\|")
 """What stands under the header of a page's table; a log has none."""
@@ -216,7 +214,7 @@ class _LogFile:
             else:
                 run = logged.LogRun(of.case, of.release, self._run_id(number), self.source.sha256)
                 rows.append(logged.printed(log, run))
-                notes += (*log.problems, *log.notes, *account.remarks())
+                notes += (*log.problems, *log.notes, *account.remarks(), *self._no_window(log))
                 beside |= dict.fromkeys(account.beside_it)
         if rows:
             yield replace(self._printed(rows, notes), beside=tuple(beside))
@@ -235,6 +233,12 @@ class _LogFile:
         asked = said.configuration.global_batch_size
         return batch.of_window(self.source.path, log, window, asked)
 
+    def _no_window(self, log: ParsedLog) -> Iterator[Problem]:
+        asked = self.words.window
+        if asked and asked.name != log.window:
+            message = f"--window {asked.name} is not taken: its figures are as they are printed"
+            yield Problem(self.source.path, message)
+
     def _run(self, account: Account, number: int, of: Attributed) -> RunRead:
         log, everything = account.told, (self.source, *map(_companion_file, account.companions))
         name = plain_name(Path(self.source.path))
@@ -251,11 +255,10 @@ class _LogFile:
             holds = said_before.held(of, before, self.words.said)
             return self._measured(log, replace(run, case=holds.case, release=holds.release))
 
-        skips = skipped.said_of(measured.result)
-        odd = [Problem(self.source.path, skips)] if skips else []
-        if attempt_settings.is_why(why := measured.result.withheld):
-            odd.append(Problem(self.source.path, f"no figures: {why}", remedy=_ONE_ATTEMPT))
-        odd += self._uneven(log, measured.result)
+        window = logged.window_of(log, self.words.window)
+        odd = window_notes.notes(
+            self.source.path, log, measured.result, window, averages=self._averages
+        )
         notes = (*log.problems, *log.notes, *account.remarks(), *account.notes, *odd)
         asked = self.words.window.name if self.words.window else None
         insisted, beside = self.words.any_of_logs, account.beside_it
@@ -265,21 +268,6 @@ class _LogFile:
 
     def _measured(self, log: ParsedLog, run: logged.LogRun) -> MeasuredRun:
         return logged.measured(log, run, logged.window_of(log, self.words.window))
-
-    def _uneven(self, log: ParsedLog, result: ResultRow) -> Iterator[Problem]:
-        """That steps have other tokens than the case says, and what is known of them."""
-        if result.step_time_s is None:
-            return
-        window, case = logged.window_of(log, self.words.window), result.case
-        log = batch.with_tokens(log, case.sequence_length)
-        within = picked.of(log.readings, window, averages=self._averages).lines
-        place = uneven.first(within, case)
-        if place is not None:
-            expected = f"{case.global_batch_size:,} × {case.sequence_length:,}"
-            odd, rated = within[place], stated.is_uneven(result.notes)
-            known = "tokens/s are those of the steps, TFLOP/s and MFU" if rated else "rates"
-            message = f"step {odd.step} has {odd.tokens:,} tokens, not {expected}"
-            yield Problem(self.source.path, f"{message}: {known} are unknown")
 
     def _unattributed(self, log: ParsedLog, number: int, missing: Missing) -> Unattributed:
         line = log.emitted_line
