@@ -165,7 +165,8 @@ def attributed(
     missing = tuple(name for name in REQUIRED if getattr(whole, name) is None)
     if missing:
         version = _version(whole.framework, sayers, words)
-        why = [f"says {log.doubts[name]}" for name in missing if name in log.doubts]
+        said = (sayer.doubts[name] for name in missing for sayer in sayers if name in sayer.doubts)
+        why = [f"says {doubt}" for doubt in said]
         why += [SCALED] if "model" in missing and any(map(_is_scaled, sayers)) else []
         return Missing(missing, version is None, ", ".join(why))
     case = following.with_what_follows(Case.model_validate(whole.model_dump(exclude_none=True)))

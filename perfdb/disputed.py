@@ -58,23 +58,24 @@ def doubts(log: ParsedLog, words: Said) -> str | None:
     return f"says {told}: what holds is not clear" if told else None
 
 
-def disagreements(log: ParsedLog, words: Said, beside: Sequence[Sayer]) -> Iterator[str]:
-    """A sentence for each file beside a log that says other values of fields than the log.
+def disagreements(first: Sayer, words: Said, beside: Sequence[Sayer]) -> Iterator[str]:
+    """A sentence for each of those beside a log, and each before it, of whose values it has others.
 
     What --set says is not disputed, and to say which FP8 it was is no other value.
     """
-    own, insisted = _stated(catalogued(log.configuration)), _stated(words.configuration)
-    for sayer in beside:
+    insisted = _stated(words.configuration)
+    held: dict[str, tuple[object, str]] = {}
+    for sayer in (first, *beside):
         theirs = _stated(catalogued(sayer.said.configuration))
-        names = [
-            name
-            for name in theirs
-            if name in own and name not in insisted and not _is_as(own[name], theirs[name])
-        ]
-        if names:
+        differing: dict[str, list[str]] = {}
+        for name, value in theirs.items():
+            mine, who = held.setdefault(name, (value, sayer.name))
+            if name not in insisted and not _is_as(mine, value):
+                differing.setdefault(who, []).append(name)
+        for who, names in differing.items():
             other = ", ".join(f"{name} {theirs[name]}" for name in names)
-            mine = ", ".join(f"{name} {own[name]}" for name in names)
-            yield f"{sayer.name} says {other}; the log says {mine}, which holds"
+            own = ", ".join(f"{name} {held[name][0]}" for name in names)
+            yield f"{sayer.name} says {other}; {who} says {own}, which holds"
 
 
 def shape(log: ParsedLog, model: str) -> str | None:

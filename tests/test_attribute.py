@@ -168,20 +168,25 @@ def test_what_set_says_against_what_lies_beside_the_log_is_told_with_who_says_it
 
 
 def test_what_lies_beside_a_log_and_says_otherwise_is_told_once_for_each() -> None:
-    """But not what --set says, nor what only one of the two says, nor which FP8 it was."""
+    """But not what --set says, nor what only one of them says, nor which FP8 it was."""
     own = log(tensor_parallel=2, global_batch_size=128, num_gpus=8, precision="fp8")
     name = Sayer(
         "the experiment's name",
         log(None, tensor_parallel=4, global_batch_size=256, num_gpus=16, precision="fp8_cs",
             micro_batch_size=1),
     )  # fmt: skip
-    file = Sayer("llmb-config_1.yaml", log(None, tensor_parallel=2, precision="bf16"))
+    file = Sayer(
+        "llmb-config_1.yaml",
+        log(None, tensor_parallel=2, precision="bf16", num_gpus=32, micro_batch_size=2),
+    )
     words = attribute.said(PageContext(), ("num_gpus=8",))
     assert [
         "the experiment's name says global_batch_size 256, tensor_parallel 4; "
         "the log says global_batch_size 128, tensor_parallel 2, which holds",
         "llmb-config_1.yaml says precision bf16; the log says precision fp8, which holds",
-    ] == list(disputed.disagreements(own, words, [name, file]))
+        "llmb-config_1.yaml says micro_batch_size 2; "
+        "the experiment's name says micro_batch_size 1, which holds",
+    ] == list(disputed.disagreements(Sayer("the log", own), words, [name, file]))
 
 
 @pytest.mark.parametrize(

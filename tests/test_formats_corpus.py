@@ -133,6 +133,26 @@ def test_a_card_says_which_gpus_precision_and_task_each_figure_is_of() -> None:
     )
 
 
+def test_a_card_gives_the_settings_of_its_commands_however_they_are_said() -> None:
+    """By hand, of the leaves that say any beside sizes of the batch: `model.NAME=VALUE` of Hydra's
+    (lines 220 and 221 of the one, 343 and 344 of the other), flags, and the enabled features.
+    """
+    cards = [parsed(f"mbridge_card_{name}.yaml") for name in ("gpt-oss-120b", "qwen3-30b-a3b")]
+    found = [{log.emitted_line: log.configuration for log in card} for card in cards]
+    names = ("tensor_parallel", "sequence_parallel", "context_parallel", "options")
+    said = [
+        {line: values for line, one in card.items()
+         if any(values := tuple(getattr(one, name) for name in names))}
+        for card in found
+    ]  # fmt: skip
+    selective = {"recompute_granularity": "selective", "recompute_modules": "moe_act"}
+    full = {
+        "recompute_granularity": "full", "recompute_method": "uniform", "recompute_num_layers": 1,
+    }  # fmt: skip
+    assert {232: (2, True, None, selective), 310: (None, None, 4, None)} == said[0]
+    assert {352: (8, None, 2, full)} == {line: one for line, one in said[1].items() if line == 352}
+
+
 STATED = {605: 512, 618: 2048, 631: 8192, 644: 16384}
 """The global batch sizes in the commands of a card, by the line of the result's step time."""
 FOLLOWING = {

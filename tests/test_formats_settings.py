@@ -1,11 +1,12 @@
 """Settings as programs print them: the precision, the layout and the options they amount to."""
 
+import json
 import re
 from itertools import count
 
 import pytest
 
-from perfdb.formats import settings
+from perfdb.formats import Configuration, ParsedLog, settings, verification_card
 from perfdb.formats.printed import mentioned
 from perfdb.formats.settings import Settings
 
@@ -25,6 +26,57 @@ def test_a_precision_is_said_by_the_dump_or_by_the_flags(
     said: Settings, expected: str | None
 ) -> None:
     assert expected == settings.precision(said)
+
+
+@pytest.mark.parametrize(
+    ("ramp", "size", "doubts"),
+    [
+        ("rampup_batch_size: null\n", 1152, {}),
+        ("rampup_batch_size=None\n", 1152, {}),
+        ("rampup_batch_size: [384, 384, 97656250]\n", None,
+         {"global_batch_size": "rampup_batch_size 384 384 97656250"}),
+        ("rampup_batch_size:\n  - 384\n  - 384\n  - 97656250\n", None,
+         {"global_batch_size": "rampup_batch_size 384 384 97656250"}),
+    ],
+)  # fmt: skip
+def test_of_a_batch_that_grows_settings_say_the_last_size_alone(
+    ramp: str, size: int | None, doubts: dict[str, str]
+) -> None:
+    said = mentioned(f"global_batch_size: 1152\n{ramp}seq_length: 4096\n")
+    found = said.of(ParsedLog(Configuration()))
+    assert (size, doubts) == (found.configuration.global_batch_size, found.doubts)
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("--tp 2 --etp=1 -cp 4", {"tensor_parallel": 2, "expert_tensor_parallel": 1,
+                                  "context_parallel": 4}),
+        ("--seq-length 4096 \\\n --micro_batch_size \\\n 2",
+         {"sequence_length": 4096, "micro_batch_size": 2}),
+        ("model.tensor_model_parallel_size=2 +train.global_batch_size=64 ++dataset.seq_length=8192",
+         {"tensor_parallel": 2, "global_batch_size": 64, "sequence_length": 8192}),
+        ("'model.recompute_modules=[moe_act, core_attn]' model.recompute_granularity=selective",
+         {"options": {"recompute_granularity": "selective",
+                      "recompute_modules": "core_attn,moe_act"}}),
+        ("model.virtual_pipeline_model_parallel_size=null model.sequence_parallel=false",
+         {"virtual_pipeline": None, "sequence_parallel": False}),
+        ("--tp 2 model.tensor_model_parallel_size=4 --pp 2", {"pipeline_parallel": 2}),
+        ("--prompt 'it runs --tp 4' --pp 2", {"pipeline_parallel": 2}),
+        ("--pp 2 # nobody's", {"pipeline_parallel": 2}),
+        ("--global_batch_size 1152 train.rampup_batch_size=[384,384,97656250]", {}),
+        ("--nodes 2 --gpus-per-node 8 --dataset tulu3", {"num_gpus": 16}),
+    ],
+)  # fmt: skip
+def test_the_command_of_a_card_says_settings_as_options_and_as_overrides(
+    command: str, expected: dict[str, object]
+) -> None:
+    """Of one with two values nobody says which it had."""
+    said = {"metrics": {"last_10_steps_step_time_ms_avg": 1}, "command": command}
+    card = {"verification_environment": {}, "items": {"pretrain_performance": {"any": said}}}
+    [found] = verification_card.parse("card.yaml", [json.dumps(card).encode()])
+    who = {"framework": "megatron-bridge", "task": "pretrain"}
+    assert who | expected == found.configuration.model_dump(exclude_unset=True)
 
 
 @pytest.mark.parametrize("none", ["num_experts", "num_moe_experts"])

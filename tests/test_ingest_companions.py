@@ -192,12 +192,78 @@ def test_what_a_sweep_names_its_folders_tells_its_cases_apart(sqlite: URL, tmp_p
     ] == [note.message for note in report.notes]
 
 
+def golden() -> str:
+    """Golden values of 25 steps of 2 s and more."""
+    values = ", ".join(f'"{step}": {2 + step % 3 / 8}' for step in range(1, 26))
+    return f'{{"iteration-time": {{"start_step": 1, "step_interval": 1, "values": {{{values}}}}}}}'
+
+
+RAMP = "  --global-batch-size: 1152\n  --rampup-batch-size: [384 384 97656250]\n"
+
+
+@pytest.mark.parametrize(
+    ("folder", "settings", "told"),
+    [
+        ("a", (), "{}: names no global_batch_size (says rampup_batch_size 384 384 97656250); "
+                  "pass --set global_batch_size=…"),
+        ("a", ("global_batch_size=384",), None),
+        ("x_tp4_gbs1152", (), "says rampup_batch_size 384 384 97656250: what holds is not clear"),
+    ],
+)  # fmt: skip
+def test_of_a_batch_that_grows_golden_values_have_none_of_the_arguments(
+    sqlite: URL, tmp_path: Path, folder: str, settings: tuple[str, ...], told: str | None
+) -> None:
+    """They say its last size, which the steps that are measured need not have."""
+    path = write(tmp_path / folder, golden(), "golden_values_dev_dgx_h100.json")
+    write(tmp_path / folder, MODEL_CONFIG + RAMP, "model_config.yaml")
+    said = ("model=nemotron4-15b", "num_gpus=64", "task=pretrain", *settings)
+
+    report = ingest([path], sqlite, Options(PageContext(release="1"), logs=LogOptions(said)))
+
+    notes = [note.message for note in report.notes if "says what" not in note.message]
+    assert ([told.format(path)] if told else []) == [*report.unattributed, *notes]
+
+
+EXPERIMENT = "{}_llama3_8b_bf16_gpus{}_tp1_pp1_cp1_vpNone_mbs1_gbs128"
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "told"),
+    [
+        (("pretrain", 8), LLMB, []),
+        (("pretrain", 16), LLMB,
+         ["says num_gpus 8; the experiment's name says num_gpus 16, which holds"]),
+        (("pretrain", 8), LLMB.replace("8b", "70b").replace("scale: 8", "scale: 64"),
+         ["says model llama3-70b, num_gpus 64; the experiment's name says model llama3-8b, "
+          "num_gpus 8, which holds: nothing of the file is taken"]),
+        (("pretrain", 8), LLMB.replace("pretrain", "finetune"),
+         ["says task sft; the experiment's name says task pretrain, which holds: "
+          "nothing of the file is taken"]),
+        (("lora", 8), LLMB.replace("pretrain", "finetune"), []),
+    ],
+)  # fmt: skip
+def test_a_launchers_file_that_the_experiments_name_contradicts_is_told(
+    sqlite: URL, tmp_path: Path, name: tuple[str, int], config: str, told: list[str]
+) -> None:
+    """Of another model or task it lends nothing: the system is not known then, nor the release."""
+    folder = tmp_path / EXPERIMENT.format(*name)
+    path = write(folder)
+    write(folder, config, "llmb-config_7.yaml")
+
+    report = ingest([path], sqlite, LENGTH)
+
+    notes = [note.message for note in report.notes if "says what" not in note.message]
+    assert [f"llmb-config_7.yaml {one}" for one in told] == notes
+    nameless = f"{path}: names no system, release; pass --set system=… --release …"
+    is_lent = "nothing of the file" not in "".join(told)
+    assert (is_lent, [] if is_lent else [nameless]) == (bool(report.new), [*report.unattributed])
+
+
 def test_golden_values_of_one_test_are_of_the_machines_in_their_names(
     sqlite: URL, tmp_path: Path
 ) -> None:
     """--system fills in what no name says; a machine that the catalogue lacks is none of it."""
-    values = ", ".join(f'"{step}": {2 + step % 3 / 8}' for step in range(1, 26))
-    text = f'{{"iteration-time": {{"start_step": 1, "step_interval": 1, "values": {{{values}}}}}}}'
+    text = golden()
     names = ("dev_dgx_h100", "dev_dgx_gb200", "lts_dgx_h100", "dev", "dev_dgx_a900")
     for order, name in enumerate(names):
         write(tmp_path, f"{text}\n" + " " * order, f"golden_values_{name}.json")

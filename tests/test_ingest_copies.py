@@ -94,6 +94,42 @@ def test_the_same_path_is_taken_at_its_last_word_however_it_is_spelled(
     assert ["3"] == [row[0] for row in rows_of(sqlite, IN_FORCE)]
 
 
+@pytest.mark.parametrize(
+    ("of_copy", "untaken"),
+    [
+        ("global-batch-size: 256\n  --context-parallel-size: 2", "global_batch_size 128"),
+        ("global-batch-size: 128\n  --context-parallel-size: 2", "all of it"),
+    ],
+)
+def test_copies_beside_files_that_differ_are_not_made_one_case(
+    sqlite: URL, tmp_path: Path, of_copy: str, untaken: str
+) -> None:
+    """Golden values that were copied to another test: of what is beside them there nothing holds,
+    but --set does.
+    """
+    values = ", ".join(f'"{step}": {2 + step % 3 / 8}' for step in range(1, 26))
+    text = f'{{"iteration-time": {{"start_step": 1, "step_interval": 1, "values": {{{values}}}}}}}'
+    for folder, size in (("base", "global-batch-size: 128"), ("cp2", of_copy)):
+        write(tmp_path / folder, f"MODEL_ARGS:\n  --{size}\n", "model_config.yaml")
+        write(tmp_path / folder, text, "golden_values_dev_dgx_h100.json")
+    said = ("model=llama3-8b", "num_gpus=8", "sequence_length=4096", "task=pretrain")
+    given = Options(PageContext(release="1"), logs=LogOptions(said))
+
+    report = ingest([tmp_path], sqlite, given)
+
+    assert (1, 0, 1, 0) == counted(report)
+    question = IN_FORCE.with_only_columns(cases.c.global_batch_size, cases.c.context_parallel)
+    assert [(128, None)] == rows_of(sqlite, question)
+    [_, note] = report.notes
+    assert note.message == (
+        f"the same bytes as {tmp_path}/base/golden_values_dev_dgx_h100.json, beside which is "
+        f"another file than model_config.yaml; what was said there holds: {untaken}"
+    )
+    insisted = replace(given, logs=LogOptions((*said, "context_parallel=2")))
+    assert (0, 1, 0, 0) == counted(ingest([tmp_path / "cp2"], sqlite, insisted))
+    assert [(128, 2)] == rows_of(sqlite, question)
+
+
 @pytest.mark.parametrize("tail_bytes", [0, 300_000])
 def test_a_log_that_grew_is_one_run(store: URL, tmp_path: Path, tail_bytes: int) -> None:
     """Read while it ran and when it was done; packed in memory, and in a file."""

@@ -1,9 +1,12 @@
-"""Files that sum up runs are known by their bytes: repeats, copies, and what was stored before."""
+"""Files that sum up runs are known by what they hold: repeats, copies, and what was before."""
 
+import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 from sqlalchemy import URL, select
 
 from perfdb import logged
@@ -65,6 +68,10 @@ OF_MLPERF = Options(
 )
 
 
+ONE = CARD.rpartition("        - metrics")[0]
+"""A card with one result."""
+
+
 def faults(url: URL) -> list[str]:
     """All that is wrong with a store."""
     return [it.message for one in verify(url, lambda *_: lambda: None) for it in one.faults]
@@ -114,6 +121,35 @@ def test_a_copy_of_a_file_that_sums_up_is_the_same_result(store: URL, tmp_path: 
     assert [(1.25, False)] == rows_of(store, HISTORY)
 
 
+MLPERF = (FORMATS / "mlperf/good/two_blocks.txt").read_text()
+AVERAGE = '{"lm loss": {"values": [1.5, 2.5]}, "iteration_timing_avg": 0.125}'
+
+
+@pytest.mark.parametrize(
+    ("text", "other", "suffix"),
+    [
+        (SUMMARY, json.dumps(json.loads(SUMMARY), indent=2), "json"),
+        (AVERAGE, json.dumps(json.loads(AVERAGE), indent=2), "golden.json"),
+        (ONE, "# re-indented\n" + yaml.safe_dump(yaml.safe_load(ONE), sort_keys=False), "yaml"),
+        (MLPERF, "".join(f"0: {line}\n" for line in MLPERF.splitlines()), "txt"),
+    ],
+    ids=["summary", "golden", "card", "mlperf"],
+)
+def test_another_rendering_of_a_file_that_sums_up_is_the_same_result(
+    sqlite: URL, tmp_path: Path, text: str, other: str, suffix: str
+) -> None:
+    """Re-indented, or with the labels of ranks; but a file with another figure is a repeat."""
+    said = ("model=llama3-8b", "system=dgx-h100", "num_gpus=8", "sequence_length=4096",
+            "global_batch_size=512", "task=pretrain", "framework=nemo")  # fmt: skip
+    given = Options(PageContext(release="1"), logs=LogOptions(said))
+    repeat = re.sub(r"1\.25|0\.125|5889\.42|1\.5\b", "1.75", text)
+    files = {"a": text, "b": other, "c": repeat}
+    paths = [write(tmp_path, one, f"{name}.{suffix}") for name, one in files.items()]
+
+    assert (1, 0, 1, 0) == counted(ingest(paths[:2], sqlite, given))
+    assert (1, 0, 0, 0) == counted(ingest(paths[2:], sqlite, given))
+
+
 def test_other_words_revise_what_a_file_that_sums_up_states(store: URL, tmp_path: Path) -> None:
     """It is of one release and one case at a time."""
     path = summary(tmp_path / "a", 1.25)
@@ -147,10 +183,6 @@ def test_a_file_that_sums_up_and_is_rewritten_states_anew(store: URL, tmp_path: 
         counted(report), report.withdrawn, rows_of(store, TIMES),
     )  # fmt: skip
     assert [] == faults(store)
-
-
-ONE = CARD.rpartition("        - metrics")[0]
-"""The first of them."""
 
 
 def test_a_file_that_states_two_results_of_a_case_has_both(store: URL, tmp_path: Path) -> None:

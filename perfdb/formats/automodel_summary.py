@@ -14,7 +14,15 @@ from pydantic import Field
 from perfdb.errors import Problem
 from perfdb.formats import settings
 from perfdb.formats.base import Configuration, Content, ParsedLog
-from perfdb.formats.documents import Written, checked, has_keys, json_object, nothing, texts
+from perfdb.formats.documents import (
+    Written,
+    checked,
+    has_keys,
+    identity,
+    json_object,
+    nothing,
+    texts,
+)
 from perfdb.formats.numbers import count, percent, positive
 from perfdb.record import MOST, Figures, Outcome
 
@@ -73,6 +81,7 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     rate, problems = _rate(where, summary, time)
     log = ParsedLog(
         configuration=configuration,
+        identity=identity(found),
         emitted=Figures(
             step_time_s=time,
             model_tflops_per_sec_per_gpu=rate,

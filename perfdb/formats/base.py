@@ -97,6 +97,8 @@ class ParsedLog:
     """Of how many nodes, where that is said and not of how many GPUs."""
     shape: Mapping[str, int] = field(default_factory=dict)
     """What it says of the sizes of its model, by the catalogue's names of them."""
+    identity: str | None = None
+    """The hash of what a file that sums up holds, however it is laid out; None: its bytes tell."""
     framework_version: str | None = None
     container: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)

@@ -1,5 +1,6 @@
 """Reads small files whole: JSON and YAML as checked values, or as a result that holds nothing."""
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -87,6 +88,15 @@ def checked_yaml(document: yamlfile.Document, kind: type[Value]) -> Value | Prob
     """A YAML document as a checked value, or the first thing that is wrong with it."""
     value = yamlfile.validate(document, kind)
     return value[0] if isinstance(value, list) else value
+
+
+def identity(document: object) -> str | None:
+    """The hash of what a document says, however it is laid out; None where no JSON says it."""
+    try:
+        text = json.dumps(document, sort_keys=True, default=str)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def texts(values: Mapping[str, object]) -> dict[str, str]:

@@ -68,8 +68,9 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     config = document if isinstance(document, Problem) else checked_yaml(document, _Config)
     if isinstance(config, Problem):
         return nothing(config)
-    said = _configuration(config)
-    named = experiment.of_path(where)
+    said, named = _configuration(config), experiment.of_path(where)
+    if named and named.task == "lora" and config.workload_info.workload_type == "finetune":
+        said = said.model_copy(update={"task": "lora"})  # the launcher has no other word for it
     images = config.container_info.images
     version = config.workload_info.fw_version
     log = ParsedLog(

@@ -40,5 +40,6 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     log = ParsedLog(
         configuration=settings.configuration(arguments, framework="megatron-lm"),
         environment=texts(config.ENV_VARS),
+        doubts=settings.doubts(arguments),
     )
     return (log,)

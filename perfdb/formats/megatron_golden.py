@@ -13,7 +13,7 @@ from pathlib import PurePath
 from perfdb.errors import Problem
 from perfdb.formats import megatron_bridge_golden
 from perfdb.formats.base import Configuration, Content, ParsedLog, Reading
-from perfdb.formats.documents import has_keys, json_object, nothing
+from perfdb.formats.documents import has_keys, identity, json_object, nothing
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.numbers import count, positive, real, size_bytes
 from perfdb.formats.spans import sampled_note
@@ -48,7 +48,7 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     if readings:
         return (_of_steps(where, readings),)
     average = positive(found.get(_AVERAGE))
-    return (_of_average(average),) if average else nothing(_no_time(where, found), _WHO)
+    return (_of_average(average, found),) if average else nothing(_no_time(where, found), _WHO)
 
 
 def _of_steps(where: str, readings: list[Reading]) -> ParsedLog:
@@ -60,9 +60,13 @@ def _of_steps(where: str, readings: list[Reading]) -> ParsedLog:
     return training_log(_WHO, steps, Account(None, done=True), window)
 
 
-def _of_average(average: float) -> ParsedLog:
-    emitted = Figures(step_time_s=average)
-    return ParsedLog(configuration=_WHO, emitted=emitted, outcome=Outcome.FINISHED)
+def _of_average(average: float, found: Mapping[str, object]) -> ParsedLog:
+    return ParsedLog(
+        configuration=_WHO,
+        identity=identity(found),
+        emitted=Figures(step_time_s=average),
+        outcome=Outcome.FINISHED,
+    )
 
 
 def _no_time(where: str, found: Mapping[str, object]) -> Problem:

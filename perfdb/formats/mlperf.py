@@ -7,6 +7,7 @@ proves; it is not used, because it ends with a KeyError at an event without a ke
 of two events on a line, does not say which line of the file it read, and needs SciPy.
 """
 
+import hashlib
 import json
 import re
 from array import array
@@ -52,12 +53,16 @@ _SETTINGS = (
 
 @dataclass(frozen=True)
 class Event:
-    """An event as it was logged: what it is of, its value, and what was said beside it."""
+    """An event as it was logged: what it is of, its value, and what was said beside it.
+
+    `said`: all of it, with its time.
+    """
 
     line: int
     key: str
     value: object
     metadata: Mapping[str, object]
+    said: str = ""
 
 
 @dataclass(frozen=True)
@@ -105,6 +110,7 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     end = _ending(told.stop, blocks)
     log = ParsedLog(
         configuration=_configuration(told.said),
+        identity=told.hash.hexdigest(),
         num_nodes=_num_nodes(told.said),
         emitted=Figures(step_time_s=blocks.step_time_s),
         emitted_line=blocks.line,
@@ -133,21 +139,22 @@ def events(where: str, content: Content, problems: list[Problem]) -> Iterator[Ev
 def _event(piece: Piece) -> Event | str:
     place = piece.text.find("{")
     try:
-        said, _ = _DECODER.raw_decode(piece.text, max(place, 0))
+        said, end = _DECODER.raw_decode(piece.text, max(place, 0))
     except (ValueError, RecursionError):
         return "an event that is not JSON"
     key = said.get("key") if isinstance(said, dict) else None
     if not isinstance(key, str):
         return "an event without a 'key'"
     metadata = said.get("metadata")
-    return Event(piece.line, key, said.get("value"), metadata if isinstance(metadata, dict) else {})
+    beside = metadata if isinstance(metadata, dict) else {}
+    return Event(piece.line, key, said.get("value"), beside, piece.text[place:end])
 
 
 class _Told:
     """What events tell of a run, in the order of its log. Of each block it keeps four numbers.
 
     `starts`: the lines of the first two starts. `stop`: the last stop. `said`: settings.
-    `peak`: the first event of those with the most memory.
+    `peak`: the first event of those with the most memory. `hash`: of all events.
     """
 
     def __init__(self) -> None:
@@ -155,11 +162,13 @@ class _Told:
         self.stop: Event | None = None
         self.peak: Event | None = None
         self.said: dict[str, object] = {}
+        self.hash = hashlib.sha256()
         self._boundaries = array("d")
         self._lines, self._times, self._samples = array("q"), array("d"), array("d")
 
     def add(self, event: Event) -> None:
         """Take the next event."""
+        self.hash.update(event.said.encode(errors="replace"))
         if event.key in _SETTINGS:
             self.said[event.key] = event.value
         elif event.key == "run_start":

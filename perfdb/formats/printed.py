@@ -19,7 +19,17 @@ from perfdb.formats.ending import WINDOW
 from perfdb.formats.piecewise import Cells
 from perfdb.formats.precisions import Pair, Stated
 from perfdb.formats.readings import Readings
-from perfdb.formats.settings import ADAPTER, DUMPS, EARLIER, LIMIT, NAMES, OPTIONS, SHAPE, Settings
+from perfdb.formats.settings import (
+    ADAPTER,
+    DUMPS,
+    EARLIER,
+    LIMIT,
+    NAMES,
+    OPTIONS,
+    RAMP,
+    SHAPE,
+    Settings,
+)
 from perfdb.formats.spans import held_by, spans
 
 Read = Callable[[str], Iterable[Pair]]
@@ -68,7 +78,7 @@ _MENTIONED = (
             rf"({name})(?<!\w{name})['\"]?[ \t]*[=:][ \t]*['\"]?"
             rf"(\[[^\]\n]*\]|[\w.\-]+|(?:{_ITEM}[\w.]+)+)"
         )
-        for name in (*OPTIONS, *EARLIER)
+        for name in (*OPTIONS, *EARLIER, RAMP)
         # Which any text may have: they count in a dump of arguments, or in a group of their own.
         if name not in ("profile", "compile")
     ),
@@ -97,6 +107,7 @@ class Printed:
             for name, field in _FIELDS.items()
             if (values := self.several.get(name)) and field not in said
         }
+        doubts |= settings.doubts(self.settings)
         doubts |= {"precision": self.precision.doubt} if self.precision.doubt else {}
         shape = settings.shape(self.settings)
         return replace(log, configuration=configuration, shape=shape, doubts=doubts)

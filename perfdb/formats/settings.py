@@ -59,6 +59,9 @@ ADAPTER: Final = "peft"
 LIMIT: Final = "max_seq_length"
 """Up to how long samples may be where NeMo 1 fine-tunes, whose sequences have no one length."""
 
+RAMP: Final = "rampup_batch_size"
+"""The batch size that a run begins with, by how much it grows, and over how many samples."""
+
 SHAPE: Final[Mapping[str, str]] = {
     "num_layers": "num_layers",
     "hidden_size": "hidden_size",
@@ -151,7 +154,7 @@ def configuration(settings: Settings, **known: object) -> Configuration:
     for name, field in NAMES.items():
         value = settings.get(name)
         is_said = name != "encoder_seq_length" or LIMIT not in settings
-        if value is not None and field not in fields and is_said:
+        if value is not None and field not in (*fields, *doubts(settings)) and is_said:
             fields |= _said(field, value)
     found = {
         "task": "lora" if precisions.is_on(settings.get(ADAPTER, "")) else None,
@@ -161,6 +164,12 @@ def configuration(settings: Settings, **known: object) -> Configuration:
     }
     said = {field: value for field, value in found.items() if value}
     return Configuration.model_validate(said | fields)
+
+
+def doubts(settings: Settings) -> dict[str, str]:
+    """What settings leave open: of a batch that grows they say the last size alone."""
+    ramp = " ".join(re.findall(r"\w+", settings.get(RAMP, "")))
+    return {} if ramp.lower() in NONE else {"global_batch_size": f"{RAMP} {ramp}"}
 
 
 def shape(settings: Settings) -> dict[str, int]:

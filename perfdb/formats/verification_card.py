@@ -6,15 +6,24 @@ have seven digits and more. Source: examples/model_verification_cards.
 """
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final
 
 from perfdb import catalog
 from perfdb.errors import Problem
 from perfdb.formats import settings
 from perfdb.formats.base import Configuration, Content, ParsedLog
-from perfdb.formats.documents import Written, checked_yaml, nothing, yaml_document
+from perfdb.formats.documents import (
+    Written,
+    checked_yaml,
+    identity,
+    nothing,
+    texts,
+    yaml_document,
+)
 from perfdb.formats.numbers import count, finite, positive, real, size_bytes
 from perfdb.record import Figures, Outcome
 from perfdb.yamlfile import Document, Place
@@ -34,20 +43,14 @@ _PERFORMANCE: Final = "pretrain_performance"
 _WHOLE: Final = 1e-6
 """By how much a global batch size may miss a whole number: each printed figure has seven digits."""
 _HEAD = (rb"(?m)^verification_environment:", rb"(?m)^items:")
-_FLAG = re.compile(r"--?([\w\-]+)[ =]+(\d+)(?=\s|$)")
-_FLAGS: Final = {
-    "seq_length": "sequence_length",
-    "global_batch_size": "global_batch_size",
-    "micro_batch_size": "micro_batch_size",
-    "tensor_model_parallel_size": "tensor_parallel",
-    "pipeline_model_parallel_size": "pipeline_parallel",
-    "context_parallel_size": "context_parallel",
-    "expert_model_parallel_size": "expert_parallel",
-    "tp": "tensor_parallel",
-    "pp": "pipeline_parallel",
-    "cp": "context_parallel",
-    "ep": "expert_parallel",
+_SHORT: Final = {
+    "tp": "tensor_model_parallel_size",
+    "pp": "pipeline_model_parallel_size",
+    "cp": "context_parallel_size",
+    "ep": "expert_model_parallel_size",
+    "etp": "expert_tensor_parallel_size",
 }
+"""Options of a command, by the settings that they are of."""
 
 
 class _Source(Written):
@@ -95,7 +98,8 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     if not leaves:
         problem = Problem(where, f"no item has metrics with {_TIME!r}", line=1)
         return nothing(problem, Configuration(framework="megatron-bridge"))
-    return tuple(_result(document, card, leaf) for leaf in leaves)
+    told = identity(document.content)
+    return tuple(replace(_result(document, card, leaf), identity=told) for leaf in leaves)
 
 
 def _leaves(place: Place, value: object, around: Mapping[str, object]) -> Iterator[_Leaf]:
@@ -174,17 +178,21 @@ def _global_batch_size(said: Configuration, figures: Figures) -> int | None:
 def _configuration(card: _Card, leaf: _Leaf) -> Configuration:
     """What the leaf, its command and its place say; the recipe's own values are not in the card."""
     item = next((part for part in leaf.place[1:] if isinstance(part, str)), "")
+    features = leaf.said.get("enabled_features")
+    said = texts(features) if isinstance(features, dict) else {}
+    said |= _of_command(leaf.text("command") or "")
+    nodes, per_node = count(said.get("nodes")), count(said.get("gpus_per_node"))
+    size = count(nodes * per_node) if nodes and per_node else None
     fields: dict[str, object] = {
         "model": settings.model((card.model.hf_id or card.title or "").rpartition("/")[2]),
         "task": _task(leaf, item),
         "variant": item if item != _PERFORMANCE else None,
         "system": _system(leaf.place),
         "precision": catalog.precision_of(leaf.text("precision") or ""),
-        "num_gpus": count(leaf.said.get("num_gpus")),
+        "num_gpus": count(leaf.said.get("num_gpus")) or size,
     }
-    said = _of_command(leaf.text("command") or "")
-    said |= {name: value for name, value in fields.items() if value}
-    return Configuration.model_validate({"framework": "megatron-bridge"} | said)
+    known = {name: value for name, value in fields.items() if value}
+    return settings.configuration(said, framework="megatron-bridge", **known)
 
 
 def _task(leaf: _Leaf, item: str) -> str | None:
@@ -199,11 +207,19 @@ def _system(place: Place) -> str | None:
     return next((name for name in found if name), None)
 
 
-def _of_command(command: str) -> dict[str, object]:
-    flags = {name.replace("-", "_"): count(value) for name, value in _FLAG.findall(command)}
-    nodes, per_node = flags.get("nodes"), flags.get("gpus_per_node")
-    said: dict[str, object] = {
-        field: flags[flag] for flag, field in _FLAGS.items() if flags.get(flag)
-    }
-    size = count(nodes * per_node) if nodes and per_node else None
-    return said | ({"num_gpus": size} if size else {})
+def _of_command(command: str) -> dict[str, str]:
+    """The settings of a command, `--seq_length 4096` and Hydra's `model.seq_length=4096`, by their
+    names; of one with several values nobody says which it had.
+    """
+    try:
+        words = shlex.split(command.replace("\\\n", " "))
+    except ValueError:  # a quote that nothing closes
+        words = command.split()
+    found: dict[str, set[str]] = {}
+    for word, behind in pairwise([*words, ""]):
+        path, is_given, value = word.partition("=")
+        is_option = path.startswith("-")
+        if is_option or is_given:
+            name = path.lstrip("-+").replace("-", "_").rpartition(".")[2]
+            found.setdefault(_SHORT.get(name, name), set()).add(value if is_given else behind)
+    return {name: values.pop() for name, values in found.items() if len(values) == 1}

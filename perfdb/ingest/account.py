@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Final
 
 from perfdb import attribute, disputed
-from perfdb.attribute import Attributed, Missing, Sayer
+from perfdb.attribute import Attributed, Missing, Said, Sayer
 from perfdb.errors import Problem
 from perfdb.formats import Configuration, ParsedLog, experiment
 from perfdb.ingest.companions import Companion
@@ -32,8 +32,21 @@ class Account:
 
     @cached_property
     def companions(self) -> Sequence[Companion]:
-        """The files beside it that may speak of its run."""
-        return [one for one in self.beside if attribute.accompanies(one.said, self.log)]
+        """The files beside it that may speak of its run, by it and by its experiment's name."""
+        of_run = [self.log, *(name.said for name in self._names())]
+        return [
+            one for one in self.beside if all(attribute.accompanies(one.said, by) for by in of_run)
+        ]
+
+    @property
+    def of_others(self) -> Iterator[Problem]:
+        """Which files beside it are of another run by the experiment's name alone."""
+        near = [one for one in self.beside if attribute.accompanies(one.said, self.log)]
+        for one in near:
+            for name in () if one in self.companions else self._names():
+                file = Sayer(one.path.name, one.said)
+                for told in disputed.disagreements(name, Said(), [file]):
+                    yield Problem(self.where, f"{told}: nothing of the file is taken")
 
     @property
     def told(self) -> ParsedLog:
@@ -75,10 +88,11 @@ class Account:
     def remarks(self) -> Iterator[Problem]:
         """What was read and is not taken, and which release holds."""
         said, sayers = self.words.said, self._sayers
-        if doubts := disputed.doubts(self.log, said):
-            yield Problem(self.where, doubts, remedy="--set says it")
+        yield from self._doubts()
+        yield from self.of_others
         against = (told for _, told in disputed.contradictions(self.log, said, sayers))
-        for told in chain(disputed.disagreements(self.log, said, sayers), against):
+        log = Sayer("the log", self.log)
+        for told in chain(disputed.disagreements(log, said, sayers), against):
             yield Problem(self.where, told)
         for told in disputed.untaken(self.log, said, sayers):
             yield Problem(self.where, told, remedy="--set insists on it")
@@ -91,6 +105,12 @@ class Account:
                 yield Problem(self.where, sizes)
             for news in self.words.spellings.news(self._said.release, self.of.release):
                 yield Problem(self.where, news)
+
+    def _doubts(self) -> Iterator[Problem]:
+        files = ((str(one.path), one.said) for one in self.companions)
+        for where, one in ((self.where, self.log), *files):
+            if told := disputed.doubts(one, self.words.said):
+                yield Problem(where, told, remedy="--set says it")
 
     def _taken_for(self) -> Iterator[Problem]:
         """The framework, where neither anything that is said nor --format tells it."""

@@ -28,16 +28,18 @@ class Held:
 
 def held(connection: Connection, read: RunRead) -> Held:
     """A log whose bytes the store has of another path is of what was said there, and a note says
-    which of the fields that are said now do not hold. Any other run is as it was read.
+    which of the fields that are said now do not hold. A file beside it adds nothing where another
+    one of its format lay beside it there. Any other run is as it was read.
     """
     row = _row(connection, read) if read.anew else None
     if row is None or read.anew is None:
         return Held(read)
     result = read.run.result
     now, before = Attributed(result.case, result.release), _before(row)
-    run = read.anew(before)
+    rival = _rival(connection, read)
+    run = read.anew(replace(now, case=before.case) if rival else now, before)
     holds = Attributed(run.result.case, run.result.release)
-    notes = (*read.notes, *_notes(read.path, row["path"], now, holds))
+    notes = (*read.notes, *_notes(read.path, row["path"], now, holds, rival))
     read = replace(read, run=run, notes=notes)
     same_reader = row["parser_version"] == read.files.parser_version
     stays = same_reader and read.window is None and _keys(holds) == _keys(before)
@@ -66,10 +68,23 @@ def _before(row: RowMapping) -> Attributed:
     return Attributed(keys.case_of(row), release)
 
 
-def _notes(path: str, other: str, now: Attributed, holds: Attributed) -> tuple[Problem, ...]:
+def _rival(connection: Connection, read: RunRead) -> str | None:
+    """The file beside a log that is another one than lay beside the same bytes before."""
+    stored = dict(connection.execute(catalog.hashes_of(read.run.run.run_id)).all())
+    for name, file in read.files.by_name.items():
+        if name != read.files.record and stored.get(file.parser, file.sha256) != file.sha256:
+            return name
+    return None
+
+
+def _notes(
+    path: str, other: str, now: Attributed, holds: Attributed, rival: str | None
+) -> tuple[Problem, ...]:
     untaken = ", ".join(said_before.untaken(now, holds))
-    message = f"the same bytes as {other}; what was said there holds: {untaken}"
-    return (Problem(path, message, remedy="--set says otherwise"),) if untaken else ()
+    beside = f", beside which is another file than {rival}" if rival else ""
+    what = untaken or ("all of it" if rival else "")
+    message = f"the same bytes as {other}{beside}; what was said there holds: {what}"
+    return (Problem(path, message, remedy="--set says otherwise"),) if what else ()
 
 
 def reattributed(connection: Connection, read: RunRead) -> Problem | None:

@@ -208,11 +208,12 @@ class _LogFile:
             elif is_empty(log):
                 yield Rejected(where, reasons(where, log))
             elif isinstance(of, Missing):
-                yield self._unattributed(log, number, of)
+                yield self._unattributed(account, number, of)
             elif _is_run(log):
                 yield self._run(account, number, of)
             else:
-                run = logged.LogRun(of.case, of.release, self._run_id(number), self.source.sha256)
+                known_by = self._run_id(number, log.identity)
+                run = logged.LogRun(of.case, of.release, known_by, self.source.sha256)
                 rows.append(logged.printed(log, run))
                 notes += (*log.problems, *log.notes, *account.remarks(), *self._no_window(log))
                 beside |= dict.fromkeys(account.beside_it)
@@ -223,10 +224,10 @@ class _LogFile:
     def _averages(self) -> bool:
         return self.source.parser in AVERAGES
 
-    def _run_id(self, number: int) -> str:
-        """The same for the same bytes, wherever they lie."""
+    def _run_id(self, number: int, identity: str | None = None) -> str:
+        """The same for the same bytes, wherever they lie, or for what a file says by its hash."""
         several = f"-{number}" if len(self.logs) > 1 else ""
-        return f"log-{self.source.sha256[:16]}{several}"
+        return f"log-{(identity or self.source.sha256)[:16]}{several}"
 
     def _over_window(self, log: ParsedLog) -> ParsedLog:
         window, said = logged.window_of(log, self.words.window), self.words.said
@@ -251,8 +252,8 @@ class _LogFile:
         )  # fmt: skip
         measured = self._measured(log, run)
 
-        def anew(before: Attributed) -> MeasuredRun:
-            holds = said_before.held(of, before, self.words.said)
+        def anew(now: Attributed, before: Attributed) -> MeasuredRun:
+            holds = said_before.held(now, before, self.words.said)
             return self._measured(log, replace(run, case=holds.case, release=holds.release))
 
         window = logged.window_of(log, self.words.window)
@@ -269,13 +270,15 @@ class _LogFile:
     def _measured(self, log: ParsedLog, run: logged.LogRun) -> MeasuredRun:
         return logged.measured(log, run, logged.window_of(log, self.words.window))
 
-    def _unattributed(self, log: ParsedLog, number: int, missing: Missing) -> Unattributed:
+    def _unattributed(self, account: Account, number: int, missing: Missing) -> Unattributed:
+        log = account.log
         line = log.emitted_line
         if log.readings and len(self.logs) > 1:
             line = log.readings[0].line
         problem = missing.problem(self.source.path, line)
         run_id = self._run_id(number) if _is_run(log) else None
-        notes = (*log.problems, *log.notes, *of_a_rank(self.source, missing.names))
+        of_rank = of_a_rank(self.source, missing.names)
+        notes = (*log.problems, *log.notes, *account.of_others, *of_rank)
         insisted = self.words.any_of_logs
         return Unattributed(self.source, problem, run_id, insisted, missing.names, notes)
 

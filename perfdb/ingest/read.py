@@ -32,8 +32,8 @@ class RunRead:
     """A run, ready to be stored.
 
     `insisted` is false for a log that no option says anything of: the options that were given for
-    the same bytes before then hold. `anew` makes the run of a log, of the case and release that
-    its bytes were stored for.
+    the same bytes before then hold. `anew` makes the run of a log, of what is said of it now and of
+    the case and release that its bytes were stored for.
     """
 
     path: str
@@ -43,7 +43,7 @@ class RunRead:
     insisted: bool = True
     window: str | None = None
     """The window that its figures were asked over, by its name."""
-    anew: Callable[[Attributed], MeasuredRun] | None = None
+    anew: Callable[[Attributed, Attributed], MeasuredRun] | None = None
     beside: tuple[str, ...] = ()
     """The files beside a log that say what it is of."""
 

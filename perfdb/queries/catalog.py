@@ -134,6 +134,16 @@ def said_of(run_id: str) -> Select[*tuple[object, ...]]:
     )
 
 
+def hashes_of(run_id: str) -> Select[str, str]:
+    """The format and the hash of each file that a run was read from, by its run id."""
+    return (
+        select(sources.c.parser, sources.c.sha256)
+        .join(run_files, run_files.c.source_id == sources.c.id)
+        .join(runs, run_files.c.run_id == runs.c.id)
+        .where(runs.c.run_id == run_id)
+    )
+
+
 def logs_at(which: ColumnElement[bool]) -> Select[int, str, str, str, int]:
     """The runs that were read from logs, of those sources, the longest first."""
     return (
