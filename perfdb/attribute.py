@@ -31,7 +31,7 @@ REQUIRED: Final = (
 SUBJECT: Final = ("framework", "model", "system", "task")
 """What a run is of, whatever its sizes."""
 
-_OPTIONS: Final = ("framework", "system", "precision")
+OPTIONS: Final = ("framework", "system", "precision")
 """The fields of a case that have options of their own."""
 
 SCALED: Final = "the launcher ran a proxy or changed the model"
@@ -94,7 +94,7 @@ def said(context: PageContext, settings: Sequence[str] = ()) -> Said:
     Raises InputError with everything that is wrong.
     """
     options = Configuration.model_validate(
-        {name: value for name in _OPTIONS if (value := getattr(context, name)) is not None}
+        {name: value for name in OPTIONS if (value := getattr(context, name)) is not None}
     )
     given = _settings(settings)
     problems = [*_unknown("--{}", options), *_unknown(OPTION + " {}", given)]
@@ -237,19 +237,6 @@ def unknown_model(words: Said) -> Problem | None:
     close = get_close_matches(model, catalog.models(), n=1)
     remedy = f"did you mean {close[0]!r}?" if close else None
     return Problem(f"{OPTION} model", f"no model {model!r} in the catalogue", remedy=remedy)
-
-
-def overruled(words: Said) -> Iterator[Problem]:
-    """Each option that --set contradicts: of logs it does not hold, of pages it does."""
-    insisted, options = words.configuration, words.fallback
-    pairs = [(name, getattr(insisted, name), getattr(options, name)) for name in _OPTIONS]
-    said = [(name, mine, theirs) for name, mine, theirs in pairs if mine != theirs]
-    if words.release and words.version and not versions.is_same(words.release, words.version):
-        said.append((RELEASE, words.release, words.version))
-    for name, mine, theirs in said:
-        if None not in (mine, theirs):
-            message = f"says {mine}, --{name} says {theirs}, which is not taken for logs"
-            yield Problem(f"{OPTION} {name}", message)
 
 
 def accompanies(companion: ParsedLog, log: ParsedLog) -> bool:

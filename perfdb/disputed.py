@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from perfdb import catalog, following
-from perfdb.attribute import OPTION, Said, Sayer, catalogued
+from perfdb import catalog, following, versions
+from perfdb.attribute import OPTION, OPTIONS, RELEASE, Said, Sayer, catalogued
+from perfdb.errors import Problem
 from perfdb.formats import Configuration, ParsedLog
 from perfdb.formats.precisions import FP8
 
@@ -30,6 +31,19 @@ def contradictions(
                 option = OPTION if name in insisted else f"--{name}"
                 yield name, f"{sayer.name} says {name} {mine}, {option} says {theirs}".lstrip()
         seen.update(own)
+
+
+def overruled(words: Said) -> Iterator[Problem]:
+    """Each option that --set contradicts: of logs it does not hold, of pages it does."""
+    insisted, options = words.configuration, words.fallback
+    pairs = [(name, getattr(insisted, name), getattr(options, name)) for name in OPTIONS]
+    said = [(name, mine, theirs) for name, mine, theirs in pairs if mine != theirs]
+    if words.release and words.version and not versions.is_same(words.release, words.version):
+        said.append((RELEASE, words.release, words.version))
+    for name, mine, theirs in said:
+        if None not in (mine, theirs):
+            message = f"says {mine}, --{name} says {theirs}, which is not taken for logs"
+            yield Problem(f"{OPTION} {name}", message)
 
 
 def _system(sayers: Iterable[Sayer], words: Said) -> str | None:

@@ -288,7 +288,7 @@ def test_each_option_that_set_contradicts_is_told(
     options: dict[str, str], settings: tuple[str, ...], told: list[str]
 ) -> None:
     """What is the same in other words is none."""
-    found = attribute.overruled(attribute.said(PageContext(**options), settings))
+    found = disputed.overruled(attribute.said(PageContext(**options), settings))
     assert told == [problem.where.removeprefix("--set ") for problem in found]
 
 

@@ -719,7 +719,6 @@ def test_the_command_as_json(perfdb: Shell, shell_store: str) -> None:
         (["--window", "steps(35-44)"], "--window: no window 'steps(35-44)'; known: last"),
         (["--window", "last_n(0)"], "--window: 'last_n(0)' holds no step"),
         (["--release", "9.9"], "no release '9.9'"),
-        (["--release", ""], "no release ''"),
         (["--model", "llama3-8"], "--model: no results of 'llama3-8'; did you mean llama3-8b?"),
         (["--convention", "nemo"], "'nemo' is not one of 'causal'"),
     ],

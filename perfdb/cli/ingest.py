@@ -7,7 +7,7 @@ import click
 from rich.console import Console
 from rich.progress import track
 
-from perfdb import attribute
+from perfdb import attribute, disputed
 from perfdb import ingest as ingestion
 from perfdb.audit import acknowledged, document
 from perfdb.audit.reviewed import accepted
@@ -75,7 +75,7 @@ def ingest(
     )
     options = ingestion.Options(PageContext(**words), _watched, of_logs)
     said = attribute.said(options.context, settings)
-    for note in filter(None, (attribute.unknown_model(said), *attribute.overruled(said))):
+    for note in filter(None, (attribute.unknown_model(said), *disputed.overruled(said))):
         click.echo(f"note: {note}", err=True)
     known, url = accepted(None), store_url(db)
     if dry_run:
