@@ -385,3 +385,46 @@ def test_a_copy_of_an_earlier_state_of_a_page_is_not_that_page(store: URL) -> No
         withdraw(["kept.md"], store)
     copy.write_text(STATED + "".join(f"{row}\n" for row in again))
     assert 2 == withdraw(["kept.md"], store).withdrawn
+
+
+def test_pages_of_one_name_read_from_their_own_folders_keep_their_results(
+    store: URL, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """They share no case; a note says so, once, and reading the first again takes nothing back."""
+    told = []
+    for name, row in (("8b", BOTH[0]), ("70b", OF_70B), ("8b", BOTH[0])):
+        folder = tmp_path / name
+        folder.mkdir(exist_ok=True)
+        monkeypatch.chdir(folder)
+        report = read(store, "a.md", [row])
+        assert 0 == report.withdrawn
+        told.append([str(note).partition("read from")[0] for note in report.notes])
+
+    assert [[], ["a.md: 1 result of nemo 25.04, "], []] == told
+    assert [(1621.0, "a.md"), (12812.0, "a.md")] == in_force(store)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("| 128 |", "| 256 |"), ("8B", "9B"), ("framework: nemo", "framework: acme")]
+)
+def test_a_page_whose_only_case_is_corrected_is_the_same_page(
+    store: URL, old: str, new: str
+) -> None:
+    """Its figures tell."""
+    read(store, "a.md", BOTH[:1])
+    report = read(store, "a.md", [BOTH[0].replace(old, new)], STATED.replace(old, new))
+    assert (1, ()) == (report.withdrawn, report.notes)
+    assert 1 == len(in_force(store))
+
+
+def test_results_of_a_release_that_a_page_no_longer_names_are_told_once(store: URL) -> None:
+    """They stay in force: the page may have moved on to the next release."""
+    read(store, "a.md")
+    report = read(store, "a.md", head=STATED.replace("25.04", "25.07"))
+    (note,) = report.notes
+    assert "2 results of nemo 25.04, read from it on" in note.message
+    assert "stay in force: it does not name that release now" in note.message
+    assert 4 == len(in_force(store))
+    again = read(store, "a.md", ["| LLAMA3-8B | 8 | 128 | 8192 | 13,000 |", OF_70B],
+                 STATED.replace("25.04", "25.07"))  # fmt: skip
+    assert () == again.notes

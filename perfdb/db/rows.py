@@ -176,10 +176,14 @@ class RunWritten:
 
 @dataclass(frozen=True)
 class Withdrawn:
-    """A result that its page no longer states: its id and key, and the release that it is of."""
+    """A result that its page no longer states: its id and key, the state of the page that stated
+    it, and the case and the release that it is of.
+    """
 
     id: int
     key: str
+    source_id: int
+    case_key: str
     framework: str
     release: str | None
     container: str | None

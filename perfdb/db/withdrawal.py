@@ -24,16 +24,16 @@ def no_longer_stated(
 ) -> tuple[Withdrawn, ...]:
     """The results in force that an earlier state of a page said and this one does not.
 
-    It is the same page if it still shows one of their cases, or is known to be. Only rows of the
+    It is a state of the same page if this one still shows one of its cases, or is known to be:
+    two pages have one path where each was read from a folder of its own. Only rows of the
     releases it states now are withdrawn, or of no stated release: a page that now shows the next
     release leaves the last one as it was.
     """
     earlier = list(_of_page(connection, path, _of_releases(given)))
     stated = {row.key for row in given}
     shown = {row.case.key for row in given}
-    if not same_page and not any(case_key in shown for case_key, _ in earlier):
-        return ()
-    return tuple(one for _, one in earlier if one.key not in stated)
+    same = {one.source_id for one in earlier if same_page or one.case_key in shown}
+    return tuple(one for one in earlier if one.source_id in same and one.key not in stated)
 
 
 def drop(connection: Connection, path: str, given: Sequence[ResultRow], when: datetime) -> int:
@@ -75,7 +75,7 @@ def _of_releases(given: Sequence[ResultRow]) -> ColumnElement[bool]:
 
 def all_stated(connection: Connection, path: str) -> tuple[Withdrawn, ...]:
     """Every result in force that was read from a page."""
-    return tuple(one for _, one in _of_page(connection, path))
+    return tuple(_of_page(connection, path))
 
 
 def under_other_keys(
@@ -93,7 +93,7 @@ def under_other_keys(
         results.c.key.not_in([row.key for row in given]),
         or_(same_line, results.c.source_line.is_(None)) if None in lines else same_line,
     )
-    return tuple(one for _, one in _published(connection, *which))
+    return tuple(_published(connection, *which))
 
 
 def withdraw(connection: Connection, gone: Sequence[Withdrawn], when: datetime) -> None:
@@ -101,21 +101,18 @@ def withdraw(connection: Connection, gone: Sequence[Withdrawn], when: datetime) 
     marks.take_away(connection, revisions.supersede(connection, [one.id for one in gone], when))
 
 
-def _of_page(
-    connection: Connection, path: str, *which: ColumnElement[bool]
-) -> Iterator[tuple[str, Withdrawn]]:
-    """The published results in force of a path, each behind the key of its case."""
+def _of_page(connection: Connection, path: str, *which: ColumnElement[bool]) -> Iterator[Withdrawn]:
+    """The published results in force of a path."""
     return _published(connection, sources.c.path == path, *which)
 
 
-def _published(
-    connection: Connection, *which: ColumnElement[bool]
-) -> Iterator[tuple[str, Withdrawn]]:
+def _published(connection: Connection, *which: ColumnElement[bool]) -> Iterator[Withdrawn]:
     question = (
         select(
-            cases.c.key.label("case_key"),
             results.c.id,
             results.c.key,
+            results.c.source_id,
+            cases.c.key.label("case_key"),
             releases.c.framework,
             releases.c.version.label("release"),
             releases.c.container,
@@ -125,8 +122,7 @@ def _published(
         .join(releases, results.c.release_id == releases.c.id)
         .where(results.c.origin == Origin.PUBLISHED.value, ~results.c.superseded, *which)
     )
-    for case_key, *said in connection.execute(question):
-        yield case_key, Withdrawn(*said)
+    yield from (Withdrawn(*said) for said in connection.execute(question))
 
 
 def fall_back(
@@ -148,7 +144,7 @@ def keep_state(connection: Connection, page: SourceFile, said: Original, when: d
     With them goes what they say of their original; the same bytes always say the same.
     """
     number = files.ids(connection, [page], when)[files.natural(page)]
-    if _last(connection, page) != number:
+    if last_id(connection, page) != number:
         connection.execute(update(sources).where(sources.c.id == number).values(ingested_at=when))
     if said != Original():
         row = {"source_id": number, **said.model_dump()}
@@ -157,7 +153,7 @@ def keep_state(connection: Connection, page: SourceFile, said: Original, when: d
 
 def last_state(connection: Connection, page: SourceFile) -> bytes | None:
     """The bytes of a page's last state; None where there is none."""
-    last = _last(connection, page)
+    last = last_id(connection, page)
     return None if last is None else content_of(connection, last)
 
 
@@ -229,7 +225,8 @@ def content_of(connection: Connection, source_id: int) -> bytes:
     return unpacked(connection.execute(found).scalar_one(), f"source {source_id}")
 
 
-def _last(connection: Connection, page: SourceFile) -> int | None:
+def last_id(connection: Connection, page: SourceFile) -> int | None:
+    """The number of the source that is a page's last state; None where there is none."""
     question = _states(page.parser).where(sources.c.path == page.path).limit(1)
     found: int | None = connection.scalar(question)
     return found

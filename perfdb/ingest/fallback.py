@@ -9,12 +9,13 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from perfdb.db import withdrawal
-from perfdb.db.rows import SourceFile, Withdrawn
+from perfdb.db.rows import ResultRow, SourceFile, Withdrawn
 from perfdb.errors import Problem
 from perfdb.ingest.find import Source
 from perfdb.ingest.page import read_page
 from perfdb.ingest.read import PAGE, PageRows
 from perfdb.pages.base import PageContext
+from perfdb.pages.columns import FIGURES
 
 
 @dataclass(frozen=True)
@@ -68,28 +69,37 @@ def spellings(path: str) -> tuple[str, ...]:
 def withdraw_unstated(
     connection: Connection, read: PageRows, when: datetime
 ) -> tuple[Withdrawn, ...]:
-    """Withdraw what a page no longer states, where its last state tells that it is the same page.
+    """Withdraw what a page no longer states, where the state that did tells that it is this page.
 
     The cases that it still shows may be in force as other pages state them.
     """
-    page = read.source
-    gone = withdrawal.no_longer_stated(connection, page.path, read.rows, same_page=True)
-    if not gone or not _shows_a_case_of_its_last_state(connection, read):
-        return ()
+    path = read.source.path
+    left = withdrawal.no_longer_stated(connection, path, read.rows, same_page=True)
+    states = {one.source_id for one in left}
+    same = {it for it in states if _is_same_page(read, withdrawal.content_of(connection, it))}
+    gone = tuple(one for one in left if one.source_id in same)
     withdrawal.withdraw(connection, gone, when)
     return gone
 
 
-def _shows_a_case_of_its_last_state(connection: Connection, read: PageRows) -> bool:
-    content, row = withdrawal.last_state(connection, read.source), read.rows[0]
-    if content is None:
-        return False
-    case, release = row.case, row.release
+def _is_same_page(read: PageRows, content: bytes) -> bool:
+    """Whether an earlier state is of the same page, and not of another one of its name.
+
+    They share a case; or the figures of most rows, where what the rows are of was corrected.
+    """
+    case, release = read.rows[0].case, read.rows[0].release
     context = PageContext(
         case.framework, release.version, release.container, case.system, case.precision
     )
-    before = _read(read.source.path, content, context)
-    return not {one.case.key for one in read.rows}.isdisjoint(one.case.key for one in before.rows)
+    before = _read(read.source.path, content, context).rows
+    if not {row.case.key for row in read.rows}.isdisjoint(row.case.key for row in before):
+        return True
+    known = {_figures(row) for row in before}
+    return sum(_figures(row) in known for row in read.rows) * 2 > len(read.rows)
+
+
+def _figures(row: ResultRow) -> tuple[object, ...]:
+    return tuple(getattr(row, name) for name in sorted(FIGURES))
 
 
 def _copies(

@@ -1,4 +1,7 @@
-"""Results that stay in force because what their page says now could not be read."""
+"""Results that stay in force though their page no longer states them.
+
+What it says now could not be read, is of another release, or is what another page of its name says.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -9,12 +12,17 @@ from perfdb.db import withdrawal
 from perfdb.db.rows import ResultRow
 from perfdb.errors import Problem
 from perfdb.ingest import fallback, shown
+from perfdb.ingest.read import PageRows
 from perfdb.ingest.shown import Shown
+from perfdb.record import Release
+from perfdb.units import counted
 
 MOST: Final = 5
 """Results of a page that are told one by one."""
 
 _REMEDY: Final = "mend what is rejected: what the page no longer states is then withdrawn"
+_CORRECTED: Final = "if they are not to, withdraw it by its path and read it again"
+_OF_ONE_NAME: Final = f"read pages of one name from a folder above them; {_CORRECTED}"
 
 
 def notes(connection: Connection, path: str, given: Sequence[ResultRow]) -> Iterator[Problem]:
@@ -39,6 +47,34 @@ def of_path(connection: Connection, path: str) -> Iterator[Problem]:
     """The same of a page, or a file of results, of which nothing at all could be read."""
     for page in withdrawal.stating(connection, fallback.spellings(path)):
         yield from notes(connection, page.path, ())
+
+
+def of_state(
+    connection: Connection, read: PageRows, source_id: int | None, *, whole: bool
+) -> Iterator[Problem]:
+    """The results in force of the state of a page before this one that this one does not state.
+
+    They are of a release that it does not name, or, of one read `whole`, of another page.
+    """
+    stated = {row.key for row in read.rows}
+    ids = [
+        one.id
+        for one in withdrawal.all_stated(connection, read.path)
+        if one.source_id == source_id and one.key not in stated
+    ]
+    by_release: dict[Release, list[Shown]] = {}
+    for one in shown.of_ids(connection, ids):
+        release = Release(framework=one.framework, version=one.release)
+        by_release.setdefault(release, []).append(one)
+    for release, some in by_release.items():
+        stay = f"stay{'s' if len(some) == 1 else ''} in force"
+        message = f"{counted(len(some), 'result')} of {release.name}, read from it {_when(some)}, "
+        if release.version not in {None, *(row.release.version for row in read.rows)}:
+            message += f"{stay}: it does not name that release now"
+            yield Problem(read.path, message, remedy=_CORRECTED)
+        elif whole:
+            message += f"{stay}: it shows no case of theirs, as another page of this name would"
+            yield Problem(read.path, message, remedy=_OF_ONE_NAME)
 
 
 def _note(path: str, one: Shown) -> Problem:

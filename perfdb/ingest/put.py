@@ -225,13 +225,14 @@ def _put_page(connection: Connection, read: PageRows, when: datetime) -> Stored:
     read = replace(read, source=replace(read.source, path=path))
     rows = [row for row in read.rows if read.insisted or not _is_said(connection, read.source, row)]
     whole = read.whole and not read.problems and len(rows) == len(read.rows)
+    last_id = withdrawal.last_id(connection, read.source)
     page = store.put_page(connection, read.source, rows, when, whole=whole)
     gone = page.withdrawn
     if read.emptied:
         gone = withdrawal.all_stated(connection, path)
         withdrawal.withdraw(connection, gone, when)
-    elif whole and rows and not gone:
-        gone = fallback.withdraw_unstated(connection, read, when)
+    elif whole and rows:
+        gone = (*gone, *fallback.withdraw_unstated(connection, read, when))
     gone = (*gone, *_known_otherwise(connection, read.source, rows, when))
     if read.rows or (read.emptied and known_path):
         withdrawal.keep_state(connection, read.source, read.original, when)
@@ -239,7 +240,9 @@ def _put_page(connection: Connection, read: PageRows, when: datetime) -> Stored:
     dropped = 0
     if read.emptied or (whole and rows):
         dropped = withdrawal.drop(connection, path, read.rows, when)
-    stays = left.notes(connection, path, read.rows) if read.problems else ()
+    stays = list(left.notes(connection, path, read.rows) if read.problems else ())
+    if {*page.actions} - {Action.UNCHANGED}:
+        stays += left.of_state(connection, read, last_id, whole=whole)
     as_before = [Action.UNCHANGED] * (len(read.rows) - len(rows))
     return Stored(
         read,
