@@ -14,7 +14,7 @@ from perfdb import catalog, following, versions, yamlfile
 from perfdb.errors import InputError, Problem
 from perfdb.formats import Configuration, ParsedLog
 from perfdb.formats.precisions import FP8
-from perfdb.pages import names
+from perfdb.pages import names, releases
 from perfdb.pages.base import PageContext
 from perfdb.pages.cells import Wrong
 from perfdb.record import Case, Release
@@ -252,6 +252,8 @@ def _agree(a: str | None, b: str | None) -> bool:
 def catalogued(given: Configuration) -> Configuration:
     """The same, with the catalogue's names; a model or system that it lacks is left out."""
     fields = given.model_dump(exclude_unset=True)
+    if given.framework is not None:
+        fields["framework"] = releases.framework_named(given.framework) or given.framework
     if given.model is not None:
         model = names.model(given.model)
         if isinstance(model, Wrong):

@@ -9,6 +9,7 @@ from sqlalchemy import URL, select
 from perfdb import ingest
 from perfdb.db.tables import originals, results, sources
 from perfdb.ingest import page as page_reader
+from perfdb.ingest.words import LogOptions, words
 from perfdb.normalize import published_row
 from perfdb.pages import reader
 from perfdb.pages.base import PageContext, PageRead
@@ -218,3 +219,37 @@ def test_our_pages_state_what_their_seeds_state(
     stated = reader.read(page, (PUBLISHED / page).read_text(), PageContext())
     assert original == stated.original
     assert {method} == {one.method for one in stated.results}
+
+
+@pytest.mark.parametrize(
+    ("said", "known"),
+    [("NeMo", "nemo"), ("NVIDIA NeMo", "nemo"), ("NeMo Framework", "nemo"),
+     ("NeMo AutoModel", "automodel"), ("Megatron-LM", "megatron-lm"), ("Acme", "Acme")],
+)  # fmt: skip
+def test_a_framework_is_known_by_its_usual_names(said: str, known: str) -> None:
+    """In the front matter, and as --framework and --set say it; one not known keeps its name."""
+    (stated, *_) = read_page(stating().replace("framework: nemo", f"framework: {said}")).results
+    given = words(PageContext(framework=said), LogOptions((f"framework={said}",)))
+    assert (known, known) == (stated.release.framework, stated.case.framework)
+    assert (known, known, known) == (
+        given.context.framework,
+        given.said.configuration.framework,
+        given.said.fallback.framework,
+    )
+
+
+@pytest.mark.parametrize(
+    ("title", "release", "counts_as"),
+    [("25.09-py3", "25.09-py3", "25.09-py3"), ("25.09 hotfix", "25.09 hotfix", "25.09 hotfix"),
+     ("0.2.0-nightly.3", "0.2.0-nightly.3", "0.2.0-nightly.3"),
+     ("25.11 dev", "25.11 dev", "25.11 dev"), ("25.09", "25.09-py3", "25.09"),
+     ("25.09-py3x", "25.09-py3", "25.09"), ("25.09 RC1", "25.09", "25.09-rc1")],
+)  # fmt: skip
+def test_the_release_of_the_front_matter_is_that_of_a_title_which_holds_all_of_it(
+    title: str, release: str, counts_as: str
+) -> None:
+    """Where it does not, the title holds, and a note names both."""
+    text = stating(f"release: '{release}'")
+    found = read_page(text.replace("# Performance", f"# NeMo {title} performance"))
+    assert {counts_as} == {one.release.version for one in found.results}
+    assert (counts_as != release) == any("the text holds" in str(note) for note in found.notes)

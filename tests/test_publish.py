@@ -115,6 +115,18 @@ def test_how_the_figures_of_all_rows_were_measured_reads_back_and_of_some_stands
         assert "| causal |" in text
 
 
+def test_variants_of_a_task_read_back(sqlite: URL, publish: Shell, tmp_path: Path) -> None:
+    """Those of one work, too, which nothing else tells apart."""
+    variants = ["checkpoint_resume", "pretrain"]
+    given = enumerate(variants, 1)
+    stored(sqlite, *(published(line, case=case(variant=variant)) for line, variant in given))
+    publish("--db", str(sqlite.database), "--format", "markdown", "--fail-on", "never")
+
+    again = URL.create("sqlite", database=str(tmp_path / "again.sqlite"))
+    filled(again, *(tmp_path / "published").rglob("*.md"))
+    assert variants == sorted(row["variant"] for row in said(again))
+
+
 def test_known_errors_keep_a_page_from_being_published(
     sqlite: URL, publish: Shell, tmp_path: Path
 ) -> None:

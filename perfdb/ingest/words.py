@@ -1,6 +1,6 @@
 """What the command line says of pages, logs and runs, checked."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfdb import attribute, formats, windows
@@ -9,6 +9,7 @@ from perfdb.formats import LogFormat
 from perfdb.ingest.companions import Companions
 from perfdb.ingest.compression import Budget
 from perfdb.ingest.spellings import Spellings
+from perfdb.pages import releases
 from perfdb.pages.base import PageContext
 
 
@@ -48,6 +49,8 @@ class Words:
 def words(context: PageContext, options: LogOptions, scratch: Path | None = None) -> Words:
     """The options of the command line, checked. Raises InputError."""
     limit = options.archive_limit_gib
+    framework = context.framework and releases.framework_named(context.framework)
+    context = replace(context, framework=framework or context.framework)
     return Words(
         context,
         attribute.said(context, options.settings),

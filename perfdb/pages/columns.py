@@ -21,6 +21,7 @@ ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "release": ("Release", "Version"),
     "container": ("Container", "Container Image", "NGC Container", "Docker Image"),
     "task": ("Task",),
+    "variant": ("Variant",),
     "precision": ("Precision", "Dtype", "Datatype"),
     "num_gpus": ("#-GPUs", "#GPUs", "GPUs", "Num GPUs", "Number of GPUs"),
     "global_batch_size": ("GBS", "Global Batch Size"),
@@ -79,7 +80,10 @@ OF_RELEASE: Final = frozenset({"framework", "release", "container"})
 OF_SYSTEM: Final = ("system", "hardware", "gpu")
 """Fields that name a system; the first one says no less than that."""
 SIZES: Final = (
-    ALIASES.keys() - FIGURES - OF_RELEASE - {*OF_SYSTEM, "model", "task", "precision", "kernels"}
+    ALIASES.keys()
+    - FIGURES
+    - OF_RELEASE
+    - {*OF_SYSTEM, "model", "task", "variant", "precision", "kernels"}
 )
 """Fields of a configuration that are numbers."""
 

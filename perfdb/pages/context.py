@@ -83,8 +83,11 @@ class PageSetting:
 
     def of(self, table: Table) -> Setting:
         """What holds for the rows of one table."""
-        said = self.said.then(statements.in_force(table.said, self.whose.framework))
-        whose = self.whose.then(said.whose)
+        own = self.whose.framework
+        said = self.said.then(statements.in_force(table.said, own))
+        releasing = (one for one in reversed(table.said) if statements.in_force([one], own).release)
+        nearest = next((one.text for one in releasing), "")
+        whose = self.whose.then(releases.in_full(said.whose, self.whose.release, nearest))
         return Setting(whose, self.whose, self.method, said, self.fallback, sized.of(table))
 
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from perfdb import flops, windows, yamlfile
 from perfdb.errors import InputError, Problem
+from perfdb.pages import releases
 from perfdb.record import Count, Frozen, Method, Original
 
 _ADDRESS = re.compile(r"https?://\w[!-~]*", re.ASCII)
@@ -47,6 +48,11 @@ class Settings(Frozen):
         return Method(
             num_steps=self.steps, window=self.window, flops_convention=self.flops_convention
         )
+
+    @field_validator("framework")
+    @classmethod
+    def _known_framework(cls, given: str | None) -> str | None:
+        return given and (releases.framework_named(given) or given)
 
     @field_validator("source_url")
     @classmethod

@@ -14,7 +14,9 @@ from perfdb.pages.markdown_text import words
 BRACKETED: Final = "bracketed"
 """The variant of values in brackets, where the page does not say what sets them apart."""
 
-_WORDS: Final = frozenset({"model", *columns.OF_SYSTEM, *columns.OF_RELEASE, "task", "kernels"})
+_WORDS: Final = frozenset(
+    {"model", *columns.OF_SYSTEM, *columns.OF_RELEASE, "task", "variant", "kernels"}
+)
 """Fields in which brackets belong to the words and hold no second value."""
 
 _MOST_UNLIKE: Final = 2

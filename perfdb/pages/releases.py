@@ -262,12 +262,18 @@ def of_cells(texts: Mapping[str, str]) -> Whose | Mapping[str, Wrong]:
     )
 
 
+def framework_named(printed: str) -> str | None:
+    """The framework that a text as a whole is a name of: `NVIDIA NeMo` is nemo; None: none."""
+    known = SPELLINGS.items()
+    named = (n for n, p in known if re.fullmatch(rf"(?:NVIDIA\s+)?{p}", printed, re.IGNORECASE))
+    return next(named, None)
+
+
 def _framework(printed: str) -> Whose:
     """`NeMo`, `NeMo 25.04`; one that is not known keeps its name."""
     if found := _versions(printed, None):
         return found[0]
-    known = (n for n, p in SPELLINGS.items() if re.fullmatch(p, printed, re.IGNORECASE))
-    return Whose(next(known, None) or units.slug(printed) or None)
+    return Whose(framework_named(printed) or units.slug(printed) or None)
 
 
 def _release(printed: str) -> Whose | Wrong:
@@ -278,6 +284,17 @@ def _release(printed: str) -> Whose | Wrong:
     if version is None:
         return Wrong(f"{printed!r} is no release", "write its version: 26.02")
     return Whose(None, version[1])
+
+
+def in_full(said: Whose, of_page: str | None, heading: str) -> Whose:
+    """What a heading says, with the release of the page where that stands in it as a whole.
+
+    Of `25.09-py3` and `25.09 hotfix` the words tell no more than 25.09.
+    """
+    release = of_page or ""
+    whole = re.search(rf"(?<![\w.]){re.escape(release)}(?![\w+-]|\.\w)", heading)
+    cut = said.release and joined(release).startswith(said.release)
+    return replace(said, release=release) if cut and whole else said
 
 
 def contradict(near: Whose, over: Whose) -> bool:

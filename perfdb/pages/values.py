@@ -127,6 +127,9 @@ def _layers(text: str, model: ModelName) -> dict[str, Wrong]:
 
 
 def _variant(texts: Texts, setting: Setting) -> str | None:
+    printed = texts.of("variant")
+    if not cells.absent(printed):
+        return printed
     parts = (setting.variant, BRACKETED if texts.bracketed else None)
     return " ".join(filter(None, parts)) or None
 

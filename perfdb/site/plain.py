@@ -20,6 +20,7 @@ from perfdb.site.data import ReleasePage, Result, Tab
 from perfdb.site.glossary import TERMS
 from perfdb.site.markup import Cell, Table, of_all
 from perfdb.site.page import CATEGORIES, TAGS
+from perfdb.site.profiles import VARIANT
 from perfdb.site.words import quoted, release_title, section_title
 
 Style = Literal["myst", "markdown"]
@@ -150,11 +151,12 @@ def _markdown(printed: Iterable[_Printed], notes: _Footnotes) -> Iterator[str]:
 
 def _printed(tab: Tab, method: Mapping[str, object]) -> _Printed:
     """With the columns of its family, but for those that only lead to other pages, and for what is
-    said of all rows.
+    said of all rows; the variant, which a title says too, in a column that is read back.
     """
     family = tables.of_results(tab.results)
     shown = (one for one in family.columns if method.keys().isdisjoint(one.fields))
-    columns = tuple(one for one in shown if one.kind != "origin")
+    variant = {VARIANT.fields: VARIANT}
+    columns = tuple(variant.get(one.fields, one) for one in shown if one.kind != "origin")
     profile = replace(family, columns=columns)
     return _Printed(tab, tables.results_table(tab.title, tab.results, profile, str), method)
 
