@@ -21,7 +21,7 @@ ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "release": ("Release", "Version"),
     "container": ("Container", "Container Image", "NGC Container", "Docker Image"),
     "task": ("Task",),
-    "variant": ("Variant",),
+    "variant": ("Task Variant",),
     "precision": ("Precision", "Dtype", "Datatype"),
     "num_gpus": ("#-GPUs", "#GPUs", "GPUs", "Num GPUs", "Number of GPUs"),
     "global_batch_size": ("GBS", "Global Batch Size"),
@@ -79,12 +79,9 @@ FIGURES: Final = frozenset(
 OF_RELEASE: Final = frozenset({"framework", "release", "container"})
 OF_SYSTEM: Final = ("system", "hardware", "gpu")
 """Fields that name a system; the first one says no less than that."""
-SIZES: Final = (
-    ALIASES.keys()
-    - FIGURES
-    - OF_RELEASE
-    - {*OF_SYSTEM, "model", "task", "variant", "precision", "kernels"}
-)
+SIZES: Final = ALIASES.keys() - {
+    *FIGURES, *OF_RELEASE, *OF_SYSTEM, "model", "task", "variant", "precision", "kernels"
+}  # fmt: skip
 """Fields of a configuration that are numbers."""
 
 SETTINGS: Final = (

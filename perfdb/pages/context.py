@@ -87,8 +87,19 @@ class PageSetting:
         said = self.said.then(statements.in_force(table.said, own))
         releasing = (one for one in reversed(table.said) if statements.in_force([one], own).release)
         nearest = next((one.text for one in releasing), "")
-        whose = self.whose.then(releases.in_full(said.whose, self.whose.release, nearest))
+        whose = self.whose.then(_in_full(said.whose, self.whose.release, nearest))
         return Setting(whose, self.whose, self.method, said, self.fallback, sized.of(table))
+
+
+def _in_full(said: Whose, of_page: str | None, heading: str) -> Whose:
+    """What a heading says, with the release of the page where that stands in it as a whole.
+
+    Of `25.09-py3` and `25.09 hotfix` the words tell no more than 25.09.
+    """
+    release = of_page or ""
+    whole = re.search(rf"(?<![\w.]){re.escape(release)}(?![\w+-]|\.\w)", heading)
+    cut = said.release and dotted.joined(release).startswith(said.release)
+    return replace(said, release=release) if cut and whole else said
 
 
 def of_page(page: Page, settings: Settings, fallback: PageContext) -> PageSetting:

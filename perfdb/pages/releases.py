@@ -286,17 +286,6 @@ def _release(printed: str) -> Whose | Wrong:
     return Whose(None, version[1])
 
 
-def in_full(said: Whose, of_page: str | None, heading: str) -> Whose:
-    """What a heading says, with the release of the page where that stands in it as a whole.
-
-    Of `25.09-py3` and `25.09 hotfix` the words tell no more than 25.09.
-    """
-    release = of_page or ""
-    whole = re.search(rf"(?<![\w.]){re.escape(release)}(?![\w+-]|\.\w)", heading)
-    cut = said.release and joined(release).startswith(said.release)
-    return replace(said, release=release) if cut and whole else said
-
-
 def contradict(near: Whose, over: Whose) -> bool:
     """Whether what is said nearer to rows is not what is said further away."""
     pairs = (

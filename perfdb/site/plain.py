@@ -155,7 +155,7 @@ def _printed(tab: Tab, method: Mapping[str, object]) -> _Printed:
     """
     family = tables.of_results(tab.results)
     shown = (one for one in family.columns if method.keys().isdisjoint(one.fields))
-    variant = {VARIANT.fields: VARIANT}
+    variant = {VARIANT.fields: replace(VARIANT, title="Task Variant")}
     columns = tuple(variant.get(one.fields, one) for one in shown if one.kind != "origin")
     profile = replace(family, columns=columns)
     return _Printed(tab, tables.results_table(tab.title, tab.results, profile, str), method)
