@@ -6,7 +6,7 @@ from functools import cache
 from statistics import median
 
 from perfdb import catalog, flops
-from perfdb.audit.interval import Interval, agreeing
+from perfdb.audit.interval import Interval, agreeing, shared
 from perfdb.audit.rates import Tokens, tflops
 from perfdb.audit.subject import Subject
 from perfdb.flops.base import Convention
@@ -44,27 +44,37 @@ def consensus(group: Sequence[Counted]) -> list[Counted]:
 
 def explaining(row: Subject, given: Interval) -> list[Convention]:
     """The conventions whose formula gives what the row's figures say."""
-    computed = formulas(row).items()
-    return [one for one, value in computed if _near(given, value, _more(row, one))]
+    computed = ((one, by_formula(row, one)) for one in flops.CONVENTIONS.values())
+    return [one for one, value in computed if value and given.agrees(value)]
 
 
-def _near(given: Interval, value: float, more: float) -> bool:
-    """Within rounding, and 0.1 % for a vocabulary padded to another multiple."""
-    return given.low * (0.999 - more) <= value <= given.high * 1.001
+def by_formula(row: Subject, convention: Convention) -> Interval | None:
+    """GFLOP per token by a formula, give or take 0.1 % for a vocabulary padded otherwise.
 
-
-def _more(row: Subject, convention: Convention) -> float:
-    """The share that a figure may be above a formula that leaves out attention between examples.
-
-    It leaves out attention within the packed examples too, which is short.
+    One that leaves out attention between packed examples leaves it out within them too, where it
+    is short: 1.5 % more.
     """
-    return 0.015 if convention.packed_fine_tuning and row.task != "pretrain" else 0.0
+    value = formula(row, convention)
+    more = 0.015 if convention.packed_fine_tuning and row.task != "pretrain" else 0.0
+    return Interval(value, value / 1.001, value / (0.999 - more)) if value else None
 
 
 def formulas(row: Subject) -> dict[Convention, float]:
     """GFLOP per token under each convention; empty where nothing gives it."""
     computed = ((convention, formula(row, convention)) for convention in flops.CONVENTIONS.values())
     return {convention: value for convention, value in computed if value}
+
+
+def implied(row: Subject, tokens: Interval | None) -> Interval | None:
+    """The model TFLOP/s of a row's tokens/s, from the least that a convention counts to the most.
+
+    Its value is the least.
+    """
+    computed = formulas(row).values()
+    if tokens is None or not computed:
+        return None
+    least, most = min(computed) / 1000, max(computed) / 1000
+    return Interval(tokens.value * least, tokens.low * least, tokens.high * most)
 
 
 def formula(row: Subject, convention: Convention) -> float | None:
@@ -106,3 +116,11 @@ def per_token(row: Subject, rows: Sequence[Counted], usual: Convention | None) -
     if agreed:
         return median(agreed)
     return formula(row, usual) if usual else None
+
+
+def together(counts: Sequence[Interval]) -> Interval:
+    """What rows that agree count: what all can together, else what the most exact one does."""
+    best = shared(counts) or min(counts, key=lambda one: one.uncertainty)
+    cut = [one.with_cut() for one in counts]
+    room = shared(cut) or best.with_cut()
+    return Interval(best.value, room.low, room.high)

@@ -1,53 +1,195 @@
-"""Which change of one size makes a row's GPUs, layout and batches agree with one another."""
+"""Which change of one field leaves nothing in a row at odds, or the least."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, floor
+from typing import Any, Final
 
-from perfdb.audit import layout
+from perfdb.audit import equations, layout, rates
+from perfdb.audit.interval import Interval, shared
 from perfdb.audit.printed import figure
-from perfdb.audit.remedy import one_of
-from perfdb.audit.subject import SHORT, Subject
+from perfdb.audit.release import Release
+from perfdb.audit.subject import FIGURES, SHORT, TOTAL, Subject
+from perfdb.catalog import titles
+from perfdb.units import percent, significant
+
+Expected = Callable[[Subject], Interval | None]
+"""The GFLOP per token that a changed row must count; None where nothing says it."""
+
+LENGTHS: Final = tuple(2**power for power in range(9, 21))
+"""Sequence lengths that are usual."""
+FEW = 3
+"""Whole numbers that a suggestion may leave open; with more it says nothing."""
+SWAPPED: Final = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu")
+"""Columns that are side by side, and may be exchanged."""
+
+_ORDER: Final = (
+    "data_parallel", "gradient_accumulation", "micro_batch_size", "local_batch_size",
+    "global_batch_size", "sequence_length", "num_gpus", *layout.SPLITS,
+)  # fmt: skip
+"""In which order the changes of sizes are named."""
+_TEXTS: Final[Mapping[str, Callable[[Any], str]]] = {
+    "precision": lambda name: f"precision {titles.precision(name)}",
+    "system": lambda name: f"system {titles.system(name)}",
+    "mfu": lambda share: f"MFU {percent(share, 2)}",
+    "step_time_s": lambda seconds: f"step time {significant(seconds, 5)} s",
+}
 
 
-def suggestion(row: Subject) -> str | None:
-    """Those changes in words: each alone leaves nothing of these sizes at odds.
+@dataclass(frozen=True)
+class Change:
+    """New values of a row's fields: of one, or of two that are exchanged."""
 
-    A row whose rate and step time agree has its GBS and GPUs right.
+    values: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        """'GPUs 64'; 'swap them: tokens/s/GPU 3,562, model TFLOP/s/GPU 1,715'."""
+        said = ", ".join(_said(field, value) for field, value in self.values.items())
+        return f"swap them: {said}" if len(self.values) > 1 else said
+
+
+def suggestion(
+    row: Subject, equation: str, release: Release, expected: Expected | None = None
+) -> str | None:
+    """The changes that mend an equation of a row, in words; None where nothing determines one."""
+    return one_of(changes(row, equation, release, expected))
+
+
+def one_of(found: Sequence[Change]) -> str | None:
+    """Changes of which each is enough, in words."""
+    if len(found) < 2:
+        return str(found[0]) if found else None
+    return "one of: " + ", ".join(map(str, found))
+
+
+def changes(
+    row: Subject, equation: str, release: Release, expected: Expected | None = None
+) -> list[Change]:
+    """The changes that mend an equation of a row and break none, those that leave least at odds.
+
+    `expected` is what the release says, unless it is given. No change is to a figure above the
+    dense peak. Where two figures are exchanged, that alone.
     """
-    changes = [
-        f"{SHORT[field]} {size:,}"
-        for field, size in _changes(row)
-        if size >= 1 and _agrees(row.model_copy(update={field: size}))
-    ]
-    return one_of(changes)
+    count = expected or (lambda other: release.expected(other, row))
+    before = _at_odds(_holding(row, release, count))
+    found: list[tuple[int, Change]] = []
+    for change in _candidates(row, release, count) if equation in before else ():
+        holding = _holding(row.model_copy(update=dict(change.values)), release, count)
+        left = _at_odds(holding)
+        too_fast = "peak" in left and not {*FIGURES, TOTAL}.isdisjoint(change.values)
+        if holding[equation] and left < before and not too_fast:
+            found.append((len(left), change))
+    least = min((number for number, _ in found), default=0)
+    best = [change for number, change in found if number == least]
+    return [change for change in best if len(change.values) > 1] or best
 
 
-def _agrees(row: Subject) -> bool:
-    """Whether the layout gives the DP, and the batches give the accumulation steps, as printed."""
-    batch, ranks = layout.batch(row), layout.data_parallel(row)
-    if row.num_gpus % layout.model_parallel(row) or row.data_parallel not in (None, ranks):
-        return False
-    if not batch or not ranks:
-        return True
-    steps, rest = divmod(row.global_batch_size, batch * ranks)
-    return not rest and row.gradient_accumulation in (None, steps)
+def _holding(row: Subject, release: Release, count: Expected) -> dict[str, bool | None]:
+    """Whether each equation of a row holds, by the rule that looks at it."""
+    tokens = release.tokens(row)
+    return {
+        "data_parallel": equations.splits(row),
+        "gradient_accumulation": equations.batches(row),
+        "throughput": equations.throughput(row),
+        "total_throughput": equations.total_throughput(row),
+        "mfu": equations.mfu(row),
+        "flops_per_token": equations.flops_per_token(row, tokens, count(row)),
+        "peak": equations.peak(row, tokens),
+    }
 
 
-def _changes(row: Subject) -> Iterator[tuple[str, int]]:
-    """Sizes that one equation of the row gives, by their fields; of those the others may hold."""
+def _at_odds(holding: Mapping[str, bool | None]) -> frozenset[str]:
+    return frozenset(name for name, holds in holding.items() if holds is False)
+
+
+def _candidates(row: Subject, release: Release, count: Expected) -> Iterator[Change]:
+    """Changes that one equation or another gives; the others may break by them."""
+    for field in (*SWAPPED[:1], TOTAL, "step_time_s", *SWAPPED[1:], "mfu"):
+        if row.figure(field) and (value := _figure(row, field, count)):
+            yield Change({field: value})
+    if all(map(row.figure, SWAPPED)):
+        yield Change(dict(zip(SWAPPED, map(row.figure, reversed(SWAPPED)), strict=True)))
+    lengths = sorted({*LENGTHS, *release.lengths(row.model)})
+    of_length = (("sequence_length", length) for length in lengths)
+    sizes = {*_sizes(row), *_by_rates(row, count), *of_length}
+    for field, size in sorted(sizes, key=lambda one: (_ORDER.index(one[0]), one[1])):
+        if size >= 1 and getattr(row, field) is not None:
+            yield Change({field: size})
+    if row.mfu and not row.peak_tflops:
+        yield from (Change({"precision": name}) for name in rates.peaks(row))
+        yield from (Change({"system": name}) for name in release.systems)
+
+
+def _figure(row: Subject, field: str, count: Expected) -> float | None:
+    """The value of a figure by the others: the one that is known best, within all if it can be."""
+    bare = row.model_copy(update={field: None})
+    tokens, work, per_token = rates.speeds(bare), rates.tflops(bare), count(row)
+    if field in ("model_tflops_per_sec_per_gpu", "mfu"):
+        by_tokens = [one.times(per_token).over(1000) for one in tokens] if per_token else []
+        peak = rates.peak_tflops(row) if field == "mfu" else 1.0
+        given = [one.over(peak) for one in (*by_tokens, work) if one and peak]
+    else:
+        by_work = work.times(1000).over(per_token) if work and per_token else None
+        given = [_of_all(row, field, one) for one in (*tokens, by_work) if one]
+    if not given:
+        return None
+    best = min(given, key=lambda one: one.uncertainty)
+    common = shared(given) or best
+    return min(max(best.value, common.low), common.high)
+
+
+def _of_all(row: Subject, field: str, tokens: Interval) -> Interval:
+    """What tokens/s/GPU make of a figure of the tokens: itself, the total, the step time."""
+    if field == "step_time_s":
+        return tokens.under(row.global_batch_size * row.sequence_length / row.num_gpus)
+    return tokens.times(row.num_gpus if field == TOTAL else 1)
+
+
+def _sizes(row: Subject) -> Iterator[tuple[str, int]]:
+    """Sizes by the layout and the batches."""
     batch, steps, gbs = layout.batch(row), row.gradient_accumulation, row.global_batch_size
-    ranks = layout.data_parallel(row)
+    ranks, product = layout.data_parallel(row), layout.model_parallel(row)
+    by_batch = gbs // (batch * steps) if batch and steps else None
+    for copies in filter(None, (ranks, by_batch)):
+        yield "data_parallel", copies
     if batch and ranks:
         yield "gradient_accumulation", gbs // (batch * ranks)
     if steps and ranks:
         yield layout.batch_field(row), gbs // (ranks * steps)
-    if batch and steps and ranks and not figure(row, "step_time_s"):
+    if batch and steps and ranks:
         yield "global_batch_size", batch * ranks * steps
-    if not layout.known(row):
-        return
-    copies = gbs // (batch * steps) if batch and steps else row.data_parallel
-    if copies and not figure(row, "step_time_s"):
-        yield "num_gpus", copies * layout.model_parallel(row)
-    for field in layout.SPLITS:
-        size = layout.size(row, field)
-        others = layout.model_parallel(row) // size
-        yield field, row.num_gpus // (copies * others) if copies else size // 2
+    for copies in filter(None, (by_batch, row.data_parallel) if layout.known(row) else ()):
+        yield "num_gpus", copies * product
+        for field in layout.SPLITS:
+            yield field, row.num_gpus * layout.size(row, field) // (copies * product)
+
+
+def _by_rates(row: Subject, count: Expected) -> Iterator[tuple[str, int]]:
+    """GBS and GPUs by the rates, where few whole numbers lie within their rounding."""
+    by_step, per_token, work = rates.tokens_by_step_time(row), count(row), rates.tflops(row)
+    of_one = figure(row, "tokens_per_sec_per_gpu")
+    by_work = work.times(1000).over(per_token) if work and per_token else None
+    total = rates.tokens_by_total(row)
+    ranks = layout.data_parallel(row) or 1
+    for one in filter(None, (of_one, by_work, total)):
+        if by_step:
+            size = one.over(by_step).times(row.global_batch_size)
+            yield from _whole("global_batch_size", size, (layout.batch(row) or 1) * ranks)
+    for one in filter(None, (of_one, by_work)):
+        for of_all in filter(None, (by_step, total)):
+            size = of_all.over(one).times(row.num_gpus)
+            yield from _whole("num_gpus", size, layout.model_parallel(row))
+
+
+def _whole(field: str, size: Interval, unit: int) -> list[tuple[str, int]]:
+    """The multiples of a unit that a size can be; none where many can."""
+    room = size.with_cut()
+    found = range(ceil(room.low / unit), floor(room.high / unit) + 1)
+    return [(field, unit * times) for times in found] if len(found) <= FEW else []
+
+
+def _said(field: str, value: Any) -> str:
+    if field in _TEXTS:
+        return _TEXTS[field](value)
+    shown = f"{value:,}" if isinstance(value, int) else significant(value)
+    return f"{SHORT[field]} {shown}"

@@ -1,7 +1,6 @@
 """The rates of a row with their rounding, from whichever of its figures give them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
 from math import prod
 
 from perfdb import catalog, stated
@@ -23,22 +22,29 @@ def tokens(row: Subject) -> Interval | None:
     Where these two agree, by the one that is printed more exactly; else by the step time.
     """
     given, by_step_time = figure(row, "tokens_per_sec_per_gpu"), tokens_by_step_time(row)
-    total = _tokens_by_total(row)
+    total = tokens_by_total(row)
     if by_step_time and total and by_step_time.with_cut().agrees(total.with_cut()):
         return given or min(by_step_time, total, key=lambda one: one.uncertainty)
     return given or by_step_time or total
 
 
-def vouched(row: Subject) -> bool:
-    """Whether two figures that say the same of the tokens/s agree, so that both are right."""
-    given = (
-        figure(row, "tokens_per_sec_per_gpu"), tokens_by_step_time(row), _tokens_by_total(row),
-    )  # fmt: skip
-    known = [one.with_cut() for one in given if one]
-    return len(known) > 1 and all(one.agrees(other) for one, other in pairwise(known))
+def speeds(row: Subject) -> list[Interval]:
+    """Tokens/s/GPU by each of the figures that give them."""
+    given = figure(row, "tokens_per_sec_per_gpu")
+    return [one for one in (given, tokens_by_step_time(row), tokens_by_total(row)) if one]
 
 
-def _tokens_by_total(row: Subject) -> Interval | None:
+def totals(row: Subject) -> dict[str, Interval]:
+    """Tokens/s of all GPUs by the fields that give them, with room for digits that were cut off."""
+    rate, step_time = figure(row, "tokens_per_sec_per_gpu"), figure(row, "step_time_s")
+    tokens = row.global_batch_size * row.sequence_length
+    by_rate = {"tokens_per_sec_per_gpu": rate.or_cut().times(row.num_gpus)} if rate else {}
+    by_time = {"step_time_s": step_time.or_cut().under(tokens)} if step_time else {}
+    return by_rate | by_time
+
+
+def tokens_by_total(row: Subject) -> Interval | None:
+    """The tokens/s of all GPUs ÷ GPUs."""
     total = figure(row, TOTAL)
     return total.over(row.num_gpus) if total else None
 

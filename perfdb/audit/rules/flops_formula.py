@@ -2,12 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from perfdb import flops
-from perfdb.audit import flop_counts, rates, remedy
+from perfdb.audit import flop_counts, mended, rates
 from perfdb.audit.flop_counts import Counted
 from perfdb.audit.interval import Interval
+from perfdb.audit.release import Release
 from perfdb.audit.subject import Remark, Severity, Subject
 from perfdb.catalog import titles
 from perfdb.flops.base import Convention
@@ -27,32 +27,17 @@ FAR = 0.01
 """Nearer to the formula than this, a ratio needs more digits to tell them apart."""
 TWICE = 1.8
 """No way to count FLOPs is so far from another: recomputation adds a third, LoRA takes one."""
-LENGTHS = tuple(2**power for power in range(9, 21))
-"""Sequence lengths that are usual."""
-
-
-@dataclass(frozen=True)
-class _Release:
-    """The usual convention of a release, how many follow each, and the lengths of its models."""
-
-    usual: Convention | None
-    followers: Counter[Convention]
-    lengths: frozenset[tuple[str, int]]
 
 
 def check(rows: Sequence[Subject]) -> Iterator[Remark]:
     """One remark for each row that its formula does not explain and its peers agree with."""
-    counted = flop_counts.counted(rows, rates.reader(rows))
-    release = _Release(
-        flop_counts.convention_of(counted),
-        flop_counts.followers(counted),
-        frozenset((row.model, row.sequence_length) for row in rows),
-    )
-    for group in flop_counts.by_work(counted):
+    release = Release(rows)
+    followers = flop_counts.followers(release.counted)
+    for group in flop_counts.by_work(release.counted):
         # Where all disagree and no formula explains one, none excuses the others.
         for one in flop_counts.consensus(group) or group:
             if _speaks(one, release.usual):
-                yield _remark(one, release)
+                yield _remark(one, release, followers)
 
 
 def _speaks(one: Counted, usual: Convention | None) -> bool:
@@ -62,14 +47,14 @@ def _speaks(one: Counted, usual: Convention | None) -> bool:
     return has_formula and convention not in flop_counts.explaining(row, given.with_cut())
 
 
-def _remark(one: Counted, release: _Release) -> Remark:
+def _remark(one: Counted, release: Release, followers: Counter[Convention]) -> Remark:
     row, given = one
     convention = flop_counts.stated(row) or release.usual or flops.DEFAULT
     expected = flop_counts.formula(row, convention) or 0.0
     factor = given.value / expected
     explained = _explained(row, given)
     off = max(given.low / expected, expected / given.high)
-    is_sure = off >= TWICE or release.followers[convention] >= FOLLOWERS
+    is_sure = off >= TWICE or followers[convention] >= FOLLOWERS
     severity = _severity(off) if is_sure and not explained else Severity.INFO
     return Remark(
         row,
@@ -81,7 +66,7 @@ def _remark(one: Counted, release: _Release) -> Remark:
         f"{titles.system(row.system)} counts {significant(given.value)} GFLOP per token, "
         f"{_times(factor)} the formula under {convention.name!r}, "
         f"{_whose(row, release.usual)}; {explained or 'no convention explains it'}",
-        None if severity is Severity.INFO else _suggestion(row, factor, convention, release),
+        None if severity is Severity.INFO else _suggestion(row, convention, release),
     )
 
 
@@ -89,13 +74,11 @@ def _times(factor: float) -> str:
     return f"{significant(factor, 3 if abs(factor - 1) > FAR else 5)} times"
 
 
-def _suggestion(
-    row: Subject, factor: float, convention: Convention, release: _Release
-) -> str | None:
-    """The changes of one field, the sequence length among them, that mend the row."""
-    of_model = {length for model, length in release.lengths if model == row.model}
-    lengths = sorted({*LENGTHS, *of_model} - {row.sequence_length})
-    return remedy.of_formula(row, factor, convention, lengths)
+def _suggestion(row: Subject, convention: Convention, release: Release) -> str | None:
+    def expected(other: Subject) -> Interval | None:
+        return flop_counts.by_formula(other, convention)
+
+    return mended.suggestion(row, "flops_per_token", release, expected)
 
 
 def _severity(off: float) -> Severity:

@@ -4,12 +4,13 @@ from collections.abc import Iterator, Sequence
 from math import log
 from statistics import median
 
-from perfdb.audit import flop_counts, rates, remedy, workload
+from perfdb.audit import flop_counts, mended, workload
 from perfdb.audit.flop_counts import Counted
 from perfdb.audit.interval import shared
+from perfdb.audit.release import Release
 from perfdb.audit.subject import Remark, Subject
 from perfdb.groups import grouped
-from perfdb.units import significant
+from perfdb.units import significant, told_apart
 
 NAME = "flops_per_token"
 MEANING = (
@@ -27,10 +28,11 @@ NEARER = 3
 
 def check(rows: Sequence[Subject]) -> Iterator[Remark]:
     """Rows that count other FLOPs per token than their peers, beyond rounding."""
-    for group in flop_counts.by_work(flop_counts.counted(rows, rates.reader(rows))):
+    release = Release(rows)
+    for group in flop_counts.by_work(release.counted):
         agreed = flop_counts.consensus(group)
         if agreed:
-            yield from (_remark(one, agreed, rows) for one in _outliers(group, agreed))
+            yield from (_remark(one, agreed, release) for one in _outliers(group, agreed))
         else:
             yield from _undecided(group)
 
@@ -46,10 +48,9 @@ def _outliers(group: Sequence[Counted], agreed: Sequence[Counted]) -> list[Count
     return [one for one in group if not any(one[1].with_cut().agrees(it) for it in right)]
 
 
-def _remark(one: Counted, agreed: Sequence[Counted], rows: Sequence[Subject]) -> Remark:
+def _remark(one: Counted, agreed: Sequence[Counted], release: Release) -> Remark:
     row, given = one
-    peers = [peer for peer, _ in agreed]
-    counts = [count for _, count in agreed]
+    peers, counts = [peer for peer, _ in agreed], [count for _, count in agreed]
     expected = shared(counts) or min(counts, key=lambda count: count.uncertainty)
     factor = given.value / expected.value
     here, there = workload.apart(row, peers)
@@ -61,37 +62,35 @@ def _remark(one: Counted, agreed: Sequence[Counted], rows: Sequence[Subject]) ->
         f"{given} GFLOP per token",
         f"{here} counts {significant(given.value)} GFLOP per token, "
         f"{there} {significant(expected.value)}: {_factor(factor)}",
-        _suggestion(row, factor, peers, rows),
+        mended.one_of(_changes(row, factor, peers, release)),
     )
 
 
 def _factor(factor: float) -> str:
     """'2.0 times as much: tokens/s halved, or TFLOP/s doubled'."""
-    times = f"{significant(factor, 3)} times as much"
+    times = f"{told_apart(factor, 1, 3)[0]} times as much"
     if abs(factor / 2 - 1) < 0.02:
         return f"{times}: tokens/s halved, or TFLOP/s doubled"
     return f"{times}: tokens/s doubled, or TFLOP/s halved" if abs(factor * 2 - 1) < 0.02 else times
 
 
-def _suggestion(
-    row: Subject, factor: float, peers: Sequence[Subject], rows: Sequence[Subject]
-) -> str | None:
-    """The figure to change: the one that is out of step with how the systems compare elsewhere.
+def _changes(
+    row: Subject, factor: float, peers: Sequence[Subject], release: Release
+) -> list[mended.Change]:
+    """The changes that mend a row, without the one of a rate that is in step with other work.
 
-    Each of them, where models that scale a little differently could put either out of step.
+    With it, where models that scale a little differently could put either rate out of step.
     """
-    tokens, tflops = row.tokens_per_sec_per_gpu, row.model_tflops_per_sec_per_gpu
-    if tokens is None or tflops is None or rates.vouched(row):
-        return remedy.of_count(row, factor)
-    right_tokens = f"tokens/s/GPU {significant(tokens * factor)}"
-    predicted = _predicted(row, peers, rows)
-    if not predicted:
-        return remedy.of_count(row, factor)
+    found = mended.changes(row, NAME, release)
+    tokens, predicted = row.tokens_per_sec_per_gpu, _predicted(row, peers, release.rows)
+    if not tokens or not row.model_tflops_per_sec_per_gpu or not predicted:
+        return found
     likely = median(predicted)
     if_right, if_wrong = abs(log(tokens / likely)), abs(log(tokens * factor / likely))
     if max(if_right, if_wrong) < max(log(CLEAR), NEARER * min(if_right, if_wrong)):
-        return remedy.of_count(row, factor)
-    return next(remedy.of_work(row, factor), None) if if_right < if_wrong else right_tokens
+        return found
+    right = FIELDS[0] if if_right < if_wrong else FIELDS[1]
+    return [change for change in found if list(change.values) != [right]] or found
 
 
 def _predicted(row: Subject, peers: Sequence[Subject], rows: Sequence[Subject]) -> list[float]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from perfdb.audit import layout, mended
+from perfdb.audit.release import Release
 from perfdb.audit.subject import SHORT, Remark, Severity, Subject
 
 NAME = "gradient_accumulation"
@@ -14,6 +15,7 @@ def check(rows: Sequence[Subject]) -> Iterator[Remark]:
 
     Where GBS and MBS are swapped, the row is taken as it must have been meant.
     """
+    release = Release(rows)
     for row in rows:
         meant = layout.swapped(row) or row
         batch, ranks = layout.batch(meant), layout.data_parallel(meant)
@@ -21,10 +23,11 @@ def check(rows: Sequence[Subject]) -> Iterator[Remark]:
             continue
         steps, rest = divmod(meant.global_batch_size, batch * ranks)
         if rest or meant.gradient_accumulation not in (None, steps):
-            yield _remark(row, meant, batch, ranks)
+            yield _remark(row, meant, batch, release)
 
 
-def _remark(row: Subject, meant: Subject, batch: int, ranks: int) -> Remark:
+def _remark(row: Subject, meant: Subject, batch: int, release: Release) -> Remark:
+    ranks = layout.data_parallel(meant) or 1
     field, steps = layout.batch_field(meant), meant.global_batch_size / (batch * ranks)
     printed = row.gradient_accumulation
     swapped = "" if meant is row else " (GBS and MBS taken as swapped)"
@@ -37,5 +40,5 @@ def _remark(row: Subject, meant: Subject, batch: int, ranks: int) -> Remark:
         f"GA {printed:,}" if printed else None,
         f"GBS {meant.global_batch_size:,} ÷ ({SHORT[field]} {batch:,} × DP {ranks:,}) is "
         f"{steps:g} accumulation steps; {given}{swapped}",
-        mended.suggestion(meant),
+        mended.suggestion(meant, NAME, release),
     )

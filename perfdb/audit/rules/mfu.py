@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from perfdb.audit import workload
-from perfdb.audit.interval import Interval
-from perfdb.audit.printed import figure
-from perfdb.audit.rates import peak_tflops, peaks
+from perfdb.audit import equations, mended, rates, workload
+from perfdb.audit.release import Release
 from perfdb.audit.subject import Remark, Severity, Subject
 from perfdb.catalog import titles
 from perfdb.units import percent, significant
@@ -16,34 +14,42 @@ MEANING = "MFU is model TFLOP/s ÷ the dense peak of the system at the precision
 
 def check(rows: Sequence[Subject]) -> Iterator[Remark]:
     """Rows that print both, which do not fit."""
+    release = Release(rows)
     for row in rows:
-        given, achieved = figure(row, "mfu"), figure(row, "model_tflops_per_sec_per_gpu")
-        peak = peak_tflops(row)
-        if given and achieved and peak:
-            computed = achieved.over(peak)
-            if not given.or_cut().agrees(computed.or_cut()):
-                yield _remark(row, given, computed, peak)
+        if equations.mfu(row) is False:
+            yield _remark(row, release)
 
 
-def _remark(row: Subject, given: Interval, computed: Interval, peak: float) -> Remark:
-    used = (row.model_tflops_per_sec_per_gpu or 0) / given.value
-    other = _named_peak(row, used, peak)
+def _remark(row: Subject, release: Release) -> Remark:
+    given, achieved = row.mfu or 0.0, row.model_tflops_per_sec_per_gpu or 0.0
+    peak = rates.peak_tflops(row) or 0.0
+    computed, used = achieved / peak, achieved / given
+    other = _named_peak(row, used, release)
     return Remark(
         row,
-        Severity.INFO if other else workload.severity(given.value / computed.value - 1),
+        Severity.INFO if other else workload.severity(given / computed - 1),
         ("mfu", "model_tflops_per_sec_per_gpu"),
-        percent(computed.value, 2),
-        percent(given.value, 2),
-        f"{significant(row.model_tflops_per_sec_per_gpu)} TFLOP/s of a peak of {peak:,g} is "
-        f"{percent(computed.value, 2)}; the row says {percent(given.value, 2)}, which is of a "
-        f"peak of {used:,.4g}{other}",
-        f"one of: MFU {percent(computed.value, 2)}, model TFLOP/s/GPU "
-        f"{significant(given.value * peak)}",
+        percent(computed, 2),
+        percent(given, 2),
+        f"{significant(achieved)} TFLOP/s of a peak of {peak:,g} is {percent(computed, 2)}; the "
+        f"row says {percent(given, 2)}, which is of a peak of {used:,.4g}{other}",
+        mended.suggestion(row, NAME, release),
     )
 
 
-def _named_peak(row: Subject, used: float, own: float) -> str:
+def _named_peak(row: Subject, used: float, release: Release) -> str:
     """', the system's at BF16', where a page measures against another precision's peak."""
-    others = ((name, peak.tflops) for name, peak in peaks(row).items() if peak.tflops != own)
-    near = [name for name, other in others if abs(used / other - 1) < workload.SMALL]
-    return f", the system's at {titles.precision(near[0])}" if near else ""
+    for name, peak in rates.peaks(row).items():
+        near = abs(used / peak.tflops - 1) < workload.SMALL
+        if near and peak.tflops != rates.peak_tflops(row) and not _is_told_apart(release, name):
+            return f", the system's at {titles.precision(name)}"
+    return ""
+
+
+def _is_told_apart(release: Release, name: str) -> bool:
+    """Whether another row's MFU is of its own precision's peak, and not of this one's."""
+    others = ((row, rates.peaks(row).get(name)) for row in release.rows)
+    return any(
+        peak and peak.tflops != rates.peak_tflops(row) and equations.mfu(row)
+        for row, peak in others
+    )

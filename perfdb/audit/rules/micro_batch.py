@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from perfdb.audit import layout
+from perfdb.audit import layout, mended
+from perfdb.audit.release import Release
 from perfdb.audit.subject import SHORT, Remark, Severity, Subject
 
 NAME = "micro_batch"
@@ -15,13 +16,14 @@ FIELDS = ("global_batch_size", "micro_batch_size")
 
 def check(rows: Sequence[Subject]) -> Iterator[Remark]:
     """Rows whose micro-batches do not fit into the global or the local batch."""
+    release = Release(rows)
     for row in rows:
         exchanged, ranks = layout.swapped(row), layout.data_parallel(row) or 1
         if exchanged:
             yield _swapped(row, exchanged)
             continue
         if (layout.batch(row) or 0) * ranks > row.global_batch_size:
-            yield _too_large(row, ranks)
+            yield _too_large(row, ranks, release)
         if row.local_batch_size and row.local_batch_size % (row.micro_batch_size or 1):
             yield _uneven(row)
 
@@ -49,11 +51,8 @@ def _accumulation(row: Subject, exchanged: Subject) -> str:
     return f"; swapped, they give GA {steps:g}, {agrees}"
 
 
-def _too_large(row: Subject, ranks: int) -> Remark:
-    field, batch = layout.batch_field(row), layout.batch(row) or 0
-    most = row.global_batch_size // ranks
-    change = f"{SHORT[field]} {most} at most, or " if most else ""
-    least = batch * ranks
+def _too_large(row: Subject, ranks: int, release: Release) -> Remark:
+    field, least = layout.batch_field(row), (layout.batch(row) or 0) * ranks
     batches = "micro-batches" if field == "micro_batch_size" else "local batches"
     return Remark(
         row,
@@ -61,10 +60,16 @@ def _too_large(row: Subject, ranks: int) -> Remark:
         ("global_batch_size", field, "data_parallel"),
         f"GBS of at least {least:,}",
         f"GBS {row.global_batch_size:,}",
-        f"{ranks:,} data-parallel ranks with {batches} of {batch:,} make "
+        f"{ranks:,} data-parallel ranks with {batches} of {layout.batch(row):,} make "
         f"{least:,} samples; the global batch has {row.global_batch_size:,}",
-        f"{change}GBS {least:,}",
+        mended.suggestion(row, "gradient_accumulation", release) or _bound(row, field, ranks),
     )
+
+
+def _bound(row: Subject, field: str, ranks: int) -> str | None:
+    """How large a batch can be at the most, where no accumulation steps say how large it is."""
+    most = row.global_batch_size // ranks
+    return f"{SHORT[field]} {most} at most" if most and not row.gradient_accumulation else None
 
 
 def _uneven(row: Subject) -> Remark:

@@ -29,7 +29,7 @@ def check(rows: Sequence[Subject]) -> Iterator[Remark]:
     tokens = rates.reader(rows)
     for row in rows:
         achieved, peak = figure(row, "model_tflops_per_sec_per_gpu"), rates.limit_tflops(row)
-        implied = _implied(row, tokens)
+        implied = flop_counts.implied(row, tokens(row))
         if achieved and peak and (limit := _limit(row, achieved, peak)):
             yield _of_rate(row, "model_tflops_per_sec_per_gpu", achieved, peak, limit)
         elif row.mfu and row.mfu > (1 if achieved and peak else MOST):
@@ -37,18 +37,6 @@ def check(rows: Sequence[Subject]) -> Iterator[Remark]:
         elif implied and peak and (limit := _limit(row, implied, peak)):
             field = next(name for name in _OF_TOKENS if row.figure(name))
             yield _of_rate(row, field, implied, peak, limit)
-
-
-def _implied(row: Subject, tokens: rates.Tokens) -> Interval | None:
-    """The model TFLOP/s of a row's tokens/s, from the least that a convention counts to the most.
-
-    Its value is the least.
-    """
-    speed, counted = tokens(row), flop_counts.formulas(row)
-    if speed is None or not counted:
-        return None
-    least, most = min(counted.values()) / 1000, max(counted.values()) / 1000
-    return Interval(speed.value * least, speed.low * least, speed.high * most)
 
 
 def _limit(row: Subject, rate: Interval, peak: float) -> float | None:
