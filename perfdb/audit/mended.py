@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, floor
+from itertools import permutations
+from math import ceil, floor, lcm
 from typing import Any, Final
 
+from perfdb import catalog
 from perfdb.audit import equations, layout, rates
 from perfdb.audit.interval import Interval, shared
-from perfdb.audit.printed import figure
 from perfdb.audit.release import Release
 from perfdb.audit.subject import FIGURES, SHORT, TOTAL, Subject
 from perfdb.catalog import titles
@@ -15,11 +16,13 @@ from perfdb.units import percent, significant
 
 Expected = Callable[[Subject], Interval | None]
 """The GFLOP per token that a changed row must count; None where nothing says it."""
+Equation = Callable[[Subject], bool | None]
+"""Whether a row fulfils it; None where the row does not give all that is in it."""
 
 LENGTHS: Final = tuple(2**power for power in range(9, 21))
 """Sequence lengths that are usual."""
-FEW = 3
-"""Whole numbers that a suggestion may leave open; with more it says nothing."""
+FEW = 8
+"""Whole numbers of which the one that most twos divide is usual; of more nobody knows."""
 SWAPPED: Final = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu")
 """Columns that are side by side, and may be exchanged."""
 
@@ -71,66 +74,68 @@ def changes(
     dense peak. Where two figures are exchanged, that alone.
     """
     count = expected or (lambda other: release.expected(other, row))
-    before = _at_odds(_holding(row, release, count))
+    holds = _equations(release, count)
+    before = _at_odds(row, holds)
     found: list[tuple[int, Change]] = []
-    for change in _candidates(row, release, count) if equation in before else ():
-        holding = _holding(row.model_copy(update=dict(change.values)), release, count)
-        left = _at_odds(holding)
+    for change in _candidates(row, release, count(row)) if equation in before else ():
+        other = row.model_copy(update=dict(change.values))
+        left = _at_odds(other, holds) if holds[equation](other) else before
         too_fast = "peak" in left and not {*FIGURES, TOTAL}.isdisjoint(change.values)
-        if holding[equation] and left < before and not too_fast:
+        if left < before and not too_fast:
             found.append((len(left), change))
     least = min((number for number, _ in found), default=0)
     best = [change for number, change in found if number == least]
     return [change for change in best if len(change.values) > 1] or best
 
 
-def _holding(row: Subject, release: Release, count: Expected) -> dict[str, bool | None]:
+def _equations(release: Release, count: Expected) -> dict[str, Equation]:
     """Whether each equation of a row holds, by the rule that looks at it."""
-    tokens = release.tokens(row)
     return {
-        "data_parallel": equations.splits(row),
-        "gradient_accumulation": equations.batches(row),
-        "throughput": equations.throughput(row),
-        "total_throughput": equations.total_throughput(row),
-        "mfu": equations.mfu(row),
-        "flops_per_token": equations.flops_per_token(row, tokens, count(row)),
-        "peak": equations.peak(row, tokens),
+        "data_parallel": equations.splits,
+        "gradient_accumulation": equations.batches,
+        "throughput": equations.throughput,
+        "total_throughput": equations.total_throughput,
+        "mfu": equations.mfu,
+        "flops_per_token": lambda row: equations.flops_per_token(
+            row, release.tokens(row), count(row)
+        ),
+        "peak": lambda row: equations.peak(row, release.tokens(row)),
     }
 
 
-def _at_odds(holding: Mapping[str, bool | None]) -> frozenset[str]:
-    return frozenset(name for name, holds in holding.items() if holds is False)
+def _at_odds(row: Subject, holds: Mapping[str, Equation]) -> frozenset[str]:
+    """The equations that do not hold; what cannot be told of a row is no better than at odds."""
+    return frozenset(name for name, equation in holds.items() if not equation(row))
 
 
-def _candidates(row: Subject, release: Release, count: Expected) -> Iterator[Change]:
+def _candidates(row: Subject, release: Release, per_token: Interval | None) -> Iterator[Change]:
     """Changes that one equation or another gives; the others may break by them."""
     for field in (*SWAPPED[:1], TOTAL, "step_time_s", *SWAPPED[1:], "mfu"):
-        if row.figure(field) and (value := _figure(row, field, count)):
+        if row.figure(field) and (value := _figure(row, field, per_token)):
             yield Change({field: value})
     if all(map(row.figure, SWAPPED)):
         yield Change(dict(zip(SWAPPED, map(row.figure, reversed(SWAPPED)), strict=True)))
     lengths = sorted({*LENGTHS, *release.lengths(row.model)})
     of_length = (("sequence_length", length) for length in lengths)
-    sizes = {*_sizes(row), *_by_rates(row, count), *of_length}
+    sizes = {*_sizes(row), *_by_rates(row, per_token), *of_length}
     for field, size in sorted(sizes, key=lambda one: (_ORDER.index(one[0]), one[1])):
         if size >= 1 and getattr(row, field) is not None:
             yield Change({field: size})
     if row.mfu and not row.peak_tflops:
         yield from (Change({"precision": name}) for name in rates.peaks(row))
-        yield from (Change({"system": name}) for name in release.systems)
+        yield from (Change({"system": name}) for name in catalog.systems())
 
 
-def _figure(row: Subject, field: str, count: Expected) -> float | None:
+def _figure(row: Subject, field: str, per_token: Interval | None) -> float | None:
     """The value of a figure by the others: the one that is known best, within all if it can be."""
     bare = row.model_copy(update={field: None})
-    tokens, work, per_token = rates.speeds(bare), rates.tflops(bare), count(row)
+    tokens, work = rates.speeds(bare), rates.tflops(bare)
     if field in ("model_tflops_per_sec_per_gpu", "mfu"):
         by_tokens = [one.times(per_token).over(1000) for one in tokens] if per_token else []
         peak = rates.peak_tflops(row) if field == "mfu" else 1.0
         given = [one.over(peak) for one in (*by_tokens, work) if one and peak]
     else:
-        by_work = work.times(1000).over(per_token) if work and per_token else None
-        given = [_of_all(row, field, one) for one in (*tokens, by_work) if one]
+        given = [_of_all(row, field, one) for one in (*tokens, *_by_work(bare, per_token))]
     if not given:
         return None
     best = min(given, key=lambda one: one.uncertainty)
@@ -164,28 +169,37 @@ def _sizes(row: Subject) -> Iterator[tuple[str, int]]:
             yield field, row.num_gpus * layout.size(row, field) // (copies * product)
 
 
-def _by_rates(row: Subject, count: Expected) -> Iterator[tuple[str, int]]:
-    """GBS and GPUs by the rates, where few whole numbers lie within their rounding."""
-    by_step, per_token, work = rates.tokens_by_step_time(row), count(row), rates.tflops(row)
-    of_one = figure(row, "tokens_per_sec_per_gpu")
-    by_work = work.times(1000).over(per_token) if work and per_token else None
-    total = rates.tokens_by_total(row)
-    ranks = layout.data_parallel(row) or 1
-    for one in filter(None, (of_one, by_work, total)):
-        if by_step:
-            size = one.over(by_step).times(row.global_batch_size)
-            yield from _whole("global_batch_size", size, (layout.batch(row) or 1) * ranks)
-    for one in filter(None, (of_one, by_work)):
-        for of_all in filter(None, (by_step, total)):
-            size = of_all.over(one).times(row.num_gpus)
-            yield from _whole("num_gpus", size, layout.model_parallel(row))
+def _by_rates(row: Subject, per_token: Interval | None) -> Iterator[tuple[str, int]]:
+    """GBS and GPUs with which two rates may agree, where few whole numbers make them."""
+    given = [*rates.speeds(row), *_by_work(row, per_token)]
+    samples = (layout.batch(row) or 1) * (layout.data_parallel(row) or 1)
+    for one, other in permutations(given, 2):
+        factor = one.over(other)
+        yield from _whole("global_batch_size", factor.times(row.global_batch_size), samples)
+        num_gpus = factor.times(row.num_gpus)
+        yield from _whole("num_gpus", num_gpus, _unit(row, num_gpus))
+
+
+def _by_work(row: Subject, per_token: Interval | None) -> list[Interval]:
+    """Tokens/s/GPU by the TFLOP/s, where both they and the GFLOP per token are known."""
+    work = rates.tflops(row)
+    return [work.times(1000).over(per_token)] if work and per_token else []
+
+
+def _unit(row: Subject, num_gpus: Interval) -> int:
+    """What GPUs come in: whole copies of the model, and above one node whole nodes."""
+    system, product = catalog.systems().get(row.system), layout.model_parallel(row)
+    node = (system and system.gpus_per_node) or 1
+    return lcm(product, node) if num_gpus.high > node else product
 
 
 def _whole(field: str, size: Interval, unit: int) -> list[tuple[str, int]]:
-    """The multiples of a unit that a size can be; none where many can."""
+    """The multiple of a unit that a size can be, of some the roundest; none where many can."""
     room = size.with_cut()
-    found = range(ceil(room.low / unit), floor(room.high / unit) + 1)
-    return [(field, unit * times) for times in found] if len(found) <= FEW else []
+    if not room.high - room.low <= FEW * unit:  # nor of what is too large for a number
+        return []
+    found = (unit * times for times in range(ceil(room.low / unit), floor(room.high / unit) + 1))
+    return [(field, max(found, key=lambda whole: whole & -whole, default=0))]
 
 
 def _said(field: str, value: Any) -> str:

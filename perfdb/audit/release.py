@@ -32,11 +32,6 @@ class Release:
         """The convention that explains the most rows."""
         return flop_counts.convention_of(self.counted)
 
-    @cached_property
-    def systems(self) -> list[str]:
-        """The systems of its rows, each once."""
-        return list(dict.fromkeys(row.system for row in self.rows))
-
     def lengths(self, model: str) -> set[int]:
         """The sequence lengths of a model's rows."""
         return {row.sequence_length for row in self.rows if row.model == model}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from perfdb.audit import layout, mended
+from perfdb.audit import equations, layout, mended
 from perfdb.audit.release import Release
 from perfdb.audit.subject import SHORT, Remark, Severity, Subject
 
@@ -62,14 +62,18 @@ def _too_large(row: Subject, ranks: int, release: Release) -> Remark:
         f"GBS {row.global_batch_size:,}",
         f"{ranks:,} data-parallel ranks with {batches} of {layout.batch(row):,} make "
         f"{least:,} samples; the global batch has {row.global_batch_size:,}",
-        mended.suggestion(row, "gradient_accumulation", release) or _bound(row, field, ranks),
+        mended.suggestion(row, "gradient_accumulation", release) or _bounds(row, field, ranks),
     )
 
 
-def _bound(row: Subject, field: str, ranks: int) -> str | None:
-    """How large a batch can be at the most, where no accumulation steps say how large it is."""
-    most = row.global_batch_size // ranks
-    return f"{SHORT[field]} {most} at most" if most and not row.gradient_accumulation else None
+def _bounds(row: Subject, field: str, ranks: int) -> str | None:
+    """What the batches can be where no accumulation steps say it; GBS unless the rates vouch."""
+    if row.gradient_accumulation:
+        return None
+    most, least = row.global_batch_size // ranks, (layout.batch(row) or 0) * ranks
+    bounds = [f"{SHORT[field]} {most:,} at most"] if most else []
+    bounds += [] if equations.throughput(row) else [f"GBS {least:,} at least"]
+    return ", or ".join(bounds) or None
 
 
 def _uneven(row: Subject) -> Remark:
