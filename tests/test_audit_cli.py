@@ -325,7 +325,7 @@ def test_an_acknowledgement_without_a_name_is_bad_input_with_its_line(
     ("arguments", "said"),
     [
         (("--release", "25.07"), "no release '25.07'"),
-        (("--release", ""), "no release ''"),
+        (("--release", ""), "what follows --release is empty"),
         (("--system", "dgx-h10"), "no system 'dgx-h10'; known: cpu, "),
         (("--fail-on", "page.md"), "'page.md' is not one of"),
         (("none.md",), "'none.md' does not exist"),
