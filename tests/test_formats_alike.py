@@ -198,6 +198,28 @@ def test_a_number_that_a_block_ends_in_is_not_whole_though_others_are_kept_behin
     assert [(3, ["elapsed time per iteration (ms)"])] == list(found.missing)
 
 
+@pytest.mark.parametrize("indent", [0, 200, 250, 700])
+@pytest.mark.parametrize(
+    "behind", [b"", b" lm loss: 2.5 |\n", b"x" * 2100 + b"\n lm loss: 2.5 |\n"]
+)
+def test_steps_far_apart_are_kept_with_all_that_they_may_go_on_on(
+    indent: int, behind: bytes
+) -> None:
+    noise = b"[NeMo I] bucket 7 has 19 elements\n" * 120
+    bare = STEP.partition(b"number")[0] + b"\n"
+    text = b"".join(noise + b" " * indent + line + behind for line in (STEP, bare) * 3) + noise
+    lines = Lines.of(Block.of(text, 1), SYNTAX.marker)
+    assert (indent < 250) == (lines.windows() is not None)
+    kept = KeptLines()
+    kept.add(lines)
+    assert said(read_each(lines, SYNTAX)) == said(read(kept.taken(), SYNTAX, []))
+    kept.add(lines)
+    kept.add(Lines.of(Block.of(STEP, 900), SYNTAX.marker))
+    kept.add(lines)
+    found = read(lines, SYNTAX, []).columns.lines.tolist()
+    assert [*found, 900, *found] == read(kept.taken(), SYNTAX, []).columns.lines.tolist()
+
+
 def test_behind_its_last_field_a_step_does_not_go_on() -> None:
     start = b" iteration 1/1 | consumed samples: 12 | elapsed time per iteration (ms): 1.5 |"
     behind = b"grad norm: 0.5 | number of nan iterations:   0 |\n"

@@ -1,8 +1,7 @@
 """Finds markers in a block of a log, and the numbers of the lines that they stand on."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from itertools import pairwise, repeat
 
 import numpy as np
@@ -33,6 +32,7 @@ class Block:
     start: int
     end: int
     before: bytes = b""
+    _found: dict[bytes, tuple[Places, Places, int]] = field(default_factory=dict, init=False)
 
     @classmethod
     def of(cls, text: bytes, line: int, before: bytes = b"") -> "Block":
@@ -65,10 +65,6 @@ class Block:
         """Where the line of a place starts and ends, its line break included."""
         start = self.text.rfind(b"\n", self.start, place) + 1
         return start or self.start, self.text.find(b"\n", place, self.end) + 1 or self.end
-
-    @cached_property
-    def _found(self) -> dict[bytes, tuple[Places, Places, int]]:
-        return {}
 
     def _search(self, marker: bytes) -> tuple[Places, Places, int]:
         """The lines that hold a marker, and how many lines there are, by the text between them."""

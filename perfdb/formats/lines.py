@@ -20,6 +20,9 @@ from perfdb.log_text import decoded
 LONGEST_SHAPE = 1 << 12
 MOST_SHAPES, MOST_LEARNED = 64, 16
 """How many shapes are known at a time, and how many of them from the same lines."""
+LINE_BEFORE, LINE_BEHIND = 256, 512
+"""How far before and behind its marker a line may begin and end that is kept with many at once."""
+WINDOW_BYTES = LOOKBACK + LINE_BEFORE + LINE_BEHIND + LOOKAHEAD
 _NEWLINE, _BLANK = ord("\n"), b"\n\n"
 _GOES_ON = re.compile(GOES_ON.encode())
 _MAY_GO_ON = np.isin(np.arange(256), np.frombuffer(b" \t|eE+-.0123456789", np.uint8))
@@ -106,6 +109,27 @@ class Lines:
     def _bytes(self) -> Bytes:
         return np.frombuffer(self.text, np.uint8)
 
+    def windows(self) -> Bytes | None:
+        """The bytes around each marker, as rows: its line and what may be of its step around it.
+
+        None where that may be more, or the text ends before.
+        """
+        starts, size = self.places - LINE_BEFORE - LOOKBACK, WINDOW_BYTES
+        if not len(starts) or starts[0] < 0 or starts[-1] + size > self.limits[-1]:
+            return None
+        rows = _rows(self._bytes, starts, size)
+        is_end = rows[:, LOOKBACK : size - LOOKAHEAD] == _NEWLINE
+        sides = is_end[:, :LINE_BEFORE], is_end[:, LINE_BEFORE:]
+        return rows if all(side.any(axis=1).all() for side in sides) else None
+
+    def one_by_one(self) -> tuple[list[bytes], list[int]]:
+        """The text around each marker, and where in it the marker stands."""
+        texts, places = [], []
+        for place, (start, _, end) in zip(self.places.tolist(), self.spans(), strict=True):
+            texts.append(self.from_before(start, end))
+            places.append(len(texts[-1]) - (end - place))
+        return texts, places
+
     def spans(self) -> Iterator[tuple[int, int, int]]:
         """Where each line starts, where it ends, and up to where its step may go on."""
         find, rfind = self.text.find, self.text.rfind
@@ -118,38 +142,40 @@ class KeptLines:
     """Step lines of several texts, with no more of these than they need."""
 
     def __init__(self) -> None:
-        self._texts: list[bytes] = []
-        self._places: list[int] = []
-        """Where each line's marker stands, from the end of its text."""
-        self._numbers: list[int] = []
+        self._texts: list[bytes | memoryview] = []
+        self._places: list[Places] = []
+        """Where each line's marker stands, from the start of its text."""
+        self._sizes: list[Places] = []
+        self._numbers: list[Places] = []
         self.size_bytes = 0
 
     def add(self, lines: Lines) -> None:
         """Keep the lines of another text."""
-        # A log with few steps has no other loop over its steps: a call in it is felt.
-        text, kept = lines.text, list[bytes]()
-        find, rfind = text.find, text.rfind
-        for place, limit in zip(lines.places.tolist(), lines.limits.tolist(), strict=True):
-            start = rfind(b"\n", 0, place) + 1
-            end = (find(b"\n", place, limit) + 1 or limit) + LOOKAHEAD
-            end = min(end, limit)
-            if start < LOOKBACK:
-                kept.append(lines.from_before(start, end))
-            else:
-                kept.append(text[start - LOOKBACK : end])
-            self._places.append(place - end)
-        self._texts += kept
-        self.size_bytes += sum(map(len, kept))
-        self._numbers += lines.numbers.tolist()
+        windows = lines.windows()
+        if windows is not None:
+            self._texts.append(windows.data)
+            self._places.append(np.full(len(lines), LOOKBACK + LINE_BEFORE))
+            self._sizes.append(np.full(len(lines), WINDOW_BYTES))
+        else:
+            # Each stands behind a blank line, so that no step goes on from one to the next.
+            texts, places = lines.one_by_one()
+            self._texts += [_BLANK + text for text in texts]
+            self._places.append(np.array(places, np.int64) + len(_BLANK))
+            self._sizes.append(np.fromiter(map(len, texts), np.int64, len(texts)) + len(_BLANK))
+        self.size_bytes += int(self._sizes[-1].sum())
+        self._numbers.append(lines.numbers)
 
     def taken(self) -> Lines:
         """All that was kept, of which nothing is kept any longer."""
-        # Each stands behind a blank line, so that no step goes on from one to the next.
-        limits = (np.fromiter(map(len, self._texts), np.int64) + len(_BLANK)).cumsum()
-        places = np.array(self._places, np.int64) + limits
-        text = _BLANK.join([b"", *self._texts])
-        lines = Lines(text, places, limits, np.array(self._numbers, np.int64))
-        self._texts, self._places, self._numbers, self.size_bytes = [], [], [], 0
+        if not self._texts:
+            nothing = np.empty(0, np.int64)
+            return Lines(b"", nothing, nothing, nothing)
+        sizes = np.concatenate(self._sizes)
+        limits = sizes.cumsum()
+        places = limits - sizes + np.concatenate(self._places)
+        lines = Lines(b"".join(self._texts), places, limits, np.concatenate(self._numbers))
+        self._texts, self._places, self._sizes, self._numbers = [], [], [], []
+        self.size_bytes = 0
         return lines
 
 

@@ -212,7 +212,9 @@ class Scan:
         At the end of a line, with no step's text going on behind it.
         """
         end = piece.rfind(b"\n") + 1
-        last = max(piece.rfind(marker, max(0, end - LOOKAHEAD), end) for marker in self.markers)
+        last, reach = -1, max(0, end - LOOKAHEAD)
+        for marker in self.markers:
+            last = max(last, piece.rfind(marker, reach, end))
         return end if last < 0 else piece.rfind(b"\n", 0, last) + 1
 
 
