@@ -14,6 +14,7 @@ import argparse
 import compileall
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -35,6 +36,8 @@ LIMIT_WHOLE = 1.5
 LIMIT_IDLE = 1.3
 """How many times as long as plain Sphinx with nothing to do a build may take that has nothing to
 do, or one more result."""
+REPEATS, MANY = 5, 5000
+"""How often a whole build is measured, in turns with raw HTML; once where it has many results."""
 MORE = "perfdb.site, one more result"
 MODELS = ("Llama3 8B", "Llama3 70B", "Mixtral-8x7B", "Nemotron-15B", "Qwen3 MoE 30B")
 SYSTEMS = ("DGX-H100", "DGX-B200", "DGX-GB200")
@@ -64,6 +67,11 @@ class Project:
     def docs(self) -> Path:
         """The folder of its documents."""
         return self.root / "docs"
+
+    def anew_s(self) -> float:
+        """Build it from nothing, and how many seconds of the processor that took."""
+        shutil.rmtree(self.root / "html", ignore_errors=True)
+        return self.build_s()
 
     def build_s(self) -> float:
         """Build it, and how many seconds of the processor that took."""
@@ -177,6 +185,9 @@ def compared(results: int, pages: int, *, pipe: bool) -> bool:
         peak_mb = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
         same = by_hand(root / "same", ours, "**/*.md", whole)
         seconds[SAME] = same.build_s()
+        for _ in range(REPEATS - 1 if results < MANY else 0):
+            seconds[SITE] = min(seconds[SITE], ours.anew_s())
+            seconds[SAME] = min(seconds[SAME], same.anew_s())
         seconds["raw HTML, same tables"] = by_hand(
             root / "tables", ours, "performance/*/*.md", tables
         ).build_s()
