@@ -70,6 +70,7 @@ class Sections:
     """How many tables stand above the line that named a model, or a system, last."""
 
     def heading(self, said: Statement) -> None:
+        """Take a heading: what it says, with what still holds, is said in headings alone again."""
         self.headings = self.above = self.together = self.together.then(said)
         self.begun = False
         self.model_at = self.system_at = _NOWHERE

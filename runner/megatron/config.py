@@ -86,10 +86,12 @@ class WorkerConfig:
 
     @property
     def total_steps(self) -> int:
+        """Of a run: those of the warm-up, and those that are measured."""
         return self.warmup_steps + self.measured_steps
 
     @property
     def tokens_per_step(self) -> int:
+        """Of all ranks together."""
         return self.global_batch_size * self.sequence_length
 
     @property
@@ -104,6 +106,7 @@ class WorkerConfig:
         return self.virtual_pipeline is None if chosen is None else chosen
 
     def data_parallel(self, world_size: int) -> int:
+        """How many copies of the model so many ranks hold; each has TP × PP × CP of them."""
         return world_size // (self.tensor_parallel * self.pipeline_parallel * self.context_parallel)
 
     def num_microbatches(self, world_size: int) -> int:

@@ -30,6 +30,7 @@ class Step:
     """The step by the slowest GPU's own clock; none, and left out of the file, on CPU."""
 
     def as_json(self) -> str:
+        """One line of `steps.jsonl`; what is not finite is written as a word."""
         fields = {name: _number_or_text(value) for name, value in vars(self).items()}
         if self.cuda_event_time_s is None:
             del fields["cuda_event_time_s"]
@@ -52,6 +53,7 @@ class MegatronLog:
     learning_rate: float
 
     def line(self, step: Step, now: datetime) -> str:
+        """The line of a step as Megatron-LM prints it."""
         is_nan = not math.isfinite(step.loss)
         cells = [
             f" [{now:%Y-%m-%d %H:%M:%S}] iteration {step.step:8d}/{self.total_steps:8d}",

@@ -43,6 +43,7 @@ LossFunction = Callable[[Tensor], tuple[Tensor, dict[str, Tensor]]]
 
 @record  # a failing rank leaves its traceback in torchrun's error.json
 def main() -> None:
+    """Train as the configuration says; write a line for each step, and a summary at the end."""
     started = time.perf_counter()
     arguments = parse_arguments()
     first = os.environ.get("RANK", "0") == "0"
@@ -75,6 +76,7 @@ def main() -> None:
 
 
 def parse_arguments() -> argparse.Namespace:
+    """The files that the runner names, and the device."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--config", type=Path, required=True, help="what to train (JSON)")
     parser.add_argument("--steps", type=Path, required=True, help="gets one JSON line per step")
@@ -118,6 +120,7 @@ def start_processes(config: WorkerConfig, device: torch.device) -> None:
 
 
 def mock_data(config: WorkerConfig, device: torch.device) -> MockData:
+    """The samples of this rank: its part of each batch, and of each sequence."""
     replica = Part(
         parallel_state.get_data_parallel_rank(), parallel_state.get_data_parallel_world_size()
     )

@@ -50,6 +50,7 @@ class Weight:
 
     @property
     def whole_shape(self) -> list[int]:
+        """The shape that it has where no rank holds a part alone."""
         shape = [*self.parameter.shape]
         if self.dimension is not None:
             shape[self.dimension] *= self.part.count
