@@ -13,9 +13,8 @@ from dashboards.followed import column
 from dashboards.look import COMPUTED, PALETTE, Layers, ink, printed, tall
 from perfdb import catalog
 from perfdb.catalog import titles
-from perfdb.compare.verdict import CONVENTION_BOUND
 from perfdb.compare.words import counting
-from perfdb.metrics import METRICS, Metric
+from perfdb.metrics import CONVENTION_BOUND, METRICS, Metric
 from perfdb.record import Origin
 from perfdb.versions import newness
 

@@ -9,6 +9,8 @@ from perfdb.units import SECONDS_PER_DAY
 SECONDS_PER_HOUR = 3600
 TRILLION = 1e12
 """The tokens that times to train are stated for."""
+CONVENTION_BOUND = ("model_tflops_per_sec_per_gpu", "mfu")
+"""Figures that count FLOPs: two conventions make them two different quantities."""
 EMITTED = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu")
 """The metrics that programs may print themselves, kept beside the computed ones."""
 PREFERRED = ("tokens_per_sec_per_gpu", "step_time_s", "model_tflops_per_sec_per_gpu")

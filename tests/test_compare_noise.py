@@ -27,6 +27,8 @@ from perfdb.compare.verdict import judge
 from perfdb.stated import RATE
 from tests.test_compare import at, only_match, printed
 
+TFLOPS = "model_tflops_per_sec_per_gpu"
+
 
 def runs(*times_s: float) -> Side:
     """Repeats of such step times."""
@@ -75,9 +77,25 @@ class TestRepeats:
         even = runs(3.9, 3.98, 4.02, 4.3)
         assert 1.0 == pytest.approx(judge(three, even, "step_time_s").ratio)
 
-    def test_a_middle_run_that_counts_other_flops_is_not_averaged(self):
-        pair = Side((at(3.9), at(4.1, flops_convention="6N")))
-        assert 3.9 / 4.0 == pytest.approx(judge(runs(4.0, 4.0), pair, "step_time_s").ratio)
+    @pytest.mark.parametrize(("metric", "expected"), [("step_time_s", 10.21), (TFLOPS, 405.0)])
+    def test_a_run_that_counts_other_flops_is_left_out_of_figures_of_flops_alone(
+        self, metric, expected
+    ):
+        """By hand: (9.92 + 10.5) / 2 of all, (410 + 400) / 2 of the two that count alike."""
+        known = Side(
+            (
+                at(9.9, flops_convention="causal", **{TFLOPS: 410.0}),
+                at(9.92, flops_convention="causal", **{TFLOPS: 400.0}),
+                at(10.5, flops_convention=None, **{TFLOPS: None}),
+                at(10.52, flops_convention="6N", **{TFLOPS: 300.0}),
+            )
+        )
+        assert expected == pytest.approx(known.median(metric))
+
+    def test_a_run_that_is_left_out_makes_no_figure_of_flops_sharper(self):
+        two = tuple(at(time, flops_convention="causal") for time in (3.9, 4.0))
+        three = Side((*two, at(4.1, flops_convention="6N")))
+        assert spread(Side(two), TFLOPS) == spread(three, TFLOPS)
 
     def test_equal_repeats_that_differ_in_the_last_digit_are_the_same(self):
         """2.693 s and 2.695 s are 0.07 % apart: three repeats tell no more than 0.74 %."""

@@ -8,6 +8,7 @@ from math import inf, isclose
 from statistics import median
 
 from perfdb.compare.result import FAULTS, Result
+from perfdb.metrics import CONVENTION_BOUND
 from perfdb.record import Origin, Scalar
 from perfdb.stated import RATE
 
@@ -54,20 +55,26 @@ class Side:
         """The median of the runs' figures, which of several a verdict is on.
 
         The one shown alone would make an even number of runs look faster than they are, and is of
-        median step time only. Runs that count other FLOPs than that one are left out.
+        median step time only.
         """
-        convention = self.shown.flops_convention
-        alike = [one for one in self.finished if one.flops_convention == convention]
-        known = _figures(alike, metric)
+        known = self.figures(metric)
         return median(known) if known else None
 
     def figures(self, metric: str) -> list[float]:
-        """The figure of each finished run that has one."""
-        return _figures(self.finished, metric)
+        """The figure of each finished run that has one; FLOPs of those that count them alike."""
+        return _figures(self._alike(metric), metric)
 
     def repeats(self, metric: str) -> list[float]:
         """Figures that show how far its runs are apart: step times, of uneven steps the rates."""
-        return self.figures(metric if self.is_uneven(metric) else "step_time_s")
+        shows = metric if self.is_uneven(metric) else "step_time_s"
+        return _figures(self._alike(metric), shows)
+
+    def _alike(self, metric: str) -> Iterable[Result]:
+        """The finished runs, of a metric of FLOPs those that count them as the one shown does."""
+        if metric not in CONVENTION_BOUND:
+            return self.finished
+        convention = self.shown.flops_convention
+        return (one for one in self.finished if one.flops_convention == convention)
 
     def is_uneven(self, metric: str) -> bool:
         """Whether its figures depend on how many tokens the steps happened to have."""

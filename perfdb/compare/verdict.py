@@ -10,7 +10,7 @@ from perfdb.audit.printed import half_unit
 from perfdb.compare.base import Judgement, Side, Verdict
 from perfdb.compare.noise import half_between, spread
 from perfdb.compare.result import Result
-from perfdb.metrics import METRICS
+from perfdb.metrics import CONVENTION_BOUND, METRICS
 from perfdb.record import Origin, Outcome
 from perfdb.stated import RATE, Stated
 from perfdb.units import number, significant, text
@@ -26,8 +26,6 @@ _RATES: Final = (RATE, "tokens_per_sec", "step_time_s")
 _TFLOPS: Final = "model_tflops_per_sec_per_gpu"
 _DUST: Final = 1e-9
 """What floating-point arithmetic may add."""
-CONVENTION_BOUND = (_TFLOPS, "mfu")
-"""Figures that count FLOPs: two conventions make them two different quantities."""
 
 ENDED: Final[Mapping[Outcome, str]] = {
     Outcome.FAILED: "error",

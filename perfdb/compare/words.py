@@ -8,8 +8,8 @@ from perfdb.catalog import titles
 from perfdb.compare.base import Comparison, Difference, Judgement, Match, Side, Verdict
 from perfdb.compare.digits import printed
 from perfdb.compare.result import Result
-from perfdb.compare.verdict import CONVENTION_BOUND, ENDED
-from perfdb.metrics import METRICS, Metric
+from perfdb.compare.verdict import ENDED
+from perfdb.metrics import CONVENTION_BOUND, METRICS, Metric
 from perfdb.queries.only import EVERY, Only
 from perfdb.record import Origin, Outcome
 from perfdb.units import UNKNOWN, number, text

@@ -8,8 +8,7 @@ from typing import Final, TypeVar
 from perfdb import catalog, units
 from perfdb.catalog import titles
 from perfdb.compare import words
-from perfdb.compare.verdict import CONVENTION_BOUND
-from perfdb.metrics import METRICS, Metric
+from perfdb.metrics import CONVENTION_BOUND, METRICS, Metric
 from perfdb.site import charts, figures, palette, tables
 from perfdb.site.addresses import UNATTRIBUTED
 from perfdb.site.charts import Bar

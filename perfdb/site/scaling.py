@@ -6,8 +6,7 @@ from typing import Final
 from docutils.nodes import make_id
 
 from perfdb import metrics, units
-from perfdb.compare.verdict import CONVENTION_BOUND
-from perfdb.metrics import METRICS, TRILLION
+from perfdb.metrics import CONVENTION_BOUND, METRICS, TRILLION
 from perfdb.record import Frozen
 from perfdb.site import (
     addresses,
