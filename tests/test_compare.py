@@ -330,6 +330,26 @@ class TestVerdict:
         assert (Verdict.FASTER, None) == (judged.verdict, judged.reason)
 
     @pytest.mark.parametrize(
+        ("tflops", "verdict"),
+        [
+            ("1030.070", Verdict.FASTER),  # 0.0014 % apart: two decimals, padded with a zero
+            ("1030.980", Verdict.FASTER),  # 0.09 %
+            ("1031.200", Verdict.UNKNOWN),  # 0.11 %
+        ],
+    )
+    def test_counts_within_a_tenth_of_a_per_cent_are_the_same(self, tflops, verdict):
+        a, b = (
+            printed(
+                float(tokens),
+                model_tflops_per_sec_per_gpu=float(text),
+                raw={"Tokens / sec / GPU": tokens, "Model TFLOP / sec / GPU": text},
+            )
+            for tokens, text in (("44511.004", "1024.020"), ("44773.361", tflops))
+        )
+        judged = only_match(a, b, "model_tflops_per_sec_per_gpu").judgement
+        assert verdict is judged.verdict
+
+    @pytest.mark.parametrize(
         ("one", "other", "by_default"),
         [  # 8 GPUs, 128 × 8,192 tokens: 24,000 and 24,960 tokens/s/GPU each time
             (

@@ -26,6 +26,9 @@ _RATES: Final = (RATE, "tokens_per_sec", "step_time_s")
 _TFLOPS: Final = "model_tflops_per_sec_per_gpu"
 _DUST: Final = 1e-9
 """What floating-point arithmetic may add."""
+_SAME_COUNT: Final = 0.001
+"""By how much two counts of FLOPs per token may differ and be one, if their digits say less: a file
+may pad a figure with zeros that nobody measured. Conventions are further apart."""
 
 ENDED: Final[Mapping[Outcome, str]] = {
     Outcome.FAILED: "error",
@@ -162,12 +165,13 @@ def gflop_per_token_apart(a: Result, b: Result) -> tuple[float, float] | None:
     """The GFLOP per token that two results of the same work count; None where they may agree.
 
     By TFLOP/s ÷ tokens/s, which may follow from the rate of all GPUs or the step time, with the
-    rounding of the four figures.
+    rounding of the four figures, and within a tenth of a per cent whatever their digits.
     """
     one, other = _gflop_per_token(a), _gflop_per_token(b)
-    if not one or not other or abs(other[0] / one[0] - 1) <= one[1] + other[1] + _DUST:
+    if not one or not other:
         return None
-    return one[0], other[0]
+    allowed = max(one[1] + other[1], _SAME_COUNT) + _DUST
+    return (one[0], other[0]) if abs(other[0] / one[0] - 1) > allowed else None
 
 
 def _gflop_per_token(result: Result) -> tuple[float, float] | None:
