@@ -15,6 +15,8 @@ UNEVEN: Final = (
     "length; TFLOP/s and MFU are unknown"
 )
 """What is said with a result whose steps differ in their tokens (`perfdb.uneven`)."""
+LAST_VERIFIED: Final = "last_verified"
+"""Among a result's `extras`: the date at which its file says that it was verified."""
 
 
 class Stated(Frozen):

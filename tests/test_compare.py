@@ -1,6 +1,7 @@
 """Comparing two releases: what is matched, which figure, how sure, and in what words."""
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from math import exp, log, pi, sqrt
 
 import pytest
@@ -567,6 +568,27 @@ class TestNames:
     def test_releases_are_listed_in_the_order_of_their_versions(self):
         expected = ["automodel 25.10", "nemo 25.9", "nemo 25.10", "nemo (unattributed)"]
         assert expected == [choice.name for choice in self.KNOWN]
+
+    @pytest.mark.parametrize(
+        ("verified", "order"),
+        [
+            ((None, None, None), "123"),
+            (("2026-08-18", "2026-08-15", "2026-08-20"), "213"),  # 20: read on 19 August
+            (("2026-08-18", "2026-08-18", "2026-08-18 01:00:00+02:00"), "312"),
+            ((None, "2026-08-18", "soon"), "213"),
+        ],
+    )
+    def test_commits_are_in_the_order_of_their_dates_then_of_lines(self, verified, order):
+        """The first was read an hour before the other two."""
+        read_at = datetime(2026, 8, 19, 12, tzinfo=UTC)
+        some = [
+            KnownRelease(
+                release_id=9 - n, framework="nemo", release=f"a1b2c3{n}", container=None,
+                first_at=read_at - timedelta(hours=n == 1), first_line=n, verified=verified[n - 1],
+            )
+            for n in (3, 1, 2)
+        ]  # fmt: skip
+        assert [f"a1b2c3{n}" for n in order] == [choice.version for choice in choices(some)]
 
     @pytest.mark.parametrize("text", ["nemo 25.9", "nemo@25.9", "NeMo 25.9", " nemo 25.9 ", "25.9"])
     def test_a_release_is_named_by_framework_and_version_or_a_version_of_its_own(self, text):

@@ -110,6 +110,26 @@ def test_builds_of_several_commits_follow_one_another_in_the_order_of_time(lab: 
     assert [second, first] == [page.release for page in release_pages(contents.results)]
 
 
+def test_builds_of_one_file_are_in_the_order_of_its_dates_then_of_its_lines(
+    store: URL, tmp_path: Path
+) -> None:
+    """The one on line 6 has a date long before the file was read; they are stored backwards."""
+    of_lines = {
+        line: factories.published(
+            line=line,
+            release=factories.release(f"0.16.0rc0+{line}a2b3c4", framework="nemo"),
+            extras={"last_verified": "2025-08-18"} if line == 6 else {},
+        )
+        for line in (7, 6, 5)
+    }
+    factories.stored(store, *of_lines.values())
+
+    [series] = Lab(store, tmp_path).followed()
+
+    expected = [of_lines[line].release.version for line in (6, 5, 7)]
+    assert expected == [point.release for point in series.points]
+
+
 def test_a_store_on_postgresql_gives_the_same(store: URL, tmp_path: Path) -> None:
     lab = Lab(store, tmp_path / "runs")
     lab.ran("1", 12.0)

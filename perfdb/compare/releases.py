@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from pydantic import ConfigDict
 
@@ -24,6 +24,10 @@ class KnownRelease(Frozen):
     container: str | None
     first_at: datetime | None = None
     """When its first run was started; of what does not say, when it was read."""
+    verified: str | None = None
+    """The first date at which a file says that it was verified, as printed: '2026-08-18'."""
+    first_line: int | None = None
+    """The first line of a file that has a result of it."""
 
     @property
     def name(self) -> str:
@@ -109,8 +113,19 @@ def _order(one: KnownRelease) -> Precedence:
     )
 
 
-def _began(one: KnownRelease) -> tuple[float, str]:
-    return (one.first_at.timestamp() if one.first_at else 0.0, one.container or "")
+def _began(one: KnownRelease) -> tuple[float, str, int]:
+    """When it was run, verified or read first; what was read at once is in the order of lines."""
+    known = [at.timestamp() for at in (one.first_at, _date(one.verified)) if at]
+    return (min(known, default=0.0), one.container or "", one.first_line or 0)
+
+
+def _date(text: str | None) -> datetime | None:
+    """A date as files print it, without a time zone in UTC; None for other words."""
+    try:
+        found = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def named(text: str, known: Sequence[Choice]) -> Choice:

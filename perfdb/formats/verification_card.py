@@ -26,6 +26,7 @@ from perfdb.formats.documents import (
 )
 from perfdb.formats.numbers import count, finite, positive, real, size_bytes
 from perfdb.record import Figures, Outcome
+from perfdb.stated import LAST_VERIFIED
 from perfdb.yamlfile import Document, Place
 
 NAME = "verification_card"
@@ -150,10 +151,13 @@ def _result(document: Document, card: _Card, leaf: _Leaf) -> ParsedLog:
 
 
 def _extras(leaf: _Leaf) -> Mapping[str, str]:
-    """The other metrics, such as losses, and the status of what is not verified."""
+    """The other metrics, such as losses, when it was verified, and the status of what is not."""
     metrics, status = _metrics(leaf).items(), leaf.text("status")
     others = {str(name): str(value) for name, value in metrics if real(value) is not None}
     kept = {name: value for name, value in others.items() if name not in _READ}
+    verified = leaf.said.get(LAST_VERIFIED)
+    if verified and not isinstance(verified, dict | list):
+        kept[LAST_VERIFIED] = str(verified)
     return kept | ({"status": status} if status and status != _VERIFIED else {})
 
 

@@ -15,12 +15,15 @@ from perfdb.db.tables import (
     steps,
     systems,
 )
+from perfdb.stated import LAST_VERIFIED
 
 
 def all_releases() -> Select[*tuple[object, ...]]:
     """Every release that has results, with how many, ordered by framework and version.
 
     `first_at` is when its first run was started; of what does not say, when it was read.
+    `verified` is the first date, as printed, at which a file says that a result was verified, and
+    `first_line` the first line of a file that has a result of it.
     """
     begun = func.coalesce(runs.c.started_at, sources.c.ingested_at)
     return (
@@ -32,6 +35,8 @@ def all_releases() -> Select[*tuple[object, ...]]:
             results.c.origin,
             func.count().label("num_results"),
             func.min(begun).label("first_at"),
+            func.min(results.c.extras[LAST_VERIFIED].as_string()).label("verified"),
+            func.min(results.c.source_line).label("first_line"),
         )
         .join(results, results.c.release_id == releases.c.id)
         .join(sources, results.c.source_id == sources.c.id)
