@@ -1,5 +1,6 @@
 """From a parsed log to what is stored: a run with its steps, or the figures it prints. Pure."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,6 +28,7 @@ _TOLD = (Outcome.INCOMPLETE, Outcome.NO_DATA, Outcome.NAN_LOSS, Outcome.NAN_GRAD
 """Outcomes that the log's own error explains best; the others' errors are lines of a program."""
 
 _EARLIER = "of an earlier attempt"
+_RESTARTED = re.compile(rf"(\d+)\D* {_EARLIER}$")
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ def window_of(log: ParsedLog, asked: windows.Window | None) -> windows.Window:
 def measured(log: ParsedLog, of: LogRun, window: windows.Window) -> MeasuredRun:
     """A run with its steps and its one result, by the same arithmetic as a run directory's."""
     log = batch.with_tokens(log, of.case.sequence_length)
-    within = picked.of(log.readings, window, averages=of.averages, attempt=log.judged_steps)
+    within = picked.of(log.readings, window, averages=of.averages, restarts=log.restarts)
     outcome, withheld = judged(log)
     identity = {"case": of.case.key, "release": of.release.key, "run": of.run_id}
     said = {"files": of.content, "case": of.case.model_dump(mode="json"), "window": window.name}
@@ -238,9 +240,10 @@ def _notes(log: ParsedLog) -> tuple[str, ...]:
     return (message,)
 
 
-def is_restarted(notes: Sequence[str]) -> bool:
-    """Whether a result of these notes is of a log of several attempts."""
-    return any(note.endswith(_EARLIER) for note in notes)
+def restarted_at(notes: Sequence[str]) -> int | None:
+    """The first step of the last attempt, by the notes of a result; None of one attempt."""
+    found = next(filter(None, map(_RESTARTED.search, notes)), None)
+    return int(found[1]) if found else None
 
 
 def _run_row(log: ParsedLog, run_id: str, result: ResultRow, within: Picked) -> RunRow:

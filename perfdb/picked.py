@@ -1,6 +1,7 @@
 """The lines of a log, or the steps of a run directory, that figures are taken over. Pure."""
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -32,7 +33,7 @@ class Picked(NamedTuple):
     longest: int
     """How many steps a line of the log stands for at the most."""
     peak_memory_bytes: int
-    """The most that any line of the attempt says; 0 where none does."""
+    """The most that any line of their attempts says; 0 where none does."""
     skips: skipped.Skips | None = None
 
 
@@ -41,24 +42,41 @@ def of(
     window: windows.Window,
     *,
     averages: bool,
-    attempt: tuple[int, int] = (0, MOST),
+    restarts: Sequence[int] = (),
 ) -> Picked:
     """The lines that figures are taken over, of a log or of a run directory.
 
-    `attempt`: the first step of the one that memory is told of, and the first of a later one.
+    `restarts`: the first step of each attempt but the first. Memory is that of the attempts that
+    the lines are of.
     """
     readings = Readings.of(steps)
     lasts, all_spans = readings.step, np.broadcast_to(np.int64(1), len(readings))
     if averages:
         all_spans = spans(lasts)
     held, longest = held_by(window, lasts, all_spans), largest(all_spans, 1)
+    within = _without_skipped(
+        Picked(readings.at(held), all_spans[held], total(all_spans), longest, 0)
+    )
+    peak = _peak(readings, _attempts_of(within.lines.step, restarts))
+    return within._replace(peak_memory_bytes=peak)
+
+
+def _attempts_of(lasts: Ints, restarts: Sequence[int]) -> tuple[int, int]:
+    """The first step of the attempts that lines are of, and the first of a later one."""
+    if not len(lasts):
+        return 0, 0
+    begun, later = (bisect_right(restarts, int(lasts[place])) for place in (0, -1))
+    first = restarts[begun - 1] if begun else 0
+    return first, restarts[later] if later < len(restarts) else MOST
+
+
+def _peak(readings: Readings, steps: tuple[int, int]) -> int:
     memory = readings.column("peak_memory_bytes")
     peaks = (
-        some[known & (attempt[0] <= number) & (number < attempt[1])].max(initial=0)
-        for some, known, number in pieces(memory.values, memory.known, lasts)
+        some[known & (steps[0] <= number) & (number < steps[1])].max(initial=0)
+        for some, known, number in pieces(memory.values, memory.known, readings.step)
     )
-    peak, num_steps = int(max(peaks, default=0)), total(all_spans)
-    return _without_skipped(Picked(readings.at(held), all_spans[held], num_steps, longest, peak))
+    return int(max(peaks, default=0))
 
 
 def _without_skipped(within: Picked) -> Picked:

@@ -254,7 +254,7 @@ def test_the_memory_is_that_of_the_attempt_that_is_judged(
     [log] = several.of_last(megatron_lm, "a.log", parsed, lambda: chunks)
 
     found = picked.of(
-        log.readings, windows.named(str(log.window)), averages=True, attempt=log.judged_steps
+        log.readings, windows.named(str(log.window)), averages=True, restarts=log.restarts
     )
     assert megabytes * 2**20 == found.peak_memory_bytes
 

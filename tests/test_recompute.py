@@ -461,19 +461,47 @@ def test_a_case_keeps_its_figures_where_the_window_is_of_another_attempt(
     )  # fmt: skip
 
 
-def test_a_restarted_run_has_the_memory_of_its_last_attempt(sqlite: URL, tmp_path: Path) -> None:
-    """It is that of its case: the first attempt may have had other settings, and has no say."""
+@pytest.mark.parametrize(
+    ("window", "told", "stored"),
+    [
+        # Within the last attempt, whatever step of it has the most.
+        ("skip_warmup(31)", 1.5, 1.5),
+        ("window(21,24)", 1.5, 1.5),
+        ("last_n(5)", 1.5, 1.5),
+        # Within others and over several; of what is stored nothing tells where those began.
+        ("window(2,4)", 3.0, None),
+        ("window(12,14)", 9.0, None),
+        ("window(2,14)", 9.0, None),
+        ("skip_warmup(1)", 9.0, None),
+        ("skip_warmup(12)", 9.0, None),
+    ],
+)
+def test_a_restarted_run_has_the_memory_of_the_attempts_of_its_window(
+    sqlite: URL, tmp_path: Path, window: str, told: float, stored: float | None
+) -> None:
+    """By the log, and by its stored steps, until it is read over that window."""
     titan = logs.titan(8192, 40, 2.0).replace("with [], []", "with ['dp_shard'], [8]")
-    first, *rest = titan.partition("[titan] root - INFO - step: 21")
-    again = first.partition("[titan] root")[0].replace("at step 1", "at step 21")
-    text = first.replace("1.50GiB(", "9.00GiB(") + again + "".join(rest)
-    log = logs.write(tmp_path / "logs", text + "[titan] Training completed\n")
-    ingest([log], sqlite, logs.GIVEN)
-    assert 1.5 * 2**30 == in_force(sqlite)["peak_memory_bytes"]
+    mesh, start, *steps = titan.replace("1.50GiB(", "1.25GiB(").splitlines(keepends=True)
 
-    recompute(sqlite, ALL, Asked(windows.skip_warmup(1)))
-    found = in_force(sqlite)
-    assert ("skip_warmup(1)", 1.5 * 2**30) == (found["window"], found["peak_memory_bytes"])
+    def attempt(first: int, last: int, most: str) -> str:
+        """Its first step alone has the most."""
+        begun = mesh + start.replace("step 1,", f"step {first},")
+        return begun + "".join(steps[first - 1 : last]).replace("1.25GiB(", f"{most}GiB(", 1)
+
+    text = attempt(1, 12, "3.00") + attempt(11, 22, "9.00") + attempt(21, 40, "1.50")
+    log = logs.write(tmp_path / "logs", text + "[titan] Training completed\n")
+
+    def found() -> tuple[object, ...]:
+        return in_force(sqlite)["window"], in_force(sqlite)["peak_memory_bytes"]
+
+    ingest([log], sqlite, logs.GIVEN)
+    assert ("skip_warmup(30)", 1.5 * 2**30) == found()
+    recompute(sqlite, ALL, Asked(windows.named(window)))
+    assert (window, stored and stored * 2**30) == found()
+    ingest([log], sqlite, replace(logs.GIVEN, logs=replace(logs.GIVEN.logs, window=window)))
+    assert (window, told * 2**30) == found()
+    recompute(sqlite, ALL, Asked())
+    assert (window, told * 2**30) == found()
 
 
 def test_a_restarted_run_says_so_over_any_window(sqlite: URL, tmp_path: Path) -> None:

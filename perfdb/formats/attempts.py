@@ -68,8 +68,7 @@ def with_settings(
     window = held_by(asked, kept.step, spans(kept.step)) if asked else slice(0)
     other = _holding(stretches, window.start or 0)
     if other.alike != own.alike and 0 < window.stop <= other.alike.stop:
-        begin, end = _steps(kept, other)
-        own, log = other, replace(log, judged_steps=(begin, end + 1))
+        own = other
     return replace(
         log,
         configuration=own.said.configuration,

@@ -8,7 +8,6 @@ from pydantic import BeforeValidator
 
 from perfdb.errors import Problem
 from perfdb.record import (
-    MOST,
     Count,
     Figures,
     Frozen,
@@ -114,8 +113,8 @@ class ParsedLog:
     extras: Mapping[str, str] = field(default_factory=dict)
     """What a file that sums up prints beside its figures, by its own names."""
     window: str | None = None
-    judged_steps: tuple[int, int] = (0, MOST)
-    """The first step of the attempt that it is judged by, and the first of a later one."""
+    restarts: Sequence[int] = ()
+    """The first step of each attempt but the first, as far as steps before it are kept; rising."""
     restarted_at: int | None = None
     """The first step of the last attempt, where steps before it are of an earlier one."""
     restarted_from: int | None = None

@@ -103,7 +103,7 @@ def training_log(
         readings=steps.readings,
         planned_steps=account.planned,
         window=attempt.window,
-        judged_steps=attempt.steps,
+        restarts=steps.restarts,
         restarted_at=attempt.restarted_at,
         restarted_from=attempt.restarted_from,
         goes_on=steps.goes_on,

@@ -1,4 +1,4 @@
-"""Tells which attempt a log is judged by: the steps in its window, and where it began. Pure."""
+"""Tells which attempt a log is judged by: the window over it, and where the last began. Pure."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -11,15 +11,12 @@ from perfdb.formats.piecewise import Cells
 from perfdb.formats.readings import Readings
 from perfdb.formats.spans import spans
 from perfdb.formats.steps import Settled
-from perfdb.record import MOST
 
 
 class Judged(NamedTuple):
-    """The window of a log, and the steps of the attempt that it is judged by."""
+    """The window of a log, over the attempt that it is judged by."""
 
     window: str
-    steps: tuple[int, int] = (0, MOST)
-    """Its first, and the first that is of a later attempt."""
     restarted_at: int | None = None
     """The first step of the last attempt, where steps before it are of an earlier one."""
     restarted_from: int | None = None
@@ -77,23 +74,23 @@ def judged(window: str, steps: Settled, starts: Starts | None = None) -> Judged:
     warmup = re.fullmatch(r"skip_warmup\((\d+)\)", window)
     kept = Readings.of(steps.readings)
     if not (warmup and len(kept)):
-        return Judged(window, restarted_at=steps.restarted_at)
+        return Judged(window, steps.restarted_at)
     lines, skipped = _Lines(kept, starts), int(warmup[1])
     restarts = steps.restarts[: bisect_right(steps.restarts, lines.lasts[-1])]
     first, begin = lines.first_of(0), lines.began(lines.lasts[0]).step
     if not restarts:
         if begin > first:
             window = f"skip_warmup({begin - first + skipped})"
-        return Judged(window, restarted_at=steps.restarted_at)
+        return Judged(window, steps.restarted_at)
     again, earliest = lines.began(restarts[-1])
     if again + skipped > lines.first_of(-1):
         starts_of = (lines.began(one).step for one in reversed(restarts))
         for start, end in _attempts(starts_of, begin, again):
             if lines.holds(start + skipped, end):
                 window = f"window({start + skipped},{end - 1})"
-                return Judged(window, (start, end), again, earliest)
+                return Judged(window, again, earliest)
     window = f"skip_warmup({again - first + skipped})"
-    return Judged(window, (again, MOST), again, earliest)
+    return Judged(window, again, earliest)
 
 
 def _attempts(starts: Iterator[int], first: int, again: int) -> Iterator[tuple[int, int]]:

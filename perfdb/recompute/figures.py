@@ -85,16 +85,29 @@ def recomputed(stored: Stored, given: Readings, asked: Asked) -> ResultRow:
     if window is None or not stored.finished:
         return stored.result
     convention = asked.convention or _convention(stored.result)
-    within = picked.of(given, window, averages=stored.averages)
+    within = _picked(stored, given, window)
     emitted = _emitted(stored.result, within, window)
     empty = replace(_without_figures(stored.result, window), emitted=emitted)
     empty = normalize.shape_noted(empty, stored.configuration)
-    if logged.is_restarted(stored.result.notes):  # its steps do not say which attempt they are of
-        within = within._replace(peak_memory_bytes=stored.result.peak_memory_bytes or 0)
     result = picked.with_figures(empty, within, window)
     if stored.of_log:
         result = uneven.rated(result, within.lines, within.spans)
     return _counted_as(result, convention)
+
+
+def _picked(stored: Stored, given: Readings, window: Window) -> picked.Picked:
+    """The lines of a window; no peak memory where nothing tells which attempts they are of.
+
+    Of several attempts the notes tell where the last began, and no other.
+    """
+    again = logged.restarted_at(stored.result.notes)
+    if again is None:
+        return picked.of(given, window, averages=stored.averages)
+    within = picked.of(given, window, averages=stored.averages, restarts=(again,))
+    if window.name == stored.result.window:
+        return within._replace(peak_memory_bytes=stored.result.peak_memory_bytes or 0)
+    is_of_last = bool(within.lines) and within.lines[0].step >= again
+    return within if is_of_last else within._replace(peak_memory_bytes=0)
 
 
 def differences(before: ResultRow, after: ResultRow) -> Mapping[str, Change]:
