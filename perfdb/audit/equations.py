@@ -3,29 +3,45 @@
 Each says whether it holds; None where the row does not give all that is in it.
 """
 
-from perfdb import stated
+from typing import Final
+
+from perfdb import catalog, stated
 from perfdb.audit import flop_counts, layout, rates
 from perfdb.audit.interval import Interval
 from perfdb.audit.printed import figure
 from perfdb.audit.subject import TOTAL, Subject
 
+EXTRA_LAYERS: Final = 2
+"""Megatron-Core can count the embedding and the loss as layers of their own."""
+
 
 def splits(row: Subject) -> bool | None:
-    """GPUs = TP × PP × CP × DP, and the experts fit into a stage of the pipeline."""
+    """GPUs = TP × PP × CP × DP; the experts fit into a stage of the pipeline, FSDP into DP × CP."""
     if not layout.known(row):
         return None
     ranks = layout.data_parallel(row)
     experts = layout.size(row, "expert_parallel") * layout.size(row, "expert_tensor_parallel")
     stage = row.num_gpus // layout.size(row, "pipeline_parallel")
-    return bool(ranks) and row.data_parallel in (None, ranks) and stage % experts == 0
+    if not ranks or stage % experts or row.data_parallel not in (None, ranks):
+        return False
+    return ranks * layout.size(row, "context_parallel") % (row.fsdp_size or 1) == 0
+
+
+def virtual_pipeline(row: Subject) -> bool:
+    """VP above 1 has PP above 1 and layers for its stages; those of an unknown model are enough."""
+    parts, stages = layout.size(row, "virtual_pipeline"), layout.size(row, "pipeline_parallel")
+    model = catalog.models().get(row.model)
+    enough = not model or stages * parts <= model.num_layers + EXTRA_LAYERS
+    return parts == 1 or (stages > 1 and enough)
 
 
 def batches(row: Subject) -> bool | None:
-    """GBS = MBS × DP × GA, of LBS where there is one."""
+    """GBS = MBS × DP × GA; of LBS where there is one, which MBS divides."""
     batch, ranks = layout.batch(row), layout.data_parallel(row)
     if not batch or not ranks:
         return None
     steps, rest = divmod(row.global_batch_size, batch * ranks)
+    rest = rest or batch % (row.micro_batch_size or 1)
     return not rest and row.gradient_accumulation in (None, steps)
 
 

@@ -92,6 +92,7 @@ def _equations(release: Release, count: Expected) -> dict[str, Equation]:
     """Whether each equation of a row holds, by the rule that looks at it."""
     return {
         "data_parallel": equations.splits,
+        "virtual_pipeline": equations.virtual_pipeline,
         "gradient_accumulation": equations.batches,
         "throughput": equations.throughput,
         "total_throughput": equations.total_throughput,

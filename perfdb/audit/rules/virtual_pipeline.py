@@ -4,13 +4,11 @@ from collections.abc import Iterator, Sequence
 
 from perfdb import catalog
 from perfdb.audit import layout
+from perfdb.audit.equations import EXTRA_LAYERS
 from perfdb.audit.subject import Remark, Severity, Subject
 
 NAME = "virtual_pipeline"
 MEANING = "VP above 1 needs PP above 1, and PP × VP divides the layers"
-
-EXTRA_LAYERS = 2
-"""Megatron-Core can count the embedding and the loss as layers of their own."""
 
 SPLITS_UNEVENLY = "automodel"
 """Its schedules give some stages a layer more than others."""
