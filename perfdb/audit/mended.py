@@ -28,7 +28,7 @@ SWAPPED: Final = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu")
 
 _ORDER: Final = (
     "data_parallel", "gradient_accumulation", "micro_batch_size", "local_batch_size",
-    "global_batch_size", "sequence_length", "num_gpus", *layout.SPLITS,
+    "global_batch_size", "sequence_length", "num_gpus", *layout.SPLITS, "virtual_pipeline",
 )  # fmt: skip
 """In which order the changes of sizes are named."""
 _TEXTS: Final[Mapping[str, Callable[[Any], str]]] = {
@@ -168,6 +168,8 @@ def _sizes(row: Subject) -> Iterator[tuple[str, int]]:
         yield "num_gpus", copies * product
         for field in layout.SPLITS:
             yield field, row.num_gpus * layout.size(row, field) // (copies * product)
+        if layout.size(row, "pipeline_parallel") == 1:
+            yield "virtual_pipeline", 1
 
 
 def _by_rates(row: Subject, per_token: Interval | None) -> Iterator[tuple[str, int]]:
