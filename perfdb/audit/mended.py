@@ -123,8 +123,16 @@ def _candidates(row: Subject, release: Release, per_token: Interval | None) -> I
         if size >= 1 and getattr(row, field) is not None:
             yield Change({field: size})
     if row.mfu and not row.peak_tflops:
-        yield from (Change({"precision": name}) for name in rates.peaks(row))
+        yield from (Change({"precision": name}) for name in _precisions(row, release))
         yield from (Change({"system": name}) for name in catalog.systems())
+
+
+def _precisions(row: Subject, release: Release) -> Iterator[str]:
+    """For each peak of the system those that the release has there, else the plainest."""
+    used = {one.precision for one in release.rows if one.system == row.system}
+    for peak in rates.peaks(row):
+        names = [one.name for one in catalog.precisions().values() if one.peak == peak]
+        yield from [name for name in names if name in used] or names[:1]
 
 
 def _figure(row: Subject, field: str, per_token: Interval | None) -> float | None:
