@@ -28,7 +28,9 @@ from perfdb.compare.noise import spread
 from perfdb.compare.releases import Choice, KnownRelease, choices
 from perfdb.compare.verdict import TOO_NOISY, judge
 from perfdb.errors import InputError
+from perfdb.metrics import METRICS
 from perfdb.record import Origin, Outcome
+from perfdb.stated import RATE
 from tests.factories import case
 
 
@@ -371,6 +373,25 @@ class TestVerdict:
         assert str(judged.reason).startswith("GFLOP per token differ: 57.9")
         match = only_match(a, b)
         assert by_default == (match.metric, match.judgement.verdict)
+
+    @pytest.mark.parametrize(
+        ("a", "b", "metric", "said"),
+        [
+            ({RATE: 12_273}, {"step_time_s": 10.8}, None,
+             "no figure that both state (Tokens/s/GPU; Step time (s))"),
+            ({RATE: 12_273, "mfu": 0.4}, {"mfu": 0.41}, None,
+             "not both have Tokens/s/GPU, but both have MFU"),
+            ({RATE: 12_273, "mfu": 0.4}, {RATE: 12_300}, "mfu",
+             "not both have MFU, but both have Tokens/s/GPU"),
+            ({RATE: 12_273}, {}, None, None),
+        ],
+    )  # fmt: skip
+    def test_it_is_said_which_figures_each_has_where_none_can_be_compared(self, a, b, metric, said):
+        nothing = dict.fromkeys(METRICS)
+        a, b = (result(origin=Origin.PUBLISHED, **(nothing | one)) for one in (a, b))
+        match = only_match(a, b, metric)
+        assert (Verdict.UNKNOWN, said) == (match.judgement.verdict, match.judgement.reason)
+        assert "; ".join(filter(None, ("published", said))) == words.remark(match)
 
     def test_a_published_figure_has_no_spread(self):
         assert spread(Side((printed(9_300), printed(9_400))), "step_time_s") is None

@@ -588,6 +588,21 @@ def test_releases_over_different_windows_have_no_verdict(lab: Lab, trend: Shell)
     assert "warning: 1 cannot be told, and --fail-on unknown was not asked for\n" == err
 
 
+def test_it_is_said_which_figures_two_releases_state(lab: Lab, trend: Shell) -> None:
+    stating = {"1": Figures(tokens_per_sec_per_gpu=12_273), "2": Figures(step_time_s=10.8)}
+    pages = [
+        factories.published(release=factories.release(version), figures=figures)
+        for version, figures in stating.items()
+    ]
+    factories.stored(lab.store, *pages)
+
+    [series] = json.loads(trend("llama3-8b", "--json").stdout)["series"]
+    untold = trend("llama3-8b").stdout.split("Cannot be told")[1]
+
+    said = "no figure that both state (Tokens/s/GPU; Step time (s))"
+    assert (said, True) == (series["points"][1]["reason"], said.partition("(")[0] in untold)
+
+
 def noisy(lab: Lab, version: str) -> None:
     """A run of steps between 10 and 14 s: its interval is ±25 % at least."""
     run = factories.write_run(

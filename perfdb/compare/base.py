@@ -137,8 +137,8 @@ def _by_step_time(result: Result) -> tuple[bool, float, int]:
 class Judgement:
     """B over A: the ratio, its 95 % interval, and what they say. None: cannot be told.
 
-    `reason` says how B ended, where it failed, and why it cannot be told where both have a figure:
-    the two are no measure of each other, or too noisy.
+    `reason` says how B ended, where it failed, and why it cannot be told where both have figures:
+    they are of different metrics, no measure of each other, or too noisy.
     """
 
     ratio: float | None

@@ -74,7 +74,7 @@ def judge(a: Side, b: Side, metric: str) -> Judgement:
 def _by_figures(a: Side, b: Side, metric: str) -> Judgement:
     figure_a, figure_b = a.median(metric), b.median(metric)
     if figure_a is None or figure_b is None:
-        return Judgement(None, None, None, Verdict.UNKNOWN)
+        return Judgement(None, None, None, Verdict.UNKNOWN, _not_of_both(a, b, metric))
     ratio = figure_b / figure_a
     if (tolerance := METRICS[metric].tolerance) is not None:
         if reason := _differ_in_runs(a, b, metric, tolerance):
@@ -90,6 +90,19 @@ def _by_figures(a: Side, b: Side, metric: str) -> Judgement:
     verdict = _verdict(figure_b - figure_a, rounding, metric)
     reason = _lone_and_uneven(a, b, metric) if verdict is Verdict.UNKNOWN else None
     return Judgement(ratio, None, None, verdict, reason)
+
+
+def _not_of_both(a: Side, b: Side, metric: str) -> str | None:
+    """Which figures both have instead, or else each; None where a side has none at all."""
+    known = [
+        [one.title for one in METRICS.values() if side.median(one.name) is not None]
+        for side in (a, b)
+    ]
+    if not all(known):
+        return None
+    if shared := [title for title in known[0] if title in known[1]]:
+        return f"not both have {METRICS[metric].title}, but both have {', '.join(shared)}"
+    return f"no figure that both state ({'; '.join(map(', '.join, known))})"
 
 
 def _by_interval(figure_a: float, figure_b: float, half: float, metric: str) -> Judgement:

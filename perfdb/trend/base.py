@@ -57,7 +57,7 @@ class Point:
 
     @property
     def cannot_be_told(self) -> str | None:
-        """Why there is no verdict though both releases have a figure; None where there is one."""
+        """Why there is no verdict though both releases have figures; None where there is one."""
         judged = self.judgement
         return judged.reason if judged and self.verdict is Verdict.UNKNOWN else None
 
