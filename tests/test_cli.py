@@ -3,15 +3,16 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
-from perfdb import cli
+from perfdb import catalog, cli
 from perfdb.errors import InputError, Problem, RunError
+from tests.shell import Shell
 
 PERFDB = str(Path(sys.executable).with_name("perfdb"))
 
@@ -116,6 +117,28 @@ def test_every_list_can_be_json_and_nothing_else_is_on_stdout(command: list[str]
         [PERFDB, *command, "--json"], cwd=root, capture_output=True, text=True, check=True
     )
     assert json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("command", "entries", "left_out"),
+    [
+        ("models", catalog.models(), "Source, KV heads, Heads, FFN, Hidden"),
+        ("systems", catalog.systems(), "NVLink domain"),
+    ],
+)
+def test_a_narrow_terminal_shows_a_line_for_each_name_of_the_catalogue(
+    command: str,
+    entries: Mapping[str, object],
+    left_out: str,
+    perfdb: Shell,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # to rich a terminal,
+    monkeypatch.setenv("TERM", "dumb")  # without colours and of 80 columns
+    _, _, _, _, *lines, air, said = perfdb(command).stdout.splitlines()
+    assert (list(entries), "") == ([line.split()[0] for line in lines], air.strip())
+    assert f"no room for {left_out}: --json has them" == said
+    assert max(map(len, lines)) <= 80
 
 
 def test_output_into_a_closed_pipe_is_no_defect() -> None:

@@ -6,7 +6,7 @@ import click
 
 from perfdb import catalog, machine, units
 from perfdb.catalog import Model, System
-from perfdb.cli.options import json_option, print_json, print_table
+from perfdb.cli.options import json_option, print_json, print_names
 from perfdb.flops import FORMULAS, LISTED_AT, flops_per_token
 
 
@@ -22,7 +22,8 @@ def systems(context: click.Context, /, as_json: bool) -> None:
         print_json([entry.model_dump(mode="json") for entry in entries])
         return
     columns = ("System", "GPU", "GPUs/node", "NVLink domain", "Memory (GB)", "BF16", "FP8", "FP4")
-    print_table("Systems; peaks in dense TFLOP/s per GPU", columns, map(_system, entries))
+    title, spare = "Systems; peaks in dense TFLOP/s per GPU", ("NVLink domain", "GPUs/node")
+    print_names(title, columns, map(_system, entries), spare)
 
 
 def _system(entry: System) -> tuple[object, ...]:
@@ -59,7 +60,8 @@ def models(as_json: bool) -> None:
     columns = ("Model", "Family", "Layers", "Hidden", "FFN", "Heads", "KV heads", "Experts",
                "GFLOP/token", "Source")  # fmt: skip
     title = f"Models; FLOPs at sequence length {LISTED_AT:,}, causal attention"
-    print_table(title, columns, map(_model, entries))
+    spare = ("Source", "KV heads", "Heads", "FFN", "Hidden", "Layers")
+    print_names(title, columns, map(_model, entries), spare)
 
 
 def _model(entry: Model) -> tuple[object, ...]:

@@ -2,13 +2,17 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from perfdb.flops import CONVENTIONS
 from perfdb.metrics import METRICS, PREFERRED
 from perfdb.units import text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 PIPE_WIDTH = 240
 """Columns where stdout is no terminal: wide enough that no cell of ours is broken."""
@@ -91,17 +95,62 @@ def print_table(
     most_columns: int | None = None,
 ) -> None:
     """A table on stdout, of so many columns of text where it is no terminal; unknown is –."""
-    from rich import box  # noqa: PLC0415  a JSON command should not pay for it
-    from rich.console import Console  # noqa: PLC0415  likewise
-    from rich.table import Table  # noqa: PLC0415  likewise
+    console = _console(most_columns)
+    console.print(title, style="italic")  # a title of the table's own is broken at its width
+    console.print(_table(columns, rows))
+
+
+def print_names(
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    spare: Sequence[str],
+) -> None:
+    """A table as of `print_table` that begins with names to copy: no line breaks these.
+
+    A terminal that is too narrow for it lacks the columns of `spare`, no more of them than must
+    be, the first first; what it lacks is said.
+    """
+    console, known = _console(), list(rows)
+    left_out: list[str] = []
+    table = _table(columns, known)
+    for name in spare if console.is_terminal else ():
+        if _width(table) <= console.width:
+            break
+        left_out.append(name)
+        places = [place for place, column in enumerate(columns) if column not in left_out]
+        kept = ([row[place] for place in places] for row in known)
+        table = _table([columns[place] for place in places], kept)
+    table.columns[0].no_wrap = True
+    console.print(title, style="italic")
+    console.print(table)
+    if left_out:
+        click.echo(f"no room for {', '.join(left_out)}: --json has them")
+
+
+def _console(most_columns: int | None = None) -> "Console":
+    from rich.console import Console  # noqa: PLC0415  a JSON command should not pay for it
 
     console = Console(markup=False, highlight=False)
     if not console.is_terminal:
         console.width = min(PIPE_WIDTH, most_columns or PIPE_WIDTH)
-    console.print(title, style="italic")  # a title of the table's own is broken at its width
+    return console
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> "Table":
+    from rich import box  # noqa: PLC0415  likewise
+    from rich.table import Table  # noqa: PLC0415  likewise
+
     table = Table(box=box.SIMPLE_HEAD)
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*[text(cell) for cell in row])
-    console.print(table)
+    return table
+
+
+def _width(table: "Table") -> int:
+    """The columns of text that it takes if no cell of it is broken."""
+    from rich.console import Console  # noqa: PLC0415  likewise
+
+    return Console(width=10_000, height=1).measure(table).maximum
