@@ -15,13 +15,14 @@ from dashboards.choices import remembered, remembered_some
 from dashboards.findings import Findings, bullets, is_wrong, mark, plain
 from dashboards.look import columns, grid, printed
 from perfdb.catalog import titles
+from perfdb.compare import Result, words
 from perfdb.metrics import METRICS
 from perfdb.record import Figures, Frozen, Outcome
 from perfdb.units import counted, text
 
 SHOWN = (
-    "model_title", "system", "run_name", "outcome", "error", "started_at", "recipe",
-    "release_name", "exit_code", "attempt", "ended_at", "run_id",
+    "model_title", "system", "release_name", "run_name", "outcome", "started_at", "error", "recipe",
+    "exit_code", "attempt", "ended_at", "run_id",
 )  # fmt: skip
 
 LEFT_OUT, MEASURED = "#E69F00", "#0072B2"
@@ -35,6 +36,7 @@ class Run(Frozen):
 
     run_id: str
     run_name: str
+    release_name: str
     source: str
     outcome: Outcome
     error: str | None
@@ -104,10 +106,13 @@ def chosen_run(runs: pd.DataFrame, run_id: str) -> Run:
 
 def _show_run(store: data.Store, run: Run) -> None:
     st.header(plain(run.run_name))
-    st.caption(plain(f"{run.run_id}, read from {run.source}"))
+    results = data.results_of_run(store, run.run_id)
+    st.markdown(plain(f"{run.release_name} · {_case(results)}"))
+    named = "Read" if run.run_id == run.run_name else f"{run.run_id}, read"
+    st.caption(plain(f"{named} from {run.source}"))
     if run.error:
         st.error(plain(f"{run.outcome}: {run.error}"))
-    _figures(data.results_of_run(store, run.run_id), data.findings_of(store))
+    _figures(results, data.findings_of(store))
     _steps(data.steps(store, run.run_id))
     if run.command:  # a log does not say how it was started, nor where
         st.subheader("Command")
@@ -117,6 +122,12 @@ def _show_run(store: data.Store, run: Run) -> None:
     st.subheader("Files it was read from")
     files = data.files(store, run.run_id)
     st.dataframe(files, hide_index=True, column_config=columns(files.columns))
+
+
+def _case(results: pd.DataFrame) -> str:
+    """'Llama 3 8B · Pre-training · BF16 · 8 × DGX-H100 · … · MBS 1, TP 2': what a run is of."""
+    result = Result.model_validate(data.records(results)[0])
+    return f"{words.workload(result)} · {words.configuration(result)}"
 
 
 def _figures(results: pd.DataFrame, audited: Findings) -> None:

@@ -393,6 +393,25 @@ class TestRuns:
         assert ("hostname", "node-1") == tuple(machine.iloc[0])
         assert {"run.json", "steps.jsonl"} <= set(files["name"])
 
+    @pytest.mark.parametrize(
+        ("run_id", "of"),
+        [
+            ("new", "Megatron-Core 0.16.1 · Llama 3 8B"),
+            ("oom", "Megatron-Core 0.16.0 · Llama 3 70B"),
+        ],
+    )
+    def test_a_run_says_its_release_and_how_it_was_configured(self, filled, run_id, of):
+        app = AppTest.from_function(looked_into)
+        app.query_params["run"] = run_id
+        said = [unescaped(one.value) for one in shown(app).markdown]
+        work = "Pre-training · BF16 · 8 × DGX-H100 · sequence 8,192 · GBS 128"
+        assert f"{of} · {work} · MBS 1, TP 1, PP 1, CP 2" in said
+        assert "Read from" == unescaped(app.caption[1].value)[:9]
+
+    def test_the_release_of_each_run_is_in_view_in_the_list(self, filled):
+        shown_first = list(shown(AppTest.from_function(looked_into)).dataframe[0].value)[:4]
+        assert ["model_title", "system", "release_name", "run_name"] == shown_first
+
     def test_a_failed_run_says_why_it_has_no_figures(self, filled):
         app = AppTest.from_function(looked_into)
         app.query_params["run"] = "oom"
