@@ -127,7 +127,7 @@ def test_archives_and_compressed_files_in_a_folder_are_looked_at(
 def test_a_page_in_an_archive_that_is_not_read_is_told_with_its_reason(
     sqlite: URL, tmp_path: Path
 ) -> None:
-    page = b"| Model | GPUs | TPS/GPU |\n|---|---|---|\n| Llama3 8B | 8 | 12 |\n"
+    page = b"| Model | GPUs | HFU |\n|---|---|---|\n| Llama3 8B | 8 | 12 |\n"
     path = write(tmp_path / "a.zip", zipped([("page.md", page), ("a.log", LOG)]))
     [note] = ingest([path], sqlite, GIVEN).notes
     assert f"{path}!/page.md:1: the table is not read" in str(note)

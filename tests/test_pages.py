@@ -422,6 +422,28 @@ def test_a_column_that_has_a_field_says_something_of_its_row(field: str) -> None
     assert _of_a_table(base | own) != _of_a_table(base)
 
 
+@pytest.mark.parametrize(
+    ("title", "field"),
+    [
+        ("Seq", "sequence_length"),
+        ("SL", "sequence_length"),
+        ("Tensor Parallel Size", "tensor_parallel"),
+        ("TP size", "tensor_parallel"),
+        ("tensor_model_parallel_size", "tensor_parallel"),
+        ("Pipeline Parallel", "pipeline_parallel"),
+        ("Pipeline Parallelism", "pipeline_parallel"),
+        ("Context-Parallel Degree", "context_parallel"),
+        ("Expert parallel", "expert_parallel"),
+        ("Expert tensor parallel size", "expert_tensor_parallel"),
+        ("Virtual Pipeline", "virtual_pipeline"),
+        ("Virtual Pipeline Parallel Size", "virtual_pipeline"),
+    ],
+)
+def test_a_size_is_known_by_its_short_title_and_in_full(title: str, field: str) -> None:
+    row = {name: text for name, text in ROW.items() if columns.fields_of(name) != (field,)}
+    assert _of_a_table(row | {columns.ALIASES[field][0]: "4"}) == _of_a_table(row | {title: "4"})
+
+
 def _of_a_table(row: dict[str, str]) -> object:
     """What is stored of the one row of a page, but for its texts; or why it is not read."""
     lines = (row, ["---"] * len(row), row.values())

@@ -60,6 +60,8 @@ def figures(title: str, cell: str) -> list[tuple[str | None, str, float]]:
         ("TFLOPS (per GPU, model)", "model_tflops_per_sec_per_gpu", 7.5),
         ("Tokens/sec/device", "tokens_per_sec_per_gpu", 7.5),
         ("Tokens/GPU/s", "tokens_per_sec_per_gpu", 7.5),
+        ("TPS/GPU", "tokens_per_sec_per_gpu", 7.5),
+        ("Throughput (TPS per device)", "tokens_per_sec_per_gpu", 7.5),
         ("Throughput per GPU (TFLOP/s/GPU)", "model_tflops_per_sec_per_gpu", 7.5),
         ("Time/iter (s)", "step_time_s", 7.5),
         ("Iteration Time [sec]", "step_time_s", 7.5),

@@ -18,7 +18,10 @@ _TOKENS = r"tok(?:en)?s?"
 _ALL = r"(?:total|global|aggregated?|cluster|all\s+gpus)"
 """Words for all GPUs of a job together."""
 _UNITS: Final = (
-    ("tokens_per_sec_per_gpu", rf"(?:throughput\s*)?\(?{_TOKENS}{_PER_GPU}\)?"),
+    (
+        "tokens_per_sec_per_gpu",
+        rf"(?:throughput\s*)?\(?(?:{_TOKENS}{_PER_GPU}|tps{_PER}(?:gpu|device))\)?",
+    ),
     (
         "tokens_per_sec",
         rf"{_ALL}\s+(?:throughput\s*)?\(?{_TOKENS}{_PER}{_SECOND}\)?"
@@ -55,6 +58,14 @@ _BETTER: Final = frozenset("↑↓")
 _LETTER = re.compile("[a-z]")
 _FEWEST_LETTERS: Final = 5
 """In titles that are shorter another letter makes another title."""
+
+
+def of_parallel(short: str, words: str) -> tuple[str, ...]:
+    """The titles of a parallel size, the shortest first: `TP`, `Tensor Parallel Size`."""
+    sizes = ("", " Size", " Degree")
+    parallel = ("Parallel", "Parallelism", "Model Parallel")
+    long = (f"{words} {one}{size}" for one in parallel for size in sizes)
+    return (*(f"{short}{size}" for size in sizes), *long)
 
 
 @lru_cache(maxsize=1024)
