@@ -35,6 +35,12 @@ def precision(*above: str) -> str | None:
         "## FP8 Pre-training Performance",
         "## Pre-training in FP8",
         "## FP8",
+        "## With Float8",
+        "**Float8**",
+        "Precision: float8",
+        "## FP8 (E4M3)",
+        "## E4M3",
+        "## 8-bit floating point",
         "### DGX-H100 (FP8)",
         "### DGX-H100, FP8",
         "### Llama3 8B FP8",
@@ -53,6 +59,26 @@ def precision(*above: str) -> str | None:
 def test_a_heading_and_a_sentence_say_the_precision(said: str) -> None:
     assert "fp8" == precision(said)
     assert not [note for note in read("## Pre-training", said).notes if "precision" in str(note)]
+
+
+@pytest.mark.parametrize(
+    ("said", "wanted"),
+    [
+        ("## Float8 tensorwise", "fp8_cs"),
+        ("**FP8 tensorwise, 64 nodes**", "fp8_cs"),
+        ("### Results in FP8 MX", "fp8_mx"),
+        ("### FP8-MX (E4M3)", "fp8_mx"),
+        ("### Llama3 8B Float8 tensorwise", "fp8_cs"),
+        ("Model: Llama3 8B Float8 tensorwise", "fp8_cs"),
+    ],
+)
+def test_the_words_behind_a_precision_say_which_one_it_is(said: str, wanted: str) -> None:
+    assert wanted == precision("Precision: BF16", said)
+
+
+def test_a_precision_by_the_name_of_its_format_alone_is_not_passed_over() -> None:
+    found = read("## Pre-training", "Precision: BF16", "### Float6")
+    assert "no precision 'Float6' in the catalogue" in str(found.problems)
 
 
 @pytest.mark.parametrize(

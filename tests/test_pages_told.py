@@ -34,6 +34,28 @@ def said(found: PageRead) -> list[str]:
     return [str(one) for one in (*found.problems, *found.notes)]
 
 
+@pytest.mark.parametrize(
+    ("title", "cell", "told"),
+    [
+        ("Techniques", "FSDP + torch.compile + float8", "float8"),
+        ("Optimizations", "compile, FP8 tensorwise", "FP8 tensorwise"),
+        ("Remarks", "run in E4M3", "E4M3"),
+        ("Techniques", "FSDP + BF16", None),
+        ("Techniques", "compile + FP8 all-gather of weights", None),
+        ("Remarks", "fast, compared with FP8", None),
+        ("Gradient reduction", "in FP32 + compile", None),
+    ],
+)
+def test_a_cell_without_a_field_that_speaks_of_another_precision_is_told(
+    title: str, cell: str, told: str | None
+) -> None:
+    found = read(table((*SIZES, "Tokens/s/GPU", title), (*ROW, "12,273", cell)))
+    assert ["bf16"] == [one.case.precision for one in found.results]
+    notes = [one for one in said(found) if "speaks of" in one]
+    text = f"page.md:9: a cell below {title!r} speaks of {told}; the row counts as bf16"
+    assert ([text] if told else []) == [note.partition("; put")[0] for note in notes]
+
+
 def figures(title: str, cell: str) -> list[tuple[str | None, str, float]]:
     """The precision, the name and the value of each figure below a title."""
     found = read(table((*SIZES, title), (*ROW, cell)))

@@ -11,7 +11,11 @@ from perfdb.pages.cells import Wrong
 
 _BRACKETS = re.compile(r"\s*[(\[]([^()\[\]]*)[)\]]")
 _PARTS = re.compile(r"\s*[,;/+]\s*")
-_LAST = re.compile(r"(.*[^\s,;:–—-])(?:[\s,;:]|\s[–—-]\s)+([^\s,;]+)")
+_LAST = tuple(
+    re.compile(rf"(.*[^\s,;:–—-])(?:[\s,;:]|\s[–—-]\s)+({words})")
+    for words in (r"[^\s,;]+", r"[^\s,;]+ [^\s,;]+")
+)
+"""What ends a name: one word, or two as in `Llama3 8B FP8 tensorwise`."""
 _ON = re.compile(r"\s+(?:on|in|at|with)$", re.IGNORECASE)
 _JOINED = (re.compile(r"(.+)[-_](\w+-\w{2})"), re.compile(r"(.+)[-_](\w+)"))
 """A word that a hyphen joins to a name: `LLAMA3-8B-FP8-CS`."""
@@ -75,7 +79,7 @@ def _last(name: str) -> tuple[str, str] | None:
 
 
 def _splits(name: str) -> Iterator[tuple[str, str]]:
-    if found := _LAST.fullmatch(name):
+    for found in filter(None, (last.fullmatch(name) for last in _LAST)):
         yield _ON.sub("", found[1]), found[2]
     for found in filter(None, (joined.fullmatch(name) for joined in _JOINED)):
         inner = read(found[1])

@@ -39,10 +39,15 @@ def said(
     return {field: ", ".join(texts) for field, texts in found.items()} | dict(own)
 
 
+def of_a_part(words: str) -> bool:
+    """Whether words are of a part of the work, or of other rows: `Master weights`."""
+    return _OF_A_PART.search(words) is not None
+
+
 def _field(title: str, text: str, framework: str | None) -> str | None:
     if beside.is_task(text):
         return "task"
-    if _OF_A_PART.search(title):
+    if of_a_part(title):
         return None
     if field := beside.field_of(text) or _of_release(title, text, framework):
         return field

@@ -1,4 +1,4 @@
-"""Footnotes that name another precision, release, system, task or length than their result has."""
+"""Footnotes and cells without a field that name something else than what their result is of."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -6,7 +6,7 @@ from typing import Final
 
 from perfdb import versions
 from perfdb.errors import Problem
-from perfdb.pages import cells, names, releases, sentences, systems
+from perfdb.pages import cells, columns, elsewhere, names, releases, sentences, systems
 from perfdb.record import PublishedResult
 
 _OUTSIDE: Final = re.compile(r"\b(?:since|before|until|than|over)\b", re.IGNORECASE)
@@ -19,6 +19,7 @@ _LENGTH: Final = re.compile(
 _LENGTH_BEFORE: Final = re.compile(
     r"(?<![\w.,])([0-9]+)(k?)[ -](?:tokens? )?seq(?:uence)?[ _-]?len(?:gth)?\b", re.IGNORECASE
 )
+_PARTS: Final = re.compile(r"[+,;/&]")
 _MEAN: Final = re.compile(r"\b(?:average|avg|mean|median)\b", re.IGNORECASE)
 _NOTED: Final = "put what the row is of into its cells, or a heading"
 
@@ -27,7 +28,7 @@ _Otherwise = tuple[str, str]
 
 
 def told(where: str, results: Iterable[PublishedResult]) -> Iterator[Problem]:
-    """A problem for each footnote of a result that says something else than it."""
+    """A problem for each footnote, or cell without a field, that says something else than it."""
     for one in results:
         for note in one.notes:
             if found := [*_precision(note, one), *_rest(note, one)]:
@@ -35,6 +36,20 @@ def told(where: str, results: Iterable[PublishedResult]) -> Iterator[Problem]:
                 held = ", ".join(held for _, held in found)
                 message = f"a footnote speaks of {said}; the row counts as {held}"
                 yield Problem(where, message, line=one.line, remedy=_NOTED)
+        for title, text in one.extras.items():
+            if words := _beside(title, text, one.case.precision or ""):
+                said, held = " and ".join(words), one.case.precision or "of unknown precision"
+                message = f"a cell below {title!r} speaks of {said}; the row counts as {held}"
+                yield Problem(where, message, line=one.line, remedy=_NOTED)
+
+
+def _beside(title: str, text: str, held: str) -> list[str]:
+    """The precisions in a cell without a field that are not its row's: `compile + FP8`."""
+    if columns.fields_of(title) or elsewhere.of_a_part(title):
+        return []
+    parts = [one for one in _PARTS.split(text) if not elsewhere.of_a_part(one)]
+    said = (sentences.precisions(one) for one in parts if not sentences.BESIDE.search(one))
+    return [word for words in said for word in words if not names.are_precisions([word], held)]
 
 
 def _precision(note: str, of: PublishedResult) -> Iterator[_Otherwise]:

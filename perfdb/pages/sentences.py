@@ -1,15 +1,23 @@
 """What the words of a heading or a sentence say of precisions, and of figures nobody measured."""
 
 import re
+from collections.abc import Sequence
+from functools import partial
 
 from perfdb import catalog
 from perfdb.pages import names
 from perfdb.pages.cells import cleaned
 
 _HALF = re.compile(r"\bhalf[- ]precision\b|\bhalf\b", re.IGNORECASE)
-_WORD = re.compile(r"\w+(?:-\w+)*")
+_WORDS = re.compile(r"\w+(?:[- ]\w+)*")
+_MOST_OF_NAME = 3
+"""Words that make the name of a precision: `8-bit floating point`."""
 _BRACKETED = re.compile(r"(?<![\w-])\w++(?:-\w++)*+ ?\([^()]{0,40}\)")
-_OTHER_PRECISION = re.compile(r"(?:MX|NV)?(?:FP|INT|BF|TF|NF)[0-9]\w*", re.IGNORECASE)
+_OTHER_PRECISION = re.compile(
+    r"(?:MX|NV)?(?:FP|FLOAT|INT|BF|TF|NF)[0-9]\w*|E[0-9]M[0-9]\w*", re.IGNORECASE
+)
+_OF_ELEMENTS = re.compile(r"E[0-9]M[0-9]\w*", re.IGNORECASE)
+"""Says how the elements of a precision are coded: of `FP8-MX (E4M3)` no second precision."""
 _SENTENCE_ENDS = re.compile(r"(?<=[.;!?])\s+")
 _AT_PRECISION = re.compile(
     r"\b(?:with|at|in)\s+(?:the\s+)?(\w+(?:-\w+)*)(?:\s+precision\b|\s*[.;!]?\s*$)", re.IGNORECASE
@@ -64,8 +72,26 @@ def precisions(text: str) -> list[str]:
     """The words for precisions that a text has."""
     text = _without_half(text)
     exact = {name: one[0] for one in _BRACKETED.finditer(text) if (name := names.bracketed(one[0]))}
-    left = _WORD.findall(_BRACKETED.sub(_unless_exact, text))
-    return list({**exact, **{name: word for word in left if (name := _precision(word))}}.values())
+    found = list({**exact, **_named(_BRACKETED.sub(_unless_exact, text))}.values())
+    return [word for word in found if not _OF_ELEMENTS.fullmatch(word)] or found
+
+
+def _named(text: str) -> dict[str, str]:
+    """The words for precisions by what they name; of `FP8 tensorwise` both words."""
+    found: dict[str, str] = {}
+    for run in _WORDS.findall(text):
+        words = run.split(" ")
+        while words:
+            size = next(filter(partial(_is_name, words), range(_MOST_OF_NAME, 1, -1)), 1)
+            word = " ".join(words[:size])
+            if name := _precision(word):
+                found[name] = word
+            del words[:size]
+    return found
+
+
+def _is_name(words: Sequence[str], size: int) -> bool:
+    return catalog.precision_of(" ".join(words[:size])) is not None
 
 
 def _without_half(text: str) -> str:
