@@ -63,6 +63,28 @@ def test_beside_a_decimal_comma_a_number_that_may_be_a_thousandth_is_rejected(
 
 
 @pytest.mark.parametrize(
+    ("mistyped", "field"),
+    [
+        ("8 | 128 | 8192 | 5.614 | 2,07 | 800", "Tokens/s/GPU"),
+        ("8 | 128 | 8192 | 5.614 | 1,0050 | 800", "Tokens/s/GPU"),
+        ("8 | 128 | 8.192 | 5.614 | 2,071 | 800", "Seq Length"),
+    ],
+)
+def test_one_comma_among_rows_with_a_decimal_point_rejects_its_row_alone(
+    mistyped: str, field: str
+) -> None:
+    """Two rows beside it are enough; a comma in a second row leaves doubt again."""
+    sure = "8 | 128 | 8192 | 5.614 | 1,022.5 | 800"
+    found = rejected(PLAIN, sure, "8 | 128 | 8192 | 5.614 | 23,346 | -", mistyped)
+    wrong, message = found.pop(6)
+    assert ({}, field) == (found, wrong)
+    assert "number" in message
+    doubtful = rejected(PLAIN, sure, mistyped, "16 | 128 | 8192 | 5,61 | - | -")
+    assert {4, 5, 6} == doubtful.keys()
+    assert "on line 5 has a decimal comma" in doubtful[4][1]
+
+
+@pytest.mark.parametrize(
     ("row", "figures"),
     [
         ("8 | 1,024 | 8192 | 5.125 | - | 1,201", (5.125, None, 1201.0)),
