@@ -559,6 +559,73 @@ def test_brackets_say_which_precision_it_is(cell: str, wanted: str) -> None:
         assert [wanted] == precisions(read(f"### {cell}"))
 
 
+PRECISE = "| Model | Precision | GPUs | GBS | Sequence Length | Tokens / sec / GPU |\n" + "|---" * 6
+PRECISE_ROW = "\n| Llama3 8B | {} | {} | 128 | 8192 | 13812 |"
+OTHER = TITLES + ROW.replace("| 8 |", "| 16 |")
+
+
+@pytest.mark.parametrize(
+    ("above", "table", "wanted"),
+    [
+        ("### FP8-MX", PRECISE + PRECISE_ROW.format("FP8", 8), ["fp8_mx"]),
+        ("### FP8-MX", TITLES.replace("GPU |\n", "GPU (FP8) |\n") + ROW, ["fp8_mx"]),
+        ("### FP8-MX\n\n#### FP8 results", TITLES + ROW, ["fp8_mx"]),
+        ("### FP8-MX\n\n**FP8 results**", TITLES + ROW, ["fp8_mx"]),
+        ("### FP8-MX\n\nAll rows use FP8.", TITLES + ROW, ["fp8_mx"]),
+        ("### FP8-MX", TITLES + ROW + "\n**FP8**\n\n" + OTHER, ["fp8_mx", "fp8_mx"]),
+        ("### FP8-MX\n\n#### FP8-CS", TITLES + ROW, ["fp8_cs"]),
+        ("### FP8-MX\n\n### FP8", TITLES + ROW, ["fp8"]),
+        ("### FP8-MX", TITLES + ROW + "\n### FP8\n\n" + OTHER, ["fp8_mx", "fp8"]),
+    ],
+)
+def test_a_plain_family_takes_no_recipe_back(above: str, table: str, wanted: list[str]) -> None:
+    found = read(above, table)
+    assert (wanted, ()) == (precisions(found), found.notes)
+
+
+@pytest.mark.parametrize(
+    ("above", "table", "wanted", "told"),
+    [
+        (
+            "**FP8-MX**",
+            TITLES + ROW + "\n**FP8**\n\n" + OTHER,
+            ["fp8_mx", "fp8"],
+            "page.md:7: the text speaks of FP8-MX; the rows count as fp8",
+        ),
+        (
+            "Precision: FP8-MX",
+            TITLES + ROW + "\n#### FP8\n\n" + OTHER,
+            ["fp8_mx", "fp8"],
+            "page.md:7: the text speaks of FP8-MX; the rows count as fp8",
+        ),
+        (
+            "Precision: FP8-CS (FP8-MX)",
+            PRECISE + PRECISE_ROW.format("FP8", 8),
+            ["fp8"],
+            "page.md:7: the text speaks of FP8-CS and FP8-MX; the rows count as fp8",
+        ),
+        (
+            "**FP8 is per-tensor current scaling (FP8-CS)**\n\nPrecision: FP8",
+            TITLES + ROW,
+            ["fp8"],
+            "page.md:7: the text speaks of FP8-CS; the rows count as fp8",
+        ),
+        (
+            "### FP8-CS",
+            PRECISE + PRECISE_ROW.format("FP8", 8) + PRECISE_ROW.format("FP8-CS", 16),
+            ["fp8_cs", "fp8_cs"],
+            "page.md:9: rows say FP8 and FP8-CS; FP8 counts as fp8_cs, as said above",
+        ),
+    ],
+)
+def test_a_recipe_that_a_plain_family_may_be_is_told(
+    above: str, table: str, wanted: list[str], told: str
+) -> None:
+    found = read(above, table)
+    assert wanted == precisions(found)
+    assert [told] == [str(note).rpartition("; ")[0] for note in found.notes]
+
+
 @pytest.mark.parametrize(
     "cell", ["FP8 (delayed scaling)", "BF16 (projected)", "FP8 (H200)", "FP8 (MXFP8)"]
 )

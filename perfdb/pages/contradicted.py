@@ -1,17 +1,19 @@
-"""Where rows are said to be of two releases, or of none: what holds, a note says."""
+"""Where rows are said to be of two releases or recipes, or of none: what holds, a note says."""
 
 from collections.abc import Iterable, Iterator
 
 from perfdb import versions
 from perfdb.errors import Problem
-from perfdb.pages import names, releases, statements
+from perfdb.pages import names, releases, sentences, statements
 from perfdb.pages.base import Heading, Page, PageContext
+from perfdb.pages.cells import Wrong
 from perfdb.pages.context import Setting, framework_in
 from perfdb.pages.front import Settings
 from perfdb.pages.outline import Table
 from perfdb.pages.releases import Whose
 
 _REMEDY = "correct one of them, if it is a mistake"
+_EXACT = "write the recipe where FP8 stands, if it is of these rows"
 
 
 def above(where: str, table: Table, setting: Setting) -> Iterator[Problem]:
@@ -57,6 +59,37 @@ def on_systems(where: str, table: Table, setting: Setting, own: Iterable[str]) -
     if others and isinstance(above, str):
         message = f"rows say {', '.join(others)}, and {above} stands above the table; the rows hold"
         yield Problem(where, message, line=table.header.line, remedy=_REMEDY)
+
+
+def recipes(
+    where: str, table: Table, own: Iterable[tuple[str, str | Wrong | None]]
+) -> Iterator[Problem]:
+    """Recipes of a precision that leave open whether a plain FP8 is one of them.
+
+    `own` is what each row says of its precision, and what that is taken for.
+    """
+    rows = [(printed, held) for printed, held in own if isinstance(held, str)]
+    held_by_rows = {held for _, held in rows}
+    exact = {printed for printed, held in rows if names.precision(printed) == held}
+    for printed, held in dict.fromkeys(rows):
+        family = names.precision(printed) if printed not in exact and printed else held
+        if family != held and (same := [one for one in exact if _is_of(family, one)]):
+            message = f"rows say {printed} and {same[0]}; {printed} counts as {held}, as said above"
+            yield Problem(where, message, line=table.header.line, remedy=_REMEDY)
+    for one in table.said:
+        words = [] if one.listed else sentences.precisions(one.text)
+        open_ = [word for word in words if names.precision(word) not in held_by_rows]
+        plain = {held for held in held_by_rows for word in open_ if _is_of(held, word)}
+        if plain:
+            said, counted = " and ".join(open_), " and ".join(sorted(plain))
+            message = f"the text speaks of {said}; the rows count as {counted}"
+            yield Problem(where, message, line=one.line, remedy=_EXACT)
+
+
+def _is_of(family: object, word: str) -> bool:
+    """Whether a word names a recipe of a family, and not just the family."""
+    name = names.precision(word)
+    return isinstance(name, str) and name.startswith(f"{family}_")
 
 
 def by_options(where: str, page: Page, settings: Settings, given: PageContext) -> Iterator[Problem]:

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
-from perfdb.pages import unlisted
+from perfdb.pages import names, unlisted
 from perfdb.pages.outline import Said
 from perfdb.pages.releases import Whose
 from perfdb.record import Frozen, Task
@@ -48,8 +48,14 @@ class Statement(Frozen):
             "no_system": unclear,
             **nearer.model_dump(exclude_none=True),
             **whose,
+            "precision": self._refined(nearer.precision),
         }
         return self.model_copy(update=said)
+
+    def _refined(self, nearer: str | None) -> str | None:
+        """The precision that holds below both; a plain FP8 takes no recipe back."""
+        held = self.precision
+        return names.refined(nearer, held) if nearer and held else nearer or held
 
 
 _NOTHING: Final = Statement()
@@ -67,13 +73,15 @@ class Sections:
     """Whether a line has named a task."""
     model_at: int = _NOWHERE
     system_at: int = _NOWHERE
-    """How many tables stand above the line that named a model, or a system, last."""
+    precision_at: int = _NOWHERE
+    """How many tables stand above the line that named a model, a system or a precision last."""
 
-    def heading(self, said: Statement) -> None:
+    def heading(self, said: Statement, one: Said) -> None:
         """Take a heading: what it says, with what still holds, is said in headings alone again."""
+        self._next_precision(said, one)
         self.headings = self.above = self.together = self.together.then(said)
         self.begun = False
-        self.model_at = self.system_at = _NOWHERE
+        self.model_at = self.system_at = self.precision_at = _NOWHERE
 
     def line(self, said: Statement, one: Said) -> None:
         """What is named for the table above does not hold below another name that is not known."""
@@ -83,10 +91,18 @@ class Sections:
         if one.tables > self.system_at and not is_on and unlisted.is_machine(one):
             why = f"the text says {one.text!r}, which is no system of the catalogue"
             said = said.then(Statement(no_system=why))
+        self._next_precision(said, one)
+        self.precision_at = one.tables if said.precision else self.precision_at
         self.model_at = one.tables if said.model else self.model_at
         self.system_at = one.tables if is_on else self.system_at
         self.together = self.together.then(said)
         self.above = self.above if self.begun else self.together
+
+    def _next_precision(self, said: Statement, one: Said) -> None:
+        """The recipe that a line states of the table above is none of the FP8 below it."""
+        if one.tables > self.precision_at and said.precision:
+            held = {"precision": self.headings.precision}
+            self.together = self.together.model_copy(update=held)
 
     def task(self, said: Statement, *, titled: bool) -> None:
         """A task in a line: below a title within a section the section's own lines hold, too."""

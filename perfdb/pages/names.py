@@ -196,6 +196,12 @@ def are_precisions(words: Iterable[str], printed: str) -> bool:
     return bool(stated) and all(f"{s}_".startswith(f"{k}_") for s in stated for k in known)
 
 
+def refined(nearer: str, further: str) -> str:
+    """The recipe that is stated further away, where a nearer word names just its family: `FP8`."""
+    one = len(precisions(further)) == 1 and are_precisions([nearer], further)
+    return further if one else nearer
+
+
 def is_summary(printed: str) -> bool:
     """Whether what stands for a model sums up other rows: `Average (all)`, `Speedup`."""
     found = _SUMMARY.fullmatch(printed) or _RATE.search(printed)

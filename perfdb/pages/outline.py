@@ -94,11 +94,13 @@ class _Outline:
     def heading(self, heading: Heading) -> None:
         while self.scopes[-1].level >= heading.level and not self.scopes[-1].box:
             self.scopes.pop()
-        self.scopes.append(_Scope(heading.level, [Said(heading.text, heading.line, True)]))
+        self.scopes.append(
+            _Scope(heading.level, [Said(heading.text, heading.line, True, tables=len(self.tables))])
+        )
 
     def enter(self, box: Enter) -> None:
         self.unbox()
-        said = [Said(box.label, box.line, True)] if box.label else []
+        said = [Said(box.label, box.line, True, tables=len(self.tables))] if box.label else []
         self.scopes.append(_Scope(0, said, box=True, note=box.note))
 
     def unbox(self) -> None:

@@ -14,6 +14,7 @@ from perfdb.pages import (
     spoken,
     statements,
     systems,
+    values,
 )
 from perfdb.pages.attributed import Attributed
 from perfdb.pages.base import Row
@@ -46,6 +47,9 @@ def _contradicted(reader: TableReader, own: Sequence[Attributed]) -> Iterator[Pr
     on = [one for one in found if isinstance(one, str)]
     yield from contradicted.on_systems(where, table, setting, on)
     if reader.has_figure():
+        stated = [(one.texts.get("precision", ""), one.setting) for one in own]
+        held = [(printed, values.precision(printed, of)) for printed, of in stated]
+        yield from contradicted.recipes(where, table, held)
         yield from spoken.of_table(where, table, own, on)
 
 

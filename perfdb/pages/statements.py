@@ -61,7 +61,7 @@ def in_force(said: Iterable[Said], own: str | None = None) -> Statement:
     sections = Sections()
     for one in said:
         if one.heading:
-            sections.heading(_of_heading(one.text, own))
+            sections.heading(_of_heading(one.text, own), one)
         elif not one.only_pairs and _is_task(one.text):
             sections.task(_of_task(one.text), titled=one.titled)
         elif one.titled:

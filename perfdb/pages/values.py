@@ -85,12 +85,17 @@ def _names(texts: Texts, setting: Setting) -> dict[str, object]:
     return _model(texts, setting) | {
         "framework": setting.framework,
         "system": systems.of_row(texts.cells, setting.system, setting.fallback.system),
-        "precision": names.precision(
-            texts.of("precision") or setting.said.precision or setting.fallback.precision or ""
-        ),
+        "precision": precision(texts.of("precision"), setting),
         "task": _task(texts, setting),
         "variant": _variant(texts, setting),
     }
+
+
+def precision(printed: str, setting: Setting) -> str | Wrong | None:
+    """The precision of a row that says `printed` of it; a plain FP8 is the recipe said above."""
+    above = setting.said.precision or ""
+    said = names.refined(printed, above) if printed else above
+    return names.precision(said or setting.fallback.precision or "")
 
 
 def _model(texts: Texts, setting: Setting) -> dict[str, object]:
