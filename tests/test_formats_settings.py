@@ -66,6 +66,15 @@ def test_of_a_batch_that_grows_settings_say_the_last_size_alone(
         ("--pp 2 # nobody's", {"pipeline_parallel": 2}),
         ("--global_batch_size 1152 train.rampup_batch_size=[384,384,97656250]", {}),
         ("--nodes 2 --gpus-per-node 8 --dataset tulu3", {"num_gpus": 16}),
+        ("--sequence_parallel --use_megatron_fsdp",
+         {"sequence_parallel": True, "fsdp_enabled": True}),
+        ("--use_megatron_fsdp model.sequence_parallel=true",
+         {"sequence_parallel": True, "fsdp_enabled": True}),
+        ("--moe_a2a_overlap --max_steps 50", {"options": {"moe_a2a_overlap": True}}),
+        ("--moe_a2a_overlap 2>&1 | tee log", {"options": {"moe_a2a_overlap": True}}),
+        ("--use_megatron_fsdp false --tp && true", {"fsdp_enabled": False}),
+        ("--profile_step_start -1 --use_nsys_profiler",
+         {"options": {"profile_step_start": -1.0, "use_nsys_profiler": True}}),
     ],
 )  # fmt: skip
 def test_the_command_of_a_card_says_settings_as_options_and_as_overrides(

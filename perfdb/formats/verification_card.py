@@ -52,6 +52,8 @@ _SHORT: Final = {
     "etp": "expert_tensor_parallel_size",
 }
 """Options of a command, by the settings that they are of."""
+_NO_VALUE: Final = re.compile(r"-(?!\.?[0-9])|\+*[\w.]+=|[0-9]?[|&;<>]|\Z")
+"""The word behind a switch: an option (no negative number), an override, the shell's, or none."""
 
 
 class _Source(Written):
@@ -213,7 +215,7 @@ def _system(place: Place) -> str | None:
 
 def _of_command(command: str) -> dict[str, str]:
     """The settings of a command, `--seq_length 4096` and Hydra's `model.seq_length=4096`, by their
-    names; of one with several values nobody says which it had.
+    names; of one with several values nobody says which it had. A switch without a value is on.
     """
     try:
         words = shlex.split(command.replace("\\\n", " "))
@@ -225,5 +227,6 @@ def _of_command(command: str) -> dict[str, str]:
         is_option = path.startswith("-")
         if is_option or is_given:
             name = path.lstrip("-+").replace("-", "_").rpartition(".")[2]
-            found.setdefault(_SHORT.get(name, name), set()).add(value if is_given else behind)
+            said = value if is_given else "true" if _NO_VALUE.match(behind) else behind
+            found.setdefault(_SHORT.get(name, name), set()).add(said)
     return {name: values.pop() for name, values in found.items() if len(values) == 1}
