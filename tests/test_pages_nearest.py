@@ -743,6 +743,8 @@ def test_a_cell_of_a_task_may_say_that_nobody_measured_it() -> None:
         ("Estimated", "✔️", "✗"),
         ("Measured", "no", "yes"),
         ("Measured?", "❌", "✅"),
+        ("Projected?", "1", "0"),
+        ("Estimated cost ($)", "yes", "5"),
         ("Status", "projected", "measured"),
     ],
 )
@@ -755,6 +757,19 @@ def test_a_column_may_tick_what_nobody_measured(title: str, of_row: str, of_larg
     assert [f"the column {title!r} says {of_row!r}: the figures are no measured ones"] == [
         one.message for one in found.problems
     ]
+
+
+@pytest.mark.parametrize(
+    ("title", "of_row", "of_large"),
+    [("Estimated cost ($)", "5", "1"), ("Simulated failures", "1", "0"), ("Estimate", "1", "2.5")],
+)
+def test_a_number_is_no_tick(title: str, of_row: str, of_large: str) -> None:
+    titles = TITLES.replace("---|\n", "---|---|\n").replace("Model |", f"Model | {title} |")
+    row = ROW.replace("8B |", f"8B | {of_row} |")
+    large = LARGE.replace("70B |", f"70B | {of_large} |")
+    found = read("", titles + row + large)
+    assert () == found.problems
+    assert [of_row, of_large] == [one.extras[title] for one in found.results]
 
 
 BF16, FP8 = "**Table 1: BF16, NeMo 25.07**", "**Table 2: On DGX-H200 in FP8-CS**"

@@ -29,11 +29,32 @@ class Unmeasured:
         for column, cell in zip(self.header, row.cells, strict=True):
             text = cells.value(cell.text)
             named = names.not_measured(text) if _NAMED & {*column.fields} else None
-            if word := named or (None if column.known else _said(column.title, text)):
+            if word := named or (None if column.known else self._said(column.title, text)):
                 return f"the column {column.title!r} says {word!r}"
         noted = self._noted.of(self._of_fields(row))
         word = next(filter(None, map(sentences.begins_not_measured, noted)), None)
         return f"a footnote says {word!r}" if word else self._below
+
+    def _said(self, title: str, text: str) -> str | None:
+        """The word with which a column of its own says it: a status, or a tick below `Projected`.
+
+        A 1 is a tick below the bare word alone, and only where no row of the column has a number.
+        """
+        is_ticked = cells.ticked(text)
+        if is_ticked is None:
+            return sentences.begins_not_measured(text)
+        if text in _DIGITS and (title in self._counted or not _BARE.fullmatch(title)):
+            return None
+        says = sentences.begins_not_measured(title) if is_ticked else _MEASURED.fullmatch(title)
+        return text if says else None
+
+    @cached_property
+    def _counted(self) -> frozenset[str]:
+        """The titles of columns with a number that is neither 0 nor 1."""
+        both = (one for row in self.table.rows for one in zip(self.header, row.cells, strict=False))
+        printed = ((column.title, cells.value(cell.text)) for column, cell in both)
+        numbers = (one for one in printed if isinstance(cells.decimal(one[1]), float))
+        return frozenset(title for title, text in numbers if text not in _DIGITS)
 
     @cached_property
     def _below(self) -> str | None:
@@ -53,14 +74,9 @@ class Unmeasured:
         return Row(row.line, tuple(cell for column, cell in beside if column.fields))
 
 
-def _said(title: str, text: str) -> str | None:
-    """The word with which a column of its own says it: a status, or a tick below `Projected`."""
-    is_ticked = cells.ticked(text)
-    if is_ticked is None:
-        return sentences.begins_not_measured(text)
-    says = sentences.begins_not_measured(title) if is_ticked else _MEASURED.fullmatch(title)
-    return text if says else None
-
-
 _MEASURED: Final = re.compile(r"(?:is )?measured\W*", re.IGNORECASE)
 """A title below which `no` says that nobody measured."""
+_DIGITS: Final = frozenset({"0", "1"})
+"""Ticks that may be numbers."""
+_BARE: Final = re.compile(r"(?:(?:is|not) )?\w+\s*\??", re.IGNORECASE)
+"""The title of a switch, of which nothing is counted."""
