@@ -77,9 +77,6 @@ def test_what_is_published_reads_back_as_what_it_was_made_from(
     assert said(sqlite) == said(URL.create("sqlite", database=str(again)))
 
 
-METHOD = ["window", "num_steps", "flops_convention"]
-
-
 @pytest.mark.parametrize(
     ("methods", "shared"),
     [
@@ -113,6 +110,29 @@ def test_how_the_figures_of_all_rows_were_measured_reads_back_and_of_some_stands
         assert "]: Window: last\\_n(10)\n" in text
         assert "| FLOPs convention |" in text
         assert "| causal |" in text
+
+
+@pytest.mark.parametrize("measured_steps", [8, 9])
+def test_the_window_of_runs_is_said_whatever_runs_have_no_figures(
+    sqlite: URL, publish: Shell, tmp_path: Path, measured_steps: int
+) -> None:
+    """Once where all that have figures share it, else in a footnote of each row."""
+    failed = write_run(tmp_path, run_id="failed", outcome="out_of_memory", case=case(num_gpus=32))
+    other = {"warmup_steps": 10 - measured_steps, "measured_steps": measured_steps}
+    runs = [
+        write_run(tmp_path, run_id="one"),
+        write_run(tmp_path, run_id="two", case=case(num_gpus=16), **other),
+    ]
+    stored(sqlite, *runs, failed)
+    publish("--db", str(sqlite.database), "--format", "markdown", "--fail-on", "never")
+
+    [path] = (tmp_path / "published").rglob("*.md")
+    said = re.findall(r"^ *(?:window|\[\^\d\]: Window): .*", path.read_text(), re.MULTILINE)
+    if measured_steps == 8:
+        assert ["  window: skip_warmup(2)"] == said
+    else:
+        windows = {line.partition(": Window: ")[2] for line in said}
+        assert {"skip\\_warmup(2)", "skip\\_warmup(1)"} == windows
 
 
 def test_variants_of_a_task_read_back(sqlite: URL, publish: Shell, tmp_path: Path) -> None:

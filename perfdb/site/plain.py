@@ -13,6 +13,7 @@ from html import escape
 from typing import Final, Literal
 from urllib.parse import quote
 
+from perfdb.metrics import METRICS
 from perfdb.pages import told
 from perfdb.site import tables
 from perfdb.site.addresses import slug
@@ -22,6 +23,7 @@ from perfdb.site.markup import Cell, Table, of_all
 from perfdb.site.page import CATEGORIES, TAGS
 from perfdb.site.profiles import VARIANT
 from perfdb.site.words import quoted, release_title, section_title
+from perfdb.stated import figure
 
 Style = Literal["myst", "markdown"]
 
@@ -91,8 +93,11 @@ def _title(release: ReleasePage) -> str:
 
 
 def _method(results: Iterable[Result]) -> Mapping[str, object]:
-    """How the figures of all rows were measured; without what differs or some do not say."""
-    said = {name: {getattr(one, name) for one in results} for name in _METHOD}
+    """How the figures of all rows that have any were measured; without what differs or some do not
+    say.
+    """
+    given = [one for one in results if any(figure(one, name) is not None for name in METRICS)]
+    said = {name: {getattr(one, name) for one in given} for name in _METHOD}
     return {
         name: values.pop() for name, values in said.items() if len(values) == 1 and values != {None}
     }
@@ -180,11 +185,11 @@ def _lines(printed: _Printed, notes: _Footnotes) -> Iterator[str]:
 
 def _of_row(result: Result, method: Mapping[str, object]) -> Iterator[str]:
     """Why a run has no figures, which a table of our own site says where its rows are from, and
-    the window of a published row where that is not said of all.
+    the window of a row where another or none is said of all.
     """
     if result.withheld:
         yield f"No figures: {result.withheld}"
-    if result.window and "window" not in method and not result.is_measured:
+    if result.window and result.window != method.get("window"):
         yield f"Window: {result.window}"
 
 
