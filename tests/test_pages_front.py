@@ -7,11 +7,12 @@ import pytest
 from sqlalchemy import URL, select
 
 from perfdb import ingest
+from perfdb.catalog import titles
 from perfdb.db.tables import originals, results, sources
 from perfdb.ingest import page as page_reader
 from perfdb.ingest.words import LogOptions, words
 from perfdb.normalize import published_row
-from perfdb.pages import reader
+from perfdb.pages import reader, releases
 from perfdb.pages.base import PageContext, PageRead
 from perfdb.record import Method, Original
 from perfdb.verify.published import published
@@ -236,6 +237,13 @@ def test_a_framework_is_known_by_its_usual_names(said: str, known: str) -> None:
         given.said.configuration.framework,
         given.said.fallback.framework,
     )
+
+
+def test_a_framework_is_known_by_the_title_that_sites_print() -> None:
+    """Each that pages name has one."""
+    assert {name: name for name in releases.SPELLINGS} == {
+        name: releases.framework_named(title) for name, title in titles.FRAMEWORKS.items()
+    }
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,9 @@ FRAMEWORKS: Final[Mapping[str, str]] = {
     "dfm": "NeMo DFM",
     "megatron-bridge": "Megatron-Bridge",
     "megatron-core": "Megatron-Core",
+    "megatron-lm": "Megatron-LM",
     "nemo": "NeMo Framework",
+    "torchtitan": "torchtitan",
 }
 
 
