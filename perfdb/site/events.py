@@ -204,6 +204,8 @@ def remove_stale(app: Sphinx, failed: Exception | None) -> None:
             path.unlink()
     for folder in (*(out / folder for folder in FOLDERS), downloads, *texts):
         files.prune(folder)
+    # What Sphinx told the last site by, where settings have changed.
+    (out / ".buildinfo.bak").unlink(missing_ok=True)
 
 
 def _copied_texts(app: Sphinx) -> set[Path]:
