@@ -23,12 +23,14 @@ SUMMARY = (
     "published, read off a page and linked to its line, or measured, and linked to its run."
 )
 SECTIONS = {
-    "Results": ("index", "performance", "models", "systems", "scaling", "changes", "recipes"),
+    "Results": (
+        "index", "performance", "models", "systems", "scaling", "changes", "recipes", "runs/index"
+    ),
     "What figures mean": ("method", "glossary", "explanation"),
     "Guides": ("tutorial", "how-to"),
     "Reference": ("reference",),
-}
-"""The pages that programs are told of, by their first folder; single runs are too many."""
+}  # fmt: skip
+"""The pages that programs are told of, or their first folders; single runs are too many."""
 
 
 def describe(
@@ -82,7 +84,7 @@ def _llms(app: Sphinx, names: Iterable[str], out: Path) -> Iterator[str]:
     yield f"# {app.config.project}\n\n> {SUMMARY}\n"
     for title, folders in SECTIONS.items():
         yield f"\n## {title}\n\n"
-        for name in (one for one in names if one.partition("/")[0] in folders):
+        for name in (one for one in names if {one, one.partition("/")[0]} & {*folders}):
             heading = app.env.titles[name].astext()
             described = app.env.metadata[name].get("description", "").removeprefix(f"{heading}: ")
             about = f": {_plain(described)}" if described else ""

@@ -120,10 +120,13 @@ def test_the_page_for_what_is_missing_works_in_any_folder(site: Site, addressed:
 
 
 def test_llms_txt_leads_to_pages_and_tables_that_are_there(site: Site) -> None:
-    """Every link of it is a file of the site; the tutorial and the tables are among them."""
+    """Every link of it is a file of the site; the tutorial, the list of runs and the tables are
+    among them, single runs are not.
+    """
     text = (site.html / "llms.txt").read_text()
     linked = re.findall(r"^- \[.*\]\(([^)]+)\)", text, re.MULTILINE)
     assert "tutorial/first-run.html" in linked
+    assert ["runs/index.html"] == [one for one in linked if one.startswith(("runs/", "sources/"))]
     assert any(one.endswith(".csv") for one in linked)
     assert [] == [one for one in linked if not (site.html / one).is_file()]
 
