@@ -1,7 +1,8 @@
 """How a comparison reads: a case in a line, what differs, and why nothing matched."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Final
 
 from perfdb.catalog import titles
@@ -9,6 +10,7 @@ from perfdb.compare.base import Comparison, Difference, Judgement, Match, Side, 
 from perfdb.compare.digits import printed
 from perfdb.compare.result import Result
 from perfdb.compare.verdict import ENDED
+from perfdb.groups import grouped
 from perfdb.metrics import CONVENTION_BOUND, METRICS, Metric
 from perfdb.queries.only import EVERY, Only
 from perfdb.record import Origin, Outcome
@@ -74,10 +76,13 @@ def workload(result: Result) -> str:
 
 def configuration(result: Result) -> str:
     """'MBS 1, TP 2, PP 1': what is known of how the work was laid out; – where nothing is."""
+    return ", ".join(_laid_out(result)) or UNKNOWN
+
+
+def _laid_out(result: Result) -> list[str]:
     stated = [(SHORT[field], getattr(result, field)) for field in SHORT]
     stated += sorted(result.options.items())
-    known = [f"{name} {text(value)}" for name, value in stated if value not in (None, "")]
-    return ", ".join(known) or UNKNOWN
+    return [f"{name} {text(value)}" for name, value in stated if value not in (None, "")]
 
 
 def changes(differences: Iterable[Difference]) -> str:
@@ -92,6 +97,37 @@ def how(match: Match) -> str:
     if match.differences:
         return f"best of each: {changes(match.differences)}"
     return configuration(match.a.shown)
+
+
+def told_apart(labels: Sequence[str], matches: Sequence[Match]) -> list[str]:
+    """The labels of matches; of those that are alike each with what its match differs in.
+
+    'Llama 3 8B · measured · TP 2': whose figures they are, and how the work was laid out.
+    """
+    groups = grouped(zip(labels, matches, strict=True), itemgetter(0))
+    alike = {label: [match for _, match in some] for label, some in groups.items()}
+    return [
+        " · ".join(filter(None, (label, *_apart(match, alike[label]))))
+        for label, match in zip(labels, matches, strict=True)
+    ]
+
+
+def _apart(match: Match, alike: Sequence[Match]) -> Iterator[str]:
+    """What a match has, and not all of those that are named alike."""
+    if len(alike) == 1:
+        return
+    if len(set(map(_origins, alike))) > 1:
+        yield _origins(match)
+    if match.differences:
+        yield how(match)
+        return
+    sides = [_laid_out(side.shown) for one in alike for side in (one.a, one.b)]
+    shared = set.intersection(*map(set, sides))
+    yield ", ".join(part for part in _laid_out(match.b.shown) if part not in shared)
+
+
+def _origins(match: Match) -> str:
+    return " → ".join(dict.fromkeys((match.a.origin, match.b.origin)))
 
 
 def verdict(judgement: Judgement, metric: str) -> str:

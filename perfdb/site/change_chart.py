@@ -6,7 +6,7 @@ from typing import Final
 
 from perfdb import units
 from perfdb.catalog import titles
-from perfdb.compare import Match, Result, Verdict
+from perfdb.compare import Match, Result, Verdict, words
 from perfdb.site import bests, charts
 from perfdb.site.charts import Bar
 from perfdb.site.contents import ReleasePair
@@ -75,11 +75,12 @@ def _note(pair: ReleasePair, drawn: int, known: int) -> Html:
 
 
 def _labels(matches: Sequence[Match]) -> list[str]:
-    """What each bar is of; a detail only where the bars differ in it."""
+    """What each bar is of; a detail only where the bars differ in it, or would be named alike."""
     rows = [_named(match.b.shown) for match in matches]
     differ = [len(set(column)) > 1 for column in zip(*rows, strict=True)]
     told = [always or differs for always, differs in zip(ALWAYS, differ, strict=True)]
-    return [" · ".join(filter(None, compress(row, told))) for row in rows]
+    labels = [" · ".join(filter(None, compress(row, told))) for row in rows]
+    return words.told_apart(labels, matches)
 
 
 def _named(it: Result) -> tuple[str, ...]:

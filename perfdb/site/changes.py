@@ -220,10 +220,12 @@ def _order(match: Match) -> tuple[int, float]:
 
 def _disagreements(pair: ReleasePair) -> list[Html]:
     """Where the TFLOP/s tell another story than the tokens/s."""
-    disagreements = list(filter(None, map(disagreement, pair.comparison.matched)))
-    if not disagreements:
+    found = [(one, it) for it in pair.comparison.matched if (one := disagreement(it))]
+    if not found:
         return []
-    items = [tag("li", f"{one.work}: {one.said}") for one in disagreements]
+    works = words.told_apart([one.work for one, _ in found], [match for _, match in found])
+    said = (f"{work}: {one.said}" for work, (one, _) in zip(works, found, strict=True))
+    items = [tag("li", one) for one in said]
     rule = "The same work takes the same FLOPs per token, so that both figures change alike. Here "
     return [tag("p", f"{rule}TFLOP/s/GPU and tokens/s/GPU disagree:"), tag("ul", items)]
 

@@ -143,10 +143,13 @@ def _changes(pair: ReleasePair) -> Iterator[str]:
     for one in disagreements[:1]:
         some = f"{len(disagreements):,} of {len(found.matched):,} matched"
         yield f"TFLOP/s disagree in {some}: {one.work}: {one.said}"
-    for name, verdict in (("best", Verdict.FASTER), ("worst", Verdict.SLOWER)):
-        if most := _extreme(found, verdict):
-            work = words.workload(most.b.shown)
-            yield f"{name}: {signed(change_of(most))} {UNITS[most.metric]}, {work}"
+    extremes = {"best": _extreme(found, Verdict.FASTER), "worst": _extreme(found, Verdict.SLOWER)}
+    known = {name: most for name, most in extremes.items() if most}
+    works = words.told_apart(
+        [words.workload(it.b.shown) for it in known.values()], [*known.values()]
+    )
+    for (name, most), work in zip(known.items(), works, strict=True):
+        yield f"{name}: {signed(change_of(most))} {UNITS[most.metric]}, {work}"
     before = _models([*(match.a for match in found.matched), *found.only_a])
     after = _models([*(match.b for match in found.matched), *found.only_b])
     for name, models in (("new", after - before), ("no longer there", before - after)):

@@ -8,18 +8,22 @@ import pytest
 from bs4 import BeautifulSoup
 
 from perfdb import ingest
+from perfdb.compare import Result as Compared
+from perfdb.compare import comparison
 from perfdb.db.session import store_url
 from perfdb.pages import reader
 from perfdb.pages.base import PageContext
 from perfdb.record import CONFIGURATION_FIELDS, WORKLOAD_FIELDS
-from perfdb.site import markup, plain, profiles, read
+from perfdb.site import changes, markup, overview, plain, profiles, read
+from perfdb.site.contents import Contents, ReleasePair
 from perfdb.site.data import ReleasePage, Result
 from perfdb.site.grouping import Grouping, sections
 from perfdb.site.profile import Profile
 from perfdb.site.profiles import DFM
 from perfdb.site.releases import release_pages
 from perfdb.site.tables import of_results, results_table
-from tests.site.samples import address, published, result
+from tests.site.samples import address, published, result, soup
+from tests.test_compare import at, printed
 
 Fields = dict[str, object]
 
@@ -192,3 +196,45 @@ def test_rows_that_a_page_tells_apart_are_published_so_that_they_read_back(
             (one.case_key, one.model_tflops_per_sec_per_gpu, one.step_time_s, one.mfu)
             for one in release.results
         ] == [(it.case.key, *map(vars(it.figures).get, FIGURES)) for it in again.results]
+
+
+def compared(before: Sequence[Compared], after: Sequence[Compared]) -> tuple[list[str], list[str]]:
+    """What each bar of a comparison is of, and the best and the worst change of a card."""
+    found = comparison(before, after)
+    ends: Fields = {"framework": "nemo", "before": "25.04", "after": "25.07", "is_newest": True}
+    pair = ReleasePair(**ends, comparison=found)
+    [desc] = soup(changes.matched(pair, address).text).select("svg desc")
+    contents = Contents(results=(result(framework="nemo", release="25.07"),), pairs=(pair,))
+    card = soup(overview.html(overview.of_contents(contents), address).text).select(".perf-since p")
+    said = [line.get_text() for line in card if line.get_text().startswith(("best", "worst"))]
+    bars = re.findall(r"(LLAMA3-8B.*?): [+−]", desc.get_text())
+    return bars, [line.partition(", ")[2] for line in said]
+
+
+def of_cases(tokens: float, other: float, **said: object) -> list[Compared]:
+    """Two rows of one work whose cases differ in what is said of the other."""
+    return [printed(tokens, case_key="1"), printed(other, case_key="2", **said)]
+
+
+@pytest.mark.parametrize("field", CONFIGURATION_FIELDS)
+def test_changes_of_two_cases_have_different_names(field: str) -> None:
+    """One that got faster, one that got slower, and the best of each where it differs."""
+    said = {field: OTHER[field]}
+    bars, extremes = compared(of_cases(1000, 1010, **said), of_cases(1100, 900, **said))
+    assert 3 == len(set(bars))
+    assert 2 == len(set(extremes))
+
+
+def test_changes_are_named_by_what_not_all_of_the_same_work_have() -> None:
+    """Whose figures they are, and their layouts; what is alone keeps the name of its work."""
+    work = "LLAMA3-8B · DGX-H100 · BF16 · 8 GPUs"
+    parallel: Fields = {"tensor_parallel": 2, "variant": "fsdp"}
+    before, after = of_cases(1000, 900, **parallel), of_cases(1100, 880, **parallel)
+    bars, extremes = compared(before, after)
+    assert [f"{work} · TP 1", f"{work} · TP 2, variant fsdp"] == bars
+    assert ["TP 1", "TP 2, variant fsdp"] == [line.rpartition(" · ")[2] for line in extremes]
+    bars, extremes = compared([before[0], at(4.0)], [after[0], at(4.4)])
+    assert [f"{work} · published", f"{work} · measured"] == bars
+    assert ["published", "measured"] == [line.rpartition(" · ")[2] for line in extremes]
+    bars, [only] = compared(before[:1], after[:1])
+    assert ([work], "GBS 128") == (bars, only.rpartition(" · ")[2])
