@@ -50,9 +50,13 @@ class SiteDirective(SphinxDirective):
         return self.builder.get_relative_uri(self.env.docname, target)
 
     def raw(self, html: Html) -> list[nodes.Node]:
-        """HTML as a node of this document, with the downloads that its tables offer below it."""
+        """HTML as a node of this document, with the downloads that its tables offer below it.
+
+        The search finds it by the titles of models, too: a table calls them as its page does.
+        """
         made = joined((html, *map(self._offered, html.offers)))
-        return [of_html(made.text)]
+        models = dict.fromkeys(one.model_title for it in html.offers for one in it.results)
+        return [of_html(made.text, models)]
 
     def _offered(self, offer: Offer) -> Html:
         """Links to the files of a table, which are made here."""

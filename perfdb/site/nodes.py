@@ -4,6 +4,7 @@ Sphinx would index a table figure by figure, of which nobody searches any.
 """
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from docutils import nodes
@@ -18,14 +19,14 @@ class made_html(nodes.Invisible, nodes.Element):
     """HTML, with the words that the search is to find it by as its text."""
 
 
-def of_html(html: str) -> made_html:
-    """HTML as a node."""
-    return made_html("", nodes.Text(words(html)), html=html)
+def of_html(html: str, names: Iterable[str] = ()) -> made_html:
+    """HTML as a node; `names` are what the search finds it by besides what it says."""
+    return made_html("", nodes.Text(words(html, names)), html=html)
 
 
-def words(html: str) -> str:
-    """The words of HTML, each once; numbers are none. Many cells say the same."""
-    texts = dict.fromkeys(_TAG.split(html))
+def words(html: str, names: Iterable[str] = ()) -> str:
+    """The words of HTML and of names, each once; numbers are none. Many cells say the same."""
+    texts = dict.fromkeys((*_TAG.split(html), *names))
     found = dict.fromkeys(_WORD.findall(" ".join(texts)))
     return " ".join(word for word in found if not word.isdecimal())
 

@@ -15,3 +15,7 @@ def test_names_are_words_and_figures_are_none() -> None:
 
 def test_what_stands_in_tags_is_not_found() -> None:
     assert "seen" == words('<a href="unseen" title="unseen">seen</a><br/>12')
+
+
+def test_what_html_is_called_besides_is_found_too() -> None:
+    assert "LLAMA3 8B Llama" == words("<td>LLAMA3-8B</td>", ["Llama 3 8B"])

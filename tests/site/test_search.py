@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page
@@ -17,10 +18,22 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
+def known(html: Path) -> dict[str, Any]:
+    """What the search knows."""
+    text = (html / "searchindex.js").read_text()
+    return json.loads(text.removeprefix("Search.setIndex(").removesuffix(")"))
+
+
+def pages_of(word: str, html: Path) -> list[str]:
+    """The pages that have a word in their text."""
+    said = known(html)
+    found = said["terms"].get(word, [])
+    return [said["docnames"][page] for page in (found if isinstance(found, list) else [found])]
+
+
 def entries(html: Path) -> dict[str, list[str]]:
     """The entries of the index that the search knows, and the pages that each leads to."""
-    text = (html / "searchindex.js").read_text()
-    said = json.loads(text.removeprefix("Search.setIndex(").removesuffix(")"))
+    said = known(html)
     return {
         entry: [said["docnames"][page] for page, _, is_main in found if is_main]
         for entry, found in said["indexentries"].items()
@@ -28,7 +41,10 @@ def entries(html: Path) -> dict[str, list[str]]:
 
 
 def test_the_index_leads_to_each_release_after_every_build(tmp_path: Path) -> None:
-    """By its version and by its framework too; of a release that is gone it knows nothing."""
+    """By its version, by its framework too, and by the title of a model that it calls otherwise.
+
+    Search takes a part of a word, of llama3, only where no page has the whole word.
+    """
     project = Project(tmp_path)
     url = store_url(str(project.store))
     stored(url, write_run(tmp_path, run_id="one"))
@@ -36,18 +52,21 @@ def test_the_index_leads_to_each_release_after_every_build(tmp_path: Path) -> No
     first = ["performance/megatron-core/0.16.0"]
     assert {"0.16.0": first, "megatron-core 0.16.0": first} == entries(project.html)
 
-    stored(url, published(release=release("25.07", framework="nemo")))
+    raw = {"Model": "LLAMA3-8B"}
+    stored(url, published(release=release("25.07", framework="nemo"), raw=raw))
     project.built()
     second = ["performance/nemo/25.07"]
     both = {"0.16.0": first, "megatron-core 0.16.0": first} | {
         "25.07": second, "nemo 25.07": second,
     }  # fmt: skip
     assert both == entries(project.html)
+    assert "Llama 3 8B" not in (project.html / f"{second[0]}.html").read_text()
 
     settle(project.store)
     for _ in range(2):
         project.built()
         assert both == entries(project.html)
+        assert second[0] in pages_of("llama", project.html)
 
 
 def test_a_release_without_a_version_has_no_entry(tmp_path: Path) -> None:
@@ -97,7 +116,7 @@ def test_the_search_says_that_figures_are_not_searched(page: Page, address: str)
 @pytest.mark.skipif(not CHROMIUM.exists(), reason="no Chromium on this machine")
 def test_results_come_before_what_is_said_of_them(page: Page, address: str) -> None:
     """The name of a model stands on pages of every kind, with the same points from Sphinx."""
-    page.goto(f"{address}search.html?q=llama3")
+    page.goto(f"{address}search.html?q=llama")
     page.get_by_text("Search finished").wait_for()
     links = page.locator("ul.search > li > a").evaluate_all(
         "all => all.map(one => one.getAttribute('href'))"
