@@ -142,10 +142,11 @@ def _outcome(pair: ReleasePair) -> Outcome:
 
 
 def _index_row(one: Outcome, address: Address) -> list[Cell]:
+    ends = {it: release_title(one.framework, it) for it in (one.before, one.after)}
     # by its title: a version alone would be sorted as a number, 0.10 before 0.9
     return [
         Cell(link(framework_title(one.framework), address(one.document))),
-        *(Cell(it, sort=release_title(one.framework, it)) for it in (one.before, one.after)),
+        *(Cell(markup.shortened(version), sort=title) for version, title in ends.items()),
         *(Cell(f"{count:,}") for count in one.counts),
     ]
 

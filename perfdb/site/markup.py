@@ -1,5 +1,6 @@
 """HTML for people: text escaped, tables that scroll, sort and read well."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -94,6 +95,7 @@ class Table:
 
 
 _NOTHING: Final = Beside("", "", "")
+_COMMIT: Final = re.compile("[0-9a-f]{40,}")
 
 
 def html(content: Content) -> str:
@@ -123,6 +125,11 @@ def _attribute(key: str) -> str:
 def link(text: Content, address: str) -> Html:
     """A link. `address` is one of ours, never one out of the store."""
     return Html(f'<a href="{escape(address)}">{html(text)}</a>')
+
+
+def shortened(text: str) -> Html:
+    """Text in which the hash of a commit shows its start; copies and the filter have the whole."""
+    return Html(_COMMIT.sub(r'<span class="perf-hash" title="\g<0>">\g<0></span>', escape(text)))
 
 
 def joined(parts: Iterable[Content], separator: str = "") -> Html:
@@ -161,7 +168,8 @@ def terms(given: Iterable[tuple[str, Content]]) -> Html:
 
 
 def _head(head: Head) -> Html:
-    title = tag("abbr", head.title, title=head.hint) if head.hint else head.title
+    said = shortened(head.title)
+    title = tag("abbr", said, title=head.hint) if head.hint else said
     one_word = None if " " in head.title else "s"
     classes = " ".join(filter(None, (head.class_, one_word)))
     falling, near = ("true" if it else None for it in (head.falling, head.near))

@@ -114,7 +114,7 @@ def _index_row(title: str, series: Series, on: ScalingPage, address: Address) ->
         Cell(series.title),
         Cell(f"{smallest.num_gpus:,} to {largest.num_gpus:,}", sort=largest.num_gpus),
         superlinear.efficiency_of(largest, series, page),
-        Cell(link(release, release_page), sort=release),
+        Cell(link(markup.shortened(release), release_page), sort=release),
     ]
 
 

@@ -14,7 +14,7 @@ from perfdb.site import addresses, figures, profiles, shown
 from perfdb.site.addresses import Address
 from perfdb.site.data import Result
 from perfdb.site.glossary import TERMS
-from perfdb.site.markup import Beside, Cell, Head, Html, Offer, Table, link, tag
+from perfdb.site.markup import Beside, Cell, Head, Html, Offer, Table, link, shortened, tag
 from perfdb.site.origin import flag_sign, origin
 from perfdb.site.printed import extra_of, is_packed, says, text_of
 from perfdb.site.profile import Column, Kind, Profile
@@ -243,7 +243,7 @@ def _log(_column: Column, result: Result, _address: Address) -> Cell:
 def _release(_column: Column, result: Result, address: Address) -> Cell:
     title = release_title(result.framework, result.release)
     tab = addresses.of_tab(result.framework, result.release, result.system, address)
-    return Cell(link(title, tab), sort=title)
+    return Cell(link(shortened(title), tab), sort=title)
 
 
 def _recipe(_column: Column, result: Result, address: Address) -> Cell:

@@ -3,12 +3,16 @@
 import csv
 import io
 import re
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page
 
-from perfdb.site import changelog, markup
+from perfdb.compare import comparison
+from perfdb.site import changelog, changes, markup
+from perfdb.site.contents import ReleasePair
 from perfdb.site.data import Result
+from perfdb.site.markup import Html
 from perfdb.site.profile import Profile
 from perfdb.site.profiles import AUTOMODEL, NEMO, OF_MODEL, ON_SYSTEM, SCALING
 from perfdb.site.revisions import Change, Event
@@ -16,6 +20,7 @@ from perfdb.site.tables import results_table
 from tests.site.conftest import CHROMIUM, EVIL, RELEASE, ROOT, chosen
 from tests.site.samples import address as sample_address
 from tests.site.samples import published, result
+from tests.test_compare import printed
 
 STATIC = ROOT / "perfdb" / "site" / "static"
 
@@ -118,8 +123,13 @@ def test_on_a_phone_the_rates_are_in_sight_beside_what_was_run(
 
 def on_a_phone(page: Page, profile: Profile, *results: Result, width: int = 390) -> Locator:
     """The table of results on a phone; its box is as wide as the screen."""
-    page.set_viewport_size({"width": width, "height": 844})
     made = markup.table(results_table("Results", results, profile, sample_address))
+    return part_on_a_phone(page, made, width)
+
+
+def part_on_a_phone(page: Page, made: Html, width: int = 390) -> Locator:
+    """The table of a part of a page."""
+    page.set_viewport_size({"width": width, "height": 844})
     page.set_content(f"<body style='margin: 0; font-family: sans-serif'>{made.text}</body>")
     page.add_style_tag(path=STATIC / "perfdb.css")
     page.add_script_tag(path=STATIC / "perfdb.js")
@@ -183,6 +193,28 @@ def test_a_change_is_in_sight_on_a_phone_with_what_changed_and_says_its_work_onc
     assert ["0.9.1", "0.16.0"] == [title.split()[0] for title in titles[1:3]]
     assert {True} == {box is not None and box["x"] + box["width"] <= 390 for box in boxes}
     assert "Work" in page.evaluate("texts(document.querySelector('table.perf'))[0]")
+
+
+def test_the_hash_of_a_commit_leaves_counts_and_figures_in_sight_and_is_copied_whole(
+    page: Page,
+) -> None:
+    """On a phone, in cells and in heads; its title is the whole of it."""
+    before, after = "fbb7570cf7eec94fd2e6064454d84f7fad07fbfa", 4 * "0480586879"
+    ends: dict[str, Any] = {"framework": "megatron-bridge", "before": before, "after": after}
+    pair = ReleasePair(**ends, comparison=comparison([printed(44_511)], [printed(44_773)]))
+    outcome = changes.Outcome(**ends, document="changes/a", counts=(1,) * 9)
+    index = changes.index(changes.ChangesIndex(pairs=(outcome,), alone=()), sample_address)
+    for part, place in ((index, 3), (changes.matched(pair, sample_address), 2)):
+        table = part_on_a_phone(page, part)
+        assert [before, after] == table.locator(".perf-hash").evaluate_all(
+            "all => all.map(one => one.title)"
+        )
+        box = table.locator("tbody tr > *").nth(place).bounding_box()
+        assert box is not None
+        assert box["x"] + box["width"] <= 390
+        copied = " ".join(table.evaluate("it => texts(it).flat()"))
+        assert before in copied
+        assert after in copied
 
 
 def test_rows_that_read_alike_on_a_phone_say_in_what_they_differ(page: Page) -> None:

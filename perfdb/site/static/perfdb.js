@@ -222,8 +222,10 @@ function rearrange(table) {
 // "TFLOPs/sec/GPU" is wider than the figures below it.
 function breakAtSlashes(head) {
   const title = [...head.querySelectorAll("button, abbr")].pop() ?? head;
-  const parts = title.textContent.split(/(?<=\/)/);
-  title.replaceChildren(...parts.flatMap((part) => [part, document.createElement("wbr")]));
+  for (const text of [...title.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE)) {
+    const parts = text.data.split(/(?<=\/)/);
+    text.replaceWith(...parts.flatMap((part) => [part, document.createElement("wbr")]));
+  }
 }
 
 // Where rows read alike up to the rates, all rows say below their names in what those differ behind
