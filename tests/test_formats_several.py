@@ -5,7 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from perfdb import windows
 from perfdb.formats import FORMATS, ParsedLog, several
+from perfdb.windows import Window
 from tests.logs import step_line, titan
 
 TIME_LIMIT = "slurmstepd: error: *** JOB 42 ON n1 CANCELLED AT 2025-07-01 DUE TO TIME LIMIT ***\n"
@@ -32,11 +34,11 @@ PROGRAMS: Mapping[str, Callable[[int, int, float], str]] = {
 }  # fmt: skip
 
 
-def read(name: str, text: str, chunk: int = 1 << 20) -> ParsedLog:
+def read(name: str, text: str, chunk: int = 1 << 20, window: Window | None = None) -> ParsedLog:
     content = text.encode()
     chunks = [content[at : at + chunk] for at in range(0, len(content), chunk)]
     member = FORMATS[name]
-    [log] = several.of_last(member, "a.log", member.parse("a.log", chunks), lambda: chunks)
+    [log] = several.of_last(member, "a.log", member.parse("a.log", chunks), lambda: chunks, window)
     return log
 
 
@@ -174,6 +176,34 @@ def test_automodel_has_the_gpus_of_the_attempt_that_is_judged(between: int, last
     assert (16, 31, "skip_warmup(40)") == (
         log.configuration.num_gpus, log.restarted_at, log.window,
     )  # fmt: skip
+
+
+ITERATIONS = "".join(MEGATRON % (step, 4000) for step in range(1, 51))
+OF_GPUS: Mapping[str, Callable[[int], str]] = {
+    "megatron_lm": lambda gpus: f"---- arguments ----\n  world_size ... {gpus}\n" + ITERATIONS,
+    "megatron_bridge": lambda gpus: f"ConfigContainer:\n  world_size: {gpus}\n" + ITERATIONS,
+    "torchtitan": lambda gpus: titan(4096, 50, 4.0).replace("[], []", f"['dp_shard'], [{gpus}]"),
+    "automodel_console": lambda gpus: automodel(gpus, 16, 1, 50),
+}
+
+
+@pytest.mark.parametrize("name", OF_GPUS)
+@pytest.mark.parametrize(("lost", "last"), [(16, 32), (16, 16), (16, 8)])
+def test_an_attempt_of_which_no_step_is_kept_has_no_say(name: str, lost: int, last: int) -> None:
+    """Steps 1 to 40 on 8 GPUs, 31 to 45 on others, all printed again, and 31 to 50."""
+
+    def part(gpus: int, first: int, until: int) -> str:
+        lines = OF_GPUS[name](gpus).splitlines(keepends=True)
+        return "".join([*lines[:-50], *lines[-50:][first - 1 : until]])
+
+    text = part(8, 1, 40) + part(lost, 31, 45) + part(last, 31, 50)
+    for window, gpus, steps in (
+        (windows.between(11, 25), 8, "1 to 30"), (windows.last_n(10), last, "31 to 50"),
+    ):  # fmt: skip
+        log = read(name, text, window=window)
+        told = (log.changed_settings or "alone").partition(" alone")[0]
+        assert gpus == log.configuration.num_gpus
+        assert (f"steps {steps}" if last != 8 else "alone") == told
 
 
 def test_automodel_with_attempts_of_several_batches_says_which_step_is_uncertain() -> None:

@@ -86,14 +86,15 @@ def _attempts(
 ) -> Sequence[_Attempt]:
     """The attempts that steps are kept of, with what each of them says of itself."""
     lines = Readings.of(log.readings).line
-    attempts = []
+    attempts, again_from = list[_Attempt](), 0
     dumps = chain(_dumps(again(), int(lines[0])), [(MOST, b"")])
     for (line, dump), (until, _) in pairwise(dumps):
+        again_from = again_from or line  # of one that no step is kept of, too
         if _has_steps(lines, line, until):
             attempts += [_Attempt(line, said) for said in found.parse(where, [dump])]
     if not attempts:
         return [_Attempt(0, log)]
-    [begun] = found.parse(where, _above(again(), attempts[0].line))
+    [begun] = found.parse(where, _above(again(), again_from))
     return [_Attempt(0, _with_batch_of(log, begun)), *attempts]
 
 
