@@ -4,7 +4,8 @@ Golden figures are worked by hand from `factories.TEN_STEPS`: 128 × 8,192 token
 """
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -459,6 +460,38 @@ def test_a_case_keeps_its_figures_where_the_window_is_of_another_attempt(
     assert (8.0, 8192.0) == (
         in_force(sqlite)["step_time_s"], in_force(sqlite)["tokens_per_sec_per_gpu"],
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "every", "bounds"),
+    [
+        (logs.nemo(), 1, ((2, 6), (6, 15), (12, 15))),
+        (logs.megatron(), 1, ((2, 6), (6, 15), (12, 15))),
+        ("ConfigContainer:\n" + logs.megatron(), 1, ((2, 6), (6, 15), (12, 15))),
+        # Line 12 is the mean of steps 9 to 12, and the batch may have grown behind step 9.
+        (logs.megatron(), 4, ((1, 8), (9, 20), (13, 20))),
+    ],
+)
+def test_a_case_keeps_its_figures_where_the_window_is_of_another_batch(
+    sqlite: URL, tmp_path: Path, text: str, every: int, bounds: Sequence[tuple[int, int]]
+) -> None:
+    """It has 127 samples up to step 8, and then the 128 of the case."""
+    lines = text.splitlines(keepends=True)
+    start, steps = lines[:-20], lines[-20:]
+    small = [re.sub(r"(global.batch.size: )128", r"\g<1>127", line) for line in steps[:8]]
+    ramp = "".join([*start, *[*small, *steps[8:]][every - 1 :: every]])
+    ingest([logs.write(tmp_path / "logs", ramp)], sqlite, logs.GIVEN)
+    before, [(size,)] = in_force(sqlite), rows_of(sqlite, select(cases.c.global_batch_size))
+    assert (128, None) == (size, before["withheld"])
+
+    *others, own = (windows.between(*ends) for ends in bounds)
+    for window in others:
+        [left] = recompute(sqlite, ALL, Asked(window)).left
+        assert left.reason.startswith("the window holds steps of another batch than the case: ")
+        assert left.reason.endswith(" has 1,040,384 tokens, not 128 × 8,192")
+    assert before == in_force(sqlite)
+    [changed] = recompute(sqlite, ALL, Asked(own)).changed
+    assert own.name == changed.after.window
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def of_window(where: str, log: ParsedLog, window: Window, asked: int | None = No
     if PRINTED not in lines.columns:
         return log
     printed = lines.column(PRINTED)
-    within = _within(lines, printed, window).distinct()
+    within = printed.at(held(lines, window)).distinct()
     size = count(within[0]) if len(within) == 1 else None
     log = with_tokens(log, log.configuration.sequence_length)
     if size is not None:
@@ -90,14 +90,14 @@ def _with_size(log: ParsedLog, size: int | None, note: Problem | None) -> Parsed
     return replace(log, configuration=said, notes=(*log.notes, *([note] if note else ())))
 
 
-def _within(lines: Readings, printed: Column, window: Window) -> Column:
-    """The sizes that the lines of the window say; where each is a mean, the line before too.
+def held(lines: Readings, window: Window) -> slice:
+    """The places of the lines that settle the batch of a window.
 
-    The batch may have changed between the two.
+    They are those in it; where each is a mean, the line before too: the batch may have changed
+    between the two.
     """
     counts = spans(lines.step)
     within = held_by(window, lines.step, counts)
     if within.start == within.stop:
-        return printed.at(within)
-    start = max(0, within.start - int(counts[within.start] > 1))
-    return printed.at(slice(start, within.stop))
+        return within
+    return slice(max(0, within.start - int(counts[within.start] > 1)), within.stop)

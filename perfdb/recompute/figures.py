@@ -19,6 +19,8 @@ from perfdb import (
 )
 from perfdb.db.rows import ResultRow
 from perfdb.flops.base import Convention
+from perfdb.formats import batch
+from perfdb.formats.piecewise import first
 from perfdb.formats.readings import Readings
 from perfdb.record import Outcome, WorkerConfiguration
 from perfdb.windows import Window
@@ -80,11 +82,15 @@ def recomputed(stored: Stored, given: Readings, asked: Asked) -> ResultRow:
     The result is returned unchanged if its run did not finish or its window is unknown. If the
     window holds no step, or most of those in it were skipped by the optimizer, the figures are
     withheld; the convention is recorded all the same, for the next window that gives figures.
+    They are withheld, too, where the steps of another window have another batch than the case.
     """
     window = asked.window or _window(stored.result)
     if window is None or not stored.finished:
         return stored.result
     convention = asked.convention or _convention(stored.result)
+    if window.name != stored.result.window and (other := _of_other_batch(stored, given, window)):
+        empty = _without_figures(stored.result, window)
+        return replace(empty, outcome=Outcome.INCOMPLETE, withheld=other)
     within = _picked(stored, given, window)
     emitted = _emitted(stored.result, within, window)
     empty = replace(_without_figures(stored.result, window), emitted=emitted)
@@ -118,6 +124,24 @@ def differences(before: ResultRow, after: ResultRow) -> Mapping[str, Change]:
         for name, pair in pairs.items()
         if not _same(pair, SAME * (after.step_time_s or 0.0) if name in TIMES else 0.0)
     }
+
+
+def _of_other_batch(stored: Stored, given: Readings, window: Window) -> str | None:
+    """Why the steps of a window are not of the case; None where nothing says so.
+
+    Such a log says the batch of each line, by which its steps have their tokens. In other formats
+    the tokens are counted, and may differ within one batch.
+    """
+    if not stored.averages:
+        return None
+    case, lines = stored.result.case, given.at(batch.held(given, window))
+    tokens, of_case = lines.column("tokens"), case.global_batch_size * case.sequence_length
+    place = first(lambda some, known: known & (some != of_case), tokens.values, tokens.known)
+    if place is None:
+        return None
+    size = f"{case.global_batch_size:,} × {case.sequence_length:,}"
+    odd = f"step {lines[place].step} has {lines[place].tokens:,} tokens, not {size}"
+    return f"the window holds steps of another batch than the case: {odd}"
 
 
 def _window(result: ResultRow) -> Window | None:
