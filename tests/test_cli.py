@@ -134,7 +134,8 @@ def test_a_narrow_terminal_shows_a_line_for_each_name_of_the_catalogue(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")  # to rich a terminal,
-    monkeypatch.setenv("TERM", "dumb")  # without colours and of 80 columns
+    monkeypatch.setenv("TERM", "dumb")  # without colours
+    monkeypatch.setenv("COLUMNS", "80")
     _, _, _, _, *lines, air, said = perfdb(command).stdout.splitlines()
     assert (list(entries), "") == ([line.split()[0] for line in lines], air.strip())
     assert f"no room for {left_out}: --json has them" == said

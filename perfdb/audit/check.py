@@ -11,7 +11,7 @@ from perfdb.audit.rules import RULES
 from perfdb.audit.rules.base import Rule
 from perfdb.audit.subject import Finding, Remark, Severity, Subject
 
-AUDIT_VERSION: Final = 11
+AUDIT_VERSION: Final = 12
 """Raised when a rule changes, or what a rule reads: every release is then audited again."""
 
 _FAULTS: Final = (

@@ -38,7 +38,7 @@ from perfdb.ingest.words import Words
 from perfdb.record import Figures
 from perfdb.rundir import RunDir
 
-LOG_PARSER_VERSION = 11
+LOG_PARSER_VERSION = 12
 """Kept with each log; raised when perfdb.formats reads something else out of the same bytes."""
 
 MOST_DOCUMENT_BYTES: Final = {".json": 16 << 20, ".yaml": 2 << 20, ".yml": 2 << 20}

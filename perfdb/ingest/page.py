@@ -18,7 +18,7 @@ UNKNOWN = "neither a run directory, a page with a table of results nor a log of 
 MOST_PAGE_BYTES = 8 << 20
 """What a page may have: published pages have a hundredth of it."""
 
-PAGE_PARSER_VERSION = 13
+PAGE_PARSER_VERSION = 14
 """Kept with each page; raised when perfdb.pages reads something else out of the same text."""
 
 _OURS: Final = re.compile(

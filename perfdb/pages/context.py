@@ -85,7 +85,7 @@ class PageSetting:
         """What holds for the rows of one table."""
         own = self.whose.framework
         said = self.said.then(statements.in_force(table.said, own))
-        releasing = (one for one in reversed(table.said) if statements.in_force([one], own).release)
+        releasing = (one for one in reversed(table.said) if statements.alone(one, own).release)
         nearest = next((one.text for one in releasing), "")
         whose = self.whose.then(_in_full(said.whose, self.whose.release, nearest))
         return Setting(whose, self.whose, self.method, said, self.fallback, sized.of(table))

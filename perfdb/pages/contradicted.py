@@ -38,7 +38,7 @@ def _line(table: Table, setting: Setting) -> int:
     """The line of what is said nearest to a table of whose it is."""
     own = setting.over.framework
     stated = (
-        one.line for one in reversed(table.said) if statements.in_force([one], own).whose != Whose()
+        one.line for one in reversed(table.said) if statements.alone(one, own).whose != Whose()
     )
     return next(stated, table.header.line)
 
@@ -77,7 +77,7 @@ def recipes(
             message = f"rows say {printed} and {same[0]}; {printed} counts as {held}, as said above"
             yield Problem(where, message, line=table.header.line, remedy=_REMEDY)
     for one in table.said:
-        words = [] if one.listed else sentences.precisions(one.text)
+        words = () if one.listed else sentences.precisions(one.text)
         open_ = [word for word in words if names.precision(word) not in held_by_rows]
         plain = {held for held in held_by_rows for word in open_ if _is_of(held, word)}
         if plain:

@@ -214,6 +214,7 @@ def task(printed: str) -> Task | None:
     return found[0] if len(found) == 1 else None
 
 
+@lru_cache(maxsize=4096)
 def tasks(printed: str) -> tuple[Task, ...]:
     """The tasks that words name.
 
@@ -231,6 +232,7 @@ def other_task(printed: str) -> str | None:
     return found[0] if found else some_kind and some_kind[0]
 
 
+@lru_cache(maxsize=4096)
 def no_task(printed: str) -> str | None:
     """The word for what is no task that is measured here; None where words name none."""
     found = _EVALUATION.search(printed)

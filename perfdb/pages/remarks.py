@@ -93,7 +93,7 @@ def _half_said(reader: TableReader) -> Iterator[Problem]:
         for one, words in named
         if words and (not one.listed or sentences.precision(one.text))
     ]
-    nearer = list(takewhile(lambda pair: not statements.in_force([pair[0]]).precision, spoken))
+    nearer = list(takewhile(lambda pair: not statements.alone(pair[0]).precision, spoken))
     for one, words in reversed(nearer):
         if not names.are_precisions(words, stated or ""):
             message = f"the text speaks of {' and '.join(words)}; {held}"

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 
 from perfdb import catalog
 from perfdb.pages import names
@@ -68,12 +68,13 @@ def parts(text: str) -> list[str]:
     return _SENTENCE_ENDS.split(text)
 
 
-def precisions(text: str) -> list[str]:
+@lru_cache(maxsize=4096)
+def precisions(text: str) -> tuple[str, ...]:
     """The words for precisions that a text has."""
     text = _without_half(text)
     exact = {name: one[0] for one in _BRACKETED.finditer(text) if (name := names.bracketed(one[0]))}
-    found = list({**exact, **_named(_BRACKETED.sub(_unless_exact, text))}.values())
-    return [word for word in found if not _OF_ELEMENTS.fullmatch(word)] or found
+    found = tuple({**exact, **_named(_BRACKETED.sub(_unless_exact, text))}.values())
+    return tuple(word for word in found if not _OF_ELEMENTS.fullmatch(word)) or found
 
 
 def _named(text: str) -> dict[str, str]:

@@ -51,7 +51,7 @@ def _nearest(key: str, table: Table) -> Iterator[Said]:
 
 
 def _states(key: str, one: Said) -> bool:
-    said = statements.in_force([one])
+    said = statements.alone(one)
     return any(getattr(said, name) for name in _FIELDS[key])
 
 

@@ -71,6 +71,13 @@ def in_force(said: Iterable[Said], own: str | None = None) -> Statement:
     return sections.together
 
 
+@lru_cache(maxsize=4096)
+def alone(one: Said, own: str | None = None) -> Statement:
+    """What one line says; every table below it asks for that."""
+    return in_force([one], own)
+
+
+@lru_cache(maxsize=4096)
 def _is_task(line: str) -> bool:
     bare = line.rstrip(" #:")
     return bool(_BARE_TASK.fullmatch(bare)) or beside.is_task(bare)
