@@ -17,6 +17,7 @@ from perfdb import ingest
 from perfdb.db.session import reading
 from perfdb.queries import results
 from perfdb.record import Figures, Method
+from perfdb.site.origin import CHOSEN
 from tests import seeds
 from tests.factories import case, published, release, stored, write_run
 from tests.shell import Shell
@@ -133,6 +134,31 @@ def test_the_window_of_runs_is_said_whatever_runs_have_no_figures(
     else:
         windows = {line.partition(": Window: ")[2] for line in said}
         assert {"skip\\_warmup(2)", "skip\\_warmup(1)"} == windows
+
+
+@pytest.mark.parametrize(
+    ("again", "wanted"),
+    [
+        ([], None),
+        (["finished"], f"1 of 2 runs: {CHOSEN}"),
+        (["finished", "out_of_memory"], f"1 of 3 runs, 2 finished: {CHOSEN}"),
+        (["out_of_memory"], "1 of 2 runs, 1 finished"),
+    ],
+)
+def test_a_row_that_is_one_of_several_runs_says_so(
+    sqlite: URL, publish: Shell, tmp_path: Path, again: list[str], wanted: str | None
+) -> None:
+    """In a footnote, where others are of one run; it reads back as a note of the row."""
+    named = [(f"run-{number}", outcome) for number, outcome in enumerate(["finished", *again])]
+    runs = [write_run(tmp_path, run_id=run_id, outcome=outcome) for run_id, outcome in named]
+    stored(sqlite, *runs, write_run(tmp_path, run_id="other", case=case(num_gpus=16)))
+    publish("--db", str(sqlite.database), "--format", "markdown", "--fail-on", "never")
+
+    copy = URL.create("sqlite", database=str(tmp_path / "again.sqlite"))
+    filled(copy, *(tmp_path / "published").rglob("*.md"))
+    with reading(copy) as connection:
+        rows = [row.notes for row in connection.execute(results.current())]
+    assert sorted([[], [wanted] if wanted else []]) == sorted(rows)
 
 
 def test_variants_of_a_task_read_back(sqlite: URL, publish: Shell, tmp_path: Path) -> None:

@@ -1,11 +1,15 @@
 """Where a result is from, and what the audit objects to in it, as marks of its row."""
 
 from html import escape
+from typing import Final
 
 from perfdb.site import addresses
 from perfdb.site.addresses import Address
 from perfdb.site.data import Result
 from perfdb.site.markup import Content, Html, joined, link, tag
+
+CHOSEN: Final = "the run of median step time, of two in the middle the faster"
+"""Which of the runs of a case is shown; see `perfdb.queries.results`."""
 
 
 def origin(result: Result, address: Address) -> Html:
@@ -44,10 +48,12 @@ def flag_sign(of: Result, address: Address) -> Html | None:
     )
 
 
-def _which(result: Result) -> str:
-    """'run', '1 of 3 runs', '1 of 3 runs, 2 finished'."""
+def which(result: Result) -> str:
+    """'run', '1 of 3 runs', '1 of 3 runs, 2 finished'; of what is no run '1 of 2 results'."""
     if result.num_results == 1:
         return "run"
+    if result.run_id is None:
+        return f"1 of {result.num_results:,} results"
     unfinished = result.num_finished < result.num_results
     finished = f", {result.num_finished or 'none'} finished" if unfinished else ""
     return f"1 of {result.num_results:,} runs{finished}"
@@ -56,14 +62,14 @@ def _which(result: Result) -> str:
 def _evidence(result: Result, address: Address) -> list[Html]:
     """The run of a row's figures and its recipe, or the page or file they are of, and the line."""
     if result.run_id is not None:
-        run = link(_which(result), address(addresses.of_run(result.run_id)))
+        run = link(which(result), address(addresses.of_run(result.run_id)))
         if result.recipe is None:
             return [run]
         return [run, link("recipe", address(addresses.of_recipe(result.recipe)))]
     source = address(addresses.of_source(result.source_sha256))
     links = []
     if result.num_results > 1:
-        links.append(link(f"1 of {result.num_results:,} results", source))
+        links.append(link(which(result), source))
     if result.source_line is not None:
         links.append(link(f"line {result.source_line}", f"{source}#L{result.source_line}"))
     return links

@@ -20,6 +20,7 @@ from perfdb.site.addresses import slug
 from perfdb.site.data import ReleasePage, Result, Tab
 from perfdb.site.glossary import TERMS
 from perfdb.site.markup import Cell, Table, of_all
+from perfdb.site.origin import CHOSEN, which
 from perfdb.site.page import CATEGORIES, TAGS
 from perfdb.site.profiles import VARIANT
 from perfdb.site.words import quoted, release_title, section_title
@@ -184,11 +185,14 @@ def _lines(printed: _Printed, notes: _Footnotes) -> Iterator[str]:
 
 
 def _of_row(result: Result, method: Mapping[str, object]) -> Iterator[str]:
-    """Why a run has no figures, which a table of our own site says where its rows are from, and
-    the window of a row where another or none is said of all.
+    """Why a run has no figures, and of how many it is one, which a table of our own site says where
+    its rows are from, and the window of a row where another or none is said of all.
     """
     if result.withheld:
         yield f"No figures: {result.withheld}"
+    elif result.num_results > 1:
+        of_several = result.run_id is not None and result.num_finished > 1
+        yield f"{which(result)}: {CHOSEN}" if of_several else which(result)
     if result.window and result.window != method.get("window"):
         yield f"Window: {result.window}"
 

@@ -13,7 +13,7 @@ from perfdb.site import addresses, findings, places
 from perfdb.site.addresses import Address
 from perfdb.site.data import Link, ReleasePage, Result, SourcePage
 from perfdb.site.markup import Content, Html, facts, joined, link, tag, terms
-from perfdb.site.origin import flag_mark
+from perfdb.site.origin import CHOSEN, flag_mark
 from perfdb.site.rows import row_id
 from perfdb.site.tables import moment
 from perfdb.site.words import release_title
@@ -171,9 +171,9 @@ def release_head(release: ReleasePage, address: Address) -> Html:
     said = {
         "published": "Published rows show the figures as they were printed; each figure leads to "
         "the line of the page that it is from.",
-        "measured": "Measured rows are from runs. If a case was run several times, the run of "
-        "median step time is shown, of two in the middle the faster, and its page leads to the "
-        "others. Each figure leads to the numbers it was computed from.",
+        "measured": f"Measured rows are from runs. Of a case that was run several times {CHOSEN}, "
+        "is shown, and its page leads to the others. Each figure leads to the numbers it was "
+        "computed from.",
     }
     labels = [tag("p", said[origin]) for origin in sorted(origins)]
     if any(one.num_results > 1 and not one.is_measured for one in release.results):
