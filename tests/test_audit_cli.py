@@ -92,6 +92,17 @@ def test_a_gate_lets_through_what_is_less_grave(audit: Shell, with_run: str) -> 
     assert 1 == audit(*only, "--fail-on", "info")[0]
 
 
+def test_what_is_found_alike_in_several_runs_stands_once_in_the_table(
+    audit: Shell, sqlite: URL, tmp_path: Path
+) -> None:
+    runs = [write_run(tmp_path, run_id=f"run-{number}") for number in range(3)]
+    stored(sqlite, *runs)
+    out = audit("--db", address(sqlite))[1]
+    assert 1 == out.count("few_steps")
+    assert "and 2 more" in out
+    assert out.endswith("3 info in 3 results.\n")
+
+
 def test_findings_can_be_narrowed_to_a_release_and_a_system(audit: Shell, with_run: str) -> None:
     of_system = audit("--db", with_run, "--system", "dgx-h100", "--format", "json")[1]
     of_release = audit("--db", with_run, "--release", "25.04", "--format", "json")[1]

@@ -25,6 +25,7 @@ from perfdb.compare.read import release_ids
 from perfdb.db.schema import reading_current
 from perfdb.db.session import DEFAULT_URL, store_url
 from perfdb.errors import InputError
+from perfdb.groups import grouped
 from perfdb.units import counted
 
 Style = Literal["table", "json", "markdown", "sarif"]
@@ -121,13 +122,19 @@ def _report_unused(
 def _print_table(found: Sequence[Finding]) -> None:
     columns = ("Severity", "Rule", "Result", "Finding", "Source")
     if found:
-        print_table("Findings", columns, map(_row, found))
+        same = grouped(found, _words)
+        print_table("Findings", columns, ((*said, _places(some)) for said, some in same.items()))
 
 
-def _row(it: Finding) -> tuple[str, ...]:
+def _words(it: Finding) -> tuple[str, ...]:
+    """What is said, which of many short runs is the same; then it stands there once."""
     severity = "explained" if it.acknowledged else it.severity.value
-    said = document.sentence(it) + "\n"
-    return severity, it.rule, document.subject(it), said, document.place(it)
+    return severity, it.rule, document.subject(it), document.sentence(it) + "\n"
+
+
+def _places(same: Sequence[Finding]) -> str:
+    first, more = document.place(same[0]), len(same) - 1
+    return f"{first}\nand {more:,} more" if more else first
 
 
 def _summary(found: Sequence[Finding], results: int, documents: Sequence[Path]) -> str:
