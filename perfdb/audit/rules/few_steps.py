@@ -28,5 +28,5 @@ def check(rows: Sequence[Subject]) -> Iterator[Remark]:
                 ("num_steps",),
                 f"{FEWEST} or more",
                 str(row.num_steps),
-                f"the figures are of {found}; over fewer than {FEWEST} the next run may give others",
+                f"the figures are of {found}; below {FEWEST} the next run may give others",
             )

@@ -56,6 +56,8 @@ def _remark(one: Counted, release: Release, followers: Counter[Convention]) -> R
     off = max(given.low / expected, expected / given.high)
     is_sure = off >= TWICE or followers[convention] >= FOLLOWERS
     severity = _severity(off) if is_sure and not explained else Severity.INFO
+    if severity is Severity.INFO and followers[convention] >= FOLLOWERS:
+        severity = Severity.WARNING if _has_other_length(one, convention, release) else severity
     return Remark(
         row,
         severity,
@@ -68,6 +70,19 @@ def _remark(one: Counted, release: Release, followers: Counter[Convention]) -> R
         f"{_whose(row, release.usual)}; {explained or 'no convention explains it'}",
         None if severity is Severity.INFO else _suggestion(row, convention, release),
     )
+
+
+def _has_other_length(one: Counted, convention: Convention, release: Release) -> bool:
+    """Whether it counts what the convention gives at a length that other rows of its model have.
+
+    Attention in full is what is counted causally at twice the length: a row that is alone with
+    another convention rather has a wrong length.
+    """
+    row, given = one
+    lengths = release.lengths(row.model) - {row.sequence_length}
+    others = (row.model_copy(update={"sequence_length": length}) for length in lengths)
+    counts = (flop_counts.by_formula(other, convention) for other in others)
+    return any(count and given.agrees(count) for count in counts)
 
 
 def _times(factor: float) -> str:
