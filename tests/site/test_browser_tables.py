@@ -237,6 +237,18 @@ def test_rows_that_read_alike_on_a_phone_say_in_what_they_differ(page: Page) -> 
     assert 4 == rows.count()
 
 
+@pytest.mark.parametrize(("width", "told"), [(620, ["EP 1", "EP 2"]), (1440, [])])
+def test_rows_that_differ_out_of_view_alone_say_so_below_their_names(
+    page: Page, width: int, told: list[str]
+) -> None:
+    """Nothing is out of view in a window that is as wide as the table."""
+    sizes = {1: 6000.0, 2: 6500.0}
+    rows = [result(expert_parallel=it, tokens_per_sec_per_gpu=sizes[it]) for it in sizes]
+    table = on_a_phone(page, NEMO, *rows, width=width)
+    page.locator(".perf-wrap.fits" if width == 1440 else ".perf-wrap.more").wait_for()
+    assert told == table.locator("th small").all_inner_texts()
+
+
 def test_shares_sort_by_one_unit_whether_they_are_stated_or_computed(page: Page) -> None:
     """386.7 of the H100's 989 TFLOP/s are 39.1 %: less than 43.1 %, more than 14.8 %."""
     computed = published(

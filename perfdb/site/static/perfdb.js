@@ -216,7 +216,8 @@ function rearrange(table) {
     cells[0].after(...moved.map((column) => cells[column]));
   }
   rates.forEach(breakAtSlashes);
-  if (moved.length) tellApart(table, near.length + 1, moved.length + 1);
+  const now = [...table.tHead.rows[0].cells];
+  if (moved.length) tellApart(table, now.slice(0, near.length + 1), now.slice(moved.length + 1));
 }
 
 // "TFLOPs/sec/GPU" is wider than the figures below it.
@@ -228,19 +229,32 @@ function breakAtSlashes(head) {
   }
 }
 
-// Where rows read alike up to the rates, all rows say below their names in what those differ behind
-// these: in their words first, then in numbers that are no figures. Sentences stand there alone.
-function tellApart(table, rates, others) {
+// Where rows read alike but for their figures, all rows say below their names in what those differ
+// that is out of view: in their words first, then in numbers. Sentences stand there alone.
+function tellApart(table, inView, others) {
   const rows = [...table.tBodies[0].rows];
   const isFigure = ({ cellIndex }) => rows.some((row) => row.cells[cellIndex].querySelector("a.e"));
-  const heads = [...table.tHead.rows[0].cells].slice(others).filter((head) => !isFigure(head));
+  const [known, heads] = [inView, others].map((some) => some.filter((head) => !isFigure(head)));
   heads.sort((a, b) => a.matches(".n") - b.matches(".n"));
-  const read = (row) => [...row.cells].slice(0, rates).map(words).join("\n");
+  const read = (row) => known.map((head) => words(row.cells[head.cellIndex])).join("\n");
   const telling = new Set(grouped(rows, read).flatMap((alike) => differing(alike, heads)));
-  for (const head of heads.filter((one) => telling.has(one))) {
-    for (const row of rows) sayBelow(row, `${words(head)} ${words(row.cells[head.cellIndex])}`);
-    if (head.matches(".w")) for (const row of table.rows) row.cells[head.cellIndex].hidden = true;
+  const told = heads.filter((one) => telling.has(one));
+  for (const row of told.length ? rows : []) {
+    const lines = told.map((head) => `${words(head)} ${words(row.cells[head.cellIndex])}`);
+    for (const line of NARROW.matches ? lines : [lines.join(" · ")]) sayBelow(row, line);
   }
+  for (const head of told.filter((one) => NARROW.matches && one.matches(".w"))) {
+    for (const row of table.rows) row.cells[head.cellIndex].hidden = true;
+  }
+}
+
+// On a wide screen the same is said once of what is out of view in the box of the table.
+function tellInView(table, width) {
+  if ("told" in table.dataset) return;
+  table.dataset.told = "";
+  const heads = [...table.tHead.rows[0].cells];
+  const shown = heads.filter((head) => head.offsetLeft + head.offsetWidth <= width).length;
+  tellApart(table, heads.slice(0, shown), heads.slice(shown));
 }
 
 // The columns that it takes to tell rows apart, as far as there are any.
@@ -269,6 +283,7 @@ function fit(box) {
   box.classList.toggle("fits", fits);
   if (fits) box.removeAttribute("tabindex");
   else box.tabIndex = 0;
+  if (!fits && box.clientWidth && !NARROW.matches) tellInView(box.firstElementChild, box.clientWidth);
   hint(box);
 }
 
