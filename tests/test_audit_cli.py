@@ -103,6 +103,17 @@ def test_what_is_found_alike_in_several_runs_stands_once_in_the_table(
     assert out.endswith("3 info in 3 results.\n")
 
 
+def test_what_is_found_alike_in_lines_of_a_page_is_said_of_each(audit: Shell, sqlite: URL) -> None:
+    rate = Figures(tokens_per_sec_per_gpu=1000)
+    odd = [case(num_gpus=8, tensor_parallel=3, global_batch_size=size) for size in (64, 128)]
+    rows = [published(line=line, case=it, figures=rate) for line, it in enumerate(odd, 20)]
+    stored(sqlite, *rows, page="page.md")
+    out = audit("--db", address(sqlite))[1]
+    assert 2 == out.count("world_size")
+    assert "page.md:20" in out
+    assert "page.md:21" in out
+
+
 def test_findings_can_be_narrowed_to_a_release_and_a_system(audit: Shell, with_run: str) -> None:
     of_system = audit("--db", with_run, "--system", "dgx-h100", "--format", "json")[1]
     of_release = audit("--db", with_run, "--release", "25.04", "--format", "json")[1]

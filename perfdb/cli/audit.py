@@ -122,19 +122,19 @@ def _report_unused(
 def _print_table(found: Sequence[Finding]) -> None:
     columns = ("Severity", "Rule", "Result", "Finding", "Source")
     if found:
-        same = grouped(found, _words)
-        print_table("Findings", columns, ((*said, _places(some)) for said, some in same.items()))
+        # What is said of many short runs alike stands there once; each line of a page is named.
+        same = grouped(found, lambda it: (_words(it), it.source_line and document.place(it)))
+        print_table("Findings", columns, map(_row, same.values()))
+
+
+def _row(same: Sequence[Finding]) -> tuple[str, ...]:
+    first, more = document.place(same[0]), len(same) - 1
+    return *_words(same[0]), f"{first}\nand {more:,} more" if more else first
 
 
 def _words(it: Finding) -> tuple[str, ...]:
-    """What is said, which of many short runs is the same; then it stands there once."""
     severity = "explained" if it.acknowledged else it.severity.value
     return severity, it.rule, document.subject(it), document.sentence(it) + "\n"
-
-
-def _places(same: Sequence[Finding]) -> str:
-    first, more = document.place(same[0]), len(same) - 1
-    return f"{first}\nand {more:,} more" if more else first
 
 
 def _summary(found: Sequence[Finding], results: int, documents: Sequence[Path]) -> str:

@@ -76,13 +76,16 @@ def _has_other_length(one: Counted, convention: Convention, release: Release) ->
     """Whether it counts what the convention gives at a length that other rows of its model have.
 
     Attention in full is what is counted causally at twice the length: a row that is alone with
-    another convention rather has a wrong length.
+    another convention rather has a wrong length. It is not, where its model has it at another one.
     """
     row, given = one
     lengths = release.lengths(row.model) - {row.sequence_length}
+    peers = [it for it in release.counted if it[0].model == row.model]
+    elsewhere = flop_counts.followers([it for it in peers if it[0].sequence_length in lengths])
     others = (row.model_copy(update={"sequence_length": length}) for length in lengths)
     counts = (flop_counts.by_formula(other, convention) for other in others)
-    return any(count and given.agrees(count) for count in counts)
+    has_length = any(count and given.agrees(count) for count in counts)
+    return has_length and elsewhere.keys().isdisjoint(flop_counts.explaining(row, given))
 
 
 def _times(factor: float) -> str:
