@@ -333,21 +333,22 @@ class TestVerdict:
         assert (Verdict.FASTER, None) == (judged.verdict, judged.reason)
 
     @pytest.mark.parametrize(
-        ("tflops", "verdict"),
+        ("tokens", "tflops", "verdict"),
         [
-            ("1030.070", Verdict.FASTER),  # 0.0014 % apart: two decimals, padded with a zero
-            ("1030.980", Verdict.FASTER),  # 0.09 %
-            ("1031.200", Verdict.UNKNOWN),  # 0.11 %
+            ("44773.361", "1030.070", Verdict.FASTER),  # 0.0014 %: two decimals and a zero
+            ("44773.361", "1030.980", Verdict.FASTER),  # 0.09 %
+            ("44773.361", "1031.200", Verdict.UNKNOWN),  # 0.11 %
+            ("44511.004", "1024.839", Verdict.SAME),  # 0.08 %, which is all of the difference
         ],
     )
-    def test_counts_within_a_tenth_of_a_per_cent_are_the_same(self, tflops, verdict):
+    def test_counts_within_a_tenth_of_a_per_cent_are_the_same(self, tokens, tflops, verdict):
         a, b = (
             printed(
-                float(tokens),
+                float(rate),
                 model_tflops_per_sec_per_gpu=float(text),
-                raw={"Tokens / sec / GPU": tokens, "Model TFLOP / sec / GPU": text},
+                raw={"Tokens / sec / GPU": rate, "Model TFLOP / sec / GPU": text},
             )
-            for tokens, text in (("44511.004", "1024.020"), ("44773.361", tflops))
+            for rate, text in (("44511.004", "1024.020"), (tokens, tflops))
         )
         judged = only_match(a, b, "model_tflops_per_sec_per_gpu").judgement
         assert verdict is judged.verdict

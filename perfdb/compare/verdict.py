@@ -82,7 +82,7 @@ def _by_figures(a: Side, b: Side, metric: str) -> Judgement:
         return Judgement(ratio, None, None, _verdict(log(ratio), _of_larger(tolerance), metric))
     if reason := _differ_in_window(a, b) or _differ_in_convention(a.shown, b.shown, metric):
         return Judgement(ratio, None, None, Verdict.UNKNOWN, reason, is_no_measure=True)
-    rounding = _rounding(a, b, metric)
+    rounding = _rounding(a, b, metric) + _waived(a.shown, b.shown, metric) * figure_b
     if a.origin is b.origin and (half := half_between(a, b, metric)) is not None:
         if None in (spread(a, metric), spread(b, metric)):  # a page is no sharper than its digits
             half = max(half, rounding / min(figure_a, figure_b))
@@ -185,6 +185,15 @@ def gflop_per_token_apart(a: Result, b: Result) -> tuple[float, float] | None:
         return None
     allowed = max(one[1] + other[1], _SAME_COUNT) + _DUST
     return (one[0], other[0]) if abs(other[0] / one[0] - 1) > allowed else None
+
+
+def _waived(a: Result, b: Result, metric: str) -> float:
+    """The share by which counts of FLOPs that are taken for the same differ beyond rounding."""
+    one, other = _gflop_per_token(a), _gflop_per_token(b)
+    if metric not in CONVENTION_BOUND or not one or not other:
+        return 0.0
+    apart = abs(other[0] / one[0] - 1)
+    return apart if apart > one[1] + other[1] + _DUST else 0.0
 
 
 def _gflop_per_token(result: Result) -> tuple[float, float] | None:
