@@ -246,7 +246,7 @@ def test_a_store_is_not_copied_into_itself(store: URL, perfdb: Shell, tmp_path: 
 
 def test_stores_of_another_schema_are_refused_with_what_to_do(store: URL, target: URL) -> None:
     """The one as the other."""
-    upgrade = r"schema 0006 is not 0009, this version's; run `perfdb db upgrade --db "
+    upgrade = r"schema 0006 is not 0010, this version's; run `perfdb db upgrade --db "
     migrate.downgrade(target, "0006")
     with pytest.raises(StoreError, match=upgrade):
         transfer(store, target, nobody)

@@ -277,14 +277,14 @@ def test_a_store_of_a_newer_version_is_left_alone(store: URL, tmp_path: Path) ->
         preview([tmp_path], store, Options())
     with reading(store) as connection:
         assert 0 == connection.scalar(select(func.count()).select_from(results))
-        told = "here: schema 9999 is not 0009, this version's; use the perfdb that wrote it$"
+        told = "here: schema 9999 is not 0010, this version's; use the perfdb that wrote it$"
         with pytest.raises(StoreError, match=told):
             schema.require_current(connection, "here")
 
 
 def test_a_revision_that_does_not_exist_is_an_error(store: URL) -> None:
     """`perfdb db downgrade nope`"""
-    known = "known: base, 0001, 0002, 0003, 0004, 0005, 0006, 0007, 0008, 0009"
+    known = "known: base, 0001, 0002, 0003, 0004, 0005, 0006, 0007, 0008, 0009, 0010"
     with pytest.raises(StoreError, match=f"Can't locate revision identified by 'nope'; {known}$"):
         migrate.downgrade(store, "nope")
 
@@ -363,7 +363,25 @@ def test_what_an_old_schema_drops_is_named_and_read_again(store: URL, tmp_path: 
     ]
     assert len(before) == sum(ingest([path], store, options).revised for path, options in given)
     assert before == sorted(rows_of(store, said), key=str)
-    assert () == migrate.downgrade(store, "0009")
+    assert () == migrate.downgrade(store, schema.HEAD)
+
+
+def test_results_have_the_ga_and_dp_of_their_case_on_the_way_up(store: URL) -> None:
+    """Those that were said last are a case's; so the way down keeps one of each case."""
+    rows = [
+        factories.published(release=factories.release(f"25.0{number}"), case=case_)
+        for number, case_ in enumerate(
+            factories.case(gradient_accumulation=ga, data_parallel=4) for ga in (88, 32)
+        )
+    ]
+    factories.stored(store, *rows)
+    said = select(results.c.gradient_accumulation, results.c.data_parallel).order_by(results.c.id)
+    assert [(88, 4), (32, 4)] == rows_of(store, said)
+
+    dropped = migrate.downgrade(store, "0009")
+    assert ("what each result says of GA and DP, but for one of each case",) == dropped
+    migrate.upgrade(store)
+    assert [(32, 4), (32, 4)] == rows_of(store, said)
 
 
 def test_the_peak_memory_of_results_is_made_of_the_steps_on_the_way_up(

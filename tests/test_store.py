@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 from perfdb.db import store as writes
 from perfdb.db.actions import Action
 from perfdb.db.rows import LogEntry, SourceFile
-from perfdb.db.session import is_race
+from perfdb.db.session import is_race, reading
 from perfdb.db.tables import (
     cases,
     ingest_log,
@@ -25,6 +25,7 @@ from perfdb.db.tables import (
     systems,
 )
 from perfdb.normalize import published_row
+from perfdb.queries.results import current
 from perfdb.record import Figures, PublishedResult
 from tests import factories
 from tests.trees import rows_of, writing
@@ -213,18 +214,18 @@ def test_a_page_read_again_with_its_release_replaces_its_unattributed_results(st
     )
 
 
-def test_what_a_case_derives_follows_what_is_said_last_and_is_never_forgotten(store: URL) -> None:
-    """GA and DP are no part of a case's identity, so a corrected GA corrects the case."""
-    wrong, right, silent = (
-        factories.case(gradient_accumulation=ga, data_parallel=dp)
-        for ga, dp in [(4, None), (32, 4), (None, None)]
-    )
-    put_page(store, printed(100, case=wrong))
-    put_page(store, printed(101, case=right))
-    put_page(store, printed(102, case=silent))
+def test_ga_and_dp_are_those_of_each_row_whatever_others_of_its_case_say(store: URL) -> None:
+    """They are no part of a case's identity, and a mistake of one page is none of another."""
+    said = [(88, None), (32, 4), (None, None)]
+    for number, (ga, dp) in enumerate(said):
+        version = factories.release(f"25.0{number}", framework="nemo")
+        of = factories.case(gradient_accumulation=ga, data_parallel=dp)
+        put_page(store, printed(100, case=of, release=version), path=f"{number}.md")
 
-    question = select(cases.c.gradient_accumulation, cases.c.data_parallel)
-    assert [(32, 4)] == rows_of(store, question)
+    with reading(store) as connection:
+        rows = connection.execute(current()).all()
+    assert said == [(row.gradient_accumulation, row.data_parallel) for row in rows]
+    assert 1 == len({row.case_key for row in rows})
 
 
 def test_a_rejection_is_noted_once(store: URL) -> None:

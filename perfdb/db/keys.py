@@ -17,20 +17,18 @@ from sqlalchemy import (
     any_,
     literal,
     select,
-    update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
 from perfdb import catalog
-from perfdb.db import marks
-from perfdb.db.tables import cases, models, releases, results, systems
+from perfdb.db.tables import cases, models, releases, systems
 from perfdb.record import Case, Release
 
 AT_ONCE = 10_000
 """Keys asked for in one statement: SQLite takes 32,766 parameters, PostgreSQL 65,535."""
 
-DERIVED = (cases.c.gradient_accumulation, cases.c.data_parallel)
-"""The fields of a case that are no part of its identity."""
+DERIVED = ("gradient_accumulation", "data_parallel")
+"""The fields of a case that are no part of its identity: each of its results has its own."""
 
 Row = Mapping[str, object]
 
@@ -47,21 +45,14 @@ def release_ids(connection: Connection, given: Sequence[Release]) -> list[int]:
 
 
 def case_ids(connection: Connection, given: Sequence[Case]) -> list[int]:
-    """The id of each case, in the same order.
-
-    What pages derive is brought up to what is said last.
-    """
+    """The id of each case, in the same order."""
     ordered = [one.key for one in given]
-    by_key: dict[str, Case] = {}
-    for key, one in zip(ordered, given, strict=True):
-        by_key[key] = _stated(one, by_key.get(key))
-    found = _case_ids(connection, by_key)
+    found = _case_ids(connection, dict(zip(ordered, given, strict=True)))
     return [found[key] for key in ordered]
 
 
 def _case_ids(connection: Connection, by_key: Mapping[str, Case]) -> dict[str, int]:
     there = known(connection, cases, cases.c.key, by_key)
-    _restate(connection, [(there[key], by_key[key]) for key in sorted(there)])
     added = [one for key, one in by_key.items() if key not in there]
     if not added:
         return there
@@ -144,47 +135,18 @@ def model_row(name: str) -> Row:
 
 
 def _case_row(case: Case, system_id: int, model_id: int) -> Row:
-    fields = case.model_dump(exclude={"system", "model"})
+    fields = case.model_dump(exclude={"system", "model", *DERIVED})
     fields |= {"qualifiers": ", ".join(case.qualifiers), "kernels": ", ".join(case.kernels)}
     keys = {"key": case.key, "workload_key": case.workload_key}
     return fields | keys | {"system_id": system_id, "model_id": model_id}
 
 
 def case_of(row: RowMapping) -> Case:
-    """The case of a row that has the columns of one, and the names of its system and model."""
+    """The case of a row that has the columns of one, and the names of its system and model.
+
+    GA and DP are unknown where it is no row of a result.
+    """
     joined = {name: str(row[name]).split(", ") for name in ("qualifiers", "kernels")}
     parts = {name: tuple(filter(None, said)) for name, said in joined.items()}
-    return Case.model_validate({name: row[name] for name in Case.model_fields} | parts)
-
-
-def _stated(case: Case, earlier: Case | None) -> Case:
-    """A case with what was derived of it earlier where it does not say so itself."""
-    if earlier is None:
-        return case
-    unsaid = {c.name: getattr(earlier, c.name) for c in DERIVED if getattr(case, c.name) is None}
-    return case.model_copy(update=unsaid) if any(unsaid.values()) else case
-
-
-def _restate(connection: Connection, known: Sequence[tuple[int, Case]]) -> None:
-    """Write what the cases derive, where it is not what is there already."""
-    said = {number: one for number, one in known if one.gradient_accumulation or one.data_parallel}
-    changed: list[int] = []
-    for some in chunks(said):
-        stored = select(cases.c.id, *DERIVED).where(cases.c.id.in_(some))
-        for row in connection.execute(stored).mappings().all():
-            values = _news(said[row["id"]], row)
-            if values:
-                connection.execute(update(cases).where(cases.c.id == row["id"]).values(values))
-                changed.append(row["id"])
-    if changed:
-        marks.take_away(connection, marks.releases_of(connection, results.c.case_id.in_(changed)))
-
-
-def _news(case: Case, stored: RowMapping) -> Row:
-    """What a case derives that is not what is stored."""
-    derived = {column.name: getattr(case, column.name) for column in DERIVED}
-    return {
-        name: value
-        for name, value in derived.items()
-        if value is not None and value != stored[name]
-    }
+    known = {name: row[name] for name in Case.model_fields if name in row or name not in DERIVED}
+    return Case.model_validate(known | parts)

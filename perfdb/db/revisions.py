@@ -4,8 +4,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from operator import attrgetter, itemgetter
+from typing import Final
 
 from sqlalchemy import (
+    BindParameter,
     ColumnElement,
     Connection,
     FromClause,
@@ -23,13 +25,18 @@ from perfdb.db.tables import results, sources
 
 _SAID = tuple(field.name for field in fields(ResultRow) if field.name in results.c)
 _ADDED = ("case_id", "release_id", "revision", "source_id", "run_id", "created_at")
-_said_by = attrgetter(*_SAID)
+_said_by = attrgetter(*_SAID, *(f"case.{name}" for name in keys.DERIVED))
 _KEY = _SAID.index("key")
 _WRITTEN = (
     "id", "key", "revision", "superseded", "content_hash", "created_at", "superseded_at",
 )  # fmt: skip
 _OF_A_REVISION = ("id", "superseded", "superseded_at")
 _COMPARED = tuple(name for name in _SAID if name not in ("content_hash", "formula_version"))
+_MOVED: Final[Mapping[str, BindParameter[object]]] = {
+    "source_id": bindparam("source"),
+    "source_line": bindparam("line"),
+    **{name: bindparam(f"its_{name}") for name in keys.DERIVED},
+}
 
 
 @dataclass(frozen=True)
@@ -127,7 +134,9 @@ def append(
     for (row, place), *ids in zip(given, case_ids, release_ids, strict=True):
         revision = 1 + max((one.revision for one in past.get(row.key, ())), default=0)
         rows.append((*_said_by(row), *ids, revision, place.source_id, place.run_id, place.when))
-    bulk.add(connection, results, (*_SAID, *_ADDED), sorted(rows, key=itemgetter(_KEY)))
+    bulk.add(
+        connection, results, (*_SAID, *keys.DERIVED, *_ADDED), sorted(rows, key=itemgetter(_KEY))
+    )
     return set(release_ids)
 
 
@@ -181,19 +190,23 @@ def _as_stored(value: object) -> object:
     return dict(value) if isinstance(value, Mapping) else value
 
 
-def move(connection: Connection, given: Iterable[tuple[int, int, int | None]]) -> set[int]:
-    """Say of results that another source has them, and at which line: their ids, then both.
+def move(connection: Connection, given: Iterable[tuple[int, int, ResultRow]]) -> set[int]:
+    """Say of results that another source has them: their ids, then it, and what it says.
 
-    The answer is the releases they are of: the audit may have told of the line.
+    Their line may be another one, and so may the GA and DP that are read of the same words. The
+    answer is the releases they are of: the audit may have told of these.
     """
-    rows = [{"of": id_, "source": source, "line": line} for id_, source, line in sorted(given)]
+    moved_to = sorted(given, key=itemgetter(0))
+    rows = [
+        {"of": id_, "source": source, "line": row.source_line}
+        | {f"its_{name}": getattr(row.case, name) for name in keys.DERIVED}
+        for id_, source, row in moved_to
+    ]
     release_ids: set[int] = set()
     for start in range(0, len(rows), keys.AT_ONCE):
         some = rows[start : start + keys.AT_ONCE]
         moved = update(results).where(results.c.id == bindparam("of"))
-        connection.execute(
-            moved.values(source_id=bindparam("source"), source_line=bindparam("line")), some
-        )
+        connection.execute(moved.values(_MOVED), some)
         which = results.c.id.in_([row["of"] for row in some])
         release_ids |= marks.releases_of(connection, which)
     return release_ids

@@ -221,7 +221,7 @@ def _put(
     revisions.move(
         connection,
         (
-            (standing[one.run_id], source[sourced.natural(one.files.measured_file)], None)
+            (standing[one.run_id], source[sourced.natural(one.files.measured_file)], one.run.result)
             for one in given
             if one.run_id in standing
         ),

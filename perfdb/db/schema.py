@@ -13,7 +13,7 @@ from sqlalchemy import URL, Connection, Text, column, inspect, select, table
 from perfdb.db.session import reading
 from perfdb.errors import StoreError
 
-HEAD: Final = "0009"
+HEAD: Final = "0010"
 """The migration that makes the tables as perfdb.db.tables has them: the newest."""
 
 _REVISION: Final = column("version_num", Text)

@@ -45,7 +45,7 @@ def put_page(
     moved = [(one.id, row) for row in kept for one in _read_before(row, past, source)]
     if changed or moved:
         number = files.ids(connection, [source], when)[files.natural(source)]
-        places = [(id_, number, row.source_line) for id_, row in moved]
+        places = [(id_, number, row) for id_, row in moved]
         release_ids |= revisions.move(connection, places)
         stale = [one.id for row in changed for one in past.get(row.key, ()) if not one.superseded]
         release_ids |= revisions.supersede(connection, stale, when)

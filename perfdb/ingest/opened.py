@@ -16,7 +16,7 @@ from perfdb.rundir import RECORD, STEPS, RunDir
 PARSER: Final = "run directory"
 """Who reads the files of a run directory, as the store names it."""
 
-RUN_PARSER_VERSION: Final = 2
+RUN_PARSER_VERSION: Final = 3
 """Kept with each file of a run directory; raised when something else is read out of the same."""
 
 MOST_HELD_BYTES: Final = 1 << 20
