@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -441,15 +441,71 @@ def test_a_column_that_has_a_field_says_something_of_its_row(field: str) -> None
 )
 def test_a_size_is_known_by_its_short_title_and_in_full(title: str, field: str) -> None:
     row = {name: text for name, text in ROW.items() if columns.fields_of(name) != (field,)}
-    assert _of_a_table(row | {columns.ALIASES[field][0]: "4"}) == _of_a_table(row | {title: "4"})
+    assert _of_a_table(row | {columns.ALIASES[field][0]: "64"}) == _of_a_table(row | {title: "64"})
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"Context Parallelism": "no"},
+        {"Context Parallelism": "✓"},
+        {"Pipeline Parallelism": "1F1B", "PP": "2"},
+        {"Virtual Pipeline": "interleaved"},
+        {"Tensor Parallel": "yes", "Tensor Parallel Size": "8"},
+        {"Tensor Parallel": "8", "TP": "8"},
+        {"EP Size": "8", "EP": "8"},
+        {"Seq": "1"},
+        {"Seq": "8192"},
+        {"SL": "8192"},
+    ],
+)
+def test_a_title_that_may_mean_a_size_gives_way(beside: dict[str, str]) -> None:
+    """To words below it, and to a plainer title; a note names the column."""
+    title, *_ = beside
+    (one,), notes = _read([ROW | beside])
+    assert ({title: beside[title]}, 8192) == (one.extras, one.case.sequence_length)
+    assert _of_a_table({k: v for k, v in (ROW | beside).items() if k != title}) == [said_by(one)]
+    assert f"no field for the columns {title!r}; they are kept as extras" in notes
+
+
+@pytest.mark.parametrize(
+    ("title", "texts", "wanted"),
+    [
+        ("Pipeline Parallelism", "01", [None, None]),
+        ("Pipeline Parallelism", "02", [None, 2]),
+        ("Pipeline Parallelism", "11", [1, 1]),
+        ("Pipeline Parallelism", "-2", [None, 2]),
+        ("Pipeline Parallelism", ["no", "2"], [2]),
+        ("PP", ["1F1B", "2"], [2]),
+    ],
+)
+def test_a_column_of_sizes_has_one(title: str, texts: list[str], wanted: list[int | None]) -> None:
+    """A 0 and a 1 are a switch, if nothing else is there; beside sizes a word is wrong."""
+    found, _ = _read([ROW | {title: text} for text in texts])
+    assert wanted == [one.case.pipeline_parallel for one in found]
+
+
+@pytest.mark.parametrize("title", ["Seq", "SL"])
+def test_the_number_of_a_row_is_no_sequence_length(title: str) -> None:
+    row = {name: text for name, text in ROW.items() if name != "Sequence Length"}
+    assert "Sequence Length: is missing; fill it in" in str(_of_a_table({title: "1", **row}))
 
 
 def _of_a_table(row: dict[str, str]) -> object:
     """What is stored of the one row of a page, but for its texts; or why it is not read."""
-    lines = (row, ["---"] * len(row), row.values())
+    found = _page([row])
+    return [said_by(one) for one in found.results] or list(map(str, found.problems))
+
+
+def _read(rows: Sequence[dict[str, str]]) -> tuple[tuple[PublishedResult, ...], list[str]]:
+    found = _page(rows)
+    return found.results, [note.message for note in found.notes]
+
+
+def _page(rows: Sequence[dict[str, str]]) -> PageRead:
+    lines = (rows[0], ["---"] * len(rows[0]), *(row.values() for row in rows))
     text = "# DFM\n\n" + "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
-    found = reader.read("page.md", text, PageContext(system="dgx-b200", framework="dfm"))
-    return [said_by(one) for one in found.results] or found.problems
+    return reader.read("page.md", text, PageContext(system="dgx-b200", framework="dfm"))
 
 
 def test_no_title_means_two_things() -> None:

@@ -744,6 +744,18 @@ def test_a_cell_of_a_task_may_say_that_nobody_measured_it() -> None:
         ("Measured", "no", "yes"),
         ("Measured?", "❌", "✅"),
         ("Projected?", "1", "0"),
+        ("Projected (1 = yes)", "1", "0"),
+        ("Projected (0: no; 1: yes)", "1", ""),
+        ("Projected [0/1]", "1", "0"),
+        ("Projected (0/1 = no/yes)", "1", "0"),
+        ("Projected row", "1", "0"),
+        ("is_projected", "1", "0"),
+        ("Is estimated?", "yes", "no"),
+        ("Not yet measured (flag)", "1", "0"),
+        ("Projected (0 = projected, 1 = measured)", "0", "1"),
+        ("Status (M = measured, P = projected)", "P", "M"),
+        ("Measured (1 = yes)", "0", "1"),
+        ("Measured run (yes/no)", "no", "yes"),
         ("Estimated cost ($)", "yes", "5"),
         ("Status", "projected", "measured"),
     ],
@@ -754,14 +766,23 @@ def test_a_column_may_tick_what_nobody_measured(title: str, of_row: str, of_larg
     large = LARGE.replace("70B |", f"70B | {of_large} |")
     found = read("", titles + row + large)
     assert ["llama3-70b"] == [one.case.model for one in found.results]
-    assert [f"the column {title!r} says {of_row!r}: the figures are no measured ones"] == [
+    said = "projected" if "= projected" in title else of_row
+    assert [f"the column {title!r} says {said!r}: the figures are no measured ones"] == [
         one.message for one in found.problems
     ]
 
 
 @pytest.mark.parametrize(
     ("title", "of_row", "of_large"),
-    [("Estimated cost ($)", "5", "1"), ("Simulated failures", "1", "0"), ("Estimate", "1", "2.5")],
+    [
+        ("Estimated cost ($)", "5", "1"),
+        ("Estimated cost (1 = 1000 $)", "1", "0"),
+        ("Simulated failures", "1", "0"),
+        ("Simulated runs", "1", "0"),
+        ("Projected (h)", "1", "0"),
+        ("Projected row", "1", "2"),
+        ("Estimate", "1", "2.5"),
+    ],
 )
 def test_a_number_is_no_tick(title: str, of_row: str, of_large: str) -> None:
     titles = TITLES.replace("---|\n", "---|---|\n").replace("Model |", f"Model | {title} |")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
 
-from perfdb.pages import cells, names, titles
+from perfdb.pages import cells, names, titles, worded
 
 if TYPE_CHECKING:  # a site needs what titles mean, and no outline
     from perfdb.pages.outline import Table
@@ -29,14 +29,10 @@ ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "local_batch_size": ("LBS", "Local Batch Size"),
     "gradient_accumulation": ("GA", "Gradient Accumulation", "Gradient Accumulations"),
     "sequence_length": (
-        "Sequence Length", "Seq Length", "SeqLen", "Seq Len", "Packed Sequence Length", "Seq", "SL",
+        "Sequence Length", "Seq Length", "SeqLen", "Seq Len", "Packed Sequence Length",
+        *worded.LENGTHS,
     ),
-    "tensor_parallel": titles.of_parallel("TP", "Tensor"),
-    "pipeline_parallel": titles.of_parallel("PP", "Pipeline"),
-    "context_parallel": titles.of_parallel("CP", "Context"),
-    "expert_parallel": titles.of_parallel("EP", "Expert"),
-    "expert_tensor_parallel": titles.of_parallel("ETP", "Expert Tensor"),
-    "virtual_pipeline": (*titles.of_parallel("VP", "Virtual Pipeline"), "VPP", "Virtual Pipeline"),
+    **worded.PARALLEL,
     "data_parallel": ("DP",),
     "fsdp": ("FSDP",),
     "sequence_parallel": ("SP",),
@@ -132,8 +128,8 @@ class Column:
 _FIELDS = {titles.squeezed(title): field for field, known in ALIASES.items() for title in known}
 _IN_MS = frozenset(map(titles.squeezed, MILLISECONDS))
 _KNOWN_EXTRAS = frozenset(map(titles.squeezed, EXTRAS))
-_SETTINGS = frozenset(map(titles.squeezed, SETTINGS))
-_LESSER = frozenset({"datatype", "library"})
+_SETTINGS = frozenset({*map(titles.squeezed, SETTINGS), *worded.UNSURE})
+_LESSER = frozenset({"datatype", "library", *worded.UNSURE})
 
 
 def fields_of(title: str) -> tuple[str, ...]:
@@ -185,7 +181,9 @@ def of(table: "Table") -> tuple[Column, ...]:
     for place, (title, meant) in enumerate(zip(titles_, _meant(titles_), strict=True)):
         seen[title] += 1
         corner = (table.corner,) if place == 0 and table.corner else ()
-        fields = meant or corner
+        below = (row.cells[place].text for row in table.rows if place < len(row.cells))
+        is_meant = worded.is_size(title, map(cells.value, below))
+        fields = (meant if is_meant else ()) or corner
         known = bool(fields) or says_nothing_new(title)
         numbered = title if seen[title] == 1 else f"{title} ({seen[title]})"
         found.append(Column(numbered, fields, known, is_in_ms(title)))
@@ -277,7 +275,7 @@ def mistyped(header: Sequence[Column]) -> Mapping[str, str]:
     moved = {"".join(sorted(title)): title for title in spelled}
     found = {}
     for column in header:
-        unlike = column.known or _OTHER_UNIT.search(column.title)
+        unlike = not may_be_figure(column) or _OTHER_UNIT.search(column.title)
         title = "" if unlike else titles.squeezed(column.title)
         close = (one for one in spelled if titles.is_a_letter_off(title, one))
         if meant := moved.get("".join(sorted(title))) or next(close, None):

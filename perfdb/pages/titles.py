@@ -60,14 +60,6 @@ _FEWEST_LETTERS: Final = 5
 """In titles that are shorter another letter makes another title."""
 
 
-def of_parallel(short: str, words: str) -> tuple[str, ...]:
-    """The titles of a parallel size, the shortest first: `TP`, `Tensor Parallel Size`."""
-    sizes = ("", " Size", " Degree")
-    parallel = ("Parallel", "Parallelism", "Model Parallel")
-    long = (f"{words} {one}{size}" for one in parallel for size in sizes)
-    return (*(f"{short}{size}" for size in sizes), *long)
-
-
 @lru_cache(maxsize=1024)
 def squeezed(title: str) -> str:
     """What sets a title apart from others: `Tokens/s/GPU (%)` is no `Tokens/s/GPU`."""

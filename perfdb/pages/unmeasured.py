@@ -1,9 +1,9 @@
 """What a row, or a footnote on what is read of it, says of figures that nobody measured."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 from perfdb.pages import cells, names, sentences
@@ -38,14 +38,16 @@ class Unmeasured:
     def _said(self, title: str, text: str) -> str | None:
         """The word with which a column of its own says it: a status, or a tick below `Projected`.
 
-        A 1 is a tick below the bare word alone, and only where no row of the column has a number.
+        A 1 is a tick below a switch alone, and only where no row of the column has a number.
         """
-        is_ticked = cells.ticked(text)
+        title_, meant = title.replace("_", " "), _legend(title).get(text.casefold(), text)
+        is_ticked, switch = cells.ticked(meant), _SWITCH.fullmatch(title_)
         if is_ticked is None:
-            return sentences.begins_not_measured(text)
-        if text in _DIGITS and (title in self._counted or not _BARE.fullmatch(title)):
+            return sentences.begins_not_measured(meant)
+        if meant in _DIGITS and (title in self._counted or not switch):
             return None
-        says = sentences.begins_not_measured(title) if is_ticked else _MEASURED.fullmatch(title)
+        named = switch[1] if switch else title_
+        says = sentences.begins_not_measured(named) if is_ticked else _MEASURED.fullmatch(named)
         return text if says else None
 
     @cached_property
@@ -74,9 +76,26 @@ class Unmeasured:
         return Row(row.line, tuple(cell for column, cell in beside if column.fields))
 
 
-_MEASURED: Final = re.compile(r"(?:is )?measured\W*", re.IGNORECASE)
+@lru_cache(maxsize=1024)
+def _legend(title: str) -> Mapping[str, str]:
+    """What a title says that signs in its cells mean: `Projected (1 = yes)`."""
+    return {sign.casefold(): meant for sign, meant in _SIGN.findall(title)}
+
+
+_MEASURED: Final = re.compile(r"measured\W*", re.IGNORECASE)
 """A title below which `no` says that nobody measured."""
 _DIGITS: Final = frozenset({"0", "1"})
 """Ticks that may be numbers."""
-_BARE: Final = re.compile(r"(?:(?:is|not) )?\w+\s*\??", re.IGNORECASE)
-"""The title of a switch, of which nothing is counted."""
+_MEANS: Final = r"(?: ?[=:→–-] ?| (?:is|if|means|for) )"
+_SIGN: Final = re.compile(
+    rf"(?<!\w)(?<![01]/)([^\W_]{{1,3}}|[✓✔✅☑✗✘✖❌☐]){_MEANS}([^,;/|()\[\]]{{1,30}}?)"
+    rf"(?= ?(?:[,;/|)\]]|and\b|or\b|\S{{1,3}}{_MEANS}|\Z))",
+    re.IGNORECASE,
+)
+_TICK: Final = r"(?:[01]|yes|no|[yn]|true|false)"
+_SWITCH: Final = re.compile(
+    r"(?:is )?((?:not (?:yet )?)?\w+)(?: (?:row|result|run|entry|flag))?"
+    rf"(?:\W*[(\[](?:{_TICK}(?:{_MEANS}| ?[,/|] ?| or )[^()\[\]]*|flag|boolean)[)\]])?\W*",
+    re.IGNORECASE,
+)
+"""The title of a switch, of which nothing is counted: its word, and what else may explain it."""
