@@ -281,6 +281,11 @@ def test_any_order_of_a_markups_own_parts_has_pieces(name: str, data: st.DataObj
     assert all(1 <= line <= text.count("\n") + 1 for line in lines)
 
 
+@pytest.mark.parametrize("text", ["> :::{note}\n> ", "> > :::{csv-table}\n> > ", ":::{note}\n"])
+def test_a_box_may_end_with_the_text(text: str) -> None:
+    assert () == tables.of_results(tables.of_page(reader.FORMATS["markdown"].page(text)))
+
+
 def test_a_dropdown_that_the_end_of_a_table_closes_is_left_once() -> None:
     """HTML may close more than it opened."""
     page = reader.FORMATS["markdown"].page("<table>\n\n<details>\n</table>")

@@ -47,6 +47,8 @@ def _blocks() -> MarkdownIt:
 _BOX = _blocks()
 _DOCUMENT = _blocks().use(front_matter_plugin)
 _START = Token("start", "", 0)
+_END = "\n"
+"""Behind a text: the parser of ::: looks at the sign behind a last line that is empty."""
 
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?\n)?---[ \t]*(?:\n|\Z)", re.DOTALL)
 _DIRECTIVE = re.compile(r"\s*\{([\w:.-]+)\}\s*(.*)")
@@ -68,7 +70,7 @@ def recognises(text: str) -> bool:
 
 def page(text: str) -> Page:
     """The pieces of a Markdown text."""
-    tokens = _DOCUMENT.parse(text)
+    tokens = _DOCUMENT.parse(text + _END)
     front = tokens[0].content if tokens and tokens[0].type == "front_matter" else None
     place = _Place(1, text.split("\n"))
     return Page(front, tuple(_pieces([_START, *tokens], place)), place.footnotes)
@@ -85,7 +87,7 @@ def without_front(text: str) -> tuple[str | None, str]:
 def pieces(text: str, first: int, footnotes: dict[str, str]) -> Iterator[Piece]:
     """The pieces of a part of a page whose first line is `first`; footnotes are added to those."""
     place = _Place(first, text.split("\n"), footnotes=footnotes)
-    yield from _pieces([_START, *_BOX.parse(text)], place)
+    yield from _pieces([_START, *_BOX.parse(text + _END)], place)
 
 
 @dataclass(frozen=True)
@@ -189,7 +191,7 @@ def _directive(head: tuple[str, str], content: str, line: int) -> Directive:
 
 def _inside(one: Directive, place: _Place) -> Iterator[Piece]:
     inner = _Place(one.first, one.lines, place.depth + 1, place.footnotes)
-    return _pieces([_START, *_BOX.parse("\n".join(one.lines))], inner)
+    return _pieces([_START, *_BOX.parse("\n".join(one.lines) + _END)], inner)
 
 
 def _scalar(text: str) -> str:
