@@ -18,17 +18,22 @@ def remembered(
 
     `bind="query-params"` keeps a default out of the address, and a link to the page would show
     another release when the default has moved on. A warning is shown if a link names what
-    is not in the store. `title` gives the text of an option.
+    is not among the options. `title` gives the text of an option.
     """
     if st.session_state.get(key) not in options or has_moved(key):
         asked = st.query_params.get(key)
         if asked and asked not in options:
             instead = f"{title(first)} is shown instead"
-            st.warning(plain(f"The store has no {label.lower()} “{asked}”; {instead}."))
+            st.warning(plain(f"{_nothing_of(label, asked)}; {instead}."))
         st.session_state[key] = asked if asked in options else first
     chosen = st.selectbox(label, options, key=key, format_func=title, persist_state="session")
     _written(key, [chosen])
     return chosen
+
+
+def _nothing_of(label: str, asked: str) -> str:
+    """What is withdrawn the store has; no page shows it."""
+    return f"The store has no {label.lower()} “{asked}” with results that count"
 
 
 def warn_of_others(key: str, options: Iterable[str]) -> None:
@@ -61,7 +66,7 @@ def remembered_some(
     """A box for several choices, which are kept in the address; nothing chosen means all.
 
     `titles` has the text of each option; a link may name it either way. A warning says which of
-    the names in a link are not in the store.
+    the names in a link are not among them.
     """
     kept = None if has_moved(key) else st.session_state.get(key)
     if kept is None:
@@ -71,7 +76,7 @@ def remembered_some(
         for name in asked:
             if name not in titles:
                 instead = "the others are shown" if kept else "all are shown"
-                st.warning(plain(f"The store has no {label.lower()} “{name}”; {instead} instead."))
+                st.warning(plain(f"{_nothing_of(label, name)}; {instead} instead."))
     st.session_state[key] = [name for name in kept if name in titles]
     chosen = (place or st).multiselect(
         label, list(titles), key=key, format_func=lambda name: titles[name], persist_state="session"

@@ -6,12 +6,15 @@ from collections.abc import Iterable, Mapping
 import streamlit as st
 
 from perfdb.audit.document import counts, ordered, sentence
-from perfdb.audit.subject import Finding
+from perfdb.audit.subject import Finding, Severity
 
 FLAG = "⚑"
 
 Findings = Mapping[int, tuple[Finding, ...]]
 """By result_id, the gravest first; without the results that have no findings."""
+
+Marked = tuple[str, tuple[Finding, ...]]
+"""The title of a row and its findings, the gravest first."""
 
 
 def by_result(found: Iterable[Finding]) -> Findings:
@@ -38,9 +41,19 @@ def is_wrong(found: Iterable[Finding]) -> bool:
     return any(finding.is_open_error for finding in found)
 
 
-def listed(marked: Iterable[tuple[str, tuple[Finding, ...]]]) -> None:
-    """Show every finding of the rows that have any, under the title of the row."""
+def gravest_first(marked: Iterable[Marked]) -> list[Marked]:
+    """The rows that have findings, by the gravest of each; else in their order."""
     rows = [(title, found) for title, found in marked if found]
+    return sorted(rows, key=lambda row: _gravity(row[1][0]))
+
+
+def _gravity(finding: Finding) -> tuple[bool, int]:
+    return _accepted(finding), list(Severity).index(finding.severity)
+
+
+def listed(marked: Iterable[Marked]) -> None:
+    """Show every finding of the rows that have any, under the title of the row."""
+    rows = gravest_first(marked)
     if not rows:
         return
     every = [finding for _, found in rows for finding in found]

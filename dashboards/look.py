@@ -68,12 +68,12 @@ WIDTHS_PX: Mapping[str, int] = {
     "precision": 70,
     "release_name": 160,
     "audit": 130,
-    "run_name": 220,
     "outcome": 110,
     "error": 320,
     "started_at": 140,
     "ended_at": 140,
     "recipe": 150,
+    "sha256": 150,
 }
 """How wide a column is that would cut its words off, or take the room of others; else as it is."""
 
@@ -81,6 +81,9 @@ CHARACTER_PX, MARGINS_PX = 7, 20
 """What a digit takes in a table, a letter less on average, and what the margins of a cell take."""
 
 SIZES = ("num_gpus", "sequence_length", "global_batch_size")
+
+NAMES = ("run_name", "name")
+"""Columns whose rows often differ in their last characters alone: nothing of them is cut off."""
 
 MOMENTS = ("started_at", "ended_at")
 
@@ -125,10 +128,10 @@ def grid(
     shown: pd.DataFrame | Styler
     if len(rows) > STYLED:
         shown = plainly(rows, follow)
-        config = columns(map(str, shown), widths_px(plain_texts(shown)), PLAIN)
+        config = columns(map(str, shown), widths_px(whole(rows) | plain_texts(shown)), PLAIN)
     else:
         shown = figures(rows, raw, follow)
-        config = columns(map(str, rows), widths_px(texts(rows, raw, follow)))
+        config = columns(map(str, rows), widths_px(whole(rows) | texts(rows, raw, follow)))
     st.dataframe(shown, hide_index=True, column_config=config, placeholder=UNKNOWN, alt=described)
 
 
@@ -198,6 +201,11 @@ def texts(
     return printing | {
         name: [f"{size:,}" for size in rows[name].dropna()] for name in SIZES if name in rows
     }
+
+
+def whole(rows: pd.DataFrame) -> dict[str, list[str]]:
+    """The texts of the columns that are shown whole: those of NAMES."""
+    return {name: list(map(str, rows[name])) for name in NAMES if name in rows}
 
 
 def widths_px(written: Mapping[str, Sequence[str]]) -> dict[str, int]:

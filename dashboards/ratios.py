@@ -65,7 +65,7 @@ def ratios(numbered: Sequence[tuple[int, Match]]) -> Layers:
 
 
 def _rows(numbered: Sequence[tuple[int, Match]]) -> list[dict[str, str | float | None]]:
-    names = _names([match.a.shown for _, match in numbered])
+    names = _names([match for _, match in numbered])
     return [
         {
             "case": f"{place}. {name}",
@@ -80,8 +80,9 @@ def _rows(numbered: Sequence[tuple[int, Match]]) -> list[dict[str, str | float |
     ]
 
 
-def _names(results: Sequence[Result]) -> list[str]:
+def _names(matches: Sequence[Match]) -> list[str]:
     """Each case briefly, and those that are named alike with what tells them apart."""
+    results = [match.a.shown for match in matches]
     names = [_briefly(it) for it in results]
     for part in _WORK:
         told = {(name, part(it)) for it, name in zip(results, names, strict=True)}
@@ -90,7 +91,7 @@ def _names(results: Sequence[Result]) -> list[str]:
             f"{name}, {part(it)}" if count[name] > 1 else name
             for it, name in zip(results, names, strict=True)
         ]
-    return names
+    return words.told_apart(names, matches)
 
 
 def _briefly(result: Result) -> str:

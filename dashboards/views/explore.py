@@ -96,9 +96,9 @@ def _legend(found: pd.DataFrame) -> str:
 
 
 def titled(row: Mapping[Hashable, object]) -> str:
-    """'Llama 3 8B, DGX-H100, 8 GPUs, NeMo Framework 25.04 (page.md:22)': a row in words."""
-    named = (row["model_title"], row["system_title"], counted(int(str(row["num_gpus"])), "GPU"))
-    return f"{', '.join(map(str, named))}, {row['release_name']} ({row['source']})"
+    """'Llama 3 8B, 8 × DGX-H100, NeMo Framework 25.04 (page.md:22)': a row in words."""
+    systems = f"{row['num_gpus']:,} × {row['system_title']}"
+    return f"{row['model_title']}, {systems}, {row['release_name']} ({row['source']})"
 
 
 def labelled(results: pd.DataFrame, audited: Findings) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from sqlalchemy import make_url
 from dashboards import data, obstacle
 from dashboards.choices import remembered, remembered_some
 from dashboards.findings import Findings, bullets, is_wrong, mark, plain
-from dashboards.look import columns, grid, printed
+from dashboards.look import columns, grid, printed, whole, widths_px
 from perfdb.catalog import titles
 from perfdb.compare import Result, words
 from perfdb.metrics import METRICS
@@ -21,7 +21,7 @@ from perfdb.record import Figures, Frozen, Outcome
 from perfdb.units import counted, text
 
 SHOWN = (
-    "model_title", "system", "release_name", "run_name", "outcome", "started_at", "error", "recipe",
+    "run_name", "model_title", "system", "release_name", "outcome", "started_at", "error", "recipe",
     "exit_code", "attempt", "ended_at", "run_id",
 )  # fmt: skip
 
@@ -121,7 +121,8 @@ def _show_run(store: data.Store, run: Run) -> None:
         _environment(run.environment)
     st.subheader("Files it was read from")
     files = data.files(store, run.run_id)
-    st.dataframe(files, hide_index=True, column_config=columns(files.columns))
+    widths = widths_px(whole(files))
+    st.dataframe(files, hide_index=True, column_config=columns(files.columns, widths))
 
 
 def _case(results: pd.DataFrame) -> str:

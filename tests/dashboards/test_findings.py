@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboards.findings import bullets, by_result, is_wrong, mark, plain
+from dashboards.findings import bullets, by_result, gravest_first, is_wrong, mark, plain
 from perfdb.audit.subject import Finding, Severity
 
 
@@ -26,6 +26,12 @@ def test_findings_belong_to_their_results_the_open_and_grave_ones_first():
     assert {3: (ERROR, INFO, ACCEPTED), 4: (other,)} == by_result(
         [ACCEPTED, INFO, other, of_document, ERROR]
     )
+
+
+def test_rows_with_errors_stand_before_those_with_less_and_rows_without_findings_nowhere():
+    warned = (finding(Severity.WARNING),)
+    marked = [("a", (INFO,)), ("b", ()), ("c", (ACCEPTED,)), ("d", (ERROR, INFO)), ("e", warned)]
+    assert ["d", "e", "a", "c"] == [title for title, _ in gravest_first([*marked, ("b", ())])]
 
 
 def test_a_mark_counts_and_says_how_grave():

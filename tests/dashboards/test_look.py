@@ -19,7 +19,7 @@ from dashboards.look import (
     texts,
     widths_px,
 )
-from dashboards.views.explore import layout
+from dashboards.views.explore import layout, titled
 from perfdb.metrics import METRICS
 
 
@@ -115,6 +115,12 @@ def test_a_column_of_numbers_is_as_wide_as_what_it_shows():
         for row in figures(rows)._translate(False, False)["body"]
     ]
     assert cells == [list(row) for row in zip(*texts(rows).values(), strict=True)]
+
+
+def test_a_row_in_words_says_how_many_of_its_system_worked():
+    cpu = {"model_title": "GPT tiny", "system_title": "CPU", "num_gpus": 2}
+    row = {**cpu, "release_name": "Megatron-Core 0.16.1", "source": "steps.jsonl"}
+    assert "GPT tiny, 2 × CPU, Megatron-Core 0.16.1 (steps.jsonl)" == titled(row)
 
 
 def test_no_column_has_a_format_that_a_browser_would_print_in_the_place_of_the_text():

@@ -1,5 +1,6 @@
 """The dashboard's pages, run without a browser on real stores."""
 
+import json
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,7 +24,7 @@ from perfdb.ingest import ingest
 from perfdb.queries.only import Scope
 from perfdb.recompute.figures import Asked
 from perfdb.recompute.revise import recompute
-from perfdb.record import Figures, Outcome, Release
+from perfdb.record import Figures, Origin, Outcome, Release
 from tests import logs
 from tests.factories import (
     TEN_STEPS,
@@ -151,9 +152,10 @@ class TestCompare:
 
     def test_a_link_to_an_unknown_release_shows_another_one_and_not_the_same_twice(self, filled):
         app = self.page("nemo 99", "megatron-core 0.16.1")
-        assert ["The store has no release a “nemo 99”; Megatron-Core 0.16.0 is shown instead."] == [
-            unescaped(warning.value) for warning in app.warning
-        ]
+        assert [
+            "The store has no release a “nemo 99” with results that count; Megatron-Core 0.16.0 is "
+            "shown instead."
+        ] == [unescaped(warning.value) for warning in app.warning]
         assert 1 == len(app.table[0].value)
 
     def test_a_release_is_not_compared_with_itself(self, filled):
@@ -193,6 +195,16 @@ class TestCompare:
             "4. LLAMA3-8B, BF16, 8 × DGX-H100, sequence 8,192",
             "5. LLAMA3-8B, BF16, 16 × DGX-H100",
         ] == [row["case"] for row in rows]
+
+    def test_cases_of_the_same_work_say_whose_figures_they_are(self):
+        sides = [
+            [at(seconds, origin=origin) for origin in (Origin.MEASURED, Origin.PUBLISHED)]
+            for seconds in (4.0, 3.0)
+        ]
+        numbered = list(enumerate(comparison(*sides).matched, start=1))
+        [rows] = ratios.ratios(numbered).to_dict()["datasets"].values()
+        named = [re.fullmatch(r"\d\. LLAMA3-8B, BF16, 8 × .* · (\w+)", row["case"]) for row in rows]
+        assert {"measured", "published"} == {one[1] for one in named if one}
 
     def test_another_figure_can_be_chosen(self, filled):
         app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")
@@ -346,8 +358,9 @@ class TestExplore:
         app.query_params["task"], app.query_params["model"] = "pretrain", "Nope"
         app.query_params["system"] = ["dgx-h100", "dgx-x9"]
         assert {
-            "The store has no model “Nope”; all are shown instead.",
-            "The store has no system “dgx-x9”; the others are shown instead.",
+            "The store has no model “Nope” with results that count; all are shown instead.",
+            "The store has no system “dgx-x9” with results that count; "
+            "the others are shown instead.",
         } == {unescaped(warning.value) for warning in shown(app).warning}
         assert [] == listed(app.query_params.get("model", []))
 
@@ -408,9 +421,14 @@ class TestRuns:
         assert f"{of} · {work} · MBS 1, TP 1, PP 1, CP 2" in said
         assert "Read from" == unescaped(app.caption[1].value)[:9]
 
-    def test_the_release_of_each_run_is_in_view_in_the_list(self, filled):
+    def test_the_name_of_each_run_stands_first_in_the_list_and_its_release_in_view(self, filled):
         shown_first = list(shown(AppTest.from_function(looked_into)).dataframe[0].value)[:4]
-        assert ["model_title", "system", "release_name", "run_name"] == shown_first
+        assert ["run_name", "model_title", "system", "release_name"] == shown_first
+
+    def test_the_names_of_files_are_as_wide_as_they_are_long(self, filled):
+        table = shown(AppTest.from_function(looked_into)).dataframe[2]
+        longest = max(map(len, table.value["name"]))
+        assert 7 * longest + 20 == json.loads(table.proto.columns)["name"]["width"]
 
     def test_a_failed_run_says_why_it_has_no_figures(self, filled):
         app = AppTest.from_function(looked_into)
@@ -582,7 +600,7 @@ def test_a_link_to_a_release_that_is_not_there_says_so(filled: URL) -> None:
     app = AppTest.from_file(str(APP))
     app.query_params["a"] = "megatron-core 0.9"
     [warned] = [unescaped(warning.value) for warning in shown(app).warning]
-    assert warned.startswith("The store has no release a “megatron-core 0.9”; ")
+    assert warned.startswith("The store has no release a “megatron-core 0.9” with results ")
 
 
 def test_a_link_to_a_figure_that_is_not_there_says_so(filled: URL) -> None:
