@@ -42,6 +42,17 @@ def consensus(group: Sequence[Counted]) -> list[Counted]:
     return [(row, one) for row, one in group if explaining(row, one)]
 
 
+def outliers(group: Sequence[Counted], agreed: Sequence[Counted]) -> list[Counted]:
+    """The rows that cannot count what all of those which agree can count together.
+
+    A row that is printed coarsely agrees with many numbers, and excuses none of them.
+    """
+    counts = [given.with_cut() for _, given in agreed]
+    together = shared(counts)
+    right = [together] if together else counts
+    return [one for one in group if not any(one[1].with_cut().agrees(it) for it in right)]
+
+
 def explaining(row: Subject, given: Interval) -> list[Convention]:
     """The conventions whose formula gives what the row's figures say."""
     computed = ((one, by_formula(row, one)) for one in flops.CONVENTIONS.values())

@@ -30,13 +30,16 @@ TWICE = 1.8
 
 
 def check(rows: Sequence[Subject]) -> Iterator[Remark]:
-    """One remark for each row that its formula does not explain and its peers agree with."""
+    """One remark for each row that its formula does not explain and its peers can agree with."""
     release = Release(rows)
     followers = flop_counts.followers(release.counted)
     for group in flop_counts.by_work(release.counted):
         # Where all disagree and no formula explains one, none excuses the others.
-        for one in flop_counts.consensus(group) or group:
-            if _speaks(one, release.usual):
+        agreed = flop_counts.consensus(group)
+        outliers = flop_counts.outliers(group, agreed) if agreed else []
+        told = {id(row) for row, _ in outliers}
+        for one in group:
+            if id(one[0]) not in told and _speaks(one, release.usual):
                 yield _remark(one, release, followers)
 
 

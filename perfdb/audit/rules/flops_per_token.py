@@ -32,20 +32,10 @@ def check(rows: Sequence[Subject]) -> Iterator[Remark]:
     for group in flop_counts.by_work(release.counted):
         agreed = flop_counts.consensus(group)
         if agreed:
-            yield from (_remark(one, agreed, release) for one in _outliers(group, agreed))
+            outliers = flop_counts.outliers(group, agreed)
+            yield from (_remark(one, agreed, release) for one in outliers)
         else:
             yield from _undecided(group)
-
-
-def _outliers(group: Sequence[Counted], agreed: Sequence[Counted]) -> list[Counted]:
-    """The rows that cannot count what all of those which agree can count together.
-
-    A row that is printed coarsely agrees with many numbers, and excuses none of them.
-    """
-    counts = [given.with_cut() for _, given in agreed]
-    together = shared(counts)
-    right = [together] if together else counts
-    return [one for one in group if not any(one[1].with_cut().agrees(it) for it in right)]
 
 
 def _remark(one: Counted, agreed: Sequence[Counted], release: Release) -> Remark:
