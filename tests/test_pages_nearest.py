@@ -567,15 +567,23 @@ OTHER = TITLES + ROW.replace("| 8 |", "| 16 |")
 @pytest.mark.parametrize(
     ("above", "table", "wanted"),
     [
-        ("### FP8-MX", PRECISE + PRECISE_ROW.format("FP8", 8), ["fp8_mx"]),
-        ("### FP8-MX", TITLES.replace("GPU |\n", "GPU (FP8) |\n") + ROW, ["fp8_mx"]),
-        ("### FP8-MX\n\n#### FP8 results", TITLES + ROW, ["fp8_mx"]),
-        ("### FP8-MX\n\n**FP8 results**", TITLES + ROW, ["fp8_mx"]),
-        ("### FP8-MX\n\nAll rows use FP8.", TITLES + ROW, ["fp8_mx"]),
-        ("### FP8-MX", TITLES + ROW + "\n**FP8**\n\n" + OTHER, ["fp8_mx", "fp8_mx"]),
+        ("### FP8-CS", PRECISE + PRECISE_ROW.format("FP8", 8), ["fp8_cs"]),
+        ("### FP8-CS", TITLES.replace("GPU |\n", "GPU (FP8) |\n") + ROW, ["fp8_cs"]),
+        ("### FP8-CS\n\n#### FP8 results", TITLES + ROW, ["fp8_cs"]),
+        ("### FP8-CS\n\n**FP8 results**", TITLES + ROW, ["fp8_cs"]),
+        ("### FP8-CS\n\n#### FP8\n\nAll rows use FP8-CS.", TITLES + ROW, ["fp8_cs"]),
+        ("### FP8-CS\n\nAll rows use FP8.", TITLES + ROW, ["fp8_cs"]),
+        ("### FP8-CS\n\nAll rows are in FP8.", TITLES + ROW, ["fp8_cs"]),
+        ("### FP8-CS", TITLES + ROW + "\n**FP8**\n\n" + OTHER, ["fp8_cs", "fp8_cs"]),
         ("### FP8-MX\n\n#### FP8-CS", TITLES + ROW, ["fp8_cs"]),
-        ("### FP8-MX\n\n### FP8", TITLES + ROW, ["fp8"]),
-        ("### FP8-MX", TITLES + ROW + "\n### FP8\n\n" + OTHER, ["fp8_mx", "fp8"]),
+        ("### FP8-CS\n\n### FP8", TITLES + ROW, ["fp8"]),
+        ("### FP8-CS", TITLES + ROW + "\n### FP8\n\n" + OTHER, ["fp8_cs", "fp8"]),
+        # What the recipe is said of is what the row is of.
+        ("### DGX-B200, FP8-MX", PRECISE + PRECISE_ROW.format("FP8", 8), ["fp8_mx"]),
+        ("### DGX-B200, FP8-MX\n\n**FP8**", TITLES + ROW, ["fp8_mx"]),
+        ("**Llama3 8B, FP8-CS**\n\n#### FP8", TITLES + ROW, ["fp8_cs"]),
+        ("Model: Llama3 8B, GPU: H200, Precision: FP8-CS\n\n**FP8**", TITLES + ROW, ["fp8_cs"]),
+        ("### FP8-CS", TITLES + ROW.replace("8B", "8B (FP8)"), ["fp8_cs"]),
     ],
 )
 def test_a_plain_family_takes_no_recipe_back(above: str, table: str, wanted: list[str]) -> None:
@@ -610,6 +618,92 @@ def test_a_plain_family_takes_no_recipe_back(above: str, table: str, wanted: lis
             ["fp8"],
             "page.md:7: the text speaks of FP8-CS; the rows count as fp8",
         ),
+        # The recipe is said of another system, model or task, or may be of some rows alone.
+        (
+            "H100 results are in FP8-CS.\n\n### DGX-B200",
+            PRECISE + PRECISE_ROW.format("FP8", 8),
+            ["fp8"],
+            "page.md:7: the text speaks of FP8-CS; the rows count as fp8",
+        ),
+        (
+            "### FP8-CS\n\n#### DGX-B200",
+            PRECISE + PRECISE_ROW.format("FP8", 8),
+            ["fp8"],
+            "page.md:7: the text speaks of FP8-CS; the rows count as fp8",
+        ),
+        (
+            "System: DGX-H100, Precision: FP8-CS\n\nSystem: DGX-B200, Precision: FP8",
+            TITLES + ROW,
+            ["fp8"],
+            "page.md:7: the text speaks of FP8-CS; the rows count as fp8",
+        ),
+        (
+            "Precision: FP8-CS\n\nSystem: DGX-B200\n\nPrecision: FP8",
+            TITLES + ROW,
+            ["fp8"],
+            "page.md:7: the text speaks of FP8-CS; the rows count as fp8",
+        ),
+        (
+            "Numbers for Llama3 70B are in FP8-CS.",
+            PRECISE + PRECISE_ROW.format("FP8", 8),
+            ["fp8"],
+            "page.md:7: the text speaks of FP8-CS; the rows count as fp8",
+        ),
+        (
+            "**Llama3 70B, FP8-CS**\n\n**Llama3 8B, FP8**",
+            TITLES + ROW,
+            ["fp8"],
+            "page.md:7: the text speaks of FP8-CS; the rows count as fp8",
+        ),
+        (
+            "**Falcon 40B, FP8-CS**\n\n**Llama3 8B, FP8**",
+            TITLES + ROW,
+            ["fp8"],
+            "page.md:7: the text speaks of FP8-CS; the rows count as fp8",
+        ),
+        (
+            "**p5en.48xlarge, FP8-CS**\n\n**DGX-H100, FP8**",
+            TITLES + ROW,
+            ["fp8"],
+            "page.md:7: the text speaks of FP8-CS; the rows count as fp8",
+        ),
+        (
+            "### H200 and B200, FP8-CS\n\n#### DGX-B200",
+            PRECISE + PRECISE_ROW.format("FP8", 8),
+            ["fp8"],
+            "page.md:7: the text speaks of FP8-CS; the rows count as fp8",
+        ),
+        (
+            "### Blackwell, FP8-CS",
+            PRECISE + PRECISE_ROW.format("FP8", 8),
+            ["fp8"],
+            "page.md:7: the text speaks of FP8-CS; the rows count as fp8",
+        ),
+        (
+            "**LoRA: FP8-CS**\n\n**Pre-training: FP8**",
+            TITLES + ROW,
+            ["fp8"],
+            "page.md:7: the text speaks of FP8-CS; the rows count as fp8",
+        ),
+        (
+            "### FP8-CS\n\n#### DGX-B200",
+            TITLES + ROW.replace("8B", "8B (FP8)"),
+            ["fp8"],
+            "page.md:7: the text speaks of FP8-CS; the rows count as fp8",
+        ),
+        # An H100 has no units for it.
+        (
+            "### FP8-MX",
+            PRECISE + PRECISE_ROW.format("FP8", 8),
+            ["fp8"],
+            "page.md:7: the text speaks of FP8-MX; the rows count as fp8",
+        ),
+        (
+            "### FP8-MX\n\n#### FP8",
+            TITLES + ROW,
+            ["fp8"],
+            "page.md:7: the text speaks of FP8-MX; the rows count as fp8",
+        ),
         (
             "### FP8-CS",
             PRECISE + PRECISE_ROW.format("FP8", 8) + PRECISE_ROW.format("FP8-CS", 16),
@@ -624,6 +718,17 @@ def test_a_recipe_that_a_plain_family_may_be_is_told(
     found = read(above, table)
     assert wanted == precisions(found)
     assert [told] == [str(note).rpartition("; ")[0] for note in found.notes]
+
+
+def test_a_plain_family_is_no_recipe_that_a_system_has_no_units_for() -> None:
+    titles = "| System " + PRECISE.replace("\n|", "\n|---|", 1)
+    rows = (f"\n| {on} " + PRECISE_ROW[1:].format("FP8", 8) for on in ("DGX-B200", "DGX-H100"))
+    page = f"# NeMo 25.09\n\n## Pre-training, FP8-MX\n\n{titles}{''.join(rows)}"
+    found = reader.read("page.md", page, PageContext())
+    assert ["fp8_mx", "fp8"] == precisions(found)
+    assert ["the text speaks of FP8-MX; the rows count as fp8 and fp8_mx"] == [
+        one.message for one in found.notes
+    ]
 
 
 @pytest.mark.parametrize(
@@ -641,6 +746,20 @@ def test_brackets_that_say_what_is_not_known_are_not_dropped(cell: str) -> None:
         ("All runs use FP8.", "FP8"),
         ("#### FP8 and BF16", "FP8 and BF16"),
         ("The states are kept as INT8 values.", "INT8"),
+        ("Gradients are reduced in FP32.", "FP32"),
+        ("Master weights are kept in float32.", "float32"),
+        ("The optimizer states are in float8.", "float8"),
+        ("KV cache is in Float8.", "Float8"),
+        ("FlashAttention runs in FP8.", "FP8"),
+        ("RoPE is computed in Float64.", "Float64"),
+        ("The logits are in FP32 precision.", "FP32"),
+        ("The forward pass runs at FP8 precision.", "FP8"),
+        ("The block scales are in E4M3.", "E4M3"),
+        ("The scale is stored in E8M0.", "E8M0"),
+        ("The elements are in E2M1.", "E2M1"),
+        ("**Master weights in FP32**", "FP32"),
+        ("#### BF16 with FP8 attention", "BF16 and FP8"),
+        ("#### FP8 attention", "FP8"),
     ],
 )
 def test_another_precision_nearer_than_the_one_that_holds_is_told(above: str, words: str) -> None:
@@ -650,6 +769,22 @@ def test_another_precision_nearer_than_the_one_that_holds_is_told(above: str, wo
         str(note).partition("; put")[0] for note in found.notes
     ]
     assert () == read("All runs use BF16.").notes
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Llama3 8B was trained from scratch in FP8.",
+        "Medians over 50 steps of the model with 8B parameters, in FP8.",
+        "We trained at scale, with activation recomputation and a mixture of experts in FP8.",
+        "All of it is in FP8. The optimizer states are sharded.",
+        "#### FP8, flash attention",
+        "#### FP8 with a distributed optimizer",
+    ],
+)
+def test_a_part_that_is_named_beside_the_rows_precision_takes_it_from_none(said: str) -> None:
+    found = read(said)
+    assert (["fp8"], ()) == (precisions(found), found.notes)
 
 
 def test_a_precision_that_nobody_knows_rejects_the_rows_below_it() -> None:

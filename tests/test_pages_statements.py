@@ -300,6 +300,7 @@ def test_a_cell_that_is_a_task_says_it_whatever_its_title(title: str) -> None:
         # These are of a part of the work, or of another row.
         ("Master weights", "FP32", "precision", "bf16"),
         ("Grad reduce dtype", "FP32", "precision", "bf16"),
+        ("Logits", "FP32", "precision", "bf16"),
         ("Compared with", "GB200", "system", "dgx-h100"),
         ("Backend", "Megatron-Core", "framework", "nemo"),
     ],

@@ -269,3 +269,7 @@ class Precision(Named):
     words: tuple[Words, ...]
     scaling: Words | None = None
     """How values are scaled into the range of the format; None: they are not."""
+
+    def is_of(self, peaks: Mapping[str, Peak]) -> bool:
+        """Whether a system with these peaks has units for it."""
+        return {self.peak, self.needs} <= {None, *peaks}

@@ -34,7 +34,7 @@ def read(texts: Mapping[str, str], setting: Setting) -> Attributed | Faults | Wr
         return Faults({"model": model})
     if not isinstance(whose, Whose):
         return Faults(whose)
-    said = _precision(texts, setting, model.said) | _task(texts, model.said)
+    said = _precision(texts, model.said) | _task(texts, model.said)
     if wrong := {name: one for name, one in said.items() if isinstance(one, Wrong)}:
         return Faults(wrong)
     found = {name: text for name, text in said.items() if isinstance(text, str)}
@@ -52,19 +52,12 @@ def _of(texts: Mapping[str, str], setting: Setting, whose: Whose) -> Attributed 
     return Attributed(texts, own)
 
 
-def _precision(
-    texts: Mapping[str, str], setting: Setting, said: Mapping[str, str]
-) -> dict[str, str | Wrong]:
+def _precision(texts: Mapping[str, str], said: Mapping[str, str]) -> dict[str, str | Wrong]:
     """The precision beside a model, where the row does not say one that is no less exact."""
     word, printed = said.get("precision"), texts.get("precision", "")
-    if word is None:
+    if word is None or names.are_precisions([word], printed):
         return {}
-    if cells.absent(printed):
-        above = setting.said.precision or ""
-        return {} if names.are_precisions([word], above) else {"precision": word}
-    if names.are_precisions([word], printed):
-        return {}
-    return {"precision": _at_odds(word, printed)}
+    return {"precision": word if cells.absent(printed) else _at_odds(word, printed)}
 
 
 def _task(texts: Mapping[str, str], said: Mapping[str, str]) -> dict[str, str | Wrong]:

@@ -70,26 +70,24 @@ def recipes(
     """
     rows = [(printed, held) for printed, held in own if isinstance(held, str)]
     held_by_rows = {held for _, held in rows}
+    stated = {names.precision(printed) for printed, _ in rows}
     exact = {printed for printed, held in rows if names.precision(printed) == held}
     for printed, held in dict.fromkeys(rows):
         family = names.precision(printed) if printed not in exact and printed else held
-        if family != held and (same := [one for one in exact if _is_of(family, one)]):
+        if family != held and (same := [one for one in exact if names.is_recipe_of(family, one)]):
             message = f"rows say {printed} and {same[0]}; {printed} counts as {held}, as said above"
             yield Problem(where, message, line=table.header.line, remedy=_REMEDY)
     for one in table.said:
         words = () if one.listed else sentences.precisions(one.text)
-        open_ = [word for word in words if names.precision(word) not in held_by_rows]
-        plain = {held for held in held_by_rows for word in open_ if _is_of(held, word)}
-        if plain:
-            said, counted = " and ".join(open_), " and ".join(sorted(plain))
+        unsaid = [word for word in words if names.precision(word) not in stated]
+        open_ = [it for it in unsaid if any(names.is_recipe_of(held, it) for held in held_by_rows)]
+        as_held = [
+            held for held in held_by_rows for it in open_ if names.are_precisions([held], it)
+        ]
+        if open_:
+            said, counted = " and ".join(open_), " and ".join(sorted({*as_held}))
             message = f"the text speaks of {said}; the rows count as {counted}"
             yield Problem(where, message, line=one.line, remedy=_EXACT)
-
-
-def _is_of(family: object, word: str) -> bool:
-    """Whether a word names a recipe of a family, and not just the family."""
-    name = names.precision(word)
-    return isinstance(name, str) and name.startswith(f"{family}_")
 
 
 def by_options(where: str, page: Page, settings: Settings, given: PageContext) -> Iterator[Problem]:

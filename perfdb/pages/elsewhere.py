@@ -7,14 +7,23 @@ from collections.abc import Iterable, Mapping
 from perfdb.pages import beside, dotted, releases
 from perfdb.pages.columns import OF_SYSTEM, Column
 
+_PARTS = (
+    r"weights?|\w*grads?|gradients?|optimi[sz]ers?|master|states?|accum\w*|all-?(?:reduce|gather)s?"
+    r"|reduce-?scatters?|reductions?|comms?|communications?|dispatch|kv|caches?|\w*attention|attn"
+    r"|activations?(?! (?:re|check|off))|embeddings?|routers?|mlps?|(?<!of[- ])experts|checkpoints?"
+    r"|moments|momentum|layers?|heads?|scales|(?<!at )scale is|scal(?:e|ing) factors?"
+    r"|rope|rotary|logits?|softmax|loss(?:es)?|\w*norms?|residuals?|buffers?|forward|backward"
+)
 _OF_A_PART = re.compile(
-    r"\b(?:weights?|grad\w*|optimi[sz]er|param\w*|master|states?|accum\w*|reduce|all-?reduce|comm\w*"
-    r"|kv|caches?|attention|attn|activations?|embeddings?|router|checkpoints?|moments?|layers?|head"
-    r"|backends?|cores?|compar\w+|versus|vs|against|baseline|reference|relative|speed-?ups?|over"
-    r"|from|since|previous|next|also)\b",
+    rf"\b(?:{_PARTS}|grad\w*|param\w*|reduce|comm\w*|moment|backends?|cores?|compar\w+|versus|vs"
+    r"|against|baseline|reference|relative|speed-?ups?|over|from|since|previous|next|also)\b",
     re.IGNORECASE,
 )
 """What is in the title of a column whose cells are of a part of the work, or of other rows."""
+_SAID_OF_A_PART = re.compile(
+    rf"\b(?:{_PARTS}|(?<![0-9][BMT] )(?<!illion )param(?:eter)?s)\b", re.IGNORECASE
+)
+"""What is in a sentence that is of a part; no `from`, nor the `8B parameters` of a model."""
 _FRAMEWORK = re.compile(
     rf"(?:{'|'.join(releases.SPELLINGS.values())})(?:\s+v?{dotted.DOTTED})?", re.IGNORECASE
 )
@@ -42,6 +51,11 @@ def said(
 def of_a_part(words: str) -> bool:
     """Whether words are of a part of the work, or of other rows: `Master weights`."""
     return _OF_A_PART.search(words) is not None
+
+
+def is_said_of_a_part(sentence: str) -> bool:
+    """Whether a sentence is of a part of the work: `Gradients are reduced in FP32.`"""
+    return _SAID_OF_A_PART.search(sentence) is not None
 
 
 def _field(title: str, text: str, framework: str | None) -> str | None:

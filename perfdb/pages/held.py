@@ -9,6 +9,16 @@ from perfdb.pages.releases import Whose
 from perfdb.record import Frozen, Task
 
 
+class Recipe(Frozen):
+    """A precision that a title or a statement says, and the rest of what held there."""
+
+    name: str
+    system: str | None = None
+    """Also a GPU."""
+    model: str | None = None
+    task: Task | None = None
+
+
 class Statement(Frozen):
     """What a text says. None: nothing."""
 
@@ -18,6 +28,8 @@ class Statement(Frozen):
     beside_model: str | None = None
     """The GPU that a heading names, or that stands beside a model; several systems have it."""
     precision: str | None = None
+    recipe: Recipe | None = None
+    """What a plain FP8 is, where the row is of what the recipe was said of."""
     container: str | None = None
     model: str | None = None
     task: Task | None = None
@@ -46,16 +58,27 @@ class Statement(Frozen):
         said = {
             "beside_model": gpu,
             "no_system": unclear,
-            **nearer.model_dump(exclude_none=True),
+            **nearer.model_dump(exclude_none=True, exclude={"recipe"}),
             **whose,
-            "precision": self._refined(nearer.precision),
+            "recipe": self._recipe(nearer),
         }
         return self.model_copy(update=said)
 
-    def _refined(self, nearer: str | None) -> str | None:
-        """The precision that holds below both; a plain FP8 takes no recipe back."""
-        held = self.precision
-        return names.refined(nearer, held) if nearer and held else nearer or held
+    def _recipe(self, nearer: "Statement") -> Recipe | None:
+        """The recipe that holds below both; a plain FP8 takes none back."""
+        held, word = self.recipe, nearer.precision
+        if word is None or (held and names.is_recipe_of(names.precision(word), held.name)):
+            return held
+        return nearer.recipe
+
+    def below(self, above: "Statement") -> "Statement":
+        """This with what holds where it is said; of several systems it states no recipe."""
+        if self.recipe is None:
+            return self
+        at = above.then(self)
+        on = at.system or at.beside_model
+        recipe = Recipe(name=self.recipe.name, system=on, model=at.model, task=at.task)
+        return self.model_copy(update={"recipe": None if at.no_system else recipe})
 
 
 _NOTHING: Final = Statement()
@@ -79,7 +102,7 @@ class Sections:
     def heading(self, said: Statement, one: Said) -> None:
         """Take a heading: what it says, with what still holds, is said in headings alone again."""
         self._next_precision(said, one)
-        self.headings = self.above = self.together = self.together.then(said)
+        self.headings = self.above = self.together = self.together.then(said.below(self.together))
         self.begun = False
         self.model_at = self.system_at = self.precision_at = _NOWHERE
 
@@ -95,13 +118,13 @@ class Sections:
         self.precision_at = one.tables if said.precision else self.precision_at
         self.model_at = one.tables if said.model else self.model_at
         self.system_at = one.tables if is_on else self.system_at
-        self.together = self.together.then(said)
+        self.together = self.together.then(said.below(self.together))
         self.above = self.above if self.begun else self.together
 
     def _next_precision(self, said: Statement, one: Said) -> None:
         """The recipe that a line states of the table above is none of the FP8 below it."""
         if one.tables > self.precision_at and said.precision:
-            held = {"precision": self.headings.precision}
+            held = {"precision": self.headings.precision, "recipe": self.headings.recipe}
             self.together = self.together.model_copy(update=held)
 
     def task(self, said: Statement, *, titled: bool) -> None:

@@ -196,10 +196,10 @@ def are_precisions(words: Iterable[str], printed: str) -> bool:
     return bool(stated) and all(f"{s}_".startswith(f"{k}_") for s in stated for k in known)
 
 
-def refined(nearer: str, further: str) -> str:
-    """The recipe that is stated further away, where a nearer word names just its family: `FP8`."""
-    one = len(precisions(further)) == 1 and are_precisions([nearer], further)
-    return further if one else nearer
+def is_recipe_of(family: object, word: str) -> bool:
+    """Whether a word names a recipe of a family, and not just the family: FP8-MX of fp8."""
+    name = precision(word)
+    return isinstance(name, str) and name.startswith(f"{family}_")
 
 
 def is_summary(printed: str) -> bool:

@@ -18,6 +18,7 @@ from perfdb.pages import (
 )
 from perfdb.pages.attributed import Attributed
 from perfdb.pages.base import Row
+from perfdb.pages.cells import Wrong
 from perfdb.pages.columns import FIGURES
 from perfdb.pages.rows import TableReader
 
@@ -26,13 +27,14 @@ def of_table(reader: TableReader) -> Iterator[Problem]:
     """What is kept of the table but not understood, or taken for granted."""
     table = reader.table
     own = [reader.of_itself(row) for row in table.rows]
+    read = [one for one in own if one]
     yield from _unexplained(reader, table.header)
     if table.rows and reader.has_figure() and _lacks_task(reader, own):
         message = "the page does not say the task; its rows count as pre-training"
         yield reader.problem(table.header, message, "put the task in a heading")
     if reader.has_figure() and not _have_precisions(reader):
-        yield from _half_said(reader)
-    yield from _contradicted(reader, [one for one in own if one])
+        yield from _half_said(reader, read)
+    yield from _contradicted(reader, read)
     for row in table.rows:
         if not reader.no_row(row):
             yield from _of_row(reader, row)
@@ -47,10 +49,13 @@ def _contradicted(reader: TableReader, own: Sequence[Attributed]) -> Iterator[Pr
     on = [one for one in found if isinstance(one, str)]
     yield from contradicted.on_systems(where, table, setting, on)
     if reader.has_figure():
-        stated = [(one.texts.get("precision", ""), one.setting) for one in own]
-        held = [(printed, values.precision(printed, of)) for printed, of in stated]
+        held = [(one.texts.get("precision", ""), _precision(one)) for one in own]
         yield from contradicted.recipes(where, table, held)
         yield from spoken.of_table(where, table, own, on)
+
+
+def _precision(row: Attributed) -> str | Wrong | None:
+    return values.precision(halves.Texts(row.texts), row.setting)
 
 
 def _of_row(reader: TableReader, row: Row) -> Iterator[Problem]:
@@ -81,10 +86,12 @@ def _lacks_task(reader: TableReader, own: Sequence[Attributed | None]) -> bool:
     return not all(one and (one.texts.get("task") or one.setting.said.task) for one in own)
 
 
-def _half_said(reader: TableReader) -> Iterator[Problem]:
+def _half_said(reader: TableReader, own: Sequence[Attributed]) -> Iterator[Problem]:
     """What is said nearest to a table of a precision that its rows need not have."""
-    setting = reader.setting
+    setting, recipe = reader.setting, reader.setting.said.recipe
     stated = setting.said.precision or setting.fallback.precision
+    if recipe and names.precision(recipe.name) in map(_precision, own):
+        stated = recipe.name
     held = f"the rows count as {stated}" if stated else "the rows' precision stays unknown"
     named = [(one, sentences.precisions(one.text)) for one in reversed(reader.table.said)]
     # An item of a list may be of a glossary: `- FP8: a format of eight bits`.

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import lru_cache, partial
 
 from perfdb import catalog
-from perfdb.pages import names
+from perfdb.pages import elsewhere, names
 from perfdb.pages.cells import cleaned
 
 _HALF = re.compile(r"\bhalf[- ]precision\b|\bhalf\b", re.IGNORECASE)
@@ -44,6 +44,8 @@ _SPEAKS_OF_ONE = re.compile(
 )
 """A sentence of a footnote that says something of the row that it is of."""
 _OF_OTHERS_BELOW = re.compile(r"\b(?:below|following|next)\b|:\W*\Z", re.IGNORECASE)
+_PIECES = re.compile(r"[,;|+/&]|\s[–—-]\s|\b(?:with(?:out)?|using|and)\b", re.IGNORECASE)
+"""Between what a title says of its rows: `FP8, fused attention` is of no FP8 attention."""
 _MOST_WORDS = 6
 """Of a text below a table that says nothing but how its figures came about."""
 
@@ -155,3 +157,20 @@ def precision(text: str) -> str | None:
     said = (_without_half(one) for one in parts(text) if not BESIDE.search(one))
     at = (match[1] for sentence in said for match in _AT_PRECISION.finditer(sentence))
     return precision if precision in at else None
+
+
+def precision_of_title(words: str) -> str | None:
+    """The precision that a title says of the rows below it, and not of a part of the work."""
+    word = None if BESIDE.search(words) else only_precision(words)
+    pieces = [one for one in _PIECES.split(words) if word and word in one]
+    return None if any(map(elsewhere.is_said_of_a_part, pieces)) else word
+
+
+def precision_of_rows(text: str) -> str | None:
+    """The precision that sentences say, but not of a part of the work, nor how elements are coded.
+
+    `The block scales are in E4M3` is said of NVFP4.
+    """
+    word = precision(" ".join(one for one in parts(text) if not elsewhere.is_said_of_a_part(one)))
+    coded = word is not None and _OF_ELEMENTS.fullmatch(word)
+    return None if coded or word != only_precision(text) else word

@@ -7,9 +7,9 @@ from functools import lru_cache
 from typing import Final
 
 from perfdb import catalog
-from perfdb.pages import beside, names, releases, sentences, systems
+from perfdb.pages import beside, names, releases, sentences, systems, unlisted
 from perfdb.pages.cells import Wrong, absent, cleaned
-from perfdb.pages.held import Sections, Statement
+from perfdb.pages.held import Recipe, Sections, Statement
 from perfdb.pages.outline import Said
 from perfdb.pages.releases import InHeading, Whose
 
@@ -102,7 +102,7 @@ def _of_heading(text: str, own: str | None) -> Statement:
     words = cleaned(text)
     release = releases.of_heading(words, own)
     backends = (name for name in _BACKENDS if releases.names_framework(name, words))
-    precision = None if sentences.BESIDE.search(words) else sentences.only_precision(words)
+    precision = sentences.precision_of_title(words)
     bare = _without(words, precision) if precision else words
     named = Statement(
         system=next(filter(catalog.named_system, (bare, *_PARTS.split(bare))), None),
@@ -113,7 +113,14 @@ def _of_heading(text: str, own: str | None) -> Statement:
         **asdict(release.whose),
     )
     said = named.then(_on(bare, "heading")).then(_model_in(bare)).then(_of_task(words))
-    return said.then(_of_line(words))
+    return _with_recipe(said.then(_of_line(words)), words)
+
+
+def _with_recipe(said: Statement, words: str) -> Statement:
+    """What a title or `Precision: FP8-CS` says; a sentence may be of some of the rows alone."""
+    if said.precision is None or unlisted.is_of_others(words, said.model):
+        return said
+    return said.model_copy(update={"recipe": Recipe(name=said.precision)})
 
 
 def _on(words: str, where: str) -> Statement:
@@ -183,7 +190,8 @@ def _of_line(text: str, *, only_pairs: bool = False, listed: bool = False) -> St
         **asdict(said.whose),
     )
     on = _on(", ".join(pairs[key] for key in _ON if key in pairs), "text")
-    return on.then(_of_model(pairs)).then(named).then(_of_task(pairs.get("task", "")))
+    stated = on.then(_of_model(pairs)).then(named).then(_of_task(pairs.get("task", "")))
+    return _with_recipe(stated, text)
 
 
 def _pairs(text: str, *, listed: bool) -> dict[str, str] | None:
@@ -240,4 +248,4 @@ def _of_sentences(text: str) -> Statement:
     """What sentences say of the figures below: their precision, or that nobody measured them."""
     word = sentences.not_measured(text)
     said = f"the text says {word!r}" if word else None
-    return Statement(precision=sentences.precision(text), not_measured=said)
+    return Statement(precision=sentences.precision_of_rows(text), not_measured=said)

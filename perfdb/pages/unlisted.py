@@ -13,6 +13,8 @@ _MACHINE = re.compile(
     re.IGNORECASE,
 )
 """Types of machines that clouds rent out, and GPUs that are in no system here."""
+_GENERATION = re.compile(r"\b(?:ampere|hopper|blackwell|rubin)\b", re.IGNORECASE)
+"""Has GPUs that only some of the rows below may be of."""
 _STATED = re.compile(
     r"(?:instance|node|cluster|machine|hardware|platform|gpus?|accelerators?)(?: type)?\s*:", re.I
 )
@@ -21,6 +23,12 @@ _STATED = re.compile(
 def is_model(said: Said) -> bool:
     """Whether a title names a model by its size: `Falcon 40B`, but not `15T tokens`."""
     return said.titled and _SIZED.search(said.text) is not None
+
+
+def is_of_others(words: str, model: str | None) -> bool:
+    """Whether words name machines, or a model where none is known; few rows may be of them."""
+    sized = None if model else _SIZED.search(words)
+    return bool(sized or _MACHINE.search(words) or _GENERATION.search(words))
 
 
 def is_machine(said: Said) -> bool:

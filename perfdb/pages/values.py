@@ -10,6 +10,7 @@ from perfdb.pages.cells import Wrong
 from perfdb.pages.columns import FIGURES
 from perfdb.pages.context import Setting
 from perfdb.pages.halves import BRACKETED, Texts
+from perfdb.pages.held import Recipe
 from perfdb.pages.names import ModelName
 from perfdb.record import Case, Figures
 
@@ -85,17 +86,32 @@ def _names(texts: Texts, setting: Setting) -> dict[str, object]:
     return _model(texts, setting) | {
         "framework": setting.framework,
         "system": systems.of_row(texts.cells, setting.system, setting.fallback.system),
-        "precision": precision(texts.of("precision"), setting),
+        "precision": precision(texts, setting),
         "task": _task(texts, setting),
         "variant": _variant(texts, setting),
     }
 
 
-def precision(printed: str, setting: Setting) -> str | Wrong | None:
-    """The precision of a row that says `printed` of it; a plain FP8 is the recipe said above."""
-    above = setting.said.precision or ""
-    said = names.refined(printed, above) if printed else above
-    return names.precision(said or setting.fallback.precision or "")
+def precision(texts: Texts, setting: Setting) -> str | Wrong | None:
+    """The precision of a row; a plain FP8 is the recipe that is said above of such a row."""
+    said, recipe = setting.said, setting.said.recipe
+    printed = texts.of("precision") or said.precision or setting.fallback.precision
+    found = names.precision(printed or "")
+    exact = recipe and names.is_recipe_of(found, recipe.name) and _is_of(texts, setting, recipe)
+    return names.precision(recipe.name) if recipe and exact else found
+
+
+def _is_of(texts: Texts, setting: Setting, recipe: Recipe) -> bool:
+    """Whether a row is of what a recipe was said of, on a system that has units for it."""
+    system = systems.of_row(texts.cells, setting.system, setting.fallback.system)
+    exact = catalog.precisions()[catalog.precision_of(recipe.name) or ""]
+    if not isinstance(system, str) or not exact.is_of(catalog.system(system).peaks):
+        return False
+    if recipe.system and not systems.may_be(recipe.system, system):
+        return False
+    model = names.model(recipe.model or "")
+    is_other = isinstance(model, ModelName) and model.name != _model(texts, setting)["model"]
+    return not is_other and recipe.task in (None, _task(texts, setting))
 
 
 def _model(texts: Texts, setting: Setting) -> dict[str, object]:

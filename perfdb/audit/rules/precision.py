@@ -15,16 +15,12 @@ def check(rows: Sequence[Subject]) -> Iterator[Remark]:
     """Rows in a precision that their system, whose peaks are known, does not have."""
     for row in rows:
         known, recipe = peaks(row), catalog.precisions().get(row.precision or "")
-        if known and recipe and not _is_of(recipe, known):
+        if known and recipe and not recipe.is_of(known):
             yield _remark(row, recipe, known)
 
 
-def _is_of(recipe: Precision, known: Mapping[str, Peak]) -> bool:
-    return {recipe.peak, recipe.needs} <= {None, *known}
-
-
 def _remark(row: Subject, recipe: Precision, known: Mapping[str, Peak]) -> Remark:
-    has = [one.title for one in catalog.precisions().values() if _is_of(one, known)]
+    has = [one.title for one in catalog.precisions().values() if one.is_of(known)]
     return Remark(
         row,
         Severity.ERROR,
