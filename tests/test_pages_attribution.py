@@ -342,6 +342,11 @@ def test_a_system_and_a_gpu_of_one_row_must_agree() -> None:
         ("LLAMA3-70B-LoRA", ("llama3-70b", "lora", "bf16", "dgx-h100")),
         ("Llama3 70B - SFT", ("llama3-70b", "sft", "bf16", "dgx-h100")),
         ("Llama3 70B (DGX-B200)", ("llama3-70b", "pretrain", "bf16", "dgx-b200")),
+        ("Llama3 70B w/ LoRA", ("llama3-70b", "lora", "bf16", "dgx-h100")),
+        ("Llama3 70B w/LoRA and FP8", ("llama3-70b", "lora", "fp8", "dgx-h100")),
+        ("Llama3 70B (w/ FP8, LoRA)", ("llama3-70b", "lora", "fp8", "dgx-h100")),
+        ("Llama3 70B (with LoRA)", ("llama3-70b", "lora", "bf16", "dgx-h100")),
+        ("Llama3 70B FP8 with delayed scaling", ("llama3-70b", "pretrain", "fp8_ds", "dgx-h100")),
         ("Nobody 7B FP8", ("nobody-7b", "pretrain", "fp8", "dgx-h100")),
         # Names that hold such a word.
         ("Nobody-7B-FP8", ("nobody-7b-fp8", "pretrain", "bf16", "dgx-h100")),
@@ -361,9 +366,22 @@ def test_what_stands_beside_a_model_is_said_of_its_row(
     assert () == case.qualifiers
 
 
-def test_what_is_not_known_beside_a_model_stays_there() -> None:
-    found = read(table=WORK + ROW.replace("70B", "70B (FP8, 2 nodes)"))
-    assert [(("2 nodes",), "fp8")] == [(o.case.qualifiers, o.case.precision) for o in found.results]
+@pytest.mark.parametrize(
+    ("beside", "wanted"),
+    [
+        ("(FP8, 2 nodes)", (("2 nodes",), "pretrain", "fp8")),
+        ("w/o MTP", (("w/o MTP",), "pretrain", "bf16")),
+        ("w/ MTP (2 nodes)", (("w/ MTP", "2 nodes"), "pretrain", "bf16")),
+        ("w/o MTP, FP8", (("w/o MTP",), "pretrain", "fp8")),
+        ("w/ LoRA w/o MTP", (("w/o MTP",), "lora", "bf16")),
+        ("without LoRA", (("without LoRA",), "pretrain", "bf16")),
+        ("w/o LoRA on DGX-H100", (("w/o LoRA",), "pretrain", "bf16")),
+        ("(SFT, w/o LoRA)", (("w/o LoRA",), "sft", "bf16")),
+    ],
+)
+def test_what_is_not_known_beside_a_model_stays_there(beside: str, wanted: object) -> None:
+    [case] = [one.case for one in read(table=WORK + ROW.replace("70B", f"70B {beside}")).results]
+    assert ("llama3-70b", wanted) == (case.model, (case.qualifiers, case.task, case.precision))
 
 
 @pytest.mark.parametrize(

@@ -520,11 +520,38 @@ def test_a_row_of_units_below_the_titles_rejects_the_rows(unit: str) -> None:
     [
         "### Throughput per node", "### In thousands", "### Tokens/s/GPU (x1000)",
         "All throughput numbers are per node (8 GPUs).", "The values are given in thousands.",
-        "All numbers are totals.",
+        "All numbers are totals.", "Values are in ktok/s.", "Normalized throughput.",
+        "Numbers in kilo-tokens per second per GPU.", "All values are relative to H100 = 1.0.",
+        "Figures are for 8 GPUs together.", "Tokens per second of the whole system.",
+        "Aggregate throughput over all GPUs.", "### Aggregate throughput",
+        "### Throughput relative to A100", "### Relative performance",
     ],
 )  # fmt: skip
 def test_another_unit_above_a_table_rejects_its_rows(above: str) -> None:
-    assert "another unit" in refused(read(above))
+    assert "above, is another unit" in refused(read(above))
+
+
+@pytest.mark.parametrize("below", ["All numbers are in thousands.", "Note: values in ktok/s."])
+def test_another_unit_right_below_a_table_rejects_its_rows(below: str) -> None:
+    """Unless it is said of what comes next, or in a footnote's text."""
+    assert "below, is another unit" in refused(read("", f"{TITLES}{ROW}\n{below}\n"))
+    for other in (f"The next table: {below}", f"[^1]: {below}"):
+        assert 1 == len(read("", f"{TITLES}{ROW}\n{other}\n").results)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("### Pre-training (forward pass only)", "forward pass only"),
+        ("Only the forward pass is timed.", "Only the forward"),
+        ("We pre-train. Forward pass only.", "Forward pass only"),
+        ("Step times are without the optimizer step.", "without the optimizer step"),
+    ],
+)
+def test_figures_of_a_part_of_a_step_are_rejected(text: str, words: str) -> None:
+    assert f"says {words!r}: that is no whole step" in refused(read(text))
+    if not text.startswith("#"):
+        assert f"below, says {words!r}" in refused(read("", f"{TITLES}{ROW}\n{text}\n"))
 
 
 @pytest.mark.parametrize(
@@ -542,6 +569,9 @@ def test_figures_per_gpu_are_no_total(above: str) -> None:
     [
         "### Per-GPU throughput", "### 8 GPUs per node", "### Training on thousands of GPUs",
         "### Total: 64 GPUs", "### 8k tokens", "Results are on nodes with 8 GPUs per node.",
+        "Speedup values are relative to A100.", "We see 13.8 ktok/s here.", "### Total results",
+        "Throughput is normalized by the number of GPUs.", "Results for a full rack (72 GPUs).",
+        "TP overlap is on in the forward pass only.", "Throughput is averaged over all GPUs.",
     ],
 )  # fmt: skip
 def test_words_of_nodes_and_totals_that_are_no_unit_of_the_figures(above: str) -> None:
@@ -550,8 +580,12 @@ def test_words_of_nodes_and_totals_that_are_no_unit_of_the_figures(above: str) -
 
 @pytest.mark.parametrize(
     ("cell", "wanted"),
-    [("FP8 (MX)", "fp8_mx"), ("FP8 (blockwise)", "fp8_sc"), ("BF16 (n/a)", "bf16"), ("FP8", "fp8")],
-)
+    [
+        ("FP8 (MX)", "fp8_mx"), ("FP8 (blockwise)", "fp8_sc"), ("BF16 (n/a)", "bf16"),
+        ("FP8", "fp8"), ("FP8 (current scaling)", "fp8_cs"), ("FP8 (delayed scaling)", "fp8_ds"),
+        ("FP8 (block scaling)", "fp8_sc"), ("FP8 (MX scaling)", "fp8_mx"),
+    ],
+)  # fmt: skip
 def test_brackets_say_which_precision_it_is(cell: str, wanted: str) -> None:
     titles = TITLES.replace("| Model", "| Precision | Model").replace("|-", "|---|-", 1)
     assert [wanted] == precisions(read("", titles + ROW.replace("| Ll", f"| {cell} | Ll")))
@@ -576,6 +610,7 @@ OTHER = TITLES + ROW.replace("| 8 |", "| 16 |")
         ("### FP8-CS\n\nAll rows are in FP8.", TITLES + ROW, ["fp8_cs"]),
         ("### FP8-CS", TITLES + ROW + "\n**FP8**\n\n" + OTHER, ["fp8_cs", "fp8_cs"]),
         ("### FP8-MX\n\n#### FP8-CS", TITLES + ROW, ["fp8_cs"]),
+        ("### FP8, strong scaling to 8x128 GPUs, time per token", TITLES + ROW, ["fp8"]),
         ("### FP8-CS\n\n### FP8", TITLES + ROW, ["fp8"]),
         ("### FP8-CS", TITLES + ROW + "\n### FP8\n\n" + OTHER, ["fp8_cs", "fp8"]),
         # What the recipe is said of is what the row is of.
@@ -611,6 +646,24 @@ def test_a_plain_family_takes_no_recipe_back(above: str, table: str, wanted: lis
             PRECISE + PRECISE_ROW.format("FP8", 8),
             ["fp8"],
             "page.md:7: the text speaks of FP8-CS and FP8-MX; the rows count as fp8",
+        ),
+        (
+            "#### FP8 rowwise",
+            TITLES + ROW,
+            ["fp8"],
+            "page.md:7: the text speaks of 'rowwise'; the rows count as fp8",
+        ),
+        (
+            "#### FP8 (1x32)",
+            TITLES + ROW,
+            ["fp8"],
+            "page.md:7: the text speaks of 'FP8 (1x32)'; the rows count as fp8",
+        ),
+        (
+            '#### FP8\n\n=== "Block scaling"\n',
+            "".join(f"    {line}\n" for line in (TITLES + ROW).splitlines()),
+            ["fp8"],
+            "page.md:9: the text speaks of 'Block scaling'; the rows count as fp8",
         ),
         (
             "**FP8 is per-tensor current scaling (FP8-CS)**\n\nPrecision: FP8",
@@ -731,9 +784,7 @@ def test_a_plain_family_is_no_recipe_that_a_system_has_no_units_for() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "cell", ["FP8 (delayed scaling)", "BF16 (projected)", "FP8 (H200)", "FP8 (MXFP8)"]
-)
+@pytest.mark.parametrize("cell", ["FP8 (rowwise)", "BF16 (projected)", "FP8 (H200)", "FP8 (MXFP8)"])
 def test_brackets_that_say_what_is_not_known_are_not_dropped(cell: str) -> None:
     titles = TITLES.replace("| Model", "| Precision | Model").replace("|-", "|---|-", 1)
     found = read("", titles + ROW.replace("| Ll", f"| {cell} | Ll"))

@@ -69,6 +69,11 @@ def test_a_heading_and_a_sentence_say_the_precision(said: str) -> None:
         ("### Results in FP8 MX", "fp8_mx"),
         ("### FP8-MX (E4M3)", "fp8_mx"),
         ("### Llama3 8B Float8 tensorwise", "fp8_cs"),
+        ("### FP8 with per-tensor current scaling", "fp8_cs"),
+        ("### DGX-B200, FP8 with delayed scaling", "fp8_ds"),
+        ("### FP8 with MX scaling", "fp8_mx"),
+        ("### FP8 microscaling", "fp8_mx"),
+        ("### Llama3 8B FP8 block scaling", "fp8_sc"),
         ("Model: Llama3 8B Float8 tensorwise", "fp8_cs"),
     ],
 )

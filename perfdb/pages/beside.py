@@ -10,13 +10,20 @@ from perfdb.pages import names
 from perfdb.pages.cells import Wrong
 
 _BRACKETS = re.compile(r"\s*[(\[]([^()\[\]]*)[)\]]")
-_PARTS = re.compile(r"\s*[,;/+]\s*")
+_PARTS = re.compile(r"\s*(?:[,;+]|(?<!\bw)/)\s*|\s+(?:and|&)\s+")
 _LAST = tuple(
     re.compile(rf"(.*[^\s,;:–—-])(?:[\s,;:]|\s[–—-]\s)+({words})")
-    for words in (r"[^\s,;]+", r"[^\s,;]+ [^\s,;]+")
+    for words in (rf"[^\s,;]+(?: [^\s,;]+){{{more}}}" for more in range(4))
 )
-"""What ends a name: one word, or two as in `Llama3 8B FP8 tensorwise`."""
-_ON = re.compile(r"\s+(?:on|in|at|with)$", re.IGNORECASE)
+"""What ends a name: one word, or some as in `Llama3 8B FP8 with current scaling`."""
+_ON = re.compile(r"\s+(?:on|in|at|with|w/|and|&)$", re.IGNORECASE)
+_WITH = re.compile(r"\bw/(?!o\b)\s*|\bwith\s+", re.IGNORECASE)
+_CLOSE = re.compile(r"\bw/(?=\w{2})", re.IGNORECASE)
+_MORE = r"\s[^()\[\],;]+?(?=\s+(?:on|in|w/o?|with)\s|\s*[,;(\[]|\s*\Z)(?![^()\[\]]*[)\]])"
+"""What follows such a word outside brackets, up to another one."""
+_DENIED = re.compile(rf"\s+((?:w/o|without|no){_MORE})", re.IGNORECASE)
+_ADDED = re.compile(rf"\s+((?:w/|with){_MORE})", re.IGNORECASE)
+"""What is no part of a name: `w/ MTP`."""
 _JOINED = (re.compile(r"(.+)[-_](\w+-\w{2})"), re.compile(r"(.+)[-_](\w+)"))
 """A word that a hyphen joins to a name: `LLAMA3-8B-FP8-CS`."""
 _TASK = re.compile(r"lora|sft|(?:full\s+)?fine-?tun(?:e|ed|ing)|pre-?train(?:ing)?", re.IGNORECASE)
@@ -39,9 +46,10 @@ def read(printed: str) -> Model | Wrong:
 
     A name that the catalogue has is one, whatever words are in it.
     """
-    if len(printed) > _LONGEST:
+    if len(printed) > _LONGEST or catalog.named_model(printed):
         return Model(printed, {})
-    name, words = _without_brackets(printed)
+    spaced = _CLOSE.sub("w/ ", printed)
+    name, words = _without_brackets(_DENIED.sub("", spaced))
     while not catalog.named_model(name) and (found := _last(name)):
         name, word = found
         words.append(word)
@@ -50,17 +58,16 @@ def read(printed: str) -> Model | Wrong:
         field = field_of(word) or ""
         if said.setdefault(field, word).casefold() != word.casefold():
             return Wrong(f"{printed!r} says both {said[field]!r} and {word!r}", "give each a row")
-    return Model(name, said)
+    others = "".join(f" ({one})" for one in _DENIED.findall(spaced))
+    return Model(_ADDED.sub(r" (\1)", name) + others, said)
 
 
 def _without_brackets(printed: str) -> tuple[str, list[str]]:
     """A name without the words in its brackets that are known; others stay there."""
     words: list[str] = []
-    if catalog.named_model(printed):
-        return printed, words
 
     def left(found: re.Match[str]) -> str:
-        parts = _PARTS.split(found[1].strip())
+        parts = _PARTS.split(_WITH.sub("", found[1].strip()))
         words.extend(part for part in parts if field_of(part))
         if not any(map(field_of, parts)):
             return found[0]

@@ -1,6 +1,8 @@
 """Where rows are said to be of two releases or recipes, or of none: what holds, a note says."""
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Collection, Iterable, Iterator
+from typing import Final
 
 from perfdb import versions
 from perfdb.errors import Problem
@@ -9,11 +11,21 @@ from perfdb.pages.base import Heading, Page, PageContext
 from perfdb.pages.cells import Wrong
 from perfdb.pages.context import Setting, framework_in
 from perfdb.pages.front import Settings
-from perfdb.pages.outline import Table
+from perfdb.pages.outline import Said, Table
 from perfdb.pages.releases import Whose
 
 _REMEDY = "correct one of them, if it is a mistake"
 _EXACT = "write the recipe where FP8 stands, if it is of these rows"
+_FAMILY: Final = "fp8"
+_UNIT = r"(?:tensor|channel|row|column|block|group|tile|token)"
+_SCALING = re.compile(
+    rf"(?:\b(?:delayed|current|dynamic|static|blocked|mx|{_UNIT}(?:-?wise)?)|\bmicro)[- ]?scal\w+"
+    rf"|\b{_UNIT}-?wise\b|\bper[- ](?:tensor|channel)\b|\bsub-?channel\w*"
+    r"|\b(?:fp|float)8\W{1,2}(?:current|dynamic|static|block|[0-9]+[x×][0-9]+)\b(?!\s*gpu)"
+    r"(?:[^()]{0,40}\))?",
+    re.IGNORECASE,
+)
+"""Words for how values are scaled, of which a recipe of FP8 may be made."""
 
 
 def above(where: str, table: Table, setting: Setting) -> Iterator[Problem]:
@@ -84,10 +96,19 @@ def recipes(
         as_held = [
             held for held in held_by_rows for it in open_ if names.are_precisions([held], it)
         ]
+        if not open_ and (scaled := _scaled(one, held_by_rows)):
+            open_, as_held = [repr(scaled)], [_FAMILY]
         if open_:
             said, counted = " and ".join(open_), " and ".join(sorted({*as_held}))
             message = f"the text speaks of {said}; the rows count as {counted}"
             yield Problem(where, message, line=one.line, remedy=_EXACT)
+
+
+def _scaled(one: Said, held: Collection[str]) -> str | None:
+    """The words for scaling that stand above rows of a plain FP8, and name no recipe."""
+    found = _SCALING.search(one.text) if _FAMILY in held else None
+    known = any(names.is_recipe_of(_FAMILY, word) for word in sentences.precisions(one.text))
+    return found[0] if found and not one.listed and not known else None
 
 
 def by_options(where: str, page: Page, settings: Settings, given: PageContext) -> Iterator[Problem]:

@@ -10,8 +10,8 @@ from perfdb.pages.cells import cleaned
 
 _HALF = re.compile(r"\bhalf[- ]precision\b|\bhalf\b", re.IGNORECASE)
 _WORDS = re.compile(r"\w+(?:[- ]\w+)*")
-_MOST_OF_NAME = 3
-"""Words that make the name of a precision: `8-bit floating point`."""
+_MOST_OF_NAME = 5
+"""Words that make the name of a precision: `FP8 with per-tensor current scaling`."""
 _BRACKETED = re.compile(r"(?<![\w-])\w++(?:-\w++)*+ ?\([^()]{0,40}\)")
 _OTHER_PRECISION = re.compile(
     r"(?:MX|NV)?(?:FP|FLOAT|INT|BF|TF|NF)[0-9]\w*|E[0-9]M[0-9]\w*", re.IGNORECASE
@@ -43,7 +43,7 @@ _SPEAKS_OF_ONE = re.compile(
     re.IGNORECASE,
 )
 """A sentence of a footnote that says something of the row that it is of."""
-_OF_OTHERS_BELOW = re.compile(r"\b(?:below|following|next)\b|:\W*\Z", re.IGNORECASE)
+OF_OTHERS_BELOW = re.compile(r"\b(?:below|following|next)\b|:\W*\Z", re.IGNORECASE)
 _PIECES = re.compile(r"[,;|+/&]|\s[–—-]\s|\b(?:with(?:out)?|using|and)\b", re.IGNORECASE)
 """Between what a title says of its rows: `FP8, fused attention` is of no FP8 attention."""
 _MOST_WORDS = 6
@@ -145,7 +145,7 @@ def begins_not_measured(text: str) -> str | None:
 
 def not_measured_above(text: str) -> str | None:
     """The word with which a text right below a table tells it of the figures above."""
-    if _OF_OTHERS_BELOW.search(text):
+    if OF_OTHERS_BELOW.search(text):
         return None
     short = len(text.split()) <= _MOST_WORDS
     return begins_not_measured(text) if short else not_measured(text)
