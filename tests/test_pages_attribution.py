@@ -347,6 +347,11 @@ def test_a_system_and_a_gpu_of_one_row_must_agree() -> None:
         ("Llama3 70B (w/ FP8, LoRA)", ("llama3-70b", "lora", "fp8", "dgx-h100")),
         ("Llama3 70B (with LoRA)", ("llama3-70b", "lora", "bf16", "dgx-h100")),
         ("Llama3 70B FP8 with delayed scaling", ("llama3-70b", "pretrain", "fp8_ds", "dgx-h100")),
+        ("DeepSeek V3 with MTP", ("deepseek-v3-671b-mtp", "pretrain", "bf16", "dgx-h100")),
+        (
+            "DeepSeek V3 671B w/ MTP, FP8",
+            ("deepseek-v3-671b-mtp", "pretrain", "fp8", "dgx-h100"),
+        ),
         ("Nobody 7B FP8", ("nobody-7b", "pretrain", "fp8", "dgx-h100")),
         # Names that hold such a word.
         ("Nobody-7B-FP8", ("nobody-7b-fp8", "pretrain", "bf16", "dgx-h100")),

@@ -22,7 +22,7 @@ _CLOSE = re.compile(r"\bw/(?=\w{2})", re.IGNORECASE)
 _MORE = r"\s[^()\[\],;]+?(?=\s+(?:on|in|w/o?|with)\s|\s*[,;(\[]|\s*\Z)(?![^()\[\]]*[)\]])"
 """What follows such a word outside brackets, up to another one."""
 _DENIED = re.compile(rf"\s+((?:w/o|without|no){_MORE})", re.IGNORECASE)
-_ADDED = re.compile(rf"\s+((?:w/|with){_MORE})", re.IGNORECASE)
+_ADDED = re.compile(rf"\s+(?:w/|with)({_MORE})", re.IGNORECASE)
 """What is no part of a name: `w/ MTP`."""
 _JOINED = (re.compile(r"(.+)[-_](\w+-\w{2})"), re.compile(r"(.+)[-_](\w+)"))
 """A word that a hyphen joins to a name: `LLAMA3-8B-FP8-CS`."""
@@ -59,7 +59,13 @@ def read(printed: str) -> Model | Wrong:
         if said.setdefault(field, word).casefold() != word.casefold():
             return Wrong(f"{printed!r} says both {said[field]!r} and {word!r}", "give each a row")
     others = "".join(f" ({one})" for one in _DENIED.findall(spaced))
-    return Model(_ADDED.sub(r" (\1)", name) + others, said)
+    return Model(_with_added(name) + others, said)
+
+
+def _with_added(name: str) -> str:
+    """A name that ends with `w/ MTP`: the catalogue's, or with that in brackets."""
+    full = _ADDED.sub(r" with\1", name)
+    return full if catalog.named_model(full) else _ADDED.sub(r" (w/\1)", name)
 
 
 def _without_brackets(printed: str) -> tuple[str, list[str]]:
