@@ -17,7 +17,7 @@ def with_gpus(whole: Configuration, num_nodes: int | None) -> Configuration:
 def with_what_follows(case: Case) -> Case:
     """With DP and GA where the other fields give them; what was said of them otherwise."""
     tensor, pipeline, context = case.tensor_parallel, case.pipeline_parallel, case.context_parallel
-    ranks, batch = case.data_parallel, case.micro_batch_size or case.local_batch_size
+    ranks, batch = case.data_parallel, case.local_batch_size or case.micro_batch_size
     if tensor and pipeline and context and case.num_gpus % (tensor * pipeline * context) == 0:
         ranks = metrics.data_parallel(case.num_gpus, tensor, pipeline, context)
     steps = case.gradient_accumulation

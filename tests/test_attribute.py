@@ -307,10 +307,18 @@ def test_a_system_that_the_catalogue_lacks_is_missing() -> None:
     )
 
 
-def test_data_parallel_and_accumulation_follow_from_the_layout() -> None:
-    """16 GPUs ÷ (2 × 2 × 1) = 4 ranks; 128 ÷ (2 × 4) = 16 steps."""
+@pytest.mark.parametrize(
+    "batch",
+    [
+        {"micro_batch_size": 2},
+        {"local_batch_size": 2},
+        {"local_batch_size": 2, "micro_batch_size": 1},
+    ],
+)
+def test_data_parallel_and_accumulation_follow_from_the_layout(batch: dict[str, int]) -> None:
+    """16 GPUs ÷ (2 × 2 × 1) = 4 ranks; 128 ÷ (2 × 4) = 16 steps, each of a pipeline's batches."""
     layout = {"tensor_parallel": 2, "pipeline_parallel": 2, "context_parallel": 1}
-    case = attributed(log(**WHOLE, **layout, micro_batch_size=2)).case
+    case = attributed(log(**WHOLE, **layout, **batch)).case
     assert (4, 16) == (case.data_parallel, case.gradient_accumulation)
 
 

@@ -72,11 +72,33 @@ def test_a_name_of_another_kind_says_nothing(name: str) -> None:
         ("x/pretrain_deepseek_v3_bf16_32nodes_tp2_pp4_cp1_vp1_ep32_1mbs_1024gbs/log.out", 32),
         ("lora_llama3_70b_bf16_2nodes_tp1_pp4/pretrain_grok1_314b_bf16_256_388660/a.log", None),
         ("32nodes/a.log", None),
+        ("log-acct.pretrain_deepseek_v3_bf16_32nodes_tp2_386556_0.out", 32),
     ],
 )
 def test_the_innermost_experiment_says_how_many_nodes(path: str, expected: int | None) -> None:
     """Where it says a number of GPUs, that is what ran."""
     assert expected == experiment.nodes_of_path(path)
+
+
+@pytest.mark.parametrize(
+    ("path", "num_gpus"),
+    [
+        ("a/log-acct-acct.nemo.pretrain_llama3.1_405b_bf16_gpus64_tp1_mbs2_658572_0.out", 64),
+        ("sbatch_pretrain_llama3.1_405b_bf16_gpus64_tp1_mbs2_658572.out.gz", 64),
+        ("pretrain_llama3.1_405b_bf16_gpus64_tp1_mbs2_658572.log", 64),
+        ("pretrain_llama3.1_405b_bf16_gpus8_tp1_mbs2/log-x_658572_0.out", 8),
+        # A job's number, and the name of something else.
+        ("log-pretrain_llama3.1_405b_bf16_658572_0.out", None),
+        ("as_pretrain_llama3.1_405b_bf16_gpus64.log", None),
+        ("pretrain_llama3.1_405b_bf16_gpus64.md", None),
+    ],
+)
+def test_the_name_of_a_log_says_what_a_folder_of_that_name_does(
+    path: str, num_gpus: int | None
+) -> None:
+    found = experiment.of_path(path)
+    size = found and (found.model, found.task, found.num_gpus, found.micro_batch_size)
+    assert size == (num_gpus and ("llama3.1-405b", "pretrain", num_gpus, 2))
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,23 @@ def test_a_platform_says_its_nodes_where_the_system_has_one_size_of_them(
 
 
 @pytest.mark.parametrize(
+    ("benchmark", "expected"),
+    [
+        ("llama31_405b", ("llama3.1-405b", "pretrain")),
+        ("gpt3", ("gpt3", "pretrain")),
+        ("llama2_70b_lora", ("llama2-70b", "lora")),
+        ("bert", ("bert", None)),
+    ],
+)
+def test_a_benchmark_is_of_a_model_and_of_the_task_of_its_rules(
+    benchmark: str, expected: tuple[str, str | None]
+) -> None:
+    event = json.dumps({"key": "submission_benchmark", "value": benchmark})
+    [log] = mlperf.parse("log", [f":::MLLOG {event}\n".encode()])
+    assert expected == (log.configuration.model, log.configuration.task)
+
+
+@pytest.mark.parametrize(
     ("said", "length"),
     [
         ({"submission_benchmark": "llama2_70b_lora", "submission_division": "closed"}, 8192),

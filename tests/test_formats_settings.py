@@ -320,5 +320,34 @@ def test_automodel_compiles_or_quantizes_its_model(text: str, expected: dict[str
     assert expected == settings.options(mentioned(text).settings)
 
 
+BACKEND = "model:\n  dtype: bf16\n  backend:\n    _target_: x\n%sloss_fn:\n  attn: x\n"
+KERNELS = (
+    "    attn: te\n    te_fp8:\n      linear: x\n    experts: torch_mm\n    linear: torch\n"
+    "    dispatcher: hybridep\n"
+)
+
+
+@pytest.mark.parametrize("prefix", ["", "0: ", "2026-01-16T07:32:24.5Z stdout F "])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (BACKEND % KERNELS,
+         {"backend_attn": "te", "backend_experts": "torch_mm", "backend_linear": "torch",
+          "backend_dispatcher": "hybridep"}),
+        (BACKEND % "    attn: sdpa\n    dispatcher: null\n", {"backend_attn": "sdpa"}),
+        (BACKEND % KERNELS + BACKEND % KERNELS.replace(" te\n", " sdpa\n"),
+         {"backend_experts": "torch_mm", "backend_linear": "torch",
+          "backend_dispatcher": "hybridep"}),
+        ("dist_env:\n  backend: nccl\n  attn: te\nattention_backend:\n  attn: x\n", {}),
+    ],
+)  # fmt: skip
+def test_automodels_yaml_names_the_kernels_of_its_model(
+    prefix: str, text: str, expected: dict[str, object]
+) -> None:
+    """By the names of its CI's JSON; those of two models are none."""
+    lines = "".join(f"{prefix}{line}\n" for line in text.splitlines())
+    assert expected == settings.options(mentioned(lines).settings)
+
+
 def test_what_profile_means_in_running_text_is_not_known() -> None:
     assert {} == settings.options(mentioned("srun --profile=all\nprofile: default\n").settings)

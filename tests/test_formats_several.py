@@ -232,6 +232,35 @@ def test_ranks_that_share_a_log_are_of_one_run(ahead: int) -> None:
     assert not [note for note in log.notes if "earlier" in note.message]
 
 
+MEMORY = {
+    "nemo2": (nemo2, " | train_step", " | peak_memory_usage: %d | train_step"),
+    "torchtitan": (titan, "memory:  1.50GiB", "memory:  %d.00GiB"),
+}
+
+
+@pytest.mark.parametrize("name", MEMORY)
+@pytest.mark.parametrize("gib", [(105, 99), (99, 105)])
+def test_of_ranks_that_share_a_log_the_largest_peak_is_that_of_a_step(
+    name: str, gib: tuple[int, int]
+) -> None:
+    make, old, new = MEMORY[name]
+    unit = 2**30 if name == "nemo2" else 1
+    ranks = [make(4096, 50, 4.0).replace(old, new % (one * unit)).splitlines() for one in gib]
+    text = "".join(f"{line}\n" for lines in zip(*ranks, strict=True) for line in lines)
+    log = read(name, text)
+    assert {105 * 2**30} == {one.peak_memory_bytes for one in log.readings}
+    assert any("with the largest peak memory" in note.message for note in log.notes)
+
+
+def test_a_restart_has_the_peak_of_its_own_attempt() -> None:
+    first, again = (
+        titan(4096, 50, 4.0).replace("1.50GiB", f"{one}.00GiB").splitlines(keepends=True)
+        for one in (9, 5)
+    )
+    log = read("torchtitan", "".join([*first, *again[:2], *again[42:]]))
+    assert [9] * 40 + [5] * 10 == [(one.peak_memory_bytes or 0) >> 30 for one in log.readings]
+
+
 def test_a_run_of_few_lines_is_one_too() -> None:
     """Every tenth of 50 steps is printed; the second run is of 40."""
     first = "".join(MEGATRON % (step, 9000) for step in range(10, 60, 10))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from perfdb.errors import Problem
-from perfdb.formats.automodel_console import version
+from perfdb.formats.automodel_console import known_of, version
 from perfdb.formats.base import Configuration, Content, ParsedLog, Reading
 from perfdb.formats.block import Block
 from perfdb.formats.ending import Account, training_log
@@ -57,9 +57,10 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     planned, warmup = (count(plan[1]), int(plan[2])) if plan else (None, 0)
     figures = _averages(scan.epilogue)
     account = Account(planned, scan.epilogue, figures.step_time_s is not None, scan.before)
-    known = _batch(scan.preamble) | ({"task": "lora"} if _ADAPTER in scan.preamble else {})
+    known = known_of(scan.preamble) | _batch(scan.preamble)
+    known |= {"task": "lora"} if _ADAPTER in scan.preamble else {}
     log = training_log(Configuration(), steps, account, f"skip_warmup({warmup})")
-    log = mentioned(scan.preamble, log).of(log, framework="automodel", **known)
+    log = mentioned(scan.preamble, log).of(log, **known)
     log = replace(log, framework_version=version(scan.preamble))
     return (_with_averages(where, log, figures, _TFLOP.findall(scan.preamble)),)
 

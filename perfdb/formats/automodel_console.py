@@ -55,7 +55,7 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     account = Account(last, scan.epilogue, before=scan.before, starts=scan.starts)
     untimed = training_log(Configuration(), settled, account)
     own = judged(scan.preamble, untimed)
-    printed, known = mentioned(scan.preamble, untimed), _known(own)
+    printed, known = mentioned(scan.preamble, untimed), known_of(own)
     said = printed.configuration(**known)
     log = printed.of(training_log(said, _timed(where, settled, said), account), **known)
     timed_by = ("global_batch_size", "sequence_length")
@@ -87,8 +87,8 @@ def _reading(piece: Piece) -> Reading | str:
     )
 
 
-def _known(preamble: str) -> dict[str, object]:
-    """What the recipe says of itself before its first step: a summary, and its YAML."""
+def known_of(preamble: str) -> dict[str, object]:
+    """What a recipe says of itself before its first step: a summary, and its YAML."""
     worlds, models = _WORLD.findall(preamble), _MODEL.findall(preamble)
     model = models[-1].rpartition("/")[2] if models else "null"
     name = settings.model(model) if model != "null" else None

@@ -8,7 +8,7 @@ too, `llama3_70b_bf16_gbs128_tp4_pp2`, and that of golden values the machine of 
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from perfdb import catalog
@@ -24,6 +24,11 @@ _NAME = re.compile(
     r"(?P<precision>bf16|fp16|nvfp4|fp8(?:_(?:cs|mx|sc|ds))?)_"
     r"(?:gpus(?P<gpus>\d+)|(?P<nodes>\d+)nodes|(?P<bare>\d+))(?=_|$)(?P<rest>\w*)$"
 )
+_LOG = re.compile(
+    r"(?:(?:log-|sbatch_)(?:[\w.\-]*?\.)?)?(?P<name>(?:pretrain|sft|finetune|lora|peft)_.*?)"
+    r"\.(?:log|out|err|txt)(?:\.\w+)?"
+)
+"""NeMo-Run's `log-ACCOUNT.EXPERIMENT_JOB_RETRY.out` or `sbatch_…`, or an experiment's name."""
 _VARIANT = re.compile(r"_(v\d+)(?=_|$)")
 _SIZES: Final = {
     "tp": "tensor_parallel",
@@ -53,8 +58,15 @@ def configuration(name: str) -> Configuration | None:
     A number of nodes says no number of GPUs; of them only a system can tell.
     """
     found = _NAME.match(name)
-    if not found:
-        return None
+    return _said(found) if found else None
+
+
+def of_path(path: str) -> Configuration | None:
+    """What the innermost folder or file says that has an experiment's name."""
+    return next(map(_said, _experiments(path)), None)
+
+
+def _said(found: re.Match[str]) -> Configuration:
     variant = _VARIANT.search(found["rest"])
     fields: dict[str, object] = {
         "task": _TASKS[found["task"]],
@@ -65,12 +77,6 @@ def configuration(name: str) -> Configuration | None:
     }
     said = {field: value for field, value in fields.items() if value}
     return Configuration.model_validate(said | _sizes(found["rest"]) | _system(found["rest"]))
-
-
-def of_path(path: str) -> Configuration | None:
-    """What the innermost folder or file says that has an experiment's name."""
-    named = (configuration(part) for part in _parts(path))
-    return next((found for found in named if found), None)
 
 
 def sizes_of_path(path: str) -> Configuration | None:
@@ -110,8 +116,16 @@ def golden_values(path: str) -> Configuration | None:
 
 def nodes_of_path(path: str) -> int | None:
     """The number of nodes by the same name, where it says no number of GPUs."""
-    named = next((found for part in _parts(path) if (found := _NAME.match(part))), None)
+    named = next(_experiments(path), None)
     return count(named["nodes"]) if named else None
+
+
+def _experiments(path: str) -> Iterator[re.Match[str]]:
+    """The names of experiments, the innermost first. A bare number in a log's may be its job's."""
+    log = _LOG.fullmatch(_parts(path)[0])
+    if log and (found := _NAME.match(log["name"])) and not found["bare"]:
+        yield found
+    yield from filter(None, map(_NAME.match, _parts(path)))
 
 
 def _parts(path: str) -> list[str]:

@@ -44,6 +44,8 @@ _LENGTHS = {"llama2_70b_lora": 8192}
 
 Source: llama2_70b_lora of mlcommons/training, which packs GovReport to 8,192 tokens.
 """
+_PRETRAINED = frozenset({"gpt3", "llama31_405b", "llama31_8b"})
+"""Benchmarks that pre-train by their rules. Source: mlcommons/training."""
 _BOUNDARIES = ("block_start", "eval_start", "run_stop")
 _SETTINGS = (
     "submission_benchmark", "submission_division", "submission_platform", "global_batch_size",
@@ -238,13 +240,19 @@ def _configuration(said: Mapping[str, object]) -> Configuration:
     benchmark = str(said.get("submission_benchmark") or "")
     fields = {
         "model": settings.model(benchmark.removesuffix("_lora")),
-        "task": "lora" if benchmark.endswith("_lora") else None,
+        "task": _task(benchmark),
         "system": settings.system(str(said.get("submission_platform") or "")),
         "global_batch_size": count(said.get("global_batch_size")),
         "sequence_length": count(said.get("max_sequence_length")) or _length_by_rules(said),
         "gradient_accumulation": count(said.get("gradient_accumulation_steps")),
     }
     return Configuration.model_validate({name: one for name, one in fields.items() if one})
+
+
+def _task(benchmark: str) -> str | None:
+    if benchmark.endswith("_lora"):
+        return "lora"
+    return "pretrain" if benchmark in _PRETRAINED else None
 
 
 def _note(where: str, blocks: _Blocks) -> tuple[Problem, ...]:

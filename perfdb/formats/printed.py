@@ -47,6 +47,10 @@ _ENABLED: Final = r"(?:\n(?P<depth>[ \t]++)(?:[^\n]*+\n(?P=depth)){0,99}?enabled
 """AutoModel has `enabled` in a group of a setting, at any place."""
 _PREFIXED_KEY = re.compile(r"(.{0,199}\S)[ \t]+['\"]?\w+['\"]?:\s*")
 """A key with its value on the lines behind, and what a launcher or a collector puts before it."""
+_BACKEND = re.compile(
+    r"backend(?<!\wbackend):[ \t]*\n(?P<depth>[ \t]++)[^\n]*(?:\n(?P=depth)[^\n]*)*+"
+)
+"""AutoModel's group of the kernels of a model."""
 # The look behind stands after the name: a pattern that begins with a literal is found at once.
 _MENTIONED = (
     *(
@@ -133,9 +137,15 @@ def printed(text: str, read: Read, log: ParsedLog | None = None) -> Printed:
 
 
 def _mentions(text: str) -> list[Pair]:
-    text = _without_prefixes(text)
+    text = _BACKEND.sub(_with_names, _without_prefixes(text))
     found = (one for pattern in _MENTIONED for one in pattern.finditer(text))
     return [(one[1], one.groups()[-1]) for one in sorted(found, key=lambda one: one.start())]
+
+
+def _with_names(backend: re.Match[str]) -> str:
+    """The same group, its kernels under the names that AutoModel's CI gives them."""
+    kernels = rf"(?<=\n{backend['depth']})(?=(?:attn|linear|experts|dispatcher):)"
+    return re.sub(kernels, "backend_", backend[0])
 
 
 def _without_prefixes(text: str) -> str:

@@ -34,6 +34,7 @@ NAMES: Final[Mapping[str, str]] = {
     "encoder_seq_length": "sequence_length",
     "global_batch_size": "global_batch_size",
     "micro_batch_size": "micro_batch_size",
+    "pp_microbatch_size": "micro_batch_size",
     "local_batch_size": "local_batch_size",
     "tensor_model_parallel_size": "tensor_parallel",
     "pipeline_model_parallel_size": "pipeline_parallel",
@@ -153,7 +154,7 @@ def configuration(settings: Settings, **known: object) -> Configuration:
     fields = sharded | known
     for name, field in NAMES.items():
         value = settings.get(name)
-        is_said = name != "encoder_seq_length" or LIMIT not in settings
+        is_said = _holds(name, settings)
         if value is not None and field not in (*fields, *doubts(settings)) and is_said:
             fields |= _said(field, value)
     found = {
@@ -164,6 +165,13 @@ def configuration(settings: Settings, **known: object) -> Configuration:
     }
     said = {field: value for field, value in found.items() if value}
     return Configuration.model_validate(said | fields)
+
+
+def _holds(name: str, settings: Settings) -> bool:
+    """Whether a setting is put to use; AutoModel has a pipeline's even where there is none."""
+    if name == "pp_microbatch_size":
+        return (count(settings.get("pp_size")) or 1) > 1
+    return name != "encoder_seq_length" or LIMIT not in settings
 
 
 def doubts(settings: Settings) -> dict[str, str]:

@@ -14,7 +14,7 @@ from perfdb.formats.base import Reading
 from perfdb.formats.begun import Starts, attempts
 from perfdb.formats.numbers import count
 from perfdb.formats.order import in_order
-from perfdb.formats.piecewise import Cells, found, places, rises, zeros
+from perfdb.formats.piecewise import Cells, first, found, places, rises, zeros
 from perfdb.formats.readings import Column, Flags, Floats, Ints, Readings
 from perfdb.formats.shelf import Shelf, each, shelved
 from perfdb.record import MOST
@@ -112,6 +112,8 @@ def settle_columns(where: str, printed: Readings, problems: Iterable[Problem] = 
     until = int(printed.line[start - 1]) if start else None
     printed = printed.at(slice(start, None))
     kept = _last_of_each(printed)
+    if _has_peaks_of_ranks(printed, kept):
+        kept = kept.with_columns(peak_memory_bytes=_largest_peaks(printed, len(kept)))
     notes = (*_repeated(where, printed, kept), *_zero_rates(where, kept))
     restarts, line = _restarts(printed, kept)
     return Settled(kept, few(where, list(problems)), notes, restarts, line, earlier_until=until)
@@ -176,6 +178,27 @@ def _last_of_each(printed: Readings) -> Readings:
     return kept.readings()
 
 
+def _largest_peaks(printed: Readings, num_steps: int) -> Column:
+    """The peak memory of each step on the rank that had most."""
+    peaks = printed.column("peak_memory_bytes")
+    values, known, start = zeros(num_steps, np.int64), zeros(num_steps, np.bool_), 0
+    for some, begins, _ in _in_order(printed):
+        said, firsts = peaks.at(some), np.flatnonzero(begins)
+        here = slice(start, start := start + len(firsts))
+        values[here] = np.maximum.reduceat(np.where(said.known, said.values, 0), firsts)
+        known[here] = np.logical_or.reduceat(said.known, firsts)
+    return Column(values, known)
+
+
+def _has_peaks_of_ranks(printed: Readings, kept: Readings) -> bool:
+    known = printed.column("peak_memory_bytes").known
+    return _is_of_ranks(printed, kept) and first(lambda some: some, known) is not None
+
+
+def _is_of_ranks(printed: Readings, kept: Readings) -> bool:
+    return len(printed) >= SEVERAL_RANKS * len(kept)
+
+
 def _in_order(printed: Readings) -> Iterator[tuple[Ints, Flags, Flags]]:
     """The places by their steps, piece by piece, and which begin a step and which end one."""
     for some in in_order(printed.step):
@@ -191,8 +214,7 @@ def _restarts(printed: Readings, kept: Readings) -> tuple[Cells[int], int]:
     are those of several ranks, one behind the other.
     """
     starts, line = np.empty(0, np.int64), 0
-    is_of_ranks = len(printed) >= SEVERAL_RANKS * len(kept)
-    for some in () if is_of_ranks else back(printed):
+    for some in () if _is_of_ranks(printed, kept) else back(printed):
         steps, line = printed.step[some], int(printed.line[some[-1]])
         steps = steps[steps > kept.step[0]]
         lowest_behind = np.minimum.accumulate(np.append(steps, MOST)[::-1])[::-1]
@@ -219,6 +241,8 @@ def _repeated(where: str, printed: Readings, kept: Readings) -> tuple[Problem, .
         f"{counted(repeated.total(), 'step')} {are} printed more than once, up to {max(repeated)} "
         f"times (a restart, or several ranks in one log): the last of each is kept"
     )
+    if _has_peaks_of_ranks(printed, kept):
+        message += ", with the largest peak memory"
     return (Problem(where, message),)
 
 
