@@ -14,7 +14,7 @@ from perfdb.formats.base import Reading
 from perfdb.formats.begun import Starts, attempts
 from perfdb.formats.numbers import count
 from perfdb.formats.order import in_order
-from perfdb.formats.piecewise import Cells, first, found, places, rises, zeros
+from perfdb.formats.piecewise import Cells, first, found, let_go, places, rises, zeros
 from perfdb.formats.readings import Column, Flags, Floats, Ints, Readings
 from perfdb.formats.shelf import Shelf, each, shelved
 from perfdb.record import MOST
@@ -187,6 +187,7 @@ def _largest_peaks(printed: Readings, num_steps: int) -> Column:
         here = slice(start, start := start + len(firsts))
         values[here] = np.maximum.reduceat(np.where(said.known, said.values, 0), firsts)
         known[here] = np.logical_or.reduceat(said.known, firsts)
+        let_go(values, known)
     return Column(values, known)
 
 
