@@ -30,7 +30,8 @@ FIGURES = (
     "tokens_per_sec",
 )  # fmt: skip
 QUESTION = """
-    SELECT cases.*, releases.version AS release, releases.container, systems.name AS system,
+    SELECT cases.*, results.gradient_accumulation, results.data_parallel,
+           releases.version AS release, releases.container, systems.name AS system,
            models.name AS model, results.step_time_s, results.tokens_per_sec_per_gpu,
            results.model_tflops_per_sec_per_gpu, results.mfu, results.tokens_per_sec,
            results.origin, results.source_line, results.notes, sources.path AS source
