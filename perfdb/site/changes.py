@@ -184,7 +184,8 @@ def _came_out(pair: ReleasePair) -> str:
 def matched(pair: ReleasePair, address: Address) -> Html:
     """The changes as bars, and every match with its figures and verdict."""
     verdict = [Head("Change", numeric=True, falling=True)]
-    verdict += [Head("95\u00a0%\u00a0interval\u00a0of\u00a0B/A"), Head("B\u00a0is", falling=True)]
+    verdict += [Head("95\u00a0%\u00a0interval\u00a0of\u00a0B/A", numeric=True)]
+    verdict += [Head("B\u00a0is", falling=True)]
     matches = sorted(pair.comparison.matched, key=_order)
     rows = [_match_row(match, pair, address) for match in matches]
     table = _table("Matched cases", (pair.before, pair.after), verdict, rows)

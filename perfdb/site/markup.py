@@ -96,6 +96,10 @@ class Table:
 
 _NOTHING: Final = Beside("", "", "")
 _COMMIT: Final = re.compile("[0-9a-f]{40,}")
+_APART: Final = frozenset(
+    "dd desc div dt h2 h3 h4 li p section summary td text th title".split()
+)
+"""Elements that end a line: the search shows the text of a page without its tags."""
 
 
 def html(content: Content) -> str:
@@ -114,7 +118,8 @@ def tag(name: str, content: Content | Sequence[Content], **attributes: str | Non
         for key, value in attributes.items()
         if value is not None
     ]
-    return Html(f"<{name}{''.join(named)}>{inner.text}</{name}>", inner.offers)
+    end = "\n" if name in _APART else ""
+    return Html(f"<{name}{''.join(named)}>{inner.text}</{name}>{end}", inner.offers)
 
 
 @cache
@@ -163,8 +168,7 @@ def facts(label: str, given: Iterable[tuple[str, Content]]) -> Html:
 
 def terms(given: Iterable[tuple[str, Content]]) -> Html:
     """Names and what is said of each, as a list of terms."""
-    said = "".join([f"<dt>{escape(name)}</dt><dd>{html(known)}</dd>" for name, known in given])
-    return Html(f"<dl>{said}</dl>")
+    return tag("dl", [part for name, known in given for part in (tag("dt", name), tag("dd", known))])
 
 
 def _head(head: Head) -> Html:
@@ -188,7 +192,6 @@ def _body(given: Table) -> str:
         own = f"\u00a0{_permalink(anchor, first)}" if anchor else ""
         after = "".join([f" {part}" for part in (html(aside.sign), marked) if part])
         named = f'<th scope="row"{_cell(first, classes[0])}{after}{own}</th>'
-        # The search shows the text of a page without its tags: cells stand apart there, too.
         cells = "\n".join(
             [
                 f"<td{_cell(cell, class_)}</td>"
@@ -196,7 +199,7 @@ def _body(given: Table) -> str:
             ]
         )
         known = f' id="{escape(anchor)}"' if anchor else ""
-        rows.append(f"<tr{known}{_copied(aside)}>{named}{cells}</tr>\n")
+        rows.append(f"<tr{known}{_copied(aside)}>{named}\n{cells}</tr>\n")
     return "".join(rows)
 
 

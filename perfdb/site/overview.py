@@ -252,7 +252,7 @@ def _headline(result: Result, address: Address) -> Html:
     rate = tag("span", (figure, " TFLOP/s/GPU"), class_="perf-rate")
     tab = addresses.of_tab(result.framework, result.release, result.system, address)
     work = tag("small", headline.work(result))
-    return tag("li", (tag("span", link(result.system_title, tab)), rate, work))
+    return tag("li", joined((tag("span", link(result.system_title, tab)), rate, work), "\n"))
 
 
 def _since_html(since: Since, address: Address) -> Html:

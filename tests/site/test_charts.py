@@ -269,7 +269,7 @@ def test_many_bars_are_two_drawings_of_one_scale() -> None:
     values = [*range(13, 1, -1), -4]
     bars = [Bar(f"b{value}", float(value), str(value)) for value in values]
     made = charts.bars("Title", "axis", bars)
-    drawn = [Html(part) for part in re.findall("<figure.*?</figure>", made.text)]
+    drawn = [Html(part) for part in re.findall("(?s)<figure.*?</figure>", made.text)]
     assert [7, 6] == [len(paths(one, STEP)) for one in drawn]
     assert "axis. b6: 6; b5: 5; b4: 4; b3: 3; b2: 2; b-4: -4." == root_of(drawn[1]).findtext(
         f"{SVG}desc"

@@ -73,7 +73,7 @@ def test_a_small_models_parameters_are_said_in_millions() -> None:
         page = model_page(result()).model_copy(update={"parameters": count})
         facts = soup(models.shape(page, address).text).select_one(".perf-facts")
         assert facts is not None
-        assert f"Parameters{said};" in facts.get_text()
+        assert f"Parameters\n{said};" in facts.get_text()
 
 
 def test_a_token_costs_what_each_convention_counts() -> None:

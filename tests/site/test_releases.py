@@ -195,8 +195,8 @@ def test_a_container_that_not_all_rows_state_is_told_with_how_many_do() -> None:
         [page] = release_pages(given)
         return soup(releases.head(page, address).text).get_text()
 
-    assert "Container: nemo:1Measured" in said("nemo:1", "nemo:1")
-    assert "Container: nemo:1 (1 of 2 rows)Measured" in said("nemo:1", None)
+    assert "Container: nemo:1\nMeasured" in said("nemo:1", "nemo:1")
+    assert "Container: nemo:1 (1 of 2 rows)\nMeasured" in said("nemo:1", None)
     assert "Container: nemo:1 (1 of 2 rows), nemo:2 (1 of 2 rows)" in said("nemo:1", "nemo:2")
 
 

@@ -232,7 +232,7 @@ def test_a_run_that_tells_nothing_of_its_environment_says_so() -> None:
     page = run_page(*TIMES)
     log = page.model_copy(update={"run": page.run.model_copy(update={"environment": {}})})
     assert "<p>The run kept nothing of its machine and software.</p>" == (
-        environment.facts_of(log, address).text
+        environment.facts_of(log, address).text.strip()
     )
 
 

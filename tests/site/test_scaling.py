@@ -117,7 +117,7 @@ def test_a_rate_that_the_source_does_not_state_is_marked() -> None:
 
 def notes(page: ScalingPage) -> list[str]:
     """What stands in the footnotes of the tables."""
-    return [note.get_text() for note in soup(page).select(".perf-notes")]
+    return [note.get_text().strip() for note in soup(page).select(".perf-notes")]
 
 
 def test_a_series_names_the_flops_convention_where_it_has_figures_of_flops() -> None:

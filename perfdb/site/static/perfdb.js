@@ -215,7 +215,7 @@ function rearrange(table) {
     const cells = [...row.cells];
     cells[0].after(...moved.map((column) => cells[column]));
   }
-  rates.forEach(breakAtSlashes);
+  rates.filter((head) => !head.querySelector("wbr")).forEach(breakAtSlashes);
   const now = [...table.tHead.rows[0].cells];
   if (moved.length) tellApart(table, now.slice(0, near.length + 1), now.slice(moved.length + 1));
 }
@@ -240,21 +240,32 @@ function tellApart(table, inView, others) {
   const telling = new Set(grouped(rows, read).flatMap((alike) => differing(alike, heads)));
   const told = heads.filter((one) => telling.has(one));
   for (const row of told.length ? rows : []) {
-    const lines = told.map((head) => `${words(head)} ${words(row.cells[head.cellIndex])}`);
+    const lines = told.map((head) => titled(head, words(row.cells[head.cellIndex])));
     for (const line of NARROW.matches ? lines : [lines.join(" · ")]) sayBelow(row, line);
   }
   for (const head of told.filter((one) => NARROW.matches && one.matches(".w"))) {
-    for (const row of table.rows) row.cells[head.cellIndex].hidden = true;
+    for (const row of table.rows) row.cells[head.cellIndex].classList.add("perf-told");
   }
 }
 
-// On a wide screen the same is said once of what is out of view in the box of the table.
-function tellInView(table, width) {
-  if ("told" in table.dataset) return;
-  table.dataset.told = "";
+// A window that grows or shrinks brings columns into view or takes them out of it: then it is said
+// anew. On a wide screen what counts is what the box shows before it is scrolled.
+function tellAgain(box) {
+  const table = box.firstElementChild;
   const heads = [...table.tHead.rows[0].cells];
-  const shown = heads.filter((head) => head.offsetLeft + head.offsetWidth <= width).length;
-  tellApart(table, heads.slice(0, shown), heads.slice(shown));
+  const shown = NARROW.matches ? [] : shownHeads(box, heads);
+  const told = NARROW.matches ? "narrow" : `${shown.length} columns`;
+  if (table.dataset.told === told) return;
+  table.dataset.told = told;
+  for (const line of table.querySelectorAll("small.perf-aside")) line.remove();
+  if (NARROW.matches) rearrange(table);
+  else tellApart(table, shown, heads.slice(shown.length));
+}
+
+function shownHeads(box, heads) {
+  const edge = box.firstElementChild.offsetLeft + box.clientWidth;
+  const isShown = (head) => head.offsetLeft + head.offsetWidth <= edge;
+  return box.matches(".fits") ? heads : heads.filter(isShown);
 }
 
 // The columns that it takes to tell rows apart, as far as there are any.
@@ -263,6 +274,11 @@ function differing(rows, heads) {
   const head = heads.find((one) => grouped(rows, said(one)).length > 1);
   if (!head) return [];
   return [head, ...grouped(rows, said(head)).flatMap((alike) => differing(alike, heads))];
+}
+
+// "TP 1" stays on one line.
+function titled(head, said) {
+  return `${words(head)}${head.matches(".n") ? "\u00a0" : " "}${said}`;
 }
 
 function sayBelow(row, textContent) {
@@ -283,7 +299,7 @@ function fit(box) {
   box.classList.toggle("fits", fits);
   if (fits) box.removeAttribute("tabindex");
   else box.tabIndex = 0;
-  if (!fits && box.clientWidth && !NARROW.matches) tellInView(box.firstElementChild, box.clientWidth);
+  if (box.clientWidth) tellAgain(box);
   hint(box);
 }
 
@@ -348,7 +364,7 @@ for (const table of document.querySelectorAll("table.perf")) {
   if ("sortable" in table.dataset) makeSortable(table);
   makeTools(table);
 }
-if (NARROW.matches) document.querySelectorAll("table.perf").forEach(rearrange);
+if (NARROW.matches) document.querySelectorAll(".perf-wrap").forEach(tellAgain);
 for (const box of document.querySelectorAll(".perf-wrap, .perf-figure")) {
   resized.observe(box);
   box.addEventListener("scroll", () => hint(box), { passive: true });
