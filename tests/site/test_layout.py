@@ -194,9 +194,14 @@ def test_on_paper_nothing_is_positioned_over_tables_and_heads_are_words_alone(
     page: Page, site: Site
 ) -> None:
     """A footer would lie across rows, and of a positioned button no later sheet has a copy."""
-    opened(page, site, RELEASE, PAPER)
+    opened(page, site, "performance/dfm/main.html", PAPER)
     page.locator("table.perf th button").first.wait_for(state="attached")
     page.emulate_media(media="print")
+    breaks = page.locator("p.perf-notes, .perf-notes li").evaluate_all(
+        "all => [...new Set(all.map(it => [getComputedStyle(it.closest('.perf-notes')).breakBefore,"
+        " getComputedStyle(it).breakInside].join()))]"
+    )
+    assert ["avoid,avoid"] == breaks, "a note stays with its table"
     assert not page.locator(".bd-footer").first.is_visible()
     shown = page.locator("table.perf th button").evaluate_all(
         "all => [...new Set(all.map(it => getComputedStyle(it).display))]"

@@ -116,6 +116,7 @@ def test_the_search_says_that_figures_are_not_searched(page: Page, address: str)
 @pytest.mark.skipif(not CHROMIUM.exists(), reason="no Chromium on this machine")
 def test_results_come_before_what_is_said_of_them(page: Page, address: str) -> None:
     """The name of a model stands on pages of every kind, with the same points from Sphinx."""
+    page.set_viewport_size({"width": 390, "height": 844})
     page.goto(f"{address}search.html?q=llama")
     page.get_by_text("Search finished").wait_for()
     links = page.locator("ul.search > li > a").evaluate_all(
@@ -124,3 +125,5 @@ def test_results_come_before_what_is_said_of_them(page: Page, address: str) -> N
     kinds = ("models", "performance/nemo", "how-to", "sources")
     places = [next(at for at, link in enumerate(links) if link.startswith(it)) for it in kinds]
     assert sorted(places) == places
+    page.locator(".context").nth(10).wait_for()
+    assert 390 == page.evaluate("document.documentElement.scrollWidth"), "no wider than a phone"

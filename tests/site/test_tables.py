@@ -45,6 +45,23 @@ def html(profile: Profile, *results: Result) -> str:
     return markup.table(results_table("Results", results, profile, address)).text
 
 
+def test_words_of_a_page_stand_apart_without_its_tags() -> None:
+    """The search shows them so: cells, heads, names and what is known of them, items, titles."""
+    page = markup.joined(
+        (
+            markup.tag("h3", "Seen"),
+            markup.table(results_table("R", [result()], MEASURED, address)),
+            markup.facts("F", [("GPU", "H100")]),
+            markup.terms([("Expected", "8"), ("Found", "9")]),
+            markup.tag("ul", [markup.tag("li", "one"), markup.tag("li", "two")]),
+        )
+    )
+    said = BeautifulSoup(page.text, "html.parser")
+    blocks = said.find_all(["h3", "th", "td", "dt", "dd", "li"])
+    alone = [word for block in blocks for word in block.get_text().split()]
+    assert alone == said.get_text().split()
+
+
 def test_a_spread_sorts_by_its_low_end() -> None:
     """What is read first, not how wide it is: 12.1–12.2 is no least time."""
     made = soup(MEASURED, result(step_time_p10_s=12.1, step_time_p90_s=12.2))
