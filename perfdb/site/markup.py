@@ -96,9 +96,10 @@ class Table:
 
 _NOTHING: Final = Beside("", "", "")
 _COMMIT: Final = re.compile("[0-9a-f]{40,}")
-_APART: Final = frozenset(
-    "dd desc div dt h2 h3 h4 li p section summary td text th title".split()
-)
+_APART: Final = {
+    "dd", "desc", "div", "dt", "h2", "h3", "h4", "li", "p", "section", "summary", "td", "text",
+    "th", "title",
+}  # fmt: skip
 """Elements that end a line: the search shows the text of a page without its tags."""
 
 
@@ -168,7 +169,7 @@ def facts(label: str, given: Iterable[tuple[str, Content]]) -> Html:
 
 def terms(given: Iterable[tuple[str, Content]]) -> Html:
     """Names and what is said of each, as a list of terms."""
-    return tag("dl", [part for name, known in given for part in (tag("dt", name), tag("dd", known))])
+    return tag("dl", [joined((tag("dt", name), tag("dd", known))) for name, known in given])
 
 
 def _head(head: Head) -> Html:
