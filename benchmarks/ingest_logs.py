@@ -5,7 +5,7 @@ its memory is its own, and in turns with grep: what else runs on the machine slo
 step in 500 lines; dense: in 12 % of them. Processor time is what one core alone would take; elapsed
 time is with two, and longer where other programs want them.
 
-Against grep, one process takes 0.62 to 0.73 (nemo2) and 0.94 to 0.99 (megatron_lm) of the processor
+Against grep, one process takes 0.62 to 0.78 (nemo2) and 0.94 to 1.04 (megatron_lm) of the processor
 time on sparse logs, and on dense ones 2.2 to 2.6 times as much, up to 2.8 beside other programs,
 which take the caches from a reader of 4 MiB at a time, and less from grep.
 
