@@ -27,7 +27,7 @@ from perfdb.record import Case, Release
 AT_ONCE = 10_000
 """Keys asked for in one statement: SQLite takes 32,766 parameters, PostgreSQL 65,535."""
 
-DERIVED = ("gradient_accumulation", "data_parallel")
+OF_RESULTS = ("gradient_accumulation", "data_parallel")
 """The fields of a case that are no part of its identity: each of its results has its own."""
 
 Row = Mapping[str, object]
@@ -135,7 +135,7 @@ def model_row(name: str) -> Row:
 
 
 def _case_row(case: Case, system_id: int, model_id: int) -> Row:
-    fields = case.model_dump(exclude={"system", "model", *DERIVED})
+    fields = case.model_dump(exclude={"system", "model", *OF_RESULTS})
     fields |= {"qualifiers": ", ".join(case.qualifiers), "kernels": ", ".join(case.kernels)}
     keys = {"key": case.key, "workload_key": case.workload_key}
     return fields | keys | {"system_id": system_id, "model_id": model_id}
@@ -148,5 +148,5 @@ def case_of(row: RowMapping) -> Case:
     """
     joined = {name: str(row[name]).split(", ") for name in ("qualifiers", "kernels")}
     parts = {name: tuple(filter(None, said)) for name, said in joined.items()}
-    known = {name: row[name] for name in Case.model_fields if name in row or name not in DERIVED}
+    known = {name: row[name] for name in Case.model_fields if name in row or name not in OF_RESULTS}
     return Case.model_validate(known | parts)

@@ -25,7 +25,7 @@ from perfdb.db.tables import results, sources
 
 _SAID = tuple(field.name for field in fields(ResultRow) if field.name in results.c)
 _ADDED = ("case_id", "release_id", "revision", "source_id", "run_id", "created_at")
-_said_by = attrgetter(*_SAID, *(f"case.{name}" for name in keys.DERIVED))
+_said_by = attrgetter(*_SAID, *(f"case.{name}" for name in keys.OF_RESULTS))
 _KEY = _SAID.index("key")
 _WRITTEN = (
     "id", "key", "revision", "superseded", "content_hash", "created_at", "superseded_at",
@@ -35,7 +35,7 @@ _COMPARED = tuple(name for name in _SAID if name not in ("content_hash", "formul
 _MOVED: Final[Mapping[str, BindParameter[object]]] = {
     "source_id": bindparam("source"),
     "source_line": bindparam("line"),
-    **{name: bindparam(f"its_{name}") for name in keys.DERIVED},
+    **{name: bindparam(f"its_{name}") for name in keys.OF_RESULTS},
 }
 
 
@@ -135,7 +135,7 @@ def append(
         revision = 1 + max((one.revision for one in past.get(row.key, ())), default=0)
         rows.append((*_said_by(row), *ids, revision, place.source_id, place.run_id, place.when))
     bulk.add(
-        connection, results, (*_SAID, *keys.DERIVED, *_ADDED), sorted(rows, key=itemgetter(_KEY))
+        connection, results, (*_SAID, *keys.OF_RESULTS, *_ADDED), sorted(rows, key=itemgetter(_KEY))
     )
     return set(release_ids)
 
@@ -199,7 +199,7 @@ def move(connection: Connection, given: Iterable[tuple[int, int, ResultRow]]) ->
     moved_to = sorted(given, key=itemgetter(0))
     rows = [
         {"of": id_, "source": source, "line": row.source_line}
-        | {f"its_{name}": getattr(row.case, name) for name in keys.DERIVED}
+        | {f"its_{name}": getattr(row.case, name) for name in keys.OF_RESULTS}
         for id_, source, row in moved_to
     ]
     release_ids: set[int] = set()

@@ -57,10 +57,11 @@ def _remark(one: Counted, release: Release, followers: Counter[Convention]) -> R
     factor = given.value / expected
     explained = _explained(row, given)
     off = max(given.low / expected, expected / given.high)
-    is_sure = off >= TWICE or followers[convention] >= FOLLOWERS
+    is_followed = followers[convention] >= FOLLOWERS
+    is_sure = off >= TWICE or is_followed
     severity = _severity(off) if is_sure and not explained else Severity.INFO
-    if severity is Severity.INFO and followers[convention] >= FOLLOWERS:
-        severity = Severity.WARNING if _has_other_length(one, convention, release) else severity
+    if severity is Severity.INFO and is_followed and _has_other_length(one, convention, release):
+        severity = Severity.WARNING
     return Remark(
         row,
         severity,
