@@ -10,7 +10,7 @@ import click
 
 from perfdb.cli.options import db_option
 from perfdb.db.session import store_url
-from perfdb.errors import InputError, PerfdbError, Problem
+from perfdb.errors import Diagnostic, InputError, PerfdbError
 
 APP = Path(__file__).with_name("app.py")
 
@@ -79,11 +79,11 @@ def _unbound(how: Sequence[int], address: tuple[object, ...], port: int) -> OSEr
         if error.errno in {EADDRNOTAVAIL, EAFNOSUPPORT}:
             return error
         what = "is in use" if error.errno == EADDRINUSE else f"cannot be used: {error.strerror}"
-        raise InputError(Problem("--port", f"{port} {what}", remedy="name another")) from error
+        raise InputError(Diagnostic("--port", f"{port} {what}", remedy="name another")) from error
     return None
 
 
-def _no_address(host: str, error: Exception) -> Problem:
+def _no_address(host: str, error: Exception) -> Diagnostic:
     why = error.strerror if isinstance(error, OSError) else str(error)
     remedy = "name one, such as localhost, or 0.0.0.0 for all of them"
-    return Problem("--host", f"{host!r} is no address of this machine: {why}", remedy=remedy)
+    return Diagnostic("--host", f"{host!r} is no address of this machine: {why}", remedy=remedy)

@@ -11,13 +11,13 @@ from difflib import get_close_matches
 from typing import Final
 
 from perfdb import catalog, following, versions, yamlfile
-from perfdb.errors import InputError, Problem
-from perfdb.formats import Configuration, ParsedLog
+from perfdb.errors import Diagnostic, InputError
+from perfdb.formats import ParsedLog
 from perfdb.formats.precisions import FP8
 from perfdb.pages import names, releases
 from perfdb.pages.base import PageContext
 from perfdb.pages.cells import Wrong
-from perfdb.record import Case, Release
+from perfdb.record import Case, PartialCase, Release
 
 OPTION: Final = "--set"
 RELEASE: Final = "release"
@@ -41,9 +41,9 @@ SCALED: Final = "the launcher ran a proxy or changed the model"
 class Said:
     """What the command line gives for logs."""
 
-    configuration: Configuration = field(default_factory=Configuration)
+    configuration: PartialCase = field(default_factory=PartialCase)
     """What --set gives: it overrides the log."""
-    fallback: Configuration = field(default_factory=Configuration)
+    fallback: PartialCase = field(default_factory=PartialCase)
     version: str | None = None
     container: str | None = None
     release: str | None = None
@@ -80,12 +80,12 @@ class Missing:
         """The fields, and the release where it is missing."""
         return (*self.fields, "release") if self.release else self.fields
 
-    def problem(self, where: str, line: int | None = None) -> Problem:
+    def problem(self, where: str, line: int | None = None) -> Diagnostic:
         """What is missing, and the options that would say it."""
         options = [f"{OPTION} {name}=…" for name in self.fields]
         options += ["--release …"] if self.release else []
         message = f"names no {', '.join(self.names)}" + (self.why and f" ({self.why})")
-        return Problem(where, message, line=line, remedy=f"pass {' '.join(options)}")
+        return Diagnostic(where, message, line=line, remedy=f"pass {' '.join(options)}")
 
 
 def said(context: PageContext, settings: Sequence[str] = ()) -> Said:
@@ -93,7 +93,7 @@ def said(context: PageContext, settings: Sequence[str] = ()) -> Said:
 
     Raises InputError with everything that is wrong.
     """
-    options = Configuration.model_validate(
+    options = PartialCase.model_validate(
         {name: value for name in OPTIONS if (value := getattr(context, name)) is not None}
     )
     given = _settings(settings)
@@ -101,12 +101,12 @@ def said(context: PageContext, settings: Sequence[str] = ()) -> Said:
     if problems:
         raise InputError(problems)
     fields = given.model_dump(exclude_unset=True, exclude={RELEASE})
-    insisted = catalogued(Configuration.model_validate(fields))
+    insisted = catalogued(PartialCase.model_validate(fields))
     fallback = catalogued(options)
     return Said(insisted, fallback, context.release, context.container, given.release)
 
 
-class _Settings(Configuration):
+class _Settings(PartialCase):
     release: str | None = None
 
 
@@ -114,7 +114,7 @@ def _settings(settings: Sequence[str]) -> _Settings:
     """The fields that --set gives, checked. Raises InputError."""
     pairs = [setting.partition("=") for setting in settings]
     problems = [
-        Problem(OPTION, f"{setting!r} is not FIELD=VALUE", remedy="write --set num_gpus=8")
+        Diagnostic(OPTION, f"{setting!r} is not FIELD=VALUE", remedy="write --set num_gpus=8")
         for setting, (name, _, text) in zip(settings, pairs, strict=True)
         if not name.isidentifier() or not text.strip()
     ]
@@ -135,16 +135,16 @@ def _yaml(name: str, value: str) -> str:
     return json.dumps(value.strip()) if name == RELEASE else value
 
 
-def _of_settings(problems: Sequence[Problem], settings: Sequence[str]) -> Iterator[Problem]:
+def _of_settings(problems: Sequence[Diagnostic], settings: Sequence[str]) -> Iterator[Diagnostic]:
     """The same problems, named after the setting rather than its line."""
     for problem in problems:
         line, field_ = problem.line, problem.field
         known = field_ is None and line is not None and line <= len(settings)
         setting = f" {settings[line - 1]}" if known and line else ""
-        yield Problem(problem.where + setting, problem.message, field_, remedy=problem.remedy)
+        yield Diagnostic(problem.where + setting, problem.message, field_, remedy=problem.remedy)
 
 
-def _unknown(option: str, given: Configuration) -> Iterator[Problem]:
+def _unknown(option: str, given: PartialCase) -> Iterator[Diagnostic]:
     """A problem for each given name that the catalogue does not know."""
     readings = {
         "model": names.model(given.model) if given.model is not None else None,
@@ -153,7 +153,7 @@ def _unknown(option: str, given: Configuration) -> Iterator[Problem]:
     }
     for name, reading in readings.items():
         if isinstance(reading, Wrong):
-            yield Problem(option.format(name), reading.message, remedy=reading.remedy)
+            yield Diagnostic(option.format(name), reading.message, remedy=reading.remedy)
 
 
 def attributed(
@@ -173,10 +173,10 @@ def attributed(
     return Attributed(case, _release(case.framework, sayers, words))
 
 
-def _whole(sayers: Sequence[ParsedLog], words: Said) -> Configuration:
+def _whole(sayers: Sequence[ParsedLog], words: Said) -> PartialCase:
     whole = words.configuration
     if any(map(_is_scaled, sayers)):
-        whole = whole.completed_by(Configuration(model=None))
+        whole = whole.completed_by(PartialCase(model=None))
     for sayer in sayers:
         whole = whole.completed_by(catalogued(sayer.configuration))
     if words.configuration.precision is None:
@@ -184,10 +184,10 @@ def _whole(sayers: Sequence[ParsedLog], words: Said) -> Configuration:
         whole = _with_scaling(whole, map(catalogued, others))
     num_nodes = next((sayer.num_nodes for sayer in sayers if sayer.num_nodes), None)
     whole = following.with_gpus(whole.completed_by(words.fallback), num_nodes)
-    return whole.completed_by(Configuration(framework=sayers[0].likely_framework))
+    return whole.completed_by(PartialCase(framework=sayers[0].likely_framework))
 
 
-def _with_scaling(whole: Configuration, others: Iterable[Configuration]) -> Configuration:
+def _with_scaling(whole: PartialCase, others: Iterable[PartialCase]) -> PartialCase:
     """FP8 of which nothing more is said is that FP8 which the first of others says it is."""
     if whole.precision != FP8:
         return whole
@@ -229,14 +229,14 @@ def likely_framework(
     return None if any(one.framework for one in said) else log.likely_framework
 
 
-def unknown_model(words: Said) -> Problem | None:
+def unknown_model(words: Said) -> Diagnostic | None:
     """A model that --set names and the catalogue lacks; it is taken as it is written."""
     model = words.configuration.model
     if model is None or model in catalog.models():
         return None
     close = get_close_matches(model, catalog.models(), n=1)
     remedy = f"did you mean {close[0]!r}?" if close else None
-    return Problem(f"{OPTION} model", f"no model {model!r} in the catalogue", remedy=remedy)
+    return Diagnostic(f"{OPTION} model", f"no model {model!r} in the catalogue", remedy=remedy)
 
 
 def accompanies(companion: ParsedLog, log: ParsedLog) -> bool:
@@ -249,7 +249,7 @@ def _agree(a: str | None, b: str | None) -> bool:
     return a is None or b is None or a == b
 
 
-def catalogued(given: Configuration) -> Configuration:
+def catalogued(given: PartialCase) -> PartialCase:
     """The same, with the catalogue's names; a model or system that it lacks is left out."""
     fields = given.model_dump(exclude_unset=True)
     if given.framework is not None:
@@ -267,7 +267,7 @@ def catalogued(given: Configuration) -> Configuration:
     if given.precision is not None:
         precision = names.precision(given.precision)
         fields["precision"] = given.precision if isinstance(precision, Wrong) else precision
-    return Configuration.model_validate(fields)
+    return PartialCase.model_validate(fields)
 
 
 def _version(framework: str | None, sayers: Sequence[ParsedLog], words: Said) -> str | None:

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from perfdb import catalog, following, versions
 from perfdb.attribute import OPTION, OPTIONS, RELEASE, Said, Sayer, catalogued
-from perfdb.errors import Problem
-from perfdb.formats import Configuration, ParsedLog
+from perfdb.errors import Diagnostic
+from perfdb.formats import ParsedLog
 from perfdb.formats.precisions import FP8
+from perfdb.record import PartialCase
 
 
 def contradictions(
@@ -22,7 +23,7 @@ def contradictions(
     anything = _stated(words.fallback) | insisted
     for sayer in sayers:
         given = sayer.said.configuration
-        of_nodes = following.with_gpus(Configuration(system=system), sayer.said.num_nodes).num_gpus
+        of_nodes = following.with_gpus(PartialCase(system=system), sayer.said.num_nodes).num_gpus
         known = ({"num_gpus": of_nodes} if of_nodes else {}) | _stated(catalogued(given))
         own = _stated(given) | known
         for name, mine in own.items():
@@ -33,7 +34,7 @@ def contradictions(
         seen.update(own)
 
 
-def overruled(words: Said) -> Iterator[Problem]:
+def overruled(words: Said) -> Iterator[Diagnostic]:
     """Each option that --set contradicts: of logs it does not hold, of pages it does."""
     insisted, options = words.configuration, words.fallback
     pairs = [(name, getattr(insisted, name), getattr(options, name)) for name in OPTIONS]
@@ -43,7 +44,7 @@ def overruled(words: Said) -> Iterator[Problem]:
     for name, mine, theirs in said:
         if None not in (mine, theirs):
             message = f"says {mine}, --{name} says {theirs}, which is not taken for logs"
-            yield Problem(f"{OPTION} {name}", message)
+            yield Diagnostic(f"{OPTION} {name}", message)
 
 
 def _system(sayers: Iterable[Sayer], words: Said) -> str | None:
@@ -120,7 +121,7 @@ def _is_as(one: object, other: object) -> bool:
     return one == other or is_fp8
 
 
-def _stated(given: Configuration) -> dict[str, object]:
+def _stated(given: PartialCase) -> dict[str, object]:
     """The fields that are given, each option by itself."""
     fields = given.model_dump(exclude_none=True)
     options: dict[str, object] = fields.pop("options", {})

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from perfdb.contradiction import contradiction
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.record import Outcome, RunRecord, StepRecord
 from perfdb.rundir import StepsRead, Worker
 from perfdb.windows import LONGEST_STEP_S, SHORTEST_STEP_S
@@ -24,7 +24,7 @@ WITHHELD: Mapping[Outcome, str] = {
 CUT_OFF = "the run was cut off: its runner is gone and did not say how it ended"
 
 
-def damage(where: str, read: StepsRead) -> Problem | None:
+def damage(where: str, read: StepsRead) -> Diagnostic | None:
     """Why a steps file cannot be used; None if it can, also if a crash cut off its last line.
 
     It cannot if a line that is not the last is unreadable, or if a step has impossible values.
@@ -38,7 +38,7 @@ def damage(where: str, read: StepsRead) -> Problem | None:
     )
 
 
-def _impossible(where: str, line: int, step: StepRecord) -> Iterator[Problem]:
+def _impossible(where: str, line: int, step: StepRecord) -> Iterator[Diagnostic]:
     """A problem for each impossible value of a step: its times, its tokens, its memory."""
     for name, seconds in (
         ("step_time_s", step.step_time_s),
@@ -46,10 +46,10 @@ def _impossible(where: str, line: int, step: StepRecord) -> Iterator[Problem]:
     ):
         if seconds is not None and not SHORTEST_STEP_S <= seconds <= LONGEST_STEP_S:
             message = f"{seconds:g} seconds is no duration of a step"
-            yield Problem(where, message, field=name, line=line)
+            yield Diagnostic(where, message, field=name, line=line)
     for name, count in (("tokens", step.tokens), ("peak_memory_bytes", step.peak_memory_bytes)):
         if count is not None and count < 0:
-            yield Problem(where, f"{count} is less than nothing", field=name, line=line)
+            yield Diagnostic(where, f"{count} is less than nothing", field=name, line=line)
 
 
 def judged(

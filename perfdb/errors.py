@@ -20,7 +20,7 @@ from difflib import get_close_matches
 
 
 @dataclass(frozen=True)
-class Problem:
+class Diagnostic:
     """One thing wrong with an input: where it is, what is wrong, and what to do."""
 
     where: str
@@ -41,7 +41,7 @@ class Problem:
         remedy = f"; {self.remedy}" if self.remedy else ""
         return f"{field}{self.message}{remedy}"
 
-    def of(self, field: str) -> "Problem":
+    def of(self, field: str) -> "Diagnostic":
         """The same problem, named after a field that the file does not hold itself."""
         named = self.field and field in self.field.split(".")
         return self if named else replace(self, field=field)
@@ -58,9 +58,9 @@ class InputError(PerfdbError):
 
     exit_code = 2
 
-    def __init__(self, problems: Problem | Iterable[Problem]) -> None:
-        self.problems: Sequence[Problem] = (
-            (problems,) if isinstance(problems, Problem) else tuple(problems)
+    def __init__(self, problems: Diagnostic | Iterable[Diagnostic]) -> None:
+        self.problems: Sequence[Diagnostic] = (
+            (problems,) if isinstance(problems, Diagnostic) else tuple(problems)
         )
         super().__init__("\n".join(map(str, self.problems)))
 

@@ -1,12 +1,11 @@
 """What follows of a case from what is said of it: GPUs from nodes, DP and GA from the layout."""
 
 from perfdb import catalog, metrics
-from perfdb.formats import Configuration
 from perfdb.formats.numbers import count
-from perfdb.record import Case
+from perfdb.record import Case, PartialCase
 
 
-def with_gpus(whole: Configuration, num_nodes: int | None) -> Configuration:
+def with_gpus(whole: PartialCase, num_nodes: int | None) -> PartialCase:
     """With the number of GPUs where a number of nodes is said, of a system with so many in each."""
     system = catalog.systems().get(whole.system or "")
     if whole.num_gpus or num_nodes is None or system is None or system.gpus_per_node is None:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from perfdb.errors import Problem, RunDirError
+from perfdb.errors import Diagnostic, RunDirError
 
 Value = TypeVar("Value", bound=BaseModel)
 
@@ -17,7 +17,7 @@ def read_json(path: Path, kind: type[Value]) -> Value:
     try:
         return parse_json(str(path), path.read_bytes(), kind)
     except OSError as error:
-        raise RunDirError(Problem(str(path), error.strerror or str(error))) from error
+        raise RunDirError(Diagnostic(str(path), error.strerror or str(error))) from error
 
 
 def parse_json(where: str, content: bytes, kind: type[Value]) -> Value:
@@ -29,7 +29,7 @@ def parse_json(where: str, content: bytes, kind: type[Value]) -> Value:
         line = re.search(r"at line (\d+)", message)
         remedy = "was it written by another version?"
         raise RunDirError(
-            Problem(where, message, line=int(line[1]) if line else None, remedy=remedy)
+            Diagnostic(where, message, line=int(line[1]) if line else None, remedy=remedy)
         ) from error
 
 

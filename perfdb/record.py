@@ -1,13 +1,14 @@
 """What a run and a published row are: the values that travel between the parts of perfdb."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import StrEnum
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
 
-from perfdb import versions
+from perfdb import fields, versions
 from perfdb.content_hash import of_document
 
 Scalar = bool | int | float | str
@@ -54,22 +55,23 @@ def no_virtual_pipeline(value: object) -> object:
     return None if value in (0, 1) else value
 
 
-class Case(Frozen):
-    """One fully resolved point of work on a system. None: not known, or not applicable.
+class PartialCase(Frozen):
+    """What a source says of a case: every field of it, each optional.
 
-    `gradient_accumulation` and `data_parallel` follow from the other fields; they are kept because
-    pages print them, and stay out of the identity.
+    A field that is not in `model_fields_set` is not stated; one that is set to None is stated to
+    be absent (no virtual pipeline). `gradient_accumulation` and `data_parallel` follow from other
+    fields; they are kept because pages print them, and are no part of the identity.
     """
 
-    framework: str
-    model: str
-    qualifiers: tuple[str, ...] = ()
-    task: Task = "pretrain"
-    system: str
-    num_gpus: Count
+    framework: str | None = None
+    model: str | None = None
+    qualifiers: tuple[str, ...] | None = None
+    task: Task | None = None
+    system: str | None = None
+    num_gpus: Count | None = None
     precision: str | None = None
-    sequence_length: Count
-    global_batch_size: Count
+    sequence_length: Count | None = None
+    global_batch_size: Count | None = None
     micro_batch_size: Count | None = None
     local_batch_size: Count | None = None
     gradient_accumulation: Count | None = None
@@ -83,8 +85,30 @@ class Case(Frozen):
     fsdp_enabled: bool | None = None
     fsdp_size: Count | None = None
     sequence_parallel: bool | None = None
-    kernels: tuple[str, ...] = ()
+    kernels: tuple[str, ...] | None = None
     variant: str | None = None
+    options: Mapping[str, Scalar] | None = None
+
+    def completed_by(self, other: "PartialCase") -> "PartialCase":
+        """The same, with the fields that it does not state taken from another, options by name."""
+        stated = other.model_dump(exclude_unset=True) | self.model_dump(exclude_unset=True)
+        if self.options and other.options:
+            stated["options"] = {**other.options, **self.options}
+        return PartialCase.model_validate(stated)
+
+
+class Case(PartialCase):
+    """One fully resolved point of work on a system. None: not known, or not applicable."""
+
+    framework: str
+    model: str
+    qualifiers: tuple[str, ...] = ()
+    task: Task = "pretrain"
+    system: str
+    num_gpus: Count
+    sequence_length: Count
+    global_batch_size: Count
+    kernels: tuple[str, ...] = ()
     options: Mapping[str, Scalar] = Field(default_factory=dict)
 
     @property
@@ -97,19 +121,12 @@ class Case(Frozen):
         """SHA-256 of what was done and how: the identity of the case."""
         return self._digest(WORKLOAD_FIELDS + CONFIGURATION_FIELDS)
 
-    def _digest(self, fields: tuple[str, ...]) -> str:
-        return of_document(self.model_dump_json(include=set(fields)))
+    def _digest(self, names: tuple[str, ...]) -> str:
+        return of_document(self.model_dump_json(include=set(names)))
 
 
-WORKLOAD_FIELDS = (
-    "framework", "model", "qualifiers", "task", "system", "num_gpus", "precision",
-    "sequence_length", "global_batch_size",
-)  # fmt: skip
-CONFIGURATION_FIELDS = (
-    "micro_batch_size", "local_batch_size", "tensor_parallel", "pipeline_parallel",
-    "context_parallel", "expert_parallel", "expert_tensor_parallel", "virtual_pipeline",
-    "fsdp_enabled", "fsdp_size", "sequence_parallel", "kernels", "variant", "options",
-)  # fmt: skip
+WORKLOAD_FIELDS: Final = fields.WORKLOAD
+CONFIGURATION_FIELDS: Final = fields.CONFIGURATION
 
 
 UNATTRIBUTED: Final = "(unattributed)"
@@ -295,5 +312,152 @@ class PublishedResult(Frozen):
     method: Method = Method()
     line: PositiveInt
     raw: Mapping[str, str] = Field(default_factory=dict)
+    printed: Mapping[str, str] = Field(default_factory=dict)
+    """The text that a reader sees in each cell, by the field that is read from it."""
     extras: Mapping[str, str] = Field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+
+class Severity(StrEnum):
+    """How sure an audit rule is that something is wrong."""
+
+    ERROR = "error"
+    """The numbers contradict one another: at least one of them is wrong."""
+    WARNING = "warning"
+    """Very likely wrong, or missing where it could be known."""
+    INFO = "info"
+    """Worth knowing before the number is used; nothing need be wrong."""
+
+    def reaches(self, gate: "Severity") -> bool:
+        """Whether it is as grave as another, or graver."""
+        order = list(Severity)
+        return order.index(self) <= order.index(gate)
+
+
+class Finding(Frozen):
+    """What an audit rule reports of a result, or of a document (then without a model)."""
+
+    rule: str
+    severity: Severity
+    fields: tuple[str, ...]
+    expected: str | None
+    found: str | None
+    message: str
+    suggestion: str | None
+    """The change of one field that would make the row consistent."""
+    model: str | None
+    system: str | None
+    release: str | None
+    source: str | None
+    source_line: int | None
+    framework: str | None
+    acknowledged: str | None = None
+    """Who accepted it and why; None: nobody did."""
+    result_id: int | None = Field(default=None, exclude=True)
+    """The result in the store, for the `findings` table; not part of what is printed."""
+
+    @property
+    def is_open_error(self) -> bool:
+        """Whether it is an error that nobody has accepted."""
+        return self.severity is Severity.ERROR and self.acknowledged is None
+
+    @property
+    def kind(self) -> str:
+        """How grave it is, or that it is explained."""
+        return "explained" if self.acknowledged else self.severity.value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """The figures of a case at a release, as they are read from the store.
+
+    Figures are in the units of `perfdb.fields`. `raw` has the text of each cell of a published row
+    by the page's title of the column, `printed` by field. None: not known.
+    """
+
+    result_id: int = 0
+    case_key: str = ""
+    workload_key: str = ""
+    framework: str
+    release: str | None = None
+    release_id: int = 0
+    container: str | None = None
+    system: str
+    system_title: str = ""
+    model: str
+    model_title: str = ""
+    qualifiers: str = ""
+    task: Task = "pretrain"
+    precision: str | None = None
+    num_gpus: int
+    global_batch_size: int
+    micro_batch_size: int | None = None
+    local_batch_size: int | None = None
+    gradient_accumulation: int | None = None
+    sequence_length: int
+    tensor_parallel: int | None = None
+    pipeline_parallel: int | None = None
+    context_parallel: int | None = None
+    expert_parallel: int | None = None
+    expert_tensor_parallel: int | None = None
+    virtual_pipeline: int | None = None
+    data_parallel: int | None = None
+    fsdp_enabled: bool | None = None
+    fsdp_size: int | None = None
+    sequence_parallel: bool | None = None
+    kernels: str = ""
+    variant: str | None = None
+    options: Mapping[str, Scalar] = field(default_factory=dict)
+    step_time_s: float | None = None
+    step_time_mean_s: float | None = None
+    step_time_stdev_s: float | None = None
+    step_time_p10_s: float | None = None
+    step_time_p90_s: float | None = None
+    step_time_last_s: float | None = None
+    tokens_per_sec_per_gpu: float | None = None
+    tokens_per_sec: float | None = None
+    model_tflops_per_sec_per_gpu: float | None = None
+    mfu: float | None = None
+    peak_tflops: float | None = None
+    peak_memory_bytes: int | None = None
+    flops_convention: str | None = None
+    formula_version: int | None = None
+    window: str | None = None
+    num_steps: int | None = None
+    num_means: int | None = None
+    origin: Origin = Origin.PUBLISHED
+    outcome: Outcome = Outcome.FINISHED
+    withheld: str | None = None
+    notes: tuple[str, ...] = ()
+    raw: Mapping[str, str] = field(default_factory=dict)
+    printed: Mapping[str, str] = field(default_factory=dict)
+    extras: Mapping[str, str] = field(default_factory=dict)
+    emitted: Mapping[str, float] = field(default_factory=dict)
+    source: str = ""
+    source_line: int | None = None
+    source_sha256: str = ""
+    source_url: str | None = None
+    published_on: date | None = None
+    run_id: str | None = None
+    recipe: str | None = None
+    started_at: datetime | None = None
+    num_results: int = 1
+    """How many results of the case, release and origin it represents."""
+    num_finished: int = 1
+    has_open_errors: bool = False
+    """Whether the audit finds errors in it that nobody has accepted."""
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether its figures are of a run, not of a published page."""
+        return self.origin == Origin.MEASURED
+
+    def value(self, name: str) -> object:
+        """The value of a field by its name."""
+        value: object = getattr(self, name)
+        return value
+
+    def figure(self, name: str) -> float | None:
+        """A figure by its field; None where it is unknown."""
+        value: float | None = getattr(self, name)
+        return value

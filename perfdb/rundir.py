@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.jsonfile import first_error, parse_json, read_json, write_atomically
 from perfdb.record import RunRecord, StepRecord, WorkerConfiguration, WorkerSummary
 
@@ -35,7 +35,7 @@ class StepsRead:
     """The steps of a steps file, each with its line number, and what could not be read."""
 
     steps: tuple[tuple[int, StepRecord], ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[Diagnostic, ...]
 
 
 class Worker(NamedTuple):
@@ -209,10 +209,10 @@ def _parse_at_once(lines: Sequence[str]) -> tuple[StepRecord, ...]:
 
 def _parse_each(where: str, lines: Iterable[str]) -> StepsRead:
     steps: list[tuple[int, StepRecord]] = []
-    problems: list[Problem] = []
+    problems: list[Diagnostic] = []
     for number, line in enumerate(lines, start=1):
         try:
             steps.append((number, StepRecord.model_validate_json(line)))
         except ValidationError as error:
-            problems.append(Problem(where, first_error(error), line=number))
+            problems.append(Diagnostic(where, first_error(error), line=number))
     return StepsRead(tuple(steps), tuple(problems))

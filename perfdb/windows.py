@@ -9,7 +9,7 @@ from math import fsum, sqrt
 from statistics import fmean
 from typing import Final
 
-from perfdb.errors import InputError, Problem
+from perfdb.errors import Diagnostic, InputError
 from perfdb.record import StepRecord
 
 Steps = Sequence[StepRecord]
@@ -141,9 +141,9 @@ def named(name: str, option: str = "--window") -> Window:
     return rule.make(*numbers)
 
 
-def _refused(option: str, message: str) -> Problem:
+def _refused(option: str, message: str) -> Diagnostic:
     known = ", ".join(rule.written(name) for name, rule in RULES.items())
-    return Problem(option, message, remedy=f"known: {known}")
+    return Diagnostic(option, message, remedy=f"known: {known}")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from yaml.constructor import ConstructorError
 
-from perfdb.errors import Problem, suggestion
+from perfdb.errors import Diagnostic, suggestion
 
 Place = tuple[str | int, ...]
 """The way to a value: ('matrix', 'num_gpus', 2)."""
@@ -70,17 +70,17 @@ class Document:
         own = {place[1:]: line for place, line in self.lines.items() if place[:1] == (index,)}
         return Document(self.where, content, own)
 
-    def problem(self, place: Place, message: str, remedy: str | None = None) -> Problem:
+    def problem(self, place: Place, message: str, remedy: str | None = None) -> Diagnostic:
         """A problem with the value at a place."""
         field = ".".join(map(str, place)) or None
-        return Problem(self.where, message, field=field, line=self.line(place), remedy=remedy)
+        return Diagnostic(self.where, message, field=field, line=self.line(place), remedy=remedy)
 
 
 @dataclass(frozen=True)
 class Unreadable:
     """A text that is not one YAML document, and why."""
 
-    problems: tuple[Problem, ...]
+    problems: tuple[Diagnostic, ...]
 
 
 def parse(
@@ -90,7 +90,7 @@ def parse(
     try:
         loader = reader(text)
     except yaml.reader.ReaderError as error:
-        return Unreadable((Problem(where, f"not YAML: {error.reason}"),))
+        return Unreadable((Diagnostic(where, f"not YAML: {error.reason}"),))
     try:
         node = loader.get_single_node()
         lines: dict[Place, int] = {}
@@ -100,20 +100,20 @@ def parse(
         return Document(where, loader.construct_document(node), lines)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
-        return Unreadable((Problem(where, f"not YAML: {error.problem}", line=line),))
+        return Unreadable((Diagnostic(where, f"not YAML: {error.problem}", line=line),))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        return Unreadable((Problem(where, f"not YAML: {error}"),))
+        return Unreadable((Diagnostic(where, f"not YAML: {error}"),))
     finally:
         loader.dispose()
 
 
-def _faults(where: str, node: yaml.Node | None, lines: dict[Place, int]) -> tuple[Problem, ...]:
+def _faults(where: str, node: yaml.Node | None, lines: dict[Place, int]) -> tuple[Diagnostic, ...]:
     """Why a document is not read; where there is nothing, `lines` has the line of each value."""
     if node is None:
-        return (Problem(where, "the file is empty", line=1),)
+        return (Diagnostic(where, "the file is empty", line=1),)
     if _num_values(node, {}) > MOST_VALUES:
         message = f"more than {MOST_VALUES:,} values, with what its aliases (*) stand for"
-        return (Problem(where, message, remedy="write out what they stand for"),)
+        return (Diagnostic(where, message, remedy="write out what they stand for"),)
     return tuple(_given_twice(where, place, line) for place, line in _mark(node, (), lines))
 
 
@@ -130,9 +130,9 @@ def _num_values(node: yaml.Node, known: dict[int, int]) -> int:
     return known[id(node)]
 
 
-def _given_twice(where: str, place: Place, line: int) -> Problem:
+def _given_twice(where: str, place: Place, line: int) -> Diagnostic:
     field = ".".join(map(str, place))
-    return Problem(where, "given twice", field=field, line=line, remedy="keep one of them")
+    return Diagnostic(where, "given twice", field=field, line=line, remedy="keep one of them")
 
 
 def _mark(node: yaml.Node, place: Place, lines: dict[Place, int]) -> list[tuple[Place, int]]:
@@ -154,7 +154,7 @@ def _mark(node: yaml.Node, place: Place, lines: dict[Place, int]) -> list[tuple[
 
 def validate(
     document: Document, kind: type[Value], elsewhere: Mapping[str, str] | None = None
-) -> Value | list[Problem]:
+) -> Value | list[Diagnostic]:
     """The document as a checked value, or everything that is wrong with it.
 
     `elsewhere` has the fields by other words for them, which whoever writes one may mean.
@@ -175,13 +175,13 @@ def validate(
 
 def _no_such_field(
     document: Document, place: Place, kind: type[BaseModel], elsewhere: Mapping[str, str]
-) -> Problem:
+) -> Diagnostic:
     name = str(place[-1])
     meant = suggestion(elsewhere.get(name, name), kind.model_fields)
     return document.problem(place, "no such field", meant if len(place) == 1 else "remove it")
 
 
-def _problem(document: Document, place: Place, what: str, message: str) -> Problem:
+def _problem(document: Document, place: Place, what: str, message: str) -> Diagnostic:
     if what == "missing":
         return document.problem(place, "is required and missing", "add it")
     given, rest = _at(document.content, place)

@@ -14,7 +14,7 @@ from rich.console import Console
 from perfdb import machine, recipe, units
 from perfdb.cli.gate import gate_option
 from perfdb.cli.options import json_option, print_json, print_table
-from perfdb.errors import InputError, PerfdbError, Problem
+from perfdb.errors import Diagnostic, InputError, PerfdbError
 from perfdb.rundir import RunDir
 from runner import devices, history, report, show
 from runner.backends import BACKENDS
@@ -75,11 +75,15 @@ def _readable(output: Path) -> None:
     """Raises InputError where ingest would refuse the path of every run, or it cannot be one."""
     name = machine.readable(str(output))
     if name != str(output):
-        raise InputError(Problem("--output", f"{name} is not UTF-8", remedy="name another folder"))
+        raise InputError(
+            Diagnostic("--output", f"{name} is not UTF-8", remedy="name another folder")
+        )
     try:
         output.is_dir()
     except OSError as error:
-        problem = Problem("--output", f"{output}: {error.strerror}", remedy="name another folder")
+        problem = Diagnostic(
+            "--output", f"{output}: {error.strerror}", remedy="name another folder"
+        )
         raise InputError(problem) from error
 
 
@@ -95,7 +99,7 @@ def _writing(output: Path) -> Iterator[None]:
         if output.is_dir():
             message = f"{output} cannot be written"
         remedy = "make room, or name a folder that can be written"
-        problem = Problem("--output", f"{message}: {error.strerror or error}", remedy=remedy)
+        problem = Diagnostic("--output", f"{message}: {error.strerror or error}", remedy=remedy)
         raise InputError(problem) from error
 
 
@@ -146,7 +150,7 @@ def planned_cases(
             point.name for file in files[: show.NAMES_SHOWN] for point in file.points[:1]
         )
         message = f"{request.only!r} matches none of the cases"
-        raise InputError(Problem("--only", message, remedy=f"their names are like {names}"))
+        raise InputError(Diagnostic("--only", message, remedy=f"their names are like {names}"))
     return planned
 
 

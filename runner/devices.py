@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 
-from perfdb.errors import InputError, Problem
+from perfdb.errors import Diagnostic, InputError
 from perfdb.machine import Machine
 
 
@@ -70,4 +70,4 @@ def _lock(name: str) -> IO[str]:
     except OSError as error:
         message = f"no lock of this machine's devices can be made: {error.strerror or error}"
         remedy = "name a folder that can be written in TMPDIR"
-        raise InputError(Problem(str(folder), message, remedy=remedy)) from error
+        raise InputError(Diagnostic(str(folder), message, remedy=remedy)) from error

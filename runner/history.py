@@ -11,7 +11,7 @@ from pathlib import Path
 from perfdb import trained
 from perfdb.content_hash import content_hash
 from perfdb.ended import damage, judged
-from perfdb.errors import Problem, RunDirError
+from perfdb.errors import Diagnostic, RunDirError
 from perfdb.recipe import Point
 from perfdb.record import Outcome, Release, RunRecord
 from perfdb.rundir import RunDir, find_runs
@@ -32,7 +32,7 @@ class History:
 
     finished: Mapping[Measurement, tuple[RunDir, ...]]
     running: frozenset[Measurement]
-    problems: tuple[Problem, ...]
+    problems: tuple[Diagnostic, ...]
     cut_off: tuple[RunDir, ...]
 
     @property
@@ -45,7 +45,7 @@ def read(output: Path, wanted: Measurement | None = None) -> History:
     """The history of a folder, or of one measurement there; nothing is written."""
     finished: dict[Measurement, dict[str, RunDir]] = {}
     running: set[Measurement] = set()
-    problems: list[Problem] = []
+    problems: list[Diagnostic] = []
     cut_off: list[RunDir] = []
     for run in find_runs(output) if output.is_dir() else []:
         is_held = run.in_progress()  # asked first: a runner says how a run ended, then lets go
@@ -63,7 +63,7 @@ def read(output: Path, wanted: Measurement | None = None) -> History:
             cut_off.append(run)
         elif record.outcome is Outcome.FINISHED and (why := _withheld(run, record)):
             problems.append(
-                Problem(str(run.path), f"says that it finished, and does not count: {why}")
+                Diagnostic(str(run.path), f"says that it finished, and does not count: {why}")
             )
         elif record.outcome is Outcome.FINISHED:
             finished.setdefault(key, {}).setdefault(record.run_id, run)  # a copy is no repeat

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from perfdb import machine, recipe
-from perfdb.errors import InputError, Problem
+from perfdb.errors import Diagnostic, InputError
 from perfdb.record import Outcome, Release, StepRecord
 from runner.backends import megatron_core
 from runner.launchers import local
@@ -79,7 +79,7 @@ def check(console: Console, max_processes: int) -> list[Verified]:
     here = machine.detect()
     if here.system is None or megatron_core.version() is None:
         missing = here.reason if here.system is None else "megatron-core is not installed"
-        raise InputError(Problem("selftest", missing, remedy="pip install 'perfdb[mcore]'"))
+        raise InputError(Diagnostic("selftest", missing, remedy="pip install 'perfdb[mcore]'"))
     limit = min(max_processes, here.gpu_count) if here.gpu_count else max_processes
     with tempfile.TemporaryDirectory(prefix="perfdb-selftest-") as folder:
         site = Site(Path(folder), here, local)

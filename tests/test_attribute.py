@@ -7,9 +7,9 @@ import pytest
 from perfdb import attribute, disputed
 from perfdb.attribute import Attributed, Missing, Said, Sayer
 from perfdb.errors import InputError
-from perfdb.formats import Configuration, ParsedLog
+from perfdb.formats import ParsedLog
 from perfdb.pages.base import PageContext
-from perfdb.record import Outcome, Release
+from perfdb.record import Outcome, PartialCase, Release
 
 WHOLE = {
     "framework": "nemo", "model": "llama3-8b", "system": "dgx-h100", "num_gpus": 16,
@@ -19,7 +19,7 @@ WHOLE = {
 
 def log(outcome: Outcome | None = Outcome.FINISHED, **said: object) -> ParsedLog:
     """A log that says these fields of its case."""
-    return ParsedLog(Configuration.model_validate(said), outcome=outcome)
+    return ParsedLog(PartialCase.model_validate(said), outcome=outcome)
 
 
 def attributed(
@@ -243,7 +243,7 @@ def test_a_release_that_somebody_else_says_is_told(
     release: str | None, settings: tuple[str, ...], told: str | None
 ) -> None:
     """A version of another framework than the run's is not its release."""
-    said = ParsedLog(Configuration(framework="nemo"), framework_version="25.09.00")
+    said = ParsedLog(PartialCase(framework="nemo"), framework_version="25.09.00")
     words = attribute.said(PageContext(release=release), settings)
     beside = [Sayer("llmb-config_1.yaml", said)]
     assert told == attribute.other_release(log(framework="nemo"), words, beside)
@@ -251,7 +251,7 @@ def test_a_release_that_somebody_else_says_is_told(
 
 def test_set_says_the_release_over_the_log_and_as_it_is_written() -> None:
     """25.10 is no number: that would be 25.1."""
-    own = ParsedLog(Configuration.model_validate(WHOLE), framework_version="2.0")
+    own = ParsedLog(PartialCase.model_validate(WHOLE), framework_version="2.0")
     assert Release(framework="nemo", version="25.10") == (
         attributed(own, settings=("release= 25.10",)).release
     )
@@ -334,8 +334,8 @@ def test_what_does_not_divide_is_left_as_it_was_said() -> None:
 
 
 def test_the_release_is_the_logs_then_the_companions_then_the_command_lines() -> None:
-    own = ParsedLog(Configuration.model_validate(WHOLE), framework_version="2.0")
-    beside = ParsedLog(Configuration(), framework_version="1.0", container="nemo:1")
+    own = ParsedLog(PartialCase.model_validate(WHOLE), framework_version="2.0")
+    beside = ParsedLog(PartialCase(), framework_version="1.0", container="nemo:1")
     said = attribute.said(PageContext(release="3.0"))
 
     first = attribute.attributed(log(**WHOLE), (), said)
@@ -349,7 +349,7 @@ def test_the_release_is_the_logs_then_the_companions_then_the_command_lines() ->
 
 def test_a_version_of_another_framework_is_not_the_releases() -> None:
     """--set insists that it was another program than the log looks like."""
-    own = ParsedLog(Configuration.model_validate(WHOLE), framework_version="2.0")
+    own = ParsedLog(PartialCase.model_validate(WHOLE), framework_version="2.0")
     found = attribute.attributed(own, (), attribute.said(PageContext(), ("framework=mine",)))
     assert isinstance(found, Attributed)
     assert Release(framework="mine") == found.release
@@ -364,7 +364,7 @@ def test_nodes_tell_the_gpus_of_a_system_that_has_so_many_in_each(
 ) -> None:
     """8 H100 or 4 GB200 to a node; of a system without nodes nobody knows."""
     silent = log(**{name: WHOLE[name] for name in WHOLE if name not in ("num_gpus", "system")})
-    named = ParsedLog(Configuration(), num_nodes=nodes)
+    named = ParsedLog(PartialCase(), num_nodes=nodes)
     found = attribute.attributed(silent, [named], attribute.said(PageContext(system=system)))
     if expected is None:
         assert Missing(("num_gpus",), release=True) == found
@@ -374,7 +374,7 @@ def test_nodes_tell_the_gpus_of_a_system_that_has_so_many_in_each(
 
 
 def test_gpus_that_are_said_hold_over_nodes() -> None:
-    assert 16 == attributed(log(**WHOLE), ParsedLog(Configuration(), num_nodes=32)).case.num_gpus
+    assert 16 == attributed(log(**WHOLE), ParsedLog(PartialCase(), num_nodes=32)).case.num_gpus
 
 
 def test_a_model_that_the_launcher_changed_is_nobodys_until_set_names_it() -> None:
@@ -421,9 +421,7 @@ def test_a_file_that_names_another_subject_is_of_another_run(
 def test_settings_are_yaml() -> None:
     settings = ("fsdp_enabled=true", "kernels=[te, flash]", "options={moe: 2}", "variant=tuned")
     assert (
-        Configuration(
-            fsdp_enabled=True, kernels=("te", "flash"), options={"moe": 2}, variant="tuned"
-        )
+        PartialCase(fsdp_enabled=True, kernels=("te", "flash"), options={"moe": 2}, variant="tuned")
         == attribute.said(PageContext(), settings).configuration
     )
 

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from perfdb import catalog, cli
-from perfdb.errors import InputError, Problem, RunError
+from perfdb.errors import Diagnostic, InputError, RunError
 from tests.shell import Shell
 
 PERFDB = str(Path(sys.executable).with_name("perfdb"))
@@ -40,7 +40,7 @@ def ended(
     [
         (0, 0),
         (1, 1),
-        (InputError(Problem("a.yaml", "wrong")), 2),
+        (InputError(Diagnostic("a.yaml", "wrong")), 2),
         (RunError("torchrun cannot be started"), 1),
         (KeyboardInterrupt(), 130),
         (ZeroDivisionError("ours"), 3),
@@ -70,7 +70,10 @@ def test_a_defect_leaves_its_traceback_in_a_file_and_not_on_the_screen(
 def test_every_problem_is_said_on_a_line_of_its_own(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    problems = [Problem("a.yaml", "wrong", "num_gpus", 3, "add it"), Problem("b.yaml", "empty")]
+    problems = [
+        Diagnostic("a.yaml", "wrong", "num_gpus", 3, "add it"),
+        Diagnostic("b.yaml", "empty"),
+    ]
     ended(monkeypatch, InputError(problems))
     assert "error: a.yaml:3: num_gpus: wrong; add it\nb.yaml: empty\n" == capsys.readouterr().err
 

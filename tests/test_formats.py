@@ -10,11 +10,11 @@ import yaml
 
 from perfdb import formats, windows
 from perfdb.errors import InputError
-from perfdb.formats import AVERAGES, FORMATS, Configuration, ParsedLog, Reading, piecewise
+from perfdb.formats import AVERAGES, FORMATS, ParsedLog, Reading, piecewise
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.spans import interval_note, spans
 from perfdb.formats.steps import Settled, settle
-from perfdb.record import Case
+from perfdb.record import Case, PartialCase
 from tests.logs import titan
 
 DATA = Path(__file__).parent / "data" / "formats"
@@ -124,13 +124,13 @@ def test_nothing_recognises_a_file_of_another_kind() -> None:
 
 
 def test_a_configuration_has_every_field_of_a_case_and_needs_none() -> None:
-    assert set(Case.model_fields) == set(Configuration.model_fields)
-    assert {} == Configuration().model_dump(exclude_unset=True)
+    assert set(Case.model_fields) == set(PartialCase.model_fields)
+    assert {} == PartialCase().model_dump(exclude_unset=True)
 
 
 def test_a_configuration_is_completed_by_what_it_does_not_say() -> None:
-    log = Configuration(framework="nemo", virtual_pipeline=None)
-    beside = Configuration(framework="other", virtual_pipeline=4, num_gpus=8)
+    log = PartialCase(framework="nemo", virtual_pipeline=None)
+    beside = PartialCase(framework="other", virtual_pipeline=4, num_gpus=8)
     expected = {"framework": "nemo", "virtual_pipeline": None, "num_gpus": 8}
     assert expected == log.completed_by(beside).model_dump(exclude_unset=True)
 
@@ -212,7 +212,7 @@ def attempts(*ranges: tuple[int, int], window: str = "skip_warmup(10)") -> Parse
     numbers = [step for first, last in ranges for step in range(first, last + 1)]
     printed = [Reading(line, step, 1.0 + line) for line, step in enumerate(numbers, start=1)]
     account = Account(planned=60)
-    return training_log(Configuration(), settle("a.log", printed), account, window)
+    return training_log(PartialCase(), settle("a.log", printed), account, window)
 
 
 @pytest.mark.parametrize(
@@ -308,7 +308,7 @@ def test_an_attempt_may_begin_with_the_step_that_the_one_before_printed_last() -
     """Lines of ten steps each, preempted at 25 and 35; each start prints 12 lines."""
     steps = printed_at((13, 10), (14, 20), (27, 20), (28, 30), (41, 30), (42, 40), (43, 50))
     assert (20, 30) == steps.restarts
-    log = training_log(Configuration(), steps, Account(planned=50), "skip_warmup(10)")
+    log = training_log(PartialCase(), steps, Account(planned=50), "skip_warmup(10)")
     assert "skip_warmup(39)" == log.window
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.formats import mlperf
 
 LOG = (
@@ -20,9 +20,9 @@ def logged(key: str, **metadata: object) -> str:
     return ":::MLLOG " + json.dumps(event | {"metadata": metadata})
 
 
-def read(content: bytes) -> tuple[list[mlperf.Event], list[Problem]]:
+def read(content: bytes) -> tuple[list[mlperf.Event], list[Diagnostic]]:
     """The events of a log, and what is none."""
-    problems: list[Problem] = []
+    problems: list[Diagnostic] = []
     return [*mlperf.events("log", [content], problems)], problems
 
 

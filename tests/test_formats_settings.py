@@ -6,9 +6,10 @@ from itertools import count
 
 import pytest
 
-from perfdb.formats import Configuration, ParsedLog, settings, verification_card
+from perfdb.formats import ParsedLog, settings, verification_card
 from perfdb.formats.printed import mentioned
 from perfdb.formats.settings import Settings
+from perfdb.record import PartialCase
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,7 @@ def test_of_a_batch_that_grows_settings_say_the_last_size_alone(
     ramp: str, size: int | None, doubts: dict[str, str]
 ) -> None:
     said = mentioned(f"global_batch_size: 1152\n{ramp}seq_length: 4096\n")
-    found = said.of(ParsedLog(Configuration()))
+    found = said.of(ParsedLog(PartialCase()))
     assert (size, doubts) == (found.configuration.global_batch_size, found.doubts)
 
 

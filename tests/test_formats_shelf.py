@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from perfdb import formats, logged, windows
 from perfdb.formats import (
-    Configuration,
     ParsedLog,
     Reading,
     order,
@@ -24,7 +23,7 @@ from perfdb.formats import (
 from perfdb.formats.readings import Readings
 from perfdb.formats.shelf import Shelf
 from perfdb.formats.steps import settle_columns
-from perfdb.record import Outcome
+from perfdb.record import Outcome, PartialCase
 from tests import factories
 from tests.logs import step_line
 
@@ -79,7 +78,7 @@ def shelved(parts: Sequence[Sequence[Reading]]) -> Readings:
 def judged(given: Sequence[Reading], window: str, averages: bool) -> str:
     """All that becomes of the lines of a log."""
     steps = settle_columns("a.log", shelved([given[:3], given[3:]]))
-    log = ParsedLog(Configuration(), readings=steps.readings, outcome=Outcome.FINISHED)
+    log = ParsedLog(PartialCase(), readings=steps.readings, outcome=Outcome.FINISHED)
     of = logged.LogRun(factories.case(), factories.release(), "run", "0" * 64, averages)
     measured = logged.measured(log, of, windows.named(window))
     rows = [*measured.steps]

@@ -5,18 +5,18 @@ from dataclasses import replace
 import pytest
 
 from perfdb.db.rows import StepRow
-from perfdb.errors import Problem
-from perfdb.formats import FORMATS, Configuration, ParsedLog, Reading
+from perfdb.errors import Diagnostic
+from perfdb.formats import FORMATS, ParsedLog, Reading
 from perfdb.formats.base import Content
 from perfdb.formats.megatron_lm import NAME
-from perfdb.record import Figures
+from perfdb.record import Figures, PartialCase
 from tests.fuzz import trees
 from tests.fuzz.minimise import minimised
 from tests.fuzz.oracles import check_cut, check_log, check_step
 from tests.fuzz.targets import Target, checked, of_log
 
 TEXT = b"iteration 1: 2500 ms\niteration 2: 3500 ms\n"
-GOOD = ParsedLog(Configuration(), readings=(Reading(1, 1, 2.5), Reading(2, 2, 3.5)))
+GOOD = ParsedLog(PartialCase(), readings=(Reading(1, 1, 2.5), Reading(2, 2, 3.5)))
 PRINTED = ("step", "step_time_s")
 
 
@@ -37,7 +37,7 @@ def test_what_is_right_passes() -> None:
         {"readings": (Reading(1, 1, 2.5, peak_memory_bytes=0),)},
         {"emitted": Figures(mfu=float("inf"))},
         {"emitted": Figures(step_time_s=0)},
-        {"problems": (Problem("a.log", "bad", line=99),)},
+        {"problems": (Diagnostic("a.log", "bad", line=99),)},
     ],
     ids=str,
 )

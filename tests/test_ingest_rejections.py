@@ -15,7 +15,7 @@ from sqlalchemy.exc import OperationalError
 from perfdb.db.session import failed, is_missing
 from perfdb.db.tables import ingest_log, results, runs
 from perfdb.ended import damage
-from perfdb.errors import InputError, Problem, StoreError
+from perfdb.errors import Diagnostic, InputError, StoreError
 from perfdb.ingest import Options, Report, ingest
 from perfdb.rundir import RunDir, parse_steps
 from tests import factories
@@ -269,14 +269,14 @@ def test_a_steps_file_may_be_cut_off_but_not_damaged(
     """A crash cuts off the last line; anything else is no steps file of ours."""
     found = damage("steps.jsonl", parse_steps("steps.jsonl", lines))
 
-    assert expected == (found.line if isinstance(found, Problem) else None)
+    assert expected == (found.line if isinstance(found, Diagnostic) else None)
 
 
 def today() -> str:
     return f"{datetime.now(UTC):%Y-%m-%d}"
 
 
-def of_what_stays(report: Report) -> list[Problem]:
+def of_what_stays(report: Report) -> list[Diagnostic]:
     return [note for note in report.notes if "in force" in note.message]
 
 

@@ -14,13 +14,13 @@ from perfdb.compare.read import known_releases, results_of
 from perfdb.db.rows import MeasuredRun, StepRow
 from perfdb.db.session import reading
 from perfdb.db.tables import findings, results, steps
-from perfdb.formats import Configuration, ParsedLog, Reading, automodel_training, numbers
+from perfdb.formats import ParsedLog, Reading, automodel_training, numbers
 from perfdb.formats.ending import Account, ending
 from perfdb.ingest import LogOptions, Options, ingest
 from perfdb.pages.base import PageContext
 from perfdb.queries.only import Scope
 from perfdb.recompute import Asked, recompute
-from perfdb.record import Figures, Outcome, StepRecord
+from perfdb.record import Figures, Outcome, PartialCase, StepRecord
 from perfdb.verify import verify
 from tests import factories
 from tests.trees import rows_of
@@ -43,7 +43,7 @@ def log(**changed: object) -> ParsedLog:
         for step, rate in enumerate(RATES, start=1)
     )
     fields: dict[str, object] = {
-        "configuration": Configuration(),
+        "configuration": PartialCase(),
         "readings": readings,
         "window": "skip_warmup(2)",
         "outcome": Outcome.FINISHED,

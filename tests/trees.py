@@ -8,7 +8,7 @@ from sqlalchemy import URL, Connection, Select
 
 from perfdb.db.rows import ResultRow
 from perfdb.db.session import reading, writer
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.ingest import Options, Report, find
 from perfdb.ingest.logs import read_any
 from perfdb.ingest.read import problems_of, results_of
@@ -61,7 +61,7 @@ def rows_of(url: URL, question: Select[*tuple[object, ...]]) -> list[tuple[objec
         return [tuple(row) for row in connection.execute(question)]
 
 
-def read_at(path: Path, options: Options) -> tuple[list[ResultRow], list[Problem]]:
+def read_at(path: Path, options: Options) -> tuple[list[ResultRow], list[Diagnostic]]:
     """The results that a path holds, and what of it is rejected; there is no store."""
     with scratch() as folder:
         given = words(options.context, options.logs, folder)

@@ -10,7 +10,7 @@ from pydantic import PositiveInt, StringConstraints
 
 from perfdb import catalog, units, yamlfile
 from perfdb.audit.subject import Finding
-from perfdb.errors import InputError, Problem, suggestion
+from perfdb.errors import Diagnostic, InputError, suggestion
 from perfdb.record import Frozen
 
 Said = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -105,10 +105,12 @@ def _rules() -> Iterable[str]:
     return (*RULES, arithmetic.NAME)
 
 
-def _no_such_rule(entry: Entry) -> Problem:
+def _no_such_rule(entry: Entry) -> Diagnostic:
     rule = entry.it.rule
     remedy = suggestion(rule, _rules())
-    return Problem(entry.where, f"no rule {rule!r}", field="rule", line=entry.line, remedy=remedy)
+    return Diagnostic(
+        entry.where, f"no rule {rule!r}", field="rule", line=entry.line, remedy=remedy
+    )
 
 
 def explained(findings: Iterable[Finding], known: Sequence[Entry]) -> tuple[Finding, ...]:
@@ -129,11 +131,11 @@ def _num_results(entry: Entry, findings: Iterable[Finding]) -> int:
     return len({(one.source, one.source_line, one.result_id) for one in covered})
 
 
-def exceeded(findings: Sequence[Finding], known: Iterable[Entry]) -> tuple[Problem, ...]:
+def exceeded(findings: Sequence[Finding], known: Iterable[Entry]) -> tuple[Diagnostic, ...]:
     """The entries that are for more results than they were reviewed for, and accept none."""
     counted = [(entry, _num_results(entry, findings)) for entry in known]
     return tuple(
-        Problem(
+        Diagnostic(
             entry.where,
             f"accepts nothing: {units.counted(count, 'result')} match, and it was reviewed for "
             f"{entry.it.results}: {_which(entry.it)}",
@@ -145,10 +147,10 @@ def exceeded(findings: Sequence[Finding], known: Iterable[Entry]) -> tuple[Probl
     )
 
 
-def unused(findings: Sequence[Finding], known: Iterable[Entry]) -> tuple[Problem, ...]:
+def unused(findings: Sequence[Finding], known: Iterable[Entry]) -> tuple[Diagnostic, ...]:
     """The entries that accept nothing: what they were for is mended, or they never matched."""
     return tuple(
-        Problem(
+        Diagnostic(
             entry.where,
             f"no finding matches: {_which(entry.it)}",
             line=entry.line,

@@ -10,7 +10,7 @@ from itertools import pairwise, takewhile
 from perfdb.audit import expression
 from perfdb.audit.expression import NUMBER, Literal
 from perfdb.audit.subject import Finding, Severity
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.pages.cells import THOUSANDS, grouped, ungrouped
 
 NAME = "arithmetic"
@@ -95,21 +95,21 @@ def _label(left: str) -> str | None:
     return found[0].strip() if found else None
 
 
-def nothing_in(where: str, content: bytes) -> Problem | None:
+def nothing_in(where: str, content: bytes) -> Diagnostic | None:
     """Why there is nothing to audit in a document; None where there is a worked example."""
     if not content.strip():
-        return Problem(
+        return Diagnostic(
             where, "nothing to audit: the file is empty", remedy="write or copy it again"
         )
     if b"\0" in content:
-        return Problem(
+        return Diagnostic(
             where, "nothing to audit: the file is no text", remedy="save it as UTF-8 text"
         )
     if any(claims(content.decode(errors="replace"))):
         return None
     message = "nothing to audit: no worked example such as '4096 * 256 / 2.693 = 389371'"
     remedy = "to audit its tables, `perfdb ingest` it and audit the store"
-    return Problem(where, message, remedy=remedy)
+    return Diagnostic(where, message, remedy=remedy)
 
 
 def check(where: str, text: str) -> tuple[Finding, ...]:

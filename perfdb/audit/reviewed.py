@@ -4,7 +4,7 @@ from pathlib import Path
 
 from perfdb.audit import acknowledged
 from perfdb.audit.acknowledged import Entry
-from perfdb.errors import InputError, Problem
+from perfdb.errors import Diagnostic, InputError
 
 REVIEWED = Path("data/acknowledged.yaml")
 
@@ -20,5 +20,5 @@ def accepted(reviewed: Path | None) -> tuple[Entry, ...]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(Problem(str(path), f"cannot be read: {error}")) from error
+        raise InputError(Diagnostic(str(path), f"cannot be read: {error}")) from error
     return acknowledged.entries(str(path), text)

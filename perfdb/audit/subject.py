@@ -2,28 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
 from pydantic import ConfigDict, Field
 
-from perfdb.record import Frozen, Origin, Task
+from perfdb.record import Finding, Frozen, Origin, Severity, Task
 
-
-class Severity(StrEnum):
-    """How sure a rule is that something is wrong."""
-
-    ERROR = "error"
-    """The numbers contradict one another: at least one of them is wrong."""
-    WARNING = "warning"
-    """Very likely wrong, or missing where it could stand."""
-    INFO = "info"
-    """Worth knowing before the number is used; nothing need be wrong."""
-
-    def reaches(self, gate: "Severity") -> bool:
-        """Whether it is as grave as another, or graver."""
-        order = list(Severity)
-        return order.index(self) <= order.index(gate)
+__all__ = ["FIGURES", "SHORT", "TOTAL", "Finding", "Remark", "Severity", "Subject"]
 
 
 class Subject(Frozen):
@@ -102,38 +87,6 @@ class Remark:
     message: str
     suggestion: str | None = None
     """The change of one field that would make the row consistent."""
-
-
-class Finding(Frozen):
-    """What an audit rule says about a result, or about a document (then without a model)."""
-
-    rule: str
-    severity: Severity
-    fields: tuple[str, ...]
-    expected: str | None
-    found: str | None
-    message: str
-    suggestion: str | None
-    model: str | None
-    system: str | None
-    release: str | None
-    source: str | None
-    source_line: int | None
-    framework: str | None
-    acknowledged: str | None = None
-    """Who accepted it and why; None: nobody did."""
-    result_id: int | None = Field(default=None, exclude=True)
-    """The result in the store, for the `findings` table; not part of what is printed."""
-
-    @property
-    def is_open_error(self) -> bool:
-        """Whether it is an error that nobody has accepted."""
-        return self.severity is Severity.ERROR and self.acknowledged is None
-
-    @property
-    def kind(self) -> str:
-        """How grave it is, or that it is explained."""
-        return "explained" if self.acknowledged else self.severity.value
 
 
 FIGURES: Final = (

@@ -12,7 +12,7 @@ from perfdb.catalog import check
 from perfdb.catalog.base import Model, Peak, Precision, System
 from perfdb.catalog.files import Entry, entries
 from perfdb.catalog.spelling import resized, sized, spellings, squeezed
-from perfdb.errors import CatalogError, Problem, suggestion
+from perfdb.errors import CatalogError, Diagnostic, suggestion
 
 __all__ = [
     "Model", "Peak", "Precision", "System", "gpus_named", "has_gpus", "model", "models",
@@ -67,7 +67,7 @@ def other_systems() -> str:
 
 def _named(kind: str, name: str, table: Mapping[str, Entry], remedy: str) -> Entry:
     if name not in table:
-        raise CatalogError(Problem(kind, f"no {kind} {name!r}", remedy=remedy))
+        raise CatalogError(Diagnostic(kind, f"no {kind} {name!r}", remedy=remedy))
     return table[name]
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from perfdb.catalog.base import Model, Precision, System
 from perfdb.catalog.files import Entry, Given
 from perfdb.catalog.spelling import placed, sized, squeezed
-from perfdb.errors import Problem, suggestion
+from perfdb.errors import Diagnostic, suggestion
 from perfdb.yamlfile import Document, Place
 
 
-def systems(given: Sequence[Given[System]], peaks: Sequence[str]) -> Iterator[Problem]:
+def systems(given: Sequence[Given[System]], peaks: Sequence[str]) -> Iterator[Diagnostic]:
     """No name or GPU word is of two systems, and each peak is one that a precision has.
 
     `peaks` have the widest numbers first; none of a system is below the one before it.
@@ -29,7 +29,7 @@ def systems(given: Sequence[Given[System]], peaks: Sequence[str]) -> Iterator[Pr
                 yield item.document.problem(("peaks", name), f"{message}, {remedy}")
 
 
-def precisions(given: Sequence[Given[Precision]]) -> Iterator[Problem]:
+def precisions(given: Sequence[Given[Precision]]) -> Iterator[Diagnostic]:
     """No name or word is of two precisions, and none needs a peak that no precision has."""
     yield from _once(given, lambda it: [(("name",), it.name), *_listed("words", it.words)])
     peaks = {item.entry.peak for item in given if item.entry.peak}
@@ -38,7 +38,7 @@ def precisions(given: Sequence[Given[Precision]]) -> Iterator[Problem]:
             yield _no_such_peak(item.document, ("needs", item.entry.needs), peaks)
 
 
-def models(given: Sequence[Given[Model]]) -> Iterator[Problem]:
+def models(given: Sequence[Given[Model]]) -> Iterator[Diagnostic]:
     """No name is of two models, and each file has the name of its model."""
     yield from _once(given, placed, sized)
     for item in given:
@@ -48,7 +48,7 @@ def models(given: Sequence[Given[Model]]) -> Iterator[Problem]:
             yield item.document.problem(("name",), message, f"call the file {item.entry.name}.yaml")
 
 
-def _no_such_peak(document: Document, place: tuple[str, str], peaks: Collection[str]) -> Problem:
+def _no_such_peak(document: Document, place: tuple[str, str], peaks: Collection[str]) -> Diagnostic:
     message = "no precision is measured against this peak"
     return document.problem(place, message, suggestion(place[-1], peaks))
 
@@ -61,7 +61,7 @@ def _once(
     given: Iterable[Given[Entry]],
     words: Callable[[Entry], Iterable[tuple[Place, str]]],
     spelled: Callable[[str], str] = squeezed,
-) -> Iterator[Problem]:
+) -> Iterator[Diagnostic]:
     first: dict[str, Given[Entry]] = {}
     for item in given:
         places: dict[str, Place] = {}

@@ -10,7 +10,7 @@ import yaml
 
 from perfdb import yamlfile
 from perfdb.catalog.base import Named
-from perfdb.errors import CatalogError, Problem
+from perfdb.errors import CatalogError, Diagnostic
 from perfdb.yamlfile import Document, Unreadable
 
 Entry = TypeVar("Entry", bound=Named)
@@ -32,13 +32,13 @@ class Given(Generic[Entry]):
         return f"{Path(self.document.where).name}:{self.document.line(())}"
 
 
-Check = Callable[[Sequence[Given[Entry]]], Iterable[Problem]]
+Check = Callable[[Sequence[Given[Entry]]], Iterable[Diagnostic]]
 
 
 def entries(paths: Iterable[Path], kind: type[Entry], check: Check[Entry]) -> dict[str, Entry]:
     """The entries of files, by name; a file has one entry or a list. Raises CatalogError."""
     given: list[Given[Entry]] = []
-    problems: list[Problem] = []
+    problems: list[Diagnostic] = []
     for path in paths:
         for document in _documents(path, problems):
             read = yamlfile.validate(document, kind, kind.ELSEWHERE)
@@ -52,7 +52,7 @@ def entries(paths: Iterable[Path], kind: type[Entry], check: Check[Entry]) -> di
     return {item.entry.name: item.entry for item in given}
 
 
-def _documents(path: Path, problems: list[Problem]) -> Sequence[Document]:
+def _documents(path: Path, problems: list[Diagnostic]) -> Sequence[Document]:
     """Each entry of a file with its own lines."""
     parsed = yamlfile.parse(str(path), path.read_text(encoding="utf-8"), _LOADER)
     if isinstance(parsed, Unreadable):
@@ -63,7 +63,7 @@ def _documents(path: Path, problems: list[Problem]) -> Sequence[Document]:
     return [parsed.item(number, content) for number, content in enumerate(parsed.content)]
 
 
-def _run_together(problems: Iterable[Problem]) -> list[Problem]:
+def _run_together(problems: Iterable[Diagnostic]) -> list[Diagnostic]:
     """Where an entry of a list goes on with the name of another one."""
     named = (one for one in problems if re.fullmatch(r"[0-9]+\.name", one.field or ""))
     return [replace(one, field="name", remedy="begin each entry with '- '") for one in named]

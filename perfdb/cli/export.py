@@ -9,7 +9,7 @@ from perfdb.cli.options import convention_option, db_option, json_format_option,
 from perfdb.compare.read import release_ids
 from perfdb.db.schema import reading_current
 from perfdb.db.session import store_url
-from perfdb.errors import InputError, Problem
+from perfdb.errors import Diagnostic, InputError
 from perfdb.export import FORMATS, priced, pytorch
 from perfdb.export.base import Table
 from perfdb.export.restated import table as restated
@@ -72,7 +72,7 @@ def results(
     if style == pytorch.NAME and (convention or prices):
         option = "--convention" if convention else "--price"
         message, remedy = "pytorch has no place for these figures", "choose another --format"
-        raise InputError(Problem(option, message, remedy=remedy))
+        raise InputError(Diagnostic(option, message, remedy=remedy))
     known = priced.prices(prices)
     rows = _found(convention, **only)
     _write(output, FORMATS[style].render(priced.with_cost(rows, known) if known else rows))
@@ -96,4 +96,4 @@ def _write(output: Path | None, written: bytes) -> None:
     try:
         output.write_bytes(written)
     except OSError as error:
-        raise InputError(Problem(str(output), error.strerror or str(error))) from error
+        raise InputError(Diagnostic(str(output), error.strerror or str(error))) from error

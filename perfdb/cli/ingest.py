@@ -16,7 +16,7 @@ from perfdb.cli import ingested
 from perfdb.cli.options import db_option, json_option, print_json, window_option
 from perfdb.db.actions import Action
 from perfdb.db.session import store_url
-from perfdb.errors import InputError, Problem
+from perfdb.errors import Diagnostic, InputError
 from perfdb.pages.base import PageContext
 
 DEFAULT_PATH = Path("runs")
@@ -99,7 +99,9 @@ def _given(paths: Sequence[Path]) -> Sequence[Path]:
         return paths
     if not DEFAULT_PATH.exists():
         remedy = "name the folder or the page to read, or run `perfdb run` first"
-        raise InputError(Problem("PATH", f"there is no folder {DEFAULT_PATH} here", remedy=remedy))
+        raise InputError(
+            Diagnostic("PATH", f"there is no folder {DEFAULT_PATH} here", remedy=remedy)
+        )
     return [DEFAULT_PATH]
 
 
@@ -130,7 +132,7 @@ def _as_json(report: ingestion.Report) -> dict[str, object]:
     }
 
 
-def _problems(problems: Iterable[Problem]) -> list[dict[str, object]]:
+def _problems(problems: Iterable[Diagnostic]) -> list[dict[str, object]]:
     return [
         {"path": problem.where, "line": problem.line, "reason": problem.reason}
         for problem in problems

@@ -9,7 +9,7 @@ import yaml
 
 from perfdb import recipe
 from perfdb.cli.options import json_option, print_json, print_table
-from perfdb.errors import InputError, Problem, suggestion
+from perfdb.errors import Diagnostic, InputError, suggestion
 from perfdb.recipe import Point, RecipeFile
 from perfdb.units import counted
 
@@ -84,7 +84,7 @@ def show(name: str, paths: tuple[Path, ...], as_json: bool) -> None:
     files = {file.recipe.name: file for file in _load(paths)}
     if name not in files:
         remedy = suggestion(name, files)
-        raise InputError(Problem("recipes show", f"no recipe {name!r}", remedy=remedy))
+        raise InputError(Diagnostic("recipes show", f"no recipe {name!r}", remedy=remedy))
     resolved = [_resolved(point) for point in files[name].points]
     if as_json:
         print_json(resolved)

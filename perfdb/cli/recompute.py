@@ -18,7 +18,7 @@ from perfdb.cli.options import (
 from perfdb.compare.read import release_ids
 from perfdb.db.schema import reading_current
 from perfdb.db.session import store_url
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.flops import CONVENTIONS
 from perfdb.queries.only import Only
 from perfdb.recompute import Asked, Changed, Report, Scope
@@ -123,7 +123,7 @@ def _print(report: Report, *, dry_run: bool) -> None:
     click.echo(f"{len(report.changed):,} {word}, {report.unchanged:,} unchanged{left}")
     for one in report.left:
         remedy = "its figures stay; name another window"
-        click.echo(Problem(f"run {one.stored.run_id}", one.reason, remedy=remedy), err=True)
+        click.echo(Diagnostic(f"run {one.stored.run_id}", one.reason, remedy=remedy), err=True)
     if not report.examined:
         click.echo("nothing to recompute: no measured result there", err=True)
 

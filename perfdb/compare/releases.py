@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from pydantic import ConfigDict
 
-from perfdb.errors import InputError, Problem, suggestion
+from perfdb.errors import Diagnostic, InputError, suggestion
 from perfdb.groups import grouped
 from perfdb.record import Frozen, Release
 from perfdb.versions import Precedence, is_numbered, stage_order
@@ -167,10 +167,12 @@ def both_named(
         found = [(named(a, [*of_a.values()] or known), named(b, [*of_b.values()] or known))]
     if alike := [one for one, other in found if one == other]:
         remedy = "name two; `perfdb trend` has the runs of one"
-        raise InputError(Problem("release", f"A and B are both {alike[0].name}", remedy=remedy))
+        raise InputError(Diagnostic("release", f"A and B are both {alike[0].name}", remedy=remedy))
     if parts := [(one.name, other.name) for one, other in found if one.overlaps(other)]:
         message = "{} and {} have the same results in part".format(*parts[0])
-        raise InputError(Problem("release", message, remedy="name two releases, or two containers"))
+        raise InputError(
+            Diagnostic("release", message, remedy="name two releases, or two containers")
+        )
     return tuple(found)
 
 
@@ -185,14 +187,14 @@ def _none(framework: str, version: str) -> Choice:
     return Choice(release.name, framework, release.version, ())
 
 
-def _not_one(text: str, found: Sequence[Choice], known: Sequence[Choice]) -> Problem:
+def _not_one(text: str, found: Sequence[Choice], known: Sequence[Choice]) -> Diagnostic:
     if not known:
         remedy = "the store holds no results; fill it with `perfdb ingest`"
-        return Problem("release", f"no release {text!r}", remedy=remedy)
+        return Diagnostic("release", f"no release {text!r}", remedy=remedy)
     if found:
         meant = " or ".join(shlex.quote(choice.name) for choice in found)
-        return Problem("release", f"{text!r} names no single release", remedy=f"say {meant}")
+        return Diagnostic("release", f"{text!r} names no single release", remedy=f"say {meant}")
     names = [choice.name for choice in known]
     hint, listed = suggestion(text, names), f"known: {', '.join(sorted(names))}"
     remedy = listed if hint == listed else f"{hint} {listed}"
-    return Problem("release", f"no release {text!r}", remedy=remedy)
+    return Diagnostic("release", f"no release {text!r}", remedy=remedy)

@@ -23,7 +23,7 @@ from sqlalchemy.exc import (
     OperationalError,
 )
 
-from perfdb.errors import InputError, Problem, StoreError
+from perfdb.errors import Diagnostic, InputError, StoreError
 
 DEFAULT_URL = "sqlite:///perfdb.sqlite"
 DRIVERS = ("sqlite", "postgres", "postgresql", "postgresql+psycopg")
@@ -72,7 +72,7 @@ def store_url(given: str | None = None) -> URL:
     url = _address(text) if "://" in text else URL.create("sqlite", database=text)
     if url.drivername not in DRIVERS:
         remedy = "perfdb keeps its data in sqlite or postgresql (with psycopg)"
-        raise InputError(Problem("--db", f"unknown database {url.drivername!r}", remedy=remedy))
+        raise InputError(Diagnostic("--db", f"unknown database {url.drivername!r}", remedy=remedy))
     if url.drivername != "sqlite":
         return url.set(drivername="postgresql+psycopg")
     if problem := _no_file(text, url):
@@ -86,11 +86,11 @@ def _address(text: str) -> URL:
     except (ArgumentError, ValueError) as error:
         remedy = "give sqlite:///FILE or postgresql://USER@HOST/DATABASE"
         raise InputError(
-            Problem("--db", f"not a database address: {text!r}", remedy=remedy)
+            Diagnostic("--db", f"not a database address: {text!r}", remedy=remedy)
         ) from error
 
 
-def _no_file(text: str, url: URL) -> Problem | None:
+def _no_file(text: str, url: URL) -> Diagnostic | None:
     """Why a SQLite address is not that of one file."""
     if url.host or url.username or url.port:
         message, remedy = f"{text!r} names no file", "write sqlite:///FILE, with three slashes"
@@ -104,7 +104,7 @@ def _no_file(text: str, url: URL) -> Problem | None:
         message, remedy = f"{text!r} is not UTF-8, or holds a null character", "name another file"
     else:
         return None
-    return Problem("--db", message, remedy=remedy)
+    return Diagnostic("--db", message, remedy=remedy)
 
 
 def is_missing(url: URL) -> bool:

@@ -2,7 +2,7 @@
 
 import io
 
-from perfdb.errors import InputError, Problem
+from perfdb.errors import Diagnostic, InputError
 from perfdb.export.base import Table
 
 NAME = "parquet"
@@ -16,7 +16,7 @@ def render(table: Table) -> bytes:
         from pyarrow import parquet  # noqa: PLC0415  likewise
     except ImportError as error:
         remedy = "pip install pyarrow, or choose another format"
-        raise InputError(Problem("--format", "parquet needs pyarrow", remedy=remedy)) from error
+        raise InputError(Diagnostic("--format", "parquet needs pyarrow", remedy=remedy)) from error
     types = {
         str: pyarrow.string(),
         int: pyarrow.int64(),

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from perfdb import catalog, metrics
-from perfdb.errors import InputError, Problem
+from perfdb.errors import Diagnostic, InputError
 from perfdb.export.base import Cell, Column, Table
 from perfdb.stated import RATE
 
@@ -18,7 +18,7 @@ def prices(said: Iterable[str]) -> dict[str, float]:
     problems = [problem for one in given for problem in _wrong(*one)]
     counts = Counter(system for _, system, _ in given)
     problems += [
-        Problem("--price", "given twice", field=system, remedy="keep one of them")
+        Diagnostic("--price", "given twice", field=system, remedy="keep one of them")
         for system, count in counts.items()
         if count > 1
     ]
@@ -50,12 +50,12 @@ def _cells(price: float | None, *tokens_per_sec_per_gpu: Cell) -> tuple[Cell, Ce
     return price, metrics.cost_per_million_tokens(rate, price)
 
 
-def _wrong(text: str, system: str, price: str) -> Iterator[Problem]:
+def _wrong(text: str, system: str, price: str) -> Iterator[Diagnostic]:
     if system not in catalog.systems():
-        yield Problem(f"--price {text}", f"no system {system!r}", remedy=catalog.other_systems())
+        yield Diagnostic(f"--price {text}", f"no system {system!r}", remedy=catalog.other_systems())
     if not _is_price(price):
         remedy = "write SYSTEM=AMOUNT, such as dgx-h100=2.49"
-        yield Problem(f"--price {text}", f"{price!r} is no price of a GPU-hour", remedy=remedy)
+        yield Diagnostic(f"--price {text}", f"{price!r} is no price of a GPU-hour", remedy=remedy)
 
 
 def _is_price(text: str) -> bool:

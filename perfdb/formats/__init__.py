@@ -18,7 +18,7 @@ of several runs is read again as of the last (`several`).
 from dataclasses import dataclass
 from typing import Final
 
-from perfdb.errors import InputError, Problem, suggestion
+from perfdb.errors import Diagnostic, InputError, suggestion
 from perfdb.formats import (
     automodel_benchmark,
     automodel_console,
@@ -36,10 +36,11 @@ from perfdb.formats import (
     torchtitan,
     verification_card,
 )
-from perfdb.formats.base import Configuration, Content, LogFormat, ParsedLog, Reading
+from perfdb.formats.base import Content, LogFormat, ParsedLog, Reading
+from perfdb.record import PartialCase
 
 __all__ = [
-    "AVERAGES", "FORMATS", "MANY", "Configuration", "Content", "Likeness", "LogFormat", "ParsedLog",
+    "AVERAGES", "FORMATS", "MANY", "Content", "Likeness", "LogFormat", "ParsedLog", "PartialCase",
     "Reading", "likest", "named", "recognised",
 ]  # fmt: skip
 
@@ -79,7 +80,7 @@ class Likeness:
 def named(name: str) -> LogFormat:
     """The format of a name. Raises InputError with a suggestion."""
     if name not in FORMATS:
-        problem = Problem("--format", f"no format {name!r}", remedy=suggestion(name, FORMATS))
+        problem = Diagnostic("--format", f"no format {name!r}", remedy=suggestion(name, FORMATS))
         raise InputError(problem)
     return FORMATS[name]
 

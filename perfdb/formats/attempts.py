@@ -14,14 +14,14 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from perfdb import attempt_settings
-from perfdb.formats.base import Configuration, Content, LogFormat, ParsedLog, Reading
+from perfdb.formats.base import Content, LogFormat, ParsedLog, Reading
 from perfdb.formats.piecewise import first, places
 from perfdb.formats.printed import first_place
 from perfdb.formats.readings import Ints, Readings
 from perfdb.formats.settings import DUMPS, OPTIONS
 from perfdb.formats.spans import held_by, spans
 from perfdb.formats.steps import with_peaks
-from perfdb.record import MOST
+from perfdb.record import MOST, PartialCase
 from perfdb.windows import Window
 
 _DUMP: Final = re.compile("|".join((*DUMPS, r"Building (?:\d+-D )?device mesh with ")).encode())
@@ -107,7 +107,7 @@ def _with_batch_of(log: ParsedLog, begun: ParsedLog) -> ParsedLog:
     batch = _batch(log)
     said = begun.configuration.model_dump(exclude_unset=True, exclude=batch)
     said |= log.configuration.model_dump(exclude_unset=True, include=batch)
-    return replace(begun, configuration=Configuration.model_validate(said))
+    return replace(begun, configuration=PartialCase.model_validate(said))
 
 
 def _batch(log: ParsedLog) -> set[str]:
@@ -137,7 +137,7 @@ def _gone_on(before: ParsedLog, attempt: ParsedLog, batch: set[str]) -> ParsedLo
     doubts = {name: told for name, told in before.doubts.items() if name not in settled}
     return replace(
         before,
-        configuration=Configuration.model_validate(kept | said),
+        configuration=PartialCase.model_validate(kept | said),
         shape={**before.shape, **attempt.shape},
         framework_version=attempt.framework_version or before.framework_version,
         gpu_memory_bytes=attempt.gpu_memory_bytes or before.gpu_memory_bytes,

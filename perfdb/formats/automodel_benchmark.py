@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.formats.automodel_console import known_of, version
-from perfdb.formats.base import Configuration, Content, ParsedLog, Reading
+from perfdb.formats.base import Content, ParsedLog, Reading
 from perfdb.formats.block import Block
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.numbers import NUMBER, WHOLE, count, percent, positive, size_bytes
@@ -19,7 +19,7 @@ from perfdb.formats.printed import mentioned
 from perfdb.formats.scan import Piece, Scan, pieces
 from perfdb.formats.steps import MOST_KEPT, countable, settle_columns
 from perfdb.log_text import plain
-from perfdb.record import Figures, Outcome
+from perfdb.record import Figures, Outcome, PartialCase
 
 NAME = "automodel_benchmark"
 
@@ -59,7 +59,7 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     account = Account(planned, scan.epilogue, figures.step_time_s is not None, scan.before)
     known = known_of(scan.preamble) | _batch(scan.preamble)
     known |= {"task": "lora"} if _ADAPTER in scan.preamble else {}
-    log = training_log(Configuration(), steps, account, f"skip_warmup({warmup})")
+    log = training_log(PartialCase(), steps, account, f"skip_warmup({warmup})")
     log = mentioned(scan.preamble, log).of(log, **known)
     log = replace(log, framework_version=version(scan.preamble))
     return (_with_averages(where, log, figures, _TFLOP.findall(scan.preamble)),)
@@ -77,7 +77,7 @@ class _Iterations:
         self._num_times = 0
         self._loss: float | None = None
         self._memory: int | None = None
-        self.problems: list[Problem] = []
+        self.problems: list[Diagnostic] = []
 
     def read(self, block: Block) -> Iterator[Reading]:
         """The iterations of a block."""
@@ -90,7 +90,9 @@ class _Iterations:
             elif len(self.problems) < MOST_KEPT:
                 message = "'Max iter time:' without a number"
                 remedy = "is the line cut off?"
-                self.problems.append(Problem(self._where, message, line=piece.line, remedy=remedy))
+                self.problems.append(
+                    Diagnostic(self._where, message, line=piece.line, remedy=remedy)
+                )
 
     def _note(self, piece: Piece) -> None:
         iteration, memory = _ITERATION.search(piece.text), _MEMORY.search(piece.text)
@@ -126,7 +128,7 @@ def _with_averages(where: str, log: ParsedLog, figures: Figures, tflop: list[str
     log = replace(log, emitted=figures)
     if tflop and positive(tflop[0]):
         message = f"'TFLOPs/GPU: {tflop[0]}' is the TFLOP of one step over all GPUs, not a rate"
-        log = replace(log, notes=(*log.notes, Problem(where, message)))
+        log = replace(log, notes=(*log.notes, Diagnostic(where, message)))
     if log.outcome is Outcome.NO_DATA and figures.step_time_s:
         return replace(log, outcome=Outcome.FINISHED, error=None)
     return log

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.formats import settings
-from perfdb.formats.base import Configuration, Content, ParsedLog, Reading
+from perfdb.formats.base import Content, ParsedLog, Reading
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.marked import marked
 from perfdb.formats.numbers import NUMBER, WHOLE, count, positive, real, size_bytes
@@ -21,6 +21,7 @@ from perfdb.formats.printed import judged, mentioned
 from perfdb.formats.scan import Piece, Scan
 from perfdb.formats.steps import Settled, settle, timed
 from perfdb.log_text import plain
+from perfdb.record import PartialCase
 
 NAME = "automodel_console"
 
@@ -53,7 +54,7 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     planned = _PLANNED.findall(scan.preamble)
     last = count(planned[-1]) if planned else None
     account = Account(last, scan.epilogue, before=scan.before, starts=scan.starts)
-    untimed = training_log(Configuration(), settled, account)
+    untimed = training_log(PartialCase(), settled, account)
     own = judged(scan.preamble, untimed)
     printed, known = mentioned(scan.preamble, untimed), known_of(own)
     said = printed.configuration(**known)
@@ -101,7 +102,7 @@ def known_of(preamble: str) -> dict[str, object]:
     return {field: value for field, value in fields.items() if value}
 
 
-def _timed(where: str, steps: Settled, said: Configuration) -> Settled:
+def _timed(where: str, steps: Settled, said: PartialCase) -> Settled:
     """The steps with their times; without any where it is not certain how many tokens one had."""
     if not steps.readings:
         return steps
@@ -110,7 +111,7 @@ def _timed(where: str, steps: Settled, said: Configuration) -> Settled:
     if reason:
         message = f"no step time follows from tps: {reason}"
         remedy = "read training.jsonl, which says the tokens of each step"
-        problem = Problem(where, message, line=line, remedy=remedy)
+        problem = Diagnostic(where, message, line=line, remedy=remedy)
         return replace(steps, readings=(), problems=(*steps.problems, problem))
     return timed(where, steps, lambda _: (tokens, 1))
 

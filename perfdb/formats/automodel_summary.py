@@ -11,9 +11,9 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.formats import settings
-from perfdb.formats.base import Configuration, Content, ParsedLog
+from perfdb.formats.base import Content, ParsedLog
 from perfdb.formats.documents import (
     Written,
     checked,
@@ -24,7 +24,7 @@ from perfdb.formats.documents import (
     texts,
 )
 from perfdb.formats.numbers import count, percent, positive
-from perfdb.record import MOST, Figures, Outcome
+from perfdb.record import MOST, Figures, Outcome, PartialCase
 
 NAME = "automodel_summary"
 TOLERANCE: Final = 0.005
@@ -68,16 +68,16 @@ def recognises(head: bytes, name: str) -> bool:
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """The one result."""
     found = json_object(where, content)
-    if isinstance(found, Problem):
+    if isinstance(found, Diagnostic):
         return nothing(found)
     summary = checked(where, _flat(found), _Summary)
-    if isinstance(summary, Problem):
+    if isinstance(summary, Diagnostic):
         return nothing(summary)
     time = positive(summary.avg_iter_time_seconds)
     configuration = _configuration(summary)
     if time is None:
         message = "no step time: the benchmark did not come to its end"
-        return nothing(Problem(where, message, field="avg_iter_time_seconds"), configuration)
+        return nothing(Diagnostic(where, message, field="avg_iter_time_seconds"), configuration)
     rate, problems = _rate(where, summary, time)
     log = ParsedLog(
         configuration=configuration,
@@ -104,7 +104,7 @@ def _flat(found: Mapping[str, object]) -> dict[str, object]:
     return {**found, **inner}
 
 
-def _configuration(summary: _Summary) -> Configuration:
+def _configuration(summary: _Summary) -> PartialCase:
     said = texts(summary.model_dump(exclude_none=True))
     fields = {
         "model": settings.model(summary.model_name),
@@ -114,7 +114,9 @@ def _configuration(summary: _Summary) -> Configuration:
     return settings.configuration(said, framework="automodel", **known)
 
 
-def _rate(where: str, summary: _Summary, time: float) -> tuple[float | None, tuple[Problem, ...]]:
+def _rate(
+    where: str, summary: _Summary, time: float
+) -> tuple[float | None, tuple[Diagnostic, ...]]:
     """TFLOP/s of a GPU. Upstream's CI writes a TFLOP of 0 where it does not know."""
     tflop = positive(summary.tflops_total) or positive(summary.tflops_per_gpu)
     world = count(summary.world_size)
@@ -127,12 +129,12 @@ def _rate(where: str, summary: _Summary, time: float) -> tuple[float | None, tup
             f"{of_peak:.2f} from MFU and peak"
         )
         remedy = "neither is taken: was another number of GPUs or another peak meant?"
-        return None, (Problem(where, message, field="tflops_per_gpu", remedy=remedy),)
+        return None, (Diagnostic(where, message, field="tflops_per_gpu", remedy=remedy),)
     return over_time or of_peak, ()
 
 
-def _scope_note(where: str, summary: _Summary) -> tuple[Problem, ...]:
+def _scope_note(where: str, summary: _Summary) -> tuple[Diagnostic, ...]:
     if summary.flops_scope != "text":
         return ()
     message = "the text backbone alone is counted, in TFLOP/s and in MFU"
-    return (Problem(where, message, field="flops_scope"),)
+    return (Diagnostic(where, message, field="flops_scope"),)

@@ -10,14 +10,15 @@ import json
 import re
 from dataclasses import replace
 
-from perfdb.errors import Problem
-from perfdb.formats.base import Configuration, Content, ParsedLog, Reading
+from perfdb.errors import Diagnostic
+from perfdb.formats.base import Content, ParsedLog, Reading
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.marked import marked
 from perfdb.formats.numbers import count, finite, percent, positive, real, size_bytes
 from perfdb.formats.scan import Piece, Scan
 from perfdb.formats.steps import Settled, settle
 from perfdb.log_text import plain
+from perfdb.record import PartialCase
 
 NAME = "automodel_training"
 
@@ -37,7 +38,7 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     # The file holds steps and nothing else: where the last is whole, that is all it can tell.
     account = Account(None, done=not _is_cut_off(steps))
     steps = replace(steps, notes=(*steps.notes, *_notes(where, steps)))
-    return (training_log(Configuration(framework="automodel"), steps, account),)
+    return (training_log(PartialCase(framework="automodel"), steps, account),)
 
 
 def _reading(piece: Piece) -> Reading | str:
@@ -70,7 +71,7 @@ def _is_cut_off(steps: Settled) -> bool:
     return any((problem.line or 0) > last_step for problem in steps.problems)
 
 
-def _notes(where: str, steps: Settled) -> tuple[Problem, ...]:
+def _notes(where: str, steps: Settled) -> tuple[Diagnostic, ...]:
     if not steps.readings:
         return ()
     rates = (
@@ -78,4 +79,4 @@ def _notes(where: str, steps: Settled) -> tuple[Problem, ...]:
         "pipeline parallelism it is too high, and it is not taken for a result"
     )
     end = "the file does not say how many steps there were to be: a killed run loses the last ones"
-    return (Problem(where, rates, field="tps_per_gpu"), Problem(where, end))
+    return (Diagnostic(where, rates, field="tps_per_gpu"), Diagnostic(where, end))

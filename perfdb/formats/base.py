@@ -2,64 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from pydantic import BeforeValidator
-
-from perfdb.errors import Problem
-from perfdb.record import (
-    Count,
-    Figures,
-    Frozen,
-    Outcome,
-    Scalar,
-    Task,
-    no_virtual_pipeline,
-)
+from perfdb.errors import Diagnostic
+from perfdb.record import Figures, Outcome, PartialCase
 
 Content = Iterable[bytes]
 """The bytes of a file in chunks of any size, in order. A list with one item is fine."""
-
-
-class Configuration(Frozen):
-    """What a file says of a run's case, by the fields of perfdb.record.Case.
-
-    A field that is not in `model_fields_set` is not said; one that is set to None is said to be
-    absent (no virtual pipeline).
-    """
-
-    framework: str | None = None
-    model: str | None = None
-    qualifiers: tuple[str, ...] | None = None
-    task: Task | None = None
-    system: str | None = None
-    num_gpus: Count | None = None
-    precision: str | None = None
-    sequence_length: Count | None = None
-    global_batch_size: Count | None = None
-    micro_batch_size: Count | None = None
-    local_batch_size: Count | None = None
-    gradient_accumulation: Count | None = None
-    tensor_parallel: Count | None = None
-    pipeline_parallel: Count | None = None
-    context_parallel: Count | None = None
-    expert_parallel: Count | None = None
-    expert_tensor_parallel: Count | None = None
-    virtual_pipeline: Annotated[Count | None, BeforeValidator(no_virtual_pipeline)] = None
-    data_parallel: Count | None = None
-    fsdp_enabled: bool | None = None
-    fsdp_size: Count | None = None
-    sequence_parallel: bool | None = None
-    kernels: tuple[str, ...] | None = None
-    variant: str | None = None
-    options: Mapping[str, Scalar] | None = None
-
-    def completed_by(self, other: "Configuration") -> "Configuration":
-        """The same, with what it does not say taken from another, options one by one."""
-        said = other.model_dump(exclude_unset=True) | self.model_dump(exclude_unset=True)
-        if self.options and other.options:
-            said["options"] = {**other.options, **self.options}
-        return Configuration.model_validate(said)
 
 
 class Reading(NamedTuple):
@@ -89,7 +38,7 @@ class ParsedLog:
     figures of a file that sums up, as printed; `window` names the steps to take figures over.
     """
 
-    configuration: Configuration
+    configuration: PartialCase
     likely_framework: str | None = None
     """The framework that it is taken for where nothing says which one it is of."""
     num_nodes: int | None = None
@@ -132,8 +81,8 @@ class ParsedLog:
     """Why the outcome is not `finished`, in one line."""
     doubts: Mapping[str, str] = field(default_factory=dict)
     """What it says of a field or an option in words that contradict one another."""
-    problems: tuple[Problem, ...] = ()
-    notes: tuple[Problem, ...] = ()
+    problems: tuple[Diagnostic, ...] = ()
+    notes: tuple[Diagnostic, ...] = ()
     """What a reader of the figures should know, and what was kept but not understood."""
 
     @property

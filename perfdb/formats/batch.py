@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.formats.base import ParsedLog
 from perfdb.formats.numbers import count
 from perfdb.formats.readings import Column, Readings
@@ -41,7 +41,7 @@ def stated(where: str, log: ParsedLog) -> ParsedLog:
     if size is None:
         return log
     message = f"its settings say global batch size {other}, its step lines {size}: that is taken"
-    return _with_size(log, size, Problem(where, message) if other not in (None, size) else None)
+    return _with_size(log, size, Diagnostic(where, message) if other not in (None, size) else None)
 
 
 def with_tokens(log: ParsedLog, sequence: int | None) -> ParsedLog:
@@ -73,11 +73,11 @@ def of_window(where: str, log: ParsedLog, window: Window, asked: int | None = No
     log = with_tokens(log, log.configuration.sequence_length)
     if size is not None:
         message = f"{_changes(printed)}: all steps of {window.name} have {size}"
-        return _with_size(log, size, Problem(where, message))
+        return _with_size(log, size, Diagnostic(where, message))
     message = f"{_changes(printed)}, and not all steps of {window.name} have the same"
     remedy = "pass --window for steps of one"
-    none = Problem(where, f"{message}: none is stated", remedy=remedy)
-    return _with_size(log, None, Problem(where, message) if asked else none)
+    none = Diagnostic(where, f"{message}: none is stated", remedy=remedy)
+    return _with_size(log, None, Diagnostic(where, message) if asked else none)
 
 
 def _changes(printed: Column) -> str:
@@ -85,7 +85,7 @@ def _changes(printed: Column) -> str:
     return f"the global batch size changes between {found[0]:g} and {found[-1]:g}"
 
 
-def _with_size(log: ParsedLog, size: int | None, note: Problem | None) -> ParsedLog:
+def _with_size(log: ParsedLog, size: int | None, note: Diagnostic | None) -> ParsedLog:
     said = log.configuration.model_copy(update={PRINTED: size})
     return replace(log, configuration=said, notes=(*log.notes, *([note] if note else ())))
 

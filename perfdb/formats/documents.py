@@ -10,10 +10,10 @@ from typing import Final, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from perfdb import yamlfile
-from perfdb.errors import Problem
-from perfdb.formats.base import Configuration, Content, ParsedLog
+from perfdb.errors import Diagnostic
+from perfdb.formats.base import Content, ParsedLog
 from perfdb.formats.scan import whole
-from perfdb.record import Outcome
+from perfdb.record import Outcome, PartialCase
 
 Value = TypeVar("Value", bound=BaseModel)
 
@@ -27,10 +27,10 @@ class Written(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True, protected_namespaces=())
 
 
-def nothing(problem: Problem, configuration: Configuration | None = None) -> tuple[ParsedLog, ...]:
+def nothing(problem: Diagnostic, configuration: PartialCase | None = None) -> tuple[ParsedLog, ...]:
     """The result of a file without figures: it says why."""
     log = ParsedLog(
-        configuration=configuration or Configuration(),
+        configuration=configuration or PartialCase(),
         outcome=Outcome.NO_DATA,
         error=problem.message,
         problems=(problem,),
@@ -38,40 +38,42 @@ def nothing(problem: Problem, configuration: Configuration | None = None) -> tup
     return (log,)
 
 
-def json_object(where: str, content: Content) -> Mapping[str, object] | Problem:
+def json_object(where: str, content: Content) -> Mapping[str, object] | Diagnostic:
     """The JSON object that a file holds, or what is wrong with it."""
     text = whole(content)
     if not text.strip():
-        return Problem(where, "the file is empty", line=1, remedy="run the benchmark again")
+        return Diagnostic(where, "the file is empty", line=1, remedy="run the benchmark again")
     try:
         found = json.loads(text)
     except json.JSONDecodeError as error:
-        return Problem(where, f"not JSON: {error.msg}", line=error.lineno, remedy="is it cut off?")
+        return Diagnostic(
+            where, f"not JSON: {error.msg}", line=error.lineno, remedy="is it cut off?"
+        )
     except (ValueError, RecursionError) as error:
-        return Problem(where, f"not JSON: {error}")
+        return Diagnostic(where, f"not JSON: {error}")
     if not isinstance(found, dict):
-        return Problem(where, f"expected a JSON object, found a {type(found).__name__}", line=1)
+        return Diagnostic(where, f"expected a JSON object, found a {type(found).__name__}", line=1)
     return found
 
 
-def checked(where: str, found: Mapping[str, object], kind: type[Value]) -> Value | Problem:
+def checked(where: str, found: Mapping[str, object], kind: type[Value]) -> Value | Diagnostic:
     """An object as a checked value, or the first thing that is wrong with it."""
     try:
         return kind.model_validate(found)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"])) or None
-        return Problem(where, first["msg"], field=field)
+        return Diagnostic(where, first["msg"], field=field)
 
 
-def yaml_document(where: str, content: Content) -> yamlfile.Document | Problem:
+def yaml_document(where: str, content: Content) -> yamlfile.Document | Diagnostic:
     """The YAML mapping that a file holds, or what is wrong with it."""
     document = yamlfile.parse(where, whole(content))
     if isinstance(document, yamlfile.Unreadable):
         return document.problems[0]
     if not isinstance(document.content, dict):
         kind = type(document.content).__name__
-        return Problem(where, f"expected a YAML mapping, found a {kind}", line=1)
+        return Diagnostic(where, f"expected a YAML mapping, found a {kind}", line=1)
     return replace(document, content=_kept(document.content))
 
 
@@ -84,7 +86,7 @@ def _kept(value: object) -> object:
     return _UNKEPT.sub("\ufffd", value) if isinstance(value, str) else value
 
 
-def checked_yaml(document: yamlfile.Document, kind: type[Value]) -> Value | Problem:
+def checked_yaml(document: yamlfile.Document, kind: type[Value]) -> Value | Diagnostic:
     """A YAML document as a checked value, or the first thing that is wrong with it."""
     value = yamlfile.validate(document, kind)
     return value[0] if isinstance(value, list) else value

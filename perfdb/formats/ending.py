@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from perfdb import out_of_memory
-from perfdb.formats.base import Configuration, ParsedLog, Reading
+from perfdb.formats.base import ParsedLog, Reading
 from perfdb.formats.begun import Starts
 from perfdb.formats.judged import judged
 from perfdb.formats.readings import Readings
 from perfdb.formats.scan import Piece
 from perfdb.formats.settings import DUMPS
 from perfdb.formats.steps import Settled, begun_again
-from perfdb.record import Outcome
+from perfdb.record import Outcome, PartialCase
 
 WINDOW: Final = "skip_warmup(10)"
 """The steps to take figures over where a format does not say other ones."""
@@ -92,7 +92,7 @@ class Account:
 
 
 def training_log(
-    configuration: Configuration, steps: Settled, account: Account, window: str = WINDOW
+    configuration: PartialCase, steps: Settled, account: Account, window: str = WINDOW
 ) -> ParsedLog:
     """What a log of steps says, with how its run ended."""
     steps = begun_again(steps, account.starts) if account.starts else steps

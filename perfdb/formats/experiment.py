@@ -13,8 +13,8 @@ from typing import Final
 
 from perfdb import catalog
 from perfdb.formats import settings
-from perfdb.formats.base import Configuration
 from perfdb.formats.numbers import count
+from perfdb.record import PartialCase
 
 _TASKS: Final = {
     "pretrain": "pretrain", "sft": "sft", "finetune": "sft", "lora": "lora", "peft": "lora",
@@ -52,7 +52,7 @@ _PRECISION = re.compile(r"(?<![a-z0-9])(bf16|fp16|nvfp4|fp8(?:_(?:cs|mx|sc|ds))?
 _GOLDEN = re.compile(r"golden_values_(.+)\.json(?:\.\w+)?")
 
 
-def configuration(name: str) -> Configuration | None:
+def configuration(name: str) -> PartialCase | None:
     """What an experiment's name says; None for a name that is none of these dialects.
 
     A number of nodes says no number of GPUs; of them only a system can tell.
@@ -61,12 +61,12 @@ def configuration(name: str) -> Configuration | None:
     return _said(found) if found else None
 
 
-def of_path(path: str) -> Configuration | None:
+def of_path(path: str) -> PartialCase | None:
     """What the innermost folder or file says that has an experiment's name."""
     return next(map(_said, _experiments(path)), None)
 
 
-def _said(found: re.Match[str]) -> Configuration:
+def _said(found: re.Match[str]) -> PartialCase:
     variant = _VARIANT.search(found["rest"])
     fields: dict[str, object] = {
         "task": _TASKS[found["task"]],
@@ -76,10 +76,10 @@ def _said(found: re.Match[str]) -> Configuration:
         "variant": variant[1] if variant else None,
     }
     said = {field: value for field, value in fields.items() if value}
-    return Configuration.model_validate(said | _sizes(found["rest"]) | _system(found["rest"]))
+    return PartialCase.model_validate(said | _sizes(found["rest"]) | _system(found["rest"]))
 
 
-def sizes_of_path(path: str) -> Configuration | None:
+def sizes_of_path(path: str) -> PartialCase | None:
     """Which sizes folders and the file say in names of other kinds, and which precision with them:
     of two that say the same the inner one; None where none says a size.
     """
@@ -88,7 +88,7 @@ def sizes_of_path(path: str) -> Configuration | None:
         said |= _once(_SIZE.findall(part))
         if len(precisions := set(_PRECISION.findall(part))) == 1:
             said["precision"] = catalog.precision_of(precisions.pop())
-    return Configuration.model_validate(said) if said.keys() & _UNMISTAKABLE else None
+    return PartialCase.model_validate(said) if said.keys() & _UNMISTAKABLE else None
 
 
 def _once(found: Sequence[tuple[str, str]]) -> dict[str, object]:
@@ -98,7 +98,7 @@ def _once(found: Sequence[tuple[str, str]]) -> dict[str, object]:
     return {_SIZES[key]: size for key, number in sizes.items() if (size := count(number))}
 
 
-def golden_values(path: str) -> Configuration | None:
+def golden_values(path: str) -> PartialCase | None:
     """What the file of Megatron-LM's golden values says by its name, `golden_values_lts_dgx_h100`:
     the environment and the platform; the system, which is unknown where the catalogue lacks it.
 
@@ -111,7 +111,7 @@ def golden_values(path: str) -> Configuration | None:
     system = settings.system(re.sub("dgx", "", found[1], flags=re.IGNORECASE))
     if system or "dgx" in found[1].lower():
         said["system"] = system
-    return Configuration.model_validate(said)
+    return PartialCase.model_validate(said)
 
 
 def nodes_of_path(path: str) -> int | None:

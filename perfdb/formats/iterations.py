@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.formats import batch
-from perfdb.formats.base import Configuration, ParsedLog
+from perfdb.formats.base import ParsedLog
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.numbers import NUMBER, count, size_bytes
 from perfdb.formats.piecewise import Cells
@@ -23,7 +23,7 @@ from perfdb.formats.scan import Scan
 from perfdb.formats.spans import interval_note
 from perfdb.formats.steplines import StepLines
 from perfdb.formats.steps import Settled, numbered, settle_columns, with_peaks
-from perfdb.record import Outcome
+from perfdb.record import Outcome, PartialCase
 
 _ITERATION, _PLANNED, _GBS = "iteration", "planned iterations", "global batch size"
 _TIME, _TFLOPS, _TOKENS = (
@@ -117,14 +117,16 @@ def log_of(where: str, scan: Scan, lines: StepLines, steps: Settled) -> ParsedLo
         return _of_deepspeed(where, preamble.count("\n", 0, other.start()) + 1)
     done = bool(DONE.search(scan.epilogue))
     account = Account(planned(lines), scan.epilogue, done, scan.before, scan.starts)
-    return training_log(Configuration(), _with_memory(steps, scan), account)
+    return training_log(PartialCase(), _with_memory(steps, scan), account)
 
 
 def _of_deepspeed(where: str, line: int) -> ParsedLog:
     """Nothing: the tokens of its steps, and what else its arguments mean, are another program's."""
     message = "a log of Megatron-DeepSpeed, whose sequences may change in length, is not read"
-    problem = Problem(where, message, line=line, remedy="write its figures into a table of a page")
-    return ParsedLog(Configuration(), outcome=Outcome.NO_DATA, problems=(problem,))
+    problem = Diagnostic(
+        where, message, line=line, remedy="write its figures into a table of a page"
+    )
+    return ParsedLog(PartialCase(), outcome=Outcome.NO_DATA, problems=(problem,))
 
 
 def _with_memory(steps: Settled, scan: Scan) -> Settled:

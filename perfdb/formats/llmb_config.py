@@ -9,11 +9,12 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from perfdb import catalog
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.formats import experiment, settings
-from perfdb.formats.base import Configuration, Content, ParsedLog
+from perfdb.formats.base import Content, ParsedLog
 from perfdb.formats.documents import Written, checked_yaml, nothing, texts, yaml_document
 from perfdb.formats.numbers import count
+from perfdb.record import PartialCase
 
 NAME = "llmb_config"
 
@@ -65,8 +66,8 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     # As it is written: YAML has 25.10 for a number, which is 25.1.
     text = _VERSION.sub(rb"\1'\2'", b"".join(content))
     document = yaml_document(where, [text])
-    config = document if isinstance(document, Problem) else checked_yaml(document, _Config)
-    if isinstance(config, Problem):
+    config = document if isinstance(document, Diagnostic) else checked_yaml(document, _Config)
+    if isinstance(config, Diagnostic):
         return nothing(config)
     said, named = _configuration(config), experiment.of_path(where)
     if named and named.task == "lora" and config.workload_info.workload_type == "finetune":
@@ -99,14 +100,14 @@ def job_of_log(name: str) -> str | None:
     return found[1] or found[2] if found else None
 
 
-def _profiled(where: str, job: _Job) -> Iterator[Problem]:
+def _profiled(where: str, job: _Job) -> Iterator[Diagnostic]:
     if job.profile_enabled:
         message = "steps under the profiler take longer"
         remedy = "say which steps count with --window, such as 'window(35,44)'"
-        yield Problem(where, message, "job_config.profile_enabled", remedy=remedy)
+        yield Diagnostic(where, message, "job_config.profile_enabled", remedy=remedy)
 
 
-def _configuration(config: _Config) -> Configuration:
+def _configuration(config: _Config) -> PartialCase:
     workload, model = config.workload_info, config.model_info
     size = str(model.model_size) if model.model_size is not None else ""
     said = {
@@ -118,7 +119,7 @@ def _configuration(config: _Config) -> Configuration:
         "precision": catalog.precision_of(model.dtype) if model.dtype else None,
     }
     known = {name: value for name, value in said.items() if value}
-    return Configuration.model_validate(known | _changed(config.job_config))
+    return PartialCase.model_validate(known | _changed(config.job_config))
 
 
 def _changed(job: _Job) -> dict[str, object]:

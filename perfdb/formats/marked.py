@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.formats.base import Reading
 from perfdb.formats.readings import Readings
 from perfdb.formats.scan import Piece, Scan, pieces
@@ -11,12 +11,12 @@ from perfdb.formats.steps import MOST_KEPT, countable
 
 def marked(
     where: str, scan: Scan, marker: bytes, read: Callable[[Piece], Reading | str | None]
-) -> tuple[Readings, list[Problem]]:
+) -> tuple[Readings, list[Diagnostic]]:
     """The steps of a log in the order they stand there, and the pieces that could not be read.
 
     `read` gives the reading of a piece, or what it lacks in words, or None where it is no step.
     """
-    problems, uncounted = list[Problem](), list[Problem]()
+    problems, uncounted = list[Diagnostic](), list[Diagnostic]()
 
     def readings() -> Iterator[Reading]:
         for piece in (piece for block in scan for piece in pieces(block, marker)):
@@ -25,6 +25,6 @@ def marked(
                 yield found
             elif found and len(problems) < MOST_KEPT:
                 remedy = "is the line cut off?"
-                problems.append(Problem(where, found, line=piece.line, remedy=remedy))
+                problems.append(Diagnostic(where, found, line=piece.line, remedy=remedy))
 
     return countable(where, readings(), uncounted), [*problems, *uncounted]

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.formats import batch
 from perfdb.formats.base import Content, ParsedLog
 from perfdb.formats.begun import LOADED
@@ -121,7 +121,7 @@ def _of_rank_zero(where: str, log: ParsedLog) -> ParsedLog:
     )
     error = message if log.outcome is Outcome.NO_DATA else log.error
     return replace(
-        log, error=error, problems=(*log.problems, Problem(where, message, remedy=remedy))
+        log, error=error, problems=(*log.problems, Diagnostic(where, message, remedy=remedy))
     )
 
 
@@ -136,14 +136,14 @@ def _with_rates(printed: Readings, rates: Column) -> Readings:
     return each(printed.with_columns(**{_FOUND: rates}), told)
 
 
-def _notes(where: str, pairs: Paired, num_unreadable: int) -> Iterator[Problem]:
+def _notes(where: str, pairs: Paired, num_unreadable: int) -> Iterator[Diagnostic]:
     """What became of the rates that no iteration has, where there are any."""
     if pairs.lost and pairs.found:
         message = f"{pairs.lost} TFLOP/s figures belong to no iteration that the log holds"
-        yield Problem(where, message)
+        yield Diagnostic(where, message)
     if pairs.doubtful:
         message = f"{pairs.doubtful} TFLOP/s figures may belong to one of several iterations"
-        yield Problem(where, f"{message}: they are left out")
+        yield Diagnostic(where, f"{message}: they are left out")
     if num_unreadable:
         lines = counted(num_unreadable, "'Step Time' line")
-        yield Problem(where, f"{lines} without a time and a rate")
+        yield Diagnostic(where, f"{lines} without a time and a rate")

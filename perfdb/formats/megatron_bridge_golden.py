@@ -11,13 +11,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from perfdb.errors import Problem
-from perfdb.formats.base import Configuration, Content, ParsedLog, Reading
+from perfdb.errors import Diagnostic
+from perfdb.formats.base import Content, ParsedLog, Reading
 from perfdb.formats.documents import json_object, nothing
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.numbers import positive, real, size_bytes
 from perfdb.formats.spans import sampled_note
 from perfdb.formats.steps import settle
+from perfdb.record import PartialCase
 
 NAME = "megatron_bridge_golden"
 
@@ -25,7 +26,7 @@ _TIME: Final = "elapsed time per iteration (ms)"
 _LOSS, _NORM, _RATE, _PEAK = "lm loss", "grad norm", "GPU utilization", "max_alloc"
 _SKIPPED: Final = 0.7
 """The share of the steps that Megatron-Bridge's own comparison leaves out at the start."""
-_WHO = Configuration(framework="megatron-bridge")
+_WHO = PartialCase(framework="megatron-bridge")
 _STEP = re.compile(
     rb'"\d+"\s*:\s*\{[^{}]*?"(?:elapsed time per iteration \(ms\)|GPU utilization|lm loss)"\s*:'
 )
@@ -39,12 +40,12 @@ def recognises(head: bytes, name: str) -> bool:
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """A result for each object that has steps."""
     found = json_object(where, content)
-    if isinstance(found, Problem):
+    if isinstance(found, Diagnostic):
         return nothing(found, _WHO)
     results = [_of_steps(where, one) for one in _with_steps(found)]
     if not results:
         message = f"no time of a step: there is no {_TIME!r} under a step's number"
-        return nothing(Problem(where, message, remedy="record the values again"), _WHO)
+        return nothing(Diagnostic(where, message, remedy="record the values again"), _WHO)
     return tuple(results)
 
 

@@ -7,10 +7,11 @@ on the command line, `--seq-length: 8192`. Source: tests/functional_tests.
 import re
 from collections.abc import Mapping
 
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.formats import settings
-from perfdb.formats.base import Configuration, Content, ParsedLog
+from perfdb.formats.base import Content, ParsedLog
 from perfdb.formats.documents import Written, checked_yaml, nothing, texts, yaml_document
+from perfdb.record import PartialCase
 
 NAME = "megatron_config"
 
@@ -29,10 +30,10 @@ def recognises(head: bytes, name: str) -> bool:
 
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """What the file says of the run beside it."""
-    who = Configuration(framework="megatron-lm")
+    who = PartialCase(framework="megatron-lm")
     document = yaml_document(where, content)
-    config = document if isinstance(document, Problem) else checked_yaml(document, _Config)
-    if isinstance(config, Problem):
+    config = document if isinstance(document, Diagnostic) else checked_yaml(document, _Config)
+    if isinstance(config, Diagnostic):
         return nothing(config, who)
     arguments = {
         name.lstrip("-").replace("-", "_"): str(value) for name, value in config.MODEL_ARGS.items()

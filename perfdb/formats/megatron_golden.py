@@ -10,21 +10,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import PurePath
 
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.formats import megatron_bridge_golden
-from perfdb.formats.base import Configuration, Content, ParsedLog, Reading
+from perfdb.formats.base import Content, ParsedLog, Reading
 from perfdb.formats.documents import has_keys, identity, json_object, nothing
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.numbers import count, positive, real, size_bytes
 from perfdb.formats.spans import sampled_note
 from perfdb.formats.steps import settle
-from perfdb.record import Figures, Outcome
+from perfdb.record import Figures, Outcome, PartialCase
 
 NAME = "megatron_golden"
 
 _TIME, _AVERAGE = "iteration-time", "iteration_timing_avg"
 _LOSS, _MEMORY = "lm loss", "mem-max-allocated-bytes"
-_WHO = Configuration(framework="megatron-lm")
+_WHO = PartialCase(framework="megatron-lm")
 
 
 def recognises(head: bytes, name: str) -> bool:
@@ -39,11 +39,11 @@ def recognises(head: bytes, name: str) -> bool:
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """The one result. An empty file or object is a result without data."""
     found = json_object(where, content)
-    if isinstance(found, Problem):
+    if isinstance(found, Diagnostic):
         return nothing(found, _WHO)
     if not found:
         message = "an empty object: no value was recorded"
-        return nothing(Problem(where, message, line=1, remedy="record the values again"), _WHO)
+        return nothing(Diagnostic(where, message, line=1, remedy="record the values again"), _WHO)
     readings = list(_readings(found))
     if readings:
         return (_of_steps(where, readings),)
@@ -69,10 +69,10 @@ def _of_average(average: float, found: Mapping[str, object]) -> ParsedLog:
     )
 
 
-def _no_time(where: str, found: Mapping[str, object]) -> Problem:
+def _no_time(where: str, found: Mapping[str, object]) -> Diagnostic:
     metrics = ", ".join(map(repr, list(found)[:5]))
     message = f"no time of a step: there is no {_TIME!r} with a value, only {metrics}"
-    return Problem(where, message, remedy="is it of an inference test?")
+    return Diagnostic(where, message, remedy="is it of an inference test?")
 
 
 def _readings(found: Mapping[str, object]) -> Iterator[Reading]:

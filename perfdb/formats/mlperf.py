@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.formats import piecewise, settings, several
-from perfdb.formats.base import Configuration, Content, ParsedLog
+from perfdb.formats.base import Content, ParsedLog
 from perfdb.formats.documents import nothing
 from perfdb.formats.ending import Ending
 from perfdb.formats.numbers import count, finite, positive
@@ -26,7 +26,7 @@ from perfdb.formats.readings import Floats, Ints
 from perfdb.formats.scan import Piece, Scan, pieces
 from perfdb.formats.steps import MOST_KEPT, few
 from perfdb.log_text import plain
-from perfdb.record import Figures, Outcome
+from perfdb.record import Figures, Outcome, PartialCase
 from perfdb.units import counted
 
 NAME = "mlperf"
@@ -102,12 +102,12 @@ def recognises(head: bytes, name: str) -> int:
 
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """The one result."""
-    told, problems = _Told(), list[Problem]()
+    told, problems = _Told(), list[Diagnostic]()
     for event in events(where, content, problems):
         told.add(event)
     if len(told.starts) > 1:
         message = f"a second 'run_start', after that of line {told.starts[0]}"
-        return nothing(Problem(where, message, line=told.starts[1], remedy=several.REMEDY))
+        return nothing(Diagnostic(where, message, line=told.starts[1], remedy=several.REMEDY))
     blocks = told.blocks()
     end = _ending(told.stop, blocks)
     log = ParsedLog(
@@ -125,7 +125,7 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     return (log,)
 
 
-def events(where: str, content: Content, problems: list[Problem]) -> Iterator[Event]:
+def events(where: str, content: Content, problems: list[Diagnostic]) -> Iterator[Event]:
     """Every event of a log in order; what cannot be read as one becomes a problem."""
     for piece in (one for block in Scan(content, _MARKER) for one in pieces(block, _MARKER)):
         # Ranks that print at once may share a line.
@@ -135,7 +135,7 @@ def events(where: str, content: Content, problems: list[Problem]) -> Iterator[Ev
                 yield event
             elif len(problems) < MOST_KEPT:
                 remedy = "is the line cut off?"
-                problems.append(Problem(where, event, line=piece.line, remedy=remedy))
+                problems.append(Diagnostic(where, event, line=piece.line, remedy=remedy))
 
 
 def _event(piece: Piece) -> Event | str:
@@ -236,7 +236,7 @@ def _length_by_rules(said: Mapping[str, object]) -> int | None:
     return _LENGTHS.get(str(said.get("submission_benchmark")))
 
 
-def _configuration(said: Mapping[str, object]) -> Configuration:
+def _configuration(said: Mapping[str, object]) -> PartialCase:
     benchmark = str(said.get("submission_benchmark") or "")
     fields = {
         "model": settings.model(benchmark.removesuffix("_lora")),
@@ -246,7 +246,7 @@ def _configuration(said: Mapping[str, object]) -> Configuration:
         "sequence_length": count(said.get("max_sequence_length")) or _length_by_rules(said),
         "gradient_accumulation": count(said.get("gradient_accumulation_steps")),
     }
-    return Configuration.model_validate({name: one for name, one in fields.items() if one})
+    return PartialCase.model_validate({name: one for name, one in fields.items() if one})
 
 
 def _task(benchmark: str) -> str | None:
@@ -255,27 +255,27 @@ def _task(benchmark: str) -> str | None:
     return "pretrain" if benchmark in _PRETRAINED else None
 
 
-def _note(where: str, blocks: _Blocks) -> tuple[Problem, ...]:
+def _note(where: str, blocks: _Blocks) -> tuple[Diagnostic, ...]:
     if not blocks.count:
         return ()
     of_blocks = counted(blocks.count, "block")
     message = f"the step time is the mean over {of_blocks} of training, by their samples"
-    return (Problem(where, message, line=blocks.line),)
+    return (Diagnostic(where, message, line=blocks.line),)
 
 
-def _kept(where: str, peak: Event | None) -> tuple[Problem, ...]:
+def _kept(where: str, peak: Event | None) -> tuple[Diagnostic, ...]:
     if peak is None:
         return ()
     message = (
         f"{_MEMORY} {_memory(peak)} is kept as printed: nothing says its unit, or whether it was "
         f"allocated"
     )
-    return (Problem(where, message, line=peak.line),)
+    return (Diagnostic(where, message, line=peak.line),)
 
 
-def _by_rules(where: str, said: Mapping[str, object]) -> tuple[Problem, ...]:
+def _by_rules(where: str, said: Mapping[str, object]) -> tuple[Diagnostic, ...]:
     length = _length_by_rules(said)
     if length is None:
         return ()
     message = f"no event says the sequence length, which is {length:,} by the benchmark's rules"
-    return (Problem(where, message),)
+    return (Diagnostic(where, message),)

@@ -11,7 +11,7 @@ nemo/lightning/pytorch/callbacks/progress_bar.py, 1.23 to 3.0.0.
 import re
 
 from perfdb.formats import settings
-from perfdb.formats.base import Configuration, Content, ParsedLog, Reading
+from perfdb.formats.base import Content, ParsedLog, Reading
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.marked import marked
 from perfdb.formats.numbers import NUMBER, count
@@ -19,6 +19,7 @@ from perfdb.formats.printed import mentioned
 from perfdb.formats.scan import Piece, Scan
 from perfdb.formats.steps import settle
 from perfdb.log_text import plain
+from perfdb.record import PartialCase
 
 NAME = "nemo1"
 
@@ -46,7 +47,7 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     steps = settle(where, *marked(where, scan, _MARKER, bars.read))
     done = bool(DONE.search(scan.epilogue))
     account = Account(bars.planned, scan.epilogue, done, scan.before)
-    log = training_log(Configuration(), steps, account)
+    log = training_log(PartialCase(), steps, account)
     said = mentioned(scan.preamble, log)
     return (said.of(log, framework="nemo", **settings.gpus(said.settings)),)
 

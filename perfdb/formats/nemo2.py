@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.formats import batch, settings
-from perfdb.formats.base import Configuration, Content, ParsedLog
+from perfdb.formats.base import Content, ParsedLog
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.folded import full_at
 from perfdb.formats.nemo1 import DONE
@@ -24,6 +24,7 @@ from perfdb.formats.spans import interval_note
 from perfdb.formats.steplines import Cut, StepLines
 from perfdb.formats.steps import numbered, settle_columns, sizes
 from perfdb.log_text import plain
+from perfdb.record import PartialCase
 from perfdb.units import counted
 
 NAME = "nemo2"
@@ -56,22 +57,22 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     steps = replace(steps, notes=(*notes, *_fold_note(where, preamble)))
     done = bool(DONE.search(scan.epilogue))
     account = Account(_planned(lines), scan.epilogue, done, scan.before)
-    log = training_log(Configuration(), steps, account)
+    log = training_log(PartialCase(), steps, account)
     said = mentioned(preamble, log)
     log = said.of(log, framework="nemo", **settings.gpus(said.settings))
     return (batch.stated(where, log),)
 
 
-def _cut_note(where: str, cut: Cut) -> tuple[Problem, ...]:
+def _cut_note(where: str, cut: Cut) -> tuple[Diagnostic, ...]:
     """A note on steps whose last fields may stand on other lines, behind what others printed."""
     if not cut.num_steps:
         return ()
     lines = counted(cut.num_steps, "step line")
     message = f"{lines} may go on on others, as where a log is folded: the rest is left out"
-    return (Problem(where, message, line=cut.line),)
+    return (Diagnostic(where, message, line=cut.line),)
 
 
-def _fold_note(where: str, preamble: str) -> tuple[Problem, ...]:
+def _fold_note(where: str, preamble: str) -> tuple[Diagnostic, ...]:
     """A note on a log that is folded at the width of its steps.
 
     What a fold took from a step may stand too far behind it to be seen.
@@ -80,7 +81,7 @@ def _fold_note(where: str, preamble: str) -> tuple[Problem, ...]:
     if width is None:
         return ()
     message = f"lines are folded at {width} columns: the last number of steps may be cut short"
-    return (Problem(where, message, remedy="fold no lines, or print them wider"),)
+    return (Diagnostic(where, message, remedy="fold no lines, or print them wider"),)
 
 
 def _readings(columns: Columns) -> Readings:

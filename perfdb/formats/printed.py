@@ -14,7 +14,7 @@ from typing import Final
 
 from perfdb import windows
 from perfdb.formats import precisions, settings
-from perfdb.formats.base import Configuration, ParsedLog
+from perfdb.formats.base import ParsedLog
 from perfdb.formats.ending import WINDOW
 from perfdb.formats.piecewise import Cells
 from perfdb.formats.precisions import Pair, Stated
@@ -31,6 +31,7 @@ from perfdb.formats.settings import (
     Settings,
 )
 from perfdb.formats.spans import held_by, spans
+from perfdb.record import PartialCase
 
 Read = Callable[[str], Iterable[Pair]]
 """Finds the settings of a text, in their order."""
@@ -97,7 +98,7 @@ class Printed:
     several: Mapping[str, Sequence[str]]
     precision: Stated
 
-    def configuration(self, **known: object) -> Configuration:
+    def configuration(self, **known: object) -> PartialCase:
         """What they say of a case; `known` are fields of it that are known without them."""
         said = {"precision": self.precision.name} if self.precision.name else {}
         return settings.configuration(self.settings, **(said | known))

@@ -6,10 +6,9 @@ from typing import Final
 
 from perfdb import catalog, units
 from perfdb.formats import precisions
-from perfdb.formats.base import Configuration
 from perfdb.formats.numbers import count, finite
 from perfdb.formats.precisions import NONE
-from perfdb.record import Scalar
+from perfdb.record import PartialCase, Scalar
 
 Settings = Mapping[str, str]
 
@@ -148,7 +147,7 @@ ITEM: Final = r"\n[ \t]*- "
 _PLAIN: Final = re.compile(r"[\w.\-]{1,64}")
 
 
-def configuration(settings: Settings, **known: object) -> Configuration:
+def configuration(settings: Settings, **known: object) -> PartialCase:
     """What settings say of a case; `known` are fields of it that are known without them."""
     sharded: dict[str, object] = {"fsdp_enabled": True} if _sharded(settings) else {}
     fields = sharded | known
@@ -164,7 +163,7 @@ def configuration(settings: Settings, **known: object) -> Configuration:
         "options": options(settings),
     }
     said = {field: value for field, value in found.items() if value}
-    return Configuration.model_validate(said | fields)
+    return PartialCase.model_validate(said | fields)
 
 
 def _holds(name: str, settings: Settings) -> bool:

@@ -6,7 +6,7 @@ What a log says of settings, warm-up and end is then that of this run. Pure.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.formats.attempts import with_settings
 from perfdb.formats.base import Content, LogFormat, ParsedLog
 from perfdb.windows import Window
@@ -29,7 +29,7 @@ def of_last(
     if not until:
         return [with_settings(found, where, log, again, asked) for log in logs]
     message = f"lines 1 to {until} are of an earlier run, or of another rank: they are left out"
-    note = Problem(where, message, remedy=REMEDY)
+    note = Diagnostic(where, message, remedy=REMEDY)
 
     def alone() -> Content:
         return _blank_until(again(), until)

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.formats import piecewise
 from perfdb.formats.base import Reading
 from perfdb.formats.piecewise import Cells, fill, largest, let_go, pieces, rises, zeros
@@ -18,26 +18,26 @@ REGULAR: Final = 5
 """So many gaps of one size, one behind the other, are no lines that are lost."""
 
 
-def interval_note(where: str, readings: Sequence[Reading]) -> tuple[Problem, ...]:
+def interval_note(where: str, readings: Sequence[Reading]) -> tuple[Diagnostic, ...]:
     """A note where each line of a log stands for several steps."""
     steps = Readings.of(readings).step
     usual, counts = _usual(_gaps(steps)), spans(steps)
     seen = {usual, *_often(counts[1:])}
     if len(seen) > 1:
         message = "the log interval changes: each time is the mean of"
-        return (Problem(where, f"{message} {min(seen)} to {max(seen)} steps"),)
+        return (Diagnostic(where, f"{message} {min(seen)} to {max(seen)} steps"),)
     if usual == 1:
         return ()
     first = ", the first of one step" if steps[0] == 1 else ""
     message = f"each time is the mean of the {usual} steps up to its own{first}"
-    return (Problem(where, message),)
+    return (Diagnostic(where, message),)
 
 
-def sampled_note(where: str, readings: Sequence[Reading]) -> tuple[Problem, ...]:
+def sampled_note(where: str, readings: Sequence[Reading]) -> tuple[Diagnostic, ...]:
     """A note where a file has the times of some of the steps alone."""
     usual = _usual(_gaps(Readings.of(readings).step))
     message = f"it has a time of one in {usual} steps: each counts as one step"
-    return (Problem(where, message),) if usual > 1 else ()
+    return (Diagnostic(where, message),) if usual > 1 else ()
 
 
 def spans(steps: Ints) -> Ints:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import IO
 
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.formats.block import Block
 from perfdb.formats.halves import halved
 from perfdb.formats.lines import KeptLines, Lines, read
@@ -62,7 +62,7 @@ class StepLines:
         self._kept = KeptLines()
         self._found: list[Columns] = []
         self._steps = Shelf(file)
-        self.problems: list[Problem] = []
+        self.problems: list[Diagnostic] = []
         self.cut = Cut()
         self.seen: dict[str, set[float]] = {name: set() for name in syntax.facts}
         self.last: dict[str, float | None] = {}
@@ -143,15 +143,15 @@ class Found:
     """What a reader of step lines has found, and the end of its log."""
 
     steps: Shelf
-    problems: Sequence[Problem]
+    problems: Sequence[Diagnostic]
     cut: Cut
     seen: Mapping[str, set[float]]
     last: dict[str, float | None]
     end: End
 
 
-def _unreadable(where: str, line: int, missing: Sequence[str]) -> Problem:
-    return Problem(
+def _unreadable(where: str, line: int, missing: Sequence[str]) -> Diagnostic:
+    return Diagnostic(
         where,
         f"a step without {' and '.join(map(repr, missing))}",
         line=line,

@@ -8,7 +8,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.formats.back import back, is_backwards, start_of_last
 from perfdb.formats.base import Reading
 from perfdb.formats.begun import Starts, attempts
@@ -61,8 +61,8 @@ class Settled:
     """The steps of a log, each once and in order, with problems and notes."""
 
     readings: Sequence[Reading]
-    problems: tuple[Problem, ...] = ()
-    notes: tuple[Problem, ...] = ()
+    problems: tuple[Diagnostic, ...] = ()
+    notes: tuple[Diagnostic, ...] = ()
     restarts: Sequence[int] = ()
     """The first step of each attempt but the first, as far as steps before it are kept; rising."""
     attempt_line: int = 0
@@ -78,13 +78,13 @@ class Settled:
         return self.restarts[-1] if self.restarts else None
 
 
-def settle(where: str, readings: Iterable[Reading], problems: Iterable[Problem] = ()) -> Settled:
+def settle(where: str, readings: Iterable[Reading], problems: Iterable[Diagnostic] = ()) -> Settled:
     """Each step once: of several attempts at a step the last one printed is kept, and counted."""
     told = list(problems)
     return settle_columns(where, countable(where, readings, told), told)
 
 
-def countable(where: str, readings: Iterable[Reading], problems: list[Problem]) -> Readings:
+def countable(where: str, readings: Iterable[Reading], problems: list[Diagnostic]) -> Readings:
     """Readings as columns; those of steps that no column has room for become problems."""
     if isinstance(readings, Readings):
         return readings
@@ -99,7 +99,7 @@ def countable(where: str, readings: Iterable[Reading], problems: list[Problem]) 
     return shelved(counted())
 
 
-def settle_columns(where: str, printed: Readings, problems: Iterable[Problem] = ()) -> Settled:
+def settle_columns(where: str, printed: Readings, problems: Iterable[Diagnostic] = ()) -> Settled:
     """The same of columns: of several runs the steps of the last."""
     odd = chain.from_iterable(found(_are_odd, printed.step, printed.step_time_s))
     impossible = [_impossible(where, printed[place]) for place in islice(odd, MOST_KEPT)]
@@ -158,15 +158,15 @@ def _are_odd(steps: Ints, times: Floats) -> Flags:
     return np.asarray(~((steps > 0) & (times >= SHORTEST_STEP_S) & (times <= LONGEST_STEP_S)))
 
 
-def _impossible(where: str, reading: Reading) -> Problem:
+def _impossible(where: str, reading: Reading) -> Diagnostic:
     message = f"step {reading.step}: {reading.step_time_s:g} seconds is no duration"
-    return Problem(where, message, line=reading.line)
+    return Diagnostic(where, message, line=reading.line)
 
 
-def _backwards(where: str, printed: Readings) -> Problem:
+def _backwards(where: str, printed: Readings) -> Diagnostic:
     message = "its steps go backwards: the newest line stands first"
     remedy = "turn it around: tac FILE, logcli query --forward"
-    return Problem(where, message, line=int(printed.line[0]), remedy=remedy)
+    return Diagnostic(where, message, line=int(printed.line[0]), remedy=remedy)
 
 
 def _last_of_each(printed: Readings) -> Readings:
@@ -224,7 +224,7 @@ def _restarts(printed: Readings, kept: Readings) -> tuple[Cells[int], int]:
     return Cells(starts), line
 
 
-def _repeated(where: str, printed: Readings, kept: Readings) -> tuple[Problem, ...]:
+def _repeated(where: str, printed: Readings, kept: Readings) -> tuple[Diagnostic, ...]:
     """A note on steps printed more than once; a bar drawn again unchanged repeats nothing."""
     if len(printed) == len(kept):
         return ()
@@ -244,7 +244,7 @@ def _repeated(where: str, printed: Readings, kept: Readings) -> tuple[Problem, .
     )
     if _has_peaks_of_ranks(printed, kept):
         message += ", with the largest peak memory"
-    return (Problem(where, message),)
+    return (Diagnostic(where, message),)
 
 
 def _different(readings: Iterable[Reading]) -> set[str]:
@@ -252,7 +252,7 @@ def _different(readings: Iterable[Reading]) -> set[str]:
     return {repr(reading._replace(line=0)) for reading in readings}
 
 
-def _zero_rates(where: str, kept: Readings) -> tuple[Problem, ...]:
+def _zero_rates(where: str, kept: Readings) -> tuple[Diagnostic, ...]:
     """A note on steps of 0 TFLOP/s: programs print it where they cannot count the FLOPs."""
     rate = kept.column("model_tflops_per_sec_per_gpu")
     num_zeros, first = 0, len(kept)
@@ -261,14 +261,14 @@ def _zero_rates(where: str, kept: Readings) -> tuple[Problem, ...]:
     if not num_zeros:
         return ()
     message = f"{counted(num_zeros, 'step')} with 0 TFLOP/s: it is not known, and left out"
-    return (Problem(where, message, line=int(kept.line[first])),)
+    return (Diagnostic(where, message, line=int(kept.line[first])),)
 
 
-def few(where: str, problems: Sequence[Problem]) -> tuple[Problem, ...]:
+def few(where: str, problems: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
     """The first problems in the order of their lines, and how many more are known of."""
     in_order = sorted(problems, key=lambda problem: problem.line or 0)
     rest = len(in_order) - MOST_PROBLEMS
     least = "at least " if len(in_order) >= MOST_KEPT else ""
     lines = f"{least}{counted(rest, 'more step line')}"
-    more = (Problem(where, f"{lines} that cannot be read"),) if rest > 0 else ()
+    more = (Diagnostic(where, f"{lines} that cannot be read"),) if rest > 0 else ()
     return (*in_order[:MOST_PROBLEMS], *more)

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.formats import precisions, settings
-from perfdb.formats.base import Configuration, Content, ParsedLog, Reading
+from perfdb.formats.base import Content, ParsedLog, Reading
 from perfdb.formats.begun import FIRST_STEP
 from perfdb.formats.ending import Account, training_log
 from perfdb.formats.marked import marked
@@ -34,6 +34,7 @@ from perfdb.formats.shelf import each
 from perfdb.formats.spans import interval_note
 from perfdb.formats.steps import Settled, settle, timed
 from perfdb.log_text import decoded, plain
+from perfdb.record import PartialCase
 
 NAME = "torchtitan"
 
@@ -95,7 +96,7 @@ def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     steps = _timed(where, settle(where, readings, problems), attempts)
     done = bool(DONE.search(scan.epilogue))
     account = Account(_planned(scan), scan.epilogue, done, scan.before, scan.starts)
-    log = training_log(Configuration(), steps, account)
+    log = training_log(PartialCase(), steps, account)
     judged = _of_line(attempts, first_line(log)) if log.readings else attempts[-1].said
     gpu, doubt = _GPU.search(scan.preamble), _precision(_above(scan)).doubt
     return (
@@ -137,7 +138,7 @@ class _Attempt(NamedTuple):
     """What the steps behind a line are of."""
 
     line: int
-    said: Configuration
+    said: PartialCase
 
 
 def _attempts(scan: Scan, first_step: int) -> Sequence[_Attempt]:
@@ -168,7 +169,7 @@ def _of_first(scan: Scan, first_step: int) -> str:
     return "\n".join(scan.preamble.split("\n")[: again[0] - 1]) if again else scan.preamble
 
 
-def _of_line(attempts: Sequence[_Attempt], line: int) -> Configuration:
+def _of_line(attempts: Sequence[_Attempt], line: int) -> PartialCase:
     return attempts[bisect_left(attempts, line, key=attrgetter("line")) - 1].said
 
 
@@ -179,9 +180,9 @@ def _planned(scan: Scan) -> int | None:
     return count(found[-1][5]) if found else None
 
 
-def _configuration(said: Mapping[str, object]) -> Configuration:
+def _configuration(said: Mapping[str, object]) -> PartialCase:
     known = {name: value for name, value in said.items() if value}
-    return Configuration.model_validate(known | {"framework": "torchtitan"})
+    return PartialCase.model_validate(known | {"framework": "torchtitan"})
 
 
 def _batch(text: str) -> dict[str, int | None]:
@@ -267,16 +268,16 @@ def _timed(where: str, steps: Settled, attempts: Sequence[_Attempt]) -> Settled:
             "no step time follows from tps: the log does not say global batch size, sequence "
             "length and device mesh"
         )
-        problem = Problem(where, message, line=int(kept.line[lost]), remedy="keep its beginning")
+        problem = Diagnostic(where, message, line=int(kept.line[lost]), remedy="keep its beginning")
         kept = each(kept, lambda some: some.at(has_time(some.line)))
         steps = replace(steps, readings=kept, problems=(*steps.problems, problem))
     found = timed(where, steps, lambda one: _size(_of_line(attempts, one.line)))
     return replace(found, notes=(*found.notes, *interval_note(where, found.readings)))
 
 
-def _has_size(said: Configuration) -> bool:
+def _has_size(said: PartialCase) -> bool:
     return bool(said.global_batch_size and said.sequence_length and said.num_gpus)
 
 
-def _size(said: Configuration) -> tuple[int, int]:
+def _size(said: PartialCase) -> tuple[int, int]:
     return (said.global_batch_size or 0) * (said.sequence_length or 0), said.num_gpus or 0

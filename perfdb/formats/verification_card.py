@@ -13,9 +13,9 @@ from itertools import pairwise
 from typing import Final
 
 from perfdb import catalog
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.formats import settings
-from perfdb.formats.base import Configuration, Content, ParsedLog
+from perfdb.formats.base import Content, ParsedLog
 from perfdb.formats.documents import (
     Written,
     checked_yaml,
@@ -25,7 +25,7 @@ from perfdb.formats.documents import (
     yaml_document,
 )
 from perfdb.formats.numbers import count, finite, positive, real, size_bytes
-from perfdb.record import Figures, Outcome
+from perfdb.record import Figures, Outcome, PartialCase
 from perfdb.stated import LAST_VERIFIED
 from perfdb.yamlfile import Document, Place
 
@@ -92,15 +92,15 @@ def recognises(head: bytes, name: str) -> bool:
 def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """A result for each group of metrics with a step time."""
     document = yaml_document(where, content)
-    if isinstance(document, Problem):
+    if isinstance(document, Diagnostic):
         return nothing(document)
     card = checked_yaml(document, _Card)
-    if isinstance(card, Problem):
+    if isinstance(card, Diagnostic):
         return nothing(card)
     leaves = [leaf for leaf in _leaves((), document.content, {}) if _TIME in _metrics(leaf)]
     if not leaves:
-        problem = Problem(where, f"no item has metrics with {_TIME!r}", line=1)
-        return nothing(problem, Configuration(framework="megatron-bridge"))
+        problem = Diagnostic(where, f"no item has metrics with {_TIME!r}", line=1)
+        return nothing(problem, PartialCase(framework="megatron-bridge"))
     told = identity(document.content)
     return tuple(replace(_result(document, card, leaf), identity=told) for leaf in leaves)
 
@@ -135,7 +135,7 @@ def _result(document: Document, card: _Card, leaf: _Leaf) -> ParsedLog:
         tokens_per_sec_per_gpu=positive(metrics.get(_TOKENS)),
     )
     said = _configuration(card, leaf)
-    batch = Configuration(global_batch_size=_global_batch_size(said, figures))
+    batch = PartialCase(global_batch_size=_global_batch_size(said, figures))
     return ParsedLog(
         configuration=said.completed_by(batch) if batch.global_batch_size else said,
         framework_version=leaf.text("bridge_commit") or setting.bridge_commit,
@@ -163,7 +163,7 @@ def _extras(leaf: _Leaf) -> Mapping[str, str]:
     return kept | ({"status": status} if status and status != _VERIFIED else {})
 
 
-def _unverified(document: Document, leaf: _Leaf) -> tuple[Problem, ...]:
+def _unverified(document: Document, leaf: _Leaf) -> tuple[Diagnostic, ...]:
     status = leaf.text("status")
     if status is None or status == _VERIFIED:
         return ()
@@ -171,7 +171,7 @@ def _unverified(document: Document, leaf: _Leaf) -> tuple[Problem, ...]:
     return (document.problem((*leaf.place, "metrics", _TIME), message),)
 
 
-def _global_batch_size(said: Configuration, figures: Figures) -> int | None:
+def _global_batch_size(said: PartialCase, figures: Figures) -> int | None:
     """tokens/s/GPU × GPUs × step time ÷ sequence length, where that is a whole number."""
     tokens, time = figures.tokens_per_sec_per_gpu, figures.step_time_s
     if not (tokens and time and said.num_gpus and said.sequence_length):
@@ -181,7 +181,7 @@ def _global_batch_size(said: Configuration, figures: Figures) -> int | None:
     return count(round(size)) if size is not None and is_whole else None
 
 
-def _configuration(card: _Card, leaf: _Leaf) -> Configuration:
+def _configuration(card: _Card, leaf: _Leaf) -> PartialCase:
     """What the leaf, its command and its place say; the recipe's own values are not in the card."""
     item = next((part for part in leaf.place[1:] if isinstance(part, str)), "")
     features = leaf.said.get("enabled_features")

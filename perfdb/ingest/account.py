@@ -9,11 +9,12 @@ from typing import Final
 
 from perfdb import attribute, disputed
 from perfdb.attribute import Attributed, Missing, Said, Sayer
-from perfdb.errors import Problem
-from perfdb.formats import Configuration, ParsedLog, experiment
+from perfdb.errors import Diagnostic
+from perfdb.formats import ParsedLog, experiment
 from perfdb.ingest.companions import Companion
 from perfdb.ingest.words import Words
 from perfdb.machine import is_secret
+from perfdb.record import PartialCase
 
 _REREAD: Final = "leave the option out: the log is right, or of another run"
 _LIKELY: Final = (
@@ -39,14 +40,14 @@ class Account:
         ]
 
     @property
-    def of_others(self) -> Iterator[Problem]:
+    def of_others(self) -> Iterator[Diagnostic]:
         """Which files beside it are of another run by the experiment's name alone."""
         near = [one for one in self.beside if attribute.accompanies(one.said, self.log)]
         for one in near:
             for name in () if one in self.companions else self._names():
                 file = Sayer(one.path.name, one.said)
                 for told in disputed.disagreements(name, Said(), [file]):
-                    yield Problem(self.where, f"{told}: nothing of the file is taken")
+                    yield Diagnostic(self.where, f"{told}: nothing of the file is taken")
 
     @property
     def told(self) -> ParsedLog:
@@ -57,7 +58,7 @@ class Account:
         return replace(self.log, environment=known)
 
     @property
-    def notes(self) -> tuple[Problem, ...]:
+    def notes(self) -> tuple[Diagnostic, ...]:
         """What the files beside it say of its figures."""
         return tuple(note for one in self.companions for note in one.said.notes)
 
@@ -76,16 +77,16 @@ class Account:
         return replace(self._said, release=release)
 
     @property
-    def not_to_be_mixed(self) -> tuple[Problem, ...]:
+    def not_to_be_mixed(self) -> tuple[Diagnostic, ...]:
         """What --set says instead of something that the log's step times follow from."""
         differing = disputed.contradictions(self.log, self.words.said)
         return tuple(
-            Problem(self.where, f"{said}; its step times follow from {field}", remedy=_REREAD)
+            Diagnostic(self.where, f"{said}; its step times follow from {field}", remedy=_REREAD)
             for field, said in differing
             if field in self.log.timed_by
         )
 
-    def remarks(self) -> Iterator[Problem]:
+    def remarks(self) -> Iterator[Diagnostic]:
         """What was read and is not taken, and which release holds."""
         said, sayers = self.words.said, self._sayers
         yield from self._doubts()
@@ -93,32 +94,32 @@ class Account:
         against = (told for _, told in disputed.contradictions(self.log, said, sayers))
         log = Sayer("the log", self.log)
         for told in chain(disputed.disagreements(log, said, sayers), against):
-            yield Problem(self.where, told)
+            yield Diagnostic(self.where, told)
         for told in disputed.untaken(self.log, said, sayers):
-            yield Problem(self.where, told, remedy="--set insists on it")
+            yield Diagnostic(self.where, told, remedy="--set insists on it")
         if other := attribute.other_release(self.log, said, sayers):
             remedy = None if said.release else f"--set release={said.version} insists on it"
-            yield Problem(self.where, other, remedy=remedy)
+            yield Diagnostic(self.where, other, remedy=remedy)
         yield from self._taken_for()
         if isinstance(self._said, Attributed) and isinstance(self.of, Attributed):
             if sizes := disputed.shape(self.log, self.of.case.model):
-                yield Problem(self.where, sizes)
+                yield Diagnostic(self.where, sizes)
             for news in self.words.spellings.news(self._said.release, self.of.release):
-                yield Problem(self.where, news)
+                yield Diagnostic(self.where, news)
 
-    def _doubts(self) -> Iterator[Problem]:
+    def _doubts(self) -> Iterator[Diagnostic]:
         files = ((str(one.path), one.said) for one in self.companions)
         for where, one in ((self.where, self.log), *files):
             if told := disputed.doubts(one, self.words.said):
-                yield Problem(where, told, remedy="--set says it")
+                yield Diagnostic(where, told, remedy="--set says it")
 
-    def _taken_for(self) -> Iterator[Problem]:
+    def _taken_for(self) -> Iterator[Diagnostic]:
         """The framework, where neither anything that is said nor --format tells it."""
         companions = [one.said for one in self._sayers]
         likely = attribute.likely_framework(self.log, self.words.said, companions)
         if likely and not self.words.format:
             message = f"nothing says its framework: {likely} is taken"
-            yield Problem(self.where, message, remedy=_LIKELY)
+            yield Diagnostic(self.where, message, remedy=_LIKELY)
 
     @cached_property
     def _said(self) -> Attributed | Missing:
@@ -141,8 +142,8 @@ class Account:
             yield from self._named("the path", experiment.sizes_of_path(self.where))
 
     def _named(
-        self, name: str, said: Configuration | None, num_nodes: int | None = None
+        self, name: str, said: PartialCase | None, num_nodes: int | None = None
     ) -> Iterator[Sayer]:
-        sayer = Sayer(name, ParsedLog(said or Configuration(), num_nodes=num_nodes))
+        sayer = Sayer(name, ParsedLog(said or PartialCase(), num_nodes=num_nodes))
         if said and attribute.accompanies(sayer.said, self.log):
             yield sayer

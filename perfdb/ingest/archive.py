@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from perfdb.errors import ArchiveError, Problem
+from perfdb.errors import ArchiveError, Diagnostic
 from perfdb.ingest.compression import Budget
 from perfdb.ingest.find import Source, file, run
 from perfdb.ingest.inventory import Inventory, listed, run_of, taken_out
@@ -49,14 +49,14 @@ def reads(
             yield place.read(one)
     if source.named and not found.wanted and not found.refused and not found.broken:
         message = "the archive holds no run directory, page or log"
-        yield Rejected(where, (Problem(where, message),))
+        yield Rejected(where, (Diagnostic(where, message),))
 
 
 def too_deep(source: Source) -> Rejected:
     """The refusal of an archive in an archive in an archive."""
     where = str(source.path)
     message = "an archive in an archive in an archive is not read"
-    return Rejected(where, (Problem(where, message, remedy="unpack the outer one"),))
+    return Rejected(where, (Diagnostic(where, message, remedy="unpack the outer one"),))
 
 
 class _Unpacking:
@@ -83,7 +83,7 @@ class _Unpacking:
         fault = None if is_kept else taken_out(member, self._folder)
         root = run_of(member.name, self._found.runs)
         if fault:
-            yield Rejected(str(path), (Problem(str(path), fault),))
+            yield Rejected(str(path), (Diagnostic(str(path), fault),))
         elif root is None:
             yield from self._read(file(path, named=False))
             if not is_kept:

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 import zstandard
 
 from perfdb.db.packing import little_by_little
-from perfdb.errors import ArchiveError, Problem
+from perfdb.errors import ArchiveError, Diagnostic
 
 CHUNK_BYTES: Final = 4 << 20
 """As large as a block of a log, of which nothing is then joined."""
@@ -63,13 +63,13 @@ class Budget:
         self.num_members += 1
         if self.num_members > self.most_members:
             message = f"holds more than {self.most_members:,} members"
-            raise ArchiveError(Problem(where, message, remedy="unpack it and name what to read"))
+            raise ArchiveError(Diagnostic(where, message, remedy="unpack it and name what to read"))
 
 
-def too_large(where: str, most_bytes: int) -> Problem:
+def too_large(where: str, most_bytes: int) -> Diagnostic:
     """The problem of what unpacks to more than may be read."""
     message = f"unpacks to more than {most_bytes / 2**30:.3g} GiB"
-    return Problem(where, message, remedy="raise --archive-limit if you trust it")
+    return Diagnostic(where, message, remedy="raise --archive-limit if you trust it")
 
 
 class Decompressor(Protocol):
@@ -155,9 +155,9 @@ def _unpacked(
                 # Zeros are padding, as tapes need it.
                 left = decompressor.unused_data.lstrip(b"\0") if decompressor.eof else b""
     except (zlib.error, lzma.LZMAError, zstandard.ZstdError, OSError) as error:
-        raise ArchiveError(Problem(str(path), f"damaged: {error}")) from error
+        raise ArchiveError(Diagnostic(str(path), f"damaged: {error}")) from error
     if not decompressor.eof:
-        raise ArchiveError(Problem(str(path), "cut off: the compressed data has no end"))
+        raise ArchiveError(Diagnostic(str(path), "cut off: the compressed data has no end"))
 
 
 def _gathered(unpacked: Iterable[bytes]) -> Iterator[bytes]:

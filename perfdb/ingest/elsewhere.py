@@ -7,7 +7,7 @@ from sqlalchemy import Connection, RowMapping
 from perfdb import said_before
 from perfdb.attribute import Attributed
 from perfdb.db import keys
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.ingest.fallback import spellings
 from perfdb.ingest.read import RunRead
 from perfdb.queries import catalog
@@ -79,15 +79,15 @@ def _rival(connection: Connection, read: RunRead) -> str | None:
 
 def _notes(
     path: str, other: str, now: Attributed, holds: Attributed, rival: str | None
-) -> tuple[Problem, ...]:
+) -> tuple[Diagnostic, ...]:
     untaken = ", ".join(said_before.untaken(now, holds))
     beside = f", beside which is another file than {rival}" if rival else ""
     what = untaken or ("all of it" if rival else "")
     message = f"the same bytes as {other}{beside}; what was said there holds: {what}"
-    return (Problem(path, message, remedy="--set says otherwise"),) if what else ()
+    return (Diagnostic(path, message, remedy="--set says otherwise"),) if what else ()
 
 
-def reattributed(connection: Connection, read: RunRead) -> Problem | None:
+def reattributed(connection: Connection, read: RunRead) -> Diagnostic | None:
     """What the run of a log counted for until now, where it is to count for something else."""
     if read.run.run.recipe is not None:
         return None
@@ -102,7 +102,7 @@ def reattributed(connection: Connection, read: RunRead) -> Problem | None:
         after = "the same with other settings"
     message = f"it is the same run as before: it was of {before}, and is of {after} from now on"
     remedy = "to take that back, read it again with the options of before"
-    return Problem(read.path, message, remedy=remedy)
+    return Diagnostic(read.path, message, remedy=remedy)
 
 
 def _keys(of: Attributed) -> tuple[str, str]:

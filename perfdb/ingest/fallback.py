@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from perfdb.db import withdrawal
 from perfdb.db.rows import ResultRow, SourceFile, Withdrawn
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.ingest.find import Source
 from perfdb.ingest.page import read_page
 from perfdb.ingest.read import PAGE, PageRows
@@ -23,7 +23,7 @@ class FellBack:
     """How many results each page holds from now on, by its path, and which may state more."""
 
     counts: Mapping[str, int]
-    notes: tuple[Problem, ...] = ()
+    notes: tuple[Diagnostic, ...] = ()
 
 
 def fall_back(
@@ -36,7 +36,7 @@ def fall_back(
     """
     left = {one.key: one for one in gone}
     counts: dict[str, int] = {}
-    notes: list[Problem] = []
+    notes: list[Diagnostic] = []
     others = withdrawal.other_pages(connection, PAGE, page.path) if left else {}
     for path, source_id in others.items():
         content = withdrawal.content_of(connection, source_id)
@@ -104,7 +104,7 @@ def _figures(row: ResultRow) -> tuple[object, ...]:
 
 def _copies(
     connection: Connection, page: SourceFile, left: Iterable[Withdrawn]
-) -> Iterator[Problem]:
+) -> Iterator[Diagnostic]:
     """Which other files hold the bytes that results were read from: nobody kept of what they are.
 
     A page says that itself, and was read.
@@ -116,16 +116,16 @@ def _copies(
     for path, source_id in withdrawal.other_pages(connection, page.parser, page.path).items():
         if source_id in same:
             remedy = "read it again with its options to keep them, or withdraw it as well"
-            yield Problem(path, "holds the bytes of results that are withdrawn", remedy=remedy)
+            yield Diagnostic(path, "holds the bytes of results that are withdrawn", remedy=remedy)
 
 
-def _notes(path: str, content: bytes, left: Mapping[str, Withdrawn]) -> Iterator[Problem]:
+def _notes(path: str, content: bytes, left: Mapping[str, Withdrawn]) -> Iterator[Diagnostic]:
     """What a page would state if it were of the release of results that are left."""
     contexts = {PageContext(one.framework, one.release, one.container) for one in left.values()}
     told = {row.key for context in contexts for row in _read(path, content, context).rows}
     if told & left.keys():
         message = "prints results that another page no longer states, and not their release"
-        yield Problem(path, message, remedy="read it again with its --release to keep them")
+        yield Diagnostic(path, message, remedy="read it again with its --release to keep them")
 
 
 def _read(path: str, content: bytes, context: PageContext) -> PageRows:

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Literal
 
-from perfdb.errors import InputError, Problem
+from perfdb.errors import Diagnostic, InputError
 from perfdb.formats import experiment
 from perfdb.ingest import names
 from perfdb.ingest.compression import plain_suffix
@@ -82,13 +82,13 @@ def _is_passed_over(folder: str, name: str) -> bool:
     return name.startswith(".") or is_code
 
 
-def _missing(path: Path) -> Iterator[Problem]:
+def _missing(path: Path) -> Iterator[Diagnostic]:
     try:
         path.stat()
     except FileNotFoundError:
-        yield Problem(str(path), "no such file or folder")
+        yield Diagnostic(str(path), "no such file or folder")
     except OSError as error:
-        yield Problem(str(path), error.strerror or str(error))
+        yield Diagnostic(str(path), error.strerror or str(error))
 
 
 def _at(path: Path, searched: set[str]) -> Iterator[tuple[str, Source]]:

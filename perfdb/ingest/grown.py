@@ -14,7 +14,7 @@ from perfdb.db import runs as stored_runs
 from perfdb.db.rows import SourceFile
 from perfdb.db.session import take_turns
 from perfdb.db.tables import runs, sources
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.ingest.fallback import spellings
 from perfdb.ingest.read import RunRead
 from perfdb.queries import catalog
@@ -45,7 +45,7 @@ def rename(connection: Connection, given: Sequence[RunRead]) -> Sequence[RunRead
     return new
 
 
-def replaced(connection: Connection, given: Sequence[RunRead]) -> Mapping[str, Problem]:
+def replaced(connection: Connection, given: Sequence[RunRead]) -> Mapping[str, Diagnostic]:
     """Notes on other runs that the paths of new logs told of before and that are in force.
 
     By the ids of the runs that were read now. A job that is requeued may have emptied its log.
@@ -64,10 +64,10 @@ def replaced(connection: Connection, given: Sequence[RunRead]) -> Mapping[str, P
     return notes
 
 
-def _replaced(path: str, count: int) -> Problem:
+def _replaced(path: str, count: int) -> Diagnostic:
     others = "another run before, which stays" if count == 1 else f"{count} others, which stay"
     remedy = f"`perfdb withdraw {path}` takes all that was read from it"
-    return Problem(path, f"told of {others}", remedy=remedy)
+    return Diagnostic(path, f"told of {others}", remedy=remedy)
 
 
 def _earlier(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from perfdb.errors import ArchiveError, Problem
+from perfdb.errors import ArchiveError, Diagnostic
 from perfdb.groups import grouped
 from perfdb.ingest import companions, names
 from perfdb.ingest.compression import Budget
@@ -32,15 +32,15 @@ class Inventory:
     wanted: set[str] = field(default_factory=set)
     refused: dict[str, str] = field(default_factory=dict)
     runs: Mapping[PurePosixPath, Sequence[str]] = field(default_factory=dict)
-    broken: Problem | None = None
+    broken: Diagnostic | None = None
 
-    def problems(self, archive: str) -> Iterator[Problem]:
+    def problems(self, archive: str) -> Iterator[Diagnostic]:
         """What is refused, each named after the member, and what is wrong with the archive."""
         for name, reason in list(self.refused.items())[:MOST_LISTED]:
-            yield Problem(f"{archive}!/{names.shown(name)}", reason)
+            yield Diagnostic(f"{archive}!/{names.shown(name)}", reason)
         if (rest := len(self.refused) - MOST_LISTED) > 0:
             are = "is" if rest == 1 else "are"
-            yield Problem(archive, f"{counted(rest, 'more member')} {are} refused")
+            yield Diagnostic(archive, f"{counted(rest, 'more member')} {are} refused")
         if self.broken:
             yield self.broken
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from perfdb.db import withdrawal
 from perfdb.db.rows import ResultRow
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.ingest import fallback, shown
 from perfdb.ingest.read import PageRows
 from perfdb.ingest.shown import Shown
@@ -25,7 +25,7 @@ _CORRECTED: Final = "if they are not to, withdraw it by its path and read it aga
 _OF_ONE_NAME: Final = f"read pages of one name from a folder above them; {_CORRECTED}"
 
 
-def notes(connection: Connection, path: str, given: Sequence[ResultRow]) -> Iterator[Problem]:
+def notes(connection: Connection, path: str, given: Sequence[ResultRow]) -> Iterator[Diagnostic]:
     """The results in force that a page stated before and that are not among the rows read now.
 
     One of them may be what a rejected row says, or have been taken off: nobody can tell which.
@@ -38,12 +38,12 @@ def notes(connection: Connection, path: str, given: Sequence[ResultRow]) -> Iter
     left = list(shown.of_ids(connection, [one.id for one in stated]))
     if len(left) > MOST:
         message = f"{len(left)} results read from it {_when(left)} stay in force"
-        yield Problem(path, message, remedy=_REMEDY)
+        yield Diagnostic(path, message, remedy=_REMEDY)
     else:
         yield from (_note(path, one) for one in left)
 
 
-def of_path(connection: Connection, path: str) -> Iterator[Problem]:
+def of_path(connection: Connection, path: str) -> Iterator[Diagnostic]:
     """The same of a page, or a file of results, of which nothing at all could be read."""
     for page in withdrawal.stating(connection, fallback.spellings(path)):
         yield from notes(connection, page.path, ())
@@ -51,7 +51,7 @@ def of_path(connection: Connection, path: str) -> Iterator[Problem]:
 
 def of_state(
     connection: Connection, read: PageRows, source_id: int | None, *, whole: bool
-) -> Iterator[Problem]:
+) -> Iterator[Diagnostic]:
     """The results in force of the state of a page before this one that this one does not state.
 
     They are of a release that it does not name, or, of one read `whole`, of another page.
@@ -71,17 +71,17 @@ def of_state(
         message = f"{counted(len(some), 'result')} of {release.name}, read from it {_when(some)}, "
         if release.version not in {None, *(row.release.version for row in read.rows)}:
             message += f"{stay}: it does not name that release now"
-            yield Problem(read.path, message, remedy=_CORRECTED)
+            yield Diagnostic(read.path, message, remedy=_CORRECTED)
         elif whole:
             message += f"{stay}: it shows no case of theirs, as another page of this name would"
-            yield Problem(read.path, message, remedy=_OF_ONE_NAME)
+            yield Diagnostic(read.path, message, remedy=_OF_ONE_NAME)
 
 
-def _note(path: str, one: Shown) -> Problem:
+def _note(path: str, one: Shown) -> Diagnostic:
     of = f"{one.model} on {one.num_gpus} × {one.system}, {one.figure}"
     place = "this line" if one.source_line else "it"
     message = f"the result read from {place} {_when([one])} ({of}) stays in force"
-    return Problem(path, message, line=one.source_line, remedy=_REMEDY)
+    return Diagnostic(path, message, line=one.source_line, remedy=_REMEDY)
 
 
 def _when(left: Iterable[Shown]) -> str:

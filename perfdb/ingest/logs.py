@@ -13,7 +13,7 @@ from perfdb.content_hash import content_hash
 from perfdb.db.packed import Packed
 from perfdb.db.packing import unpacked_pieces
 from perfdb.db.rows import MeasuredRun, ResultRow, RunFiles, SourceFile
-from perfdb.errors import ArchiveError, Problem
+from perfdb.errors import ArchiveError, Diagnostic
 from perfdb.formats import AVERAGES, LogFormat, ParsedLog, batch, collected, several
 from perfdb.formats.base import Content
 from perfdb.formats.halves import OnDisk
@@ -59,12 +59,12 @@ def read_any(source: Source, given: Words) -> Iterator[Read]:
     where = str(source.path)
     if fault := names.fault(where):
         where = names.shown(where)
-        yield Rejected(where, (Problem(where, fault, remedy="give it another name"),))
+        yield Rejected(where, (Diagnostic(where, fault, remedy="give it another name"),))
         return
     try:
         yield from _read(source, given)
     except OSError as error:
-        yield Rejected(where, (Problem(where, error.strerror or str(error)),))
+        yield Rejected(where, (Diagnostic(where, error.strerror or str(error)),))
     except ArchiveError as error:
         yield Rejected(where, tuple(error.problems))
 
@@ -77,13 +77,15 @@ def _read(source: Source, given: Words) -> Iterable[Read]:
         os.scandir(source.path).close()
     where = str(source.path)
     if not source.path.is_file():
-        problem = Problem(where, "neither a file nor a folder", remedy="write it to a file first")
+        problem = Diagnostic(
+            where, "neither a file nor a folder", remedy="write it to a file first"
+        )
         return [Rejected(where, (problem,))]
     fresh = replace(given, budget=replace(given.budget)) if given.depth == 0 else given
     if is_archive(source.path):
         return _read_archive(source, fresh)
     if source.named and is_blank(source.path, fresh.budget):
-        problem = Problem(where, "the file is empty", remedy="write or copy it again")
+        problem = Diagnostic(where, "the file is empty", remedy="write or copy it again")
         return [Rejected(where, (problem,))]
     if source.kind == "log" or (source.named and given.format):
         return _read_log(source, fresh)
@@ -172,7 +174,7 @@ def _not_too_large(path: Path, content: Iterable[bytes]) -> Iterator[bytes]:
         size += len(chunk)
         if most and size > most:
             message = f"larger than {most >> 20} MiB, which no file of settings or results is"
-            raise ArchiveError(Problem(str(path), message))
+            raise ArchiveError(Diagnostic(str(path), message))
         yield chunk
 
 
@@ -181,7 +183,7 @@ def _companion_read(source: Source, found: LogFormat) -> Sequence[Read]:
     where = str(source.path)
     message = f"{found.NAME}: says what a run was and holds no result"
     remedy = "name the log beside it, which is read with it"
-    problem = Problem(where, message, remedy=remedy)
+    problem = Diagnostic(where, message, remedy=remedy)
     return [Rejected(where, (problem,))] if source.named else []
 
 
@@ -198,7 +200,7 @@ class _LogFile:
         """Each run, the results that are only printed, and what cannot be stored."""
         where = self.source.path
         rows: list[ResultRow] = []
-        notes: list[Problem] = []
+        notes: list[Diagnostic] = []
         beside: dict[str, None] = {}
         for number, log in enumerate(map(self._over_window, self.logs), start=1):
             account = Account(where, log, self.beside, self.words)
@@ -234,11 +236,11 @@ class _LogFile:
         asked = said.configuration.global_batch_size
         return batch.of_window(self.source.path, log, window, asked)
 
-    def _no_window(self, log: ParsedLog) -> Iterator[Problem]:
+    def _no_window(self, log: ParsedLog) -> Iterator[Diagnostic]:
         asked = self.words.window
         if asked and asked.name != log.window:
             message = f"--window {asked.name} is not taken: its figures are as they are printed"
-            yield Problem(self.source.path, message)
+            yield Diagnostic(self.source.path, message)
 
     def _run(self, account: Account, number: int, of: Attributed) -> RunRead:
         log, everything = account.told, (self.source, *map(_companion_file, account.companions))
@@ -282,7 +284,7 @@ class _LogFile:
         insisted = self.words.any_of_logs
         return Unattributed(self.source, problem, run_id, insisted, missing.names, notes)
 
-    def _printed(self, rows: Sequence[ResultRow], notes: Iterable[Problem]) -> PageRows:
+    def _printed(self, rows: Sequence[ResultRow], notes: Iterable[Diagnostic]) -> PageRows:
         kept, repeated = once_each(self.source.path, rows)
         whole = len(rows) == len(self.logs)
         return PageRows(self.source, kept, repeated, tuple(notes), whole, self.words.any_of_logs)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Final, Self
 
-from perfdb.errors import ArchiveError, Problem
+from perfdb.errors import ArchiveError, Diagnostic
 from perfdb.ingest import names
 from perfdb.ingest.compression import CHUNK_BYTES, Budget, chunks
 
@@ -140,7 +140,7 @@ def _of_tar(path: Path, budget: Budget) -> Iterator[Member]:
         while stream.read(CHUNK_BYTES):
             pass  # what is behind the end shows whether the compressed data is whole
     except _DAMAGES as error:
-        raise ArchiveError(Problem(str(path), _told(error))) from error
+        raise ArchiveError(Diagnostic(str(path), _told(error))) from error
 
 
 def _told(error: Exception) -> str:
@@ -157,7 +157,7 @@ def _tar_member(
         file = tar.extractfile(header)
         if file is None:
             raise ArchiveError(
-                Problem(str(path), f"damaged: {names.shown(header.name)} is no file")
+                Diagnostic(str(path), f"damaged: {names.shown(header.name)} is no file")
             )
         return _whole(path, file, header.size)
 
@@ -191,9 +191,9 @@ def _whole(path: Path, file: IO[bytes], size_bytes: int) -> Iterator[bytes]:
             left -= len(chunk)
             yield chunk
     except (*_DAMAGES, OSError) as error:
-        raise ArchiveError(Problem(str(path), _told(error))) from error
+        raise ArchiveError(Diagnostic(str(path), _told(error))) from error
     if left:
-        raise ArchiveError(Problem(str(path), "cut off: the end of the archive is missing"))
+        raise ArchiveError(Diagnostic(str(path), "cut off: the end of the archive is missing"))
 
 
 def _of_zip(path: Path, budget: Budget) -> Iterator[Member]:
@@ -206,7 +206,7 @@ def _of_zip(path: Path, budget: Budget) -> Iterator[Member]:
                     budget.spend(str(path), entry.file_size)
                     yield _zip_member(path, archive, entry, budget)
     except _DAMAGES as error:
-        raise ArchiveError(Problem(str(path), f"damaged or cut off: {error}")) from error
+        raise ArchiveError(Diagnostic(str(path), f"damaged or cut off: {error}")) from error
 
 
 def _check_directory(path: Path, budget: Budget) -> None:
@@ -221,7 +221,7 @@ def _check_directory(path: Path, budget: Budget) -> None:
     if stated == 0xFFFFFFFF and 0 <= large <= len(tail) - 56:
         stated = struct.unpack_from("<Q", tail, large + 40)[0]
     if stated > budget.most_members * MOST_HEADER_BYTES // 1000:
-        raise ArchiveError(Problem(str(path), f"a list of members of {stated:,} bytes"))
+        raise ArchiveError(Diagnostic(str(path), f"a list of members of {stated:,} bytes"))
 
 
 def _zip_member(
@@ -232,7 +232,7 @@ def _zip_member(
             with archive.open(entry) as file:
                 yield from _whole(path, file, entry.file_size)
         except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
-            raise ArchiveError(Problem(str(path), f"damaged: {error}")) from error
+            raise ArchiveError(Diagnostic(str(path), f"damaged: {error}")) from error
 
     fault = _entry_fault(entry) or _size_fault(entry.file_size, budget)
     # zipfile's own name is cut at a NUL.

@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 from perfdb.db import keys
 from perfdb.db import runs as stored_runs
 from perfdb.db.tables import sources
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.ingest.read import RunRead
 from perfdb.ingest.twice import Twin
 from perfdb.queries import tellings
@@ -23,12 +23,14 @@ def told(connection: Connection, logs: Sequence[RunRead]) -> Mapping[str, Twin]:
     for read in logs:
         if held := found.get(read.files.record_file.sha256):
             run_id, path = held
-            note = Problem(read.path, f"tells of the same run as {path}: the log of run {run_id!r}")
+            note = Diagnostic(
+                read.path, f"tells of the same run as {path}: the log of run {run_id!r}"
+            )
             twins[read.run.run.run_id] = Twin(path, note)
     return twins
 
 
-def taken(connection: Connection, given: Sequence[RunRead]) -> Mapping[str, Problem]:
+def taken(connection: Connection, given: Sequence[RunRead]) -> Mapping[str, Diagnostic]:
     """Give the run of a log the id of the directory that holds the log: notes, by these ids."""
     of_hash = {
         file.sha256: read
@@ -41,13 +43,13 @@ def taken(connection: Connection, given: Sequence[RunRead]) -> Mapping[str, Prob
     rows = connection.execute(tellings.of_one_log(hashes)).all() if hashes else ()
     run_ids = [of_hash[hashes[row.source_id]].run.run.run_id for row in rows]
     there = stored_runs.known(connection, run_ids)
-    notes: dict[str, Problem] = {}
+    notes: dict[str, Diagnostic] = {}
     for source_id, number, path in rows:
         read = of_hash[hashes[source_id]]
         run_id = read.run.run.run_id
         if run_id not in there and run_id not in notes:
             stored_runs.rename(connection, number, run_id)
-            notes[run_id] = Problem(read.path, f"holds the log {path}, and takes its place")
+            notes[run_id] = Diagnostic(read.path, f"holds the log {path}, and takes its place")
     return notes
 
 

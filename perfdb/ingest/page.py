@@ -6,7 +6,7 @@ from typing import Final
 
 from perfdb import normalize
 from perfdb.db.rows import ResultRow, SourceFile
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.ingest.find import Source
 from perfdb.ingest.read import PAGE, PageRows, PassedOver, Rejected
 from perfdb.pages import charset, reader
@@ -71,7 +71,7 @@ def _undecoded(source: Source, content: bytes, error: UnicodeDecodeError) -> Rej
         return _unknown(source)
     message = f"byte 0x{content[error.start]:02x} is no {error.encoding.upper()}"
     line = content.count(b"\n", 0, error.start) + 1
-    problem = Problem(where, message, line=line, remedy="save the page as UTF-8")
+    problem = Diagnostic(where, message, line=line, remedy="save the page as UTF-8")
     return Rejected(where, (problem,))
 
 
@@ -86,22 +86,22 @@ def _not_read(source: Source, text: str) -> Rejected:
 
 def _unknown(source: Source, message: str = UNKNOWN) -> Rejected:
     where = str(source.path)
-    return Rejected(where, (Problem(where, message),) if source.named else ())
+    return Rejected(where, (Diagnostic(where, message),) if source.named else ())
 
 
 def once_each(
     where: str, rows: Sequence[ResultRow]
-) -> tuple[tuple[ResultRow, ...], tuple[Problem, ...]]:
+) -> tuple[tuple[ResultRow, ...], tuple[Diagnostic, ...]]:
     """Each result of a page once: of two rows for the same case neither is more right.
 
     The first is kept; another one is a problem if it says something else.
     """
     first: dict[str, ResultRow] = {}
-    problems: list[Problem] = []
+    problems: list[Diagnostic] = []
     for row in rows:
         kept = first.setdefault(row.key, row)
         if kept.content_hash != row.content_hash:
             message = f"the same case as line {kept.source_line}, with other figures"
             remedy = "remove one of the rows, or say what sets them apart"
-            problems.append(Problem(where, message, line=row.source_line, remedy=remedy))
+            problems.append(Diagnostic(where, message, line=row.source_line, remedy=remedy))
     return tuple(first.values()), tuple(problems)

@@ -17,7 +17,7 @@ from perfdb.db import files, known, runs, store, withdrawal
 from perfdb.db.actions import Action
 from perfdb.db.rows import LogEntry, ResultRow, RunWritten, SourceFile, Withdrawn
 from perfdb.db.session import retried
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.ingest import again, elsewhere, fallback, grown, left, of_directory, twice
 from perfdb.ingest.read import (
     PAGE,
@@ -42,10 +42,10 @@ class Stored:
     read: Read
     actions: tuple[Action, ...] = ()
     withdrawn: int = 0
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Diagnostic, ...] = ()
     known: bool = False
     """The store has it already, read with options that are not given now."""
-    notes: tuple[Problem, ...] = ()
+    notes: tuple[Diagnostic, ...] = ()
     fell_back: Mapping[str, int] = field(default_factory=dict)
     """How many of a page's results other pages state, by their paths."""
     dropped: int = 0
@@ -97,7 +97,7 @@ def _put_group(engine: Engine, group: Sequence[Read]) -> Sequence[Stored]:
         if len(group) == 1:
             cause = error.orig if isinstance(error, DataError) else error
             path = group[0].path
-            rejected = Rejected(path, (Problem(path, f"cannot be stored: {cause}"),))
+            rejected = Rejected(path, (Diagnostic(path, f"cannot be stored: {cause}"),))
             return _put_group(engine, [rejected])
     half = len(group) // 2
     return [*_put_group(engine, group[:half]), *_put_group(engine, group[half:])]
@@ -172,7 +172,7 @@ def _told(connection: Connection, one: elsewhere.Held, twin: Twin | None) -> Sto
 def _as_before(read: RunRead | Unattributed, *, by_this: bool) -> Stored:
     message = "stays as another version of perfdb has read it with options"
     remedy = "to have this version read it, give them again"
-    note = Problem(read.path, message, remedy=remedy)
+    note = Diagnostic(read.path, message, remedy=remedy)
     return Stored(read, (Action.UNCHANGED,), known=True, notes=() if by_this else (note,))
 
 
@@ -181,22 +181,22 @@ def _as_stored(read: RunRead | Unchanged, withdrawn: str | None) -> Stored:
     if withdrawn is None:
         return Stored(read, (Action.UNCHANGED,))
     remedy = "`perfdb withdraw --undo` makes it count again"
-    note = Problem(read.path, f"stays withdrawn: {withdrawn}", remedy=remedy)
+    note = Diagnostic(read.path, f"stays withdrawn: {withdrawn}", remedy=remedy)
     return Stored(read, (Action.UNCHANGED,), notes=(note,))
 
 
-def _of_run(read: RunRead, written: RunWritten, notes: tuple[Problem, ...]) -> Stored:
+def _of_run(read: RunRead, written: RunWritten, notes: tuple[Diagnostic, ...]) -> Stored:
     run_id, other = read.run.run.run_id, Path(written.other or "").parent
     if written.action is Action.UNCHANGED and written.other:
         message = f"tells no more than {other} of the run {run_id!r}, which stays as it is"
-        return Stored(read, (written.action,), notes=(Problem(read.path, message),))
+        return Stored(read, (written.action,), notes=(Diagnostic(read.path, message),))
     if written.action is Action.UNCHANGED:
         return _as_stored(read, written.withdrawn)
     if written.other is None:
         return Stored(read, (written.action,), notes=notes)
     message = f"the run {run_id!r} of {other} is in the store and says otherwise"
     remedy = "give one of two runs another run_id; of two copies keep the right one, at that path"
-    return Stored(read, problems=(Problem(read.path, message, remedy=remedy),))
+    return Stored(read, problems=(Diagnostic(read.path, message, remedy=remedy),))
 
 
 def _put(connection: Connection, read: Read, when: datetime) -> Stored:

@@ -13,7 +13,7 @@ from perfdb import normalize, skipped, trained
 from perfdb.attribute import Attributed
 from perfdb.db.rows import MeasuredRun, ResultRow, RunFiles, SourceFile
 from perfdb.ended import damage
-from perfdb.errors import Problem, RunDirError
+from perfdb.errors import Diagnostic, RunDirError
 from perfdb.ingest import opened
 from perfdb.jsonfile import parse_json
 from perfdb.record import Original, Outcome, RunRecord
@@ -39,7 +39,7 @@ class RunRead:
     path: str
     run: MeasuredRun
     files: RunFiles
-    notes: tuple[Problem, ...] = ()
+    notes: tuple[Diagnostic, ...] = ()
     insisted: bool = True
     window: str | None = None
     """The window that its figures were asked over, by its name."""
@@ -93,8 +93,8 @@ class PageRows:
 
     source: SourceFile
     rows: tuple[ResultRow, ...]
-    problems: tuple[Problem, ...]
-    notes: tuple[Problem, ...]
+    problems: tuple[Diagnostic, ...]
+    notes: tuple[Diagnostic, ...]
     whole: bool = True
     insisted: bool = True
     emptied: bool = False
@@ -117,8 +117,8 @@ class Rejected:
     """
 
     path: str
-    problems: tuple[Problem, ...]
-    notes: tuple[Problem, ...] = ()
+    problems: tuple[Diagnostic, ...]
+    notes: tuple[Diagnostic, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -149,11 +149,11 @@ class Unattributed:
     """
 
     source: SourceFile
-    problem: Problem
+    problem: Diagnostic
     run_id: str | None
     insisted: bool
     missing: tuple[str, ...] = ()
-    notes: tuple[Problem, ...] = ()
+    notes: tuple[Diagnostic, ...] = ()
 
     @property
     def path(self) -> str:
@@ -188,12 +188,12 @@ def size_bytes(read: Read | RunFound) -> int:
             return 0
 
 
-def problems_of(read: Read) -> Sequence[Problem]:
+def problems_of(read: Read) -> Sequence[Diagnostic]:
     """What of a source is rejected."""
     return read.problems if isinstance(read, PageRows | Rejected) else ()
 
 
-def notes_of(read: Read) -> Sequence[Problem]:
+def notes_of(read: Read) -> Sequence[Diagnostic]:
     """What of a source is kept but not understood."""
     noted = PageRows | RunRead | Unattributed | Rejected
     return read.notes if isinstance(read, noted) else ()
@@ -239,7 +239,7 @@ def parse_run(found: RunFound) -> RunRead | StillRunning | Rejected:
 
 
 def _unreadable(where: str, error: OSError) -> Rejected:
-    problem = Problem(str(error.filename or where), error.strerror or str(error))
+    problem = Diagnostic(str(error.filename or where), error.strerror or str(error))
     return Rejected(where, (problem,))
 
 
@@ -283,14 +283,14 @@ def _parse_ended(found: RunFound, record: RunRecord) -> RunRead | Rejected:
     return RunRead(str(run.path), measured, files, notes, window=asked)
 
 
-def _less_than_said(run: RunDir, record: RunRecord, result: ResultRow) -> Iterator[Problem]:
+def _less_than_said(run: RunDir, record: RunRecord, result: ResultRow) -> Iterator[Diagnostic]:
     """What keeps a run from being finished that says it is, and which of its steps do not count."""
     if record.outcome is Outcome.FINISHED and result.outcome is not Outcome.FINISHED:
         ended = result.outcome.replace("_", " ")
-        yield Problem(str(run.path), f"says that it finished, and is {ended}: {result.withheld}")
+        yield Diagnostic(str(run.path), f"says that it finished, and is {ended}: {result.withheld}")
         return
     told = (skipped.said_of(result), *filter(trained.is_said, result.notes))
-    yield from (Problem(str(run.path), said) for said in told if said)
+    yield from (Diagnostic(str(run.path), said) for said in told if said)
 
 
 def _content(files: RunFiles, name: str) -> bytes:

@@ -9,7 +9,7 @@ from typing import Final
 
 from perfdb import formats
 from perfdb.db.rows import SourceFile
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.formats import LogFormat, ParsedLog, collected, megatron_lm, starts
 from perfdb.formats.ending import Ending
 from perfdb.ingest.compression import Budget, chunks, plain_name, plain_suffix
@@ -46,7 +46,7 @@ class Look:
 
     format: LogFormat | None = None
     start: LogFormat | None = None
-    oddity: Problem | None = None
+    oddity: Diagnostic | None = None
 
 
 def look_at(source: Source, budget: Budget) -> Look:
@@ -89,7 +89,7 @@ def _of_steps(path: Path, head: bytes, found: LogFormat | None) -> Look:
         within, by = "within JSON objects of a form that is not known", "'.OBJECT.message'"
     message, remedy = f"holds the lines of a log {within}", f"as by jq -r {by}"
     return Look(
-        oddity=Problem(str(path), message, remedy=f"write them to a file as text, {remedy}")
+        oddity=Diagnostic(str(path), message, remedy=f"write them to a file as text, {remedy}")
     )
 
 
@@ -99,13 +99,13 @@ def _of_no_step(path: Path, head: bytes, start: str | None, end: Ending | None) 
         return Look()
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         remedy = f"convert it: iconv -f UTF-16 -t UTF-8 {path.name} > utf8-{path.name}"
-        return Look(oddity=Problem(where, "the file is in UTF-16, not in UTF-8", remedy=remedy))
+        return Look(oddity=Diagnostic(where, "the file is in UTF-16, not in UTF-8", remedy=remedy))
     if end is None:
         return Look()
     message = f"holds no step, names no program that is known, and ends in an error: {end.error}"
     remedy = "name it with --format NAME to keep it as a run that failed"
     known = formats.FORMATS[start] if start else None
-    return Look(start=known, oddity=Problem(where, message, remedy=remedy))
+    return Look(start=known, oddity=Diagnostic(where, message, remedy=remedy))
 
 
 def is_blank(path: Path, budget: Budget) -> bool:
@@ -113,7 +113,7 @@ def is_blank(path: Path, budget: Budget) -> bool:
     return not any(chunk.strip() for chunk in chunks(path, budget))
 
 
-def misread(source: Source, given: Words, logs: Sequence[ParsedLog]) -> Problem | None:
+def misread(source: Source, given: Words, logs: Sequence[ParsedLog]) -> Diagnostic | None:
     """What is wrong with a file that the format of --format finds nothing in, and is not like it.
 
     A run that failed before its first step looks like no format: it is kept as it was asked for.
@@ -152,15 +152,15 @@ def _says_nothing(log: ParsedLog) -> bool:
     return log.outcome is not None and is_empty(log)
 
 
-def of_a_rank(log: SourceFile, missing: Sequence[str]) -> tuple[Problem, ...]:
+def of_a_rank(log: SourceFile, missing: Sequence[str]) -> tuple[Diagnostic, ...]:
     """Where the settings may be of a log that does not say them, though its program prints them."""
     if log.parser != megatron_lm.NAME or "num_gpus" not in missing:
         return ()
     message = "its iterations are those of the last rank, and rank 0 prints the arguments"
     remedy = "if rank 0 has a log of its own, ingest the two as one: cat RANK_0 THIS > JOINED"
-    return (Problem(log.path, message, remedy=remedy),)
+    return (Diagnostic(log.path, message, remedy=remedy),)
 
 
-def reasons(where: str, log: ParsedLog) -> tuple[Problem, ...]:
+def reasons(where: str, log: ParsedLog) -> tuple[Diagnostic, ...]:
     """Why there is nothing to keep."""
-    return log.problems or (Problem(where, log.error or "holds no step and no figure"),)
+    return log.problems or (Diagnostic(where, log.error or "holds no step and no figure"),)

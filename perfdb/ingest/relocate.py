@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perfdb.db.rows import SourceFile
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.ingest.read import (
     PageRows,
     PassedOver,
@@ -70,8 +70,8 @@ class Place:
     def _file(self, file: SourceFile) -> SourceFile:
         return replace(file, path=self.named(file.path))
 
-    def _problem(self, problem: Problem) -> Problem:
+    def _problem(self, problem: Diagnostic) -> Diagnostic:
         return replace(problem, where=self.named(problem.where))
 
-    def _problems(self, problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    def _problems(self, problems: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
         return tuple(map(self._problem, problems))

@@ -9,7 +9,7 @@ from pathlib import Path
 from perfdb.audit.subject import Finding
 from perfdb.db.actions import Action
 from perfdb.db.rows import MeasuredRun
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.groups import grouped
 from perfdb.ingest.put import Stored
 from perfdb.ingest.read import (
@@ -71,11 +71,11 @@ class Report:
     revised: int = 0
     unchanged: int = 0
     withdrawn: int = 0
-    rejected: tuple[Problem, ...] = ()
+    rejected: tuple[Diagnostic, ...] = ()
     still_running: tuple[str, ...] = ()
     """The run directories that are left alone, because their runners are at work."""
     nameless: tuple[Nameless, ...] = ()
-    notes: tuple[Problem, ...] = ()
+    notes: tuple[Diagnostic, ...] = ()
     findings: tuple[Finding, ...] = ()
     without_figures: Mapping[tuple[Action, Outcome], int] = field(default_factory=dict)
     """How many runs of each action and outcome have none."""
@@ -114,11 +114,11 @@ class Tally:
     actions: Counter[Action] = field(default_factory=Counter)
     withdrawn: int = 0
     fallen_back: int = 0
-    rejected: list[Problem] = field(default_factory=list)
+    rejected: list[Diagnostic] = field(default_factory=list)
     still_running: list[str] = field(default_factory=list)
     run_dirs: list[str] = field(default_factory=list)
     nameless: list[Nameless] = field(default_factory=list)
-    notes: list[Problem] = field(default_factory=list)
+    notes: list[Diagnostic] = field(default_factory=list)
     run_ids: set[str] = field(default_factory=set)
     paths: set[str] = field(default_factory=set)
     """The runs and the files that results were read of: their releases are to be audited."""
@@ -203,20 +203,24 @@ class Tally:
         )
 
 
-def _not_taken(options: Sequence[str], run_dirs: Sequence[str]) -> Iterator[Problem]:
+def _not_taken(options: Sequence[str], run_dirs: Sequence[str]) -> Iterator[Diagnostic]:
     """A note that these options do not apply to the run directories that were read."""
     if options and run_dirs:
         many = f"{len(run_dirs):,} run directories, which say"
         runs = many if len(run_dirs) > 1 else "a run directory, which says"
-        yield Problem(_around(run_dirs), f"{', '.join(options)}: not taken for {runs} what was run")
+        yield Diagnostic(
+            _around(run_dirs), f"{', '.join(options)}: not taken for {runs} what was run"
+        )
 
 
-def _of_twins(twins: Sequence[Twin]) -> Iterator[Problem]:
+def _of_twins(twins: Sequence[Twin]) -> Iterator[Diagnostic]:
     if len(twins) <= MOST_NAMED:
         yield from (one.note for one in twins)
         return
     message = f"{len(twins):,} logs tell of the same runs as other logs"
-    yield Problem(_around([one.note.where for one in twins]), message, remedy="--json names each")
+    yield Diagnostic(
+        _around([one.note.where for one in twins]), message, remedy="--json names each"
+    )
 
 
 def _completed(read: Read) -> list[Completed]:
@@ -224,35 +228,37 @@ def _completed(read: Read) -> list[Completed]:
     return [Completed(read.path, by)] if by else []
 
 
-def _beside(completed: Sequence[Completed]) -> Iterator[Problem]:
+def _beside(completed: Sequence[Completed]) -> Iterator[Diagnostic]:
     """One note on the files that were read with logs; a single one is named."""
     if len(completed) > 1:
         message = f"{len(completed):,} logs completed by files beside them"
-        yield Problem(_around([one.path for one in completed]), message, remedy="--json names each")
+        yield Diagnostic(
+            _around([one.path for one in completed]), message, remedy="--json names each"
+        )
     else:
         said = ((path, Path(one.path).name) for one in completed for path in one.by)
-        yield from (Problem(path, f"says what {name} was") for path, name in said)
+        yield from (Diagnostic(path, f"says what {name} was") for path, name in said)
 
 
-def _passed_over(paths: Sequence[str]) -> Iterator[Problem]:
+def _passed_over(paths: Sequence[str]) -> Iterator[Diagnostic]:
     if paths:
         what = "1 page" if len(paths) == 1 else f"{len(paths):,} pages"
         message = f"passed over {what} that perfdb has made from a store"
-        yield Problem(_around(paths), message, remedy="name a page to read it")
+        yield Diagnostic(_around(paths), message, remedy="name a page to read it")
 
 
-def _unknown(paths: Sequence[str]) -> Iterator[Problem]:
+def _unknown(paths: Sequence[str]) -> Iterator[Diagnostic]:
     if paths:
         what = "a log" if len(paths) == 1 else f"{len(paths):,} logs"
         message = f"passed over {what} in which no format finds a result: {_named(paths)}"
-        yield Problem(_around(paths), message, remedy="--json names each")
+        yield Diagnostic(_around(paths), message, remedy="--json names each")
 
 
-def _linked(paths: Sequence[str]) -> Iterator[Problem]:
+def _linked(paths: Sequence[str]) -> Iterator[Diagnostic]:
     if paths:
         what = "a link to a folder" if len(paths) == 1 else f"{len(paths):,} links to folders"
         message = f"passed over {what}: {_named(paths)}"
-        yield Problem(_around(paths), message, remedy="name the folder to read what it holds")
+        yield Diagnostic(_around(paths), message, remedy="name the folder to read what it holds")
 
 
 def _named(paths: Sequence[str]) -> str:
@@ -266,10 +272,12 @@ def _around(paths: Sequence[str]) -> str:
     return common.removesuffix("!") or "."
 
 
-def _fell_back(stored: Stored) -> Iterator[Problem]:
+def _fell_back(stored: Stored) -> Iterator[Diagnostic]:
     for other, count in stored.fell_back.items():
         what = "1 result is" if count == 1 else f"{count} results are"
-        yield Problem(stored.read.path, f"{what} no longer stated here; what {other} states holds")
+        yield Diagnostic(
+            stored.read.path, f"{what} no longer stated here; what {other} states holds"
+        )
 
 
 def _nameless(stored: Stored) -> Iterator[Nameless]:

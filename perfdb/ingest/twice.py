@@ -19,7 +19,7 @@ from perfdb.db import keys
 from perfdb.db import runs as stored_runs
 from perfdb.db.rows import StepRow
 from perfdb.db.tables import cases, releases, runs, sources
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.ingest import elsewhere, grown, rendered
 from perfdb.ingest.fallback import spellings
 from perfdb.ingest.read import RunRead
@@ -46,7 +46,7 @@ class Twin:
     """
 
     path: str
-    note: Problem
+    note: Diagnostic
     grew: bool = False
 
 
@@ -195,9 +195,9 @@ def _of_bytes(connection: Connection, read: RunRead, row: RowMapping) -> Twin | 
         return None
     if row["outcome"] != Outcome.FINISHED and grown.begins_with(read, row):
         message = f"begins with the unfinished log {path}: it is that run, grown on"
-        return Twin(path, Problem(read.path, message), grew=True)
+        return Twin(path, Diagnostic(read.path, message), grew=True)
     if _is_cut(read) and grown.is_start_of(connection, read, row):
-        return Twin(path, Problem(read.path, f"tells of the same run as {path}, which goes on"))
+        return Twin(path, Diagnostic(read.path, f"tells of the same run as {path}, which goes on"))
     return None
 
 
@@ -222,13 +222,15 @@ def _of_steps(
     message = f"tells of the same run as {path}: {alike.why}"
     if is_whole and path in spellings(file.path) and case is not _Told.FEWER:
         message = f"tells of the same run as before: {alike.why}, and what it says now holds"
-        return Twin(path, Problem(read.path, message), grew=True)
+        return Twin(path, Diagnostic(read.path, message), grew=True)
     goes_on = steps is _Told.MORE and (is_rank or its_end < rendered.SAYS_END)
     if case is not _Told.FEWER and (goes_on or tells_more):
-        return Twin(path, Problem(read.path, f"{message}, and it tells more: it holds"), grew=True)
+        return Twin(
+            path, Diagnostic(read.path, f"{message}, and it tells more: it holds"), grew=True
+        )
     ends_before = steps is _Told.FEWER and (is_rank or end < rendered.SAYS_END)
     if case is not _Told.MORE and (ends_before or (is_whole and not tells_more)):
-        return Twin(path, Problem(read.path, message))
+        return Twin(path, Diagnostic(read.path, message))
     return None
 
 

@@ -14,7 +14,7 @@ from perfdb.db.actions import RUN_LOGGED_AS, Action
 from perfdb.db.rows import LogEntry, SourceFile
 from perfdb.db.schema import reading_current
 from perfdb.db.session import retried, storing
-from perfdb.errors import ArchiveError, InputError, Problem
+from perfdb.errors import ArchiveError, Diagnostic, InputError
 from perfdb.ingest import names
 from perfdb.ingest.audited import audited
 from perfdb.ingest.compression import Budget, chunks
@@ -34,7 +34,7 @@ class _Named:
 
     pages: tuple[SourceFile, ...]
     run_ids: frozenset[str]
-    notes: tuple[Problem, ...] = ()
+    notes: tuple[Diagnostic, ...] = ()
 
 
 def withdraw(words: Iterable[str], url: URL, reason: str | None = None) -> Report:
@@ -52,7 +52,7 @@ def withdraw(words: Iterable[str], url: URL, reason: str | None = None) -> Repor
     found = _named(words, url)
     if found.run_ids and not said:
         message = "a run is withdrawn for a reason"
-        raise InputError(Problem("--reason", message, remedy="say what is wrong with it"))
+        raise InputError(Diagnostic("--reason", message, remedy="say what is wrong with it"))
     tally = Tally(notes=[*found.notes])
     with storing(url) as engine:
         for stored in put(
@@ -74,7 +74,7 @@ def restore(words: Iterable[str], url: URL) -> tuple[str, ...]:
     if found.pages:
         remedy = "`perfdb ingest` brings back what it states"
         raise InputError(
-            Problem(page.path, f"is {_kind(page)}, not a run", remedy=remedy)
+            Diagnostic(page.path, f"is {_kind(page)}, not a run", remedy=remedy)
             for page in found.pages
         )
     with storing(url) as engine:
@@ -88,21 +88,21 @@ def _reason(given: str | None) -> str:
     """Why, on one line. Raises InputError for what no page can show."""
     said = " ".join((given or "").split())
     if names.fault(said):
-        raise InputError(Problem("--reason", "holds a character that cannot be shown"))
+        raise InputError(Diagnostic("--reason", "holds a character that cannot be shown"))
     return said
 
 
 def _named(words: Iterable[str], url: URL) -> _Named:
-    found, problems = list[_Named](), list[Problem]()
+    found, problems = list[_Named](), list[Diagnostic]()
     with reading_current(url) as connection:
         for word in words:
             if fault := names.fault(word) if word else "the name is empty":
-                problems.append(Problem(names.shown(word), fault))
+                problems.append(Diagnostic(names.shown(word), fault))
             elif one := _of_word(connection, word) or _of_its_bytes(connection, word):
                 found.append(one)
             else:
                 message = "nothing in the store has this path, or this id of a run"
-                problems.append(Problem(word, message, remedy=_remedy(connection, word)))
+                problems.append(Diagnostic(word, message, remedy=_remedy(connection, word)))
     if problems:
         raise InputError(problems)
     return _together(found)
@@ -130,7 +130,7 @@ def _of_its_bytes(connection: Connection, word: str) -> _Named | None:
     pages = tuple(_pages_of_bytes(connection, sha256))
     run_ids = withdrawal.runs_of_bytes(connection, sha256)
     paths = dict.fromkeys([*(page.path for page in pages), *run_ids.values()])
-    notes = tuple(Problem(word, f"has the bytes of {path}, which is meant") for path in paths)
+    notes = tuple(Diagnostic(word, f"has the bytes of {path}, which is meant") for path in paths)
     return _Named(pages, frozenset(run_ids), notes) if paths else None
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.record import Original, PublishedResult
 
 
@@ -24,9 +24,9 @@ class PageRead:
     """The results a page holds, and what perfdb has to say of it."""
 
     results: tuple[PublishedResult, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[Diagnostic, ...]
     """One for each row that could not be read, and one for front matter that is wrong."""
-    notes: tuple[Problem, ...] = ()
+    notes: tuple[Diagnostic, ...] = ()
     """What was kept but not understood."""
     original: Original = field(default_factory=Original)
 

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from perfdb import flops, windows, yamlfile
-from perfdb.errors import InputError, Problem
+from perfdb.errors import Diagnostic, InputError
 from perfdb.pages import releases
 from perfdb.record import Count, Frozen, Method, Original
 
@@ -96,8 +96,8 @@ class Front:
     """The settings, what is wrong with them, and what is wrong beside them."""
 
     settings: Settings = field(default_factory=Settings)
-    problems: tuple[Problem, ...] = ()
-    notes: tuple[Problem, ...] = ()
+    problems: tuple[Diagnostic, ...] = ()
+    notes: tuple[Diagnostic, ...] = ()
 
 
 def read(where: str, front: str | None) -> Front:
@@ -117,5 +117,5 @@ def read(where: str, front: str | None) -> Front:
     return Front(checked.perfdb or Settings())
 
 
-def _remedy(problem: Problem) -> str:
+def _remedy(problem: Diagnostic) -> str:
     return _REMEDIES.get((problem.field or "").removeprefix("perfdb."), _REMEDY)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from perfdb import versions
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.pages import cells, columns, elsewhere, names, releases, sentences, systems
 from perfdb.record import PublishedResult
 
@@ -27,7 +27,7 @@ _Otherwise = tuple[str, str]
 """What a footnote says, and what its row counts as."""
 
 
-def told(where: str, results: Iterable[PublishedResult]) -> Iterator[Problem]:
+def told(where: str, results: Iterable[PublishedResult]) -> Iterator[Diagnostic]:
     """A problem for each footnote, or cell without a field, that says something else than it."""
     for one in results:
         for note in one.notes:
@@ -35,12 +35,12 @@ def told(where: str, results: Iterable[PublishedResult]) -> Iterator[Problem]:
                 said = " and ".join(words for words, _ in found)
                 held = ", ".join(held for _, held in found)
                 message = f"a footnote speaks of {said}; the row counts as {held}"
-                yield Problem(where, message, line=one.line, remedy=_NOTED)
+                yield Diagnostic(where, message, line=one.line, remedy=_NOTED)
         for title, text in one.extras.items():
             if words := _beside(title, text, one.case.precision or ""):
                 said, held = " and ".join(words), one.case.precision or "of unknown precision"
                 message = f"a cell below {title!r} speaks of {said}; the row counts as {held}"
-                yield Problem(where, message, line=one.line, remedy=_NOTED)
+                yield Diagnostic(where, message, line=one.line, remedy=_NOTED)
 
 
 def _beside(title: str, text: str, held: str) -> list[str]:

@@ -3,7 +3,7 @@
 To add a markup: write its module (perfdb.pages.base.PageFormat), add it to the table.
 """
 
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.pages import (
     contradicted,
     front,
@@ -61,7 +61,7 @@ def read(where: str, text: str, context: PageContext) -> PageRead:
     )
     return PageRead(
         results=results,
-        problems=tuple(one for one in read_rows if isinstance(one, Problem)),
+        problems=tuple(one for one in read_rows if isinstance(one, Diagnostic)),
         # A table that labels divide is several tables with one header.
         notes=tuple(dict.fromkeys(notes)),
         original=head.settings.original,
@@ -77,7 +77,7 @@ def looks_like_page(text: str, *, named: bool = False) -> bool:
     return bool(found(tables.of_page(_page(text))))
 
 
-def not_read(where: str, text: str, *, named: bool = False) -> tuple[Problem, ...]:
+def not_read(where: str, text: str, *, named: bool = False) -> tuple[Diagnostic, ...]:
     """The tables of a text that look like figures and are not read, each with its reason.
 
     Of a file that is named, what it refers to is told too.

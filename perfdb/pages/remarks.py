@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.pages import (
     cells,
     columns,
@@ -23,7 +23,7 @@ from perfdb.pages.columns import FIGURES
 from perfdb.pages.rows import TableReader
 
 
-def of_table(reader: TableReader) -> Iterator[Problem]:
+def of_table(reader: TableReader) -> Iterator[Diagnostic]:
     """What is kept of the table but not understood, or taken for granted."""
     table = reader.table
     own = [reader.of_itself(row) for row in table.rows]
@@ -40,7 +40,7 @@ def of_table(reader: TableReader) -> Iterator[Problem]:
             yield from _of_row(reader, row)
 
 
-def _contradicted(reader: TableReader, own: Sequence[Attributed]) -> Iterator[Problem]:
+def _contradicted(reader: TableReader, own: Sequence[Attributed]) -> Iterator[Diagnostic]:
     where, table, setting = reader.where, reader.table, reader.setting
     found = [systems.of_row(one.texts, setting.system, setting.said.system) for one in own]
     yield from contradicted.above(where, table, setting)
@@ -58,7 +58,7 @@ def _precision(row: Attributed) -> str | Wrong | None:
     return values.precision(halves.Texts(row.texts), row.setting)
 
 
-def _of_row(reader: TableReader, row: Row) -> Iterator[Problem]:
+def _of_row(reader: TableReader, row: Row) -> Iterator[Diagnostic]:
     printed = reader.texts(row)
     if any(texts.bracketed for texts in halves.read(printed)):
         message = "the page does not say what the values in brackets are of"
@@ -67,11 +67,11 @@ def _of_row(reader: TableReader, row: Row) -> Iterator[Problem]:
         if name in FIGURES and 0 in map(cells.decimal, cells.pair(text) or (text,)):
             title = columns.title_of(name, reader.header)
             message = f"a figure of 0 counts as unknown{reader.column(row)}"
-            yield Problem(reader.where, message, title, line=row.line, remedy="write - for it")
+            yield Diagnostic(reader.where, message, title, line=row.line, remedy="write - for it")
     yield from _unexplained(reader, row)
 
 
-def _unexplained(reader: TableReader, row: Row) -> Iterator[Problem]:
+def _unexplained(reader: TableReader, row: Row) -> Iterator[Diagnostic]:
     for mark in reader.footnotes.unexplained(row):
         message = f"the footnote mark {mark!r} has no text on the page"
         yield reader.problem(row, message, "say below the table what it means, or remove it")
@@ -86,7 +86,7 @@ def _lacks_task(reader: TableReader, own: Sequence[Attributed | None]) -> bool:
     return not all(one and (one.texts.get("task") or one.setting.said.task) for one in own)
 
 
-def _half_said(reader: TableReader, own: Sequence[Attributed]) -> Iterator[Problem]:
+def _half_said(reader: TableReader, own: Sequence[Attributed]) -> Iterator[Diagnostic]:
     """What is said nearest to a table of a precision that its rows need not have."""
     setting, recipe = reader.setting, reader.setting.said.recipe
     stated = setting.said.precision or setting.fallback.precision
@@ -105,7 +105,7 @@ def _half_said(reader: TableReader, own: Sequence[Attributed]) -> Iterator[Probl
         if not names.are_precisions(words, stated or ""):
             message = f"the text speaks of {' and '.join(words)}; {held}"
             remedy = "put theirs in a heading, a column, or a line `Precision: BF16`"
-            yield Problem(reader.where, message, line=one.line, remedy=remedy)
+            yield Diagnostic(reader.where, message, line=one.line, remedy=remedy)
 
 
 def _have_precisions(reader: TableReader) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.pages import (
     attributed,
     cells,
@@ -47,7 +47,7 @@ class TableReader:
     footnotes: Footnotes
     european: str | None
 
-    def results(self) -> Iterator[PublishedResult | Problem]:
+    def results(self) -> Iterator[PublishedResult | Diagnostic]:
         """The result of each row, two where it holds pairs, or why it cannot be read."""
         for row in self.table.rows:
             yield from self._row(row)
@@ -55,7 +55,7 @@ class TableReader:
             message = "the row is not part of a table: a blank line cuts it off"
             yield self.problem(row, message, "put it right below the table")
 
-    def unknown(self) -> Problem | None:
+    def unknown(self) -> Diagnostic | None:
         """The columns that are kept but not understood."""
         unknown = [repr(column.title) for column in self.header if not column.known]
         if not unknown or not (self.has_figure() or self._meant()):
@@ -90,7 +90,7 @@ class TableReader:
         in_cells = "precision" in columns.all_fields(self.header)
         return {"precision": said} if is_above and not in_cells else {}
 
-    def _row(self, row: Row) -> Sequence[PublishedResult | Problem]:
+    def _row(self, row: Row) -> Sequence[PublishedResult | Diagnostic]:
         if problem := self.no_row(row):
             return [problem]
         own = attributed.read(self.texts(row), self._setting_of(row))
@@ -103,7 +103,7 @@ class TableReader:
             return [self._faulty(row, faults[0])]
         return [self._result(row, one, own.setting) for one in read if isinstance(one, Values)]
 
-    def no_row(self, row: Row) -> Problem | None:
+    def no_row(self, row: Row) -> Diagnostic | None:
         """Why a row cannot be read whatever its cells hold."""
         if len(row.cells) != len(self.header):
             message = f"the row has {len(row.cells)} cells, its table {len(self.header)} columns"
@@ -130,13 +130,15 @@ class TableReader:
         firsts = {row.cells[0].text for row in self.table.rows}
         return {title: self.setting.below(cells.cleaned(title)) for title in firsts}
 
-    def _wrong_cell(self, row: Row) -> Problem | None:
+    def _wrong_cell(self, row: Row) -> Diagnostic | None:
         """The first cell that cannot be taken for what it says."""
         printed = list(self._printed(row))
         for find in (self._refused, _uneven, self._misstated):
             for place, (column, text) in enumerate(printed):
                 if wrong := find(column, text):
-                    problem = Problem(self.where, wrong.message, column.title, None, wrong.remedy)
+                    problem = Diagnostic(
+                        self.where, wrong.message, column.title, None, wrong.remedy
+                    )
                     return self._at(row, place, problem)
         return None
 
@@ -155,7 +157,7 @@ class TableReader:
         message = f"{text!r} is not {titled!r}, which the title of a figure says"
         return Wrong(message, "correct one of them")
 
-    def _emptied(self, row: Row) -> Problem | None:
+    def _emptied(self, row: Row) -> Diagnostic | None:
         """An empty cell of what other rows name: it may mean the row above, or the heading."""
         name = self._empty.of(row, task_above=self.setting.said.task is not None)
         if name is None:
@@ -164,12 +166,14 @@ class TableReader:
         problem = self.problem(row, message, "write it in each row")
         return replace(problem, field=columns.title_of(name, self.header))
 
-    def _shared(self, row: Row) -> Problem | None:
+    def _shared(self, row: Row) -> Diagnostic | None:
         place = wide.shared(self.table, self.header, row)
         if place is None:
             return None
         message = f"one cell, {cells.plain(row.cells[place].text)!r}, stands across several columns"
-        problem = Problem(self.where, message, self.header[place].title, None, "give each its own")
+        problem = Diagnostic(
+            self.where, message, self.header[place].title, None, "give each its own"
+        )
         return self._at(row, place, problem)
 
     @property
@@ -208,7 +212,7 @@ class TableReader:
         for column, cell in zip(self.header, row.cells, strict=True):
             yield column, _with_unit(cells.value(cell.text), column)
 
-    def _faulty(self, row: Row, faults: Faults) -> Problem:
+    def _faulty(self, row: Row, faults: Faults) -> Diagnostic:
         """One problem for a row, on its first wrong cell; it names the others."""
         titled = {columns.title_of(name, self.header): w for name, w in faults.wrong.items()}
         order = [column.title for column in self.header]
@@ -216,10 +220,10 @@ class TableReader:
         (title, first), *rest = sorted(titled.items(), key=lambda item: places[item[0]])
         also = "".join(f"; {other}: {wrong.message}" for other, wrong in rest)
         remedy = (self._meant() if places[title] < 0 else None) or first.remedy
-        problem = Problem(self.where, f"{first.message}{also}", title, remedy=remedy)
+        problem = Diagnostic(self.where, f"{first.message}{also}", title, remedy=remedy)
         return self._at(row, places[title], problem)
 
-    def _at(self, row: Row, place: int, problem: Problem) -> Problem:
+    def _at(self, row: Row, place: int, problem: Diagnostic) -> Diagnostic:
         """A problem of a cell: on its line, of a configuration's elsewhere, and of which result."""
         line = configured.line_of(row, place)
         of = self.column(row) or (f" (for line {row.line})" if line != row.line else "")
@@ -231,9 +235,9 @@ class TableReader:
         turned = whole and self.table.turned
         return f" (column {cells.cleaned(row.cells[0].text)!r})" if turned else ""
 
-    def problem(self, row: Row, message: str, remedy: str | None = None) -> Problem:
+    def problem(self, row: Row, message: str, remedy: str | None = None) -> Diagnostic:
         """A problem of a row, with its line."""
-        return Problem(self.where, message + self.column(row), line=row.line, remedy=remedy)
+        return Diagnostic(self.where, message + self.column(row), line=row.line, remedy=remedy)
 
     def _result(self, row: Row, read: Values, setting: Setting) -> PublishedResult:
         release = Release(

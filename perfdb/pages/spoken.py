@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Final
 
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.pages import names, releases, sentences, statements, systems
 from perfdb.pages.attributed import Attributed
 from perfdb.pages.outline import Said, Table
@@ -24,7 +24,7 @@ _FIELDS: Final = {
 
 def of_table(
     where: str, table: Table, own: Sequence[Attributed], on: Sequence[str]
-) -> Iterator[Problem]:
+) -> Iterator[Diagnostic]:
     """Systems, tasks and releases in sentences nearest to a table that none of its rows is of.
 
     `own` are its rows, `on` the systems that they are of.
@@ -41,7 +41,7 @@ def of_table(
                 count_as = " and ".join(dict.fromkeys(of))
                 message = f"the text speaks of {' and '.join(words)}; the rows count as {count_as}"
                 remedy = f"put theirs in a heading, a column, or a line `{key}: NAME`"
-                yield Problem(where, message, line=one.line, remedy=remedy)
+                yield Diagnostic(where, message, line=one.line, remedy=remedy)
 
 
 def _nearest(key: str, table: Table) -> Iterator[Said]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from perfdb.content_hash import content_hash
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.pages import footnotes, names, otherwise
 from perfdb.pages.base import Enter, Grid, Heading, Line, Page
 from perfdb.pages.rows import TableReader
@@ -14,7 +14,7 @@ from perfdb.record import PublishedResult
 
 def of_page(
     where: str, page: Page, readers: Sequence[TableReader], results: Sequence[PublishedResult]
-) -> Iterator[Problem]:
+) -> Iterator[Diagnostic]:
     """What no table can say alone, each thing once, with the lines that it is of."""
     yield from _once(filter(None, (reader.unknown() for reader in readers)))
     yield from _once(_mistyped(where, results))
@@ -25,9 +25,9 @@ def of_page(
     yield from skipped(where, page)
 
 
-def _once(problems: Iterable[Problem]) -> Iterator[Problem]:
+def _once(problems: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
     """Each problem where it is first, with the other lines that have the same."""
-    found: dict[Problem, set[int]] = defaultdict(set)
+    found: dict[Diagnostic, set[int]] = defaultdict(set)
     for problem in problems:
         found[replace(problem, line=None)].add(problem.line or 0)
     for problem, on in found.items():
@@ -36,23 +36,23 @@ def _once(problems: Iterable[Problem]) -> Iterator[Problem]:
         yield replace(problem, line=first, message=problem.message + also)
 
 
-def _mistyped(where: str, results: Iterable[PublishedResult]) -> Iterator[Problem]:
+def _mistyped(where: str, results: Iterable[PublishedResult]) -> Iterator[Diagnostic]:
     """Models that the catalogue lacks under a name that is near to one of its own."""
     for one in results:
         if meant := names.model_meant(one.case.model):
             message = f"no model {one.case.model!r} in the catalogue"
-            yield Problem(where, message, line=one.line, remedy=f"did you mean {meant!r}?")
+            yield Diagnostic(where, message, line=one.line, remedy=f"did you mean {meant!r}?")
 
 
-def _without_figure(where: str, results: Iterable[PublishedResult]) -> Iterator[Problem]:
+def _without_figure(where: str, results: Iterable[PublishedResult]) -> Iterator[Diagnostic]:
     bare = [one.line for one in results if all(value is None for _, value in one.figures)]
     if bare:
         message = f"results without any figure: {len(bare)}, on {lines(bare)}"
         remedy = "they are kept as unknown; write the figures, or remove the rows"
-        yield Problem(where, message, line=bare[0], remedy=remedy)
+        yield Diagnostic(where, message, line=bare[0], remedy=remedy)
 
 
-def _repeated(where: str, results: Iterable[PublishedResult]) -> Iterator[Problem]:
+def _repeated(where: str, results: Iterable[PublishedResult]) -> Iterator[Diagnostic]:
     """Results that say again all that an earlier one says; the store keeps one of them."""
     first: dict[str, int] = {}
     told: dict[int, int] = {}
@@ -63,10 +63,10 @@ def _repeated(where: str, results: Iterable[PublishedResult]) -> Iterator[Proble
         first.setdefault(said, one.line)
     for again, line in told.items():
         message = f"the result says the same as that of line {line}; one is stored for both"
-        yield Problem(where, message, line=again, remedy="remove one of them")
+        yield Diagnostic(where, message, line=again, remedy="remove one of them")
 
 
-def _unreached(where: str, page: Page, readers: Iterable[TableReader]) -> Iterator[Problem]:
+def _unreached(where: str, page: Page, readers: Iterable[TableReader]) -> Iterator[Diagnostic]:
     """Footnotes that no row has: the text outside the tables' sections refers to them, or none."""
     if not page.footnotes:
         return
@@ -80,10 +80,10 @@ def _unreached(where: str, page: Page, readers: Iterable[TableReader]) -> Iterat
     yield from (_unreached_at(where, mark, None) for mark in sorted(left))
 
 
-def _unreached_at(where: str, mark: str, line: int | None) -> Problem:
+def _unreached_at(where: str, mark: str, line: int | None) -> Diagnostic:
     message = f"the text of the footnote {mark!r} is kept with no row"
     remedy = "put its mark into a row, a title, or the section above a table"
-    return Problem(where, message, line=line, remedy=remedy)
+    return Diagnostic(where, message, line=line, remedy=remedy)
 
 
 def _in_tables(page: Page, readers: Iterable[TableReader]) -> Iterator[str]:
@@ -104,9 +104,9 @@ def _texts(page: Page) -> Iterator[tuple[str, int]]:
             yield piece.label, piece.line
 
 
-def skipped(where: str, page: Page) -> Iterator[Problem]:
+def skipped(where: str, page: Page) -> Iterator[Diagnostic]:
     """What of a page is not read, be it in other files."""
-    every = (Problem(where, it.message, line=it.line, remedy=it.remedy) for it in page.skipped)
+    every = (Diagnostic(where, it.message, line=it.line, remedy=it.remedy) for it in page.skipped)
     yield from _once(every)
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Final
 
 from perfdb import catalog, units
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.pages import cells, columns, configured, names, titles
 from perfdb.pages.base import Grid, Line, Page, Piece, Quoted, Row
 from perfdb.pages.columns import Column
@@ -36,7 +36,7 @@ _HEADER: Final = "write `:header:` with the `:delim:` of the rows"
 
 def of_page(
     where: str, page: Page, every: Sequence[Table], taken: Sequence[Table]
-) -> Iterator[Problem]:
+) -> Iterator[Diagnostic]:
     """Those of all tables of a page that look like figures, and are not `taken` to be read."""
     known = {table.header.line for table in taken} | {*map(configured.joined_from, taken)}
     widths = frozenset(len(table.header.cells) for table in taken)
@@ -44,7 +44,7 @@ def of_page(
         if table.header.line not in known and (why := _why(table) or _untitled(table, widths)):
             message, remedy = why
             message = f"the table is not read: {message}"
-            yield Problem(where, message, line=table.header.line, remedy=remedy)
+            yield Diagnostic(where, message, line=table.header.line, remedy=remedy)
     yield from _of_lines(where, [piece for piece in page.pieces if isinstance(piece, Line)])
     yield from _of_code(where, page)
     yield from _drawn(where, page.pieces)
@@ -87,27 +87,27 @@ def _is_row(row: Row, widths: Collection[int]) -> bool:
     return numbers >= columns.FEWEST and of_work
 
 
-def _of_lines(where: str, lines: Sequence[Line]) -> Iterator[Problem]:
+def _of_lines(where: str, lines: Sequence[Line]) -> Iterator[Diagnostic]:
     """A line of titles with tabs between them, above a line of as many values."""
     for above, below in pairwise(lines):
         parts, under = above.text.split("\t"), below.text.split("\t")
         has_values = any(map(NUMBER.match, under)) and not any(map(NUMBER.match, parts))
         if _TABS < len(parts) == len(under) and has_values and any(map(_FIGURE.search, parts)):
             message = "the lines are not read as a table: their cells are set apart by tabs"
-            yield Problem(where, message, line=above.line, remedy=_SEPARATED)
+            yield Diagnostic(where, message, line=above.line, remedy=_SEPARATED)
 
 
-def _of_code(where: str, page: Page) -> Iterator[Problem]:
+def _of_code(where: str, page: Page) -> Iterator[Diagnostic]:
     """A table in a block of code that would be read, or told, elsewhere on the page."""
     for piece in page.pieces:
         if isinstance(piece, Quoted):
             table = Table(piece.grid.header, piece.grid.rows, ())
             if columns.are_results(columns.of(table)) or _why(table):
                 message = "the table is not read: it stands in a block of code"
-                yield Problem(where, message, line=table.header.line, remedy=_UNQUOTED)
+                yield Diagnostic(where, message, line=table.header.line, remedy=_UNQUOTED)
 
 
-def _drawn(where: str, pieces: Sequence[Piece]) -> Iterator[Problem]:
+def _drawn(where: str, pieces: Sequence[Piece]) -> Iterator[Diagnostic]:
     """Titles of figures below the first rule of a drawn table, or in a table of MediaWiki."""
     for before, piece, below in zip([None, *pieces], pieces, [*pieces[1:], None], strict=False):
         if not isinstance(piece, Line):
@@ -121,7 +121,7 @@ def _drawn(where: str, pieces: Sequence[Piece]) -> Iterator[Problem]:
             titles_ = [cell.text for row in (below.header, *below.rows) for cell in row.cells]
         if any(map(_FIGURE.search, titles_)):
             message = "the table is not read: it is in no markup that is known here"
-            yield Problem(where, message, line=piece.line, remedy=_SEPARATED)
+            yield Diagnostic(where, message, line=piece.line, remedy=_SEPARATED)
 
 
 def _looks(column: Column) -> bool:

@@ -8,7 +8,7 @@ from sqlalchemy import Column, Connection, Select, select
 
 from perfdb import catalog
 from perfdb.db.tables import cases, models, results, systems
-from perfdb.errors import InputError, Problem, suggestion
+from perfdb.errors import Diagnostic, InputError, suggestion
 
 
 @dataclass(frozen=True)
@@ -72,11 +72,11 @@ def within(
     return asked.where(results.c.release_id.in_(scope.release_ids))
 
 
-def _unknown(connection: Connection, only: Only) -> Iterator[Problem]:
+def _unknown(connection: Connection, only: Only) -> Iterator[Diagnostic]:
     for name, column in COLUMNS.items():
         if (value := getattr(only, name)) is None:
             continue
         names = connection.scalars(select(column).distinct()).all()
         if value not in names:
             remedy = suggestion(value, names) if names else "the store is empty: `perfdb ingest`"
-            yield Problem(f"--{name}", f"no results of {value!r}", remedy=remedy)
+            yield Diagnostic(f"--{name}", f"no results of {value!r}", remedy=remedy)

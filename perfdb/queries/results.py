@@ -1,9 +1,14 @@
 """What tables, comparisons and exports show: one row for each result, with its case and release."""
 
-from sqlalchemy import ColumnElement, Select, and_, case, func, select
+import dataclasses
+from collections.abc import Callable
+from itertools import compress
+from typing import Final
+
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, select
 
 from perfdb.db.tables import cases, models, originals, releases, results, runs, sources, systems
-from perfdb.record import Origin
+from perfdb.record import Origin, Result
 
 IDENTITY = (
     cases.c.framework,
@@ -153,3 +158,19 @@ def of_release(
 ) -> Select[*tuple[object, ...]]:
     """Only results of one release."""
     return select_.where(results.c.release_id == release_id)
+
+
+def read(connection: Connection, statement: Select[*tuple[object, ...]]) -> list[Result]:
+    """The results of a statement that is made from `current` or `representative`."""
+    answer = connection.execute(statement)
+    columns = list(answer.keys())
+    known = [name in _ATTRIBUTES for name in columns]
+    names = tuple(compress(columns, known))
+    make: Callable[..., Result] = Result
+    return [
+        make(**{**dict(zip(names, compress(row, known), strict=True)), "notes": tuple(row.notes)})
+        for row in answer
+    ]
+
+
+_ATTRIBUTES: Final = frozenset(field.name for field in dataclasses.fields(Result))

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from perfdb import metrics, yamlfile
-from perfdb.errors import Problem
+from perfdb.errors import Diagnostic
 from perfdb.recipe.model import Recipe, Settings
 from perfdb.record import Case
 from perfdb.yamlfile import Document, Place
@@ -49,7 +49,7 @@ class Override:
     places: Mapping[str, Place]
 
 
-def drafts(recipe: Recipe, document: Document) -> tuple[list[Draft], list[Problem]]:
+def drafts(recipe: Recipe, document: Document) -> tuple[list[Draft], list[Diagnostic]]:
     """Every combination of `cases` and `matrix`, and what is wrong with their fields."""
     found: list[Draft] = []
     problems = [*_given_twice(recipe, document)]
@@ -64,7 +64,7 @@ def drafts(recipe: Recipe, document: Document) -> tuple[list[Draft], list[Proble
     return found, list(dict.fromkeys(problems))
 
 
-def _given_twice(recipe: Recipe, document: Document) -> Iterator[Problem]:
+def _given_twice(recipe: Recipe, document: Document) -> Iterator[Diagnostic]:
     """Problems: what both `cases` and `matrix` give; of `options` only the same one is the same."""
     for name, values in recipe.matrix.items():
         listed: list[object] = [fields[name] for fields in recipe.cases if name in fields]
@@ -125,7 +125,7 @@ def _short(value: object) -> str:
             return str(value)
 
 
-def _merged(document: Document, *overrides: Override) -> Settings | list[Problem]:
+def _merged(document: Document, *overrides: Override) -> Settings | list[Diagnostic]:
     """The recipe's own fields under the overrides; `options` are merged, not replaced."""
     assert isinstance(document.content, dict)
     fields = {
@@ -144,7 +144,9 @@ def _options(fields: Mapping[str, object]) -> Mapping[str, object]:
     return options if isinstance(options, Mapping) else {}
 
 
-def _at_its_line(document: Document, problem: Problem, places: Mapping[str, Place]) -> Problem:
+def _at_its_line(
+    document: Document, problem: Diagnostic, places: Mapping[str, Place]
+) -> Diagnostic:
     """The same problem, with the line on which its field was written."""
     field = (problem.field or "").split(".")[0]
     return document.problem(places.get(field, ()), problem.message, problem.remedy)

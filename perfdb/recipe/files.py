@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfdb import yamlfile
-from perfdb.errors import Problem, RecipeError, closest
+from perfdb.errors import Diagnostic, RecipeError, closest
 from perfdb.machine import readable
 from perfdb.recipe.check import faults
 from perfdb.recipe.expand import Draft, Point, drafts, point
@@ -48,7 +48,7 @@ class RecipeFile:
 def load(paths: Iterable[Path]) -> list[RecipeFile]:
     """Every recipe in files and folders. Raises RecipeError with all problems of all files."""
     found: list[RecipeFile] = []
-    problems: list[Problem] = []
+    problems: list[Diagnostic] = []
     for path in _files(paths, problems):
         read = _read(path)
         if isinstance(read, RecipeFile):
@@ -61,7 +61,7 @@ def load(paths: Iterable[Path]) -> list[RecipeFile]:
     return found
 
 
-def _files(paths: Iterable[Path], problems: list[Problem]) -> Iterator[Path]:
+def _files(paths: Iterable[Path], problems: list[Diagnostic]) -> Iterator[Path]:
     """The recipe files named, and those in the folders named, each once, in order."""
     seen: set[Path] = set()
     for path in paths:
@@ -69,11 +69,13 @@ def _files(paths: Iterable[Path], problems: list[Problem]) -> Iterator[Path]:
         if not found:
             missing = not path.exists()
             message = "no such file or folder" if missing else "holds no recipe (*.yaml)"
-            problems.append(Problem(str(path), message, remedy="name a recipe or a folder of them"))
+            problems.append(
+                Diagnostic(str(path), message, remedy="name a recipe or a folder of them")
+            )
         for file in found:
             if readable(str(file)) != str(file):
                 where = readable(str(file))
-                problems.append(Problem(where, "the name is not UTF-8", remedy="rename it"))
+                problems.append(Diagnostic(where, "the name is not UTF-8", remedy="rename it"))
             elif file.resolve() not in seen:
                 seen.add(file.resolve())
                 yield file
@@ -85,9 +87,9 @@ def _inside(path: Path) -> list[Path]:
     return [path] if path.is_file() else []
 
 
-def _read(path: Path) -> RecipeFile | list[Problem]:
+def _read(path: Path) -> RecipeFile | list[Diagnostic]:
     text = _text(path)
-    if isinstance(text, Problem):
+    if isinstance(text, Diagnostic):
         return [text]
     document = yamlfile.parse(str(path), text)
     if isinstance(document, yamlfile.Unreadable):
@@ -106,23 +108,23 @@ def _read(path: Path) -> RecipeFile | list[Problem]:
     return RecipeFile(path, text, recipe, tuple(points))
 
 
-def _text(path: Path) -> str | Problem:
+def _text(path: Path) -> str | Diagnostic:
     try:
         return path.read_bytes().decode()
     except OSError as error:
-        return Problem(str(path), f"cannot be read: {error}")
+        return Diagnostic(str(path), f"cannot be read: {error}")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         message = f"cannot be read as UTF-8: {error.reason}"
-        return Problem(str(path), message, line=line, remedy="save it as UTF-8")
+        return Diagnostic(str(path), message, line=line, remedy="save it as UTF-8")
 
 
-def _in_order(problems: Iterable[Problem]) -> list[Problem]:
+def _in_order(problems: Iterable[Diagnostic]) -> list[Diagnostic]:
     """Each problem once, by its line."""
     return sorted(dict.fromkeys(problems), key=lambda problem: problem.line or 0)
 
 
-def _of_the_rest(document: Document, problems: Iterable[Problem]) -> list[Problem]:
+def _of_the_rest(document: Document, problems: Iterable[Diagnostic]) -> list[Diagnostic]:
     """Problems in the names and values of the fields other than those that have problems already.
 
     The layout is not checked if a part of it is wrong: what is left is not what was written.
@@ -156,22 +158,22 @@ def _faults_but(settings: Settings, unsaid: Set[str]) -> Iterable[Fault]:
     return (fault for fault in found if fault.field not in unsaid)
 
 
-def _problems(document: Document, draft: Draft, broken: Iterable[Fault]) -> Iterator[Problem]:
+def _problems(document: Document, draft: Draft, broken: Iterable[Fault]) -> Iterator[Diagnostic]:
     for fault in broken:
         place = draft.place(fault.field)
         yield document.problem(place, fault.message, fault.remedy).of(fault.field)
 
 
-def _same_name(files: list[RecipeFile]) -> Iterator[Problem]:
+def _same_name(files: list[RecipeFile]) -> Iterator[Diagnostic]:
     first: dict[str, Path] = {}
     for file in files:
         other = first.setdefault(file.recipe.name, file.path)
         if other != file.path:
             message = f"{file.recipe.name!r} is the name of {other} too"
-            yield Problem(str(file.path), message, field="name", remedy="names must differ")
+            yield Diagnostic(str(file.path), message, field="name", remedy="names must differ")
 
 
-def _same_case(files: list[RecipeFile]) -> Iterator[Problem]:
+def _same_case(files: list[RecipeFile]) -> Iterator[Diagnostic]:
     """A case may be listed in several containers, with several seeds, and in several lengths."""
     first: dict[object, str] = {}
     for file in files:
@@ -180,5 +182,5 @@ def _same_case(files: list[RecipeFile]) -> Iterator[Problem]:
             if asked in first:
                 message = f"case {made.name} is the same as {first[asked]}"
                 remedy = "remove one; `perfdb run --repeat` measures a case several times"
-                yield Problem(str(file.path), message, remedy=remedy)
+                yield Diagnostic(str(file.path), message, remedy=remedy)
             first.setdefault(asked, made.name)

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Set
 
-from perfdb.errors import Problem, suggestion
+from perfdb.errors import Diagnostic, suggestion
 from perfdb.recipe.model import Settings
 from perfdb.yamlfile import Document, Place
 
 
-def misnamed(document: Document) -> list[Problem]:
+def misnamed(document: Document) -> list[Diagnostic]:
     """Problems: fields of `cases` and `matrix` that no case has, and empty lists in `matrix`."""
     unknown = [
         document.problem(

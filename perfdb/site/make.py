@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError
 from perfdb.audit import acknowledged
 from perfdb.audit.acknowledged import Entry
 from perfdb.db.session import is_missing, reading, store_url
-from perfdb.errors import InputError, PerfdbError, Problem
+from perfdb.errors import Diagnostic, InputError, PerfdbError
 from perfdb.queries.content import content
 from perfdb.site import downloads, memory, pages, read
 from perfdb.site.contents import Contents
@@ -46,7 +46,7 @@ def _entries(accepted: Path | None) -> tuple[Entry, ...]:
     if not accepted.is_file():
         remedy = "name a file, from the folder of conf.py on, or None"
         raise InputError(
-            Problem(str(accepted), "no such file", field="perfdb_acknowledged", remedy=remedy)
+            Diagnostic(str(accepted), "no such file", field="perfdb_acknowledged", remedy=remedy)
         )
     return acknowledged.entries(str(accepted), accepted.read_text(encoding="utf-8"))
 

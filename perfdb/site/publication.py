@@ -11,7 +11,7 @@ from sqlalchemy import Connection, RowMapping
 from perfdb.audit.acknowledged import Entry, explained
 from perfdb.audit.document import sentence
 from perfdb.audit.subject import Finding, Severity
-from perfdb.errors import InputError, Problem
+from perfdb.errors import Diagnostic, InputError
 from perfdb.groups import grouped
 from perfdb.jsonfile import write_atomically
 from perfdb.queries import findings, results
@@ -34,7 +34,7 @@ class Publication:
     pages: tuple[ReleasePage, ...]
     findings: tuple[Finding, ...]
     paths: frozenset[Path]
-    refused: tuple[Problem, ...] = ()
+    refused: tuple[Diagnostic, ...] = ()
 
 
 def read(
@@ -74,27 +74,29 @@ def texts(pages: Sequence[ReleasePage], style: plain.Style, label: str = "") -> 
     return {_path(one.framework, one.release): plain.page(one, style, label) for one in pages}
 
 
-def _labelled(pages: Sequence[ReleasePage], style: plain.Style, label: str) -> Iterator[Problem]:
+def _labelled(pages: Sequence[ReleasePage], style: plain.Style, label: str) -> Iterator[Diagnostic]:
     """What keeps a label from being one."""
     if not label:
         return
     if style != "myst":
-        yield Problem("--label", "Markdown has no labels", remedy="leave it out, or --format myst")
+        yield Diagnostic(
+            "--label", "Markdown has no labels", remedy="leave it out, or --format myst"
+        )
     if len(pages) > 1:
         message = f"{len(pages)} pages cannot share {label!r}"
-        yield Problem("--label", message, remedy="name one release; each has a label of its own")
+        yield Diagnostic("--label", message, remedy="name one release; each has a label of its own")
     if not _LABEL.fullmatch(label):
         message = f"{label!r} is no label"
-        yield Problem("--label", message, remedy="write letters, digits and . _ - alone")
+        yield Diagnostic("--label", message, remedy="write letters, digits and . _ - alone")
 
 
-def _named(page: ReleasePage) -> Problem | None:
+def _named(page: ReleasePage) -> Diagnostic | None:
     """What is wrong with the name of a release: themes print the titles of pages as they are."""
     name = f"{page.framework} {page.release or ''}".rstrip()
     if not _HTML & set(name):
         return None
     remedy = "read its pages and runs again under another name: --framework, --release"
-    return Problem(repr(name), "a site would run the < > of its name as HTML", remedy=remedy)
+    return Diagnostic(repr(name), "a site would run the < > of its name as HTML", remedy=remedy)
 
 
 def _path(framework: str, release: str | None) -> Path:
@@ -128,7 +130,7 @@ def write(folder: Path, wanted: Mapping[Path, str]) -> dict[Path, bool]:
         if foreign:
             remedy = "choose another --output, or move the page away"
             raise InputError(
-                Problem(str(folder / path), "was not made by perfdb publish", remedy=remedy)
+                Diagnostic(str(folder / path), "was not made by perfdb publish", remedy=remedy)
                 for path in foreign
             )
         for path, text in wanted.items():
@@ -137,7 +139,7 @@ def write(folder: Path, wanted: Mapping[Path, str]) -> dict[Path, bool]:
                 write_atomically(folder / path, text)
     except OSError as error:
         where = str(error.filename or folder)
-        raise InputError(Problem(where, error.strerror or str(error))) from error
+        raise InputError(Diagnostic(where, error.strerror or str(error))) from error
     return {folder / path: before[path] != text for path, text in wanted.items()}
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from perfdb.compare import Choice
 from perfdb.compare.releases import in_order
-from perfdb.errors import InputError, Problem
+from perfdb.errors import Diagnostic, InputError
 from perfdb.queries import catalog, trend
 from perfdb.queries.only import Only, known, narrowed, spelled
 from perfdb.queries.results import current
@@ -67,22 +67,22 @@ def is_key(word: str) -> bool:
     return re.fullmatch(rf"[0-9a-fA-F]{{{trend.KEY_LENGTH},64}}", word) is not None
 
 
-def _nothing(word: str, names: Sequence[str]) -> Problem:
+def _nothing(word: str, names: Sequence[str]) -> Diagnostic:
     if not names:
         remedy = "the store holds no results; fill it with `perfdb ingest`"
     elif close := get_close_matches(spelled(word), names, n=3, cutoff=0.5):
         remedy = f"did you mean {' or '.join(close)}?"
     else:
         remedy = f"known models: {', '.join(names)}; or give the beginning of a key"
-    return Problem("trend", f"no results of {word!r}", remedy=remedy)
+    return Diagnostic("trend", f"no results of {word!r}", remedy=remedy)
 
 
-def _nothing_left(words: Sequence[str], only: Only) -> Problem:
+def _nothing_left(words: Sequence[str], only: Only) -> Diagnostic:
     if not _options(only):
-        return Problem("trend", "no results", remedy="fill the store with `perfdb ingest`")
+        return Diagnostic("trend", "no results", remedy="fill the store with `perfdb ingest`")
     asked = " ".join(filter(None, (", ".join(words), _said(only))))
     remedy = f"leave out one of {', '.join(_options(only))}"
-    return Problem("trend", f"no results of {asked}", remedy=remedy)
+    return Diagnostic("trend", f"no results of {asked}", remedy=remedy)
 
 
 def _options(only: Only) -> list[str]:

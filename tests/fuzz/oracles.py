@@ -7,10 +7,9 @@ from itertools import pairwise
 
 from perfdb.db.rows import MeasuredRun, ResultRow, StepRow
 from perfdb.formats import ParsedLog, Reading
-from perfdb.formats.base import Configuration
 from perfdb.formats.scan import LOOKAHEAD
 from perfdb.log_text import plain
-from perfdb.record import Figures, PublishedResult
+from perfdb.record import Figures, PartialCase, PublishedResult
 
 _NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 MOST_NUMBERS = 60
@@ -39,7 +38,7 @@ def check_log(log: ParsedLog, content: bytes, printed: Collection[str]) -> None:
         assert reading.line <= len(lines)
         check_place(reading, lines, printed)
     check_figures(log.emitted)
-    Configuration.model_validate(log.configuration.model_dump(exclude_unset=True))
+    PartialCase.model_validate(log.configuration.model_dump(exclude_unset=True))
     for problem in (*log.problems, *log.notes):
         # YAML has other ends of lines too.
         assert problem.line is None or 1 <= problem.line <= len(content.splitlines()) + len(lines)

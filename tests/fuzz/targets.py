@@ -21,7 +21,7 @@ from perfdb import attribute, logged, normalize, windows
 from perfdb.audit import acknowledged
 from perfdb.db import migrate
 from perfdb.db.session import reading, store_url
-from perfdb.errors import InputError, Problem
+from perfdb.errors import Diagnostic, InputError
 from perfdb.formats import FORMATS, LogFormat, ParsedLog, several
 from perfdb.ingest import LogOptions, Options, ingest
 from perfdb.ingest.compression import Budget
@@ -226,11 +226,11 @@ def _check_store(connection: Connection) -> None:
 @contextmanager
 def _refused() -> Iterator[None]:
     """What is wrong with an input is said, with a place and a sentence."""
-    problems: Sequence[Problem] = ()
+    problems: Sequence[Diagnostic] = ()
     try:
         yield
     except InputError as error:
-        problems = error.problems or [Problem("", "")]
+        problems = error.problems or [Diagnostic("", "")]
     assert all(problem.where and problem.message for problem in problems)
 
 
