@@ -45,7 +45,6 @@ def start_of_last(printed: Readings) -> int:
     for some in in_order(printed.step):
         each = np.unique(printed.step[some])
         apart += each.searchsorted(highs) - each.searchsorted(lows)
-        printed.let_go()
     far = firsts[apart > MOST_APART]
     return int(far[-1]) if len(far) else 0
 

@@ -2,32 +2,16 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from perfdb.errors import Diagnostic
+from perfdb.formats.columns import Reading, Steps
 from perfdb.record import Figures, Outcome, PartialCase
+
+__all__ = ["Content", "LogFormat", "ParsedLog", "Reading"]
 
 Content = Iterable[bytes]
 """The bytes of a file in chunks of any size, in order. A list with one item is fine."""
-
-
-class Reading(NamedTuple):
-    """A step as a log prints it. Steps count from 1; times in seconds, memory in bytes.
-
-    The rates are those the program printed: kept to be compared, never taken for a result.
-    """
-
-    line: int
-    step: int
-    step_time_s: float
-    loss: float | None = None
-    grad_norm: float | None = None
-    peak_memory_bytes: int | None = None
-    tokens: int | None = None
-    skipped: bool = False
-    model_tflops_per_sec_per_gpu: float | None = None
-    tokens_per_sec_per_gpu: float | None = None
-    mfu: float | None = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +68,11 @@ class ParsedLog:
     problems: tuple[Diagnostic, ...] = ()
     notes: tuple[Diagnostic, ...] = ()
     """What a reader of the figures should know, and what was kept but not understood."""
+
+    @property
+    def steps(self) -> Steps:
+        """The steps in order, each once, as columns."""
+        return Steps.of(self.readings)
 
     @property
     def framework(self) -> str | None:

@@ -92,7 +92,6 @@ def _placed(rates: Readings, lines: Ints) -> Readings:
             num_before = int(first.line.searchsorted(own[-1], "right"))
             placed.add(_at_places(first.at(slice(num_before)), own, start))
             left = left.at(slice(num_before, None))
-            rates.let_go()
             if num_before < len(first):
                 break
         start += len(own)
@@ -194,7 +193,7 @@ class _Pairs:
                 size = int(left.step.searchsorted(left.step[0] + piecewise.AT_ONCE))
                 yield left.at(slice(size))
                 left = left.at(slice(size, None))
-                self._printed.let_go()
+                pass
 
     def _counted(self, asked: Callable[[Readings], Ints]) -> Ints:
         """How many rates ask for each iteration. `asked`: what places some rates ask for."""

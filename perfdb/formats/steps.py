@@ -205,7 +205,6 @@ def _in_order(printed: Readings) -> Iterator[tuple[Ints, Flags, Flags]]:
     for some in in_order(printed.step):
         is_new = np.diff(printed.step[some], prepend=-1, append=-1) != 0
         yield some, is_new[:-1], is_new[1:]
-        printed.let_go()
 
 
 def _restarts(printed: Readings, kept: Readings) -> tuple[Cells[int], int]:

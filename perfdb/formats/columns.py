@@ -1,0 +1,231 @@
+"""The steps of a log as numpy columns: a log may hold millions of them.
+
+How to use a `Steps`:
+
+    steps.step, steps.line, steps.step_time_s   arrays that every step has a value in
+    values, known = steps.column("loss")        any other field; read values where known is True
+    steps[10:20], steps.at(steps.step > 10)     some of the steps: by slice, mask or indexes
+    steps[0], for reading in steps              `Reading` rows, for a few steps
+    steps.rows("step", "loss")                  tuples for a bulk insert; None where unknown
+    steps.with_columns(tokens=column)           the same steps with other values of a field
+    len(steps)                                  a Steps is false where it is empty
+
+Fields are those of `Reading`. A log may add columns of other names, such as
+`global_batch_size`; no `Reading` has those.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import repeat
+from typing import Final, NamedTuple, overload
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+_REQUIRED: Final = ("line", "step", "step_time_s")
+_KINDS: Final[Mapping[str, type[np.generic]]] = {
+    "skipped": np.bool_, "peak_memory_bytes": np.int64, "tokens": np.int64,
+}  # fmt: skip
+_ROWS_AT_ONCE: Final = 1 << 12
+
+
+class Reading(NamedTuple):
+    """A step as a log prints it. Steps count from 1; times in seconds, memory in bytes.
+
+    The rates are those that the program printed: kept for comparison, never used as results.
+    """
+
+    line: int
+    step: int
+    step_time_s: float
+    loss: float | None = None
+    grad_norm: float | None = None
+    peak_memory_bytes: int | None = None
+    tokens: int | None = None
+    skipped: bool = False
+    model_tflops_per_sec_per_gpu: float | None = None
+    tokens_per_sec_per_gpu: float | None = None
+    mfu: float | None = None
+
+
+class StepColumn(NamedTuple):
+    """A number for each step. Where `known` is False the value means nothing."""
+
+    values: Floats | Ints | Flags
+    known: Flags
+
+    @classmethod
+    def of(cls, cells: Sequence[float | None], kind: type[np.generic] = np.float64) -> "StepColumn":
+        """A column of numbers and None."""
+        known = np.array([cell is not None for cell in cells], np.bool_)
+        return cls(np.array([0 if cell is None else cell for cell in cells], kind), known)
+
+    @classmethod
+    def full(cls, values: Floats | Ints | Flags) -> "StepColumn":
+        """A column in which every value is known."""
+        return cls(values, np.broadcast_to(True, values.shape))
+
+    @classmethod
+    def empty(cls, size: int, kind: type[np.generic] = np.float64) -> "StepColumn":
+        """A column in which no value is known."""
+        return cls(np.broadcast_to(kind(0), size), np.broadcast_to(False, size))
+
+    @classmethod
+    def joined(cls, parts: Sequence["StepColumn"]) -> "StepColumn":
+        """Columns one behind the other."""
+        values: Floats = np.concatenate([part.values for part in parts])
+        return cls(values, np.concatenate([part.known for part in parts])).slim()
+
+    def distinct(self) -> list[float]:
+        """Each known value once, in ascending order."""
+        found: list[float] = np.unique(self.values[self.known]).tolist()
+        return found
+
+    def slim(self) -> "StepColumn":
+        """The same in less memory where all values are equal."""
+        values = self.values
+        slim = np.broadcast_to(values[0], values.shape) if _is_one(values) else values
+        known = self.known
+        return StepColumn(slim, np.broadcast_to(known[0], known.shape) if _is_one(known) else known)
+
+    def at(self, places: slice | Ints | Flags) -> "StepColumn":
+        """Some of the values."""
+        return StepColumn(self.values[places], self.known[places])
+
+    def cells(self) -> list[float | None]:
+        """The values as Python numbers, None where unknown."""
+        if not self.known.any():
+            return [None] * len(self.known)
+        cells: list[float | None] = self.values.tolist()
+        for place in np.flatnonzero(~self.known).tolist():
+            cells[place] = None
+        return cells
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Steps(Sequence[Reading]):
+    """Steps in their order, as columns. A field that `columns` lacks is known of no step."""
+
+    line: Ints
+    step: Ints
+    step_time_s: Floats
+    columns: Mapping[str, StepColumn] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, readings: Iterable[Reading]) -> "Steps":
+        """Columns of readings, whose steps must be below 2**63."""
+        if isinstance(readings, cls):
+            return readings
+        rows = zip(*readings, strict=True)
+        cells = dict(zip(Reading._fields, rows, strict=False)) or dict.fromkeys(_REQUIRED, ())
+        others = (name for name in cells if name not in _REQUIRED)
+        return cls(
+            np.array(cells["line"], np.int64),
+            np.array(cells["step"], np.int64),
+            np.array(cells["step_time_s"], np.float64),
+            {name: StepColumn.of(cells[name], kind_of(name)) for name in others},
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence["Steps"]) -> "Steps":
+        """Steps one behind the other."""
+        used = dict.fromkeys(
+            name for part in parts for name, one in part.columns.items() if one.known.any()
+        )
+        return cls(
+            np.concatenate([np.empty(0, np.int64), *(part.line for part in parts)]),
+            np.concatenate([np.empty(0, np.int64), *(part.step for part in parts)]),
+            np.concatenate([np.empty(0), *(part.step_time_s for part in parts)]),
+            {name: StepColumn.joined([part.column(name) for part in parts]) for name in used},
+        )
+
+    def column(self, name: str) -> StepColumn:
+        """The values of a field, and of which steps they are known."""
+        return self.columns.get(name) or StepColumn.empty(len(self), kind_of(name))
+
+    def first_not_finite(self) -> int | None:
+        """The index of the first step with a loss or a gradient norm that is not a number."""
+        columns = (self.column("loss"), self.column("grad_norm"))
+        found = [np.flatnonzero(one.known & ~np.isfinite(one.values))[:1] for one in columns]
+        return min((int(one[0]) for one in found if len(one)), default=None)
+
+    def with_columns(self, **columns: StepColumn) -> "Steps":
+        """The same steps with other values of some fields."""
+        return replace(self, columns={**self.columns, **columns})
+
+    def without(self, name: str) -> "Steps":
+        """The same steps without a column."""
+        return replace(self, columns={k: v for k, v in self.columns.items() if k != name})
+
+    def slim(self) -> "Steps":
+        """The same steps in less memory."""
+        return replace(self, columns={k: v.slim() for k, v in self.columns.items()})
+
+    def at(self, places: slice | Ints | Flags) -> "Steps":
+        """Some of the steps."""
+        columns = {name: column.at(places) for name, column in self.columns.items()}
+        return Steps(self.line[places], self.step[places], self.step_time_s[places], columns)
+
+    def rows(self, *names: str) -> Iterator[tuple[float | None, ...]]:
+        """A tuple of some fields for each step, None where unknown."""
+        for part in self.parts():
+            yield from zip(*(part._cells(name) for name in names), strict=True)
+
+    def parts(self, size: int = _ROWS_AT_ONCE) -> Iterator["Steps"]:
+        """The same steps, at most `size` at a time."""
+        return (self.at(slice(start, start + size)) for start in range(0, len(self), size))
+
+    def __len__(self) -> int:
+        return len(self.line)
+
+    @overload
+    def __getitem__(self, place: int) -> Reading: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> "Steps": ...
+
+    def __getitem__(self, place: int | slice) -> "Reading | Steps":
+        if isinstance(place, slice):
+            return self.at(place)
+        start = range(len(self))[place]
+        return next(iter(self.at(slice(start, start + 1))))
+
+    def __iter__(self) -> Iterator[Reading]:
+        defaults = Reading._field_defaults
+        for part in self.parts():
+            others = (
+                part.columns[name].cells() if name in part.columns else repeat(default)
+                for name, default in defaults.items()
+            )
+            required = (getattr(part, name).tolist() for name in _REQUIRED)
+            yield from map(Reading._make, zip(*required, *others, strict=False))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+    def _cells(self, name: str) -> list[float | None]:
+        if name in _REQUIRED:
+            cells: list[float | None] = getattr(self, name).tolist()
+            return cells
+        return self.column(name).cells()
+
+
+def kind_of(name: str) -> type[np.generic]:
+    """The numpy type of a field's values."""
+    return _KINDS.get(name, np.float64)
+
+
+def _is_one(numbers: Floats | Ints | Flags) -> bool:
+    """Whether all numbers, of which there must be some, have the same bits."""
+    bits = numbers.view(f"u{numbers.itemsize}")
+    return len(bits) > 0 and bool((bits == bits[0]).all())
