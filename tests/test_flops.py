@@ -15,7 +15,7 @@ from perfdb import catalog, flops
 from perfdb.catalog import Model
 from perfdb.catalog.base import PARTS, WITHOUT_EXPERTS
 from perfdb.errors import CatalogError
-from perfdb.flops import Work, conventions, training
+from perfdb.flops import Work, conventions, lora
 from perfdb.flops.base import Convention
 from perfdb.flops.conventions import (
     AUTOMODEL,
@@ -146,7 +146,7 @@ def test_shapes_have_the_parameters_that_their_publishers_state(name: str, billi
     model = catalog.model(name)
     cost = flops.FORMULAS[model.family].cost(model, 4096, CAUSAL)
     assert cost
-    assert billions == pytest.approx(training.parameters(cost) / 1e9, rel=2e-3)
+    assert billions == pytest.approx(lora.parameters(cost) / 1e9, rel=2e-3)
 
 
 def test_every_model_is_held_against_what_somebody_else_says() -> None:
@@ -248,7 +248,7 @@ def test_tied_embeddings_are_held_once_and_cost_the_same() -> None:
     model = catalog.model("llama3-8b")
     tied = model.model_copy(update={"tied_embeddings": True})
     costs = [flops.FORMULAS["gpt"].cost(one, 4096, CAUSAL) for one in (model, tied)]
-    held = [training.parameters(cost) for cost in costs if cost]
+    held = [lora.parameters(cost) for cost in costs if cost]
     assert 128_256 * 4096 == held[0] - held[1]
     assert flops.flops_per_token(model, 4096) == flops.flops_per_token(tied, 4096)
 
@@ -266,7 +266,7 @@ def test_lora_as_automodel_counts_it() -> None:
     model = catalog.model("llama3-8b")
     cost = flops.FORMULAS["gpt"].cost(model, 4096, AUTOMODEL)
     assert cost
-    assert 20_971_520 == training.adapter_parameters(cost, 8)
+    assert 20_971_520 == lora.adapter_parameters(cost, 8)
     found = flops.flops_per_token(model, 4096, AUTOMODEL, "lora")
     expected = _per_token("llama3-8b", 4096) * (2 + 2 * 20_971_520 / 8_030_261_248) / 3
     assert expected == pytest.approx(found, rel=1e-6)

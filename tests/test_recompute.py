@@ -21,7 +21,7 @@ from perfdb.audit.read import subjects
 from perfdb.db.session import reading
 from perfdb.db.tables import cases, findings, ingest_log, releases, results
 from perfdb.errors import InputError, StoreError
-from perfdb.flops import training
+from perfdb.flops import lora
 from perfdb.formats import Reading
 from perfdb.formats.readings import Readings
 from perfdb.ingest import LogOptions, Options, ingest
@@ -145,7 +145,7 @@ def test_a_formula_that_changed_makes_new_figures(
 ) -> None:
     """Seven operations where six were counted: TFLOP/s and MFU grow by a sixth, tokens/s stay."""
     before = in_force(filled)
-    monkeypatch.setattr(training, "TRAINING_FACTOR", 7)
+    monkeypatch.setattr(lora, "TRAINING_FACTOR", 7)
     uncached = normalize._flops_per_token.__wrapped__
     monkeypatch.setattr(normalize, "_flops_per_token", uncached)
     monkeypatch.setattr(flops, "FORMULA_VERSION", 4)

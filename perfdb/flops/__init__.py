@@ -1,9 +1,9 @@
-"""Model FLOPs by architecture family. To add one: write its module, add it to the table."""
+"""Model FLOPs by architecture family. To add one: write its cost, add it to the table."""
 
 from dataclasses import dataclass
 
 from perfdb.catalog.base import Model
-from perfdb.flops import dit, gated_delta, gpt, mamba, mla, moe, sliding, training
+from perfdb.flops import dit, hybrid, lora, transformer
 from perfdb.flops.base import Convention, FlopsFormula
 from perfdb.flops.conventions import CONVENTIONS, DEFAULT
 from perfdb.record import Task
@@ -14,13 +14,34 @@ __all__ = [
 ]  # fmt: skip
 
 FORMULAS: dict[str, FlopsFormula] = {
-    gpt.FAMILY: gpt,
-    moe.FAMILY: moe,
-    mla.FAMILY: mla,
-    sliding.FAMILY: sliding,
-    mamba.FAMILY: mamba,
-    gated_delta.FAMILY: gated_delta,
-    dit.FAMILY: dit,
+    "gpt": FlopsFormula(
+        "FLOPs of a dense GPT: multi-head or grouped-query attention, gated or plain MLP.",
+        transformer.dense,
+    ),
+    "moe": FlopsFormula(
+        "FLOPs of a mixture-of-experts GPT: the experts a token visits, the shared and dense ones.",
+        transformer.mixture_of_experts,
+    ),
+    "mla": FlopsFormula(
+        "FLOPs of multi-head latent attention with experts: DeepSeek-V3, Kimi-K2, Moonlight.",
+        transformer.latent_attention,
+    ),
+    "sliding": FlopsFormula(
+        "FLOPs of models that mix full attention with layers that see a window of it: GPT-OSS.",
+        transformer.sliding_window,
+    ),
+    "mamba": FlopsFormula(
+        "FLOPs of Mamba-2 hybrids: state-space, attention and MLP or expert layers: Nemotron-H, 3.",
+        hybrid.state_space,
+    ),
+    "gated_delta": FlopsFormula(
+        "FLOPs of hybrids of gated delta-rule linear attention with full attention: Qwen3-Next.",
+        hybrid.gated_delta,
+    ),
+    "dit": FlopsFormula(
+        "FLOPs of a video diffusion transformer: WAN 2.1. A token is a patch of the latent video.",
+        dit.video_diffusion,
+    ),
 }
 
 FORMULA_VERSION = 3
@@ -55,10 +76,10 @@ def flops_per_token(
     a token is a patch of the latent video.
     """
     if task == "lora" and packed is not False and model.name in convention.frozen_lora_models:
-        convention = training.packed_lora(convention)
+        convention = lora.packed_lora(convention)
     formula = FORMULAS.get(model.family)
     cost = formula.cost(model, sequence_length, convention) if formula else None
-    return training.flops(cost, convention, task, packed) if cost else None
+    return lora.flops(cost, convention, task, packed) if cost else None
 
 
 def restate(

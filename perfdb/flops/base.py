@@ -1,12 +1,13 @@
-"""What a FLOPs formula is given and what it answers: a convention in, what a token costs out."""
+"""Conventions of counting, and the cost of a token, which formulas compute."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from perfdb.catalog.base import Model
 
 LoraCount = Literal["frozen", "share", "full"]
-"""How LoRA is counted; `perfdb.flops.training` says what each means."""
+"""How LoRA is counted; `perfdb.flops.lora` says what each means."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Weight:
     held: int
     used: float
     adapted: bool = True
-    """LoRA puts an adapter beside it."""
+    """LoRA adds an adapter to it."""
 
 
 @dataclass(frozen=True)
@@ -81,14 +82,11 @@ class Cost:
     """Of all else: state-space scans, delta states, attention within a video."""
 
 
-class FlopsFormula(Protocol):
+@dataclass(frozen=True)
+class FlopsFormula:
     """One architecture family's arithmetic."""
 
-    @property
-    def FAMILY(self) -> str:
-        """The catalogue's word for the family."""
-        ...
-
-    def cost(self, model: Model, sequence_length: int, convention: Convention) -> Cost | None:
-        """What a token costs; None where the model lacks a number that the formula needs."""
-        ...
+    covers: str
+    """The models that it is for, in words."""
+    cost: Callable[[Model, int, Convention], Cost | None]
+    """What a token costs; None where the model lacks a number that the formula needs."""

@@ -3,10 +3,8 @@
 from perfdb.catalog.base import Model, VideoDiffusion
 from perfdb.flops.base import Convention, Cost, Weight
 
-FAMILY = "dit"
 
-
-def cost(model: Model, sequence_length: int, convention: Convention) -> Cost | None:
+def video_diffusion(model: Model, sequence_length: int, convention: Convention) -> Cost | None:
     """What a latent token costs: of the text's cost, each token of a sample bears its share.
 
     Attention has no mask, so that every convention counts it in full. The embedding of the time

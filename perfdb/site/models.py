@@ -6,7 +6,7 @@ from typing import Final
 
 from perfdb import catalog, flops, units
 from perfdb.catalog import Model
-from perfdb.flops.training import parameters
+from perfdb.flops.lora import parameters
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS
 from perfdb.record import Frozen

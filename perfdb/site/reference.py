@@ -118,7 +118,7 @@ def conventions() -> Html:
 def formulas() -> Html:
     """The FLOPs formula of each architecture family, in its own words."""
     rows: list[list[Content]] = [
-        [tag("code", family), formula.__doc__ or "", getdoc(formula.cost) or ""]
+        [tag("code", family), formula.covers, getdoc(formula.cost) or ""]
         for family, formula in flops.FORMULAS.items()
     ]
     heads = [*_heads("Family"), *_wide("Covers", "Formula of a token's forward pass")]

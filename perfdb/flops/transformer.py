@@ -1,0 +1,216 @@
+"""FLOPs of transformers of text: dense, with experts, latent attention, or sliding windows.
+
+First the layers that architectures consist of, then the cost of a token in each family.
+"""
+
+from dataclasses import replace
+
+from perfdb.catalog.base import LatentAttention, Model
+from perfdb.flops.base import Convention, Cost, Weight
+
+Weights = tuple[Weight, ...]
+
+
+def query_width(model: Model, convention: Convention) -> int:
+    """The width of all query heads together, in elements."""
+    if model.family in convention.hidden_wide_families:
+        return model.hidden_size
+    return model.num_attention_heads * model.head_dim
+
+
+def attention(model: Model, layers: int, convention: Convention) -> Weights:
+    """Query, key, value and output projections of so many layers: h·(Q + 2K) + Q·h each.
+
+    Source: Megatron-LM, megatron/training/training.py, num_floating_point_operations. An output
+    gate is one more matrix of the query's shape (AutoModel, flops_utils.py, qwen3_5_flops).
+    """
+    query = query_width(model, convention)
+    groups = model.num_query_groups if convention.grouped_query else model.num_attention_heads
+    key_value = query * groups // model.num_attention_heads
+    queries = layers * (2 if model.attention_output_gate and convention.output_gate else 1)
+    return (
+        Weight(model.hidden_size, query, queries, queries),
+        Weight(model.hidden_size, key_value, 2 * layers, 2 * layers),
+        Weight(query, model.hidden_size, layers, layers),
+    )
+
+
+def keys_seen(sequence_length: int, convention: Convention) -> float:
+    """Keys that a query attends to, averaged over the sequence: half of them under a mask.
+
+    The half leaves out half of the diagonal; `keys_left` counts it whole.
+    """
+    return (0.5 if convention.causal_attention else 1.0) * sequence_length
+
+
+def scores(model: Model, layers: int, sequence_length: int, convention: Convention) -> float:
+    """Multiply-adds of a token's attention in so many layers: query with key, then with value."""
+    width = query_width(model, convention)
+    return layers * 2 * keys_seen(sequence_length, convention) * width
+
+
+def feed_forward(model: Model, layers: int, convention: Convention) -> Weights:
+    """The MLPs of so many layers: experts where the model has them, after the dense ones."""
+    dense = model.num_dense_layers if model.num_experts else layers
+    assumed = 0 if model.gated_mlp or model.family not in convention.gated_families else dense
+    return (
+        *mlp(model, Weight(model.hidden_size, model.ffn_hidden_size, dense, dense), convention),
+        Weight(model.hidden_size, model.ffn_hidden_size, 0, assumed, adapted=False),
+        *(experts(model, layers - dense, convention) if model.num_experts else ()),
+    )
+
+
+def mlp(model: Model, up: Weight, convention: Convention) -> Weights:
+    """MLPs whose first matrix is `up`: it comes twice where there is a gate."""
+    gated = model.gated_mlp and (model.activation == "silu" or not convention.silu_gates_only)
+    matrices = replace(up, held=2 * up.held, used=2 * up.used) if gated else up
+    return (matrices, replace(up, inputs=up.outputs, outputs=up.inputs))
+
+
+def experts(model: Model, layers: int, convention: Convention) -> Weights:
+    """The top-k of the experts, the shared one, the router, and the way to a latent space.
+
+    Source: Megatron-LM, num_floating_point_operations; for the latent space AutoModel,
+    flops_utils.py, _nemotronh_moe_layer_flops.
+    """
+    hidden, width = model.hidden_size, model.moe_ffn_hidden_size or 0
+    number, latent = model.num_experts or 0, model.moe_latent_size
+    routed = Weight(latent or hidden, width, layers * number, layers * (model.moe_top_k or 0))
+    shared = Weight(hidden, shared_width(model, convention), layers, layers)
+    routing = layers if model.family in convention.router_families else 0
+    to_and_from = 2 * layers if latent else 0
+    return (
+        *mlp(model, routed, convention),
+        *mlp(model, shared, convention),
+        Weight(hidden, number, layers, routing, adapted=False),
+        Weight(hidden, latent or 0, to_and_from, to_and_from),
+    )
+
+
+def shared_width(model: Model, convention: Convention) -> int:
+    """The width of all shared experts together, as the convention counts them."""
+    width = model.moe_shared_expert_ffn_hidden_size or 0
+    if model.family in convention.one_shared_expert_families:
+        return min(width, model.moe_ffn_hidden_size or 0)
+    return width
+
+
+def vocabulary(model: Model, convention: Convention) -> Weights:
+    """The embedding, which is a look-up and costs nothing, and the projection to the vocabulary.
+
+    Each depth of multi-token prediction projects once more, and joins the hidden state with an
+    embedding: 2h·h and three norms (Megatron-LM, num_floating_point_operations).
+    """
+    hidden, words, depth = model.hidden_size, model.vocab_size or 0, model.mtp_depth
+    joined = 0 if model.family in convention.unjoined_families else depth
+    norms = 3 * joined if convention.norms else 0
+    return (
+        Weight(words, hidden, 0 if model.tied_embeddings else 1, 0, adapted=False),
+        Weight(hidden, words, 1, 1 + depth if convention.logits else 0, adapted=False),
+        Weight(2 * hidden, hidden, depth, joined, adapted=False),
+        Weight(hidden, 1, norms, norms, adapted=False),
+    )
+
+
+def dense(model: Model, sequence_length: int, convention: Convention) -> Cost:
+    """L·(h(Q + 2K) + Q·h + k·h·f) + h·V through weights, and L·2c·s·Q in attention.
+
+    Source: Megatron-LM, megatron/training/training.py, num_floating_point_operations.
+    """
+    layers = model.num_layers + model.mtp_depth
+    weights = (
+        *attention(model, layers, convention),
+        *feed_forward(model, layers, convention),
+        *vocabulary(model, convention),
+    )
+    return Cost(weights, scores(model, layers, sequence_length, convention))
+
+
+def mixture_of_experts(model: Model, sequence_length: int, convention: Convention) -> Cost | None:
+    """As the dense GPT, with top-k expert MLPs and the shared one; the router is not counted.
+
+    Source: Megatron-LM, megatron/training/training.py, num_floating_point_operations.
+    """
+    if model.num_experts is None:
+        return None
+    return dense(model, sequence_length, convention)
+
+
+def latent_attention(model: Model, sequence_length: int, convention: Convention) -> Cost | None:
+    """Queries, keys and values through their latent spaces; then as any mixture of experts.
+
+    Source: Megatron-LM, megatron/training/training.py, num_floating_point_operations, which also
+    counts the norms of the latent spaces; AutoModel's deepseekv3_flops does not.
+    """
+    latent = model.latent_attention
+    if latent is None:
+        return None
+    layers = model.num_layers + model.mtp_depth
+    weights = (
+        *_projections(model, latent, layers),
+        *(_norms(latent, layers) if convention.norms else ()),
+        *feed_forward(model, layers, convention),
+        *vocabulary(model, convention),
+    )
+    width = model.num_attention_heads * (_query_head(latent) + latent.v_head_dim)
+    return Cost(weights, layers * keys_seen(sequence_length, convention) * width)
+
+
+def _query_head(latent: LatentAttention) -> int:
+    return latent.qk_nope_head_dim + latent.qk_rope_head_dim
+
+
+def _projections(model: Model, latent: LatentAttention, layers: int) -> Weights:
+    hidden, heads = model.hidden_size, model.num_attention_heads
+    shapes = (
+        *_query_shapes(hidden, heads * _query_head(latent), latent.q_lora_rank),
+        (hidden, latent.kv_lora_rank + latent.qk_rope_head_dim),
+        (latent.kv_lora_rank, heads * (latent.qk_nope_head_dim + latent.v_head_dim)),
+        (heads * latent.v_head_dim, hidden),
+    )
+    return tuple(Weight(*shape, layers, layers) for shape in shapes)
+
+
+def _query_shapes(hidden: int, queries: int, rank: int | None) -> list[tuple[int, int]]:
+    return [(hidden, rank), (rank, queries)] if rank else [(hidden, queries)]
+
+
+def _norms(latent: LatentAttention, layers: int) -> Weights:
+    widths = [width for width in (latent.q_lora_rank, latent.kv_lora_rank) if width]
+    return tuple(Weight(width, 1, layers, layers, adapted=False) for width in widths)
+
+
+def sliding_window(model: Model, sequence_length: int, convention: Convention) -> Cost | None:
+    """As the GPT, with each layer's attention over the keys that its mask leaves, exactly.
+
+    Source: AutoModel, flops_utils.py, gpt_oss_flops_calculator; Megatron-LM ignores the window.
+    None with multi-token prediction: whether its layers see a window, the catalogue does not say.
+    """
+    if model.sliding_window is None or model.mtp_depth:
+        return None
+    weights = (
+        *attention(model, model.num_layers, convention),
+        *feed_forward(model, model.num_layers, convention),
+        *vocabulary(model, convention),
+    )
+    return Cost(weights, _attended(model, sequence_length, convention))
+
+
+def _attended(model: Model, sequence_length: int, convention: Convention) -> float:
+    window = model.sliding_window
+    if window is None or not convention.sliding_window:
+        return scores(model, model.num_layers, sequence_length, convention)
+    size = min(window.size, sequence_length)
+    whole = keys_left(sequence_length, sequence_length, convention)
+    seen = (model.num_layers - window.num_layers) * whole
+    seen += window.num_layers * keys_left(size, sequence_length, convention)
+    return 2 * seen * query_width(model, convention)
+
+
+def keys_left(window: int, sequence_length: int, convention: Convention) -> float:
+    """Keys that a query attends to on average: W - W(W-1)/2s under a causal mask, else W.
+
+    The mask takes W - 1 keys from the first query, W - 2 from the second, none from the W-th on.
+    """
+    masked = window * (window - 1) / (2 * sequence_length)
+    return window - masked if convention.causal_attention else window
