@@ -1,13 +1,16 @@
-"""Read YAML as data with line numbers, and say of every field that is wrong where it stands."""
+"""Reads YAML as data with line numbers, and reports every field that is wrong with its line."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-import yaml
 from pydantic import BaseModel, ValidationError
-from yaml.constructor import ConstructorError
+from ruamel.yaml import YAML
+from ruamel.yaml.constructor import ConstructorError, SafeConstructor
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.reader import ReaderError
 
 from perfdb.errors import Diagnostic, suggestion
 
@@ -19,36 +22,34 @@ Value = TypeVar("Value", bound=BaseModel)
 MOST_VALUES: Final = 1 << 18
 """What a document may hold. Aliases let a few lines stand for billions of values."""
 
-
 _PLAIN = (("bool",), ("int",), ("float",), ("str",))
+_OCTAL_OR_SIXTIES = re.compile(r"[-+]?0[0-7_]+$|.*:")
 _INT, _FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
-_OF_YAML_1_1 = re.compile(r"[-+]?0[0-7_]+$|.*:")
 
 
-class _Loader(yaml.SafeLoader):
-    """Says also of a value that looks like a date or a number and is none in which line it is.
+class _Constructor(SafeConstructor):
+    """Booleans and dates of YAML 1.1, but not its octal and base-60 numbers.
 
-    What YAML 1.1 reads as another number than everybody else stays text: 0100 (octal, 64) and 1:04
-    (sixties, 64).
-    Not libyaml's faster one: a hundred thousand `[` overflow its stack and end the process.
+    Those that YAML 1.1 reads as another number than everybody else stay text: 0100 (octal, 64)
+    and 1:04 (sixties, 64).
     """
 
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> object:
+    def construct_object(self, node: Node, deep: bool = False) -> object:
         try:
             return super().construct_object(node, deep)
-        except ValueError as error:
+        except ValueError as error:  # looks like a date or a number and is none
             raise ConstructorError(problem=str(error), problem_mark=node.start_mark) from error
 
-    def construct_plain_number(self, node: yaml.ScalarNode) -> int | float | str:
+    def construct_number(self, node: ScalarNode) -> int | float | str:
         text = str(self.construct_scalar(node))
-        if _OF_YAML_1_1.match(text):
-            return text
-        number = self.construct_yaml_int if node.tag == _INT else self.construct_yaml_float
-        return number(node)
+        if node.tag == _INT:
+            return text if _OCTAL_OR_SIXTIES.match(text) else int(self.construct_yaml_int(node))
+        is_plain = ":" not in text and "." in text
+        return float(self.construct_yaml_float(node)) if is_plain else text
 
 
 for _tag in (_INT, _FLOAT):
-    _Loader.add_constructor(_tag, _Loader.construct_plain_number)
+    _Constructor.add_constructor(_tag, _Constructor.construct_number)
 
 
 @dataclass(frozen=True)
@@ -83,31 +84,29 @@ class Unreadable:
     problems: tuple[Diagnostic, ...]
 
 
-def parse(
-    where: str, text: str, reader: type[yaml.SafeLoader | yaml.CSafeLoader] = _Loader
-) -> Document | Unreadable:
-    """The document in a text; a key given twice is a problem, not a silent choice."""
+def parse(where: str, text: str) -> Document | Unreadable:
+    """The document in a text; a repeated key is a problem, not a silent choice."""
+    yaml = YAML(typ="safe", pure=True)  # the library in C aborts on a hundred thousand `[`
+    yaml.Constructor = _Constructor
+    yaml.version = (1, 1)
+    yaml.allow_duplicate_keys = True  # reported below, each with its line
     try:
-        loader = reader(text)
-    except yaml.reader.ReaderError as error:
-        return Unreadable((Diagnostic(where, f"not YAML: {error.reason}"),))
-    try:
-        node = loader.get_single_node()
+        node = yaml.compose(text)
         lines: dict[Place, int] = {}
         problems = _faults(where, node, lines)
         if node is None or problems:
             return Unreadable(problems)
-        return Document(where, loader.construct_document(node), lines)
-    except yaml.MarkedYAMLError as error:
+        return Document(where, yaml.constructor.construct_document(node), lines)
+    except ReaderError as error:
+        return Unreadable((Diagnostic(where, f"not YAML: {error.reason}"),))
+    except MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
         return Unreadable((Diagnostic(where, f"not YAML: {error.problem}", line=line),))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except (YAMLError, ValueError, RecursionError) as error:
         return Unreadable((Diagnostic(where, f"not YAML: {error}"),))
-    finally:
-        loader.dispose()
 
 
-def _faults(where: str, node: yaml.Node | None, lines: dict[Place, int]) -> tuple[Diagnostic, ...]:
+def _faults(where: str, node: Node | None, lines: dict[Place, int]) -> tuple[Diagnostic, ...]:
     """Why a document is not read; where there is nothing, `lines` has the line of each value."""
     if node is None:
         return (Diagnostic(where, "the file is empty", line=1),)
@@ -117,14 +116,14 @@ def _faults(where: str, node: yaml.Node | None, lines: dict[Place, int]) -> tupl
     return tuple(_given_twice(where, place, line) for place, line in _mark(node, (), lines))
 
 
-def _num_values(node: yaml.Node, known: dict[int, int]) -> int:
+def _num_values(node: Node, known: dict[int, int]) -> int:
     """How many values a node stands for; an alias stands for all that its anchor does."""
     if id(node) not in known:
         known[id(node)] = MOST_VALUES  # until it is known: what holds itself has no end
         held = 0
-        if isinstance(node, yaml.SequenceNode):
+        if isinstance(node, SequenceNode):
             held = sum(_num_values(item, known) for item in node.value)
-        if isinstance(node, yaml.MappingNode):
+        if isinstance(node, MappingNode):
             held = sum(_num_values(one, known) for pair in node.value for one in pair)
         known[id(node)] = 1 + held
     return known[id(node)]
@@ -135,14 +134,14 @@ def _given_twice(where: str, place: Place, line: int) -> Diagnostic:
     return Diagnostic(where, "given twice", field=field, line=line, remedy="keep one of them")
 
 
-def _mark(node: yaml.Node, place: Place, lines: dict[Place, int]) -> list[tuple[Place, int]]:
+def _mark(node: Node, place: Place, lines: dict[Place, int]) -> list[tuple[Place, int]]:
     """Note the line of every value below a node; the result is what was given twice."""
     lines[place] = node.start_mark.line + 1
     twice: list[tuple[Place, int]] = []
-    if isinstance(node, yaml.SequenceNode):
+    if isinstance(node, SequenceNode):
         for index, item in enumerate(node.value):
             twice += _mark(item, (*place, index), lines)
-    if isinstance(node, yaml.MappingNode):
+    if isinstance(node, MappingNode):
         for key, value in node.value:
             inner = (*place, str(key.value))
             if inner in lines:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from perfdb import catalog, machine
-from perfdb.catalog import Model, Precision, System, check
-from perfdb.catalog.files import entries
+from perfdb.catalog import Model, Precision, System
+from perfdb.catalog.load import check_models, check_precisions, check_systems, load
 from perfdb.errors import CatalogError
 from perfdb.pages import names
 from tests import guides
@@ -89,7 +89,7 @@ def test_a_gpu_may_be_told_by_several_words_of_its_name(
     pcie = changed(OTHER, "[X900]", "[H100 PCIE]").replace("dgx-x900", "h100-pcie")
     pcie = pcie.replace("DGX-X900", "H100 PCIe")
     file.write_text(H100 + a100 + pcie)
-    there = entries([file], System, partial(check.systems, peaks=PEAKS))
+    there = load([file], System, partial(check_systems, peaks=PEAKS))
     monkeypatch.setattr(catalog, "systems", lambda: there)
     found = catalog.system_of_gpu(reported)
     assert system == (found and found.name)
@@ -303,17 +303,17 @@ PEAKS = ("bf16", "fp8", "fp4")
 
 def systems(*files: Path) -> Collection[str]:
     """The names in files of systems."""
-    return entries(files, System, partial(check.systems, peaks=PEAKS))
+    return load(files, System, partial(check_systems, peaks=PEAKS))
 
 
 def precisions(*files: Path) -> Collection[str]:
     """The names in files of precisions."""
-    return entries(files, Precision, check.precisions)
+    return load(files, Precision, check_precisions)
 
 
 def models(*files: Path) -> Collection[str]:
     """The names in files of models."""
-    return entries(files, Model, check.models)
+    return load(files, Model, check_models)
 
 
 def complaint(read: Callable[[Path], object], file: Path, text: str) -> str:

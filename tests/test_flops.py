@@ -13,7 +13,7 @@ import pytest
 
 from perfdb import catalog, flops
 from perfdb.catalog import Model
-from perfdb.catalog.base import PARTS, WITHOUT_EXPERTS
+from perfdb.catalog.entries import PARTS, WITHOUT_EXPERTS
 from perfdb.errors import CatalogError
 from perfdb.flops import Work, conventions, lora
 from perfdb.flops.base import Convention

@@ -8,9 +8,14 @@ from collections.abc import Mapping
 from functools import cache, partial
 from pathlib import Path
 
-from perfdb.catalog import check
-from perfdb.catalog.base import Model, Peak, Precision, System
-from perfdb.catalog.files import Entry, entries
+from perfdb.catalog.entries import Model, Peak, Precision, System
+from perfdb.catalog.load import (
+    Entry,
+    check_models,
+    check_precisions,
+    check_systems,
+    load,
+)
 from perfdb.catalog.spelling import resized, sized, spellings, squeezed
 from perfdb.errors import CatalogError, Diagnostic, suggestion
 
@@ -34,19 +39,19 @@ Unless it is among the words of a system itself."""
 def systems() -> Mapping[str, System]:
     """Every system by name, in the order pages show them."""
     peaks = list(dict.fromkeys(it.peak for it in precisions().values() if it.peak))
-    return entries([FOLDER / "systems.yaml"], System, partial(check.systems, peaks=peaks))
+    return load([FOLDER / "systems.yaml"], System, partial(check_systems, peaks=peaks))
 
 
 @cache
 def precisions() -> Mapping[str, Precision]:
     """Every precision recipe by name."""
-    return entries([FOLDER / "precisions.yaml"], Precision, check.precisions)
+    return load([FOLDER / "precisions.yaml"], Precision, check_precisions)
 
 
 @cache
 def models() -> Mapping[str, Model]:
     """Every model by name."""
-    return entries(sorted((FOLDER / "models").glob("*.yaml")), Model, check.models)
+    return load(sorted((FOLDER / "models").glob("*.yaml")), Model, check_models)
 
 
 def system(name: str) -> System:

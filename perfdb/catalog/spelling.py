@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from perfdb.catalog.base import Model, System
+from perfdb.catalog.entries import Model, System
 from perfdb.yamlfile import Place
 
 _SIZE = re.compile(r"(?<![0-9])[0-9]+(?:\.[0-9]+)?(?=\s*b(?![a-z]))", re.IGNORECASE)

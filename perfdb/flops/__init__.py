@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from perfdb.catalog.base import Model
+from perfdb.catalog.entries import Model
 from perfdb.flops import dit, hybrid, lora, transformer
 from perfdb.flops.base import Convention, FlopsFormula
 from perfdb.flops.conventions import CONVENTIONS, DEFAULT

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from perfdb.catalog.base import Model
+from perfdb.catalog.entries import Model
 
 LoraCount = Literal["frozen", "share", "full"]
 """How LoRA is counted; `perfdb.flops.lora` says what each means."""

@@ -1,6 +1,6 @@
 """FLOPs of a video diffusion transformer: WAN 2.1. A token is a patch of the latent video."""
 
-from perfdb.catalog.base import Model, VideoDiffusion
+from perfdb.catalog.entries import Model, VideoDiffusion
 from perfdb.flops.base import Convention, Cost, Weight
 
 

@@ -1,6 +1,6 @@
 """FLOPs of hybrids of attention with state-space or linear-attention layers."""
 
-from perfdb.catalog.base import LinearAttention, Mamba, Model
+from perfdb.catalog.entries import LinearAttention, Mamba, Model
 from perfdb.flops.base import Convention, Cost, Weight
 from perfdb.flops.transformer import attention, feed_forward, scores, vocabulary
 

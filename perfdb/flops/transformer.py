@@ -5,7 +5,7 @@ First the layers that architectures consist of, then the cost of a token in each
 
 from dataclasses import replace
 
-from perfdb.catalog.base import LatentAttention, Model
+from perfdb.catalog.entries import LatentAttention, Model
 from perfdb.flops.base import Convention, Cost, Weight
 
 Weights = tuple[Weight, ...]
