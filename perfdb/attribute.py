@@ -11,12 +11,12 @@ from difflib import get_close_matches
 from typing import Final
 
 from perfdb import catalog, following, versions, yamlfile
+from perfdb.catalog import names
+from perfdb.catalog.names import Refusal
 from perfdb.errors import Diagnostic, InputError
 from perfdb.formats import ParsedLog
 from perfdb.formats.precisions import FP8
-from perfdb.pages import names, releases
 from perfdb.pages.base import PageContext
-from perfdb.pages.cells import Wrong
 from perfdb.record import Case, PartialCase, Release
 
 OPTION: Final = "--set"
@@ -152,7 +152,7 @@ def _unknown(option: str, given: PartialCase) -> Iterator[Diagnostic]:
         "precision": names.precision(given.precision) if given.precision is not None else None,
     }
     for name, reading in readings.items():
-        if isinstance(reading, Wrong):
+        if isinstance(reading, Refusal):
             yield Diagnostic(option.format(name), reading.message, remedy=reading.remedy)
 
 
@@ -253,20 +253,20 @@ def catalogued(given: PartialCase) -> PartialCase:
     """The same, with the catalogue's names; a model or system that it lacks is left out."""
     fields = given.model_dump(exclude_unset=True)
     if given.framework is not None:
-        fields["framework"] = releases.framework_named(given.framework) or given.framework
+        fields["framework"] = names.framework(given.framework) or given.framework
     if given.model is not None:
         model = names.model(given.model)
-        if isinstance(model, Wrong):
+        if isinstance(model, Refusal):
             fields.pop("model")
         else:
             fields["model"] = model.name
             fields |= {"qualifiers": model.qualifiers} if model.qualifiers else {}
     if given.system is not None:
         system = names.system(given.system)
-        fields.pop("system") if isinstance(system, Wrong) else fields.update(system=system)
+        fields.pop("system") if isinstance(system, Refusal) else fields.update(system=system)
     if given.precision is not None:
         precision = names.precision(given.precision)
-        fields["precision"] = given.precision if isinstance(precision, Wrong) else precision
+        fields["precision"] = given.precision if isinstance(precision, Refusal) else precision
     return PartialCase.model_validate(fields)
 
 

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from perfdb import catalog, machine
-from perfdb.catalog import Model, Precision, System
+from perfdb.catalog import Model, Precision, System, names
 from perfdb.catalog.load import check_models, check_precisions, check_systems, load
 from perfdb.errors import CatalogError
-from perfdb.pages import names
 from tests import guides
 
 FOLDER = Path(catalog.__file__).parent

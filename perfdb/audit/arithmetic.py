@@ -11,7 +11,7 @@ from perfdb.audit import expression
 from perfdb.audit.expression import NUMBER, Literal
 from perfdb.audit.subject import Finding, Severity
 from perfdb.errors import Diagnostic
-from perfdb.pages.cells import THOUSANDS, grouped, ungrouped
+from perfdb.page_text import THOUSANDS, grouped, ungrouped
 
 NAME = "arithmetic"
 MEANING = "a calculation that a document works out comes to the number it prints"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from perfdb.pages.cells import THOUSANDS, grouped, ungrouped
+from perfdb.page_text import THOUSANDS, grouped, ungrouped
 
 LONGEST = 300
 """Characters of an expression; a longer one is no worked example."""

@@ -6,12 +6,13 @@ from decimal import Decimal
 from math import inf, isclose
 from typing import Final
 
+from perfdb import page_text
 from perfdb.audit.interval import Interval, exactly, within
 from perfdb.audit.subject import SHORT, Subject
-from perfdb.pages import cells, columns
+from perfdb.pages import columns
 from perfdb.record import Origin
 
-NUMBER = rf"(?<![^\W_])(?<![.,'’])((?>{cells.NUMBER}))"
+NUMBER = rf"(?<![^\W_])(?<![.,'’])((?>{page_text.NUMBER}))"
 """A number in a text, whatever stands between its thousands, and its only group."""
 
 _NUMBER = re.compile(rf"{NUMBER}(?![^\W_⁰¹²³⁴-⁹]|[.,'’]\d)")
@@ -50,7 +51,7 @@ def number(text: str) -> Interval | None:
     One that letters follow, as in 1.2K, is none: it may be scaled. A raised digit is a mark.
     """
     found = _NUMBER.search(text)
-    value = float(cells.ungrouped(found[1])) if found else 0.0
+    value = float(page_text.ungrouped(found[1])) if found else 0.0
     return within(value, 10 ** -_decimals(found[1]) / 2) if found and 0 < value < inf else None
 
 
@@ -61,7 +62,7 @@ def half_unit(value: float, field: str, raw: Mapping[str, str]) -> float:
     """
     for text in _NUMBER.findall(cell(raw, field) or ""):
         for scale in _SCALES.get(field, (1,)):
-            if isclose(float(cells.ungrouped(text)) * scale, value):
+            if isclose(float(page_text.ungrouped(text)) * scale, value):
                 return float(scale * 10 ** -_decimals(text) / 2)
     exponent = Decimal(repr(value)).normalize().as_tuple().exponent
     assert isinstance(exponent, int), f"{value} is not a printed figure"

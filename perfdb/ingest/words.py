@@ -5,11 +5,11 @@ from pathlib import Path
 
 from perfdb import attribute, formats, windows
 from perfdb.attribute import Said
+from perfdb.catalog import names
 from perfdb.formats import LogFormat
 from perfdb.ingest.companions import Companions
 from perfdb.ingest.compression import Budget
 from perfdb.ingest.spellings import Spellings
-from perfdb.pages import releases
 from perfdb.pages.base import PageContext
 
 
@@ -49,7 +49,7 @@ class Words:
 def words(context: PageContext, options: LogOptions, scratch: Path | None = None) -> Words:
     """The options of the command line, checked. Raises InputError."""
     limit = options.archive_limit_gib
-    framework = context.framework and releases.framework_named(context.framework)
+    framework = context.framework and names.framework(context.framework)
     context = replace(context, framework=framework or context.framework)
     return Words(
         context,

@@ -13,8 +13,8 @@ from html import escape
 from typing import Final, Literal
 from urllib.parse import quote
 
+from perfdb import page_text
 from perfdb.metrics import METRICS
-from perfdb.pages import told
 from perfdb.site import tables
 from perfdb.site.addresses import slug
 from perfdb.site.data import ReleasePage, Result, Tab
@@ -206,7 +206,7 @@ def _sources(results: Sequence[Result]) -> Iterator[str]:
     states = Counter(source for source, _ in lines)
     for (source, state), numbers in lines.items():
         which = f" (SHA-256 {state[:12]})" if states[source] > 1 else ""
-        said = f", {told.lines(sorted(numbers))}" if numbers else ""
+        said = f", {page_text.lines(sorted(numbers))}" if numbers else ""
         yield f"{source}{which}{said}"
 
 

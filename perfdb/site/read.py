@@ -8,14 +8,15 @@ from sqlalchemy import URL, Connection, Select
 from perfdb import catalog as catalogue
 from perfdb.audit.acknowledged import Entry, explained
 from perfdb.audit.subject import Finding
+from perfdb.catalog import names
+from perfdb.catalog.names import ModelName
 from perfdb.compare.read import known_releases
 from perfdb.compare.releases import builds
 from perfdb.db.schema import require_current
 from perfdb.db.session import reading, store_url
 from perfdb.groups import grouped
 from perfdb.log_text import ESCAPE, decoded
-from perfdb.pages import charset, names
-from perfdb.pages.names import ModelName
+from perfdb.page_text import decoded_page
 from perfdb.queries import catalog, findings, results, site
 from perfdb.queries.content import content
 from perfdb.queries.state import row_versions
@@ -201,7 +202,7 @@ def _sources(connection: Connection) -> list[SourcePage]:
 def _page(said: bytes) -> str:
     """What a page says; a state of it that nobody could read is shown as far as it is UTF-8."""
     try:
-        return charset.decoded(said)
+        return decoded_page(said)
     except UnicodeDecodeError:
         return said.decode(errors="replace")
 

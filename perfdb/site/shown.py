@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from perfdb.pages.cells import Wrong, decimal
+from perfdb.page_text import absent, parsed
 from perfdb.pages.columns import says_nothing_new
 from perfdb.record import CONFIGURATION_FIELDS, WORKLOAD_FIELDS
 from perfdb.site.data import Result
@@ -48,5 +48,5 @@ def extra_columns(results: Sequence[Result]) -> Iterator[Column]:
     for title in dict.fromkeys(title for result in results for title in result.extras):
         if not says_nothing_new(title):
             texts = (result.extras.get(title, "") for result in results)
-            is_numeric = not any(isinstance(decimal(text), Wrong) for text in texts)
+            is_numeric = all(absent(text) or parsed(text) is not None for text in texts)
             yield Column(title, ("extras",), "extra", wide=not is_numeric)

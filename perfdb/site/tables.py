@@ -8,7 +8,7 @@ from typing import Final
 
 from perfdb import units
 from perfdb.catalog import titles
-from perfdb.pages.cells import absent
+from perfdb.page_text import absent
 from perfdb.record import Outcome
 from perfdb.site import addresses, figures, profiles, shown
 from perfdb.site.addresses import Address

@@ -9,7 +9,7 @@ from perfdb.audit import rates, workload
 from perfdb.audit.interval import Interval, exactly
 from perfdb.audit.printed import NUMBER, figure, number
 from perfdb.audit.subject import TOTAL, Remark, Subject
-from perfdb.pages.cells import ungrouped
+from perfdb.page_text import ungrouped
 from perfdb.units import SECONDS_PER_DAY, told_apart
 
 NAME = "time_to_train"
