@@ -237,7 +237,10 @@ def site(shell: Shell) -> Files:
     for address in kept:
         tables, prose, leads = text.page(shell.plain((html / address).read_text()))
         name = address.removesuffix(".html").replace("/", "-")
-        yield f"site/{name}.txt", [re.sub(r"^TODAY \| \d\d:\d\d", "TODAY", one) for one in tables]
+        yield (
+            f"site/{name}.txt",
+            [re.sub(r"^TODAY( \||–)[ \d:]*(?= \|)", "TODAY", one) for one in tables],
+        )
         yield f"site/{name}.words.txt", hashed(prose) if address.startswith(FILES) else prose
         links += [f"{address}: {link}" for link in leads]
     yield "site/links.txt", links

@@ -63,7 +63,7 @@ class Shell:
     def plain(self, text: str) -> str:
         """A text without what differs between machines."""
         text = text.replace(f"{self.folder}/", "").replace(str(self.folder), ".")
-        text = text.replace(str(ROOT), "ROOT").replace("python -m tests.oracle.perfdb", "perfdb")
+        text = text.replace(str(ROOT), "ROOT")
         for day in (TODAY, datetime.now(UTC).date()):
             text = re.sub(rf"{day}([ T]\d\d:\d\d(:\d\d)?)?", "TODAY", text)
         text = re.sub(rf"\b{re.escape(__version__)}\b(?=[\",\s]|$)", "VERSION", text)
@@ -101,12 +101,14 @@ def changed(env: dict[str, str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def called(words: tuple[str, ...]) -> Iterator[None]:
-    """sys.argv of `perfdb WORDS`, for a while."""
-    before, sys.argv = sys.argv, ["perfdb", *words]
+    """sys.argv of `perfdb WORDS`, for a while, and no module that click would name instead."""
+    program = sys.modules["__main__"]
+    before = sys.argv, program.__package__
+    sys.argv, program.__package__ = ["perfdb", *words], None
     try:
         yield
     finally:
-        sys.argv = before
+        sys.argv, program.__package__ = before
 
 
 def copy(source: Path, target: Path) -> None:
