@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
-import yaml
+from ruamel.yaml import YAML
 
 from tests.oracle.sections import NEED_SHARED, SECTIONS
 from tests.oracle.shell import ROOT, SHARED, staged
@@ -45,7 +45,7 @@ class Reviewed:
 
 def reviewed() -> list[Reviewed]:
     """Those of the file, in its order."""
-    entries = yaml.safe_load((RECORDED / "reviewed.yml").read_text()) or []
+    entries = YAML(typ="safe").load(RECORDED / "reviewed.yml") or []
     return [Reviewed(**{**one, "lines": tuple(one.get("lines", ()))}) for one in entries]
 
 
@@ -104,7 +104,7 @@ def check(sections: Sequence[str], shown: int = SHOWN) -> int:
             bad += 1
             title = "new" if name not in before else "gone" if name not in after else "differs"
             click.echo(f"\n=== {file} {title}: {len(left)} lines")
-            click.echo("\n".join(line[:400] for line in left[:shown]))
+            click.echo("\n".join(line[:400] for line in readable(left)[:shown]))
     for entry in entries:
         if entry not in used and any(fnmatch.fnmatch(f"{one}/", f"{entry.file.split('/')[0]}/") for one in sections):  # noqa: E501  # fmt: skip
             click.echo(f"reviewed.yml: nothing to accept for {entry.file}: {entry.reason}")
@@ -112,6 +112,21 @@ def check(sections: Sequence[str], shown: int = SHOWN) -> int:
         f"\n{len(after)} files, {bad} differ" if bad else f"{len(after)} files, all as recorded"
     )
     return 1 if bad else 0
+
+
+def readable(lines: list[str]) -> list[str]:
+    """A line that became another one as its beginning and the cells that differ; others whole."""
+    before = [line for line in lines if line.startswith("-")]
+    after = [line for line in lines if line.startswith("+")]
+    if len(before) != len(after):
+        return lines
+    shown = []
+    for old, new in zip(before, after, strict=True):
+        cells = [re.split(r"; | \| |, (?=\")", line[1:]) for line in (old, new)]
+        gone = [f"-{cell}" for cell in cells[0] if cell not in cells[1]]
+        come = [f"+{cell}" for cell in cells[1] if cell not in cells[0]]
+        shown += [f" {old[1:90]} …", *gone, *come] if len(old) > 120 else [old, new]
+    return shown
 
 
 def main() -> int:
