@@ -5,18 +5,27 @@ A rule yields a fault for each thing wrong; the rules are independent, so all ar
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from math import lcm
+from math import inf, lcm
 
 from perfdb import catalog
 from perfdb.catalog import Model, Precision, System
-from perfdb.recipe.expand import data_parallel, global_batch_size
-from perfdb.recipe.fields import Fault, missing, unknown_names
-from perfdb.recipe.model import Settings
-from perfdb.recipe.options import wrong_options
+from perfdb.errors import suggestion
+from perfdb.recipe.expand import REQUIRED, data_parallel, global_batch_size
+from perfdb.recipe.model import FRAMEWORKS, OPTIONS, Settings
+from perfdb.record import MOST, Scalar
 
 
 @dataclass(frozen=True)
-class Subject:
+class Fault:
+    """A rule that a case breaks: in which field, how, and how to repair it."""
+
+    field: str
+    message: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Layout:
     """A case's settings, with its model, its parallel sizes and its global batch size."""
 
     settings: Settings
@@ -34,12 +43,45 @@ def faults(settings: Settings) -> list[Fault]:
     found = [*missing(settings), *unknown_names(settings)]
     if found:
         return found
-    subject = _subject(settings)
-    return [fault for rule in RULES for fault in rule(subject)]
+    layout = _layout(settings)
+    return [fault for rule in RULES for fault in rule(layout)]
 
 
-def _subject(settings: Settings) -> Subject:
-    return Subject(
+def missing(settings: Settings) -> Iterator[Fault]:
+    """A fault for each field that every case needs and this one lacks, or has twice."""
+    for field in REQUIRED:
+        if not getattr(settings, field):
+            yield Fault(field, "is required and missing", "add it")
+    if settings.global_batch_size and settings.global_batch_size_per_gpu:
+        yield Fault("global_batch_size_per_gpu", "given beside global_batch_size", "keep one")
+    if not (settings.global_batch_size or settings.global_batch_size_per_gpu):
+        remedy = "give global_batch_size or global_batch_size_per_gpu"
+        yield Fault("global_batch_size", "is required and missing", remedy)
+    if (total := global_batch_size(settings)) > MOST:
+        message = f"{settings.num_gpus} GPUs make a GBS of {total}"
+        yield Fault("global_batch_size_per_gpu", message, f"make it {MOST} at most")
+    if not (settings.micro_batch_size or settings.local_batch_size):
+        yield Fault("micro_batch_size", "is required and missing", "add it")
+
+
+def unknown_names(settings: Settings) -> Iterator[Fault]:
+    """A fault for each name of a case that is not in the catalogue."""
+    named = [
+        ("framework", settings.framework, FRAMEWORKS),
+        ("model", settings.model, tuple(catalog.models())),
+        ("precision", settings.precision, tuple(catalog.precisions())),
+        *(("systems", name, tuple(catalog.systems())) for name in settings.systems),
+    ]
+    for field, name, known in named:
+        if name and name not in known:
+            kind = field.removesuffix("s")
+            is_system = kind == "system"
+            remedy = catalog.other_systems() if is_system else suggestion(name, known)
+            yield Fault(field, f"no {kind} {name!r}", remedy)
+
+
+def _layout(settings: Settings) -> Layout:
+    return Layout(
         settings=settings,
         model=catalog.model(settings.model or ""),
         tensor=settings.tensor_parallel or 1,
@@ -51,21 +93,21 @@ def _subject(settings: Settings) -> Subject:
     )
 
 
-def _world(subject: Subject) -> Iterator[Fault]:
-    product = subject.tensor * subject.pipeline * subject.context
-    gpus = subject.settings.num_gpus or 0
-    layout = f"TP {subject.tensor} × PP {subject.pipeline} × CP {subject.context} = {product}"
+def _world(layout: Layout) -> Iterator[Fault]:
+    product = layout.tensor * layout.pipeline * layout.context
+    gpus = layout.settings.num_gpus or 0
+    shape = f"TP {layout.tensor} × PP {layout.pipeline} × CP {layout.context} = {product}"
     if gpus < product:
-        message = f"{layout} needs at least {product} GPUs, not {gpus}"
+        message = f"{shape} needs at least {product} GPUs, not {gpus}"
         yield Fault("num_gpus", message, f"use {product} GPUs, or a smaller layout")
     elif gpus % product:
         remedy = f"use a multiple of {product} GPUs, or a smaller layout"
-        yield Fault("num_gpus", f"{layout} does not divide {gpus} GPUs", remedy)
+        yield Fault("num_gpus", f"{shape} does not divide {gpus} GPUs", remedy)
 
 
-def _nodes(subject: Subject) -> Iterator[Fault]:
-    gpus = subject.settings.num_gpus or 0
-    for system in map(catalog.system, subject.settings.systems):
+def _nodes(layout: Layout) -> Iterator[Fault]:
+    gpus = layout.settings.num_gpus or 0
+    for system in map(catalog.system, layout.settings.systems):
         per_node = system.gpus_per_node
         if per_node and gpus > per_node and gpus % per_node:
             yield Fault(
@@ -75,23 +117,23 @@ def _nodes(subject: Subject) -> Iterator[Fault]:
             )
 
 
-def _batch(subject: Subject) -> Iterator[Fault]:
-    settings = subject.settings
+def _batch(layout: Layout) -> Iterator[Fault]:
+    settings = layout.settings
     field = "local_batch_size" if settings.local_batch_size else "micro_batch_size"
     name = "LBS" if settings.local_batch_size else "MBS"
     size = settings.local_batch_size or settings.micro_batch_size or 1
-    if subject.data and subject.global_batch % (size * subject.data):
+    if layout.data and layout.global_batch % (size * layout.data):
         yield Fault(
             field,
-            f"{name} {size} × DP {subject.data} does not divide GBS {subject.global_batch}: the "
+            f"{name} {size} × DP {layout.data} does not divide GBS {layout.global_batch}: the "
             "gradient accumulation would not be whole",
-            f"make GBS a multiple of {size * subject.data}",
+            f"make GBS a multiple of {size * layout.data}",
         )
 
 
-def _pipeline(subject: Subject) -> Iterator[Fault]:
-    layers, stages = subject.model.num_layers, subject.pipeline
-    virtual = subject.settings.virtual_pipeline or 1
+def _pipeline(layout: Layout) -> Iterator[Fault]:
+    layers, stages = layout.model.num_layers, layout.pipeline
+    virtual = layout.settings.virtual_pipeline or 1
     if virtual > 1 and stages == 1:
         remedy = "set pipeline_parallel, or remove virtual_pipeline"
         yield Fault("virtual_pipeline", f"VP {virtual} needs a pipeline, and PP is 1", remedy)
@@ -99,15 +141,15 @@ def _pipeline(subject: Subject) -> Iterator[Fault]:
         yield Fault(
             "virtual_pipeline" if virtual > 1 else "pipeline_parallel",
             f"PP {stages} × VP {virtual} does not divide the {layers} layers of "
-            f"{subject.model.name}",
+            f"{layout.model.name}",
             f"choose PP × VP among the divisors of {layers}",
         )
 
 
-def _interleaving(subject: Subject) -> Iterator[Fault]:
+def _interleaving(layout: Layout) -> Iterator[Fault]:
     """The interleaved schedule's own needs, as Megatron-LM's arguments.py states them."""
-    settings = subject.settings
-    virtual, stages = settings.virtual_pipeline or 1, subject.pipeline
+    settings = layout.settings
+    virtual, stages = settings.virtual_pipeline or 1, layout.pipeline
     if virtual == 1 or stages == 1:
         return
     if settings.options.get("batch_p2p_comm") is True and stages == 2:
@@ -116,18 +158,18 @@ def _interleaving(subject: Subject) -> Iterator[Fault]:
             "batch_p2p_comm with VP and PP 2 trains with wrong gradients, silently",
             "remove batch_p2p_comm, or use PP above 2",
         )
-    micro = subject.data * (settings.micro_batch_size or 1)
-    if subject.data and (subject.global_batch // micro) % stages:
+    micro = layout.data * (settings.micro_batch_size or 1)
+    if layout.data and (layout.global_batch // micro) % stages:
         yield Fault(
             "global_batch_size",
-            f"{subject.global_batch // micro} micro-batches are not a multiple of PP {stages}, "
+            f"{layout.global_batch // micro} micro-batches are not a multiple of PP {stages}, "
             "which the interleaved schedule needs",
             f"make GBS a multiple of {micro * stages}",
         )
 
 
-def _tensor(subject: Subject) -> Iterator[Fault]:
-    model, size = subject.model, subject.tensor
+def _tensor(layout: Layout) -> Iterator[Fault]:
+    model, size = layout.model, layout.tensor
     shared = model.moe_shared_expert_ffn_hidden_size or 0
     for what, count in (
         (f"{model.num_attention_heads} attention heads", model.num_attention_heads),
@@ -146,14 +188,14 @@ def _tensor(subject: Subject) -> Iterator[Fault]:
         yield Fault("tensor_parallel", message, remedy)
 
 
-def _sequence(subject: Subject) -> Iterator[Fault]:
-    length = subject.settings.sequence_length or 0
-    if subject.settings.sequence_parallel and subject.tensor == 1:
+def _sequence(layout: Layout) -> Iterator[Fault]:
+    length = layout.settings.sequence_length or 0
+    if layout.settings.sequence_parallel and layout.tensor == 1:
         remedy = "set tensor_parallel, or remove sequence_parallel"
         yield Fault("sequence_parallel", "SP splits over TP, and TP is 1", remedy)
-    pieces = 2 * subject.context if subject.context > 1 else 1
-    if subject.settings.sequence_parallel:
-        pieces = lcm(pieces, subject.context * subject.tensor)
+    pieces = 2 * layout.context if layout.context > 1 else 1
+    if layout.settings.sequence_parallel:
+        pieces = lcm(pieces, layout.context * layout.tensor)
     if length % pieces:
         yield Fault(
             "sequence_length",
@@ -162,8 +204,8 @@ def _sequence(subject: Subject) -> Iterator[Fault]:
         )
 
 
-def _experts(subject: Subject) -> Iterator[Fault]:
-    model, settings, size = subject.model, subject.settings, subject.expert
+def _experts(layout: Layout) -> Iterator[Fault]:
+    model, settings, size = layout.model, layout.settings, layout.expert
     expert_tensor = settings.expert_tensor_parallel
     if not model.num_experts:
         for field, given in (
@@ -177,50 +219,50 @@ def _experts(subject: Subject) -> Iterator[Fault]:
         remedy = f"choose EP among the divisors of {model.num_experts}"
         message = f"EP {size} does not divide the {model.num_experts} experts of {model.name}"
         yield Fault("expert_parallel", message, remedy)
-    expert_tensor, width = expert_tensor or subject.tensor, model.moe_ffn_hidden_size or 0
+    expert_tensor, width = expert_tensor or layout.tensor, model.moe_ffn_hidden_size or 0
     if width % expert_tensor:
         remedy = f"choose ETP among the divisors of {width}"
         message = (
             f"ETP {expert_tensor} does not divide the expert FFN width {width} of {model.name}"
         )
         yield Fault("expert_tensor_parallel", message, remedy)
-    product = size * expert_tensor * subject.pipeline
+    product = size * expert_tensor * layout.pipeline
     if settings.framework == "megatron-core" and (settings.num_gpus or 0) % product:
         yield Fault(
             "expert_parallel",
-            f"EP {size} × ETP {expert_tensor} × PP {subject.pipeline} = {product} "
+            f"EP {size} × ETP {expert_tensor} × PP {layout.pipeline} = {product} "
             f"does not divide {settings.num_gpus} GPUs",
             "use a smaller EP, or set expert_tensor_parallel to 1",
         )
 
 
-def _expert_tensor(subject: Subject) -> Iterator[Fault]:
+def _expert_tensor(layout: Layout) -> Iterator[Fault]:
     """Megatron-Core trains wrongly here, without an error: shards of experts are broadcast."""
-    size = subject.settings.expert_tensor_parallel
-    if subject.model.num_experts and subject.expert == 1 and size and size != subject.tensor:
+    size = layout.settings.expert_tensor_parallel
+    if layout.model.num_experts and layout.expert == 1 and size and size != layout.tensor:
         yield Fault(
             "expert_tensor_parallel",
-            f"ETP {size} with TP {subject.tensor} and EP 1 trains wrongly, silently",
+            f"ETP {size} with TP {layout.tensor} and EP 1 trains wrongly, silently",
             "use EP above 1, or make ETP equal to TP",
         )
 
 
-def _experts_with_tensor(subject: Subject) -> Iterator[Fault]:
+def _experts_with_tensor(layout: Layout) -> Iterator[Fault]:
     """Megatron-Core's MoE layer refuses TP without SP in training."""
-    settings = subject.settings
+    settings = layout.settings
     if (
-        subject.model.num_experts
+        layout.model.num_experts
         and settings.framework == "megatron-core"
-        and subject.tensor > 1
+        and layout.tensor > 1
         and not settings.sequence_parallel
     ):
         message = "experts with TP need sequence parallelism"
         yield Fault("sequence_parallel", message, "set sequence_parallel: true")
 
 
-def _precision(subject: Subject) -> Iterator[Fault]:
-    recipe = catalog.precisions()[subject.settings.precision or ""]
-    for system in map(catalog.system, subject.settings.systems):
+def _precision(layout: Layout) -> Iterator[Fault]:
+    recipe = catalog.precisions()[layout.settings.precision or ""]
+    for system in map(catalog.system, layout.settings.systems):
         if not _runs(system, recipe):
             known = catalog.precisions().values()
             remedy = f"use one of {', '.join(one.name for one in known if _runs(system, one))}"
@@ -232,23 +274,44 @@ def _runs(system: System, precision: Precision) -> bool:
     return not system.peaks or {precision.peak, precision.needs} - {None} <= system.peaks.keys()
 
 
-def _fsdp(subject: Subject) -> Iterator[Fault]:
-    size = subject.settings.fsdp_size
-    if size and subject.data * subject.context % size:
+def _fsdp(layout: Layout) -> Iterator[Fault]:
+    size = layout.settings.fsdp_size
+    if size and layout.data * layout.context % size:
         yield Fault(
             "fsdp_size",
-            f"FSDP {size} does not divide DP × CP = {subject.data * subject.context}",
+            f"FSDP {size} does not divide DP × CP = {layout.data * layout.context}",
             "choose a divisor",
         )
 
 
-def _options(subject: Subject) -> Iterator[Fault]:
-    settings = subject.settings
-    for message, remedy in wrong_options(settings.framework or "", settings.options):
-        yield Fault("options", message, remedy)
+def _options(layout: Layout) -> Iterator[Fault]:
+    framework = layout.settings.framework or ""
+    known = OPTIONS[framework]
+    for name, value in layout.settings.options.items():
+        if name not in known:
+            remedy = suggestion(name, known) if known else "it has none"
+            yield Fault("options", f"no option {name!r} of {framework}", remedy)
+            continue
+        choices = known[name]
+        if not (_chosen(value, choices) if choices else _is_positive(value)):
+            expected = ", ".join(map(_in_yaml, choices)) or "a number above 0, such as 1.0e-3"
+            yield Fault("options", f"{name} cannot be {value!r}", f"use {expected}")
 
 
-Rule = Callable[[Subject], Iterator[Fault]]
+def _chosen(value: Scalar, choices: tuple[object, ...]) -> bool:
+    """To Python 1 is True; to the framework it is no answer to whether."""
+    return any(value == choice and type(value) is type(choice) for choice in choices)
+
+
+def _is_positive(value: Scalar) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < inf
+
+
+def _in_yaml(choice: object) -> str:
+    return str(choice).lower()
+
+
+Rule = Callable[[Layout], Iterator[Fault]]
 RULES: tuple[Rule, ...] = (
     _world,
     _nodes,

@@ -1,4 +1,4 @@
-"""Recipe: the fields of a recipe file, and its JSON Schema for editors."""
+"""Recipe: the fields of a recipe file, the options of each framework, and the JSON Schema."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -6,8 +6,21 @@ from typing import Annotated, Any
 from pydantic import Field, PositiveFloat
 
 from perfdb import catalog
-from perfdb.recipe.options import OPTIONS
 from perfdb.record import MOST, Count, Frozen, Scalar, Task
+
+OPTIONS: Mapping[str, Mapping[str, tuple[object, ...]]] = {
+    "megatron-core": {
+        "distributed_optimizer": (True, False),
+        "recompute": ("none", "selective", "full"),
+        "overlap": (True, False),
+        "moe_dispatcher": ("alltoall", "allgather"),
+        "init": ("megatron", "layout_invariant"),
+        "batch_p2p_comm": (True, False),
+        "optimizer_lr": (),
+    },
+    "automodel": {},
+}
+"""Each option's choices, by framework; an empty tuple takes any number above 0."""
 
 FRAMEWORKS = tuple(OPTIONS)
 """The training frameworks a recipe may name."""
