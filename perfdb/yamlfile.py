@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from io import StringIO
 from typing import Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -209,3 +210,14 @@ def _at(content: object, place: Place) -> tuple[object, Place]:
 
 def _name_of(content: object) -> str:
     return "a list" if isinstance(content, list) else f"the {type(content).__name__} {content!r}"
+
+
+def dumped(value: object) -> str:
+    """A value as a YAML document, its keys in their order."""
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = False
+    yaml.sort_base_mapping_type_on_output = False
+    yaml.allow_unicode = True
+    written = StringIO()
+    yaml.dump(value, written)
+    return written.getvalue()

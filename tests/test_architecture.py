@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import perfdb.cli
-from perfdb.cli.export import export
+from perfdb.cli.export import STYLES, export
 from perfdb.export import FORMATS
 from runner.backends import BACKENDS
 from runner.launchers import LAUNCHERS
@@ -119,4 +119,5 @@ def test_every_export_format_is_named_where_people_look_for_it() -> None:
     for name in FORMATS:
         assert name in summary.lower()
         assert name in (export.help or "").lower()
+    assert tuple(FORMATS) == STYLES
         assert f"`{name}`" in guide

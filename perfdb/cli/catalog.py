@@ -1,13 +1,15 @@
 """`perfdb systems` and `perfdb models`: what the catalogue holds, and which system this is."""
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 import click
 
-from perfdb import catalog, machine, units
-from perfdb.catalog import Model, System
+from perfdb import units
 from perfdb.cli.options import json_option, print_json, print_names
-from perfdb.flops import FORMULAS, LISTED_AT, flops_per_token
+
+if TYPE_CHECKING:
+    from perfdb.catalog import Model, System
 
 
 @click.group(invoke_without_command=True)
@@ -17,6 +19,8 @@ def systems(context: click.Context, /, as_json: bool) -> None:
     """List the systems, their GPUs and their dense peaks; `detect` says which this machine is."""
     if context.invoked_subcommand:
         return
+    from perfdb import catalog
+
     entries = list(catalog.systems().values())
     if as_json:
         print_json([entry.model_dump(mode="json") for entry in entries])
@@ -26,7 +30,7 @@ def systems(context: click.Context, /, as_json: bool) -> None:
     print_names(title, columns, map(_system, entries), spare)
 
 
-def _system(entry: System) -> tuple[object, ...]:
+def _system(entry: "System") -> tuple[object, ...]:
     peaks = [entry.peaks.get(precision) for precision in ("bf16", "fp8", "fp4")]
     return (
         entry.name,
@@ -42,6 +46,8 @@ def _system(entry: System) -> tuple[object, ...]:
 @json_option
 def detect(as_json: bool) -> None:
     """Say which system this machine is. A GPU that no system has is not guessed at."""
+    from perfdb import machine
+
     found = machine.detect()
     if as_json:
         print_json(dataclasses.asdict(found))
@@ -53,6 +59,9 @@ def detect(as_json: bool) -> None:
 @json_option
 def models(as_json: bool) -> None:
     """List the models, their shapes and their training FLOPs per token."""
+    from perfdb import catalog
+    from perfdb.flops import LISTED_AT
+
     entries = list(catalog.models().values())
     if as_json:
         print_json([entry.model_dump(mode="json") for entry in entries])
@@ -64,9 +73,10 @@ def models(as_json: bool) -> None:
     print_names(title, columns, map(_model, entries), spare)
 
 
-def _model(entry: Model) -> tuple[object, ...]:
-    known = entry.family in FORMULAS
-    per_token = flops_per_token(entry, LISTED_AT) if known else None
+def _model(entry: "Model") -> tuple[object, ...]:
+    from perfdb.flops import LISTED_AT, flops_per_token
+
+    per_token = flops_per_token(entry, LISTED_AT)
     experts = f"{entry.moe_top_k} of {entry.num_experts}" if entry.num_experts else None
     return (
         entry.name, entry.family, entry.num_layers, entry.hidden_size, entry.ffn_hidden_size,

@@ -3,13 +3,8 @@
 from functools import partial
 
 import click
-from rich.console import Console
-from rich.progress import Progress
 
-from perfdb.cli.options import db_option, json_option, print_json
-from perfdb.db import migrate, schema
-from perfdb.db.session import store_url
-from perfdb.db.transfer import transfer
+from perfdb.cli.options import db_option, json_option, print_json, watched_progress
 from perfdb.units import counted
 
 
@@ -25,6 +20,9 @@ def upgrade(db: str | None) -> None:
 
     Where there is no store it is made.
     """
+    from perfdb.db import migrate
+    from perfdb.db.session import store_url
+
     url = store_url(db)
     migrate.upgrade(url)
     click.echo(f"{url.render_as_string()}: schema {migrate.current(url)}")
@@ -39,6 +37,9 @@ def downgrade(revision: str, db: str | None) -> None:
     It is the number of a schema such as 0001, -1 for one step, or base for an empty store. What
     that schema has no room for is dropped, and named.
     """
+    from perfdb.db import migrate
+    from perfdb.db.session import store_url
+
     url = store_url(db)
     dropped = migrate.downgrade(url, revision)
     click.echo(f"{url.render_as_string()}: schema {migrate.current(url) or 'none'}")
@@ -54,6 +55,9 @@ def downgrade(revision: str, db: str | None) -> None:
 @json_option
 def current(db: str | None, *, as_json: bool) -> None:
     """Print the store's schema, and the newest there is."""
+    from perfdb.db import migrate, schema
+    from perfdb.db.session import store_url
+
     found = migrate.current(store_url(db))
     if as_json:
         print_json({"schema": found, "newest": schema.HEAD})
@@ -68,6 +72,9 @@ def check(db: str | None) -> int:
 
     Exits with 1 if they differ.
     """
+    from perfdb.db import migrate, schema
+    from perfdb.db.session import store_url
+
     url = store_url(db)
     with schema.reading_current(url):
         differences = migrate.differences(url)
@@ -88,9 +95,11 @@ def copy(target: str, db: str | None) -> None:
     withdrawn, recomputed and stated by hand. Make URL with `perfdb db upgrade --db URL` before. It
     is one transaction: all of it is copied, or nothing.
     """
+    from perfdb.db.session import store_url
+    from perfdb.db.transfer import transfer
+
     source, into = store_url(db), store_url(target)
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+    with watched_progress() as progress:
         copied = transfer(
             source,
             into,

@@ -2,20 +2,18 @@
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from perfdb.cli.options import convention_option, db_option, json_format_option, only_options
-from perfdb.compare.read import release_ids
-from perfdb.db.schema import reading_current
-from perfdb.db.session import store_url
 from perfdb.errors import Diagnostic, InputError
-from perfdb.export import FORMATS, priced, pytorch
-from perfdb.export.base import Table
-from perfdb.export.restated import table as restated
-from perfdb.export.results import table
-from perfdb.flops import CONVENTIONS
-from perfdb.queries.only import Only, Scope
+
+if TYPE_CHECKING:
+    from perfdb.export.base import Table
+
+STYLES = ("csv", "json", "parquet", "markdown", "pytorch")
+"""The names in `perfdb.export.FORMATS`, which are imported only to write."""
 
 
 @click.group()
@@ -27,7 +25,7 @@ def export() -> None:
 @click.option(
     "--format",
     "style",
-    type=click.Choice(list(FORMATS)),
+    type=click.Choice(STYLES),
     required=True,
     help="How to write them.",
 )
@@ -69,6 +67,8 @@ def results(
     counted alike: also those of pages, where their figures tell what the page counted. The note
     says how that is known, or why a row cannot be restated.
     """
+    from perfdb.export import FORMATS, priced, pytorch
+
     if style == pytorch.NAME and (convention or prices):
         option = "--convention" if convention else "--price"
         message, remedy = "pytorch has no place for these figures", "choose another --format"
@@ -80,7 +80,15 @@ def results(
 
 def _found(
     convention: str | None, db: str | None, release: str | None, **only: str | None
-) -> Table:
+) -> "Table":
+    from perfdb.compare.read import release_ids
+    from perfdb.db.schema import reading_current
+    from perfdb.db.session import store_url
+    from perfdb.export.restated import table as restated
+    from perfdb.export.results import table
+    from perfdb.flops import CONVENTIONS
+    from perfdb.queries.only import Only, Scope
+
     with reading_current(store_url(db)) as connection:
         scope = Scope(Only(**only), release_ids(connection, release))
         if convention:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from perfdb.flops import CONVENTIONS
 from perfdb.metrics import METRICS, PREFERRED
 from perfdb.units import text
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress
     from rich.table import Table
 
 PIPE_WIDTH = 240
@@ -77,10 +77,30 @@ def window_option(default: str) -> Callable[[Command], Command]:
     )
 
 
+class _ConventionName(click.ParamType[str]):
+    """The name of a FLOPs convention; the conventions are imported only when one is named."""
+
+    name = "convention"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name, checked. Raises BadParameter with the names that there are."""
+        from perfdb.flops import CONVENTIONS
+
+        return click.Choice(list(CONVENTIONS)).convert(value, param, ctx)
+
+
 def convention_option(help_: str) -> Callable[[Command], Command]:
     """--convention: a FLOPs convention by its name."""
-    names = list(CONVENTIONS)
-    return click.option("--convention", type=click.Choice(names), metavar="NAME", help=help_)
+    return click.option("--convention", type=_ConventionName(), metavar="NAME", help=help_)
+
+
+def watched_progress(*, quiet: bool = False) -> "Progress":
+    """A progress bar on stderr, gone at its end; none where stderr is no terminal."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    return Progress(console=console, transient=True, disable=quiet or not console.is_terminal)
 
 
 def print_json(value: object) -> None:
@@ -129,7 +149,7 @@ def print_names(
 
 
 def _console(most_columns: int | None = None) -> "Console":
-    from rich.console import Console  # noqa: PLC0415  a JSON command should not pay for it
+    from rich.console import Console
 
     console = Console(markup=False, highlight=False)
     if not console.is_terminal:
@@ -138,8 +158,8 @@ def _console(most_columns: int | None = None) -> "Console":
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> "Table":
-    from rich import box  # noqa: PLC0415  likewise
-    from rich.table import Table  # noqa: PLC0415  likewise
+    from rich import box
+    from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD)
     for column in columns:
@@ -151,6 +171,6 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> "Table":
 
 def _width(table: "Table") -> int:
     """The columns of text that it takes if no cell of it is broken."""
-    from rich.console import Console  # noqa: PLC0415  likewise
+    from rich.console import Console
 
     return Console(width=10_000, height=1).measure(table).maximum

@@ -3,15 +3,16 @@
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-import yaml
 
-from perfdb import recipe
 from perfdb.cli.options import json_option, print_json, print_table
 from perfdb.errors import Diagnostic, InputError, suggestion
-from perfdb.recipe import Point, RecipeFile
 from perfdb.units import counted
+
+if TYPE_CHECKING:
+    from perfdb.recipe import Point, RecipeFile
 
 PATHS = click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 DEFAULT = Path("recipes")
@@ -42,11 +43,13 @@ def list_(paths: tuple[Path, ...], as_json: bool) -> None:
     print_table(counted(len(files), "recipe"), columns, [_row(file) for file in files])
 
 
-def _load(paths: tuple[Path, ...]) -> list[RecipeFile]:
+def _load(paths: tuple[Path, ...]) -> "list[RecipeFile]":
+    from perfdb import recipe
+
     return recipe.load(paths or (DEFAULT,))
 
 
-def _listed(file: RecipeFile) -> dict[str, object]:
+def _listed(file: "RecipeFile") -> dict[str, object]:
     return {
         "name": file.recipe.name,
         "path": str(file.path),
@@ -55,7 +58,7 @@ def _listed(file: RecipeFile) -> dict[str, object]:
     }
 
 
-def _row(file: RecipeFile) -> tuple[object, ...]:
+def _row(file: "RecipeFile") -> tuple[object, ...]:
     cases = [point.case for point in file.points]
     return (
         file.recipe.name,
@@ -89,15 +92,17 @@ def show(name: str, paths: tuple[Path, ...], as_json: bool) -> None:
     if as_json:
         print_json(resolved)
     else:
-        click.echo(yaml.safe_dump_all(resolved, sort_keys=False, allow_unicode=True), nl=False)
+        from perfdb.yamlfile import dumped
+
+        click.echo("---\n".join(map(dumped, resolved)), nl=False)
 
 
-def _resolved(point: Point) -> dict[str, object]:
-    said = point.case.model_dump(mode="json", exclude_none=True)
+def _resolved(point: "Point") -> dict[str, object]:
+    case = point.case.model_dump(mode="json", exclude_none=True)
     return {
         "name": point.name,
         "case_key": point.case.key,
-        **{field: value for field, value in said.items() if value not in ([], {})},
+        **{field: value for field, value in case.items() if value not in ([], {})},
         "warmup_steps": point.warmup_steps,
         "measured_steps": point.measured_steps,
         "seed": point.seed,
@@ -125,4 +130,6 @@ def validate(paths: tuple[Path, ...], as_json: bool) -> None:
 @recipes.command()
 def schema() -> None:
     """Print the JSON Schema of a recipe, for editors."""
+    from perfdb import recipe
+
     click.echo(json.dumps(recipe.schema(), indent=2))

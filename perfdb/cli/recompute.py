@@ -1,11 +1,10 @@
 """`perfdb recompute`: the figures of measured results, again from their stored steps."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
-from perfdb import recompute as recomputing
-from perfdb import windows
 from perfdb.cli.options import (
     convention_option,
     db_option,
@@ -15,15 +14,12 @@ from perfdb.cli.options import (
     print_table,
     window_option,
 )
-from perfdb.compare.read import release_ids
-from perfdb.db.schema import reading_current
-from perfdb.db.session import store_url
 from perfdb.errors import Diagnostic
-from perfdb.flops import CONVENTIONS
-from perfdb.queries.only import Only
-from perfdb.recompute import Asked, Changed, Report, Scope
-from perfdb.recompute.figures import Stored
 from perfdb.units import UNKNOWN, significant
+
+if TYPE_CHECKING:
+    from perfdb.recompute import Changed, Report
+    from perfdb.recompute.figures import Stored
 
 SHORT = {
     "step_time_s": "step time (s)",
@@ -67,13 +63,21 @@ def recompute(
     skipped most steps in it, is named and keeps its figures; the exit code is then 1. Published
     figures are never changed. It is one transaction: all of it happens, or nothing.
     """
-    asked = Asked(
+    from perfdb import recompute as recomputing
+    from perfdb import windows
+    from perfdb.compare.read import release_ids
+    from perfdb.db.schema import reading_current
+    from perfdb.db.session import store_url
+    from perfdb.flops import CONVENTIONS
+    from perfdb.queries.only import Only
+
+    asked = recomputing.Asked(
         windows.named(window) if window else None,
         CONVENTIONS[convention] if convention else None,
     )
     url, release = store_url(db), only.pop("release")
     with reading_current(url) as connection:
-        scope = Scope(Only(**only), release_ids(connection, release))
+        scope = recomputing.Scope(Only(**only), release_ids(connection, release))
     act = recomputing.preview if dry_run else recomputing.recompute
     report = act(url, scope, asked)
     if as_json:
@@ -83,7 +87,7 @@ def recompute(
     return 1 if report.left else 0
 
 
-def _document(report: Report, *, dry_run: bool) -> dict[str, object]:
+def _document(report: "Report", *, dry_run: bool) -> dict[str, object]:
     return {
         "dry_run": dry_run,
         "examined": report.examined,
@@ -94,7 +98,7 @@ def _document(report: Report, *, dry_run: bool) -> dict[str, object]:
     }
 
 
-def _object(one: Changed) -> dict[str, object]:
+def _object(one: "Changed") -> dict[str, object]:
     return {
         **_identity(one.stored),
         "before": {name: change.before for name, change in one.changes.items()},
@@ -102,7 +106,7 @@ def _object(one: Changed) -> dict[str, object]:
     }
 
 
-def _identity(stored: Stored) -> dict[str, object]:
+def _identity(stored: "Stored") -> dict[str, object]:
     result = stored.result
     return {
         "run_id": stored.run_id,
@@ -113,7 +117,7 @@ def _identity(stored: Stored) -> dict[str, object]:
     }
 
 
-def _print(report: Report, *, dry_run: bool) -> None:
+def _print(report: "Report", *, dry_run: bool) -> None:
     if report.changed:
         columns = ("Release", "System", "Run", "Before → after")
         title = "Would change" if dry_run else "Changed"
@@ -128,13 +132,13 @@ def _print(report: Report, *, dry_run: bool) -> None:
         click.echo("nothing to recompute: no measured result there", err=True)
 
 
-def _row(one: Changed) -> tuple[str, ...]:
+def _row(one: "Changed") -> tuple[str, ...]:
     result = one.stored.result
     said = "\n".join((*_lines(one), ""))
     return result.release.name, result.case.system, one.stored.run_id, said
 
 
-def _lines(one: Changed) -> Iterator[str]:
+def _lines(one: "Changed") -> Iterator[str]:
     """The figures that a table prints; where only others changed, how many."""
     shown = {name: change for name, change in one.changes.items() if name in SHORT}
     for name, short in SHORT.items():

@@ -1,16 +1,23 @@
 """`perfdb verify`: prove that the store's figures follow from what it keeps."""
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
-from rich.progress import Progress
 
-from perfdb import verify as verifying
-from perfdb.cli.options import db_option, json_option, print_json, print_table
-from perfdb.db.session import store_url
+from perfdb.cli.options import (
+    db_option,
+    json_option,
+    print_json,
+    print_table,
+    watched_progress,
+)
 from perfdb.units import counted
-from perfdb.verify import Verified
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from perfdb.verify import Verified, Watched
 
 MANY = 1_000
 """From so many things on that a check looks at, its progress is worth showing."""
@@ -34,11 +41,11 @@ def verify(db: str | None, *, as_json: bool) -> int:
 
     Nothing is written. Exits with 1 if anything is wrong, after saying all of it.
     """
-    url = store_url(db)
-    console = Console(stderr=True)
-    quiet = as_json or not console.is_terminal
-    with Progress(console=console, transient=True, disable=quiet) as progress:
-        found = verifying.verify(url, _watched(progress))
+    from perfdb import verify as verifying
+    from perfdb.db.session import store_url
+
+    with watched_progress(quiet=as_json) as progress:
+        found = verifying.verify(store_url(db), _watched(progress))
     if as_json:
         print_json(_document(found))
     else:
@@ -46,7 +53,7 @@ def verify(db: str | None, *, as_json: bool) -> int:
     return 1 if any(one.faults for one in found) else 0
 
 
-def _watched(progress: Progress) -> verifying.Watched:
+def _watched(progress: "Progress") -> "Watched":
     def watched(check: str, count: int) -> Callable[[], None]:
         if count < MANY:
             return lambda: None
@@ -56,7 +63,7 @@ def _watched(progress: Progress) -> verifying.Watched:
     return watched
 
 
-def _document(found: Sequence[Verified]) -> dict[str, object]:
+def _document(found: "Sequence[Verified]") -> dict[str, object]:
     return {
         "checked": {one.check: one.count for one in found},
         "faults": [{"check": one.check, **vars(it)} for one in found for it in one.faults],
@@ -66,7 +73,7 @@ def _document(found: Sequence[Verified]) -> dict[str, object]:
     }
 
 
-def _print(found: Sequence[Verified]) -> None:
+def _print(found: "Sequence[Verified]") -> None:
     columns = ("Check", "Looked at", "Passed over", "Faults")
     rows = [(one.check, one.count, len(one.passed_over), len(one.faults)) for one in found]
     print_table("Verified", columns, rows)
