@@ -119,5 +119,5 @@ def test_every_export_format_is_named_where_people_look_for_it() -> None:
     for name in FORMATS:
         assert name in summary.lower()
         assert name in (export.help or "").lower()
-    assert tuple(FORMATS) == STYLES
         assert f"`{name}`" in guide
+    assert tuple(FORMATS) == STYLES
