@@ -216,8 +216,7 @@ def dumped(value: object) -> str:
     """A value as a YAML document, its keys in their order."""
     yaml = YAML(typ="safe", pure=True)
     yaml.default_flow_style = False
-    yaml.sort_base_mapping_type_on_output = False
-    yaml.allow_unicode = True
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]  # its type is wrong
     written = StringIO()
     yaml.dump(value, written)
     return written.getvalue()
