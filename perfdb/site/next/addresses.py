@@ -1,0 +1,164 @@
+"""Which document shows what, and the anchors in it: names that stay from build to build."""
+
+import hashlib
+import re
+from functools import lru_cache
+from typing import Final
+
+from perfdb.catalog import titles
+from perfdb.record import Result
+from perfdb.site.next.templates import to
+
+PERFORMANCE = "performance/index"
+ARCHIVE = "performance/archive"
+AUDIT = "performance/audit"
+CHANGELOG = "performance/changelog"
+CHANGES = "changes/index"
+MODELS = "models/index"
+RECIPES = "recipes/index"
+RUNS = "runs/index"
+SCALING = "scaling/index"
+SYSTEMS = "systems/index"
+DICTIONARY = "reference/data"
+
+FOLDERS: Final = (
+    "changes", "models", "performance", "recipes", "runs", "scaling", "sources", "systems",
+)  # fmt: skip
+"""Where pages are made. Pages written by hand may be there too and are left alone."""
+
+UNATTRIBUTED: Final = "unattributed"
+"""The version of a release that nobody stated, in addresses."""
+TUNED: Final = ("sft", "lora")
+"""Tasks that are kinds of fine-tuning."""
+FINE_TUNING: Final = "fine-tuning"
+"""The section of several fine-tuning tasks in one table."""
+
+_TAKEN: Final = frozenset({"index", UNATTRIBUTED})
+_VERSION: Final = re.compile(r"v?\d|[^-]+$")
+"""How the version behind a hyphen begins: with a number, or it is one word."""
+
+
+@lru_cache(maxsize=10_000)
+def slug(name: str) -> str:
+    """A name as a part of an address; one that has to change gets a hash, to stay unique."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")
+    return name if plain == name and name not in _TAKEN else _with_hash(plain, name)
+
+
+@lru_cache(maxsize=10_000)
+def _page(name: str) -> str:
+    """A name as a part of the address of a page; one with capitals gets a hash, too.
+
+    Labels of Sphinx are without case, and so are the names of files on some disks.
+    """
+    own = slug(name)
+    return own if own != name or name == name.lower() else _with_hash(name, name)
+
+
+def _with_hash(plain: str, name: str) -> str:
+    return f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}".lstrip("-")
+
+
+def _release(framework: str, version: str | None) -> str:
+    return f"{_page(framework)}/{_page(version) if version else UNATTRIBUTED}"
+
+
+@lru_cache(maxsize=100_000)
+def hashed(kind: str, known: tuple[object, ...]) -> str:
+    """The anchor of a part of a page, the same in every build: made of what identifies it."""
+    return f"{kind}-{hashlib.sha256(repr(known).encode()).hexdigest()[:12]}"
+
+
+def of_release(framework: str, version: str | None) -> str:
+    """The page of a framework's release."""
+    return f"performance/{_release(framework, version)}"
+
+
+def label(framework: str, version: str | None) -> str:
+    """What {ref} calls the page of a release: 'ref-performance-nemo-25.04'.
+
+    'ref-performance-nemo/rl-0.4' where the first could be that of another framework, too.
+    """
+    framework, version = _release(framework, version).split("/")
+    is_clear = _VERSION.match(version) and not re.search(r"-v?\d", framework)
+    return f"ref-performance-{framework}{'-' if is_clear else '/'}{version}"
+
+
+def of_changes(framework: str, after: str | None = None) -> str:
+    """The page that compares a release of a framework with the one before; None: the newest."""
+    return f"changes/{_page(framework)}{f'/{_page(after)}' if after else ''}"
+
+
+def of_model(name: str) -> str:
+    """The page of a model."""
+    return f"models/{_page(name)}"
+
+
+def of_system(name: str) -> str:
+    """The page of a system."""
+    return f"systems/{_page(name)}"
+
+
+def of_scaling(framework: str, version: str | None, system: str) -> str:
+    """The page of a release over numbers of GPUs of a system."""
+    return f"scaling/{_release(framework, version)}/{_page(system)}"
+
+
+def of_recipe(name: str) -> str:
+    """The page of a recipe."""
+    return f"recipes/{_page(name)}"
+
+
+def of_run(run_id: str) -> str:
+    """The page of a run."""
+    return f"runs/{slug(run_id)}"
+
+
+def of_source(sha256: str) -> str:
+    """The page that shows a published page as it was read, line by line."""
+    return f"sources/{sha256[:16]}"
+
+
+def of_audit(framework: str, version: str | None) -> str:
+    """The page of what the audit found in a framework's release."""
+    return f"{AUDIT}/{_release(framework, version)}"
+
+
+def audit_entry(framework: str, version: str | None, anchor: str) -> str:
+    """The link target of a result's entry on the page of findings in its release."""
+    return to(of_audit(framework, version), anchor)
+
+
+def tab(framework: str, version: str | None, system: str, row: str = "") -> str:
+    """The link target of a release's page with the tab of a system chosen, and of a row in it."""
+    anchor = f"#{row}" if row else ""
+    return f"{to(of_release(framework, version))}?system={slug(system)}{anchor}"
+
+
+def table_row(result: Result) -> str:
+    """The link target of a result's row on its release's page, which opens the tabs around it."""
+    return to(of_release(result.framework, result.release), result_row(result))
+
+
+def result_row(result: Result) -> str:
+    """The anchor of a result's row, whichever run is shown of several."""
+    known = (result.case_key, result.framework, result.release, result.container, result.origin)
+    place = () if result.case_key else (result.source_sha256, result.source_line, result.run_id)
+    return hashed("row", (*known, *place))
+
+
+def run_row(result: Result) -> str:
+    """The anchor of a run's row in a table of runs."""
+    return f"run-{slug(result.run_id or '')}"
+
+
+def release_title(framework: str, version: str | None) -> str:
+    """'NeMo Framework 25.04'; a release whose version nobody stated is unattributed."""
+    return f"{titles.framework(framework)} {version or f'({UNATTRIBUTED})'}"
+
+
+def section_title(task: str, variant: str | None = None) -> str:
+    """'Pre-training', or 'Megatron-Core pre-training' where a release has several variants."""
+    title = "Fine-tuning" if task == FINE_TUNING else titles.task(task)
+    title = f"Fine-tuning ({title})" if task in TUNED else title
+    return f"{title}: {titles.framework(variant)}" if variant else title

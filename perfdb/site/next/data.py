@@ -1,0 +1,454 @@
+"""What the pages show, read from the store in one read-only transaction."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import date, datetime
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from sqlalchemy import URL, Connection, Select
+
+from perfdb import catalog as catalogue
+from perfdb.audit.acknowledged import Entry, explained
+from perfdb.audit.document import counts, ordered
+from perfdb.audit.subject import Finding, Severity
+from perfdb.compare.read import known_releases
+from perfdb.compare.releases import builds
+from perfdb.db.schema import require_current
+from perfdb.db.session import reading, store_url
+from perfdb.groups import grouped
+from perfdb.log_text import ESCAPE, decoded
+from perfdb.pages import names
+from perfdb.queries import catalog, findings, results, site
+from perfdb.queries.content import content
+from perfdb.queries.state import row_versions
+from perfdb.rundir import RunDir
+from perfdb.site.next import redaction, stored_text
+from perfdb.site.next.result_stub import Result
+
+if TYPE_CHECKING:
+    from perfdb.site.contents import ReleasePair
+    from perfdb.site.series import ScalingPage
+
+Kind = TypeVar("Kind")
+StoredRow = dict[str, object]
+
+MOST_STEPS: Final = 1000
+"""Rows of the table of steps; a page with more of them is slow to open, the file has them all."""
+MOST_LISTED_BYTES: Final = 1 << 20
+"""No line of a larger file is shown: it would have to be unpacked for each build."""
+RECIPE: Final = RunDir(Path()).recipe.name
+"""The name of the recipe among the files of a run."""
+
+
+@dataclass(frozen=True)
+class Flag:
+    """What the audit objects to in a result: '1 error', and where the page of findings has it.
+
+    `kind`: error, warning, or explained where all of it is acknowledged.
+    """
+
+    counts: str
+    kind: str
+    anchor: str
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SiteResult(Result):
+    """A result with the audit's marks. `build` orders releases that only a commit tells apart."""
+
+    build: int = 0
+    flag: Flag | None = None
+    findings: str = ""
+
+    @cached_property
+    def digest(self) -> str:
+        """The same for the same values."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return hashlib.sha256(repr(values).encode()).hexdigest()
+
+    def __repr__(self) -> str:
+        """Short: many pages are made of many results, and are known by what they are made of."""
+        return f"SiteResult({self.digest})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunStep:
+    """A step of a run."""
+
+    step: int
+    step_time_s: float
+    loss: float | None = None
+    grad_norm: float | None = None
+    peak_memory_bytes: int | None = None
+    skipped: bool = False
+    source_line: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFile:
+    """A file of a run directory, by its name in there."""
+
+    run_id: str
+    name: str
+    sha256: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredRun:
+    """A run, as perfdb.queries.catalog has it."""
+
+    id: int = 0
+    run_id: str
+    recipe: str | None = None
+    outcome: str
+    error: str | None = None
+    exit_code: int | None = None
+    attempt: int
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    ingested_at: datetime | None = None
+    warmup_steps: int
+    environment: Mapping[str, object]
+    command: tuple[str, ...]
+    summary: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True)
+class Link:
+    """A document of the site, and what it is called where it is linked."""
+
+    text: str
+    document: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunData:
+    """A run with its result, steps and files. `recipe_text`: None without a recipe file.
+
+    `others` are the other runs of its case and release; `lines` those of the file that its steps
+    are from, by their numbers; none of a file that is large.
+    """
+
+    run: StoredRun
+    result: SiteResult
+    steps: tuple[RunStep, ...]
+    files: tuple[RunFile, ...]
+    recipe_text: str | None = None
+    others: tuple[Link, ...] = ()
+    lines: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def measured_file(self) -> RunFile | None:
+        """The file that the steps are from."""
+        return next((file for file in self.files if file.sha256 == self.result.source_sha256), None)
+
+    @property
+    def recipe_file(self) -> RunFile | None:
+        """The file that the recipe's text is in."""
+        return next((file for file in self.files if file.name == RECIPE), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceData:
+    """A state of a published page: its text, and what it says of its original."""
+
+    path: str
+    sha256: str
+    text: str
+    read_at: datetime | None = None
+    source_url: str | None = None
+    published_on: date | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audited:
+    """A result that has findings, the gravest first. `anchor` names its entry."""
+
+    result: SiteResult
+    anchor: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def objections(self) -> list[Finding]:
+        """Its errors and warnings, also those that somebody has explained."""
+        return [one for one in self.findings if one.severity.reaches(Severity.WARNING)]
+
+    @property
+    def open(self) -> list[Finding]:
+        """Its errors and warnings that nobody has explained."""
+        return [one for one in self.objections if not one.acknowledged]
+
+    @property
+    def flag(self) -> Flag | None:
+        """The mark of the result; None where the findings are only worth knowing."""
+        raised = self.objections
+        return Flag(counts(raised), raised[0].kind, self.anchor) if raised else None
+
+
+KINDS: Final = (*(severity.value for severity in Severity), "explained")
+"""Kinds of findings, the gravest first. An acknowledged one is explained, however grave it is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Revision:
+    """The values of a result at one moment: `superseded_at` is None while it is current.
+
+    `withdrawn` is why its run does not count; `logged` is the log's reason for what superseded a
+    row of a page.
+    """
+
+    key: str
+    revision: int
+    created_at: datetime
+    superseded: bool
+    superseded_at: datetime | None
+    framework: str
+    release: str | None
+    system: str
+    system_title: str
+    model: str
+    model_title: str
+    qualifiers: str
+    task: str
+    variant: str | None = None
+    precision: str | None
+    num_gpus: int
+    origin: str
+    source: str
+    source_sha256: str
+    source_line: int | None
+    run_id: str | None
+    recipe: str | None = None
+    withdrawn: str | None = None
+    logged: str | None = None
+    outcome: str
+    withheld: str | None
+    window: str | None = None
+    step_time_s: float | None
+    tokens_per_sec: float | None = None
+    tokens_per_sec_per_gpu: float | None
+    flops_convention: str | None = None
+    model_tflops_per_sec_per_gpu: float | None
+    mfu: float | None
+    peak_memory_bytes: int | None = None
+    raw: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+    printed: Mapping[str, str] = field(default_factory=dict)
+    result_id: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rejection:
+    """Something that was not stored, and why."""
+
+    at: datetime
+    path: str
+    line: int | None
+    reason: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SiteData:
+    """Everything that the store has for the site.
+
+    `current` are all results that are not superseded; `results` those of them that tables print,
+    one for each case, release and origin; `runs` are all; `audited` are the results that have
+    findings; `revisions` are of all results there ever were. `pairs` and `scaling` are what several
+    kinds of pages show of them: comparisons of releases, and series over numbers of GPUs.
+    """
+
+    results: tuple[SiteResult, ...] = ()
+    current: tuple[SiteResult, ...] = ()
+    runs: tuple[RunData, ...] = ()
+    sources: tuple[SourceData, ...] = ()
+    audited: tuple[Audited, ...] = ()
+    revisions: tuple[Revision, ...] = ()
+    rejections: tuple[Rejection, ...] = ()
+    pairs: "tuple[ReleasePair, ...]" = ()
+    scaling: "tuple[ScalingPage, ...]" = ()
+    hostnames: bool = False
+    """Whether pages of runs name the machine."""
+
+
+def stored(url: URL, accepted: Sequence[Entry] = ()) -> SiteData:
+    """The data of a store; `accepted` are findings that people have explained.
+
+    Raises StoreError where there is no database, or one of another version.
+    """
+    with reading(url) as connection:
+        require_current(connection, url.render_as_string())
+        return read(connection, accepted)
+
+
+def state(address: str) -> str:
+    """A short text that changes whenever the rows of a store on a server do. Raises StoreError."""
+    url = store_url(address)
+    with reading(url) as connection:
+        require_current(connection, url.render_as_string())
+        return repr(connection.execute(row_versions()).all())
+
+
+def read(connection: Connection, accepted: Sequence[Entry] = ()) -> SiteData:
+    """Everything but the bytes of run files. The same store always gives the same."""
+    build = dict[object, int](builds(known_releases(connection)).items())
+    rows = [
+        row | {"build": build.get(row["release_id"], 0)}
+        for row in _dicts(connection, results.current())
+    ]
+    called = _printed_titles(rows)
+    plain = [_made(SiteResult, row) for row in _relocated(rows, called)]
+    audited = _audited(connection, plain, accepted)
+    current = [_marked(result, audited.get(result.result_id)) for result in plain]
+    by_id = {result.result_id: result for result in current}
+    return SiteData(
+        results=tuple(_shown(connection, current)),
+        current=tuple(current),
+        runs=tuple(_runs(connection, current)),
+        sources=tuple(_sources(connection)),
+        audited=tuple(replace(one, result=by_id[key]) for key, one in audited.items()),
+        revisions=tuple(
+            _made(Revision, row)
+            for row in _relocated(_dicts(connection, site.all_revisions()), called)
+        ),
+        rejections=tuple(
+            replace(one, path=redaction.of_path(one.path))
+            for one in _rows(connection, site.all_rejections(), Rejection)
+        ),
+    )
+
+
+def _printed_titles(rows: Iterable[StoredRow]) -> dict[object, str]:
+    """Titles of models that the catalog lacks, as the first row of a page prints them.
+
+    Without qualifiers, which follow the title wherever it is printed.
+    """
+    unknown = [row for row in rows if row["model"] not in catalogue.models()]
+    unknown.sort(key=lambda row: int(str(row["result_id"])), reverse=True)
+    printed = ((str(row["model"]), stored_text.of_row(row).get("model", "")) for row in unknown)
+    titled = ((name, names.unqualified(text)) for name, text in printed)
+    return {name: title for name, title in titled if names.model(title).name == name}
+
+
+def _relocated(
+    rows: Iterable[StoredRow], called: Mapping[object, str]
+) -> Iterator[StoredRow]:
+    """Rows with these titles of models, and their sources without folders of a machine."""
+    for row in rows:
+        yield row | {
+            "model_title": called.get(row["model"], row["model_title"]),
+            "source": redaction.of_path(str(row["source"]), str(row["run_id"] or "") or None),
+            "printed": stored_text.of_row(row),
+            "extras": stored_text.extras_of_row(row),
+        }
+
+
+def _audited(
+    connection: Connection, plain: Iterable[SiteResult], accepted: Sequence[Entry]
+) -> dict[int, Audited]:
+    """The results that have findings, by their number in the store."""
+    stored_findings = [
+        Finding.model_validate(row) for row in _dicts(connection, findings.current())
+    ]
+    found = grouped(explained(stored_findings, accepted), lambda one: one.result_id)
+    keys = dict(iter(connection.execute(site.keys())))
+    return {
+        one.result_id: Audited(
+            result=one,
+            anchor=f"result-{keys[one.result_id][:12]}",
+            findings=tuple(
+                sorted(ordered(found[one.result_id]), key=lambda it: KINDS.index(it.kind))
+            ),
+        )
+        for one in plain
+        if one.result_id in found
+    }
+
+
+def _marked(result: SiteResult, audited: Audited | None) -> SiteResult:
+    """A result with what the audit found."""
+    if audited is None:
+        return result
+    rules = {f"{it.rule} ({it.severity.value})" for it in audited.findings}
+    flag = audited.flag
+    is_wrong = flag is not None and flag.kind == Severity.ERROR
+    return replace(result, flag=flag, findings=", ".join(sorted(rules)), has_open_errors=is_wrong)
+
+
+def _shown(connection: Connection, current: Iterable[SiteResult]) -> Iterator[SiteResult]:
+    """The results that tables print, each with how many it represents."""
+    numbers = {key: counted for key, *counted in connection.execute(site.printed())}
+    for one in current:
+        if counted := numbers.get(one.result_id):
+            num_results, num_finished = counted
+            is_one = counted == [1, 1]
+            yield one if is_one else replace(
+                one, num_results=num_results, num_finished=num_finished
+            )
+
+
+def _runs(connection: Connection, current: Iterable[SiteResult]) -> Iterator[RunData]:
+    """Every run with its result, its steps and its files."""
+    of_run = {result.run_id: result for result in current if result.is_measured}
+    files = grouped(_rows(connection, site.all_run_files(), RunFile), lambda file: file.run_id)
+    for run in _rows(connection, catalog.all_runs(), StoredRun):
+        page = RunData(
+            run=replace(run, command=tuple(run.command)),
+            result=of_run[run.run_id],
+            steps=tuple(_rows(connection, catalog.steps_of(run.run_id), RunStep)),
+            files=tuple(files.get(run.run_id, ())),
+        )
+        recipe, lines = page.recipe_file, _lines(connection, page.measured_file)
+        numbers = [step.source_line for step in page.steps[:MOST_STEPS]]
+        yield replace(
+            page,
+            recipe_text=_text(content(connection, recipe.sha256)) if recipe else None,
+            lines={it: _text(lines[it - 1]) for it in numbers if it <= len(lines)},
+        )
+
+
+def _lines(connection: Connection, file: RunFile | None) -> list[bytes]:
+    """The lines of a small file; none of a large one."""
+    if file is None or file.size_bytes > MOST_LISTED_BYTES:
+        return []
+    return content(connection, file.sha256).split(b"\n")
+
+
+def _text(data: bytes) -> str:
+    """Text of a file without colors; bytes that are no UTF-8 are shown as such."""
+    return decoded(ESCAPE.sub(b"", data))
+
+
+def _sources(connection: Connection) -> Iterator[SourceData]:
+    """Each state of the pages that results are from; one for the same bytes."""
+    rows = {str(row["sha256"]): row for row in _dicts(connection, site.published_sources())}
+    for sha256, row in rows.items():
+        text = content(connection, sha256).decode("utf-8-sig", errors="replace")
+        moments = [row.get("ingested_at"), row.get("created_at")]
+        read_at = max((it for it in moments if isinstance(it, datetime)), default=None)
+        yield _made(SourceData, row | {"text": text, "read_at": read_at})
+
+
+def _rows(
+    connection: Connection, question: Select[*tuple[object, ...]], kind: type[Kind]
+) -> list[Kind]:
+    return [_made(kind, row) for row in _dicts(connection, question)]
+
+
+def _made(kind: type[Kind], row: StoredRow) -> Kind:
+    """A dataclass of a row; columns that it has no field for are left out."""
+    return kind(**{name: row[name] for name in _names(kind) if name in row})
+
+
+@cache
+def _names(kind: type[object]) -> tuple[str, ...]:
+    return tuple(it.name for it in fields(kind))  # type: ignore[arg-type]
+
+
+def _dicts(connection: Connection, question: Select[*tuple[object, ...]]) -> Iterator[StoredRow]:
+    answer = connection.execute(question)
+    keys = list(answer.keys())
+    return (dict(zip(keys, row, strict=True)) for row in answer)

@@ -1,0 +1,188 @@
+"""The directives: each puts the blocks of a page, or a table of the code, into its document."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar, Final
+from urllib.parse import quote
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from docutils.statemachine import StringList
+from markupsafe import Markup
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.builders import Builder
+from sphinx.domains.std import Glossary
+from sphinx.util.docutils import SphinxDirective
+from sphinx.util.osutil import relative_uri
+from sphinx.writers.html5 import HTML5Translator
+
+from perfdb.site.next import addresses, build, files, page
+from perfdb.site.next.addresses import slug
+from perfdb.site.next.build import Keeper, Stored
+from perfdb.site.next.files import DOWNLOADS, EVERYTHING, FORMAT_TITLES, PUBLISHED, SiteLayout
+from perfdb.site.next.glossary import TERMS
+from perfdb.site.next.page import Block
+from perfdb.site.next.templates import render_text, resolved
+
+_TAG: Final = re.compile(r"<[^<>]*>")
+_WORD: Final = re.compile(r"\w+")
+
+
+class made_block(nodes.Invisible, nodes.Element):
+    """HTML that is written as it is, with the words that the search finds it by as its text.
+
+    Sphinx would index a table figure by figure, and nobody searches for one.
+    """
+
+
+def made_html(html: str, names: Iterable[str] = ()) -> made_block:
+    """HTML as a node; `names` are what the search finds it by besides its own words."""
+    return made_block("", nodes.Text(search_words(html, names)), html=html)
+
+
+def search_words(html: str, names: Iterable[str] = ()) -> str:
+    """The words of HTML and of names, each once; numbers are none."""
+    texts = dict.fromkeys((*_TAG.split(html), *names))
+    found = dict.fromkeys(_WORD.findall(" ".join(texts)))
+    return " ".join(word for word in found if not word.isdecimal())
+
+
+def add_node(app: Sphinx) -> None:
+    """Make the node known to every builder; those without HTML leave it out."""
+    out = (_leave_out, None)
+    app.add_node(made_block, html=(_write, None), latex=out, text=out, man=out, texinfo=out)
+
+
+def _write(translator: HTML5Translator, node: made_block) -> None:
+    translator.body.append(node["html"])
+    raise nodes.SkipNode
+
+
+def _leave_out(_translator: nodes.NodeVisitor, _node: made_block) -> None:
+    raise nodes.SkipNode
+
+
+class SiteDirective(SphinxDirective):
+    """Blocks of a page as nodes. `builder` is that of the build that goes on."""
+
+    builder: ClassVar[Builder]
+
+    @property
+    def layout(self) -> SiteLayout:
+        """Where the files of the build are."""
+        return SiteLayout(Path(self.env.srcdir))
+
+    def html(self, html: str, names: Iterable[str] = ()) -> made_block:
+        """HTML as a node of this document, with its links to others."""
+        docname = self.env.docname
+        address = self.builder.get_relative_uri
+        return made_html(resolved(html, lambda name: address(docname, name)), names)
+
+    def made(self, blocks: Iterable[Block]) -> list[nodes.Node]:
+        """Blocks that were made just now, for a page written by hand."""
+        keeper = Keeper(self.layout, self.env.docname)
+        taken = set(map(Path, self.env.dependencies.get(self.env.docname, ())))
+        stored = keeper.blocks(blocks, taken)
+        return self.nodes(json.loads(json.dumps(stored)))
+
+    def nodes(self, blocks: Iterable[Stored]) -> list[nodes.Node]:
+        """Blocks as nodes of this document."""
+        return [node for block in blocks for node in self._nodes(block)]
+
+    def _nodes(self, block: Stored) -> Iterator[nodes.Node]:
+        match block:
+            case {"html": str(html)}:
+                yield self.html(html)
+            case {"section": str(title), "blocks": list(blocks)}:
+                yield self._section(title, blocks)
+            case {"tabs": list(tabs), "group": str(group)}:
+                yield self._tab_set(tabs, group)
+            case {"downloads": list(paths), "models": list(models)}:
+                yield self.html(self.download_links(paths), models)
+            case {"code": str(text), "language": str(language)}:
+                yield nodes.literal_block(text, text, language=language, force=True)
+            case {"files": list(listed), "before": str(before), "after": str(after)}:
+                yield _files(listed, before, after)
+            case {"entry": str(words)}:
+                yield addnodes.index(entries=[("single", words, "", "main", None)])
+
+    def _section(self, title: str, blocks: Sequence[Stored]) -> nodes.section:
+        section = nodes.section("", nodes.title(title, title), names=[title.lower()])
+        self.state.document.note_implicit_target(section, section)
+        section += self.nodes(blocks)
+        return section
+
+    def _tab_set(self, tabs: Sequence[Mapping[str, object]], group: str) -> nodes.container:
+        """A tab for each; they share a group, so that choosing one chooses it everywhere."""
+        tab_set = _component("tab-set")
+        for tab in tabs:
+            title, blocks = str(tab["title"]), tab["blocks"]
+            label = nodes.rubric(title, title, classes=["sd-tab-label"])
+            label["sync_id"], label["sync_group"] = slug(str(tab["name"])), group
+            content = _component("tab-content")
+            assert isinstance(blocks, list)
+            content += self.nodes(blocks)
+            item = _component("tab-item")
+            item += [label, content]
+            tab_set += item
+        return tab_set
+
+    def download_links(self, paths: Iterable[str], what: str = "") -> Markup:
+        """Links to files of tables; this document depends on them from now on."""
+        here = self.builder.get_target_uri(self.env.docname)
+        links = []
+        for path in paths:
+            self.env.note_dependency(str(Path(self.env.srcdir, path)))
+            name = f"{PUBLISHED}/{path.removeprefix(f'{DOWNLOADS}/')}"
+            title = FORMAT_TITLES[path.rpartition(".")[2]]
+            links.append((title, relative_uri(here, quote(name))))
+        known = addresses.DICTIONARY in self.env.found_docs
+        is_elsewhere = known and self.env.docname != addresses.DICTIONARY
+        return render_text(
+            '<p class="perf-downloads">Download {{ what }}'
+            '{% for title, path in links %}{% if not loop.first %} · {% endif %}'
+            '<a href="{{ path }}" download="">{{ title }}</a>{% endfor %}'
+            "{% if known %} · {{ link('what the columns mean', dictionary) }}{% endif %}</p>\n",
+            what=f"{what}: " if what else "",
+            links=links,
+            known=is_elsewhere,
+            dictionary=addresses.DICTIONARY,
+        )
+
+
+class PageDirective(SiteDirective):
+    """Everything on a page that is made from the store."""
+
+    def run(self) -> list[nodes.Node]:
+        """The blocks that the build has made of this page."""
+        path = self.layout.data(self.env.docname)
+        self.env.note_dependency(str(path))
+        if not path.is_file():
+            raise self.error(f"{self.name}: the store has nothing for {self.env.docname!r}")
+        return self.nodes(build.blocks_of(path))
+
+
+def _component(name: str) -> nodes.container:
+    """A component of sphinx-design, as its own directives make it."""
+    return nodes.container(is_div=True, design_component=name, classes=[f"sd-{name}"])
+
+
+def _files(listed: Sequence[Mapping[str, object]], before: str, after: str) -> nodes.Node:
+    """Files of a run to download: one in a sentence, or a list with their sizes."""
+    links = [
+        addnodes.download_reference(
+            "", "", nodes.literal(text=str(file["name"])), reftarget=f"/{file['path']}"
+        )
+        for file in listed
+    ]
+    if before:
+        return nodes.paragraph("", "", nodes.Text(before), *links, nodes.Text(after))
+    items = nodes.bullet_list()
+    for file, link in zip(listed, links, strict=True):
+        size = nodes.Text(f" {file['size']:,} bytes")
+        items += nodes.list_item("", nodes.paragraph("", "", link, size))
+    return items

@@ -1,0 +1,183 @@
+"""A page that is made from the store: its document, its blocks, and how they are kept.
+
+To write a kind of page, write a module with a function `pages(data: SiteData) -> Iterator[Page]`
+and add it to `KINDS` in `perfdb.site.build`. A page has a name (its address), a title, one sentence
+about it, and a `body`: a `functools.partial` of a function that makes its blocks. All that the
+function needs must be among the arguments of the partial: the page is made again only when these,
+or the code, change. Blocks are HTML (`Markup`, from a template or from `tables`), sections, tabs,
+code, downloads of a table's results, and links to files of runs. Link to other documents with
+`templates.link` or `templates.to`; no page needs to know its own address.
+
+    def pages(data):
+        yield Page("models/index", "Models", "3 models.", partial(_index, data.results))
+
+    def _index(results):
+        return [results_table("Models", results, ON_SYSTEM).html, Section("More", [paragraph("…")])]
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from markupsafe import Markup
+
+from perfdb.site.next.addresses import FINE_TUNING, TUNED, slug
+from perfdb.site.next.columns import Profile
+from perfdb.site.next.data import RunFile, SiteResult
+from perfdb.site.next.files import MARK
+from perfdb.site.next.tables import results_table
+from perfdb.site.next.templates import render
+
+LONGEST: Final = 160
+"""Characters of the sentence about a page: about what a list of search results shows."""
+FRONT: Final = (
+    "tags: [performance, benchmarks, throughput, gpu]",
+    "categories: [reference]",
+)
+
+
+@dataclass(frozen=True)
+class Code:
+    """A text to copy, highlighted."""
+
+    text: str
+    language: str
+
+
+@dataclass(frozen=True)
+class Download:
+    """Results of the table above, as files to download."""
+
+    results: Sequence[SiteResult]
+
+    @property
+    def name(self) -> str:
+        """What the results share: 'nemo-25.04-pretrain-dgx-h100'."""
+        values = [
+            {getattr(result, field) for result in self.results}
+            for field in ("framework", "release", "task", "variant", "model", "system")
+        ]
+        named = [{FINE_TUNING} if it == set(TUNED) else it for it in values]
+        words = [str(it.pop()) for it in named if len(it) == 1 and None not in it]
+        return "-".join(slug(word) for word in words) or "results"
+
+
+@dataclass(frozen=True)
+class FileLinks:
+    """Files of runs to download: as a list with their sizes, or one in a sentence."""
+
+    files: Sequence[RunFile]
+    before: str = ""
+    after: str = ""
+
+
+@dataclass(frozen=True)
+class Tab:
+    """One tab of several."""
+
+    name: str
+    title: str
+    blocks: "Sequence[Block]"
+
+
+@dataclass(frozen=True)
+class Tabs:
+    """Tabs; those of one group are chosen together."""
+
+    group: str
+    tabs: Sequence[Tab]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what is below it."""
+
+    title: str
+    blocks: "Sequence[Block]"
+
+
+@dataclass(frozen=True)
+class IndexEntry:
+    """What the search finds the page by."""
+
+    words: str
+
+
+Block = Markup | Code | Download | FileLinks | Tabs | Section | IndexEntry
+Body = partial[Sequence[Block]]
+
+
+@dataclass(frozen=True)
+class Page:
+    """A document that is made from the store.
+
+    `below` are the pages that the navigation lists below it, `label` is what {ref} calls it;
+    `has_contents` keeps the list of its headings at the right.
+    """
+
+    name: str
+    title: str
+    about: str
+    body: Body
+    below: Sequence[str] = ()
+    label: str = ""
+    has_contents: bool = False
+
+    @property
+    def text(self) -> str:
+        """The MyST text: front matter, title, and the directive in place of the blocks."""
+        aside = [] if self.has_contents else ["html_theme.sidebar_secondary.remove: true"]
+        about = f"description: {_yaml(_shortened(self.about))}"
+        lines = ["---", MARK, about, *FRONT, *aside, "orphan: true", "---", ""]
+        lines += [f"({self.label})="] if self.label else []
+        lines += [f"# {myst(self.title)}", "", "```{perfdb-page}", "```", ""]
+        if self.below:
+            entries = [f"/{name}" for name in self.below]
+            lines += ["```{toctree}", ":hidden:", "", *entries, "```", ""]
+        return "\n".join(lines)
+
+    @property
+    def key(self) -> str:
+        """The same as long as its body is made of the same."""
+        known = (self.body.func.__qualname__, self.body.args, sorted(self.body.keywords.items()))
+        return hashlib.sha256(repr(known).encode()).hexdigest()
+
+
+def offered(
+    label: str, results: Sequence[SiteResult], profile: Profile, ids: Sequence[str] = ()
+) -> list[Block]:
+    """The table of some results by a profile, with its downloads."""
+    table: Block = results_table(label, results, profile, ids).html
+    return [table, Download(tuple(results))] if profile.is_offered else [table]
+
+
+def no_data() -> Markup:
+    """What a page shows while there are no results: how to get some."""
+    return render("no_data")
+
+
+def myst(words: str) -> str:
+    """Any text as MyST that prints as that text, on one line: every sign is escaped."""
+    return "".join(f"\\{it}" if it in _SIGNS else it for it in " ".join(words.split()))
+
+
+_SIGNS: Final = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
+
+
+def _shortened(sentence: str) -> str:
+    words = " ".join(sentence.split())
+    return words if len(words) <= LONGEST else f"{words[: LONGEST - 1].rstrip()}…"
+
+
+_NOT_IN_YAML: Final = re.compile("[<\x7f-\x9f\ud800-\udfff\ufeff\ufffe\uffff]")
+"""What JSON leaves as it is, and YAML cannot hold; and what begins markup."""
+
+
+def _yaml(words: str) -> str:
+    """Any text as YAML, on one line; nor does a reader that knows no YAML find markup there."""
+    text = json.dumps(words, ensure_ascii=False)
+    return _NOT_IN_YAML.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)

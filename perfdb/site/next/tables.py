@@ -1,0 +1,195 @@
+"""A table as it is on a page: heads, rows of cells, footnotes.
+
+`results_table` makes the table of some results by a profile of `columns`; `table` that of columns
+that are made in place.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from markupsafe import Markup
+
+from perfdb import units
+from perfdb.site.next import cells as shown
+from perfdb.site.next.addresses import result_row, run_row
+from perfdb.site.next.cells import HtmlCell
+from perfdb.site.next.columns import TERMS, Profile, ShownColumn
+from perfdb.site.next.data import SiteResult
+from perfdb.site.next.templates import render
+
+
+@dataclass(frozen=True)
+class HtmlHead:
+    """The head of a column; `hint` explains an abbreviation, `wide` holds sentences.
+
+    `falling`: the first click sorts the largest up. `near`: on a narrow screen it is shown next to
+    the name of the row, before the rates.
+    """
+
+    title: str
+    hint: str | None = None
+    numeric: bool = False
+    wide: bool = False
+    falling: bool = False
+    near: bool = False
+
+    @property
+    def class_(self) -> str:
+        """The class of its cells."""
+        return "n" if self.numeric else "w" if self.wide else ""
+
+    @property
+    def head_classes(self) -> str:
+        """Its own classes: a title of several words wraps."""
+        return " ".join(filter(None, (self.class_, "s" if " " in self.title else "")))
+
+
+@dataclass(frozen=True)
+class HtmlRow:
+    """A row; the first cell names it. `id` is its anchor, `notes` are its footnotes.
+
+    `sign` is a mark behind its name; `findings` and `source` are columns of its own where the
+    table is copied.
+    """
+
+    cells: Sequence[HtmlCell]
+    id: str = ""
+    notes: Sequence[str] = ()
+    sign: Markup = Markup("")
+    findings: str = ""
+    source: str = ""
+
+    @property
+    def name(self) -> str:
+        """The words of its first cell."""
+        first = self.cells[0]
+        return str(first.sort or "this row") if isinstance(first.content, Markup) else first.content
+
+
+@dataclass(frozen=True)
+class HtmlTable:
+    """A table. `label` names it for screen readers; `above` are lines that hold for every row."""
+
+    label: str
+    heads: Sequence[HtmlHead]
+    rows: Sequence[HtmlRow]
+    sortable: bool = True
+    above: Sequence[str] = ()
+
+    @cached_property
+    def shared_notes(self) -> tuple[str, ...]:
+        """The footnotes that every row has: they need no mark."""
+        return shared([row.notes for row in self.rows])
+
+    @cached_property
+    def numbered(self) -> dict[str, int]:
+        """The footnotes of some rows with their numbers, in the order in which rows need them."""
+        every = dict.fromkeys(text for row in self.rows for text in row.notes)
+        some = [text for text in every if text not in self.shared_notes]
+        return {text: number for number, text in enumerate(some, start=1)}
+
+    def numbers_of(self, row: HtmlRow) -> list[tuple[int, str]]:
+        """The numbers of a row's footnotes, with their texts."""
+        return [(self.numbered[text], text) for text in row.notes if text in self.numbered]
+
+    def note_id(self, number: int) -> str:
+        """The anchor of a footnote."""
+        return f"{self.rows[0].id}-note-{number}"
+
+    @property
+    def html(self) -> Markup:
+        """The table, its lines above and its footnotes below."""
+        return render("table", table=self)
+
+
+def shared(notes: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """The texts that each of several rows has."""
+    if len(notes) < 2:
+        return ()
+    first, *others = notes
+    return tuple(text for text in dict.fromkeys(first) if all(text in texts for texts in others))
+
+
+def plain(label: str, heads: Sequence[HtmlHead], rows: Iterable[Sequence[HtmlCell | str]]) -> Markup:
+    """A table of rows without anchors and notes."""
+    made = [
+        HtmlRow([cell if isinstance(cell, HtmlCell) else HtmlCell(cell) for cell in row])
+        for row in rows
+    ]
+    return HtmlTable(label, heads, made).html
+
+
+Made = tuple[HtmlHead, Sequence[HtmlCell]]
+"""The head of a column, and its cell in each row."""
+
+
+def table(
+    label: str,
+    made: Iterable[Made],
+    ids: Sequence[str] = (),
+    notes: Sequence[Sequence[str]] = (),
+) -> Markup:
+    """A table of columns, with the anchors and the footnotes of its rows."""
+    heads, columns = zip(*made, strict=True)
+    rows = [
+        HtmlRow(row, ids[place] if ids else "", notes[place] if notes else ())
+        for place, row in enumerate(zip(*columns, strict=True))
+    ]
+    return HtmlTable(label, heads, rows).html
+
+
+def described(columns: Iterable[ShownColumn], results: Sequence[SiteResult]) -> Iterator[Made]:
+    """What results are: the columns that are always shown, and those in which they differ."""
+    for column in columns:
+        cells = [shown.cell(column, one) for one in results]
+        if column.shown == "always" or len({cell.content for cell in cells}) > 1:
+            yield head(column), cells
+
+
+def head(column: ShownColumn) -> HtmlHead:
+    """The head of a column, explained by its entry in the glossary."""
+    hint = TERMS[column.term].hint if column.term else None
+    near = column.fields[0] in ("precision", "num_gpus")
+    return HtmlHead(column.title, hint, column.numeric, column.wide, column.is_rate, near)
+
+
+def results_table(
+    label: str,
+    results: Sequence[SiteResult],
+    profile: Profile,
+    ids: Sequence[str] = (),
+) -> HtmlTable:
+    """A row for each result; columns that the profile does not need are left out.
+
+    `ids` are the anchors of the rows where these have others than everywhere.
+    """
+    cells = {column: shown.cells(column, results) for column in profile.columns}
+    columns = [column for column, made in cells.items() if shown.is_shown(column, made, results)]
+    behind = [shown.evidence(result) for result in results]
+    made = [
+        [_with_evidence(*pair) for pair in zip(cells[column], behind, strict=True)]
+        if column.is_figure
+        else cells[column]
+        for column in columns
+    ]
+    anchor = run_row if columns[0].kind == "run" else result_row
+    rows = [
+        HtmlRow(
+            row,
+            ids[place] if ids else anchor(result),
+            result.notes,
+            shown.flag_sign(result) or Markup(""),
+            result.findings,
+            shown.source_line(result),
+        )
+        for place, (row, result) in enumerate(zip(zip(*made, strict=True), results, strict=True))
+    ]
+    heads = [head(column) for column in columns]
+    return HtmlTable(label, heads, rows, above=list(shown.same_in_all(cells)))
+
+
+def _with_evidence(cell: HtmlCell, evidence: str) -> HtmlCell:
+    if cell.content == units.UNKNOWN:
+        return cell
+    return HtmlCell(cell.content, cell.sort, evidence)

@@ -1,0 +1,108 @@
+"""HTML for pages: Jinja2 templates with autoescape, and links between documents.
+
+The templates are in `templates/`. A link to a document is written as `perfdb:DOCUMENT` and becomes
+an address when the page that it is on is read: only then its own place is known.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from markupsafe import Markup, escape
+
+from perfdb import units
+
+SCHEME: Final = "perfdb:"
+_DOCUMENT: Final = re.compile(rf'href="{SCHEME}([^"?#]*)')
+_COMMIT: Final = re.compile("[0-9a-f]{40,}")
+
+
+def to(document: str, anchor: str = "") -> str:
+    """The address of a document, and of an anchor in it, for an `href` of a template."""
+    return f"{SCHEME}{document}#{anchor}" if anchor else f"{SCHEME}{document}"
+
+
+def resolved(html: str, address: Callable[[str], str]) -> str:
+    """HTML with the addresses of documents as seen from the page that it is on."""
+    known = cache(address)
+    return _DOCUMENT.sub(lambda found: f'href="{escape(known(found[1]))}', html)
+
+
+def render(template: str, **values: object) -> Markup:
+    """The HTML of a template: `table` is templates/table.j2."""
+    return Markup(ENVIRONMENT.get_template(f"{template}.j2").render(values))
+
+
+def render_text(source: str, **values: object) -> Markup:
+    """The HTML of a template that is written in place, for a line or two."""
+    return Markup(_compiled(source).render(values))
+
+
+def link(text: str, document: str, anchor: str = "") -> Markup:
+    """A link to a document."""
+    return Markup('<a href="{}">{}</a>').format(to(document, anchor), text)
+
+
+def joined(parts: Iterable[str | None], separator: str = "") -> Markup:
+    """Parts one after the other, without the empty ones."""
+    return escape(separator).join(part for part in parts if part)
+
+
+def paragraph(text: str, class_: str = "") -> Markup:
+    """A paragraph; nothing without a text."""
+    classes = Markup(' class="{}"').format(class_) if class_ else Markup("")
+    return Markup("<p{}>{}</p>\n").format(classes, text) if text else Markup("")
+
+
+def badge(text: str, class_: str = "") -> Markup:
+    """A word in a box."""
+    return Markup('<span class="perf-badge {}">{}</span>').format(class_ or text, text)
+
+
+def code(text: str) -> Markup:
+    """A name of a program."""
+    return Markup("<code>{}</code>").format(text)
+
+
+def short_hash(text: str) -> Markup:
+    """Text in which the hash of a commit shows its start; copies and filters have the whole."""
+    marked = _COMMIT.sub(r'<span class="perf-hash" title="\g<0>">\g<0></span>', str(escape(text)))
+    return Markup(marked)
+
+
+def facts(label: str, items: Iterable[tuple[str, str]]) -> Markup:
+    """Names and what is known of them: a table of two columns without a head."""
+    return render("facts", label=label, items=items)
+
+
+def terms(items: Iterable[tuple[str, str]]) -> Markup:
+    """Names and what each is, as a list of terms."""
+    return render_text(
+        "<dl>{% for name, text in items %}<dt>{{ name }}</dt>\n<dd>{{ text }}</dd>\n{% endfor %}</dl>",
+        items=items,
+    )
+
+
+def _environment() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        auto_reload=False,
+    )
+    made.globals.update(to=to, link=link, badge=badge, short_hash=short_hash, code=code)
+    made.filters.update(counted=lambda count, what: units.counted(count, what))
+    return made
+
+
+ENVIRONMENT: Final = _environment()
+
+
+@cache
+def _compiled(source: str) -> Template:
+    return ENVIRONMENT.from_string(source)
