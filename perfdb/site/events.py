@@ -97,7 +97,10 @@ def add_directives(app: Sphinx, _env: BuildEnvironment, documents: Sequence[str]
         from perfdb.site.base import SiteDirective  # noqa: PLC0415  likewise
         from perfdb.site.directives import DIRECTIVES  # noqa: PLC0415  likewise
 
-        SiteDirective.builder = app.builder
+        from perfdb.site.next import directives as new  # noqa: PLC0415  likewise
+
+        new.SiteDirective.builder = SiteDirective.builder = app.builder
+        app.add_directive("perfdb-page", new.PageDirective, override=True)
         for name, directive in DIRECTIVES.items():
             app.add_directive(name, directive, override=True)
 

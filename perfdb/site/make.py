@@ -16,6 +16,8 @@ from perfdb.queries.content import content
 from perfdb.site import downloads, memory, pages, read
 from perfdb.site.contents import Contents
 from perfdb.site.files import Layout, remove_others, write_pages, write_run_files
+from perfdb.site.next import bridge
+from perfdb.site.next.data import SiteData
 
 LOGGER = logging.getLogger(__name__)
 
@@ -29,7 +31,9 @@ def everything(layout: Layout, address: str | None, accepted: Path | None) -> se
         url = store_url(address)
         is_none_yet = address is None and is_missing(url)
         contents = Contents() if is_none_yet else read.stored(url, _entries(accepted))
-        made = _written(layout, contents, url)
+        entries = _entries(accepted)
+        found = SiteData() if is_none_yet else bridge.stored(url, entries, contents)
+        made = _written(layout, contents, url, found)
         made.update(downloads.write_everything(layout.root, contents.in_force))
     except (PerfdbError, DBAPIError, FileExistsError) as error:
         raise ExtensionError(f"perfdb.site: {error}") from error
@@ -51,9 +55,10 @@ def _entries(accepted: Path | None) -> tuple[Entry, ...]:
     return acknowledged.entries(str(accepted), accepted.read_text(encoding="utf-8"))
 
 
-def _written(layout: Layout, contents: Contents, url: URL) -> set[Path]:
-    made = pages.all_pages(contents)
-    kept = write_pages(layout, made)
+def _written(layout: Layout, contents: Contents, url: URL, found: SiteData) -> set[Path]:
+    names, new = bridge.write(layout.root, found)
+    made = [page for page in pages.all_pages(contents) if page.name not in names]
+    kept = write_pages(layout, made) | new
     memory.remember({layout.data(page.name): page.data for page in made if page.data is not None})
     files = [file for page in contents.runs for file in page.files]
     if files:

@@ -20,13 +20,14 @@ from sqlalchemy.exc import DBAPIError
 from perfdb.audit import acknowledged
 from perfdb.audit.acknowledged import Entry
 from perfdb.db.session import is_missing, reading, store_url
-from perfdb.errors import InputError, PerfdbError, Problem
+from perfdb.errors import Diagnostic, InputError, PerfdbError
 from perfdb.queries.content import content
-from perfdb.site.next import data, files
+from perfdb.site.next import data, files, releases
 from perfdb.site.next.build_cache import code
 from perfdb.site.next.data import SiteData
 from perfdb.site.next.files import SiteLayout
 from perfdb.site.next.page import (
+    AllDownloads,
     Block,
     Code,
     Download,
@@ -39,7 +40,7 @@ from perfdb.site.next.page import (
 
 LOGGER = logging.getLogger(__name__)
 
-KINDS: Final[Sequence[Callable[[SiteData], Iterable[Page]]]] = ()
+KINDS: Final[Sequence[Callable[[SiteData], Iterable[Page]]]] = (releases.pages,)
 """The pages of each kind."""
 
 Stored = Mapping[str, object]
@@ -78,7 +79,7 @@ def _entries(accepted: Path | None) -> tuple[Entry, ...]:
     if not accepted.is_file():
         remedy = "name a file, from the folder of conf.py on, or None"
         raise InputError(
-            Problem(str(accepted), "no such file", field="perfdb_acknowledged", remedy=remedy)
+            Diagnostic(str(accepted), "no such file", field="perfdb_acknowledged", remedy=remedy)
         )
     return acknowledged.entries(str(accepted), accepted.read_text(encoding="utf-8"))
 
@@ -169,6 +170,11 @@ class Keeper:
                 return {"tabs": inner_tabs, "group": group}
             case Download(results):
                 return self._download(block, results, taken)
+            case _:
+                return self._leaf(block)
+
+    def _leaf(self, block: Code | FileLinks | IndexEntry | AllDownloads) -> Stored:
+        match block:
             case Code(text, language):
                 return {"code": text, "language": language}
             case FileLinks(run_files, before, after):
@@ -180,6 +186,8 @@ class Keeper:
                 return {"files": listed, "before": before, "after": after}
             case IndexEntry(words):
                 return {"entry": words}
+            case AllDownloads():
+                return {"everything": True}
 
     def _download(
         self, block: Download, results: Sequence[data.SiteResult], taken: Collection[Path]

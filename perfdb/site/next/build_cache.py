@@ -18,7 +18,7 @@ from typing import Final
 from urllib.parse import unquote
 
 import perfdb
-from perfdb.site.files import Layout
+from perfdb.site.next.files import SiteLayout as Layout
 
 _SQLITE: Final = "sqlite:///"
 _SETTLED_NS: Final = 2_000_000_000
@@ -50,7 +50,7 @@ class Origin:
         if self.address.startswith(_SQLITE):
             return of_file(Path(unquote(self.address.removeprefix(_SQLITE))))
         # nothing that speaks to a server is loaded for a file
-        from perfdb.site.read import state  # noqa: PLC0415
+        from perfdb.site.next.data import state  # noqa: PLC0415
 
         return state(self.address)
 

@@ -22,7 +22,7 @@ from perfdb.site.next.addresses import release_title, result_row
 from perfdb.site.next.columns import Kind, ShownColumn
 from perfdb.site.next.data import SiteResult
 from perfdb.site.next.templates import badge, joined, link, render_text, short_hash, to
-from perfdb.stated import MFU, RATE, figure, is_computed
+from perfdb.stated import MFU, figure, is_computed
 
 COMPUTED: Final = " (computed)"
 """The mark of a figure that is not stated and follows from others that are."""
@@ -208,7 +208,8 @@ def origin(result: SiteResult) -> Markup:
     links = [flag_mark(result), *_origin_links(result)]
     return render_text(
         '{{ badge(origin) }}{% if links %} <span class="perf-aside">{{ links }}</span>{% endif %}'
-        '{% if withheld %} <span class="perf-withheld">no figures: {{ withheld }}</span>{% endif %}',
+        '{% if withheld %} <span class="perf-withheld">no figures: {{ withheld }}</span>'
+        "{% endif %}",
         origin=str(result.origin),
         links=joined(links, " "),
         withheld=result.withheld,
@@ -265,9 +266,7 @@ def outcome_badge(outcome: str) -> Markup:
     return badge(outcome.replace("_", " "), "good" if outcome == Outcome.FINISHED else "bad")
 
 
-def is_shown(
-    column: ShownColumn, made: Sequence[HtmlCell], results: Sequence[SiteResult]
-) -> bool:
+def is_shown(column: ShownColumn, made: Sequence[HtmlCell], results: Sequence[SiteResult]) -> bool:
     """Whether a table needs a column with these cells."""
     values = {cell.content for cell in made}
     if column.shown == "always":
@@ -404,4 +403,3 @@ PRINTERS: Final[Mapping[Kind, Printer]] = {
     "moment": _moment,
 }
 """Kinds that take more than one value to print."""
-

@@ -60,7 +60,7 @@ class Profile:
     """A family of tables. `is_offered`: its results can be downloaded beside it."""
 
     name: str
-    columns: tuple[Column, ...]
+    columns: tuple[ShownColumn, ...]
     is_offered: bool = True
 
 
@@ -84,7 +84,9 @@ LAYOUT = (MBS, LBS, TP, PP, CP, EP, ETP, VP, FSDP)
 KERNELS = ShownColumn("Kernel Optimizations", ("kernels",), "text", wide=True)
 PRECISION = ShownColumn("Precision", ("precision",), "precision", term="Precision")
 CONTAINER = ShownColumn("Container", ("container",), "text", shown="varies")
-TOKENS = ShownColumn("Tokens / sec / GPU", ("tokens_per_sec_per_gpu",), "figure", term="Tokens/s/GPU")
+TOKENS = ShownColumn(
+    "Tokens / sec / GPU", ("tokens_per_sec_per_gpu",), "figure", term="Tokens/s/GPU"
+)
 TFLOPS = ShownColumn(
     "Model TFLOP / sec / GPU",
     ("model_tflops_per_sec_per_gpu",),

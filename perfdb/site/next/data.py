@@ -13,7 +13,6 @@ from sqlalchemy import URL, Connection, Select
 from perfdb import catalog as catalogue
 from perfdb.audit.acknowledged import Entry, explained
 from perfdb.audit.document import counts, ordered
-from perfdb.audit.subject import Finding, Severity
 from perfdb.compare.read import known_releases
 from perfdb.compare.releases import builds
 from perfdb.db.schema import require_current
@@ -24,9 +23,9 @@ from perfdb.pages import names
 from perfdb.queries import catalog, findings, results, site
 from perfdb.queries.content import content
 from perfdb.queries.state import row_versions
+from perfdb.record import Finding, Result, Severity
 from perfdb.rundir import RunDir
 from perfdb.site.next import redaction, stored_text
-from perfdb.site.next.result_stub import Result
 
 if TYPE_CHECKING:
     from perfdb.site.contents import ReleasePair
@@ -330,12 +329,10 @@ def _printed_titles(rows: Iterable[StoredRow]) -> dict[object, str]:
     unknown.sort(key=lambda row: int(str(row["result_id"])), reverse=True)
     printed = ((str(row["model"]), stored_text.of_row(row).get("model", "")) for row in unknown)
     titled = ((name, names.unqualified(text)) for name, text in printed)
-    return {name: title for name, title in titled if names.model(title).name == name}
+    return {name: title for name, title in titled if names.model(title) == names.ModelName(name)}
 
 
-def _relocated(
-    rows: Iterable[StoredRow], called: Mapping[object, str]
-) -> Iterator[StoredRow]:
+def _relocated(rows: Iterable[StoredRow], called: Mapping[object, str]) -> Iterator[StoredRow]:
     """Rows with these titles of models, and their sources without folders of a machine."""
     for row in rows:
         yield row | {
@@ -385,8 +382,8 @@ def _shown(connection: Connection, current: Iterable[SiteResult]) -> Iterator[Si
         if counted := numbers.get(one.result_id):
             num_results, num_finished = counted
             is_one = counted == [1, 1]
-            yield one if is_one else replace(
-                one, num_results=num_results, num_finished=num_finished
+            yield (
+                one if is_one else replace(one, num_results=num_results, num_finished=num_finished)
             )
 
 

@@ -2,29 +2,24 @@
 
 import json
 import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 from urllib.parse import quote
 
 from docutils import nodes
-from docutils.parsers.rst import directives
-from docutils.statemachine import StringList
 from markupsafe import Markup
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.builders import Builder
-from sphinx.domains.std import Glossary
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.osutil import relative_uri
 from sphinx.writers.html5 import HTML5Translator
 
-from perfdb.site.next import addresses, build, files, page
+from perfdb.site.next import addresses, build, page
 from perfdb.site.next.addresses import slug
 from perfdb.site.next.build import Keeper, Stored
 from perfdb.site.next.files import DOWNLOADS, EVERYTHING, FORMAT_TITLES, PUBLISHED, SiteLayout
-from perfdb.site.next.glossary import TERMS
 from perfdb.site.next.page import Block
 from perfdb.site.next.templates import render_text, resolved
 
@@ -87,9 +82,9 @@ class SiteDirective(SphinxDirective):
         keeper = Keeper(self.layout, self.env.docname)
         taken = set(map(Path, self.env.dependencies.get(self.env.docname, ())))
         stored = keeper.blocks(blocks, taken)
-        return self.nodes(json.loads(json.dumps(stored)))
+        return self.as_nodes(json.loads(json.dumps(stored)))
 
-    def nodes(self, blocks: Iterable[Stored]) -> list[nodes.Node]:
+    def as_nodes(self, blocks: Iterable[Stored]) -> list[nodes.Node]:
         """Blocks as nodes of this document."""
         return [node for block in blocks for node in self._nodes(block)]
 
@@ -103,17 +98,24 @@ class SiteDirective(SphinxDirective):
                 yield self._tab_set(tabs, group)
             case {"downloads": list(paths), "models": list(models)}:
                 yield self.html(self.download_links(paths), models)
+            case _:
+                yield from self._leaves(block)
+
+    def _leaves(self, block: Stored) -> Iterator[nodes.Node]:
+        match block:
             case {"code": str(text), "language": str(language)}:
                 yield nodes.literal_block(text, text, language=language, force=True)
             case {"files": list(listed), "before": str(before), "after": str(after)}:
                 yield _files(listed, before, after)
+            case {"everything": True}:
+                yield from self.all_downloads()
             case {"entry": str(words)}:
                 yield addnodes.index(entries=[("single", words, "", "main", None)])
 
     def _section(self, title: str, blocks: Sequence[Stored]) -> nodes.section:
         section = nodes.section("", nodes.title(title, title), names=[title.lower()])
         self.state.document.note_implicit_target(section, section)
-        section += self.nodes(blocks)
+        section += self.as_nodes(blocks)
         return section
 
     def _tab_set(self, tabs: Sequence[Mapping[str, object]], group: str) -> nodes.container:
@@ -125,11 +127,21 @@ class SiteDirective(SphinxDirective):
             label["sync_id"], label["sync_group"] = slug(str(tab["name"])), group
             content = _component("tab-content")
             assert isinstance(blocks, list)
-            content += self.nodes(blocks)
+            content += self.as_nodes(blocks)
             item = _component("tab-item")
             item += [label, content]
             tab_set += item
         return tab_set
+
+    def all_downloads(self) -> list[nodes.Node]:
+        """Links to the files of all results."""
+        root = Path(self.env.srcdir)
+        made = sorted((root / DOWNLOADS).glob(f"{EVERYTHING}.*"))
+        if not made:
+            self.env.note_dependency(str(root / DOWNLOADS / EVERYTHING))
+            return [self.html(page.no_data())]
+        paths = [path.relative_to(root).as_posix() for path in made]
+        return [self.html(self.download_links(paths, "all data"))]
 
     def download_links(self, paths: Iterable[str], what: str = "") -> Markup:
         """Links to files of tables; this document depends on them from now on."""
@@ -144,7 +156,7 @@ class SiteDirective(SphinxDirective):
         is_elsewhere = known and self.env.docname != addresses.DICTIONARY
         return render_text(
             '<p class="perf-downloads">Download {{ what }}'
-            '{% for title, path in links %}{% if not loop.first %} · {% endif %}'
+            "{% for title, path in links %}{% if not loop.first %} · {% endif %}"
             '<a href="{{ path }}" download="">{{ title }}</a>{% endfor %}'
             "{% if known %} · {{ link('what the columns mean', dictionary) }}{% endif %}</p>\n",
             what=f"{what}: " if what else "",
@@ -163,7 +175,7 @@ class PageDirective(SiteDirective):
         self.env.note_dependency(str(path))
         if not path.is_file():
             raise self.error(f"{self.name}: the store has nothing for {self.env.docname!r}")
-        return self.nodes(build.blocks_of(path))
+        return self.as_nodes(build.blocks_of(path))
 
 
 def _component(name: str) -> nodes.container:

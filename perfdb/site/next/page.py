@@ -18,7 +18,7 @@ code, downloads of a table's results, and links to files of runs. Link to other 
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -31,9 +31,12 @@ from perfdb.site.next.data import RunFile, SiteResult
 from perfdb.site.next.files import MARK
 from perfdb.site.next.tables import results_table
 from perfdb.site.next.templates import render
+from perfdb.units import counted
 
 LONGEST: Final = 160
 """Characters of the sentence about a page: about what a list of search results shows."""
+MOST_NAMES: Final = 4
+"""Names in the sentence about a page; of more it has their number."""
 FRONT: Final = (
     "tags: [performance, benchmarks, throughput, gpu]",
     "categories: [reference]",
@@ -107,7 +110,12 @@ class IndexEntry:
     words: str
 
 
-Block = Markup | Code | Download | FileLinks | Tabs | Section | IndexEntry
+@dataclass(frozen=True)
+class AllDownloads:
+    """The files of all results."""
+
+
+Block = Markup | Code | Download | FileLinks | Tabs | Section | IndexEntry | AllDownloads
 Body = partial[Sequence[Block]]
 
 
@@ -153,6 +161,25 @@ def offered(
     """The table of some results by a profile, with its downloads."""
     table: Block = results_table(label, results, profile, ids).html
     return [table, Download(tuple(results))] if profile.is_offered else [table]
+
+
+def summary_of_results(results: Sequence[SiteResult]) -> str:
+    """'39 published results', '1 measured result', '39 published and 2 measured results'."""
+    measured = sum(one.is_measured for one in results)
+    known = [(len(results) - measured, "published"), (measured, "measured")]
+    *others, (count, kind) = [one for one in known if one[0]]
+    words = [f"{number:,} {word}" for number, word in others]
+    return " and ".join([*words, counted(count, f"{kind} result")])
+
+
+def summary_of_names(names: Iterable[str]) -> str:
+    """'A', 'A and B', 'A, B, C, D and 3 more': each once, in the order they come in."""
+    known = list(dict.fromkeys(names))
+    left = len(known) - MOST_NAMES
+    parts = [*known[:MOST_NAMES], f"{left:,} more"] if left > 0 else known
+    if len(parts) < 2:
+        return "".join(parts)
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def no_data() -> Markup:

@@ -6,21 +6,18 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Final
 
-from perfdb.site.contents import Rejection
-from perfdb.site.data import RunPage
-
 _PART: Final = r"[^\s/:;,'\"=()<>|]"
 _PATH: Final = re.compile(
     rf"(?:(?<![\w./~-])|(?<=file://)|(?<=\s-[A-Z])|(?<=^-[A-Z]))(?:/|(?:\.\./)+)(?:{_PART}+/)+{_PART}*"
 )
 """A path of two parts or more that begins at the root or above the run, in a text. A flag such as
--I may stand right before it."""
+-I may be right before it."""
 _HOMES: Final = ("home", "Users")
-"""Folders whose folders are called as people are."""
+"""Folders whose folders have the names of people."""
 _NAMES_A_HOST: Final = re.compile(r"host|nodelist|nodename|addr|user", re.IGNORECASE)
-"""What is in the names of fields and variables that tell a machine, or whose it is."""
+"""What is in the names of fields and variables that identify a machine, or its owner."""
 
-Said = Callable[[str], str]
+Redactor = Callable[[str], str]
 
 
 @lru_cache(maxsize=10_000)
@@ -29,57 +26,42 @@ def of_path(path: str, run_id: str | None = None) -> str:
 
     One in a run's folder begins with that folder; of others the name is left.
     """
-    if not path.startswith("/") and ".." not in path:
+    parts = PurePosixPath(path).parts
+    if not path.startswith("/") and ".." not in parts:
         return path
-    given = PurePosixPath(path)
-    if not given.is_absolute() and ".." not in given.parts:
-        return path
-    if run_id is None or run_id not in given.parts:
-        return given.name
+    if run_id is None or run_id not in parts:
+        return PurePosixPath(path).name
     return f"{run_id}/{_within(path, run_id)}"
 
 
-def of_row(row: Mapping[str, object]) -> dict[str, object]:
-    """A row of `perfdb.queries` on a result, or on a revision, with its source as it is told."""
-    return {**row, "source": of_path(str(row["source"]), row["run_id"])}
-
-
-def of_rejection(rejection: Rejection) -> Rejection:
-    """The rejection with its path as it is told."""
-    return rejection.model_copy(update={"path": of_path(rejection.path)})
-
-
-def without(page: RunPage) -> RunPage:
-    """The page without the names of machines, and with paths as they are in the run's folder.
-
-    A path that does not lead into it is told by its last part.
-    """
-    run, result = page.run, page.result
-    said = _saying(run.run_id, run.environment.get("hostname"))
-    told = run.model_copy(
-        update={
-            "error": run.error and said(run.error),
-            "environment": _told(run.environment, said),
-            "command": tuple(map(said, run.command)),
-            "summary": _told(run.summary, said),
-        }
-    )
-    options = {"options": _told(result.options, said)}
-    lines = {number: said(line) for number, line in page.lines.items()}
-    return page.model_copy(
-        update={"run": told, "result": result.model_copy(update=options), "lines": lines}
-    )
-
-
-def _saying(run_id: str, host: object) -> Said:
-    """How a text is told of a run on a machine."""
+def redactor(run_id: str, host: object) -> Redactor:
+    """A function that leaves folders and the name of the host out of texts of a run."""
     name = _host(str(host)) if host else None
 
-    def said(text: str) -> str:
+    def redact(text: str) -> str:
         short = _PATH.sub(lambda path: _within(path[0], run_id), text)
         return name.sub("HOST", short) if name else short
 
-    return said
+    return redact
+
+
+def redacted(value: object, redact: Redactor) -> object:
+    """A value of JSON without them, at whatever depth, and without fields that name a machine."""
+    match value:
+        case str():
+            return redact(value)
+        case Mapping():
+            return redacted_fields(value, redact)
+        case list() | tuple():
+            return [redacted(one, redact) for one in value]
+        case _:
+            return value
+
+
+def redacted_fields(values: Mapping[str, object], redact: Redactor) -> dict[str, object]:
+    """The fields of an object of JSON without them."""
+    kept = {name: one for name, one in values.items() if not _NAMES_A_HOST.search(name)}
+    return {name: redacted(one, redact) for name, one in kept.items()}
 
 
 def _host(name: str) -> re.Pattern[str]:
@@ -96,17 +78,3 @@ def _within(path: str, run_id: str) -> str:
         return "/".join(parts[parts.index(run_id) + 1 :]) or "."
     is_home = len(parts) > 1 and parts[-2] in _HOMES
     return "~" if is_home else parts[-1]
-
-
-def _told(value: object, said: Said) -> object:
-    """Texts as they are told, at whatever depth; what tells a machine is left out."""
-    match value:
-        case str():
-            return said(value)
-        case Mapping():
-            kept = {name: one for name, one in value.items() if not _NAMES_A_HOST.search(name)}
-            return {name: _told(one, said) for name, one in kept.items()}
-        case list() | tuple():
-            return [_told(one, said) for one in value]
-        case _:
-            return value

@@ -26,7 +26,8 @@ class _Printed:
 
 def _of(row: Mapping[str, object]) -> _Printed:
     raw, extras = row.get("raw") or {}, row.get("extras") or {}
-    assert isinstance(raw, Mapping) and isinstance(extras, Mapping)
+    assert isinstance(raw, Mapping)
+    assert isinstance(extras, Mapping)
     precision, variant = row.get("precision"), row.get("variant")
     return _Printed(
         raw,
@@ -41,9 +42,7 @@ def of_row(row: Mapping[str, object]) -> dict[str, str]:
     own = _of(row)
     if not own.raw:
         return {}
-    found = {
-        name.removesuffix("_title"): printed.text_of((name,), own) for name in _FIELDS
-    }
+    found = {name.removesuffix("_title"): printed.text_of((name,), own) for name in _FIELDS}
     return {name: text for name, text in found.items() if text is not None}
 
 

@@ -56,7 +56,7 @@ class HtmlRow:
     cells: Sequence[HtmlCell]
     id: str = ""
     notes: Sequence[str] = ()
-    sign: Markup = Markup("")
+    sign: str = ""
     findings: str = ""
     source: str = ""
 
@@ -111,7 +111,9 @@ def shared(notes: Sequence[Sequence[str]]) -> tuple[str, ...]:
     return tuple(text for text in dict.fromkeys(first) if all(text in texts for texts in others))
 
 
-def plain(label: str, heads: Sequence[HtmlHead], rows: Iterable[Sequence[HtmlCell | str]]) -> Markup:
+def plain(
+    label: str, heads: Sequence[HtmlHead], rows: Iterable[Sequence[HtmlCell | str]]
+) -> Markup:
     """A table of rows without anchors and notes."""
     made = [
         HtmlRow([cell if isinstance(cell, HtmlCell) else HtmlCell(cell) for cell in row])
@@ -179,7 +181,7 @@ def results_table(
             row,
             ids[place] if ids else anchor(result),
             result.notes,
-            shown.flag_sign(result) or Markup(""),
+            shown.flag_sign(result),
             result.findings,
             shown.source_line(result),
         )

@@ -81,7 +81,8 @@ def facts(label: str, items: Iterable[tuple[str, str]]) -> Markup:
 def terms(items: Iterable[tuple[str, str]]) -> Markup:
     """Names and what each is, as a list of terms."""
     return render_text(
-        "<dl>{% for name, text in items %}<dt>{{ name }}</dt>\n<dd>{{ text }}</dd>\n{% endfor %}</dl>",
+        "<dl>{% for name, text in items %}<dt>{{ name }}</dt>\n<dd>{{ text }}</dd>\n"
+        "{% endfor %}</dl>",
         items=items,
     )
 
@@ -96,7 +97,7 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     made.globals.update(to=to, link=link, badge=badge, short_hash=short_hash, code=code)
-    made.filters.update(counted=lambda count, what: units.counted(count, what))
+    made.filters.update(counted=units.counted)
     return made
 
 
