@@ -38,7 +38,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     # Not to be set: what another perfdb made, or other libraries, is read and written anew.
     app.add_config_value("perfdb_code", fresh.code(), "env", frozenset({str}))
     nodes.add(app)
-    from perfdb.site.next import directives
+    from perfdb.site.next import directives  # noqa: PLC0415
 
     directives.add_node(app)
     app.connect("config-inited", add_files)

@@ -96,7 +96,6 @@ def add_directives(app: Sphinx, _env: BuildEnvironment, documents: Sequence[str]
     if documents:
         from perfdb.site.base import SiteDirective  # noqa: PLC0415  likewise
         from perfdb.site.directives import DIRECTIVES  # noqa: PLC0415  likewise
-
         from perfdb.site.next import directives as new  # noqa: PLC0415  likewise
 
         new.SiteDirective.builder = SiteDirective.builder = app.builder

@@ -1,10 +1,10 @@
 """What the pages show, read from the store in one read-only transaction."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -28,10 +28,12 @@ from perfdb.rundir import RunDir
 from perfdb.site.next import redaction, stored_text
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from perfdb.site.contents import ReleasePair
     from perfdb.site.series import ScalingPage
 
-Kind = TypeVar("Kind")
+Kind = TypeVar("Kind", bound="DataclassInstance")
 StoredRow = dict[str, object]
 
 MOST_STEPS: Final = 1000
@@ -299,7 +301,7 @@ def read(connection: Connection, accepted: Sequence[Entry] = ()) -> SiteData:
         for row in _dicts(connection, results.current())
     ]
     called = _printed_titles(rows)
-    plain = [_made(SiteResult, row) for row in _relocated(rows, called)]
+    plain = list(map(_maker(SiteResult), _relocated(rows, called)))
     audited = _audited(connection, plain, accepted)
     current = [_marked(result, audited.get(result.result_id)) for result in plain]
     by_id = {result.result_id: result for result in current}
@@ -310,8 +312,7 @@ def read(connection: Connection, accepted: Sequence[Entry] = ()) -> SiteData:
         sources=tuple(_sources(connection)),
         audited=tuple(replace(one, result=by_id[key]) for key, one in audited.items()),
         revisions=tuple(
-            _made(Revision, row)
-            for row in _relocated(_dicts(connection, site.all_revisions()), called)
+            map(_maker(Revision), _relocated(_dicts(connection, site.all_revisions()), called))
         ),
         rejections=tuple(
             replace(one, path=redaction.of_path(one.path))
@@ -426,23 +427,19 @@ def _sources(connection: Connection) -> Iterator[SourceData]:
         text = content(connection, sha256).decode("utf-8-sig", errors="replace")
         moments = [row.get("ingested_at"), row.get("created_at")]
         read_at = max((it for it in moments if isinstance(it, datetime)), default=None)
-        yield _made(SourceData, row | {"text": text, "read_at": read_at})
+        yield _maker(SourceData)(row | {"text": text, "read_at": read_at})
 
 
 def _rows(
     connection: Connection, question: Select[*tuple[object, ...]], kind: type[Kind]
 ) -> list[Kind]:
-    return [_made(kind, row) for row in _dicts(connection, question)]
+    return list(map(_maker(kind), _dicts(connection, question)))
 
 
-def _made(kind: type[Kind], row: StoredRow) -> Kind:
-    """A dataclass of a row; columns that it has no field for are left out."""
-    return kind(**{name: row[name] for name in _names(kind) if name in row})
-
-
-@cache
-def _names(kind: type[object]) -> tuple[str, ...]:
-    return tuple(it.name for it in fields(kind))  # type: ignore[arg-type]
+def _maker(kind: type[Kind]) -> Callable[[StoredRow], Kind]:
+    """A function from a row to a dataclass; columns that it has no field for are left out."""
+    names = [it.name for it in fields(kind)]
+    return lambda row: kind(**{name: row[name] for name in names if name in row})
 
 
 def _dicts(connection: Connection, question: Select[*tuple[object, ...]]) -> Iterator[StoredRow]:

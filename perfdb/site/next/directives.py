@@ -111,6 +111,8 @@ class SiteDirective(SphinxDirective):
                 yield from self.all_downloads()
             case {"entry": str(words)}:
                 yield addnodes.index(entries=[("single", words, "", "main", None)])
+            case _:
+                raise self.error(f"{self.name}: {block!r} is no block")
 
     def _section(self, title: str, blocks: Sequence[Stored]) -> nodes.section:
         section = nodes.section("", nodes.title(title, title), names=[title.lower()])

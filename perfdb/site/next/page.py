@@ -116,7 +116,7 @@ class AllDownloads:
 
 
 Block = Markup | Code | Download | FileLinks | Tabs | Section | IndexEntry | AllDownloads
-Body = partial[Sequence[Block]]
+Body = partial[list[Block]]
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from perfdb.site.next.bests import HEADLINE, RULE, headline_cell
 from perfdb.site.next.cells import CHOSEN, HtmlCell
 from perfdb.site.next.data import Audited, Link, SiteData, SiteResult
 from perfdb.site.next.grouping import (
+    Grouping,
     ReleaseName,
     by_name,
     is_on_gpus,
@@ -142,16 +143,15 @@ def _release(release: ReleaseData, also: Sequence[Link]) -> list[Block]:
     return [head(release.results, also), *found, *of_tasks(release.results)]
 
 
-def of_tasks(results: Sequence[SiteResult], group_by: str = "system") -> list[Block]:
+def of_tasks(results: Sequence[SiteResult], group_by: Grouping = "system") -> list[Block]:
     """A section for each task of a release, with a tab for each system or model."""
-    group = "model" if group_by == "model" else "system"
     made: list[Block] = []
     for part in sections(results):
         tabs = [
             Tab(one.name, one.title, release_table(f"{part.title}, {one.title}", one.results))
-            for one in by_name(part.results, group)
+            for one in by_name(part.results, group_by)
         ]
-        made.append(Section(part.title, [Tabs(group, tabs)]))
+        made.append(Section(part.title, [Tabs(group_by, tabs)]))
     return made
 
 

@@ -41,8 +41,8 @@ class HtmlHead:
 
     @property
     def head_classes(self) -> str:
-        """Its own classes: a title of several words wraps."""
-        return " ".join(filter(None, (self.class_, "s" if " " in self.title else "")))
+        """Its own classes: a title of one word does not wrap."""
+        return " ".join(filter(None, (self.class_, "" if " " in self.title else "s")))
 
 
 @dataclass(frozen=True)
