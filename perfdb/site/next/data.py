@@ -13,13 +13,13 @@ from sqlalchemy import URL, Connection, Select
 from perfdb import catalog as catalogue
 from perfdb.audit.acknowledged import Entry, explained
 from perfdb.audit.document import counts, ordered
+from perfdb.catalog import names
 from perfdb.compare.read import known_releases
 from perfdb.compare.releases import builds
 from perfdb.db.schema import require_current
 from perfdb.db.session import reading, store_url
 from perfdb.groups import grouped
 from perfdb.log_text import ESCAPE, decoded
-from perfdb.pages import names
 from perfdb.queries import catalog, findings, results, site
 from perfdb.queries.content import content
 from perfdb.queries.state import row_versions
