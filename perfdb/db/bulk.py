@@ -10,7 +10,7 @@ from itertools import islice
 from sqlalchemy import JSON, Connection, Date, Dialect, TableClause
 from sqlalchemy.exc import DBAPIError
 
-from perfdb.db.moments import Moment
+from perfdb.db.tables import Moment
 
 Cells = tuple[object, ...]
 Translation = Callable[[object], object]

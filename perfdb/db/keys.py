@@ -1,9 +1,10 @@
 """The ids of systems, models, releases and cases; those that are not there yet are added.
 
 Ids are looked up by natural key before anything is inserted, so that what is known costs no write.
+What the store keeps of systems and models is brought up to the catalog.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from sqlalchemy import (
@@ -16,52 +17,60 @@ from sqlalchemy import (
     Text,
     any_,
     literal,
+    or_,
     select,
+    update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
 from perfdb import catalog
-from perfdb.db.tables import cases, models, releases, systems
+from perfdb.db import findings
+from perfdb.db.tables import cases, models, releases, results, systems
+from perfdb.fields import DERIVED
 from perfdb.record import Case, Release
 
 AT_ONCE = 10_000
 """Keys asked for in one statement: SQLite takes 32,766 parameters, PostgreSQL 65,535."""
 
-OF_RESULTS = ("gradient_accumulation", "data_parallel")
-"""The fields of a case that are no part of its identity: each of its results has its own."""
-
 Row = Mapping[str, object]
+
+Outdated = tuple[Table, int, Row]
+"""A table, the id of a row of it, and what its columns should hold."""
 
 Key = TypeVar("Key", int, str)
 
 
-def release_ids(connection: Connection, given: Sequence[Release]) -> list[int]:
+def release_ids(connection: Connection, wanted: Sequence[Release]) -> list[int]:
     """The id of each release, in the same order."""
-    ordered = [one.key for one in given]
-    by_key = dict(zip(ordered, given, strict=True))
-    rows = {key: {"key": key, **one.model_dump()} for key, one in by_key.items()}
+    ordered = [release.key for release in wanted]
+    rows = {
+        key: {"key": key, **release.model_dump()}
+        for key, release in dict(zip(ordered, wanted, strict=True)).items()
+    }
     found = _ids(connection, releases, releases.c.key, rows)
     return [found[key] for key in ordered]
 
 
-def case_ids(connection: Connection, given: Sequence[Case]) -> list[int]:
+def case_ids(connection: Connection, wanted: Sequence[Case]) -> list[int]:
     """The id of each case, in the same order."""
-    ordered = [one.key for one in given]
-    found = _case_ids(connection, dict(zip(ordered, given, strict=True)))
+    ordered = [case.key for case in wanted]
+    by_key = dict(zip(ordered, wanted, strict=True))
+    found = known(connection, cases, cases.c.key, by_key)
+    if added := {key: case for key, case in by_key.items() if key not in found}:
+        found |= _add_cases(connection, added)
     return [found[key] for key in ordered]
 
 
-def _case_ids(connection: Connection, by_key: Mapping[str, Case]) -> dict[str, int]:
-    there = known(connection, cases, cases.c.key, by_key)
-    added = [one for key, one in by_key.items() if key not in there]
-    if not added:
-        return there
-    system_rows = {name: system_row(name) for name in {one.system for one in added}}
-    model_rows = {name: model_row(name) for name in {one.model for one in added}}
+def _add_cases(connection: Connection, added: Mapping[str, Case]) -> dict[str, int]:
+    system_rows = {name: system_row(name) for name in {case.system for case in added.values()}}
+    model_rows = {name: model_row(name) for name in {case.model for case in added.values()}}
     system = _ids(connection, systems, systems.c.name, system_rows)
     model = _ids(connection, models, models.c.name, model_rows)
-    rows = {one.key: _case_row(one, system[one.system], model[one.model]) for one in added}
-    return there | _ids(connection, cases, cases.c.key, rows)
+    rows = {
+        key: _case_row(key, case, system[case.system], model[case.model])
+        for key, case in added.items()
+    }
+    return _ids(connection, cases, cases.c.key, rows)
 
 
 def insert_new(connection: Connection, table: Table) -> Insert:
@@ -114,7 +123,7 @@ def _ids(
 
 
 def system_row(name: str) -> Row:
-    """The columns of a system, by the catalogue."""
+    """The columns of a system, by the catalog."""
     entry = catalog.systems().get(name)
     return {
         "name": name,
@@ -124,7 +133,7 @@ def system_row(name: str) -> Row:
 
 
 def model_row(name: str) -> Row:
-    """The columns of a model, by the catalogue; of one that it does not hold, the name alone."""
+    """The columns of a model, by the catalog; of one that it does not hold, the name alone."""
     entry = catalog.models().get(name)
     return {
         "name": name,
@@ -134,10 +143,10 @@ def model_row(name: str) -> Row:
     }
 
 
-def _case_row(case: Case, system_id: int, model_id: int) -> Row:
-    fields = case.model_dump(exclude={"system", "model", *OF_RESULTS})
+def _case_row(key: str, case: Case, system_id: int, model_id: int) -> Row:
+    fields = case.model_dump(exclude={"system", "model", *DERIVED})
     fields |= {"qualifiers": ", ".join(case.qualifiers), "kernels": ", ".join(case.kernels)}
-    keys = {"key": case.key, "workload_key": case.workload_key}
+    keys = {"key": key, "workload_key": case.workload_key}
     return fields | keys | {"system_id": system_id, "model_id": model_id}
 
 
@@ -147,6 +156,37 @@ def case_of(row: RowMapping) -> Case:
     GA and DP are unknown where it is no row of a result.
     """
     joined = {name: str(row[name]).split(", ") for name in ("qualifiers", "kernels")}
-    parts = {name: tuple(filter(None, said)) for name, said in joined.items()}
-    known = {name: row[name] for name in Case.model_fields if name in row or name not in OF_RESULTS}
-    return Case.model_validate(known | parts)
+    words = {name: tuple(filter(None, parts)) for name, parts in joined.items()}
+    known = {name: row[name] for name in Case.model_fields if name in row or name not in DERIVED}
+    return Case.model_validate(known | words)
+
+
+def outdated(connection: Connection) -> list[Outdated]:
+    """The systems and models that differ from the catalog's.
+
+    What the catalog does not hold stays as it is: it may have held it before.
+    """
+    return [
+        *_outdated(connection, systems, {*catalog.systems()}, system_row),
+        *_outdated(connection, models, {*catalog.models()}, model_row),
+    ]
+
+
+def _outdated(
+    connection: Connection, table: Table, known: set[str], row_of: Callable[[str], Row]
+) -> Iterator[Outdated]:
+    for stored in connection.execute(select(table).order_by(table.c.id)).mappings():
+        if stored["name"] in known:
+            row = row_of(stored["name"])
+            if any(stored[name] != value for name, value in row.items()):
+                yield table, stored["id"], row
+
+
+def renew(connection: Connection, changes: Iterable[Outdated]) -> None:
+    """Write what the catalog has now; releases with results of it are to be audited again."""
+    changed = []
+    for table, number, row in changes:
+        connection.execute(update(table).where(table.c.id == number).values(row))
+        changed.append((cases.c.system_id if table is systems else cases.c.model_id) == number)
+    of = select(cases.c.id).where(or_(*changed))
+    findings.unmark(connection, findings.releases_of(connection, results.c.case_id.in_(of)))

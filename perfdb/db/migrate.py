@@ -12,7 +12,7 @@ from sqlalchemy import URL, Connection, event
 from sqlalchemy.exc import CompileError, DBAPIError, NoReferenceError, NoSuchTableError
 
 import perfdb
-from perfdb.db import schema
+from perfdb.db import session
 from perfdb.db.session import DAMAGED, failed, is_race, opened, reading, writer
 from perfdb.errors import StoreError
 
@@ -39,7 +39,7 @@ def config(connection: Connection | None = None) -> Config:
 def current(url: URL) -> str | None:
     """The schema a database has; None where it has none."""
     with reading(url) as connection:
-        return schema.current(connection)
+        return session.current(connection)
 
 
 def upgrade(url: URL, revision: str = "head", where: str | None = None) -> None:
@@ -52,15 +52,9 @@ def upgrade(url: URL, revision: str = "head", where: str | None = None) -> None:
 
 
 def downgrade(url: URL, revision: str) -> tuple[str, ...]:
-    """Bring a database down to a schema; says what that has no room for, which is gone."""
-    before = current(url)
+    """Bring a database down to a schema; what is lost with it, which is everything."""
     _migrate(url, revision, url.render_as_string(), upwards=False)
-    after = current(url)
-    if after is None:
-        return ("everything",)
-    walked = ScriptDirectory.from_config(config()).walk_revisions(after, before or after)
-    drops = (getattr(one.module, "DROPS", None) for one in walked if one.revision != after)
-    return tuple(filter(None, drops))
+    return ("everything",) if current(url) is None else ()
 
 
 def _migrate(url: URL, revision: str, where: str, *, upwards: bool) -> None:

@@ -1,6 +1,11 @@
 """How the store packs the bytes of a file: as a zstd frame with a checksum."""
 
+import hashlib
+import os
+import tempfile
+import weakref
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Final
 
 import zstandard
@@ -15,8 +20,13 @@ LEVEL: Final = 3
 FED_BYTES: Final = 2048
 """What is unpacked at once: zstd may make 64 MiB of it, where all lines are the same."""
 
+MOST_IN_MEMORY: Final = 1 << 16
+"""Compressed bytes above which they are kept in a temporary file."""
 
-def packer() -> "zstandard.ZstdCompressionObj":  # of its stub alone
+CHUNK_BYTES: Final = 1 << 20
+
+
+def packer() -> "zstandard.ZstdCompressionObj":  # a name of the stub alone
     """What packs bytes that come piece by piece."""
     return _compressor().compressobj()
 
@@ -60,3 +70,65 @@ def little_by_little(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 def _compressor() -> zstandard.ZstdCompressor:
     return zstandard.ZstdCompressor(level=LEVEL, write_checksum=True)
+
+
+class Packed:
+    """The bytes of a file, hashed and compressed; in a temporary file where they are many.
+
+    The temporary file lies in the folder that is given, else where TMPDIR says.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+        self._hash = hashlib.sha256()
+        self._compressor = packer()
+        self._held = bytearray()
+        self._file: Path | None = None
+        self.size_bytes = 0
+        self.compressed_bytes = 0
+
+    def passing(self, content: Iterable[bytes]) -> Iterator[bytes]:
+        """The same chunks, each of them kept."""
+        for chunk in content:
+            self._hash.update(chunk)
+            self.size_bytes += len(chunk)
+            self._keep(self._compressor.compress(chunk))
+            yield chunk
+
+    def close(self) -> None:
+        """Say that no chunk is to come."""
+        self._keep(self._compressor.flush())
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of the bytes, in hexadecimal."""
+        return self._hash.hexdigest()
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the compressed bytes are few."""
+        return self._file is None
+
+    def compressed(self) -> Iterator[bytes]:
+        """The compressed bytes, a chunk at a time."""
+        if self._file:
+            with self._file.open("rb") as file:
+                yield from iter(lambda: file.read(CHUNK_BYTES), b"")
+        yield bytes(self._held)
+
+    def _keep(self, compressed: bytes) -> None:
+        self.compressed_bytes += len(compressed)
+        self._held += compressed
+        if len(self._held) > MOST_IN_MEMORY:
+            file = self._file or self._new_file()
+            with file.open("ab") as kept:
+                kept.write(self._held)
+            self._held.clear()
+
+    def _new_file(self) -> Path:
+        # Named: an open file for each log of a large tree would be more than a process may have.
+        number, name = tempfile.mkstemp(prefix="perfdb-", dir=self._folder)
+        os.close(number)
+        self._file = Path(name)
+        weakref.finalize(self, self._file.unlink, missing_ok=True)
+        return self._file

@@ -8,9 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from perfdb.content_hash import content_hash
-from perfdb.db import packing
-from perfdb.db.actions import Action
-from perfdb.db.packed import Packed
+from perfdb.db.packing import Packed, packed
 from perfdb.record import Case, Origin, Outcome, Release
 
 
@@ -42,7 +40,7 @@ class SourceFile:
         """The bytes as the store keeps them."""
         if isinstance(self.content, Packed):
             return b"".join(self.content.compressed())
-        return packing.packed(self.content)
+        return packed(self.content)
 
 
 @dataclass(frozen=True)
@@ -160,44 +158,6 @@ class RunFiles:
 
 
 @dataclass(frozen=True)
-class RunWritten:
-    """What became of a run.
-
-    `withdrawn` says why the run of its id does not count, `other` where the record is that the
-    store has of its id: of another run, or of this one, of which it tells as much or more.
-    """
-
-    action: Action
-    withdrawn: str | None = None
-    other: str | None = None
-    is_stored: bool = False
-    """Whether its rows are written, though its result may stay as it is."""
-
-
-@dataclass(frozen=True)
-class Withdrawn:
-    """A result that its page no longer states: its id and key, the state of the page that stated
-    it, and the case and the release that it is of.
-    """
-
-    id: int
-    key: str
-    source_id: int
-    case_key: str
-    framework: str
-    release: str | None
-    container: str | None
-
-
-@dataclass(frozen=True)
-class PageWritten:
-    """What became of each row of a page, and the results that it no longer states."""
-
-    actions: tuple[Action, ...]
-    withdrawn: tuple[Withdrawn, ...]
-
-
-@dataclass(frozen=True)
 class FindingRow:
     """A row of `findings`: what an audit says of the result of this id."""
 
@@ -209,13 +169,3 @@ class FindingRow:
     found: str | None
     message: str
     suggestion: str | None
-
-
-@dataclass(frozen=True)
-class LogEntry:
-    """A row of `ingest_log`."""
-
-    path: str
-    action: Action
-    line: int | None = None
-    reason: str | None = None

@@ -1,6 +1,6 @@
 """Stores runs, many in one transaction, with their files, their steps and their results."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from operator import attrgetter
@@ -9,17 +9,18 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, func, select, update
 
-from perfdb.db import bulk, keys, marks, revisions
-from perfdb.db import files as sourced
-from perfdb.db.actions import Action
-from perfdb.db.revisions import Place
-from perfdb.db.rows import MeasuredRun, RunFiles, RunRow, RunWritten, StepRow
+from perfdb.db import bulk, findings, keys
+from perfdb.db import results as stored
+from perfdb.db import sources as files
+from perfdb.db.ingest_log import Action
+from perfdb.db.results import Held, Place, Revision
+from perfdb.db.rows import MeasuredRun, RunFiles, RunRow, StepRow
 from perfdb.db.session import take_turns
 from perfdb.db.tables import results, run_files, runs, sources, steps
 from perfdb.record import Outcome
 
-_SAID = tuple(field.name for field in fields(RunRow))
-_said_by = attrgetter(*_SAID)
+_COLUMNS = tuple(field.name for field in fields(RunRow))
+_cells = attrgetter(*_COLUMNS)
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,21 @@ class Given:
     def run_id(self) -> str:
         """The id of the run."""
         return self.run.run.run_id
+
+
+@dataclass(frozen=True)
+class RunWritten:
+    """What became of a run.
+
+    `withdrawn` is why the run of its id does not count, `other` where the record is that the store
+    has of its id: of another run, or of this one, with as much or more in it.
+    """
+
+    action: Action
+    withdrawn: str | None = None
+    other: str | None = None
+    is_stored: bool = False
+    """Whether its rows are written, though its result may stay as it is."""
 
 
 class Known(NamedTuple):
@@ -56,8 +72,8 @@ class Known(NamedTuple):
         """Whether this version has read it, over the window that is asked for, if one is."""
         return self.parser_version == parser_version and window in (None, self.window)
 
-    def says(self, content_hash: str, parser_version: int, window: str | None) -> bool:
-        """Whether to read it again, over this window if one is asked for, would tell nothing."""
+    def is_same(self, content_hash: str, parser_version: int, window: str | None) -> bool:
+        """Whether to read it again, over this window if one is asked for, would change nothing."""
         return self.content_hash == content_hash and self.is_read(parser_version, window)
 
     @property
@@ -101,103 +117,97 @@ def rename(connection: Connection, number: int, run_id: str) -> None:
 
 
 def stamp(connection: Connection, stamps: Mapping[int, str]) -> None:
-    """Renew what the system says of the files of runs, by the runs' numbers."""
+    """Renew the stamps of the files of runs, by the ids of their rows."""
     renewed = update(runs).where(runs.c.id == bindparam("number")).values(stamp=bindparam("now"))
-    given = [{"number": number, "now": now} for number, now in stamps.items()]
-    connection.execute(renewed, given)
+    connection.execute(renewed, [{"number": number, "now": now} for number, now in stamps.items()])
 
 
-def put(connection: Connection, given: Sequence[Given], when: datetime) -> tuple[RunWritten, ...]:
+def put(connection: Connection, read: Sequence[Given], when: datetime) -> tuple[RunWritten, ...]:
     """Store runs of different ids; one that is read anew from other bytes replaces itself.
 
     So does one whose bytes another version has read; its result is a new revision only where it
-    says something else. A run of another start than the one of its id, read from another directory,
-    is not stored: it is another run. Nor is a copy that tells no more, or one that was withdrawn.
-    One process at a time stores runs, so as to find what the last one stored.
+    differs. A run of another start than the one of its id, read from another directory, is not
+    stored: it is another run. Nor is a copy without anything new, or one that was withdrawn. One
+    process at a time stores runs, so as to find what the last one stored.
     """
     take_turns(connection, "runs")
-    there = known(connection, [one.run_id for one in given])
-    read_anew = [one for one in given if not _is_as_before(one, there.get(one.run_id))]
-    standing = _standing(connection, read_anew, there)
-    written = {
-        one.run_id: _written(connection, one, there.get(one.run_id), standing) for one in read_anew
-    }
-    stored = [one for one in read_anew if written[one.run_id].is_stored]
-    if stored:
-        _put(connection, stored, there, standing, when)
+    there = known(connection, [one.run_id for one in read])
+    anew = [one for one in read if not _is_as_before(one, there.get(one.run_id))]
+    kept = _kept(connection, anew, there)
+    written = {one.run_id: _written(connection, one, there.get(one.run_id), kept) for one in anew}
+    if changed := [one for one in anew if written[one.run_id].is_stored]:
+        _put(connection, changed, there, kept, when)
     return tuple(
         written.get(one.run_id) or RunWritten(Action.UNCHANGED, there[one.run_id].withdrawn)
-        for one in given
+        for one in read
     )
 
 
-def _is_as_before(one: Given, there: Known | None) -> bool:
+def _is_as_before(one: Given, old: Known | None) -> bool:
     content = one.run.run.content_hash
-    return there is not None and there.says(content, one.files.parser_version, one.window)
+    return old is not None and old.is_same(content, one.files.parser_version, one.window)
 
 
-def _standing(
-    connection: Connection, given: Sequence[Given], there: Mapping[str, Known]
+def _kept(
+    connection: Connection, anew: Sequence[Given], there: Mapping[str, Known]
 ) -> Mapping[str, int]:
     """The results, by their runs, that stay though the same bytes are read anew.
 
-    They say the same, or they were made over other steps than the run's files ask for.
+    They are the same, or they were made over other steps than the run's files ask for.
     """
     same_bytes = {
-        it.result_id: (one, it)
-        for one in given
-        if (it := there.get(one.run_id))
-        and it.result_id is not None
-        and it.content_hash == one.run.run.content_hash
+        old.result_id: (one, old)
+        for one in anew
+        if (old := there.get(one.run_id))
+        and old.result_id is not None
+        and old.content_hash == one.run.run.content_hash
     }
-    alike = revisions.alike(
-        connection, {id_: one.run.result for id_, (one, _) in same_bytes.items()}
-    )
+    same = stored.same(connection, {id_: one.run.result for id_, (one, _) in same_bytes.items()})
     return {
         one.run_id: id_
-        for id_, (one, it) in same_bytes.items()
-        if id_ in alike or (it.recomputed and one.window is None)
+        for id_, (one, old) in same_bytes.items()
+        if id_ in same or (old.recomputed and one.window is None)
     }
 
 
 def _written(
-    connection: Connection, one: Given, there: Known | None, standing: Mapping[str, int]
+    connection: Connection, one: Given, old: Known | None, kept: Mapping[str, int]
 ) -> RunWritten:
-    if there is None:
+    if old is None:
         return RunWritten(Action.NEW, is_stored=True)
-    if one.run_id in standing:
+    if one.run_id in kept:
         return RunWritten(Action.UNCHANGED, is_stored=True)
-    is_same = there.started_at == one.run.run.started_at
-    is_here = Path(there.path).resolve() == Path(one.files.record_file.path).resolve()
-    was_log = there.started_at is None
-    is_state_of_it = is_here or there.content_hash == one.run.run.content_hash
+    is_same = old.started_at == one.run.run.started_at
+    is_here = Path(old.path).resolve() == Path(one.files.record_file.path).resolve()
+    was_log = old.started_at is None
+    is_state_of_it = is_here or old.content_hash == one.run.run.content_hash
     if not (is_same or is_state_of_it or was_log):
-        return RunWritten(Action.REJECTED, other=there.path)
-    if there.withdrawn is not None:
-        return RunWritten(Action.UNCHANGED, there.withdrawn)
+        return RunWritten(Action.REJECTED, other=old.path)
+    if old.withdrawn is not None:
+        return RunWritten(Action.UNCHANGED, old.withdrawn)
     if is_state_of_it or was_log:
         return RunWritten(Action.REVISED, is_stored=True)
-    return _of_a_copy(connection, one, there)
+    return _of_a_copy(connection, one, old)
 
 
-def _of_a_copy(connection: Connection, one: Given, there: Known) -> RunWritten:
+def _of_a_copy(connection: Connection, one: Given, old: Known) -> RunWritten:
     """What becomes of a run of which the store has another directory, with other bytes.
 
-    It counts where it tells more. Two that have ended and differ are both whole: nobody can tell
-    which of them is right.
+    It counts where more is known of it. Two that have ended and differ are both whole: nobody can
+    tell which of them is right.
     """
-    num_steps = connection.scalar(select(func.count()).where(steps.c.run_id == there.id)) or 0
-    its = _told(Outcome(there.outcome), num_steps)
-    mine = _told(one.run.run.outcome, len(one.run.steps))
+    num_steps = connection.scalar(select(func.count()).where(steps.c.run_id == old.id)) or 0
+    its = _completeness(Outcome(old.outcome), num_steps)
+    mine = _completeness(one.run.run.outcome, len(one.run.steps))
     if mine > its:
         return RunWritten(Action.REVISED, is_stored=True)
-    result = {there.result_id: one.run.result} if there.result_id is not None else {}
-    if mine < its or revisions.alike(connection, result):
-        return RunWritten(Action.UNCHANGED, other=there.path)
-    return RunWritten(Action.REJECTED, other=there.path)
+    result = {old.result_id: one.run.result} if old.result_id is not None else {}
+    if mine < its or stored.same(connection, result):
+        return RunWritten(Action.UNCHANGED, other=old.path)
+    return RunWritten(Action.REJECTED, other=old.path)
 
 
-def _told(outcome: Outcome, num_steps: int) -> tuple[bool, bool, int]:
+def _completeness(outcome: Outcome, num_steps: int) -> tuple[bool, bool, int]:
     """How much is known of a run: first of all that it finished, then that it ended at all."""
     is_whole = outcome is Outcome.FINISHED
     return is_whole, outcome is not Outcome.INCOMPLETE, 0 if is_whole else num_steps
@@ -205,69 +215,43 @@ def _told(outcome: Outcome, num_steps: int) -> tuple[bool, bool, int]:
 
 def _put(
     connection: Connection,
-    given: Sequence[Given],
+    read: Sequence[Given],
     there: Mapping[str, Known],
-    standing: Mapping[str, int],
+    kept: Mapping[str, int],
     when: datetime,
 ) -> None:
-    source = sourced.ids(
-        connection, [file for one in given for file in one.files.by_name.values()], when
+    source_ids = files.ids(
+        connection, [file for one in read for file in one.files.by_name.values()], when
     )
-    _put_rows(connection, given, there, source)
-    ids = keys.known(connection, runs, runs.c.run_id, [one.run_id for one in given])
-    numbered = [(ids[one.run_id], one) for one in given]
-    _clear(connection, [it.id for one in given if (it := there.get(one.run_id))])
-    _put_parts(connection, numbered, source)
-    revisions.move(
-        connection,
-        (
-            (standing[one.run_id], source[sourced.natural(one.files.measured_file)], one.run.result)
-            for one in given
-            if one.run_id in standing
-        ),
-    )
-    revised = [(number, one) for number, one in numbered if one.run_id not in standing]
-    if revised:
-        _put_results(connection, revised, source, when)
-
-
-def _put_parts(
-    connection: Connection,
-    numbered: Sequence[tuple[int, Given]],
-    source: Mapping[sourced.Natural, int],
-) -> None:
-    """The steps and the files of runs, each with the number of its run."""
-    bulk.add(
-        connection,
-        steps,
-        ("run_id", *StepRow._fields),
-        ((number, *step) for number, one in numbered for step in one.run.steps),
-    )
-    bulk.add(
-        connection,
-        run_files,
-        ("run_id", "name", "source_id"),
-        (
-            (number, name, source[sourced.natural(file)])
-            for number, one in numbered
-            for name, file in one.files.by_name.items()
-        ),
-    )
+    of_ids = stored.of_ids(connection, [one.run.result for one in read])
+    _put_rows(connection, zip(read, of_ids, strict=True), there, source_ids)
+    ids = keys.known(connection, runs, runs.c.run_id, [one.run_id for one in read])
+    _clear(connection, [there[one.run_id].id for one in read if one.run_id in there])
+    _put_steps(connection, [(ids[one.run_id], one) for one in read])
+    _put_files(connection, [(ids[one.run_id], one) for one in read], source_ids)
+    moved, added = [], []
+    for one, (case_id, release_id) in zip(read, of_ids, strict=True):
+        measured = source_ids[files.natural(one.files.measured_file)]
+        if one.run_id in kept:
+            moved.append((kept[one.run_id], measured, one.run.result))
+        else:
+            added.append((one, Place(measured, ids[one.run_id], when), (case_id, release_id)))
+    stored.move(connection, moved)
+    if added:
+        _put_results(connection, added, [it.id for it in there.values()], when)
 
 
 def _put_rows(
     connection: Connection,
-    given: Sequence[Given],
+    read: Iterable[tuple[Given, tuple[int, int]]],
     there: Mapping[str, Known],
-    source: Mapping[sourced.Natural, int],
+    source_ids: Mapping[files.Natural, int],
 ) -> None:
-    release_ids = keys.release_ids(connection, [one.run.result.release for one in given])
-    case_ids = keys.case_ids(connection, [one.run.result.case for one in given])
-    columns = (*_SAID, "case_id", "release_id", "source_id", "stamp")
+    columns = (*_COLUMNS, "case_id", "release_id", "source_id", "stamp")
     added = []
-    for one, *ids in zip(given, case_ids, release_ids, strict=True):
-        record = source[sourced.natural(one.files.record_file)]
-        row = (*_said_by(one.run.run), *ids, record, one.files.stamp)
+    for one, of_ids in read:
+        record = source_ids[files.natural(one.files.record_file)]
+        row = (*_cells(one.run.run), *of_ids, record, one.files.stamp)
         if old := there.get(one.run_id):
             values = dict(zip(columns, row, strict=True))
             connection.execute(update(runs).where(runs.c.id == old.id).values(values))
@@ -283,16 +267,77 @@ def _clear(connection: Connection, ids: Sequence[int]) -> None:
             connection.execute(delete(table).where(table.c.run_id.in_(ids)))
 
 
+def _put_steps(connection: Connection, read: Iterable[tuple[int, Given]]) -> None:
+    rows = ((number, *step) for number, one in read for step in one.run.steps)
+    bulk.add(connection, steps, ("run_id", *StepRow._fields), rows)
+
+
+def _put_files(
+    connection: Connection,
+    read: Iterable[tuple[int, Given]],
+    source_ids: Mapping[files.Natural, int],
+) -> None:
+    rows = (
+        (number, name, source_ids[files.natural(file)])
+        for number, one in read
+        for name, file in one.files.by_name.items()
+    )
+    bulk.add(connection, run_files, ("run_id", "name", "source_id"), rows)
+
+
 def _put_results(
     connection: Connection,
-    given: Sequence[tuple[int, Given]],
-    source: Mapping[sourced.Natural, int],
+    added: Sequence[tuple[Given, Place, tuple[int, int]]],
+    there: Collection[int],
     when: datetime,
 ) -> None:
-    past = revisions.written(connection, [one.run.result.key for _, one in given])
-    left = revisions.supersede_runs(connection, [number for number, _ in given], when)
-    rows = [
-        (one.run.result, Place(source[sourced.natural(one.files.measured_file)], number, when))
-        for number, one in given
-    ]
-    marks.take_away(connection, left | revisions.append(connection, rows, past))
+    """Add the results of runs, of which some are `there` already, by the ids of their rows."""
+    past = stored.written(connection, [one.run.result.key for one, _, _ in added])
+    revised = [place.run_id for _, place, _ in added if place.run_id in there]
+    changed = stored.supersede_runs(connection, [number for number in revised if number], when)
+    rows = [(one.run.result, place) for one, place, _ in added]
+    changed |= stored.append(connection, rows, past, [of_ids for _, _, of_ids in added])
+    findings.unmark(connection, changed)
+
+
+def held(connection: Connection, run_id: str, its_files: RunFiles) -> Held | None:
+    """The run of an id, if it was read from these very bytes; with its content hash."""
+    found = connection.execute(
+        select(sources.c.sha256, sources.c.parser_version, runs.c.content_hash)
+        .join(run_files, run_files.c.source_id == sources.c.id)
+        .join(runs, run_files.c.run_id == runs.c.id)
+        .where(runs.c.run_id == run_id)
+    ).all()
+    hashes = [file.sha256 for file in its_files.by_name.values()]
+    if not found or sorted(hashes) != sorted(row.sha256 for row in found):
+        return None
+    return Held(min(row.parser_version for row in found), found[0].content_hash)
+
+
+def withdraw(
+    connection: Connection, run_ids: Collection[str], reason: str, when: datetime
+) -> set[str]:
+    """Make runs count no more, and note why; the ids of those that counted until now."""
+    take_turns(connection, "runs")
+    which = runs.c.run_id.in_(run_ids) & runs.c.withdrawn.is_(None)
+    gone = dict(connection.execute(select(runs.c.run_id, runs.c.id).where(which)).all())
+    connection.execute(update(runs).where(which).values(withdrawn=reason))
+    findings.unmark(connection, stored.supersede_runs(connection, gone.values(), when))
+    return set(gone)
+
+
+def restore(connection: Connection, run_ids: Collection[str], when: datetime) -> set[str]:
+    """Make runs count again, with their last figures; the ids of those that did not."""
+    take_turns(connection, "runs")
+    which = runs.c.run_id.in_(run_ids) & runs.c.withdrawn.is_not(None)
+    back = dict(connection.execute(select(runs.c.run_id, runs.c.id).where(which)).all())
+    connection.execute(update(runs).where(which).values(withdrawn=None))
+    last = (
+        select(func.max(results.c.id))
+        .where(results.c.run_id.in_(back.values()))
+        .group_by(results.c.run_id)
+    )
+    question = select(results.c.id, results.c.content_hash).where(results.c.id.in_(last))
+    again = [Revision(id_, content, {}) for id_, content in connection.execute(question)]
+    stored.revise(connection, again, when)
+    return set(back)

@@ -3,6 +3,7 @@
 import os
 import random
 import re
+import shlex
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,10 +11,23 @@ from pathlib import Path
 from sqlite3 import Connection as SqliteConnection
 from sqlite3 import DatabaseError as DamagedError
 from sqlite3 import OperationalError as OperationalSqliteError
-from typing import TypeVar
+from typing import Final, TypeVar
 from urllib.parse import quote
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, func, make_url, select
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    Text,
+    column,
+    create_engine,
+    event,
+    func,
+    inspect,
+    make_url,
+    select,
+    table,
+)
 from sqlalchemy.exc import (
     ArgumentError,
     DatabaseError,
@@ -36,6 +50,12 @@ ATTEMPTS = 8
 """How often a transaction is tried."""
 
 FIRST_PAUSE_S = 0.02
+
+HEAD: Final = "0001"
+"""The migration that makes the tables as perfdb.db.tables has them: the newest."""
+
+_REVISION: Final = column("version_num", Text)
+_REVISIONS: Final = table("alembic_version", _REVISION)
 
 Answer = TypeVar("Answer")
 
@@ -168,6 +188,40 @@ def reading(url: URL) -> Iterator[Connection]:
         raise failed(url, error) from error
     finally:
         engine.dispose()
+
+
+def current(connection: Connection) -> str | None:
+    """The schema a database has; None where it has none."""
+    if not inspect(connection).has_table(_REVISIONS.name):
+        return None
+    found = connection.execute(select(_REVISION).select_from(_REVISIONS)).scalars()
+    return ", ".join(sorted(found)) or None
+
+
+def option(where: str) -> str:
+    """'--db sqlite:///perfdb.sqlite': a store as commands take it, less the mask of a password."""
+    return f"--db {shlex.quote(where.replace(':***@', '@'))}"
+
+
+def require_current(connection: Connection, where: str) -> None:
+    """Raises StoreError unless the database has exactly this version's schema."""
+    upgrade, found = f"run `perfdb db upgrade {option(where)}`", current(connection)
+    if found is None:
+        raise StoreError(f"{where}: not a perfdb database; {upgrade}")
+    if found != HEAD:
+        remedy = f"{upgrade}, or use" if found < HEAD else "use"
+        raise StoreError(
+            f"{where}: schema {found} is not {HEAD}, this version's; "
+            f"{remedy} the perfdb that wrote it"
+        )
+
+
+@contextmanager
+def reading_current(url: URL) -> Iterator[Connection]:
+    """One consistent read of a store. Raises StoreError where there is none of this schema."""
+    with reading(url) as connection:
+        require_current(connection, url.render_as_string())
+        yield connection
 
 
 def opened(engine: Engine, url: URL) -> Connection:

@@ -4,12 +4,16 @@ Raw facts (sources, runs, steps, results' figures as read) are appended. A resul
 something else than before is a new revision of the same identity; `superseded` marks the old one.
 """
 
+from datetime import UTC, datetime
+
 from sqlalchemy import (
     JSON,
     BigInteger,
     Boolean,
     Column,
     Date,
+    DateTime,
+    Dialect,
     Double,
     ForeignKey,
     Index,
@@ -21,8 +25,26 @@ from sqlalchemy import (
     UniqueConstraint,
     false,
 )
+from sqlalchemy.types import TypeDecorator
 
-from perfdb.db.moments import Moment
+class Moment(TypeDecorator[datetime]):
+    """A moment in UTC: SQLite gives back no offset, PostgreSQL that of its session."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """As it is stored; SQLite would leave out the offset."""
+        return value and _in_utc(value)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """As it is read."""
+        return value and _in_utc(value)
+
+
+def _in_utc(moment: datetime) -> datetime:
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+
 
 metadata = MetaData(
     naming_convention={
@@ -122,18 +144,11 @@ sources = Table(
     Column("parser_version", Integer, nullable=False),
     Column("size_bytes", BigInteger, nullable=False),
     Column("ingested_at", Moment(), nullable=False),
+    Column("source_url", Text, comment="of a page's original; NULL: the page does not say"),
+    Column("published_on", Date, comment="of a page; NULL: the page does not say"),
     # Last: SQLite copies what is large to write a column behind it.
     Column("content", LargeBinary, nullable=False, comment="the bytes, zstd-compressed"),
     UniqueConstraint("sha256", "path", "parser", "parser_version"),
-)
-
-originals = Table(
-    "originals",
-    metadata,
-    # A table of its own: to add a column to `sources`, SQLite would copy the bytes of all of them.
-    Column("source_id", ForeignKey("sources.id", ondelete="CASCADE"), primary_key=True),
-    Column("source_url", Text, comment="NULL: the page does not say"),
-    Column("published_on", Date, comment="NULL: the page does not say"),
 )
 
 runs = Table(

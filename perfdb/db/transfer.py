@@ -1,7 +1,14 @@
-"""Copies every row of a store into an empty one, also between SQLite and PostgreSQL."""
+"""Copies of a store: into an empty one, also between SQLite and PostgreSQL, or a private one.
 
+A private copy is to try on it what is to change nothing. The store is only read, as it is at one
+moment, and nobody who writes to it has to wait.
+"""
+
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Final
 
 from sqlalchemy import (
     JSON,
@@ -12,21 +19,38 @@ from sqlalchemy import (
     Select,
     Table,
     Text,
+    case,
     cast,
     column,
     func,
+    literal,
     select,
 )
 from sqlalchemy import table as table_of
 from sqlalchemy.exc import DataError, IntegrityError
 
-from perfdb.db import bulk, schema
-from perfdb.db.session import is_missing, storing
-from perfdb.db.tables import metadata
+from perfdb.db import bulk, migrate
+from perfdb.db.packing import packed
+from perfdb.db.session import (
+    current,
+    is_missing,
+    option,
+    reading,
+    reading_current,
+    require_current,
+    storing,
+)
+from perfdb.db.tables import metadata, sources
 from perfdb.errors import StoreError
 
 Watched = Callable[[str, int], Callable[[int], None]]
 """Given a table and how many rows it has, what to call with how many more of them are copied."""
+
+NAME: Final = "store.sqlite"
+"""What a private copy is called in its folder."""
+
+SOURCES_AT_ONCE: Final = 1_000
+"""Sources that are held while they are copied; among them are pages."""
 
 
 def transfer(source: URL, target: URL, watched: Watched) -> int:
@@ -38,10 +62,10 @@ def transfer(source: URL, target: URL, watched: Watched) -> int:
     where, copied = target.render_as_string(), 0
     with (
         storing(target) as engine,
-        schema.reading_current(source) as stored,
+        reading_current(source) as stored,
         engine.begin() as into,
     ):
-        schema.require_current(into, where)
+        require_current(into, where)
         if _identity(stored) == _identity(into):
             raise StoreError(f"{where}: this is the store itself; name another to copy it into")
         _require_empty(into, where)
@@ -99,7 +123,7 @@ def _require_there(target: URL) -> None:
     """To write to a SQLite file that is not there would make it."""
     if is_missing(target):
         where = target.render_as_string()
-        make = f"make it with `perfdb db upgrade {schema.option(where)}`"
+        make = f"make it with `perfdb db upgrade {option(where)}`"
         raise StoreError(f"{where}: no database here; {make}")
 
 
@@ -132,3 +156,50 @@ def _number_on(into: Connection, table: Table) -> None:
     if into.dialect.name == "postgresql" and id_ is not None:
         sequence = func.pg_get_serial_sequence(table.name, id_.name)
         into.execute(select(func.setval(sequence, func.max(id_))))
+
+
+def copied(url: URL, folder: Path, whole: str) -> URL:
+    """A SQLite copy of a store in a folder; an empty store where there is none.
+
+    Of a server's sources it has the bytes of those that this parser read, and no others.
+    Raises StoreError for a store that cannot be read or is of another version.
+    """
+    copy = URL.create("sqlite", database=str(folder / NAME))
+    if url.get_backend_name() != "sqlite":
+        migrate.upgrade(copy)
+        _copy_rows(url, copy, whole)
+        return copy
+    if not is_missing(url):
+        _copy_file(url, folder / NAME)
+    migrate.upgrade(copy, where=url.render_as_string())
+    return copy
+
+
+def _copy_file(url: URL, path: Path) -> None:
+    with reading(url) as connection, closing(sqlite3.connect(path)) as into:
+        stored = connection.connection.driver_connection
+        assert isinstance(stored, sqlite3.Connection)
+        try:
+            stored.backup(into)
+        except sqlite3.Error as error:
+            raise StoreError(
+                f"{path}: the store cannot be copied for a dry run: {error}"
+            ) from error
+
+
+def _copy_rows(url: URL, copy: URL, whole: str) -> None:
+    with reading(url) as stored, storing(copy) as engine, engine.begin() as into:
+        if current(stored) is None:
+            return
+        require_current(stored, url.render_as_string())
+        for table in metadata.sorted_tables:
+            asked = _sources(whole) if table is sources else rows(table)
+            copy_rows(stored, into, table, asked)
+
+
+def _sources(whole: str) -> Select[*tuple[object, ...]]:
+    columns = [one for one in sources.c if one is not sources.c.content]
+    nothing = literal(packed(b""), sources.c.content.type)
+    content = case((sources.c.parser == whole, sources.c.content), else_=nothing)
+    asked = select(*columns, content.label(sources.c.content.name))
+    return asked.execution_options(yield_per=SOURCES_AT_ONCE)

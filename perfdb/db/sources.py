@@ -1,4 +1,4 @@
-"""The ids of sources by what makes them; the bytes of those not there yet are kept, compressed."""
+"""The files that figures were read from: their ids, and their bytes as they were."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -9,7 +9,7 @@ from sqlalchemy import BindParameter, Connection, Select, Text, func, literal, s
 from sqlalchemy.dialects import postgresql
 
 from perfdb.db import bulk
-from perfdb.db.packed import Packed
+from perfdb.db.packing import CHUNK_BYTES, Packed, unpacked, unpacked_pieces
 from perfdb.db.rows import SourceFile
 from perfdb.db.tables import sources
 
@@ -22,15 +22,19 @@ _FOUND = select(
 )
 
 
+def natural(file: SourceFile) -> Natural:
+    """What makes a source the same one: its bytes, where they were, and who read them."""
+    return (file.sha256, file.path, file.parser, file.parser_version)
+
+
 def ids(connection: Connection, files: Iterable[SourceFile], when: datetime) -> dict[Natural, int]:
     """The id of each source; the bytes of those not there yet are kept, compressed."""
-    by_key = {natural(one): one for one in files}
-    pairs = sorted({key[:2] for key in by_key})
-    known = _wanted(connection, _alike(connection, pairs), by_key)
+    by_key = {natural(file): file for file in files}
+    known = _wanted(connection, _of_pairs(connection, sorted({key[:2] for key in by_key})), by_key)
     added = [by_key[key] for key in sorted(by_key.keys() - known.keys())]
     if not added:
         return known
-    large = {natural(one): content for one in added if (content := _streamed(connection, one))}
+    large = {natural(file): content for file in added if (content := _large(connection, file))}
     columns = (*_NATURAL, "size_bytes", "content", "ingested_at")
     last = connection.scalar(select(func.max(sources.c.id))) or 0
     bulk.add(connection, sources, columns, _rows(added, large, when))
@@ -40,24 +44,45 @@ def ids(connection: Connection, files: Iterable[SourceFile], when: datetime) -> 
     return found
 
 
+def id_of(connection: Connection, file: SourceFile, when: datetime) -> int:
+    """The id of one source; its bytes are kept if it is not there yet."""
+    return ids(connection, [file], when)[natural(file)]
+
+
+def content_of(connection: Connection, source_id: int) -> Iterator[bytes]:
+    """The bytes of a source, a chunk at a time. Raises DamagedBytesError."""
+    return unpacked_pieces(_packed(connection, source_id))
+
+
+def content(connection: Connection, sha256: str) -> bytes:
+    """The bytes with this SHA-256, from any source that has them. Raises DamagedBytesError."""
+    question = select(sources.c.content).where(sources.c.sha256 == sha256).limit(1)
+    return unpacked(connection.execute(question).scalar_one(), f"the file of SHA-256 {sha256}")
+
+
+def _packed(connection: Connection, source_id: int) -> Iterator[bytes]:
+    """The compressed bytes; SQLite would hold those of a large log more than once."""
+    driver, column = connection.connection.driver_connection, sources.c.content
+    if isinstance(driver, SqliteConnection):
+        with driver.blobopen(sources.name, column.name, source_id, readonly=True) as blob:
+            yield from iter(lambda: blob.read(CHUNK_BYTES), b"")
+    else:
+        yield connection.scalar(select(column).where(sources.c.id == source_id)) or b""
+
+
 def _rows(
     added: Iterable[SourceFile], large: Collection[Natural], when: datetime
 ) -> Iterator[tuple[object, ...]]:
     """The rows of sorted sources: the same bytes, which many runs share, are packed once."""
-    packed, of = b"", ""
-    for one in added:
-        key = natural(one)
+    packed, sha256 = b"", ""
+    for file in added:
+        key = natural(file)
         if key in large:
-            yield (*key, one.size_bytes, b"", when)
+            yield (*key, file.size_bytes, b"", when)
             continue
-        if one.sha256 != of:
-            packed, of = one.compressed(), one.sha256
-        yield (*key, one.size_bytes, packed, when)
-
-
-def natural(file: SourceFile) -> Natural:
-    """What makes a source the same one: its bytes, where they were, and who read them."""
-    return (file.sha256, file.path, file.parser, file.parser_version)
+        if file.sha256 != sha256:
+            packed, sha256 = file.compressed(), file.sha256
+        yield (*key, file.size_bytes, packed, when)
 
 
 def _wanted(
@@ -66,11 +91,11 @@ def _wanted(
     wanted: Collection[Natural],
 ) -> dict[Natural, int]:
     rows = connection.execute(question)
-    found = {(sha, path, parser, version): id_ for sha, path, parser, version, id_ in rows}
+    found = {(sha256, path, parser, version): id_ for sha256, path, parser, version, id_ in rows}
     return {key: id_ for key, id_ in found.items() if key in wanted}
 
 
-def _alike(
+def _of_pairs(
     connection: Connection, pairs: Sequence[tuple[str, str]]
 ) -> Select[str, str, str, int, int]:
     """The sources of these pairs of a hash and a path.
@@ -80,9 +105,9 @@ def _alike(
     """
     if connection.dialect.name == "postgresql":
         hashes, paths = (_texts([pair[place] for pair in pairs]) for place in (0, 1))
-        asked = func.unnest(hashes, paths).table_valued("sha256", "path").render_derived()
+        pair = func.unnest(hashes, paths).table_valued("sha256", "path").render_derived()
         return _FOUND.join(
-            asked, (sources.c.sha256 == asked.c.sha256) & (sources.c.path == asked.c.path)
+            pair, (sources.c.sha256 == pair.c.sha256) & (sources.c.path == pair.c.path)
         )
     joined = json.dumps([sha256 + path for sha256, path in pairs])
     each = func.json_each(joined).table_valued("value")
@@ -96,7 +121,7 @@ def _texts(values: Sequence[str]) -> BindParameter[Sequence[str]]:
     return literal(values, postgresql.ARRAY(Text))
 
 
-def _streamed(connection: Connection, source: SourceFile) -> Packed | None:
+def _large(connection: Connection, source: SourceFile) -> Packed | None:
     """The bytes of a source that are too many for SQLite at once, which would copy them thrice."""
     content = source.content
     if isinstance(content, bytes) or content.in_memory or connection.dialect.name != "sqlite":
