@@ -17,15 +17,22 @@ from perfdb.audit.subject import Finding
 from perfdb.compare import Choice, Result, read
 from perfdb.compare.releases import builds
 from perfdb.db import tables
-from perfdb.db.schema import reading_current
-from perfdb.db.session import reading, store_url
-from perfdb.queries import catalog, findings, measured, results
-from perfdb.queries.frames import frame
+from perfdb.db.session import reading, reading_current, store_url
+from perfdb.queries import catalog, findings, results
+from perfdb.queries import runs as run_queries
 from perfdb.recompute.read import with_steps
 from perfdb.record import Release
 
 KEPT = 32
 """How many answers are cached for each query: a few states of the store, for a few people."""
+
+
+def frame(connection: Connection, question: Select[*tuple[object, ...]]) -> pd.DataFrame:
+    """The rows as a frame of nullable columns, so that ids stay integers if some are unknown."""
+    found = connection.execute(question)
+    columns = list(found.keys())
+    rows = pd.DataFrame([tuple(row) for row in found], columns=columns, dtype=object)
+    return rows.convert_dtypes()
 
 
 class Store(NamedTuple):
@@ -79,7 +86,7 @@ def representative(store: Store) -> pd.DataFrame:
 @st.cache_data(max_entries=KEPT, show_spinner="Reading the runs …")
 def runs(store: Store) -> pd.DataFrame:
     """Every run with its case's main fields."""
-    return _query(store, catalog.all_runs())
+    return _query(store, run_queries.all_runs())
 
 
 def findings_of(store: Store) -> Findings:
@@ -120,14 +127,14 @@ def _current(store: Store) -> pd.DataFrame:
 @st.cache_data(max_entries=KEPT, show_spinner="Reading the steps …")
 def steps(store: Store, run_id: str) -> pd.DataFrame:
     """The steps of a run; `is_measured` tells of each whether the figures are taken over it."""
-    found = _query(store, catalog.steps_of(run_id))
+    found = _query(store, run_queries.steps_of(run_id))
     with reading(make_url(store.address)) as connection:
         return found.assign(is_measured=found["step"].isin(_measured(connection, run_id)))
 
 
 def _measured(connection: Connection, run_id: str) -> set[int]:
     """The steps that the figures of a run are taken over; none of those that are withheld."""
-    rows = connection.execute(measured.in_force().where(tables.runs.c.run_id == run_id)).mappings()
+    rows = connection.execute(results.with_runs().where(tables.runs.c.run_id == run_id)).mappings()
     found: set[int] = set()
     for one, readings in with_steps(connection, rows):
         if one.result.window and one.result.withheld is None:
@@ -139,7 +146,7 @@ def _measured(connection: Connection, run_id: str) -> set[int]:
 @st.cache_data(max_entries=KEPT, show_spinner="Reading the files …")
 def files(store: Store, run_id: str) -> pd.DataFrame:
     """The files a run was read from: name, SHA-256 and size."""
-    return _query(store, catalog.files_of(run_id)).drop(columns="content")
+    return _query(store, run_queries.files_of(run_id)).drop(columns="content")
 
 
 def release_names(rows: pd.DataFrame) -> list[str]:

@@ -6,8 +6,7 @@ from sqlalchemy import URL
 
 from dashboards import data
 from perfdb.audit.reviewed import accepted
-from perfdb.db import schema
-from perfdb.db.session import is_missing, reading, store_url
+from perfdb.db.session import HEAD, current, is_missing, option, reading, store_url
 from perfdb.errors import InputError, StoreError
 
 
@@ -47,10 +46,10 @@ def _remedy(url: URL) -> str:
         if is_missing(url):
             return _filling(url)
         with reading(url) as connection:
-            version = schema.current(connection)
+            version = current(connection)
     except StoreError:
         return OTHER
-    return OTHER if version and version > schema.HEAD else f"perfdb db upgrade {_named(url)}"
+    return OTHER if version and version > HEAD else f"perfdb db upgrade {_named(url)}"
 
 
 def _filling(url: URL) -> str:
@@ -63,4 +62,4 @@ def storing(url: URL) -> str:
 
 
 def _named(url: URL) -> str:
-    return schema.option(url.render_as_string())
+    return option(url.render_as_string())

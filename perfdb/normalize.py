@@ -72,6 +72,7 @@ def published_row(row: PublishedResult) -> ResultRow:
         outcome=Outcome.FINISHED,
         source_line=row.line,
         raw=row.raw,
+        printed=row.printed,
         extras=row.extras,
         notes=row.notes,
         **method,

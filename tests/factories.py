@@ -11,11 +11,13 @@ from perfdb.record import (
     Case,
     Environment,
     Figures,
+    Finding,
     Outcome,
     PublishedResult,
     RecipeRef,
     Release,
     RunRecord,
+    Severity,
     StepRecord,
     WorkerSummary,
 )
@@ -185,12 +187,33 @@ def published(line: int = 7, **changed: object) -> PublishedResult:
     return PublishedResult.model_validate(fields | changed)
 
 
+def finding(result_id: int, **changed: object) -> Finding:
+    """What an audit reports of a result, by its id in the store."""
+    fields: dict[str, object] = {
+        "rule": "mfu",
+        "severity": Severity.INFO,
+        "fields": ("mfu",),
+        "expected": None,
+        "found": None,
+        "message": "is too high",
+        "suggestion": None,
+        "model": None,
+        "system": None,
+        "release": None,
+        "source": None,
+        "source_line": None,
+        "framework": None,
+        "result_id": result_id,
+    }
+    return Finding.model_validate(fields | changed)
+
+
 def stored(
     url: URL, *things: RunDir | PublishedResult, page: str = "data/published/page.md"
 ) -> None:
     """Put runs, and published rows as if read off one page, into a store, making it if need be."""
     from perfdb import ingest
-    from perfdb.db import migrate, store
+    from perfdb.db import migrate, results
     from perfdb.db.rows import SourceFile
     from perfdb.db.session import writer
     from perfdb.ingest.page import PAGE_PARSER_VERSION
@@ -209,5 +232,5 @@ def stored(
         )
         engine = writer(url)
         with engine.begin() as connection:
-            store.put_page(connection, source, rows, STARTED)
+            results.put_page(connection, source, rows, STARTED)
         engine.dispose()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perfdb.db import schema
+from perfdb.db import session
 from tests import factories
 from tests.archives import COMPRESSORS, of_folder, tar, write, zipped
 from tests.shell import Shell
@@ -287,7 +287,7 @@ def test_the_schema_can_be_made_shown_checked_and_taken_down(perfdb: Shell, tmp_
         for words in ("upgrade", "current", "check", "downgrade base", "current", "check")
     ]
 
-    head = schema.HEAD
+    head = session.HEAD
     assert [0, 0, 0, 0, 0, 2] == [done.code for done in told]
     assert [
         f"sqlite:///x.sqlite: schema {head}\n",
@@ -306,8 +306,8 @@ def test_the_schema_is_told_as_json_too(perfdb: Shell) -> None:
     perfdb("db", "downgrade", "base")
     gone = perfdb("db", "current", "--json")
     assert [
-        {"schema": schema.HEAD, "newest": schema.HEAD},
-        {"schema": None, "newest": schema.HEAD},
+        {"schema": session.HEAD, "newest": session.HEAD},
+        {"schema": None, "newest": session.HEAD},
     ] == [json.loads(done.stdout) for done in (there, gone)]
 
 

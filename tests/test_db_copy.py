@@ -13,15 +13,15 @@ import pytest
 from sqlalchemy import JSON, URL, Text, cast, select
 
 from perfdb import windows
-from perfdb.db import migrate
+from perfdb.db import migrate, session
 from perfdb.db.packing import packed
 from perfdb.db.session import reading, store_url
+from perfdb.db.sources import content_of
 from perfdb.db.tables import metadata, models, runs, sources
 from perfdb.db.transfer import transfer
 from perfdb.errors import StoreError
 from perfdb.ingest import Options, ingest, withdraw
-from perfdb.queries.content import content_of
-from perfdb.queries.only import Scope
+from perfdb.queries.scope import Scope
 from perfdb.recompute import Asked, recompute
 from perfdb.site import make
 from perfdb.site.files import Layout
@@ -246,13 +246,19 @@ def test_a_store_is_not_copied_into_itself(store: URL, perfdb: Shell, tmp_path: 
 
 def test_stores_of_another_schema_are_refused_with_what_to_do(store: URL, target: URL) -> None:
     """The one as the other."""
-    upgrade = r"schema 0006 is not 0010, this version's; run `perfdb db upgrade --db "
-    migrate.downgrade(target, "0006")
+    upgrade = r"schema 0000 is not 0001, this version's; run `perfdb db upgrade --db "
+    of_older, of_this = (
+        f"UPDATE alembic_version SET version_num = '{one}'" for one in ("0000", session.HEAD)
+    )
+    with writing(target) as connection:
+        connection.exec_driver_sql(of_older)
     with pytest.raises(StoreError, match=upgrade):
         transfer(store, target, nobody)
 
-    migrate.upgrade(target)
-    migrate.downgrade(store, "0006")
+    with writing(target) as connection:
+        connection.exec_driver_sql(of_this)
+    with writing(store) as connection:
+        connection.exec_driver_sql(of_older)
     with pytest.raises(StoreError, match=upgrade):
         transfer(store, target, nobody)
 

@@ -23,7 +23,7 @@ from perfdb.export import restated
 from perfdb.export.results import table as plain_table
 from perfdb.flops import CONVENTIONS
 from perfdb.ingest import Options, ingest
-from perfdb.queries.only import Only, Scope
+from perfdb.queries.scope import Only, Scope
 from perfdb.record import Figures, Outcome
 from tests import factories
 

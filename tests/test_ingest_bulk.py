@@ -12,7 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sqlalchemy import URL, Engine, event, insert, select
 
-from perfdb.db import bulk, files, keys
+from perfdb.db import bulk, keys
+from perfdb.db import sources as files
 from perfdb.db.rows import SourceFile
 from perfdb.db.tables import ingest_log, results, run_files, runs, steps, systems
 from perfdb.ingest import Options, again, ingest, load, opened, put

@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import URL, func, select
 from sqlalchemy.exc import DBAPIError
 
-from perfdb.db import store
+from perfdb.db import results as store
 from perfdb.db.rows import SourceFile
 from perfdb.db.session import reading
 from perfdb.db.tables import results, run_files, runs, steps

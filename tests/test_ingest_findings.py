@@ -14,7 +14,6 @@ from perfdb.audit.read import subjects
 from perfdb.audit.rules import RULES
 from perfdb.audit.subject import Finding
 from perfdb.db import findings as writes
-from perfdb.db.rows import FindingRow
 from perfdb.db.session import reading
 from perfdb.db.tables import findings, results, systems
 from perfdb.ingest import Options, audited, ingest
@@ -296,8 +295,8 @@ def test_replacing_findings_says_whether_anything_changed(store: URL, page: Path
     [_, (result_id, release_id)] = rows_of(store, select(*columns).order_by(results.c.id))
     assert isinstance(result_id, int)
     assert isinstance(release_id, int)
-    one = FindingRow(result_id, "scaling", "info", ("num_gpus",), None, None, "a message", None)
-    other = FindingRow(result_id, "scaling", "info", ("num_gpus",), "1", "2", "a message", "3")
+    one = factories.finding(result_id)
+    other = one.model_copy(update={"expected": "1", "found": "2", "suggestion": "3"})
 
     changed = []
     for given in ([one, one], [one], [other, one], []):

@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import URL, inspect, select, update
 
 from perfdb.db import migrate
-from perfdb.db.copied import copied
 from perfdb.db.packing import unpacked
 from perfdb.db.session import reading
 from perfdb.db.tables import releases, results, sources
+from perfdb.db.transfer import copied
 from perfdb.errors import StoreError
 from perfdb.ingest import Change, LogOptions, Options, ingest, preview
 from perfdb.rundir import RunDir

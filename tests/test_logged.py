@@ -18,7 +18,7 @@ from perfdb.formats import ParsedLog, Reading, automodel_training, numbers
 from perfdb.formats.ending import Account, ending
 from perfdb.ingest import LogOptions, Options, ingest
 from perfdb.pages.base import PageContext
-from perfdb.queries.only import Scope
+from perfdb.queries.scope import Scope
 from perfdb.recompute import Asked, recompute
 from perfdb.record import Figures, Outcome, PartialCase, StepRecord
 from perfdb.verify import verify

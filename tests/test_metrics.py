@@ -18,8 +18,8 @@ from perfdb import catalog, compare, flops, metrics, recompute
 from perfdb.db.rows import ResultRow
 from perfdb.export.results import STORED
 from perfdb.flops.conventions import NEMOTRON4_RECIPE
-from perfdb.queries.results import FIGURES
-from perfdb.queries.site import all_revisions
+from perfdb.queries.changes import all_revisions
+from perfdb.queries.results import FIELD_COLUMNS
 from perfdb.recompute.figures import DERIVED
 from perfdb.site import revisions
 from perfdb.site.contents import Revision
@@ -193,13 +193,13 @@ def test_mfu_is_against_the_dense_peak_of_the_precision(
     ("where", "fields"),
     [
         ("perfdb/db/rows.py", {field.name for field in dataclasses.fields(ResultRow)}),
-        ("perfdb/queries/results.py", {column.name for column in FIGURES}),
+        ("perfdb/queries/results.py", {column.name for column in FIELD_COLUMNS}),
         ("perfdb/recompute/figures.py", DERIVED),
         ("perfdb/recompute/read.py", recompute.read._Figures.model_fields),
         ("perfdb/export/results.py", STORED),
         ("perfdb/compare/result.py", compare.Result.model_fields),
         ("perfdb/stated.py", Stated.model_fields),
-        ("perfdb/queries/site.py", all_revisions().selected_columns.keys()),
+        ("perfdb/queries/changes.py", all_revisions().selected_columns.keys()),
         ("perfdb/site/contents.py", Revision.model_fields),
         ("perfdb/site/revisions.py", revisions.FIGURES),
         ("dashboards/views/runs.py", Measured.model_fields),

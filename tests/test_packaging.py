@@ -10,7 +10,7 @@ import pytest
 import dashboards
 import perfdb
 import runner
-from perfdb.db import schema
+from perfdb.db import session
 
 ROOT = Path(__file__).parents[1]
 
@@ -89,4 +89,4 @@ def test_the_wheel_brings_its_migrations_and_migrates_a_store(tmp_path: Path) ->
         [sys.executable, "-I", "-c", code, str(tmp_path / "site")],
         cwd=tmp_path, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert schema.HEAD == done.stdout.strip()
+    assert session.HEAD == done.stdout.strip()

@@ -8,7 +8,7 @@ from sqlalchemy import URL, select
 
 from perfdb import ingest
 from perfdb.catalog import titles
-from perfdb.db.tables import originals, results, sources
+from perfdb.db.tables import results, sources
 from perfdb.ingest import page as page_reader
 from perfdb.ingest.words import LogOptions, words
 from perfdb.normalize import published_row
@@ -39,9 +39,9 @@ STORED = (
     .order_by(results.c.source_line)
 )
 ORIGINALS = (
-    select(sources.c.sha256, originals.c.source_url, originals.c.published_on)
-    .join(sources, originals.c.source_id == sources.c.id)
-    .order_by(originals.c.published_on, sources.c.id)
+    select(sources.c.sha256, sources.c.source_url, sources.c.published_on)
+    .where(sources.c.source_url.is_not(None) | sources.c.published_on.is_not(None))
+    .order_by(sources.c.published_on, sources.c.id)
 )
 
 

@@ -26,7 +26,7 @@ from perfdb.formats import Reading
 from perfdb.formats.readings import Readings
 from perfdb.ingest import LogOptions, Options, ingest
 from perfdb.ingest import logs as log_reader
-from perfdb.queries.only import Only
+from perfdb.queries.scope import Only
 from perfdb.recompute import Asked, Scope, figures, preview, recompute, revise
 from perfdb.recompute.figures import Stored
 from perfdb.record import Origin, Outcome

@@ -8,9 +8,10 @@ import zstandard
 from sqlalchemy import URL, func, select
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from perfdb.db import store as writes
-from perfdb.db.actions import Action
-from perfdb.db.rows import LogEntry, SourceFile
+from perfdb.db import ingest_log as log
+from perfdb.db import results as writes
+from perfdb.db.ingest_log import Action, LogEntry
+from perfdb.db.rows import SourceFile
 from perfdb.db.session import is_race, reading
 from perfdb.db.tables import (
     cases,
@@ -233,7 +234,7 @@ def test_a_rejection_is_noted_once(store: URL) -> None:
     entry = LogEntry("runs/a/run.json", Action.REJECTED, 3, "not JSON")
     for day in range(3):
         with writing(store) as connection:
-            writes.log(connection, [entry, entry], factories.STARTED + timedelta(days=day))
+            log.add(connection, [entry, entry], factories.STARTED + timedelta(days=day))
 
     question = select(ingest_log.c.path, ingest_log.c.action, ingest_log.c.line)
     assert [("runs/a/run.json", "rejected", 3)] == rows_of(store, question)

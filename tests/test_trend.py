@@ -22,7 +22,7 @@ from perfdb.compare import Level, named
 from perfdb.compare.read import known_releases
 from perfdb.db.session import reading
 from perfdb.errors import InputError
-from perfdb.queries.only import Only
+from perfdb.queries.scope import Only
 from perfdb.record import Case, Figures
 from perfdb.site import read as site
 from perfdb.site.overview import of_contents

@@ -20,7 +20,9 @@ def upgrade() -> None:
         sa.Column("id", sa.Integer(), nullable=False),
         sa.Column("at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("path", sa.Text(), nullable=False),
-        sa.Column("action", sa.Text(), nullable=False, comment="new | revised | rejected"),
+        sa.Column(
+            "action", sa.Text(), nullable=False, comment="new | revised | rejected | unattributed"
+        ),
         sa.Column("line", sa.Integer(), nullable=True),
         sa.Column("reason", sa.Text(), nullable=True),
         sa.Column("perfdb_version", sa.Text(), nullable=False),
@@ -32,13 +34,10 @@ def upgrade() -> None:
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("title", sa.Text(), nullable=False),
         sa.Column(
-            "family",
-            sa.Text(),
-            nullable=True,
-            comment="NULL: a name on a page, not in the catalogue",
+            "family", sa.Text(), nullable=True, comment="NULL: a name on a page, not in the catalog"
         ),
         sa.Column(
-            "specification", sa.JSON(), nullable=False, comment="the catalogue's entry; {} if none"
+            "specification", sa.JSON(), nullable=False, comment="the catalog's entry; {} if none"
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_models")),
         sa.UniqueConstraint("name", name=op.f("uq_models_name")),
@@ -51,6 +50,12 @@ def upgrade() -> None:
         sa.Column("version", sa.Text(), nullable=True, comment="NULL: unattributed"),
         sa.Column("container", sa.Text(), nullable=True),
         sa.Column("container_digest", sa.Text(), nullable=True),
+        sa.Column(
+            "audited_version",
+            sa.Integer(),
+            nullable=True,
+            comment="of the audit that saw its results as they are; NULL: none has",
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_releases")),
         sa.UniqueConstraint("key", name=op.f("uq_releases_key")),
     )
@@ -62,10 +67,22 @@ def upgrade() -> None:
         sa.Column("parser", sa.Text(), nullable=False),
         sa.Column("parser_version", sa.Integer(), nullable=False),
         sa.Column("size_bytes", sa.BigInteger(), nullable=False),
-        sa.Column(
-            "content", sa.LargeBinary(), nullable=False, comment="the bytes, zlib-compressed"
-        ),
         sa.Column("ingested_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column(
+            "source_url",
+            sa.Text(),
+            nullable=True,
+            comment="of a page's original; NULL: the page does not say",
+        ),
+        sa.Column(
+            "published_on",
+            sa.Date(),
+            nullable=True,
+            comment="of a page; NULL: the page does not say",
+        ),
+        sa.Column(
+            "content", sa.LargeBinary(), nullable=False, comment="the bytes, zstd-compressed"
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_sources")),
         sa.UniqueConstraint(
             "sha256",
@@ -75,12 +92,13 @@ def upgrade() -> None:
             name=op.f("uq_sources_sha256_path_parser_parser_version"),
         ),
     )
+    op.create_index(op.f("ix_sources_path"), "sources", ["path"], unique=False)
     op.create_table(
         "systems",
         sa.Column("id", sa.Integer(), nullable=False),
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("title", sa.Text(), nullable=False),
-        sa.Column("specification", sa.JSON(), nullable=False, comment="the catalogue's entry"),
+        sa.Column("specification", sa.JSON(), nullable=False, comment="the catalog's entry"),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_systems")),
         sa.UniqueConstraint("name", name=op.f("uq_systems_name")),
     )
@@ -89,27 +107,25 @@ def upgrade() -> None:
         sa.Column("id", sa.Integer(), nullable=False),
         sa.Column("key", sa.Text(), nullable=False),
         sa.Column("workload_key", sa.Text(), nullable=False),
-        sa.Column("framework", sa.Text(), nullable=False),
         sa.Column("model_id", sa.Integer(), nullable=False),
+        sa.Column("system_id", sa.Integer(), nullable=False),
+        sa.Column("framework", sa.Text(), nullable=False),
         sa.Column(
             "qualifiers", sa.Text(), server_default="", nullable=False, comment="joined by ', '"
         ),
         sa.Column("task", sa.Text(), nullable=False),
-        sa.Column("system_id", sa.Integer(), nullable=False),
-        sa.Column("num_gpus", sa.Integer(), nullable=False),
         sa.Column("precision", sa.Text(), nullable=True),
-        sa.Column("sequence_length", sa.Integer(), nullable=False),
+        sa.Column("num_gpus", sa.Integer(), nullable=False),
         sa.Column("global_batch_size", sa.Integer(), nullable=False),
+        sa.Column("sequence_length", sa.Integer(), nullable=False),
         sa.Column("micro_batch_size", sa.Integer(), nullable=True),
         sa.Column("local_batch_size", sa.Integer(), nullable=True),
-        sa.Column("gradient_accumulation", sa.Integer(), nullable=True),
         sa.Column("tensor_parallel", sa.Integer(), nullable=True),
         sa.Column("pipeline_parallel", sa.Integer(), nullable=True),
         sa.Column("context_parallel", sa.Integer(), nullable=True),
         sa.Column("expert_parallel", sa.Integer(), nullable=True),
         sa.Column("expert_tensor_parallel", sa.Integer(), nullable=True),
         sa.Column("virtual_pipeline", sa.Integer(), nullable=True),
-        sa.Column("data_parallel", sa.Integer(), nullable=True),
         sa.Column("fsdp_enabled", sa.Boolean(), nullable=True),
         sa.Column("fsdp_size", sa.Integer(), nullable=True),
         sa.Column("sequence_parallel", sa.Boolean(), nullable=True),
@@ -130,9 +146,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_cases")),
         sa.UniqueConstraint("key", name=op.f("uq_cases_key")),
     )
-    with op.batch_alter_table("cases", schema=None) as batch_op:
-        batch_op.create_index(batch_op.f("ix_cases_workload_key"), ["workload_key"], unique=False)
-
+    op.create_index(op.f("ix_cases_workload_key"), "cases", ["workload_key"], unique=False)
     op.create_table(
         "runs",
         sa.Column("id", sa.Integer(), nullable=False),
@@ -140,12 +154,16 @@ def upgrade() -> None:
         sa.Column("case_id", sa.Integer(), nullable=False),
         sa.Column("release_id", sa.Integer(), nullable=False),
         sa.Column("source_id", sa.Integer(), nullable=False),
-        sa.Column("recipe", sa.Text(), nullable=False),
+        sa.Column(
+            "recipe", sa.Text(), nullable=True, comment="NULL: read from a log, which has none"
+        ),
         sa.Column("outcome", sa.Text(), nullable=False),
         sa.Column("error", sa.Text(), nullable=True),
         sa.Column("exit_code", sa.Integer(), nullable=True),
         sa.Column("attempt", sa.Integer(), nullable=False),
-        sa.Column("started_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column(
+            "started_at", sa.DateTime(timezone=True), nullable=True, comment="NULL: read from a log"
+        ),
         sa.Column("ended_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("warmup_steps", sa.Integer(), nullable=False),
         sa.Column("measured_steps", sa.Integer(), nullable=False),
@@ -155,10 +173,19 @@ def upgrade() -> None:
             "summary",
             sa.JSON(),
             nullable=True,
-            comment="what the worker said at its end; NULL: it had none",
+            comment="what the worker wrote at its end; NULL: nothing",
         ),
         sa.Column(
             "content_hash", sa.Text(), nullable=False, comment="of every file it was read from"
+        ),
+        sa.Column(
+            "withdrawn", sa.Text(), nullable=True, comment="why it does not count; NULL: it does"
+        ),
+        sa.Column(
+            "stamp",
+            sa.Text(),
+            nullable=True,
+            comment="of its files' sizes and times, to know them unread",
         ),
         sa.ForeignKeyConstraint(
             ["case_id"], ["cases.id"], name=op.f("fk_runs_case_id_cases"), ondelete="CASCADE"
@@ -186,19 +213,23 @@ def upgrade() -> None:
         ),
         sa.Column("revision", sa.Integer(), nullable=False),
         sa.Column("superseded", sa.Boolean(), server_default=sa.false(), nullable=False),
+        sa.Column(
+            "superseded_at", sa.DateTime(timezone=True), nullable=True, comment="NULL: current"
+        ),
         sa.Column("content_hash", sa.Text(), nullable=False),
         sa.Column("case_id", sa.Integer(), nullable=False),
         sa.Column("release_id", sa.Integer(), nullable=False),
-        sa.Column("origin", sa.Text(), nullable=False, comment="measured | published"),
         sa.Column("run_id", sa.Integer(), nullable=True),
         sa.Column("source_id", sa.Integer(), nullable=False),
         sa.Column("source_line", sa.Integer(), nullable=True),
-        sa.Column("outcome", sa.Text(), nullable=False),
         sa.Column(
-            "withheld",
-            sa.Text(),
+            "gradient_accumulation",
+            sa.Integer(),
             nullable=True,
-            comment="why there are no figures; NULL: nothing is withheld",
+            comment="as the row or the run states it",
+        ),
+        sa.Column(
+            "data_parallel", sa.Integer(), nullable=True, comment="as the row or the run states it"
         ),
         sa.Column("step_time_s", sa.Double(), nullable=True),
         sa.Column("step_time_mean_s", sa.Double(), nullable=True),
@@ -206,13 +237,20 @@ def upgrade() -> None:
         sa.Column("step_time_p10_s", sa.Double(), nullable=True),
         sa.Column("step_time_p90_s", sa.Double(), nullable=True),
         sa.Column("step_time_last_s", sa.Double(), nullable=True),
-        sa.Column("num_steps", sa.Integer(), nullable=True),
-        sa.Column("window", sa.Text(), nullable=True),
         sa.Column("tokens_per_sec_per_gpu", sa.Double(), nullable=True),
+        sa.Column(
+            "tokens_per_sec", sa.Double(), nullable=True, comment="of all GPUs together, as printed"
+        ),
         sa.Column("model_tflops_per_sec_per_gpu", sa.Double(), nullable=True),
         sa.Column("mfu", sa.Double(), nullable=True),
         sa.Column(
             "peak_tflops", sa.Double(), nullable=True, comment="the peak that mfu was computed with"
+        ),
+        sa.Column(
+            "peak_memory_bytes",
+            sa.BigInteger(),
+            nullable=True,
+            comment="the most of all steps of the run",
         ),
         sa.Column("flops_convention", sa.Text(), nullable=True),
         sa.Column(
@@ -221,8 +259,33 @@ def upgrade() -> None:
             nullable=True,
             comment="NULL: the figures are as printed",
         ),
-        sa.Column("raw", sa.JSON(), nullable=False, comment="the text of each cell as printed"),
+        sa.Column("window", sa.Text(), nullable=True),
+        sa.Column("num_steps", sa.Integer(), nullable=True),
+        sa.Column(
+            "num_means",
+            sa.Integer(),
+            nullable=True,
+            comment="of how many means they are; NULL: of single steps",
+        ),
+        sa.Column("origin", sa.Text(), nullable=False, comment="measured | published"),
+        sa.Column("outcome", sa.Text(), nullable=False),
+        sa.Column(
+            "withheld",
+            sa.Text(),
+            nullable=True,
+            comment="why there are no figures; NULL: nothing is withheld",
+        ),
+        sa.Column("notes", sa.JSON(), nullable=False, comment="texts of footnotes"),
+        sa.Column(
+            "raw", sa.JSON(), nullable=False, comment="the text of each cell, by the column's title"
+        ),
+        sa.Column(
+            "printed", sa.JSON(), nullable=False, comment="the visible text of each cell, by field"
+        ),
         sa.Column("extras", sa.JSON(), nullable=False, comment="columns without a field"),
+        sa.Column(
+            "emitted", sa.JSON(), nullable=False, comment="figures that the program printed itself"
+        ),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.ForeignKeyConstraint(
             ["case_id"], ["cases.id"], name=op.f("fk_results_case_id_cases"), ondelete="CASCADE"
@@ -245,11 +308,10 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_results")),
         sa.UniqueConstraint("key", "revision", name=op.f("uq_results_key_revision")),
     )
-    with op.batch_alter_table("results", schema=None) as batch_op:
-        batch_op.create_index(
-            "ix_results_case_id_release_id", ["case_id", "release_id"], unique=False
-        )
-
+    op.create_index(
+        "ix_results_case_id_release_id", "results", ["case_id", "release_id"], unique=False
+    )
+    op.create_index(op.f("ix_results_run_id"), "results", ["run_id"], unique=False)
     op.create_table(
         "run_files",
         sa.Column("run_id", sa.Integer(), nullable=False),
@@ -265,11 +327,12 @@ def upgrade() -> None:
             ondelete="CASCADE",
         ),
         sa.PrimaryKeyConstraint("run_id", "name", name=op.f("pk_run_files")),
+        sqlite_with_rowid=False,
     )
     op.create_table(
         "steps",
         sa.Column("run_id", sa.Integer(), nullable=False),
-        sa.Column("step", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("step", sa.Integer(), nullable=False),
         sa.Column("step_time_s", sa.Double(), nullable=False),
         sa.Column("step_time_min_s", sa.Double(), nullable=True),
         sa.Column("loss", sa.Double(), nullable=True),
@@ -277,11 +340,24 @@ def upgrade() -> None:
         sa.Column("tokens", sa.BigInteger(), nullable=True),
         sa.Column("peak_memory_bytes", sa.BigInteger(), nullable=True),
         sa.Column("skipped", sa.Boolean(), server_default=sa.false(), nullable=False),
+        sa.Column(
+            "tokens_per_sec_per_gpu",
+            sa.Double(),
+            nullable=True,
+            comment="as the program printed it",
+        ),
+        sa.Column(
+            "model_tflops_per_sec_per_gpu",
+            sa.Double(),
+            nullable=True,
+            comment="as the program printed it",
+        ),
         sa.Column("source_line", sa.Integer(), nullable=False),
         sa.ForeignKeyConstraint(
             ["run_id"], ["runs.id"], name=op.f("fk_steps_run_id_runs"), ondelete="CASCADE"
         ),
         sa.PrimaryKeyConstraint("run_id", "step", name=op.f("pk_steps")),
+        sqlite_with_rowid=False,
     )
     op.create_table(
         "findings",
@@ -309,16 +385,14 @@ def downgrade() -> None:
     op.drop_table("findings")
     op.drop_table("steps")
     op.drop_table("run_files")
-    with op.batch_alter_table("results", schema=None) as batch_op:
-        batch_op.drop_index("ix_results_case_id_release_id")
-
+    op.drop_index(op.f("ix_results_run_id"), table_name="results")
+    op.drop_index("ix_results_case_id_release_id", table_name="results")
     op.drop_table("results")
     op.drop_table("runs")
-    with op.batch_alter_table("cases", schema=None) as batch_op:
-        batch_op.drop_index(batch_op.f("ix_cases_workload_key"))
-
+    op.drop_index(op.f("ix_cases_workload_key"), table_name="cases")
     op.drop_table("cases")
     op.drop_table("systems")
+    op.drop_index(op.f("ix_sources_path"), table_name="sources")
     op.drop_table("sources")
     op.drop_table("releases")
     op.drop_table("models")

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from sqlalchemy import Connection, RowMapping, Select
 
 from perfdb.audit.subject import Subject
-from perfdb.queries import elsewhere, results
-from perfdb.queries.content import content
+from perfdb.db.sources import content
+from perfdb.queries import results
 from perfdb.record import Origin
 
 Question = Select[*tuple[object, ...]]
@@ -21,7 +21,7 @@ def subjects(
 ) -> tuple[Subject, ...]:
     """Every result in force; of the releases of these ids, where they are given."""
     others: dict[int, dict[str, RowMapping]] = defaultdict(dict)
-    for row in _answers(connection, elsewhere.said_elsewhere(), release_ids):
+    for row in _answers(connection, results.on_other_pages(), release_ids):
         others[row["result_id"]][row["source"]] = row
     found = _answers(connection, results.current(), release_ids)
     return tuple(_subject(row, others.get(row["result_id"], {})) for row in found)

@@ -22,8 +22,7 @@ from perfdb.cli.options import (
 )
 from perfdb.cli.reviewed import acknowledged_option, closing, severity_option
 from perfdb.compare.read import release_ids
-from perfdb.db.schema import reading_current
-from perfdb.db.session import DEFAULT_URL, store_url
+from perfdb.db.session import DEFAULT_URL, reading_current, store_url
 from perfdb.errors import InputError
 from perfdb.groups import grouped
 from perfdb.units import counted

@@ -30,10 +30,9 @@ from perfdb.compare import (
     words,
 )
 from perfdb.compare.document import document
-from perfdb.db.schema import reading_current
-from perfdb.db.session import store_url
+from perfdb.db.session import reading_current, store_url
 from perfdb.metrics import METRICS
-from perfdb.queries.only import Only
+from perfdb.queries.scope import Only
 from perfdb.record import Release
 from perfdb.units import figure
 

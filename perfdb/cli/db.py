@@ -55,14 +55,14 @@ def downgrade(revision: str, db: str | None) -> None:
 @json_option
 def current(db: str | None, *, as_json: bool) -> None:
     """Print the store's schema, and the newest there is."""
-    from perfdb.db import migrate, schema
+    from perfdb.db import migrate, session
     from perfdb.db.session import store_url
 
     found = migrate.current(store_url(db))
     if as_json:
-        print_json({"schema": found, "newest": schema.HEAD})
+        print_json({"schema": found, "newest": session.HEAD})
         return
-    click.echo(f"{found or 'none'} (newest: {schema.HEAD})")
+    click.echo(f"{found or 'none'} (newest: {session.HEAD})")
 
 
 @db.command()
@@ -72,16 +72,16 @@ def check(db: str | None) -> int:
 
     Exits with 1 if they differ.
     """
-    from perfdb.db import migrate, schema
+    from perfdb.db import migrate, session
     from perfdb.db.session import store_url
 
     url = store_url(db)
-    with schema.reading_current(url):
+    with session.reading_current(url):
         differences = migrate.differences(url)
     for difference in differences:
         click.echo(difference)
     if not differences:
-        click.echo(f"{url.render_as_string()}: schema {schema.HEAD}, as expected")
+        click.echo(f"{url.render_as_string()}: schema {session.HEAD}, as expected")
     return 1 if differences else 0
 
 

@@ -82,12 +82,11 @@ def _found(
     convention: str | None, db: str | None, release: str | None, **only: str | None
 ) -> "Table":
     from perfdb.compare.read import release_ids
-    from perfdb.db.schema import reading_current
-    from perfdb.db.session import store_url
+    from perfdb.db.session import reading_current, store_url
     from perfdb.export.restated import table as restated
     from perfdb.export.results import table
     from perfdb.flops import CONVENTIONS
-    from perfdb.queries.only import Only, Scope
+    from perfdb.queries.scope import Only, Scope
 
     with reading_current(store_url(db)) as connection:
         scope = Scope(Only(**only), release_ids(connection, release))

@@ -14,7 +14,7 @@ from perfdb.audit.reviewed import accepted
 from perfdb.audit.subject import Finding
 from perfdb.cli import ingested
 from perfdb.cli.options import db_option, json_option, print_json, window_option
-from perfdb.db.actions import Action
+from perfdb.db.ingest_log import Action
 from perfdb.db.session import store_url
 from perfdb.errors import Diagnostic, InputError
 from perfdb.pages.base import PageContext

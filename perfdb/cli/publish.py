@@ -14,8 +14,7 @@ from perfdb.cli.options import db_option, json_option, print_json, print_table
 from perfdb.cli.reviewed import acknowledged_option, closing, severity_option
 from perfdb.compare import named
 from perfdb.compare.read import known_releases
-from perfdb.db.schema import reading_current
-from perfdb.db.session import store_url
+from perfdb.db.session import reading_current, store_url
 from perfdb.site import plain, publication
 from perfdb.site.publication import Publication
 

@@ -66,10 +66,9 @@ def recompute(
     from perfdb import recompute as recomputing
     from perfdb import windows
     from perfdb.compare.read import release_ids
-    from perfdb.db.schema import reading_current
-    from perfdb.db.session import store_url
+    from perfdb.db.session import reading_current, store_url
     from perfdb.flops import CONVENTIONS
-    from perfdb.queries.only import Only
+    from perfdb.queries.scope import Only
 
     asked = recomputing.Asked(
         windows.named(window) if window else None,

@@ -19,9 +19,8 @@ from perfdb.cli.options import (
 from perfdb.cli.trended import print_series
 from perfdb.compare import Choice, Level, marked
 from perfdb.compare.read import known_releases
-from perfdb.db.schema import reading_current
-from perfdb.db.session import store_url
-from perfdb.queries.only import Only
+from perfdb.db.session import reading_current, store_url
+from perfdb.queries.scope import Only
 from perfdb.trend import Series, Timed, read
 from perfdb.trend.document import document
 

@@ -9,7 +9,7 @@ from perfdb.audit.subject import Finding
 from perfdb.compare.releases import Choice, KnownRelease, choices, named
 from perfdb.compare.result import Result
 from perfdb.queries import catalog, findings, results
-from perfdb.queries.only import Only, Scope, within
+from perfdb.queries.scope import Only, Scope, within
 
 
 def known_releases(connection: Connection) -> tuple[Choice, ...]:

@@ -12,7 +12,7 @@ from perfdb.compare.result import Result
 from perfdb.compare.verdict import ENDED
 from perfdb.groups import grouped
 from perfdb.metrics import CONVENTION_BOUND, METRICS, Metric
-from perfdb.queries.only import EVERY, Only
+from perfdb.queries.scope import EVERY, Only
 from perfdb.record import Origin, Outcome
 from perfdb.units import UNKNOWN, number, text
 

@@ -1,4 +1,4 @@
-"""The findings of results, and the mark of a release that an audit has seen its results as they are.
+"""The findings of results, and the mark of a release that an audit has seen what it has now.
 
 Whoever changes results removes the mark in the same transaction, at its end. An audit marks the
 release first, then reads its results and writes its findings, in one transaction: on PostgreSQL
@@ -8,45 +8,49 @@ audit has not seen.
 
 from collections.abc import Iterable
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, bindparam, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, select, update
 
-from perfdb.db.rows import FindingRow
+from perfdb.db import bulk
 from perfdb.db.tables import findings, releases, results
+from perfdb.record import Finding
 
 _COLUMNS = (
     "result_id", "rule", "severity", "fields", "expected", "found", "message", "suggestion",
 )  # fmt: skip
 
 
-def replace(connection: Connection, release_id: int, wanted: Iterable[FindingRow]) -> bool:
+def replace(connection: Connection, release_id: int, current: Iterable[Finding]) -> bool:
     """Make these the findings of a release's results; whether that changed anything.
 
     What is there already stays as it is; findings of results that are superseded go.
     """
-    unique = dict.fromkeys(wanted)
+    wanted = dict.fromkeys(_cells(one) for one in current if one.result_id is not None)
     stored = _stored(connection, release_id)
-    stale = [{"of": number} for row, number in stored.items() if row not in unique]
-    added = [vars(row) for row in unique if row not in stored]
+    stale = [{"of": number} for cells, number in stored.items() if cells not in wanted]
     if stale:
         connection.execute(delete(findings).where(findings.c.id == bindparam("of")), stale)
-    if added:
-        connection.execute(insert(findings), added)
+    added = [cells for cells in wanted if cells not in stored]
+    bulk.add(connection, findings, _COLUMNS, added)
     return bool(stale or added)
 
 
-def _stored(connection: Connection, release_id: int) -> dict[FindingRow, int]:
+def _cells(finding: Finding) -> bulk.Cells:
+    return tuple(getattr(finding, name) for name in _COLUMNS)
+
+
+def _stored(connection: Connection, release_id: int) -> dict[bulk.Cells, int]:
+    """The ids of the findings of a release, by their cells."""
     question = (
         select(findings.c.id, *(findings.c[name] for name in _COLUMNS))
         .join(results, findings.c.result_id == results.c.id)
         .where(results.c.release_id == release_id)
     )
-    rows = connection.execute(question).mappings()
-    return {_finding(row): int(row["id"]) for row in rows}
+    rows = connection.execute(question)
+    return {tuple(map(_hashable, cells)): int(number) for number, *cells in rows}
 
 
-def _finding(row: RowMapping) -> FindingRow:
-    columns = {name: row[name] for name in _COLUMNS}
-    return FindingRow(**columns | {"fields": tuple(row["fields"])})
+def _hashable(cell: object) -> object:
+    return tuple(cell) if isinstance(cell, list) else cell
 
 
 def mark(connection: Connection, release_id: int, version: int) -> None:

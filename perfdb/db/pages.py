@@ -14,7 +14,7 @@ from perfdb.db import results as stored
 from perfdb.db import sources as files
 from perfdb.db.ingest_log import FALLS_BACK_AFTER
 from perfdb.db.rows import ResultRow, SourceFile
-from perfdb.db.tables import releases, results, run_files, runs, sources
+from perfdb.db.tables import releases, results, run_files, runs, sources, took_its_place
 from perfdb.record import Origin, Original
 
 
@@ -36,7 +36,7 @@ def drop(connection: Connection, path: str, rows: Sequence[ResultRow], when: dat
         select(earlier.c.id, earlier.c.key, earlier.c.release_id)
         .join(sources, earlier.c.source_id == sources.c.id)
         .join(releases, earlier.c.release_id == releases.c.id)
-        .join(following, stored.took_its_place(following, earlier))
+        .join(following, took_its_place(following, earlier))
         .where(sources.c.path == path, earlier.c.superseded, ~again.exists())
         .where(earlier.c.origin == Origin.PUBLISHED.value)
         .where(stored.of_releases(rows) if rows else true())

@@ -16,9 +16,7 @@ from sqlalchemy import (
     BindParameter,
     ColumnElement,
     Connection,
-    FromClause,
     RowMapping,
-    and_,
     bindparam,
     insert,
     or_,
@@ -302,18 +300,6 @@ def supersede_runs(connection: Connection, ids: Collection[int], when: datetime)
     """The same of the current results of runs, by the ids of their rows."""
     question = select(results.c.id).where(results.c.run_id.in_(ids), ~results.c.superseded)
     return supersede(connection, connection.scalars(question), when)
-
-
-def took_its_place(following: FromClause, earlier: FromClause) -> ColumnElement[bool]:
-    """Whether a revision began as the one before it ended.
-
-    Else that one had been withdrawn before, or its page has dropped it since.
-    """
-    return and_(
-        following.c.key == earlier.c.key,
-        following.c.revision == earlier.c.revision + 1,
-        following.c.created_at == earlier.c.superseded_at,
-    )
 
 
 def append(

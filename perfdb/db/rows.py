@@ -109,6 +109,7 @@ class ResultRow:
     flops_convention: str | None = None
     formula_version: int | None = None
     raw: Mapping[str, str] = field(default_factory=dict)
+    printed: Mapping[str, str] = field(default_factory=dict)
     extras: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     emitted: Mapping[str, float] = field(default_factory=dict)
@@ -155,17 +156,3 @@ class RunFiles:
     def content_hash(self) -> str:
         """SHA-256 over the names and contents: what was read, wherever the directory is."""
         return content_hash({name: file.sha256 for name, file in self.by_name.items()})
-
-
-@dataclass(frozen=True)
-class FindingRow:
-    """A row of `findings`: what an audit says of the result of this id."""
-
-    result_id: int
-    rule: str
-    severity: str
-    fields: tuple[str, ...]
-    expected: str | None
-    found: str | None
-    message: str
-    suggestion: str | None

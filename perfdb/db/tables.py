@@ -4,18 +4,22 @@ Raw facts (sources, runs, steps, results' figures as read) are appended. A resul
 something else than before is a new revision of the same identity; `superseded` marks the old one.
 """
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any, Final
 
 from sqlalchemy import (
     JSON,
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     Date,
     DateTime,
     Dialect,
     Double,
     ForeignKey,
+    FromClause,
     Index,
     Integer,
     LargeBinary,
@@ -23,9 +27,14 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    and_,
     false,
 )
-from sqlalchemy.types import TypeDecorator
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+from perfdb.fields import BY_NAME, CONFIGURATION, DERIVED, WORKLOAD, Group, names
+from perfdb.record import Case
+
 
 class Moment(TypeDecorator[datetime]):
     """A moment in UTC: SQLite gives back no offset, PostgreSQL that of its session."""
@@ -74,7 +83,7 @@ systems = Table(
     _id(),
     Column("name", Text, nullable=False, unique=True),
     Column("title", Text, nullable=False),
-    Column("specification", JSON, nullable=False, comment="the catalogue's entry"),
+    Column("specification", JSON, nullable=False, comment="the catalog's entry"),
 )
 
 models = Table(
@@ -83,8 +92,8 @@ models = Table(
     _id(),
     Column("name", Text, nullable=False, unique=True),
     Column("title", Text, nullable=False),
-    Column("family", Text, comment="NULL: a name on a page, not in the catalogue"),
-    Column("specification", JSON, nullable=False, comment="the catalogue's entry; {} if none"),
+    Column("family", Text, comment="NULL: a name on a page, not in the catalog"),
+    Column("specification", JSON, nullable=False, comment="the catalog's entry; {} if none"),
 )
 
 releases = Table(
@@ -103,35 +112,48 @@ releases = Table(
     ),
 )
 
+
+def _field_column(name: str) -> Column[object]:
+    """The column of a field of a case or a result."""
+    case_field = Case.model_fields.get(name)
+    is_required = name in _REQUIRED or (case_field is not None and case_field.default is not None)
+    kind = _BIG.get(name) or _TYPES[BY_NAME[name].kind]
+    default = "" if name in _JOINED else None
+    comment = "joined by ', '" if name in _JOINED else _COMMENTS.get(name)
+    nullable = not is_required or name in DERIVED
+    return Column(name, kind, nullable=nullable, server_default=default, comment=comment)
+
+
+_TYPES: Final[Mapping[type, type[TypeEngine[Any]]]] = {
+    str: Text, int: Integer, float: Double, bool: Boolean, dict: JSON,
+}  # fmt: skip
+_BIG: Final = {"peak_memory_bytes": BigInteger}
+_JOINED: Final = ("qualifiers", "kernels")
+_REQUIRED: Final = ("origin", "outcome")
+_COMMENTS: Final = {
+    "num_means": "of how many means they are; NULL: of single steps",
+    "tokens_per_sec": "of all GPUs together, as printed",
+    "peak_tflops": "the peak that mfu was computed with",
+    "peak_memory_bytes": "the most of all steps of the run",
+    "formula_version": "NULL: the figures are as printed",
+    "origin": "measured | published",
+    "gradient_accumulation": "as the row or the run states it",
+    "data_parallel": "as the row or the run states it",
+}
+
 cases = Table(
     "cases",
     metadata,
     _id(),
     Column("key", Text, nullable=False, unique=True),
     Column("workload_key", Text, nullable=False, index=True),
-    Column("framework", Text, nullable=False),
     _reference("model_id", "models"),
-    Column("qualifiers", Text, nullable=False, server_default="", comment="joined by ', '"),
-    Column("task", Text, nullable=False),
     _reference("system_id", "systems"),
-    Column("num_gpus", Integer, nullable=False),
-    Column("precision", Text),
-    Column("sequence_length", Integer, nullable=False),
-    Column("global_batch_size", Integer, nullable=False),
-    Column("micro_batch_size", Integer),
-    Column("local_batch_size", Integer),
-    Column("tensor_parallel", Integer),
-    Column("pipeline_parallel", Integer),
-    Column("context_parallel", Integer),
-    Column("expert_parallel", Integer),
-    Column("expert_tensor_parallel", Integer),
-    Column("virtual_pipeline", Integer),
-    Column("fsdp_enabled", Boolean),
-    Column("fsdp_size", Integer),
-    Column("sequence_parallel", Boolean),
-    Column("kernels", Text, nullable=False, server_default="", comment="joined by ', '"),
-    Column("variant", Text),
-    Column("options", JSON, nullable=False),
+    *(
+        _field_column(name)
+        for name in (*WORKLOAD, *CONFIGURATION)
+        if name not in ("model", "system")
+    ),
 )
 
 sources = Table(
@@ -159,7 +181,7 @@ runs = Table(
     _reference("case_id", "cases"),
     _reference("release_id", "releases"),
     _reference("source_id", "sources"),
-    Column("recipe", Text, comment="NULL: read from a log, which does not say"),
+    Column("recipe", Text, comment="NULL: read from a log, which has none"),
     Column("outcome", Text, nullable=False),
     Column("error", Text),
     Column("exit_code", Integer),
@@ -170,7 +192,7 @@ runs = Table(
     Column("measured_steps", Integer, nullable=False),
     Column("environment", JSON, nullable=False),
     Column("command", JSON, nullable=False),
-    Column("summary", JSON, comment="what the worker said at its end; NULL: it had none"),
+    Column("summary", JSON, comment="what the worker wrote at its end; NULL: nothing"),
     Column("content_hash", Text, nullable=False, comment="of every file it was read from"),
     Column("withdrawn", Text, comment="why it does not count; NULL: it does"),
     Column("stamp", Text, comment="of its files' sizes and times, to know them unread"),
@@ -182,6 +204,7 @@ run_files = Table(
     Column("run_id", ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
     Column("name", Text, primary_key=True, comment="the path inside the run directory"),
     _reference("source_id", "sources"),
+    sqlite_with_rowid=False,
 )
 
 steps = Table(
@@ -199,6 +222,7 @@ steps = Table(
     Column("tokens_per_sec_per_gpu", Double, comment="as the program printed it"),
     Column("model_tflops_per_sec_per_gpu", Double, comment="as the program printed it"),
     Column("source_line", Integer, nullable=False),
+    sqlite_with_rowid=False,  # the rows lie in their key: one tree to write, not two
 )
 
 results = Table(
@@ -208,46 +232,21 @@ results = Table(
     Column("key", Text, nullable=False, comment="identity: case, release, origin, run or page"),
     Column("revision", Integer, nullable=False),
     Column("superseded", Boolean, nullable=False, server_default=false()),
-    Column("superseded_at", Moment(), comment="NULL: in force, or not known"),
+    Column("superseded_at", Moment(), comment="NULL: current"),
     Column("content_hash", Text, nullable=False),
     _reference("case_id", "cases"),
     _reference("release_id", "releases"),
-    Column("origin", Text, nullable=False, comment="measured | published"),
     _reference("run_id", "runs", nullable=True, index=True),
     _reference("source_id", "sources"),
     Column("source_line", Integer),
-    Column("outcome", Text, nullable=False),
+    *map(_field_column, names(Group.METHOD, Group.FIGURE, Group.DERIVED)),
     Column("withheld", Text, comment="why there are no figures; NULL: nothing is withheld"),
-    Column("step_time_s", Double),
-    Column("step_time_mean_s", Double),
-    Column("step_time_stdev_s", Double),
-    Column("step_time_p10_s", Double),
-    Column("step_time_p90_s", Double),
-    Column("step_time_last_s", Double),
-    Column("num_steps", Integer),
-    Column("num_means", Integer, comment="of how many means they are; NULL: of single steps"),
-    Column("window", Text),
-    Column("tokens_per_sec_per_gpu", Double),
-    Column("model_tflops_per_sec_per_gpu", Double),
-    Column("tokens_per_sec", Double, comment="of all GPUs together, as printed"),
-    Column("mfu", Double),
-    Column("peak_tflops", Double, comment="the peak that mfu was computed with"),
-    Column("peak_memory_bytes", BigInteger, comment="the most of all steps of the run"),
-    Column("flops_convention", Text),
-    Column("formula_version", Integer, comment="NULL: the figures are as printed"),
-    Column("raw", JSON, nullable=False, comment="the text of each cell as printed"),
+    Column("notes", JSON, nullable=False, comment="texts of footnotes"),
+    Column("raw", JSON, nullable=False, comment="the text of each cell, by the column's title"),
+    Column("printed", JSON, nullable=False, comment="the visible text of each cell, by field"),
     Column("extras", JSON, nullable=False, comment="columns without a field"),
-    Column("notes", JSON, nullable=False, server_default="[]", comment="texts of footnotes"),
-    Column(
-        "emitted",
-        JSON,
-        nullable=False,
-        server_default="{}",
-        comment="figures the program printed itself, beside those made of its steps",
-    ),
+    Column("emitted", JSON, nullable=False, comment="figures that the program printed itself"),
     Column("created_at", Moment(), nullable=False),
-    Column("gradient_accumulation", Integer, comment="as the row or the run says it"),
-    Column("data_parallel", Integer, comment="as the row or the run says it"),
     UniqueConstraint("key", "revision"),
     Index("ix_results_case_id_release_id", "case_id", "release_id"),
 )
@@ -277,3 +276,15 @@ ingest_log = Table(
     Column("reason", Text),
     Column("perfdb_version", Text, nullable=False),
 )
+
+
+def took_its_place(following: FromClause, earlier: FromClause) -> ColumnElement[bool]:
+    """Whether a revision began as the one before it ended.
+
+    Else that one had been withdrawn before, or its page has dropped it since.
+    """
+    return and_(
+        following.c.key == earlier.c.key,
+        following.c.revision == earlier.c.revision + 1,
+        following.c.created_at == earlier.c.superseded_at,
+    )

@@ -16,7 +16,7 @@ from perfdb.audit.subject import Subject
 from perfdb.export import results
 from perfdb.export.base import Cell, Column, Table
 from perfdb.flops.base import Convention
-from perfdb.queries.only import Scope
+from perfdb.queries.scope import Scope
 from perfdb.record import Origin
 from perfdb.stated import MFU, Stated, figure
 from perfdb.units import significant

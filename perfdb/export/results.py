@@ -12,7 +12,7 @@ from perfdb import stated
 from perfdb.export.base import Cell, Column, Table
 from perfdb.metrics import EMITTED
 from perfdb.queries import results
-from perfdb.queries.only import Scope, within
+from perfdb.queries.scope import Scope, within
 from perfdb.stated import Stated
 
 STORED = (

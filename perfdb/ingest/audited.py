@@ -5,7 +5,7 @@ killed before its audit leaves none, a change of the catalogue takes it away fro
 sources too, and a version with other rules finds that of an older one.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from functools import partial
 
 from sqlalchemy import Connection, Engine
@@ -14,8 +14,7 @@ from perfdb.audit.check import AUDIT_VERSION, audit
 from perfdb.audit.document import ordered
 from perfdb.audit.read import subjects
 from perfdb.audit.subject import Finding
-from perfdb.db import findings, keys, marks
-from perfdb.db.rows import FindingRow
+from perfdb.db import findings, keys
 from perfdb.db.session import retried
 from perfdb.db.tables import runs, sources
 from perfdb.queries import findings as questions
@@ -49,8 +48,8 @@ def _audited(engine: Engine, release_id: int) -> None:
 
 def renewed(connection: Connection, release_id: int) -> None:
     """Audit a release and keep its findings, in the caller's transaction."""
-    marks.put(connection, release_id, AUDIT_VERSION)
-    findings.replace(connection, release_id, _rows(audit(subjects(connection, [release_id]))))
+    findings.mark(connection, release_id, AUDIT_VERSION)
+    findings.replace(connection, release_id, audit(subjects(connection, [release_id])))
 
 
 def _kept(engine: Engine, run_ids: Iterable[str], paths: Iterable[str]) -> tuple[Finding, ...]:
@@ -68,18 +67,3 @@ def _kept(engine: Engine, run_ids: Iterable[str], paths: Iterable[str]) -> tuple
             for row in connection.execute(questions.of_releases(some)).mappings()
         )
         return ordered(map(Finding.model_validate, rows))
-
-
-def _rows(found: Iterable[Finding]) -> Iterator[FindingRow]:
-    for it in found:
-        if it.result_id is not None:
-            yield FindingRow(
-                result_id=it.result_id,
-                rule=it.rule,
-                severity=it.severity.value,
-                fields=it.fields,
-                expected=it.expected,
-                found=it.found,
-                message=it.message,
-                suggestion=it.suggestion,
-            )

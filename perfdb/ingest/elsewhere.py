@@ -10,7 +10,7 @@ from perfdb.db import keys
 from perfdb.errors import Diagnostic
 from perfdb.ingest.fallback import spellings
 from perfdb.ingest.read import RunRead
-from perfdb.queries import catalog
+from perfdb.queries import runs as questions
 from perfdb.record import Release
 
 
@@ -48,14 +48,14 @@ def held(connection: Connection, read: RunRead) -> Held:
 
 def _row(connection: Connection, read: RunRead) -> RowMapping | None:
     """What the store has of a run, if it was read from another path."""
-    row = connection.execute(catalog.said_of(read.run.run.run_id)).mappings().first()
+    row = connection.execute(questions.said_of(read.run.run.run_id)).mappings().first()
     is_here = row is not None and row["path"] in spellings(read.files.record_file.path)
     return None if is_here else row
 
 
 def told_of(connection: Connection, run_id: str) -> Attributed:
     """The case and the release that the store has of a run."""
-    return _before(connection.execute(catalog.said_of(run_id)).mappings().one())
+    return _before(connection.execute(questions.said_of(run_id)).mappings().one())
 
 
 def _before(row: RowMapping) -> Attributed:
@@ -70,7 +70,7 @@ def _before(row: RowMapping) -> Attributed:
 
 def _rival(connection: Connection, read: RunRead) -> str | None:
     """The file beside a log that is another one than lay beside the same bytes before."""
-    stored = dict(connection.execute(catalog.hashes_of(read.run.run.run_id)).all())
+    stored = dict(connection.execute(questions.hashes_of(read.run.run.run_id)).all())
     for name, file in read.files.by_name.items():
         if name != read.files.record and stored.get(file.parser, file.sha256) != file.sha256:
             return name
@@ -91,7 +91,7 @@ def reattributed(connection: Connection, read: RunRead) -> Diagnostic | None:
     """What the run of a log counted for until now, where it is to count for something else."""
     if read.run.run.recipe is not None:
         return None
-    row = connection.execute(catalog.said_of(read.run.run.run_id)).first()
+    row = connection.execute(questions.said_of(read.run.run.run_id)).first()
     case, release = read.run.result.case, read.run.result.release
     if row is None or (row.key, row.release_key) == (case.key, release.key):
         return None

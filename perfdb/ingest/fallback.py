@@ -8,8 +8,9 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from perfdb.db import withdrawal
-from perfdb.db.rows import ResultRow, SourceFile, Withdrawn
+from perfdb.db import pages, results, sources
+from perfdb.db.results import Withdrawn
+from perfdb.db.rows import ResultRow, SourceFile
 from perfdb.errors import Diagnostic
 from perfdb.ingest.find import Source
 from perfdb.ingest.page import read_page
@@ -37,13 +38,13 @@ def fall_back(
     left = {one.key: one for one in gone}
     counts: dict[str, int] = {}
     notes: list[Diagnostic] = []
-    others = withdrawal.other_pages(connection, PAGE, page.path) if left else {}
+    others = pages.other_pages(connection, PAGE, page.path) if left else {}
     for path, source_id in others.items():
-        content = withdrawal.content_of(connection, source_id)
+        content = b"".join(sources.content_of(connection, source_id))
         stated = _read(path, content, PageContext())
         found = [row for row in stated.rows if row.key in left]
         if found:
-            withdrawal.fall_back(connection, stated.source, found, when)
+            pages.fall_back(connection, stated.source, found, when)
             counts[path] = len(found)
             left = {key: one for key, one in left.items() if key not in {row.key for row in found}}
         notes += _notes(path, content, left)
@@ -55,7 +56,7 @@ def fall_back(
 
 def known_path(connection: Connection, page: SourceFile) -> str | None:
     """The path under which the store has a page, if only by another name of its file."""
-    return withdrawal.spelled(connection, page, spellings(page.path))
+    return pages.spelled(connection, page, spellings(page.path))
 
 
 def spellings(path: str) -> tuple[str, ...]:
@@ -74,11 +75,13 @@ def withdraw_unstated(
     The cases that it still shows may be in force as other pages state them.
     """
     path = read.source.path
-    left = withdrawal.no_longer_stated(connection, path, read.rows, same_page=True)
+    left = results.no_longer_stated(connection, path, read.rows, same_page=True)
     states = {one.source_id for one in left}
-    same = {it for it in states if _is_same_page(read, withdrawal.content_of(connection, it))}
+    same = {
+        it for it in states if _is_same_page(read, b"".join(sources.content_of(connection, it)))
+    }
     gone = tuple(one for one in left if one.source_id in same)
-    withdrawal.withdraw(connection, gone, when)
+    results.withdraw(connection, gone, when)
     return gone
 
 
@@ -112,8 +115,8 @@ def _copies(
     ids = [one.id for one in left]
     if page.parser == PAGE or not ids:
         return
-    same = withdrawal.of_the_same_bytes(connection, ids, page)
-    for path, source_id in withdrawal.other_pages(connection, page.parser, page.path).items():
+    same = pages.of_the_same_bytes(connection, ids, page)
+    for path, source_id in pages.other_pages(connection, page.parser, page.path).items():
         if source_id in same:
             remedy = "read it again with its options to keep them, or withdraw it as well"
             yield Diagnostic(path, "holds the bytes of results that are withdrawn", remedy=remedy)

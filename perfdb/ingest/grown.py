@@ -13,12 +13,12 @@ from perfdb.db import keys, packing
 from perfdb.db import runs as stored_runs
 from perfdb.db.rows import SourceFile
 from perfdb.db.session import take_turns
+from perfdb.db.sources import content_of
 from perfdb.db.tables import runs, sources
 from perfdb.errors import Diagnostic
 from perfdb.ingest.fallback import spellings
 from perfdb.ingest.read import RunRead
-from perfdb.queries import catalog
-from perfdb.queries.content import content_of
+from perfdb.queries import runs as questions
 
 _LOG_ID = re.compile(r"log-[0-9a-f]{16}(?:-(\d+))?")
 
@@ -82,7 +82,7 @@ def _earlier(
     found: dict[str, list[RowMapping]] = {}
     for some in keys.chunks(of_spelling):
         which = keys.among(connection, sources.c.path, some)
-        for row in connection.execute(catalog.logs_at(which)).mappings():
+        for row in connection.execute(questions.logs_at(which)).mappings():
             found.setdefault(of_spelling[row["path"]], []).append(row)
     return found
 
@@ -90,7 +90,7 @@ def _earlier(
 def begins_with(read: RunRead, row: RowMapping) -> bool:
     """Whether a log holds all bytes of a run's log and more, of its number among the log's runs.
 
-    `row` has the columns of `perfdb.queries.catalog.logs_at`.
+    `row` has the columns of `perfdb.queries.questions.logs_at`.
     """
     file, number = read.files.record_file, number_in_log(read.run.run.run_id)
     may_be = row["size_bytes"] < file.size_bytes and number_in_log(row["run_id"]) == number

@@ -8,7 +8,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from perfdb.db import withdrawal
+from perfdb.db import pages, results
 from perfdb.db.rows import ResultRow
 from perfdb.errors import Diagnostic
 from perfdb.ingest import fallback, shown
@@ -31,9 +31,9 @@ def notes(connection: Connection, path: str, given: Sequence[ResultRow]) -> Iter
     One of them may be what a rejected row says, or have been taken off: nobody can tell which.
     """
     stated = (
-        withdrawal.no_longer_stated(connection, path, given, same_page=True)
+        results.no_longer_stated(connection, path, given, same_page=True)
         if given
-        else withdrawal.all_stated(connection, path)
+        else results.all_stated(connection, path)
     )
     left = list(shown.of_ids(connection, [one.id for one in stated]))
     if len(left) > MOST:
@@ -45,7 +45,7 @@ def notes(connection: Connection, path: str, given: Sequence[ResultRow]) -> Iter
 
 def of_path(connection: Connection, path: str) -> Iterator[Diagnostic]:
     """The same of a page, or a file of results, of which nothing at all could be read."""
-    for page in withdrawal.stating(connection, fallback.spellings(path)):
+    for page in pages.stating(connection, fallback.spellings(path)):
         yield from notes(connection, page.path, ())
 
 
@@ -59,7 +59,7 @@ def of_state(
     stated = {row.key for row in read.rows}
     ids = [
         one.id
-        for one in withdrawal.all_stated(connection, read.path)
+        for one in results.all_stated(connection, read.path)
         if one.source_id == source_id and one.key not in stated
     ]
     by_release: dict[Release, list[Shown]] = {}

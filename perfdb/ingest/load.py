@@ -6,9 +6,9 @@ from pathlib import Path
 
 from sqlalchemy import URL, Engine
 
-from perfdb.db import migrate, specifications
-from perfdb.db.copied import copied
+from perfdb.db import keys, migrate
 from perfdb.db.session import retried, storing
+from perfdb.db.transfer import copied
 from perfdb.ingest import audited, names, planned, spellings
 from perfdb.ingest.find import Source, find
 from perfdb.ingest.logs import read_any
@@ -87,10 +87,10 @@ def _stored(
 def _renew_specifications(engine: Engine) -> None:
     """The catalogue may have changed since its entries were stored."""
     with engine.connect() as connection:
-        outdated = specifications.outdated(connection)
+        outdated = keys.outdated(connection)
     if outdated:
         with engine.begin() as connection:
-            specifications.renew(connection, outdated)
+            keys.renew(connection, outdated)
 
 
 def _batches(sources: Iterable[Source], given: Words) -> Iterator[Sequence[Read | RunFound]]:

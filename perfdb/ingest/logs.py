@@ -10,8 +10,7 @@ from typing import Final
 from perfdb import logged, said_before
 from perfdb.attribute import Attributed, Missing
 from perfdb.content_hash import content_hash
-from perfdb.db.packed import Packed
-from perfdb.db.packing import unpacked_pieces
+from perfdb.db.packing import Packed, unpacked_pieces
 from perfdb.db.rows import MeasuredRun, ResultRow, RunFiles, SourceFile
 from perfdb.errors import ArchiveError, Diagnostic
 from perfdb.formats import AVERAGES, LogFormat, ParsedLog, batch, collected, several

@@ -10,7 +10,7 @@ from perfdb.db.tables import sources
 from perfdb.errors import Diagnostic
 from perfdb.ingest.read import RunRead
 from perfdb.ingest.twice import Twin
-from perfdb.queries import tellings
+from perfdb.queries import runs as tellings
 from perfdb.rundir import is_log
 
 

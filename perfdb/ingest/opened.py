@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from perfdb.db.packed import Packed
+from perfdb.db.packing import Packed
 from perfdb.db.rows import RunFiles, SourceFile
 from perfdb.rundir import RECORD, STEPS, RunDir
 

@@ -10,7 +10,7 @@ from perfdb.db import keys
 from perfdb.db.tables import results, runs
 from perfdb.ingest import shown
 from perfdb.ingest.shown import Shown
-from perfdb.queries import shown as questions
+from perfdb.queries import results as questions
 
 
 class Status(StrEnum):
@@ -47,7 +47,7 @@ class Change:
 def in_force(engine: Engine) -> frozenset[int]:
     """The numbers of all results in force."""
     with engine.connect() as connection:
-        return frozenset(connection.scalars(questions.in_force()))
+        return frozenset(connection.scalars(questions.current_ids()))
 
 
 def changes(engine: Engine, before: frozenset[int], read: Collection[str]) -> tuple[Change, ...]:

@@ -13,14 +13,15 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DataError
 
-from perfdb.db import files, known, runs, store, withdrawal
-from perfdb.db.actions import Action
-from perfdb.db.rows import LogEntry, ResultRow, RunWritten, SourceFile, Withdrawn
+from perfdb.db import ingest_log, pages, results, runs
+from perfdb.db import sources as files
+from perfdb.db.ingest_log import Action, LogEntry
+from perfdb.db.rows import ResultRow, SourceFile
+from perfdb.db.runs import RunWritten
 from perfdb.db.session import retried
 from perfdb.errors import Diagnostic
 from perfdb.ingest import again, elsewhere, fallback, grown, left, of_directory, twice
 from perfdb.ingest.read import (
-    PAGE,
     PageRows,
     PassedOver,
     Read,
@@ -109,7 +110,7 @@ def _in_one_transaction(engine: Engine, group: Sequence[Read]) -> Sequence[Store
         given = [read for read in group if isinstance(read, RunRead)]
         stored = [one for some in twice.apart(given) for one in _put_runs(connection, some, when)]
         stored = stored or [_put(connection, group[0], when)]
-        store.log(connection, [entry for one in stored for entry in _log_entries(one)], when)
+        ingest_log.add(connection, [entry for one in stored for entry in _log_entries(one)], when)
         return stored
 
 
@@ -160,11 +161,11 @@ def _told(connection: Connection, one: elsewhere.Held, twin: Twin | None) -> Sto
         return Stored(read, twin=twin, known=True)
     if one.stays and not twin:
         return replace(_as_stored(read, one.withdrawn), known=True)
-    held = None if read.insisted else known.run(connection, read.run.run.run_id, read.files)
+    held = None if read.insisted else runs.held(connection, read.run.run.run_id, read.files)
     if held is None:
         return None
     by_this = held.parser_version == read.files.parser_version
-    if not by_this and held.said == read.run.run.content_hash:
+    if not by_this and held.subject == read.run.run.content_hash:
         return None
     return _as_before(read, by_this=by_this)
 
@@ -212,10 +213,10 @@ def _put(connection: Connection, read: Read, when: datetime) -> Stored:
 
 def _put_nameless(connection: Connection, read: Unattributed, when: datetime) -> Stored:
     line = read.problem.line
-    held = None if read.insisted else known.result(connection, read.source, read.run_id, line)
+    held = None if read.insisted else results.held(connection, read.source, read.run_id, line)
     if held:
         return _as_before(read, by_this=held.parser_version == read.source.parser_version)
-    files.ids(connection, [read.source], when)
+    files.id_of(connection, read.source, when)
     return Stored(read)
 
 
@@ -225,21 +226,20 @@ def _put_page(connection: Connection, read: PageRows, when: datetime) -> Stored:
     read = replace(read, source=replace(read.source, path=path))
     rows = [row for row in read.rows if read.insisted or not _is_said(connection, read.source, row)]
     whole = read.whole and not read.problems and len(rows) == len(read.rows)
-    last_id = withdrawal.last_id(connection, read.source)
-    page = store.put_page(connection, read.source, rows, when, whole=whole)
+    last_id = pages.last_id(connection, read.source)
+    page = results.put_page(connection, read.source, rows, when, whole=whole)
     gone = page.withdrawn
     if read.emptied:
-        gone = withdrawal.all_stated(connection, path)
-        withdrawal.withdraw(connection, gone, when)
+        gone = results.all_stated(connection, path)
+        results.withdraw(connection, gone, when)
     elif whole and rows:
         gone = (*gone, *fallback.withdraw_unstated(connection, read, when))
-    gone = (*gone, *_known_otherwise(connection, read.source, rows, when))
     if read.rows or (read.emptied and known_path):
-        withdrawal.keep_state(connection, read.source, read.original, when)
+        pages.keep_state(connection, read.source, read.original, when)
     fell_back = fallback.fall_back(connection, read.source, gone, when)
     dropped = 0
     if read.emptied or (whole and rows):
-        dropped = withdrawal.drop(connection, path, read.rows, when)
+        dropped = pages.drop(connection, path, read.rows, when)
     stays = list(left.notes(connection, path, read.rows) if read.problems else ())
     if {*page.actions} - {Action.UNCHANGED}:
         stays += left.of_state(connection, read, last_id, whole=whole)
@@ -256,22 +256,11 @@ def _put_page(connection: Connection, read: PageRows, when: datetime) -> Stored:
     )
 
 
-def _known_otherwise(
-    connection: Connection, source: SourceFile, rows: Sequence[ResultRow], when: datetime
-) -> Sequence[Withdrawn]:
-    """Withdraw what an earlier version stored of a file's results: they are stored anew."""
-    if source.parser == PAGE or not rows:
-        return ()
-    gone = withdrawal.under_other_keys(connection, source, rows)
-    withdrawal.withdraw(connection, gone, when)
-    return gone
-
-
 def _is_said(connection: Connection, source: SourceFile, row: ResultRow) -> bool:
     """Whether a line was read before, by this version or as a result that more was said of."""
-    held = known.result(connection, source, None, row.source_line)
+    held = results.held(connection, source, None, row.source_line)
     return held is not None and (
-        held.parser_version == source.parser_version or held.said != known.subject(row)
+        held.parser_version == source.parser_version or held.subject != results.subject(row)
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from perfdb.audit.subject import Finding
-from perfdb.db.actions import Action
+from perfdb.db.ingest_log import Action
 from perfdb.db.rows import MeasuredRun
 from perfdb.errors import Diagnostic
 from perfdb.groups import grouped

@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection
 
 from perfdb.db import keys
 from perfdb.db.tables import results
-from perfdb.queries import shown as questions
+from perfdb.queries import results as questions
 from perfdb.units import UNKNOWN, number, percent, significant
 
 FIGURES: Mapping[str, Callable[[float | None], str]] = {
@@ -91,5 +91,5 @@ def of_ids(connection: Connection, ids: Iterable[int]) -> Iterator[Shown]:
 
 def of(connection: Connection, which: ColumnElement[bool]) -> Iterator[Shown]:
     """The results that are meant, by their source and line."""
-    for row in connection.execute(questions.shown(which)).mappings():
+    for row in connection.execute(questions.listed(which)).mappings():
         yield Shown(**row)

@@ -24,7 +24,7 @@ from perfdb.ingest import elsewhere, grown, rendered
 from perfdb.ingest.fallback import spellings
 from perfdb.ingest.read import RunRead
 from perfdb.ingest.rendered import Likeness, Said
-from perfdb.queries import tellings
+from perfdb.queries import runs as tellings
 from perfdb.record import Outcome
 
 _HEAD: Final = 3
@@ -264,7 +264,7 @@ def _compared(
 ) -> tuple[_Told, int]:
     """How steps are to those of a run in the store, and how many they share."""
     answer = connection.execute(
-        tellings.steps_of(number), execution_options={"yield_per": _AT_ONCE}
+        tellings.times_of(number), execution_options={"yield_per": _AT_ONCE}
     )
     with answer:
         said = ((step.step, step.step_time_s, step.loss) for step in given)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from sqlalchemy import URL, Connection, Engine
 
-from perfdb.db import store, withdrawal
-from perfdb.db.actions import RUN_LOGGED_AS, Action
-from perfdb.db.rows import LogEntry, SourceFile
-from perfdb.db.schema import reading_current
-from perfdb.db.session import retried, storing
+from perfdb.db import ingest_log, runs
+from perfdb.db import pages as stored_pages
+from perfdb.db.ingest_log import RUN_LOGGED_AS, Action, LogEntry
+from perfdb.db.rows import SourceFile
+from perfdb.db.session import reading_current, retried, storing
 from perfdb.errors import ArchiveError, Diagnostic, InputError
 from perfdb.ingest import names
 from perfdb.ingest.audited import audited
@@ -59,7 +59,7 @@ def withdraw(words: Iterable[str], url: URL, reason: str | None = None) -> Repor
             engine, [PageRows(page, (), (), (), emptied=True, why=said) for page in found.pages]
         ):
             tally.count(stored)
-        act = partial(withdrawal.withdraw_runs, run_ids=found.run_ids, reason=said)
+        act = partial(runs.withdraw, run_ids=found.run_ids, reason=said)
         gone = retried(partial(_logged, engine, act, f"withdrawn: {said}"))
         tally.withdrawn += len(gone)
         return tally.report(audited(engine, gone, tally.paths))
@@ -78,7 +78,7 @@ def restore(words: Iterable[str], url: URL) -> tuple[str, ...]:
             for page in found.pages
         )
     with storing(url) as engine:
-        act = partial(withdrawal.restore_runs, run_ids=found.run_ids)
+        act = partial(runs.restore, run_ids=found.run_ids)
         back = retried(partial(_logged, engine, act, "restored"))
         audited(engine, back, ())
         return tuple(sorted(back))
@@ -117,7 +117,7 @@ def _together(found: Sequence[_Named]) -> _Named:
 
 
 def _of_word(connection: Connection, word: str) -> _Named | None:
-    pages = withdrawal.stating(connection, spellings(word))
+    pages = stored_pages.stating(connection, spellings(word))
     run_ids = frozenset(_runs_at(connection, word))
     return _Named(pages, run_ids) if pages or run_ids else None
 
@@ -128,7 +128,7 @@ def _of_its_bytes(connection: Connection, word: str) -> _Named | None:
     if sha256 is None:
         return None
     pages = tuple(_pages_of_bytes(connection, sha256))
-    run_ids = withdrawal.runs_of_bytes(connection, sha256)
+    run_ids = stored_pages.runs_of_bytes(connection, sha256)
     paths = dict.fromkeys([*(page.path for page in pages), *run_ids.values()])
     notes = tuple(Diagnostic(word, f"has the bytes of {path}, which is meant") for path in paths)
     return _Named(pages, frozenset(run_ids), notes) if paths else None
@@ -136,9 +136,9 @@ def _of_its_bytes(connection: Connection, word: str) -> _Named | None:
 
 def _pages_of_bytes(connection: Connection, sha256: str) -> Iterator[SourceFile]:
     """The pages and files of results that are these bytes, and not those that once were."""
-    for path in withdrawal.paths_of_bytes(connection, sha256):
-        for page in withdrawal.stating(connection, [path]):
-            last = withdrawal.last_state(connection, page)
+    for path in stored_pages.paths_of_bytes(connection, sha256):
+        for page in stored_pages.stating(connection, [path]):
+            last = stored_pages.last_state(connection, page)
             if last is not None and hashlib.sha256(last).hexdigest() == sha256:
                 yield page
 
@@ -158,7 +158,7 @@ def _sha256(path: Path) -> str | None:
 
 
 def _remedy(connection: Connection, word: str) -> str:
-    if alike := withdrawal.like(connection, word, MOST_ALIKE):
+    if alike := stored_pages.like(connection, word, MOST_ALIKE):
         return f"did you mean {' or '.join(alike)}?"
     return "name it as the site does, where it says what it was read from"
 
@@ -169,7 +169,7 @@ def _kind(page: SourceFile) -> str:
 
 def _runs_at(connection: Connection, word: str) -> Sequence[str]:
     folders = spellings(word)
-    return withdrawal.runs_named(
+    return stored_pages.runs_named(
         connection, word, [*folders, *(f"{it}/{RECORD}" for it in folders)]
     )
 
@@ -180,5 +180,7 @@ def _logged(engine: Engine, act: Callable[..., set[str]], what: str) -> set[str]
     with engine.begin() as connection:
         run_ids = act(connection, when=when)
         paths = [f"{RUN_LOGGED_AS}{it}" for it in sorted(run_ids)]
-        store.log(connection, [LogEntry(it, Action.REVISED, reason=what) for it in paths], when)
+        ingest_log.add(
+            connection, [LogEntry(it, Action.REVISED, reason=what) for it in paths], when
+        )
         return run_ids

@@ -1,19 +1,29 @@
-"""What the store contains: releases, systems, models, runs and their steps and files."""
+"""What the store contains: releases, versions and models, and whether it has changed."""
 
-from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    CompoundSelect,
+    Select,
+    Text,
+    cast,
+    func,
+    literal,
+    literal_column,
+    select,
+    union_all,
+)
 
 from perfdb.db.tables import (
     cases,
     findings,
     ingest_log,
+    metadata,
     models,
     releases,
     results,
-    run_files,
     runs,
     sources,
-    steps,
-    systems,
 )
 from perfdb.stated import LAST_VERIFIED
 
@@ -76,36 +86,6 @@ def _of_results() -> Select[int]:
     return select(results.c.release_id).distinct()
 
 
-def all_runs() -> Select[*tuple[object, ...]]:
-    """Every run that counts with its case's main fields and when it was read, by its run id."""
-    return (
-        _of_runs(
-            *runs.c,
-            cases.c.framework,
-            releases.c.version.label("release"),
-            systems.c.name.label("system"),
-            models.c.name.label("model"),
-            models.c.title.label("model_title"),
-            cases.c.key.label("case_key"),
-            sources.c.ingested_at,
-        )
-        .join(sources, runs.c.source_id == sources.c.id)
-        .where(runs.c.withdrawn.is_(None))
-        .order_by(runs.c.run_id)
-    )
-
-
-def _of_runs(*columns: ColumnElement[object]) -> Select[*tuple[object, ...]]:
-    return (
-        select(*columns)
-        .select_from(runs)
-        .join(cases, runs.c.case_id == cases.c.id)
-        .join(releases, runs.c.release_id == releases.c.id)
-        .join(systems, cases.c.system_id == systems.c.id)
-        .join(models, cases.c.model_id == models.c.id)
-    )
-
-
 def versions() -> Select[str, str]:
     """Each framework with each version that has a result in force."""
     return (
@@ -117,69 +97,6 @@ def versions() -> Select[str, str]:
     )
 
 
-def said_of(run_id: str) -> Select[*tuple[object, ...]]:
-    """The case and the release of a run, by its run id, with its source and parser version."""
-    of_case = [column for column in cases.c if column.name not in ("id", "system_id", "model_id")]
-    return (
-        _of_runs(
-            *of_case,
-            models.c.name.label("model"),
-            systems.c.name.label("system"),
-            releases.c.framework.label("release_framework"),
-            releases.c.version,
-            releases.c.container,
-            releases.c.container_digest,
-            releases.c.key.label("release_key"),
-            sources.c.path,
-            sources.c.parser_version,
-            runs.c.withdrawn,
-        )
-        .join(sources, runs.c.source_id == sources.c.id)
-        .where(runs.c.run_id == run_id)
-    )
-
-
-def hashes_of(run_id: str) -> Select[str, str]:
-    """The format and the hash of each file that a run was read from, by its run id."""
-    return (
-        select(sources.c.parser, sources.c.sha256)
-        .join(run_files, run_files.c.source_id == sources.c.id)
-        .join(runs, run_files.c.run_id == runs.c.id)
-        .where(runs.c.run_id == run_id)
-    )
-
-
-def logs_at(which: ColumnElement[bool]) -> Select[int, str, str, str, int]:
-    """The runs that were read from logs, of those sources, the longest first."""
-    return (
-        select(runs.c.id, runs.c.run_id, sources.c.path, sources.c.sha256, sources.c.size_bytes)
-        .join(sources, runs.c.source_id == sources.c.id)
-        .where(runs.c.recipe.is_(None), which)
-        .order_by(sources.c.size_bytes.desc(), runs.c.id)
-    )
-
-
-def steps_of(run_id: str) -> Select[*tuple[object, ...]]:
-    """The steps of a run, by its run id, in order."""
-    return (
-        select(steps)
-        .join(runs, steps.c.run_id == runs.c.id)
-        .where(runs.c.run_id == run_id)
-        .order_by(steps.c.step)
-    )
-
-
-def files_of(run_id: str) -> Select[*tuple[object, ...]]:
-    """The files a run was read from: name, SHA-256, size, and the compressed bytes."""
-    return (
-        select(run_files.c.name, sources.c.sha256, sources.c.size_bytes, sources.c.content)
-        .join(runs, run_files.c.run_id == runs.c.id)
-        .join(sources, run_files.c.source_id == sources.c.id)
-        .where(runs.c.run_id == run_id)
-        .order_by(run_files.c.name)
-    )
-
-
 def last_change() -> Select[int | None, int | None, int]:
     """The last ids in the ingest log and among the findings, and how many findings there are.
 
@@ -188,3 +105,30 @@ def last_change() -> Select[int | None, int | None, int]:
     newest = select(func.max(findings.c.id)).scalar_subquery()
     count = select(func.count(findings.c.id)).scalar_subquery()
     return select(func.max(ingest_log.c.id), newest, count)
+
+
+def row_versions() -> CompoundSelect[*tuple[object, ...]]:
+    """For each table: its name, its number of rows, the sum of the transactions that wrote them.
+
+    A row that is written or changed has the number of its transaction (xmin), which is higher than
+    all before it: if the number of rows is the same after a change, the sum has grown.
+    """
+    written_by = cast(cast(literal_column("xmin"), Text), BigInteger)
+    return union_all(
+        *(
+            select(literal(table.name), func.count(), func.sum(written_by)).select_from(table)
+            for table in metadata.sorted_tables
+        )
+    )
+
+
+def model_names() -> Select[str]:
+    """The names of the models that have results in force."""
+    return (
+        select(models.c.name)
+        .join(cases, cases.c.model_id == models.c.id)
+        .join(results, results.c.case_id == cases.c.id)
+        .where(~results.c.superseded)
+        .distinct()
+        .order_by(models.c.name)
+    )

@@ -1,76 +1,49 @@
-"""What tables, comparisons and exports show: one row for each result, with its case and release."""
+"""Results with their case and release: the current ones, those that tables print, and others."""
 
 import dataclasses
-from collections.abc import Callable
-from itertools import compress
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, or_, select
 
-from perfdb.db.tables import cases, models, originals, releases, results, runs, sources, systems
+from perfdb.db.tables import (
+    cases,
+    models,
+    releases,
+    results,
+    runs,
+    sources,
+    systems,
+    took_its_place,
+)
+from perfdb.fields import FIELDS
 from perfdb.record import Origin, Result
 
-IDENTITY = (
-    cases.c.framework,
-    releases.c.version.label("release"),
-    releases.c.container,
-    systems.c.name.label("system"),
-    models.c.name.label("model"),
-    cases.c.qualifiers,
-    cases.c.task,
-    cases.c.precision,
-    cases.c.num_gpus,
-    cases.c.global_batch_size,
-    cases.c.micro_batch_size,
-    cases.c.local_batch_size,
-    results.c.gradient_accumulation,
-    cases.c.sequence_length,
-    cases.c.tensor_parallel,
-    cases.c.pipeline_parallel,
-    cases.c.context_parallel,
-    cases.c.expert_parallel,
-    cases.c.expert_tensor_parallel,
-    cases.c.virtual_pipeline,
-    results.c.data_parallel,
-    cases.c.fsdp_enabled,
-    cases.c.fsdp_size,
-    cases.c.sequence_parallel,
-    cases.c.kernels,
-    cases.c.variant,
+Rows = Select[*tuple[object, ...]]
+
+KEY_LENGTH: Final = 6
+"""The least number of characters by which a key is recognized."""
+
+_NAMED: Final[Mapping[str, ColumnElement[object]]] = {
+    "release": releases.c.version.label("release"),
+    "container": releases.c.container,
+    "system": systems.c.name.label("system"),
+    "model": models.c.name.label("model"),
+}
+FIELD_COLUMNS: Final[tuple[ColumnElement[object], ...]] = tuple(
+    _NAMED[field.name]
+    if field.name in _NAMED
+    else (results if field.name in results.c else cases).c[field.name]
+    for field in FIELDS
 )
-FIGURES = (
-    results.c.step_time_s,
-    results.c.tokens_per_sec_per_gpu,
-    results.c.model_tflops_per_sec_per_gpu,
-    results.c.mfu,
-    results.c.peak_memory_bytes,
-    results.c.flops_convention,
-    results.c.window,
-    results.c.num_steps,
-    results.c.origin,
-    results.c.outcome,
-)
-PROVENANCE = (
+"""The column of each of `perfdb.fields`, in their order."""
+_OTHERS: Final = (
     sources.c.path.label("source"),
     results.c.source_line,
     results.c.id.label("result_id"),
-    results.c.withheld,
-    results.c.num_means,
-    results.c.step_time_mean_s,
-    results.c.step_time_stdev_s,
-    results.c.step_time_p10_s,
-    results.c.step_time_p90_s,
-    results.c.step_time_last_s,
-    results.c.peak_tflops,
-    results.c.formula_version,
-    results.c.tokens_per_sec,
-    results.c.emitted,
-    results.c.raw,
-    results.c.extras,
-    results.c.notes,
+    *(results.c[name] for name in ("withheld", "notes", "raw", "printed", "extras", "emitted")),
     cases.c.key.label("case_key"),
     cases.c.workload_key,
-    cases.c.options,
     releases.c.id.label("release_id"),
     models.c.title.label("model_title"),
     systems.c.title.label("system_title"),
@@ -78,15 +51,15 @@ PROVENANCE = (
     runs.c.recipe,
     runs.c.started_at,
     sources.c.sha256.label("source_sha256"),
-    originals.c.source_url,
-    originals.c.published_on,
+    sources.c.source_url,
+    sources.c.published_on,
 )
 
 
-def identified(select_: Select[*tuple[object, ...]]) -> Select[*tuple[object, ...]]:
-    """A question about results, with the case, release, system, model and source of each."""
+def identified(statement: Rows) -> Rows:
+    """A statement on results, with the case, release, system, model and source of each."""
     return (
-        select_.join(cases, results.c.case_id == cases.c.id)
+        statement.join(cases, results.c.case_id == cases.c.id)
         .join(releases, results.c.release_id == releases.c.id)
         .join(systems, cases.c.system_id == systems.c.id)
         .join(models, cases.c.model_id == models.c.id)
@@ -94,15 +67,14 @@ def identified(select_: Select[*tuple[object, ...]]) -> Select[*tuple[object, ..
     )
 
 
-def current() -> Select[*tuple[object, ...]]:
-    """Every result in force (not superseded), with its case, release, source and its original.
+def current() -> Rows:
+    """Every result that is not superseded, with its case, release and source.
 
     Ordered so that the same store always gives the same order.
     """
     return (
-        identified(select(*IDENTITY, *FIGURES, *PROVENANCE).select_from(results))
+        identified(select(*FIELD_COLUMNS, *_OTHERS).select_from(results))
         .outerjoin(runs, results.c.run_id == runs.c.id)
-        .outerjoin(originals, originals.c.source_id == results.c.source_id)
         .where(~results.c.superseded)
         .order_by(
             cases.c.framework,
@@ -117,7 +89,7 @@ def current() -> Select[*tuple[object, ...]]:
     )
 
 
-def representative() -> Select[*tuple[object, ...]]:
+def representative() -> Rows:
     """One result for each case, release and origin: the one a table prints.
 
     Of several finished runs it is the one with the median step time (the faster of the middle
@@ -148,27 +120,100 @@ def _has_no_figures() -> ColumnElement[bool]:
     return results.c.withheld.is_not(None)
 
 
-def measured(select_: Select[*tuple[object, ...]]) -> Select[*tuple[object, ...]]:
-    """Only results derived from runs."""
-    return select_.where(results.c.origin == Origin.MEASURED.value)
+def measured(statement: Rows) -> Rows:
+    """Only results of runs."""
+    return statement.where(results.c.origin == Origin.MEASURED.value)
 
 
-def of_release(
-    select_: Select[*tuple[object, ...]], release_id: int
-) -> Select[*tuple[object, ...]]:
+def of_release(statement: Rows, release_id: int) -> Rows:
     """Only results of one release."""
-    return select_.where(results.c.release_id == release_id)
+    return statement.where(results.c.release_id == release_id)
 
 
-def read(connection: Connection, statement: Select[*tuple[object, ...]]) -> list[Result]:
+def of_words(words: Iterable[str]) -> Rows:
+    """The current results whose model is a word, or whose workload or case key begins with it."""
+    return current().where(or_(*map(_is_meant, words)))
+
+
+def _is_meant(word: str) -> ColumnElement[bool]:
+    named = models.c.name == word
+    if len(word) < KEY_LENGTH:
+        return named
+    keys = (cases.c.workload_key, cases.c.key)
+    return or_(named, *(key.startswith(word.lower(), autoescape=True) for key in keys))
+
+
+def with_runs() -> Rows:
+    """Every current measured result, with the columns of `current` and of its run."""
+    return measured(current()).add_columns(
+        results.c.key.label("result_key"),
+        releases.c.container_digest,
+        sources.c.parser,
+        runs.c.id.label("run_row_id"),
+        runs.c.outcome.label("run_outcome"),
+        runs.c.error.label("run_error"),
+        runs.c.content_hash.label("run_content_hash"),
+    )
+
+
+def current_ids() -> Select[int]:
+    """The ids of all current results."""
+    return select(results.c.id).where(~results.c.superseded)
+
+
+def listed(which: ColumnElement[bool]) -> Rows:
+    """The results that `which` selects, superseded or not, ordered by source and line."""
+    columns = (results.c.key, results.c.revision, results.c.created_at)
+    return (
+        identified(select(*columns, *FIELD_COLUMNS, *_OTHERS).select_from(results))
+        .outerjoin(runs, results.c.run_id == runs.c.id)
+        .where(which)
+        .order_by(sources.c.path, results.c.source_line, results.c.id)
+    )
+
+
+def on_other_pages() -> Rows:
+    """Earlier revisions, from other files, of current published results, oldest first.
+
+    Only the page that was read last counts. `replaced`: whether the next revision took its place,
+    while its own page still prints it.
+    """
+    earlier, following = results.alias("earlier"), results.alias("following")
+    earlier_source, source_now = sources.alias("earlier_source"), sources.alias("source_now")
+    return (
+        select(
+            results.c.id.label("result_id"),
+            earlier.c.step_time_s,
+            earlier.c.tokens_per_sec_per_gpu,
+            earlier.c.model_tflops_per_sec_per_gpu,
+            earlier.c.mfu,
+            earlier.c.tokens_per_sec,
+            earlier.c.raw,
+            earlier_source.c.path.label("source"),
+            earlier.c.source_line,
+            following.c.id.is_not(None).label("replaced"),
+        )
+        .select_from(results)
+        .join(earlier, and_(earlier.c.key == results.c.key, earlier.c.superseded))
+        .join(earlier_source, earlier_source.c.id == earlier.c.source_id)
+        .join(source_now, source_now.c.id == results.c.source_id)
+        .outerjoin(following, took_its_place(following, earlier))
+        .where(
+            ~results.c.superseded,
+            results.c.origin == Origin.PUBLISHED.value,
+            earlier_source.c.path != source_now.c.path,
+        )
+        .order_by(results.c.id, earlier.c.revision)
+    )
+
+
+def read(connection: Connection, statement: Rows) -> list[Result]:
     """The results of a statement that is made from `current` or `representative`."""
     answer = connection.execute(statement)
-    columns = list(answer.keys())
-    known = [name in _ATTRIBUTES for name in columns]
-    names = tuple(compress(columns, known))
+    places = [(place, name) for place, name in enumerate(answer.keys()) if name in _ATTRIBUTES]
     make: Callable[..., Result] = Result
     return [
-        make(**{**dict(zip(names, compress(row, known), strict=True)), "notes": tuple(row.notes)})
+        make(**{**{name: row[place] for place, name in places}, "notes": tuple(row.notes)})
         for row in answer
     ]
 

@@ -1,6 +1,6 @@
 """Recomputes figures from what is stored: to renew them, and to prove that they follow."""
 
-from perfdb.queries.only import Scope
+from perfdb.queries.scope import Scope
 from perfdb.recompute.figures import Asked, Change
 from perfdb.recompute.revise import Changed, Left, Report, preview, recompute
 

@@ -15,7 +15,7 @@ from perfdb.formats import AVERAGES, Reading
 from perfdb.formats.readings import Readings
 from perfdb.formats.shelf import shelved
 from perfdb.jsonfile import parse_json
-from perfdb.queries import measured
+from perfdb.queries import runs as run_queries
 from perfdb.recompute.figures import Stored
 from perfdb.record import Frozen, Origin, Outcome, Release, WorkerConfiguration
 from perfdb.rundir import WORKER_CONFIG
@@ -100,7 +100,7 @@ def _configured(connection: Connection, given: Stored) -> Stored:
     """With what its worker was told to do; where nobody can read that, its figures stay."""
     if given.of_log or not given.finished:
         return given
-    packed = connection.scalar(measured.file_of(given.run_row_id, WORKER_CONFIG))
+    packed = connection.scalar(run_queries.file_of(given.run_row_id, WORKER_CONFIG))
     try:
         content = unpacked(packed, WORKER_CONFIG) if packed else b""
         told = parse_json(WORKER_CONFIG, content, WorkerConfiguration) if content else None
@@ -131,7 +131,7 @@ _RELEASE = ("framework", "container", "container_digest")
 
 
 def _steps(connection: Connection, run_row_id: int) -> Readings:
-    question = measured.steps_of(run_row_id).with_only_columns(*_COLUMNS)
+    question = run_queries.steps_of_row(run_row_id).with_only_columns(*_COLUMNS)
     found = connection.execute(question, execution_options={"yield_per": AT_ONCE})
     return shelved(Reading(*row) for some in found.partitions() for row in some)
 

@@ -7,16 +7,16 @@ from datetime import UTC, datetime
 from sqlalchemy import URL, Connection, Engine, Select
 
 from perfdb.content_hash import content_hash
-from perfdb.db import revisions, store
-from perfdb.db.actions import Action
-from perfdb.db.revisions import Revision
-from perfdb.db.rows import LogEntry, ResultRow
-from perfdb.db.schema import reading_current
-from perfdb.db.session import retried, storing
+from perfdb.db import ingest_log
+from perfdb.db import results as stored_results
+from perfdb.db.ingest_log import Action, LogEntry
+from perfdb.db.results import Revision
+from perfdb.db.rows import ResultRow
+from perfdb.db.session import reading_current, retried, storing
 from perfdb.db.tables import results
 from perfdb.ingest.audited import renewed
-from perfdb.queries import measured
-from perfdb.queries.only import Scope, within
+from perfdb.queries import results as result_queries
+from perfdb.queries.scope import Scope, within
 from perfdb.recompute.figures import DERIVED, Asked, Change, Stored, differences, recomputed
 from perfdb.recompute.read import with_steps
 
@@ -60,7 +60,7 @@ class Report:
 def preview(url: URL, scope: Scope, asked: Asked) -> Report:
     """What recomputing would change; nothing is stored. Raises StoreError and InputError."""
     with reading_current(url) as connection:
-        return _report(connection, within(connection, measured.in_force(), scope), asked)
+        return _report(connection, within(connection, result_queries.with_runs(), scope), asked)
 
 
 def recompute(url: URL, scope: Scope, asked: Asked) -> Report:
@@ -80,13 +80,15 @@ def _in_one_transaction(engine: Engine, scope: Scope, asked: Asked) -> Report:
     when = datetime.now(UTC)
     with engine.begin() as connection:
         # On PostgreSQL an ingest of the same run waits for this one, or this one for it.
-        question = within(connection, measured.in_force(), scope)
+        question = within(connection, result_queries.with_runs(), scope)
         locked = question.with_for_update(of=results, key_share=True)
         report = _report(connection, locked, asked)
         if report.changed:
-            revisions.revise(connection, [_revision(change) for change in report.changed], when)
+            stored_results.revise(
+                connection, [_revision(change) for change in report.changed], when
+            )
             entry = LogEntry(LOGGED_AS, Action.REVISED, reason=_reason(report.changed, asked))
-            store.log(connection, [entry], when)
+            ingest_log.add(connection, [entry], when)
         for release_id in sorted({change.stored.release_id for change in report.changed}):
             renewed(connection, release_id)
         return report

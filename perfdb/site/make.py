@@ -11,8 +11,8 @@ from sqlalchemy.exc import DBAPIError
 from perfdb.audit import acknowledged
 from perfdb.audit.acknowledged import Entry
 from perfdb.db.session import is_missing, reading, store_url
+from perfdb.db.sources import content
 from perfdb.errors import Diagnostic, InputError, PerfdbError
-from perfdb.queries.content import content
 from perfdb.site import downloads, memory, pages, read
 from perfdb.site.contents import Contents
 from perfdb.site.files import Layout, remove_others, write_pages, write_run_files

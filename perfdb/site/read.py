@@ -12,14 +12,13 @@ from perfdb.catalog import names
 from perfdb.catalog.names import ModelName
 from perfdb.compare.read import known_releases
 from perfdb.compare.releases import builds
-from perfdb.db.schema import require_current
-from perfdb.db.session import reading, store_url
+from perfdb.db.session import reading, require_current, store_url
+from perfdb.db.sources import content
 from perfdb.groups import grouped
 from perfdb.log_text import ESCAPE, decoded
 from perfdb.page_text import decoded_page
-from perfdb.queries import catalog, findings, results, site
-from perfdb.queries.content import content
-from perfdb.queries.state import row_versions
+from perfdb.queries import changes, findings, results, runs
+from perfdb.queries.catalog import row_versions
 from perfdb.record import Frozen
 from perfdb.site import findings as found
 from perfdb.site import pairs, places
@@ -69,10 +68,10 @@ def contents(connection: Connection, known: Sequence[Entry] = ()) -> Contents:
         pairs=tuple(pairs.of_results(rows, wrong)),
         revisions=tuple(
             Revision.model_validate(row)
-            for row in _told(_dicts(connection, site.all_revisions()), called)
+            for row in _told(_dicts(connection, changes.all_revisions()), called)
         ),
         rejections=tuple(
-            map(places.of_rejection, _rows(connection, site.all_rejections(), Rejection))
+            map(places.of_rejection, _rows(connection, changes.all_rejections(), Rejection))
         ),
     )
 
@@ -124,7 +123,7 @@ def _audited(
     """Those results that have findings, by their number in the store."""
     given = explained(_rows(connection, findings.current(), Finding), known)
     said = grouped(given, lambda finding: finding.result_id)
-    keys = dict(iter(connection.execute(site.keys())))
+    keys = dict(iter(connection.execute(changes.keys())))
     return {
         one.result_id: found.audited(one, keys[one.result_id], said[one.result_id])
         for one in plain
@@ -142,7 +141,7 @@ def _marked(result: Result, audited: Audited | None) -> Result:
 
 def _printed(connection: Connection, in_force: Iterable[Result]) -> Iterator[Result]:
     """Those results that tables print, each with how many it stands for."""
-    counts = {of: counted for of, *counted in connection.execute(site.printed())}
+    counts = {of: counted for of, *counted in connection.execute(changes.printed())}
     for one in in_force:
         if counted := counts.get(one.result_id):
             known = dict(zip(("num_results", "num_finished"), counted, strict=True))
@@ -152,12 +151,12 @@ def _printed(connection: Connection, in_force: Iterable[Result]) -> Iterator[Res
 def _runs(connection: Connection, in_force: Iterable[Result]) -> Iterator[RunPage]:
     """Every run with its result, its steps and its files."""
     of_run = {result.run_id: result for result in in_force if result.is_measured}
-    files = grouped(_rows(connection, site.all_run_files(), RunFile), lambda file: file.run_id)
-    for run in _rows(connection, catalog.all_runs(), Run):
+    files = grouped(_rows(connection, runs.all_run_files(), RunFile), lambda file: file.run_id)
+    for run in _rows(connection, runs.all_runs(), Run):
         page = RunPage(
             run=run,
             result=of_run[run.run_id],
-            steps=tuple(_rows(connection, catalog.steps_of(run.run_id), Step)),
+            steps=tuple(_rows(connection, runs.steps_of(run.run_id), Step)),
             files=tuple(files.get(run.run_id, ())),
             recipe_text=None,
         )
@@ -185,7 +184,7 @@ def _text(said: bytes) -> str:
 
 def _sources(connection: Connection) -> list[SourcePage]:
     """Each state of the pages that results stand for; one for the same bytes."""
-    states = {one.sha256: one for one in _rows(connection, site.published_sources(), State)}
+    states = {one.sha256: one for one in _rows(connection, changes.published_sources(), State)}
     return [
         SourcePage(
             path=one.path,

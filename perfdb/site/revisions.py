@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Final, Literal, get_args
 
 from perfdb.audit.printed import cell
-from perfdb.db.actions import FALLS_BACK_AFTER
+from perfdb.db.ingest_log import FALLS_BACK_AFTER
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS
 from perfdb.record import Frozen, Origin, Outcome

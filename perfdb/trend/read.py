@@ -10,9 +10,10 @@ from sqlalchemy import Connection
 from perfdb.compare import Choice
 from perfdb.compare.releases import in_order
 from perfdb.errors import Diagnostic, InputError
-from perfdb.queries import catalog, trend
-from perfdb.queries.only import Only, known, narrowed, spelled
+from perfdb.queries import catalog
+from perfdb.queries import results as trend
 from perfdb.queries.results import current
+from perfdb.queries.scope import Only, known, narrowed, spelled
 from perfdb.record import Origin
 from perfdb.trend.base import Timed
 from perfdb.versions import is_numbered
@@ -24,7 +25,7 @@ def results(connection: Connection, words: Sequence[str], only: Only) -> tuple[T
     Without a word they are all. Raises InputError for every word that means nothing in the store,
     and where nothing is left.
     """
-    names = connection.scalars(trend.models_with_results()).all()
+    names = connection.scalars(catalog.model_names()).all()
     wanted = [spelled(word) for word in words]
     everything = trend.of_words(wanted) if wanted else current()
     question = narrowed(everything, known(connection, only))

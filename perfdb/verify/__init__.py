@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy import URL, Connection
 
 from perfdb.db import migrate
-from perfdb.db.schema import reading_current
+from perfdb.db.session import reading_current
 from perfdb.verify import published, rows, runs
 from perfdb.verify.base import Check, Fault, Item, PassedOver
 

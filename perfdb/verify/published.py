@@ -9,6 +9,7 @@ from pydantic import ConfigDict
 from sqlalchemy import Connection
 
 from perfdb import formats, logged
+from perfdb.db.sources import content_of
 from perfdb.errors import DamagedBytesError
 from perfdb.formats import ParsedLog, collected
 from perfdb.groups import grouped
@@ -17,8 +18,7 @@ from perfdb.ingest.page import PAGE_PARSER_VERSION
 from perfdb.ingest.read import PAGE
 from perfdb.pages import charset, reader
 from perfdb.pages.base import PageContext
-from perfdb.queries import verify
-from perfdb.queries.content import content_of
+from perfdb.queries import checks
 from perfdb.record import Figures, Frozen, Method
 from perfdb.units import counted
 from perfdb.verify.base import Fault, Finding, PassedOver, Watch, other_version
@@ -37,7 +37,7 @@ class _Read(Frozen):
 
 
 class _Row(Frozen):
-    """A row of `perfdb.queries.verify.published`."""
+    """A row of `perfdb.queries.checks.published`."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -70,7 +70,7 @@ class _Stored:
 
 def published(connection: Connection, watch: Watch) -> Iterator[Finding]:
     """Every published result, superseded or not, is what its line of the stored bytes says."""
-    rows = list(map(_stored, map(dict, connection.execute(verify.published()).mappings())))
+    rows = list(map(_stored, map(dict, connection.execute(checks.published()).mappings())))
     for _, group in groupby(watch(rows, len(rows)), key=lambda stored: stored.row.source_id):
         yield from _of_source(connection, list(group))
 

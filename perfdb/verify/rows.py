@@ -5,17 +5,17 @@ from collections.abc import Iterator
 
 from sqlalchemy import Connection, RowMapping
 
+from perfdb.db.sources import content_of
 from perfdb.db.tables import cases, metadata, models, releases, results, runs, systems
 from perfdb.errors import DamagedBytesError
-from perfdb.queries import verify
-from perfdb.queries.content import content_of
+from perfdb.queries import checks
 from perfdb.units import counted
 from perfdb.verify.base import Fault, Watch
 
 
 def sources(connection: Connection, watch: Watch) -> Iterator[Fault]:
     """The bytes of every source decompress, and have its size and SHA-256."""
-    rows = connection.execute(verify.all_sources()).mappings().all()
+    rows = connection.execute(checks.all_sources()).mappings().all()
     for row in watch(rows, len(rows)):
         digest, size = hashlib.sha256(), 0
         try:
@@ -42,7 +42,7 @@ def references(connection: Connection, watch: Watch) -> Iterator[Fault]:
         for key in column.foreign_keys
     ]
     for column, target in watch(foreign, len(foreign)):
-        count = connection.scalar(verify.dangling(column, target))
+        count = connection.scalar(checks.dangling(column, target))
         if count:
             refer = "refers" if count == 1 else "refer"
             what = f"{counted(count, 'row')} {refer} to {target.table.name} that are not there"
@@ -54,12 +54,12 @@ def revisions(connection: Connection, watch: Watch) -> Iterator[Fault]:
 
     Exactly one result of a run is in force, or none if the run was withdrawn.
     """
-    rows = connection.execute(verify.revisions()).mappings().all()
+    rows = connection.execute(checks.revisions()).mappings().all()
     for row in watch(rows, len(rows)):
         yield from (Fault(f"result {row['key']}", message) for message in _of_revisions(row))
-    for key, revision in connection.execute(verify.in_force_and_superseded_at()):
+    for key, revision in connection.execute(checks.in_force_and_superseded_at()):
         yield Fault(f"result {key}", f"revision {revision} is in force and has superseded_at")
-    for run_id, withdrawn, count in connection.execute(verify.runs_by_results_in_force()):
+    for run_id, withdrawn, count in connection.execute(checks.runs_by_results_in_force()):
         but = "" if withdrawn is None else ", and it is withdrawn"
         yield Fault(f"run {run_id}", f"{count} of its results {_are(count)} in force{but}")
 
@@ -79,12 +79,12 @@ def _of_revisions(row: RowMapping) -> Iterator[str]:
 
 
 _ORPHANS = {
-    "run without a result": verify.unused(runs.c.run_id, runs.c.id, results.c.run_id),
-    "case without a result": verify.unused(cases.c.key, cases.c.id, results.c.case_id),
-    "release without a result": verify.unused(releases.c.key, releases.c.id, results.c.release_id),
-    "system without a case": verify.unused(systems.c.name, systems.c.id, cases.c.system_id),
-    "model without a case": verify.unused(models.c.name, models.c.id, cases.c.model_id),
-    "measured result without a run": verify.measured_without_run(),
+    "run without a result": checks.unused(runs.c.run_id, runs.c.id, results.c.run_id),
+    "case without a result": checks.unused(cases.c.key, cases.c.id, results.c.case_id),
+    "release without a result": checks.unused(releases.c.key, releases.c.id, results.c.release_id),
+    "system without a case": checks.unused(systems.c.name, systems.c.id, cases.c.system_id),
+    "model without a case": checks.unused(models.c.name, models.c.id, cases.c.model_id),
+    "measured result without a run": checks.measured_without_run(),
 }
 
 

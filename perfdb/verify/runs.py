@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 
 from perfdb import flops, formats, logged, normalize, windows
 from perfdb.db.rows import StepRow
+from perfdb.db.sources import content_of
 from perfdb.db.tables import steps as steps_table
 from perfdb.errors import DamagedBytesError, RunDirError
 from perfdb.formats import collected, several
@@ -19,8 +20,8 @@ from perfdb.ingest import opened
 from perfdb.ingest.grown import number_in_log
 from perfdb.ingest.logs import LOG_PARSER_VERSION
 from perfdb.jsonfile import parse_json
-from perfdb.queries import measured, verify
-from perfdb.queries.content import content_of
+from perfdb.queries import checks, results
+from perfdb.queries import runs as run_queries
 from perfdb.recompute.figures import DERIVED, Asked, Stored, differences, recomputed
 from perfdb.recompute.read import AT_ONCE, stored, with_steps
 from perfdb.record import Outcome, RunRecord
@@ -61,7 +62,7 @@ class _Reread:
 
 def figures(connection: Connection, watch: Watch) -> Iterator[Finding]:
     """Every measured result in force follows from its stored steps."""
-    rows = connection.execute(measured.in_force()).mappings().all()
+    rows = connection.execute(results.with_runs()).mappings().all()
     for run, steps in watch(with_steps(connection, rows), len(rows)):
         where = f"run {run.run_id}"
         result = run.result
@@ -83,7 +84,7 @@ def _remedy(run: Stored) -> str:
 
 def steps(connection: Connection, watch: Watch) -> Iterator[Finding]:
     """The steps of every run are those that are read from the stored bytes of its files."""
-    rows = connection.execute(measured.in_force()).mappings().all()
+    rows = connection.execute(results.with_runs()).mappings().all()
     for row in watch(rows, len(rows)):
         run = stored(row)
         found = _reread(connection, run)
@@ -125,14 +126,14 @@ def _apart(kept: StepRow | None, read: StepRow | None) -> str:
 
 
 def _stored_steps(connection: Connection, run: Stored) -> Iterator[StepRow]:
-    question = measured.steps_of(run.run_row_id).with_only_columns(*STEP)
+    question = run_queries.steps_of_row(run.run_row_id).with_only_columns(*STEP)
     for row in connection.execute(question, execution_options={"yield_per": AT_ONCE}):
         yield StepRow(*row)
 
 
 def _reread(connection: Connection, run: Stored) -> _Reread | str:
     """What this version reads from the run's files, or a text that says why it cannot."""
-    rows = connection.execute(verify.files_of(run.run_row_id)).mappings()
+    rows = connection.execute(checks.files_of(run.run_row_id)).mappings()
     files = [_File(**row) for row in rows]
     record = next((file for file in files if file.is_record), None)
     if record is None:

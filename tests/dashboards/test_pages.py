@@ -18,17 +18,17 @@ from dashboards.views.compare import escaped, styled
 from perfdb import windows
 from perfdb.compare import comparison
 from perfdb.db.findings import replace
-from perfdb.db.rows import FindingRow
-from perfdb.db.schema import option
+from perfdb.db.session import option
 from perfdb.ingest import ingest
-from perfdb.queries.only import Scope
+from perfdb.queries.scope import Scope
 from perfdb.recompute.figures import Asked
 from perfdb.recompute.revise import recompute
-from perfdb.record import Figures, Origin, Outcome, Release
+from perfdb.record import Figures, Origin, Outcome, Release, Severity
 from tests import logs
 from tests.factories import (
     TEN_STEPS,
     case,
+    finding,
     published,
     release,
     steps,
@@ -571,7 +571,7 @@ def test_what_an_audit_finds_later_is_shown_at_the_next_click(
     monkeypatch.setenv("PERFDB_URL", store.render_as_string(hide_password=False))
     stored(store, write_run(tmp_path))
     data.findings_of(data.store())
-    error = FindingRow(1, "mfu", "error", ("mfu",), None, None, "is too high", None)
+    error = finding(1, severity=Severity.ERROR)
     for found, expected in (([error], "⚑ 1 error"), ([], None)):
         with writing(store) as connection:
             replace(connection, 1, found)

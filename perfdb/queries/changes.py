@@ -1,18 +1,16 @@
-"""The site's queries beside results in force: files, their bytes, and the history of results."""
+"""How results came about and changed: the pages they were read from, revisions, rejections."""
 
 from typing import Final
 
 from sqlalchemy import ColumnElement, Select, and_, case, func, literal, select
 
-from perfdb.db.actions import RUN_LOGGED_AS, Action
+from perfdb.db.ingest_log import RUN_LOGGED_AS, Action
 from perfdb.db.tables import (
     cases,
     ingest_log,
     models,
-    originals,
     releases,
     results,
-    run_files,
     runs,
     sources,
     systems,
@@ -33,17 +31,6 @@ def keys() -> Select[int, str]:
     return select(results.c.id, results.c.key).where(~results.c.superseded)
 
 
-def all_run_files() -> Select[*tuple[object, ...]]:
-    """The files of every run that counts, without bytes: run id, name, SHA-256 and size."""
-    return (
-        select(runs.c.run_id, run_files.c.name, sources.c.sha256, sources.c.size_bytes)
-        .join(runs, run_files.c.run_id == runs.c.id)
-        .join(sources, run_files.c.source_id == sources.c.id)
-        .where(runs.c.withdrawn.is_(None))
-        .order_by(runs.c.run_id, run_files.c.name)
-    )
-
-
 def published_sources() -> Select[*tuple[object, ...]]:
     """The states of the pages that published results in force were read from, by SHA-256.
 
@@ -58,11 +45,10 @@ def published_sources() -> Select[*tuple[object, ...]]:
             sources.c.sha256,
             func.min(sources.c.ingested_at).label("ingested_at"),
             func.max(results.c.created_at).label("created_at"),
-            func.max(originals.c.source_url).label("source_url"),
-            func.max(originals.c.published_on).label("published_on"),
+            func.max(sources.c.source_url).label("source_url"),
+            func.max(sources.c.published_on).label("published_on"),
         )
         .outerjoin(results, results.c.source_id == sources.c.id)
-        .outerjoin(originals, originals.c.source_id == sources.c.id)
         .where(sources.c.path.in_(read.where(~results.c.superseded, published)))
         .where(sources.c.size_bytes > 0)
         .group_by(sources.c.path, sources.c.sha256)
