@@ -387,7 +387,7 @@ def test_the_command_ends_with_1_and_says_each_fault(perfdb: Shell, filled: URL)
 
 
 def test_a_store_of_another_schema_is_refused(perfdb: Shell, filled: URL) -> None:
-    spoil(filled, "UPDATE alembic_version SET version_num = '0001'")
+    spoil(filled, "UPDATE alembic_version SET version_num = '0000'")
 
     code, out, err = perfdb("verify", "--db", filled.render_as_string())
 

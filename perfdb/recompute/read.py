@@ -25,7 +25,7 @@ AT_ONCE = 1 << 12
 
 
 class _Run(Frozen):
-    """A row of `perfdb.queries.measured.in_force`: the run, and how it ended."""
+    """A row of `perfdb.queries.results.with_runs`: the run, and how it ended."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -70,7 +70,7 @@ class _Figures(Frozen):
 
 
 def stored(row: RowMapping) -> Stored:
-    """A row of `perfdb.queries.measured.in_force`."""
+    """A row of `perfdb.queries.results.with_runs`."""
     run = _Run.model_validate(row)
     of_log = run.recipe is None
     return Stored(
@@ -88,7 +88,7 @@ def stored(row: RowMapping) -> Stored:
 def with_steps(
     connection: Connection, rows: Iterable[RowMapping]
 ) -> Iterator[tuple[Stored, Readings]]:
-    """Each result of the rows of `perfdb.queries.measured.in_force`, with its run's steps.
+    """Each result of the rows of `perfdb.queries.results.with_runs`, with its run's steps.
 
     A run may have millions of steps: they are read as columns, one run at a time.
     """
