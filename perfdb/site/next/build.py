@@ -20,8 +20,8 @@ from sqlalchemy.exc import DBAPIError
 from perfdb.audit import acknowledged
 from perfdb.audit.acknowledged import Entry
 from perfdb.db.session import is_missing, reading, store_url
+from perfdb.db.sources import content
 from perfdb.errors import Diagnostic, InputError, PerfdbError
-from perfdb.queries.content import content
 from perfdb.site.next import data, files, releases
 from perfdb.site.next.build_cache import code
 from perfdb.site.next.data import SiteData

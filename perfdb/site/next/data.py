@@ -16,13 +16,12 @@ from perfdb.audit.document import counts, ordered
 from perfdb.catalog import names
 from perfdb.compare.read import known_releases
 from perfdb.compare.releases import builds
-from perfdb.db.schema import require_current
-from perfdb.db.session import reading, store_url
+from perfdb.db.session import reading, require_current, store_url
+from perfdb.db.sources import content
 from perfdb.groups import grouped
 from perfdb.log_text import ESCAPE, decoded
-from perfdb.queries import catalog, findings, results, site
-from perfdb.queries.content import content
-from perfdb.queries.state import row_versions
+from perfdb.queries import changes, findings, results, runs
+from perfdb.queries.catalog import row_versions
 from perfdb.record import Finding, Result, Severity
 from perfdb.rundir import RunDir
 from perfdb.site.next import redaction, stored_text
@@ -312,11 +311,11 @@ def read(connection: Connection, accepted: Sequence[Entry] = ()) -> SiteData:
         sources=tuple(_sources(connection)),
         audited=tuple(replace(one, result=by_id[key]) for key, one in audited.items()),
         revisions=tuple(
-            map(_maker(Revision), _relocated(_dicts(connection, site.all_revisions()), called))
+            map(_maker(Revision), _relocated(_dicts(connection, changes.all_revisions()), called))
         ),
         rejections=tuple(
             replace(one, path=redaction.of_path(one.path))
-            for one in _rows(connection, site.all_rejections(), Rejection)
+            for one in _rows(connection, changes.all_rejections(), Rejection)
         ),
     )
 
@@ -352,7 +351,7 @@ def _audited(
         Finding.model_validate(row) for row in _dicts(connection, findings.current())
     ]
     found = grouped(explained(stored_findings, accepted), lambda one: one.result_id)
-    keys = dict(iter(connection.execute(site.keys())))
+    keys = dict(iter(connection.execute(changes.keys())))
     return {
         one.result_id: Audited(
             result=one,
@@ -378,7 +377,7 @@ def _marked(result: SiteResult, audited: Audited | None) -> SiteResult:
 
 def _shown(connection: Connection, current: Iterable[SiteResult]) -> Iterator[SiteResult]:
     """The results that tables print, each with how many it represents."""
-    numbers = {key: counted for key, *counted in connection.execute(site.printed())}
+    numbers = {key: counted for key, *counted in connection.execute(changes.printed())}
     for one in current:
         if counted := numbers.get(one.result_id):
             num_results, num_finished = counted
@@ -391,12 +390,12 @@ def _shown(connection: Connection, current: Iterable[SiteResult]) -> Iterator[Si
 def _runs(connection: Connection, current: Iterable[SiteResult]) -> Iterator[RunData]:
     """Every run with its result, its steps and its files."""
     of_run = {result.run_id: result for result in current if result.is_measured}
-    files = grouped(_rows(connection, site.all_run_files(), RunFile), lambda file: file.run_id)
-    for run in _rows(connection, catalog.all_runs(), StoredRun):
+    files = grouped(_rows(connection, runs.all_run_files(), RunFile), lambda file: file.run_id)
+    for run in _rows(connection, runs.all_runs(), StoredRun):
         page = RunData(
             run=replace(run, command=tuple(run.command)),
             result=of_run[run.run_id],
-            steps=tuple(_rows(connection, catalog.steps_of(run.run_id), RunStep)),
+            steps=tuple(_rows(connection, runs.steps_of(run.run_id), RunStep)),
             files=tuple(files.get(run.run_id, ())),
         )
         recipe, lines = page.recipe_file, _lines(connection, page.measured_file)
@@ -422,7 +421,7 @@ def _text(data: bytes) -> str:
 
 def _sources(connection: Connection) -> Iterator[SourceData]:
     """Each state of the pages that results are from; one for the same bytes."""
-    rows = {str(row["sha256"]): row for row in _dicts(connection, site.published_sources())}
+    rows = {str(row["sha256"]): row for row in _dicts(connection, changes.published_sources())}
     for sha256, row in rows.items():
         text = content(connection, sha256).decode("utf-8-sig", errors="replace")
         moments = [row.get("ingested_at"), row.get("created_at")]
