@@ -10,7 +10,7 @@ from sqlalchemy import URL, Connection, Select, make_url
 
 from dashboards.findings import Findings, by_result
 from dashboards.opening import Work
-from perfdb import picked, windows
+from perfdb import aggregation, measure
 from perfdb.audit.acknowledged import explained
 from perfdb.audit.reviewed import accepted
 from perfdb.audit.subject import Finding
@@ -136,10 +136,10 @@ def _measured(connection: Connection, run_id: str) -> set[int]:
     """The steps that the figures of a run are taken over; none of those that are withheld."""
     rows = connection.execute(results.with_runs().where(tables.runs.c.run_id == run_id)).mappings()
     found: set[int] = set()
-    for one, readings in with_steps(connection, rows):
+    for one, steps in with_steps(connection, rows):
         if one.result.window and one.result.withheld is None:
-            window = windows.named(one.result.window, "window")
-            found.update(picked.of(readings, window, averages=one.averages).lines.step.tolist())
+            window = aggregation.named(one.result.window, "window")
+            found.update(measure.select(steps, window, averages=one.averages).steps.step.tolist())
     return found
 
 

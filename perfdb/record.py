@@ -40,6 +40,49 @@ class Outcome(StrEnum):
     NO_DATA = "no_data"
 
 
+class NoteCode(StrEnum):
+    """What to know of a result, or why it has no figures. `perfdb.messages` has the words."""
+
+    FOOTNOTE = "footnote"
+    REPORTED = "reported"
+    """In the words of the program or of a file next to its log."""
+    VARIABLE_LENGTH_STEPS = "variable_length_steps"
+    SKIPPED_STEPS = "skipped_steps"
+    MODEL_SHAPE = "model_shape"
+    RESTARTED = "restarted"
+    OTHER_SETTINGS = "other_settings"
+    RUN_ENDED = "run_ended"
+    CUT_OFF = "cut_off"
+    LOSS_NOT_FINITE = "loss_not_finite"
+    GRAD_NORM_NOT_FINITE = "grad_norm_not_finite"
+    MISSING_STEP = "missing_step"
+    REPEATED_STEP = "repeated_step"
+    TOO_FEW_STEPS = "too_few_steps"
+    TOO_FEW_STEPS_FOR_WINDOW = "too_few_steps_for_window"
+    NO_STEP_IN_WINDOW = "no_step_in_window"
+    WINDOW_OF_OTHER_SETTINGS = "window_of_other_settings"
+    WINDOW_OF_OTHER_BATCH = "window_of_other_batch"
+    OTHER_DEVICE = "other_device"
+    OTHER_VERSION = "other_version"
+    OTHER_WORLD_SIZE = "other_world_size"
+    OTHER_ARGUMENT = "other_argument"
+    OTHER_TOKENS = "other_tokens"
+    UNPLANNED_STEP = "unplanned_step"
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something to know of a result, as data: a code and its parameters."""
+
+    code: NoteCode
+    params: Mapping[str, Scalar | None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, code: NoteCode, **params: Scalar | None) -> Self:
+        """A note with these parameters."""
+        return cls(code, params)
+
+
 class Origin(StrEnum):
     """Where a result's figures come from. The two are never mixed."""
 
@@ -315,7 +358,7 @@ class PublishedResult(Frozen):
     printed: Mapping[str, str] = Field(default_factory=dict)
     """The text that a reader sees in each cell, by the field that is read from it."""
     extras: Mapping[str, str] = Field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 class Severity(StrEnum):
@@ -427,8 +470,9 @@ class Result:
     num_means: int | None = None
     origin: Origin = Origin.PUBLISHED
     outcome: Outcome = Outcome.FINISHED
-    withheld: str | None = None
-    notes: tuple[str, ...] = ()
+    withheld: Note | None = None
+    """Why it has no figures."""
+    notes: tuple[Note, ...] = ()
     raw: Mapping[str, str] = field(default_factory=dict)
     printed: Mapping[str, str] = field(default_factory=dict)
     extras: Mapping[str, str] = field(default_factory=dict)
@@ -451,6 +495,10 @@ class Result:
     def is_measured(self) -> bool:
         """Whether its figures are of a run, not of a published page."""
         return self.origin == Origin.MEASURED
+
+    def has_note(self, code: NoteCode) -> bool:
+        """Whether one of its notes has this code."""
+        return any(note.code is code for note in self.notes)
 
     def value(self, name: str) -> object:
         """The value of a field by its name."""

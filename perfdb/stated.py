@@ -6,14 +6,12 @@ from typing import Final
 from pydantic import ConfigDict
 
 from perfdb import catalog, metrics
-from perfdb.record import Frozen, Origin, Result
+from perfdb.messages import NoteText, note_text
+from perfdb.record import Frozen, Note, NoteCode, Origin, Result
 
 RATE: Final = "tokens_per_sec_per_gpu"
 MFU: Final = "mfu"
-UNEVEN: Final = (
-    "tokens/s/GPU are the tokens of the steps over their time, as they are not GBS × sequence "
-    "length; TFLOP/s and MFU are unknown"
-)
+UNEVEN: Final = note_text(Note(NoteCode.VARIABLE_LENGTH_STEPS))
 """What is said with a result whose steps differ in their tokens (`perfdb.uneven`)."""
 LAST_VERIFIED: Final = "last_verified"
 """Among a result's `extras`: the date at which its file says that it was verified."""
@@ -36,7 +34,7 @@ class Stated(Frozen):
     mfu: float | None = None
     peak_memory_bytes: int | None = None
     origin: str
-    withheld: str | None = None
+    withheld: NoteText | None = None
 
     @property
     def is_measured(self) -> bool:
@@ -92,6 +90,9 @@ FOLLOWING: Final[Mapping[str, Callable[[Stated | Result], float | None]]] = {RAT
 """What follows from figures that are stated."""
 
 
-def is_uneven(notes: Sequence[str]) -> bool:
+def is_uneven(notes: Sequence[NoteText]) -> bool:
     """Whether a result of these notes has the rate of steps that differ in their tokens."""
-    return UNEVEN in notes
+    return any(
+        note.code is NoteCode.VARIABLE_LENGTH_STEPS if isinstance(note, Note) else note == UNEVEN
+        for note in notes
+    )

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from perfdb import trained
 from perfdb.content_hash import content_hash
-from perfdb.ended import damage, judged
 from perfdb.errors import Diagnostic, RunDirError
+from perfdb.messages import note_text
 from perfdb.recipe import Point
 from perfdb.record import Outcome, Release, RunRecord
 from perfdb.rundir import RunDir, find_runs
+from perfdb.validity import damage, judged, model_shape
 
 Measurement = tuple[str, str, int, int, int]
 """Case key, release key, warm-up steps, measured steps, seed: runs with the same are repeats."""
@@ -80,7 +80,8 @@ def _withheld(run: RunDir, record: RunRecord) -> str | None:
     if problem := damage(str(run.steps), steps):
         return str(problem)
     _, why = judged(record, [step for _, step in steps.steps], worker)
-    return why or trained.difference(record.case.model, worker.configuration)
+    note = why or model_shape(record.case.model, worker.configuration)
+    return note_text(note) if note else None
 
 
 def measurement(of: Point | RunRecord, release: Release) -> Measurement:

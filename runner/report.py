@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass, replace
 
-from perfdb import metrics, windows
+import numpy as np
+
+from perfdb import aggregation, metrics
+from perfdb.aggregation import Summary
 from perfdb.groups import grouped
 from perfdb.record import Outcome, RunRecord
 from perfdb.rundir import RunDir
@@ -38,8 +41,7 @@ def not_run(planned: Planned, command: tuple[str, ...] = ()) -> Row:
 def ran(planned: Planned, run: RunDir, record: RunRecord) -> Row:
     """The row of a case that was run; its step time is the median after warm-up."""
     finished = record.outcome is Outcome.FINISHED
-    window = windows.skip_warmup(record.warmup_steps)
-    summary = windows.summarise(window.pick(run.read_steps())) if finished else None
+    summary = _step_times(run, record) if finished else None
     case = record.case
     return Row(
         case=planned.point.name,
@@ -86,3 +88,11 @@ def skipped_reasons(planned: list[Planned]) -> list[tuple[str, list[str]]]:
     skipped = (attempt for attempt in planned if attempt.verdict is Verdict.SKIP)
     by_reason = grouped(skipped, lambda attempt: attempt.reason)
     return [(why, [attempt.point.name for attempt in some]) for why, some in by_reason.items()]
+
+
+def _step_times(run: RunDir, record: RunRecord) -> Summary | None:
+    steps = run.read_steps()
+    window = aggregation.skip_warmup(record.warmup_steps)
+    is_counted = window.pick([step.step for step in steps])
+    is_counted &= ~np.array([step.skipped for step in steps], np.bool_)
+    return aggregation.summarize(np.array([step.step_time_s for step in steps])[is_counted])

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Protocol
 
 import perfdb
-from perfdb.contradiction import contradiction
 from perfdb.errors import LeftAtWorkError, PerfdbError
 from perfdb.jsonfile import write_atomically
 from perfdb.machine import Machine, readable
+from perfdb.messages import note_text
 from perfdb.record import Outcome, RunRecord, StepRecord
 from perfdb.rundir import RunDir
+from perfdb.validity import contradiction
 from runner import devices, environment
 from runner.backends import BACKENDS, Command
 from runner.diagnosis import Diagnosis, diagnose
@@ -134,7 +135,7 @@ def _confirmed(diagnosis: Diagnosis, record: RunRecord, run: RunDir) -> Diagnosi
     if diagnosis.outcome is not Outcome.FINISHED:
         return diagnosis
     other = contradiction(record, run.read_steps(), run.read_worker())
-    return Diagnosis(Outcome.FAILED, other) if other else diagnosis
+    return Diagnosis(Outcome.FAILED, note_text(other)) if other else diagnosis
 
 
 def _with_worker_versions(record: RunRecord, run: RunDir) -> RunRecord:

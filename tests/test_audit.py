@@ -12,6 +12,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from perfdb.normalize import published_row
 
 from perfdb import catalog
 from perfdb.audit import acknowledged, arithmetic, document
@@ -20,7 +21,6 @@ from perfdb.audit.rules import RULES
 from perfdb.audit.subject import Finding, Remark, Severity, Subject
 from perfdb.db.rows import ResultRow
 from perfdb.errors import InputError
-from perfdb.normalize import published_row
 from perfdb.pages import reader
 from perfdb.pages.base import PageContext
 

@@ -1,11 +1,11 @@
 """How exactly the audit takes a figure: by the digits of the cell that the reader took it from."""
 
 import pytest
+from perfdb.normalize import published_row
 
 from perfdb.audit import printed
 from perfdb.audit.check import audit
 from perfdb.audit.subject import Finding
-from perfdb.normalize import published_row
 from perfdb.pages import reader
 from perfdb.pages.base import PageContext
 from tests.test_audit import subject_of

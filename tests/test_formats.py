@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import yaml
 
-from perfdb import formats, windows
+from perfdb import aggregation, formats
 from perfdb.errors import InputError
 from perfdb.formats import AVERAGES, FORMATS, ParsedLog, Reading, piecewise
 from perfdb.formats.ending import Account, training_log
@@ -348,7 +348,7 @@ def test_a_restart_of_which_no_step_has_a_time_changes_no_window() -> None:
 
 def test_a_restart_at_a_step_of_many_digits_has_a_window() -> None:
     log = attempts((1, 25), (10**18, 10**18 + 25), (10**18 + 21, 10**18 + 40))
-    assert log.window == f"skip_warmup({10**18 + 30})" == windows.named(str(log.window)).name
+    assert log.window == f"skip_warmup({10**18 + 30})" == aggregation.named(str(log.window)).name
 
 
 @pytest.mark.parametrize("numbers", [[*range(60, 0, -1)], [*range(90, 40, -1), *range(60, 0, -1)]])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from perfdb import windows
+from perfdb import aggregation
 from perfdb.formats import FORMATS, ParsedLog, batch
 from perfdb.formats.readings import Readings
 
@@ -36,7 +36,7 @@ def log(name: str, batches: Batches, start: str | None = None, **given: str | in
 
 def parsed(name: str, text: str, window: str | None = None, asked: int | None = None) -> ParsedLog:
     (found,) = FORMATS[name].parse("a.log", [text.encode()])
-    return batch.of_window("a.log", found, windows.named(window or found.window or ""), asked)
+    return batch.of_window("a.log", found, aggregation.named(window or found.window or ""), asked)
 
 
 def ramp(*sizes: tuple[int, int], every: int = 1) -> Batches:

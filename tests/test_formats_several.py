@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
-
-from perfdb import windows
-from perfdb.formats import FORMATS, ParsedLog, several
 from perfdb.windows import Window
+
+from perfdb import aggregation
+from perfdb.formats import FORMATS, ParsedLog, several
 from tests.logs import step_line, titan
 
 TIME_LIMIT = "slurmstepd: error: *** JOB 42 ON n1 CANCELLED AT 2025-07-01 DUE TO TIME LIMIT ***\n"
@@ -198,7 +198,7 @@ def test_an_attempt_of_which_no_step_is_kept_has_no_say(name: str, lost: int, la
 
     text = part(8, 1, 40) + part(lost, 31, 45) + part(last, 31, 50)
     for window, gpus, steps in (
-        (windows.between(11, 25), 8, "1 to 30"), (windows.last_n(10), last, "31 to 50"),
+        (aggregation.between(11, 25), 8, "1 to 30"), (aggregation.last_n(10), last, "31 to 50"),
     ):  # fmt: skip
         log = read(name, text, window=window)
         told = (log.changed_settings or "alone").partition(" alone")[0]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfdb import formats, logged, windows
+from perfdb import aggregation, formats, measure
 from perfdb.formats import (
     ParsedLog,
     Reading,
@@ -79,8 +79,8 @@ def judged(given: Sequence[Reading], window: str, averages: bool) -> str:
     """All that becomes of the lines of a log."""
     steps = settle_columns("a.log", shelved([given[:3], given[3:]]))
     log = ParsedLog(PartialCase(), readings=steps.readings, outcome=Outcome.FINISHED)
-    of = logged.LogRun(factories.case(), factories.release(), "run", "0" * 64, averages)
-    measured = logged.measured(log, of, windows.named(window))
+    of = measure.LogRun(factories.case(), factories.release(), "run", "0" * 64, averages)
+    measured = measure.of_log(log, of, aggregation.named(window))
     rows = [*measured.steps]
     assert rows == [measured.steps[place] for place in range(len(rows))]
     return repr((steps, rows, measured.run, measured.result))
@@ -156,8 +156,8 @@ def peak_bytes(name: str, content: bytes) -> int:
     tracemalloc.start()
     try:
         (log,) = formats.named(name).parse("a.log", [content])
-        of = logged.LogRun(factories.case(), factories.release(), "run", "0" * 64, averages=True)
-        measured = logged.measured(log, of, windows.named("skip_warmup(10)"))
+        of = measure.LogRun(factories.case(), factories.release(), "run", "0" * 64, averages=True)
+        measured = measure.of_log(log, of, aggregation.named("skip_warmup(10)"))
         deque(measured.steps, maxlen=0)
         return tracemalloc.get_traced_memory()[1]
     finally:

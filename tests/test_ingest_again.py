@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from perfdb.windows import last_n
 from sqlalchemy import URL, func, select
 
 from perfdb.db.tables import results, run_files, runs, sources, steps
@@ -20,7 +21,6 @@ from perfdb.rundir import RunDir
 from perfdb.site import page as site_page
 from perfdb.site import plain
 from perfdb.site.markup import Cell, Head, Table, table
-from perfdb.windows import last_n
 from tests import factories
 from tests.logs import GIVEN, nemo, write
 from tests.snapshots import snapshot

@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from perfdb.ended import damage
 from sqlalchemy import URL, select
 from sqlalchemy.exc import OperationalError
 
 from perfdb.db.session import failed, is_missing
 from perfdb.db.tables import ingest_log, results, runs
-from perfdb.ended import damage
 from perfdb.errors import Diagnostic, InputError, StoreError
 from perfdb.ingest import Options, Report, ingest
 from perfdb.rundir import RunDir, parse_steps

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from sqlalchemy import URL, select
 
-from perfdb import logged
+from perfdb import measure
 from perfdb.compare import comparison, words
 from perfdb.compare.read import known_releases, results_of
 from perfdb.content_hash import content_hash
@@ -222,15 +222,15 @@ perfdb: {framework: megatron-bridge, release: aabb29d0, container: nvcr.io/nvidi
 @pytest.fixture
 def earlier(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Until it is undone: version 3 of the parser, which knew a result by its case and release."""
-    printed = logged.printed
+    printed = measure.of_summary
 
-    def by_case(log: ParsedLog, of: logged.LogRun) -> ResultRow:
+    def by_case(log: ParsedLog, of: measure.LogRun) -> ResultRow:
         row = printed(log, of)
         said = {"case": row.case.key, "release": row.release.key, "origin": row.origin}
         figures = {"figures": log.emitted.model_dump(mode="json"), "window": log.window}
         return replace(row, key=content_hash(said), content_hash=content_hash(figures))
 
-    monkeypatch.setattr(logged, "printed", by_case)
+    monkeypatch.setattr(measure, "of_summary", by_case)
     monkeypatch.setattr(log_reader, "LOG_PARSER_VERSION", 3)
     return monkeypatch
 

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from perfdb.normalize import published_row
+
 from perfdb.pages import reader
 from perfdb.pages.base import PageContext, PageRead
 

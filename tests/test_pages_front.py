@@ -4,6 +4,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from perfdb.normalize import published_row
 from sqlalchemy import URL, select
 
 from perfdb import ingest
@@ -11,7 +12,6 @@ from perfdb.catalog import titles
 from perfdb.db.tables import results, sources
 from perfdb.ingest import page as page_reader
 from perfdb.ingest.words import LogOptions, words
-from perfdb.normalize import published_row
 from perfdb.pages import reader, releases
 from perfdb.pages.base import PageContext, PageRead
 from perfdb.record import Method, Original

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import URL, select
 
-from perfdb import catalog, flops, normalize, windows
+from perfdb import aggregation, catalog, flops, measure
 from perfdb.audit.check import audit
 from perfdb.audit.read import subjects
 from perfdb.db.session import reading
@@ -37,7 +37,7 @@ from tests.snapshots import snapshot
 from tests.trees import rows_of
 
 ALL = Scope()
-LAST_THREE = Asked(windows.last_n(3))
+LAST_THREE = Asked(aggregation.last_n(3))
 """12.0, 12.3 and 12.0 s: the median is 12 s."""
 
 RUN_ID = "llama3-8b_bf16_8gpu-1"
@@ -130,7 +130,7 @@ def test_a_run_directory_that_changed_is_read_anew_after_it(filled: URL, run: Pa
 def test_a_log_read_again_with_the_same_words_does_not_undo_it(store: URL, tmp_path: Path) -> None:
     log = logs.write(tmp_path / "logs")
     ingest([log], store, logs.GIVEN)
-    recompute(store, ALL, Asked(windows.last_n(1)))
+    recompute(store, ALL, Asked(aggregation.last_n(1)))
     before = snapshot(store)
 
     with_words, without = ingest([log], store, logs.GIVEN), ingest([log], store, Options())
@@ -146,8 +146,8 @@ def test_a_formula_that_changed_makes_new_figures(
     """Seven operations where six were counted: TFLOP/s and MFU grow by a sixth, tokens/s stay."""
     before = in_force(filled)
     monkeypatch.setattr(lora, "TRAINING_FACTOR", 7)
-    uncached = normalize._flops_per_token.__wrapped__
-    monkeypatch.setattr(normalize, "_flops_per_token", uncached)
+    uncached = measure._flops_per_token.__wrapped__
+    monkeypatch.setattr(measure, "_flops_per_token", uncached)
     monkeypatch.setattr(flops, "FORMULA_VERSION", 4)
 
     [changed] = recompute(filled, ALL, Asked()).changed
@@ -222,7 +222,7 @@ def test_published_figures_are_never_changed(store: URL, tmp_path: Path) -> None
     question = select(results).where(results.c.origin == Origin.PUBLISHED.value)
     before = rows_of(store, question)
 
-    report = recompute(store, ALL, Asked(windows.last(), flops.CONVENTIONS["full"]))
+    report = recompute(store, ALL, Asked(aggregation.last(), flops.CONVENTIONS["full"]))
 
     assert 1 == report.examined
     assert before == rows_of(store, question)
@@ -299,13 +299,13 @@ def test_a_run_directory_without_all_its_steps_stays_withheld(sqlite: URL, tmp_p
 @pytest.mark.parametrize(
     ("window", "why"),
     [
-        (windows.between(100, 200), "no step in window(100,200)"),
-        (windows.skip_warmup(10), "no step in skip_warmup(10)"),
-        (windows.last_n(11), "only 10 of 11 steps; last_n(11) would take the warm-up in"),
+        (aggregation.between(100, 200), "no step in window(100,200)"),
+        (aggregation.skip_warmup(10), "no step in skip_warmup(10)"),
+        (aggregation.last_n(11), "only 10 of 11 steps; last_n(11) would take the warm-up in"),
     ],
 )
 def test_a_window_without_steps_leaves_a_run_as_it_was_and_names_it(
-    filled: URL, tmp_path: Path, window: windows.Window, why: str
+    filled: URL, tmp_path: Path, window: aggregation.Window, why: str
 ) -> None:
     """Its figures and its outcome stay; those of a longer run of another system are made anew."""
     longer = factories.case(system="dgx-b200")
@@ -334,7 +334,7 @@ def test_a_log_too_short_for_its_window_gets_figures_over_a_shorter_one(
     ingest([log], sqlite, logs.GIVEN)
     assert "incomplete" == in_force(sqlite)["outcome"]
 
-    recompute(sqlite, ALL, Asked(windows.skip_warmup(1)))
+    recompute(sqlite, ALL, Asked(aggregation.skip_warmup(1)))
 
     found = in_force(sqlite)
     assert ("finished", None, 2.0, 3) == (
@@ -448,13 +448,13 @@ def test_a_case_keeps_its_figures_where_the_window_is_of_another_attempt(
 ) -> None:
     """A copy that is read over that window is of what that attempt was."""
     ingest([logs.write(tmp_path / "logs", RESUMED)], sqlite, over(None))
-    for window in (windows.between(11, 30), windows.last_n(50)):
+    for window in (aggregation.between(11, 30), aggregation.last_n(50)):
         [left] = recompute(sqlite, ALL, Asked(window)).left
         assert left.reason == (
             "the window holds steps of other settings: steps 31 to 60 alone have the settings of "
             "the case: of others num_gpus differ"
         )
-    [changed] = recompute(sqlite, ALL, Asked(windows.last_n(25))).changed
+    [changed] = recompute(sqlite, ALL, Asked(aggregation.last_n(25))).changed
     assert 4.0 == changed.after.step_time_s
     ingest([logs.write(tmp_path / "copy", RESUMED)], sqlite, over("window(11,30)"))
     assert (8.0, 8192.0) == (
@@ -484,7 +484,7 @@ def test_a_case_keeps_its_figures_where_the_window_is_of_another_batch(
     before, [(size,)] = in_force(sqlite), rows_of(sqlite, select(cases.c.global_batch_size))
     assert (128, None) == (size, before["withheld"])
 
-    *others, own = (windows.between(*ends) for ends in bounds)
+    *others, own = (aggregation.between(*ends) for ends in bounds)
     for window in others:
         [left] = recompute(sqlite, ALL, Asked(window)).left
         assert left.reason.startswith("the window holds steps of another batch than the case: ")
@@ -529,7 +529,7 @@ def test_a_restarted_run_has_the_memory_of_the_attempts_of_its_window(
 
     ingest([log], sqlite, logs.GIVEN)
     assert ("skip_warmup(30)", 1.5 * 2**30) == found()
-    recompute(sqlite, ALL, Asked(windows.named(window)))
+    recompute(sqlite, ALL, Asked(aggregation.named(window)))
     assert (window, stored and stored * 2**30) == found()
     ingest([log], sqlite, replace(logs.GIVEN, logs=replace(logs.GIVEN.logs, window=window)))
     assert (window, told * 2**30) == found()
@@ -551,7 +551,7 @@ def test_a_restarted_run_says_so_over_any_window(sqlite: URL, tmp_path: Path) ->
         found["window"], found["num_steps"], found["step_time_s"], found["notes"],
     )  # fmt: skip
 
-    recompute(sqlite, ALL, Asked(windows.skip_warmup(10)))
+    recompute(sqlite, ALL, Asked(aggregation.skip_warmup(10)))
 
     found = in_force(sqlite)
     assert (30, 3.0, [note]) == (found["num_steps"], found["step_time_s"], found["notes"])
@@ -613,13 +613,13 @@ def test_flops_of_another_shape_of_the_model_are_unknown(
 
     model = catalog.model("llama3-8b").model_copy(update={"num_layers": 64})
     monkeypatch.setattr(catalog, "models", lambda: {"llama3-8b": model})
-    normalize._flops_per_token.cache_clear()
+    measure._flops_per_token.cache_clear()
     assert 1 == len(recompute(sqlite, ALL, Asked()).changed)
     [(same, known, mfu, notes)] = rows_of(sqlite, question)
     assert (tokens, []) == (same, notes)
     assert known > 0 < mfu
     monkeypatch.undo()
-    normalize._flops_per_token.cache_clear()
+    measure._flops_per_token.cache_clear()
     assert 1 == len(recompute(sqlite, ALL, Asked()).changed)
     assert [(tokens, None, None, [said])] == rows_of(sqlite, question)
 
@@ -631,12 +631,12 @@ def test_a_store_that_is_not_there_is_refused(tmp_path: Path) -> None:
         recompute(store_url(str(tmp_path / "none.sqlite")), ALL, Asked())
 
 
-def _stored(times: list[float], window: windows.Window) -> tuple[Stored, list[Reading]]:
+def _stored(times: list[float], window: aggregation.Window) -> tuple[Stored, list[Reading]]:
     """A run as ingest reads it, and its steps."""
     steps = factories.steps(times)
     record = factories.record(warmup_steps=0, measured_steps=len(times))
-    measured = normalize.measured(record, StepsRead(tuple(enumerate(steps, 1)), ()), Worker(), "c")
-    result = normalize.with_figures(measured.result, steps, window)
+    measured = measure.of_run(record, StepsRead(tuple(enumerate(steps, 1)), ()), Worker(), "c")
+    result = measure.with_figures(measured.result, measure.select(measured.steps, window), window)
     stored = Stored(result, 1, 1, "r", 1, finished=True, of_log=False)
     peak = steps[0].peak_memory_bytes
     return stored, [
@@ -646,10 +646,10 @@ def _stored(times: list[float], window: windows.Window) -> tuple[Stored, list[Re
 
 @given(
     st.lists(st.floats(1e-3, 1e5), min_size=3, max_size=40),
-    st.sampled_from([windows.last(), windows.last_n(3), windows.skip_warmup(0)]),
+    st.sampled_from([aggregation.last(), aggregation.last_n(3), aggregation.skip_warmup(0)]),
 )
 def test_figures_made_again_are_the_figures_that_ingest_made(
-    times: list[float], window: windows.Window
+    times: list[float], window: aggregation.Window
 ) -> None:
     stored, steps = _stored(times, window)
 
@@ -660,7 +660,7 @@ def test_figures_made_again_are_the_figures_that_ingest_made(
 
 @given(st.floats(1e-6, 1e9), st.floats(1e-9, 10))
 def test_figures_that_differ_by_more_than_dust_differ(figure: float, change: float) -> None:
-    stored, _ = _stored([1.0], windows.last())
+    stored, _ = _stored([1.0], aggregation.last())
     one = replace(stored.result, step_time_s=figure)
     other = replace(stored.result, step_time_s=figure * (1 + change))
     dust = replace(stored.result, step_time_s=figure * (1 + 1e-15))
@@ -673,27 +673,31 @@ def test_figures_that_differ_by_more_than_dust_differ(figure: float, change: flo
 
 def test_a_window_without_figures_does_not_forget_the_convention() -> None:
     """What an earlier version stored of one: over steps that there are it counts as before."""
-    stored, steps = _stored([1.0] * 4, windows.last())
+    stored, steps = _stored([1.0] * 4, aggregation.last())
     given = Readings.of(steps)
-    full = Asked(windows.last_n(500), flops.CONVENTIONS["full"])
+    full = Asked(aggregation.last_n(500), flops.CONVENTIONS["full"])
 
     empty = figures.recomputed(stored, given, full)
     again = replace(stored, result=empty)
 
     assert ("incomplete", "full", None) == (empty.outcome, empty.flops_convention, empty.mfu)
     assert {} == figures.differences(empty, figures.recomputed(again, given, Asked()))
-    found = figures.recomputed(again, given, Asked(windows.last()))
+    found = figures.recomputed(again, given, Asked(aggregation.last()))
     assert ("finished", "full") == (found.outcome, found.flops_convention)
 
 
 def test_skipped_steps_do_not_count_and_the_note_is_that_of_the_window() -> None:
     """As of a log at ingest: no figures where most are skipped, no note where none is."""
-    stored, steps = _stored([1.0, 1.0, 2.0, 2.0], windows.last())
+    stored, steps = _stored([1.0, 1.0, 2.0, 2.0], aggregation.last())
     given = Readings.of([one._replace(skipped=one.step < 3) for one in steps])
 
     most, half, rest = (
         figures.recomputed(stored, given, Asked(window))
-        for window in (windows.between(1, 3), windows.skip_warmup(0), windows.skip_warmup(2))
+        for window in (
+            aggregation.between(1, 3),
+            aggregation.skip_warmup(0),
+            aggregation.skip_warmup(2),
+        )
     )
     again = figures.recomputed(replace(stored, result=half), given, Asked())
 
@@ -708,7 +712,7 @@ def test_skipped_steps_do_not_count_and_the_note_is_that_of_the_window() -> None
 
 def test_what_the_program_printed_is_taken_over_the_same_window() -> None:
     """The median of 100, 300 and 200 tokens/s; an MFU that is not kept by step is then unknown."""
-    stored, steps = _stored([1.0] * 4, windows.skip_warmup(0))
+    stored, steps = _stored([1.0] * 4, aggregation.skip_warmup(0))
     said = replace(stored.result, emitted={"tokens_per_sec_per_gpu": 150.0, "mfu": 0.4})
     printed = [None, 100.0, 300.0, 200.0]
     given = Readings.of(
@@ -717,7 +721,7 @@ def test_what_the_program_printed_is_taken_over_the_same_window() -> None:
     )
 
     same = figures.recomputed(replace(stored, result=said), given, Asked())
-    other = figures.recomputed(replace(stored, result=said), given, Asked(windows.last_n(3)))
+    other = figures.recomputed(replace(stored, result=said), given, Asked(aggregation.last_n(3)))
 
     assert {"tokens_per_sec_per_gpu": 150.0, "mfu": 0.4} == same.emitted
     assert {"tokens_per_sec_per_gpu": 200.0} == other.emitted

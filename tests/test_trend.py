@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import URL
 
-from perfdb import recompute, windows
+from perfdb import aggregation, recompute
 from perfdb.cli.trended import BLOCKS, MOST_BARS, sparkline
 from perfdb.compare import Level, named
 from perfdb.compare.read import known_releases
@@ -560,7 +560,7 @@ def recomputed(lab: Lab, version: str, window: str) -> None:
     with reading(lab.store) as connection:
         ids = named(version, known_releases(connection)).release_ids
     report = recompute.recompute(
-        lab.store, recompute.Scope(release_ids=ids), recompute.Asked(windows.named(window))
+        lab.store, recompute.Scope(release_ids=ids), recompute.Asked(aggregation.named(window))
     )
     assert report.changed
 

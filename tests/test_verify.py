@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL
 
-from perfdb import windows
+from perfdb import aggregation
 from perfdb.db.packing import packed
 from perfdb.ingest import Options, ingest
 from perfdb.recompute import Asked, Scope, recompute
@@ -91,7 +91,7 @@ def test_a_store_with_revisions_of_all_kinds_holds_together(store: URL, tmp_path
     run = RunDir(tmp_path / "runs" / "a")
     factories.write_steps(run, factories.steps([20.0] * 10))
     ingest([tmp_path / "runs", page], store, NEMO)
-    recompute(store, Scope(), Asked(windows.last_n(4)))
+    recompute(store, Scope(), Asked(aggregation.last_n(4)))
 
     assert [] == faults(store)
 
@@ -264,7 +264,7 @@ def test_a_superseded_figure_is_held_against_the_page_of_its_time(
 
 
 def test_two_results_in_force_are_found(filled: URL) -> None:
-    recompute(filled, Scope(), Asked(windows.last()))
+    recompute(filled, Scope(), Asked(aggregation.last()))
     spoil(
         filled,
         "UPDATE results SET superseded = 0, superseded_at = NULL WHERE revision = 1 AND run_id = "
@@ -292,7 +292,7 @@ def test_two_results_in_force_are_found(filled: URL) -> None:
 )
 def test_revisions_that_cannot_be_are_found(filled: URL, statement: str, message: str) -> None:
     """Each of the three runs that have figures."""
-    recompute(filled, Scope(), Asked(windows.last()))
+    recompute(filled, Scope(), Asked(aggregation.last()))
     limit = " WHERE run_id IN (SELECT run_id FROM results WHERE revision = 2)"
     spoil(filled, statement if "WHERE" in statement else statement + limit)
 

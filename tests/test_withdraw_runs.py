@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from perfdb.windows import last_n
 from sqlalchemy import URL, select
 
 from perfdb.db.session import reading
@@ -17,7 +18,6 @@ from perfdb.site.pages import all_pages
 from perfdb.site.read import contents
 from perfdb.site.revisions import events
 from perfdb.verify import verify
-from perfdb.windows import last_n
 from tests import factories, logs
 from tests.shell import Shell
 from tests.snapshots import snapshot

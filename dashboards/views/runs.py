@@ -16,6 +16,7 @@ from dashboards.findings import Findings, bullets, is_wrong, mark, plain
 from dashboards.look import columns, grid, printed, whole, widths_px
 from perfdb.catalog import titles
 from perfdb.compare import Result, words
+from perfdb.messages import NoteText
 from perfdb.metrics import METRICS
 from perfdb.record import Figures, Frozen, Outcome
 from perfdb.units import counted, text
@@ -50,7 +51,7 @@ class Measured(Figures):
     model_config = ConfigDict(extra="ignore")
 
     result_id: int
-    withheld: str | None
+    withheld: NoteText | None
     window: str | None
     num_steps: int | None
     peak_memory_bytes: int | None

@@ -275,7 +275,7 @@ def upgrade() -> None:
             nullable=True,
             comment="why there are no figures; NULL: nothing is withheld",
         ),
-        sa.Column("notes", sa.JSON(), nullable=False, comment="texts of footnotes"),
+        sa.Column("notes", sa.JSON(), nullable=False, comment="codes with parameters"),
         sa.Column(
             "raw", sa.JSON(), nullable=False, comment="the text of each cell, by the column's title"
         ),

@@ -6,6 +6,7 @@ from typing import Final
 
 from pydantic import ConfigDict, Field
 
+from perfdb.messages import NoteText
 from perfdb.record import Finding, Frozen, Origin, Severity, Task
 
 __all__ = ["FIGURES", "SHORT", "TOTAL", "Finding", "Remark", "Severity", "Subject"]
@@ -46,7 +47,7 @@ class Subject(Frozen):
     kernels: str = ""
     variant: str | None = None
     origin: Origin = Origin.PUBLISHED
-    withheld: str | None = None
+    withheld: NoteText | None = None
     step_time_s: float | None = None
     step_time_mean_s: float | None = None
     step_time_stdev_s: float | None = None
@@ -60,7 +61,7 @@ class Subject(Frozen):
     raw: Mapping[str, str] = Field(default_factory=dict)
     extras: Mapping[str, str] = Field(default_factory=dict)
     emitted: Mapping[str, float] = Field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[NoteText, ...] = ()
     source: str | None = None
     source_line: int | None = None
     source_sha256: str | None = None

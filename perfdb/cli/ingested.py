@@ -7,6 +7,7 @@ import click
 from perfdb.cli.options import print_table
 from perfdb.ingest import Change, Shown
 from perfdb.ingest.shown import FIGURES, exactly
+from perfdb.messages import note_text
 from perfdb.pages.columns import title_by_field
 from perfdb.record import Release
 from perfdb.units import UNKNOWN
@@ -41,7 +42,10 @@ def objects(changes: Iterable[Change]) -> list[dict[str, object]]:
 
 
 def _said(one: Shown) -> dict[str, object]:
-    return {name: getattr(one, name) for name in (*FIGURES, *STATED)} | {"printed": one.raw}
+    stated = {name: getattr(one, name) for name in (*FIGURES, *STATED)}
+    stated["notes"] = [note_text(note) for note in one.notes]
+    stated["withheld"] = note_text(one.withheld) if one.withheld else None
+    return stated | {"printed": one.raw}
 
 
 def print_changes(changes: Iterable[Change]) -> None:
@@ -64,7 +68,7 @@ def _cells(change: Change) -> Iterator[object]:
     yield Release(framework=one.framework, version=one.release).name
     yield from (getattr(one, name) for name in WORK)
     yield from (_figure(change.before or one, one, name) for name in FIGURES)
-    yield one.withheld or one.outcome
+    yield note_text(one.withheld) if one.withheld else one.outcome
     yield f"{one.source}:{one.source_line}" if one.source_line else one.source
 
 
@@ -95,4 +99,4 @@ def _besides(one: Shown) -> dict[str, str | None]:
     shown = {figures.get(name) for name in FIGURES}
     cells = {title: text for title, text in one.raw.items() if title not in shown}
     method = {"FLOPs convention": one.flops_convention, "window": one.window}
-    return {**cells, **method, "note": "; ".join(one.notes)}
+    return {**cells, **method, "note": "; ".join(map(note_text, one.notes))}

@@ -68,7 +68,7 @@ def metric_option(verb: str) -> Callable[[Command], Command]:
 
 
 def window_option(default: str) -> Callable[[Command], Command]:
-    """--window: the steps that figures are taken over, as `perfdb.windows.named` reads it."""
+    """--window: the steps that figures are taken over, as `perfdb.aggregation.named` reads it."""
     return click.option(
         "--window",
         metavar="WINDOW",

@@ -63,15 +63,15 @@ def recompute(
     skipped most steps in it, is named and keeps its figures; the exit code is then 1. Published
     figures are never changed. It is one transaction: all of it happens, or nothing.
     """
+    from perfdb import aggregation
     from perfdb import recompute as recomputing
-    from perfdb import windows
     from perfdb.compare.read import release_ids
     from perfdb.db.session import reading_current, store_url
     from perfdb.flops import CONVENTIONS
     from perfdb.queries.scope import Only
 
     asked = recomputing.Asked(
-        windows.named(window) if window else None,
+        aggregation.named(window) if window else None,
         CONVENTIONS[convention] if convention else None,
     )
     url, release = store_url(db), only.pop("release")

@@ -7,6 +7,7 @@ from typing import TypeVar
 from pydantic import ConfigDict
 
 from perfdb import stated
+from perfdb.messages import NoteText
 from perfdb.record import CONFIGURATION_FIELDS, Frozen, Origin, Outcome, Scalar
 from perfdb.versions import natural
 
@@ -48,7 +49,7 @@ class Result(Frozen):
     options: Mapping[str, Scalar]
     origin: Origin
     outcome: Outcome
-    withheld: str | None
+    withheld: NoteText | None
     step_time_s: float | None
     step_time_mean_s: float | None
     step_time_stdev_s: float | None
@@ -72,7 +73,7 @@ class Result(Frozen):
     source: str | None = None
     """The file that it was read from."""
     source_line: int | None = None
-    notes: Sequence[str] = ()
+    notes: Sequence[NoteText] = ()
     """What is said of its figures."""
     has_open_errors: bool = False
     """Whether the audit finds errors in it that nobody has accepted (`marked`)."""

@@ -10,12 +10,13 @@ from itertools import islice
 from sqlalchemy import JSON, Connection, Date, Dialect, TableClause
 from sqlalchemy.exc import DBAPIError
 
+from perfdb.db.notes import NotesType, NoteType
 from perfdb.db.tables import Moment
 
 Cells = tuple[object, ...]
 Translation = Callable[[object], object]
 
-TRANSLATED = (JSON, Date, Moment)
+TRANSLATED = (JSON, Date, Moment, NoteType, NotesType)
 """The types of columns whose values no driver takes as they are."""
 
 AT_ONCE = 1 << 12

@@ -1,7 +1,7 @@
 """What is written to the store: the bytes of sources, runs with their steps, results, findings."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from perfdb.content_hash import content_hash
 from perfdb.db.packing import Packed, packed
-from perfdb.record import Case, Origin, Outcome, Release
+from perfdb.formats.columns import Steps
+from perfdb.record import Case, Note, Origin, Outcome, Release
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class ResultRow:
     content_hash: str
     origin: Origin
     outcome: Outcome
-    withheld: str | None = None
+    withheld: Note | None = None
     source_line: int | None = None
     step_time_s: float | None = None
     step_time_mean_s: float | None = None
@@ -111,7 +112,7 @@ class ResultRow:
     raw: Mapping[str, str] = field(default_factory=dict)
     printed: Mapping[str, str] = field(default_factory=dict)
     extras: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     emitted: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -120,7 +121,7 @@ class MeasuredRun:
     """A run as it is stored: its row, its steps and its one result."""
 
     run: RunRow
-    steps: Sequence[StepRow]
+    steps: Steps
     result: ResultRow
 
 
@@ -156,3 +157,9 @@ class RunFiles:
     def content_hash(self) -> str:
         """SHA-256 over the names and contents: what was read, wherever the directory is."""
         return content_hash({name: file.sha256 for name, file in self.by_name.items()})
+
+
+def step_rows(steps: Steps) -> list[StepRow]:
+    """The rows that are stored of steps."""
+    names = ("line" if name == "source_line" else name for name in StepRow._fields)
+    return [StepRow._make(row) for row in steps.rows(*names)]

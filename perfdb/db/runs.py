@@ -14,9 +14,9 @@ from perfdb.db import results as stored
 from perfdb.db import sources as files
 from perfdb.db.ingest_log import Action
 from perfdb.db.results import Held, Place, Revision
-from perfdb.db.rows import MeasuredRun, RunFiles, RunRow, StepRow
+from perfdb.db.rows import MeasuredRun, RunFiles, RunRow
 from perfdb.db.session import take_turns
-from perfdb.db.tables import results, run_files, runs, sources, steps
+from perfdb.db.tables import STEP_COLUMNS, results, run_files, runs, sources, steps
 from perfdb.record import Outcome
 
 _COLUMNS = tuple(field.name for field in fields(RunRow))
@@ -268,8 +268,12 @@ def _clear(connection: Connection, ids: Sequence[int]) -> None:
 
 
 def _put_steps(connection: Connection, read: Iterable[tuple[int, Given]]) -> None:
-    rows = ((number, *step) for number, one in read for step in one.run.steps)
-    bulk.add(connection, steps, ("run_id", *StepRow._fields), rows)
+    rows = (
+        (number, *step)
+        for number, one in read
+        for step in one.run.steps.rows(*STEP_COLUMNS, "line")
+    )
+    bulk.add(connection, steps, ("run_id", *STEP_COLUMNS, "source_line"), rows)
 
 
 def _put_files(

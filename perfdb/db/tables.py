@@ -32,6 +32,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
+from perfdb.db.notes import NotesType, NoteType
 from perfdb.fields import BY_NAME, CONFIGURATION, DERIVED, WORKLOAD, Group, names
 from perfdb.record import Case
 
@@ -207,6 +208,12 @@ run_files = Table(
     sqlite_with_rowid=False,
 )
 
+STEP_COLUMNS = (
+    "step", "step_time_s", "step_time_min_s", "loss", "grad_norm", "tokens", "peak_memory_bytes",
+    "skipped", "tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu",
+)  # fmt: skip
+"""The columns of `steps` that the parts of perfdb call by the same name."""
+
 steps = Table(
     "steps",
     metadata,
@@ -240,8 +247,8 @@ results = Table(
     _reference("source_id", "sources"),
     Column("source_line", Integer),
     *map(_field_column, names(Group.METHOD, Group.FIGURE, Group.DERIVED)),
-    Column("withheld", Text, comment="why there are no figures; NULL: nothing is withheld"),
-    Column("notes", JSON, nullable=False, comment="texts of footnotes"),
+    Column("withheld", NoteType(), comment="why there are no figures; NULL: nothing is withheld"),
+    Column("notes", NotesType(), nullable=False, comment="codes with parameters"),
     Column("raw", JSON, nullable=False, comment="the text of each cell, by the column's title"),
     Column("printed", JSON, nullable=False, comment="the visible text of each cell, by field"),
     Column("extras", JSON, nullable=False, comment="columns without a field"),

@@ -10,9 +10,11 @@ from sqlalchemy import Connection
 
 from perfdb import stated
 from perfdb.export.base import Cell, Column, Table
+from perfdb.messages import note_text
 from perfdb.metrics import EMITTED
 from perfdb.queries import results
 from perfdb.queries.scope import Scope, within
+from perfdb.record import Note
 from perfdb.stated import Stated
 
 STORED = (
@@ -95,8 +97,10 @@ def _cells(kinds: Sequence[type], row: Row) -> list[Cell]:
 
 def _cell(kind: type, value: object) -> Cell:
     """A value as an export has it: a day, several notes and options, as JSON, are texts."""
+    if isinstance(value, Note):
+        return note_text(value)
     if isinstance(value, list | tuple):
-        return NOTES_JOINED_BY.join(value) or None
+        return NOTES_JOINED_BY.join(map(note_text, value)) or None
     if isinstance(value, Mapping):
         return dumps(value, sort_keys=True, ensure_ascii=False) if value else None
     cell: Cell = kind(value)

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from perfdb import attempt_settings
+from perfdb.aggregation import Window
 from perfdb.formats.base import Content, LogFormat, ParsedLog, Reading
 from perfdb.formats.piecewise import first, places
 from perfdb.formats.printed import first_place
@@ -21,8 +21,7 @@ from perfdb.formats.readings import Ints, Readings
 from perfdb.formats.settings import DUMPS, OPTIONS
 from perfdb.formats.spans import held_by, spans
 from perfdb.formats.steps import with_peaks
-from perfdb.record import MOST, PartialCase
-from perfdb.windows import Window
+from perfdb.record import MOST, Note, NoteCode, PartialCase
 
 _DUMP: Final = re.compile("|".join((*DUMPS, r"Building (?:\d+-D )?device mesh with ")).encode())
 """torchtitan dumps nothing; what it says of itself begins with its mesh."""
@@ -161,10 +160,14 @@ def _steps(kept: Readings, own: _Stretch) -> tuple[int, int]:
     return int(kept.step[own.alike.start]), int(kept.step[own.alike.stop - 1])
 
 
-def _told(kept: Readings, own: _Stretch, stretches: Sequence[_Stretch]) -> str | None:
+def _told(kept: Readings, own: _Stretch, stretches: Sequence[_Stretch]) -> Note | None:
     mine, others = _settings(own.said), [_settings(one.said) for one in stretches]
     names = {name for one in others for name in {*mine, *one} if mine.get(name) != one.get(name)}
-    return attempt_settings.said(*_steps(kept, own), sorted(names)) if names else None
+    if not names:
+        return None
+    first_step, last_step = _steps(kept, own)
+    fields = ", ".join(sorted(names))
+    return Note.of(NoteCode.OTHER_SETTINGS, first=first_step, last=last_step, fields=fields)
 
 
 def _with_peaks(kept: Readings, attempts: Sequence[_Attempt]) -> Readings:

@@ -5,9 +5,8 @@ from typing import Final
 
 import numpy as np
 
-from perfdb import windows
 from perfdb.formats.order import in_order
-from perfdb.formats.piecewise import Array, by_rank, found, pieces, places, rises
+from perfdb.formats.piecewise import Array, found, pieces, places, rises
 from perfdb.formats.readings import Flags, Floats, Ints, Readings
 
 MOST_APART: Final = 3
@@ -102,10 +101,6 @@ def _restarts_at_last(printed: Readings) -> bool:
     if not (num_again and num_on):
         return False
 
-    def gaps_on() -> Iterator[tuple[Floats, Ints]]:
-        for steps, lines in pieces(printed.step, printed.line, overlap=1):
-            gaps = np.diff(lines)[np.diff(steps) > 0].clip(0).astype(np.float64)
-            yield gaps, np.ones(len(gaps), np.int64)
-
+    gaps_on = np.diff(printed.line)[np.diff(printed.step) > 0].clip(0)
     is_often = num_again > AGAIN_AND_AGAIN * len(printed)
-    return bool(nearest >= windows.median(num_on, by_rank(gaps_on)) + is_often)
+    return bool(nearest >= np.median(gaps_on) + is_often)

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from perfdb.errors import Diagnostic
 from perfdb.formats.columns import Reading, Steps
-from perfdb.record import Figures, Outcome, PartialCase
+from perfdb.record import Figures, Note, Outcome, PartialCase
 
 __all__ = ["Content", "LogFormat", "ParsedLog", "Reading"]
 
@@ -56,8 +56,8 @@ class ParsedLog:
     """Whether that attempt goes on with the step behind them, and none is printed again."""
     earlier_until: int | None = None
     """The line of the last step of an earlier run, of which this log says nothing but that."""
-    changed_settings: str | None = None
-    """Which steps have the settings, in a sentence, where those of another attempt have others."""
+    changed_settings: Note | None = None
+    """Which steps have the settings, where those of another attempt have others."""
     timed_by: tuple[str, ...] = ()
     """The fields that its step times follow from, where it prints rates and no times."""
     outcome: Outcome | None = None

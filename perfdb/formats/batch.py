@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from perfdb.aggregation import Window
 from perfdb.errors import Diagnostic
 from perfdb.formats.base import ParsedLog
 from perfdb.formats.numbers import count
@@ -16,7 +17,6 @@ from perfdb.formats.readings import Column, Readings
 from perfdb.formats.shelf import each
 from perfdb.formats.spans import held_by, spans
 from perfdb.formats.steps import sizes
-from perfdb.windows import Window
 
 PRINTED = "global_batch_size"
 """The column of step lines that says it; no step is kept with it."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from typing import Final
 
-from perfdb import windows
+from perfdb import aggregation
 from perfdb.formats import precisions, settings
 from perfdb.formats.base import ParsedLog
 from perfdb.formats.ending import WINDOW
@@ -213,7 +213,7 @@ def first_line(log: ParsedLog) -> int:
 def first_place(log: ParsedLog) -> int:
     """The place of that step among the steps of the log."""
     lasts = Readings.of(log.readings).step
-    judged = held_by(windows.named(log.window or WINDOW), lasts, spans(lasts))
+    judged = held_by(aggregation.named(log.window or WINDOW), lasts, spans(lasts))
     again = min(bisect_left(Cells[int](lasts), log.restarted_at or 0), len(lasts) - 1)
     return judged.start if judged.stop else again
 

@@ -6,10 +6,10 @@ What a log says of settings, warm-up and end is then that of this run. Pure.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from perfdb.aggregation import Window
 from perfdb.errors import Diagnostic
 from perfdb.formats.attempts import with_settings
 from perfdb.formats.base import Content, LogFormat, ParsedLog
-from perfdb.windows import Window
 
 REMEDY = "give each run a file of its own"
 

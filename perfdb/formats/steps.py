@@ -8,6 +8,7 @@ from operator import attrgetter
 
 import numpy as np
 
+from perfdb.aggregation import LONGEST_STEP_S, SHORTEST_STEP_S
 from perfdb.errors import Diagnostic
 from perfdb.formats.back import back, is_backwards, start_of_last
 from perfdb.formats.base import Reading
@@ -19,7 +20,6 @@ from perfdb.formats.readings import Column, Flags, Floats, Ints, Readings
 from perfdb.formats.shelf import Shelf, each, shelved
 from perfdb.record import MOST
 from perfdb.units import counted
-from perfdb.windows import LONGEST_STEP_S, SHORTEST_STEP_S
 
 MOST_KEPT = 1000
 """How many unreadable steps are remembered: a damaged log may hold millions."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from perfdb import logged, said_before
+from perfdb import measure, said_before
 from perfdb.attribute import Attributed, Missing
 from perfdb.content_hash import content_hash
 from perfdb.db.packing import Packed, unpacked_pieces
@@ -34,7 +34,7 @@ from perfdb.ingest.read import (
 )
 from perfdb.ingest.recognised import Look, is_blank, is_empty, look_at, misread, of_a_rank, reasons
 from perfdb.ingest.words import Words
-from perfdb.record import Figures
+from perfdb.record import Figures, Note, NoteCode
 from perfdb.rundir import RunDir
 
 LOG_PARSER_VERSION = 12
@@ -214,8 +214,8 @@ class _LogFile:
                 yield self._run(account, number, of)
             else:
                 known_by = self._run_id(number, log.identity)
-                run = logged.LogRun(of.case, of.release, known_by, self.source.sha256)
-                rows.append(logged.printed(log, run))
+                run = measure.LogRun(of.case, of.release, known_by, self.source.sha256)
+                rows.append(measure.of_summary(log, run))
                 notes += (*log.problems, *log.notes, *account.remarks(), *self._no_window(log))
                 beside |= dict.fromkeys(account.beside_it)
         if rows:
@@ -231,7 +231,7 @@ class _LogFile:
         return f"log-{(identity or self.source.sha256)[:16]}{several}"
 
     def _over_window(self, log: ParsedLog) -> ParsedLog:
-        window, said = logged.window_of(log, self.words.window), self.words.said
+        window, said = measure.log_window(log, self.words.window), self.words.said
         asked = said.configuration.global_batch_size
         return batch.of_window(self.source.path, log, window, asked)
 
@@ -247,9 +247,11 @@ class _LogFile:
         by_name = {plain_name(Path(one.path)): one for one in everything}
         files = RunFiles(by_name, name, name)
         content = content_hash({"files": [one.sha256 for one in everything]})
-        run = logged.LogRun(
+        run = measure.LogRun(
             of.case, of.release, self._run_id(number), content, self._averages,
-            tuple(note.message for note in account.notes),
+            tuple(
+                Note(NoteCode.REPORTED, {"text": note.message}) for note in account.notes
+            ),
         )  # fmt: skip
         measured = self._measured(log, run)
 
@@ -257,7 +259,7 @@ class _LogFile:
             holds = said_before.held(now, before, self.words.said)
             return self._measured(log, replace(run, case=holds.case, release=holds.release))
 
-        window = logged.window_of(log, self.words.window)
+        window = measure.log_window(log, self.words.window)
         odd = window_notes.notes(
             self.source.path, log, measured.result, window, averages=self._averages
         )
@@ -268,8 +270,8 @@ class _LogFile:
         again = None if asked and log.changed_settings else anew
         return RunRead(self.source.path, measured, files, notes, insisted, asked, again, beside)
 
-    def _measured(self, log: ParsedLog, run: logged.LogRun) -> MeasuredRun:
-        return logged.measured(log, run, logged.window_of(log, self.words.window))
+    def _measured(self, log: ParsedLog, run: measure.LogRun) -> MeasuredRun:
+        return measure.of_log(log, run, measure.log_window(log, self.words.window))
 
     def _unattributed(self, account: Account, number: int, missing: Missing) -> Unattributed:
         log = account.log

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from perfdb import normalize
+from perfdb import measure
 from perfdb.db.rows import ResultRow, SourceFile
 from perfdb.errors import Diagnostic
 from perfdb.ingest.find import Source
@@ -47,7 +47,7 @@ def read_page(
     if not source.named and _OURS.search(text):
         return PassedOver(where)
     found = reader.read(where, text, context)
-    rows, repeated = once_each(where, [normalize.published_row(row) for row in found.results])
+    rows, repeated = once_each(where, [measure.of_page(row) for row in found.results])
     file = SourceFile(where, content, PAGE, PAGE_PARSER_VERSION)
     problems = (*found.problems, *repeated)
     emptied = source.named and not rows and not problems

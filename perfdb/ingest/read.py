@@ -9,16 +9,17 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal
 
-from perfdb import normalize, skipped, trained
+from perfdb import measure
+from perfdb.aggregation import Window
 from perfdb.attribute import Attributed
 from perfdb.db.rows import MeasuredRun, ResultRow, RunFiles, SourceFile
-from perfdb.ended import damage
 from perfdb.errors import Diagnostic, RunDirError
 from perfdb.ingest import opened
 from perfdb.jsonfile import parse_json
-from perfdb.record import Original, Outcome, RunRecord
+from perfdb.messages import note_text
+from perfdb.record import NoteCode, Original, Outcome, RunRecord
 from perfdb.rundir import RECORD, STEPS, RunDir, parse_steps, parse_worker
-from perfdb.windows import Window
+from perfdb.validity import damage
 
 _RUN_ID = re.compile(rb'"run_id"\s*:\s*"([^"\\\x00-\x1f]+)"')
 """Control characters, which no JSON string holds, PostgreSQL would not even look for."""
@@ -277,7 +278,7 @@ def _parse_ended(found: RunFound, record: RunRecord) -> RunRead | Rejected:
     if problem:
         return Rejected(str(run.path), (problem,))
     worker = parse_worker(run, partial(_content, files))
-    measured = normalize.measured(record, steps, worker, files.content_hash, found.window)
+    measured = measure.of_run(record, steps, worker, files.content_hash, found.window)
     asked = found.window.name if found.window else None
     notes = tuple(_less_than_said(run, record, measured.result))
     return RunRead(str(run.path), measured, files, notes, window=asked)
@@ -287,10 +288,12 @@ def _less_than_said(run: RunDir, record: RunRecord, result: ResultRow) -> Iterat
     """What keeps a run from being finished that says it is, and which of its steps do not count."""
     if record.outcome is Outcome.FINISHED and result.outcome is not Outcome.FINISHED:
         ended = result.outcome.replace("_", " ")
-        yield Diagnostic(str(run.path), f"says that it finished, and is {ended}: {result.withheld}")
+        why = note_text(result.withheld) if result.withheld else ""
+        yield Diagnostic(str(run.path), f"says that it finished, and is {ended}: {why}")
         return
-    told = (skipped.said_of(result), *filter(trained.is_said, result.notes))
-    yield from (Diagnostic(str(run.path), said) for said in told if said)
+    for note in (*filter(None, [result.withheld]), *result.notes):
+        if note.code in (NoteCode.SKIPPED_STEPS, NoteCode.MODEL_SHAPE):
+            yield Diagnostic(str(run.path), note_text(note))
 
 
 def _content(files: RunFiles, name: str) -> bytes:

@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Connection
 from perfdb.db import keys
 from perfdb.db.tables import results
 from perfdb.queries import results as questions
+from perfdb.record import Note
 from perfdb.units import UNKNOWN, number, percent, significant
 
 FIGURES: Mapping[str, Callable[[float | None], str]] = {
@@ -56,9 +57,9 @@ class Shown:
     flops_convention: str | None
     window: str | None
     raw: Mapping[str, str]
-    notes: Sequence[str]
+    notes: Sequence[Note]
     outcome: str
-    withheld: str | None
+    withheld: Note | None
     source: str
     source_line: int | None
 

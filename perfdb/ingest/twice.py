@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, and_, false, or_
 from perfdb import said_before
 from perfdb.db import keys
 from perfdb.db import runs as stored_runs
-from perfdb.db.rows import StepRow
+from perfdb.db.rows import StepRow, step_rows
 from perfdb.db.tables import cases, releases, runs, sources
 from perfdb.errors import Diagnostic
 from perfdb.ingest import elsewhere, grown, rendered
@@ -211,7 +211,7 @@ def _of_steps(
     case = _case_told(connection, read, row)
     if case is _Told.OTHERS or row["sha256"] == file.sha256:
         return None  # the same bytes: a file that holds several runs
-    steps, num_shared = _compared(connection, read.run.steps, row["id"], alike)
+    steps, num_shared = _compared(connection, step_rows(read.run.steps), row["id"], alike)
     is_rank = alike is rendered.OF_ANOTHER_RANK
     is_whole = steps is _Told.SAME
     if not _differ(read, num_shared, alike, whole=is_whole):

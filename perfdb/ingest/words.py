@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from perfdb import attribute, formats, windows
+from perfdb import aggregation, attribute, formats
 from perfdb.attribute import Said
 from perfdb.catalog import names
 from perfdb.formats import LogFormat
@@ -33,7 +33,7 @@ class Words:
     context: PageContext = field(default_factory=PageContext)
     said: Said = field(default_factory=Said)
     format: LogFormat | None = None
-    window: windows.Window | None = None
+    window: aggregation.Window | None = None
     budget: Budget = field(default_factory=Budget)
     companions: Companions = field(default_factory=Companions)
     spellings: Spellings = field(default_factory=Spellings)
@@ -55,7 +55,7 @@ def words(context: PageContext, options: LogOptions, scratch: Path | None = None
         context,
         attribute.said(context, options.settings),
         formats.named(options.format) if options.format else None,
-        windows.named(options.window) if options.window else None,
+        aggregation.named(options.window) if options.window else None,
         Budget(limit << 30) if limit else Budget(),
         scratch=scratch,
     )

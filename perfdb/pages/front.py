@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from perfdb import flops, windows, yamlfile
+from perfdb import aggregation, flops, yamlfile
 from perfdb.errors import Diagnostic, InputError
 from perfdb.pages import releases
 from perfdb.record import Count, Frozen, Method, Original
@@ -19,7 +19,7 @@ _REMEDIES: Final[Mapping[str, str]] = {
     "source_url": "write it in full: https://example.org/performance.html",
     "published_on": "write a day, without quotes: 2025-10-02",
     "steps": "write how many steps the figures are taken over: 40",
-    "window": f"known: {', '.join(one.written(name) for name, one in windows.RULES.items())}",
+    "window": f"known: {', '.join(one.written(name) for name, one in aggregation.RULES.items())}",
     "flops_convention": f"known: {', '.join(flops.CONVENTIONS)}",
 }
 """What to do about a field that is not simply a text."""
@@ -65,7 +65,7 @@ class Settings(Frozen):
     @classmethod
     def _known_window(cls, given: str | None) -> str | None:
         try:
-            return None if given is None else windows.named(given).name
+            return None if given is None else aggregation.named(given).name
         except InputError as error:
             raise ValueError("no such window") from error
 
@@ -73,7 +73,7 @@ class Settings(Frozen):
     @classmethod
     def _held(cls, given: int | None, said: ValidationInfo) -> int | None:
         window = said.data.get("window")
-        if given and window and not windows.named(window).may_hold(given):
+        if given and window and not aggregation.named(window).may_hold(given):
             raise ValueError(f"{window} never holds so many steps")
         return given
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from perfdb import versions
 from perfdb.errors import Diagnostic
+from perfdb.messages import note_text
 from perfdb.pages import cells, columns, elsewhere, names, releases, sentences, systems
 from perfdb.record import PublishedResult
 
@@ -30,7 +31,7 @@ _Otherwise = tuple[str, str]
 def told(where: str, results: Iterable[PublishedResult]) -> Iterator[Diagnostic]:
     """A problem for each footnote, or cell without a field, that says something else than it."""
     for one in results:
-        for note in one.notes:
+        for note in map(note_text, one.notes):
             if found := [*_precision(note, one), *_rest(note, one)]:
                 said = " and ".join(words for words, _ in found)
                 held = ", ".join(held for _, held in found)

@@ -30,7 +30,7 @@ from perfdb.pages.footnotes import Footnotes
 from perfdb.pages.outline import Table
 from perfdb.pages.unmeasured import Unmeasured
 from perfdb.pages.values import Faults, Values
-from perfdb.record import PublishedResult, Release
+from perfdb.record import Note, NoteCode, PublishedResult, Release
 
 _NO_UNIT = re.compile(r"(?<=[0-9])(?=\s*\(|\)?\Z)")
 """Where the unit of a number is missing, or those of a pair."""
@@ -258,7 +258,10 @@ class TableReader:
                 for column, cell in printed
                 if not column.fields
             },
-            notes=(*self.footnotes.of(row), *self._computed(read)),
+            notes=tuple(
+                Note(NoteCode.FOOTNOTE, {"text": text})
+                for text in (*self.footnotes.of(row), *self._computed(read))
+            ),
         )
 
     def _computed(self, read: Values) -> Iterator[str]:

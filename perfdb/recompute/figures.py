@@ -4,26 +4,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from perfdb import (
-    catalog,
-    flops,
-    logged,
-    metrics,
-    normalize,
-    picked,
-    skipped,
-    stated,
-    trained,
-    uneven,
-    windows,
-)
+import numpy as np
+
+from perfdb import aggregation, catalog, flops, measure, metrics
+from perfdb.aggregation import Window
 from perfdb.db.rows import ResultRow
 from perfdb.flops.base import Convention
 from perfdb.formats import batch
-from perfdb.formats.piecewise import first
-from perfdb.formats.readings import Readings
-from perfdb.record import Outcome, WorkerConfiguration
-from perfdb.windows import Window
+from perfdb.formats.columns import Steps
+from perfdb.measure import Selection
+from perfdb.record import Note, NoteCode, Outcome, WorkerConfiguration
 
 DERIVED = (
     "outcome", "withheld", "window", "num_steps", "num_means", "step_time_s", "step_time_mean_s",
@@ -76,7 +66,7 @@ class Change:
     after: object
 
 
-def recomputed(stored: Stored, given: Readings, asked: Asked) -> ResultRow:
+def recomputed(stored: Stored, given: Steps, asked: Asked) -> ResultRow:
     """A result with its figures recomputed by today's formulas and catalogue.
 
     The result is returned unchanged if its run did not finish or its window is unknown. If the
@@ -94,26 +84,26 @@ def recomputed(stored: Stored, given: Readings, asked: Asked) -> ResultRow:
     within = _picked(stored, given, window)
     emitted = _emitted(stored.result, within, window)
     empty = replace(_without_figures(stored.result, window), emitted=emitted)
-    empty = normalize.shape_noted(empty, stored.configuration)
-    result = picked.with_figures(empty, within, window)
+    empty = measure.with_model_shape(empty, stored.configuration)
+    result = measure.with_figures(empty, within, window)
     if stored.of_log:
-        result = uneven.rated(result, within.lines, within.spans)
+        result = measure.with_token_rate(result, within)
     return _counted_as(result, convention)
 
 
-def _picked(stored: Stored, given: Readings, window: Window) -> picked.Picked:
+def _picked(stored: Stored, given: Steps, window: Window) -> Selection:
     """The lines of a window; no peak memory where nothing tells which attempts they are of.
 
     Of several attempts the notes tell where the last began, and no other.
     """
-    again = logged.restarted_at(stored.result.notes)
+    again = measure.restarted_at(stored.result.notes)
     if again is None:
-        return picked.of(given, window, averages=stored.averages)
-    within = picked.of(given, window, averages=stored.averages, restarts=(again,))
+        return measure.select(given, window, averages=stored.averages)
+    within = measure.select(given, window, averages=stored.averages, restarts=(again,))
     if window.name == stored.result.window:
-        return within._replace(peak_memory_bytes=stored.result.peak_memory_bytes or 0)
-    is_of_last = bool(within.lines) and within.lines[0].step >= again
-    return within if is_of_last else within._replace(peak_memory_bytes=0)
+        return replace(within, peak_memory_bytes=stored.result.peak_memory_bytes or 0)
+    is_of_last = len(within.steps) > 0 and int(within.steps.step[0]) >= again
+    return within if is_of_last else replace(within, peak_memory_bytes=0)
 
 
 def differences(before: ResultRow, after: ResultRow) -> Mapping[str, Change]:
@@ -126,7 +116,7 @@ def differences(before: ResultRow, after: ResultRow) -> Mapping[str, Change]:
     }
 
 
-def _of_other_batch(stored: Stored, given: Readings, window: Window) -> str | None:
+def _of_other_batch(stored: Stored, given: Steps, window: Window) -> Note | None:
     """Why the steps of a window are not of the case; None where nothing says so.
 
     Such a log says the batch of each line, by which its steps have their tokens. In other formats
@@ -136,23 +126,23 @@ def _of_other_batch(stored: Stored, given: Readings, window: Window) -> str | No
         return None
     case, lines = stored.result.case, given.at(batch.held(given, window))
     tokens, of_case = lines.column("tokens"), case.global_batch_size * case.sequence_length
-    place = first(lambda some, known: known & (some != of_case), tokens.values, tokens.known)
-    if place is None:
+    odd = np.flatnonzero(tokens.known & (tokens.values != of_case))
+    if not len(odd):
         return None
-    size = f"{case.global_batch_size:,} × {case.sequence_length:,}"
-    odd = f"step {lines[place].step} has {lines[place].tokens:,} tokens, not {size}"
-    return f"the window holds steps of another batch than the case: {odd}"
+    params = {"step": int(lines.step[odd[0]]), "tokens": int(tokens.values[odd[0]])}
+    sizes = {"global_batch_size": case.global_batch_size, "sequence_length": case.sequence_length}
+    return Note(NoteCode.WINDOW_OF_OTHER_BATCH, {**params, **sizes})
 
 
 def _window(result: ResultRow) -> Window | None:
-    return windows.named(result.window, "window") if result.window else None
+    return aggregation.named(result.window, "window") if result.window else None
 
 
 def _convention(result: ResultRow) -> Convention:
     return flops.CONVENTIONS.get(result.flops_convention or "", flops.DEFAULT)
 
 
-def _emitted(result: ResultRow, within: picked.Picked, window: Window) -> Mapping[str, float]:
+def _emitted(result: ResultRow, within: Selection, window: Window) -> Mapping[str, float]:
     """The rates the program printed for the steps of a window.
 
     Over another window than the stored one they come from each step's rates; a rate that is not
@@ -160,7 +150,7 @@ def _emitted(result: ResultRow, within: picked.Picked, window: Window) -> Mappin
     """
     if window.name == result.window:
         return result.emitted
-    return logged.rates(within, logged.KEPT, result.case)
+    return measure.emitted_rates(within, measure.EMITTED_PER_STEP, result.case)
 
 
 def _without_figures(result: ResultRow, window: Window) -> ResultRow:
@@ -178,17 +168,19 @@ def _without_figures(result: ResultRow, window: Window) -> ResultRow:
     )
 
 
-def _is_made_anew(note: str) -> bool:
+def _is_made_anew(note: Note) -> bool:
     """Whether a note holds of the steps of one window alone, or of the catalogue as it was."""
-    return note == stated.UNEVEN or skipped.is_said(note) or trained.is_said(note)
+    return note.code in (
+        NoteCode.VARIABLE_LENGTH_STEPS, NoteCode.SKIPPED_STEPS, NoteCode.MODEL_SHAPE,
+    )  # fmt: skip
 
 
 def _counted_as(result: ResultRow, convention: Convention) -> ResultRow:
     """The result with its TFLOP/s and MFU in another convention; tokens per second stay."""
-    if convention is flops.DEFAULT or trained.is_other(result.notes):
+    if convention is flops.DEFAULT or measure.has_note(result, NoteCode.MODEL_SHAPE):
         return result
     case, tokens = result.case, result.tokens_per_sec_per_gpu
-    if tokens is None or stated.is_uneven(result.notes):
+    if tokens is None or measure.has_note(result, NoteCode.VARIABLE_LENGTH_STEPS):
         return replace(result, flops_convention=convention.name)
     model = catalog.models().get(case.model)
     if model is None:

@@ -12,12 +12,11 @@ from perfdb.db.rows import ResultRow
 from perfdb.db.tables import steps
 from perfdb.errors import DamagedBytesError, RunDirError
 from perfdb.formats import AVERAGES, Reading
-from perfdb.formats.readings import Readings
-from perfdb.formats.shelf import shelved
+from perfdb.formats.columns import Steps
 from perfdb.jsonfile import parse_json
 from perfdb.queries import runs as run_queries
 from perfdb.recompute.figures import Stored
-from perfdb.record import Frozen, Origin, Outcome, Release, WorkerConfiguration
+from perfdb.record import Frozen, Note, Origin, Outcome, Release, WorkerConfiguration
 from perfdb.rundir import WORKER_CONFIG
 
 AT_ONCE = 1 << 12
@@ -48,7 +47,7 @@ class _Figures(Frozen):
     key: str = Field(alias="result_key")
     origin: Origin
     outcome: Outcome
-    withheld: str | None
+    withheld: Note | None
     window: str | None
     num_steps: int | None
     num_means: int | None
@@ -66,7 +65,7 @@ class _Figures(Frozen):
     peak_tflops: float | None
     peak_memory_bytes: int | None
     emitted: Mapping[str, float]
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
 
 def stored(row: RowMapping) -> Stored:
@@ -87,7 +86,7 @@ def stored(row: RowMapping) -> Stored:
 
 def with_steps(
     connection: Connection, rows: Iterable[RowMapping]
-) -> Iterator[tuple[Stored, Readings]]:
+) -> Iterator[tuple[Stored, Steps]]:
     """Each result of the rows of `perfdb.queries.results.with_runs`, with its run's steps.
 
     A run may have millions of steps: they are read as columns, one run at a time.
@@ -123,17 +122,17 @@ def _result(row: RowMapping, content: str) -> ResultRow:
         case=keys.case_of(row),
         release=Release.model_validate(release),
         content_hash=content,
-        **_Figures.model_validate(row).model_dump(),
+        **dict(_Figures.model_validate(row)),
     )
 
 
 _RELEASE = ("framework", "container", "container_digest")
 
 
-def _steps(connection: Connection, run_row_id: int) -> Readings:
+def _steps(connection: Connection, run_row_id: int) -> Steps:
     question = run_queries.steps_of_row(run_row_id).with_only_columns(*_COLUMNS)
     found = connection.execute(question, execution_options={"yield_per": AT_ONCE})
-    return shelved(Reading(*row) for some in found.partitions() for row in some)
+    return Steps.joined([Steps.of(Reading(*row) for row in some) for some in found.partitions()])
 
 
 _COLUMNS = (steps.c.source_line, *(steps.c[name] for name in Reading._fields if name in steps.c))

@@ -15,6 +15,7 @@ from perfdb.db.rows import ResultRow
 from perfdb.db.session import reading_current, retried, storing
 from perfdb.db.tables import results
 from perfdb.ingest.audited import renewed
+from perfdb.messages import note_text
 from perfdb.queries import results as result_queries
 from perfdb.queries.scope import Scope, within
 from perfdb.recompute.figures import DERIVED, Asked, Change, Stored, differences, recomputed
@@ -100,7 +101,7 @@ def _report(connection: Connection, question: Question, asked: Asked) -> Report:
     for stored, steps in with_steps(connection, rows):
         after = recomputed(stored, steps, asked)
         if asked.window and stored.finished and after.withheld is not None:
-            left.append(Left(stored, after.withheld))
+            left.append(Left(stored, note_text(after.withheld)))
         elif changes := differences(stored.result, after):
             changed.append(Changed(stored, after, changes))
     return Report(len(rows), tuple(changed), tuple(left))

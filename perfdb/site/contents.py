@@ -6,6 +6,7 @@ from datetime import date, datetime
 from functools import cached_property
 
 from perfdb.compare import Comparison
+from perfdb.messages import NoteText
 from perfdb.record import Frozen
 from perfdb.site import addresses
 from perfdb.site.data import Audited, Result, Row, RunPage, SourcePage
@@ -72,7 +73,7 @@ class Revision(Row):
     withdrawn: str | None = None
     logged: str | None = None
     outcome: str
-    withheld: str | None
+    withheld: NoteText | None
     window: str | None = None
     step_time_s: float | None
     tokens_per_sec: float | None = None
@@ -82,7 +83,7 @@ class Revision(Row):
     mfu: float | None
     peak_memory_bytes: int | None = None
     raw: Mapping[str, str]
-    notes: tuple[str, ...] = ()
+    notes: tuple[NoteText, ...] = ()
     result_id: int = 0
 
 

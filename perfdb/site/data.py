@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import ConfigDict
 
 from perfdb.audit.subject import Finding, Severity
+from perfdb.messages import NoteText
 from perfdb.record import Frozen
 from perfdb.rundir import RunDir
 from perfdb.site import addresses
@@ -89,7 +90,7 @@ class Result(Row, Stated):
     raw: Mapping[str, str] = {}
     extras: Mapping[str, str] = {}
     emitted: Mapping[str, float | None] = {}
-    notes: tuple[str, ...] = ()
+    notes: tuple[NoteText, ...] = ()
     case_key: str = ""
     workload_key: str = ""
     run_id: str | None = None

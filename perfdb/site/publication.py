@@ -14,6 +14,7 @@ from perfdb.audit.subject import Finding, Severity
 from perfdb.errors import Diagnostic, InputError
 from perfdb.groups import grouped
 from perfdb.jsonfile import write_atomically
+from perfdb.messages import note_text
 from perfdb.queries import findings, results
 from perfdb.site import addresses, places, plain
 from perfdb.site.data import ReleasePage, Result
@@ -60,7 +61,7 @@ def read(
 
 
 def _result(row: RowMapping, objections: Iterable[Finding]) -> Result:
-    notes = (*row["notes"], *(f"Audit: {sentence(it)}" for it in objections))
+    notes = (*map(note_text, row["notes"]), *(f"Audit: {sentence(it)}" for it in objections))
     return Result.model_validate(places.of_row(dict(row)) | {"notes": notes})
 
 

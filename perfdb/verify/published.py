@@ -8,7 +8,7 @@ from itertools import groupby
 from pydantic import ConfigDict
 from sqlalchemy import Connection
 
-from perfdb import formats, logged
+from perfdb import formats, measure
 from perfdb.db.sources import content_of
 from perfdb.errors import DamagedBytesError
 from perfdb.formats import ParsedLog, collected
@@ -19,7 +19,7 @@ from perfdb.ingest.read import PAGE
 from perfdb.pages import charset, reader
 from perfdb.pages.base import PageContext
 from perfdb.queries import checks
-from perfdb.record import Figures, Frozen, Method
+from perfdb.record import Figures, Frozen, Method, Note
 from perfdb.units import counted
 from perfdb.verify.base import Fault, Finding, PassedOver, Watch, other_version
 
@@ -33,7 +33,7 @@ class _Read(Frozen):
     method: Method
     raw: Mapping[str, str]
     extras: Mapping[str, str]
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
 
 class _Row(Frozen):
@@ -132,7 +132,7 @@ def _of_file(parser: str, where: str, content: bytes) -> Mapping[int | None, lis
 
 
 def _of_log(log: ParsedLog) -> _Read:
-    figures, method = logged.printed_figures(log), Method(window=log.window)
+    figures, method = measure.printed_figures(log), Method(window=log.window)
     return _Read(figures=figures, method=method, raw={}, extras=log.extras, notes=())
 
 

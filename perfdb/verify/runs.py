@@ -9,8 +9,8 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from perfdb import flops, formats, logged, normalize, windows
-from perfdb.db.rows import StepRow
+from perfdb import aggregation, flops, formats, measure
+from perfdb.db.rows import StepRow, step_rows
 from perfdb.db.sources import content_of
 from perfdb.db.tables import steps as steps_table
 from perfdb.errors import DamagedBytesError, RunDirError
@@ -20,6 +20,7 @@ from perfdb.ingest import opened
 from perfdb.ingest.grown import number_in_log
 from perfdb.ingest.logs import LOG_PARSER_VERSION
 from perfdb.jsonfile import parse_json
+from perfdb.messages import note_text
 from perfdb.queries import checks, results
 from perfdb.queries import runs as run_queries
 from perfdb.recompute.figures import DERIVED, Asked, Stored, differences, recomputed
@@ -71,7 +72,9 @@ def figures(connection: Connection, watch: Watch) -> Iterator[Finding]:
             yield Fault(where, message + _remedy(run))
         present = [name for name in FIGURES if getattr(result, name) is not None]
         if result.withheld is not None and present:
-            yield Fault(where, f"withheld ({result.withheld}), and yet has {', '.join(present)}")
+            yield Fault(
+                where, f"withheld ({note_text(result.withheld)}), and yet has {', '.join(present)}"
+            )
         if result.withheld is None and result.step_time_s is None:
             yield Fault(where, "has no figures and does not say why")
 
@@ -160,8 +163,8 @@ def _of_directory(connection: Connection, files: Sequence[_File]) -> _Reread:
     record = parse_json(str(run.record), content(run.record.name), RunRecord)
     lines = content(run.steps.name).decode(errors="replace").splitlines()
     worker = parse_worker(run, content)
-    whole = normalize.measured(record, parse_steps(str(run.steps), lines), worker, "")
-    return _Reread(whole.result.key, whole.run.outcome, whole.steps)
+    whole = measure.of_run(record, parse_steps(str(run.steps), lines), worker, "")
+    return _Reread(whole.result.key, whole.run.outcome, step_rows(whole.steps))
 
 
 def _of_log(connection: Connection, record: _File, run: Stored) -> _Reread | str:
@@ -177,6 +180,6 @@ def _of_log(connection: Connection, record: _File, run: Stored) -> _Reread | str
     if not 1 <= number <= len(logs):
         return _Reread(run.result.key, None, ())
     log, result = logs[number - 1], run.result
-    window = windows.named(result.window) if result.window else logged.window_of(log, None)
-    of = logged.LogRun(result.case, result.release, run.run_id, "", run.averages)
-    return _Reread(result.key, None, logged.measured(log, of, window).steps)
+    window = aggregation.named(result.window) if result.window else measure.log_window(log, None)
+    of = measure.LogRun(result.case, result.release, run.run_id, "", run.averages)
+    return _Reread(result.key, None, step_rows(measure.of_log(log, of, window).steps))

@@ -15,7 +15,7 @@ from dashboards import bests, data, look, ratios
 from dashboards.findings import mark, plain
 from dashboards.views import compare, explore, runs
 from dashboards.views.compare import escaped, styled
-from perfdb import windows
+from perfdb import aggregation
 from perfdb.compare import comparison
 from perfdb.db.findings import replace
 from perfdb.db.session import option
@@ -465,7 +465,7 @@ class TestRuns:
         written = zip(steps(TEN_STEPS), flags, strict=True)
         write_steps(run, [one.model_copy(update=flag) for one, flag in written])
         stored(filled, run)
-        recompute(filled, Scope(), Asked(windows.named(window)))
+        recompute(filled, Scope(), Asked(aggregation.named(window)))
         found = data.steps(data.store(), "one")
         [rows] = runs.step_times(found).to_dict()["datasets"].values()
         assert measured == [row["step"] for row in rows if row["phase"] == "measured"]

@@ -15,9 +15,10 @@ from itertools import pairwise
 from pathlib import Path
 from random import Random
 
+from perfdb.windows import summarise
 from sqlalchemy import Connection, text
 
-from perfdb import attribute, logged, normalize, windows
+from perfdb import aggregation, attribute, measure
 from perfdb.audit import acknowledged
 from perfdb.db import migrate
 from perfdb.db.session import reading, store_url
@@ -34,7 +35,6 @@ from perfdb.pages.base import PageContext
 from perfdb.recipe import load
 from perfdb.rundir import RunDir
 from perfdb.verify import CHECKS, Fault
-from perfdb.windows import summarise
 from tests import factories
 from tests.fuzz import oracles, trees
 from tests.fuzz.seeds import NAMES
@@ -104,11 +104,11 @@ def _check_stored(log: ParsedLog) -> None:
     of = attribute.attributed(log, (), SAID)
     if isinstance(of, attribute.Missing):
         return
-    run = logged.LogRun(of.case, of.release, "log-1", "0" * 64)
+    run = measure.LogRun(of.case, of.release, "log-1", "0" * 64)
     if log.readings:
-        oracles.check_run(logged.measured(log, run, logged.window_of(log, None)))
+        oracles.check_run(measure.of_log(log, run, measure.log_window(log, None)))
     else:
-        oracles.check_row(logged.printed(log, run))
+        oracles.check_row(measure.of_summary(log, run))
 
 
 def of_page(content: bytes) -> None:
@@ -121,7 +121,7 @@ def of_page(content: bytes) -> None:
     found = reader.read("page.md", told, CONTEXT)
     for result in found.results:
         oracles.check_published(result, num_lines)
-        normalize.published_row(result)
+        measure.of_page(result)
     for problem in (*found.problems, *found.notes):
         assert problem.line is None or 1 <= problem.line <= num_lines
     assert found.results == reader.read("page.md", told, CONTEXT).results
@@ -155,7 +155,7 @@ def of_words(content: bytes) -> None:
     given = content.decode(errors="surrogateescape")
     steps = factories.steps()
     with _refused():
-        picked = windows.named(given).pick(steps)
+        picked = aggregation.named(given).pick(steps)
         assert list(picked) == [step for step in steps if step in picked]
         summarise(picked)
     with _refused():

@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from perfdb import catalog, units
 from perfdb.catalog import titles
+from perfdb.messages import note_text
 from perfdb.record import CONFIGURATION_FIELDS, WORKLOAD_FIELDS, Outcome
 from perfdb.site.next import addresses, columns
 from perfdb.site.next.addresses import release_title, result_row
@@ -212,7 +213,7 @@ def origin(result: SiteResult) -> Markup:
         "{% endif %}",
         origin=str(result.origin),
         links=joined(links, " "),
-        withheld=result.withheld,
+        withheld=note_text(result.withheld) if result.withheld else None,
     )
 
 

@@ -22,7 +22,7 @@ from perfdb.groups import grouped
 from perfdb.log_text import ESCAPE, decoded
 from perfdb.queries import changes, findings, results, runs
 from perfdb.queries.catalog import row_versions
-from perfdb.record import Finding, Result, Severity
+from perfdb.record import Finding, Note, Result, Severity
 from perfdb.rundir import RunDir
 from perfdb.site.next import redaction, stored_text
 
@@ -226,7 +226,7 @@ class Revision:
     withdrawn: str | None = None
     logged: str | None = None
     outcome: str
-    withheld: str | None
+    withheld: Note | None
     window: str | None = None
     step_time_s: float | None
     tokens_per_sec: float | None = None
@@ -236,7 +236,7 @@ class Revision:
     mfu: float | None
     peak_memory_bytes: int | None = None
     raw: Mapping[str, str]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     printed: Mapping[str, str] = field(default_factory=dict)
     result_id: int = 0
 

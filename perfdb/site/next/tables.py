@@ -11,6 +11,7 @@ from functools import cached_property
 from markupsafe import Markup
 
 from perfdb import units
+from perfdb.messages import note_text
 from perfdb.site.next import cells as shown
 from perfdb.site.next.addresses import result_row, run_row
 from perfdb.site.next.cells import HtmlCell
@@ -180,7 +181,7 @@ def results_table(
         HtmlRow(
             row,
             ids[place] if ids else anchor(result),
-            result.notes,
+            tuple(map(note_text, result.notes)),
             shown.flag_sign(result),
             result.findings,
             shown.source_line(result),

@@ -4,15 +4,29 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from statistics import fmean, median, quantiles
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfdb import metrics, windows
+from perfdb import aggregation, metrics
 from perfdb.errors import InputError
-from perfdb.record import StepRecord
+from perfdb.messages import note_text
 
-STEPS = [StepRecord(step=n, step_time_s=float(n)) for n in range(1, 11)]
+STEPS = np.arange(1, 11)
+
+
+def held(name: str, firsts: Sequence[int], lasts: Sequence[int]) -> list[int]:
+    """The lines that a window holds, by their last steps."""
+    ends = np.array(lasts, np.int64)
+    return ends[aggregation.named(name).holds(np.array(firsts, np.int64), ends)].tolist()
+
+
+def summary(
+    times: Sequence[float], counts: Sequence[int] | None = None
+) -> aggregation.Summary | None:
+    """The summary of times, each the mean of so many steps."""
+    return aggregation.summarize(np.array(times), None if counts is None else np.array(counts))
 
 
 @pytest.mark.parametrize(
@@ -21,7 +35,7 @@ STEPS = [StepRecord(step=n, step_time_s=float(n)) for n in range(1, 11)]
      ("skip_warmup(8)", [9, 10]), ("skip_warmup(0)", list(range(1, 11)))],
 )  # fmt: skip
 def test_a_window_picks_its_steps(name: str, picked: list[int]) -> None:
-    assert picked == [step.step for step in windows.named(name).pick(STEPS)]
+    assert picked == STEPS[aggregation.named(name).pick(STEPS)].tolist()
 
 
 @pytest.mark.parametrize(
@@ -34,9 +48,9 @@ def test_a_window_picks_its_steps(name: str, picked: list[int]) -> None:
 )
 def test_a_window_that_holds_nothing_says_why(name: str, count: int, reason: str) -> None:
     """The last eleven of ten steps would be all of them, the warm-up too."""
-    window = windows.named(name)
-    assert [] == window.pick(STEPS[:count])
-    assert reason == window.why_none(count)
+    window = aggregation.named(name)
+    assert not window.pick(STEPS[:count]).any()
+    assert reason == note_text(window.none_held(count))
 
 
 @pytest.mark.parametrize(
@@ -51,8 +65,7 @@ def test_a_line_of_several_steps_is_picked_where_all_of_them_are(
 ) -> None:
     """Lines of steps 1, 2 to 25 and 26 to 50."""
     lasts = [1, 25, 50]
-    held = windows.named(name).holds([1, 2, 26], lasts)
-    assert picked == [last for last, is_held in zip(lasts, held, strict=True) if is_held]
+    assert picked == held(name, [1, 2, 26], lasts)
 
 
 @pytest.mark.parametrize(
@@ -64,21 +77,22 @@ def test_the_warm_up_is_counted_from_the_first_step_that_there_is(
     firsts: Sequence[int], lasts: Sequence[int], picked: list[int]
 ) -> None:
     """Of a run that was resumed in a log of its own; of a single line its number tells."""
-    held = windows.skip_warmup(10).holds(firsts, lasts)
-    assert picked == [last for last, is_held in zip(lasts, held, strict=True) if is_held]
+    assert picked == held("skip_warmup(10)", firsts, lasts)
 
 
 def test_a_window_without_a_whole_line_says_how_long_the_lines_are() -> None:
-    window = windows.named("last_n(10)")
-    assert "only 5 of 10 steps; last_n(10) would take the warm-up in" == window.why_none(5, 5)
+    window = aggregation.named("last_n(10)")
+    assert "only 5 of 10 steps; last_n(10) would take the warm-up in" == note_text(
+        window.none_held(5, 5)
+    )
     expected = "no line of the log, each the mean of 25 steps, is wholly in last_n(10)"
-    assert expected == window.why_none(50, 25)
+    assert expected == note_text(window.none_held(50, 25))
 
 
 @pytest.mark.parametrize("name", ["first", "last(3)", "window(3)", "skip_warmup", "last_n(-1)", ""])
 def test_a_window_that_is_none_is_refused_with_the_known_ones(name: str) -> None:
     with pytest.raises(InputError, match="known: last, last_n"):
-        windows.named(name)
+        aggregation.named(name)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +109,7 @@ def test_a_window_that_is_none_is_refused_with_the_known_ones(name: str) -> None
 )
 def test_what_is_wrong_with_a_window_is_said(name: str, message: str) -> None:
     with pytest.raises(InputError) as refused:
-        windows.named(name)
+        aggregation.named(name)
     assert message in str(refused.value)
 
 
@@ -103,10 +117,10 @@ def test_what_is_wrong_with_a_window_is_said(name: str, message: str) -> None:
 def test_any_text_is_a_window_or_is_refused(text: str) -> None:
     """One that is taken is written again as it is stored."""
     try:
-        window = windows.named(text)
+        window = aggregation.named(text)
     except InputError:
         return
-    assert window.name == windows.named(window.name).name
+    assert window.name == aggregation.named(window.name).name
 
 
 COUNTS = st.integers(0, 60)
@@ -122,22 +136,19 @@ COUNTS = st.integers(0, 60)
     st.integers(0, 50),
 )
 def test_a_window_picks_steps_that_there_are_in_their_order(name: str, count: int) -> None:
-    steps = [StepRecord(step=n, step_time_s=1.0) for n in range(1, count + 1)]
+    steps = np.arange(1, count + 1)
 
-    picked = windows.named(name).pick(steps)
+    numbers = steps[aggregation.named(name).pick(steps)].tolist()
 
-    numbers = [step.step for step in picked]
     assert sorted(set(numbers)) == numbers
     assert set(numbers) <= set(range(1, count + 1))
-    assert name == windows.named(name).name
+    assert name == aggregation.named(name).name
 
 
 @given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=60))
 def test_a_summary_lies_within_its_steps(times: list[float]) -> None:
     """Median, mean and deciles are between the fastest and the slowest step, in order."""
-    found = windows.summarise(
-        [StepRecord(step=n, step_time_s=time) for n, time in enumerate(times, start=1)]
-    )
+    found = summary(times)
     assert found
     assert (len(times), times[-1]) == (found.num_steps, found.last_s)
     dust = 1e-9 * max(times)
@@ -149,17 +160,17 @@ def test_a_summary_lies_within_its_steps(times: list[float]) -> None:
 
 def test_the_name_of_a_window_gives_the_window_again() -> None:
     for window in (
-        windows.last(),
-        windows.last_n(4),
-        windows.between(2, 5),
-        windows.skip_warmup(3),
+        aggregation.last(),
+        aggregation.last_n(4),
+        aggregation.between(2, 5),
+        aggregation.skip_warmup(3),
     ):
-        assert window.name == windows.named(window.name).name
+        assert window.name == aggregation.named(window.name).name
 
 
 def test_a_summary_by_hand() -> None:
     """1, 2, 3, 4: median and mean 2.5, sample deviation √(5/3), deciles 1.3 and 3.7."""
-    found = windows.summarise(STEPS[:4])
+    found = summary([1.0, 2.0, 3.0, 4.0])
     assert found
     assert (4, 2.5, 2.5, 4.0) == (found.num_steps, found.median_s, found.mean_s, found.last_s)
     assert None is found.num_means
@@ -173,7 +184,7 @@ def test_a_summary_of_means_by_hand() -> None:
     Of 40 and nine times 10 the 90th percentile lies a tenth of the way from 10 to 40. The means
     differ from 13 by 27, once, and by 3, nine times: √(810 ÷ 10 × 2 ÷ 1).
     """
-    found = windows.summarise_times([40.0, 10.0], [1, 9])
+    found = summary([40.0, 10.0], [1, 9])
     assert found
     assert (10, 10.0, 13.0, 10.0) == (found.num_steps, found.median_s, found.mean_s, found.last_s)
     assert 2 == found.num_means
@@ -182,8 +193,8 @@ def test_a_summary_of_means_by_hand() -> None:
 
 
 def test_one_mean_has_no_spread() -> None:
-    found = windows.summarise_times([9.5], [25])
-    assert windows.Summary(25, 9.5, 9.5, 9.5, None, None, None, num_means=1) == found
+    found = summary([9.5], [25])
+    assert aggregation.Summary(25, 9.5, 9.5, 9.5, None, None, None, num_means=1) == found
 
 
 @given(st.lists(st.tuples(st.floats(1e-6, 1e6), st.integers(1, 9)), min_size=2, max_size=20))
@@ -191,7 +202,7 @@ def test_a_mean_counts_as_often_as_it_has_steps(pairs: list[tuple[float, int]]) 
     times, spans = zip(*pairs, strict=True)
     each = [time for time, span in pairs for _ in range(span)]
 
-    found = windows.summarise_times(times, spans)
+    found = summary(times, spans)
 
     assert found
     deciles = quantiles(each, n=10, method="inclusive")
@@ -202,10 +213,10 @@ def test_a_mean_counts_as_often_as_it_has_steps(pairs: list[tuple[float, int]]) 
 
 
 def test_one_step_has_no_spread_and_none_has_no_summary() -> None:
-    one = windows.summarise(STEPS[:1])
+    one = summary([1.0])
     assert one
     assert (None, None, None) == (one.stdev_s, one.p10_s, one.p90_s)
-    assert windows.summarise([]) is None
+    assert summary([]) is None
 
 
 def test_the_metrics_of_the_nemotron_recipes_worked_example() -> None:
@@ -228,8 +239,8 @@ WINDOWS = st.one_of(
 @given(WINDOWS, st.integers(1, 12))
 def test_a_window_may_hold_what_it_holds_of_some_run(name: str, num_steps: int) -> None:
     """Of runs of up to 40 steps: no window here needs a longer one."""
-    window = windows.named(name)
-    held = {sum(window.holds(run, run)) for run in (range(1, last + 1) for last in range(41))}
+    window = aggregation.named(name)
+    held = {int(window.pick(range(1, last + 1)).sum()) for last in range(41)}
     assert (num_steps in held) is window.may_hold(num_steps)
 
 
@@ -257,10 +268,8 @@ def test_lines_of_one_step_are_picked_and_summed_up_as_steps(
     numbers = sorted(timed)
     expected = RULES[rule](numbers, first, first + more)
 
-    held = windows.named(rule.format(n=first, m=first + more)).holds(numbers, numbers)
-
-    assert expected == [one for one, is_held in zip(numbers, held, strict=True) if is_held]
+    assert expected == held(rule.format(n=first, m=first + more), numbers, numbers)
     times = [timed[one] for one in expected]
-    found = windows.summarise_times(times, [1] * len(times))
-    assert windows.summarise_times(times) == found
+    found = summary(times, [1] * len(times))
+    assert summary(times) == found
     assert not times or (median(times), fmean(times)) == (found.median_s, found.mean_s)

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perfdb.db.rows import step_rows
+from perfdb.measure import of_page, of_run
+from perfdb.messages import note_text
 from perfdb.metrics import METRICS
-from perfdb.normalize import measured, published_row
 from perfdb.record import (
     Figures,
     Outcome,
@@ -35,8 +37,9 @@ def read_of(steps: list[StepRecord]) -> StepsRead:
 
 
 def figures_of(record: RunRecord, steps: list[StepRecord]) -> dict[str, object]:
-    result = asdict(measured(record, read_of(steps), Worker(), "0").result)
-    return {name: result[name] for name in (*FIGURES, "outcome", "withheld")}
+    result = of_run(record, read_of(steps), Worker(), "0").result
+    found = {name: getattr(result, name) for name in (*FIGURES, "outcome")}
+    return {**found, "withheld": result.withheld and note_text(result.withheld)}
 
 
 def run(step_times: tuple[float, ...] = factories.TEN_STEPS, **changed: object) -> RunRecord:
@@ -59,7 +62,7 @@ def test_the_nemotron_recipe_computes_389371_tokens_per_second() -> None:
 def test_a_run_has_a_value_of_every_metric() -> None:
     steps = factories.steps()
     steps = [one.model_copy(update={"peak_memory_bytes": 1 << 30}) for one in steps]
-    found = asdict(measured(run(), read_of(steps), Worker(), "0").result)
+    found = asdict(of_run(run(), read_of(steps), Worker(), "0").result)
     assert not [name for name in METRICS if found[name] is None]
 
 
@@ -226,7 +229,7 @@ def test_steps_keep_their_first_reading_and_no_nan() -> None:
     """A step that is there twice has one row; a loss that is not a number is unknown there."""
     steps = [*factories.steps((2.0, 1.0)), *factories.steps((7.0,), loss=math.nan)]
     steps[0] = steps[0].model_copy(update={"grad_norm": math.inf})
-    rows = measured(run(), read_of(steps), Worker(), "0").steps
+    rows = step_rows(of_run(run(), read_of(steps), Worker(), "0").steps)
 
     assert [(1, 2.0, 1), (2, 1.0, 2)] == [(r.step, r.step_time_s, r.source_line) for r in rows]
     assert [None, 1.5] == [row.grad_norm for row in rows]
@@ -236,7 +239,7 @@ def test_moments_are_stored_in_utc() -> None:
     """SQLite keeps no offset."""
     started = datetime(2026, 1, 2, 12, 0, tzinfo=timezone(timedelta(hours=5)))
 
-    row = measured(run(started_at=started), read_of(TEN), Worker(), "0").run
+    row = of_run(run(started_at=started), read_of(TEN), Worker(), "0").run
     assert datetime(2026, 1, 2, 7, 0, tzinfo=UTC) == row.started_at
 
 
@@ -244,7 +247,7 @@ def test_a_summary_with_nan_can_be_stored_as_json() -> None:
     """PostgreSQL refuses NaN in JSON; what the worker could not say is null."""
     summary = factories.summary().model_copy(update={"final_loss": math.nan})
 
-    row = measured(run(), read_of(TEN), Worker(summary), "0").run
+    row = of_run(run(), read_of(TEN), Worker(summary), "0").run
     assert row.summary is not None
     assert None is row.summary["final_loss"]
     assert 8 == row.summary["world_size"]
@@ -275,10 +278,10 @@ def test_a_run_that_was_not_what_its_record_says_has_no_figures(
     """By what its worker says of itself; a system that the catalogue lacks cannot be told."""
     summary = factories.summary().model_copy(update=said)
 
-    found = measured(
+    found = of_run(
         run(case=factories.case(system=system)), read_of(TEN), Worker(summary), "0"
     ).result
-    assert withheld == found.withheld
+    assert withheld == (found.withheld and note_text(found.withheld))
     assert (withheld is None) == (found.step_time_s is not None)
     assert (withheld is None) == (found.outcome is Outcome.FINISHED)
 
@@ -290,20 +293,26 @@ def test_a_run_that_was_not_what_its_record_says_has_no_figures(
         ({"tokens": 64 * 8192}, "step 1 is of 524288 tokens, not 128 × 8192"),
         ({"num_steps": 12}, "there is a step 12, and 10 were planned"),
         ({"world_size": 16}, "the worker had 16 ranks, not 8"),
-        ({"told": {}}, None),
-        ({"told": {"model": {"num_layers": 1}, "anything": "else"}}, None),
-        ({"told": {"precision": "bf16", "kernels": [], "seed": 1234, "options": {}}}, None),
-        ({"told": {"sequence_length": 4096}}, "the worker was told sequence_length 4096, not 8192"),
-        ({"told": {"precision": "fp32"}}, "the worker was told precision fp32, not bf16"),
-        ({"told": {"warmup_steps": 1}}, "the worker was told warmup_steps 1, not 2"),
-        ({"told": {"options": {"init": "x"}}}, "the worker was told options {'init': 'x'}, not {}"),
+        ({"arguments": {}}, None),
+        ({"arguments": {"model": {"num_layers": 1}, "anything": "else"}}, None),
+        ({"arguments": {"precision": "bf16", "kernels": [], "seed": 1234, "options": {}}}, None),
+        (
+            {"arguments": {"sequence_length": 4096}},
+            "the worker was given sequence_length 4096, not 8192",
+        ),
+        ({"arguments": {"precision": "fp32"}}, "the worker was given precision fp32, not bf16"),
+        ({"arguments": {"warmup_steps": 1}}, "the worker was given warmup_steps 1, not 2"),
+        (
+            {"arguments": {"options": {"init": "x"}}},
+            "the worker was given options {'init': 'x'}, not {}",
+        ),
     ],
 )
 def test_the_parts_of_a_run_must_say_the_same_of_it(
     given: dict[str, object], withheld: str | None
 ) -> None:
     """Its record, its steps, what its worker was told, and what that says at its end."""
-    told = given.get("told")
+    told = given.get("arguments")
     worker = Worker(
         factories.summary().model_copy(update={"world_size": given.get("world_size", 8)}),
         None if told is None else WorkerConfiguration.model_validate(told),
@@ -311,15 +320,16 @@ def test_the_parts_of_a_run_must_say_the_same_of_it(
     times = (12.0,) * given.get("num_steps", 10)  # type: ignore[operator]  # a number
     steps = factories.steps(times, tokens=given.get("tokens", 128 * 8192))
 
-    found = measured(run(), read_of(steps), worker, "0").result
+    found = of_run(run(), read_of(steps), worker, "0").result
     outcome = Outcome.FINISHED if withheld is None else Outcome.FAILED
-    assert (outcome, withheld) == (found.outcome, found.withheld)
+    reason = found.withheld and note_text(found.withheld)
+    assert (outcome, withheld) == (found.outcome, reason)
     assert (withheld is None) == (found.step_time_s is not None)
 
 
 def test_a_published_row_keeps_its_figures_as_they_were_printed() -> None:
     """No formula touches them, and what is not printed is not computed."""
-    row = published_row(factories.published(line=7))
+    row = of_page(factories.published(line=7))
 
     assert (12_273, 711, None, None) == (
         row.tokens_per_sec_per_gpu,
@@ -335,9 +345,9 @@ def test_a_published_row_keeps_its_figures_as_they_were_printed() -> None:
 def test_a_published_and_a_measured_result_of_one_case_are_two_results() -> None:
     """They share the case and the release, and never the identity."""
     release = factories.release("25.04")
-    row = published_row(factories.published(case=factories.case(), release=release))
+    row = of_page(factories.published(case=factories.case(), release=release))
     results = [
-        measured(run(run_id=run_id, release=release), read_of(TEN), Worker(), "0").result
+        of_run(run(run_id=run_id, release=release), read_of(TEN), Worker(), "0").result
         for run_id in ("a", "b")
     ]
 
@@ -363,12 +373,12 @@ def test_nothing_unknown_becomes_zero(
 ) -> None:
     """A figure is positive or unknown; it is withheld exactly where there is a reason."""
     record = factories.record(warmup_steps=warmup, measured_steps=planned, outcome=outcome)
-    result = measured(record, read_of(factories.steps(step_times)), Worker(), "0").result
+    result = of_run(record, read_of(factories.steps(step_times)), Worker(), "0").result
     numbers = [asdict(result)[name] for name in FIGURES if name != "step_time_stdev_s"]
 
     assert 0 not in numbers
     assert (result.step_time_s is None) == (result.withheld is not None)
     assert (result.outcome == "finished") == (result.withheld is None)
-    row = published_row(factories.published(figures=figures))
+    row = of_page(factories.published(figures=figures))
     assert figures.tokens_per_sec_per_gpu == row.tokens_per_sec_per_gpu
     assert (row.step_time_s, row.num_steps, row.mfu) == (None, None, figures.mfu)

@@ -1,0 +1,50 @@
+"""Notes in the store: a code and its parameters as JSON, no sentence."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import JSON, Dialect, Text
+from sqlalchemy.types import TypeDecorator
+
+from perfdb.record import Note, NoteCode
+
+
+def to_json(note: Note) -> Mapping[str, object]:
+    """A note as the store and JSON exports have it."""
+    return {"code": note.code.value, "params": dict(note.params)}
+
+
+def of_json(stored: Mapping[str, object]) -> Note:
+    """The note that was stored."""
+    params = stored["params"]
+    return Note(NoteCode(str(stored["code"])), dict(params) if isinstance(params, Mapping) else {})
+
+
+class NoteType(TypeDecorator[Note]):
+    """One note, or NULL."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Note | None, dialect: Dialect) -> str | None:
+        """As it is stored."""
+        return None if value is None else json.dumps(to_json(value), ensure_ascii=False)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Note | None:
+        """As it is read."""
+        return None if value is None else of_json(json.loads(value))
+
+
+class NotesType(TypeDecorator[tuple[Note, ...]]):
+    """Any number of notes, in their order."""
+
+    impl = JSON
+    cache_ok = True
+
+    def process_bind_param(self, value: Sequence[Note] | None, dialect: Dialect) -> object:
+        """As they are stored."""
+        return [to_json(note) for note in value or ()]
+
+    def process_result_value(self, value: object, dialect: Dialect) -> tuple[Note, ...]:
+        """As they are read."""
+        return tuple(map(of_json, value)) if isinstance(value, list) else ()

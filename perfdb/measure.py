@@ -1,0 +1,538 @@
+"""From steps to a result: the one arithmetic for run directories, logs and files that sum up.
+
+A run's steps or a page's row become one `ResultRow`. All functions are pure.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache
+from math import fsum, isfinite
+from typing import Final
+
+import numpy as np
+
+from perfdb import aggregation, catalog, flops, metrics, validity
+from perfdb.aggregation import Summary, Window
+from perfdb.content_hash import content_hash
+from perfdb.db.rows import MeasuredRun, ResultRow, RunRow
+from perfdb.formats import ParsedLog, Reading, batch
+from perfdb.formats.columns import Ints, StepColumn, Steps
+from perfdb.messages import note_text
+from perfdb.metrics import EMITTED
+from perfdb.record import (
+    MOST,
+    Case,
+    Figures,
+    Note,
+    NoteCode,
+    Origin,
+    Outcome,
+    PublishedResult,
+    Release,
+    RunRecord,
+    Task,
+    WorkerConfiguration,
+)
+from perfdb.rundir import StepsRead, Worker
+
+EMITTED_PER_STEP: Final = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu")
+"""The rates of a program that are stored with each step."""
+
+SAME_TOKENS: Final = 0.01
+"""By how much a step's tokens may differ from GBS × sequence length, where labels are shifted."""
+
+DEFAULT_WINDOW: Final = "skip_warmup(10)"
+
+_OWN_ERRORS: Final = (
+    Outcome.INCOMPLETE, Outcome.NO_DATA, Outcome.NAN_LOSS, Outcome.NAN_GRAD_NORM,
+)  # fmt: skip
+"""Outcomes that the log's own error explains best; the others' errors are lines of a program."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The steps that figures are taken over: a window's, without those the optimizer skipped."""
+
+    steps: Steps
+    counts: Ints
+    """How many steps each line is the mean of."""
+    num_steps: int
+    """How many steps all lines of the log make."""
+    longest: int
+    """How many steps a line of the log is the mean of at the most."""
+    peak_memory_bytes: int
+    """The most that any line of their attempts has; 0 where none has."""
+    skipped: Note | None = None
+
+
+@dataclass(frozen=True)
+class LogRun:
+    """What a log is of, the id that its run is stored under, the hash of all it was read from."""
+
+    case: Case
+    release: Release
+    run_id: str
+    content: str
+    averages: bool = False
+    """Whether its format is one of those in `perfdb.formats.AVERAGES`."""
+    notes: tuple[Note, ...] = ()
+    """What the files next to the log say of its figures."""
+
+
+def of_run(
+    record: RunRecord,
+    read: StepsRead,
+    worker: Worker,
+    content: str,
+    window: Window | None = None,
+) -> MeasuredRun:
+    """The run of a run directory, with its steps and its one result.
+
+    `content` is the hash of all that it was read from. The figures are taken over the window,
+    by default over all steps but the warm-up.
+    """
+    outcome, withheld = validity.judged(record, [step for _, step in read.steps], worker)
+    identity = {"case": record.case.key, "release": record.release.key, "run": record.run_id}
+    steps = steps_of_run(read)
+    result = ResultRow(
+        case=record.case,
+        release=record.release,
+        key=content_hash(identity | {"origin": Origin.MEASURED}),
+        content_hash=content_hash({"of": content, "window": window.name}) if window else content,
+        origin=Origin.MEASURED,
+        outcome=outcome,
+        withheld=withheld,
+        formula_version=flops.FORMULA_VERSION,
+    )
+    if withheld is None:
+        result = with_model_shape(result, worker.configuration)
+        window = window or aggregation.skip_warmup(record.warmup_steps)
+        result = with_figures(result, select(steps, window), window)
+    error = record.error
+    if error is None and withheld and record.outcome is Outcome.FINISHED:
+        error = note_text(withheld)
+    row = replace(_run_row(record, outcome, worker, content), error=error)
+    return MeasuredRun(row, storable(steps), result)
+
+
+def steps_of_run(read: StepsRead) -> Steps:
+    """The steps of a run directory in order, the first of those that were written twice."""
+    first = {step.step: (line, step) for line, step in reversed(read.steps)}
+    rows = [first[number] for number in sorted(first)]
+    steps = Steps.of(
+        Reading(
+            line, step.step, step.step_time_s, step.loss, step.grad_norm, step.peak_memory_bytes,
+            step.tokens, step.skipped,
+        )
+        for line, step in rows
+    )  # fmt: skip
+    fastest = StepColumn.of([step.step_time_min_s for _, step in rows])
+    return steps.with_columns(step_time_min_s=fastest)
+
+
+def of_log(log: ParsedLog, of: LogRun, window: Window) -> MeasuredRun:
+    """The run of a log with its steps and its one result."""
+    log = batch.with_tokens(log, of.case.sequence_length)
+    selection = select(log.steps, window, averages=of.averages, restarts=log.restarts)
+    outcome, withheld = judged_log(log)
+    identity = {"case": of.case.key, "release": of.release.key, "run": of.run_id}
+    content = {"files": of.content, "case": of.case.model_dump(mode="json"), "window": window.name}
+    result = ResultRow(
+        case=of.case,
+        release=of.release,
+        key=content_hash(identity | {"origin": Origin.MEASURED}),
+        content_hash=content_hash(content | {"release": of.release.key}),
+        origin=Origin.MEASURED,
+        outcome=outcome,
+        withheld=withheld,
+        formula_version=flops.FORMULA_VERSION,
+        notes=(*_restart_note(log), *filter(None, [log.changed_settings]), *of.notes),
+    )
+    if withheld is None:
+        result = with_token_rate(with_figures(result, selection, window), selection)
+    if result.withheld is None:
+        result = replace(result, emitted=_emitted(log, window, selection, of.case))
+    return MeasuredRun(_log_run_row(log, of.run_id, result, selection), storable(log.steps), result)
+
+
+def log_window(log: ParsedLog, window: Window | None = None) -> Window:
+    """The steps to take figures over: the window that is asked for, else that of the format."""
+    return window or aggregation.named(log.window or DEFAULT_WINDOW)
+
+
+def judged_log(log: ParsedLog) -> tuple[Outcome, Note | None]:
+    """How the run ended, by its log, and why it has no figures if it did not finish."""
+    outcome = log.outcome or Outcome.INCOMPLETE
+    if outcome is Outcome.FINISHED:
+        return outcome, None
+    error = _plain(log.error) if outcome in _OWN_ERRORS else None
+    return outcome, _reported(error) if error else validity.run_ended(outcome)
+
+
+def of_summary(log: ParsedLog, of: LogRun) -> ResultRow:
+    """A result of a file that sums up, with its figures as they were printed.
+
+    It is known by its bytes, as a run is: another file of the same case is a repeat of it.
+    """
+    outcome = log.outcome or Outcome.INCOMPLETE
+    finished, error = outcome is Outcome.FINISHED, _plain(log.error)
+    withheld = None if finished else _reported(error) if error else validity.run_ended(outcome)
+    figures = printed_figures(log).model_dump(mode="json")
+    peak = log.peak_memory_bytes if finished else None
+    content = {
+        "case": of.case.key,
+        "release": of.release.key,
+        "figures": figures,
+        "window": log.window,
+        "withheld": withheld and withheld.params,
+        "extras": log.extras,
+        **({"peak_memory_bytes": peak} if peak else {}),
+    }
+    return ResultRow(
+        case=of.case,
+        release=of.release,
+        key=content_hash({"file": of.run_id, "origin": Origin.PUBLISHED}),
+        content_hash=content_hash(content),
+        origin=Origin.PUBLISHED,
+        outcome=outcome,
+        withheld=withheld,
+        source_line=log.emitted_line,
+        window=log.window,
+        extras=log.extras,
+        peak_memory_bytes=peak,
+        **figures,
+    )
+
+
+def printed_figures(log: ParsedLog) -> Figures:
+    """What a file that sums up states: nothing of a run that did not finish."""
+    return log.emitted if log.outcome is Outcome.FINISHED else Figures()
+
+
+def of_page(row: PublishedResult) -> ResultRow:
+    """A row of a page, with its figures as they were printed."""
+    identity = {"case": row.case.key, "release": row.release.key, "origin": Origin.PUBLISHED}
+    method = row.method.model_dump()
+    content = row.model_dump(mode="json", include={"figures", "raw", "extras", "notes"})
+    return ResultRow(
+        case=row.case,
+        release=row.release,
+        key=content_hash(identity),
+        content_hash=content_hash(content | method),
+        origin=Origin.PUBLISHED,
+        outcome=Outcome.FINISHED,
+        source_line=row.line,
+        raw=row.raw,
+        printed=row.printed,
+        extras=row.extras,
+        notes=row.notes,
+        **method,
+        **row.figures.model_dump(),
+    )
+
+
+def select(
+    steps: Steps, window: Window, *, averages: bool = False, restarts: Sequence[int] = ()
+) -> Selection:
+    """The steps that figures are taken over, of a log or of a run directory.
+
+    `averages`: whether the times of the log are means since the line before. `restarts`: the first
+    step of each attempt but the first; memory is that of the attempts that the lines are of.
+    """
+    counts = np.broadcast_to(np.int64(1), len(steps))
+    if averages:
+        counts = aggregation.steps_per_line(steps.step)
+    held = aggregation.lines_held(window, steps.step, counts)
+    within, within_counts = steps[held], counts[held]
+    is_skipped = np.asarray(within.column("skipped").values != 0)
+    kept = ~is_skipped
+    numbers = within.step[kept]
+    return Selection(
+        steps=within.at(kept) if is_skipped.any() else within,
+        counts=within_counts[kept],
+        num_steps=int(counts.sum()),
+        longest=int(counts.max(initial=1)),
+        peak_memory_bytes=_peak(steps, numbers, restarts),
+        skipped=_skipped_note(within.step, within_counts, is_skipped),
+    )
+
+
+def _skipped_note(lasts: Ints, counts: Ints, is_skipped: np.ndarray) -> Note | None:
+    """The steps of a window that the optimizer skipped, as loss scaling does now and then.
+
+    Such a step has no update, so it is shorter than a step: neither its time counts nor the mean
+    that a line of a log has of it and others.
+    """
+    if not is_skipped.any():
+        return None
+    skipped_counts = counts[is_skipped]
+    last, span = int(lasts[is_skipped][0]), int(skipped_counts[0])
+    params = {"num_steps": int(skipped_counts.sum()), "of": int(counts.sum())}
+    return Note(NoteCode.SKIPPED_STEPS, {**params, "first": last - span + 1, "last": last})
+
+
+def _peak(steps: Steps, numbers: Ints, restarts: Sequence[int]) -> int:
+    if not len(numbers) and restarts:
+        return 0
+    first, behind = 0, MOST
+    for restart in restarts:
+        if restart <= numbers[0]:
+            first = restart
+        elif numbers[-1] < restart:
+            behind = min(behind, restart)
+    memory = steps.column("peak_memory_bytes")
+    of_attempts = memory.known & (first <= steps.step) & (steps.step < behind)
+    return int(memory.values[of_attempts].max(initial=0))
+
+
+def with_figures(result: ResultRow, selection: Selection, window: Window) -> ResultRow:
+    """The result with the figures of a selection; incomplete where that holds no step.
+
+    Likewise where the optimizer skipped most steps, or where steps have other settings than the
+    case.
+    """
+    skipped = selection.skipped
+    if skipped and 2 * int(skipped.params["num_steps"] or 0) > int(skipped.params["of"] or 0):
+        return replace(result, outcome=Outcome.INCOMPLETE, withheld=skipped)
+    if skipped:
+        result = replace(result, notes=(*result.notes, skipped))
+    if other := _of_other_settings(result.notes, selection.steps):
+        return replace(result, outcome=Outcome.INCOMPLETE, withheld=other)
+    times = aggregation.summarize(selection.steps.step_time_s, selection.counts)
+    if times is None:
+        none = window.none_held(selection.num_steps, selection.longest)
+        return replace(result, outcome=Outcome.INCOMPLETE, withheld=none)
+    timed = _with_times(result, times, window)
+    return replace(timed, peak_memory_bytes=selection.peak_memory_bytes or None)
+
+
+def _of_other_settings(notes: Iterable[Note], steps: Steps) -> Note | None:
+    """Why steps of a restarted log have no figures: some of them had other settings."""
+    found = next((one for one in notes if one.code is NoteCode.OTHER_SETTINGS), None)
+    if found is None or not len(steps):
+        return None
+    first, last = int(found.params["first"] or 0), int(found.params["last"] or 0)
+    if first <= steps.step[0] and steps.step[-1] <= last:
+        return None
+    return Note(NoteCode.WINDOW_OF_OTHER_SETTINGS, found.params)
+
+
+def _with_times(result: ResultRow, times: Summary, window: Window) -> ResultRow:
+    timed = replace(
+        result,
+        window=window.name,
+        num_steps=times.num_steps,
+        num_means=times.num_means,
+        step_time_s=times.median_s,
+        step_time_mean_s=times.mean_s,
+        step_time_stdev_s=times.stdev_s,
+        step_time_p10_s=times.p10_s,
+        step_time_p90_s=times.p90_s,
+        step_time_last_s=times.last_s,
+    )
+    case = result.case
+    tokens = metrics.tokens_per_sec_per_gpu(
+        case.global_batch_size, case.sequence_length, times.median_s, case.num_gpus
+    )
+    per_token = _flops_per_token(case.model, case.sequence_length, case.task)
+    if per_token is None or has_note(result, NoteCode.MODEL_SHAPE):
+        return replace(timed, tokens_per_sec_per_gpu=tokens)
+    achieved = metrics.model_tflops_per_sec_per_gpu(tokens, per_token)
+    peak = catalog.peak(case.system, case.precision)
+    return replace(
+        timed,
+        tokens_per_sec_per_gpu=tokens,
+        model_tflops_per_sec_per_gpu=achieved,
+        flops_convention=flops.DEFAULT.name,
+        mfu=metrics.mfu(achieved, peak.tflops) if peak else None,
+        peak_tflops=peak.tflops if peak else None,
+    )
+
+
+@cache
+def _flops_per_token(name: str, sequence_length: int, task: Task) -> float | None:
+    """FLOPs per token; None if the model is not in the catalog, or no formula covers it."""
+    model = catalog.models().get(name)
+    return flops.flops_per_token(model, sequence_length, task=task) if model else None
+
+
+def has_note(result: ResultRow, code: NoteCode) -> bool:
+    """Whether one of the notes of a result has this code."""
+    return any(note.code is code for note in result.notes)
+
+
+def with_model_shape(result: ResultRow, configuration: WorkerConfiguration | None) -> ResultRow:
+    """The result with a note where its run trained another shape of the model."""
+    note = validity.model_shape(result.case.model, configuration)
+    return replace(result, notes=(*result.notes, note)) if note else result
+
+
+def first_of_other_tokens(steps: Steps, case: Case) -> int | None:
+    """The index of the first step whose tokens are not GBS × sequence length."""
+    tokens = steps.column("tokens")
+    expected = case.global_batch_size * case.sequence_length
+    odd = np.flatnonzero(tokens.known & (np.abs(tokens.values / expected - 1) > SAME_TOKENS))
+    return int(odd[0]) if len(odd) else None
+
+
+def with_token_rate(result: ResultRow, selection: Selection) -> ResultRow:
+    """The rate of steps of samples of many lengths, as in fine-tuning: all tokens over all time.
+
+    The FLOPs of a token depend on the length of its sample, which no step has: TFLOP/s and MFU are
+    unknown. So is the rate where not every step has its tokens.
+    """
+    steps, counts = selection.steps, selection.counts
+    if result.withheld is not None or first_of_other_tokens(steps, result.case) is None:
+        return result
+    rate = _token_rate(steps.column("tokens"), steps.step_time_s, counts)
+    note = Note(NoteCode.VARIABLE_LENGTH_STEPS)
+    return replace(
+        result,
+        tokens_per_sec_per_gpu=rate and rate / result.case.num_gpus,
+        model_tflops_per_sec_per_gpu=None,
+        flops_convention=None,
+        mfu=None,
+        peak_tflops=None,
+        notes=(*result.notes, note) if rate else result.notes,
+    )
+
+
+def _token_rate(tokens: StepColumn, seconds: np.ndarray, counts: Ints) -> float | None:
+    if not tokens.known.all():
+        return None
+    try:
+        total = fsum((tokens.values.astype(np.float64) * counts).tolist())
+        time = fsum((seconds * counts).tolist())
+    except OverflowError:
+        return None
+    rate = total / time if time else 0.0
+    return rate if isfinite(rate) and rate > 0 else None
+
+
+def emitted_rates(selection: Selection, names: Sequence[str], case: Case) -> Mapping[str, float]:
+    """Of each rate that some lines print, the median over these; a rate of 0 is not known.
+
+    Tokens/s of steps of many lengths are over all of their tokens, as those computed of them.
+    """
+    steps, counts = selection.steps, selection.counts
+    found: dict[str, float | None] = {}
+    for name in names:
+        rate = _positive(steps.column(name))
+        values = rate.values[rate.known].astype(np.float64)
+        found[name] = aggregation.median(values, counts[rate.known]) if len(values) else None
+    if first_of_other_tokens(steps, case) is not None:
+        rate, tokens = _positive(steps.column("tokens_per_sec_per_gpu")), steps.column("tokens")
+        known = tokens.at(rate.known)
+        with np.errstate(over="ignore"):  # of rates that no program prints
+            seconds = known.values / rate.values[rate.known]
+        found["tokens_per_sec_per_gpu"] = _token_rate(known, seconds, counts[rate.known])
+    return _known_rates(found)
+
+
+def _known_rates(rates: Mapping[str, float | None]) -> Mapping[str, float]:
+    return {name: rate for name, rate in rates.items() if rate and isfinite(rate) and rate > 0}
+
+
+def _emitted(
+    log: ParsedLog, window: Window, selection: Selection, case: Case
+) -> Mapping[str, float]:
+    """What the program itself prints of a window's steps, next to what is computed of them.
+
+    What its steps print, else the average that the log ends with where that is over the same
+    window.
+    """
+    same = len(selection.steps) and window.name == log.window
+    average = log.emitted.model_dump() if same else {}
+    return _known_rates({**average, **emitted_rates(selection, EMITTED, case)})
+
+
+def storable(steps: Steps) -> Steps:
+    """Steps as they are stored: a loss that is not a number and a rate of 0 are not known."""
+    rules = {"loss": _finite, "grad_norm": _finite, **dict.fromkeys(EMITTED_PER_STEP, _positive)}
+    kept = {name: rules[name](one) for name, one in steps.columns.items() if name in rules}
+    skipped = steps.column("skipped")
+    kept["skipped"] = StepColumn.full(np.asarray(skipped.known & (skipped.values != 0)))
+    return steps.with_columns(**kept)
+
+
+def _finite(column: StepColumn) -> StepColumn:
+    return StepColumn(column.values, column.known & np.isfinite(column.values))
+
+
+def _positive(column: StepColumn) -> StepColumn:
+    finite = _finite(column)
+    return StepColumn(finite.values, finite.known & (finite.values > 0))
+
+
+def _restart_note(log: ParsedLog) -> tuple[Note, ...]:
+    if log.restarted_at is None:
+        return ()
+    params = {"step": log.restarted_at, "earliest": log.restarted_from, "resumes": log.goes_on}
+    return (Note(NoteCode.RESTARTED, params),)
+
+
+def restarted_at(notes: Iterable[Note]) -> int | None:
+    """The first step of the last attempt, by the notes of a result; None of one attempt."""
+    found = next((note for note in notes if note.code is NoteCode.RESTARTED), None)
+    return int(found.params["step"] or 0) if found else None
+
+
+def _run_row(record: RunRecord, outcome: Outcome, worker: Worker, content: str) -> RunRow:
+    return RunRow(
+        run_id=record.run_id,
+        recipe=record.recipe.name,
+        outcome=outcome,
+        error=record.error,
+        exit_code=record.exit_code,
+        attempt=record.attempt,
+        started_at=_utc(record.started_at),
+        ended_at=_utc(record.ended_at) if record.ended_at else None,
+        warmup_steps=record.warmup_steps,
+        measured_steps=record.measured_steps,
+        environment=record.environment.model_dump(mode="json"),
+        command=record.command,
+        # Without NaN, which PostgreSQL refuses.
+        summary=json.loads(worker.summary.model_dump_json()) if worker.summary else None,
+        content_hash=content,
+    )
+
+
+def _log_run_row(log: ParsedLog, run_id: str, result: ResultRow, selection: Selection) -> RunRow:
+    last = log.steps[-1].step if log.steps else 0
+    starts = [selection.steps[0].step - int(selection.counts[0])] if len(selection.steps) else []
+    if selection.skipped:
+        starts.append(int(selection.skipped.params["first"] or 0) - 1)
+    warmup = min(starts, default=last)
+    environment = {"variables": dict(log.environment), "gpu_memory_bytes": log.gpu_memory_bytes}
+    return RunRow(
+        run_id=run_id,
+        recipe=None,
+        outcome=result.outcome,
+        error=_plain(log.error),
+        exit_code=None,
+        attempt=1,
+        started_at=None,
+        ended_at=None,
+        warmup_steps=warmup,
+        measured_steps=max(0, (log.planned_steps or last) - warmup),
+        environment={name: value for name, value in environment.items() if value},
+        command=(),
+        summary=None,
+        content_hash=result.content_hash,
+    )
+
+
+def _utc(moment: datetime) -> datetime:
+    """SQLite keeps no offset: all moments are stored in UTC."""
+    return moment.astimezone(UTC)
+
+
+def _reported(text: str) -> Note:
+    return Note(NoteCode.REPORTED, {"text": text})
+
+
+def _plain(text: str | None) -> str | None:
+    """Text without the character that PostgreSQL refuses."""
+    return text.replace("\0", "\ufffd") if text else None

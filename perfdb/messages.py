@@ -1,0 +1,118 @@
+"""The words of notes: what there is to know of a result, and why it has no figures."""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Final
+
+from pydantic import BeforeValidator
+
+from perfdb.record import Note, NoteCode, Outcome, Scalar
+
+Params = Mapping[str, Scalar | None]
+
+ENDED: Final[Mapping[Outcome, str]] = {
+    Outcome.FAILED: "the run failed",
+    Outcome.OUT_OF_MEMORY: "the run was out of memory",
+    Outcome.NAN_LOSS: "the loss was not a number",
+    Outcome.NAN_GRAD_NORM: "the gradient norm was not a number",
+    Outcome.TIMED_OUT: "the run reached its time limit",
+    Outcome.INTERRUPTED: "the run was interrupted",
+    Outcome.INCOMPLETE: "the run is incomplete",
+    Outcome.NO_DATA: "the source holds no figures",
+}
+"""How a run ended, where nothing more exact is known."""
+
+_TEMPLATES: Final[Mapping[NoteCode, str]] = {
+    NoteCode.FOOTNOTE: "{text}",
+    NoteCode.REPORTED: "{text}",
+    NoteCode.VARIABLE_LENGTH_STEPS: (
+        "tokens/s/GPU are the tokens of the steps over their time, as they are not GBS × sequence "
+        "length; TFLOP/s and MFU are unknown"
+    ),
+    NoteCode.MODEL_SHAPE: (
+        "the model was trained in another shape than the catalogue's: {differences}; TFLOP/s and "
+        "MFU are unknown"
+    ),
+    NoteCode.OTHER_SETTINGS: (
+        "steps {first} to {last} alone have the settings of the case: of others {fields} differ"
+    ),
+    NoteCode.WINDOW_OF_OTHER_SETTINGS: (
+        "the window holds steps of other settings: steps {first} to {last} alone have the settings "
+        "of the case: of others {fields} differ"
+    ),
+    NoteCode.WINDOW_OF_OTHER_BATCH: (
+        "the window holds steps of another batch than the case: step {step} has {tokens:,} tokens, "
+        "not {global_batch_size:,} × {sequence_length:,}"
+    ),
+    NoteCode.CUT_OFF: "the run was cut off: its runner is gone and did not say how it ended",
+    NoteCode.LOSS_NOT_FINITE: "the loss is {value} at step {step}",
+    NoteCode.GRAD_NORM_NOT_FINITE: "the gradient norm is {value} at step {step}",
+    NoteCode.MISSING_STEP: "step {step} is missing",
+    NoteCode.REPEATED_STEP: "step {step} is there twice or out of order",
+    NoteCode.TOO_FEW_STEPS: "{num_steps} of {planned} steps",
+    NoteCode.TOO_FEW_STEPS_FOR_WINDOW: (
+        "only {num_steps} of {least} steps; {window} would take the warm-up in"
+    ),
+    NoteCode.OTHER_DEVICE: "the worker computed on {device}, which is not {system}",
+    NoteCode.OTHER_VERSION: "the worker ran {framework} {ran}, not {version}",
+    NoteCode.OTHER_WORLD_SIZE: "the worker had {world_size} ranks, not {num_gpus}",
+    NoteCode.OTHER_ARGUMENT: "the worker was given {name} {value}, not {expected}",
+    NoteCode.OTHER_TOKENS: (
+        "step {step} is of {tokens} tokens, not {global_batch_size} × {sequence_length}"
+    ),
+    NoteCode.UNPLANNED_STEP: "there is a step {step}, and {planned} were planned",
+}
+
+
+def note_text(note: Note) -> str:
+    """A note in words, without a capital or a full stop."""
+    made = _MADE.get(note.code)
+    return made(note.params) if made else _TEMPLATES[note.code].format(**note.params)
+
+
+def _run_ended(params: Params) -> str:
+    return ENDED[Outcome(str(params["outcome"]))]
+
+
+def _skipped(params: Params) -> str:
+    first, last = params["first"], params["last"]
+    counts = f"{params['num_steps']:,} of {params['of']:,}"
+    amount = (
+        f"{counts}, the first is step {last}"
+        if first == last
+        else f"the means of {counts}, the first of steps {first} to {last}"
+    )
+    return f"steps that the optimizer skipped are not counted: {amount}"
+
+
+def _restarted(params: Params) -> str:
+    step, earliest = params["step"], params.get("earliest")
+    at = f"one of the steps {earliest} to {step}" if earliest is not None else f"step {step}"
+    if params["resumes"]:
+        return f"the program begins again at {at}: the steps before it are of an earlier attempt"
+    return (
+        f"the log goes back to {at} (a restart, or several ranks in one log): "
+        "the steps before it may be of an earlier attempt"
+    )
+
+
+def _no_step(params: Params) -> str:
+    span, window = params["span"], params["window"]
+    if isinstance(span, int) and span > 1:
+        return f"no line of the log, each the mean of {span} steps, is wholly in {window}"
+    return f"no step in {window}"
+
+
+_MADE: Final[Mapping[NoteCode, Callable[[Params], str]]] = {
+    NoteCode.RUN_ENDED: _run_ended,
+    NoteCode.SKIPPED_STEPS: _skipped,
+    NoteCode.RESTARTED: _restarted,
+    NoteCode.NO_STEP_IN_WINDOW: _no_step,
+}
+
+
+def _in_words(value: object) -> object:
+    return note_text(value) if isinstance(value, Note) else value
+
+
+NoteText = Annotated[str, BeforeValidator(_in_words)]
+"""A note in words, in a model that is read from the store for people."""

@@ -1,0 +1,187 @@
+"""Whether a run is whole and its parts agree: how it ended, and why it has no figures.
+
+Used by the runner before it counts a run as done, and by ingest. All functions are pure.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from perfdb import catalog
+from perfdb.aggregation import LONGEST_STEP_S, SHORTEST_STEP_S
+from perfdb.errors import Diagnostic
+from perfdb.record import (
+    Case,
+    Note,
+    NoteCode,
+    Outcome,
+    RunRecord,
+    StepRecord,
+    WorkerConfiguration,
+    WorkerSummary,
+)
+from perfdb.rundir import StepsRead, Worker
+
+_PLANNED: Final = ("warmup_steps", "measured_steps", "seed")
+"""What a record holds of its run next to the case, and a worker gets as arguments, too."""
+
+
+def judged(
+    record: RunRecord, steps: Sequence[StepRecord], worker: Worker
+) -> tuple[Outcome, Note | None]:
+    """How a run ended, and why it has no figures if it has none."""
+    broken = not_finite(steps)
+    if broken:
+        return broken
+    if record.outcome is None:
+        return Outcome.INCOMPLETE, Note(NoteCode.CUT_OFF)
+    if record.outcome is not Outcome.FINISHED:
+        return record.outcome, run_ended(record.outcome)
+    if conflict := contradiction(record, steps, worker):
+        return Outcome.FAILED, conflict
+    gap = _gap(record, steps)
+    return (Outcome.INCOMPLETE, gap) if gap else (Outcome.FINISHED, None)
+
+
+def run_ended(outcome: Outcome) -> Note:
+    """That a run has no figures because it ended so."""
+    return Note(NoteCode.RUN_ENDED, {"outcome": outcome.value})
+
+
+def not_finite(steps: Sequence[StepRecord]) -> tuple[Outcome, Note] | None:
+    """The outcome and the reason of the first loss or gradient norm that is not finite."""
+    for step in steps:
+        if step.loss is not None and not math.isfinite(step.loss):
+            note = Note.of(NoteCode.LOSS_NOT_FINITE, value=f"{step.loss:g}", step=step.step)
+            return Outcome.NAN_LOSS, note
+        if step.grad_norm is not None and not math.isfinite(step.grad_norm):
+            value, code = f"{step.grad_norm:g}", NoteCode.GRAD_NORM_NOT_FINITE
+            return Outcome.NAN_GRAD_NORM, Note.of(code, value=value, step=step.step)
+    return None
+
+
+def _gap(record: RunRecord, steps: Sequence[StepRecord]) -> Note | None:
+    """How the steps are not the planned ones, each once and in order; None if they are."""
+    for expected, step in enumerate(steps, start=1):
+        if step.step > expected:
+            return Note(NoteCode.MISSING_STEP, {"step": expected})
+        if step.step < expected:
+            return Note(NoteCode.REPEATED_STEP, {"step": step.step})
+    planned = record.warmup_steps + record.measured_steps
+    if len(steps) < planned:
+        return Note(NoteCode.TOO_FEW_STEPS, {"num_steps": len(steps), "planned": planned})
+    return None
+
+
+def damage(where: str, read: StepsRead) -> Diagnostic | None:
+    """Why a steps file cannot be used; None if it can, also if a crash cut off its last line.
+
+    It cannot if a line that is not the last is unreadable, or if a step has impossible values.
+    """
+    last = read.steps[-1][0] if read.steps else 0
+    unreadable = [problem for problem in read.problems if (problem.line or 0) < last]
+    if unreadable or len(read.problems) > 1:
+        return (unreadable or read.problems)[0]
+    return next(
+        (found for line, step in read.steps for found in _impossible(where, line, step)), None
+    )
+
+
+def _impossible(where: str, line: int, step: StepRecord) -> Iterator[Diagnostic]:
+    """A diagnostic for each impossible value of a step: its times, its tokens, its memory."""
+    for name, seconds in (
+        ("step_time_s", step.step_time_s),
+        ("step_time_min_s", step.step_time_min_s),
+    ):
+        if seconds is not None and not SHORTEST_STEP_S <= seconds <= LONGEST_STEP_S:
+            message = f"{seconds:g} seconds is no duration of a step"
+            yield Diagnostic(where, message, field=name, line=line)
+    for name, count in (("tokens", step.tokens), ("peak_memory_bytes", step.peak_memory_bytes)):
+        if count is not None and count < 0:
+            yield Diagnostic(where, f"{count} is less than nothing", field=name, line=line)
+
+
+def contradiction(record: RunRecord, steps: Sequence[StepRecord], worker: Worker) -> Note | None:
+    """How the worker or the steps contradict the record; None where they agree.
+
+    A figure of such a run would be stored for what it was not measured on.
+    """
+    return next(_contradictions(record, steps, worker), None)
+
+
+def _contradictions(
+    record: RunRecord, steps: Sequence[StepRecord], worker: Worker
+) -> Iterator[Note]:
+    if worker.summary:
+        yield from _of_summary(record, worker.summary)
+    if worker.configuration:
+        yield from _of_arguments(record, worker.configuration)
+    yield from _of_steps(record, steps)
+
+
+def _of_summary(record: RunRecord, summary: WorkerSummary) -> Iterator[Note]:
+    system, release = record.case.system, record.release
+    if system in catalog.systems() and system != _system_of(summary):
+        device = "the CPU" if _on_cpu(summary) else summary.device
+        yield Note(NoteCode.OTHER_DEVICE, {"device": device, "system": system})
+    ran, version = summary.versions.get(release.framework), release.version
+    if ran and version and ran != version:
+        params = {"framework": release.framework, "ran": ran, "version": version}
+        yield Note(NoteCode.OTHER_VERSION, params)
+    if summary.world_size != record.case.num_gpus:
+        sizes = {"world_size": summary.world_size, "num_gpus": record.case.num_gpus}
+        yield Note(NoteCode.OTHER_WORLD_SIZE, sizes)
+
+
+def _system_of(summary: WorkerSummary) -> str | None:
+    if _on_cpu(summary):
+        return "cpu"
+    known = catalog.system_of_gpu(summary.device)
+    return known.name if known else None
+
+
+def _on_cpu(summary: WorkerSummary) -> bool:
+    return summary.cpu_shim or summary.device == "cpu"
+
+
+def _of_arguments(record: RunRecord, configuration: WorkerConfiguration) -> Iterator[Note]:
+    for name, value in configuration.fields.items():
+        if name in Case.model_fields:
+            expected = getattr(record.case, name)
+        elif name in _PLANNED:
+            expected = getattr(record, name)
+        else:
+            continue
+        if value != (list(expected) if isinstance(expected, tuple) else expected):
+            params = {"name": name, "value": str(value), "expected": str(expected)}
+            yield Note(NoteCode.OTHER_ARGUMENT, params)
+
+
+def _of_steps(record: RunRecord, steps: Sequence[StepRecord]) -> Iterator[Note]:
+    size, length = record.case.global_batch_size, record.case.sequence_length
+    odd = next((s for s in steps if s.tokens is not None and s.tokens != size * length), None)
+    if odd is not None:
+        params = {"step": odd.step, "tokens": odd.tokens}
+        sizes = {"global_batch_size": size, "sequence_length": length}
+        yield Note(NoteCode.OTHER_TOKENS, {**params, **sizes})
+    planned = record.warmup_steps + record.measured_steps
+    last = max((step.step for step in steps), default=0)
+    if last > planned:
+        yield Note(NoteCode.UNPLANNED_STEP, {"step": last, "planned": planned})
+
+
+def model_shape(name: str, configuration: WorkerConfiguration | None) -> Note | None:
+    """How the model that a worker trained is not the catalog's of this name.
+
+    None where it is, or where one of the two is not known.
+    """
+    model, shape = catalog.models().get(name), configuration and configuration.model
+    if model is None or not isinstance(shape, Mapping):
+        return None
+    known = ((key, value) for key, value in shape.items() if key in catalog.Model.model_fields)
+    differences = ", ".join(
+        f"{key} {value}, not {getattr(model, key)}"
+        for key, value in known
+        if value != getattr(model, key)
+    )
+    return Note(NoteCode.MODEL_SHAPE, {"differences": differences}) if differences else None
