@@ -5,6 +5,7 @@ import os
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -28,12 +29,12 @@ CHUNK_BYTES: Final = 1 << 20
 
 def packer() -> "zstandard.ZstdCompressionObj":  # a name of the stub alone
     """What packs bytes that come piece by piece."""
-    return _compressor().compressobj()
+    return _compressor().compressobj()  # of its own: two at once may not share a compressor
 
 
 def packed(content: bytes) -> bytes:
     """Bytes as the store keeps them."""
-    return _compressor().compress(content)
+    return _of_whole_files().compress(content)
 
 
 def unpacked(content: bytes, where: str) -> bytes:
@@ -66,6 +67,12 @@ def little_by_little(pieces: Iterable[bytes]) -> Iterator[bytes]:
     for piece in pieces:
         for start in range(0, len(piece), FED_BYTES):
             yield piece[start : start + FED_BYTES]
+
+
+@cache
+def _of_whole_files() -> zstandard.ZstdCompressor:
+    """One for all: to make it takes far longer than to pack a small file."""
+    return _compressor()
 
 
 def _compressor() -> zstandard.ZstdCompressor:
