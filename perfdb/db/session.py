@@ -1,5 +1,6 @@
 """Engines and transactions: SQLite made safe for many processes, PostgreSQL as it is."""
 
+import json
 import os
 import random
 import re
@@ -143,8 +144,12 @@ def is_missing(url: URL) -> bool:
 def writer(url: URL) -> Engine:
     """An engine that may write. Every SQLite transaction takes the write lock as it begins."""
     if url.get_backend_name() != "sqlite":
-        return create_engine(url)
-    engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_S, "isolation_level": None})
+        return create_engine(url, json_deserializer=_from_json)
+    engine = create_engine(
+        url,
+        connect_args={"timeout": BUSY_TIMEOUT_S, "isolation_level": None},
+        json_deserializer=_from_json,
+    )
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
     return engine
@@ -156,6 +161,7 @@ def reader(url: URL) -> Engine:
         return create_engine(
             url,
             execution_options={"postgresql_readonly": True, "isolation_level": "REPEATABLE READ"},
+            json_deserializer=_from_json,
         )
     path = Path(url.database or "")
     if is_missing(url):
@@ -169,10 +175,18 @@ def reader(url: URL) -> Engine:
     engine = create_engine(
         URL.create("sqlite", database=file, query=mode | {"uri": "true"}),
         connect_args={"timeout": BUSY_TIMEOUT_S, "isolation_level": None},
+        json_deserializer=_from_json,
     )
     event.listen(engine, "connect", _look_at_sqlite)
     event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
     return engine
+
+
+def _from_json(text: str) -> object:
+    """The value of a cell; most cells of most rows are empty, and parsing takes longer."""
+    if text == "{}":
+        return {}
+    return [] if text == "[]" else json.loads(text)
 
 
 @contextmanager
