@@ -5,7 +5,6 @@ something else than before is a new revision of the same identity; `superseded` 
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -15,8 +14,6 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Date,
-    DateTime,
-    Dialect,
     Double,
     ForeignKey,
     FromClause,
@@ -30,31 +27,11 @@ from sqlalchemy import (
     and_,
     false,
 )
-from sqlalchemy.types import TypeDecorator, TypeEngine
+from sqlalchemy.types import TypeEngine
 
-from perfdb.db.notes import NotesType, NoteType
+from perfdb.db.column_types import Moment, NotesType, NoteType
 from perfdb.fields import BY_NAME, CONFIGURATION, DERIVED, WORKLOAD, Group, names
 from perfdb.record import Case
-
-
-class Moment(TypeDecorator[datetime]):
-    """A moment in UTC: SQLite gives back no offset, PostgreSQL that of its session."""
-
-    impl = DateTime(timezone=True)
-    cache_ok = True
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """As it is stored; SQLite would leave out the offset."""
-        return value and _in_utc(value)
-
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """As it is read."""
-        return value and _in_utc(value)
-
-
-def _in_utc(moment: datetime) -> datetime:
-    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-
 
 metadata = MetaData(
     naming_convention={

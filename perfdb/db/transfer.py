@@ -30,6 +30,7 @@ from sqlalchemy import table as table_of
 from sqlalchemy.exc import DataError, IntegrityError
 
 from perfdb.db import bulk, migrate
+from perfdb.db.column_types import NotesType, NoteType
 from perfdb.db.packing import packed
 from perfdb.db.session import (
     current,
@@ -48,6 +49,9 @@ Watched = Callable[[str, int], Callable[[int], None]]
 
 NAME: Final = "store.sqlite"
 """What a private copy is called in its folder."""
+
+AS_TEXT: Final = (JSON, NotesType, NoteType)
+"""The types of columns that are copied as the text that they are kept as."""
 
 SOURCES_AT_ONCE: Final = 1_000
 """Sources that are held while they are copied; among them are pages."""
@@ -84,7 +88,7 @@ def transfer(source: URL, target: URL, watched: Watched) -> int:
 def rows(table: Table) -> Select[*tuple[object, ...]]:
     """Every row of a table, with JSON as the text that it is kept as, and bytes one at a time."""
     columns = (
-        cast(one, Text).label(one.name) if isinstance(one.type, JSON) else one for one in table.c
+        cast(one, Text).label(one.name) if isinstance(one.type, AS_TEXT) else one for one in table.c
     )
     of_bytes = any(isinstance(one.type, LargeBinary) for one in table.c)
     return select(*columns).execution_options(yield_per=1 if of_bytes else bulk.AT_ONCE)
@@ -100,7 +104,7 @@ def copy_rows(
     """Copy what is asked of a table, in the form of `rows`: its `yield_per` rows at a time."""
     at_once: int = asked.get_execution_options()["yield_per"]
     columns = [
-        column(one.name, Text() if isinstance(one.type, JSON) else one.type) for one in table.c
+        column(one.name, Text() if isinstance(one.type, AS_TEXT) else one.type) for one in table.c
     ]
     names = [one.name for one in columns]
     found = stored.execute(asked)

@@ -223,7 +223,6 @@ def _result(columns: Iterable[str], cells: Iterable[object]) -> Result:
     attributes = vars(made)
     attributes.update(_DEFAULTS)
     attributes.update(zip(columns, cells, strict=True))
-    attributes["notes"] = tuple(attributes["notes"])
     return made
 
 

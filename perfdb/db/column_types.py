@@ -1,12 +1,32 @@
-"""Notes in the store: a code and its parameters as JSON, no sentence."""
+"""The types of columns that no database has: moments in UTC, and notes as JSON."""
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 
-from sqlalchemy import JSON, Dialect, Text
+from sqlalchemy import JSON, DateTime, Dialect, Text
 from sqlalchemy.types import TypeDecorator
 
 from perfdb.record import Note, NoteCode
+
+
+class Moment(TypeDecorator[datetime]):
+    """A moment in UTC: SQLite gives back no offset, PostgreSQL that of its session."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """As it is stored; SQLite would leave out the offset."""
+        return value and _in_utc(value)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """As it is read."""
+        return value and _in_utc(value)
+
+
+def _in_utc(moment: datetime) -> datetime:
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def to_json(note: Note) -> Mapping[str, object]:
