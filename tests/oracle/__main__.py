@@ -104,7 +104,8 @@ def check(sections: Sequence[str], shown: int = SHOWN) -> int:
             bad += 1
             title = "new" if name not in before else "gone" if name not in after else "differs"
             click.echo(f"\n=== {file} {title}: {len(left)} lines")
-            click.echo("\n".join(line[:400] for line in readable(left)[:shown]))
+            lines = readable(left)[: shown if title == "differs" else 1]
+            click.echo("\n".join(line[:400] for line in lines))
     for entry in entries:
         if entry not in used and any(fnmatch.fnmatch(f"{one}/", f"{entry.file.split('/')[0]}/") for one in sections):  # noqa: E501  # fmt: skip
             click.echo(f"reviewed.yml: nothing to accept for {entry.file}: {entry.reason}")

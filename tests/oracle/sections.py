@@ -223,7 +223,7 @@ def site(shell: Shell) -> Files:
     left_out = shutil.ignore_patterns("_build", "_generated", "__pycache__")
     shutil.copytree(ROOT / "docs", docs, ignore=left_out, dirs_exist_ok=True)
     done = subprocess.run(
-        [sys.executable, "-m", "sphinx", "-q", "-b", "html", "-d", "doctrees", "docs", "html"],
+        [sys.executable, "-m", "sphinx", "-qT", "-b", "html", "-d", "doctrees", "docs", "html"],
         env=os.environ | {"PERFDB_URL": f"sqlite:///{shell.folder / 'all.sqlite'}",
                           "SOURCE_DATE_EPOCH": str(MTIME)},
         cwd=shell.folder, capture_output=True, text=True, check=False,
