@@ -53,7 +53,7 @@ class Planned:
 
 
 @dataclass(frozen=True)
-class Here:
+class Availability:
     """What this machine has, and what has finished or is running on it."""
 
     machine: Machine
@@ -61,16 +61,18 @@ class Here:
     done: Mapping[Measurement, int]
     """How many runs of each measurement have finished."""
     running: frozenset[Measurement] = frozenset()
-    """The measurements that another runner is at work on."""
+    """The measurements that another runner is working on."""
     cores: int | None = None
     container: str | None = None
     """The image that the runner is in, as PERFDB_CONTAINER says; a process cannot tell itself."""
 
 
-def plan(files: Iterable[RecipeFile], here: Here, *, only: str, repeat: int) -> list[Planned]:
+def plan(
+    files: Iterable[RecipeFile], available: Availability, *, only: str, repeat: int
+) -> list[Planned]:
     """Every case whose name matches `only`, `repeat` times, with its verdict."""
     return [
-        _planned(file, point, here, number)
+        _planned(file, point, available, number)
         for file in files
         for point in file.points
         if fnmatchcase(point.name, only)
@@ -78,39 +80,39 @@ def plan(files: Iterable[RecipeFile], here: Here, *, only: str, repeat: int) -> 
     ]
 
 
-def _planned(file: RecipeFile, point: Point, here: Here, number: int) -> Planned:
-    release = release_of(point, here)
-    reason = obstacle(point, here)
+def _planned(file: RecipeFile, point: Point, available: Availability, number: int) -> Planned:
+    release = release_of(point, available)
+    reason = obstacle(point, available)
     key = measurement(point, release)
-    if not reason and key in here.running:
+    if not reason and key in available.running:
         reason = AT_WORK
     if reason:
         verdict = Verdict.SKIP
-    elif here.done.get(key, 0) >= number:
+    elif available.done.get(key, 0) >= number:
         verdict, reason = Verdict.DONE, FINISHED
     else:
         verdict, reason = Verdict.RUN, ""
     return Planned(file, point, release, number, verdict, reason)
 
 
-def release_of(point: Point, here: Here) -> Release:
-    """The release that a case would be run with: the framework as it is installed here."""
+def release_of(point: Point, available: Availability) -> Release:
+    """The release that a case would be run with: the framework as it is installed available."""
     framework = point.case.framework
-    support = here.frameworks.get(framework)
+    support = available.frameworks.get(framework)
     return Release(
         framework=framework,
         version=support.version if support else None,
-        container=here.container,
+        container=available.container,
     )
 
 
-def obstacle(point: Point, here: Here) -> str:
+def obstacle(point: Point, available: Availability) -> str:
     """Why a case cannot run here; empty if it can."""
-    return _of_the_machine(point.case, here) or _of_the_software(point, here)
+    return _of_the_machine(point.case, available) or _of_the_software(point, available)
 
 
-def _of_the_machine(case: Case, here: Here) -> str:
-    machine, most = here.machine, PROCESSES_PER_CORE * (here.cores or MOST)
+def _of_the_machine(case: Case, available: Availability) -> str:
+    machine, most = available.machine, PROCESSES_PER_CORE * (available.cores or MOST)
     if machine.system is None:
         return f"this machine is no system of the catalogue: {machine.reason}"
     if case.system != machine.system:
@@ -118,16 +120,16 @@ def _of_the_machine(case: Case, here: Here) -> str:
     if machine.gpu_count and case.num_gpus > machine.gpu_count:
         return f"needs {case.num_gpus} GPUs, this machine has {machine.gpu_count}"
     if not machine.gpu_count and case.num_gpus > most:
-        limit = f"{PROCESSES_PER_CORE} on each of its {here.cores} cores"
+        limit = f"{PROCESSES_PER_CORE} on each of its {available.cores} cores"
         return f"needs {case.num_gpus} processes, this machine takes {most}: {limit}"
     return ""
 
 
-def _of_the_software(point: Point, here: Here) -> str:
+def _of_the_software(point: Point, available: Availability) -> str:
     framework = point.case.framework
-    if point.container and point.container != here.container:
+    if point.container and point.container != available.container:
         return f"needs container {point.container}: run in it, with PERFDB_CONTAINER set to it"
-    support = here.frameworks.get(framework)
+    support = available.frameworks.get(framework)
     if support is None:
         return f"no backend runs {framework} yet"
     if support.version is None:

@@ -1,20 +1,26 @@
 """What `perfdb run` reports: the plan, a row for each case, and the summary."""
 
-from dataclasses import dataclass, replace
+import shlex
+from dataclasses import asdict, dataclass, replace
 
+import click
 import numpy as np
+from rich.console import Console
 
-from perfdb import aggregation, metrics
+from perfdb import aggregation, metrics, units
 from perfdb.aggregation import Summary
+from perfdb.cli.options import print_json, print_table
 from perfdb.groups import grouped
 from perfdb.record import Outcome, RunRecord
 from perfdb.rundir import RunDir
 from runner.plan import Planned, Verdict
 from runner.run import STOPPED
 
+NAMES_SHOWN = 3
+
 
 @dataclass(frozen=True)
-class Row:
+class CaseRow:
     """How one planned case went; figures are None where the run has none."""
 
     case: str
@@ -33,17 +39,17 @@ class Row:
         return self.status == "failed"
 
 
-def not_run(planned: Planned, command: tuple[str, ...] = ()) -> Row:
+def not_run(planned: Planned, command: tuple[str, ...] = ()) -> CaseRow:
     """The row of a case that is skipped, or of a dry run, with the command that would start it."""
-    return Row(planned.point.name, planned.verdict.value, planned.reason, command=command)
+    return CaseRow(planned.point.name, planned.verdict.value, planned.reason, command=command)
 
 
-def ran(planned: Planned, run: RunDir, record: RunRecord) -> Row:
+def ran(planned: Planned, run: RunDir, record: RunRecord) -> CaseRow:
     """The row of a case that was run; its step time is the median after warm-up."""
     finished = record.outcome is Outcome.FINISHED
     summary = _step_times(run, record) if finished else None
     case = record.case
-    return Row(
+    return CaseRow(
         case=planned.point.name,
         status="finished" if finished else "failed",
         reason=record.error or "",
@@ -59,10 +65,10 @@ def ran(planned: Planned, run: RunDir, record: RunRecord) -> Row:
     )
 
 
-def broken_off(planned: Planned, error: BaseException) -> Row:
+def broken_off(planned: Planned, error: BaseException) -> CaseRow:
     """The row of a case at which all ended: somebody stopped it, or no file can be written."""
     stopped = isinstance(error, KeyboardInterrupt)
-    return Row(
+    return CaseRow(
         case=planned.point.name,
         status="failed",
         reason=str(error) or (STOPPED if stopped else type(error).__name__),
@@ -70,20 +76,20 @@ def broken_off(planned: Planned, error: BaseException) -> Row:
     )
 
 
-def done(planned: Planned, run: RunDir) -> Row:
+def finished_before(planned: Planned, run: RunDir) -> CaseRow:
     """The row of a case that was finished before, with the figures of that run."""
     row = ran(planned, run, run.read_record())
     return replace(row, status=planned.verdict.value, reason=planned.reason)
 
 
-def counted(planned: list[Planned]) -> str:
+def _counts(planned: list[Planned]) -> str:
     """'9 to run, 2 finished before, 30 skipped'."""
     words = {Verdict.RUN: "to run", Verdict.DONE: "finished before", Verdict.SKIP: "skipped"}
     counts = {verdict: sum(p.verdict is verdict for p in planned) for verdict in words}
     return ", ".join(f"{counts[verdict]} {word}" for verdict, word in words.items())
 
 
-def skipped_reasons(planned: list[Planned]) -> list[tuple[str, list[str]]]:
+def _skipped_reasons(planned: list[Planned]) -> list[tuple[str, list[str]]]:
     """Each reason for skipping, with the names of the cases that were skipped for it."""
     skipped = (attempt for attempt in planned if attempt.verdict is Verdict.SKIP)
     by_reason = grouped(skipped, lambda attempt: attempt.reason)
@@ -96,3 +102,59 @@ def _step_times(run: RunDir, record: RunRecord) -> Summary | None:
     is_counted = window.pick([step.step for step in steps])
     is_counted &= ~np.array([step.skipped for step in steps], np.bool_)
     return aggregation.summarize(np.array([step.step_time_s for step in steps])[is_counted])
+
+
+def show_plan(console: Console, planned: list[Planned]) -> None:
+    """What will run, what was done, and what is skipped and why."""
+    console.print(f"plan: {_counts(planned)}", markup=False)
+    for reason, names in _skipped_reasons(planned):
+        shown = ", ".join(names[:NAMES_SHOWN])
+        more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+        console.print(f"  skip {len(names)} ({shown}{more}): {reason}", markup=False)
+    for attempt in planned:
+        if attempt.verdict is Verdict.RUN:
+            case = attempt.point.case
+            console.print(
+                f"  run  {attempt.point.name} on {case.num_gpus} × {case.system}", markup=False
+            )
+
+
+def show_rows(rows: list[CaseRow], *, dry_run: bool, as_json: bool) -> None:
+    """On stdout, how the cases went or would be started; nothing where none has been begun."""
+    if as_json:
+        print_json({"cases": [asdict(row) for row in rows]})
+    elif dry_run:
+        _commands(rows)
+    else:
+        _summary(rows)
+
+
+def _commands(rows: list[CaseRow]) -> None:
+    """On stdout, a line of shell for each case that would run."""
+    for row in rows:
+        if row.command:
+            click.echo(shlex.join(row.command))
+
+
+def _summary(rows: list[CaseRow]) -> None:
+    """The summary table on stdout; skipped cases were listed with the plan."""
+    shown = [row for row in rows if row.status != Verdict.SKIP.value]
+    if not shown:
+        return
+    before = sum(row.status == Verdict.DONE.value for row in shown)
+    title = units.counted(len(shown) - before, "run")
+    print_table(
+        f"{title}, {before} finished before" if before else title,
+        ("Case", "Status", "Step time (s)", "Tokens/s/GPU", "Steps", "Run directory or reason"),
+        [
+            (
+                row.case,
+                row.status if row.status == Verdict.DONE.value else row.outcome or row.status,
+                units.significant(row.step_time_s),
+                units.number(row.tokens_per_sec_per_gpu),
+                row.num_steps,
+                row.reason or row.run_dir,
+            )
+            for row in shown
+        ],
+    )

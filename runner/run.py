@@ -4,9 +4,9 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
@@ -20,7 +20,7 @@ from perfdb.record import Outcome, RunRecord, StepRecord
 from perfdb.rundir import RunDir
 from perfdb.validity import contradiction
 from runner import devices, environment
-from runner.backends import BACKENDS, Command
+from runner.backends import BACKENDS, Backend, Command
 from runner.diagnosis import Diagnosis, diagnose
 from runner.launchers import Launcher, Process
 from runner.plan import Planned
@@ -48,37 +48,42 @@ class Watcher(Protocol):
 
 
 @dataclass(frozen=True)
-class Site:
+class ExecutionTarget:
     """Where runs are executed: the folder they go to, the machine, and how they are started."""
 
     output: Path
     machine: Machine
     launcher: Launcher
+    backends: Mapping[str, Backend] = field(default_factory=lambda: BACKENDS)
 
 
-def execute(planned: Planned, site: Site, watcher: Watcher) -> tuple[RunDir, RunRecord]:
+def execute(
+    planned: Planned, target: ExecutionTarget, watcher: Watcher
+) -> tuple[RunDir, RunRecord]:
     """Run a case to its end, whatever that is, once no other run has its devices.
 
     Raises KeyboardInterrupt after a clean stop, LeftAtWorkError where processes of the run do not
     end, both once the record is written, and OSError where files cannot be written.
     """
-    names = devices.of_run(planned.point.case.num_gpus, site.machine, os.environ)
+    names = devices.of_run(planned.point.case.num_gpus, target.machine, os.environ)
     with devices.held(names, watcher.waiting):
-        return _executed(planned, site, watcher)
+        return _executed(planned, target, watcher)
 
 
-def _executed(planned: Planned, site: Site, watcher: Watcher) -> tuple[RunDir, RunRecord]:
-    run = _new_directory(planned, site.output)
+def _executed(
+    planned: Planned, target: ExecutionTarget, watcher: Watcher
+) -> tuple[RunDir, RunRecord]:
+    run = _new_directory(planned, target.output)
     with run.held():
-        backend = BACKENDS[planned.point.case.framework]
+        backend = target.backends[planned.point.case.framework]
         command = backend.command(planned.point, run)
-        record = _record(planned, run, site, command)
+        record = _record(planned, run, target, command)
         run.write_record(record)
         write_atomically(run.recipe, planned.file.text)
         write_atomically(run.worker_config, backend.worker_config(planned.point))
         exit_code, diagnosis = -1, Diagnosis(Outcome.FAILED, "the runner itself failed")
         try:
-            process = site.launcher.start(command, run)
+            process = target.launcher.start(command, run)
             exit_code, diagnosis = _watch(process, run, planned, watcher)
             diagnosis = _confirmed(diagnosis, record, run)
         except LeftAtWorkError as error:
@@ -106,7 +111,7 @@ def _new_directory(planned: Planned, output: Path) -> RunDir:
     return RunDir(path)
 
 
-def _record(planned: Planned, run: RunDir, site: Site, command: Command) -> RunRecord:
+def _record(planned: Planned, run: RunDir, target: ExecutionTarget, command: Command) -> RunRecord:
     point = planned.point
     return RunRecord(
         run_id=run.path.name,
@@ -114,12 +119,12 @@ def _record(planned: Planned, run: RunDir, site: Site, command: Command) -> RunR
         release=planned.release,
         recipe=planned.file.reference,
         environment=environment.capture(
-            site.machine,
+            target.machine,
             planned.release.container,
             planned.file.path,
-            site.launcher.variables(command),
+            target.launcher.variables(command),
         ),
-        command=tuple(map(readable, site.launcher.argv(command, run))),
+        command=tuple(map(readable, target.launcher.argv(command, run))),
         warmup_steps=point.warmup_steps,
         measured_steps=point.measured_steps,
         seed=point.seed,

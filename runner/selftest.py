@@ -8,14 +8,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from perfdb import machine, recipe
+from perfdb import machine, recipe, units
 from perfdb.errors import Diagnostic, InputError
 from perfdb.record import Outcome, Release, StepRecord
 from runner.backends import megatron_core
 from runner.launchers import local
 from runner.plan import Planned, Verdict
 from runner.progress import watching
-from runner.run import Site, execute
+from runner.run import ExecutionTarget, execute
 
 STEPS = 4
 TOLERANCE = 1e-5
@@ -63,7 +63,7 @@ LAYOUTS = (
 
 
 @dataclass(frozen=True)
-class Verified:
+class LayoutResult:
     """The result of a layout: its largest relative difference from the reference, if it has one."""
 
     layout: str
@@ -74,40 +74,58 @@ class Verified:
     reason: str
 
 
-def check(console: Console, max_processes: int) -> list[Verified]:
+TABLE = ("Layout", "Processes", "Verdict", "Largest difference", "Loss, step 4", "Reason")
+"""The columns of the report, of which `cells` makes a row."""
+
+
+def cells(row: LayoutResult) -> tuple[object, ...]:
+    """The row of a layout in the table of the report."""
+    return (
+        row.layout,
+        row.processes,
+        "same" if row.agrees else "WRONG",
+        f"{row.difference:.1e}" if row.difference is not None else None,
+        units.significant(row.loss, 7),
+        row.reason,
+    )
+
+
+def check(console: Console, max_processes: int) -> list[LayoutResult]:
     """Run every layout that fits, each compared with the first layout of its model."""
-    here = machine.detect()
-    if here.system is None or megatron_core.version() is None:
-        missing = here.reason if here.system is None else "megatron-core is not installed"
+    found = machine.detect()
+    if found.system is None or megatron_core.version() is None:
+        missing = found.reason if found.system is None else "megatron-core is not installed"
         raise InputError(Diagnostic("selftest", missing, remedy="pip install 'perfdb[mcore]'"))
-    limit = min(max_processes, here.gpu_count) if here.gpu_count else max_processes
+    limit = min(max_processes, found.gpu_count) if found.gpu_count else max_processes
     with tempfile.TemporaryDirectory(prefix="perfdb-selftest-") as folder:
-        site = Site(Path(folder), here, local)
+        target = ExecutionTarget(Path(folder), found, local)
         return list(
-            _verified(console, site, [layout for layout in LAYOUTS if layout.processes <= limit])
+            _verified(console, target, [layout for layout in LAYOUTS if layout.processes <= limit])
         )
 
 
-def _verified(console: Console, site: Site, layouts: Sequence[Layout]) -> Iterator[Verified]:
+def _verified(
+    console: Console, target: ExecutionTarget, layouts: Sequence[Layout]
+) -> Iterator[LayoutResult]:
     references: dict[str, tuple[StepRecord, ...]] = {}
     for number, layout in enumerate(layouts, start=1):
-        planned = _planned(layout, site)
+        planned = _planned(layout, target)
         with watching(console, planned, f"[{number}/{len(layouts)}]") as watcher:
-            run, record = execute(planned, site, watcher)
+            run, record = execute(planned, target, watcher)
         if record.outcome is not Outcome.FINISHED:
-            yield Verified(layout.name, layout.processes, False, None, None, record.error or "")
+            yield LayoutResult(layout.name, layout.processes, False, None, None, record.error or "")
             continue
         steps = run.read_steps()
         reference = references.setdefault(layout.model, steps)
         yield _compared(layout, steps, reference)
 
 
-def _planned(layout: Layout, site: Site) -> Planned:
+def _planned(layout: Layout, target: ExecutionTarget) -> Planned:
     text = TEMPLATE.format(
-        name=layout.name.lower(), model=layout.model, system=site.machine.system,
+        name=layout.name.lower(), model=layout.model, system=target.machine.system,
         processes=layout.processes, layout=layout.fields,
     )  # fmt: skip
-    path = site.output / f"{layout.name}.yaml"
+    path = target.output / f"{layout.name}.yaml"
     path.write_text(text)
     [file] = recipe.load([path])
     release = Release(framework=megatron_core.NAME, version=megatron_core.version())
@@ -116,11 +134,11 @@ def _planned(layout: Layout, site: Site) -> Planned:
 
 def _compared(
     layout: Layout, steps: Sequence[StepRecord], reference: Sequence[StepRecord]
-) -> Verified:
+) -> LayoutResult:
     difference = largest_difference(steps, reference)
     agrees = difference <= TOLERANCE
     reason = "" if agrees else f"differs by more than {TOLERANCE:g}"
-    return Verified(layout.name, layout.processes, agrees, difference, steps[-1].loss, reason)
+    return LayoutResult(layout.name, layout.processes, agrees, difference, steps[-1].loss, reason)
 
 
 def largest_difference(steps: Sequence[StepRecord], reference: Sequence[StepRecord]) -> float:

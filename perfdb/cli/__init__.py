@@ -96,11 +96,14 @@ def cli() -> None:
     """
 
 
-def main() -> None:
-    """The console script: every error that leaves perfdb leaves through here."""
+def main(obj: object = None) -> None:
+    """The console script: every error that leaves perfdb leaves through here.
+
+    `obj` is the click context's object: what `runner.session.Tools` documents for `run`.
+    """
     output.check()
     try:
-        code = _ended()
+        code = _ended(obj)
         output.flush()
     except output.ReaderGoneError:
         code = output.CLOSED
@@ -115,10 +118,10 @@ def main() -> None:
     sys.exit(code)
 
 
-def _ended() -> int:
+def _ended(obj: object) -> int:
     """The exit code of the command that was given. Raises where it cannot write."""
     try:
-        code = cli.main(standalone_mode=False)
+        code = cli.main(standalone_mode=False, obj=obj)
         return code if isinstance(code, int) else 0
     except (output.OutputError, output.ReaderGoneError):
         raise

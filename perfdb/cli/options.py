@@ -77,21 +77,28 @@ def window_option(default: str) -> Callable[[Command], Command]:
     )
 
 
-class _ConventionName(click.ParamType[str]):
-    """The name of a FLOPs convention; the conventions are imported only when one is named."""
+class LazyChoice(click.ParamType[str]):
+    """One of several names, which `load` imports only when an option has a value."""
 
-    name = "convention"
+    name = "name"
+
+    def __init__(self, load: Callable[[], Iterable[str]]) -> None:
+        self._load = load
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The name, checked. Raises BadParameter with the names that there are."""
-        from perfdb.flops import CONVENTIONS
+        return click.Choice(list(self._load())).convert(value, param, ctx)
 
-        return click.Choice(list(CONVENTIONS)).convert(value, param, ctx)
+
+def _conventions() -> Iterable[str]:
+    from perfdb.flops import CONVENTIONS
+
+    return CONVENTIONS
 
 
 def convention_option(help_: str) -> Callable[[Command], Command]:
     """--convention: a FLOPs convention by its name."""
-    return click.option("--convention", type=_ConventionName(), metavar="NAME", help=help_)
+    return click.option("--convention", type=LazyChoice(_conventions), metavar="NAME", help=help_)
 
 
 def watched_progress(*, quiet: bool = False) -> "Progress":

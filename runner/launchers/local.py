@@ -1,24 +1,22 @@
 """This machine: torchrun, one process per GPU or, without GPUs, per rank."""
 
-import ctypes
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from perfdb.errors import LeftAtWorkError, RunError
 from perfdb.rundir import RunDir
 from runner.backends import Command
 from runner.launchers.base import imports
+from runner.processes import adopt_orphans, children, tethered
 
 NAME = "local"
 STOP_AFTER_S = 15
-PR_SET_CHILD_SUBREAPER = 36
-"""prctl(2): orphans among the descendants become this process's children."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +27,8 @@ class LocalProcess:
     others: frozenset[int]
     """The children that this process had before; any that comes later is taken for a worker, and
     killed and waited for once torchrun has ended."""
+    stop_after_s: float = STOP_AFTER_S
+    """Seconds that processes have to end before they are killed, or reported."""
 
     def poll(self) -> int | None:
         """torchrun's exit code; None while it runs. On Linux no worker outlives it.
@@ -45,7 +45,7 @@ class LocalProcess:
         if self.child.poll() is None:
             self.child.terminate()
         try:
-            self.child.wait(STOP_AFTER_S)
+            self.child.wait(self.stop_after_s)
         except subprocess.TimeoutExpired:
             os.killpg(self.child.pid, signal.SIGKILL)
             self.child.wait()
@@ -53,7 +53,7 @@ class LocalProcess:
 
     def _end_orphans(self) -> None:
         """Kill the workers that torchrun left, and wait: they would slow the next run down."""
-        deadline = time.monotonic() + STOP_AFTER_S
+        deadline = time.monotonic() + self.stop_after_s
         while left := children() - self.others:
             if time.monotonic() > deadline:
                 numbers = ", ".join(map(str, sorted(left)))
@@ -86,48 +86,25 @@ def variables(command: Command) -> dict[str, str]:
 
 def start(command: Command, run: RunDir) -> LocalProcess:
     """Start torchrun; its workers import this installation's runner, whatever folder one is in."""
+    return launch(argv(command, run), variables(command), run)
+
+
+def launch(arguments: tuple[str, ...], variables: Mapping[str, str], run: RunDir) -> LocalProcess:
+    """Start a program that ends when this process does. Raises RunError."""
     run.rank_logs.mkdir(exist_ok=True)
     adopt_orphans()
     others = children()
     try:
         with run.console.open("wb") as console:
             child = subprocess.Popen(
-                tethered(argv(command, run)),
+                tethered(arguments),
                 stdin=subprocess.DEVNULL,
                 stdout=console,
                 stderr=subprocess.STDOUT,
                 cwd=run.path,
-                env=variables(command),
+                env=variables,
                 start_new_session=True,
             )
     except OSError as error:
         raise RunError(f"torchrun cannot be started: {error}") from error
     return LocalProcess(child, others)
-
-
-def tethered(command: tuple[str, ...]) -> list[str]:
-    """The command, made to end when this process does."""
-    return [sys.executable, "-m", "runner.tether", str(os.getpid()), *command]
-
-
-def adopt_orphans() -> None:
-    """Become the parent of the workers that torchrun leaves when it is killed (Linux).
-
-    It stays so.
-    """
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
-
-
-def children() -> frozenset[int]:
-    """The numbers of this process's children, also of ended ones; where Linux does not tell, none.
-
-    Of an ended child it is told until somebody waits for it: none escapes by forking meanwhile.
-    """
-    found = set()
-    for file in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # it is gone
-            parent = file.read_bytes().rpartition(b")")[2].split()[1]
-            if int(parent) == os.getpid():
-                found.add(int(file.parent.name))
-    return frozenset(found)
