@@ -49,10 +49,10 @@ def perfdb(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
 
-    def run(*arguments: str) -> Done:
+    def run(*arguments: str, obj: object = None) -> Done:
         monkeypatch.setattr(sys, "argv", ["perfdb", *arguments])
         with pytest.raises(SystemExit) as ended:
-            cli.main()
+            cli.main(obj)
         return Done(int(ended.value.code or 0), *capsys.readouterr())
 
     return run

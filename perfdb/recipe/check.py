@@ -147,7 +147,11 @@ def _pipeline(layout: Layout) -> Iterator[Fault]:
 
 
 def _interleaving(layout: Layout) -> Iterator[Fault]:
-    """The interleaved schedule's own needs, as Megatron-LM's arguments.py states them."""
+    """The interleaved schedule's own needs, as Megatron-LM's arguments.py states them.
+
+    Batched messages with two stages, measured with megatron-core 0.16.1: no error, and a gradient
+    norm of 3.78 instead of 0.95. The neighbors on both sides are one rank, and messages mix up.
+    """
     settings = layout.settings
     virtual, stages = settings.virtual_pipeline or 1, layout.pipeline
     if virtual == 1 or stages == 1:
@@ -237,7 +241,12 @@ def _experts(layout: Layout) -> Iterator[Fault]:
 
 
 def _expert_tensor(layout: Layout) -> Iterator[Fault]:
-    """Megatron-Core trains wrongly here, without an error: shards of experts are broadcast."""
+    """Megatron-Core trains wrongly here, without an error.
+
+    It marks expert weights as such only with EP > 1, else it reduces and broadcasts them like dense
+    ones. Measured with 0.16.1: wrong gradients (TP 2, ETP 1), or wrong weights from the start (TP 1,
+    ETP 2).
+    """
     size = layout.settings.expert_tensor_parallel
     if layout.model.num_experts and layout.expert == 1 and size and size != layout.tensor:
         yield Fault(

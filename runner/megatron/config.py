@@ -1,20 +1,16 @@
-"""Reads the worker's configuration from JSON and refuses what cannot be trained correctly.
+"""The worker's configuration, as the runner writes it: one JSON file.
 
-The field names are the project's own (DESIGN.md section 2); Megatron-Core's names appear only in
-model.py. Whoever holds a `WorkerConfig` that passed `layout.check` need not check it again.
+The field names are the project's own; Megatron-Core's names appear only in model.py. The runner
+checks recipes (`perfdb.recipe.check`): a layout that trains wrongly never gets here.
 """
 
-import dataclasses
 import json
-import math
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal
 
 SCHEMA_VERSION = 1
-
-T = TypeVar("T")
 
 
 class WorkerConfigError(ValueError):
@@ -79,7 +75,7 @@ class WorkerConfig:
     expert_parallel: int
     expert_tensor_parallel: int | None
     sequence_parallel: bool
-    warmup_steps: int = field(metadata={"minimum": 0})
+    warmup_steps: int
     measured_steps: int
     seed: int
     options: Options = Options()
@@ -101,7 +97,7 @@ class WorkerConfig:
 
     @property
     def batch_p2p_comm(self) -> bool:
-        """Interleaving with batched p2p is at best slower, at PP=2 wrong: see layout.py."""
+        """Interleaving with batched p2p is at best slower, at PP=2 wrong: recipes refuse it."""
         chosen = self.options.batch_p2p_comm
         return self.virtual_pipeline is None if chosen is None else chosen
 
@@ -115,7 +111,7 @@ class WorkerConfig:
 
 
 def read_config(path: Path) -> WorkerConfig:
-    """The configuration in a JSON file; raises `WorkerConfigError` naming file and field."""
+    """The configuration in a JSON file. Raises WorkerConfigError with the file and the reason."""
     try:
         return parse_config(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
@@ -124,62 +120,28 @@ def read_config(path: Path) -> WorkerConfig:
         raise WorkerConfigError(f"{path}: {error}") from error
 
 
-def parse_config(data: object) -> WorkerConfig:
-    """The configuration in parsed JSON: every key known, every value of its type and range."""
-    version = data.get("schema_version") if isinstance(data, dict) else None
-    if version not in (None, SCHEMA_VERSION):
+def parse_config(data: Mapping[str, Any]) -> WorkerConfig:
+    """The configuration in parsed JSON, every key known. The runner has checked the values."""
+    version = data.get("schema_version")
+    if version != SCHEMA_VERSION:
+        message = f"schema_version: this worker reads version {SCHEMA_VERSION}, not {version!r}"
+        raise WorkerConfigError(message)
+    try:
+        model, options = ModelShape(**data["model"]), Options(**data.get("options", {}))
+        return WorkerConfig(**{**data, "model": model, "options": options})
+    except (KeyError, TypeError) as error:
+        raise WorkerConfigError(f"not a configuration of this version: {error}") from error
+
+
+def check_device(wanted: str | None, found: str, torch_version: str) -> None:
+    """Raise WorkerConfigError where PyTorch does not have the device wanted; None takes either."""
+    if (wanted, found) == ("cuda", "cpu"):
         raise WorkerConfigError(
-            f"schema_version: this worker reads version {SCHEMA_VERSION}, not {version!r}"
+            f"PyTorch {torch_version} finds no GPU: it must be built for CUDA, the driver must be "
+            "new enough for it, and CUDA_VISIBLE_DEVICES must not hide the GPUs"
         )
-    return _record(WorkerConfig, data, "")
-
-
-def _record(cls: type[T], data: object, where: str) -> T:
-    if not isinstance(data, dict):
-        raise WorkerConfigError(f"{where.rstrip('.') or 'the configuration'}: not a JSON object")
-    assert dataclasses.is_dataclass(cls)
-    fields = {f.name: f for f in dataclasses.fields(cls)}
-    required = {name for name, f in fields.items() if f.default is dataclasses.MISSING}
-    _refuse("unknown", set(data) - set(fields), where)
-    _refuse("missing", required - set(data), where)
-    kinds = get_type_hints(cls)
-    minima = {name: f.metadata.get("minimum", 1) for name, f in fields.items()}
-    return cls(**{key: _value(where + key, kinds[key], data[key], minima[key]) for key in data})
-
-
-def _refuse(fault: str, keys: set[str], where: str) -> None:
-    if keys:
-        names = ", ".join(sorted(where + key for key in keys))
-        raise WorkerConfigError(f"{fault} key{'s' * (len(keys) > 1)}: {names}")
-
-
-def _value(name: str, kind: object, value: object, minimum: int) -> object:
-    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-        return _record(kind, value, name + ".")
-    if not _is_a(kind, value):
-        raise WorkerConfigError(f"{name}: {json.dumps(value)} is not {_in_words(kind)}")
-    if kind is float and not 0 < float(str(value)) < math.inf:
-        raise WorkerConfigError(f"{name}: {value} is not a positive, finite number")
-    if type(value) is int and kind is not float and value < minimum:
-        raise WorkerConfigError(f"{name}: {value} is too small: at least {minimum}")
-    return value
-
-
-def _is_a(kind: object, value: object) -> bool:
-    if get_origin(kind) is Literal:
-        return value in get_args(kind)
-    if get_origin(kind) is UnionType:
-        return any(_is_a(member, value) for member in get_args(kind))
-    # By exact type: to Python true is an int, in a configuration it is a mistake.
-    return type(value) is kind or (kind is float and type(value) is int)
-
-
-_WORDS = {int: "a whole number", float: "a number", bool: "true or false", NoneType: "null"}
-
-
-def _in_words(kind: object) -> str:
-    if get_origin(kind) is Literal:
-        return "one of " + ", ".join(get_args(kind))
-    if get_origin(kind) is UnionType:
-        return " or ".join(_in_words(member) for member in get_args(kind))
-    return _WORDS[kind] if isinstance(kind, type) else str(kind)
+    if (wanted, found) == ("cpu", "cuda"):
+        raise WorkerConfigError(
+            "this run is for a machine without GPUs, and PyTorch finds one: see that nvidia-smi is "
+            "on the PATH, or set CUDA_VISIBLE_DEVICES to nothing"
+        )

@@ -15,8 +15,8 @@ from megatron.core.utils import get_te_version
 
 from runner.megatron.attention import HAVE_TRANSFORMER_ENGINE
 from runner.megatron.config import WorkerConfig
-from runner.megatron.measure import peak_memory_bytes
 from runner.megatron.model import Training
+from runner.megatron.steps import peak_memory_bytes
 
 SCHEMA_VERSION = 1
 

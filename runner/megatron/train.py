@@ -31,12 +31,18 @@ from megatron.core.pipeline_parallel import get_forward_backward_func
 from torch import Tensor, nn
 from torch.distributed.elastic.multiprocessing.errors import record
 
-from runner.megatron import layout, summary
-from runner.megatron.config import WorkerConfig, read_config
+from runner.megatron import summary
+from runner.megatron.config import WorkerConfig, check_device, read_config
 from runner.megatron.data import MicroBatch, MockData, Part
-from runner.megatron.measure import Clock, greatest, peak_memory_bytes, total
 from runner.megatron.model import Training, build
-from runner.megatron.steps import MegatronLog, Step
+from runner.megatron.steps import (
+    Clock,
+    MegatronLog,
+    Step,
+    greatest,
+    peak_memory_bytes,
+    total,
+)
 
 LossFunction = Callable[[Tensor], tuple[Tensor, dict[str, Tensor]]]
 
@@ -50,7 +56,6 @@ def main() -> None:
     if first:
         arguments.summary.unlink(missing_ok=True)  # it would say that this run went well
     config = read_config(arguments.config)
-    layout.check(config, world_size=int(os.environ.get("WORLD_SIZE", "1")))
     device, shim_hits = start_device(arguments.device)
     start_processes(config, device)
     training = build(config, device)
@@ -96,7 +101,7 @@ def write_line(file: TextIO, line: str) -> None:
 
 def start_device(wanted: str | None) -> tuple[torch.device, Counter[str]]:
     """This rank's device, and the live count of how often the CPU shim stood in for one."""
-    layout.check_device(wanted, "cuda" if torch.cuda.is_available() else "cpu", torch.__version__)
+    check_device(wanted, "cuda" if torch.cuda.is_available() else "cpu", torch.__version__)
     if not torch.cuda.is_available():
         from runner.megatron import cpu  # noqa: PLC0415  # never imported where there is a GPU
 

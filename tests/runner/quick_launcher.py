@@ -5,9 +5,10 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from perfdb.record import StepRecord
+from perfdb.recipe import Point
+from perfdb.record import Case, StepRecord
 from perfdb.rundir import RunDir
-from runner.backends import Command
+from runner.backends import Command, megatron_core
 
 
 def nothing(_run: RunDir) -> None:
@@ -52,3 +53,25 @@ class QuickLauncher:
         steps = [StepRecord(step=number, step_time_s=0.1) for number in range(1, total + 1)]
         run.steps.write_text("".join(f"{step.model_dump_json()}\n" for step in steps))
         return QuickProcess(run, self.meanwhile)
+
+
+class QuickBackend:
+    """Megatron-Core as if it were installed."""
+
+    NAME = megatron_core.NAME
+
+    def version(self) -> str:
+        """A version that the worker of `factories.summary` has, too."""
+        return "0.16.1"
+
+    def unsupported(self, case: Case) -> str | None:
+        """As of Megatron-Core."""
+        return megatron_core.unsupported(case)
+
+    def worker_config(self, point: Point) -> str:
+        """As of Megatron-Core."""
+        return megatron_core.worker_config(point)
+
+    def command(self, point: Point, run: RunDir) -> Command:
+        """As of Megatron-Core."""
+        return megatron_core.command(point, run)

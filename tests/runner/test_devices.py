@@ -11,8 +11,8 @@ from perfdb.errors import InputError
 from perfdb.record import StepRecord
 from perfdb.rundir import find_runs
 from runner import devices
-from runner.run import Site, execute
-from tests.runner import test_turns
+from runner.run import ExecutionTarget, execute
+from tests.runner import test_session
 from tests.runner.quick_launcher import QuickLauncher
 
 CPU = machine.without_gpu("no GPU")
@@ -63,8 +63,12 @@ class Waiting(threading.Event):
 
 def test_a_run_waits_for_another_that_has_one_of_its_cores_and_says_so(tmp_path: Path) -> None:
     """Whatever folder the other one goes to. Before it has them, it begins nothing."""
-    [planned], site, waits = test_turns.planned(), Site(tmp_path, CPU, QuickLauncher()), Waiting()
-    ours = threading.Thread(target=execute, args=(planned, site, waits))
+    [planned], target, waits = (
+        test_session.planned(),
+        ExecutionTarget(tmp_path, CPU, QuickLauncher()),
+        Waiting(),
+    )
+    ours = threading.Thread(target=execute, args=(planned, target, waits))
     with devices.held(devices.of_run(1, CPU, {})[-1:], wait_in_vain):
         ours.start()
         assert waits.wait(20)

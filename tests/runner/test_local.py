@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,11 +22,11 @@ RANK = "setsid sh -c 'trap \"\" TERM; while :; do sleep 0.1; done' & echo $! > r
 
 
 @pytest.fixture
-def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[local.LocalProcess]:
+def started(tmp_path: Path) -> Iterator[local.LocalProcess]:
     """A run whose rank is at work."""
-    monkeypatch.setattr(local, "STOP_AFTER_S", 5)
-    monkeypatch.setattr(local, "argv", lambda _command, _run: ("/bin/sh", "-c", RANK))
-    process = local.start(Command("no.module", (), 1), RunDir(tmp_path))
+    variables = local.variables(Command("no.module", (), 1))
+    process = local.launch(("/bin/sh", "-c", RANK), variables, RunDir(tmp_path))
+    process = replace(process, stop_after_s=5)
     wait_for(lambda: (tmp_path / "rank").is_file() and rank_in(tmp_path))
     yield process
     with suppress(ProcessLookupError):

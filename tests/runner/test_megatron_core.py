@@ -1,6 +1,5 @@
 """The Megatron-Core backend: which cases its worker cannot run, and what the others want."""
 
-import json
 import sys
 from pathlib import Path
 
@@ -9,8 +8,6 @@ import pytest
 from perfdb import recipe
 from perfdb.rundir import RunDir
 from runner.backends import megatron_core
-from runner.megatron import layout
-from runner.megatron.config import parse_config
 from tests import factories
 
 
@@ -56,35 +53,6 @@ def test_before_blackwell_tensor_and_context_parallel_need_one_hardware_queue(
     """Megatron-LM's validate_args in arguments.py; a system added later is held for older."""
     found = megatron_core._variables(factories.case(system=system, **changed))
     assert found.get("CUDA_DEVICE_MAX_CONNECTIONS") == expected
-
-
-RECIPE = """\
-name: agreed
-framework: megatron-core
-systems: [cpu]
-precision: fp32
-micro_batch_size: 1
-global_batch_size: {num_gpus}
-num_gpus: {num_gpus}
-"""
-
-
-@pytest.mark.parametrize(
-    ("num_gpus", "fields"),
-    [
-        (32, "model: llama3.1-405b, sequence_length: 96, tensor_parallel: 8, "
-             "context_parallel: 4, sequence_parallel: true"),
-        (6, "model: moe-tiny, sequence_length: 64, expert_parallel: 2, expert_tensor_parallel: 1"),
-    ],
-)  # fmt: skip
-def test_what_a_recipe_may_ask_for_the_worker_takes(
-    tmp_path: Path, num_gpus: int, fields: str
-) -> None:
-    path = tmp_path / "agreed.yaml"
-    path.write_text(RECIPE.format(num_gpus=num_gpus) + f"cases: [{{{fields}}}]\n")
-    [file] = recipe.load([path])
-    config = json.loads(megatron_core.worker_config(file.points[0]))
-    layout.check(parse_config(config), num_gpus)
 
 
 @pytest.mark.parametrize(("system", "device"), [("cpu", "cpu"), ("dgx-h100", "cuda")])

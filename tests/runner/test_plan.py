@@ -9,7 +9,7 @@ from perfdb import machine, recipe
 from perfdb.recipe import Point
 from perfdb.record import Case, Release
 from runner.history import Measurement
-from runner.plan import Here, Support, Verdict, plan
+from runner.plan import Availability, Support, Verdict, plan
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 H100 = machine.from_nvidia_smi("NVIDIA H100 80GB HBM3, 580.65.06, 81559\n" * 8)
@@ -29,12 +29,12 @@ def measurement(point: Point, release: Release) -> Measurement:
     return (point.case.key, release.key, *lengths, point.seed)
 
 
-def here(where: machine.Machine = CPU, **changes: object) -> Here:
+def here(where: machine.Machine = CPU, **changes: object) -> Availability:
     fields = {"frameworks": {"megatron-core": Support("0.16.1", supported)}, "done": {}, **changes}
-    return Here(machine=where, **fields)  # type: ignore[arg-type]  # the test's own fields
+    return Availability(machine=where, **fields)  # type: ignore[arg-type]  # the test's own fields
 
 
-def verdicts(found: Here, only: str = "*", repeat: int = 1) -> dict[str, tuple[str, str]]:
+def verdicts(found: Availability, only: str = "*", repeat: int = 1) -> dict[str, tuple[str, str]]:
     planned = plan(recipe.load([RECIPES]), found, only=only, repeat=repeat)
     return {one.point.name: (one.verdict.value, one.reason) for one in planned}
 

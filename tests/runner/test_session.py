@@ -16,12 +16,12 @@ from perfdb import machine, recipe
 from perfdb.errors import LeftAtWorkError
 from perfdb.record import Outcome
 from perfdb.rundir import RunDir, find_runs
-from runner import cli, history
-from runner.plan import Here, Planned, Support, plan
-from runner.run import Site
+from runner import history, session
+from runner.plan import Availability, Planned, Support, plan
+from runner.run import ExecutionTarget
 from tests import factories
-from tests.runner.quick_launcher import QuickLauncher, QuickProcess
-from tests.shell import Shell
+from tests.runner.quick_launcher import QuickBackend, QuickLauncher, QuickProcess
+from tests.shell import Done, Shell
 
 SINGLE = Path(__file__).parents[2] / "recipes" / "smoke" / "single.yaml"
 CPU = machine.without_gpu("no GPU")
@@ -30,26 +30,29 @@ CORE = {"megatron-core": Support("0.16.1", lambda _: None)}
 
 def planned(repeat: int = 1) -> list[Planned]:
     """The repeats of one case, as a runner plans them that finds no run in its folder."""
-    return plan(recipe.load([SINGLE]), Here(CPU, CORE, done={}), only="*", repeat=repeat)
+    return plan(recipe.load([SINGLE]), Availability(CPU, CORE, done={}), only="*", repeat=repeat)
 
 
 def turn(one: Planned, output: Path, launcher: QuickLauncher | None = None) -> tuple[str, str]:
     console = Console(quiet=True)
-    site = Site(output, CPU, launcher or QuickLauncher())
-    row = cli.turn(console, one, site, "[1/1]")
+    target = ExecutionTarget(output, CPU, launcher or QuickLauncher())
+    row = session.run_attempt(console, one, target, "[1/1]")
     return row.status, row.reason
 
 
+Quick = Callable[..., Done]
+
+
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> Callable[[QuickLauncher], None]:
-    """Has `perfdb run` start its runs with a launcher of the test, on any machine."""
+def quick(perfdb: Shell) -> Quick:
+    """Runs `perfdb run` with a launcher of the test, on a machine without a GPU."""
 
-    def use(launcher: QuickLauncher) -> None:
-        monkeypatch.setitem(cli.LAUNCHERS, "local", launcher)
-        monkeypatch.setattr(cli.BACKENDS["megatron-core"], "version", lambda: "0.16.1")
-        monkeypatch.setattr(machine, "detect", lambda: CPU)
+    def run(*arguments: str, launcher: QuickLauncher | None = None) -> Done:
+        place = launcher or QuickLauncher()
+        tools = session.Tools(CPU, {"megatron-core": QuickBackend()}, {"local": place})
+        return perfdb("run", *arguments, obj=tools)
 
-    return use
+    return run
 
 
 @pytest.mark.parametrize(
@@ -84,17 +87,14 @@ def test_a_record_has_the_variables_of_the_worker_whatever_their_bytes(
     assert r"mod\xe8le" == known["SLURM_JOB_NAME"]
 
 
-def test_paths_that_are_not_utf_8_or_too_long_are_bad_input(
-    perfdb: Shell, quick: Callable[[QuickLauncher], None], tmp_path: Path
-) -> None:
-    quick(QuickLauncher())
+def test_paths_that_are_not_utf_8_or_too_long_are_bad_input(quick: Quick, tmp_path: Path) -> None:
     output, name = os.fsdecode(b"runs\xe9"), os.fsdecode(b"un\xe9.yaml")
     shutil.copy(SINGLE, tmp_path / name)
-    done = perfdb("run", str(SINGLE), "--output", output)
+    done = quick(str(SINGLE), "--output", output)
     assert (2, "error: --output: runs\\xe9 is not UTF-8; name another folder\n") == done[::2]
-    done = perfdb("run", str(SINGLE), "--output", long := "x" * 300)
+    done = quick(str(SINGLE), "--output", long := "x" * 300)
     assert (2, f"error: --output: {long}: File name too long; name another folder\n") == done[::2]
-    done = perfdb("run", name)
+    done = quick(name)
     assert (2, "error: un\\xe9.yaml: the name is not UTF-8; rename it\n") == done[::2]
 
 
@@ -150,8 +150,7 @@ def test_what_of_a_stopped_run_does_not_end_is_said(
     ],
 )
 def test_beside_what_does_not_end_nothing_else_is_run(
-    perfdb: Shell,
-    quick: Callable[[QuickLauncher], None],
+    quick: Quick,
     monkeypatch: pytest.MonkeyPatch,
     never: str,
     expected: tuple[Outcome, str],
@@ -159,8 +158,7 @@ def test_beside_what_does_not_end_nothing_else_is_run(
     Path("one.yaml").write_text(SINGLE.read_text().replace("_s: 300", "_s: 0.001"))
     monkeypatch.setattr(QuickProcess, "poll", lambda _: None)
     monkeypatch.setattr(QuickProcess, never, left)
-    quick(QuickLauncher())
-    done = perfdb("run", "one.yaml", "--repeat", "2")
+    done = quick("one.yaml", "--repeat", "2")
     assert (1, True) == (done.code, f"error: {expected[1]}" in done.stderr)
     [record] = [run.read_record() for run in find_runs(Path("runs"))]
     assert expected == (record.outcome, record.error)
@@ -180,21 +178,19 @@ def test_beside_what_does_not_end_nothing_else_is_run(
     ],
 )
 def test_a_finished_run_without_figures_is_run_again(
-    perfdb: Shell,
-    quick: Callable[[QuickLauncher], None],
+    quick: Quick,
     damage: Callable[[RunDir], object],
     why: str,
 ) -> None:
     """As `perfdb ingest` would judge it: half copied, damaged, or of another model by this name."""
-    quick(QuickLauncher())
-    assert 0 == perfdb("run", str(SINGLE)).code
+    assert 0 == quick(str(SINGLE)).code
     [run] = find_runs(Path("runs"))
     damage(run)
-    done = perfdb("run", str(SINGLE), "--dry-run")
+    done = quick(str(SINGLE), "--dry-run")
     assert "plan: 1 to run, 0 finished before" in done.stderr
     assert f"warning: {run.path}: says that it finished, and does not count: " in done.stderr
     assert why in done.stderr
-    assert 0 == perfdb("run", str(SINGLE)).code
+    assert 0 == quick(str(SINGLE)).code
     assert 2 == len(find_runs(Path("runs")))
 
 
@@ -208,34 +204,13 @@ def test_reading_the_history_writes_nothing(tmp_path: Path) -> None:
     assert Outcome.INTERRUPTED is run.read_record().outcome
 
 
-def test_a_dry_run_leaves_the_record_of_a_killed_run_as_it_is(
-    perfdb: Shell, quick: Callable[[QuickLauncher], None], tmp_path: Path
-) -> None:
-    quick(QuickLauncher())
+def test_a_dry_run_leaves_the_record_of_a_killed_run_as_it_is(quick: Quick, tmp_path: Path) -> None:
     run = factories.write_run(tmp_path / "runs", outcome=None, ended_at=None, exit_code=None)
     before = run.record.read_bytes()
-    assert 0 == perfdb("run", str(SINGLE), "--dry-run").code
+    assert 0 == quick(str(SINGLE), "--dry-run").code
     assert before == run.record.read_bytes()
-    assert 0 == perfdb("run", str(SINGLE)).code
+    assert 0 == quick(str(SINGLE)).code
     assert Outcome.INTERRUPTED is run.read_record().outcome
-
-
-def test_a_run_that_ends_while_the_history_is_read_is_not_taken_for_a_killed_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its record said no end when it was read, and its lock was let go before it was tried."""
-    run = factories.write_run(tmp_path, outcome=None, ended_at=None, exit_code=None)
-    finished = factories.record()
-
-    def ended(of: RunDir) -> bool:
-        of.write_record(finished)
-        return False
-
-    monkeypatch.setattr(RunDir, "in_progress", ended)
-    found = history.read(tmp_path)
-    history.mark_interrupted(found)
-    assert finished == run.read_record()
-    assert 1 == found.done.total()
 
 
 @pytest.fixture
@@ -253,7 +228,7 @@ def test_sigterm_is_told_from_the_users_ctrl_c(tmp_path: Path, job: str) -> None
         (signal.SIGINT, "stopped by the user"),
     ):
         output = tmp_path / number.name
-        cli.stop_on_sigterm()
+        session.stop_on_sigterm()
         launcher = QuickLauncher(lambda _, number=number: signal.raise_signal(number))
         with pytest.raises(KeyboardInterrupt):
             turn(planned()[0], output, launcher)
@@ -270,31 +245,27 @@ def test_sigterm_is_told_from_the_users_ctrl_c(tmp_path: Path, job: str) -> None
     ],
 )
 def test_what_had_finished_is_told_though_all_ends_at_a_later_case(
-    perfdb: Shell,
-    quick: Callable[[QuickLauncher], None],
+    quick: Quick,
     ends: Callable[[RunDir], None],
     code: int,
     outcomes: list[str | None],
 ) -> None:
     """As JSON too: whoever stops an hour's runs has the figures of those that are done."""
-    quick(QuickLauncher())
-    assert 0 == perfdb("run", str(SINGLE)).code
-    quick(QuickLauncher(ends))
-    done = perfdb("run", str(SINGLE), "--repeat", "2", "--json")
+    assert 0 == quick(str(SINGLE)).code
+    stopping = QuickLauncher(ends)
+    done = quick(str(SINGLE), "--repeat", "2", "--json", launcher=stopping)
     assert code == done.code
     cases = json.loads(done.stdout)["cases"]
     assert outcomes == [case["outcome"] for case in cases]
     assert [0.1, None] == [case["step_time_s"] for case in cases]
     assert cases[1]["reason"]
-    again = perfdb("run", str(SINGLE), "--repeat", "2")
+    again = quick(str(SINGLE), "--repeat", "2", launcher=stopping)
     assert (code, True) == (again.code, "1 run, 1 finished before" in again.stdout)
 
 
-def test_a_folder_that_is_gone_at_the_end_of_a_run_is_bad_input(
-    perfdb: Shell, quick: Callable[[QuickLauncher], None]
-) -> None:
-    quick(QuickLauncher(meanwhile=lambda run: shutil.rmtree(run.path)))
-    done = perfdb("run", str(SINGLE))
+def test_a_folder_that_is_gone_at_the_end_of_a_run_is_bad_input(quick: Quick) -> None:
+    launcher = QuickLauncher(meanwhile=lambda run: shutil.rmtree(run.path))
+    done = quick(str(SINGLE), launcher=launcher)
     assert 2 == done.code
     assert "error: --output: runs cannot be written: No such file or directory" in done.stderr
 
@@ -324,15 +295,14 @@ def test_a_run_that_measures_nothing_closes_the_gate(
 
 
 def test_what_had_finished_before_is_not_measured_and_not_skipped(
-    perfdb: Shell, quick: Callable[[QuickLauncher], None], tmp_path: Path
+    quick: Quick, tmp_path: Path
 ) -> None:
     """A case that is skipped beside it does not make it measured either."""
-    quick(QuickLauncher())
     gate = "skipped,unmeasured"
-    assert 0 == perfdb("run", str(SINGLE), "--fail-on", gate).code
-    assert 0 == perfdb("run", str(SINGLE), "--fail-on", "skipped").code
-    assert 1 == perfdb("run", str(SINGLE), "--fail-on", gate).code
-    assert 0 == perfdb("run", str(SINGLE), "--fail-on", gate, "--output", "tonight").code
+    assert 0 == quick(str(SINGLE), "--fail-on", gate).code
+    assert 0 == quick(str(SINGLE), "--fail-on", "skipped").code
+    assert 1 == quick(str(SINGLE), "--fail-on", gate).code
+    assert 0 == quick(str(SINGLE), "--fail-on", gate, "--output", "tonight").code
     other = (
         SINGLE.read_text()
         .replace("smoke-single", "other")
@@ -340,13 +310,12 @@ def test_what_had_finished_before_is_not_measured_and_not_skipped(
     )
     (tmp_path / "other.yaml").write_text(f"{other}container: nvcr.io/nvidia/nemo:25.04\n")
     both = "other.yaml", str(SINGLE), "--fail-on", "unmeasured"
-    assert 1 == perfdb("run", *both).code
-    assert 0 == perfdb("run", *both, "--output", "tomorrow").code
+    assert 1 == quick(*both).code
+    assert 0 == quick(*both, "--output", "tomorrow").code
 
 
 def test_lines_of_a_log_are_not_broken(
-    perfdb: Shell,
-    quick: Callable[[QuickLauncher], None],
+    quick: Quick,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -355,8 +324,7 @@ def test_lines_of_a_log_are_not_broken(
     name = "a-case-with-a-name-of-more-than-eighty-signs-" + "x" * 60
     text = SINGLE.read_text().replace("name: smoke-single", f"name: {name}")
     (tmp_path / "one.yaml").write_text(text)
-    quick(QuickLauncher())
-    said = perfdb("run", "one.yaml").stderr.splitlines()
+    said = quick("one.yaml").stderr.splitlines()
     assert [
         "plan: 1 to run, 0 finished before, 0 skipped",
         f"  run  {name} on 1 × cpu",
