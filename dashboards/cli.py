@@ -40,7 +40,7 @@ def dashboard(db: str | None, host: str, port: int, no_browser: bool) -> None:
     It only reads the store, and shows what is ingested while it runs at the next click.
     """
     try:
-        from streamlit.web import cli as streamlit  # noqa: PLC0415  a second of imports
+        from streamlit.web import cli as streamlit
     except ModuleNotFoundError as error:
         remedy = "pip install 'perfdb[dashboard]' brings it"
         raise PerfdbError(

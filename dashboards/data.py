@@ -9,7 +9,7 @@ import streamlit as st
 from sqlalchemy import URL, Connection, Select, make_url
 
 from dashboards.findings import Findings, by_result
-from dashboards.opening import Work
+from dashboards.release_pairs import Work
 from perfdb import aggregation, measure
 from perfdb.audit.acknowledged import explained
 from perfdb.audit.reviewed import accepted

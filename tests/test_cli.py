@@ -28,10 +28,9 @@ def ended(
             return raised
         raise raised
 
-    monkeypatch.setattr(cli.LazyGroup, "get_command", lambda *_: command)
-    monkeypatch.setattr("sys.argv", ["perfdb", "any", *arguments])
+    monkeypatch.setattr("sys.argv", ["perfdb", *arguments])
     with pytest.raises(SystemExit) as caught:
-        cli.main()
+        cli.main(group=command)
     return caught.value.code
 
 

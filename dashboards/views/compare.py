@@ -11,11 +11,10 @@ import streamlit as st
 from pandas.io.formats.style import Styler
 
 from dashboards import data
+from dashboards.charts import LOOKS, model, ratios, verdict_mark, work
 from dashboards.choices import remembered, warn_of_others
 from dashboards.findings import Findings, is_wrong, listed, mark, plain
-from dashboards.opening import offered, opened_on
-from dashboards.ratios import model, ratios, work
-from dashboards.verdicts import LOOKS, verdict_mark
+from dashboards.release_pairs import offered, opened_on
 from perfdb.audit.subject import Finding
 from perfdb.catalog import titles
 from perfdb.compare import (
@@ -144,8 +143,8 @@ def _charted(found: Comparison) -> None:
         st.altair_chart(ratios(drawn))
 
 
-def gravest(numbered: Sequence[tuple[int, Match]]) -> list[tuple[int, Match]]:
-    """The CHARTED matches to look at first, of more than that, in the order of the table.
+def gravest(numbered: Sequence[tuple[int, Match]], most: int = CHARTED) -> list[tuple[int, Match]]:
+    """The matches to look at first, of more than `most`, in the order of the table.
 
     What is slower comes before the rest, and a large change before a small one.
     """
@@ -154,7 +153,7 @@ def gravest(numbered: Sequence[tuple[int, Match]]) -> list[tuple[int, Match]]:
         judged = one[1].judgement
         return judged.verdict is not Verdict.SLOWER, -abs(log(judged.ratio or 1))
 
-    return sorted(sorted(numbered, key=gravity)[:CHARTED], key=itemgetter(0))
+    return sorted(sorted(numbered, key=gravity)[:most], key=itemgetter(0))
 
 
 def styled(matches: Sequence[Match], audited: Findings) -> Styler:

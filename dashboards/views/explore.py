@@ -1,22 +1,24 @@
 """Every result, narrowed down: its figures, where they come from, and the best ones as bars."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import pandas as pd
 import streamlit as st
 
-from dashboards import bests, data
-from dashboards.choices import remembered_some
+from dashboards import data
+from dashboards.charts import PARTS, bars, details
+from dashboards.choices import remembered_some, warn_of_others
 from dashboards.findings import FLAG, Findings, is_wrong, listed, mark
-from dashboards.followed import computed, filled, followed
-from dashboards.look import COMPUTED, STYLED, grid
+from dashboards.tables import COMPUTED, STYLED, computed, filled, followed, grid
+from perfdb import catalog
 from perfdb.catalog import titles
-from perfdb.compare.words import SHORT
+from perfdb.compare.words import SHORT, counting
 from perfdb.export import csv
 from perfdb.export.results import table_of
+from perfdb.metrics import METRICS, Metric
 from perfdb.record import CONFIGURATION_FIELDS, Origin
 from perfdb.units import UNKNOWN, counted
-from perfdb.versions import natural
+from perfdb.versions import natural, newness
 
 FILTERS: Mapping[str, tuple[str, str, Callable[[str], str]]] = {
     "release": ("Release", "release_name", titles.release),
@@ -47,6 +49,14 @@ LAYOUT = (
 WAYS = {**SHORT, "fsdp_size": "FSDP"}
 """How a layout names each way to divide the work."""
 
+MOST_BARS = 40
+"""The most bars that are drawn, as more cannot be read; the table has them all."""
+
+CHARTABLE = {
+    METRICS[name].title: METRICS[name]
+    for name in ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu")
+}
+
 
 def show() -> None:
     """The page."""
@@ -66,7 +76,7 @@ def show() -> None:
         (titled(row), audited.get(int(str(row["result_id"])), ())) for row in data.records(shown)
     )
     systems = sorted(everything["system_title"].unique(), key=natural)
-    bests.show(filled(shown), systems, is_newest=not st.session_state["release"])
+    _bests(filled(shown), systems, is_newest=not st.session_state["release"])
 
 
 def counts(found: pd.DataFrame, of: int) -> str:
@@ -190,3 +200,81 @@ def exported(results: pd.DataFrame) -> str:
 def _says_something(column: pd.Series) -> bool:
     """Columns in which nothing is known are left out, so that the others have room."""
     return bool((column.notna() & (column != "")).any())
+
+
+def _bests(results: pd.DataFrame, systems: Sequence[str], *, is_newest: bool) -> None:
+    """Show the chart with its caption. `systems`: all in the store, each with its own colour.
+
+    `is_newest`: draw only each framework's newest release among the results with the figure.
+    """
+    st.subheader("By model and system")
+    warn_of_others("chart", CHARTABLE)
+    title = st.segmented_control(
+        "Figure", list(CHARTABLE), default=next(iter(CHARTABLE)), key="chart", bind="query-params"
+    )
+    metric = CHARTABLE[title or next(iter(CHARTABLE))]
+    known = results[results[metric.name].notna()]
+    without = len(results) - len(known)
+    of_releases = newest(known) if is_newest else known
+    best = best_of_each(of_releases, metric)
+    if best.empty:
+        st.info(f"None of these results has a figure for {metric.title} without an open error.")
+        return
+    drawn = highest(best, metric)
+    sentences = (
+        _meaning(is_newest=is_newest),
+        f"The {len(drawn)} highest of {len(best)} are drawn." if len(drawn) < len(best) else "",
+        _left_out(len(known) - len(of_releases), int(of_releases["is_wrong"].sum()), without),
+        counting(
+            metric,
+            drawn["flops_convention"].astype(object).where(drawn["flops_convention"].notna(), None),
+        ),
+    )
+    st.caption(" ".join(filter(None, sentences)))
+    st.altair_chart(bars(drawn, metric, systems))
+
+
+def _meaning(*, is_newest: bool) -> str:
+    *some, last = PARTS.values()
+    newest_ = ", in each framework's newest release among these results" if is_newest else ""
+    bar = f"Each bar is the highest figure of a {', '.join(some)} and {last}{newest_}."
+    return f"{bar} Published figures are paler."
+
+
+def _left_out(others: int, wrong: int, without: int) -> str:
+    reasons = (
+        f"{others:,} of other releases (choose one to see it)" if others else "",
+        f"{wrong:,} with an error that the audit found" if wrong else "",
+        f"{without:,} without this figure" if without else "",
+    )
+    known = "; ".join(filter(None, reasons))
+    return f"Left out: {known}." if known else ""
+
+
+def newest(results: pd.DataFrame) -> pd.DataFrame:
+    """The results of each framework's newest release among them.
+
+    A release without a result on a GPU counts only if the framework has no other, as on the site
+    (`perfdb.site.grouping.of_newest_releases`).
+    """
+    versions = results["release"].astype(object)
+    versions = versions.where(versions.notna(), None)
+    frameworks = results["framework"]
+    on_gpus = results["system"].map(catalog.has_gpus)
+    is_real = on_gpus.groupby([frameworks, versions], dropna=False).transform("any")
+    has_real = is_real.groupby(frameworks).transform("any")
+    order = pd.Series(map(newness, versions, results["build"]), results.index, dtype=object)
+    of_each = order[is_real | ~has_real].groupby(frameworks).agg(max)
+    return results[order == frameworks.map(of_each)]
+
+
+def best_of_each(results: pd.DataFrame, metric: Metric) -> pd.DataFrame:
+    """The highest figure of each piece of work, by model and system, without those with errors."""
+    known = results[results[metric.name].notna() & ~results["is_wrong"]]
+    by = [*PARTS, *details(metric)]
+    return known.sort_values(metric.name, ascending=False).drop_duplicates(by).sort_values(by)
+
+
+def highest(best: pd.DataFrame, metric: Metric) -> pd.DataFrame:
+    """The MOST_BARS highest figures, in the order given."""
+    return best[best[metric.name].rank(ascending=False, method="first") <= MOST_BARS]

@@ -4,16 +4,15 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-import altair as alt
 import pandas as pd
 import streamlit as st
 from pydantic import ConfigDict
 from sqlalchemy import make_url
 
-from dashboards import data, obstacle
+from dashboards import charts, data, obstacle
 from dashboards.choices import remembered, remembered_some
 from dashboards.findings import Findings, bullets, is_wrong, mark, plain
-from dashboards.look import columns, grid, printed, whole, widths_px
+from dashboards.tables import columns, grid, printed, whole, widths_px
 from perfdb.catalog import titles
 from perfdb.compare import Result, words
 from perfdb.messages import NoteText
@@ -25,9 +24,6 @@ SHOWN = (
     "run_name", "model_title", "system", "release_name", "outcome", "started_at", "error", "recipe",
     "exit_code", "attempt", "ended_at", "run_id",
 )  # fmt: skip
-
-LEFT_OUT, MEASURED = "#E69F00", "#0072B2"
-PHASES = ("left out", "measured")
 
 
 class Run(Frozen):
@@ -154,34 +150,10 @@ def _steps(steps: pd.DataFrame) -> None:
         return
     left, right = st.columns(2)
     left.subheader("Step time")
-    left.altair_chart(step_times(steps))
+    left.altair_chart(charts.step_times(steps))
     if steps["loss"].notna().any():
         right.subheader("Loss")
-        right.altair_chart(_line(steps, "loss", "Loss").mark_line(color=MEASURED))
-
-
-def step_times(steps: pd.DataFrame) -> alt.LayerChart | alt.FacetChart:
-    """Seconds of each step; those that no figure is taken over are triangles of another colour."""
-    phase = steps["is_measured"].map({False: "left out", True: "measured"})
-    base = _line(steps.assign(phase=phase), "step_time_s", "Step time (s)")
-    shades = alt.Scale(domain=PHASES, range=[LEFT_OUT, MEASURED])
-    shapes = alt.Scale(domain=PHASES, range=["triangle-up", "circle"])
-    legend = alt.Legend(title=None, orient="top")
-    points = base.mark_point(size=50, filled=True, opacity=1).encode(
-        color=alt.Color("phase:N", scale=shades, legend=legend),
-        shape=alt.Shape("phase:N", scale=shapes, legend=legend),
-    )
-    return alt.layer(base.mark_line(color="#999999", size=1), points)
-
-
-def _line(steps: pd.DataFrame, name: str, title: str) -> alt.Chart:
-    rows = steps[["step", name, *(["phase"] if "phase" in steps else [])]]
-    known = rows[rows[name].notna()].astype({"step": int, name: float})
-    return alt.Chart(known).encode(
-        x=alt.X("step:Q", title="Step", axis=alt.Axis(tickMinStep=1, format="d")),
-        y=alt.Y(f"{name}:Q", title=title, scale=alt.Scale(zero=False)),
-        tooltip=list(known.columns),
-    )
+        right.altair_chart(charts.losses(steps))
 
 
 def _environment(environment: Mapping[str, object]) -> None:

@@ -106,12 +106,14 @@ def precision_of(printed: str) -> str | None:
     return _precisions_spelled().get(squeezed(printed))
 
 
-def system_of_gpu(gpu: str) -> System | None:
+def system_of_gpu(gpu: str, among: Mapping[str, System] | None = None) -> System | None:
     """The system whose GPU reports such a name; None if no system has such a GPU.
 
     'NVIDIA GB200' contains the word B200 too: the longest word that is found decides.
+    `among` are other systems than the catalog's.
     """
-    found = {word: entry for entry in systems().values() for word in gpus_named(entry, gpu)}
+    known = systems() if among is None else among
+    found = {word: entry for entry in known.values() for word in gpus_named(entry, gpu)}
     return found[max(found, key=len)] if found else None
 
 

@@ -96,14 +96,14 @@ def cli() -> None:
     """
 
 
-def main(obj: object = None) -> None:
+def main(obj: object = None, group: click.Command = cli) -> None:
     """The console script: every error that leaves perfdb leaves through here.
 
-    `obj` is the click context's object: what `runner.session.Tools` documents for `run`.
+    `obj` is the click context's object, such as `runner.session.Tools`.
     """
     output.check()
     try:
-        code = _ended(obj)
+        code = _ended(group, obj)
         output.flush()
     except output.ReaderGoneError:
         code = output.CLOSED
@@ -118,10 +118,10 @@ def main(obj: object = None) -> None:
     sys.exit(code)
 
 
-def _ended(obj: object) -> int:
+def _ended(group: click.Command, obj: object) -> int:
     """The exit code of the command that was given. Raises where it cannot write."""
     try:
-        code = cli.main(standalone_mode=False, obj=obj)
+        code = group.main(standalone_mode=False, obj=obj)
         return code if isinstance(code, int) else 0
     except (output.OutputError, output.ReaderGoneError):
         raise

@@ -243,9 +243,9 @@ def _experts(layout: Layout) -> Iterator[Fault]:
 def _expert_tensor(layout: Layout) -> Iterator[Fault]:
     """Megatron-Core trains wrongly here, without an error.
 
-    It marks expert weights as such only with EP > 1, else it reduces and broadcasts them like dense
-    ones. Measured with 0.16.1: wrong gradients (TP 2, ETP 1), or wrong weights from the start (TP 1,
-    ETP 2).
+    It marks expert weights as such only with EP > 1, else it reduces and broadcasts them like
+    dense ones. Measured with 0.16.1: wrong gradients (TP 2, ETP 1), or wrong weights from the
+    start (TP 1, ETP 2).
     """
     size = layout.settings.expert_tensor_parallel
     if layout.model.num_experts and layout.expert == 1 and size and size != layout.tensor:

@@ -11,7 +11,7 @@ from sqlalchemy import URL
 from streamlit.testing.v1 import AppTest
 
 import dashboards
-from dashboards import bests, data, look, ratios
+from dashboards import charts, data
 from dashboards.findings import mark, plain
 from dashboards.views import compare, explore, runs
 from dashboards.views.compare import escaped, styled
@@ -51,7 +51,6 @@ def explored() -> None:
 
 
 def looked_into() -> None:
-    from dashboards.views import runs
 
     runs.show()
 
@@ -180,7 +179,7 @@ class TestCompare:
     def test_the_chart_leaves_an_unknown_precision_out_of_a_name(self):
         before, after = (at(seconds, case=case(precision=None)) for seconds in (4.0, 3.0))
         found = comparison([before], [after])
-        [rows] = ratios.ratios([(1, *found.matched)]).to_dict()["datasets"].values()
+        [rows] = charts.ratios([(1, *found.matched)]).to_dict()["datasets"].values()
         assert ["1. LLAMA3-8B, 8 × DGX-H100"] == [row["case"] for row in rows]
 
     def test_cases_that_are_named_alike_in_the_chart_say_in_which_work_they_differ(self):
@@ -189,7 +188,7 @@ class TestCompare:
         sides = [[at(seconds, case=case(**work)) for work in works] for seconds in (4.0, 3.0)]
         found = comparison(*sides)
         numbered = list(enumerate(found.matched, start=3))
-        [rows] = ratios.ratios(numbered).to_dict()["datasets"].values()
+        [rows] = charts.ratios(numbered).to_dict()["datasets"].values()
         assert [
             "3. LLAMA3-8B, BF16, 8 × DGX-H100, sequence 4,096",
             "4. LLAMA3-8B, BF16, 8 × DGX-H100, sequence 8,192",
@@ -202,7 +201,7 @@ class TestCompare:
             for seconds in (4.0, 3.0)
         ]
         numbered = list(enumerate(comparison(*sides).matched, start=1))
-        [rows] = ratios.ratios(numbered).to_dict()["datasets"].values()
+        [rows] = charts.ratios(numbered).to_dict()["datasets"].values()
         named = [re.fullmatch(r"\d\. LLAMA3-8B, BF16, 8 × .* · (\w+)", row["case"]) for row in rows]
         assert {"measured", "published"} == {one[1] for one in named if one}
 
@@ -283,16 +282,6 @@ class TestExplore:
             "repeats and runs without figures: 1. – stands for unknown. (computed): it follows "
             "from what the page states."
         ) == app.caption[0].value
-
-    def test_a_long_table_says_that_its_figures_are_plain_and_leaves_none_out(
-        self, filled, monkeypatch
-    ):
-        monkeypatch.setattr(look, "STYLED", 3)
-        monkeypatch.setattr(explore, "STYLED", 3)
-        app = shown(AppTest.from_function(explored))
-        assert "Of more than 3 results figures are plain numbers" in app.caption[0].value
-        table = app.dataframe[0].value
-        assert pytest.approx(0.719, abs=5e-4) in list(table["mfu (computed)"].dropna())
 
     def test_what_a_page_does_not_state_and_follows_is_shown_with_its_mark(self, filled):
         """711 TFLOP/s/GPU of the 989.4 that a DGX-H100's GPU has in BF16 are 71.9 %."""
@@ -467,7 +456,7 @@ class TestRuns:
         stored(filled, run)
         recompute(filled, Scope(), Asked(aggregation.named(window)))
         found = data.steps(data.store(), "one")
-        [rows] = runs.step_times(found).to_dict()["datasets"].values()
+        [rows] = charts.step_times(found).to_dict()["datasets"].values()
         assert measured == [row["step"] for row in rows if row["phase"] == "measured"]
 
     def test_a_run_of_a_log_is_named_by_its_file(self, sqlite, tmp_path, monkeypatch):
@@ -587,7 +576,9 @@ def test_builds_of_several_commits_are_in_the_order_of_time(
         built = release(f"0.16.0rc0+{commit}")
         run = write_run(tmp_path, run_id=commit, release=built, started_at=begun)
         stored(sqlite, run)
-    assert ["0.16.0rc0+1a2b3c4"] == list(bests.newest(data.representative(data.store()))["release"])
+    assert ["0.16.0rc0+1a2b3c4"] == list(
+        explore.newest(data.representative(data.store()))["release"]
+    )
 
 
 def test_results_of_no_stated_release_are_shown_too(filled: URL) -> None:
@@ -661,15 +652,14 @@ def test_a_small_ratio_keeps_its_digits():
     assert "0.00000100" in [cell["display_value"] for cell in row if cell["type"] == "td"]
 
 
-def test_of_more_cases_than_fit_those_that_are_slower_and_change_most_are_drawn(monkeypatch):
+def test_of_more_cases_than_fit_those_that_are_slower_and_change_most_are_drawn():
     """Of five: 1.00, twice 2.00, 1.11 and 0.91, which is slower, in the order of the table."""
-    monkeypatch.setattr(compare, "CHARTED", 3)
     times = {8: 4.0, 16: 2.0, 32: 2.0, 64: 3.6, 128: 4.4}
     cases = {gpus: case(num_gpus=gpus) for gpus in times}
     before = [at(4.0, case=one) for one in cases.values()]
     after = [at(times[gpus], case=one) for gpus, one in cases.items()]
     found = comparison(before, after).matched
-    drawn = compare.gravest(list(enumerate(found, start=1)))
+    drawn = compare.gravest(list(enumerate(found, start=1)), most=3)
     assert [2, 3, 5] == [place for place, _ in drawn]
 
 

@@ -3,8 +3,9 @@
 import pandas as pd
 import pytest
 
-from dashboards.bests import bars, best_of_each, highest, labels, newest
-from dashboards.look import PALETTE
+from dashboards.charts import bars, labels
+from dashboards.tables import PALETTE
+from dashboards.views.explore import best_of_each, highest, newest
 from perfdb.metrics import METRICS
 
 MFU, TOKENS = METRICS["mfu"], METRICS["tokens_per_sec_per_gpu"]

@@ -1,4 +1,4 @@
-"""How the pages look: the words over columns, and colours that do not rely on telling hues."""
+"""Tables: words over columns, figures with the digits of their page, computed ones marked."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -12,10 +12,13 @@ from pandas.io.formats.style import Styler
 from streamlit.column_config import Column, DatetimeColumn, LinkColumn, NumberColumn
 from streamlit.elements.lib.column_types import ColumnConfig
 
+from dashboards import data
+from perfdb import stated
 from perfdb.compare import digits
 from perfdb.compare.digits import Raw, decimals
 from perfdb.compare.words import SHORT
 from perfdb.metrics import METRICS, Metric
+from perfdb.stated import FOLLOWING, Stated
 from perfdb.units import UNKNOWN
 
 GREY = "#808080"
@@ -263,3 +266,33 @@ def _column(name: str, width: int | None, form: str | None) -> ColumnConfig:
     if name in MOMENTS:
         return DatetimeColumn(LABELS[name], format="YYYY-MM-DD HH:mm", width=width)
     return Column(LABELS[name], width=width)
+
+
+def column(metric: str) -> str:
+    """The name of the column with a metric's computed figures, empty in rows that state it."""
+    return f"computed_{metric}"
+
+
+def followed(results: pd.DataFrame) -> pd.DataFrame:
+    """The results with a column of computed figures for each metric that can follow from others."""
+    rows = [Stated.model_validate(row) for row in data.records(results)]
+    return results.assign(
+        **{
+            column(metric): pd.array(
+                [stated.computed(row, metric) for row in rows], dtype="Float64"
+            )
+            for metric in FOLLOWING
+        }
+    )
+
+
+def filled(results: pd.DataFrame) -> pd.DataFrame:
+    """The results with the computed figures filled into their metric's own column."""
+    return results.assign(
+        **{metric: results[metric].fillna(results[column(metric)]) for metric in FOLLOWING}
+    )
+
+
+def computed(results: pd.DataFrame) -> Computed:
+    """For each metric, which results have a computed figure."""
+    return {metric: results[column(metric)].notna() for metric in FOLLOWING}

@@ -1,6 +1,6 @@
 """The two releases that the comparison opens on."""
 
-from dashboards.opening import newest_pair, offered, opened_on, opening_pair
+from dashboards.release_pairs import newest_pair, offered, opened_on, opening_pair
 from perfdb.compare import Choice
 
 

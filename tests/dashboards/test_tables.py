@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboards.look import (
+from dashboards.tables import (
     PLAIN,
     columns,
     figures,
