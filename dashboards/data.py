@@ -11,9 +11,7 @@ from sqlalchemy import URL, Connection, Select, make_url
 from dashboards.findings import Findings, by_result
 from dashboards.release_pairs import Work
 from perfdb import aggregation, measure
-from perfdb.audit.acknowledged import explained
-from perfdb.audit.reviewed import accepted
-from perfdb.audit.subject import Finding
+from perfdb.audit.review import accepted, explained
 from perfdb.compare import Choice, Result, read
 from perfdb.compare.releases import builds
 from perfdb.db import tables
@@ -21,7 +19,7 @@ from perfdb.db.session import reading, reading_current, store_url
 from perfdb.queries import catalog, findings, results
 from perfdb.queries import runs as run_queries
 from perfdb.recompute.read import with_steps
-from perfdb.record import Release
+from perfdb.record import Finding, Release
 
 KEPT = 32
 """How many answers are cached for each query: a few states of the store, for a few people."""

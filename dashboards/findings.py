@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 
 import streamlit as st
 
-from perfdb.audit.document import counts, ordered, sentence
-from perfdb.audit.subject import Finding, Severity
+from perfdb.audit.report import counts, ordered, sentence
+from perfdb.record import Finding, Severity
 
 FLAG = "⚑"
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from sqlalchemy import URL
 
 from dashboards import data
-from perfdb.audit.reviewed import accepted
+from perfdb.audit.review import accepted
 from perfdb.db.session import HEAD, current, is_missing, option, reading, store_url
 from perfdb.errors import InputError, StoreError
 

@@ -386,7 +386,7 @@ class Finding(Frozen):
     expected: str | None
     found: str | None
     message: str
-    suggestion: str | None
+    suggestion: str | None = None
     """The change of one field that would make the row consistent."""
     model: str | None
     system: str | None

@@ -6,13 +6,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL, select
 
-from perfdb.audit.check import audit
-from perfdb.audit.read import subjects
-from perfdb.audit.subject import Finding
+from perfdb.audit.check import audit, stored
 from perfdb.db.session import reading
 from perfdb.db.tables import ingest_log
 from perfdb.ingest import Options, ingest, withdraw
 from perfdb.queries import findings as questions
+from perfdb.record import Finding
 from perfdb.site.read import contents
 from perfdb.site.revisions import events
 from tests.snapshots import snapshot
@@ -49,7 +48,7 @@ def write(store: URL, tmp_path: Path) -> Write:
 
 def found(store: URL) -> list[Finding]:
     with reading(store) as connection:
-        return [it for it in audit(subjects(connection)) if it.rule == "two_pages"]
+        return [it for it in audit(*stored(connection)) if it.rule == "two_pages"]
 
 
 def test_both_pages_are_named_with_their_lines(store: URL, write: Write, tmp_path: Path) -> None:

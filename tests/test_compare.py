@@ -7,8 +7,8 @@ from math import exp, log, pi, sqrt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from perfdb.audit.printed import half_unit
+
 from perfdb.compare import (
     Comparison,
     Difference,

@@ -8,6 +8,7 @@ import csv
 import io
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,6 @@ from hypothesis import strategies as st
 from sqlalchemy import URL
 
 from perfdb import cli, flops
-from perfdb.audit.subject import Subject
 from perfdb.db.session import reading
 from perfdb.export import csv as csv_format
 from perfdb.export import restated
@@ -24,7 +24,7 @@ from perfdb.export.results import table as plain_table
 from perfdb.flops import CONVENTIONS
 from perfdb.ingest import Options, ingest
 from perfdb.queries.scope import Only, Scope
-from perfdb.record import Figures, Outcome
+from perfdb.record import Figures, Outcome, Result
 from tests import factories
 
 PUBLISHED = Path(__file__).parents[1] / "data" / "published"
@@ -105,14 +105,14 @@ WEIGHTS, ATTENTION = 7_504_658_432, 32 * 2 * 8192 * 4096
 """Of Llama 3 8B at 8,192: multiply-adds of a token through weights, and in full attention."""
 
 
-def fine_tuned(**changed: object) -> Subject:
+def fine_tuned(**changed: object) -> Result:
     """Full fine-tuning of Llama 3 8B at 500 TFLOP/s."""
     fields: dict[str, object] = {
         "framework": "nemo", "system": "dgx-h100", "model": "llama3-8b", "num_gpus": 8,
         "sequence_length": 8192, "task": "sft", "global_batch_size": 128,
         "model_tflops_per_sec_per_gpu": 500,
     }  # fmt: skip
-    return Subject.model_validate(fields | changed)
+    return Result(**(fields | changed))  # type: ignore[arg-type]  # by the names of fields
 
 
 @pytest.mark.parametrize(
@@ -240,18 +240,13 @@ def test_each_row_that_is_not_restated_says_why(
 
 @given(st.floats(1, 5000), st.sampled_from(list(CONVENTIONS.values())))
 def test_there_and_back_is_where_it_was(tflops: float, other: flops.base.Convention) -> None:
-    row = Subject(
+    row = Result(
         framework="nemo", system="dgx-h100", model="llama3-70b", num_gpus=64, sequence_length=8192,
         global_batch_size=128, model_tflops_per_sec_per_gpu=tflops, mfu=tflops / 989,
     )  # fmt: skip
 
     there = restated.restate(row, restated.Told(NEMO), other)
-    moved = row.model_copy(
-        update={
-            "model_tflops_per_sec_per_gpu": there.tflops_per_sec_per_gpu,
-            "mfu": there.mfu,
-        }
-    )
+    moved = replace(row, model_tflops_per_sec_per_gpu=there.tflops_per_sec_per_gpu, mfu=there.mfu)
     back = restated.restate(moved, restated.Told(other), NEMO)
 
     assert tflops == pytest.approx(back.tflops_per_sec_per_gpu)

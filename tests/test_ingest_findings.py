@@ -1,23 +1,20 @@
 """Ingest audits what it has stored: the findings in the store are those of the results in force."""
 
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from sqlalchemy import URL, Connection, func, select
 
 from perfdb import catalog
+from perfdb.audit import check
 from perfdb.audit.check import AUDIT_VERSION, audit
-from perfdb.audit.read import subjects
-from perfdb.audit.rules import RULES
-from perfdb.audit.subject import Finding
 from perfdb.db import findings as writes
 from perfdb.db.session import reading
 from perfdb.db.tables import findings, results, systems
 from perfdb.ingest import Options, audited, ingest
 from perfdb.queries import findings as questions
+from perfdb.record import Finding
 from tests import factories
 from tests.snapshots import snapshot
 from tests.trees import NEMO, rows_of, writing
@@ -51,7 +48,7 @@ def kept(url: URL) -> list[Finding]:
 def audited_anew(url: URL) -> list[Finding]:
     """What an audit of the whole store finds, in the order of the query."""
     with reading(url) as connection:
-        found = audit(subjects(connection))
+        found = audit(*check.stored(connection))
     return sorted(found, key=lambda it: (it.result_id or 0, it.rule, it.message))
 
 
@@ -145,30 +142,6 @@ def test_an_ingest_that_was_killed_before_its_audit_is_made_good_by_the_next(
 
     assert 2 == ingest([page], store, NEMO).unchanged
     assert ["micro_batch"] == [it.rule for it in kept(store)]
-
-
-def test_a_rule_that_fails_stops_no_ingest(
-    store: URL, page: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What it fails on is stored with a finding that says so, and whatever is read next."""
-    rule = SimpleNamespace(NAME="scaling", MEANING="", check=failing)
-    monkeypatch.setitem(RULES, "scaling", rule)
-
-    report = ingest([page], store, NEMO)
-    factories.write_run(page.parent / "runs")
-    ingest([page.parent / "runs"], store, Options())
-
-    of_page = [it.message for it in report.findings if it.rule == "scaling"]
-    assert 2 == len(of_page)
-    assert all("could not be applied: ZeroDivisionError: by zero" in said for said in of_page)
-    assert {"25.04": 2, "0.16.0": 1} == Counter(
-        it.release for it in kept(store) if it.rule == "scaling"
-    )
-
-
-def failing(_rows: object) -> None:
-    """A rule that divides by a figure that nobody thought of."""
-    raise ZeroDivisionError("by zero")
 
 
 def killed(*_: object) -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL, select
 
-from perfdb.audit.check import audit
-from perfdb.audit.read import subjects
+from perfdb.audit.check import audit, stored
 from perfdb.db.session import reading
 from perfdb.db.tables import ingest_log, results, sources
 from perfdb.errors import InputError
@@ -64,7 +63,7 @@ def check_sound(store: URL) -> None:
     found = verify(store, lambda *_: lambda: None)
     assert [] == [it for one in found for it in (*one.faults, *one.passed_over)]
     with reading(store) as connection:
-        assert [] == [it for it in audit(subjects(connection)) if it.rule == "two_pages"]
+        assert [] == [it for it in audit(*stored(connection)) if it.rule == "two_pages"]
 
 
 def test_a_result_that_another_page_states_too_falls_back_to_it(store: URL) -> None:

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from sqlalchemy import URL, select
 
 from perfdb import aggregation, catalog, flops, measure
-from perfdb.audit.check import audit
-from perfdb.audit.read import subjects
+from perfdb.audit.check import audit, stored
 from perfdb.db.session import reading
 from perfdb.db.tables import cases, findings, ingest_log, releases, results
 from perfdb.errors import InputError, StoreError
@@ -187,7 +186,7 @@ def test_a_peak_that_changed_makes_another_mfu_and_renews_the_findings(
     found = in_force(filled)
     assert before["mfu"] * 100 == pytest.approx(found["mfu"])
     with reading(filled) as connection:
-        anew = audit(subjects(connection))
+        anew = audit(*stored(connection))
         kept = connection.execute(select(findings.c.result_id, findings.c.rule)).all()
     assert sorted((it.result_id, it.rule) for it in anew) == sorted(map(tuple, kept))
     assert "error" in {it.severity for it in anew}

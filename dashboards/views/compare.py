@@ -15,7 +15,6 @@ from dashboards.charts import LOOKS, model, ratios, verdict_mark, work
 from dashboards.choices import remembered, warn_of_others
 from dashboards.findings import Findings, is_wrong, listed, mark, plain
 from dashboards.release_pairs import offered, opened_on
-from perfdb.audit.subject import Finding
 from perfdb.catalog import titles
 from perfdb.compare import (
     Choice,
@@ -30,6 +29,7 @@ from perfdb.compare import (
     words,
 )
 from perfdb.metrics import METRICS, Metric
+from perfdb.record import Finding
 from perfdb.units import UNKNOWN, figure
 
 AUTOMATIC = "Tokens/s/GPU, where known"

@@ -1,4 +1,4 @@
 """Find numbers that cannot be true: rules over results, and arithmetic claims in documents.
 
-`perfdb.audit.check` applies the rules, of which `perfdb.audit.rules` has the table.
+`perfdb.audit.check` has the table of the rules and applies them.
 """

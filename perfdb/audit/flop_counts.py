@@ -1,4 +1,4 @@
-"""GFLOP per token of a row: what its figures say, what its peers say, what a formula says."""
+"""GFLOP per token of a row: by its figures, by its peers, and by the formula of its model."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -6,24 +6,23 @@ from functools import cache
 from statistics import median
 
 from perfdb import catalog, flops
+from perfdb.audit.equations import Tokens, limit_tflops, tflops
 from perfdb.audit.interval import Interval, agreeing, shared
-from perfdb.audit.rates import Tokens, tflops
-from perfdb.audit.subject import Subject
 from perfdb.flops.base import Convention
 from perfdb.groups import grouped
-from perfdb.record import Task
+from perfdb.record import Result, Task
 
-Counted = tuple[Subject, Interval]
+Counted = tuple[Result, Interval]
 """A row and its GFLOP per token."""
 
 
-def counted(rows: Sequence[Subject], tokens: Tokens) -> list[Counted]:
+def counted(rows: Sequence[Result], tokens: Tokens) -> list[Counted]:
     """1000 × TFLOP/s ÷ tokens/s of each row that gives both."""
     rates = [(row, tflops(row), tokens(row)) for row in rows]
     return [(row, work.times(1000).over(speed)) for row, work, speed in rates if work and speed]
 
 
-def work(row: Subject) -> tuple[str, str, str, int, str]:
+def work(row: Result) -> tuple[str, str, str, int, str]:
     """What decides the FLOPs of a token: rows that share it must count the same."""
     return (row.model, row.qualifiers, row.task, row.sequence_length, row.variant or "")
 
@@ -47,20 +46,20 @@ def outliers(group: Sequence[Counted], agreed: Sequence[Counted]) -> list[Counte
 
     A row that is printed coarsely agrees with many numbers, and excuses none of them.
     """
-    counts = [given.with_cut() for _, given in agreed]
-    together = shared(counts)
-    right = [together] if together else counts
+    counts = [count.with_cut() for _, count in agreed]
+    common = shared(counts)
+    right = [common] if common else counts
     return [one for one in group if not any(one[1].with_cut().agrees(it) for it in right)]
 
 
-def explaining(row: Subject, given: Interval) -> list[Convention]:
-    """The conventions whose formula gives what the row's figures say."""
+def explaining(row: Result, count: Interval) -> list[Convention]:
+    """The conventions whose formula gives what the row's figures come to."""
     computed = ((one, by_formula(row, one)) for one in flops.CONVENTIONS.values())
-    return [one for one, value in computed if value and given.agrees(value)]
+    return [one for one, value in computed if value and count.agrees(value)]
 
 
-def by_formula(row: Subject, convention: Convention) -> Interval | None:
-    """GFLOP per token by a formula, give or take 0.1 % for a vocabulary padded otherwise.
+def by_formula(row: Result, convention: Convention) -> Interval | None:
+    """GFLOP per token by a formula, within 0.1 % for a vocabulary that is padded otherwise.
 
     One that leaves out attention between packed examples leaves it out within them too, where it
     is short: 1.5 % more.
@@ -70,26 +69,20 @@ def by_formula(row: Subject, convention: Convention) -> Interval | None:
     return Interval(value, value / 1.001, value / (0.999 - more)) if value else None
 
 
-def formulas(row: Subject) -> dict[Convention, float]:
-    """GFLOP per token under each convention; empty where nothing gives it."""
-    computed = ((convention, formula(row, convention)) for convention in flops.CONVENTIONS.values())
-    return {convention: value for convention, value in computed if value}
-
-
-def implied(row: Subject, tokens: Interval | None) -> Interval | None:
+def implied_tflops(row: Result, tokens: Interval | None) -> Interval | None:
     """The model TFLOP/s of a row's tokens/s, from the least that a convention counts to the most.
 
     Its value is the least.
     """
-    computed = formulas(row).values()
-    if tokens is None or not computed:
+    counts = [count for one in flops.CONVENTIONS.values() if (count := formula(row, one))]
+    if tokens is None or not counts:
         return None
-    least, most = min(computed) / 1000, max(computed) / 1000
+    least, most = min(counts) / 1000, max(counts) / 1000
     return Interval(tokens.value * least, tokens.low * least, tokens.high * most)
 
 
-def formula(row: Subject, convention: Convention) -> float | None:
-    """GFLOP per token by the catalogue's shape of the model; None where nothing gives it."""
+def formula(row: Result, convention: Convention) -> float | None:
+    """GFLOP per token by the catalog's shape of the model; None where nothing gives it."""
     return _formula(row.model, row.sequence_length, row.task, convention)
 
 
@@ -102,14 +95,14 @@ def _formula(name: str, sequence_length: int, task: Task, convention: Convention
     return per_token / 1e9 if per_token else None
 
 
-def stated(row: Subject) -> Convention | None:
+def stated(row: Result) -> Convention | None:
     """The convention that a row's page or run states; None where it states none."""
     return flops.CONVENTIONS.get(row.flops_convention or "")
 
 
 def followers(rows: Sequence[Counted]) -> Counter[Convention]:
     """How many rows of a release each convention explains."""
-    return Counter(one for row, given in rows for one in explaining(row, given))
+    return Counter(one for row, count in rows for one in explaining(row, count))
 
 
 def convention_of(rows: Sequence[Counted]) -> Convention | None:
@@ -117,13 +110,13 @@ def convention_of(rows: Sequence[Counted]) -> Convention | None:
     return next((one for one, _ in followers(rows).most_common(1)), None)
 
 
-def per_token(row: Subject, rows: Sequence[Counted], usual: Convention | None) -> float | None:
+def per_token(row: Result, rows: Sequence[Counted], usual: Convention | None) -> float | None:
     """GFLOP per token that a row of a release must have: as its peers count, else by formula.
 
     `usual` is the release's convention.
     """
     peers = [one for one in rows if work(one[0]) == work(row) and one[0] is not row]
-    agreed = [given.value for _, given in consensus(peers)]
+    agreed = [count.value for _, count in consensus(peers)]
     if agreed:
         return median(agreed)
     return formula(row, usual) if usual else None
@@ -132,6 +125,20 @@ def per_token(row: Subject, rows: Sequence[Counted], usual: Convention | None) -
 def together(counts: Sequence[Interval]) -> Interval:
     """What rows that agree count: what all can together, else what the most exact one does."""
     best = shared(counts) or min(counts, key=lambda one: one.uncertainty)
-    cut = [one.with_cut() for one in counts]
-    room = shared(cut) or best.with_cut()
+    room = shared([one.with_cut() for one in counts]) or best.with_cut()
     return Interval(best.value, room.low, room.high)
+
+
+def fits(row: Result, tokens: Interval | None, expected: Interval | None) -> bool | None:
+    """TFLOP/s ÷ tokens/s are the GFLOP per token that are expected, ÷ 1000."""
+    achieved = tflops(row)
+    if not achieved or not tokens or not expected:
+        return None
+    return achieved.times(1000).over(tokens).with_cut().agrees(expected)
+
+
+def peak_fits(row: Result, tokens: Interval | None) -> bool:
+    """No rate is above the dense peak, nor what tokens/s come to by the least that counts."""
+    limit, achieved = limit_tflops(row), tflops(row)
+    computed = [one for one in (achieved, implied_tflops(row, tokens)) if one and limit]
+    return (row.mfu or 0) <= 1 and all(one.low <= (limit or 0) for one in computed)

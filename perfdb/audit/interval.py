@@ -1,11 +1,26 @@
 """What a printed number can have been before it was rounded: an interval, and its arithmetic."""
 
+import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from math import inf, isclose
+from typing import Final
 
+from perfdb import fields
+from perfdb.pages import columns
+from perfdb.record import Result
 from perfdb.units import significant
 
+NUMBER: Final = r"(?<![\w.,])((?>[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?)"
+"""A number in a text, with or without commas between its thousands, and its only group."""
+COARSEST: Final[Mapping[str, float]] = {"mfu": 0.01}
+"""The largest unit a figure is printed in: MFU in whole percent, others in whole numbers."""
+
+_NUMBER = re.compile(rf"{NUMBER}(?![\w⁰¹²³⁴-⁹]|[.,]\d)")
+_SCALES: Final[Mapping[str, tuple[float, ...]]] = {"mfu": (1, 0.01), "step_time_s": (1, 0.001)}
+"""What the number of a cell is multiplied by when it is read: percent, milliseconds."""
 _DUST = 1e-9
 """What floating-point arithmetic may add; two intervals that touch agree."""
 
@@ -34,7 +49,7 @@ class Interval:
 
     def agrees(self, other: "Interval") -> bool:
         """Whether both can be the same number."""
-        return self.low <= other.high * (1 + _DUST) and other.low <= self.high * (1 + _DUST)
+        return self.low <= _upper(other) and other.low <= _upper(self)
 
     def or_cut(self) -> "Interval":
         """With room for a number whose last digits were cut off instead of rounded."""
@@ -53,13 +68,12 @@ class Interval:
         """'481.5 (481.4 to 481.7)'; the number alone where it is exact."""
         if self.high - self.low <= _DUST * self.value:
             return significant(self.value, 6)
-        digits = next((n for n in range(4, 9) if self._shows(n)), 9)
-        low, value, high = (significant(n, digits) for n in (self.low, self.value, self.high))
+        digits = next((n for n in range(4, 9) if len(set(self._texts(n))) == 3), 9)
+        low, value, high = self._texts(digits)
         return f"{value} ({low} to {high})"
 
-    def _shows(self, figures: int) -> bool:
-        """Whether so many figures tell the bounds from the value."""
-        return len({significant(n, figures) for n in (self.low, self.value, self.high)}) == 3
+    def _texts(self, figures: int) -> list[str]:
+        return [significant(n, figures) for n in (self.low, self.value, self.high)]
 
 
 def exactly(value: float) -> Interval:
@@ -94,3 +108,63 @@ def agreeing(intervals: Sequence[Interval]) -> frozenset[int]:
 
 def _upper(one: Interval) -> float:
     return one.high * (1 + _DUST)
+
+
+def cell(row: Result, field: str) -> str | None:
+    """The text of the cell that a figure was read from; None where there was none."""
+    return row.printed.get(field) if row.printed else cell_in(row.raw, field)
+
+
+def cell_in(raw: Mapping[str, str], field: str) -> str | None:
+    """The same, in the cells of a row by the titles of their columns."""
+    title = columns.title_by_field(tuple(raw)).get(field)
+    return raw[title] if title else None
+
+
+def shown(row: Result, names: Sequence[str]) -> str:
+    """'tokens/s/GPU 12,040, MFU 28%': figures that a row has, as printed."""
+    texts = ((name, cell(row, name) or f"{row.figure(name):g}") for name in names)
+    return ", ".join(f"{fields.short(name)} {text}" for name, text in texts)
+
+
+def figure(row: Result, field: str) -> Interval | None:
+    """A figure with its rounding; exact where it was measured, None where it is not usable."""
+    value = row.figure(field)
+    if value is None or not 0 < value < inf:
+        return None
+    if row.is_measured:
+        return exactly(value)
+    return within(value, half_unit(value, field, cell(row, field)))
+
+
+def number(text: str) -> Interval | None:
+    """The first number of a text, with its rounding; None where there is none above 0.
+
+    One that letters follow, as in 1.2K, is none: it may be scaled. A raised digit is a mark.
+    """
+    found = _NUMBER.search(text)
+    value = ungrouped(found[1]) if found else 0.0
+    return within(value, 10 ** -_decimals(found[1]) / 2) if found and 0 < value < inf else None
+
+
+def half_unit(value: float, field: str, printed: str | None) -> float:
+    """Half a unit in the last place of a figure as its cell prints it.
+
+    By the shortest spelling where it does not.
+    """
+    for text in _NUMBER.findall(printed or ""):
+        for scale in _SCALES.get(field, (1,)):
+            if isclose(ungrouped(text) * scale, value):
+                return float(scale * 10 ** -_decimals(text) / 2)
+    exponent = Decimal(repr(value)).normalize().as_tuple().exponent
+    assert isinstance(exponent, int), f"{value} is not a printed figure"
+    return min(10.0**exponent, COARSEST.get(field, 1.0)) / 2
+
+
+def ungrouped(text: str) -> float:
+    """The value of a printed number."""
+    return float(text.replace(",", ""))
+
+
+def _decimals(text: str) -> int:
+    return len(text.partition(".")[2])

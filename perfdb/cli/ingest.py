@@ -9,15 +9,15 @@ from rich.progress import track
 
 from perfdb import attribute, disputed
 from perfdb import ingest as ingestion
-from perfdb.audit import acknowledged, document
-from perfdb.audit.reviewed import accepted
-from perfdb.audit.subject import Finding
+from perfdb.audit.report import counts, objects, place, sentence
+from perfdb.audit.review import accepted, explained
 from perfdb.cli import ingested
 from perfdb.cli.options import db_option, json_option, print_json, window_option
 from perfdb.db.ingest_log import Action
 from perfdb.db.session import store_url
 from perfdb.errors import Diagnostic, InputError
 from perfdb.pages.base import PageContext
+from perfdb.record import Finding
 
 DEFAULT_PATH = Path("runs")
 MANY = 20
@@ -82,10 +82,10 @@ def ingest(
         report, changes = ingestion.preview(given, url, options)
     else:
         report, changes = ingestion.ingest(given, url, options), ()
-    findings = acknowledged.explained(report.findings, known)
+    findings = explained(report.findings, known)
     if as_json:
         planned = {"results": ingested.objects(changes)} if dry_run else {}
-        print_json(_as_json(report) | {"findings": document.objects(findings)} | planned)
+        print_json(_as_json(report) | {"findings": objects(findings)} | planned)
     else:
         if dry_run:
             ingested.print_changes(changes)
@@ -146,12 +146,12 @@ def _print(report: ingestion.Report) -> None:
         click.echo(f"still running: {path}", err=True)
     for note in report.notes:
         click.echo(f"note: {note}", err=True)
-    for place in report.unattributed[:MOST_LISTED]:
-        click.echo(f"unattributed: {place}", err=True)
+    for source in report.unattributed[:MOST_LISTED]:
+        click.echo(f"unattributed: {source}", err=True)
     if len(report.unattributed) > MOST_LISTED:
         more = len(report.unattributed) - MOST_LISTED
         click.echo(f"unattributed: and {more} more (--json lists all)", err=True)
-    counts = {
+    numbers = {
         "new": report.new,
         "revised": report.revised,
         "unchanged": report.unchanged,
@@ -164,11 +164,11 @@ def _print(report: ingestion.Report) -> None:
     always = ("new", "revised", "unchanged", "rejected")
     shown = [
         f"{count} {word}{_without_figures(report, word)}"
-        for word, count in counts.items()
+        for word, count in numbers.items()
         if count or word in always
     ]
     click.echo(", ".join(shown))
-    if not any(counts.values()):
+    if not any(numbers.values()):
         click.echo("nothing to read: no run directory, page or log with results there", err=True)
 
 
@@ -179,11 +179,11 @@ def _print_findings(
     written = {one.result.result_id for one in changes if one.is_written}
     for it in findings:
         if it.result_id in written and not it.acknowledged:
-            said = f"{document.place(it)}: {it.severity}: {document.sentence(it)}"
+            said = f"{place(it)}: {it.severity}: {sentence(it)}"
             click.echo(f"finding: {said}", err=True)
     if findings:
         where = "--json lists them" if dry_run else "perfdb audit"
-        click.echo(f"findings: {document.counts(findings)} ({where})", err=True)
+        click.echo(f"findings: {counts(findings)} ({where})", err=True)
 
 
 def _without_figures(report: ingestion.Report, word: str) -> str:

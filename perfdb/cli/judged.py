@@ -9,8 +9,7 @@ from pathlib import Path
 import click
 from sqlalchemy import Connection
 
-from perfdb.audit.acknowledged import Entry
-from perfdb.audit.reviewed import accepted
+from perfdb.audit.review import Entry, accepted
 from perfdb.cli.reviewed import acknowledged_option
 from perfdb.compare import read
 

@@ -6,15 +6,15 @@ from pathlib import Path
 import click
 from sqlalchemy import Connection
 
-from perfdb.audit import document
-from perfdb.audit.reviewed import REVIEWED, accepted
-from perfdb.audit.subject import Finding, Severity
+from perfdb.audit import report
+from perfdb.audit.review import REVIEWED, accepted
 from perfdb.cli.gate import NEVER
 from perfdb.cli.options import db_option, json_option, print_json, print_table
 from perfdb.cli.reviewed import acknowledged_option, closing, severity_option
 from perfdb.compare import named
 from perfdb.compare.read import known_releases
 from perfdb.db.session import reading_current, store_url
+from perfdb.record import Finding, Severity
 from perfdb.site import plain, publication
 from perfdb.site.publication import Publication
 
@@ -89,10 +89,10 @@ def _wanted(connection: Connection, names: Sequence[str]) -> frozenset[int] | No
 
 def _refuse(grave: Sequence[Finding]) -> None:
     for it in grave:
-        place, of = document.place(it), document.subject(it)
-        click.echo(f"{place}: {it.severity}: {of}: {document.sentence(it)}", err=True)
+        place, of = report.place(it), report.subject(it)
+        click.echo(f"{place}: {it.severity}: {of}: {report.sentence(it)}", err=True)
     click.echo(
-        f"Nothing is written: {document.counts(grave)}. Correct them, accept them in {REVIEWED}, "
+        f"Nothing is written: {report.counts(grave)}. Correct them, accept them in {REVIEWED}, "
         "or publish them with their footnotes: --fail-on never.",
         err=True,
     )

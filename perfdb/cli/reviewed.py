@@ -5,10 +5,10 @@ from pathlib import Path
 
 import click
 
-from perfdb.audit.reviewed import REVIEWED
-from perfdb.audit.subject import Finding, Severity
+from perfdb.audit.review import REVIEWED
 from perfdb.cli.gate import NEVER
 from perfdb.cli.options import Command
+from perfdb.record import Finding, Severity
 
 acknowledged_option = click.option(
     "--acknowledged",
@@ -17,7 +17,7 @@ acknowledged_option = click.option(
     metavar="FILE",
     help=f"Findings that were looked at and are accepted. [default: {REVIEWED}, where it is]",
 )
-"""--acknowledged: the reviewed file, which `perfdb.audit.reviewed.accepted` reads."""
+"""--acknowledged: the reviewed file, which `perfdb.audit.review.accepted` reads."""
 
 
 def severity_option(default: str, help_: str) -> Callable[[Command], Command]:

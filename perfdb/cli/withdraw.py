@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import click
 
 from perfdb import ingest
-from perfdb.audit import document
+from perfdb.audit.report import counts
 from perfdb.cli.options import db_option, json_option, print_json
 from perfdb.db.session import store_url
 
@@ -39,5 +39,5 @@ def withdraw(
     revised = f", {report.revised} revised" if report.revised else ""
     click.echo(f"{report.withdrawn} withdrawn{revised}")
     if report.findings:
-        click.echo(f"findings: {document.counts(report.findings)} (perfdb audit)", err=True)
+        click.echo(f"findings: {counts(report.findings)} (perfdb audit)", err=True)
     return 0

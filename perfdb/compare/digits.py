@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from math import isclose, isnan
 
-from perfdb.audit.printed import cell
+from perfdb.audit.interval import cell_in
 from perfdb.metrics import Metric
 from perfdb.units import UNKNOWN, figure, number, percent, share, significant
 
@@ -42,7 +42,7 @@ def decimals(raw: Raw, field: str, value: float) -> int | None:
     None if the page has no such column, or prints another value: in another unit, or from before
     a correction.
     """
-    return next(_found(cell(raw, field) or "", field, value), None)
+    return next(_found(cell_in(raw, field) or "", field, value), None)
 
 
 def _found(text: str, field: str, value: float) -> Iterator[int]:

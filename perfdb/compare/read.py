@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
-from perfdb.audit.acknowledged import Entry, explained
-from perfdb.audit.subject import Finding
+from perfdb.audit.review import Entry, explained
 from perfdb.compare.releases import Choice, KnownRelease, choices, named
 from perfdb.compare.result import Result
 from perfdb.queries import catalog, findings, results
 from perfdb.queries.scope import Only, Scope, within
+from perfdb.record import Finding
 
 
 def known_releases(connection: Connection) -> tuple[Choice, ...]:

@@ -6,7 +6,7 @@ from math import exp, inf, log, log1p
 from typing import Final
 
 from perfdb import stated
-from perfdb.audit.printed import half_unit
+from perfdb.audit.interval import cell_in, half_unit
 from perfdb.compare.base import Judgement, Side, Verdict
 from perfdb.compare.noise import half_between, spread
 from perfdb.compare.result import Result
@@ -124,7 +124,7 @@ def _rounding(a: Side, b: Side, metric: str) -> float:
 def _half_units(side: Side, metric: str) -> Iterator[float]:
     for one in side.finished:
         if figure := one.figure(metric):
-            yield half_unit(figure, metric, one.raw)
+            yield half_unit(figure, metric, cell_in(one.raw, metric))
 
 
 def _verdict(change: float, tolerance: float, metric: str) -> Verdict:
@@ -205,5 +205,7 @@ def _gflop_per_token(result: Result) -> tuple[float, float] | None:
     if tokens is None or _TFLOPS not in known:
         return None
     by = next(iter(known)), _TFLOPS
-    rounding = sum(half_unit(known[name], name, result.raw) / known[name] for name in by)
+    rounding = sum(
+        half_unit(known[name], name, cell_in(result.raw, name)) / known[name] for name in by
+    )
     return known[_TFLOPS] * 1e3 / tokens, rounding

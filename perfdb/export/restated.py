@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from perfdb import catalog, flops
-from perfdb.audit import flop_counts, rates, read, workload
+from perfdb.audit import check, flop_counts
+from perfdb.audit.base import releases
+from perfdb.audit.equations import reader
 from perfdb.audit.interval import Interval
-from perfdb.audit.subject import Subject
 from perfdb.export import results
 from perfdb.export.base import Cell, Column, Table
 from perfdb.flops.base import Convention
+from perfdb.messages import note_text
 from perfdb.queries.scope import Scope
-from perfdb.record import Origin
+from perfdb.record import Result
 from perfdb.stated import MFU, Stated, figure
 from perfdb.units import significant
 
@@ -63,7 +65,7 @@ def table(connection: Connection, convention: Convention, scope: Scope | None = 
     plain = results.table_of(found)
     added: dict[object, tuple[Cell, ...]] = {
         subject.result_id: _cells(convention, restate(subject, told, convention))
-        for subject, told in _conventions(read.subjects(connection))
+        for subject, told in _conventions(check.stored(connection)[0])
     }
     rows = tuple(
         (*cells, *added[row["result_id"]]) for row, cells in zip(found, plain.rows, strict=True)
@@ -71,10 +73,11 @@ def table(connection: Connection, convention: Convention, scope: Scope | None = 
     return Table((*plain.columns, *COLUMNS), rows)
 
 
-def restate(row: Subject, told: Told, to: Convention) -> Restated:
+def restate(row: Result, told: Told, to: Convention) -> Restated:
     """A row's figures as another convention counts them."""
     if row.model_tflops_per_sec_per_gpu is None and row.mfu is None:
-        return Restated(note=row.withheld or "states neither model TFLOP/s nor MFU")
+        reason = note_text(row.withheld) if row.withheld else None
+        return Restated(note=reason or "states neither model TFLOP/s nor MFU")
     model = catalog.models().get(row.model)
     if model is None or told.convention is None:
         return Restated(note=told.note or f"{row.model!r} is not in the catalogue")
@@ -91,33 +94,31 @@ def restate(row: Subject, told: Told, to: Convention) -> Restated:
     )
 
 
-def _packed(row: Subject, counted: Convention) -> bool | None:
+def _packed(row: Result, counted: Convention) -> bool | None:
     """Whether a row's figures leave out attention, as of packed examples; None: not known.
 
     A page whose figures count attention over the whole sequence, and which does not call it packed,
     has full ones.
     """
-    if row.task == "pretrain" or row.origin is Origin.MEASURED:
+    if row.task == "pretrain" or row.is_measured:
         return None
     if counted.packed_fine_tuning:
         return True
     return None if any("packed" in title.lower() for title in row.raw) else False
 
 
-def _conventions(subjects: Sequence[Subject]) -> Iterator[tuple[Subject, Told]]:
+def _conventions(subjects: Sequence[Result]) -> Iterator[tuple[Result, Told]]:
     """Each row with what it counts: as is stored with it, else as its figures say."""
     identified = {
-        row.result_id: told
-        for rows in workload.releases(subjects)
-        for row, told in _identified(rows)
+        row.result_id: told for rows in releases(subjects) for row, told in _identified(rows)
     }
     for row in subjects:
         known = flops.CONVENTIONS.get(row.flops_convention or "")
         yield row, Told(known) if known else identified[row.result_id]
 
 
-def _identified(rows: Sequence[Subject]) -> Iterator[tuple[Subject, Told]]:
-    counted = flop_counts.counted(rows, rates.reader(rows))
+def _identified(rows: Sequence[Result]) -> Iterator[tuple[Result, Told]]:
+    counted = flop_counts.counted(rows, reader(rows))
     usual = flop_counts.convention_of(counted)
     given = {row.result_id: count for row, count in counted}
     for row in rows:
@@ -126,7 +127,7 @@ def _identified(rows: Sequence[Subject]) -> Iterator[tuple[Subject, Told]]:
         yield row, _told(row, count, usual) if count else Told(None, none)
 
 
-def _told(row: Subject, given: Interval, usual: Convention | None) -> Told:
+def _told(row: Result, given: Interval, usual: Convention | None) -> Told:
     """The release's convention where it explains the row, else the plainest one that does."""
     explaining = flop_counts.explaining(row, given)
     count = f"{significant(given.value)} GFLOP per token"

@@ -10,10 +10,8 @@ from functools import partial
 
 from sqlalchemy import Connection, Engine
 
-from perfdb.audit.check import AUDIT_VERSION, audit
-from perfdb.audit.document import ordered
-from perfdb.audit.read import subjects
-from perfdb.audit.subject import Finding
+from perfdb.audit.check import AUDIT_VERSION, audit, stored
+from perfdb.audit.report import ordered
 from perfdb.db import findings, keys
 from perfdb.db.session import retried
 from perfdb.db.tables import runs, sources
@@ -21,6 +19,7 @@ from perfdb.queries import findings as questions
 from perfdb.queries.catalog import releases_of_files as of_files
 from perfdb.queries.catalog import releases_of_runs as of_runs
 from perfdb.queries.catalog import releases_to_audit as to_audit
+from perfdb.record import Finding
 
 
 def audited(
@@ -49,7 +48,7 @@ def _audited(engine: Engine, release_id: int) -> None:
 def renewed(connection: Connection, release_id: int) -> None:
     """Audit a release and keep its findings, in the caller's transaction."""
     findings.mark(connection, release_id, AUDIT_VERSION)
-    findings.replace(connection, release_id, audit(subjects(connection, [release_id])))
+    findings.replace(connection, release_id, audit(*stored(connection, [release_id])))
 
 
 def _kept(engine: Engine, run_ids: Iterable[str], paths: Iterable[str]) -> tuple[Finding, ...]:

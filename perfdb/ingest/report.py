@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from perfdb.audit.subject import Finding
 from perfdb.db.ingest_log import Action
 from perfdb.db.rows import MeasuredRun
 from perfdb.errors import Diagnostic
@@ -25,7 +24,7 @@ from perfdb.ingest.read import (
     results_of,
 )
 from perfdb.ingest.twice import Twin
-from perfdb.record import Outcome
+from perfdb.record import Finding, Outcome
 
 MOST_NAMED = 5
 """Files that are named, of those passed over and of those that tell of the same run as others."""

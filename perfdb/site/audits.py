@@ -5,10 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from perfdb import units
-from perfdb.audit.document import counts
-from perfdb.audit.subject import Finding
+from perfdb.audit.report import counts
 from perfdb.groups import grouped
-from perfdb.record import Frozen
+from perfdb.record import Finding, Frozen
 from perfdb.site import addresses
 from perfdb.site.addresses import Address
 from perfdb.site.contents import Contents

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from pydantic import ConfigDict
 
-from perfdb.audit.subject import Finding, Severity
 from perfdb.messages import NoteText
-from perfdb.record import Frozen
+from perfdb.record import Finding, Frozen, Severity
 from perfdb.rundir import RunDir
 from perfdb.site import addresses
 from perfdb.stated import Stated

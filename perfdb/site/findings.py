@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from perfdb.audit.document import counts, ordered
-from perfdb.audit.subject import Finding, Severity
+from perfdb.audit.report import counts, ordered
 from perfdb.catalog import titles
 from perfdb.groups import grouped
+from perfdb.record import Finding, Severity
 from perfdb.site import tables
 from perfdb.site.data import Audited, Flag, Result
 from perfdb.site.markup import Html, tag

@@ -8,8 +8,8 @@ from sphinx.util import logging
 from sqlalchemy import URL
 from sqlalchemy.exc import DBAPIError
 
-from perfdb.audit import acknowledged
-from perfdb.audit.acknowledged import Entry
+from perfdb.audit import review
+from perfdb.audit.review import Entry
 from perfdb.db.session import is_missing, reading, store_url
 from perfdb.db.sources import content
 from perfdb.errors import Diagnostic, InputError, PerfdbError
@@ -52,7 +52,7 @@ def _entries(accepted: Path | None) -> tuple[Entry, ...]:
         raise InputError(
             Diagnostic(str(accepted), "no such file", field="perfdb_acknowledged", remedy=remedy)
         )
-    return acknowledged.entries(str(accepted), accepted.read_text(encoding="utf-8"))
+    return review.entries(str(accepted), accepted.read_text(encoding="utf-8"))
 
 
 def _written(layout: Layout, contents: Contents, url: URL, found: SiteData) -> set[Path]:

@@ -8,14 +8,14 @@ from typing import Final
 
 from sqlalchemy import Connection, RowMapping
 
-from perfdb.audit.acknowledged import Entry, explained
-from perfdb.audit.document import sentence
-from perfdb.audit.subject import Finding, Severity
+from perfdb.audit.report import sentence
+from perfdb.audit.review import Entry, explained
 from perfdb.errors import Diagnostic, InputError
 from perfdb.groups import grouped
 from perfdb.jsonfile import write_atomically
 from perfdb.messages import note_text
 from perfdb.queries import findings, results
+from perfdb.record import Finding, Severity
 from perfdb.site import addresses, places, plain
 from perfdb.site.data import ReleasePage, Result
 from perfdb.site.releases import release_pages

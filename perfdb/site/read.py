@@ -6,8 +6,7 @@ from typing import Final, TypeVar
 from sqlalchemy import URL, Connection, Select
 
 from perfdb import catalog as catalogue
-from perfdb.audit.acknowledged import Entry, explained
-from perfdb.audit.subject import Finding
+from perfdb.audit.review import Entry, explained
 from perfdb.catalog import names
 from perfdb.catalog.names import ModelName
 from perfdb.compare.read import known_releases
@@ -19,7 +18,7 @@ from perfdb.log_text import ESCAPE, decoded
 from perfdb.page_text import decoded_page
 from perfdb.queries import changes, findings, results, runs
 from perfdb.queries.catalog import row_versions
-from perfdb.record import Frozen
+from perfdb.record import Finding, Frozen
 from perfdb.site import findings as found
 from perfdb.site import pairs, places
 from perfdb.site.contents import Contents, Rejection, Revision, State

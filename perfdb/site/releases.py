@@ -6,7 +6,7 @@ from datetime import date
 from itertools import permutations
 from typing import Final
 
-from perfdb.audit.document import counts
+from perfdb.audit.report import counts
 from perfdb.groups import grouped
 from perfdb.record import Frozen
 from perfdb.site import about, addresses, headline, sources

@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Final, Literal, get_args
 
-from perfdb.audit.printed import cell
+from perfdb.audit.interval import cell_in
 from perfdb.db.ingest_log import FALLS_BACK_AFTER
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS
@@ -192,7 +192,9 @@ def _revised(old: Revision, new: Revision) -> tuple[Act, tuple[Change, ...]]:
     if old.raw and new.raw:
         cells = cells_of(old), cells_of(new)
         told += _differences(*cells)
-        fields = tuple(name for name in FIGURES if cell(cells[0], name) == cell(cells[1], name))
+        fields = tuple(
+            name for name in FIGURES if cell_in(cells[0], name) == cell_in(cells[1], name)
+        )
     changes = (*told, *_changes(old, new, fields), *_noted(old, new))
     return ("corrected" if differ else "read again"), changes
 

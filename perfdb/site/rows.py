@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from perfdb.audit.subject import Finding
+from perfdb.record import Finding
 from perfdb.site import addresses
 from perfdb.site.addresses import Address, slug
 from perfdb.site.data import Result

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from perfdb import units
-from perfdb.audit.printed import half_unit
+from perfdb.audit.interval import cell_in, half_unit
 from perfdb.site import addresses
 from perfdb.site.addresses import Address
 from perfdb.site.data import Result
@@ -39,7 +39,7 @@ def _half_unit(result: Result, rate: Rate) -> float:
     for field in (rate, "tokens_per_sec", "step_time_s"):
         stated: float | None = getattr(result, field)
         if stated:
-            return half_unit(stated, field, result.raw) / stated
+            return half_unit(stated, field, cell_in(result.raw, field)) / stated
     return 0.0
 
 

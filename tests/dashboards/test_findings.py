@@ -3,7 +3,7 @@
 import pytest
 
 from dashboards.findings import bullets, by_result, gravest_first, is_wrong, mark, plain
-from perfdb.audit.subject import Finding, Severity
+from perfdb.record import Finding, Severity
 
 
 def finding(severity: Severity, **changed: object) -> Finding:

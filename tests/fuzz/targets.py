@@ -19,7 +19,7 @@ from perfdb.windows import summarise
 from sqlalchemy import Connection, text
 
 from perfdb import aggregation, attribute, measure
-from perfdb.audit import acknowledged
+from perfdb.audit import review
 from perfdb.db import migrate
 from perfdb.db.session import reading, store_url
 from perfdb.errors import Diagnostic, InputError
@@ -146,7 +146,7 @@ def of_recipe(content: bytes) -> None:
 def of_acknowledged(content: bytes) -> None:
     """The file of findings that a person accepts."""
     with _refused():
-        for entry in acknowledged.entries("acknowledged.yaml", content.decode(errors="replace")):
+        for entry in review.entries("acknowledged.yaml", content.decode(errors="replace")):
             assert entry.it.words
 
 

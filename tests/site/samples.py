@@ -3,7 +3,7 @@
 from bs4 import BeautifulSoup
 from bs4.element import Tag
 
-from perfdb.audit.subject import Finding
+from perfdb.record import Finding
 from perfdb.site import findings, models, systems
 from perfdb.site.contents import Contents
 from perfdb.site.data import Audited, Result, Run, RunPage, Step

@@ -1,8 +1,8 @@
 """The pages of models and systems: every result in force, the best as bars, what is known."""
 
-from perfdb.audit.subject import Finding, Severity
 from perfdb.catalog import titles as system_titles
 from perfdb.metrics import METRICS
+from perfdb.record import Finding, Severity
 from perfdb.site import findings, models, subjects, systems
 from perfdb.site.contents import Contents
 from perfdb.site.data import Flag

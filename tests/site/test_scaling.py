@@ -7,8 +7,7 @@ from bs4 import BeautifulSoup
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfdb.audit.rules.scaling import NAME
-from perfdb.audit.subject import Finding, Severity
+from perfdb.record import Finding, Severity
 from perfdb.site import bests, scaling
 from perfdb.site.contents import Contents
 from perfdb.site.data import Audited, Flag, Result
@@ -273,7 +272,7 @@ def test_an_efficiency_above_100_percent_is_marked_and_says_what_else_is_not_the
         for gpus, rate, size in ((8, 32_000.0, 4), (16, 31_000.0, 4), (32, 41_600.0, 2))
     )  # fmt: skip
     finding = Finding(
-        rule=NAME, severity=Severity.INFO, fields=("num_gpus",), expected=None, found=None,
+        rule="scaling", severity=Severity.INFO, fields=("num_gpus",), expected=None, found=None,
         message="faster", suggestion=None, model="llama3-8b", system="dgx-h100", release="0.16.0",
         source=None, source_line=None, framework="megatron-core",
     )  # fmt: skip

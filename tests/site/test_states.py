@@ -11,7 +11,7 @@ from bs4 import BeautifulSoup
 from sqlalchemy import URL
 
 from perfdb import export, ingest
-from perfdb.audit.read import subjects
+from perfdb.audit.check import stored
 from perfdb.db.session import reading
 from perfdb.export import results
 from perfdb.pages.base import PageContext
@@ -162,7 +162,7 @@ def test_every_output_names_the_same_lines(store: URL, tmp_path: Path) -> None:
     put(store, page, A, C)
     with reading(store) as connection:
         exported = results.table(connection)
-        audited = subjects(connection)
+        audited, _ = stored(connection)
         read_ = publication.read(connection, (), None)
     [text] = publication.texts(read_.pages, "markdown").values()
     shown = downloads.table(read.stored(store).in_force)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sqlalchemy import URL
 
-from perfdb.audit.acknowledged import Entry
+from perfdb.audit.review import Entry
 from perfdb.site.contents import Contents
 from perfdb.site.next import build, data
 from perfdb.site.next.files import SiteLayout

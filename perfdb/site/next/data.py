@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from sqlalchemy import URL, Connection, Select
 
 from perfdb import catalog as catalogue
-from perfdb.audit.acknowledged import Entry, explained
-from perfdb.audit.document import counts, ordered
+from perfdb.audit.report import counts, ordered
+from perfdb.audit.review import Entry, explained
 from perfdb.catalog import names
 from perfdb.compare.read import known_releases
 from perfdb.compare.releases import builds

@@ -10,7 +10,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from perfdb.audit.document import counts
+from perfdb.audit.report import counts
 from perfdb.catalog import titles
 from perfdb.groups import grouped
 from perfdb.site.next import addresses, columns

@@ -1,13 +1,17 @@
-"""Findings as they are shown: in order, in words, as JSON objects, as a Markdown table."""
+"""Findings as they are shown: in order, in words, as JSON, as a Markdown table, and as SARIF."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from urllib.parse import quote
 
-from perfdb.audit.subject import Finding, Severity
+from perfdb import __version__
 from perfdb.catalog import titles
+from perfdb.record import UNATTRIBUTED, Finding, Severity
 from perfdb.units import UNKNOWN
 
 Fields = dict[str, object]
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 
 
 def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -36,7 +40,7 @@ def subject(finding: Finding) -> str:
     """'Mixtral 8x22B on DGX-H100, nemo 25.04'; empty for a document's own."""
     if finding.model is None or finding.system is None:
         return ""
-    release = f"{finding.framework} {finding.release or '(unattributed)'}"
+    release = f"{finding.framework} {finding.release or UNATTRIBUTED}"
     return f"{titles.model(finding.model)} on {titles.system(finding.system)}, {release}"
 
 
@@ -67,3 +71,38 @@ def markdown(findings: Sequence[Finding]) -> str:
 def _line(cells: Iterable[str]) -> str:
     escaped = (cell.replace("|", "\\|").replace("\n", " ") or UNKNOWN for cell in cells)
     return f"| {' | '.join(escaped)} |"
+
+
+def sarif(findings: Sequence[Finding], rules: Mapping[str, str]) -> Fields:
+    """A run of one tool, as code hosts show it next to the lines of a page.
+
+    `rules` are the names of all rules with their meaning.
+    Source: OASIS, Static Analysis Results Interchange Format 2.1.0.
+    """
+    described = [{"id": name, "shortDescription": {"text": it}} for name, it in rules.items()]
+    driver = {"name": "perfdb audit", "version": __version__, "rules": described}
+    run = {"tool": {"driver": driver}, "results": list(map(_sarif_result, findings))}
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _sarif_result(finding: Finding) -> Fields:
+    about = subject(finding)
+    text = f"{about}: {sentence(finding)}" if about else sentence(finding)
+    result: Fields = {
+        "ruleId": finding.rule,
+        "level": _LEVELS[finding.severity],
+        "message": {"text": text},
+    }
+    if finding.source:
+        result["locations"] = [{"physicalLocation": _location(finding)}]
+    if finding.acknowledged:
+        result["suppressions"] = [{"kind": "external", "justification": finding.acknowledged}]
+    return result
+
+
+def _location(finding: Finding) -> Fields:
+    uri = quote(finding.source or "", errors="surrogateescape")
+    location: Fields = {"artifactLocation": {"uri": uri}}
+    if finding.source_line:
+        location["region"] = {"startLine": finding.source_line}
+    return location

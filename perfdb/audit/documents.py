@@ -1,0 +1,232 @@
+"""Worked examples in a document: find `expression = number`, and report where it is wrong.
+
+Expressions are numbers joined by + - * / ^ and brackets. They are evaluated exactly, without eval.
+"""
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from typing import Final
+
+from perfdb.errors import Diagnostic
+from perfdb.record import Finding, Severity
+
+NAME = "arithmetic"
+MEANING = "a calculation that a document works out comes to the number it prints"
+LONGEST = 300
+"""Characters of an expression; a longer one is no worked example."""
+LARGEST_EXPONENT = 100
+LARGEST_BITS = 4096
+"""Of a numerator or denominator: towers of powers are refused."""
+MOST_ZEROS = 2
+"""An integer with more zeros at its end than this may have been rounded to them."""
+
+_NUMBER: Final = (
+    r"(?>[1-9]\d{0,2}(?:,\d{3}){1,12}(?!\d)|\d{1,40})(?:\.\d{1,40})?(?:[eE][+-]?\d{1,3})?"
+)
+_OPERATOR: Final = r"(?:\*\*|[-+*/^×÷−]|x(?=[\s(]))"
+_EQUALS = re.compile(r"(?<![=<>!:+\-*/])=(?!=)")
+_BULLET = re.compile(r"\s*[-*+]\s+")
+_CALCULATION = re.compile(
+    rf"(?<![\w.,^])[-(]*{_NUMBER}[\s)]*(?:{_OPERATOR}[\s(]*-?{_NUMBER}[\s)]*)+$"
+)
+_SCALED: Final = (
+    r"\s*(?:(?:thousand|million|billion|trillion)s?|bn|[bB]|[munµ]s|[kKMGTP](?!PU)\w{0,6})\b"
+)
+_RESULT = re.compile(
+    rf"\s*(-?{_NUMBER})(\s?%)?(?!\w|[,.']\d|\s\d{{3}}(?!\d)|\s*[-−+*/^×÷(]\s*[\d(]|{_SCALED})"
+)
+_LABEL = re.compile(r"[A-Za-z][\w ./()-]{0,59}$")
+_HUNDRED = re.compile(r"(?<![\d.,])100(?![\d.,])")
+"""A hundred that may make percent of a share."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """An expression and the number that a document prints for it."""
+
+    line: int
+    label: str | None
+    """What the document calls it: 'attention flops'."""
+    expression: str
+    printed: str
+    percent: bool
+
+    @property
+    def unit(self) -> str:
+        """What follows the number."""
+        return "%" if self.percent else ""
+
+
+def claims(text: str) -> Iterator[Claim]:
+    """Every `expression = number` of a text, of a chain of equals each one.
+
+    A number with a unit of thousands or more (TFLOP, GB, million) is none: it may be scaled.
+    """
+    for line, words in enumerate(text.splitlines(), start=1):
+        parts = _EQUALS.split(_BULLET.sub("", words, count=1) if _BULLET.match(words) else words)
+        for position, (left, right) in enumerate(pairwise(parts)):
+            result, expression = _RESULT.match(right), _calculation(left)
+            if result and expression:
+                label = _LABEL.search(parts[0].strip()[-60:]) if position else None
+                name = label[0].strip() if label else None
+                yield Claim(line, name, expression, result[1], bool(result[2]))
+
+
+def _calculation(left: str) -> str | None:
+    """The expression that a text ends with; None where it continues something else."""
+    tail = left[-LONGEST:]
+    found = _CALCULATION.search(tail)
+    before = tail[: found.start()].rstrip()[-1:] if found else ""
+    return None if not found or re.match(r"[-+*/^×÷()\d]", before) else found[0].strip()
+
+
+def nothing_in(where: str, content: bytes) -> Diagnostic | None:
+    """Why there is nothing to audit in a document; None where there is a worked example."""
+    if not content.strip():
+        why, remedy = "the file is empty", "write or copy it again"
+    elif b"\0" in content:
+        why, remedy = "the file is no text", "save it as UTF-8 text"
+    elif any(claims(content.decode(errors="replace"))):
+        return None
+    else:
+        why = "no worked example such as '4096 * 256 / 2.693 = 389371'"
+        remedy = "to audit its tables, `perfdb ingest` it and audit the store"
+    return Diagnostic(where, f"nothing to audit: {why}", remedy=remedy)
+
+
+def check(where: str, text: str) -> tuple[Finding, ...]:
+    """A finding for each claim of a document that does not come out within rounding.
+
+    Only information, where the rounding of the numbers that it starts from can explain it.
+    """
+    return tuple(finding for claim in claims(text) for finding in _checked(where, claim))
+
+
+def _checked(where: str, claim: Claim) -> Iterator[Finding]:
+    computed = evaluate(claim.expression)
+    if computed is None:
+        return
+    room = _uncertainty(claim.expression, computed)
+    ways = [(_off(claim.printed, computed * factor), factor) for factor in _factors(claim)]
+    off, factor = min(ways)
+    if off > 0:
+        yield _finding(where, claim, computed * factor, is_sure=off > room * factor)
+
+
+def _factors(claim: Claim) -> tuple[int, ...]:
+    """What the value is multiplied by: 100 for percent, unless the expression does it."""
+    if not claim.percent:
+        return (1,)
+    return (100, 1) if _HUNDRED.search(claim.expression) else (100,)
+
+
+def _off(printed: str, computed: Fraction) -> Fraction:
+    """By how much a number is off, beyond its rounding."""
+    digits = printed.lstrip("-").replace(",", "")
+    zeros = len(digits) - len(digits.rstrip("0")) if digits.isdigit() else 0
+    rounded = 10**zeros if zeros > MOST_ZEROS else 1
+    return abs(_value(printed) - computed) - _half_unit(printed) * rounded
+
+
+def _finding(where: str, claim: Claim, computed: Fraction, *, is_sure: bool) -> Finding:
+    expected = _like(claim.printed, computed) + claim.unit
+    why = "" if is_sure else ", unless its numbers were rounded first"
+    return Finding(
+        rule=NAME,
+        severity=Severity.ERROR if is_sure else Severity.INFO,
+        fields=(claim.label,) if claim.label else (),
+        expected=expected,
+        found=claim.printed + claim.unit,
+        message=f"{claim.expression} is {expected}, not {claim.printed}{claim.unit}{why}",
+        suggestion=f"write {expected}",
+        model=None,
+        system=None,
+        release=None,
+        source=where,
+        source_line=claim.line,
+        framework=None,
+    )
+
+
+def _like(printed: str, number: Fraction) -> str:
+    """A number with as many decimals as another was printed with, and with its commas."""
+    mantissa, _, exponent = printed.lower().partition("e")
+    decimals = len(mantissa.partition(".")[2])
+    units = round(number / Fraction(10) ** int(exponent or 0) * 10**decimals)
+    shown = f"{Decimal(units).scaleb(-decimals):,.{decimals}f}"
+    shown = shown if "," in mantissa else shown.replace(",", "")
+    return shown + (exponent and f"e{exponent}")
+
+
+def _value(text: str) -> Fraction:
+    return Fraction(text.replace(",", ""))
+
+
+def _half_unit(text: str) -> Fraction:
+    """Half a unit in the last place of a printed number."""
+    exponent = Decimal(text.replace(",", "")).as_tuple().exponent
+    assert isinstance(exponent, int), f"{text} is no finite number"
+    return Fraction(10) ** exponent / 2
+
+
+def _uncertainty(text: str, here: Fraction) -> Fraction:
+    """By how much the rounding of the numbers in an expression can change its value.
+
+    To first order: the sum of what each rounded number changes alone. A whole number is a count,
+    which is not rounded; 1e12 is one, too.
+    """
+    total = Fraction(0)
+    for found in re.finditer(_NUMBER, text):
+        half_unit = _half_unit(found[0])
+        if half_unit < Fraction(1, 2):
+            nudged = f"({_value(found[0]) + half_unit})"
+            there = evaluate(text[: found.start()] + nudged + text[found.end() :])
+            total += abs(there - here) if there is not None else 0
+    return total
+
+
+def evaluate(text: str) -> Fraction | None:
+    """The value of an expression; None for anything else."""
+    plain = re.sub(r"[x×](?=[\s(\d])", "*", text)
+    plain = plain.replace("^", "**").replace("÷", "/").replace("−", "-")
+    written = re.sub(_NUMBER, lambda found: f"({_value(found[0])})", plain)
+    try:
+        return _evaluated(ast.parse(written.strip(), mode="eval").body)
+    except (SyntaxError, ValueError, ZeroDivisionError, RecursionError):
+        return None
+
+
+def _power(base: Fraction, exponent: Fraction) -> Fraction:
+    if exponent.denominator != 1 or not 0 <= exponent <= LARGEST_EXPONENT:
+        raise ValueError("too large")
+    return base ** int(exponent)
+
+
+_OPERATIONS: Final[Mapping[type[ast.operator], Callable[[Fraction, Fraction], Fraction]]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: _power,
+}
+
+
+def _evaluated(node: ast.expr) -> Fraction:
+    """The value of a tree. Raises ValueError for what is no arithmetic, or too large."""
+    match node:
+        case ast.Constant(value=int(number)):
+            return Fraction(number)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_evaluated(operand)
+        case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _OPERATIONS:
+            found = _OPERATIONS[type(sign)](_evaluated(left), _evaluated(right))
+            if max(found.numerator.bit_length(), found.denominator.bit_length()) > LARGEST_BITS:
+                raise ValueError("too large")
+            return found
+    raise ValueError("no arithmetic")
