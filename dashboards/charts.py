@@ -38,7 +38,7 @@ LEFT_OUT, MEASURED = "#E69F00", "#0072B2"
 PHASES = ("left out", "measured")
 
 
-class Look(NamedTuple):
+class VerdictStyle(NamedTuple):
     """The sign before its word, its colour and its shape in a chart, and how its cell is filled.
 
     A fill is a tint, through which the theme's own background and words show.
@@ -55,19 +55,19 @@ BLUE, VERMILION = "#0072B2", "#D55E00"
 _FASTER = "background-color: rgba(0, 114, 178, 0.22)"
 _SLOWER = "background-color: rgba(213, 94, 0, 0.25)"
 
-LOOKS: Mapping[Verdict, Look] = {
-    Verdict.FASTER: Look("▲", BLUE, "triangle-up", _FASTER),
-    Verdict.SLOWER: Look("▼", VERMILION, "triangle-down", _SLOWER),
-    Verdict.FAILED: Look("✗", GREY, "cross", _SLOWER),
-    Verdict.SAME: Look("=", GREY, "circle"),
-    Verdict.UNKNOWN: Look("?", GREY, "diamond"),
-    Verdict.NOT_JUDGED: Look("⚑", GREY, "square"),
+VERDICT_STYLES: Mapping[Verdict, VerdictStyle] = {
+    Verdict.FASTER: VerdictStyle("▲", BLUE, "triangle-up", _FASTER),
+    Verdict.SLOWER: VerdictStyle("▼", VERMILION, "triangle-down", _SLOWER),
+    Verdict.FAILED: VerdictStyle("✗", GREY, "cross", _SLOWER),
+    Verdict.SAME: VerdictStyle("=", GREY, "circle"),
+    Verdict.UNKNOWN: VerdictStyle("?", GREY, "diamond"),
+    Verdict.NOT_JUDGED: VerdictStyle("⚑", GREY, "square"),
 }
 
 
 def verdict_mark(verdict: Verdict, metric: str) -> str:
     """A verdict as it is printed: '▲ faster'."""
-    return f"{LOOKS[verdict].sign} {words.named(verdict, metric)}"
+    return f"{VERDICT_STYLES[verdict].sign} {words.named(verdict, metric)}"
 
 
 _WORK: Final[Sequence[Callable[[Result], str]]] = (
@@ -101,8 +101,8 @@ def ratios(numbered: Sequence[tuple[int, Match]]) -> Layers:
     seen = [v for v in Verdict if v in {match.judgement.verdict for match in matches}]
     legend = alt.Legend(title="B is", orient="top")
     labels = [words.named(verdict, matches[0].metric) for verdict in seen]
-    colours = alt.Scale(domain=labels, range=[LOOKS[verdict].colour for verdict in seen])
-    shapes = alt.Scale(domain=labels, range=[LOOKS[verdict].shape for verdict in seen])
+    colours = alt.Scale(domain=labels, range=[VERDICT_STYLES[verdict].colour for verdict in seen])
+    shapes = alt.Scale(domain=labels, range=[VERDICT_STYLES[verdict].shape for verdict in seen])
     colour = alt.Color("verdict:N", scale=colours, legend=legend)
     shape = alt.Shape("verdict:N", scale=shapes, legend=legend)
     ratio = alt.X(

@@ -1,7 +1,11 @@
-"""JSON files: read as checked values, and written so that no reader sees half of one."""
+"""JSON: files read as checked values and written atomically, and the hash of a document."""
 
+import hashlib
+import json
 import os
 import re
+from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -10,6 +14,8 @@ from pydantic import BaseModel, ValidationError
 from perfdb.errors import Diagnostic, RunDirError
 
 Value = TypeVar("Value", bound=BaseModel)
+
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
 def read_json(path: Path, kind: type[Value]) -> Value:
@@ -50,3 +56,18 @@ def write_atomically(path: Path, content: str) -> None:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)  # of a full disk, which took only a part
+
+
+def content_hash(fields: Mapping[str, object]) -> str:
+    """SHA-256 over the canonical JSON of the fields that say something.
+
+    Unknown and empty fields are left out, so a field added to a later version changes no old hash.
+    """
+    said = {name: value for name, value in fields.items() if value not in (None, [], {}, "")}
+    return hashlib.sha256(_canonical(said).encode()).hexdigest()
+
+
+@lru_cache(maxsize=4096)
+def of_document(document: str) -> str:
+    """The content hash of a JSON document; the same cases and releases come again and again."""
+    return content_hash(json.loads(document))

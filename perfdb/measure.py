@@ -15,10 +15,10 @@ import numpy as np
 
 from perfdb import aggregation, catalog, flops, metrics, validity
 from perfdb.aggregation import Summary, Window
-from perfdb.content_hash import content_hash
 from perfdb.db.rows import MeasuredRun, ResultRow, RunRow
 from perfdb.formats import ParsedLog, Reading, batch
 from perfdb.formats.columns import Ints, StepColumn, Steps
+from perfdb.jsonfile import content_hash
 from perfdb.messages import note_text
 from perfdb.metrics import EMITTED
 from perfdb.record import (

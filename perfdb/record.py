@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
 
 from perfdb import fields, versions
-from perfdb.content_hash import of_document
+from perfdb.jsonfile import of_document
 
 Scalar = bool | int | float | str
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from perfdb.errors import Diagnostic, InputError
-from perfdb.machine import Machine
+from perfdb.hardware import Machine
 
 
 def cores() -> frozenset[int]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
-from perfdb.machine import Machine, is_secret, readable
+from perfdb.hardware import Machine, is_secret, readable
 from perfdb.record import Environment
 
 PACKAGES = ("torch", "megatron-core", "transformer-engine", "nemo-automodel", "numpy", "triton")

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from perfdb.content_hash import content_hash
 from perfdb.errors import Diagnostic, RunDirError
+from perfdb.jsonfile import content_hash
 from perfdb.messages import note_text
-from perfdb.recipe import Point
+from perfdb.recipe import RunSpec
 from perfdb.record import Outcome, Release, RunRecord
 from perfdb.rundir import RunDir, find_runs
 from perfdb.validity import damage, judged, model_shape
@@ -84,7 +84,7 @@ def _withheld(run: RunDir, record: RunRecord) -> str | None:
     return note_text(note) if note else None
 
 
-def measurement(of: Point | RunRecord, release: Release) -> Measurement:
+def measurement(of: RunSpec | RunRecord, release: Release) -> Measurement:
     """The measurement that a case asks for, or that a run is of."""
     return (of.case.key, release.key, of.warmup_steps, of.measured_steps, of.seed)
 

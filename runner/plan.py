@@ -6,8 +6,8 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Final
 
-from perfdb.machine import Machine
-from perfdb.recipe import Point, RecipeFile
+from perfdb.hardware import Machine
+from perfdb.recipe import RecipeFile, RunSpec
 from perfdb.record import MOST, Case, Release
 from runner.history import Measurement, measurement
 
@@ -19,7 +19,7 @@ PROCESSES_PER_CORE: Final = 8
 """Processes without GPUs; of more, the memory and the time they take are of no use to anybody."""
 
 
-class Verdict(StrEnum):
+class PlanAction(StrEnum):
     """What happens to a planned case."""
 
     RUN = "run"
@@ -40,10 +40,10 @@ class Planned:
     """One attempt at a case: the `repeat`-th of it."""
 
     file: RecipeFile
-    point: Point
+    point: RunSpec
     release: Release
     repeat: int
-    verdict: Verdict
+    action: PlanAction
     reason: str
 
     @property
@@ -70,7 +70,7 @@ class Availability:
 def plan(
     files: Iterable[RecipeFile], available: Availability, *, only: str, repeat: int
 ) -> list[Planned]:
-    """Every case whose name matches `only`, `repeat` times, with its verdict."""
+    """Every case whose name matches `only`, `repeat` times, with its action."""
     return [
         _planned(file, point, available, number)
         for file in files
@@ -80,22 +80,22 @@ def plan(
     ]
 
 
-def _planned(file: RecipeFile, point: Point, available: Availability, number: int) -> Planned:
+def _planned(file: RecipeFile, point: RunSpec, available: Availability, number: int) -> Planned:
     release = release_of(point, available)
     reason = obstacle(point, available)
     key = measurement(point, release)
     if not reason and key in available.running:
         reason = AT_WORK
     if reason:
-        verdict = Verdict.SKIP
+        action = PlanAction.SKIP
     elif available.done.get(key, 0) >= number:
-        verdict, reason = Verdict.DONE, FINISHED
+        action, reason = PlanAction.DONE, FINISHED
     else:
-        verdict, reason = Verdict.RUN, ""
-    return Planned(file, point, release, number, verdict, reason)
+        action, reason = PlanAction.RUN, ""
+    return Planned(file, point, release, number, action, reason)
 
 
-def release_of(point: Point, available: Availability) -> Release:
+def release_of(point: RunSpec, available: Availability) -> Release:
     """The release that a case would be run with: the framework as it is installed available."""
     framework = point.case.framework
     support = available.frameworks.get(framework)
@@ -106,7 +106,7 @@ def release_of(point: Point, available: Availability) -> Release:
     )
 
 
-def obstacle(point: Point, available: Availability) -> str:
+def obstacle(point: RunSpec, available: Availability) -> str:
     """Why a case cannot run here; empty if it can."""
     return _of_the_machine(point.case, available) or _of_the_software(point, available)
 
@@ -125,7 +125,7 @@ def _of_the_machine(case: Case, available: Availability) -> str:
     return ""
 
 
-def _of_the_software(point: Point, available: Availability) -> str:
+def _of_the_software(point: RunSpec, available: Availability) -> str:
     framework = point.case.framework
     if point.container and point.container != available.container:
         return f"needs container {point.container}: run in it, with PERFDB_CONTAINER set to it"

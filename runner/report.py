@@ -13,7 +13,7 @@ from perfdb.cli.options import print_json, print_table
 from perfdb.groups import grouped
 from perfdb.record import Outcome, RunRecord
 from perfdb.rundir import RunDir
-from runner.plan import Planned, Verdict
+from runner.plan import PlanAction, Planned
 from runner.run import STOPPED
 
 NAMES_SHOWN = 3
@@ -41,7 +41,7 @@ class CaseRow:
 
 def not_run(planned: Planned, command: tuple[str, ...] = ()) -> CaseRow:
     """The row of a case that is skipped, or of a dry run, with the command that would start it."""
-    return CaseRow(planned.point.name, planned.verdict.value, planned.reason, command=command)
+    return CaseRow(planned.point.name, planned.action.value, planned.reason, command=command)
 
 
 def ran(planned: Planned, run: RunDir, record: RunRecord) -> CaseRow:
@@ -79,19 +79,23 @@ def broken_off(planned: Planned, error: BaseException) -> CaseRow:
 def finished_before(planned: Planned, run: RunDir) -> CaseRow:
     """The row of a case that was finished before, with the figures of that run."""
     row = ran(planned, run, run.read_record())
-    return replace(row, status=planned.verdict.value, reason=planned.reason)
+    return replace(row, status=planned.action.value, reason=planned.reason)
 
 
 def _counts(planned: list[Planned]) -> str:
     """'9 to run, 2 finished before, 30 skipped'."""
-    words = {Verdict.RUN: "to run", Verdict.DONE: "finished before", Verdict.SKIP: "skipped"}
-    counts = {verdict: sum(p.verdict is verdict for p in planned) for verdict in words}
-    return ", ".join(f"{counts[verdict]} {word}" for verdict, word in words.items())
+    words = {
+        PlanAction.RUN: "to run",
+        PlanAction.DONE: "finished before",
+        PlanAction.SKIP: "skipped",
+    }
+    counts = {action: sum(p.action is action for p in planned) for action in words}
+    return ", ".join(f"{counts[action]} {word}" for action, word in words.items())
 
 
 def _skipped_reasons(planned: list[Planned]) -> list[tuple[str, list[str]]]:
     """Each reason for skipping, with the names of the cases that were skipped for it."""
-    skipped = (attempt for attempt in planned if attempt.verdict is Verdict.SKIP)
+    skipped = (attempt for attempt in planned if attempt.action is PlanAction.SKIP)
     by_reason = grouped(skipped, lambda attempt: attempt.reason)
     return [(why, [attempt.point.name for attempt in some]) for why, some in by_reason.items()]
 
@@ -112,7 +116,7 @@ def show_plan(console: Console, planned: list[Planned]) -> None:
         more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
         console.print(f"  skip {len(names)} ({shown}{more}): {reason}", markup=False)
     for attempt in planned:
-        if attempt.verdict is Verdict.RUN:
+        if attempt.action is PlanAction.RUN:
             case = attempt.point.case
             console.print(
                 f"  run  {attempt.point.name} on {case.num_gpus} × {case.system}", markup=False
@@ -138,10 +142,10 @@ def _commands(rows: list[CaseRow]) -> None:
 
 def _summary(rows: list[CaseRow]) -> None:
     """The summary table on stdout; skipped cases were listed with the plan."""
-    shown = [row for row in rows if row.status != Verdict.SKIP.value]
+    shown = [row for row in rows if row.status != PlanAction.SKIP.value]
     if not shown:
         return
-    before = sum(row.status == Verdict.DONE.value for row in shown)
+    before = sum(row.status == PlanAction.DONE.value for row in shown)
     title = units.counted(len(shown) - before, "run")
     print_table(
         f"{title}, {before} finished before" if before else title,
@@ -149,7 +153,7 @@ def _summary(rows: list[CaseRow]) -> None:
         [
             (
                 row.case,
-                row.status if row.status == Verdict.DONE.value else row.outcome or row.status,
+                row.status if row.status == PlanAction.DONE.value else row.outcome or row.status,
                 units.significant(row.step_time_s),
                 units.number(row.tokens_per_sec_per_gpu),
                 row.num_steps,

@@ -13,8 +13,8 @@ from typing import Protocol
 
 import perfdb
 from perfdb.errors import LeftAtWorkError, PerfdbError
+from perfdb.hardware import Machine, readable
 from perfdb.jsonfile import write_atomically
-from perfdb.machine import Machine, readable
 from perfdb.messages import note_text
 from perfdb.record import Outcome, RunRecord, StepRecord
 from perfdb.rundir import RunDir

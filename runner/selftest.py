@@ -8,12 +8,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from perfdb import machine, recipe, units
+from perfdb import hardware, recipe, units
 from perfdb.errors import Diagnostic, InputError
 from perfdb.record import Outcome, Release, StepRecord
 from runner.backends import megatron_core
 from runner.launchers import local
-from runner.plan import Planned, Verdict
+from runner.plan import PlanAction, Planned
 from runner.progress import watching
 from runner.run import ExecutionTarget, execute
 
@@ -40,7 +40,7 @@ timeout_s: 300
 
 
 @dataclass(frozen=True)
-class Layout:
+class SelftestLayout:
     """A layout of the model; `fields` are written as in a recipe."""
 
     name: str
@@ -50,15 +50,15 @@ class Layout:
 
 
 LAYOUTS = (
-    Layout("single", "gpt-tiny", 1),
-    Layout("DP2", "gpt-tiny", 2),
-    Layout("TP2-SP", "gpt-tiny", 2, "tensor_parallel: 2\nsequence_parallel: true"),
-    Layout("PP2", "gpt-tiny", 2, "pipeline_parallel: 2"),
-    Layout("PP2-VP2", "gpt-tiny", 2, "pipeline_parallel: 2\nvirtual_pipeline: 2"),
-    Layout("CP2", "gpt-tiny", 2, "context_parallel: 2"),
-    Layout("TP2-PP2", "gpt-tiny", 4, "tensor_parallel: 2\npipeline_parallel: 2"),
-    Layout("MoE-single", "moe-tiny", 1),
-    Layout("MoE-EP2", "moe-tiny", 2, "expert_parallel: 2"),
+    SelftestLayout("single", "gpt-tiny", 1),
+    SelftestLayout("DP2", "gpt-tiny", 2),
+    SelftestLayout("TP2-SP", "gpt-tiny", 2, "tensor_parallel: 2\nsequence_parallel: true"),
+    SelftestLayout("PP2", "gpt-tiny", 2, "pipeline_parallel: 2"),
+    SelftestLayout("PP2-VP2", "gpt-tiny", 2, "pipeline_parallel: 2\nvirtual_pipeline: 2"),
+    SelftestLayout("CP2", "gpt-tiny", 2, "context_parallel: 2"),
+    SelftestLayout("TP2-PP2", "gpt-tiny", 4, "tensor_parallel: 2\npipeline_parallel: 2"),
+    SelftestLayout("MoE-single", "moe-tiny", 1),
+    SelftestLayout("MoE-EP2", "moe-tiny", 2, "expert_parallel: 2"),
 )
 
 
@@ -74,7 +74,7 @@ class LayoutResult:
     reason: str
 
 
-TABLE = ("Layout", "Processes", "Verdict", "Largest difference", "Loss, step 4", "Reason")
+TABLE = ("SelftestLayout", "Processes", "Verdict", "Largest difference", "Loss, step 4", "Reason")
 """The columns of the report, of which `cells` makes a row."""
 
 
@@ -92,7 +92,7 @@ def cells(row: LayoutResult) -> tuple[object, ...]:
 
 def check(console: Console, max_processes: int) -> list[LayoutResult]:
     """Run every layout that fits, each compared with the first layout of its model."""
-    found = machine.detect()
+    found = hardware.detect()
     if found.system is None or megatron_core.version() is None:
         missing = found.reason if found.system is None else "megatron-core is not installed"
         raise InputError(Diagnostic("selftest", missing, remedy="pip install 'perfdb[mcore]'"))
@@ -105,7 +105,7 @@ def check(console: Console, max_processes: int) -> list[LayoutResult]:
 
 
 def _verified(
-    console: Console, target: ExecutionTarget, layouts: Sequence[Layout]
+    console: Console, target: ExecutionTarget, layouts: Sequence[SelftestLayout]
 ) -> Iterator[LayoutResult]:
     references: dict[str, tuple[StepRecord, ...]] = {}
     for number, layout in enumerate(layouts, start=1):
@@ -120,7 +120,7 @@ def _verified(
         yield _compared(layout, steps, reference)
 
 
-def _planned(layout: Layout, target: ExecutionTarget) -> Planned:
+def _planned(layout: SelftestLayout, target: ExecutionTarget) -> Planned:
     text = TEMPLATE.format(
         name=layout.name.lower(), model=layout.model, system=target.machine.system,
         processes=layout.processes, layout=layout.fields,
@@ -129,11 +129,11 @@ def _planned(layout: Layout, target: ExecutionTarget) -> Planned:
     path.write_text(text)
     [file] = recipe.load([path])
     release = Release(framework=megatron_core.NAME, version=megatron_core.version())
-    return Planned(file, file.points[0], release, 1, Verdict.RUN, "")
+    return Planned(file, file.points[0], release, 1, PlanAction.RUN, "")
 
 
 def _compared(
-    layout: Layout, steps: Sequence[StepRecord], reference: Sequence[StepRecord]
+    layout: SelftestLayout, steps: Sequence[StepRecord], reference: Sequence[StepRecord]
 ) -> LayoutResult:
     difference = largest_difference(steps, reference)
     agrees = difference <= TOLERANCE

@@ -11,15 +11,15 @@ from types import FrameType
 import click
 from rich.console import Console
 
-from perfdb import machine, recipe, units
+from perfdb import hardware, recipe, units
 from perfdb.errors import Diagnostic, InputError, PerfdbError
-from perfdb.machine import Machine
+from perfdb.hardware import Machine
 from perfdb.rundir import RunDir
 from runner import devices, history, report
 from runner.backends import BACKENDS, Backend
 from runner.history import History
 from runner.launchers import LAUNCHERS, Launcher
-from runner.plan import AT_WORK, FINISHED, Availability, Planned, Support, Verdict, plan
+from runner.plan import AT_WORK, FINISHED, Availability, PlanAction, Planned, Support, plan
 from runner.progress import watching
 from runner.report import CaseRow
 from runner.run import ExecutionTarget, execute
@@ -29,7 +29,7 @@ from runner.run import ExecutionTarget, execute
 class Tools:
     """The machine, frameworks and launchers of a session. Tests use others than the default."""
 
-    machine: Machine = field(default_factory=machine.detect)
+    machine: Machine = field(default_factory=hardware.detect)
     backends: Mapping[str, Backend] = field(default_factory=lambda: BACKENDS)
     launchers: Mapping[str, Launcher] = field(default_factory=lambda: LAUNCHERS)
 
@@ -75,7 +75,7 @@ def run_session(request: Request, tools: Tools) -> int:
 
 def _check_output(output: Path) -> None:
     """Raises InputError where ingest would refuse the path of every run, or it cannot be one."""
-    name = machine.readable(str(output))
+    name = hardware.readable(str(output))
     if name != str(output):
         raise InputError(
             Diagnostic("--output", f"{name} is not UTF-8", remedy="name another folder")
@@ -107,8 +107,8 @@ def _closed_gates(rows: Sequence[CaseRow]) -> frozenset[str]:
     """The gates of `--fail-on` that the rows close."""
     statuses = {row.status for row in rows}
     closed = {
-        "skipped": Verdict.SKIP.value in statuses,
-        "unmeasured": statuses <= {Verdict.SKIP.value, Verdict.DONE.value},
+        "skipped": PlanAction.SKIP.value in statuses,
+        "unmeasured": statuses <= {PlanAction.SKIP.value, PlanAction.DONE.value},
     }
     return frozenset(name for name, closes in closed.items() if closes)
 
@@ -132,7 +132,7 @@ def plan_cases(
         },
         done=before.done,
         cores=len(devices.cores()),
-        container=machine.readable(os.environ.get("PERFDB_CONTAINER", "")) or None,
+        container=hardware.readable(os.environ.get("PERFDB_CONTAINER", "")) or None,
         running=before.running,
     )
     planned = plan(files, available, only=request.only, repeat=request.repeat)
@@ -146,7 +146,7 @@ def plan_cases(
 
 def _dry_run_row(planned: Planned, request: Request, before: History, tools: Tools) -> CaseRow:
     """The row of a dry run: the command that would start a case, or what is known of it."""
-    if planned.verdict is not Verdict.RUN:
+    if planned.action is not PlanAction.RUN:
         return _not_run(planned, before)
     directory = RunDir(request.output / "RUN")
     command = tools.backends[planned.point.case.framework].command(planned.point, directory)
@@ -165,10 +165,10 @@ def run_all(
     Adds a row for each to `rows`, also for the one that it breaks off at.
     """
     stop_on_sigterm()
-    total = sum(attempt.verdict is Verdict.RUN for attempt in planned)
+    total = sum(attempt.action is PlanAction.RUN for attempt in planned)
     number = 0
     for attempt in planned:
-        if attempt.verdict is not Verdict.RUN:
+        if attempt.action is not PlanAction.RUN:
             rows.append(_not_run(attempt, before))
             continue
         number += 1
@@ -184,16 +184,16 @@ def run_attempt(console: Console, planned: Planned, target: ExecutionTarget, tit
     """Run a case, unless another runner is working on it or has finished it since the plan."""
     with history.claimed(target.output, planned.measurement) as now:
         if now is None:
-            return report.not_run(replace(planned, verdict=Verdict.SKIP, reason=AT_WORK))
+            return report.not_run(replace(planned, action=PlanAction.SKIP, reason=AT_WORK))
         if now.done[planned.measurement] >= planned.repeat:
-            return _not_run(replace(planned, verdict=Verdict.DONE, reason=FINISHED), now)
+            return _not_run(replace(planned, action=PlanAction.DONE, reason=FINISHED), now)
         with watching(console, planned, title) as watcher:
             return report.ran(planned, *execute(planned, target, watcher))
 
 
 def _not_run(planned: Planned, before: History) -> CaseRow:
     """The row of a case that is skipped, or of the run that finished before."""
-    if planned.verdict is Verdict.SKIP:
+    if planned.action is PlanAction.SKIP:
         return report.not_run(planned)
     found = before.finished[planned.measurement][planned.repeat - 1]
     return report.finished_before(planned, found)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfdb import catalog, machine
+from perfdb import catalog, hardware
 from perfdb.catalog import Model, Precision, System, names
 from perfdb.catalog.load import check_models, check_precisions, check_systems, load
 from perfdb.errors import CatalogError
@@ -61,7 +61,7 @@ def test_the_h100_peaks_are_those_the_nemotron_recipe_states() -> None:
     ],
 )
 def test_a_gpu_names_its_system_and_is_never_guessed(reported: str, system: str | None) -> None:
-    found = machine.from_nvidia_smi(f"{reported}, 580.65.06, 81559\n" * 8)
+    found = hardware.from_nvidia_smi(f"{reported}, 580.65.06, 81559\n" * 8)
     assert (system, 8) == (found.system, found.gpu_count)
     assert 81_559 * 2**20 == found.gpu_memory_bytes
 
@@ -98,18 +98,18 @@ def test_the_memory_of_a_machines_gpus_is_that_of_the_smallest(
     printed: str, mib: int | None
 ) -> None:
     """Where each prints it."""
-    found = machine.from_nvidia_smi(f"NVIDIA H100, 580, {printed}\nNVIDIA H100, 580, 81000\n")
+    found = hardware.from_nvidia_smi(f"NVIDIA H100, 580, {printed}\nNVIDIA H100, 580, 81000\n")
     assert mib == (found.gpu_memory_bytes and found.gpu_memory_bytes / 2**20)
 
 
 def test_different_gpus_in_one_machine_are_no_system() -> None:
-    found = machine.from_nvidia_smi("NVIDIA H100, 580, 1\nNVIDIA H200, 580, 1\n")
+    found = hardware.from_nvidia_smi("NVIDIA H100, 580, 1\nNVIDIA H200, 580, 1\n")
     assert found.system is None
     assert "different GPUs" in found.reason
 
 
 def test_no_line_is_no_gpu() -> None:
-    assert "cpu" == machine.from_nvidia_smi("\n").system
+    assert "cpu" == hardware.from_nvidia_smi("\n").system
 
 
 @pytest.mark.parametrize(

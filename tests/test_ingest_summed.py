@@ -12,7 +12,6 @@ from sqlalchemy import URL, select
 from perfdb import measure
 from perfdb.compare import comparison, words
 from perfdb.compare.read import known_releases, results_of
-from perfdb.content_hash import content_hash
 from perfdb.db.rows import ResultRow
 from perfdb.db.session import reading
 from perfdb.db.tables import cases, releases, results
@@ -20,6 +19,7 @@ from perfdb.export.results import table
 from perfdb.formats import ParsedLog
 from perfdb.ingest import LogOptions, Options, ingest
 from perfdb.ingest import logs as log_reader
+from perfdb.jsonfile import content_hash
 from perfdb.pages.base import PageContext
 from perfdb.queries.results import representative
 from perfdb.verify import verify

@@ -11,7 +11,7 @@ import streamlit as st
 from pandas.io.formats.style import Styler
 
 from dashboards import data
-from dashboards.charts import LOOKS, model, ratios, verdict_mark, work
+from dashboards.charts import VERDICT_STYLES, model, ratios, verdict_mark, work
 from dashboards.choices import remembered, warn_of_others
 from dashboards.findings import Findings, is_wrong, listed, mark, plain
 from dashboards.release_pairs import offered, opened_on
@@ -164,7 +164,7 @@ def styled(matches: Sequence[Match], audited: Findings) -> Styler:
         table = table.drop(columns="Audit")
     if table["Figure"].nunique() == 1:
         table = table.drop(columns="Figure")  # the caption says it once
-    fills = {verdict_mark(v, matches[0].metric): look.fill for v, look in LOOKS.items()}
+    fills = {verdict_mark(v, matches[0].metric): look.fill for v, look in VERDICT_STYLES.items()}
     coloured = table.style.map(lambda mark: fills[str(mark)], subset=["B is"])
     return coloured.format(partial(figure, digits=3), subset=["B/A"], na_rep=UNKNOWN)
 

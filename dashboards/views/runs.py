@@ -26,7 +26,7 @@ SHOWN = (
 )  # fmt: skip
 
 
-class Run(Frozen):
+class ChosenRun(Frozen):
     """The run that was chosen."""
 
     model_config = ConfigDict(extra="ignore")
@@ -96,12 +96,12 @@ def labelled(runs: pd.DataFrame, sources: Mapping[str, str]) -> pd.DataFrame:
     return rows.sort_values(["started_at", "id"], ascending=False, na_position="last")
 
 
-def chosen_run(runs: pd.DataFrame, run_id: str) -> Run:
+def chosen_run(runs: pd.DataFrame, run_id: str) -> ChosenRun:
     """The run with the given id."""
-    return Run.model_validate(data.records(runs[runs["run_id"] == run_id])[0])
+    return ChosenRun.model_validate(data.records(runs[runs["run_id"] == run_id])[0])
 
 
-def _show_run(store: data.Store, run: Run) -> None:
+def _show_run(store: data.Store, run: ChosenRun) -> None:
     st.header(plain(run.run_name))
     results = data.results_of_run(store, run.run_id)
     st.markdown(plain(f"{run.release_name} · {_case(results)}"))

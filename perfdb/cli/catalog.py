@@ -46,9 +46,9 @@ def _system(entry: "System") -> tuple[object, ...]:
 @json_option
 def detect(as_json: bool) -> None:
     """Say which system this machine is. A GPU that no system has is not guessed at."""
-    from perfdb import machine
+    from perfdb import hardware
 
-    found = machine.detect()
+    found = hardware.detect()
     if as_json:
         print_json(dataclasses.asdict(found))
     else:

@@ -12,7 +12,7 @@ from perfdb.errors import Diagnostic, InputError, suggestion
 from perfdb.units import counted
 
 if TYPE_CHECKING:
-    from perfdb.recipe import Point, RecipeFile
+    from perfdb.recipe import RecipeFile, RunSpec
 
 PATHS = click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 DEFAULT = Path("recipes")
@@ -97,7 +97,7 @@ def show(name: str, paths: tuple[Path, ...], as_json: bool) -> None:
         click.echo("---\n".join(map(dumped, resolved)), nl=False)
 
 
-def _resolved(point: "Point") -> dict[str, object]:
+def _resolved(point: "RunSpec") -> dict[str, object]:
     case = point.case.model_dump(mode="json", exclude_none=True)
     return {
         "name": point.name,

@@ -7,9 +7,9 @@ from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple
 
-from perfdb.content_hash import content_hash
 from perfdb.db.packing import Packed, packed
 from perfdb.formats.columns import Steps
+from perfdb.jsonfile import content_hash
 from perfdb.record import Case, Note, Origin, Outcome, Release
 
 

@@ -11,9 +11,9 @@ from perfdb import attribute, disputed
 from perfdb.attribute import Attributed, Missing, Said, Sayer
 from perfdb.errors import Diagnostic
 from perfdb.formats import ParsedLog, experiment
+from perfdb.hardware import is_secret
 from perfdb.ingest.companions import Companion
 from perfdb.ingest.words import Words
-from perfdb.machine import is_secret
 from perfdb.record import PartialCase
 
 _REREAD: Final = "leave the option out: the log is right, or of another run"

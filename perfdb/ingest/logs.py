@@ -9,7 +9,6 @@ from typing import Final
 
 from perfdb import measure, said_before
 from perfdb.attribute import Attributed, Missing
-from perfdb.content_hash import content_hash
 from perfdb.db.packing import Packed, unpacked_pieces
 from perfdb.db.rows import MeasuredRun, ResultRow, RunFiles, SourceFile
 from perfdb.errors import ArchiveError, Diagnostic
@@ -34,6 +33,7 @@ from perfdb.ingest.read import (
 )
 from perfdb.ingest.recognised import Look, is_blank, is_empty, look_at, misread, of_a_rank, reasons
 from perfdb.ingest.words import Words
+from perfdb.jsonfile import content_hash
 from perfdb.record import Figures, Note, NoteCode
 from perfdb.rundir import RunDir
 

@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from perfdb.content_hash import content_hash
 from perfdb.errors import Diagnostic
+from perfdb.jsonfile import content_hash
 from perfdb.pages import footnotes, names, otherwise
 from perfdb.pages.base import Enter, Grid, Heading, Line, Page
 from perfdb.pages.rows import TableReader

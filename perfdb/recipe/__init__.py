@@ -1,7 +1,7 @@
 """Recipes: what a person writes, read and checked, and expanded to cases."""
 
-from perfdb.recipe.expand import Point
+from perfdb.recipe.expand import RunSpec
 from perfdb.recipe.load import RecipeFile, load
 from perfdb.recipe.model import FRAMEWORKS, Recipe, schema
 
-__all__ = ["FRAMEWORKS", "Point", "Recipe", "RecipeFile", "load", "schema"]
+__all__ = ["FRAMEWORKS", "Recipe", "RecipeFile", "RunSpec", "load", "schema"]

@@ -11,12 +11,12 @@ from perfdb import catalog
 from perfdb.catalog import Model, Precision, System
 from perfdb.errors import suggestion
 from perfdb.recipe.expand import REQUIRED, data_parallel, global_batch_size
-from perfdb.recipe.model import FRAMEWORKS, OPTIONS, Settings
+from perfdb.recipe.model import FRAMEWORKS, OPTIONS, CaseSettings
 from perfdb.record import MOST, Scalar
 
 
 @dataclass(frozen=True)
-class Fault:
+class Violation:
     """A rule that a case breaks: in which field, how, and how to repair it."""
 
     field: str
@@ -25,10 +25,10 @@ class Fault:
 
 
 @dataclass(frozen=True)
-class Layout:
+class CaseLayout:
     """A case's settings, with its model, its parallel sizes and its global batch size."""
 
-    settings: Settings
+    settings: CaseSettings
     model: Model
     tensor: int
     pipeline: int
@@ -38,7 +38,7 @@ class Layout:
     global_batch: int
 
 
-def faults(settings: Settings) -> list[Fault]:
+def faults(settings: CaseSettings) -> list[Violation]:
     """All faults of a case: in its fields and names or, if these are right, in its layout."""
     found = [*missing(settings), *unknown_names(settings)]
     if found:
@@ -47,24 +47,24 @@ def faults(settings: Settings) -> list[Fault]:
     return [fault for rule in RULES for fault in rule(layout)]
 
 
-def missing(settings: Settings) -> Iterator[Fault]:
+def missing(settings: CaseSettings) -> Iterator[Violation]:
     """A fault for each field that every case needs and this one lacks, or has twice."""
     for field in REQUIRED:
         if not getattr(settings, field):
-            yield Fault(field, "is required and missing", "add it")
+            yield Violation(field, "is required and missing", "add it")
     if settings.global_batch_size and settings.global_batch_size_per_gpu:
-        yield Fault("global_batch_size_per_gpu", "given beside global_batch_size", "keep one")
+        yield Violation("global_batch_size_per_gpu", "given beside global_batch_size", "keep one")
     if not (settings.global_batch_size or settings.global_batch_size_per_gpu):
         remedy = "give global_batch_size or global_batch_size_per_gpu"
-        yield Fault("global_batch_size", "is required and missing", remedy)
+        yield Violation("global_batch_size", "is required and missing", remedy)
     if (total := global_batch_size(settings)) > MOST:
         message = f"{settings.num_gpus} GPUs make a GBS of {total}"
-        yield Fault("global_batch_size_per_gpu", message, f"make it {MOST} at most")
+        yield Violation("global_batch_size_per_gpu", message, f"make it {MOST} at most")
     if not (settings.micro_batch_size or settings.local_batch_size):
-        yield Fault("micro_batch_size", "is required and missing", "add it")
+        yield Violation("micro_batch_size", "is required and missing", "add it")
 
 
-def unknown_names(settings: Settings) -> Iterator[Fault]:
+def unknown_names(settings: CaseSettings) -> Iterator[Violation]:
     """A fault for each name of a case that is not in the catalogue."""
     named = [
         ("framework", settings.framework, FRAMEWORKS),
@@ -77,11 +77,11 @@ def unknown_names(settings: Settings) -> Iterator[Fault]:
             kind = field.removesuffix("s")
             is_system = kind == "system"
             remedy = catalog.other_systems() if is_system else suggestion(name, known)
-            yield Fault(field, f"no {kind} {name!r}", remedy)
+            yield Violation(field, f"no {kind} {name!r}", remedy)
 
 
-def _layout(settings: Settings) -> Layout:
-    return Layout(
+def _layout(settings: CaseSettings) -> CaseLayout:
+    return CaseLayout(
         settings=settings,
         model=catalog.model(settings.model or ""),
         tensor=settings.tensor_parallel or 1,
@@ -93,37 +93,37 @@ def _layout(settings: Settings) -> Layout:
     )
 
 
-def _world(layout: Layout) -> Iterator[Fault]:
+def _world(layout: CaseLayout) -> Iterator[Violation]:
     product = layout.tensor * layout.pipeline * layout.context
     gpus = layout.settings.num_gpus or 0
     shape = f"TP {layout.tensor} × PP {layout.pipeline} × CP {layout.context} = {product}"
     if gpus < product:
         message = f"{shape} needs at least {product} GPUs, not {gpus}"
-        yield Fault("num_gpus", message, f"use {product} GPUs, or a smaller layout")
+        yield Violation("num_gpus", message, f"use {product} GPUs, or a smaller layout")
     elif gpus % product:
         remedy = f"use a multiple of {product} GPUs, or a smaller layout"
-        yield Fault("num_gpus", f"{shape} does not divide {gpus} GPUs", remedy)
+        yield Violation("num_gpus", f"{shape} does not divide {gpus} GPUs", remedy)
 
 
-def _nodes(layout: Layout) -> Iterator[Fault]:
+def _nodes(layout: CaseLayout) -> Iterator[Violation]:
     gpus = layout.settings.num_gpus or 0
     for system in map(catalog.system, layout.settings.systems):
         per_node = system.gpus_per_node
         if per_node and gpus > per_node and gpus % per_node:
-            yield Fault(
+            yield Violation(
                 "num_gpus",
                 f"{gpus} GPUs are not whole nodes of {system.name}, which has {per_node} each",
                 f"use a multiple of {per_node}",
             )
 
 
-def _batch(layout: Layout) -> Iterator[Fault]:
+def _batch(layout: CaseLayout) -> Iterator[Violation]:
     settings = layout.settings
     field = "local_batch_size" if settings.local_batch_size else "micro_batch_size"
     name = "LBS" if settings.local_batch_size else "MBS"
     size = settings.local_batch_size or settings.micro_batch_size or 1
     if layout.data and layout.global_batch % (size * layout.data):
-        yield Fault(
+        yield Violation(
             field,
             f"{name} {size} × DP {layout.data} does not divide GBS {layout.global_batch}: the "
             "gradient accumulation would not be whole",
@@ -131,14 +131,14 @@ def _batch(layout: Layout) -> Iterator[Fault]:
         )
 
 
-def _pipeline(layout: Layout) -> Iterator[Fault]:
+def _pipeline(layout: CaseLayout) -> Iterator[Violation]:
     layers, stages = layout.model.num_layers, layout.pipeline
     virtual = layout.settings.virtual_pipeline or 1
     if virtual > 1 and stages == 1:
         remedy = "set pipeline_parallel, or remove virtual_pipeline"
-        yield Fault("virtual_pipeline", f"VP {virtual} needs a pipeline, and PP is 1", remedy)
+        yield Violation("virtual_pipeline", f"VP {virtual} needs a pipeline, and PP is 1", remedy)
     elif layers % (stages * virtual):
-        yield Fault(
+        yield Violation(
             "virtual_pipeline" if virtual > 1 else "pipeline_parallel",
             f"PP {stages} × VP {virtual} does not divide the {layers} layers of "
             f"{layout.model.name}",
@@ -146,7 +146,7 @@ def _pipeline(layout: Layout) -> Iterator[Fault]:
         )
 
 
-def _interleaving(layout: Layout) -> Iterator[Fault]:
+def _interleaving(layout: CaseLayout) -> Iterator[Violation]:
     """The interleaved schedule's own needs, as Megatron-LM's arguments.py states them.
 
     Batched messages with two stages, measured with megatron-core 0.16.1: no error, and a gradient
@@ -157,14 +157,14 @@ def _interleaving(layout: Layout) -> Iterator[Fault]:
     if virtual == 1 or stages == 1:
         return
     if settings.options.get("batch_p2p_comm") is True and stages == 2:
-        yield Fault(
+        yield Violation(
             "options",
             "batch_p2p_comm with VP and PP 2 trains with wrong gradients, silently",
             "remove batch_p2p_comm, or use PP above 2",
         )
     micro = layout.data * (settings.micro_batch_size or 1)
     if layout.data and (layout.global_batch // micro) % stages:
-        yield Fault(
+        yield Violation(
             "global_batch_size",
             f"{layout.global_batch // micro} micro-batches are not a multiple of PP {stages}, "
             "which the interleaved schedule needs",
@@ -172,7 +172,7 @@ def _interleaving(layout: Layout) -> Iterator[Fault]:
         )
 
 
-def _tensor(layout: Layout) -> Iterator[Fault]:
+def _tensor(layout: CaseLayout) -> Iterator[Violation]:
     model, size = layout.model, layout.tensor
     shared = model.moe_shared_expert_ffn_hidden_size or 0
     for what, count in (
@@ -184,31 +184,31 @@ def _tensor(layout: Layout) -> Iterator[Fault]:
         if count % size:
             remedy = f"choose TP among the divisors of {count}"
             message = f"TP {size} does not divide the {what} of {model.name}"
-            yield Fault("tensor_parallel", message, remedy)
+            yield Violation("tensor_parallel", message, remedy)
     groups = model.num_query_groups
     if groups % size and size % groups:
         remedy = f"choose TP among the divisors or multiples of {groups}"
         message = f"TP {size} and the {groups} query groups of {model.name} do not divide"
-        yield Fault("tensor_parallel", message, remedy)
+        yield Violation("tensor_parallel", message, remedy)
 
 
-def _sequence(layout: Layout) -> Iterator[Fault]:
+def _sequence(layout: CaseLayout) -> Iterator[Violation]:
     length = layout.settings.sequence_length or 0
     if layout.settings.sequence_parallel and layout.tensor == 1:
         remedy = "set tensor_parallel, or remove sequence_parallel"
-        yield Fault("sequence_parallel", "SP splits over TP, and TP is 1", remedy)
+        yield Violation("sequence_parallel", "SP splits over TP, and TP is 1", remedy)
     pieces = 2 * layout.context if layout.context > 1 else 1
     if layout.settings.sequence_parallel:
         pieces = lcm(pieces, layout.context * layout.tensor)
     if length % pieces:
-        yield Fault(
+        yield Violation(
             "sequence_length",
             f"{length} tokens cannot be cut into {pieces} pieces (2 × CP, and CP × TP with SP)",
             f"use a multiple of {pieces}",
         )
 
 
-def _experts(layout: Layout) -> Iterator[Fault]:
+def _experts(layout: CaseLayout) -> Iterator[Violation]:
     model, settings, size = layout.model, layout.settings, layout.expert
     expert_tensor = settings.expert_tensor_parallel
     if not model.num_experts:
@@ -217,22 +217,22 @@ def _experts(layout: Layout) -> Iterator[Fault]:
             ("expert_tensor_parallel", expert_tensor),
         ):
             if given:
-                yield Fault(field, f"{model.name} has no experts", f"remove {field}")
+                yield Violation(field, f"{model.name} has no experts", f"remove {field}")
         return
     if model.num_experts % size:
         remedy = f"choose EP among the divisors of {model.num_experts}"
         message = f"EP {size} does not divide the {model.num_experts} experts of {model.name}"
-        yield Fault("expert_parallel", message, remedy)
+        yield Violation("expert_parallel", message, remedy)
     expert_tensor, width = expert_tensor or layout.tensor, model.moe_ffn_hidden_size or 0
     if width % expert_tensor:
         remedy = f"choose ETP among the divisors of {width}"
         message = (
             f"ETP {expert_tensor} does not divide the expert FFN width {width} of {model.name}"
         )
-        yield Fault("expert_tensor_parallel", message, remedy)
+        yield Violation("expert_tensor_parallel", message, remedy)
     product = size * expert_tensor * layout.pipeline
     if settings.framework == "megatron-core" and (settings.num_gpus or 0) % product:
-        yield Fault(
+        yield Violation(
             "expert_parallel",
             f"EP {size} × ETP {expert_tensor} × PP {layout.pipeline} = {product} "
             f"does not divide {settings.num_gpus} GPUs",
@@ -240,7 +240,7 @@ def _experts(layout: Layout) -> Iterator[Fault]:
         )
 
 
-def _expert_tensor(layout: Layout) -> Iterator[Fault]:
+def _expert_tensor(layout: CaseLayout) -> Iterator[Violation]:
     """Megatron-Core trains wrongly here, without an error.
 
     It marks expert weights as such only with EP > 1, else it reduces and broadcasts them like
@@ -249,14 +249,14 @@ def _expert_tensor(layout: Layout) -> Iterator[Fault]:
     """
     size = layout.settings.expert_tensor_parallel
     if layout.model.num_experts and layout.expert == 1 and size and size != layout.tensor:
-        yield Fault(
+        yield Violation(
             "expert_tensor_parallel",
             f"ETP {size} with TP {layout.tensor} and EP 1 trains wrongly, silently",
             "use EP above 1, or make ETP equal to TP",
         )
 
 
-def _experts_with_tensor(layout: Layout) -> Iterator[Fault]:
+def _experts_with_tensor(layout: CaseLayout) -> Iterator[Violation]:
     """Megatron-Core's MoE layer refuses TP without SP in training."""
     settings = layout.settings
     if (
@@ -266,16 +266,16 @@ def _experts_with_tensor(layout: Layout) -> Iterator[Fault]:
         and not settings.sequence_parallel
     ):
         message = "experts with TP need sequence parallelism"
-        yield Fault("sequence_parallel", message, "set sequence_parallel: true")
+        yield Violation("sequence_parallel", message, "set sequence_parallel: true")
 
 
-def _precision(layout: Layout) -> Iterator[Fault]:
+def _precision(layout: CaseLayout) -> Iterator[Violation]:
     recipe = catalog.precisions()[layout.settings.precision or ""]
     for system in map(catalog.system, layout.settings.systems):
         if not _runs(system, recipe):
             known = catalog.precisions().values()
             remedy = f"use one of {', '.join(one.name for one in known if _runs(system, one))}"
-            yield Fault("precision", f"{system.name} has no {recipe.title}", remedy)
+            yield Violation("precision", f"{system.name} has no {recipe.title}", remedy)
 
 
 def _runs(system: System, precision: Precision) -> bool:
@@ -283,28 +283,28 @@ def _runs(system: System, precision: Precision) -> bool:
     return not system.peaks or {precision.peak, precision.needs} - {None} <= system.peaks.keys()
 
 
-def _fsdp(layout: Layout) -> Iterator[Fault]:
+def _fsdp(layout: CaseLayout) -> Iterator[Violation]:
     size = layout.settings.fsdp_size
     if size and layout.data * layout.context % size:
-        yield Fault(
+        yield Violation(
             "fsdp_size",
             f"FSDP {size} does not divide DP × CP = {layout.data * layout.context}",
             "choose a divisor",
         )
 
 
-def _options(layout: Layout) -> Iterator[Fault]:
+def _options(layout: CaseLayout) -> Iterator[Violation]:
     framework = layout.settings.framework or ""
     known = OPTIONS[framework]
     for name, value in layout.settings.options.items():
         if name not in known:
             remedy = suggestion(name, known) if known else "it has none"
-            yield Fault("options", f"no option {name!r} of {framework}", remedy)
+            yield Violation("options", f"no option {name!r} of {framework}", remedy)
             continue
         choices = known[name]
         if not (_chosen(value, choices) if choices else _is_positive(value)):
             expected = ", ".join(map(_in_yaml, choices)) or "a number above 0, such as 1.0e-3"
-            yield Fault("options", f"{name} cannot be {value!r}", f"use {expected}")
+            yield Violation("options", f"{name} cannot be {value!r}", f"use {expected}")
 
 
 def _chosen(value: Scalar, choices: tuple[object, ...]) -> bool:
@@ -320,7 +320,7 @@ def _in_yaml(choice: object) -> str:
     return str(choice).lower()
 
 
-Rule = Callable[[Layout], Iterator[Fault]]
+Rule = Callable[[CaseLayout], Iterator[Violation]]
 RULES: tuple[Rule, ...] = (
     _world,
     _nodes,

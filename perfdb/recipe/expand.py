@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from perfdb import metrics, yamlfile
 from perfdb.errors import Diagnostic
-from perfdb.recipe.model import Recipe, Settings
+from perfdb.recipe.model import CaseSettings, Recipe
 from perfdb.record import Case
 from perfdb.yamlfile import Document, Place
 
-CASE_FIELDS = Settings.model_fields.keys() & Case.model_fields.keys()
+CASE_FIELDS = CaseSettings.model_fields.keys() & Case.model_fields.keys()
 REQUIRED = ("framework", "model", "num_gpus", "precision", "sequence_length", "systems")
 
 
@@ -19,7 +19,7 @@ class Draft:
     """The settings of one case, not checked yet, and where each was written."""
 
     label: str
-    settings: Settings
+    settings: CaseSettings
     places: Mapping[str, Place]
 
     def place(self, field: str) -> Place:
@@ -28,7 +28,7 @@ class Draft:
 
 
 @dataclass(frozen=True)
-class Point:
+class RunSpec:
     """One thing to run: a case, and how long."""
 
     name: str
@@ -57,7 +57,7 @@ def drafts(recipe: Recipe, document: Document) -> tuple[list[Draft], list[Diagno
         places = {**_top_places(document), **case.places, **cell.places}
         label = "/".join(part for part in (recipe.name, case.label, cell.label) if part)
         settings = _merged(document, case, cell)
-        if isinstance(settings, Settings):
+        if isinstance(settings, CaseSettings):
             found.append(Draft(label, settings, places))
         else:
             problems += [_at_its_line(document, problem, places) for problem in settings]
@@ -125,18 +125,18 @@ def _short(value: object) -> str:
             return str(value)
 
 
-def _merged(document: Document, *overrides: Override) -> Settings | list[Diagnostic]:
+def _merged(document: Document, *overrides: Override) -> CaseSettings | list[Diagnostic]:
     """The recipe's own fields under the overrides; `options` are merged, not replaced."""
     assert isinstance(document.content, dict)
     fields = {
-        name: value for name, value in document.content.items() if name in Settings.model_fields
+        name: value for name, value in document.content.items() if name in CaseSettings.model_fields
     }
     for override in overrides:
         options = {**_options(fields), **_options(override.fields)}
         fields = {**fields, **override.fields}
         if options:
             fields["options"] = options
-    return yamlfile.validate(Document(document.where, fields, {}), Settings)
+    return yamlfile.validate(Document(document.where, fields, {}), CaseSettings)
 
 
 def _options(fields: Mapping[str, object]) -> Mapping[str, object]:
@@ -152,7 +152,7 @@ def _at_its_line(
     return document.problem(places.get(field, ()), problem.message, problem.remedy)
 
 
-def point(draft: Draft, system: str) -> Point:
+def point(draft: Draft, system: str) -> RunSpec:
     """The case of a draft on a system. Expects a draft without problems."""
     settings = draft.settings
     chosen = settings.model_dump(include=set(CASE_FIELDS))
@@ -169,7 +169,7 @@ def point(draft: Draft, system: str) -> Point:
         }
     )
     name = draft.label if len(settings.systems) == 1 else f"{draft.label}/{system}"
-    return Point(
+    return RunSpec(
         name=name,
         case=case,
         warmup_steps=settings.warmup_steps,
@@ -180,14 +180,14 @@ def point(draft: Draft, system: str) -> Point:
     )
 
 
-def global_batch_size(settings: Settings) -> int:
+def global_batch_size(settings: CaseSettings) -> int:
     """GBS, as given or from the size per GPU; 0 if neither is given."""
     if settings.global_batch_size:
         return settings.global_batch_size
     return (settings.global_batch_size_per_gpu or 0) * (settings.num_gpus or 0)
 
 
-def data_parallel(settings: Settings) -> int:
+def data_parallel(settings: CaseSettings) -> int:
     """The data-parallel size; 0 if there are fewer GPUs than one copy of the model needs."""
     return metrics.data_parallel(
         settings.num_gpus or 0,

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from perfdb import yamlfile
 from perfdb.errors import Diagnostic, RecipeError, closest, suggestion
-from perfdb.machine import readable
-from perfdb.recipe.check import Fault, faults, missing, unknown_names
-from perfdb.recipe.expand import Draft, Point, drafts, point
-from perfdb.recipe.model import Recipe, Settings
+from perfdb.hardware import readable
+from perfdb.recipe.check import Violation, faults, missing, unknown_names
+from perfdb.recipe.expand import Draft, RunSpec, drafts, point
+from perfdb.recipe.model import CaseSettings, Recipe
 from perfdb.record import RecipeRef
 from perfdb.yamlfile import Document, Place
 
@@ -34,7 +34,7 @@ class RecipeFile:
     path: Path
     text: str
     recipe: Recipe
-    points: tuple[Point, ...]
+    points: tuple[RunSpec, ...]
 
     @property
     def reference(self) -> RecipeRef:
@@ -148,7 +148,7 @@ def _meant(names: Iterable[str]) -> set[str]:
     return fields.union(*(group for group in EITHER if group & fields))
 
 
-def _faults_but(settings: Settings, unsaid: Set[str]) -> Iterable[Fault]:
+def _faults_but(settings: CaseSettings, unsaid: Set[str]) -> Iterable[Violation]:
     """The faults of a case of which nobody can tell what some fields are to say."""
     if unsaid <= OF_NO_LAYOUT:
         return faults(settings)
@@ -156,7 +156,9 @@ def _faults_but(settings: Settings, unsaid: Set[str]) -> Iterable[Fault]:
     return (fault for fault in found if fault.field not in unsaid)
 
 
-def _problems(document: Document, draft: Draft, broken: Iterable[Fault]) -> Iterator[Diagnostic]:
+def _problems(
+    document: Document, draft: Draft, broken: Iterable[Violation]
+) -> Iterator[Diagnostic]:
     for fault in broken:
         place = draft.place(fault.field)
         yield document.problem(place, fault.message, fault.remedy).of(fault.field)
@@ -188,10 +190,10 @@ def misnamed(document: Document) -> list[Diagnostic]:
     """Problems: fields of `cases` and `matrix` that no case has, and empty lists in `matrix`."""
     unknown = [
         document.problem(
-            place, "no such field of a case", suggestion(str(place[-1]), Settings.model_fields)
+            place, "no such field of a case", suggestion(str(place[-1]), CaseSettings.model_fields)
         )
         for place, _ in _overriding(document)
-        if place[-1] not in Settings.model_fields
+        if place[-1] not in CaseSettings.model_fields
     ]
     empty = [
         document.problem(place, "an empty list gives no case", "add a value")

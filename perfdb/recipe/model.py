@@ -32,7 +32,7 @@ Seconds = Annotated[PositiveFloat, Field(strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
 
 
-class Settings(Frozen):
+class CaseSettings(Frozen):
     """The fields of a case. At the top of a recipe they hold for every case; `cases` and `matrix`
     give the ones that differ.
     """
@@ -71,7 +71,7 @@ class Settings(Frozen):
     container: str | None = Field(None, description="Container image the run needs.")
 
 
-class Recipe(Settings):
+class Recipe(CaseSettings):
     """A recipe file: a benchmark and, where it is a sweep, how its cases differ."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", description="Unique among the recipes.")
@@ -98,7 +98,7 @@ def schema() -> dict[str, object]:
     for field, choices in names.items():
         properties[field]["enum"] = [*choices, None]
     properties["systems"]["items"]["enum"] = list(catalog.systems())
-    settings = {name: properties[name] for name in Settings.model_fields if name in properties}
+    settings = {name: properties[name] for name in CaseSettings.model_fields if name in properties}
     properties["cases"]["items"] = {
         "type": "object", "additionalProperties": False, "properties": settings,
     }  # fmt: skip

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 from sqlalchemy import URL, Connection, Engine, Select
 
-from perfdb.content_hash import content_hash
 from perfdb.db import ingest_log
 from perfdb.db import results as stored_results
 from perfdb.db.ingest_log import Action, LogEntry
@@ -15,6 +14,7 @@ from perfdb.db.rows import ResultRow
 from perfdb.db.session import reading_current, retried, storing
 from perfdb.db.tables import results
 from perfdb.ingest.audited import renewed
+from perfdb.jsonfile import content_hash
 from perfdb.messages import note_text
 from perfdb.queries import results as result_queries
 from perfdb.queries.scope import Scope, within

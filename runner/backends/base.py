@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from perfdb.recipe import Point
+from perfdb.recipe import RunSpec
 from perfdb.record import Case
 from perfdb.rundir import RunDir
 
@@ -35,10 +35,10 @@ class Backend(Protocol):
         """Why this backend cannot run a case; None if it can."""
         ...
 
-    def worker_config(self, point: Point) -> str:
+    def worker_config(self, point: RunSpec) -> str:
         """The text of the file that tells the worker what to do."""
         ...
 
-    def command(self, point: Point, run: RunDir) -> Command:
+    def command(self, point: RunSpec, run: RunDir) -> Command:
         """How to start the worker of a run directory."""
         ...

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from perfdb import catalog
-from perfdb.recipe import Point
+from perfdb.recipe import RunSpec
 from perfdb.record import Case
 from perfdb.rundir import RunDir
 from runner.backends.base import Command
@@ -65,7 +65,7 @@ def _unsupported(case: Case) -> Iterator[str]:
         yield "the worker takes micro_batch_size, not local_batch_size"
 
 
-def worker_config(point: Point) -> str:
+def worker_config(point: RunSpec) -> str:
     """The JSON that runner.megatron.config reads."""
     case = point.case
     return json.dumps(
@@ -82,7 +82,7 @@ def worker_config(point: Point) -> str:
     )
 
 
-def command(point: Point, run: RunDir) -> Command:
+def command(point: RunSpec, run: RunDir) -> Command:
     """One process per GPU (per rank on the cpu system), which computes on one thread there."""
     return Command(
         module="runner.megatron.train",

@@ -43,7 +43,7 @@ class ModelShape:
 
 
 @dataclass(frozen=True)
-class Options:
+class WorkerOptions:
     """How it is run, where the recipe leaves a choice; every one has a default."""
 
     distributed_optimizer: bool = True
@@ -78,7 +78,7 @@ class WorkerConfig:
     warmup_steps: int
     measured_steps: int
     seed: int
-    options: Options = Options()
+    options: WorkerOptions = WorkerOptions()
 
     @property
     def total_steps(self) -> int:
@@ -127,7 +127,7 @@ def parse_config(data: Mapping[str, Any]) -> WorkerConfig:
         message = f"schema_version: this worker reads version {SCHEMA_VERSION}, not {version!r}"
         raise WorkerConfigError(message)
     try:
-        model, options = ModelShape(**data["model"]), Options(**data.get("options", {}))
+        model, options = ModelShape(**data["model"]), WorkerOptions(**data.get("options", {}))
         return WorkerConfig(**{**data, "model": model, "options": options})
     except (KeyError, TypeError) as error:
         raise WorkerConfigError(f"not a configuration of this version: {error}") from error

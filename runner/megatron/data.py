@@ -22,8 +22,8 @@ class MicroBatch:
 
 
 @dataclass(frozen=True)
-class Part:
-    """Part `index` of `count` equal ones: a rank's place in one parallel dimension."""
+class Shard:
+    """Shard `index` of `count` equal ones: a rank's place in one parallel dimension."""
 
     index: int
     count: int
@@ -36,7 +36,7 @@ class MockData:
     vocabulary. So token k is a[k]·t + b[k], with a and b computed once: a step costs one product.
     """
 
-    def __init__(self, config: WorkerConfig, data: Part, context: Part, device: torch.device):
+    def __init__(self, config: WorkerConfig, data: Shard, context: Shard, device: torch.device):
         self._config, self._data, self._context, self._device = config, data, context, device
         self._multipliers, self._offsets = powers(
             config.model.vocab_size, config.sequence_length + 1
@@ -74,7 +74,7 @@ def powers(vocab_size: int, length: int) -> tuple[Tensor, Tensor]:
     return torch.tensor(multipliers), torch.tensor(offsets)
 
 
-def context_part(tokens: Tensor, context: Part) -> Tensor:
+def context_part(tokens: Tensor, context: Shard) -> Tensor:
     """A context-parallel rank's tokens: chunks r and 2·CP-1-r of 2·CP, early and late together.
 
     Causal attention works least on the first chunk and most on the last; such pairs are equal

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from runner.megatron import weights
 from runner.megatron.attention import HAVE_TRANSFORMER_ENGINE, layer_spec
 from runner.megatron.config import ModelShape, WorkerConfig
-from runner.megatron.data import Part
+from runner.megatron.data import Shard
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": nn.functional.silu,
@@ -79,14 +79,14 @@ def _virtual_stages(config: WorkerConfig) -> list[int | None]:
     return [None] if config.virtual_pipeline is None else [*range(config.virtual_pipeline)]
 
 
-def _place(config: WorkerConfig) -> weights.Place:
+def _place(config: WorkerConfig) -> weights.ShardPlace:
     local_experts = (config.model.num_experts or 0) // config.expert_parallel
-    return weights.Place(
-        dense=Part(
+    return weights.ShardPlace(
+        dense=Shard(
             parallel_state.get_tensor_model_parallel_rank(),
             parallel_state.get_tensor_model_parallel_world_size(),
         ),
-        expert=Part(
+        expert=Shard(
             parallel_state.get_expert_tensor_parallel_rank(),
             parallel_state.get_expert_tensor_parallel_world_size(),
         ),

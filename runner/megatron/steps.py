@@ -13,7 +13,7 @@ import torch.distributed as dist
 
 
 @dataclass(frozen=True)
-class Step:
+class WorkerStep:
     """The fields of a line of the steps file."""
 
     step: int
@@ -58,7 +58,7 @@ class MegatronLog:
     global_batch_size: int
     learning_rate: float
 
-    def line(self, step: Step, now: datetime) -> str:
+    def line(self, step: WorkerStep, now: datetime) -> str:
         """The line of a step as Megatron-LM prints it."""
         is_nan = not math.isfinite(step.loss)
         cells = [

@@ -33,12 +33,12 @@ from torch.distributed.elastic.multiprocessing.errors import record
 
 from runner.megatron import summary
 from runner.megatron.config import WorkerConfig, check_device, read_config
-from runner.megatron.data import MicroBatch, MockData, Part
+from runner.megatron.data import MicroBatch, MockData, Shard
 from runner.megatron.model import Training, build
 from runner.megatron.steps import (
     Clock,
     MegatronLog,
-    Step,
+    WorkerStep,
     greatest,
     peak_memory_bytes,
     total,
@@ -126,10 +126,10 @@ def start_processes(config: WorkerConfig, device: torch.device) -> None:
 
 def mock_data(config: WorkerConfig, device: torch.device) -> MockData:
     """The samples of this rank: its part of each batch, and of each sequence."""
-    replica = Part(
+    replica = Shard(
         parallel_state.get_data_parallel_rank(), parallel_state.get_data_parallel_world_size()
     )
-    context = Part(
+    context = Shard(
         parallel_state.get_context_parallel_rank(), parallel_state.get_context_parallel_world_size()
     )
     return MockData(config, replica, context, device)
@@ -140,7 +140,7 @@ def mock_data(config: WorkerConfig, device: torch.device) -> MockData:
 
 def timed_step(
     number: int, batches: list[MicroBatch], training: Training, config: WorkerConfig
-) -> Step:
+) -> WorkerStep:
     """Train one step, timing it on every rank; agree on the figures outside the timed region."""
     device = training.device
     clock = Clock(device)
@@ -151,7 +151,7 @@ def timed_step(
     )
     # Only the last pipeline stage has losses; its tensor-parallel ranks all have the same ones.
     copies = config.tensor_parallel * config.global_batch_size // config.micro_batch_size
-    return Step(
+    return WorkerStep(
         step=number,
         step_time_s=slowest_s,
         step_time_min_s=-minus_fastest_s,

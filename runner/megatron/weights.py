@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from runner.megatron.config import ModelShape
-from runner.megatron.data import Part
+from runner.megatron.data import Shard
 
 # Which dimension tensor parallelism cuts, for each module that owns a matrix; None: whole on every
 # rank. From Megatron-Core's layers: column-parallel ones cut the output, row-parallel the input.
@@ -31,22 +31,22 @@ INITIAL_STD = 0.02  # Megatron-Core's init_method_std
 
 
 @dataclass(frozen=True)
-class Place:
+class ShardPlace:
     """Where a rank stands: its part of dense weights, of expert weights, and its first expert."""
 
-    dense: Part
-    expert: Part
+    dense: Shard
+    expert: Shard
     first_expert: int
 
 
 @dataclass(frozen=True)
-class Weight:
+class GlobalWeight:
     """One parameter of this rank, and what it is in the whole model."""
 
     global_name: str
     parameter: nn.Parameter
     dimension: int | None
-    part: Part
+    part: Shard
 
     @property
     def whole_shape(self) -> list[int]:
@@ -57,7 +57,7 @@ class Weight:
         return shape
 
 
-def weights(chunk: nn.Module, place: Place) -> Iterator[Weight]:
+def weights(chunk: nn.Module, place: ShardPlace) -> Iterator[GlobalWeight]:
     """The parameters of one model chunk, wrapped or not."""
     model = chunk
     while isinstance(inner := getattr(model, "module", None), nn.Module):
@@ -65,7 +65,9 @@ def weights(chunk: nn.Module, place: Place) -> Iterator[Weight]:
     for name, parameter in model.named_parameters():
         part = place.expert if ".experts." in name else place.dense
         dimension = CUT_DIMENSION[name.split(".")[-2]] if parameter.dim() > 1 else None
-        yield Weight(_global_name(model, name, place.first_expert), parameter, dimension, part)
+        yield GlobalWeight(
+            _global_name(model, name, place.first_expert), parameter, dimension, part
+        )
 
 
 def _global_name(model: nn.Module, name: str, first_expert: int) -> str:
@@ -84,7 +86,7 @@ def _global_name(model: nn.Module, name: str, first_expert: int) -> str:
     )
 
 
-def counts(chunks: list[nn.Module], place: Place) -> dict[str, int]:
+def counts(chunks: list[nn.Module], place: ShardPlace) -> dict[str, int]:
     """The number of elements of each weight that this rank has a part of, in the whole model.
 
     Merged over all ranks, the values add up to the size of the model.
@@ -94,7 +96,7 @@ def counts(chunks: list[nn.Module], place: Place) -> dict[str, int]:
 
 
 @torch.no_grad()
-def initialise(chunks: list[nn.Module], model: ModelShape, place: Place) -> None:
+def initialise(chunks: list[nn.Module], model: ModelShape, place: ShardPlace) -> None:
     """Draw every matrix whole, seeded by its global name, and keep this rank's part.
 
     Costs the time to draw the whole matrices on every rank: for comparing layouts, not for speed.
@@ -107,13 +109,13 @@ def initialise(chunks: list[nn.Module], model: ModelShape, place: Place) -> None
                 weight.parameter.copy_(cut(_drawn(weight), weight, halves=2 if gated else 1))
 
 
-def _drawn(weight: Weight) -> Tensor:
+def _drawn(weight: GlobalWeight) -> Tensor:
     seed = zlib.crc32(weight.global_name.encode())
     generator = torch.Generator().manual_seed(seed)
     return torch.empty(weight.whole_shape).normal_(0, INITIAL_STD, generator=generator)
 
 
-def cut(whole: Tensor, weight: Weight, *, halves: int) -> Tensor:
+def cut(whole: Tensor, weight: GlobalWeight, *, halves: int) -> Tensor:
     """This rank's part of a weight.
 
     Where the gate lies on top of the up-projection, a rank holds a part of each: two halves.

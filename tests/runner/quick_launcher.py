@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from perfdb.recipe import Point
+from perfdb.recipe import RunSpec
 from perfdb.record import Case, StepRecord
 from perfdb.rundir import RunDir
 from runner.backends import Command, megatron_core
@@ -68,10 +68,10 @@ class QuickBackend:
         """As of Megatron-Core."""
         return megatron_core.unsupported(case)
 
-    def worker_config(self, point: Point) -> str:
+    def worker_config(self, point: RunSpec) -> str:
         """As of Megatron-Core."""
         return megatron_core.worker_config(point)
 
-    def command(self, point: Point, run: RunDir) -> Command:
+    def command(self, point: RunSpec, run: RunDir) -> Command:
         """As of Megatron-Core."""
         return megatron_core.command(point, run)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perfdb import machine
+from perfdb import hardware
 from perfdb.errors import InputError
 from perfdb.record import StepRecord
 from perfdb.rundir import find_runs
@@ -15,9 +15,9 @@ from runner.run import ExecutionTarget, execute
 from tests.runner import test_session
 from tests.runner.quick_launcher import QuickLauncher
 
-CPU = machine.without_gpu("no GPU")
+CPU = hardware.without_gpu("no GPU")
 UUIDS = [f"GPU-{number}a5e1b2c" for number in range(8)]
-H100 = machine.from_nvidia_smi(
+H100 = hardware.from_nvidia_smi(
     "".join(f"NVIDIA H100 80GB HBM3, 580.65.06, 81559, {uuid}\n" for uuid in UUIDS)
 )
 

@@ -3,12 +3,12 @@
 import os
 from pathlib import Path
 
-from perfdb import machine
+from perfdb import hardware
 from runner import environment
 
 
 def test_the_memory_of_the_gpus_is_that_which_nvidia_smi_reports(tmp_path: Path) -> None:
-    found = machine.from_nvidia_smi("NVIDIA H100 80GB HBM3, 580.65.06, 81559\n" * 8)
+    found = hardware.from_nvidia_smi("NVIDIA H100 80GB HBM3, 580.65.06, 81559\n" * 8)
     known = environment.capture(found, None, tmp_path, {})
     assert (8, 85_520_809_984) == (known.gpu_count, known.gpu_memory_bytes)
 

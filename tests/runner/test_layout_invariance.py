@@ -91,9 +91,9 @@ def test_a_sample_follows_its_recurrence() -> None:
     import torch
 
     from runner.megatron.config import parse_config
-    from runner.megatron.data import MockData, Part
+    from runner.megatron.data import MockData, Shard
 
-    data = MockData(parse_config(config()), Part(0, 1), Part(0, 1), torch.device("cpu"))
+    data = MockData(parse_config(config()), Shard(0, 1), Shard(0, 1), torch.device("cpu"))
     sample = data.step(2)[5]
 
     number = 2 * 8 + 5
@@ -109,19 +109,19 @@ def test_every_layout_sees_the_same_global_batch() -> None:
     import torch
 
     from runner.megatron.config import parse_config
-    from runner.megatron.data import MockData, Part
+    from runner.megatron.data import MockData, Shard
 
     settings, cpu = parse_config(config(micro_batch_size=2)), torch.device("cpu")
 
-    def sentences(data: Part, context: Part) -> list[list[int]]:
+    def sentences(data: Shard, context: Shard) -> list[list[int]]:
         batches = MockData(settings, data, context, cpu).step(1)
         return [row for batch in batches for row in batch.tokens.tolist()]
 
-    whole = sentences(Part(0, 1), Part(0, 1))
-    replicas = [sentences(Part(rank, 2), Part(0, 1)) for rank in range(2)]
+    whole = sentences(Shard(0, 1), Shard(0, 1))
+    replicas = [sentences(Shard(rank, 2), Shard(0, 1)) for rank in range(2)]
     assert whole == replicas[0][:2] + replicas[1][:2] + replicas[0][2:] + replicas[1][2:]
 
-    early_and_late, middle = (sentences(Part(0, 1), Part(rank, 2)) for rank in range(2))
+    early_and_late, middle = (sentences(Shard(0, 1), Shard(rank, 2)) for rank in range(2))
     for sentence, outer, inner in zip(whole, early_and_late, middle, strict=True):
         assert sentence == outer[:16] + inner + outer[16:]
 
@@ -130,12 +130,12 @@ def test_a_rank_holds_a_part_of_the_gate_and_of_the_up_projection() -> None:
     """Not the gate on one rank and the up-projection on the other."""
     import torch
 
-    from runner.megatron.data import Part
-    from runner.megatron.weights import Weight, cut
+    from runner.megatron.data import Shard
+    from runner.megatron.weights import GlobalWeight, cut
 
     whole = torch.arange(8).reshape(8, 1)
     name, local = "L1.mlp.linear_fc1.weight", torch.nn.Parameter(torch.empty(4, 1))
 
-    second = cut(whole, Weight(name, local, 0, Part(1, 2)), halves=2)
+    second = cut(whole, GlobalWeight(name, local, 0, Shard(1, 2)), halves=2)
 
     assert [2, 3, 6, 7] == second.flatten().tolist()

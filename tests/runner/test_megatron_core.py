@@ -58,7 +58,7 @@ def test_before_blackwell_tensor_and_context_parallel_need_one_hardware_queue(
 @pytest.mark.parametrize(("system", "device"), [("cpu", "cpu"), ("dgx-h100", "cuda")])
 def test_the_worker_is_told_which_device_its_system_has(system: str, device: str) -> None:
     case = factories.case(system=system)
-    point = recipe.Point("one", case, 1, 3, 1234, 60, None)
+    point = recipe.RunSpec("one", case, 1, 3, 1234, 60, None)
     arguments = megatron_core.command(point, RunDir(Path("run"))).arguments
     assert ("--device", device) == arguments[-2:]
 

@@ -178,9 +178,9 @@ def test_the_worker_imports_only_what_every_container_has(path: Path) -> None:
 @needs_megatron
 def test_a_step_is_written_in_plain_json() -> None:
     """Infinities as texts, no GPU clock where there is no GPU."""
-    from runner.megatron.steps import Step
+    from runner.megatron.steps import WorkerStep
 
-    step = Step(3, 0.5, 0.25, float("inf"), float("-inf"), 256, 1024, True, None)
+    step = WorkerStep(3, 0.5, 0.25, float("inf"), float("-inf"), 256, 1024, True, None)
 
     assert {
         "step": 3,
@@ -193,16 +193,19 @@ def test_a_step_is_written_in_plain_json() -> None:
         "skipped": True,
     } == json.loads(step.as_json())
     assert (
-        0.4 == json.loads(Step(3, 0.5, 0.5, 1, 1, 1, 1, False, 0.4).as_json())["cuda_event_time_s"]
+        0.4
+        == json.loads(WorkerStep(3, 0.5, 0.5, 1, 1, 1, 1, False, 0.4).as_json())[
+            "cuda_event_time_s"
+        ]
     )
 
 
 @needs_megatron
 def test_a_nan_loss_is_counted_and_left_out_of_the_log_line() -> None:
     """As Megatron-LM does."""
-    from runner.megatron.steps import MegatronLog, Step
+    from runner.megatron.steps import MegatronLog, WorkerStep
 
-    step = Step(3, 0.5, 0.25, float("nan"), None, 256, 1024, True, None)
+    step = WorkerStep(3, 0.5, 0.25, float("nan"), None, 256, 1024, True, None)
 
     line = MegatronLog(10, 4, 1e-3).line(step, datetime(2026, 1, 16, 7, 32, 24))
 

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from perfdb import machine, recipe
-from perfdb.recipe import Point
+from perfdb import hardware, recipe
+from perfdb.recipe import RunSpec
 from perfdb.record import Case, Release
 from runner.history import Measurement
-from runner.plan import Availability, Support, Verdict, plan
+from runner.plan import Availability, PlanAction, Support, plan
 
 RECIPES = Path(__file__).parents[2] / "recipes"
-H100 = machine.from_nvidia_smi("NVIDIA H100 80GB HBM3, 580.65.06, 81559\n" * 8)
-CPU = machine.without_gpu("no GPU")
+H100 = hardware.from_nvidia_smi("NVIDIA H100 80GB HBM3, 580.65.06, 81559\n" * 8)
+CPU = hardware.without_gpu("no GPU")
 
 
 def supported(case: Case) -> str | None:
@@ -24,19 +24,19 @@ CORE = Release(framework="megatron-core", version="0.16.1")
 ONCE: dict[str, Any] = {"only": "*", "repeat": 1}
 
 
-def measurement(point: Point, release: Release) -> Measurement:
+def measurement(point: RunSpec, release: Release) -> Measurement:
     lengths = point.warmup_steps, point.measured_steps
     return (point.case.key, release.key, *lengths, point.seed)
 
 
-def here(where: machine.Machine = CPU, **changes: object) -> Availability:
+def here(where: hardware.Machine = CPU, **changes: object) -> Availability:
     fields = {"frameworks": {"megatron-core": Support("0.16.1", supported)}, "done": {}, **changes}
     return Availability(machine=where, **fields)  # type: ignore[arg-type]  # the test's own fields
 
 
 def verdicts(found: Availability, only: str = "*", repeat: int = 1) -> dict[str, tuple[str, str]]:
     planned = plan(recipe.load([RECIPES]), found, only=only, repeat=repeat)
-    return {one.point.name: (one.verdict.value, one.reason) for one in planned}
+    return {one.point.name: (one.action.value, one.reason) for one in planned}
 
 
 def test_a_recipe_for_a_dgx_is_skipped_on_a_cpu_with_its_reason() -> None:
@@ -89,7 +89,7 @@ def test_a_framework_without_a_backend_is_a_reason() -> None:
 
 
 def test_an_unknown_gpu_runs_nothing() -> None:
-    unknown = machine.from_nvidia_smi("NVIDIA A900-SXM4-80GB, 580, 81920\n")
+    unknown = hardware.from_nvidia_smi("NVIDIA A900-SXM4-80GB, 580, 81920\n")
     assert {"skip"} == {verdict for verdict, _ in verdicts(here(unknown)).values()}
 
 
@@ -98,7 +98,7 @@ def test_finished_runs_count_towards_the_repeats_wanted() -> None:
     release = Release(framework="megatron-core", version="0.16.1")
     key = measurement(file.points[0], release)
     planned = plan([file], here(done={key: 2}), only="*", repeat=3)
-    assert [Verdict.DONE, Verdict.DONE, Verdict.RUN] == [one.verdict for one in planned]
+    assert [PlanAction.DONE, PlanAction.DONE, PlanAction.RUN] == [one.action for one in planned]
 
 
 @pytest.mark.parametrize(("longer", "seed"), [(-1, 0), (0, 1)])
@@ -109,7 +109,7 @@ def test_a_recipe_that_measures_longer_or_from_another_seed_is_run_again(
     case, release, warmup, measured, seeded = measurement(file.points[0], CORE)
     before = (case, release, warmup, measured + longer, seeded + seed)
     [planned] = plan([file], here(done={before: 1}), **ONCE)
-    assert Verdict.RUN is planned.verdict
+    assert PlanAction.RUN is planned.action
 
 
 def test_another_release_is_run_again() -> None:
@@ -117,14 +117,14 @@ def test_another_release_is_run_again() -> None:
     older = Release(framework="megatron-core", version="0.15.3")
     done = {measurement(file.points[0], older): 1}
     [planned] = plan([file], here(done=done), only="*", repeat=1)
-    assert Verdict.RUN is planned.verdict
+    assert PlanAction.RUN is planned.action
 
 
 def test_what_another_runner_is_at_work_on_is_left_to_it() -> None:
     [file] = recipe.load([RECIPES / "smoke" / "single.yaml"])
     key = measurement(file.points[0], Release(framework="megatron-core", version="0.16.1"))
     [planned] = plan([file], here(running=frozenset([key])), only="*", repeat=1)
-    assert (Verdict.SKIP, "another runner is at work on it") == (planned.verdict, planned.reason)
+    assert (PlanAction.SKIP, "another runner is at work on it") == (planned.action, planned.reason)
 
 
 def test_a_recipe_that_needs_a_container_is_run_only_in_it(tmp_path: Path) -> None:
@@ -134,9 +134,12 @@ def test_a_recipe_that_needs_a_container_is_run_only_in_it(tmp_path: Path) -> No
     files = recipe.load([path])
     [outside] = plan(files, here(), only="*", repeat=1)
     [inside] = plan(files, here(container="nvcr.io/nvidia/nemo:25.04"), only="*", repeat=1)
-    assert Verdict.SKIP is outside.verdict
+    assert PlanAction.SKIP is outside.action
     assert "PERFDB_CONTAINER" in outside.reason
-    assert (Verdict.RUN, "nvcr.io/nvidia/nemo:25.04") == (inside.verdict, inside.release.container)
+    assert (PlanAction.RUN, "nvcr.io/nvidia/nemo:25.04") == (
+        inside.action,
+        inside.release.container,
+    )
     assert outside.release.container is None
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from perfdb import machine, recipe
+from perfdb import hardware, recipe
 from perfdb.errors import LeftAtWorkError
 from perfdb.record import Outcome
 from perfdb.rundir import RunDir, find_runs
@@ -24,7 +24,7 @@ from tests.runner.quick_launcher import QuickBackend, QuickLauncher, QuickProces
 from tests.shell import Done, Shell
 
 SINGLE = Path(__file__).parents[2] / "recipes" / "smoke" / "single.yaml"
-CPU = machine.without_gpu("no GPU")
+CPU = hardware.without_gpu("no GPU")
 CORE = {"megatron-core": Support("0.16.1", lambda _: None)}
 
 
