@@ -100,7 +100,8 @@ def _cell(kind: type, value: object) -> Cell:
     if isinstance(value, Note):
         return note_text(value)
     if isinstance(value, list | tuple):
-        return NOTES_JOINED_BY.join(map(note_text, value)) or None
+        texts = (note_text(one) if isinstance(one, Note) else str(one) for one in value)
+        return NOTES_JOINED_BY.join(texts) or None
     if isinstance(value, Mapping):
         return dumps(value, sort_keys=True, ensure_ascii=False) if value else None
     cell: Cell = kind(value)
