@@ -10,7 +10,7 @@ from sqlalchemy import URL, Connection, Select, make_url
 
 from dashboards.findings import Findings, by_result
 from dashboards.release_pairs import Work
-from perfdb import aggregation, measure
+from perfdb import aggregation, selection
 from perfdb.audit.review import accepted, explained
 from perfdb.compare import Choice, Result, read
 from perfdb.compare.releases import builds
@@ -137,7 +137,9 @@ def _measured(connection: Connection, run_id: str) -> set[int]:
     for one, steps in with_steps(connection, rows):
         if one.result.window and one.result.withheld is None:
             window = aggregation.named(one.result.window, "window")
-            found.update(measure.select(steps, window, averages=one.averages).steps.step.tolist())
+            found.update(
+                selection.pick_steps(steps, window, averages=one.averages).steps.step.tolist()
+            )
     return found
 
 

@@ -15,7 +15,7 @@ from perfdb.errors import Diagnostic, RunDirError
 
 Value = TypeVar("Value", bound=BaseModel)
 
-_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=vars).encode
 
 
 def read_json(path: Path, kind: type[Value]) -> Value:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from perfdb import aggregation, measure
+from perfdb import aggregation, selection
 from perfdb.formats import automodel_console, megatron_bridge, megatron_lm, nemo2, several
 from perfdb.formats.printed import Printed, mentioned
 
@@ -253,7 +253,7 @@ def test_the_memory_is_that_of_the_attempt_that_is_judged(
     parsed = megatron_lm.parse("a.log", chunks)
     [log] = several.of_last(megatron_lm, "a.log", parsed, lambda: chunks)
 
-    found = measure.select(
+    found = selection.pick_steps(
         log.steps, aggregation.named(str(log.window)), averages=True, restarts=log.restarts
     )
     assert megabytes * 2**20 == found.peak_memory_bytes

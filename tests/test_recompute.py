@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import URL, select
 
-from perfdb import aggregation, catalog, flops, measure
+from perfdb import aggregation, catalog, flops, measure, selection
 from perfdb.audit.check import audit, stored
 from perfdb.db.session import reading
 from perfdb.db.tables import cases, findings, ingest_log, releases, results
@@ -635,7 +635,9 @@ def _stored(times: list[float], window: aggregation.Window) -> tuple[Stored, lis
     steps = factories.steps(times)
     record = factories.record(warmup_steps=0, measured_steps=len(times))
     measured = measure.of_run(record, StepsRead(tuple(enumerate(steps, 1)), ()), Worker(), "c")
-    result = measure.with_figures(measured.result, measure.select(measured.steps, window), window)
+    result = measure.with_figures(
+        measured.result, selection.pick_steps(measured.steps, window), window
+    )
     stored = Stored(result, 1, 1, "r", 1, finished=True, of_log=False)
     peak = steps[0].peak_memory_bytes
     return stored, [

@@ -5,12 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from perfdb.db.packing import Packed, packed
-from perfdb.formats.columns import Steps
 from perfdb.jsonfile import content_hash
 from perfdb.record import Case, Note, Origin, Outcome, Release
+
+if TYPE_CHECKING:  # a site needs no numpy
+    from perfdb.formats.columns import Steps
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ class MeasuredRun:
     """A run as it is stored: its row, its steps and its one result."""
 
     run: RunRow
-    steps: Steps
+    steps: "Steps"
     result: ResultRow
 
 
@@ -159,7 +161,7 @@ class RunFiles:
         return content_hash({name: file.sha256 for name, file in self.by_name.items()})
 
 
-def step_rows(steps: Steps) -> list[StepRow]:
+def step_rows(steps: "Steps") -> list[StepRow]:
     """The rows that are stored of steps."""
     names = ("line" if name == "source_line" else name for name in StepRow._fields)
     return [StepRow._make(row) for row in steps.rows(*names)]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from perfdb import measure
+from perfdb import measure, selection
 from perfdb.aggregation import Window
 from perfdb.db.rows import ResultRow
 from perfdb.errors import Diagnostic
@@ -37,8 +37,8 @@ def _uneven(
     """That steps have other tokens than the case says, and what is known of them."""
     case = result.case
     log = batch.with_tokens(log, case.sequence_length)
-    within = measure.select(log.steps, window, averages=averages).steps
-    place = measure.first_of_other_tokens(within, case)
+    within = selection.pick_steps(log.steps, window, averages=averages).steps
+    place = selection.first_of_other_tokens(within, case)
     if place is not None:
         expected = f"{case.global_batch_size:,} × {case.sequence_length:,}"
         odd, rated = within[place], measure.has_note(result, NoteCode.VARIABLE_LENGTH_STEPS)

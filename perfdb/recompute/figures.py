@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from perfdb import aggregation, catalog, flops, measure, metrics
+from perfdb import aggregation, catalog, flops, measure, metrics, selection
 from perfdb.aggregation import Window
 from perfdb.db.rows import ResultRow
 from perfdb.flops.base import Convention
 from perfdb.formats import batch
 from perfdb.formats.columns import Steps
-from perfdb.measure import Selection
 from perfdb.record import Note, NoteCode, Outcome, WorkerConfiguration
+from perfdb.selection import Selection
 
 DERIVED = (
     "outcome", "withheld", "window", "num_steps", "num_means", "step_time_s", "step_time_mean_s",
@@ -98,8 +98,8 @@ def _picked(stored: Stored, given: Steps, window: Window) -> Selection:
     """
     again = measure.restarted_at(stored.result.notes)
     if again is None:
-        return measure.select(given, window, averages=stored.averages)
-    within = measure.select(given, window, averages=stored.averages, restarts=(again,))
+        return selection.pick_steps(given, window, averages=stored.averages)
+    within = selection.pick_steps(given, window, averages=stored.averages, restarts=(again,))
     if window.name == stored.result.window:
         return replace(within, peak_memory_bytes=stored.result.peak_memory_bytes or 0)
     is_of_last = len(within.steps) > 0 and int(within.steps.step[0]) >= again
@@ -150,7 +150,7 @@ def _emitted(result: ResultRow, within: Selection, window: Window) -> Mapping[st
     """
     if window.name == result.window:
         return result.emitted
-    return measure.emitted_rates(within, measure.EMITTED_PER_STEP, result.case)
+    return selection.emitted_rates(within, selection.EMITTED_PER_STEP, result.case)
 
 
 def _without_figures(result: ResultRow, window: Window) -> ResultRow:
