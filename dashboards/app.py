@@ -20,7 +20,7 @@ PAGES = {
 
 
 def main() -> None:
-    """Show the page that the address names, or what stands in its way."""
+    """Show the page that the address names, or why there is none."""
     st.set_page_config(page_title="perfdb", page_icon=str(ICON), layout="wide")
     page = st.navigation(
         [st.Page(show, title=title, url_path=path) for path, (title, show) in PAGES.items()]

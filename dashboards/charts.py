@@ -31,7 +31,7 @@ PARTS = {
 """The columns that each bar is one value of, and how the caption names them."""
 
 DETAILS = ("variant", "sequence_length", "flops_convention")
-"""What tells bars apart too; printed only if it is not the same in all of them."""
+"""What else distinguishes bars; printed only if it is not the same in all of them."""
 
 
 LEFT_OUT, MEASURED = "#E69F00", "#0072B2"
@@ -75,7 +75,7 @@ _WORK: Final[Sequence[Callable[[Result], str]]] = (
     lambda one: f"sequence {one.sequence_length:,}",
     lambda one: f"GBS {one.global_batch_size:,}",
 )
-"""The work of a case beside its model, precision and GPUs."""
+"""The work of a case next to its model, precision and GPUs."""
 
 
 def model(result: Result) -> str:
@@ -84,7 +84,7 @@ def model(result: Result) -> str:
 
 
 def work(result: Result) -> str:
-    """The work of a case beside its model, precision and GPUs."""
+    """The work of a case next to its model, precision and GPUs."""
     return ", ".join(part(result) for part in _WORK)
 
 
@@ -139,12 +139,12 @@ def _rows(numbered: Sequence[tuple[int, Match]]) -> list[dict[str, str | float |
 
 
 def _names(matches: Sequence[Match]) -> list[str]:
-    """Each case briefly, and those that are named alike with what tells them apart."""
+    """Each case briefly, and those of the same name with what distinguishes them."""
     results = [match.a.shown for match in matches]
     names = [_briefly(it) for it in results]
     for part in _WORK:
-        told = {(name, part(it)) for it, name in zip(results, names, strict=True)}
-        count = Counter(name for name, _ in told)
+        distinct = {(name, part(it)) for it, name in zip(results, names, strict=True)}
+        count = Counter(name for name, _ in distinct)
         names = [
             f"{name}, {part(it)}" if count[name] > 1 else name
             for it, name in zip(results, names, strict=True)
@@ -193,7 +193,7 @@ def _axis(metric: Metric) -> alt.Axis:
 
 
 def labels(best: pd.DataFrame, metric: Metric) -> list[str]:
-    """'Llama 3 8B · 8 × DGX-H100: 13,812', and on a line of its own what else tells bars apart."""
+    """'Llama 3 8B · 8 × DGX-H100: 13,812', and below it what else distinguishes bars."""
     differing = [name for name in details(metric) if best[name].nunique(dropna=False) > 1]
     return [_label(row, metric, differing) for row in data.records(best)]
 

@@ -24,7 +24,7 @@ SETTINGS = {
     "theme.light.primaryColor": "#0072B2",
     "theme.dark.primaryColor": "#56B4E9",
 }
-"""Given on the command line, so that an installed perfdb has them too. A named server.address
+"""Passed on the command line, so that an installed perfdb has them too. A named server.address
 (below) also keeps Streamlit from asking a service on the internet for this machine's address."""
 
 

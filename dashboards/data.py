@@ -124,7 +124,7 @@ def _current(store: Store) -> pd.DataFrame:
 
 @st.cache_data(max_entries=KEPT, show_spinner="Reading the steps …")
 def steps(store: Store, run_id: str) -> pd.DataFrame:
-    """The steps of a run; `is_measured` tells of each whether the figures are taken over it."""
+    """The steps of a run; `is_measured`: whether the figures are taken over it."""
     found = _query(store, run_queries.steps_of(run_id))
     with reading(make_url(store.address)) as connection:
         return found.assign(is_measured=found["step"].isin(_measured(connection, run_id)))

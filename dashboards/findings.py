@@ -1,4 +1,4 @@
-"""What the audit says of a result: the mark beside its row, and the sentences behind the mark."""
+"""Findings of the audit on a result: the mark in its row, and the sentences behind the mark."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping

@@ -168,7 +168,7 @@ def figures(
 
 
 def plainly(rows: pd.DataFrame, computed: Computed) -> pd.DataFrame:
-    """The rows as they are, with a column more for what is computed of a metric, beside its own."""
+    """The rows as they are, with the computed figures of a metric in a column after its own."""
     found: dict[Hashable, pd.Series] = {}
     for name, column in rows.items():
         those = computed.get(str(name))

@@ -37,7 +37,7 @@ def is_secret(variable: str) -> bool:
 
 
 def readable(text: str) -> str:
-    """Text of the operating system that any file takes: a byte that is no UTF-8 stands as \\xe8."""
+    """Text of the operating system that any file takes: a byte that is no UTF-8 becomes \\xe8."""
     return os.fsencode(text).decode(errors="backslashreplace")
 
 
@@ -53,8 +53,10 @@ def detect() -> Machine:
     except (OSError, subprocess.TimeoutExpired) as error:
         return Machine(None, None, 0, None, f"nvidia-smi cannot be asked: {error}")
     if found.returncode:
-        said = (found.stderr or found.stdout).strip().splitlines()
-        return without_gpu(f"nvidia-smi finds no GPU: {said[0] if said else found.returncode}")
+        printed = (found.stderr or found.stdout).strip().splitlines()
+        return without_gpu(
+            f"nvidia-smi finds no GPU: {printed[0] if printed else found.returncode}"
+        )
     return from_nvidia_smi(found.stdout)
 
 

@@ -59,12 +59,12 @@ def write_atomically(path: Path, content: str) -> None:
 
 
 def content_hash(fields: Mapping[str, object]) -> str:
-    """SHA-256 over the canonical JSON of the fields that say something.
+    """SHA-256 over the canonical JSON of the fields that have a value.
 
     Unknown and empty fields are left out, so a field added to a later version changes no old hash.
     """
-    said = {name: value for name, value in fields.items() if value not in (None, [], {}, "")}
-    return hashlib.sha256(_canonical(said).encode()).hexdigest()
+    known = {name: value for name, value in fields.items() if value not in (None, [], {}, "")}
+    return hashlib.sha256(_canonical(known).encode()).hexdigest()
 
 
 @lru_cache(maxsize=4096)

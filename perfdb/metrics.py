@@ -12,7 +12,7 @@ TRILLION = 1e12
 CONVENTION_BOUND = ("model_tflops_per_sec_per_gpu", "mfu")
 """Figures that count FLOPs: two conventions make them two different quantities."""
 EMITTED = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu")
-"""The metrics that programs may print themselves, kept beside the computed ones."""
+"""The metrics that programs may print themselves, kept next to the computed ones."""
 PREFERRED = ("tokens_per_sec_per_gpu", "step_time_s", "model_tflops_per_sec_per_gpu")
 """The first that both sides have is judged by: FLOPs come last, as releases count them otherwise.
 """
@@ -32,7 +32,7 @@ class Metric:
     tolerance: float | None = None
     """By how much of it two measured figures may differ and be the same; None: as runs spread."""
     words: tuple[str, str] = ("faster", "slower")
-    """What is said of a figure that is better than another, and of one that is worse."""
+    """The word for a figure that is better than another, and for one that is worse."""
 
 
 METRICS: Mapping[str, Metric] = {
@@ -112,7 +112,7 @@ def mfu(tflops_per_sec_per_gpu: float, peak_tflops: float) -> float:
     """Achieved ÷ dense peak, as a fraction (Chowdhery et al. 2022, PaLM, appendix B).
 
     Both in TFLOP/s per GPU. Recomputed activations are not achieved; structured sparsity is not
-    in the peak. The FLOPs convention and the precision of the peak must stand with the result.
+    in the peak. The FLOPs convention and the precision of the peak must be stored with the result.
     """
     return tflops_per_sec_per_gpu / peak_tflops
 

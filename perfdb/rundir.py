@@ -21,7 +21,7 @@ STEPS: Final = "steps.jsonl"
 """The name of the file that a run's figures are from."""
 
 WORKER_CONFIG: Final = "worker_config.json"
-"""The name of the file that says what the worker was told to do."""
+"""The name of the file that says how the worker was configured."""
 
 _SUMMARY = "worker.json"
 _RECIPE = "recipe.yaml"
@@ -39,7 +39,7 @@ class StepsRead:
 
 
 class Worker(NamedTuple):
-    """What is known of a run's worker beside its steps. None: there is no such file."""
+    """Files of a run's worker other than its steps. None: there is no such file."""
 
     summary: WorkerSummary | None = None
     configuration: WorkerConfiguration | None = None
@@ -170,10 +170,12 @@ def parse_worker(run: RunDir, content: Callable[[str], bytes]) -> Worker:
 
     Raises RunDirError.
     """
-    said, told = content(run.summary.name), content(run.worker_config.name)
+    summary, configuration = content(run.summary.name), content(run.worker_config.name)
     return Worker(
-        parse_json(str(run.summary), said, WorkerSummary) if said else None,
-        parse_json(str(run.worker_config), told, WorkerConfiguration) if told else None,
+        parse_json(str(run.summary), summary, WorkerSummary) if summary else None,
+        parse_json(str(run.worker_config), configuration, WorkerConfiguration)
+        if configuration
+        else None,
     )
 
 
@@ -189,12 +191,12 @@ def find_runs(root: Path) -> list[RunDir]:
 
 def parse_steps(where: str, lines: Iterable[str]) -> StepsRead:
     """The steps in the lines of a steps file; `where` names the file in problems."""
-    given = list(lines)
-    whole = _parse_at_once(given)
+    all_lines = list(lines)
+    whole = _parse_at_once(all_lines)
     # As many as there are lines: each line is one step, for a step has no braces inside.
-    if len(whole) == len(given):
+    if len(whole) == len(all_lines):
         return StepsRead(tuple(enumerate(whole, start=1)), ())
-    return _parse_each(where, given)
+    return _parse_each(where, all_lines)
 
 
 def _parse_at_once(lines: Sequence[str]) -> tuple[StepRecord, ...]:

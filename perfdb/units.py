@@ -4,7 +4,7 @@ import math
 import re
 
 UNKNOWN = "–"
-"""What stands where a value is not known. Never 0."""
+"""The text of a value that is not known. Never 0."""
 
 SECONDS_PER_DAY = 86_400
 
@@ -52,7 +52,7 @@ def told_apart(one: float, other: float, figures: int) -> tuple[str, str]:
 
 
 def regrouped(printed: str) -> str:
-    """'13812.50' → '13,812.50': a printed number with our separators; other text as it stands."""
+    """'13812.50' → '13,812.50': a printed number with our separators; other text unchanged."""
     found = _PRINTED.fullmatch(printed)
     return f"{int(found[1].replace(',', '')):,}{found[2]}" if found else printed
 

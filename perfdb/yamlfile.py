@@ -114,11 +114,11 @@ def _faults(where: str, node: Node | None, lines: dict[Place, int]) -> tuple[Dia
     if _num_values(node, {}) > MOST_VALUES:
         message = f"more than {MOST_VALUES:,} values, with what its aliases (*) stand for"
         return (Diagnostic(where, message, remedy="write out what they stand for"),)
-    return tuple(_given_twice(where, place, line) for place, line in _mark(node, (), lines))
+    return tuple(_repeated(where, place, line) for place, line in _mark(node, (), lines))
 
 
 def _num_values(node: Node, known: dict[int, int]) -> int:
-    """How many values a node stands for; an alias stands for all that its anchor does."""
+    """How many values a node expands to; an alias expands to all that its anchor does."""
     if id(node) not in known:
         known[id(node)] = MOST_VALUES  # until it is known: what holds itself has no end
         held = 0
@@ -130,13 +130,13 @@ def _num_values(node: Node, known: dict[int, int]) -> int:
     return known[id(node)]
 
 
-def _given_twice(where: str, place: Place, line: int) -> Diagnostic:
+def _repeated(where: str, place: Place, line: int) -> Diagnostic:
     field = ".".join(map(str, place))
     return Diagnostic(where, "given twice", field=field, line=line, remedy="keep one of them")
 
 
 def _mark(node: Node, place: Place, lines: dict[Place, int]) -> list[tuple[Place, int]]:
-    """Note the line of every value below a node; the result is what was given twice."""
+    """Note the line of every value below a node; the result is the keys that are repeated."""
     lines[place] = node.start_mark.line + 1
     twice: list[tuple[Place, int]] = []
     if isinstance(node, SequenceNode):
@@ -184,14 +184,14 @@ def _no_such_field(
 def _problem(document: Document, place: Place, what: str, message: str) -> Diagnostic:
     if what == "missing":
         return document.problem(place, "is required and missing", "add it")
-    given, rest = _at(document.content, place)
-    if rest in _PLAIN:  # one of the kinds that it may be, and is not: pydantic tells of each
+    value, rest = _at(document.content, place)
+    if rest in _PLAIN:  # one of the kinds that it may be, and is not: pydantic reports each
         plain = "write a number, a text, true or false"
-        return document.problem(place[:-1], f"cannot be {given!r}", plain)
+        return document.problem(place[:-1], f"cannot be {value!r}", plain)
     if what in ("tuple_type", "list_type"):
-        listed = f"write [{given}]" if isinstance(given, str) else None
-        return document.problem(place, f"expected a list, found {given!r}", listed)
-    found = "" if isinstance(given, Mapping | list) and given else f", found {given!r}"
+        listed = f"write [{value}]" if isinstance(value, str) else None
+        return document.problem(place, f"expected a list, found {value!r}", listed)
+    found = "" if isinstance(value, Mapping | list) and value else f", found {value!r}"
     return document.problem(place, message.removeprefix("Value error, ") + found)
 
 

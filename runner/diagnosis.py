@@ -50,8 +50,8 @@ def _failed(exit_code: int, log_lines: Iterable[str]) -> Diagnosis:
             found = match[1].strip()
         if match := KILLED.search(line):
             ended = int(match[1]), match[2]
-    # An abort follows an error that says more. No other signal is of a rank's own doing: what is
-    # said besides are its peers' errors.
+    # An abort follows an error that says more. No other signal is of a rank's own doing: other
+    # errors are those of its peers.
     if ended and (found is None or ended[0] != signal.SIGABRT):
         found = _killed(*ended)
     return Diagnosis(Outcome.FAILED, found or f"the command ended with exit code {exit_code}")

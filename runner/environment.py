@@ -23,7 +23,7 @@ RELEVANT = re.compile(
 def capture(
     machine: Machine, container: str | None, near: Path, variables: Mapping[str, str]
 ) -> Environment:
-    """The environment of a run on this machine, whose processes have so many variables.
+    """The environment of a run on this machine with the variables of its processes.
 
     `near` is in the recipe's git checkout, if any.
     """
@@ -48,7 +48,7 @@ def capture(
 
 
 def relevant(variables: Mapping[str, str]) -> dict[str, str]:
-    """The variables that change how training runs, less those whose name smells of a secret."""
+    """The variables that change how training runs, without those with a secret name."""
     return {
         readable(name): readable(value)
         for name, value in sorted(variables.items())

@@ -1,4 +1,4 @@
-"""What was run before in an output folder, and whose turn it is to run something there."""
+"""What ran before in an output folder, and the lock of each measurement there."""
 
 import fcntl
 from collections import Counter
@@ -27,7 +27,7 @@ _LOCKS = ".locks"
 class History:
     """Finished runs by case and release, runs of another living runner, and unreadable ones.
 
-    `cut_off`: runs whose runner is gone and did not record how they ended.
+    `cut_off`: runs of a runner that is gone and did not record how they ended.
     """
 
     finished: Mapping[Measurement, tuple[RunDir, ...]]

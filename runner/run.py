@@ -179,13 +179,13 @@ def _watch(
     return exit_code, diagnose(exit_code, steps, total, _log_lines(run))
 
 
-def _overdue(process: Process, said: str) -> tuple[int, Diagnosis]:
+def _overdue(process: Process, reason: str) -> tuple[int, Diagnosis]:
     """End a run that takes too long."""
     try:
         process.stop()
-        return process.poll() or 0, Diagnosis(Outcome.TIMED_OUT, said)
+        return process.poll() or 0, Diagnosis(Outcome.TIMED_OUT, reason)
     except LeftAtWorkError as error:
-        raise OverdueError(f"{said}; {error}") from error
+        raise OverdueError(f"{reason}; {error}") from error
 
 
 def _stop(process: Process, reason: KeyboardInterrupt) -> None:
@@ -193,12 +193,11 @@ def _stop(process: Process, reason: KeyboardInterrupt) -> None:
     try:
         process.stop()
     except LeftAtWorkError as error:
-        said = str(reason) or STOPPED
-        raise KeyboardInterrupt(f"{said}; {error}") from error
+        raise KeyboardInterrupt(f"{str(reason) or STOPPED}; {error}") from error
 
 
 def _log_lines(run: RunDir) -> Iterator[str]:
-    """The ends of the raw logs, ranks before the launcher, whose errors only point at theirs."""
+    """The ends of the raw logs, ranks before the launcher, which only points at their errors."""
     for log in reversed(run.logs()):
         with suppress(OSError), log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - LOG_TAIL_BYTES))

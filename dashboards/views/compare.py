@@ -137,8 +137,8 @@ def _charted(found: Comparison) -> None:
         some if len(drawn) < len(right) else "",
         f"Left out: {wrong:,} with an error that the audit found." if wrong else "",
     )
-    if said := " ".join(filter(None, sentences)):
-        st.caption(said)
+    if caption := " ".join(filter(None, sentences)):
+        st.caption(caption)
     if drawn:
         st.altair_chart(ratios(drawn))
 

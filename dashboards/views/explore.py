@@ -39,7 +39,7 @@ SHOWN = (
     "num_results", "num_finished", "window", "num_steps", "flops_convention", "container", "source",
     "run_link",
 )  # fmt: skip
-"""A model, its figure and its system are in view on a telephone; what tells rows apart follows."""
+"""A model, its figure and its system are in view on a telephone; what tells rows apart is next."""
 
 LAYOUT = (
     "tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel",
@@ -276,5 +276,5 @@ def best_of_each(results: pd.DataFrame, metric: Metric) -> pd.DataFrame:
 
 
 def highest(best: pd.DataFrame, metric: Metric) -> pd.DataFrame:
-    """The MOST_BARS highest figures, in the order given."""
+    """The MOST_BARS highest figures, in their order."""
     return best[best[metric.name].rank(ascending=False, method="first") <= MOST_BARS]

@@ -97,7 +97,7 @@ def labelled(runs: pd.DataFrame, sources: Mapping[str, str]) -> pd.DataFrame:
 
 
 def chosen_run(runs: pd.DataFrame, run_id: str) -> ChosenRun:
-    """The run with the given id."""
+    """The run of an id."""
     return ChosenRun.model_validate(data.records(runs[runs["run_id"] == run_id])[0])
 
 

@@ -107,7 +107,7 @@ def precision_of(printed: str) -> str | None:
 
 
 def system_of_gpu(gpu: str, among: Mapping[str, System] | None = None) -> System | None:
-    """The system whose GPU reports such a name; None if no system has such a GPU.
+    """The system of the GPU that reports such a name; None if no system has such a GPU.
 
     'NVIDIA GB200' contains the word B200 too: the longest word that is found decides.
     `among` are other systems than the catalog's.

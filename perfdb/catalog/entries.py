@@ -99,7 +99,7 @@ class LatentAttention(Frozen):
 
 
 class SlidingWindow(Frozen):
-    """The layers whose attention sees a window, and its size in tokens."""
+    """The layers with attention over a window, and its size in tokens."""
 
     num_layers: PositiveInt
     size: PositiveInt
@@ -127,7 +127,7 @@ class LinearAttention(Frozen):
 
 
 class VideoDiffusion(Frozen):
-    """What a diffusion transformer of video is given.
+    """The inputs of a diffusion transformer of video.
 
     `patch_elements` is the elements of a latent patch over all channels, the same in and out;
     `text_length` the tokens of the prompt, padded.

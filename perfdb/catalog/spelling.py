@@ -33,10 +33,10 @@ def spellings(entry: Model | System) -> Iterator[str]:
 
 
 def placed(entry: Model | System) -> Iterator[tuple[Place, str]]:
-    """The names of an entry, each with the way to where it is given."""
-    given: list[tuple[Place, str]] = [(("name",), entry.name), (("title",), entry.title)]
-    given += [(("aliases", number), alias) for number, alias in enumerate(entry.aliases)]
-    for place, word in given:
+    """The names of an entry, each with its place in the file."""
+    words: list[tuple[Place, str]] = [(("name",), entry.name), (("title",), entry.title)]
+    words += [(("aliases", number), alias) for number, alias in enumerate(entry.aliases)]
+    for place, word in words:
         yield place, word
         if " " not in word:
             yield place, word.rpartition("/")[2]

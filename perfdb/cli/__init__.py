@@ -119,7 +119,7 @@ def main(obj: object = None, group: click.Command = cli) -> None:
 
 
 def _ended(group: click.Command, obj: object) -> int:
-    """The exit code of the command that was given. Raises where it cannot write."""
+    """The exit code of the command. Raises where it cannot write."""
     try:
         code = group.main(standalone_mode=False, obj=obj)
         return code if isinstance(code, int) else 0

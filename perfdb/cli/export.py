@@ -59,12 +59,12 @@ def results(
 ) -> None:
     """Write a row for each result, empty where a value is unknown.
 
-    All results in force are written, measured and published, or those of one release, framework,
+    All current results are written, measured and published, or those of one release, framework,
     system or model. With --format pytorch there is a record of the PyTorch benchmark database for
     each figure instead.
 
-    With --convention, figures that count FLOPs stand a second time, in columns `restated_…`, all
-    counted alike: also those of pages, where their figures tell what the page counted. The note
+    With --convention, figures that count FLOPs are repeated in columns `restated_…`, all counted
+    the same way: also those of pages, where their figures show what the page counted. The note
     says how that is known, or why a row cannot be restated.
     """
     from perfdb.export import FORMATS, priced, pytorch

@@ -34,7 +34,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON o
 json_format_option = click.option(
     "--json", "style", flag_value="json", help="The same as --format json."
 )
-"""--json beside a --format whose value is called `style`."""
+"""--json next to a --format with the parameter name `style`."""
 
 ONLY: Mapping[str, str] = {
     "release": "Only this release, such as 'nemo 25.04' or 25.04.",
@@ -136,7 +136,7 @@ def print_names(
     """A table as of `print_table` that begins with names to copy: no line breaks these.
 
     A terminal that is too narrow for it lacks the columns of `spare`, no more of them than must
-    be, the first first; what it lacks is said.
+    be, the first first; a line names what it lacks.
     """
     console, known = _console(), list(rows)
     left_out: list[str] = []

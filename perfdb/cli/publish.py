@@ -62,7 +62,7 @@ def publish(
     """Write the page of each RELEASE, such as 'nemo 25.04'; without one, of every release.
 
     The pages are plain text that another project's documents include as they are: tab-sets, pipe
-    tables and footnotes, nothing that needs perfdb. What the audit found stands in the footnotes. A
+    tables and footnotes, nothing that needs perfdb. Findings of the audit are footnotes. A
     page that somebody wrote is never overwritten.
     """
     known = accepted(reviewed)
@@ -74,8 +74,8 @@ def publish(
     made = publication.texts(read.pages, style, words["label"] or "")
     _report(publication.write(folder, made), read, as_json)
     for page in publication.left_behind(folder, read.paths):
-        said = "made by perfdb publish, and the store has no such release any more; remove it"
-        click.echo(f"note: {page}: {said}", err=True)
+        message = "made by perfdb publish, and the store has no such release any more; remove it"
+        click.echo(f"note: {page}: {message}", err=True)
     for problem in read.refused:
         click.echo(f"error: not published: {problem}", err=True)
     return 1 if read.refused else 0

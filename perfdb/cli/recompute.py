@@ -133,8 +133,8 @@ def _print(report: "Report", *, dry_run: bool) -> None:
 
 def _row(one: "Changed") -> tuple[str, ...]:
     result = one.stored.result
-    said = "\n".join((*_lines(one), ""))
-    return result.release.name, result.case.system, one.stored.run_id, said
+    lines = "\n".join((*_lines(one), ""))
+    return result.release.name, result.case.system, one.stored.run_id, lines
 
 
 def _lines(one: "Changed") -> Iterator[str]:

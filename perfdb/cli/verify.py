@@ -33,8 +33,8 @@ def verify(db: str | None, *, as_json: bool) -> int:
     schema      the tables are those of this version
     sources     the bytes of every file decompress, with their size and SHA-256
     references  every row that another one refers to is there
-    revisions   they are contiguous, and at most the newest is in force
-    orphans     no run, case, release, system or model stands alone
+    revisions   they are contiguous, and at most the newest is current
+    orphans     no run, case, release, system or model is left without results
     figures     measured figures follow from the stored steps
     steps       stored steps are those of the stored files
     published   published figures are those of the stored pages

@@ -37,20 +37,20 @@ class Convention:
     output_gate: bool = True
     """Count the output gate of attention where a model has one."""
     router_families: frozenset[str] = frozenset()
-    """Families whose expert router is counted."""
+    """Families with the expert router counted."""
     one_shared_expert_families: frozenset[str] = frozenset()
-    """Families of whose shared experts one is counted, however many there are."""
+    """Families with one shared expert counted, however many there are."""
     hidden_wide_families: frozenset[str] = frozenset()
-    """Families whose query heads are taken to be as wide as the hidden size together."""
+    """Families with query heads taken to be as wide as the hidden size together."""
     gated_families: frozenset[str] = frozenset()
-    """Families whose dense MLPs are taken to have a gate."""
+    """Families with dense MLPs taken to have a gate."""
     unjoined_families: frozenset[str] = frozenset()
-    """Families of whose multi-token prediction the projection is not counted."""
+    """Families with the projection of multi-token prediction not counted."""
     mamba_twice_hidden: bool = False
     """Take a Mamba layer to be twice as wide as the hidden size, whatever its heads are."""
     lora: LoraCount = "frozen"
     frozen_lora_models: frozenset[str] = frozenset()
-    """Models whose LoRA counts as `frozen`, without attention, unless it is known not to pack."""
+    """Models with LoRA counted as `frozen`, without attention, unless it is known not to pack."""
     lora_rank: int = 0
     """The rank of the adapters, where `lora` counts their share."""
 

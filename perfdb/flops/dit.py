@@ -22,7 +22,7 @@ def video_diffusion(model: Model, sequence_length: int, convention: Convention) 
 
 
 def _blocks(model: Model, text_share: float) -> tuple[Weight, ...]:
-    """Self-attention, cross-attention whose keys and values are the text's, and a plain MLP."""
+    """Self-attention, cross-attention with the text's keys and values, and a plain MLP."""
     hidden, layers = model.hidden_size, model.num_layers
     width = model.num_attention_heads * model.head_dim
     return (

@@ -72,6 +72,6 @@ def parameters(cost: Cost) -> int:
 
 
 def adapter_parameters(cost: Cost, rank: int) -> int:
-    """Elements of an adapter of a rank beside every matrix but those of the vocabulary."""
+    """Elements of an adapter of a rank on every matrix but those of the vocabulary."""
     adapted = (weight for weight in cost.weights if weight.adapted)
     return sum(rank * (weight.inputs + weight.outputs) * weight.held for weight in adapted)

@@ -61,7 +61,7 @@ def feed_forward(model: Model, layers: int, convention: Convention) -> Weights:
 
 
 def mlp(model: Model, up: Weight, convention: Convention) -> Weights:
-    """MLPs whose first matrix is `up`: it comes twice where there is a gate."""
+    """MLPs with the first matrix `up`: it comes twice where there is a gate."""
     gated = model.gated_mlp and (model.activation == "silu" or not convention.silu_gates_only)
     matrices = replace(up, held=2 * up.held, used=2 * up.used) if gated else up
     return (matrices, replace(up, inputs=up.outputs, outputs=up.inputs))

@@ -212,11 +212,11 @@ def _experts(layout: CaseLayout) -> Iterator[Violation]:
     model, settings, size = layout.model, layout.settings, layout.expert
     expert_tensor = settings.expert_tensor_parallel
     if not model.num_experts:
-        for field, given in (
+        for field, is_set in (
             ("expert_parallel", size > 1),
             ("expert_tensor_parallel", expert_tensor),
         ):
-            if given:
+            if is_set:
                 yield Violation(field, f"{model.name} has no experts", f"remove {field}")
         return
     if model.num_experts % size:

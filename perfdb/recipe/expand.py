@@ -181,7 +181,7 @@ def point(draft: Draft, system: str) -> RunSpec:
 
 
 def global_batch_size(settings: CaseSettings) -> int:
-    """GBS, as given or from the size per GPU; 0 if neither is given."""
+    """GBS, as stated or from the size per GPU; 0 if neither is stated."""
     if settings.global_batch_size:
         return settings.global_batch_size
     return (settings.global_batch_size_per_gpu or 0) * (settings.num_gpus or 0)

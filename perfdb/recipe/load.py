@@ -215,7 +215,7 @@ def _overriding(document: Document) -> Iterator[tuple[Place, object]]:
 
 
 def without(document: Document, fields: Set[str]) -> Document:
-    """The document without the given top-level fields and without misnamed fields in the others."""
+    """The document without some top-level fields and without misnamed fields in the others."""
     content = document.content if isinstance(document.content, Mapping) else {}
     wrong = {(problem.field or "") for problem in misnamed(document)}
     kept: dict[str, object] = {"name": "unnamed"}

@@ -36,7 +36,7 @@ class Backend(Protocol):
         ...
 
     def worker_config(self, point: RunSpec) -> str:
-        """The text of the file that tells the worker what to do."""
+        """The text of the file that configures the worker."""
         ...
 
     def command(self, point: RunSpec, run: RunDir) -> Command:

@@ -38,8 +38,8 @@ def version() -> str | None:
         return None
     if found is None or found.origin is None:
         return None
-    said = runpy.run_path(str(Path(found.origin).with_name("package_info.py")))
-    return str(said["__version__"])
+    info = runpy.run_path(str(Path(found.origin).with_name("package_info.py")))
+    return str(info["__version__"])
 
 
 def unsupported(case: Case) -> str | None:

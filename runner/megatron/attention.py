@@ -138,6 +138,6 @@ def _causal_mask(tokens: int, size: int, rank: int, device: torch.device) -> Ten
 
 
 def _positions(tokens: int, size: int, rank: int, device: torch.device) -> Tensor:
-    """Where a rank's tokens stand in the sequence: its early and its late chunk (see data.py)."""
+    """The positions of a rank's tokens in the sequence: an early and a late chunk."""
     chunk = torch.arange(tokens // 2, device=device)
     return torch.cat([chunk + start * len(chunk) for start in (rank, 2 * size - 1 - rank)])

@@ -52,7 +52,7 @@ class WorkerOptions:
     """Overlap the gradient reduction and the parameter gathering with computation."""
     moe_dispatcher: Literal["alltoall", "allgather"] = "alltoall"
     init: Literal["megatron", "layout_invariant"] = "megatron"
-    """Whose initial weights: the library's own, or weights.py's, equal for every layout."""
+    """Initial weights: the library's own, or weights.py's, equal for every layout."""
     batch_p2p_comm: bool | None = None
     """Batched pipeline sends and receives; null: unless the pipeline is interleaved."""
     optimizer_lr: float = 1e-3
@@ -92,7 +92,7 @@ class WorkerConfig:
 
     @property
     def effective_expert_tensor_parallel(self) -> int:
-        """Megatron-Core's rule: the tensor-parallel size, unless said otherwise."""
+        """Megatron-Core's rule: the tensor-parallel size, unless the recipe states it."""
         return self.expert_tensor_parallel or self.tensor_parallel
 
     @property

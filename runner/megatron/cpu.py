@@ -1,4 +1,4 @@
-"""Stands in for CUDA where there is none, so that Megatron-Core trains on CPU; counts its uses.
+"""Replaces CUDA where there is none, so that Megatron-Core trains on CPU; counts its uses.
 
 Megatron-Core takes a GPU for granted in some thirty places. Each remedy below says what breaks
 without it (found by leaving it out, megatron-core 0.16.1). None touches arithmetic, layout or

@@ -69,7 +69,7 @@ def build(config: WorkerConfig, device: torch.device) -> Training:
 
 
 def _seed(seed: int) -> None:
-    """As Megatron-LM: by pipeline stage, lest all start alike; torch's too, which draws routers."""
+    """As Megatron-LM: by pipeline stage, or all start the same; torch's too, for routers."""
     seed += 100 * parallel_state.get_pipeline_model_parallel_rank()
     torch.manual_seed(seed)
     tensor_parallel.model_parallel_cuda_manual_seed(seed)

@@ -78,7 +78,7 @@ class MegatronLog:
 
 
 class Clock:
-    """The host's clock and, on a GPU, the GPU's beside it; runs from its creation.
+    """The host's clock and, on a GPU, the GPU's, too; runs from its creation.
 
     All ranks start together: what a rank waited for before is not in its time.
     """

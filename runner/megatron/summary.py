@@ -70,7 +70,7 @@ def _versions() -> dict[str, str | None]:
 
 
 def write(path: Path, summary: dict[str, object]) -> None:
-    """Write beside, then rename: a reader never sees half a summary."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
-    beside.replace(path)
+    """Write to a temporary file, then rename: a reader never sees half a summary."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+    temporary.replace(path)

@@ -32,7 +32,7 @@ INITIAL_STD = 0.02  # Megatron-Core's init_method_std
 
 @dataclass(frozen=True)
 class ShardPlace:
-    """Where a rank stands: its part of dense weights, of expert weights, and its first expert."""
+    """The place of a rank: its part of dense weights, of expert weights, and its first expert."""
 
     dense: Shard
     expert: Shard
