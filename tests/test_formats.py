@@ -102,5 +102,3 @@ def test_only_its_own_format_recognises_a_file(path: Path) -> None:
     head = path.read_bytes()
     found = [name for name, one in FORMATS.items() if one.recognizes(head, path.name)]
     assert [path.parents[1].name] == found
-
-

@@ -203,5 +203,7 @@ def _notes(where: str, settled: Settled) -> tuple[Diagnostic, ...]:
     return (Diagnostic(where, rates, field="tps_per_gpu"), Diagnostic(where, end))
 
 
-SUMMARY: Final = LogFormat("automodel_summary", _recognizes_summary, _parse_summary)
-TRAINING: Final = LogFormat("automodel_training", _recognizes_training, _parse_training)
+SUMMARY: Final = LogFormat("automodel_summary", _recognizes_summary, _parse_summary, is_json=True)
+TRAINING: Final = LogFormat(
+    "automodel_training", _recognizes_training, _parse_training, is_json=True
+)

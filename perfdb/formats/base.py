@@ -116,13 +116,15 @@ class LogFormat:
     `parse`: the results in a file, of its path, which names it in problems, and its content. Takes
     any bytes: what cannot be read is a problem of the result, never an exception.
 
-    `prints_means`: each time is the mean over the steps since the line before.
+    `prints_means`: each time is the mean over the steps since the line before. `is_json`: its
+    files are of JSON, and not of text.
     """
 
     name: str
     recognizes: Callable[[bytes, str], int]
     parse: Callable[[str, Content], tuple[ParsedLog, ...]]
     prints_means: bool = False
+    is_json: bool = False
 
 
 def nothing(problem: Diagnostic, configuration: PartialCase | None = None) -> tuple[ParsedLog, ...]:

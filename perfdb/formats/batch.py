@@ -65,11 +65,11 @@ def of_window(where: str, log: ParsedLog, window: Window, asked: int | None = No
     changes = f"the global batch size changes between {found[0]:g} and {found[-1]:g}"
     if size is not None:
         message = f"{changes}: all steps of {window.name} have {size}"
-        return _with_size(log, size, Diagnostic(where, message))
+        return _with_size(log, size, Diagnostic(where, message), window)
     message = f"{changes}, and not all steps of {window.name} have the same"
     remedy = "pass --window for steps of one"
     none = Diagnostic(where, f"{message}: none is stated", remedy=remedy)
-    return _with_size(log, None, Diagnostic(where, message) if asked else none)
+    return _with_size(log, None, Diagnostic(where, message) if asked else none, window)
 
 
 def held(steps: Steps, window: Window) -> slice:
@@ -85,7 +85,9 @@ def held(steps: Steps, window: Window) -> slice:
     return slice(max(0, within.start - int(counts[within.start] > 1)), within.stop)
 
 
-def _with_size(log: ParsedLog, size: int | None, note: Diagnostic | None) -> ParsedLog:
+def _with_size(
+    log: ParsedLog, size: int | None, note: Diagnostic | None, window: Window | None = None
+) -> ParsedLog:
     """A log with a batch size in place of those of its settings, whatever the attempt."""
     sized = replace(
         log,
@@ -94,7 +96,7 @@ def _with_size(log: ParsedLog, size: int | None, note: Diagnostic | None) -> Par
         attempts=tuple(_attempt_with_size(one, size) for one in log.attempts),
         notes=(*log.notes, *([note] if note else ())),
     )
-    return attempts.of_window(sized, None)
+    return attempts.of_window(sized, window)
 
 
 def _attempt_with_size(attempt: Attempt, size: int | None) -> Attempt:

@@ -204,6 +204,6 @@ def _parse_config(where: str, content: Content) -> tuple[ParsedLog, ...]:
     return (log,)
 
 
-MEGATRON: Final = LogFormat("megatron_golden", _recognizes_megatron, _parse_megatron)
-BRIDGE: Final = LogFormat("megatron_bridge_golden", _recognizes_bridge, _parse_bridge)
+MEGATRON: Final = LogFormat("megatron_golden", _recognizes_megatron, _parse_megatron, is_json=True)
+BRIDGE: Final = LogFormat("megatron_bridge_golden", _recognizes_bridge, _parse_bridge, is_json=True)
 CONFIG: Final = LogFormat("megatron_config", _recognizes_config, _parse_config)
