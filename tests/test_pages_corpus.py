@@ -7,6 +7,7 @@ import pytest
 from perfdb.pages import reader
 from perfdb.pages.base import PageContext
 from tests.seeds import ROOT, pipe_rows
+from tests.test_pages_properties import lines_of
 
 CORPUS = ROOT.parent / "shared" / "corpus" / "pages"
 SAID = {
@@ -26,6 +27,8 @@ ROWS = {
 }
 """Counted by hand."""
 
+NO_RESULTS = "dgxc-llama3.1-70b-2024-11.md"
+
 pytestmark = pytest.mark.skipif(not CORPUS.is_dir(), reason="no pages beside the project")
 
 
@@ -35,7 +38,15 @@ def rows_of(page: Path) -> list[tuple[int, dict[str, str]]]:
 
 
 def test_every_page_is_counted() -> None:
-    assert set(ROWS) == {page.name for page in CORPUS.glob("*.md")}
+    assert {*ROWS, NO_RESULTS} == {page.name for page in CORPUS.glob("*.md")}
+
+
+def test_a_page_without_batch_sizes_in_cells_is_rejected_with_one_diagnostic_a_table() -> None:
+    """NVIDIA's Llama 3.1 recipe of 24.11 has them in titles: `64x H100 GPUs (GBS=128)`."""
+    text = (CORPUS / NO_RESULTS).read_text()
+    context = PageContext(framework="nemo", release="24.09", system="dgx-h100")
+    found = reader.read(NO_RESULTS, text, context)
+    assert (0, [3, 10]) == (len(found.results), [problem.line for problem in found.problems])
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -56,6 +67,7 @@ def test_every_row_of_a_page_is_read_and_every_column_known(name: str) -> None:
 def test_without_a_word_from_outside_a_row_is_read_or_refused_with_its_line(name: str) -> None:
     page = CORPUS / name
     found = reader.read(name, page.read_text(), PageContext())
-    lines = [*(one.line for one in found.results), *(one.line for one in found.problems)]
-    assert [line for line, _ in rows_of(page)] == sorted(line or 0 for line in lines)
+    lines = [one.line for one in found.results]
+    lines += [line for problem in found.problems for line in lines_of(problem)]
+    assert [line for line, _ in rows_of(page)] == sorted(lines)
     assert all(problem.remedy for problem in found.problems)

@@ -4,15 +4,14 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from perfdb.normalize import published_row
 from sqlalchemy import URL, select
 
 from perfdb import ingest
-from perfdb.catalog import titles
+from perfdb.catalog import names, titles
 from perfdb.db.tables import results, sources
 from perfdb.ingest import page as page_reader
 from perfdb.ingest.words import LogOptions, words
-from perfdb.pages import reader, releases
+from perfdb.pages import reader
 from perfdb.pages.base import PageContext, PageRead
 from perfdb.record import Method, Original
 from perfdb.verify.published import published
@@ -116,18 +115,6 @@ def test_a_day_that_is_in_no_calendar_is_told_with_its_line() -> None:
     """YAML itself takes it for a date."""
     [problem] = read_page(stating("published_on: 2025-02-30")).problems
     assert "a.md:4: not YAML: day is out of range for month" == str(problem)
-
-
-def test_a_row_of_a_page_that_states_nothing_of_them_has_the_hash_that_it_always_had() -> None:
-    """As perfdb stored DFM's first row before pages could: reading it again revises nothing.
-
-    The page had one note then, and has another one since.
-    """
-    lines = (PUBLISHED / "dfm.md").read_text().splitlines()
-    text = "\n".join(line for line in lines if "configuration files" not in line)
-    first = reader.read("dfm.md", text, PageContext()).results[0]
-    known = "f1d349df79b194ba6ceac83c4c79c9a27f1f104c5a20db2a29a264bec982c22e"
-    assert known == published_row(first).content_hash
 
 
 @pytest.fixture
@@ -241,23 +228,6 @@ def test_a_framework_is_known_by_its_usual_names(said: str, known: str) -> None:
 
 def test_a_framework_is_known_by_the_title_that_sites_print() -> None:
     """Each that pages name has one."""
-    assert {name: name for name in releases.SPELLINGS} == {
-        name: releases.framework_named(title) for name, title in titles.FRAMEWORKS.items()
+    assert {name: name for name in names.FRAMEWORKS} == {
+        name: names.framework(title) for name, title in titles.FRAMEWORKS.items()
     }
-
-
-@pytest.mark.parametrize(
-    ("title", "release", "counts_as"),
-    [("25.09-py3", "25.09-py3", "25.09-py3"), ("25.09 hotfix", "25.09 hotfix", "25.09 hotfix"),
-     ("0.2.0-nightly.3", "0.2.0-nightly.3", "0.2.0-nightly.3"),
-     ("25.11 dev", "25.11 dev", "25.11 dev"), ("25.09", "25.09-py3", "25.09"),
-     ("25.09-py3x", "25.09-py3", "25.09"), ("25.09 RC1", "25.09", "25.09-rc1")],
-)  # fmt: skip
-def test_the_release_of_the_front_matter_is_that_of_a_title_which_holds_all_of_it(
-    title: str, release: str, counts_as: str
-) -> None:
-    """Where it does not, the title holds, and a note names both."""
-    text = stating(f"release: '{release}'")
-    found = read_page(text.replace("# Performance", f"# NeMo {title} performance"))
-    assert {counts_as} == {one.release.version for one in found.results}
-    assert (counts_as != release) == any("the text holds" in str(note) for note in found.notes)

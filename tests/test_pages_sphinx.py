@@ -9,7 +9,7 @@ import pytest
 
 from perfdb.pages import reader
 from perfdb.pages.base import PageContext
-from tests.test_pages import DATA, PIPES
+from tests.test_pages import PIPES
 
 pytestmark = pytest.mark.slow
 
@@ -21,7 +21,6 @@ html_theme = "{theme}"
 """
 SOURCES = [
     *PIPES,
-    *(DATA / "good" / name for name in ("myst-tables.md", "rest-tables.rst")),
     *([SEED] if SEED.is_file() else []),
 ]
 # Sphinx takes text right below a table for rows of it; an empty table says nothing.

@@ -12,11 +12,11 @@ from perfdb.db import pages, results, sources
 from perfdb.db.results import Withdrawn
 from perfdb.db.rows import ResultRow, SourceFile
 from perfdb.errors import Diagnostic
+from perfdb.fields import FIGURES
 from perfdb.ingest.find import Source
 from perfdb.ingest.page import read_page
 from perfdb.ingest.read import PAGE, PageRows
 from perfdb.pages.base import PageContext
-from perfdb.pages.columns import FIGURES
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from perfdb.db.rows import ResultRow, SourceFile
 from perfdb.errors import Diagnostic
 from perfdb.ingest.find import Source
 from perfdb.ingest.read import PAGE, PageRows, PassedOver, Rejected
-from perfdb.pages import charset, reader
+from perfdb.page_text import decoded_page
+from perfdb.pages import reader
 from perfdb.pages.base import PageContext
 
 UNKNOWN = "neither a run directory, a page with a table of results nor a log of a known format"
@@ -18,7 +19,7 @@ UNKNOWN = "neither a run directory, a page with a table of results nor a log of 
 MOST_PAGE_BYTES = 8 << 20
 """What a page may have: published pages have a hundredth of it."""
 
-PAGE_PARSER_VERSION = 14
+PAGE_PARSER_VERSION = 15
 """Kept with each page; raised when perfdb.pages reads something else out of the same text."""
 
 _OURS: Final = re.compile(
@@ -39,7 +40,7 @@ def read_page(
     if content is None:
         return _unknown(source, f"larger than {MOST_PAGE_BYTES >> 20} MiB, which no page is")
     try:
-        text = charset.decoded(content)
+        text = decoded_page(content)
     except UnicodeDecodeError as error:
         return _undecoded(source, content, error)
     if not reader.looks_like_page(text, named=source.named):

@@ -1,4 +1,1 @@
-"""Published performance pages: what they are written in, and what stands in them.
-
-`perfdb.pages.reader` reads one, and has the table of markups.
-"""
+"""Published pages: from their text to the results that they hold (`perfdb.pages.reader`)."""

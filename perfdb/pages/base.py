@@ -1,8 +1,9 @@
-"""What a page is, whatever its markup: pieces in reading order; and what reading it gives."""
+"""What a page is in any markup: pieces in reading order; and what reading it gives."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final
 
 from perfdb.errors import Diagnostic
 from perfdb.record import Original, PublishedResult
@@ -10,7 +11,7 @@ from perfdb.record import Original, PublishedResult
 
 @dataclass(frozen=True)
 class PageContext:
-    """What the command line says of a page. None: it says nothing, the page decides."""
+    """What the command line says of a page. None: nothing, the page decides."""
 
     framework: str | None = None
     release: str | None = None
@@ -21,26 +22,22 @@ class PageContext:
 
 @dataclass(frozen=True)
 class PageRead:
-    """The results a page holds, and what perfdb has to say of it."""
+    """The results of a page, and the diagnostics of reading it."""
 
     results: tuple[PublishedResult, ...]
     problems: tuple[Diagnostic, ...]
-    """One for each row that could not be read, and one for front matter that is wrong."""
+    """Rows that could not be read, and front matter that is wrong."""
     notes: tuple[Diagnostic, ...] = ()
-    """What was kept but not understood."""
+    """What was kept but not understood, or assumed."""
     original: Original = field(default_factory=Original)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell: as it stands in the source, and the words a reader sees.
-
-    `wide`: it is one cell across several columns, and the same object stands in each of them.
-    """
+    """A cell: its source, and the words that a reader sees, with a newline for each line break."""
 
     raw: str
     text: str
-    wide: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,94 +58,77 @@ class Heading:
 
 
 @dataclass(frozen=True)
-class Enter:
-    """The start of a labelled box: a tab, a dropdown. What is said inside holds only inside.
-
-    `note`: a note, warning or the like, whose text is a footnote of the table right above it.
-    """
+class BoxStart:
+    """The start of a labeled box: a tab, a dropdown. What is stated inside holds only inside."""
 
     label: str
     line: int
-    note: bool = False
 
 
 @dataclass(frozen=True)
-class Leave:
-    """The end of the box entered last."""
+class BoxEnd:
+    """The end of the innermost box."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of running text; `listed`: of an item of a list; `titled`: all in bold, a title."""
+    """A line of running text; `listed`: of an item of a list."""
 
     text: str
     line: int
     listed: bool = False
-    titled: bool = False
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A table as it stands; `ruled`: a rule sets its header off from its rows.
-
-    `spanners` is what stands above each title, in a header of several rows.
-    """
+    """A table. `quoted`: it is in a block of code, and no part of the page's results."""
 
     header: Row
     rows: tuple[Row, ...]
-    ruled: bool = True
-    spanners: Row | None = None
+    quoted: bool = False
 
 
 @dataclass(frozen=True)
-class Skipped:
-    """What a page refers to, or does not show to everybody, and is not read; and what to do."""
+class Unread:
+    """Something of a page that is not read; `rejected`: it holds rows of a table."""
 
     message: str
     line: int
     remedy: str
+    rejected: bool = False
 
 
-@dataclass(frozen=True)
-class Quoted:
-    """A table in a block of code, which is none of the page's own."""
-
-    grid: Grid
-
-
-Piece = Heading | Enter | Leave | Line | Grid | Skipped | Quoted
+Piece = Heading | BoxStart | BoxEnd | Line | Grid | Unread
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page: its YAML front matter, which starts on line 2, and what follows in reading order."""
+    """A page: its YAML front matter, which starts on line 2, and what follows in reading order.
+
+    `footnotes` are texts by their mark without brackets or caret: `1`, `a`.
+    """
 
     front: str | None
     pieces: tuple[Piece, ...]
     footnotes: Mapping[str, str] = field(default_factory=dict)
-    """The text of each footnote by its mark, without brackets or caret: `1`, `*`, `a`.
-
-    The marks that a cell bears stand in its raw text: `[^1]`, `[1]_`, `<sup>1</sup>`, `*`.
-    """
-
-    @property
-    def skipped(self) -> Iterator[Skipped]:
-        """What of the page is not read."""
-        return (piece for piece in self.pieces if isinstance(piece, Skipped))
 
 
-class PageFormat(Protocol):
-    """One markup that published pages are written in."""
+MARK: Final = re.compile(
+    r"\[\^([^\]\s]{1,99})\]|\[([^\]\s]{1,99})\]_|(?<=[^\s*†‡§])([*†‡§⁰¹²³⁴-⁹]+)(?=\s*$)"
+)
+"""A reference to a footnote in a text: `[^1]`, `[1]_`, and a sign behind a value: `661†`."""
 
-    @property
-    def NAME(self) -> str:
-        """perfdb's word for the markup."""
-        ...
 
-    def recognises(self, text: str) -> bool:
-        """Whether the text looks like this markup."""
-        ...
+def without_marks(text: str) -> str:
+    """A text with single spaces and without references to footnotes."""
+    return " ".join(MARK.sub("", text).split())
 
-    def page(self, text: str) -> Page:
-        """The pieces of a text. Takes any text; lines end with a newline alone."""
-        ...
+
+def marks(text: str) -> tuple[str, ...]:
+    """The marks of the footnotes that a text refers to."""
+    return tuple(a or b or c for a, b, c in MARK.findall(text))
+
+
+def is_note_box(kind: str) -> bool:
+    """Whether a kind of box is a note of its own, and its title no statement on a table."""
+    return kind.casefold() in {"note", "tip", "info", "warning", "caution", "important", "hint"}

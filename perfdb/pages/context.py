@@ -1,162 +1,249 @@
-"""What holds for a table: framework, release, variant, and what is said above it.
-
-It is said by the command line, the front matter, the title, headings, the labels of tabs and lines
-of text. Where two say it, the nearest to the table holds. The command line says what the page
-does not: a page that names its system is not moved to another.
-"""
+"""What headings, labels of tabs and lines such as `System: DGX-H100` state of the tables below."""
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Final
 
-from perfdb.pages import dotted, names, releases, sized, statements
-from perfdb.pages.base import Grid, Heading, Line, Page, PageContext
-from perfdb.pages.cells import Wrong
-from perfdb.pages.front import Settings
-from perfdb.pages.held import Statement
-from perfdb.pages.outline import Said, Table
-from perfdb.pages.releases import Whose
-from perfdb.record import Method
+from perfdb import catalog
+from perfdb.catalog import names
+from perfdb.catalog.names import Refusal
+from perfdb.pages.base import without_marks
 
-_FRAMEWORKS: Final = ("dfm", "automodel", "megatron-bridge", "nemo")
-"""DFM's and Megatron-Bridge's pages name the NeMo Framework too, as what they are part of."""
-_WITH_BACKENDS: Final = frozenset({"dfm"})
-"""Frameworks that train with more than one backend, and publish them on one page."""
-
-_VERSION = re.compile(
-    rf"^(?:{'|'.join(releases.SPELLINGS[name] for name in _FRAMEWORKS)}|Framework) Version\s*:\s*"
-    rf"(main|v?{dotted.DOTTED})",
-    re.IGNORECASE | re.MULTILINE,
+CALENDAR: Final = r"[0-9]{2}\.(?:0[1-9]|1[0-2])(?:\.\w+)*(?:-?(?:rc|alpha|beta|dev)[\w.]*)?"
+"""A release of NeMo: `25.04`, `24.12-rc0`."""
+_DOTTED: Final = r"[0-9]+\.[0-9][\w.]*(?:-?(?:rc|alpha|beta|dev)[\w.]*)?"
+_IN_NEMO_CONTAINERS: Final = frozenset(
+    {"dfm", "automodel", "megatron-bridge", "megatron-core", "nemo"}
 )
+"""Frameworks of which a NeMo container holds the release of its own version."""
+_CONTAINER = re.compile(
+    rf"\b({CALENDAR})\s+NeMo\s+Container|\bNeMo\s+({CALENDAR})\s+Container", re.IGNORECASE
+)
+_IN_CONTAINER = re.compile(rf"(?:\bnemo[\s:-]*|\A)({CALENDAR})", re.IGNORECASE)
+_VERSION = re.compile(
+    rf"\(?(?:(?:version|release)\s*:?\s*)?v?({_DOTTED})\)?(?:\s+release)?", re.IGNORECASE
+)
+_CELL = re.compile(r"v?([0-9][\w.+-]*|main|master|nightly|dev)", re.IGNORECASE)
+_DATED = re.compile(r"(?<![\w.-])2[0-9]\.(?:0[1-9]|1[0-2])(?![\w%]|\.[0-9])")
+"""What may be a release of NeMo among other words."""
+_BRACKETS = re.compile(r"\([^()]*\)")
+_PARTS = re.compile(r"\s*[,;|–—]\s*")
+
+_KEYS: Final = "|".join(
+    ("System", "Hardware", "GPU", "Precision", "Container", "Model", "Task", "Release", "Framework")
+)
+_PAIR = re.compile(rf"({_KEYS})\s*:\s*(.+)", re.IGNORECASE)
+_NEXT_PAIR = re.compile(rf"\s*[,;|]\s*(?=(?:{_KEYS})\s*:)", re.IGNORECASE)
+_SYSTEM = re.compile(r"\b[DH]GX[- ]?[A-Z]{1,2}[0-9]+(?:\s+NVL[0-9]+)?\b", re.IGNORECASE)
+_PRECISION = re.compile(
+    r"\b(?:with|at|in|using)\s+(?:the\s+)?((?:\S+\s+){0,2}?\S+)\s+precision\b", re.IGNORECASE
+)
+"""One plain sentence: `with the FP8 precision`, of the NeMo 25.04 performance summary."""
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9.-]*(?: ?\([A-Za-z0-9-]+\))?")
+_BARE_TASK = re.compile(
+    r"(?:pre-?training|(?:lora\s+|full\s+|supervised\s+)?fine-?tuning|sft|lora)"
+    r"\s*(?:\([^()]*\))?\s*(?:performance|results|throughput)?:?",
+    re.IGNORECASE,
+)
+_NOT_MEASURED = re.compile(
+    r"\b(?:projected|projections?|simulat(?:ed|ions?)|estimated?|theoretical|targets?)\b",
+    re.IGNORECASE,
+)
+_WITH_BACKENDS: Final = "dfm"
+"""The framework that trains with more than one backend, and publishes them on one page."""
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What holds for the rows of a table; `fallback` where neither they nor the page say it.
+class Statement:
+    """What holds for rows. None: nothing is stated. `refusal`: why the rows cannot be read."""
 
-    `over` is what is said further away, in the front matter or by the command line; `sized`: see
-    `sized.of`.
-    """
+    framework: str | None = None
+    release: str | None = None
+    container: str | None = None
+    system: str | None = None
+    precision: str | None = None
+    model: str | None = None
+    task: str | None = None
+    variant: str | None = None
+    refusal: str | None = None
+    task_refusal: str | None = None
 
-    whose: Whose
-    over: Whose
-    method: Method
-    said: Statement
-    fallback: PageContext
-    sized: frozenset[str] = frozenset()
+    def then(self, nearer: "Statement") -> "Statement":
+        """Both; what is nearer to the rows holds.
 
-    @property
-    def framework(self) -> str | None:
-        """The framework that the rows are of."""
-        return self.whose.framework
+        Nothing that was stated of another framework or release goes on.
+        """
+        base = self
+        if nearer.framework and nearer.framework != base.framework and base.framework:
+            base = replace(base, release=None, container=None)
+        if nearer.release and nearer.release != base.release:
+            base = replace(base, container=None)
+        if nearer.task:
+            base = replace(base, task_refusal=None)
+        if nearer.task_refusal:
+            base = replace(base, task=None)
+        stated = {one.name: value for one in fields(nearer) if (value := getattr(nearer, one.name))}
+        return replace(base, **stated)
 
-    @property
-    def system(self) -> str | Wrong | None:
-        """The system that is named above the rows, or why nobody can tell which it is."""
-        remedy = "put `System: NAME` above the table, or name it in a column System"
-        return Wrong(self.said.no_system, remedy) if self.said.no_system else self.said.system
-
-    @property
-    def variant(self) -> str | None:
-        """The backend, of a framework that has several."""
-        return self.said.backend if self.framework in _WITH_BACKENDS else None
-
-    def of(self, nearer: Whose) -> "Setting":
-        """What holds for a row that says of its own what it is of."""
-        return replace(self, whose=self.whose.then(nearer))
-
-    def below(self, title: str) -> "Setting":
-        """What holds for a result below a title of its own."""
-        nearer = statements.in_force([Said(title, 0, True)], self.framework)
-        return replace(self.of(nearer.whose), said=self.said.then(nearer))
+    def with_container(self) -> "Statement":
+        """With the release that the container's name holds, where none is stated."""
+        inside = None if self.release else release_in(self.container, self.framework)
+        return replace(self, release=inside) if inside else self
 
 
-@dataclass(frozen=True)
-class PageSetting:
-    """What holds for every table of a page; `said`: where nothing nearer to a table does."""
-
-    whose: Whose
-    method: Method
-    said: Statement
-    fallback: PageContext
-
-    def of(self, table: Table) -> Setting:
-        """What holds for the rows of one table."""
-        own = self.whose.framework
-        said = self.said.then(statements.in_force(table.said, own))
-        releasing = (one for one in reversed(table.said) if statements.alone(one, own).release)
-        nearest = next((one.text for one in releasing), "")
-        whose = self.whose.then(_in_full(said.whose, self.whose.release, nearest))
-        return Setting(whose, self.whose, self.method, said, self.fallback, sized.of(table))
+def is_task_title(text: str) -> bool:
+    """Whether a line without markup is the title of a section: `Pre-Training Performance`."""
+    return _BARE_TASK.fullmatch(text.strip()) is not None
 
 
-def _in_full(said: Whose, of_page: str | None, heading: str) -> Whose:
-    """What a heading says, with the release of the page where that stands in it as a whole.
-
-    Of `25.09-py3` and `25.09 hotfix` the words tell no more than 25.09.
-    """
-    release = of_page or ""
-    whole = re.search(rf"(?<![\w.]){re.escape(release)}(?![\w+-]|\.\w)", heading)
-    cut = said.release and dotted.joined(release).startswith(said.release)
-    return replace(said, release=release) if cut and whole else said
-
-
-def of_page(page: Page, settings: Settings, fallback: PageContext) -> PageSetting:
-    """What a page says of all its tables: in its front matter, its title and what opens it."""
-    whose = Whose(
-        settings.framework or fallback.framework or _framework(page),
-        settings.release or _version(page) or fallback.release,
-        settings.container or fallback.container,
+@lru_cache(maxsize=4096)
+def of_heading(text: str, own: str | None) -> Statement:
+    """What a heading, a caption or the label of a tab states; `own` is the page's framework."""
+    words = without_marks(text)
+    if pairs := _pairs(words):
+        return _of_pairs(pairs, own)
+    precision = _only_precision(words)
+    bare = words.replace(precision, " ") if precision else words
+    stated = Statement(
+        system=_system(bare),
+        precision=precision,
+        model=_model(bare),
+        variant=_backend(words, own),
+        refusal=_not_measured(words),
     )
-    return PageSetting(
-        whose=whose,
-        method=settings.method,
-        said=statements.of_opening("\n".join(_opening(page))),
-        fallback=fallback,
+    return stated.then(_of_task(words)).then(_of_release(words, own))
+
+
+@lru_cache(maxsize=4096)
+def of_line(text: str, own: str | None, *, listed: bool = False) -> Statement:
+    """What a line of text states: `Key: value` pairs, or the precision in one plain sentence."""
+    words = without_marks(text)
+    if pairs := _pairs(words):
+        is_glossary = listed and not re.search("[0-9]", words)
+        return Statement() if is_glossary else _of_pairs(pairs, own)
+    found = {name for one in _PRECISION.findall(words) if (name := catalog.precision_of(one))}
+    return Statement(precision=found.pop()) if len(found) == 1 and not listed else Statement()
+
+
+def _pairs(words: str) -> dict[str, str] | None:
+    """What a line states by key: `System: DGX-H100, Precision: BF16`; None where it is no such."""
+    stated = [_PAIR.fullmatch(part) for part in _NEXT_PAIR.split(words)]
+    return {one[1].casefold(): one[2] for one in stated if one} if all(stated) else None
+
+
+def _of_pairs(pairs: dict[str, str], own: str | None) -> Statement:
+    framework = _framework(pairs.get("framework", ""))
+    container = pairs.get("container")
+    release = pairs.get("release", "")
+    found = _of_release(release, own) if release else Statement()
+    version = _CELL.fullmatch(release)
+    stated = Statement(
+        framework=framework,
+        release=version[1] if version else found.release,
+        container=container,
+        system=pairs.get("system") or pairs.get("hardware") or pairs.get("gpu"),
+        precision=pairs.get("precision"),
+        model=pairs.get("model"),
+        refusal=None if version or found.release or not release else _unknown_release(release),
     )
+    return stated.then(_of_task(pairs["task"])) if "task" in pairs else stated
 
 
-def _framework(page: Page) -> str | None:
-    """The framework that the title names, else the front matter, else the opening words.
+def _unknown_release(text: str) -> str:
+    return f"{text!r} is no release; write its version: 26.02"
 
-    Else the only one that the text below names. Not the headings of sections: a page of DFM has a
-    section on its AutoModel backend. None where the title holds one against another, or names
-    several that no NeMo is among.
-    """
-    title = next((piece.text for piece in page.pieces if isinstance(piece, Heading)), "")
-    if names.compares(title):
+
+def _framework(printed: str) -> str | None:
+    return names.framework(printed) or printed.casefold() or None
+
+
+def _system(words: str) -> str | None:
+    """The system that is named, in its own words; None where none or several are."""
+    if catalog.named_system(words):
+        return words
+    found = {catalog.named_system(one) or one: one for one in _SYSTEM.findall(words)}
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+def _only_precision(words: str) -> str | None:
+    """The word for a precision, or for a pair of them, where words name just one."""
+    found = {}
+    for word in _WORD.findall(words):
+        bare = _BRACKETS.sub("", word).strip()
+        known = next((one for one in (word, bare) if isinstance(names.precision(one), str)), None)
+        if known and not known.casefold().startswith("half"):
+            found[names.precision(known)] = known
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+def _model(words: str) -> str | None:
+    bare = _SYSTEM.sub(" ", words).strip(" ,;|–—")
+    bare = re.sub(r"\s+on$", "", bare)
+    return bare if catalog.named_model(bare) else None
+
+
+def _backend(words: str, own: str | None) -> str | None:
+    if own != _WITH_BACKENDS:
         return None
-    if titled := releases.frameworks_in(title):
-        return framework_in(title) or (titled[0] if len(titled) == 1 else None)
-    for text in (page.front or "", "\n".join(_opening(page))):
-        if name := framework_in(text):
-            return name
-    lines = [piece.text for piece in page.pieces if isinstance(piece, Line)]
-    named = {
-        name for name in _FRAMEWORKS if any(releases.names_framework(name, line) for line in lines)
-    }
-    return named.pop() if len(named) == 1 else None
+    return next(iter(names.frameworks_in(words, ("automodel", "megatron-core"))), None)
 
 
-def framework_in(text: str) -> str | None:
-    """The framework that a text names, the most particular one first."""
-    return next((name for name in _FRAMEWORKS if releases.names_framework(name, text)), None)
+def _not_measured(words: str) -> str | None:
+    found = _NOT_MEASURED.search(words)
+    return f"the heading is of {found[0]!r} figures, not of measured ones" if found else None
 
 
-def _opening(page: Page) -> Iterator[str]:
-    """The lines above the first section and the first table."""
-    headings = 0
-    for piece in page.pieces:
-        headings += isinstance(piece, Heading)
-        if headings > 1 or isinstance(piece, Grid):
-            return
-        if isinstance(piece, Line):
-            yield piece.text
+def _of_task(words: str) -> Statement:
+    """The task that words name, or why they leave it open."""
+    tasks, other = names.tasks(words), names.other_task(words)
+    if other and "lora" not in tasks:
+        return Statement(task_refusal=f"the heading names {other!r}, which is no task")
+    if len(tasks) > 1:
+        return Statement(task_refusal=f"the heading {words!r} names several tasks")
+    return Statement(task=tasks[0]) if tasks else Statement()
 
 
-def _version(page: Page) -> str | None:
-    """The version that a page states for all of itself, wherever it does."""
-    lines: Sequence[str] = [piece.text for piece in page.pieces if isinstance(piece, Line)]
-    found = _VERSION.search(dotted.joined("\n".join(lines)))
-    return found[1] if found else None
+def _of_release(words: str, own: str | None) -> Statement:
+    """The framework, release and container that a heading names."""
+    if found := _CONTAINER.search(words):
+        version = found[1] or found[2]
+        container = f"NeMo {version}"
+        return Statement(release=release_in(container, own), container=container)
+    versions = _versions(words)
+    alone = next(filter(None, map(_VERSION.fullmatch, _PARTS.split(words))), None)
+    if len(versions) == 1:
+        return versions[0]
+    if alone and (own != "nemo" or re.fullmatch(CALENDAR, alone[1])):
+        return Statement(release=alone[1])
+    if versions or _DATED.search(_BRACKETS.sub("", words)):
+        return Statement(refusal=f"the heading {words!r} leaves open which release its rows are of")
+    return Statement()
+
+
+def _versions(words: str) -> list[Statement]:
+    """Each framework with a version behind its name."""
+    found: dict[str, Statement] = {}
+    for name, pattern in names.FRAMEWORKS.items():
+        version = CALENDAR if name == "nemo" else _DOTTED
+        for one in re.finditer(rf"(?<![\w-]){pattern}\s+v?({version})(?![\w%])", words, re.I):
+            found.setdefault(one[1], Statement(framework=name, release=one[1]))
+    return list(found.values())
+
+
+def release_in(container: str | None, framework: str | None) -> str | None:
+    """The release that a container's name holds: `nemo:25.04` has 25.04 of what is in it."""
+    found = _IN_CONTAINER.search(container or "")
+    return found[1] if found and framework in _IN_NEMO_CONTAINERS else None
+
+
+def of_cells(texts: dict[str, str]) -> Statement | Refusal:
+    """What the cells of a row state of its framework, release and container."""
+    release, framework = texts.get("release", ""), texts.get("framework", "")
+    version = _CELL.fullmatch(release)
+    named = _versions(framework) or _versions(release)
+    if release and not version and not named:
+        return Refusal(f"{release!r} is no release", "write its version: 26.02")
+    stated = named[0] if named else Statement(framework=_framework(framework))
+    own = version[1] if version else stated.release
+    return replace(stated, release=own, container=texts.get("container") or None)

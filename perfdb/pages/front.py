@@ -9,8 +9,8 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from perfdb import aggregation, flops, yamlfile
+from perfdb.catalog import names
 from perfdb.errors import Diagnostic, InputError
-from perfdb.pages import releases
 from perfdb.record import Count, Frozen, Method, Original
 
 _ADDRESS = re.compile(r"https?://\w[!-~]*", re.ASCII)
@@ -52,7 +52,7 @@ class Settings(Frozen):
     @field_validator("framework")
     @classmethod
     def _known_framework(cls, given: str | None) -> str | None:
-        return given and (releases.framework_named(given) or given)
+        return given and (names.framework(given) or given)
 
     @field_validator("source_url")
     @classmethod

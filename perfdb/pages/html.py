@@ -1,43 +1,42 @@
-"""HTML: the tables of a built page, as Sphinx, MkDocs, Docusaurus and people write them."""
+"""HTML: the tables of a built page, and the words of a piece of HTML in Markdown."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from bs4 import Tag
-from bs4.element import PageElement
+from bs4 import BeautifulSoup, Tag
+from bs4.element import NavigableString, PageElement, PreformattedString
 
-from perfdb.pages import directives, html_notes, html_tabs, html_tree, spans
-from perfdb.pages.base import Cell, Enter, Heading, Leave, Line, Page, Piece
-from perfdb.pages.spans import Spanned, SpannedRow
-
-NAME = "html"
+from perfdb.pages.base import BoxEnd, BoxStart, Cell, Grid, Heading, Line, Page, Piece, Row, Unread
 
 _DOCUMENT = re.compile(
-    r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--(?:(?!-->).)*-->\s*)*<(?:!doctype\s+html|html|head|body)\b",
-    re.IGNORECASE | re.DOTALL,
+    r"\s*(?:<!--(?:(?!-->).)*-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.I | re.DOTALL
 )
-_FRAGMENT = re.compile(r"\s*<(?:[a-z]+|h[1-6])(?:\s[^<>]*)?>")
-_MARKDOWN = re.compile(r"^(?:#{1,6} |```|~~~|:::|\||\s*\|?\s*:?-{2,}:?\s*\|)", re.MULTILINE)
-_TABLE = re.compile(r"<table[\s>]", re.IGNORECASE)
+_FRAGMENT = re.compile(r"\s*<(?:table|div|section|article|main)\b", re.I)
 _HEADING = re.compile(r"h([1-6])")
-_NUMBERED = re.compile(r"\Atable\s+[0-9]+(?:\.[0-9]+)*\s*[.:]?\s+", re.IGNORECASE)
+_SILENT: Final = (
+    "head", "script", "style", "template", "noscript", "svg", "button", "nav", "footer", "pre",
+    "input", "select", "textarea",
+)  # fmt: skip
+"""Elements that are tools, ways through the site, or quoted text."""
+_SILENT_CLASSES: Final = frozenset(
+    {"headerlink", "hash-link", "anchor-link", "sr-only", "visually-hidden", "footnote-backref",
+     "admonition-title"}
+)  # fmt: skip
 _BLOCKS: Final = frozenset(
     {"p", "div", "section", "article", "main", "ul", "ol", "li", "dl", "dt", "dd", "blockquote",
-     "details", "summary", "table", "figure", "figcaption", "aside", "header", "hr", "body",
-     "tr", "td", "th", "caption", "form", "fieldset", "address", "br"}
+     "details", "figure", "figcaption", "aside", "header", "hr", "body", "br"}
 )  # fmt: skip
-_BOX_CLASSES: Final = frozenset({"admonition", "alert", "theme-admonition", "callout"})
+_PANELS: Final = ("sd-tab-content", "tabbed-block", "tab-content")
+"""Classes of the panels of tabs: sphinx-design, Material for MkDocs, sphinx-inline-tabs."""
 _DEEPEST: Final = 100
-"""Boxes within boxes that are followed."""
 
 
-def recognises(text: str) -> bool:
-    """Whether a text is an HTML document, or a piece of one with a table and no Markdown."""
-    if _DOCUMENT.match(text):
-        return True
-    return bool(_FRAGMENT.match(text) and _TABLE.search(text) and not _MARKDOWN.search(text))
+def recognizes(text: str) -> bool:
+    """Whether a text is an HTML document, or a piece of one with a table."""
+    has_markdown = re.search(r"^(?:#{1,6} |```|:::|\|)", text, re.MULTILINE)
+    return bool(_DOCUMENT.match(text) or (_FRAGMENT.match(text) and not has_markdown))
 
 
 def page(text: str) -> Page:
@@ -46,164 +45,196 @@ def page(text: str) -> Page:
     return Page(None, tuple(pieces(text, 1, footnotes)), footnotes)
 
 
-def pieces(text: str, first: int, footnotes: dict[str, str]) -> Sequence[Piece]:
-    """The pieces of a part of a page whose first line is `first`; footnotes are added to those."""
-    tree = html_tree.parse(text, first)
-    notes = html_notes.of(tree)
-    footnotes |= {note.mark: note.text for note in notes}
-    reader = _Reader(html_tabs.labels(tree), frozenset(id(note.holder) for note in notes))
-    reader.read(_main(tree))
+def pieces(text: str, first: int, footnotes: dict[str, str]) -> list[Piece]:
+    """The pieces of HTML whose first line is `first` of its page; adds to the footnotes."""
+    tree = _parsed(text)
+    footnotes |= _footnotes(tree)
+    main = tree.find("main") or tree.find(role="main") or tree.find("article")
+    reader = _Reader(_labels(tree), first - 1)
+    reader.read(main if isinstance(main, Tag) and main.find("table") else tree)
+    reader.end_line()
     return reader.pieces
 
 
-def _main(tree: Tag) -> Tag:
-    """The part of a page that is its own: not the way around the site."""
-    for main in (tree.find("main"), tree.find(role="main"), tree.find("article")):
-        if isinstance(main, Tag) and main.find("table"):
-            return main
-    return tree
+def words(markup: str) -> str:
+    """The words of a piece of HTML, with a newline for each line break."""
+    return text_of(_parsed(markup))
+
+
+def text_of(root: Tag) -> str:
+    """The words of an element: footnote marks as `[^1]`, withdrawn text as `~~text~~`."""
+    texts = "".join(_runs(root, 0)).split("\n")
+    return "\n".join(filter(None, (" ".join(text.split()) for text in texts)))
+
+
+def _parsed(text: str) -> BeautifulSoup:
+    return BeautifulSoup(text + "\n", "html.parser")
+
+
+def _is_text(node: PageElement) -> bool:
+    return isinstance(node, NavigableString) and not isinstance(node, PreformattedString)
+
+
+def _runs(root: Tag, depth: int) -> Iterator[str]:
+    for node in root.contents if depth < _DEEPEST else ():
+        if not isinstance(node, Tag):
+            yield str(node).replace("\n", " ") if _is_text(node) else ""
+        elif node.name in ("br", "p", "div", "li"):
+            yield from ("\n", *_runs(node, depth + 1))
+        elif node.name in ("s", "del", "strike"):
+            yield f"~~{text_of(node)}~~"
+        elif mark := _mark(node):
+            yield f"[^{mark}]"
+        elif not _is_silent(node) and node.name != "table":
+            yield from _runs(node, depth + 1)
+
+
+def _classes(tag: Tag) -> frozenset[str]:
+    value = tag.get("class") or ()
+    return frozenset(value.split() if isinstance(value, str) else value)
+
+
+def _is_silent(tag: Tag) -> bool:
+    """Whether a reader sees nothing of an element; the panel of a closed tab can be opened."""
+    if tag.name in _SILENT or _classes(tag) & _SILENT_CLASSES or tag.get("role") == "navigation":
+        return True
+    hidden = tag.has_attr("hidden") or "display:none" in str(tag.get("style", "")).replace(" ", "")
+    return hidden and tag.get("role") != "tabpanel"
+
+
+def _mark(tag: Tag) -> str | None:
+    """The mark of a reference to a footnote; None for other elements."""
+    if tag.name != "sup" and not _classes(tag) & {"footnote-reference", "footnote-ref"}:
+        return None
+    return re.sub(r"[\[\]\s]", "", tag.get_text())[:40] or None
+
+
+def _footnotes(tree: Tag) -> dict[str, str]:
+    """The texts of footnotes: of docutils a label and a text, of Markdown an item of a list."""
+    found: dict[str, str] = {}
+    for label in tree.select(".footnote .label"):
+        holder = label.find_parent(class_="footnote")
+        text = text_of(holder) if holder else ""
+        mark = re.sub(r"[\[\]\s]", "", label.get_text())
+        found[mark] = text.removeprefix(f"[{mark}]").strip()
+    for items in tree.select(".footnote ol, .footnotes ol, [data-footnotes] ol"):
+        for number, item in enumerate(items.find_all("li", recursive=False), start=1):
+            found[str(number)] = text_of(item).rstrip(" \u21a9\ufe0e↑^")
+    return found
+
+
+def _labels(tree: Tag) -> dict[int, str]:
+    """The label of each panel of tabs, by the id() of the panel."""
+    found: dict[int, str] = {}
+    for label in tree.find_all("label"):
+        panel = label.find_next_sibling()
+        if isinstance(panel, Tag) and _classes(panel) & {*_PANELS}:
+            found[id(panel)] = text_of(label)
+    for names in tree.select(".tabbed-labels, [role=tablist]"):
+        labels = names.find_all(["label", "li", "button", "a"], recursive=False)
+        behind = names.find_next_sibling()
+        panels = behind.select(":scope > .tabbed-block, :scope > [role=tabpanel]") if behind else []
+        found |= {id(p): text_of(one) for p, one in zip(panels, labels, strict=False)}
+    for tab in tree.select("[role=tab][aria-controls]"):
+        panel = tree.find(id=str(tab["aria-controls"]))
+        if isinstance(panel, Tag):
+            found[id(panel)] = text_of(tab)
+    return found
 
 
 @dataclass
 class _Reader:
-    """Reads an element from its start to its end. `labels` are those of tabs, by id()."""
+    """Reads an element from its start to its end; `above`: lines of the page above the text."""
 
-    labels: Mapping[int, str]
-    notes: frozenset[int]
+    labels: dict[int, str]
+    above: int
     pieces: list[Piece] = field(default_factory=list)
-    boxes: list[Tag] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
     line: int = 1
     items: int = 0
-    titled: bool = False
 
-    def read(self, root: Tag) -> None:
+    def read(self, root: Tag, depth: int = 0) -> None:
         """Everything below an element; nothing below what is silent."""
-        left: list[tuple[PageElement, bool]] = [(node, False) for node in reversed(root.contents)]
-        while left:
-            node, ended = left.pop()
+        for node in root.contents:
             if not isinstance(node, Tag):
-                if html_tree.is_text(node):
-                    self.words.append(str(node))
-            elif ended:
-                self.end(node)
-            elif not html_tree.is_silent(node) and id(node) not in self.notes and self.start(node):
-                left.append((node, True))
-                left.extend((child, False) for child in reversed(node.contents))
-        self.flush()
+                self.words += [str(node)] if _is_text(node) else []
+            elif mark := _mark(node):
+                self.words.append(f"[^{mark}]")
+            elif not _is_silent(node) and "footnote" not in _classes(node) and depth < _DEEPEST:
+                self.element(node, depth)
 
-    def start(self, tag: Tag) -> bool:
-        """Take the start of an element; whether what stands inside is to be read too."""
-        if tag.name in _BLOCKS or _HEADING.fullmatch(tag.name):
-            self.flush(kept=_is_defined(tag))
-            self.line, self.titled = html_tree.line(tag), _is_titled(tag)
-        if heading := _HEADING.fullmatch(tag.name):
-            self.pieces.append(Heading(int(heading[1]), html_tree.words(tag), html_tree.line(tag)))
-            return False
-        if tag.name == "table":
-            self.pieces += _table(tag)
-            return html_tree.has_table(tag)
-        if tag.name == "summary" or _is_tab(tag) or "admonition-title" in html_tree.classes(tag):
-            return False
-        if (card := html_tabs.card_of(tag)) and self.labels.get(id(card)) == html_tree.words(tag):
-            return False
-        if mark := html_tree.mark(tag):
-            self.words.append(mark)
-            return False
-        label = self.label(tag)
-        if label is not None and len(self.boxes) < _DEEPEST:
-            self.boxes.append(tag)
-            note = bool(html_tree.classes(tag) & directives.NOTES)
-            self.pieces.append(Enter(label, html_tree.line(tag), note=note))
+    def element(self, tag: Tag, depth: int) -> None:
+        line = self.above + (tag.sourceline or 1)
+        if tag.name in _BLOCKS or tag.name == "table" or _HEADING.fullmatch(tag.name):
+            self.end_line()
+            self.line = line
+        if found := _HEADING.fullmatch(tag.name):
+            self.pieces.append(Heading(int(found[1]), text_of(tag), line))
+        elif tag.name == "table":
+            self.pieces += _table(tag, self.above)
+        elif tag.name in ("summary", "label") or tag.get("role") in ("tab", "tablist"):
+            return
+        elif (label := self.label(tag)) is not None:
+            self.pieces.append(BoxStart(label, line))
+            self.inside(tag, depth)
+            self.pieces.append(BoxEnd())
+        else:
+            self.inside(tag, depth)
+
+    def inside(self, tag: Tag, depth: int) -> None:
         self.items += tag.name == "li"
-        return True
-
-    def end(self, tag: Tag) -> None:
+        self.read(tag, depth + 1)
         if tag.name in _BLOCKS:
-            self.flush(kept=tag.name == "dt")
+            self.end_line()
         self.items -= tag.name == "li"
-        if self.boxes and self.boxes[-1] is tag:
-            self.boxes.pop()
-            self.pieces.append(Leave())
 
     def label(self, tag: Tag) -> str | None:
-        """The label of a box: a tab, card, dropdown, admonition; None for other elements."""
+        """The label of a box: a tab, details, an admonition; None for other elements."""
         if id(tag) in self.labels:
             return self.labels[id(tag)]
         if tag.name == "details":
             summary = tag.find("summary", recursive=False)
-            return html_tree.words(summary) if isinstance(summary, Tag) else ""
-        return "" if html_tree.classes(tag) & _BOX_CLASSES or tag.name == "aside" else None
+            return text_of(summary) if isinstance(summary, Tag) else ""
+        return "" if _classes(tag) & {"admonition", "theme-admonition", "alert"} else None
 
-    def flush(self, *, kept: bool = False) -> None:
-        """End the line of text that was begun; a term that ends with a colon waits for its text."""
+    def end_line(self) -> None:
+        """End the line of text that was begun."""
         text = " ".join("".join(self.words).split())
-        if kept and text.endswith(":"):
-            self.words = [f"{text} "]
-            return
         if text:
-            self.pieces.append(Line(text, self.line, self.items > 0, titled=self.titled))
-        self.words, self.titled = [], False
+            self.pieces.append(Line(text, self.line, self.items > 0))
+        self.words = []
 
 
-def _is_defined(tag: Tag) -> bool:
-    """Whether the text of a term starts with an element."""
-    inner = tag.parent if tag.name == "p" else tag
-    return inner is not None and inner.name == "dd"
+def _table(table: Tag, above: int) -> Iterator[Piece]:
+    """A table, in a box of its caption. Tables in its cells are not read."""
+    rows = [row for row in table.find_all("tr") if _is_row(row, table)]
+    if not rows:
+        return
+    line = above + (table.sourceline or 1)
+    if why := _unreadable(table, rows[0]):
+        yield Unread(f"the table is not read: {why[0]}", line, why[1], rejected=True)
+        return
+    caption = table.find("caption")
+    yield BoxStart(text_of(caption) if isinstance(caption, Tag) else "", line)
+    header, *others = (_row(row, above) for row in rows)
+    yield Grid(header, tuple(row for row in others if row.cells))
+    yield BoxEnd()
 
 
-def _is_titled(tag: Tag) -> bool:
-    """Whether it is a title below those of sections: in a card, a rubric, or all in bold."""
-    if html_tabs.card_of(tag):
-        return True
-    if tag.name != "p" or "rubric" in html_tree.classes(tag):
-        return tag.name == "p"
-    inner = [one for one in tag.contents if isinstance(one, Tag) or str(one).strip(" \n:")]
-    first = inner[0] if len(inner) == 1 else None
-    return isinstance(first, Tag) and first.name in ("strong", "b")
+def _unreadable(table: Tag, header: Tag) -> tuple[str, str] | None:
+    """Why a table cannot be read, and what to do."""
+    if table.select_one("td > td, th > th, tr > tr"):
+        return "its cells have no end tags", "write </td> and </tr>"
+    if header.find(colspan=re.compile("[2-9]")) or header.find(rowspan=re.compile("[2-9]")):
+        return "its titles are across several rows or columns", "give each column a title"
+    return None
 
 
-def _is_tab(tag: Tag) -> bool:
-    """Whether an element is the label of a tab: what it says holds in its panel alone."""
-    return tag.name == "label" or html_tree.attribute(tag, "role") == "tab"
+def _is_row(row: Tag, table: Tag) -> bool:
+    return row.find_parent("table") is table and not _is_silent(row)
 
 
-def _table(table: Tag) -> Iterator[Piece]:
-    """A table with what its caption says; tables in its cells are tables of their own."""
-    caption = table.find("caption", recursive=False)
-    if isinstance(caption, Tag) and (text := html_tree.words(caption)):
-        yield Enter(_NUMBERED.sub("", text), html_tree.line(caption))
-        yield from spans.pieces(_rows(table))
-        yield Leave()
-    else:
-        yield from spans.pieces(_rows(table))
-
-
-def _rows(table: Tag) -> Iterator[SpannedRow]:
-    """The rows of a table. A row or cell may lack its end: it ends where the next one starts."""
-    found: list[tuple[Tag, bool, list[Spanned]]] = []
-    in_head = False
-    for node in html_tree.inside(table, leave_out=("table",)):
-        if not isinstance(node, Tag):
-            continue
-        if node.name in ("thead", "tbody", "tfoot"):
-            in_head = node.name == "thead"
-        elif node.name == "tr":
-            found.append((node, in_head and node.parent is not table, []))
-        elif node.name in ("td", "th") and found:
-            found[-1][2].append(_cell(node))
-    yield from (SpannedRow(html_tree.line(row), tuple(cells), head) for row, head, cells in found)
-
-
-def _cell(cell: Tag) -> Spanned:
-    columns, rows = (_span(cell, name) for name in ("colspan", "rowspan"))
-    both = Cell(html_tree.words(cell), html_tree.cell_words(cell))
-    return Spanned(both, columns, rows, cell.name == "th")
-
-
-def _span(cell: Tag, name: str) -> int:
-    """How far a cell reaches; 0 rows are all that are left."""
-    found = re.match(r"\s*([0-9]{1,9})", html_tree.attribute(cell, name))
-    if not found:
-        return 1
-    return int(found[1]) or (10**9 if name == "rowspan" else 1)
+def _row(row: Tag, above: int) -> Row:
+    cells = row.find_all(["td", "th"], recursive=False)
+    made = (Cell(text.replace("\n", " "), text) for text in map(text_of, cells))
+    return Row(above + (row.sourceline or 1), tuple(made))

@@ -1,256 +1,335 @@
-"""Markdown and MyST: tables of every kind, headings, and tabs from directives, with their lines.
+"""Markdown and MyST, with the tabs of sphinx-design, MkDocs and MDX components.
 
-Tables are read from the lines of their paragraph: a parser of GFM tables pads short rows and cuts
-long ones in silence, and takes text that follows a table without a blank line for rows of it.
+Boxes of any dialect become comments on lines of their own first, so that markdown-it reads
+the same lines of the same page, and sees what is inside a box. The cells of a table are split
+here: markdown-it drops what is behind the last column of a row in silence.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Final
 
 from markdown_it import MarkdownIt
-from markdown_it.rules_block import StateBlock
 from markdown_it.token import Token
-from mdit_py_plugins.colon_fence import colon_fence_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.front_matter import front_matter_plugin
 
-from perfdb.pages import directives, footnotes, rest
-from perfdb.pages.base import Cell, Enter, Grid, Heading, Leave, Line, Page, Piece, Quoted, Row
-from perfdb.pages.directives import Directive
-from perfdb.pages.html_blocks import HtmlBlocks
-from perfdb.pages.markdown_text import cell_words, words
+from perfdb.pages import html, rest
+from perfdb.pages.base import (
+    BoxEnd,
+    BoxStart,
+    Cell,
+    Grid,
+    Heading,
+    Line,
+    Page,
+    Piece,
+    Row,
+    Unread,
+    is_note_box,
+)
 
-NAME = "markdown"
+_BLOCKS = MarkdownIt("commonmark").enable("table").use(front_matter_plugin).use(footnote_plugin)
+_BLOCKS.core.ruler.enableOnly(["normalize", "block"])
+_INLINE = MarkdownIt("commonmark")
 
-
-def _comment(state: StateBlock, start: int, _end: int, silent: bool) -> bool:
-    """A line of MyST that begins with a percent sign, which no reader sees."""
-    at = state.bMarks[start] + state.tShift[start]
-    if state.is_code_block(start) or not state.src.startswith("%", at):
-        return False
-    if not silent:
-        state.line = start + 1
-    return True
-
-
-def _blocks() -> MarkdownIt:
-    """A parser of the blocks of a text, and of nothing within them."""
-    parser = MarkdownIt("commonmark").use(colon_fence_plugin).use(footnote_plugin)
-    ended = ["paragraph", "reference", "blockquote", "list", "footnote_def"]
-    parser.block.ruler.before("blockquote", "comment", _comment, {"alt": ended})
-    parser.core.ruler.enableOnly(["normalize", "block"])
-    return parser
-
-
-_BOX = _blocks()
-_DOCUMENT = _blocks().use(front_matter_plugin)
-_START = Token("start", "", 0)
-_END = "\n"
-"""Behind a text: the parser of ::: looks at the sign behind a last line that is empty."""
-
-_FRONT = re.compile(r"\A---[ \t]*\n(.*?\n)?---[ \t]*(?:\n|\Z)", re.DOTALL)
-_DIRECTIVE = re.compile(r"\s*\{([\w:.-]+)\}\s*(.*)")
-_OPTIONS = re.compile(r"\A\s*(?:---\n(?:.*\n)*?---(?:\n|$)|(?::[\w-]+:.*(?:\n|$)[ \t]*)+)")
-_OPTION = re.compile(r"^\s*:?([\w-]+):[ \t]*(.*)$", re.MULTILINE)
-_BOLD = re.compile(r"\s*(\*\*|__)(?!\s)(?:(?!\1).)+\1\s*(?::\s*)?")
-_PRE = re.compile(r"\s*<pre\b", re.IGNORECASE)
-_SNIPPET = re.compile(r"\s*-+8<-+(?:\s.*)?")
+_MARKUP = re.compile(r"[\\`*_~\[\]<>&!]")
 _PIPE = re.compile(r"(?<!\\)\|")
-_RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*")
-_DEEPEST = 20
-"""Boxes within boxes that are followed."""
+_RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)+\|?\s*")
+_BOLD = re.compile(r"\s*(\*\*|__)(?!\s)(?:(?!\1).)+\1\s*:?\s*")
+_QUOTE = re.compile(r"^(?:\s*>\s?)+")
+_FEWEST_CELLS: Final = 3
+"""Of a line with pipes that may be a row."""
+
+_FENCE = re.compile(r"\s*(?:>\s*)?(?P<fence>`{3,}|~{3,}|:{3,})\s*(?P<info>.*?)\s*")
+_DIRECTIVE = re.compile(r"\{([\w:.-]+)\}\s*(.*)")
+_INDENTED = re.compile(
+    r"(?P<indent>\s*)(?:===[!+]*(?=\s+[\"'])|(?:!!!|\?\?\?\+?)\s+(?P<kind>[\w-]+))"
+    r"(?:\s+[\"'](?P<label>.*)[\"'])?\s*"
+)
+"""MkDocs: `=== "DGX-H100"`, `!!! note "Title"`."""
+_COMPONENT = re.compile(
+    r"\s*(?:<Tabs>)?<(?P<end>/)?(?P<name>Tabs?|TabItem|Accordion|Card|details)\b(?P<said>[^>]*)>"
+    r"(?:\s*<summary>(?P<summary>.*)</summary>)?(?:</Tabs>)?\s*"
+)
+"""Components of Docusaurus and Mintlify, and the details of GitHub."""
+_SUMMARY = re.compile(r"\s*<summary>(.*)</summary>\s*")
+_ATTRIBUTE = re.compile(r"\b(label|title|value)=\{?[\"']([^\"']*)[\"']")
+_COMMENT = re.compile(r"<!--.*?-->|\{/\*.*?\*/\}", re.DOTALL)
+_TABLES: Final = ("list-table", "csv-table", "eval-rst")
+"""Directives that docutils reads."""
+_LITERAL: Final = (
+    "code", "code-block", "code-cell", "literalinclude", "math", "mermaid", "toctree", "contents",
+    "image", "figure", "include", "todo", "only", "ifconfig",
+)  # fmt: skip
+"""Directives that hold no text of the page, or text that not every reader sees."""
 
 
-def recognises(text: str) -> bool:
+def recognizes(text: str) -> bool:
     """Any text is Markdown."""
     return True
 
 
 def page(text: str) -> Page:
     """The pieces of a Markdown text."""
-    tokens = _DOCUMENT.parse(text + _END)
+    boxes = _Boxes()
+    tokens = _BLOCKS.parse(boxes.marked(text))
     front = tokens[0].content if tokens and tokens[0].type == "front_matter" else None
-    place = _Place(1, text.split("\n"))
-    return Page(front, tuple(_pieces([_START, *tokens], place)), place.footnotes)
+    reader = _Reader(boxes)
+    return Page(front, tuple(reader.pieces(tokens)), reader.footnotes)
 
 
-def without_front(text: str) -> tuple[str | None, str]:
-    """The front matter of a text, and the text with blank lines in its place."""
-    found = _FRONT.match(text)
-    if not found:
-        return None, text
-    return found[1] or "", "\n" * found[0].count("\n") + text[found.end() :]
+def words(markup: str) -> str:
+    """The words that a reader sees of inline Markdown, with a newline for each line break."""
+    text = markup.replace("\\|", "|").strip()
+    if not _MARKUP.search(text):
+        return text
+    if re.search(r"</?[a-zA-Z]", text):
+        return html.words(_INLINE.renderInline(text))
+    tokens = _INLINE.parseInline(text)
+    return "".join(_run(child) for token in tokens for child in token.children or ()).strip()
 
 
-def pieces(text: str, first: int, footnotes: dict[str, str]) -> Iterator[Piece]:
-    """The pieces of a part of a page whose first line is `first`; footnotes are added to those."""
-    place = _Place(first, text.split("\n"), footnotes=footnotes)
-    yield from _pieces([_START, *_BOX.parse(text + _END)], place)
+def _run(token: Token) -> str:
+    if token.type == "image":
+        return token.content
+    return " " if token.type.endswith("break") else token.content
 
 
-@dataclass(frozen=True)
-class _Place:
-    """The lines of a text, which of the page is its first, and how many boxes it is in."""
+def _blank(found: re.Match[str]) -> str:
+    return "\n" * found[0].count("\n")
 
-    first: int
-    lines: Sequence[str]
-    depth: int = 0
+
+@dataclass
+class _Boxes:
+    """Replaces the starts and ends of boxes by comments; keeps their labels and tables by line."""
+
+    labels: dict[int, str] = field(default_factory=dict)
+    html: dict[int, str] = field(default_factory=dict)
+    rest: dict[int, str] = field(default_factory=dict)
+    made: list[str] = field(default_factory=list)
+    open: list[tuple[str, int]] = field(default_factory=list)
+    """The boxes that are open: what ends each, and how far in its content is."""
+
+    def marked(self, text: str) -> str:
+        """The text, line for line, with a comment where a box starts, ends, or is a table."""
+        lines = _COMMENT.sub(_blank, text).split("\n")
+        while len(self.made) < len(lines):
+            line = lines[len(self.made)]
+            fence = _FENCE.fullmatch(line)
+            if fence and fence["info"] and _DIRECTIVE.match(fence["info"]):
+                self._directive(fence, lines)
+            elif fence and fence["fence"][0] != ":" and not self._closes(fence):
+                self._keep(_size(lines, len(self.made), fence["fence"]), lines)
+            elif "<table" in line.casefold():
+                self._replace(_size(lines, len(self.made), "</table>"), lines, self.html)
+            else:
+                self._line(line, fence, lines)
+        return "\n".join(self.made)
+
+    def _closes(self, fence: re.Match[str]) -> bool:
+        return not fence["info"] and any(
+            fence["fence"].startswith(end) for end, _ in self.open if end
+        )
+
+    def _keep(self, size: int, lines: Sequence[str]) -> None:
+        self.made += lines[len(self.made) : len(self.made) + size]
+
+    def _replace(self, size: int, lines: Sequence[str], kept: dict[int, str]) -> None:
+        """Put a comment in place of a table; its lines are kept with the number of the first."""
+        start = len(self.made)
+        kept[start + 1] = "\n".join(lines[start : start + size])
+        self.made += [f"<!--table {start + 1}-->", *[""] * (size - 1)]
+
+    def _start(self, label: str, end: str, indent: int = 0) -> None:
+        self.labels[len(self.made) + 1] = label
+        self.open.append((end, indent))
+        self.made.append(f"<!--box {len(self.made) + 1}-->")
+
+    def _directive(self, fence: re.Match[str], lines: Sequence[str]) -> None:
+        named = _DIRECTIVE.match(fence["info"])
+        name, argument = (named[1], named[2]) if named else ("", "")
+        if name in _TABLES:
+            size = _size(lines, len(self.made), fence["fence"])
+            self._replace(size, lines, self.rest)
+        elif name in _LITERAL:
+            self._keep(_size(lines, len(self.made), fence["fence"]), lines)
+        else:
+            self._start("" if is_note_box(name) else argument, fence["fence"])
+
+    def _line(self, line: str, fence: re.Match[str] | None, lines: Sequence[str]) -> None:
+        """A line outside of code: the start or end of a box, or text."""
+        if fence and fence["info"]:
+            self._start(fence["info"], fence["fence"])
+        elif fence:
+            self._end(fence["fence"])
+        elif found := _COMPONENT.fullmatch(line):
+            self._component(found, lines)
+        elif (found := _INDENTED.fullmatch(line)) and self._is_indented(line, lines):
+            self._start(found["label"] or "", "", len(found["indent"]) + 4)
+        else:
+            self._text(line)
+
+    def _is_indented(self, line: str, lines: Sequence[str]) -> bool:
+        below = next((one for one in lines[len(self.made) + 1 :] if one.strip()), "")
+        return _indent(below) >= _indent(line) + 4
+
+    def _component(self, found: re.Match[str], lines: Sequence[str]) -> None:
+        if found["end"]:
+            self._end(f"</{found['name']}>")
+            return
+        said: dict[str, str] = dict(_ATTRIBUTE.findall(found["said"]))
+        below = _SUMMARY.fullmatch((*lines[len(self.made) + 1 :], "")[0])
+        summary = found["summary"] or (below[1] if below else "")
+        label = said.get("label") or said.get("title") or said.get("value") or words(summary)
+        self._start(label, f"</{found['name']}>")
+
+    def _end(self, end: str) -> None:
+        """The end of the box that ends so, and of those inside; text that ends none is left out."""
+        ends = [at for at, (one, _) in enumerate(self.open) if one and end.startswith(one)]
+        count = len(self.open) - ends[-1] if ends else 0
+        del self.open[len(self.open) - count :]
+        self.made.append("<!--/box-->" * count)
+
+    def _text(self, line: str) -> None:
+        """A line of text, without the indent of its boxes; it may end boxes by its indent."""
+        count = 0
+        while line.strip() and self.open and _indent(line) < self.open[-1][1]:
+            self.open.pop()
+            count += 1
+        if count:  # a line of comments may not hold text: the box ends on the blank line above
+            self.made[-1] += "<!--/box-->" * count
+        inside = _QUOTE.sub("", line.lstrip() if self.open else line)
+        self.made.append("" if _SUMMARY.fullmatch(line) else inside)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _size(lines: Sequence[str], start: int, end: str) -> int:
+    """How many lines a block takes, with the one that ends it: a fence, or a tag."""
+    for at in range(start, len(lines)):
+        line = lines[at].strip().casefold()
+        is_fence = at > start and line.startswith(end) and not line.strip("`~:")
+        if is_fence or (end.startswith("<") and end in line):
+            return at - start + 1
+    return len(lines) - start
+
+
+@dataclass
+class _Reader:
+    """From the tokens of a page to its pieces."""
+
+    boxes: _Boxes
     footnotes: dict[str, str] = field(default_factory=dict)
 
-    def line(self, token: Token) -> int:
-        return self.first + (token.map[0] if token.map else 0)
+    def pieces(self, tokens: Sequence[Token]) -> Iterator[Piece]:
+        """What a run of block tokens holds, in reading order."""
+        lists = end = 0
+        note = ""
+        for before, token in pairwise([Token("start", "", 0), *tokens]):
+            lists += {"list_item_open": 1, "list_item_close": -1}.get(token.type, 0)
+            if token.type in ("footnote_reference_open", "footnote_reference_close"):
+                note = str(token.meta["label"]) if token.nesting > 0 else ""
+            elif note and token.type == "inline":
+                text = f"{self.footnotes.get(note, '')} {words(token.content)}"
+                self.footnotes[note] = " ".join(text.split())
+            elif token.map and token.map[0] >= end:
+                if token.type == "table_open":
+                    end = token.map[1]
+                yield from self._block(before, token, listed=lists > 0)
 
+    def _block(self, before: Token, token: Token, *, listed: bool) -> Iterator[Piece]:
+        first, end = token.map or (0, 0)
+        if token.type == "html_block":
+            yield from self._html(token.content, first + 1)
+        elif token.type == "table_open":
+            yield from _tables(self.boxes.made[first:end], first + 1)
+        elif token.type in ("fence", "code_block"):
+            yield from _quoted(token.content.split("\n"), first + 1 + (token.type == "fence"))
+        elif before.type == "heading_open":
+            yield Heading(int(before.tag[1]), words(token.content), first + 1)
+        elif before.type == "paragraph_open":
+            yield from _paragraph(token.content.split("\n"), first + 1, listed=listed)
 
-def _pieces(tokens: Sequence[Token], place: _Place) -> Iterator[Piece]:
-    """What a run of block tokens says, in reading order."""
-    blocks = HtmlBlocks(place.lines, place.footnotes)
-    lists = end = 0
-    note = ""
-    for before, token in pairwise(tokens):
-        lists += {"list_item_open": 1, "list_item_close": -1}.get(token.type, 0)
-        if token.map and token.map[0] < end:
-            continue
-        if token.type == "html_block" and token.map:
-            start, end = token.map[0], blocks.end(*token.map)
-            yield from blocks.read(start, end, place.line(token))
-            if _PRE.match(place.lines[start]) and not blocks.hidden:
-                yield from _quoted(place.lines[start:end], place.line(token))
-        elif token.type in ("footnote_reference_open", "footnote_reference_close"):
-            note = str(token.meta["label"]) if token.nesting > 0 else ""
-        elif note and token.type == "inline":
-            place.footnotes[note] = words(f"{place.footnotes.get(note, '')} {token.content}")
-        elif not note and not blocks.hidden:
-            yield from _block(before, token, place, listed=lists > 0)
-    yield from blocks.close()
+    def _html(self, content: str, line: int) -> Iterator[Piece]:
+        for name, number in re.findall(r"<!--(/?[a-z]+) ?(\d*)-->", content):
+            at = int(number or 0)
+            if name == "box":
+                yield BoxStart(words(self.boxes.labels[at]), at)
+            elif name == "/box":
+                yield BoxEnd()
+            elif at in self.boxes.html:
+                yield from html.pieces(self.boxes.html[at], at, self.footnotes)
+            elif at in self.boxes.rest:
+                yield from self._rest(self.boxes.rest[at], at)
+        if not content.startswith("<!--"):
+            yield from html.pieces(content, line, self.footnotes)
 
-
-def _block(before: Token, token: Token, place: _Place, *, listed: bool) -> Iterator[Piece]:
-    if token.type in ("fence", "colon_fence"):
-        yield from _box(token, place)
-    elif token.type == "code_block":
-        yield from _quoted(token.content.split("\n"), place.line(token))
-    elif before.type == "heading_open" and not _is_table(before, token):
-        yield Heading(int(before.tag[1]), words(token.content), place.line(token))
-    elif before.type in ("paragraph_open", "heading_open"):
-        yield from _flow(token.content.split("\n"), place.line(token), listed=listed)
-
-
-def _is_table(heading: Token, content: Token) -> bool:
-    """Whether a line of dashes, which ends a table, was taken for the underline of a heading."""
-    return heading.markup in ("-", "=") and "|" in content.content
-
-
-def _box(token: Token, place: _Place) -> Iterator[Piece]:
-    """What stands inside a directive; code and other literal text says nothing of other tables.
-
-    Colons without a directive's name hold Markdown too: one ::: too many must not hide the tables
-    below it.
-    """
-    named = _DIRECTIVE.match(token.info)
-    if place.depth >= _DEEPEST or not (named or token.type == "colon_fence"):
-        yield from _quoted(token.content.split("\n"), place.line(token) + 1)
-        return
-    name, argument = (named[1], named[2]) if named else ("", token.info.strip())
-    one = _directive((name, argument), token.content, place.line(token))
-    yield from directives.elsewhere(one)
-    if name == "eval-rst":
-        yield from rest.pieces("\n".join(one.lines), one.first, place.footnotes)
-    elif directives.is_table(name):
-        yield from directives.table(one, cell_words)
-    elif name == directives.TITLE:
-        yield Line(words(argument), one.line, titled=True)
-    elif directives.is_conditional(one):
-        yield from directives.unseen(one, _inside(one, place))
-    elif name not in directives.LITERAL:
-        note = name in directives.NOTES or (not name and argument in directives.NOTES)
-        yield Enter("" if argument in directives.NOTES else words(argument), one.line, note=note)
-        yield from _inside(one, place)
-        yield Leave()
-    else:
-        yield from _quoted(one.lines, one.first)
-
-
-def _quoted(lines: Sequence[str], first: int) -> Iterator[Piece]:
-    """The tables in lines of code."""
-    if any(map(_is_rule, lines)):
-        for piece in _flow(lines, first, listed=False):
-            if isinstance(piece, Grid) and piece.ruled:
-                yield Quoted(piece)
-
-
-def _directive(head: tuple[str, str], content: str, line: int) -> Directive:
-    """A directive that starts on a line: its name and argument, and all that stands in it."""
-    options = _OPTIONS.match(content)
-    written = options[0] if options else ""
-    said = {name: _scalar(value) for name, value in _OPTION.findall(written)}
-    lines = content[len(written) :].split("\n")
-    return Directive(*head, said, line, lines, line + 1 + written.count("\n"))
-
-
-def _inside(one: Directive, place: _Place) -> Iterator[Piece]:
-    inner = _Place(one.first, one.lines, place.depth + 1, place.footnotes)
-    return _pieces([_START, *_BOX.parse("\n".join(one.lines) + _END)], inner)
-
-
-def _scalar(text: str) -> str:
-    """The value of an option, which is YAML: in quotes, or as it stands."""
-    quoted = re.fullmatch(r"'(.*)'\s*", text)
-    return quoted[1].replace("''", "'") if quoted else text.strip()
-
-
-def _flow(lines: Sequence[str], first: int, *, listed: bool) -> Iterator[Piece]:
-    """Lines without a blank one between: text, and the tables that begin and end in it.
-
-    In a paragraph that begins as a footnote, a pipe is a sign like others.
-    """
-    is_footnote = footnotes.begins(words(_PIPE.split(lines[0])[0]))
-    at = 0
-    while at < len(lines):
-        end = at
-        while end < len(lines) and _PIPE.search(lines[end]) and not _next_header(lines, at, end):
-            end += 1
-        grid = _grid(lines[at:end], first + at) if end > at else None
-        if grid is None or (is_footnote and not grid.ruled):
-            end = max(end, at + 1)
-            yield from (_line(lines[it], first + it, listed=listed) for it in range(at, end))
+    def _rest(self, text: str, first: int) -> Iterator[Piece]:
+        """A table that is a directive, or reStructuredText, without the fences around it."""
+        head, *inner = text.split("\n")
+        fence = _FENCE.fullmatch(head)
+        named = _DIRECTIVE.match(fence["info"]) if fence else None
+        name, argument = (named[1], named[2]) if named else ("", "")
+        inner = inner[:-1]
+        if name == "eval-rst":
+            yield from rest.pieces("\n".join(inner), first + 1, self.footnotes)
         else:
-            yield grid
-        at = max(end, at + 1)
+            yield from rest.directive(name, argument, inner, first)
 
 
-def _line(text: str, number: int, *, listed: bool) -> Piece:
-    """A line of text, or what a snippet of MkDocs stands for."""
-    if _SNIPPET.fullmatch(text):
-        return directives.included(text.strip(), number)
-    return Line(words(text), number, listed, titled=_BOLD.fullmatch(text) is not None)
+def _paragraph(lines: Sequence[str], first: int, *, listed: bool) -> Iterator[Piece]:
+    """Lines of text; a line with pipes is a row that a blank line cut off from its table."""
+    for number, line in enumerate(lines, start=first):
+        if line.lstrip().startswith("|") and len(_cells(line)) >= _FEWEST_CELLS:
+            message = "the row is not part of a table: a blank line cuts it off"
+            yield Unread(message, number, "put it right below the table", rejected=True)
+        elif _BOLD.fullmatch(line) and not listed:
+            yield Heading(6, words(line), number)
+        else:
+            yield Line(words(line), number, listed)
 
 
-def _next_header(lines: Sequence[str], start: int, at: int) -> bool:
-    """Whether a line is the header of another table than the one that began at `start`."""
-    return (
-        at > start
-        and at + 1 < len(lines)
-        and not _is_rule(lines[at])
-        and _is_rule(lines[at + 1])
-        # A row of single dashes is a row without values.
-        and "--" in lines[at + 1]
-    )
+def _tables(lines: Sequence[str], first: int) -> Iterator[Piece]:
+    """The tables in the lines that markdown-it takes for one, and the text between them.
 
-
-def _is_rule(line: str) -> bool:
-    return "|" in line and _RULE.fullmatch(line) is not None
-
-
-def _grid(lines: Sequence[str], first: int) -> Grid:
-    ruled = len(lines) > 1 and _is_rule(lines[1])
-    rows = tuple(_row(line, first + index) for index, line in enumerate(lines))
-    return Grid(rows[0], rows[2 if ruled else 1 :], ruled)
+    Text may follow a table without a blank line, and the header of another one.
+    """
+    header: Row | None = None
+    rows: list[Row] = []
+    for number, line in enumerate(lines, start=first):
+        below = lines[number - first + 1] if number - first + 1 < len(lines) else ""
+        if header and _RULE.fullmatch(line):
+            continue
+        starts = _RULE.fullmatch(below) is not None
+        if header and (starts or not _PIPE.search(line)):
+            yield Grid(header, tuple(rows))
+            header, rows = None, []
+        if starts:
+            header = _row(line, number)
+        elif header:
+            rows.append(_row(line, number))
+        elif line.strip():
+            yield Line(words(line), number)
+    if header:
+        yield Grid(header, tuple(rows))
 
 
 def _row(line: str, number: int) -> Row:
-    texts = [text.strip() for text in _PIPE.split(line.strip())]
-    start = 1 if len(texts) > 1 and not texts[0] else 0
-    end = len(texts) - 1 if len(texts) > start + 1 and not texts[-1] else len(texts)
-    return Row(number, tuple(Cell(text, cell_words(text)) for text in texts[start:end]))
+    return Row(number, tuple(Cell(raw, words(raw)) for raw in _cells(line)))
+
+
+def _cells(line: str) -> list[str]:
+    bare = re.sub(r"^\s*\|?|(?<!\\)\|\s*$", "", line)
+    return [cell.strip() for cell in _PIPE.split(bare)]
+
+
+def _quoted(lines: Sequence[str], first: int) -> Iterator[Piece]:
+    """The tables in a block of code."""
+    for at, line in enumerate(lines[1:], start=1):
+        if _RULE.fullmatch(line):
+            yield Grid(_row(lines[at - 1], first + at - 1), (), quoted=True)

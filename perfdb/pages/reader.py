@@ -1,69 +1,66 @@
-"""From the text of a published page to the results it holds.
+"""Published pages: from their text to the results that they hold.
 
-To add a markup: write its module (perfdb.pages.base.PageFormat), add it to the table.
+To add a markup: write its module, which makes the pieces of `perfdb.pages.base`, and add it here.
 """
 
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from types import ModuleType
+from typing import Final
+
+from perfdb import versions
+from perfdb.catalog import names
 from perfdb.errors import Diagnostic
-from perfdb.pages import (
-    contradicted,
-    front,
-    html,
-    markdown,
-    mdx,
-    mkdocs,
-    remarks,
-    rest,
-    rows,
-    scraped,
-    tables,
-    told,
-    unread,
-)
-from perfdb.pages.base import Page, PageContext, PageFormat, PageRead
-from perfdb.pages.context import of_page
+from perfdb.fields import FIGURES
+from perfdb.page_text import absent, lines, parsed
+from perfdb.pages import columns, front, html, markdown, rest, scraped, tables
+from perfdb.pages.base import Grid, Heading, Line, Page, PageContext, PageRead, Unread
+from perfdb.pages.context import Statement
+from perfdb.pages.front import Settings
+from perfdb.pages.rows import BRACKETED, PageSetting, TableReader
+from perfdb.pages.tables import Table
 from perfdb.record import PublishedResult
 
-FORMATS: dict[str, PageFormat] = {
-    html.NAME: html,
-    scraped.NAME: scraped,
-    rest.NAME: rest,
-    mdx.NAME: mdx,
-    mkdocs.NAME: mkdocs,
-    markdown.NAME: markdown,
-}
-"""The first that recognises a text reads it; Markdown, which any text is, comes last."""
+FORMATS: Final[tuple[ModuleType, ...]] = (html, scraped, rest, markdown)
+"""The first that recognizes a text reads it; Markdown, which any text is, comes last."""
+
+_FRAMEWORKS: Final = ("dfm", "automodel", "megatron-bridge", "nemo")
+"""DFM's and Megatron-Bridge's pages name the NeMo Framework too, as what they are part of."""
+_VERSION = re.compile(
+    rf"(?:{'|'.join(names.FRAMEWORKS[name] for name in _FRAMEWORKS)}) Version\s*:\s*"
+    r"(main|v?[0-9]+\.[0-9][\w.-]*)",
+    re.IGNORECASE,
+)
 
 
 def read(where: str, text: str, context: PageContext) -> PageRead:
-    """The results of a page, and what is wrong with its rows; `where` names it in problems.
+    """The results of a page, and what is wrong with its rows; `where` names it in diagnostics.
 
-    `context` is what the command line says; it says what the page does not.
-
-    Takes any text. A page whose front matter is wrong gives that problem and no results.
+    `context` fills in what the page does not state. Takes any text. A page whose front matter is
+    wrong gives that problem and no results.
     """
     page = _page(text)
     head = front.read(where, page.front)
     if head.problems:
         return PageRead((), head.problems, head.notes)
-    setting = of_page(page, head.settings, context)
-    every = tables.of_page(page)
-    to_read = tables.to_read(every)
-    readers = rows.readers(where, page, to_read, setting)
-    read_rows = [one for reader in readers for one in reader.results()]
-    results = tuple(one for one in read_rows if isinstance(one, PublishedResult))
-    of_tables = (note for reader in readers for note in remarks.of_table(reader))
-    notes = (
-        *head.notes,
-        *contradicted.by_options(where, page, head.settings, context),
-        *told.of_page(where, page, readers, results),
-        *of_tables,
-        *unread.of_page(where, page, every, to_read),
-    )
+    setting = _setting(where, page, head.settings, context)
+    every = tables.of_page(page, setting.stated.framework)
+    readers = [TableReader(table, setting) for table in _to_read(every)]
+    found = [one for reader in readers for one in reader.results()]
+    results = tuple(one for one in found if isinstance(one, PublishedResult))
+    problems = [one for one in found if isinstance(one, Diagnostic)]
     return PageRead(
         results=results,
-        problems=tuple(one for one in read_rows if isinstance(one, Diagnostic)),
-        # A table that labels divide is several tables with one header.
-        notes=tuple(dict.fromkeys(notes)),
+        problems=tuple(_once((*problems, *_unread(where, page, rejected=True)))),
+        notes=(
+            *head.notes,
+            *_of_framework(where, page, head.settings, context),
+            *_once(_of_options(where, results, context)),
+            *_once(note for reader in readers for note in _notes(reader)),
+            *_of_results(where, results),
+            *_tables_not_read(where, page, every),
+        ),
         original=head.settings.original,
     )
 
@@ -71,25 +68,163 @@ def read(where: str, text: str, context: PageContext) -> PageRead:
 def looks_like_page(text: str, *, named: bool = False) -> bool:
     """Whether a text holds a table of results, be it empty.
 
-    Of a file that is named, a table with figures that are not known is enough: its rows are told.
+    Of a file that is named, a table with figures under unknown titles is enough.
     """
-    found = tables.to_read if named else tables.of_results
-    return bool(found(tables.of_page(_page(text))))
+    found = tables.of_page(_page(text), None)
+    return bool(_to_read(found) if named else [one for one in found if one.are_results])
 
 
 def not_read(where: str, text: str, *, named: bool = False) -> tuple[Diagnostic, ...]:
-    """The tables of a text that look like figures and are not read, each with its reason.
-
-    Of a file that is named, what it refers to is told too.
-    """
+    """The tables of a text that look like figures and are not read, each with its reason."""
     page = _page(text)
-    every = tables.of_page(page)
-    found = unread.of_page(where, page, every, tables.to_read(every))
-    return (*found, *(told.skipped(where, page) if named else ()))
+    found = tuple(_tables_not_read(where, page, tables.of_page(page, None)))
+    return found if named else tuple(one for one in found if one.line)
 
 
 def _page(text: str) -> Page:
     plain = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     plain = plain.replace("\0", "\ufffd")
-    member = next(member for member in FORMATS.values() if member.recognises(plain))
-    return member.page(plain)
+    page: Page = next(one for one in FORMATS if one.recognizes(plain)).page(plain)
+    return page
+
+
+def _to_read(every: Iterable[Table]) -> list[Table]:
+    """The tables of results; where there is one, also those with figures under unknown titles."""
+    return [one for one in every if one.are_results or columns.look_like_results(one.columns)]
+
+
+def _setting(where: str, page: Page, settings: Settings, context: PageContext) -> PageSetting:
+    texts = [piece.text for piece in page.pieces if isinstance(piece, Line)]
+    stated = Statement(
+        framework=settings.framework or context.framework or _framework(page),
+        release=settings.release or _version(texts) or context.release,
+        container=settings.container or context.container,
+        task=_task(page),
+    )
+    return PageSetting(where, stated, settings.method, context, page.footnotes)
+
+
+def _framework(page: Page) -> str | None:
+    """The framework that the title, the front matter or the opening words name, else the text."""
+    title = next((one.text for one in page.pieces if isinstance(one, Heading)), "")
+    for text in (title, page.front or "", "\n".join(_opening(page))):
+        if found := names.frameworks_in(text, _FRAMEWORKS):
+            return found[0]
+    every = "\n".join(piece.text for piece in page.pieces if isinstance(piece, Line))
+    named = names.frameworks_in(every, _FRAMEWORKS)
+    return named[0] if len(named) == 1 else None
+
+
+def _opening(page: Page) -> Iterator[str]:
+    """The lines above the first section and the first table."""
+    headings = 0
+    for piece in page.pieces:
+        headings += isinstance(piece, Heading)
+        if headings > 1 or isinstance(piece, Grid):
+            return
+        if isinstance(piece, Line):
+            yield piece.text
+
+
+def _task(page: Page) -> str | None:
+    """The task that the opening words name: NVIDIA's Nemotron-4 recipe has it nowhere else."""
+    found = names.tasks(" ".join(_opening(page)))
+    return found[0] if len(found) == 1 else None
+
+
+def _version(texts: Iterable[str]) -> str | None:
+    """The version that a page states for all of itself: `NeMo AutoModel Version: main`."""
+    found = _VERSION.search("\n".join(texts))
+    return found[1] if found else None
+
+
+def _once(problems: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+    """Each diagnostic where it is first, with the other lines that have the same."""
+    found: dict[Diagnostic, list[int]] = {}
+    for problem in problems:
+        found.setdefault(replace(problem, line=None), []).append(problem.line or 0)
+    for problem, on in found.items():
+        first, *others = sorted({*on})
+        also = f" (also on {lines(others)})" if others else ""
+        yield replace(problem, line=first or None, message=problem.message + also)
+
+
+def _notes(reader: TableReader) -> Iterator[Diagnostic]:
+    if unknown := reader.unknown():
+        yield unknown
+    if reader.table.are_results:
+        yield from reader.assumed()
+
+
+def _of_options(
+    where: str, results: Iterable[PublishedResult], context: PageContext
+) -> Iterator[Diagnostic]:
+    """Where the page states another release than the command line does."""
+    for one in results:
+        version = one.release.version
+        if context.release and version and not versions.is_same(version, context.release):
+            message = f"the page states the release {version}; --release is not taken"
+            yield Diagnostic(where, message, line=one.line, remedy="correct one of them")
+
+
+def _of_framework(
+    where: str, page: Page, settings: Settings, context: PageContext
+) -> Iterator[Diagnostic]:
+    """Where the front matter or the title names another framework than the command line does."""
+    title = next((one for one in page.pieces if isinstance(one, Heading)), None)
+    named = names.frameworks_in(title.text, _FRAMEWORKS) if title else ()
+    option = names.framework(context.framework or "") or context.framework
+    if option and settings.framework not in (None, option):
+        message = f"the page is of {settings.framework}; --framework is not taken"
+        yield Diagnostic(where, message, line=1, remedy="correct one of them")
+    elif option and title and named and option not in named and settings.framework is None:
+        message = f"the title names {named[0]}; the rows count as {option}, by --framework"
+        yield Diagnostic(where, message, line=title.line, remedy="correct one of them")
+
+
+def _of_results(where: str, results: Iterable[PublishedResult]) -> Iterator[Diagnostic]:
+    """Models that may be misspelled, and results without any figure."""
+    found = list(results)
+    for one in found:
+        if meant := names.nearest_model(one.case.model):
+            message = f"no model {one.case.model!r} in the catalogue"
+            yield Diagnostic(where, message, line=one.line, remedy=f"did you mean {meant!r}?")
+        if (one.case.variant or "").endswith(BRACKETED):
+            message = "the page does not say what the values in brackets are of"
+            remedy = "put both precisions in the Precision column"
+            yield Diagnostic(where, message, line=one.line, remedy=remedy)
+    bare = [one.line for one in found if all(value is None for _, value in one.figures)]
+    if bare:
+        message = f"results without any figure: {len(bare)}, on {lines(bare)}"
+        remedy = "they are kept as unknown; write the figures, or remove the rows"
+        yield Diagnostic(where, message, line=bare[0], remedy=remedy)
+
+
+def _tables_not_read(where: str, page: Page, every: Iterable[Table]) -> Iterator[Diagnostic]:
+    """The tables that look like figures and are not read."""
+    taken = [id(one) for one in _to_read(every)]
+    for table in every:
+        figures = [repr(one.title) for at, one in enumerate(table.columns)
+                   if (one.field in FIGURES or columns.may_be_figure(one))
+                   and _has_number(table, at)]  # fmt: skip
+        if figures and id(table) not in taken:
+            message = "the table is not read: it does not say all of what "
+            remedy = "give each figure a row with Model, System, #GPUs, GBS and Sequence Length"
+            yield Diagnostic(
+                where, f"{message}{', '.join(figures)} are of", None, table.header.line, remedy
+            )
+    for row in tables.quoted(page):
+        message = "the table is not read: it is in a block of code"
+        yield Diagnostic(where, message, line=row.line, remedy="put it outside of the code")
+    yield from _unread(where, page, rejected=False)
+
+
+def _has_number(table: Table, place: int) -> bool:
+    texts = [row.cells[place].text for row in table.rows if place < len(row.cells)]
+    return any(parsed(one.split(" ")[0]) is not None for one in texts if not absent(one))
+
+
+def _unread(where: str, page: Page, *, rejected: bool) -> Iterator[Diagnostic]:
+    for piece in page.pieces:
+        if isinstance(piece, Unread) and piece.rejected is rejected:
+            yield Diagnostic(where, piece.message, line=piece.line, remedy=piece.remedy)

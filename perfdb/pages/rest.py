@@ -1,172 +1,214 @@
-"""reStructuredText: tables of every kind, sections, and tabs from directives, each with its line.
+"""reStructuredText, parsed by docutils: sections, tables of every kind, tabs, footnotes."""
 
-Blocks are told apart here and not by docutils: its parser keeps what directives it knows in tables
-of its own that every user shares, opens files that a text names, and gives no line of a row. Its
-parsers of tables alone do none of that, and are used.
-"""
-
+import io
 import re
-from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import takewhile
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Final
 
-from perfdb.pages import directives, html, rest_tables
-from perfdb.pages.base import Enter, Heading, Leave, Line, Page, Piece
-from perfdb.pages.rest_text import Inline, numbered
+from docutils import nodes
+from docutils.core import publish_doctree
+from docutils.parsers.rst import Directive, directives
 
-NAME = "rest"
+from perfdb.pages import html
+from perfdb.pages.base import (
+    BoxEnd,
+    BoxStart,
+    Cell,
+    Grid,
+    Heading,
+    Line,
+    Page,
+    Piece,
+    Row,
+    Unread,
+)  # fmt: skip
 
-_SIGN = re.compile(
-    r"^ *\.\. +(?:[\w:.+-]+::(?:\s|$)|\|[^|\n]+\| +\w+::|_[^:\n]+:(?:\s|$)|\[[^\]\n]+\] )"
-    r"|^ *\+(?:-+\+){2,} *\n *\|"
-    r"|^ *=+(?: +=+)+ *\n(?:(?! *=+(?: +=+)* *$).+\n){1,9} *=+(?: +=+)+ *$",
-    re.MULTILINE,
-)
-_MARKDOWN = re.compile(r"\A---\n|^(?:#{1,6} +\S|[ \t]*```|:::|[ \t]*</?[A-Z][a-z])", re.MULTILINE)
-
-_DIRECTIVE = re.compile(r"\.\. +(?:\|[^|]+\| +)?([\w:.+-]+?) ?::(?: +(.*))?")
-_FOOTNOTE = re.compile(r"\.\. +\[([^\]\s]+)\](?: +(.*))?")
-_EXPLICIT = re.compile(r"\.\.(?: +|$)")
-_ADORNED = re.compile(r"([!-/:-@\[-`{-~])\1+ *")
-_ITEM = re.compile(r"((?:[*+•‣⁃-]|\(?(?:[0-9]{1,9}|#|[a-zA-Z])[.)]) +)(\S.*)")
-_BOLD = re.compile(r"\*\*(?!\s)[^*]+\*\*:? *")
-_FIELD = re.compile(r":([^:\s`][^:`]*):(?: +(.*))?")
-_UNLABELLED: Final = frozenset({"only", "container", "class", "rst-class", "cssclass", "ifconfig"})
-"""Directives whose argument is no text of the page."""
-_SHORTEST: Final = 4
-"""Characters of the shortest line below a longer title."""
-_DEEPEST: Final = 20
-"""Blocks within blocks that are followed."""
+_TITLE = re.compile(r"^(?=\S)(.+)\n([=~*^#+-])\2{2,}[ \t]*$", re.MULTILINE)
+_DIRECTIVE = re.compile(r"^([ \t]*)\.\. ([\w:.-]+)::", re.MULTILINE)
+_MARKDOWN = re.compile(r"^(?:#{1,6} |```|:::|\|[ :]*-{2,})", re.MULTILINE)
+_ROLE = re.compile(r":[\w:.+-]{1,60}:(?=`)")
+_MOST_CORNERS: Final = 20_000
+"""Of the grids of a text: docutils takes the cube of the side of one whose lines do not meet."""
+_OPAQUE: Final = (
+    nodes.comment, nodes.literal_block, nodes.doctest_block, nodes.substitution_definition,
+    nodes.target, nodes.meta, nodes.topic, nodes.problematic,
+)  # fmt: skip
 
 
-def recognises(text: str) -> bool:
-    """Whether a text has a directive, a target or a table of reStructuredText, and no Markdown."""
-    return bool(_SIGN.search(text)) and not _MARKDOWN.search(text)
+class _Options(dict[str, Any]):
+    """Any option, as it is written."""
+
+    def __missing__(self, name: str) -> Any:
+        return directives.unchanged
+
+
+class _Box(Directive):
+    """A directive that docutils does not have: a box with its argument as the label."""
+
+    optional_arguments: ClassVar[int] = 1
+    final_argument_whitespace: ClassVar[bool] = True
+    has_content: ClassVar[bool] = True
+    option_spec: ClassVar[Any] = _Options({"class": directives.unchanged})
+
+    def run(self) -> Sequence[nodes.Node]:
+        """The content, in a container with the label."""
+        box = nodes.container("\n".join(self.content), label=" ".join(self.arguments))
+        self.state.nested_parse(self.content, self.content_offset, box)
+        return [box]
+
+
+class _Left(_Box):
+    """A directive that is not read."""
+
+    def run(self) -> Sequence[nodes.Node]:
+        """Nothing."""
+        return []
+
+
+directives.register_directive("perfdb-box", _Box)
+directives.register_directive("perfdb-left", _Left)
+
+
+def recognizes(text: str) -> bool:
+    """Whether a text has underlined titles or directives, and nothing that only Markdown has."""
+    return bool(_TITLE.search(text) or _DIRECTIVE.search(text)) and not _MARKDOWN.search(text)
 
 
 def page(text: str) -> Page:
-    """The pieces of a reStructuredText. It has no front matter."""
+    """The pieces of a text. It has no front matter."""
     footnotes: dict[str, str] = {}
     return Page(None, tuple(pieces(text, 1, footnotes)), footnotes)
 
 
+def directive(name: str, argument: str, lines: Sequence[str], first: int) -> Iterator[Piece]:
+    """A table that is a directive of MyST, whose head is on line `first`."""
+    options = re.sub(r"\A---\n(.*?)\n---\n?", _as_options, "\n".join(lines), flags=re.DOTALL)
+    inner = "".join(f"   {line}\n" for line in options.split("\n"))
+    yield from pieces(f".. {name}:: {argument}\n{inner}", first, {})
+
+
+def _as_options(found: re.Match[str]) -> str:
+    return "\n".join(f":{line}" for line in found[1].split("\n")) + "\n\n\n"
+
+
 def pieces(text: str, first: int, footnotes: dict[str, str]) -> Iterator[Piece]:
-    """The pieces of a part of a page whose first line is `first`; footnotes are added to those."""
-    marked = numbered(text.expandtabs(8))
-    reader = _Reader(Inline.of(marked), footnotes)
-    yield from reader.read(_Block(marked.split("\n"), first))
+    """The pieces of a text whose first line is `first` of its page; adds to the footnotes."""
+    if text.count("+") > _MOST_CORNERS:
+        yield Unread("its tables are too large to be read", first, "ingest the built page")
+        return
+    for found in _DIRECTIVE.finditer(text):
+        if found[2] == "csv-table":
+            line = first + text.count("\n", 0, found.start(2))
+            yield Unread("a csv-table is not read", line, "write a list-table")
+    known = _DIRECTIVE.sub(_known, _ROLE.sub("", text))
+    tree = publish_doctree(known, settings_overrides=_SETTINGS)
+    yield from _Reader(first - 1, footnotes).read(tree, 0)
 
 
-@dataclass(frozen=True)
-class _Block:
-    """Lines of the page from line `first` on, without the indent that they share."""
-
-    lines: Sequence[str]
-    first: int
-    depth: int = 0
-    listed: bool = False
-
-    def indented(self, at: int) -> "_Block":
-        """What stands further in, from line `at` of the block on; blank lines may end it."""
-        below = (self.lines[number] for number in range(at, len(self.lines)))
-        own = list(takewhile(lambda line: not line.strip() or line[0] == " ", below))
-        margin = min((len(text) - len(text.lstrip()) for text in own if text.strip()), default=0)
-        lines = [text[margin:] for text in own]
-        return _Block(lines, self.first + at, self.depth + 1, self.listed)
+_SETTINGS: Final[dict[str, Any]] = {
+    "report_level": 2, "halt_level": 5, "warning_stream": io.StringIO(), "doctitle_xform": False,
+    "docinfo_xform": False, "file_insertion_enabled": False, "_disable_config": True,
+    "line_length_limit": 1 << 20,
+}  # fmt: skip
 
 
-@dataclass
+def _known(found: re.Match[str]) -> str:
+    name = found[2].casefold()
+    box = "perfdb-left" if name == "csv-table" else "perfdb-box"
+    return found[0] if name in _OF_DOCUTILS else f"{found[1]}.. {box}::"
+
+
+_OF_DOCUTILS: Final = frozenset(
+    {"list-table", "table", "raw", "note", "tip", "warning", "important", "hint",
+     "caution", "admonition", "code", "code-block", "contents", "include", "meta", "math", "image",
+     "figure", "replace", "rubric", "container", "comment", "parsed-literal"}
+)  # fmt: skip
+
+
 class _Reader:
-    """Reads blocks from top to bottom. `styles` are those of titles, the outermost first."""
+    """Walks a document; `above`: lines of the page above the text."""
 
-    inline: Inline
-    footnotes: dict[str, str]
-    styles: list[str] = field(default_factory=list)
+    def __init__(self, above: int, footnotes: dict[str, str]) -> None:
+        self.above, self.footnotes = above, footnotes
 
-    def read(self, block: _Block) -> Iterator[Piece]:
-        """The pieces of a block; blocks too deep within others say nothing."""
-        at = 0 if block.depth <= _DEEPEST else len(block.lines)
-        while at < len(block.lines):
-            line = block.lines[at]
-            if not line.strip():
-                at += 1
-            elif line[0] == " ":
-                inner = block.indented(at)
-                yield from self.read(inner)
-                at += len(inner.lines)
-            elif _EXPLICIT.match(line):
-                inner = block.indented(at + 1)
-                yield from self.explicit(line, inner)
-                at += 1 + len(inner.lines)
-            elif size := self.title_size(block.lines, at):
-                yield self.heading(block, at, size)
-                at += size
-            elif size := rest_tables.size(block.lines, at):
-                lines = block.lines[at : at + size]
-                yield from rest_tables.pieces(lines, block.first + at, self.inline.cell_words)
-                at += size
-            else:
-                at += yield from self.text(block, at)
+    def read(self, root: nodes.Element, level: int, *, listed: bool = False) -> Iterator[Piece]:
+        """What is below a node, in reading order."""
+        for node in root.children:
+            if isinstance(node, nodes.Element) and not isinstance(node, _OPAQUE):
+                yield from self._node(node, level, listed=listed)
 
-    def text(self, block: _Block, at: int) -> Generator[Piece, None, int]:
-        """A line of text with the rest of its item or its quoted block; returns how many lines."""
-        line, number = block.lines[at], block.first + at
-        if _ADORNED.fullmatch(line):
-            return 1
-        if item := _ITEM.fullmatch(line):
-            # Of `(1) text` the mark is printed: a footnote may begin so.
-            kept = line if line.startswith("(") else item[2]
-            yield Line(self.inline.words(kept), number, listed=kept is not line)
-            rest = block.indented(at + 1)
-            yield from self.read(_Block(rest.lines, rest.first, rest.depth, listed=True))
-            return 1 + len(rest.lines)
-        if found := _FIELD.fullmatch(line):
-            line = f"{found[1]}: {found[2] or ''}"
-        if line != "::":
-            text, titled = self.inline.words(line.replace("::", ":")), _BOLD.fullmatch(line)
-            yield Line(text, number, listed=block.listed, titled=titled is not None)
-        return 1 + (len(block.indented(at + 1).lines) if line.rstrip().endswith("::") else 0)
+    def _node(self, node: nodes.Element, level: int, *, listed: bool) -> Iterator[Piece]:
+        match node:
+            case nodes.section():
+                yield from self.read(node, level + 1)
+            case nodes.title() | nodes.rubric():
+                yield Heading(level or 6, _text(node), self._line(node))
+            case nodes.paragraph() | nodes.field():
+                yield Line(_text(node), self._line(node), listed)
+            case nodes.table():
+                yield from self._table(node)
+            case nodes.Admonition() | nodes.container():
+                yield BoxStart(str(node.get("label", "")), self._line(node))
+                yield from self.read(node, level)
+                yield BoxEnd()
+            case nodes.footnote() | nodes.raw() | nodes.system_message():
+                yield from self._aside(node)
+            case _:
+                inside = listed or isinstance(node, nodes.list_item)
+                yield from self.read(node, level, listed=inside)
 
-    def title_size(self, lines: Sequence[str], at: int) -> int:
-        """How many lines a section's title takes that starts here; 0 where none does."""
-        below = [line.rstrip() for line in lines[at : at + 3]]
-        if len(below) > 2 and _ADORNED.fullmatch(below[0]) and below[2] == below[0]:
-            return 3 if below[1].strip() and len(below[1].strip()) <= len(below[0]) else 0
-        if len(below) < 2 or not _ADORNED.fullmatch(below[1]) or _ADORNED.fullmatch(below[0]):
-            return 0
-        return 2 if len(below[1]) >= min(_SHORTEST, len(below[0])) else 0
+    def _aside(self, node: nodes.Element) -> Iterator[Piece]:
+        """A footnote, HTML, or a message of docutils."""
+        if isinstance(node, nodes.footnote):
+            self._footnote(node)
+        elif isinstance(node, nodes.system_message):
+            yield from self._unread(node)
+        elif node.get("format") == "html":
+            yield from html.pieces(node.astext(), self._line(node) + 2, self.footnotes)
 
-    def heading(self, block: _Block, at: int, size: int) -> Heading:
-        adornment = block.lines[at + size - 1][0]
-        style = adornment * (size - 1)
-        if style not in self.styles:
-            self.styles.append(style)
-        title, level = block.lines[at + size - 2], self.styles.index(style) + 1
-        return Heading(level, self.inline.words(title), block.first + at + size - 2)
+    def _line(self, node: nodes.Element) -> int:
+        found = (one.line for one in node.findall(nodes.Element) if one.line)
+        return self.above + next(found, 1)
 
-    def explicit(self, line: str, inner: _Block) -> Iterator[Piece]:
-        """What starts with two dots: a directive, a footnote, a target, or a comment."""
-        if found := _FOOTNOTE.fullmatch(line):
-            texts = [found[2] or "", *inner.lines]
-            self.footnotes[found[1].lstrip("#")] = self.inline.words(" ".join(texts))
-        elif (found := _DIRECTIVE.fullmatch(line)) and "|" not in line[: found.start(1)]:
-            yield from self.directive((found[1], found[2] or ""), line, inner)
+    def _footnote(self, node: nodes.footnote) -> None:
+        label = node.next_node(nodes.label)
+        texts = [_text(one) for one in node.children if isinstance(one, nodes.paragraph)]
+        self.footnotes[label.astext() if label else ""] = " ".join(texts)
 
-    def directive(self, head: tuple[str, str], line: str, inner: _Block) -> Iterator[Piece]:
-        one = directives.of(head, inner.lines, inner.first)
-        block = _Block(one.lines, one.first, inner.depth, inner.listed)
-        yield from directives.elsewhere(one)
-        if directives.is_table(one.name):
-            yield from directives.table(one, self.inline.cell_words)
-        elif one.name == "raw" and one.argument == "html":
-            yield from html.pieces("\n".join(one.lines), one.first, self.footnotes)
-        elif one.name == directives.TITLE:
-            yield Line(self.inline.words(one.argument), inner.first - 1, titled=True)
-        elif directives.is_conditional(one):
-            yield from directives.unseen(one, self.read(block))
-        elif one.name not in directives.LITERAL:
-            label = "" if one.name in _UNLABELLED else self.inline.words(one.argument)
-            yield Enter(label, inner.first - 1, note=one.name in directives.NOTES)
-            yield from self.read(block)
-            yield Leave()
+    def _unread(self, node: nodes.system_message) -> Iterator[Piece]:
+        """A message of docutils on a table or directive that it leaves out."""
+        message = " ".join(node.astext().split("\n")[0].split()).partition(") ")[2]
+        if "table" in message.casefold() or "directive" in message:
+            line, is_damage = self.above + int(node.get("line", 1)), int(node["level"]) > 2
+            remedy = "write its rows here, or ingest the built page"
+            yield Unread(f"the table is not read: {message}", line, remedy, is_damage)
+
+    def _table(self, table: nodes.table) -> Iterator[Piece]:
+        if any(one.get("morecols") or one.get("morerows") for one in table.findall(nodes.entry)):
+            message = "the table is not read: it has cells across several rows or columns"
+            yield Unread(message, self._line(table), "give each row its own cells", rejected=True)
+            return
+        title = table.next_node(nodes.title)
+        label = _text(title) if title and title.parent is table else ""
+        rows = [self._row(row) for row in table.findall(nodes.row)]
+        yield BoxStart(label, self._line(table))
+        if rows:
+            yield Grid(rows[0], tuple(rows[1:]))
+        yield BoxEnd()
+
+    def _row(self, row: nodes.row) -> Row:
+        cells = (Cell(_text(one).replace("\n", " "), _text(one)) for one in row.children)
+        return Row(self._line(row), tuple(cells))
+
+
+def _text(node: nodes.Node) -> str:
+    """The words of a node; references to footnotes as `[^1]`, a field as `System: DGX-H100`."""
+    if isinstance(node, nodes.field):
+        return ": ".join(_text(one) for one in node.children)
+    if isinstance(node, nodes.footnote_reference):
+        return f"[^{node.astext()}]"
+    if isinstance(node, nodes.Text):
+        return node.astext().replace("\n", " ")
+    if isinstance(node, nodes.entry):
+        return "\n".join(map(_text, node.children))
+    return "".join(map(_text, node.children))

@@ -1,302 +1,286 @@
-"""From the rows of a table, and what holds for them, to published results and problems."""
+"""From the rows of a table, and what holds for them, to published results or diagnostics."""
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
+from perfdb import catalog
+from perfdb.catalog import names
+from perfdb.catalog.names import ModelName, Refusal
 from perfdb.errors import Diagnostic
-from perfdb.pages import (
-    attributed,
-    cells,
-    columns,
-    configured,
-    elsewhere,
-    halves,
-    names,
-    notation,
-    scales,
-    titles,
-    values,
-    wide,
-)
-from perfdb.pages.attributed import Attributed
-from perfdb.pages.base import Page, Row
-from perfdb.pages.cells import Wrong
-from perfdb.pages.columns import FIGURES, Column
-from perfdb.pages.context import PageSetting, Setting
-from perfdb.pages.emptied import EmptyNames
-from perfdb.pages.footnotes import Footnotes
-from perfdb.pages.outline import Table
-from perfdb.pages.unmeasured import Unmeasured
-from perfdb.pages.values import Faults, Values
-from perfdb.record import Note, NoteCode, PublishedResult, Release
+from perfdb.fields import FIGURES
+from perfdb.page_text import absent, parsed
+from perfdb.pages import cells, columns, context
+from perfdb.pages.base import PageContext, Row, marks
+from perfdb.pages.columns import Column
+from perfdb.pages.context import Statement
+from perfdb.pages.tables import Table, texts_of
+from perfdb.record import Case, Figures, Method, Note, NoteCode, PublishedResult, Release
 
-_NO_UNIT = re.compile(r"(?<=[0-9])(?=\s*\(|\)?\Z)")
-"""Where the unit of a number is missing, or those of a pair."""
+BRACKETED: Final = "bracketed"
+"""The variant of values in brackets, where the page does not say what sets them apart."""
+_SHARD_GROUPS: Final = "automodel"
+"""The framework whose FSDP column is always the size of the group that shards."""
+_NO_FRAMEWORK: Final = Refusal(
+    "the page does not say which framework its results are of", "pass --framework"
+)
+_NO_SYSTEM: Final = Refusal(
+    "the page does not say which system", "pass --system, or put `System: NAME` above the table"
+)
+
+
+@dataclass(frozen=True)
+class PageSetting:
+    """What holds for all tables of a page; `fallback`: where neither they nor the page say it."""
+
+    where: str
+    stated: Statement
+    method: Method
+    fallback: PageContext
+    footnotes: Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class TableReader:
-    """Reads one table. `where` is the name of its page; `european`: see `notation.wrong`."""
+    """Reads the rows of one table."""
 
-    where: str
     table: Table
-    header: Sequence[Column]
-    setting: Setting
-    footnotes: Footnotes
-    european: str | None
+    page: PageSetting
+
+    @cached_property
+    def header(self) -> tuple[Column, ...]:
+        """The columns of the table."""
+        return self.table.columns
+
+    @cached_property
+    def stated(self) -> Statement:
+        """What holds for the rows of the table, as far as they do not say it."""
+        return self.page.stated.then(self.table.stated).with_container()
 
     def results(self) -> Iterator[PublishedResult | Diagnostic]:
-        """The result of each row, two where it holds pairs, or why it cannot be read."""
+        """The results of each row, or why it cannot be read."""
+        refusal = self._of_table()
         for row in self.table.rows:
-            yield from self._row(row)
-        for row in self.table.detached:
-            message = "the row is not part of a table: a blank line cuts it off"
-            yield self.problem(row, message, "put it right below the table")
+            width = len(row.cells)
+            if refusal:
+                yield self._problem(row, refusal)
+            elif width != len(self.header):
+                message = f"the row has {width} cells, its table {len(self.header)} columns"
+                remedy = "give each column a cell, - where it has no value"
+                yield self._problem(row, Refusal(message, remedy))
+            else:
+                yield from self._row(row)
 
-    def unknown(self) -> Diagnostic | None:
-        """The columns that are kept but not understood."""
-        unknown = [repr(column.title) for column in self.header if not column.known]
-        if not unknown or not (self.has_figure() or self._meant()):
-            return None
-        message = f"no field for the columns {', '.join(unknown)}; they are kept as extras"
-        return self.problem(self.table.header, message, self._meant())
-
-    def _meant(self) -> str | None:
-        """What to write in place of titles that are mistyped, or of another unit."""
-        found = columns.mistyped(self.header).items()
-        said = ", ".join(f"{columns.ALIASES[field][0]!r} for {title!r}" for title, field in found)
-        if any(titles.leaves_unit_open(title, field) for title, field in found):
-            return f"write {said}, and the values in that unit"
-        return f"did you mean {said}?" if found else None
-
-    def of_itself(self, row: Row) -> Attributed | None:
-        """What a row says of itself; None where it cannot be read."""
-        own = None if self.no_row(row) else attributed.read(self.texts(row), self._setting_of(row))
-        return own if isinstance(own, Attributed) else None
-
-    def texts(self, row: Row) -> dict[str, str]:
-        """The texts of a row by field."""
-        printed = list(self._printed(row))
-        own = columns.texts(printed) | self._pair_above
-        return elsewhere.said(printed, own, self.setting.framework)
-
-    @cached_property
-    def _pair_above(self) -> dict[str, str]:
-        """`FP8-CS (FP8-MX)` said above the table: what its pairs of values are of."""
-        said = self.setting.said.precision or ""
-        is_above = len(names.precisions(said)) > 1 and not columns.precision(self.header)
-        in_cells = "precision" in columns.all_fields(self.header)
-        return {"precision": said} if is_above and not in_cells else {}
-
-    def _row(self, row: Row) -> Sequence[PublishedResult | Diagnostic]:
-        if problem := self.no_row(row):
-            return [problem]
-        own = attributed.read(self.texts(row), self._setting_of(row))
-        if isinstance(own, Wrong):
-            return [self.problem(row, own.message, own.remedy)]
-        if isinstance(own, Faults):
-            return [self._faulty(row, own)]
-        read = [values.read(one, own.setting) for one in halves.read(own.texts)]
-        if faults := [one for one in read if isinstance(one, Faults)]:
-            return [self._faulty(row, faults[0])]
-        return [self._result(row, one, own.setting) for one in read if isinstance(one, Values)]
-
-    def no_row(self, row: Row) -> Diagnostic | None:
-        """Why a row cannot be read whatever its cells hold."""
-        if len(row.cells) != len(self.header):
-            message = f"the row has {len(row.cells)} cells, its table {len(self.header)} columns"
-            return self.problem(row, message, "give each column a cell, - where it has no value")
-        if self._wrong_titles:
-            return self.problem(row, *self._wrong_titles)
-        if said := self._setting_of(row).said.not_measured or self._unmeasured.of(row):
-            message = f"{said}: the figures are no measured ones"
-            return self.problem(row, message, "put what was measured below another heading")
-        return self._wrong_cell(row) or self._emptied(row) or self._shared(row)
-
-    @cached_property
-    def _unmeasured(self) -> Unmeasured:
-        return Unmeasured(self.table, self.header, self.footnotes)
-
-    def _setting_of(self, row: Row) -> Setting:
-        """What holds for a row; of a turned one, also the title that stood above its column."""
-        if not self.table.turned or self.header[0].fields:
-            return self.setting
-        return self._by_title[row.cells[0].text]
-
-    @cached_property
-    def _by_title(self) -> Mapping[str, Setting]:
-        firsts = {row.cells[0].text for row in self.table.rows}
-        return {title: self.setting.below(cells.cleaned(title)) for title in firsts}
-
-    def _wrong_cell(self, row: Row) -> Diagnostic | None:
-        """The first cell that cannot be taken for what it says."""
-        printed = list(self._printed(row))
-        for find in (self._refused, _uneven, self._misstated):
-            for place, (column, text) in enumerate(printed):
-                if wrong := find(column, text):
-                    problem = Diagnostic(
-                        self.where, wrong.message, column.title, None, wrong.remedy
-                    )
-                    return self._at(row, place, problem)
+    def _of_table(self) -> Refusal | None:
+        """Why no row of the table can be read."""
+        if twice := columns.repeated(self.header):
+            message = f"the columns {', '.join(map(repr, twice))} mean the same"
+            return Refusal(message, "keep one of them")
+        if self.stated.refusal:
+            return Refusal(self.stated.refusal, "put measured rows below a heading of their own")
+        if not self.table.are_results:
+            unknown = [repr(c.title) for c in self.header if columns.may_be_figure(c)]
+            message = "the table has no column of a figure that is known; not known: "
+            remedy = "name the figure with its unit: 'Tokens / sec / GPU', 'Step Time (s)', 'MFU'"
+            return Refusal(message + ", ".join(unknown), remedy)
         return None
 
-    def _refused(self, column: Column, text: str) -> Wrong | None:
-        """A cell that is struck out, or a number that is another one in another notation."""
-        return notation.wrong(column, text, self.european)
+    def _problem(self, row: Row, refusal: Refusal, field: str | None = None) -> Diagnostic:
+        where = self.page.where
+        return Diagnostic(where, refusal.message, field, row.line, refusal.remedy)
 
-    def _misstated(self, column: Column, text: str) -> Wrong | None:
-        """A cell that says another precision than the title of the figure."""
-        titled = column.fields == ("precision",) and columns.precision(self.header)
-        if not titled:
-            return None
-        said, stated = names.precisions(text), names.precisions(titled)
-        if said == stated[: len(said)]:
-            return None
-        message = f"{text!r} is not {titled!r}, which the title of a figure says"
-        return Wrong(message, "correct one of them")
+    def _row(self, row: Row) -> Iterator[PublishedResult | Diagnostic]:
+        texts = texts_of(row, self.header)
+        halves = cells.halves(texts)
+        is_apart = cells.is_pair_of_precisions(texts.get("precision", ""))
+        read = [
+            self._half(half, is_bracketed=half is not halves[0] and not is_apart) for half in halves
+        ]
+        if problem := next((one for one in read if isinstance(one, dict)), None):
+            yield self._faulty(row, problem)
+            return
+        for at, one in enumerate(read):
+            if not isinstance(one, dict):
+                yield self._result(row, one, halves[at], at if len(halves) > 1 else None)
 
-    def _emptied(self, row: Row) -> Diagnostic | None:
-        """An empty cell of what other rows name: it may mean the row above, or the heading."""
-        name = self._empty.of(row, task_above=self.setting.said.task is not None)
-        if name is None:
-            return None
-        message = "the cell is empty, and those of other rows are not"
-        problem = self.problem(row, message, "write it in each row")
-        return replace(problem, field=columns.title_of(name, self.header))
-
-    def _shared(self, row: Row) -> Diagnostic | None:
-        place = wide.shared(self.table, self.header, row)
-        if place is None:
-            return None
-        message = f"one cell, {cells.plain(row.cells[place].text)!r}, stands across several columns"
-        problem = Diagnostic(
-            self.where, message, self.header[place].title, None, "give each its own"
-        )
-        return self._at(row, place, problem)
-
-    @property
-    def _titled_above(self) -> Mapping[str, str]:
-        return {name.capitalize(): text for name, text in self._pair_above.items()}
-
-    @cached_property
-    def _empty(self) -> EmptyNames:
-        return EmptyNames(self.table, self.header)
-
-    @cached_property
-    def _wrong_titles(self) -> tuple[str, str] | None:
-        """Why no row can be read below the table's titles, and what to do."""
-        if apart := columns.at_odds(self.header):
-            message = f"the columns {', '.join(map(repr, apart))} state different precisions"
-            return message, "give each precision a table, or rows, of its own"
-        if twice := columns.given_twice(self.header):
-            return f"the columns {', '.join(map(repr, twice))} mean the same", "keep one of them"
-        other_unit = scales.wrong(self.table, self.header)
-        return other_unit if self.has_figure() else self._without_figure()
-
-    def has_figure(self) -> bool:
-        """Whether a column of the table is one of a figure."""
-        return not FIGURES.isdisjoint(columns.all_fields(self.header))
-
-    def _without_figure(self) -> tuple[str, str]:
-        """What is wrong with a table of which no figure is known, and what to do."""
-        message = "the table has no column of a figure that is known"
-        if meant := self._meant():
-            return message, meant
-        unknown = ", ".join(repr(it.title) for it in self.header if columns.may_be_figure(it))
-        remedy = "name the figure with its unit: 'Tokens / sec / GPU', 'Step Time (s)', 'MFU'"
-        return f"{message}; not known: {unknown}", remedy
-
-    def _printed(self, row: Row) -> Iterator[tuple[Column, str]]:
-        for column, cell in zip(self.header, row.cells, strict=True):
-            yield column, _with_unit(cells.value(cell.text), column)
-
-    def _faulty(self, row: Row, faults: Faults) -> Diagnostic:
-        """One problem for a row, on its first wrong cell; it names the others."""
-        titled = {columns.title_of(name, self.header): w for name, w in faults.wrong.items()}
+    def _faulty(self, row: Row, wrong: Mapping[str, Refusal]) -> Diagnostic:
+        """One diagnostic for a row, on its first wrong cell; it names the others."""
+        titled = {columns.title_of(name, self.header): one for name, one in wrong.items()}
         order = [column.title for column in self.header]
-        places = {title: order.index(title) if title in order else -1 for title in titled}
-        (title, first), *rest = sorted(titled.items(), key=lambda item: places[item[0]])
-        also = "".join(f"; {other}: {wrong.message}" for other, wrong in rest)
-        remedy = (self._meant() if places[title] < 0 else None) or first.remedy
-        problem = Diagnostic(self.where, f"{first.message}{also}", title, remedy=remedy)
-        return self._at(row, places[title], problem)
+        ordered = sorted(titled, key=lambda it: order.index(it) if it in order else -1)
+        first = titled[ordered[0]]
+        also = "".join(f"; {title}: {titled[title].message}" for title in ordered[1:])
+        field = None if first is _NO_FRAMEWORK else ordered[0]
+        return self._problem(row, Refusal(first.message + also, first.remedy), field)
 
-    def _at(self, row: Row, place: int, problem: Diagnostic) -> Diagnostic:
-        """A problem of a cell: on its line, of a configuration's elsewhere, and of which result."""
-        line = configured.line_of(row, place)
-        of = self.column(row) or (f" (for line {row.line})" if line != row.line else "")
-        return replace(problem, message=problem.message + of, line=line)
+    def _half(
+        self, texts: Mapping[str, str], *, is_bracketed: bool
+    ) -> "_Values | dict[str, Refusal]":
+        """The values of a row, or everything that is wrong with it."""
+        own = context.of_cells(dict(texts))
+        if isinstance(own, Refusal):
+            return {"release": own}
+        stated = self.stated.then(own).with_container()
+        if stated.framework is None:
+            return {"framework": _NO_FRAMEWORK}
+        found = {name: read(texts.get(name, "")) for name, read in cells.READERS.items()}
+        found |= self._names(texts, stated) | self._fsdp(texts, stated)
+        if is_bracketed:
+            found["variant"] = " ".join(filter(None, (stated.variant, BRACKETED)))
+        if wrong := {name: one for name, one in found.items() if isinstance(one, Refusal)}:
+            return wrong
+        return _Values(stated, found)
 
-    def column(self, row: Row) -> str:
-        """Which of the results of a turned table is meant: they share their line."""
-        whole = len(row.cells) == len(self.header) and row is not self.table.header
-        turned = whole and self.table.turned
-        return f" (column {cells.cleaned(row.cells[0].text)!r})" if turned else ""
+    def _names(self, texts: Mapping[str, str], stated: Statement) -> dict[str, object]:
+        """What was trained, on what, in which precision: by the row, or above its table."""
+        fallback = self.page.fallback
+        model = _model(texts.get("model") or stated.model or "")
+        precision = texts.get("precision") or stated.precision or fallback.precision or ""
+        variant = texts.get("variant", "")
+        return {
+            "framework": stated.framework,
+            "model": model.name if isinstance(model, ModelName) else model,
+            "qualifiers": model.qualifiers if isinstance(model, ModelName) else (),
+            "system": _system(texts, stated.system, fallback.system),
+            "precision": names.precision(precision),
+            "task": _task(texts.get("task", ""), stated),
+            "variant": stated.variant if absent(variant) else variant,
+        }
 
-    def problem(self, row: Row, message: str, remedy: str | None = None) -> Diagnostic:
-        """A problem of a row, with its line."""
-        return Diagnostic(self.where, message + self.column(row), line=row.line, remedy=remedy)
+    def _fsdp(self, texts: Mapping[str, str], stated: Statement) -> dict[str, object]:
+        """FSDP is a switch on some pages, the size of the sharding group on others."""
+        printed = texts.get("fsdp_enabled", "")
+        size = cells.whole(printed)
+        if isinstance(size, Refusal):
+            known = cells.ticked(printed)
+            return {"fsdp_enabled": size if known is None else known}
+        is_switch = stated.framework != _SHARD_GROUPS
+        if is_switch and (size == 0 or (size == 1 and not self._has_fsdp_sizes)):
+            return {"fsdp_enabled": bool(size)}
+        return {"fsdp_size": size or None}
 
-    def _result(self, row: Row, read: Values, setting: Setting) -> PublishedResult:
-        release = Release(
-            framework=read.case.framework,
-            version=setting.whose.release,
-            container=setting.whose.container,
-        )
-        printed = list(zip(self.header, row.cells, strict=True))
+    @cached_property
+    def _has_fsdp_sizes(self) -> bool:
+        """Whether a row of the table gives FSDP a size: a 1 is no switch there."""
+        texts = (texts_of(row, self.header).get("fsdp_enabled", "") for row in self.table.rows)
+        return any((parsed(text) or 0) > 1 for text in texts)
+
+    def _result(
+        self, row: Row, read: "_Values", texts: Mapping[str, str], half: int | None
+    ) -> PublishedResult:
+        stated, values = read.stated, dict(read.values)
+        figures = Figures.model_validate({name: values.pop(name) for name in FIGURES})
+        assert stated.framework is not None, "a row without a framework is refused"
+        pairs = list(zip(self.header, row.cells, strict=True))
         return PublishedResult(
-            case=read.case,
-            release=release,
-            figures=read.figures,
-            method=setting.method,
+            case=Case.model_validate(values),
+            release=Release(
+                framework=stated.framework, version=stated.release, container=stated.container
+            ),
+            figures=figures,
+            method=self.page.method,
             line=row.line,
-            raw={**{column.title: cell.raw for column, cell in printed}, **self._titled_above},
+            raw={column.title: cell.raw for column, cell in pairs},
+            printed=_printed(texts, self.header),
             extras={
-                column.title: cells.plain(cell.text)
-                for column, cell in printed
-                if not column.fields
+                column.title: _of_half(cell.text.replace("\n", " "), half)
+                for column, cell in pairs
+                if column.field is None
             },
             notes=tuple(
                 Note(NoteCode.FOOTNOTE, {"text": text})
-                for text in (*self.footnotes.of(row), *self._computed(read))
+                for text in dict.fromkeys((*self._footnotes(row), *self.table.notes))
             ),
         )
 
-    def _computed(self, read: Values) -> Iterator[str]:
-        """What of a result is computed, and is not printed on the page."""
-        for name, how in read.computed.items():
-            title, gpus = columns.title_of(name, self.header), read.case.num_gpus
-            yield f"{title} is computed: {how} for {gpus} GPUs"
+    def _footnotes(self, row: Row) -> Iterator[str]:
+        """The texts of the marks in a row, in the header, and above the table."""
+        own = (mark for cell in row.cells for mark in marks(cell.text))
+        for mark in (*own, *self.table.marks):
+            if mark in self.page.footnotes:
+                yield self.page.footnotes[mark]
+
+    def unknown(self) -> Diagnostic | None:
+        """The columns that are kept but not understood."""
+        found = [repr(column.title) for column in self.header if not column.is_known]
+        if not found or not self.table.are_results:
+            return None
+        message = f"no field for the columns {', '.join(found)}; they are kept as extras"
+        return self._problem(self.table.header, Refusal(message, ""), None)
+
+    def assumed(self) -> Iterator[Diagnostic]:
+        """What is taken for granted of the table: that its rows are of pre-training."""
+        is_open = not (self.stated.task or self.stated.task_refusal)
+        if is_open and self.table.rows and "task" not in columns.fields_in(self.header):
+            message = "the page does not say the task; its rows count as pre-training"
+            yield self._problem(self.table.header, Refusal(message, "put the task in a heading"))
 
 
-def _uneven(column: Column, text: str) -> Wrong | None:
-    """A cell of `TP/PP/CP` that holds more or fewer values than that."""
-    if column.texts(text) is not None:
-        return None
-    remedy = "write one for each name in the title, with / between, - where there is none"
-    return Wrong(f"{text!r} is not {len(column.fields)} values", remedy)
+@dataclass(frozen=True)
+class _Values:
+    """What holds for a row, and its values by field."""
+
+    stated: Statement
+    values: Mapping[str, object]
 
 
-def _with_unit(text: str, column: Column) -> str:
-    """A share under a title such as `MFU (%)` is in percent, though its cell does not say.
+def _printed(texts: Mapping[str, str], header: tuple[Column, ...]) -> dict[str, str]:
+    """The text of each cell by field, as a table shows it; of GPUs their number alone."""
+    found = {name: " ".join(text.split()) for name, text in texts.items()}
+    if "num_gpus" in found:
+        found["num_gpus"] = cells.gpus(found["num_gpus"])[0]
+    if "fsdp_enabled" in found:
+        found["fsdp_size"] = found["fsdp_enabled"]
+    title = columns.title_of("sequence_length", header)
+    if title.casefold().startswith("packed") and "sequence_length" in found:
+        found["packed_sequence_length"] = found["sequence_length"]
+    return found
 
-    Of a pair `43 (41)` both are.
-    """
-    in_percent = column.fields == ("mfu",) and "%" in column.title
-    return _NO_UNIT.sub("%", text) if in_percent else text
+
+def _of_half(text: str, half: int | None) -> str:
+    """The text of a cell without a field; of two numbers the one of this half of its row."""
+    both = cells.pair(text)
+    if half is None or both is None or any(parsed(one) is None for one in both):
+        return text
+    return both[half]
 
 
-def readers(
-    where: str, page: Page, to_read: Iterable[Table], setting: PageSetting
-) -> list[TableReader]:
-    """A reader for each table of a page that is to be read; `where` is the name of the page."""
-    found = [(table, columns.of(table)) for table in to_read]
-    european = next(notation.european(found), None)
-    return [
-        TableReader(
-            where, table, header, setting.of(table), Footnotes(table, page.footnotes), european
-        )
-        for table, header in found
-    ]
+def _model(printed: str) -> ModelName | Refusal:
+    """A model. What its brackets say of precision or task belongs in a column."""
+    model = names.model(" ".join(printed.split()))
+    if isinstance(model, Refusal) or catalog.named_model(printed):
+        return model
+    for words in model.qualifiers:
+        if names.tasks(words) or any(map(catalog.precision_of, words.replace(",", " ").split())):
+            message = f"{printed!r} names a precision or a task next to the model"
+            return Refusal(message, "write it in a column Precision or Task")
+    return model
+
+
+def _system(texts: Mapping[str, str], above: str | None, given: str | None) -> str | Refusal:
+    """The system of a row: its own, the one above its table, that of its GPUs, or an option's."""
+    printed = texts.get("system", "")
+    kind = cells.gpus(texts.get("num_gpus", ""))[1]
+    if printed and not absent(printed):
+        return names.system(printed)
+    if above:
+        return names.system(above)
+    if kind and f"G{kind}".casefold() not in _superchips():
+        return names.system_of_gpu(kind)
+    return names.system(given) if given else _NO_SYSTEM
+
+
+def _superchips() -> frozenset[str]:
+    """The GPUs that are part of a superchip: a B200 is in a DGX-B200 and in a DGX-GB200."""
+    words = (word for one in catalog.systems().values() for word in one.detect)
+    return frozenset(word.casefold() for word in words)
+
+
+def _task(printed: str, stated: Statement) -> str | Refusal:
+    """The row's task; pre-training where nothing states it: it is what a benchmark trains."""
+    if not absent(printed):
+        return names.task(printed)
+    if stated.task_refusal:
+        return Refusal(stated.task_refusal, "write Pre-training, SFT or LoRA in a column Task")
+    return stated.task or "pretrain"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from perfdb.pages.base import Cell, Grid, Heading, Line, Page, Piece, Row
+from perfdb.pages.base import Cell, Grid, Heading, Line, Page, Piece, Row, Unread
 
 NAME = "scraped"
 
@@ -15,7 +15,7 @@ _RULE = re.compile(r"-{3,}(\|-{3,})+\|?")
 _CELL = re.compile(r"[^|]*\|\s*")
 
 
-def recognises(text: str) -> bool:
+def recognizes(text: str) -> bool:
     """Whether a rule follows a line that is one cell."""
     lines = text.split("\n")
     return any(
@@ -49,7 +49,7 @@ def _is_rule(line: str) -> bool:
     return _RULE.fullmatch(line.strip()) is not None
 
 
-def _grids(lines: Sequence[str], first: int) -> Iterator[Grid]:
+def _grids(lines: Sequence[str], first: int) -> Iterator[Piece]:
     """The tables in a run of cells: as many cells as a rule has parts stand before it."""
     rules = [index for index, line in enumerate(lines) if _is_rule(line)]
     widths = [lines[rule].strip().rstrip("|").count("|") + 1 for rule in rules]
@@ -57,7 +57,8 @@ def _grids(lines: Sequence[str], first: int) -> Iterator[Grid]:
     ends = [*starts, len(lines)][1:]
     before = min(starts, default=len(lines))
     if before:
-        yield Grid(_row(lines[:before], first), (), ruled=False)
+        message = "the row is not part of a table: a blank line cuts it off"
+        yield Unread(message, first, "put it right below the table", rejected=True)
     for rule, width, start, end in zip(rules, widths, starts, ends, strict=True):
         rows = (
             _row(lines[at : min(at + width, end)], first + at) for at in range(rule + 1, end, width)

@@ -1,74 +1,266 @@
-"""The tables of results of a page, a result in each row, with all that the page says of it."""
+"""The tables of a page, each with what the page states above it and the notes below it."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Final
 
-from perfdb.pages import (
-    captions,
-    cells,
-    columns,
-    configured,
-    footnotes,
-    outline,
-    sections,
-    spanners,
-    transposed,
+from perfdb import catalog
+from perfdb.fields import FIGURES
+from perfdb.page_text import absent, parsed
+from perfdb.pages import cells, columns, context
+from perfdb.pages.base import (
+    BoxEnd,
+    BoxStart,
+    Cell,
+    Grid,
+    Heading,
+    Line,
+    Page,
+    Row,
+    marks,
+    without_marks,
 )
-from perfdb.pages.base import Page, Row
 from perfdb.pages.columns import Column
-from perfdb.pages.outline import Table
+from perfdb.pages.context import Statement
 
-_WORK: Final = frozenset({"model", "system"})
-NUMBER: Final = re.compile(r"[~≈<>]?\s*[0-9]")
-"""How a cell begins that holds a number."""
-
-
-def of_page(page: Page) -> tuple[Table, ...]:
-    """Every table of a page, a result in each row where it has results, in reading order."""
-    titled = sections.of(outline.tables(captions.put_above(page.pieces)))
-    written = (spanners.held(footnotes.marked(one, page.footnotes)) for one in titled)
-    return tuple(part for one in written for part in sections.divided(transposed.upright(one)))
+_NOTE = re.compile(r"Note\s*:\s*(.+)", re.IGNORECASE | re.DOTALL)
+_TASK_LEVEL: Final = 2
+"""The level of a title of a section on a page that marks none."""
+NUM_GPUS: Final = Column("", "num_gpus")
 
 
-def of_results(every: Sequence[Table]) -> tuple[Table, ...]:
-    """Of the tables of a page those that hold results, be they empty."""
-    return tuple(table for table in to_read(every) if _are_results(table))
+@dataclass(frozen=True)
+class Table:
+    """A table, and what holds for it. `marks`: of footnotes above it and in its header.
+
+    `columns` are those of its header, unless the table was transposed or joined.
+    """
+
+    header: Row
+    rows: tuple[Row, ...]
+    stated: Statement
+    notes: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
+    corner: Column | None = None
+    """The column of a transposed table that has no title of its own: the numbers of GPUs."""
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of its header."""
+        found = columns.of(self.header)
+        if self.corner is None:
+            return found
+        return (replace(self.corner, title=found[0].title), *found[1:])
+
+    @property
+    def are_results(self) -> bool:
+        """Whether it holds results."""
+        return columns.are_results(self.columns)
 
 
-def to_read(every: Sequence[Table]) -> tuple[Table, ...]:
-    """The tables of results, and those that seem to be, of figures under titles not known."""
-    configurations = [table for table in every if configured.are_configurations(table)]
-    found = [
-        configured.joined(table, configurations) if _are_results(table) else table
-        for table in every
-    ]
-    used = {configured.joined_from(table) for table in found}
-    return tuple(
-        table
-        for table in found
-        if _are_results(table) or (table.header.line not in used and _seem_results(table))
+@dataclass
+class _Scope:
+    level: int
+    stated: Statement
+    marks: tuple[str, ...] = ()
+    box: bool = False
+
+
+@dataclass
+class _Outline:
+    """What holds at a place of the page, while it is read from top to bottom."""
+
+    own: str | None
+    scopes: list[_Scope] = field(default_factory=lambda: [_Scope(0, Statement())])
+
+    def heading(self, text: str, level: int) -> None:
+        """Start a section: those of the same level and below end."""
+        while self.scopes[-1].level >= level and not self.scopes[-1].box:
+            self.scopes.pop()
+        self._push(text, level)
+
+    def _push(self, text: str, level: int, *, box: bool = False) -> None:
+        self.scopes.append(_Scope(level, context.of_heading(text, self.own), marks(text), box))
+
+    def start_box(self, label: str) -> None:
+        """Start a box."""
+        self._push(label, 0, box=True)
+
+    def end_box(self) -> None:
+        """End the innermost box; HTML may close more than it opens."""
+        if any(scope.box for scope in self.scopes):
+            while not self.scopes.pop().box:
+                pass
+
+    def line(self, line: Line) -> None:
+        """Take a line of text."""
+        if not line.listed and context.is_task_title(line.text):
+            self.heading(line.text, _TASK_LEVEL)
+            return
+        stated = context.of_line(line.text, self.own, listed=line.listed)
+        scope = self.scopes[-1]
+        scope.stated = scope.stated.then(stated)
+        scope.marks += () if line.listed else marks(line.text)
+
+    @property
+    def stated(self) -> Statement:
+        """What holds here: of two statements the nearer one."""
+        found = Statement()
+        for scope in self.scopes:
+            found = found.then(scope.stated)
+        return found
+
+    def table(self, grid: Grid) -> Table:
+        """A table that is here."""
+        above = tuple(mark for scope in self.scopes for mark in scope.marks)
+        own = tuple(mark for cell in grid.header.cells for mark in marks(cell.text))
+        return Table(grid.header, grid.rows, self.stated, (), (*above, *own))
+
+
+def of_page(page: Page, own: str | None) -> list[Table]:
+    """Every table of a page outside of code, in reading order."""
+    outline = _Outline(own)
+    found: list[Table] = []
+    is_below = False
+    for piece in page.pieces:
+        if isinstance(piece, Line) and is_below and (note := _NOTE.fullmatch(piece.text)):
+            found[-1] = replace(found[-1], notes=(*found[-1].notes, without_marks(note[1])))
+            continue
+        is_below = isinstance(piece, Grid) or (is_below and isinstance(piece, BoxEnd))
+        match piece:
+            case Heading():
+                outline.heading(piece.text, piece.level)
+            case BoxStart():
+                outline.start_box(piece.label)
+            case BoxEnd():
+                outline.end_box()
+            case Line():
+                outline.line(piece)
+            case Grid(quoted=False):
+                found.append(_upright(outline.table(piece)))
+            case _:
+                pass
+    return [_joined(table, found) for table in found]
+
+
+def _upright(table: Table) -> Table:
+    """The table with a result in each row, also where the page has one in each column.
+
+    NVIDIA's Nemotron-4 recipe (dgxc-benchmarking) has a row for each figure, below
+    `Nemotron4 15b BF16 | 16x H100 GPUs | 32x H100 GPUs`. The line of such a result is that of
+    the first row with a figure.
+    """
+    rows = (table.header, *table.rows)
+    figures = [row for row in table.rows if row.cells and _is_figure_row(row)]
+    width = len(table.header.cells)
+    if not figures or table.are_results or any(len(row.cells) != width for row in rows):
+        return table
+    titles, *results = zip(*(row.cells for row in rows), strict=True)
+    first = figures[0].line
+    corner = without_marks(titles[0].text)
+    has_gpus = all(cells.gpus(one[0].text)[0] != one[0].text for one in results)
+    return replace(
+        table,
+        header=Row(table.header.line, titles),
+        rows=tuple(Row(first, one) for one in results),
+        stated=table.stated.then(_of_corner(corner)),
+        corner=NUM_GPUS if has_gpus and not columns.field_of(corner) else None,
     )
 
 
-def _are_results(table: Table) -> bool:
-    return table.turned or columns.are_results(columns.of(table))
+def _is_figure_row(row: Row) -> bool:
+    title, *values = (without_marks(cell.text) for cell in row.cells)
+    is_figure = columns.field_of(title) in FIGURES
+    return is_figure and any(parsed(one.removesuffix("%")) is not None for one in values)
 
 
-def _seem_results(table: Table) -> bool:
-    """Whether a table says what was run, and a row of it has a value under a title not known.
+def _of_corner(words: str) -> Statement:
+    """`Nemotron4 15b BF16`: a model, and the precision behind it."""
+    model, _, last = words.rpartition(" ")
+    if catalog.precision_of(last):
+        return Statement(model=model, precision=last)
+    return context.of_heading(words, None)
 
-    A row of what was run has as many numbers; what a model can do is ticked, or put in words.
+
+def _joined(table: Table, every: Sequence[Table]) -> Table:
+    """A table of results with the columns that it lacks, from a table of configurations.
+
+    The Nemotron-4 recipe says in tables of their own what was run on so many GPUs, for a size of
+    the model and for precisions such as `BF16/FP8`.
     """
-    header = columns.of(table)
-    fields = set(columns.all_fields(header))
-    if fields.isdisjoint(_WORK) or len(fields & columns.SIZES) < columns.FEWEST:
-        return False
-    return any(_has_values(row, header) for row in table.rows)
+    here = {*columns.fields_in(table.columns)}
+    if not here & {*FIGURES} or {"global_batch_size", "sequence_length"} <= here:
+        return table
+    for other in every:
+        matches = [_match(other, row, table) for row in table.rows] if _configures(other) else []
+        if any(matches):
+            return _widened(table, other, matches)
+    return table
 
 
-def _has_values(row: Row, header: Sequence[Column]) -> bool:
-    beside = zip(header, row.cells, strict=False)
-    filled = [one for one, cell in beside if NUMBER.match(cells.cleaned(cell.text))]
-    sizes = [field for one in filled for field in one.fields if field in columns.SIZES]
-    return len(sizes) >= columns.FEWEST and any(map(columns.may_be_figure, filled))
+def _configures(table: Table) -> bool:
+    found = {*columns.fields_in(table.columns)}
+    return {"num_gpus", "global_batch_size"} <= found and not found & {*FIGURES}
+
+
+def texts_of(row: Row, header: Sequence[Column]) -> dict[str, str]:
+    """The texts of a row by field, in the fields' units."""
+    pairs = zip(header, row.cells, strict=False)
+    return {c.field: c.text(value_text(cell)) for c, cell in pairs if c.field}
+
+
+def value_text(cell: Cell) -> str:
+    """The text of a cell without references to footnotes; its line breaks stay."""
+    lines = (without_marks(line) for line in cell.text.split("\n"))
+    return "\n".join(lines).strip()
+
+
+def _match(other: Table, row: Row, table: Table) -> Row | None:
+    """The only row of a table of configurations that fits a row of results."""
+    texts = texts_of(row, table.columns)
+    fitting = [one for one in other.rows if _fits(one, other, texts, table.stated)]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _fits(row: Row, other: Table, texts: dict[str, str], stated: Statement) -> bool:
+    own = texts_of(row, other.columns)
+    sizes = [cell.text for one, cell in zip(other.columns, row.cells, strict=False)
+             if one.title.casefold() == "size"]  # fmt: skip
+    model = (texts.get("model") or stated.model or "").casefold()
+    precision = texts.get("precision") or stated.precision or ""
+    return (
+        len(row.cells) == len(other.columns)
+        and cells.gpus(own["num_gpus"])[0] == cells.gpus(texts.get("num_gpus", ""))[0]
+        and all(size.casefold() in re.split(r"[\s_-]+", model) for size in sizes)
+        and (absent(own.get("precision", "")) or precision in own["precision"].split("/"))
+    )
+
+
+def _widened(table: Table, other: Table, matches: Sequence[Row | None]) -> Table:
+    """The table with the columns of another that it has not, and states not."""
+    here = {*columns.fields_in(table.columns), "num_gpus", "precision"}
+    places = [at for at, column in enumerate(other.columns) if column.field not in here]
+    blank = (Cell("", ""),) * len(other.columns)
+
+    def wide(row: Row, added: Sequence[Cell]) -> Row:
+        return Row(row.line, (*row.cells, *(added[at] for at in places)))
+
+    return replace(
+        table,
+        header=wide(table.header, other.header.cells),
+        rows=tuple(
+            wide(row, one.cells if one else blank)
+            for row, one in zip(table.rows, matches, strict=True)
+        ),
+        notes=(*table.notes, *other.notes),
+    )
+
+
+def quoted(page: Page) -> Iterator[Row]:
+    """The headers of tables of results in blocks of code."""
+    for piece in page.pieces:
+        grid = piece if isinstance(piece, Grid) and piece.quoted else None
+        if grid and columns.are_results(columns.of(grid.header)):
+            yield grid.header

@@ -4,15 +4,17 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final, Protocol
 
-from perfdb.pages import cells, halves, names
-from perfdb.pages.columns import fields_of, is_in_ms, title_by_field
-from perfdb.pages.markdown_text import words
+from perfdb import catalog
+from perfdb.page_text import parsed, seconds, share
+from perfdb.pages import cells
+from perfdb.pages.base import without_marks
+from perfdb.pages.columns import field_of, is_in_ms, title_by_field
+from perfdb.pages.markdown import words
 from perfdb.site.data import Result
 
 _SAME_FIELD: Final[Mapping[str, str]] = {
     "model_title": "model",
-    "fsdp_size": "fsdp",
-    "fsdp_enabled": "fsdp",
+    "fsdp_size": "fsdp_enabled",
 }
 """Fields of a result that pages know by another name."""
 
@@ -45,7 +47,24 @@ def _own(
     raw: tuple[tuple[str, str], ...], precision: str | None, variant: str | None
 ) -> Mapping[str, str]:
     """A table is made column by column, and asks for each of its rows as often."""
-    return halves.own(dict(raw), precision, variant)
+    said = {title: _words(text) for title, text in raw}
+    both = cells.halves({field: said[one] for field, one in title_by_field(tuple(said)).items()})
+    if len(both) < 2:
+        return dict(raw)
+    named = [catalog.precision_of(half.get("precision", "")) for half in both]
+    is_other = precision != named[0] and precision in named[1:]
+    is_second = is_other or (variant or "").endswith("bracketed")
+    half = both[is_second and 1]
+    parts = {title: _part(title, said[title], half, is_second) for title, _ in raw}
+    return {title: text if parts[title] == said[title] else parts[title] for title, text in raw}
+
+
+def _part(title: str, said: str, half: Mapping[str, str], is_second: bool) -> str:
+    """Of a cell with two values one; without a field of its own only two numbers are a pair."""
+    two, field = cells.pair(said), field_of(title)
+    if field:
+        return half.get(field, said)
+    return two[is_second] if two and all(map(parsed, two)) else said
 
 
 def text_of(fields: tuple[str, ...], row: Printed) -> str | None:
@@ -60,7 +79,7 @@ def text_of(fields: tuple[str, ...], row: Printed) -> str | None:
         return None
     said = _words(cells_of(row)[title])
     if is_in_ms(title):
-        return cells.seconds(said)
+        return seconds(said)
     return f"{said}%" if "%" in title and said[-1:].isdigit() else said
 
 
@@ -85,12 +104,12 @@ def extras_of(results: Sequence[Result]) -> dict[str, list[str]]:
 def says(text: str, value: object) -> bool:
     """Whether a printed text says this value and no other; words say what they say."""
     if isinstance(value, bool):
-        return cells.flag(text) == value
+        return cells.switch(text) == value
     if not isinstance(value, int | float):
         return True
     if text.endswith("%"):
-        return cells.fraction(text) == value
-    return cells.product(text, 1) is not None or cells.decimal(names.gpus(text).count) == value
+        return share(text) == value
+    return parsed(cells.gpus(text)[0]) == value
 
 
 @lru_cache(maxsize=10_000)
@@ -98,10 +117,10 @@ def _title(fields: tuple[str, ...], titles: tuple[str, ...]) -> str | None:
     """The title that one of the fields, and no other beside it, is read from."""
     read_from = title_by_field(titles)
     found = (read_from.get(_SAME_FIELD.get(field, field)) for field in fields)
-    return next((title for title in found if title and len(fields_of(title)) == 1), None)
+    return next(filter(None, found), None)
 
 
 @lru_cache(maxsize=10_000)
 def _words(printed: str) -> str:
     """The words of a cell; pages print the same ones again and again."""
-    return cells.cleaned(words(printed))
+    return without_marks(words(printed))

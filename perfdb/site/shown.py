@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from perfdb.page_text import absent, parsed
-from perfdb.pages.columns import says_nothing_new
+from perfdb.pages.columns import has_no_field
 from perfdb.record import CONFIGURATION_FIELDS, WORKLOAD_FIELDS
 from perfdb.site.data import Result
 from perfdb.site.markup import Cell, Content
@@ -46,7 +46,7 @@ def said_once(made: Mapping[Column, Sequence[Cell]]) -> Iterator[str]:
 def extra_columns(results: Sequence[Result]) -> Iterator[Column]:
     """A column for each title without a field; its words wrap where they are no numbers."""
     for title in dict.fromkeys(title for result in results for title in result.extras):
-        if not says_nothing_new(title):
+        if not has_no_field(title):
             texts = (result.extras.get(title, "") for result in results)
             is_numeric = all(absent(text) or parsed(text) is not None for text in texts)
             yield Column(title, ("extras",), "extra", wide=not is_numeric)

@@ -11,12 +11,13 @@ from sqlalchemy import Connection
 from perfdb import formats, measure
 from perfdb.db.sources import content_of
 from perfdb.errors import DamagedBytesError
-from perfdb.formats import ParsedLog
+from perfdb.formats import ParsedLog, collected
 from perfdb.groups import grouped
 from perfdb.ingest.logs import LOG_PARSER_VERSION
 from perfdb.ingest.page import PAGE_PARSER_VERSION
 from perfdb.ingest.read import PAGE
-from perfdb.pages import charset, reader
+from perfdb.page_text import decoded_page
+from perfdb.pages import reader
 from perfdb.pages.base import PageContext
 from perfdb.queries import checks
 from perfdb.record import Figures, Frozen, Method, Note
@@ -119,15 +120,15 @@ def _by_bytes(row: _Row, content: bytes) -> list[_Read]:
 
 @lru_cache(maxsize=64)
 def _of_page(where: str, content: bytes, context: PageContext) -> Mapping[int | None, list[_Read]]:
-    found = reader.read(where, charset.decoded(content), context)
+    found = reader.read(where, decoded_page(content), context)
     rows = grouped(found.results, lambda row: row.line)
     return {line: [_Read.model_validate(dict(row)) for row in some] for line, some in rows.items()}
 
 
 @lru_cache(maxsize=8)
 def _of_file(parser: str, where: str, content: bytes) -> Mapping[int | None, list[_Read]]:
-    found = formats.FORMATS[parser].parse(where, [content])
-    logs = grouped(found, lambda log: log.emitted_line)
+    text, _ = collected.opened([content])
+    logs = grouped(formats.FORMATS[parser].parse(where, text), lambda log: log.emitted_line)
     return {line: list(map(_of_log, some)) for line, some in logs.items()}
 
 

@@ -91,9 +91,9 @@ def test_another_figure_on_the_same_page_corrects_and_says_from_what_to_what() -
     ("one", "other", "said"),
     [
         pytest.param(
-            {"tokens_per_sec": 192_000.0, "raw": {"Total tokens/s": "192,000"}},
-            {"tokens_per_sec": 292_000.0, "raw": {"Total tokens/s": "292,000"}},
-            ["Total tokens/s: 192,000 → 292,000"],
+            {"tokens_per_sec": 192_000.0, "raw": {"Throughput in tokens per second": "192,000"}},
+            {"tokens_per_sec": 292_000.0, "raw": {"Throughput in tokens per second": "292,000"}},
+            ["Throughput in tokens per second: 192,000 → 292,000"],
             id="the rate of all GPUs",
         ),
         pytest.param(
@@ -137,9 +137,12 @@ def test_a_figure_that_is_corrected_says_from_what_to_what(one, other, said) -> 
 
 
 def test_the_rate_of_all_gpus_is_contradicted_and_withdrawn_as_others_are() -> None:
-    printed = {"tokens_per_sec_per_gpu": None, "raw": {"Total tokens/s": "380,000"}}
+    printed = {
+        "tokens_per_sec_per_gpu": None,
+        "raw": {"Throughput in tokens per second": "380,000"},
+    }
     old = revision(superseded=True, superseded_at=LATER, tokens_per_sec=380_000.0, **printed)
-    printed["raw"] = {"Total tokens/s": "190,000"}
+    printed["raw"] = {"Throughput in tokens per second": "190,000"}
     new = revision(2, created_at=LATER, source="w2.md", tokens_per_sec=190_000.0, **printed)
     [contradicted, _] = events([old, new], [])
     title = "Throughput in tokens per second"

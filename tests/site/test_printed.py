@@ -226,7 +226,6 @@ def test_a_column_that_has_no_field_on_purpose_is_not_added() -> None:
         ("43.1%", 43.1, False),
         ("16x H100 GPUs", 16, True),
         ("16x H100 GPUs", 32, False),
-        ("GPUs*6", 384, True),
         ("yes", True, True),
         ("0", True, False),
         ("LLAMA3-70B (FP8)", "llama3-70b", True),
@@ -244,15 +243,6 @@ def test_a_text_stands_for_a_value_only_where_it_says_it_and_no_other(
 def test_a_share_keeps_the_digits_it_was_printed_with(title: str, text: str) -> None:
     row = published(mfu=0.4315, raw={title: text})
     assert "43.15%" == tables.as_printed(profiles.MFU, row).replace(" ", "")
-
-
-def test_a_precision_in_the_title_of_a_figure_tells_its_values_apart(tmp_path: Path) -> None:
-    titles = f"Model|#-GPUs|GBS|MBS|Sequence Length|Tokens / sec / GPU {BOTH}"
-    found = stored_in(tmp_path, page_of(["LLAMA3-8B|8|128|1|8192|4121 (3830)"], titles))
-    assert ["4121", "3830"] == [
-        tables.as_printed(profiles.TOKENS, one(found, "llama3-8b", precision))
-        for precision in ("fp8_cs", "fp8_mx")
-    ]
 
 
 @pytest.mark.parametrize(

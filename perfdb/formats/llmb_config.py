@@ -1,0 +1,129 @@
+"""llmb-config_JOB.yaml: what NVIDIA's benchmark launcher notes of a job, beside the job's log.
+
+It is no account of a run: it completes what the log says. The folders that the file lies in have
+the experiment's name, which says more. Source: NVIDIA/dgxc-benchmarking, cli/llmb-run.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from perfdb import catalog
+from perfdb.errors import Diagnostic
+from perfdb.formats import experiment, settings
+from perfdb.formats.base import Content, ParsedLog
+from perfdb.formats.documents import Written, checked_yaml, nothing, texts, yaml_document
+from perfdb.formats.numbers import count
+from perfdb.record import PartialCase
+
+NAME = "llmb_config"
+
+_FRAMEWORKS: Final = {"megatron_bridge": "megatron-bridge", "nemo2": "nemo"}
+_TASKS: Final = {"pretrain": "pretrain", "finetune": "sft", "sft": "sft", "lora": "lora"}
+_VERSION = re.compile(rb"\b(fw_version[ \t]*:[ \t]+)(\d+(?:\.\d+)*)(?=[\s,}]|$)")
+_GROUPS = (rb"(?m)^job_info:", rb"(?m)^workload_info:", rb"(?m)^model_info:")
+
+
+class _Workload(Written):
+    framework: str
+    fw_version: str | float | None = None
+    workload_type: str | None = None
+
+
+class _Model(Written):
+    model_name: str
+    model_size: str | int | float | None = None
+    dtype: str | None = None
+    scale: int | None = None
+    gpu_type: str | None = None
+
+
+class _Container(Written):
+    images: tuple[str, ...] = ()
+
+
+class _Job(Written):
+    profile_enabled: bool | None = None
+    proxy: bool | None = None
+    model_overrides: Mapping[str, object] | None = None
+    env_overrides: Mapping[str, object] | None = None
+
+
+class _Config(Written):
+    workload_info: _Workload
+    model_info: _Model
+    container_info: _Container = _Container()
+    job_config: _Job = _Job()
+
+
+def recognises(head: bytes, name: str) -> bool:
+    """Whether the groups of such a file are among the first bytes."""
+    return all(re.search(group, head) for group in _GROUPS)
+
+
+def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
+    """What the file says of the run beside it, with what the names of its folders add."""
+    # As it is written: YAML has 25.10 for a number, which is 25.1.
+    text = _VERSION.sub(rb"\1'\2'", b"".join(content))
+    document = yaml_document(where, [text])
+    config = document if isinstance(document, Diagnostic) else checked_yaml(document, _Config)
+    if isinstance(config, Diagnostic):
+        return nothing(config)
+    said, named = _configuration(config), experiment.of_path(where)
+    if named and named.task == "lora" and config.workload_info.workload_type == "finetune":
+        said = said.model_copy(update={"task": "lora"})  # the launcher has no other word for it
+    images = config.container_info.images
+    version = config.workload_info.fw_version
+    log = ParsedLog(
+        configuration=said.completed_by(named) if named else said,
+        framework_version=str(version) if version is not None else None,
+        # pyxis writes # between the registry and the image, where Docker has a slash
+        container=images[0].replace("#", "/", 1) if len(images) == 1 else None,
+        environment=texts(config.job_config.env_overrides or {}),
+        notes=tuple(_profiled(where, config.job_config)),
+    )
+    return (log,)
+
+
+def job_of_config(name: str) -> str | None:
+    """The job that a file of this name is of."""
+    found = re.fullmatch(r"llmb-config_(.+)\.ya?ml", name)
+    return found[1] if found else None
+
+
+def job_of_log(name: str) -> str | None:
+    """The job whose log has this name: log-EXPERIMENT_JOB_RETRY.out, or sbatch_EXPERIMENT_JOB.out.
+
+    None for a log of another name, be it compressed or not.
+    """
+    found = re.match(r"(?:log-.*_(\d+)_\d+|sbatch_.*_(\d+))\.out(?:\.|$)", name)
+    return found[1] or found[2] if found else None
+
+
+def _profiled(where: str, job: _Job) -> Iterator[Diagnostic]:
+    if job.profile_enabled:
+        message = "steps under the profiler take longer"
+        remedy = "say which steps count with --window, such as 'window(35,44)'"
+        yield Diagnostic(where, message, "job_config.profile_enabled", remedy=remedy)
+
+
+def _configuration(config: _Config) -> PartialCase:
+    workload, model = config.workload_info, config.model_info
+    size = str(model.model_size) if model.model_size is not None else ""
+    said = {
+        "framework": _FRAMEWORKS.get(workload.framework, workload.framework),
+        "model": settings.model(f"{model.model_name} {size}".strip()),
+        "task": _TASKS.get(workload.workload_type or ""),
+        "system": settings.system(model.gpu_type),
+        "num_gpus": count(model.scale),
+        "precision": catalog.precision_of(model.dtype) if model.dtype else None,
+    }
+    known = {name: value for name, value in said.items() if value}
+    return PartialCase.model_validate(known | _changed(config.job_config))
+
+
+def _changed(job: _Job) -> dict[str, object]:
+    """That it was not the model that is named: a proxy is smaller, an override may change it."""
+    changed = texts(job.model_overrides or {})
+    options = changed | ({"proxy": True} if job.proxy else {})
+    return {"model": None, "options": options} if options else {}
