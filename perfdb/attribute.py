@@ -15,7 +15,7 @@ from perfdb.catalog import names
 from perfdb.catalog.names import Refusal
 from perfdb.errors import Diagnostic, InputError
 from perfdb.formats import ParsedLog
-from perfdb.formats.precisions import FP8
+from perfdb.formats.precision import FP8
 from perfdb.pages.base import PageContext
 from perfdb.record import Case, PartialCase, Release
 

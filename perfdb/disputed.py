@@ -6,7 +6,7 @@ from perfdb import catalog, following, versions
 from perfdb.attribute import OPTION, OPTIONS, RELEASE, Said, Sayer, catalogued
 from perfdb.errors import Diagnostic
 from perfdb.formats import ParsedLog
-from perfdb.formats.precisions import FP8
+from perfdb.formats.precision import FP8
 from perfdb.record import PartialCase
 
 

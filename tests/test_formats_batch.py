@@ -4,7 +4,7 @@ import pytest
 
 from perfdb import aggregation
 from perfdb.formats import FORMATS, ParsedLog, batch
-from perfdb.formats.readings import Readings
+from perfdb.formats.columns import Steps as Readings
 
 ARGUMENTS = "  seq_length ............ 4096\n  global_batch_size ............ 128\n"
 CONFIGURATION = "ConfigContainer:\n  seq_length: 4096\n  global_batch_size: 128\n"
@@ -125,10 +125,3 @@ def test_a_mean_over_a_change_of_the_batch_is_of_several() -> None:
     # The line of steps 9 to 12 is in no window behind step 10, nor is the one before it.
     found = log("megatron_lm", ramp((8, 32), (32, 64), every=4))
     assert 64 == found.configuration.global_batch_size
-
-
-def test_steps_of_an_attempt_that_was_printed_again_have_no_say() -> None:
-    text = "".join(MEGATRON % (step, 32) for step in range(1, 21))
-    again = "".join(MEGATRON % (step, 64) for step in range(1, 41))
-    found = parsed("megatron_lm", ARGUMENTS + text + again)
-    assert (64, {None}) == said(found)

@@ -27,6 +27,10 @@ READ = {
     "mbridge_card_qwen3-30b-a3b.yaml": ("verification_card", [(0, "finished")] * 14),
     "mlm_golden_empty_object_lts_a100.json": ("megatron_golden", [(0, "no_data")]),
     "mlm_golden_gpt3_7b_tp4pp1_memory_speed_h100.json": ("megatron_golden", [(12, "finished")]),
+    "mlm_golden_list_in_object_core_r0.10.0_t5_220m_a100.json": (
+        "megatron_golden", [(0, "no_data")],
+    ),
+    "mlperf_v5.0_eos-dfw_n64_ngc25.01_nemo_llama31_405b.txt": ("mlperf", [(0, "finished")]),
     "mlm_golden_list_values_old_schema_a100.json": ("megatron_golden", [(0, "finished")]),
     "mlm_model_config_gpt3_7b_tp4pp1_memory_speed.yaml": ("megatron_config", [(0, None)]),
     "mlperf_v5.0_nyx_n1_ngc25.04_nemo_llama2_70b_lora.txt": ("mlperf", [(0, "finished")]),
@@ -37,7 +41,7 @@ NO_LOG = ["INDEX.tsv", "dgxc_cluster_config.yaml", "dgxc_llama3.1_metadata.yaml"
 
 def parsed(name: str) -> tuple[ParsedLog, ...]:
     content = (CORPUS / name).read_bytes()
-    found = formats.recognised(content, name)
+    found = formats.recognized(content, name)
     assert found, name
     return found.parse(name, [content])
 
@@ -50,14 +54,14 @@ def test_every_file_is_read_or_refused() -> None:
 @pytest.mark.parametrize("name", READ)
 def test_a_file_gives_its_steps_and_how_it_ended(name: str) -> None:
     expected_format, expected = READ[name]
-    found = formats.recognised((CORPUS / name).read_bytes(), name)
+    found = formats.recognized((CORPUS / name).read_bytes(), name)
     assert found is formats.named(expected_format)
     assert expected == [(len(log.readings), log.outcome) for log in parsed(name)]
 
 
 @pytest.mark.parametrize("name", NO_LOG)
 def test_a_file_that_is_no_log_is_no_formats(name: str) -> None:
-    assert formats.recognised((CORPUS / name).read_bytes(), name) is None
+    assert formats.recognized((CORPUS / name).read_bytes(), name) is None
 
 
 def test_the_times_of_a_nemo_log_add_up_to_what_awk_adds_up() -> None:

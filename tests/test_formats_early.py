@@ -14,6 +14,7 @@ from perfdb.ingest import LogOptions, Options, ingest
 from perfdb.ingest.compression import CHUNK_BYTES, Budget
 from perfdb.ingest.recognised import HEAD_BYTES, Look, look
 from perfdb.pages.base import PageContext
+from perfdb.record import Note, NoteCode
 from tests.logs import GIVEN, SET, nemo, titan
 from tests.trees import counted, rows_of
 
@@ -121,7 +122,7 @@ def test_a_step_that_is_quoted_above_a_logs_own_does_not_tell_its_format(
 def test_iterations_are_those_of_the_program_that_prints_its_settings_or_rates_beside_them(
     text: str, expected: str
 ) -> None:
-    assert FORMATS[expected] is formats.recognised(text.encode(), "a.log")
+    assert FORMATS[expected] is formats.recognized(text.encode(), "a.log")
 
 
 @pytest.mark.parametrize("above", [0, HEAD_BYTES - 32, CHUNK_BYTES - 32, 3 << 20])
@@ -143,7 +144,15 @@ def test_a_run_that_died_at_its_start_is_a_run_without_figures(sqlite: URL, tmp_
         cases.c.num_gpus, cases.c.global_batch_size, cases.c.sequence_length,
     )  # fmt: skip
     question = select(*said).select_from(results).join(runs).join(cases)
-    expected = ("out_of_memory", MEMORY.strip(), "the run was out of memory", None, 16, 64, 4096)
+    expected = (
+        "out_of_memory",
+        MEMORY.strip(),
+        Note(NoteCode.RUN_ENDED, {"outcome": "out_of_memory"}),
+        None,
+        16,
+        64,
+        4096,
+    )
     assert [expected] == rows_of(sqlite, question)
 
 
@@ -207,23 +216,15 @@ def test_a_log_in_utf_16_is_named_as_such(sqlite: URL, tmp_path: Path, encoding:
     assert (1, 0, 0, 0) == counted(ingest([path], sqlite, GIVEN))
 
 
-def test_a_log_within_one_json_document_is_named_as_such(sqlite: URL, tmp_path: Path) -> None:
-    """Its lines would be read with their escapes."""
-    events = [{"timestamp": 1, "message": line} for line in nemo().splitlines()]
-    for number, shown in enumerate(({"events": events}, [{"a": "b"}, *events])):
-        path = write(tmp_path / str(number), json.dumps(shown, indent=1))
-        report = ingest([path], sqlite, GIVEN)
-        remedy = "as by jq -r '.events[].message' or '.[].textPayload'"
-        message = "holds the lines of a log within one JSON document; write them to a file as text"
-        assert [f"{path}: {message}, {remedy}"] == [str(one) for one in report.rejected]
-
-
-def test_a_log_in_json_objects_of_another_form_is_named_as_such(
-    sqlite: URL, tmp_path: Path
+@pytest.mark.parametrize("shown", ["[{}]", '{{"events": [{}]}}', "{}"])
+def test_a_log_within_the_json_of_a_collector_is_named_as_such(
+    sqlite: URL, tmp_path: Path, shown: str
 ) -> None:
-    lines = (json.dumps({"hit": {"message": line}}) for line in nemo().splitlines())
-    path = write(tmp_path / "a", "\n".join(lines))
+    """Its lines would be read with their escapes."""
+    separator = "\n" if shown == "{}" else ",\n"
+    lines = separator.join(json.dumps({"message": line}) for line in nemo().splitlines())
+    path = write(tmp_path / "a", shown.format(lines))
     report = ingest([path], sqlite, GIVEN)
-    remedy = "write them to a file as text, as by jq -r '.OBJECT.message'"
-    message = "holds the lines of a log within JSON objects of a form that is not known"
-    assert [f"{path}: {message}; {remedy}"] == [str(one) for one in report.rejected]
+    remedy = "as by jq -r '.OBJECT.message'"
+    message = "holds the lines of a log within JSON; write them to a file as text"
+    assert [f"{path}: {message}, {remedy}"] == [str(one) for one in report.rejected]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from perfdb.formats import experiment, llmb_config
+from perfdb.formats import experiment, llmb
 
 BASE = {"task": "pretrain", "precision": "bf16"}
 NAMES: dict[str, dict[str, object]] = {
@@ -146,7 +146,7 @@ def test_golden_values_say_by_their_name_where_they_were_recorded(
 def test_the_folders_of_a_launchers_notes_say_what_the_notes_do_not() -> None:
     folder = "experiments/pretrain_llama3_8b_bf16_gpus8_tp1_pp2_cp1_vpNone_ep1_mbs1_gbs128_9"
     content = b"workload_info: {framework: megatron_bridge}\nmodel_info: {model_name: llama3}\n"
-    (log,) = llmb_config.parse(f"{folder}/llmb-config_9.yaml", [content])
+    (log,) = llmb.FORMAT.parse(f"{folder}/llmb-config_9.yaml", [content])
     said = log.configuration
     assert ("megatron-bridge", "llama3", 8, 2, 128) == (
         said.framework, said.model, said.num_gpus, said.pipeline_parallel, said.global_batch_size,

@@ -89,7 +89,7 @@ def test_a_platform_says_its_nodes_where_the_system_has_one_size_of_them(
     platform: str, num_nodes: int | None
 ) -> None:
     event = {"key": "submission_platform", "value": platform}
-    [log] = mlperf.parse("log", [f":::MLLOG {json.dumps(event)}\n".encode()])
+    [log] = mlperf.FORMAT.parse("log", [f":::MLLOG {json.dumps(event)}\n".encode()])
     assert num_nodes == log.num_nodes
 
 
@@ -106,7 +106,7 @@ def test_a_benchmark_is_of_a_model_and_of_the_task_of_its_rules(
     benchmark: str, expected: tuple[str, str | None]
 ) -> None:
     event = json.dumps({"key": "submission_benchmark", "value": benchmark})
-    [log] = mlperf.parse("log", [f":::MLLOG {event}\n".encode()])
+    [log] = mlperf.FORMAT.parse("log", [f":::MLLOG {event}\n".encode()])
     assert expected == (log.configuration.model, log.configuration.task)
 
 
@@ -132,6 +132,6 @@ def test_a_sequence_length_that_no_event_says_is_that_of_the_closed_divisions_ru
 ) -> None:
     events = (json.dumps({"key": key, "value": value}) for key, value in said.items())
     text = "".join(f":::MLLOG {event}\n" for event in events)
-    [log] = mlperf.parse("log", [text.encode()])
+    [log] = mlperf.FORMAT.parse("log", [text.encode()])
     assert length == log.configuration.sequence_length
     assert (length == 8192) == any("benchmark's rules" in note.message for note in log.notes)

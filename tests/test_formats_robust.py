@@ -98,14 +98,14 @@ def test_flipped_bits_are_never_an_exception(path: Path, data: st.DataObject) ->
         content[place] ^= 1 << data.draw(st.integers(0, 7))
     for log in parse(path, [bytes(content)]):
         assert all(step.step_time_s > 0 for step in log.readings)
-        FORMATS[path.parents[1].name].recognises(bytes(content), path.name)
+        FORMATS[path.parents[1].name].recognizes(bytes(content), path.name)
 
 
 @pytest.mark.parametrize("name", FORMATS)
 @thorough
 @given(content=st.binary(max_size=3000), file_name=st.sampled_from(["a.log", "golden.json", ""]))
 def test_random_bytes_are_never_an_exception(name: str, content: bytes, file_name: str) -> None:
-    FORMATS[name].recognises(content, file_name)
+    FORMATS[name].recognizes(content, file_name)
     assert not any(log.readings for log in FORMATS[name].parse(file_name, [content]))
 
 
@@ -145,7 +145,9 @@ def _unplaced(reading: Reading) -> Reading:
     return reading._replace(line=0)
 
 
-@pytest.mark.parametrize("path", STEP_LOGS, ids=name_of)
+@pytest.mark.parametrize(
+    "path", [path for path in STEP_LOGS if "megatron_bridge" not in path.parts], ids=name_of
+)
 def test_a_rank_that_prints_the_same_lines_changes_no_step(path: Path) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     twice = b"".join(line for line in lines for _ in range(2))

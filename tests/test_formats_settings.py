@@ -6,10 +6,9 @@ from itertools import count
 
 import pytest
 
-from perfdb.formats import ParsedLog, settings, verification_card
-from perfdb.formats.printed import mentioned
+from perfdb.formats import settings, verification_card
+from perfdb.formats.mentions import mentioned
 from perfdb.formats.settings import Settings
-from perfdb.record import PartialCase
 
 
 @pytest.mark.parametrize(
@@ -44,7 +43,7 @@ def test_of_a_batch_that_grows_settings_say_the_last_size_alone(
     ramp: str, size: int | None, doubts: dict[str, str]
 ) -> None:
     said = mentioned(f"global_batch_size: 1152\n{ramp}seq_length: 4096\n")
-    found = said.of(ParsedLog(PartialCase()))
+    found = said.described({})
     assert (size, doubts) == (found.configuration.global_batch_size, found.doubts)
 
 
@@ -84,7 +83,7 @@ def test_the_command_of_a_card_says_settings_as_options_and_as_overrides(
     """Of one with two values nobody says which it had."""
     said = {"metrics": {"last_10_steps_step_time_ms_avg": 1}, "command": command}
     card = {"verification_environment": {}, "items": {"pretrain_performance": {"any": said}}}
-    [found] = verification_card.parse("card.yaml", [json.dumps(card).encode()])
+    [found] = verification_card.FORMAT.parse("card.yaml", [json.dumps(card).encode()])
     who = {"framework": "megatron-bridge", "task": "pretrain"}
     assert who | expected == found.configuration.model_dump(exclude_unset=True)
 

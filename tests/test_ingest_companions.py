@@ -7,7 +7,7 @@ from sqlalchemy import URL, select
 
 from perfdb.attribute import Attributed
 from perfdb.db.tables import cases, run_files, runs, systems
-from perfdb.formats import llmb_config, megatron_lm
+from perfdb.formats import FORMATS
 from perfdb.ingest import LogOptions, Options, ingest
 from perfdb.ingest.account import Account
 from perfdb.ingest.companions import Companion, Companions
@@ -110,11 +110,11 @@ def test_an_iteration_line_alone_does_not_say_the_program(
     above: str, beside: list[str], context: PageContext, expected: str
 ) -> None:
     """Megatron-Bridge prints it, too; a note says of what a log is taken that nobody says it of."""
-    [log] = megatron_lm.parse("a.log", [(above + megatron()).encode()])
+    [log] = FORMATS["megatron_lm"].parse("a.log", [(above + megatron()).encode()])
     files = [
-        Companion(Path("llmb-config_7.yaml"), b"", llmb_config.NAME, said)
+        Companion(Path("llmb-config_7.yaml"), b"", "llmb_config", said)
         for text in beside
-        for said in llmb_config.parse("llmb-config_7.yaml", [text.encode()])
+        for said in FORMATS["llmb_config"].parse("llmb-config_7.yaml", [text.encode()])
     ]
     account = Account("a.log", log, files, words(context, LogOptions((*SET, "release=1"))))
     assert isinstance(account.of, Attributed)
@@ -124,7 +124,7 @@ def test_an_iteration_line_alone_does_not_say_the_program(
 
 
 def test_a_format_that_is_stated_says_the_program() -> None:
-    [log] = megatron_lm.parse("a.log", [megatron().encode()])
+    [log] = FORMATS["megatron_lm"].parse("a.log", [megatron().encode()])
     options = LogOptions((*SET, "release=1"), format="megatron_lm")
     account = Account("a.log", log, (), words(PageContext(), options))
     assert isinstance(account.of, Attributed)

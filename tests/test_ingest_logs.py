@@ -1,7 +1,6 @@
 """Logs in, rows out: by what they say, what lies beside them and what the command line says."""
 
 import hashlib
-import json
 import os
 import random
 import socket
@@ -254,56 +253,6 @@ def test_a_batch_size_that_is_stated_makes_no_rate_of_steps_of_another(
     assert [(pytest.approx(58982.4), None)] == rows_of(sqlite, question)
     assert "step 11 has 524,288 tokens, not 128 × 8,192" in str(report.notes[-1])
     assert [] == [it for one in verify(sqlite, lambda *_: lambda: None) for it in one.faults]
-
-
-def test_a_log_of_two_runs_gives_the_last(store: URL, tmp_path: Path) -> None:
-    """The first is of 30 steps of 9 s; over the last ten of the second the median is 2.1 s."""
-    path = write(tmp_path / "a", nemo([9.0] * 30) + nemo())
-
-    report = ingest([path], store, GIVEN)
-
-    message = "lines 1 to 30 are of an earlier run, or of another rank: they are left out"
-    assert [message] == [note.message for note in report.notes]
-    question = select(results.c.num_steps, results.c.step_time_s)
-    assert [(10, 2.1)] == rows_of(store, question)
-    lines = select(func.count(), func.min(steps.c.source_line), func.max(steps.c.source_line))
-    assert [(20, 31, 50)] == rows_of(store, lines)
-    assert [] == [it for one in verify(store, lambda *_: lambda: None) for it in one.faults]
-    assert (0, 0, 1, 0) == counted(ingest([path], store, GIVEN))
-
-
-def test_times_that_follow_from_settings_follow_from_those_of_the_last_run(
-    sqlite: URL, tmp_path: Path
-) -> None:
-    """Of 64 × 4096 tokens in 16 s, and then of 64 × 8192 in 4 s."""
-    path = write(tmp_path / "a", titan(4096, 50, 16.0) + titan(8192, 50, 4.0))
-
-    given = Options(PageContext(release="2.0"), logs=LogOptions((*SET[:2], SET[4])))
-    assert (1, 0, 0, 0) == counted(ingest([path], sqlite, given))
-
-    question = select(results.c.num_steps, results.c.step_time_s)
-    assert [(40, 4.0)] == rows_of(sqlite, question)
-    assert [] == [it for one in verify(sqlite, lambda *_: lambda: None) for it in one.faults]
-
-
-def test_a_log_that_a_collector_put_into_json_is_read_as_it_was_printed(
-    sqlite: URL, tmp_path: Path
-) -> None:
-    """Of two runs, in colours: all that is read again is read so, too."""
-    text = titan(4096, 50, 2.0) + titan(8192, 50, 4.0)
-    text = text.replace(" loss:", "\x1b[31m loss:\x1b[39m")
-    said = [{"log": line, "stream": "stderr"} for line in text.splitlines(keepends=True)]
-    path = write(tmp_path, "".join(f"{json.dumps(one)}\n" for one in said))
-
-    given = Options(PageContext(release="2.0"), logs=LogOptions((*SET[:2], SET[4])))
-    assert (1, 0, 0, 0) == counted(ingest([path], sqlite, given))
-
-    question = select(steps.c.step, steps.c.step_time_s, steps.c.source_line)
-    expected = FORMATS["torchtitan"].parse("a", [titan(8192, 50, 4.0).encode()])[0].readings
-    assert rows_of(sqlite, question) == [(it.step, it.step_time_s, it.line + 52) for it in expected]
-    assert [] == [it for one in verify(sqlite, lambda *_: lambda: None) for it in one.faults]
-    kept = hashlib.sha256(path.read_bytes()).hexdigest()
-    assert [(kept,)] == rows_of(sqlite, select(sources.c.sha256))
 
 
 def test_a_truncated_log_keeps_its_steps_and_has_no_figures(store: URL, tmp_path: Path) -> None:

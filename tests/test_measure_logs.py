@@ -14,8 +14,9 @@ from perfdb.compare.read import known_releases, results_of
 from perfdb.db.rows import MeasuredRun, ResultRow, StepRow, step_rows
 from perfdb.db.session import reading
 from perfdb.db.tables import findings, results, steps
-from perfdb.formats import ParsedLog, Reading, automodel_training, numbers
-from perfdb.formats.ending import Account, ending
+from perfdb.formats import FORMATS, ParsedLog, Reading, numbers
+from perfdb.formats.columns import Steps
+from perfdb.formats.outcome import Account, ending
 from perfdb.ingest import LogOptions, Options, ingest
 from perfdb.messages import note_text
 from perfdb.pages.base import PageContext
@@ -45,11 +46,12 @@ def log(**changed: object) -> ParsedLog:
     )
     fields: dict[str, object] = {
         "configuration": PartialCase(),
-        "readings": readings,
+        "steps": readings,
         "window": "skip_warmup(2)",
         "outcome": Outcome.FINISHED,
     }
-    return ParsedLog(**(fields | changed))
+    fields |= changed
+    return ParsedLog(**{**fields, "steps": Steps.of(fields["steps"])})
 
 
 def measured(
@@ -92,11 +94,11 @@ def test_peak_memory_is_the_most_that_any_line_says(
     readings = tuple(
         one._replace(peak_memory_bytes=peak) for one, peak in zip(plain, peaks, strict=True)
     )
-    found = measured(log(readings=readings))
+    found = measured(log(steps=readings))
 
     assert expected == found.result.peak_memory_bytes
     assert expected == (max(step.peak_memory_bytes or 0 for step in found.steps) or None)
-    cut = measured(log(readings=readings, outcome=Outcome.INCOMPLETE))
+    cut = measured(log(steps=readings, outcome=Outcome.INCOMPLETE))
     assert None is cut.result.peak_memory_bytes
 
 
@@ -180,7 +182,7 @@ def test_steps_of_many_lengths_have_the_rate_of_all_tokens_over_all_time() -> No
 
     What is printed is of the same tokens: 640,000 ÷ (8 + 12 + 20).
     """
-    result = measured(log(readings=UNEVEN), "skip_warmup(1)").result
+    result = measured(log(steps=UNEVEN), "skip_warmup(1)").result
 
     assert (3.0, 8000.0, None, None, None) == (
         result.step_time_s, result.tokens_per_sec_per_gpu, result.model_tflops_per_sec_per_gpu,
@@ -192,7 +194,7 @@ def test_steps_of_many_lengths_have_the_rate_of_all_tokens_over_all_time() -> No
 
 def test_steps_of_which_one_does_not_say_its_tokens_have_no_rate() -> None:
     given = (*UNEVEN[:3], UNEVEN[3]._replace(tokens=None))
-    result = measured(log(readings=given), "skip_warmup(1)").result
+    result = measured(log(steps=given), "skip_warmup(1)").result
     assert (3.0, None, ()) == (result.step_time_s, result.tokens_per_sec_per_gpu, result.notes)
 
 
@@ -209,7 +211,7 @@ def test_steps_of_which_one_does_not_say_its_tokens_have_no_rate() -> None:
 def test_the_rate_of_a_file_of_automodel_is_that_of_its_steps(name: str, rate: float) -> None:
     """Steps 11 to 100 on 8 GPUs, summed up by awk."""
     path = CORPUS / f"automodel_{name}_h100.jsonl"
-    [given] = automodel_training.parse(str(path), [path.read_bytes()])
+    [given] = FORMATS["automodel_training"].parse(str(path), [path.read_bytes()])
     result = measured(given, "skip_warmup(10)").result
     assert rate == pytest.approx(result.tokens_per_sec_per_gpu, abs=0.05)
 
@@ -282,7 +284,7 @@ def test_figures_of_means_are_of_their_steps(
     window: str, figures: tuple[int, float, float], warmup: int, printed: float
 ) -> None:
     """Of 40, nine times 10 and ten times 5 s: (5 + 10) ÷ 2 is the median, 180 ÷ 20 the mean."""
-    run = measured(log(readings=EVERY_TENTH), window, averages=True)
+    run = measured(log(steps=EVERY_TENTH), window, averages=True)
 
     result = run.result
     assert figures == pytest.approx((result.num_steps, result.step_time_s, result.step_time_mean_s))
@@ -291,21 +293,21 @@ def test_figures_of_means_are_of_their_steps(
 
 
 def test_a_window_shorter_than_a_line_of_means_has_no_figures() -> None:
-    result = measured(log(readings=EVERY_TENTH), "last_n(9)", averages=True).result
+    result = measured(log(steps=EVERY_TENTH), "last_n(9)", averages=True).result
     message = "no line of the log, each the mean of 10 steps, is wholly in last_n(9)"
     assert result.withheld
     assert (message, None) == (note_text(result.withheld), result.num_steps)
 
 
 def test_lines_that_are_no_means_count_one_step_each() -> None:
-    result = measured(log(readings=EVERY_TENTH), "skip_warmup(0)").result
+    result = measured(log(steps=EVERY_TENTH), "skip_warmup(0)").result
     assert (3, 10.0) == (result.num_steps, result.step_time_s)
 
 
 def test_a_mean_that_a_skipped_step_is_in_does_not_count() -> None:
     """One of steps 21 to 30 of 40: the line says how many, and not which."""
     lines = [Reading(step, step, 1.0, skipped=step == 30) for step in (10, 20, 30, 40)]
-    found = measured(log(readings=tuple(lines)), "skip_warmup(10)", averages=True)
+    found = measured(log(steps=tuple(lines)), "skip_warmup(10)", averages=True)
 
     means = "the means of 10 of 30, the first of steps 21 to 30"
     assert [f"{SKIPPED}{means}"] == [note_text(note) for note in found.result.notes]
@@ -314,7 +316,7 @@ def test_a_mean_that_a_skipped_step_is_in_does_not_count() -> None:
 
 def test_a_window_that_begins_with_a_skipped_step_begins_there() -> None:
     steps = [one._replace(skipped=one.step == 3) for one in log().readings]
-    assert 2 == measured(log(readings=tuple(steps))).run.warmup_steps
+    assert 2 == measured(log(steps=tuple(steps))).run.warmup_steps
 
 
 READING = st.builds(
@@ -338,7 +340,7 @@ WINDOWS = st.sampled_from(["last", "last_n(2)", "window(2,5)", "skip_warmup(0)",
 @example(readings=[Reading(n, n, 1.0, tokens_per_sec_per_gpu=1e308) for n in (3, 4)])
 def test_rows_made_of_columns_are_those_of_each_step(readings: list[Reading]) -> None:
     """A number that is none, and a rate of 0 or below, is not known."""
-    rows = step_rows(measured(log(readings=tuple(readings))).steps)
+    rows = step_rows(measured(log(steps=tuple(readings))).steps)
 
     expected = [
         StepRow(
@@ -365,11 +367,11 @@ def test_a_log_is_judged_in_columns_as_it_is_step_by_step(
 ) -> None:
     """A NaN counts anywhere, other tokens in the window; skipped steps do not, if they are few."""
     steps = sorted(readings, key=lambda one: one.step)
-    end = ending(steps, Account(None, done=True))
+    end = ending(Steps.of(steps), Account(None, done=True))
     both = StepRecord.model_fields.keys() & set(Reading._fields)
     records = [StepRecord(**{field: getattr(one, field) for field in both}) for one in steps]
     window = aggregation.named(name)
-    given = log(readings=tuple(steps), outcome=end.outcome, error=end.error)
+    given = log(steps=tuple(steps), outcome=end.outcome, error=end.error)
 
     result = measured(given, name).result
 

@@ -22,7 +22,7 @@ from perfdb.db.tables import cases, findings, ingest_log, releases, results
 from perfdb.errors import InputError, StoreError
 from perfdb.flops import lora
 from perfdb.formats import Reading
-from perfdb.formats.readings import Readings
+from perfdb.formats.columns import Steps
 from perfdb.ingest import LogOptions, Options, ingest
 from perfdb.ingest import logs as log_reader
 from perfdb.queries.scope import Only
@@ -655,7 +655,7 @@ def test_figures_made_again_are_the_figures_that_ingest_made(
     stored, steps = _stored(times, window)
 
     assert {} == figures.differences(
-        stored.result, figures.recomputed(stored, Readings.of(steps), Asked())
+        stored.result, figures.recomputed(stored, Steps.of(steps), Asked())
     )
 
 
@@ -675,7 +675,7 @@ def test_figures_that_differ_by_more_than_dust_differ(figure: float, change: flo
 def test_a_window_without_figures_does_not_forget_the_convention() -> None:
     """What an earlier version stored of one: over steps that there are it counts as before."""
     stored, steps = _stored([1.0] * 4, aggregation.last())
-    given = Readings.of(steps)
+    given = Steps.of(steps)
     full = Asked(aggregation.last_n(500), flops.CONVENTIONS["full"])
 
     empty = figures.recomputed(stored, given, full)
@@ -690,7 +690,7 @@ def test_a_window_without_figures_does_not_forget_the_convention() -> None:
 def test_skipped_steps_do_not_count_and_the_note_is_that_of_the_window() -> None:
     """As of a log at ingest: no figures where most are skipped, no note where none is."""
     stored, steps = _stored([1.0, 1.0, 2.0, 2.0], aggregation.last())
-    given = Readings.of([one._replace(skipped=one.step < 3) for one in steps])
+    given = Steps.of([one._replace(skipped=one.step < 3) for one in steps])
 
     most, half, rest = (
         figures.recomputed(stored, given, Asked(window))
@@ -716,7 +716,7 @@ def test_what_the_program_printed_is_taken_over_the_same_window() -> None:
     stored, steps = _stored([1.0] * 4, aggregation.skip_warmup(0))
     said = replace(stored.result, emitted={"tokens_per_sec_per_gpu": 150.0, "mfu": 0.4})
     printed = [None, 100.0, 300.0, 200.0]
-    given = Readings.of(
+    given = Steps.of(
         step._replace(tokens_per_sec_per_gpu=rate)
         for step, rate in zip(steps, printed, strict=True)
     )

@@ -1,229 +1,267 @@
-"""Takes the settings of a log that goes on after a restart from the attempt that it is judged by.
+"""The attempts of a log that a restarted run goes on in: which one counts, and its settings.
 
-What a format keeps of a log's beginning ends soon behind the first step, and the dump of a later
-attempt may stand far below it. Pure.
+A program that is started again prints its settings anew and warms up again. The figures of a log
+are those of its last attempt that is long enough, or of the window that the user asks for; the
+settings are those of the same attempt.
 """
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
-from itertools import accumulate, chain, groupby, pairwise
-from typing import Final, NamedTuple
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final
 
 import numpy as np
 
-from perfdb.aggregation import Window
-from perfdb.formats.base import Content, LogFormat, ParsedLog, Reading
-from perfdb.formats.piecewise import first, places
-from perfdb.formats.printed import first_place
-from perfdb.formats.readings import Ints, Readings
-from perfdb.formats.settings import DUMPS, OPTIONS
-from perfdb.formats.spans import held_by, spans
-from perfdb.formats.steps import with_peaks
-from perfdb.record import MOST, Note, NoteCode, PartialCase
+from perfdb.aggregation import Window, lines_held, named, steps_per_line
+from perfdb.formats.base import Attempt, ParsedLog, RunSettings
+from perfdb.formats.columns import Ints
+from perfdb.formats.outcome import Account, ending
+from perfdb.formats.scan import Section
+from perfdb.formats.settings import OPTIONS
+from perfdb.formats.settle import Settled
+from perfdb.record import Note, NoteCode, PartialCase
 
-_DUMP: Final = re.compile("|".join((*DUMPS, r"Building (?:\d+-D )?device mesh with ")).encode())
-"""torchtitan dumps nothing; what it says of itself begins with its mesh."""
-_LONGEST_DUMP_BYTES: Final = 1 << 20
-
-
-class _Attempt(NamedTuple):
-    """What the steps behind a line are of."""
-
-    line: int
-    said: ParsedLog
+WINDOW: Final = "skip_warmup(10)"
+"""The steps to take figures over where a format does not name others."""
+LOADED: Final = b"successfully loaded checkpoint "
+"""What Megatron prints of the checkpoint that it goes on from."""
+FIRST_STEP: Final = b"Training starts at step "
+"""What torchtitan prints, with the step."""
+_LOADED = re.compile(LOADED.decode() + r"[^\n]*? at iteration +(\d{1,15})\b")
+_FIRST_STEP = re.compile(FIRST_STEP.decode() + r" *(\d{1,15})\b")
 
 
-class _Stretch(NamedTuple):
-    """The places of steps, one behind the other, that are of an attempt."""
+def training_log(settled: Settled, account: Account, window: str = WINDOW) -> ParsedLog:
+    """What a log of steps reports, with how its run ended, and without its settings."""
+    settled = _started_again(settled, account.sections)
+    last_words = account.last_words.since(settled.attempt_line)
+    end = ending(settled.steps, replace(account, last_words=last_words))
+    judged = _judged(window, settled, account.sections)
+    return ParsedLog(
+        configuration=PartialCase(),
+        steps=settled.steps,
+        planned_steps=account.planned,
+        window=judged.window,
+        restarts=settled.restarts,
+        restarted_at=judged.restarted_at,
+        restarted_from=judged.restarted_from,
+        goes_on=settled.goes_on,
+        outcome=end.outcome,
+        error=end.error,
+        problems=settled.problems,
+        notes=settled.notes,
+    )
 
-    start: int
-    stop: int
-    said: ParsedLog
-    alike: slice = slice(0)
-    """With those around it of attempts with the same settings."""
+
+def _started_again(settled: Settled, sections: Sequence[Section]) -> Settled:
+    """The same with the attempts that go back to no step: the program prints that it starts."""
+    steps = settled.steps
+    starts = [one.line for one in sections[1:]] if _starts_above(sections) else []
+    if not starts or not steps:
+        return settled
+    number = np.maximum.accumulate(np.array(starts).searchsorted(steps.line))
+    begins = np.flatnonzero(np.diff(number) > 0) + 1
+    if not len(begins):
+        return settled
+    restarts = np.union1d(np.array(settled.restarts, np.int64), steps.step[begins])
+    return replace(
+        settled,
+        restarts=tuple(restarts.tolist()),
+        attempt_line=max(settled.attempt_line, int(steps.line[begins[-1]])),
+        goes_on=int(restarts[-1]) not in settled.restarts,
+    )
 
 
-def with_settings(
-    found: LogFormat,
-    where: str,
-    log: ParsedLog,
-    again: Callable[[], Content],
-    asked: Window | None = None,
-) -> ParsedLog:
-    """A log with the settings of the attempt that it is judged by, and which steps have the same.
+def _starts_above(sections: Sequence[Section]) -> bool:
+    """Whether a start is printed above the first step: else nobody knows which start is whose."""
+    return bool(sections and sections[0].line)
 
-    That is the one with the window that was asked for, if all steps of that have the same.
+
+@dataclass(frozen=True)
+class _Judged:
+    """The window of a log, over the attempt that counts, and where the last attempt begins.
+
+    `restarted_from`: the earliest step that it may have begun with, where that is not printed.
     """
-    if log.restarted_at is None or not log.readings:
-        return log
-    attempts = _attempts(found, where, log, again)
-    if len(attempts) == 1:
-        return log
-    kept = _with_peaks(Readings.of(log.readings), attempts)
-    stretches = _stretches(kept, attempts, log)
-    own = _holding(stretches, first_place(log))
-    window = held_by(asked, kept.step, spans(kept.step)) if asked else slice(0)
-    other = _holding(stretches, window.start or 0)
-    if other.alike != own.alike and 0 < window.stop <= other.alike.stop:
-        own = other
-    return replace(
-        log,
-        configuration=own.said.configuration,
-        shape=own.said.shape,
-        framework_version=own.said.framework_version,
-        gpu_memory_bytes=own.said.gpu_memory_bytes,
-        doubts=own.said.doubts,
-        readings=kept,
-        changed_settings=_told(kept, own, stretches),
-    )
+
+    window: str
+    restarted_at: int | None = None
+    restarted_from: int | None = None
 
 
-def _attempts(
-    found: LogFormat, where: str, log: ParsedLog, again: Callable[[], Content]
-) -> Sequence[_Attempt]:
-    """The attempts that steps are kept of, with what each of them says of itself."""
-    lines = Readings.of(log.readings).line
-    attempts, again_from = list[_Attempt](), 0
-    dumps = chain(_dumps(again(), int(lines[0])), [(MOST, b"")])
-    for (line, dump), (until, _) in pairwise(dumps):
-        again_from = again_from or line  # of one that no step is kept of, too
-        if _has_steps(lines, line, until):
-            attempts += [_Attempt(line, said) for said in found.parse(where, [dump])]
-    if not attempts:
-        return [_Attempt(0, log)]
-    [begun] = found.parse(where, _above(again(), again_from))
-    return [_Attempt(0, _with_batch_of(log, begun)), *attempts]
+class _Lines:
+    """The lines of a log, each the mean of several steps, and where attempts begin among them."""
+
+    def __init__(self, lasts: Ints, lines: Ints, sections: Sequence[Section]) -> None:
+        self.lasts = lasts
+        self._lines = lines
+        self._counts = steps_per_line(lasts)
+        self._reported = sorted(_first_steps(sections))
+
+    def first_of(self, place: int) -> int:
+        """The first of the steps that a line is the mean of."""
+        return int(self.lasts[place]) - int(self._counts[place]) + 1
+
+    def holds(self, first: int, behind: int) -> bool:
+        """Whether there is a line of which all steps are among these."""
+        place, end = self.lasts.searchsorted([first, behind]).tolist()
+        return any(self.first_of(one) >= first for one in range(place, min(place + 2, end)))
+
+    def began(self, step: int) -> tuple[int, int | None]:
+        """The step that the attempt began with whose first line is that of a step.
+
+        That line may be the mean of fewer steps than others: a checkpoint may lie between lines.
+        Where nothing is printed of it, the last step that it may be, and the earliest.
+        """
+        place = int(self.lasts.searchsorted(step))
+        first, last = self.first_of(place), int(self.lasts[place])
+        above = int(self._lines[place - 1]) if place else 0
+        reported = [one for line, one in self._reported if above < line < self._lines[place]]
+        if reported and first <= reported[-1] <= last:
+            return reported[-1], None
+        return (first, None) if first == last or not place else (last, first)
 
 
-def _has_steps(lines: Ints, above: int, below: int) -> bool:
-    return first(lambda some: (above < some) & (some < below), lines) is not None
+def _first_steps(sections: Sequence[Section]) -> Iterator[tuple[int, int]]:
+    """The lines on which sections report the step that they begin with, and that step."""
+    for section in sections:
+        text, line = section.text, max(section.line, 1)
+        for pattern, ahead in ((_LOADED, 1), (_FIRST_STEP, 0)):
+            for found in pattern.finditer(text):
+                yield line + text.count("\n", 0, found.start()), int(found[1]) + ahead
 
 
-def _with_batch_of(log: ParsedLog, begun: ParsedLog) -> ParsedLog:
-    """The first attempt: where its times do not follow from it, the step lines say the batch."""
-    batch = _batch(log)
-    said = begun.configuration.model_dump(exclude_unset=True, exclude=batch)
-    said |= log.configuration.model_dump(exclude_unset=True, include=batch)
-    return replace(begun, configuration=PartialCase.model_validate(said))
+def _judged(window: str, settled: Settled, sections: Sequence[Section]) -> _Judged:
+    """The attempt that counts: a restart warms up again, and the window follows it.
+
+    It is the last, if it is long enough, else the last before it that is; of steps over several
+    attempts if none. Where it is unknown at which of a line's steps an attempt began, its warm-up
+    counts from the last of them.
+    """
+    steps, warmup = settled.steps, re.fullmatch(r"skip_warmup\((\d+)\)", window)
+    restarted_at = settled.restarts[-1] if settled.restarts else None
+    if not (warmup and steps):
+        return _Judged(window, restarted_at)
+    lines, skipped = _Lines(steps.step, steps.line, sections), int(warmup[1])
+    last = int(steps.step[-1])
+    restarts = [one for one in settled.restarts if one <= last]
+    first, (begin, _) = lines.first_of(0), lines.began(int(steps.step[0]))
+    if not restarts:
+        window = f"skip_warmup({begin - first + skipped})" if begin > first else window
+        return _Judged(window, restarted_at)
+    again, earliest = lines.began(restarts[-1])
+    if again + skipped > lines.first_of(-1):
+        starts = [*(lines.began(one)[0] for one in reversed(restarts)), begin]
+        attempts = [(start, end) for end, start in pairwise(starts)]
+        for start, end in [*attempts, (begin, again)]:
+            if lines.holds(start + skipped, end):
+                return _Judged(f"window({start + skipped},{end - 1})", again, earliest)
+    return _Judged(f"skip_warmup({again - first + skipped})", again, earliest)
 
 
-def _batch(log: ParsedLog) -> set[str]:
-    return {"global_batch_size"} - {*log.timed_by}
+def settings_of(
+    sections: Sequence[Section], describe: Callable[[str], RunSettings]
+) -> list[tuple[int, RunSettings]]:
+    """The line of each start, and the settings from there on; the first are those of line 0.
+
+    What a later start does not print holds as it was, except options: those left out are off.
+    """
+    found = [(0, describe(sections[0].text))]
+    for section in sections[1:]:
+        found.append((section.line, _completed(describe(section.text), found[-1][1])))
+    return found
 
 
-def _stretches(kept: Readings, attempts: Sequence[_Attempt], log: ParsedLog) -> Sequence[_Stretch]:
-    starts = np.array([one.line for one in attempts])
-    going_on = partial(_gone_on, batch=_batch(log))
-    said = list(accumulate((one.said for one in attempts), going_on))
-    begins = places(lambda some: np.diff(starts.searchsorted(some)) != 0, kept.line, overlap=1) + 1
-    bounds = pairwise([0, *begins.tolist(), len(kept)])
-    each = (_Stretch(*two, said[starts.searchsorted(kept.line[two[0]]) - 1]) for two in bounds)
-    alike = (list(some) for _, some in groupby(each, key=lambda one: _settings(one.said)))
-    return [
-        one._replace(alike=slice(some[0].start, some[-1].stop)) for some in alike for one in some
-    ]
-
-
-def _gone_on(before: ParsedLog, attempt: ParsedLog, batch: set[str]) -> ParsedLog:
-    """What a dump does not say holds as it was, but for options: those it leaves out are off."""
-    said = attempt.configuration.model_dump(exclude_unset=True, exclude=batch)
-    if not said.keys() - {"framework"}:
+def _completed(own: RunSettings, before: RunSettings) -> RunSettings:
+    stated = own.configuration.model_dump(exclude_unset=True)
+    if not stated.keys() - {"framework"}:
         return before
-    settled = {*said, *attempt.doubts, *OPTIONS}
-    kept = before.configuration.model_dump(exclude_unset=True, exclude={"options", *attempt.doubts})
-    doubts = {name: told for name, told in before.doubts.items() if name not in settled}
-    return replace(
-        before,
-        configuration=PartialCase.model_validate(kept | said),
-        shape={**before.shape, **attempt.shape},
-        framework_version=attempt.framework_version or before.framework_version,
-        gpu_memory_bytes=attempt.gpu_memory_bytes or before.gpu_memory_bytes,
-        doubts={**doubts, **attempt.doubts},
+    settled = {*stated, *own.doubts, *OPTIONS}
+    kept = before.configuration.model_dump(exclude_unset=True, exclude={"options", *own.doubts})
+    doubts = {name: one for name, one in before.doubts.items() if name not in settled}
+    return RunSettings(
+        configuration=PartialCase.model_validate(kept | stated),
+        shape={**before.shape, **own.shape},
+        doubts={**doubts, **own.doubts},
+        framework_version=own.framework_version or before.framework_version,
+        gpu_memory_bytes=own.gpu_memory_bytes or before.gpu_memory_bytes,
     )
 
 
-def _settings(said: ParsedLog) -> Mapping[str, object]:
-    """What makes another case or release of it."""
-    fields = said.configuration.model_dump(exclude={"framework"})
-    fields |= {"release": said.framework_version}
+def with_settings(log: ParsedLog, found: Sequence[tuple[int, RunSettings]]) -> ParsedLog:
+    """A log with the settings of the attempt that counts; `found` are those of each start."""
+    steps = log.steps
+    if len(found) == 1 or not steps:
+        return _with(log, found[0][1])
+    lines = np.array([line for line, _ in found])
+    number = np.maximum.accumulate(lines.searchsorted(steps.line) - 1)
+    bounds = [0, *(np.flatnonzero(np.diff(number)) + 1).tolist(), len(steps)]
+    attempts = tuple(
+        Attempt(int(steps.step[start]), int(steps.step[stop - 1]), found[int(number[start])][1])
+        for start, stop in pairwise(bounds)
+    )
+    return of_window(replace(log, attempts=attempts), None)
+
+
+def of_window(log: ParsedLog, asked: Window | None) -> ParsedLog:
+    """A log with the settings of the attempts that its window is of, or the window asked for.
+
+    `asked` counts where all of its steps have the same settings.
+    """
+    if not log.attempts or not log.steps:
+        return log
+    lasts = log.steps.step
+    own = _alike(log.attempts, first_judged(log))
+    if asked:
+        held = lines_held(asked, lasts, steps_per_line(lasts))
+        if held.stop:
+            other = _alike(log.attempts, int(lasts[held.start]))
+            if int(lasts[held.stop - 1]) <= other[-1].last_step:
+                own = other
+    mine, stated = own[0].settings, [_comparable(one.settings) for one in log.attempts]
+    differ = sorted(
+        name
+        for name in {name for one in stated for name in one}
+        if any(one.get(name) != _comparable(mine).get(name) for one in stated)
+    )
+    first, last = own[0].first_step, own[-1].last_step
+    changed = Note.of(NoteCode.OTHER_SETTINGS, first=first, last=last, fields=", ".join(differ))
+    return replace(_with(log, mine), changed_settings=changed if differ else None)
+
+
+def first_judged(log: ParsedLog) -> int:
+    """The first step in the window of a log, or else of its last attempt."""
+    lasts = log.steps.step
+    judged = lines_held(named(log.window or WINDOW), lasts, steps_per_line(lasts))
+    again = min(int(lasts.searchsorted(log.restarted_at or 0)), len(lasts) - 1)
+    return int(lasts[judged.start if judged.stop else again])
+
+
+def _alike(attempts: Sequence[Attempt], step: int) -> Sequence[Attempt]:
+    """The attempts around a step that have the same settings as its own."""
+    place = next(at for at, one in enumerate(attempts) if step <= one.last_step)
+    start, stop, own = place, place + 1, _comparable(attempts[place].settings)
+    while start and _comparable(attempts[start - 1].settings) == own:
+        start -= 1
+    while stop < len(attempts) and _comparable(attempts[stop].settings) == own:
+        stop += 1
+    return attempts[start:stop]
+
+
+def _comparable(settings: RunSettings) -> Mapping[str, object]:
+    """What makes another case or release of settings."""
+    fields = settings.configuration.model_dump(exclude={"framework"})
+    fields |= {"release": settings.framework_version}
     return {name: value for name, value in fields.items() if value}
 
 
-def _holding(stretches: Sequence[_Stretch], place: int) -> _Stretch:
-    return next(one for one in stretches if place < one.stop)
-
-
-def _steps(kept: Readings, own: _Stretch) -> tuple[int, int]:
-    """The first and the last step of the same settings."""
-    return int(kept.step[own.alike.start]), int(kept.step[own.alike.stop - 1])
-
-
-def _told(kept: Readings, own: _Stretch, stretches: Sequence[_Stretch]) -> Note | None:
-    mine, others = _settings(own.said), [_settings(one.said) for one in stretches]
-    names = {name for one in others for name in {*mine, *one} if mine.get(name) != one.get(name)}
-    if not names:
-        return None
-    first_step, last_step = _steps(kept, own)
-    fields = ", ".join(sorted(names))
-    return Note.of(NoteCode.OTHER_SETTINGS, first=first_step, last=last_step, fields=fields)
-
-
-def _with_peaks(kept: Readings, attempts: Sequence[_Attempt]) -> Readings:
-    """The steps with the peak memory that the attempts say they had, each of its own."""
-    for line, said in attempts[1:]:
-        told = {one.step: one for one in said.readings if one.peak_memory_bytes}
-        found = places(partial(np.isin, test_elements=[*told]), kept.step).tolist()
-        own = (int(kept.step[at]) for at in found if _is_on(kept, at, told, line))
-        kept = with_peaks(kept, {step: told[step].peak_memory_bytes or 0 for step in own})
-    return kept
-
-
-def _is_on(kept: Readings, place: int, told: Mapping[int, Reading], first_line: int) -> bool:
-    """Whether a step was read from the same line of the dump that begins with a line."""
-    return int(kept.line[place]) == told[int(kept.step[place])].line + first_line - 1
-
-
-def _dumps(content: Content, behind: int) -> Iterator[tuple[int, bytes]]:
-    """The line of each dump behind a line, and the dump with what stands behind it."""
-    start, kept, size = 0, list[bytes](), 0
-    for number, line in _lines(content, behind):
-        if _DUMP.search(line):
-            if start:
-                yield start, b"".join(kept)
-            start, kept, size = number, [line], 0
-        elif start and size < _LONGEST_DUMP_BYTES:
-            kept.append(line)
-        size += len(line)
-    if start:
-        yield start, b"".join(kept)
-
-
-def _lines(content: Content, behind: int) -> Iterator[tuple[int, bytes]]:
-    """The lines behind a line, with their numbers and breaks."""
-    number, rest = 1, b""
-    for chunk in content:
-        if number + chunk.count(b"\n") <= behind:
-            number, rest = number + chunk.count(b"\n"), b""
-            continue
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            if behind < number:
-                yield number, line + b"\n"
-            number += 1
-        if len(rest) > _LONGEST_DUMP_BYTES:  # of bars that are drawn again, on one line
-            rest = b""
-    if rest and behind < number:
-        yield number, rest
-
-
-def _above(content: Content, line: int) -> Iterator[bytes]:
-    """The lines above a line."""
-    left = line - 1
-    for chunk in content:
-        *lines, rest = chunk.split(b"\n", left)
-        left -= len(lines)
-        yield chunk if left else chunk[: len(chunk) - len(rest)]
-        if not left:
-            return
+def _with(log: ParsedLog, settings: RunSettings) -> ParsedLog:
+    return replace(
+        log,
+        configuration=settings.configuration,
+        shape=settings.shape,
+        doubts=settings.doubts,
+        framework_version=settings.framework_version,
+        gpu_memory_bytes=settings.gpu_memory_bytes,
+    )

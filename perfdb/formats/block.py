@@ -13,8 +13,6 @@ Flags = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int64]
 
 NOWHERE = np.empty(0, np.int64)
-LOOKBACK = 256
-"""How far before the line of its marker a step may begin."""
 LONG_PART_BYTES = 1 << 12
 """In parts of a text that are longer the ends of lines are not counted one by one."""
 
@@ -23,26 +21,19 @@ LONG_PART_BYTES = 1 << 12
 class Block:
     """Whole lines of a log: those of `text` from `start` to `end`; `line` numbers the first.
 
-    Places are in `text`, of which nothing is copied. `before`: the end of what the log says before
-    the text.
+    Places are in `text`, of which nothing is copied.
     """
 
     text: bytes
     line: int
     start: int
     end: int
-    before: bytes = b""
     _found: dict[bytes, tuple[Places, Places, int]] = field(default_factory=dict, init=False)
 
     @classmethod
-    def of(cls, text: bytes, line: int, before: bytes = b"") -> "Block":
+    def of(cls, text: bytes, line: int) -> "Block":
         """A block that is all of a text."""
-        return cls(text, line, 0, len(text), before)
-
-    @property
-    def tail(self) -> bytes:
-        """The end of its text."""
-        return self.text[max(self.start, self.end - LOOKBACK) : self.end]
+        return cls(text, line, 0, len(text))
 
     @property
     def num_newlines(self) -> int:

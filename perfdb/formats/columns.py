@@ -60,9 +60,10 @@ class StepColumn(NamedTuple):
 
     @classmethod
     def of(cls, cells: Sequence[float | None], kind: type[np.generic] = np.float64) -> "StepColumn":
-        """A column of numbers and None."""
-        known = np.array([cell is not None for cell in cells], np.bool_)
-        return cls(np.array([0 if cell is None else cell for cell in cells], kind), known)
+        """A column of numbers and None; a whole number that int64 cannot hold is not known."""
+        fits = [cell is not None and (kind is np.float64 or abs(cell) < 2**63) for cell in cells]
+        values = [cell if fit else 0 for cell, fit in zip(cells, fits, strict=True)]
+        return cls(np.array(values, kind), np.array(fits, np.bool_))
 
     @classmethod
     def full(cls, values: Floats | Ints | Flags) -> "StepColumn":

@@ -11,9 +11,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from perfdb import yamlfile
 from perfdb.errors import Diagnostic
-from perfdb.formats.base import Content, ParsedLog
+from perfdb.formats.base import Content
 from perfdb.formats.scan import whole
-from perfdb.record import Outcome, PartialCase
 
 Value = TypeVar("Value", bound=BaseModel)
 
@@ -25,17 +24,6 @@ class Written(BaseModel):
     """What another program wrote: it may say more than perfdb asks for."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, protected_namespaces=())
-
-
-def nothing(problem: Diagnostic, configuration: PartialCase | None = None) -> tuple[ParsedLog, ...]:
-    """The result of a file without figures: it says why."""
-    log = ParsedLog(
-        configuration=configuration or PartialCase(),
-        outcome=Outcome.NO_DATA,
-        error=problem.message,
-        problems=(problem,),
-    )
-    return (log,)
 
 
 def json_object(where: str, content: Content) -> Mapping[str, object] | Diagnostic:

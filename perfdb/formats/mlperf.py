@@ -13,23 +13,21 @@ import re
 from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from perfdb.errors import Diagnostic
-from perfdb.formats import piecewise, settings, several
-from perfdb.formats.base import Content, ParsedLog
-from perfdb.formats.documents import nothing
-from perfdb.formats.ending import Ending
+from perfdb.formats import settings
+from perfdb.formats.base import Content, LogFormat, ParsedLog, nothing
 from perfdb.formats.numbers import count, finite, positive
-from perfdb.formats.readings import Floats, Ints
+from perfdb.formats.outcome import Ending
 from perfdb.formats.scan import Piece, Scan, pieces
-from perfdb.formats.steps import MOST_KEPT, few
+from perfdb.formats.settle import few
+from perfdb.formats.steplines import MOST_KEPT
 from perfdb.log_text import plain
 from perfdb.record import Figures, Outcome, PartialCase
 from perfdb.units import counted
-
-NAME = "mlperf"
 
 _MARKER = b":::MLLOG"
 _EVENT = re.compile(rb":::MLLOG *\{")
@@ -69,58 +67,44 @@ class Event:
 
 @dataclass(frozen=True)
 class _Blocks:
-    """Blocks of training: how many, the line of the last, their samples, and the time of these.
+    """Blocks of training: how many, the line of the last, and the mean time of a step, by samples.
 
     Each sample counts with the mean time of its block's steps.
     """
 
     count: int = 0
     line: int | None = None
-    samples: float = 0
-    seconds: float = 0
-
-    @property
-    def step_time_s(self) -> float | None:
-        """The mean time of a step, by samples."""
-        return positive(self.seconds / self.samples) if self.samples else None
-
-    def and_of(self, lines: Ints, times: Floats, samples: Floats) -> "_Blocks":
-        """These and those that come next."""
-        return _Blocks(
-            self.count + len(lines),
-            int(lines[-1]) if len(lines) else self.line,
-            sum(samples.tolist(), self.samples),
-            sum((times * samples).tolist(), self.seconds),
-        )
+    step_time_s: float | None = None
 
 
-def recognises(head: bytes, name: str) -> int:
-    """How many step times are among the first bytes; 1 where there is any event of its logging."""
+def _recognizes(head: bytes, name: str) -> int:
     text = plain(head)
     return max(1, text.count(_TIME)) if _EVENT.search(text) else 0
 
 
-def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
+def _parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """The one result."""
-    told, problems = _Told(), list[Diagnostic]()
+    run, problems = _Run(), list[Diagnostic]()
     for event in events(where, content, problems):
-        told.add(event)
-    if len(told.starts) > 1:
-        message = f"a second 'run_start', after that of line {told.starts[0]}"
-        return nothing(Diagnostic(where, message, line=told.starts[1], remedy=several.REMEDY))
-    blocks = told.blocks()
-    end = _ending(told.stop, blocks)
+        run.add(event)
+    if len(run.starts) > 1:
+        message = f"a second 'run_start', after that of line {run.starts[0]}"
+        return nothing(
+            Diagnostic(where, message, line=run.starts[1], remedy="give each run a file of its own")
+        )
+    blocks = run.blocks()
+    end = _ending(run.stop, blocks)
     log = ParsedLog(
-        configuration=_configuration(told.said),
-        identity=told.hash.hexdigest(),
-        num_nodes=_num_nodes(told.said),
+        configuration=_configuration(run.said),
+        identity=run.hash.hexdigest(),
+        num_nodes=_num_nodes(run.said),
         emitted=Figures(step_time_s=blocks.step_time_s),
         emitted_line=blocks.line,
-        extras={_MEMORY: str(_memory(told.peak))} if told.peak else {},
+        extras={_MEMORY: str(_memory(run.peak))} if run.peak else {},
         outcome=end.outcome,
         error=end.error,
         problems=few(where, problems),
-        notes=(*_note(where, blocks), *_kept(where, told.peak), *_by_rules(where, told.said)),
+        notes=(*_note(where, blocks), *_kept(where, run.peak), *_by_rules(where, run.said)),
     )
     return (log,)
 
@@ -152,7 +136,7 @@ def _event(piece: Piece) -> Event | str:
     return Event(piece.line, key, said.get("value"), beside, piece.text[place:end])
 
 
-class _Told:
+class _Run:
     """What events tell of a run, in the order of its log. Of each block it keeps four numbers.
 
     `starts`: the lines of the first two starts. `stop`: the last stop. `said`: settings.
@@ -192,19 +176,18 @@ class _Told:
             self._times.append(time)
             self._samples.append(samples)
 
-    def blocks(self) -> "_Blocks":
-        """The blocks whose end is known: one goes on to the next place that is told of."""
-        found, boundaries = _Blocks(), np.unique(np.frombuffer(self._boundaries))
-        columns = (
-            np.frombuffer(self._lines, np.int64),
-            *map(np.frombuffer, (self._times, self._samples)),
-        )
-        for lines, times, starts in piecewise.pieces(*columns):
-            after = boundaries.searchsorted(starts, "right")
-            is_known = after < len(boundaries)
-            samples = boundaries[after[is_known]] - starts[is_known]
-            found = found.and_of(lines[is_known], times[is_known], samples)
-        return found
+    def blocks(self) -> _Blocks:
+        """The blocks whose end is known: one goes on to the next place that is reported."""
+        starts, boundaries = np.frombuffer(self._samples), np.unique(self._boundaries)
+        after = boundaries.searchsorted(starts, "right")
+        known = np.flatnonzero(after < len(boundaries))
+        if not len(known):
+            return _Blocks()
+        samples = boundaries[after[known]] - starts[known]
+        seconds = sum((np.frombuffer(self._times)[known] * samples).tolist())
+        total = sum(samples.tolist())
+        mean = positive(seconds / total) if total else None
+        return _Blocks(len(known), self._lines[known[-1]], mean)
 
 
 def _of(value: object, name: str) -> float | None:
@@ -279,3 +262,6 @@ def _by_rules(where: str, said: Mapping[str, object]) -> tuple[Diagnostic, ...]:
         return ()
     message = f"no event says the sequence length, which is {length:,} by the benchmark's rules"
     return (Diagnostic(where, message),)
+
+
+FORMAT: Final = LogFormat("mlperf", _recognizes, _parse)

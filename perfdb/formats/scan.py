@@ -1,35 +1,38 @@
-"""One pass over a log in bounded memory: the blocks that hold steps, and what stands around them.
+"""One pass over a log in bounded memory: the blocks that hold steps, and the text around them.
 
 Lines are counted by newlines, as editors and grep do; a lone carriage return ends a piece of text
-but not a line. Escape sequences are taken out before anything is searched for.
+but not a line. Escape sequences are removed before anything is searched for.
 """
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from perfdb.formats.base import Content
-from perfdb.formats.begun import Starts
 from perfdb.formats.block import Block
 from perfdb.log_text import ESCAPE, decoded, plain
 
-BLOCK_BYTES = 4 << 20
-"""Smaller blocks take longer for each, larger ones longer for their bytes: the caches are left."""
-LONGEST_LINE = 4 << 20
-LOOKAHEAD = 2048
-"""How far behind its marker a step's text may go on over the ends of lines."""
-SEAM_BYTES = 2 * LOOKAHEAD
-"""How much of a piece is joined to what the piece before left over."""
-HEAP_BYTES = 16 << 20
-PREAMBLE_BYTES = 8 << 20
-FIRST_STEPS_BYTES = 1 << 16
-"""How much behind the start of the first step counts as preamble: memory is told of there."""
-BEFORE_BYTES = 1 << 15
-"""How much of what stands among the last steps is kept."""
-LAST_STEPS = 3
-"""How many markers up they begin: further up an earlier attempt may have failed."""
+BLOCK_BYTES: Final = 4 << 20
+"""Smaller blocks cost more calls, larger ones do not stay in the caches."""
+LONGEST_LINE: Final = 4 << 20
+LOOKAHEAD: Final = 2048
+"""How far behind its marker the text of a step may reach, over the ends of lines."""
+SEAM_BYTES: Final = 2 * LOOKAHEAD
+HEAP_BYTES: Final = 16 << 20
+SECTION_BYTES: Final = 8 << 20
+FIRST_STEPS_BYTES: Final = 1 << 16
+"""How much is kept behind the start of a section's first step: memory is reported there."""
+MOST_SECTIONS: Final = 64
+"""A log of more restarts keeps the text of the first ones only."""
+LAST_WORDS_BYTES: Final = 1 << 15
+"""How much is kept of the text among the last steps."""
+LAST_STEPS: Final = 3
+EPILOGUE_BLOCKS: Final = 3
+"""How many blocks behind the last step are kept, at the beginning of that text and at its end."""
 
 _Span = tuple[bytes, int, int]
 """A text, and where in it something starts and ends."""
@@ -37,16 +40,13 @@ _Span = tuple[bytes, int, int]
 
 @dataclass(frozen=True)
 class Piece:
-    """A line of a log, or a part of it that a carriage return ends, with its line break.
-
-    Or several lines: `line` is that of the first.
-    """
+    """A line of a log, or a part of it that a carriage return ends. `line` numbers the first."""
 
     line: int
     text: str
 
     def since(self, line: int) -> "Piece":
-        """What of it stands on a line or behind it."""
+        """The part of it that is on a line or behind it."""
         behind = self.text.split("\n")[max(0, line - self.line) :]
         return Piece(max(line, self.line), "\n".join(behind))
 
@@ -62,140 +62,137 @@ def pieces(block: Block, marker: bytes) -> Iterator[Piece]:
                 yield Piece(number, text)
 
 
-@dataclass(frozen=True)
-class End:
-    """What a log says among its last steps and behind them.
+@dataclass
+class Section:
+    """What a program prints when it starts, up to its first steps.
 
-    `num_lines`: how many lines it has; `last_step`: the line of its last step.
+    `line`: the line of its start marker; 0 where a log's first section has none.
     """
 
-    num_lines: int
-    last_step: int
-    before: bytes
-    behind: bytes
-    starts: Starts
+    line: int
+    has_steps: bool = False
+    _parts: list[bytes] = field(default_factory=list)
+    _room: int = SECTION_BYTES
+
+    def add(self, block: Block, start: int, end: int, first_step: int | None) -> None:
+        """Keep the next part of a block, as far as there is room, to the end of a line."""
+        if first_step is not None and not self.has_steps:
+            self.has_steps = True
+            self._room = min(self._room, first_step - start + FIRST_STEPS_BYTES)
+        kept = block.text[start : min(end, start + self._room)] if self._room else b""
+        self._room -= len(kept)
+        self._parts.append(kept if self._room else kept[: kept.rfind(b"\n") + 1])
+
+    @property
+    def text(self) -> str:
+        """The text that was kept."""
+        return decoded(plain(b"".join(self._parts)))
 
 
 class Scan:
-    """One pass over a log: iterate it for the blocks that hold a marker.
+    """One pass over a log: iterate it for the blocks that hold a marker of a step.
 
-    Afterwards `preamble` is what stands before the steps and around the first of them, `before`
-    what stands among the last of them, and `epilogue` what stands behind the last step: its
-    beginning and its end. `starts` tells where the program begins, by the marks that it is given.
+    Afterwards `sections` is what the program printed at each start: a `start` marker begins another
+    section where steps are above it. `last_words` is the text among the last steps, `epilogue` the
+    text behind the last one: its beginning and its end.
     """
 
-    def __init__(
-        self,
-        content: Content,
-        *markers: bytes,
-        before: bytes = b"",
-        starts: tuple[bytes, ...] = (),
-    ) -> None:
-        self.content = content
-        self.markers = markers
-        self.starts = Starts(*starts)
+    def __init__(self, content: Content, *markers: bytes, starts: tuple[bytes, ...] = ()) -> None:
         self.line = 1
+        self.sections = [Section(0)]
+        self._content = content
+        self._markers = markers
+        self._starts = starts
         self._last_step = 1
-        self._tail = before
-        self._preamble: list[bytes] = []
-        self._room = PREAMBLE_BYTES
         self._before: list[_Span] = []
         self._behind: list[_Span] = []
 
     def __iter__(self) -> Iterator[Block]:
         # The C library keeps freed memory up to the size of the largest block it ever freed, and
-        # gives back the rest: to clear new pages for each block takes longer than to read it.
+        # returns the rest: to clear new pages for each block takes longer than to read it.
         np.empty(HEAP_BYTES, np.uint8)
-        begun = False
         for block in self._blocks():
-            steps = [block.lines_with(one) for one in self.markers]
-            found = [places for places, _ in steps if len(places)]
-            if found and not begun:
-                begun, first = True, min(int(places[0]) for places in found)
-                self._room = min(self._room, first - block.start + FIRST_STEPS_BYTES)
-            if self._room:
-                self._keep_lines(block)
-            self.starts.add(block, [lines for _, lines in steps])
-            if found:
-                lasts = sorted(int(one) for places in found for one in places[-LAST_STEPS:])
-                self._before = self._among(block, lasts)
-                self._behind = [(block.text, lasts[-1], block.end)]
-                self._last_step = max(int(lines[-1]) for _, lines in steps if len(lines))
+            found = [block.lines_with(one) for one in self._markers]
+            places = np.sort(np.concatenate([places for places, _ in found]))
+            self._keep_sections(block, places)
+            if len(places):
+                self._before = self._among(block, places[-LAST_STEPS:].tolist())
+                self._behind = [(block.text, int(places[-1]), block.end)]
+                self._last_step = max(int(lines[-1]) for _, lines in found if len(lines))
                 yield block
             else:
+                latest = self._behind[EPILOGUE_BLOCKS:][-EPILOGUE_BLOCKS:]
                 span = (block.text, block.start, block.end)
-                self._behind = [*self._behind[:3], *self._behind[3:][-3:], span]
+                self._behind = [*self._behind[:EPILOGUE_BLOCKS], *latest, span]
 
-    def _keep_lines(self, block: Block) -> None:
-        """Keep what of a block the preamble has room for, to the end of a line."""
-        kept = block.text[block.start : min(block.end, block.start + self._room)]
-        self._room -= len(kept)
-        if not self._room:
-            kept = kept[: kept.rfind(b"\n") + 1]
-        self._preamble.append(kept)
+    def _keep_sections(self, block: Block, steps: npt.NDArray[np.int64]) -> None:
+        begin = block.start
+        for place, line in self._starts_in(block):
+            is_above = bool(steps.searchsorted(begin) < steps.searchsorted(place))
+            if (is_above or self.sections[-1].has_steps) and len(self.sections) < MOST_SECTIONS:
+                self._add(block, begin, place, steps)
+                self.sections.append(Section(line))
+                begin = place
+            elif not (is_above or self.sections[-1].line):
+                self.sections[-1].line = line
+        self._add(block, begin, block.end, steps)
+
+    def _add(self, block: Block, start: int, end: int, steps: npt.NDArray[np.int64]) -> None:
+        inside = steps[steps.searchsorted(start) : steps.searchsorted(end)]
+        self.sections[-1].add(block, start, end, int(inside[0]) if len(inside) else None)
+
+    def _starts_in(self, block: Block) -> list[tuple[int, int]]:
+        """Where the lines begin that hold a start marker, and their numbers."""
+        found = [block.lines_with(mark) for mark in self._starts if block.holds(mark)]
+        pairs = (pair for places, lines in found for pair in zip(places, lines, strict=True))
+        return sorted((block.line_around(int(place))[0], int(line)) for place, line in pairs)
 
     def _among(self, block: Block, lasts: list[int]) -> list[_Span]:
-        """What stands among the last markers, in this block and in those before it."""
+        """The text among the last markers, in this block and in those before it."""
         if len(lasts) >= LAST_STEPS:
             return [(block.text, lasts[-LAST_STEPS], lasts[-1])]
         return [*self._behind, (block.text, block.start, lasts[-1])]
 
     @property
-    def end(self) -> "End":
-        """What stands among the last steps and behind them, and how many lines there were."""
-        before, behind = _joined(self._before), _joined(self._behind)
-        return End(self.line - 1, self._last_step, before, behind, self.starts)
-
-    def end_with(self, end: "End") -> None:
-        """Take over the end of a log from a scan of its rest."""
-        self._last_step = self.line - 1 + end.last_step
-        self.starts.go_on_with(end.starts, self.line - 1)
-        self.line += end.num_lines
-        self._before = [(end.before, 0, len(end.before))]
-        self._behind = [(end.behind, 0, len(end.behind))]
-
-    @property
     def preamble(self) -> str:
-        """What the log says of its run, as text."""
-        return decoded(plain(b"".join(self._preamble)))
+        """What the program printed up to the first steps of the log."""
+        return self.sections[0].text
 
     @property
-    def before(self) -> Piece:
-        """What the log says among its last steps, as text."""
-        text = _joined(self._before)[-BEFORE_BYTES:]
+    def last_words(self) -> Piece:
+        """The text among the last steps."""
+        text = _joined(self._before)[-LAST_WORDS_BYTES:]
         return Piece(self._last_step - text.count(b"\n"), decoded(plain(text)))
 
     @property
     def epilogue(self) -> str:
-        """What the log says of its end, as text."""
+        """The text behind the last step."""
         return decoded(plain(_joined(self._behind)))
 
     def _blocks(self) -> Iterator[Block]:
         for text, start, end in self._spans():
-            block = Block(text, self.line, start, end, self._tail if start == 0 else b"")
+            block = Block(text, self.line, start, end)
             if text.find(b"\x1b", start, end) >= 0:
-                block = Block.of(ESCAPE.sub(b"", text[start:end]), self.line, self._tail)
+                block = Block.of(ESCAPE.sub(b"", text[start:end]), self.line)
             yield block
             self.line += block.num_newlines
-            self._tail = block.tail
 
     def _spans(self) -> Iterator[_Span]:
-        """Where blocks stand in the pieces of a log.
+        """Where blocks are in the chunks of a log.
 
-        What a piece leaves over is a block of its own, with the start of the next piece: joined to
-        all of that, it would have every byte copied.
+        What a chunk leaves over becomes a block with the start of the next chunk: joined to all of
+        that chunk, every byte would be copied.
         """
         left = b""
-        for piece in _sized(self.content):
-            # The last piece is short, and is not to be cut: nothing comes behind it.
-            is_last = len(piece) < BLOCK_BYTES
-            start = 0 if is_last else self.end_of(piece[:SEAM_BYTES])
+        for chunk in _sized(self._content):
+            is_last = len(chunk) < BLOCK_BYTES  # it is short, and nothing comes behind it
+            start = 0 if is_last else self._end_of(chunk[:SEAM_BYTES])
             if left and start:
-                yield left + piece[:start], 0, len(left) + start
-                text = piece
+                yield left + chunk[:start], 0, len(left) + start
+                text = chunk
             else:
-                start, text = 0, left + piece
-            end = 0 if is_last else self.end_of(text)
+                start, text = 0, left + chunk
+            end = 0 if is_last else self._end_of(text)
             if end > start:
                 yield text, start, end
             left = text[max(start, end) :]
@@ -206,20 +203,16 @@ class Scan:
         if left:
             yield left, 0, len(left)
 
-    def end_of(self, piece: bytes) -> int:
-        """Where in a piece a block can end last; 0 where it can nowhere.
-
-        At the end of a line, with no step's text going on behind it.
-        """
-        end = piece.rfind(b"\n") + 1
-        last, reach = -1, max(0, end - LOOKAHEAD)
-        for marker in self.markers:
-            last = max(last, piece.rfind(marker, reach, end))
-        return end if last < 0 else piece.rfind(b"\n", 0, last) + 1
+    def _end_of(self, text: bytes) -> int:
+        """Where a block can end last: at the end of a line that no step's text goes on behind."""
+        end = text.rfind(b"\n") + 1
+        reach = max(0, end - LOOKAHEAD)
+        last = max(text.rfind(marker, reach, end) for marker in self._markers)
+        return end if last < 0 else text.rfind(b"\n", 0, last) + 1
 
 
 def _sized(content: Content) -> Iterator[bytes]:
-    """The same bytes in pieces of one size, but for the last."""
+    """The same bytes in chunks of one size, but for the last."""
     held: list[bytes] = []
     size = 0
     for chunk in content:
@@ -228,11 +221,9 @@ def _sized(content: Content) -> Iterator[bytes]:
         if size >= BLOCK_BYTES:
             text = b"".join(held)
             end = size - size % BLOCK_BYTES
-            for start in range(0, end, BLOCK_BYTES):
-                yield text[start : start + BLOCK_BYTES]
-            rest = text[end:]
-            # Not even nothing is held: joined to it, the next piece would be copied.
-            held, size = [rest] if rest else [], len(rest)
+            yield from (text[at : at + BLOCK_BYTES] for at in range(0, end, BLOCK_BYTES))
+            held = [text[end:]] if end < size else []
+            size -= end
     if size:
         yield b"".join(held)
 

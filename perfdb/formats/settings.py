@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from perfdb import catalog, units
-from perfdb.formats import precisions
+from perfdb.fields import FIELDS
+from perfdb.formats import precision as precisions
 from perfdb.formats.numbers import count, finite
-from perfdb.formats.precisions import NONE
+from perfdb.formats.precision import NONE
 from perfdb.record import PartialCase, Scalar
 
 Settings = Mapping[str, str]
@@ -21,36 +22,7 @@ DUMPS: Final = (
 )
 """What programs print above all of their settings, as patterns that begin with a literal."""
 
-NAMES: Final[Mapping[str, str]] = {
-    "world_size": "num_gpus",
-    "num_gpus": "num_gpus",
-    # Of packed samples, each of up to seq_length.
-    "packed_sequence_size": "sequence_length",
-    "seq_length": "sequence_length",
-    "sequence_length": "sequence_length",
-    "seq_len": "sequence_length",
-    # NeMo 1; a model that is fine-tuned may have longer sequences than its data.
-    "encoder_seq_length": "sequence_length",
-    "global_batch_size": "global_batch_size",
-    "micro_batch_size": "micro_batch_size",
-    "pp_microbatch_size": "micro_batch_size",
-    "local_batch_size": "local_batch_size",
-    "tensor_model_parallel_size": "tensor_parallel",
-    "pipeline_model_parallel_size": "pipeline_parallel",
-    "context_parallel_size": "context_parallel",
-    "expert_model_parallel_size": "expert_parallel",
-    "expert_tensor_parallel_size": "expert_tensor_parallel",
-    "virtual_pipeline_model_parallel_size": "virtual_pipeline",
-    "num_virtual_stages_per_pipeline_rank": "virtual_pipeline",
-    "data_parallel_size": "data_parallel",
-    "tp_size": "tensor_parallel",
-    "pp_size": "pipeline_parallel",
-    "cp_size": "context_parallel",
-    "ep_size": "expert_parallel",
-    "sequence_parallel": "sequence_parallel",
-    "use_megatron_fsdp": "fsdp_enabled",
-    "use_custom_fsdp": "fsdp_enabled",
-}
+NAMES: Final[Mapping[str, str]] = {name: field.name for field in FIELDS for name in field.arguments}
 """What programs call a field of a case."""
 
 ADAPTER: Final = "peft"

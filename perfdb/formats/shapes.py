@@ -1,37 +1,35 @@
-"""Reads lines that differ in their digits alone, thousands at once.
-
-No pattern that reads steps tells one digit from another. So it finds the same in two lines whose
-other bytes are equal, at the same places: what it found in one says where the numbers of all stand.
-"""
+"""Where the numbers are in lines that differ in their digits alone, and their values, as arrays."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 from stringzilla import translate
 
-from perfdb.formats.block import Bytes, Flags
-from perfdb.formats.piped import Span
-from perfdb.formats.readings import Floats, Ints
+from perfdb.formats.columns import Flags, Floats, Ints
 
-EXACT_DIGITS = 15
+Bytes = npt.NDArray[np.uint8]
+Span = tuple[int, int]
+"""Where a number starts and ends."""
+
+EXACT_DIGITS: Final = 15
 """A whole number of so many digits is exact as a float, and so is 10²²: their product and their
 quotient are rounded once, as float() rounds. Source: Clinger, How to read floating point numbers
 accurately, 1990."""
-_POWERS = np.array([float(10**exponent) for exponent in range(23)])
-_MOST_EXPONENT_DIGITS = 4
-_MULTIPLIED = 1 << 10
-"""How many lines are multiplied at once."""
+_POWERS: Final = np.array([float(10**exponent) for exponent in range(23)])
+_MOST_EXPONENT_DIGITS: Final = 4
+_MULTIPLIED: Final = 1 << 10
 _DECIMAL = re.compile(rb"[-+]?(?P<whole>\d*)\.?(?P<part>\d*)(?:[eE](?P<sign>[-+]?)(?P<power>\d+))?")
-_ZERO = ord("0")
+_ZERO: Final = ord("0")
 _ZEROED = bytes(range(256)).translate(bytes.maketrans(b"123456789", b"000000000"))
-"""What each byte is where one digit is not told from another."""
 
 
 @dataclass(frozen=True)
 class _Decimal:
-    """A number that stands at the same place of each line; its digits' columns."""
+    """A number at the same place of each line: the columns of its digits."""
 
     name: str
     span: Span
@@ -49,12 +47,11 @@ class _Decimal:
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """How a line looks, and where in it the numbers of a step stand.
+    """How a line looks, and where in it the numbers of a step are.
 
     `base`: a line of it, with a 0 for each digit. `digits`: the columns that count; `weights`: what
-    each is worth in each decimal's mantissa, and then in the exponents of those that have one.
-    `texts`: the numbers with too many digits for that, or none. `marker_at`: where the marker of
-    step lines stands.
+    each is worth in the mantissa of each decimal, then in the exponents of those that have one.
+    `texts`: the numbers with too many digits for that, or none. `marker_at`: where the marker is.
     """
 
     marker_at: int
@@ -76,7 +73,7 @@ class Shape:
     def read(self, lines: Bytes) -> dict[str, Floats]:
         """The numbers of lines that match, as float() reads them."""
         worth = (lines[:, self.digits] - _ZERO).astype(np.float64).T
-        # A larger product is one of several threads, which take longer together than one.
+        # A larger product is computed by several threads, which take longer together than one.
         parts = np.split(worth, range(_MULTIPLIED, len(lines), _MULTIPLIED), axis=1)
         found = np.concatenate([self.weights @ part for part in parts], axis=1)
         powers = iter(found[len(self.decimals) :])
@@ -97,8 +94,14 @@ def _scaled(mantissas: Floats, powers: Floats, of: _Decimal, lines: Bytes) -> Fl
     return values
 
 
+def _read(lines: Bytes, span: Span) -> Floats:
+    start, end = span
+    texts = np.ascontiguousarray(lines[:, start:end]).view(f"S{end - start}").ravel()
+    return np.array([float(text) for text in texts.tolist()], np.float64)
+
+
 def shape_of(line: bytes, marker_at: int, spans: Mapping[str, Span]) -> Shape:
-    """The shape of a line in which a marker and numbers stand at these places."""
+    """The shape of a line in which a marker and numbers are at these places."""
     read = {name: _decimal(name, line, span) for name, span in spans.items()}
     decimals = tuple(one for one in read.values() if one)
     digits = sorted({column for one in decimals for column in (*one.mantissa, *one.power)})
@@ -125,7 +128,7 @@ def _weights(digits: Sequence[int], decimals: Sequence[_Decimal]) -> Floats:
 
 
 def _decimal(name: str, line: bytes, span: Span) -> _Decimal | None:
-    """Where the digits of a number stand; None where it has too many, or is none."""
+    """Where the digits of a number are; None where it has too many, or is none."""
     found = _DECIMAL.fullmatch(line, *span)
     if not found:
         return None
@@ -136,9 +139,3 @@ def _decimal(name: str, line: bytes, span: Span) -> _Decimal | None:
     power_sign = -1 if found["sign"] == b"-" else 1
     sign = -1 if line[span[0]] == ord("-") else 1
     return _Decimal(name, span, mantissa, len(found["part"]), power, power_sign, sign)
-
-
-def _read(lines: Bytes, span: Span) -> Floats:
-    start, end = span
-    texts = np.ascontiguousarray(lines[:, start:end]).view(f"S{end - start}").ravel()
-    return np.array([float(text) for text in texts.tolist()], np.float64)

@@ -1,159 +1,419 @@
-"""Reads the step lines of a log and keeps account of what they say of its run."""
+"""Reads step lines of the form `START | key: value | key: value |`, thousands at once.
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import IO
+Megatron and NeMo print such lines. Most of them differ in their digits alone, and no pattern that
+reads a step tells one digit from another. So what is found in one line says where the numbers of
+all lines with the same bytes between the digits are (`shapes`). The others are read one by one.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from operator import itemgetter
+from typing import Final
+
+import numpy as np
 
 from perfdb.errors import Diagnostic
 from perfdb.formats.block import Block
-from perfdb.formats.halves import halved
-from perfdb.formats.lines import KeptLines, Lines, read
-from perfdb.formats.piped import Syntax
-from perfdb.formats.readings import Columns, Readings, distinct
-from perfdb.formats.scan import LAST_STEPS, End, Scan
-from perfdb.formats.shapes import Shape
-from perfdb.formats.shelf import Shelf
-from perfdb.formats.steps import MOST_KEPT
+from perfdb.formats.columns import Flags, Floats, Ints, StepColumn, Steps
+from perfdb.formats.numbers import NUMBER, WHOLE
+from perfdb.formats.scan import LOOKAHEAD
+from perfdb.formats.shapes import Bytes, Shape, Span, shape_of
+from perfdb.log_text import decoded
 
-MANY_STEPS = 500
-"""So many step lines of a block are worth to be read by themselves."""
-KEPT_BYTES = 4 << 20
-"""Of blocks with few step lines they are kept until they are so many, with what stands behind."""
-MADE_AT_ONCE = 1 << 16
-"""How many steps are made of their columns at once."""
+MOST_KEPT: Final = 1000
+"""How many unreadable steps are remembered: a damaged log may hold millions."""
+MANY_STEPS: Final = 500
+"""So many step lines of a block are worth being read by themselves."""
+KEPT_BYTES: Final = 4 << 20
+"""Lines of blocks with few of them are kept until they are so many bytes."""
+MADE_AT_ONCE: Final = 1 << 16
+LONGEST_SHAPE: Final = 1 << 12
+MOST_SHAPES, MOST_LEARNED = 64, 16
+"""How many shapes are known at a time, and how many of them from the same lines."""
+MOST_WRAPPED: Final = 16
+"""Over how many lines a step may be wrapped."""
+_NEWLINE: Final = ord("\n")
+_VALUE = rf"{NUMBER}(?:/{NUMBER})?"
+_ITEM = re.compile(rf"\s*[^\s|:\[\]][^|:\[\]]{{0,99}}:\s*{_VALUE}\s*")
+_GOES_ON = re.compile(
+    rb"[ \t]*\||[eE]?[+\-]?\.?\d[\d.]*(?:[eE][+\-]?\d*)?[ \t]*(?:\||\r?(?:\n|\Z))"
+)
+"""How a line begins that may go on with the number in which the line above ends."""
+_MAY_GO_ON = np.isin(np.arange(256), np.frombuffer(b" \t|eE+-.0123456789", np.uint8))
 
 
 @dataclass(frozen=True)
-class Cut:
-    """Steps that a fold may have cut something off: how many, and the line of the first."""
+class Syntax:
+    """How a program prints a step.
 
-    num_steps: int = 0
-    line: int = 0
-
-    def and_of(self, num_steps: int, line: int) -> "Cut":
-        """These and so many more, of which the first is on this line."""
-        if not num_steps:
-            return self
-        return Cut(self.num_steps + num_steps, min(line, self.line or line))
-
-
-class StepLines:
-    """Reads the steps of a log.
-
-    Any line could be read by itself; but most lines of a log differ in their digits alone, so what
-    is found in one says where the numbers of thousands stand.
-
-    `make`: what the columns of a format are as steps. `problems`: the step lines that could not be
-    read. `cut`: the steps that a fold may have cut something off. `seen`: each value of
-    each fact. `last`: each fact as it stands on the last step line.
+    `marker` is once in each step line; `start` is where the text of a step begins, with a group for
+    each of `counters`; `fields` are the keys that matter, none of which holds a digit; `required`
+    those no step is without; `facts` those of the run rather than of a step; `last` the field
+    behind all others of every step, where there is one. A step with it may be wrapped over several
+    lines. A value may be a pair `last/average`: the last is taken.
     """
 
-    def __init__(
-        self,
-        where: str,
-        syntax: Syntax,
-        make: Callable[[Columns], Readings],
-        file: IO[bytes] | None = None,
-    ) -> None:
-        self._where = where
-        self._make = make
-        self._syntax = syntax
-        self._shapes: list[Shape] = []
-        self._kept = KeptLines()
-        self._found: list[Columns] = []
-        self._steps = Shelf(file)
-        self.problems: list[Diagnostic] = []
-        self.cut = Cut()
-        self.seen: dict[str, set[float]] = {name: set() for name in syntax.facts}
-        self.last: dict[str, float | None] = {}
+    marker: bytes
+    start: str
+    counters: tuple[str, ...]
+    fields: tuple[str, ...]
+    required: tuple[str, ...]
+    facts: tuple[str, ...]
+    last: str | None = None
 
-    def of(self, scan: Scan) -> Readings:
-        """The steps of a log. Of a large one another process reads the second half meanwhile."""
-        halves = halved(scan, self._apart)
-        for block in scan:
-            self.add(block)
-        if halves and halves.found:
-            self._go_on_with(halves.found, halves.shared, scan)
-        return self.readings()
+    @cached_property
+    def starts(self) -> re.Pattern[str]:
+        """Finds where the text of a step begins."""
+        return re.compile(self.start + r"\s*\|")
 
-    def _apart(self, scan: Scan, file: IO[bytes]) -> "Found | None":
-        """What the rest of a log holds, if its end can be told without what stands before.
+    @cached_property
+    def _values(self) -> re.Pattern[str]:
+        keys = "|".join(map(re.escape, sorted(self.fields, key=len, reverse=True)))
+        return re.compile(rf"\|\s*({keys}):[ \t]*({NUMBER})(?:/{NUMBER})?{WHOLE}")
 
-        Its steps are in the file, where they are many.
-        """
-        rest = StepLines(self._where, self._syntax, self._make, file)
-        if len(rest.of(scan)) < LAST_STEPS:
-            return None
-        return Found(rest._steps, rest.problems, rest.cut, rest.seen, rest.last, scan.end)
+    @cached_property
+    def _end(self) -> re.Pattern[str]:
+        return re.compile(rf"\|\s*{re.escape(self.last or '')}:\s*{_VALUE}\s*\|")
 
-    def _go_on_with(self, found: "Found", file: IO[bytes], scan: Scan) -> None:
-        """Take over the steps of the rest of a log, whose lines count from 1."""
-        self._make_steps()
-        lines = scan.line - 1
-        for steps in found.steps.readings(file).parts(MADE_AT_ONCE):
-            self._steps.add(replace(steps, line=steps.line + lines))
-        self.problems += [replace(one, line=(one.line or 0) + lines) for one in found.problems]
-        del self.problems[MOST_KEPT:]
-        self.cut = self.cut.and_of(found.cut.num_steps, found.cut.line + lines)
-        for name, values in found.seen.items():
-            self.seen[name] |= values
-        self.last = found.last
-        scan.end_with(found.end)
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All the numbers that a step may have."""
+        return (*self.counters, *self.fields)
 
-    def add(self, block: Block) -> None:
-        """Take the step lines of the next block of a log: at once where they are many."""
-        lines = Lines.of(block, self._syntax.marker)
-        if len(lines) >= MANY_STEPS:
-            self._take(lines)
-        else:
-            self._kept.add(lines)
-        if self._kept.size_bytes >= KEPT_BYTES:
-            self._take(self._kept.taken())
-        if sum(len(one.lines) for one in self._found) >= MADE_AT_ONCE:
-            self._make_steps()
+    def is_closed(self, text: str) -> bool:
+        """Whether the text of a step goes on on no other line."""
+        return not self.last or bool(self._end.search(text))
 
-    def readings(self) -> Readings:
-        """The steps of all the blocks."""
-        self._make_steps()
-        return self._steps.readings()
+    def is_whole(self, text: str) -> bool:
+        """Whether a text is a step's start and keys with numbers, and nothing else."""
+        start = self.starts.match(text)
+        *items, last = text[start.end() :].split("|") if start else [text]
+        return bool(start) and all(map(_ITEM.fullmatch, items)) and not last.strip()
 
-    def _take(self, lines: Lines) -> None:
-        found = read(lines, self._syntax, self._shapes)
-        self._found.append(found.columns)
-        self.cut = self.cut.and_of(len(found.cut), min(found.cut, default=0))
-        missing = found.missing[: MOST_KEPT - len(self.problems)]
-        self.problems += [_unreadable(self._where, line, names) for line, names in missing]
+    def spans(self, text: str) -> Mapping[str, Span]:
+        """Where in the text of a step its counters and fields are; of a repeated one, the first."""
+        start = self.starts.match(text)
+        spans = {name: start.span(n) for n, name in enumerate(self.counters, 1) if start}
+        for found in self._values.finditer(text):
+            spans.setdefault(found[1], found.span(2))
+        return spans
 
-    def _make_steps(self) -> None:
-        """Make steps of all that was found, in the order of its lines."""
-        self._take(self._kept.taken())
-        found, self._found = self._found, []
-        if not any(len(one.lines) for one in found):
-            return
-        columns = Columns.joined(found).in_order()
-        self._steps.add(self._make(columns))
-        for name in self._syntax.facts:
-            column = columns.of(name)
-            self.seen[name].update(distinct(column.values[column.known]))
-            self.last[name] = column.at(slice(-1, None)).cells()[0]
+    def lacking(self, row: Mapping[str, float]) -> Sequence[str]:
+        """What a step should have and does not: all that is required, else the last field."""
+        lacking = [name for name in self.required if name not in row]
+        return lacking or [name for name in (self.last,) if name and name not in row]
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """What a reader of step lines has found, and the end of its log."""
+class StepTable:
+    """Steps as they were read: their lines, and a row of values for each number of a syntax."""
 
-    steps: Shelf
-    problems: Sequence[Diagnostic]
-    cut: Cut
-    seen: Mapping[str, set[float]]
-    last: dict[str, float | None]
-    end: End
+    lines: Ints
+    names: tuple[str, ...]
+    values: Floats
+    known: Flags
+
+    @classmethod
+    def unknown(cls, lines: Ints, names: tuple[str, ...]) -> "StepTable":
+        """Steps of which no number is known yet."""
+        size = len(names), len(lines)
+        return cls(lines, names, np.zeros(size), np.zeros(size, np.bool_))
+
+    @classmethod
+    def joined(cls, parts: Sequence["StepTable"]) -> "StepTable":
+        """The steps of several tables, by their lines."""
+        lines = np.concatenate([part.lines for part in parts])
+        values = np.concatenate([part.values for part in parts], axis=1)
+        known = np.concatenate([part.known for part in parts], axis=1)
+        table = cls(lines, parts[0].names, values, known)
+        return table if (np.diff(lines) >= 0).all() else table.at(lines.argsort(kind="stable"))
+
+    def fill(self, places: Ints | int, cells: Mapping[str, Floats | float]) -> None:
+        """Set numbers of some of the steps."""
+        for name, values in cells.items():
+            row = self.names.index(name)
+            self.values[row][places] = values
+            self.known[row][places] = True
+
+    def column(self, name: str) -> StepColumn:
+        """A copy of the values of one number."""
+        row = self.names.index(name)
+        return StepColumn(self.values[row].copy(), self.known[row].copy())
+
+    def at(self, places: Ints | Flags) -> "StepTable":
+        """Some of the steps."""
+        values, known = self.values[:, places], self.known[:, places]
+        return StepTable(self.lines[places], self.names, values, known)
 
 
-def _unreadable(where: str, line: int, missing: Sequence[str]) -> Diagnostic:
-    return Diagnostic(
-        where,
-        f"a step without {' and '.join(map(repr, missing))}",
-        line=line,
-        remedy="is the line cut off?",
-    )
+@dataclass(frozen=True, eq=False)
+class StepLines:
+    """Lines of a text that hold a marker: where it is in each, and the number of the line.
+
+    `limits`: up to where the line, and those that its step may be wrapped on, can reach.
+    """
+
+    text: bytes
+    places: Ints
+    limits: Ints
+    numbers: Ints
+
+    @classmethod
+    def of(cls, block: Block, marker: bytes) -> "StepLines":
+        """The lines of a block that hold a marker."""
+        places, numbers = block.lines_with(marker)
+        return cls(block.text, places, np.full(len(places), block.end), numbers)
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def with_rest(self) -> Iterator[tuple[bytes, bytes]]:
+        """Each line with its line break, and what is behind it."""
+        find, rfind = self.text.find, self.text.rfind
+        for place, limit in zip(self.places.tolist(), self.limits.tolist(), strict=True):
+            end = find(b"\n", place, limit) + 1 or limit
+            start = rfind(b"\n", 0, place) + 1
+            yield self.text[start:end], self.text[end : min(end + LOOKAHEAD, limit)]
+
+    def of_shape(self, some: Ints, shape: Shape, *, may_go_on: bool) -> tuple[Flags, Bytes]:
+        """Which of some lines have a shape, and these line by line.
+
+        `may_go_on`: without those that the next line may go on with.
+        """
+        starts, size = self.places[some] - shape.marker_at, len(shape.base)
+        ends = starts + size
+        fits = (starts >= 0) & (ends <= self.limits[some])
+        starts, ends = starts[fits], ends[fits]
+        begins = (starts == 0) | (self._bytes[starts - 1] == _NEWLINE)
+        is_line = begins & (self._bytes[ends - 1] == _NEWLINE)
+        if may_go_on:
+            is_line &= ~self._go_on(ends, is_line)
+        fits[fits] = is_line
+        rows = _rows(self._bytes, starts[is_line], size)
+        fits[fits] = same = shape.matches(rows)
+        return fits, rows if same.all() else rows[same]
+
+    def _go_on(self, ends: Ints, some: Flags) -> Flags:
+        """Behind which ends of lines the next line may go on with the number above it."""
+        may = some & _MAY_GO_ON[self._bytes.take(ends, mode="clip")]
+        for one in may.nonzero()[0].tolist():
+            may[one] = bool(_GOES_ON.match(self.text, int(ends[one])))
+        return may
+
+    @cached_property
+    def _bytes(self) -> Bytes:
+        return np.frombuffer(self.text, np.uint8)
+
+
+def _rows(text: Bytes, starts: Ints, size: int) -> Bytes:
+    """The bytes of a text from each start on, as rows of one size. None may reach over its end."""
+    if not len(starts):
+        return np.empty((0, size), np.uint8)
+    every = np.ndarray((len(text) - size + 1,), f"V{size}", text, strides=(1,))
+    return every[starts].view(np.uint8).reshape(-1, size)
+
+
+@dataclass(eq=False)
+class _KeptLines:
+    """Step lines of several texts, each behind an empty line, so that none goes on in the next."""
+
+    texts: list[bytes] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
+    limits: list[int] = field(default_factory=list)
+    numbers: list[Ints] = field(default_factory=list)
+    size_bytes: int = 0
+
+    def add(self, lines: StepLines, marker: bytes) -> None:
+        """Keep the lines of another text."""
+        self.numbers.append(lines.numbers)
+        for line, rest in lines.with_rest():
+            self.texts += (b"\n\n", line, rest)
+            self.places.append(self.size_bytes + 2 + line.find(marker))
+            self.size_bytes += 2 + len(line) + len(rest)
+            self.limits.append(self.size_bytes)
+
+    def lines(self) -> StepLines:
+        """All that was kept."""
+        places, limits = np.array(self.places, np.int64), np.array(self.limits, np.int64)
+        numbers = np.concatenate([np.empty(0, np.int64), *self.numbers])
+        return StepLines(b"".join(self.texts), places, limits, numbers)
+
+
+class StepReader:
+    """Reads the steps of a log, block by block.
+
+    `make`: turns a table of a format's numbers into steps. Afterwards `problems` are the step lines
+    that could not be read, `seen` each value of each fact, `latest` each fact on the last line.
+    """
+
+    def __init__(self, where: str, syntax: Syntax, make: Callable[[StepTable], Steps]) -> None:
+        self._where = where
+        self._syntax = syntax
+        self._make = make
+        self._shapes: list[Shape] = []
+        self._kept = _KeptLines()
+        self._tables: list[StepTable] = []
+        self._steps: list[Steps] = []
+        self.problems: list[Diagnostic] = []
+        self.seen: dict[str, set[float]] = {name: set() for name in syntax.facts}
+        self.latest: dict[str, float | None] = {}
+
+    def add(self, block: Block) -> None:
+        """Take the step lines of the next block of a log."""
+        lines = StepLines.of(block, self._syntax.marker)
+        if len(lines) >= MANY_STEPS:
+            self._read(lines)
+        else:
+            self._kept.add(lines, self._syntax.marker)
+        if self._kept.size_bytes >= KEPT_BYTES:
+            self._read_kept()
+        if sum(len(table.lines) for table in self._tables) >= MADE_AT_ONCE:
+            self._make_steps()
+
+    def steps(self) -> Steps:
+        """The steps of all the blocks."""
+        self._make_steps()
+        return Steps.joined(self._steps)
+
+    def _read_kept(self) -> None:
+        lines, self._kept = self._kept.lines(), _KeptLines()
+        self._read(lines)
+
+    def _read(self, lines: StepLines) -> None:
+        table, missing = _read_lines(lines, self._syntax, self._shapes)
+        self._tables.append(table)
+        for line, names in missing[: MOST_KEPT - len(self.problems)]:
+            message = f"a step without {' and '.join(map(repr, names))}"
+            remedy = "is the line cut off?"
+            self.problems.append(Diagnostic(self._where, message, line=line, remedy=remedy))
+
+    def _make_steps(self) -> None:
+        self._read_kept()
+        tables, self._tables = self._tables, []
+        table = StepTable.joined(tables)
+        if not len(table.lines):
+            return
+        self._steps.append(self._make(table).slim())
+        for name in self._syntax.facts:
+            column = table.column(name)
+            self.seen[name].update(column.distinct())
+            self.latest[name] = column.at(slice(-1, None)).cells()[0]
+
+
+_Missing = tuple[int, Sequence[str]]
+"""The line of a step, and what it lacks."""
+
+
+def _read_lines(
+    lines: StepLines, syntax: Syntax, shapes: list[Shape]
+) -> tuple[StepTable, list[_Missing]]:
+    """The steps of lines. `shapes`, the commonest first, are brought up to date."""
+    reader = _Reader(lines, syntax)
+    left, counts = np.arange(len(lines)), dict[Shape, int]()
+    for shape in shapes:
+        rest = reader.take_of_shape(shape, left)
+        counts[shape], left = len(left) - len(rest), rest
+    for _ in range(min(MOST_LEARNED, len(left))):
+        if not len(left):
+            break
+        learned, left = reader.take(left[:1]), left[1:]
+        if learned:
+            rest = reader.take_of_shape(learned, left)
+            counts[learned], left = len(left) - len(rest), rest
+    reader.take(left)
+    shapes[:] = sorted(counts, key=counts.__getitem__, reverse=True)[:MOST_SHAPES]
+    return reader.table(), sorted(reader.missing, key=itemgetter(0))
+
+
+class _Reader:
+    """Gathers the steps of lines: the first of each, and the further ones of those with more."""
+
+    def __init__(self, lines: StepLines, syntax: Syntax) -> None:
+        self._lines = lines
+        self._syntax = syntax
+        self._table = StepTable.unknown(lines.numbers.copy(), syntax.names)
+        self._more: list[tuple[int, Mapping[str, float]]] = []
+        self.missing: list[_Missing] = []
+
+    def take_of_shape(self, shape: Shape, some: Ints) -> Ints:
+        """Read those of some lines that have a shape; the others are left."""
+        if not len(some):
+            return some
+        fits, rows = self._lines.of_shape(some, shape, may_go_on=self._syntax.last is None)
+        if len(rows):
+            self._table.fill(some[fits], shape.read(rows))
+        return some[~fits]
+
+    def take(self, some: Ints) -> Shape | None:
+        """Read some lines one by one; the shape of the last, where its line holds one step."""
+        shape, lines = None, self._lines
+        own = StepLines(lines.text, lines.places[some], lines.limits[some], lines.numbers[some])
+        for index, (line, rest) in zip(some.tolist(), own.with_rest(), strict=True):
+            number = int(lines.numbers[index])
+            texts = _step_texts(decoded(line), decoded(rest), self._syntax)
+            rows = [row for text in texts if (row := self._row(text, number))]
+            for row in rows[:1]:
+                self._table.fill(index, row)
+            self._more += [(number, row) for row in rows[1:]]
+            alone = len(rows) == len(texts) == 1 and decoded(line).endswith(texts[0])
+            shape = self._shape(line, texts[0]) if alone else None
+        return shape
+
+    def _row(self, text: str, number: int) -> Mapping[str, float] | None:
+        row = {name: float(text[a:b]) for name, (a, b) in self._syntax.spans(text).items()}
+        lacking = self._syntax.lacking(row)
+        if lacking:
+            self.missing.append((number, lacking))
+        return None if lacking else row
+
+    def _shape(self, line: bytes, text: str) -> Shape | None:
+        if not line.isascii() or not line.endswith(b"\n") or len(line) > LONGEST_SHAPE:
+            return None
+        at = len(line) - len(text)
+        found = self._syntax.spans(text)
+        spans = {name: (at + start, at + end) for name, (start, end) in found.items()}
+        return shape_of(line, line.find(self._syntax.marker), spans)
+
+    def table(self) -> StepTable:
+        """All steps that were read, in the order of their lines."""
+        is_read = np.logical_and.reduce(
+            [self._table.column(one).known for one in self._syntax.required]
+        )
+        table = self._table if is_read.all() else self._table.at(is_read)
+        if not self._more:
+            return table
+        more = StepTable.unknown(np.array([number for number, _ in self._more]), table.names)
+        for index, (_, row) in enumerate(self._more):
+            more.fill(index, row)
+        return StepTable.joined([table, more])
+
+
+def _step_texts(line: str, rest: str, syntax: Syntax) -> list[str]:
+    """The texts of the steps on one line, of which the last may be wrapped on to the next lines.
+
+    Ranks that print at once may share a line.
+    """
+    starts = [found.start() for found in syntax.starts.finditer(line)]
+    texts = [line[a:b] for a, b in pairwise([*starts, len(line)])] if starts else [line]
+    texts = [text[: text.find("\r") + 1] or text for text in texts]
+    if not syntax.is_closed(texts[-1]):
+        texts[-1] = _unwrapped(texts[-1], rest, syntax)
+    elif not syntax.last and _GOES_ON.match(rest.encode()):
+        # The number at the end of the line may be cut: it is left out.
+        texts[-1] = texts[-1][: texts[-1].rfind("|") + 1]
+    return texts
+
+
+def _unwrapped(text: str, rest: str, syntax: Syntax) -> str:
+    """A step with the lines that it goes on on, if it is whole with them; else as it is."""
+    joined = text
+    for line in rest.split("\n")[:MOST_WRAPPED]:
+        joined = joined.rstrip("\r\n") + line
+        if not line.strip() or syntax.starts.search(line):
+            break
+        if syntax.is_closed(joined):
+            return joined if syntax.is_whole(joined) else text
+    return text

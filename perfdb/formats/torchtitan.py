@@ -10,33 +10,24 @@ distributed/parallel_dims.py, 0.1.0 to 0.3.0.
 
 import math
 import re
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from operator import attrgetter
-from typing import NamedTuple
+from typing import Final
 
 import numpy as np
 
 from perfdb.errors import Diagnostic
-from perfdb.formats import precisions, settings
-from perfdb.formats.base import Content, ParsedLog, Reading
-from perfdb.formats.begun import FIRST_STEP
-from perfdb.formats.ending import Account, training_log
-from perfdb.formats.marked import marked
+from perfdb.formats import precision, settings
+from perfdb.formats.attempts import FIRST_STEP, settings_of, training_log, with_settings
+from perfdb.formats.base import Content, LogFormat, ParsedLog, RunSettings
+from perfdb.formats.columns import Reading
 from perfdb.formats.numbers import count, finite, percent, positive, real, size_bytes
-from perfdb.formats.piecewise import first
-from perfdb.formats.precisions import Pair, Stated
-from perfdb.formats.printed import first_line
-from perfdb.formats.readings import Flags, Ints, Readings
-from perfdb.formats.scan import Piece, Scan
-from perfdb.formats.shelf import each
-from perfdb.formats.spans import interval_note
-from perfdb.formats.steps import Settled, settle, timed
-from perfdb.log_text import decoded, plain
+from perfdb.formats.outcome import DONE, Account
+from perfdb.formats.precision import Pair, Stated
+from perfdb.formats.scan import Piece, Scan, Section
+from perfdb.formats.settle import Settled, interval_note, marked, with_times
+from perfdb.log_text import plain
 from perfdb.record import PartialCase
-
-NAME = "torchtitan"
 
 _MARKER = b"tps:"
 _STEP = re.compile(r"\bstep: *(\d{1,15}) +loss:")
@@ -52,7 +43,7 @@ _START = re.compile(
     r"(?: gradient accumulation steps (\d{1,15}),)? sequence length (\d{1,15}),"
     r" total steps (\d{1,15})"
 )
-_STARTS = (b" device mesh with ", b"local batch size ", FIRST_STEP)
+_MESH_START, _BATCH_START = b" device mesh with ", b"local batch size "
 _VALIDATION = re.compile(r"\bvalidate step: ")
 _GPU = re.compile(r"CUDA capacity: ([^\n]{1,100}?) with ([\d.]+)GiB memory")
 _MODEL = re.compile(r"\bModel (\S{1,50} \S{1,50}) size: [\d,]+ total parameters")
@@ -80,34 +71,44 @@ _LAYOUT = (
     "num_gpus", "pipeline_parallel", "data_parallel", "context_parallel", "tensor_parallel",
     "expert_parallel",
 )  # fmt: skip
-DONE = re.compile(r"Training completed")
 
 
-def recognises(head: bytes, name: str) -> int:
-    """How many lines of its metrics are among the first bytes."""
+def _recognizes(head: bytes, name: str) -> int:
     return len(_STEP_LINE.findall(plain(head)))
 
 
-def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
-    """The run that a log tells of."""
-    scan = Scan(content, _MARKER, starts=_STARTS)
-    readings, problems = marked(where, scan, _MARKER, _reading)
-    attempts = _attempts(scan, int(readings.line[0]) if readings else scan.line)
-    steps = _timed(where, settle(where, readings, problems), attempts)
-    done = bool(DONE.search(scan.epilogue))
-    account = Account(_planned(scan), scan.epilogue, done, scan.before, scan.starts)
-    log = training_log(PartialCase(), steps, account)
-    judged = _of_line(attempts, first_line(log)) if log.readings else attempts[-1].said
-    gpu, doubt = _GPU.search(scan.preamble), _precision(_above(scan)).doubt
-    return (
-        replace(
-            log,
-            configuration=judged,
-            doubts={"precision": doubt} if doubt else {},
-            timed_by=("num_gpus", "global_batch_size", "sequence_length"),
-            gpu_memory_bytes=size_bytes(gpu[2], 2**30) if gpu else None,
-        ),
+def _parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
+    scan = Scan(content, _MARKER, starts=(_MESH_START, _BATCH_START, FIRST_STEP))
+    settled = marked(where, scan, _MARKER, _reading)
+    found = [(line, _readable(one)) for line, one in settings_of(scan.sections, _described)]
+    settled = _timed(where, settled, found)
+    done = bool(DONE["torchtitan"].search(scan.epilogue))
+    account = Account(_planned(scan.sections), scan.epilogue, done, scan.last_words, scan.sections)
+    log = with_settings(training_log(settled, account), found)
+    return (replace(log, timed_by=("num_gpus", "global_batch_size", "sequence_length")),)
+
+
+def _described(text: str) -> RunSettings:
+    """What a start prints; what of its batch and mesh cannot be read is not as it was before."""
+    layout, batch = _layout(text), _batch(text)
+    unread: tuple[str, ...] = _LAYOUT if not layout and _MESH_START.decode() in text else ()
+    unread += _BATCH if not batch and _BATCH_START.decode() in text else ()
+    low, gpu = _precision(text), _GPU.search(text)
+    found = {
+        **layout, **batch, **_subject(text), "precision": low.name, "options": _options(text),
+        "framework": "torchtitan",
+    }  # fmt: skip
+    known = {name: value for name, value in found.items() if value}
+    return RunSettings(
+        PartialCase.model_validate({**dict.fromkeys(unread), **known}),
+        doubts={"precision": low.doubt} if low.doubt else {},
+        gpu_memory_bytes=size_bytes(gpu[2], 2**30) if gpu else None,
     )
+
+
+def _readable(found: RunSettings) -> RunSettings:
+    known = found.configuration.model_dump(exclude_none=True)
+    return replace(found, configuration=PartialCase.model_validate(known))
 
 
 def _reading(piece: Piece) -> Reading | str | None:
@@ -134,55 +135,10 @@ def _reading(piece: Piece) -> Reading | str | None:
     )
 
 
-class _Attempt(NamedTuple):
-    """What the steps behind a line are of."""
-
-    line: int
-    said: PartialCase
-
-
-def _attempts(scan: Scan, first_step: int) -> Sequence[_Attempt]:
-    """What each attempt is of, with what it does not say as it was; `first_step`: its line."""
-    own = _of_first(scan, first_step)
-    above = own.partition(_MARKER.decode())[0]
-    said = {**_batch(above), **_layout(above), **_subject(own), **_computed(own)}
-    attempts = [_Attempt(0, _configuration(said))]
-    for line, text in scan.starts.said:
-        if text.startswith(FIRST_STEP):
-            continue
-        read, fields = (_batch, _BATCH) if text.startswith(_STARTS[1]) else (_layout, _LAYOUT)
-        found = read(decoded(text))
-        if found or line > first_step:
-            said |= {**dict.fromkeys(fields), **found}
-            attempts.append(_Attempt(line, _configuration(said)))
-    return attempts
-
-
-def _above(scan: Scan) -> str:
-    """What stands above the first step."""
-    return scan.preamble.partition(_MARKER.decode())[0]
-
-
-def _of_first(scan: Scan, first_step: int) -> str:
-    """What the first attempt says of itself; `perfdb.formats.attempts` reads the later ones."""
-    again = scan.starts.again(first_step)
-    return "\n".join(scan.preamble.split("\n")[: again[0] - 1]) if again else scan.preamble
-
-
-def _of_line(attempts: Sequence[_Attempt], line: int) -> PartialCase:
-    return attempts[bisect_left(attempts, line, key=attrgetter("line")) - 1].said
-
-
-def _planned(scan: Scan) -> int | None:
-    """How many steps there were to be, by the last attempt that says it."""
-    texts = (scan.preamble, *(decoded(text) for _, text in scan.starts.said))
-    found = [start for text in texts if (start := _START.search(text))]
+def _planned(sections: Sequence[Section]) -> int | None:
+    """How many steps there were to be, by the last attempt that prints it."""
+    found = [start for one in sections if (start := _START.search(one.text))]
     return count(found[-1][5]) if found else None
-
-
-def _configuration(said: Mapping[str, object]) -> PartialCase:
-    known = {name: value for name, value in said.items() if value}
-    return PartialCase.model_validate(known | {"framework": "torchtitan"})
 
 
 def _batch(text: str) -> dict[str, int | None]:
@@ -205,18 +161,17 @@ def _precision(text: str) -> Stated:
     for kind, scaling, recipe, layers in _LOW.findall(text):
         said = recipe or scaling or ("mxfp8" if "MX" in kind + layers else "")
         pairs += [("fp8", "true"), ("fp8_recipe", "mxfp8" if "mxfp8" in said else said)]
-    return precisions.of(pairs)
+    return precision.of(pairs)
 
 
-def _computed(text: str) -> dict[str, object]:
+def _options(text: str) -> dict[str, object]:
     checkpointing = _CHECKPOINTING.search(text)
     used = {
         "enable_profiling": "Profiling active." in text,
         "activation_checkpointing": checkpointing[1] if checkpointing else False,
         "compile": bool(_COMPILED.search(text)),
     }
-    options = {name: value for name, value in used.items() if value}
-    return {"precision": _precision(text).name, "options": options}
+    return {name: value for name, value in used.items() if value}
 
 
 def _layout(preamble: str) -> dict[str, int | None]:
@@ -254,30 +209,26 @@ def _of_degrees(degree: Mapping[str, int]) -> dict[str, int | None]:
     return {name: count(size) for name, size in layout.items()}
 
 
-def _timed(where: str, steps: Settled, attempts: Sequence[_Attempt]) -> Settled:
-    """The steps with their times; without those of which the log does not say how large one is."""
-    kept, starts = Readings.of(steps.readings), np.array([one.line for one in attempts])
-    is_known = np.array([_has_size(one.said) for one in attempts])
-
-    def has_time(lines: Ints) -> Flags:
-        return np.asarray(is_known[starts.searchsorted(lines) - 1])
-
-    lost = first(lambda lines: ~has_time(lines), kept.line)
-    if lost is not None:
+def _timed(where: str, settled: Settled, found: Sequence[tuple[int, RunSettings]]) -> Settled:
+    """The steps with their times; without those of which the log does not state the size."""
+    steps, cases = settled.steps, [one.configuration for _, one in found]
+    number = np.array([line for line, _ in found]).searchsorted(steps.line) - 1
+    tokens = np.array(
+        [float((one.global_batch_size or 0) * (one.sequence_length or 0)) for one in cases]
+    )[number]
+    num_gpus = np.array([float(one.num_gpus or 0) for one in cases])[number]
+    is_known = (tokens > 0) & (num_gpus > 0)
+    if not is_known.all():
         message = (
             "no step time follows from tps: the log does not say global batch size, sequence "
             "length and device mesh"
         )
-        problem = Diagnostic(where, message, line=int(kept.line[lost]), remedy="keep its beginning")
-        kept = each(kept, lambda some: some.at(has_time(some.line)))
-        steps = replace(steps, readings=kept, problems=(*steps.problems, problem))
-    found = timed(where, steps, lambda one: _size(_of_line(attempts, one.line)))
-    return replace(found, notes=(*found.notes, *interval_note(where, found.readings)))
+        line = int(steps.line[np.flatnonzero(~is_known)[0]])
+        problem = Diagnostic(where, message, line=line, remedy="keep its beginning")
+        problems = (*settled.problems, problem)
+        settled = replace(settled, steps=steps.at(is_known), problems=problems)
+    timed = with_times(where, settled, tokens[is_known], num_gpus[is_known])
+    return replace(timed, notes=(*timed.notes, *interval_note(where, timed.steps.step)))
 
 
-def _has_size(said: PartialCase) -> bool:
-    return bool(said.global_batch_size and said.sequence_length and said.num_gpus)
-
-
-def _size(said: PartialCase) -> tuple[int, int]:
-    return (said.global_batch_size or 0) * (said.sequence_length or 0), said.num_gpus or 0
+FORMAT: Final = LogFormat("torchtitan", _recognizes, _parse, prints_means=True)

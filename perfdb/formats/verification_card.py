@@ -15,12 +15,11 @@ from typing import Final
 from perfdb import catalog
 from perfdb.errors import Diagnostic
 from perfdb.formats import settings
-from perfdb.formats.base import Content, ParsedLog
+from perfdb.formats.base import Content, LogFormat, ParsedLog, nothing
 from perfdb.formats.documents import (
     Written,
     checked_yaml,
     identity,
-    nothing,
     texts,
     yaml_document,
 )
@@ -29,7 +28,6 @@ from perfdb.record import Figures, Outcome, PartialCase
 from perfdb.stated import LAST_VERIFIED
 from perfdb.yamlfile import Document, Place
 
-NAME = "verification_card"
 WINDOW = "last_n(10)"
 
 _TIME: Final = "last_10_steps_step_time_ms_avg"
@@ -84,12 +82,11 @@ class _Leaf:
         return value if isinstance(value, str) else None
 
 
-def recognises(head: bytes, name: str) -> bool:
-    """Whether the groups of a card are among the first bytes."""
+def _recognizes(head: bytes, name: str) -> int:
     return all(re.search(group, head) for group in _HEAD)
 
 
-def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
+def _parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """A result for each group of metrics with a step time."""
     document = yaml_document(where, content)
     if isinstance(document, Diagnostic):
@@ -230,3 +227,6 @@ def _of_command(command: str) -> dict[str, str]:
             said = value if is_given else "true" if _NO_VALUE.match(behind) else behind
             found.setdefault(_SHORT.get(name, name), set()).add(said)
     return {name: values.pop() for name, values in found.items() if len(values) == 1}
+
+
+FORMAT: Final = LogFormat("verification_card", _recognizes, _parse)

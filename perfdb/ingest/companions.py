@@ -17,12 +17,11 @@ from typing import Final
 from perfdb import formats
 from perfdb.formats import (
     ParsedLog,
-    llmb_config,
+    golden,
+    llmb,
     megatron_bridge,
-    megatron_config,
-    megatron_golden,
     megatron_lm,
-    nemo2,
+    nemo,
 )
 from perfdb.groups import grouped
 from perfdb.ingest.compression import plain_name, plain_suffix
@@ -34,8 +33,8 @@ MOST_BYTES: Final = 1 << 20
 """A companion is a page of settings: what is larger is none."""
 
 _LOGS_OF: Final[Mapping[str, tuple[str, ...]]] = {
-    llmb_config.NAME: (nemo2.NAME, megatron_bridge.NAME, megatron_lm.NAME),
-    megatron_config.NAME: (megatron_golden.NAME, megatron_lm.NAME),
+    llmb.FORMAT.name: (nemo.NEMO2.name, megatron_bridge.FORMAT.name, megatron_lm.FORMAT.name),
+    golden.CONFIG.name: (golden.MEGATRON.name, megatron_lm.FORMAT.name),
 }
 """The formats of the logs that a file may speak of, by its own."""
 
@@ -82,14 +81,14 @@ class Companions:
     def of(self, log: Path, parser: str) -> tuple[Companion, ...]:
         """The files that may accompany a log of a format."""
         alone = self._folder(log.parent).alone
-        others = (one for one in alone if one.format != llmb_config.NAME)
-        own = self._of_job(log) if parser in _LOGS_OF[llmb_config.NAME] else ()
+        others = (one for one in alone if one.format != llmb.FORMAT.name)
+        own = self._of_job(log) if parser in _LOGS_OF[llmb.FORMAT.name] else ()
         return (*own, *(one for one in others if parser in _LOGS_OF.get(one.format, ())))
 
     def _of_job(self, log: Path) -> tuple[Companion, ...]:
         """The launcher's file of the job that a log is of; none where several may be."""
         near = [log.parent, *log.parents[1 : FOLDERS_ABOVE + 1]]
-        own = llmb_config.job_of_log(log.name)
+        own = llmb.job_of_log(log.name)
         jobs = {own} if own else _jobs_named(log.name, *(place.name for place in near))
         found = [one for job in jobs if (one := self._noted(job, near))]
         if found or own:
@@ -102,7 +101,7 @@ class Companions:
 
     def _of_only(self, log: Path) -> tuple[Companion, ...]:
         """The only such file of a folder where it holds no other log, or only logs of that job."""
-        alone = (one for one in self._folder(log.parent).alone if one.format == llmb_config.NAME)
+        alone = (one for one in self._folder(log.parent).alone if one.format == llmb.FORMAT.name)
         return tuple(one for one in alone if all(_is_of(one, name) for name in self._others(log)))
 
     def _others(self, log: Path) -> Iterator[str]:
@@ -121,8 +120,8 @@ def _jobs_named(log: str, *folders: str) -> set[str]:
 
 
 def _is_of(one: Companion, log: str) -> bool:
-    job = llmb_config.job_of_config(one.path.name)
-    return job is not None and job == llmb_config.job_of_log(log)
+    job = llmb.job_of_config(one.path.name)
+    return job is not None and job == llmb.job_of_log(log)
 
 
 def _folder(path: Path) -> _Folder:
@@ -133,8 +132,8 @@ def _folder(path: Path) -> _Folder:
     by_format = grouped(_in(files), lambda one: one.format)
     of_jobs = {
         job: one
-        for one in by_format.get(llmb_config.NAME, [])
-        if (job := llmb_config.job_of_config(one.path.name))
+        for one in by_format.get(llmb.FORMAT.name, [])
+        if (job := llmb.job_of_config(one.path.name))
     }
     alone = tuple(some[0] for some in by_format.values() if len(some) == 1)
     return _Folder(of_jobs, alone, frozenset(file.name for file in files))
@@ -151,7 +150,7 @@ def _companion(path: Path) -> Iterator[Companion]:
         content = path.read_bytes() if path.stat().st_size <= MOST_BYTES else b""
     except OSError:  # it is told of where it is read itself
         return
-    if member := formats.recognised(content[: 1 << 16], path.name):
+    if member := formats.recognized(content[: 1 << 16], path.name):
         parsed = member.parse(str(path), [content])
         if len(parsed) == 1 and parsed[0].outcome is None:
-            yield Companion(path, content, member.NAME, parsed[0])
+            yield Companion(path, content, member.name, parsed[0])

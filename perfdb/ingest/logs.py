@@ -12,9 +12,7 @@ from perfdb.attribute import Attributed, Missing
 from perfdb.db.packing import Packed, unpacked_pieces
 from perfdb.db.rows import MeasuredRun, ResultRow, RunFiles, SourceFile
 from perfdb.errors import ArchiveError, Diagnostic
-from perfdb.formats import AVERAGES, LogFormat, ParsedLog, batch, collected, several
-from perfdb.formats.base import Content
-from perfdb.formats.halves import OnDisk
+from perfdb.formats import AVERAGES, LogFormat, ParsedLog, attempts, batch
 from perfdb.ingest import archive, names, window_notes
 from perfdb.ingest.account import Account
 from perfdb.ingest.companions import Companion
@@ -122,27 +120,22 @@ def _read_log(source: Source, given: Words) -> Iterable[Read]:
         return [Rejected(problem.where, (problem,))]
     if all(log.outcome is None for log in logs):
         return _companion_read(source, found)
-    file = SourceFile(str(source.path), packed, found.NAME, LOG_PARSER_VERSION)
-    return _LogFile(file, logs, given, given.companions.of(source.path, found.NAME)).reads()
+    file = SourceFile(str(source.path), packed, found.name, LOG_PARSER_VERSION)
+    return _LogFile(file, logs, given, given.companions.of(source.path, found.name)).reads()
 
 
 def _parsed(found: LogFormat, source: Source, given: Words) -> tuple[Packed, Sequence[ParsedLog]]:
     """The bytes of a file, and what they say."""
     where, packed = str(source.path), Packed(given.scratch)
     kept = packed.passing(_not_too_large(source.path, chunks(source.path, given.budget)))
-    size, (content, is_plain) = plain_size_bytes(source.path), collected.opened(kept)
-    on_disk = OnDisk(content, source.path, size) if is_plain and size is not None else content
-    logs = found.parse(where, on_disk)
+    size = plain_size_bytes(source.path)
+    logs = found.parse(where, kept)
     for _ in kept:
         pass  # what the format had no need of is kept all the same
     packed.close()
-
-    def again() -> Content:
-        return collected.opened(unpacked_pieces(packed.compressed()))[0]
-
     if size not in (None, packed.size_bytes):  # what is kept has grown while it was read
-        logs = found.parse(where, again())
-    return packed, several.of_last(found, where, logs, again, given.window)
+        logs = found.parse(where, unpacked_pieces(packed.compressed()))
+    return packed, [attempts.of_window(log, given.window) for log in logs]
 
 
 def _of_no_format(source: Source, given: Words, shown: Look) -> Sequence[Read]:
@@ -180,7 +173,7 @@ def _not_too_large(path: Path, content: Iterable[bytes]) -> Iterator[bytes]:
 def _companion_read(source: Source, found: LogFormat) -> Sequence[Read]:
     """A file that only says what other files are of is no result of its own."""
     where = str(source.path)
-    message = f"{found.NAME}: says what a run was and holds no result"
+    message = f"{found.name}: says what a run was and holds no result"
     remedy = "name the log beside it, which is read with it"
     problem = Diagnostic(where, message, remedy=remedy)
     return [Rejected(where, (problem,))] if source.named else []

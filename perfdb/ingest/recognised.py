@@ -10,8 +10,8 @@ from typing import Final
 from perfdb import formats
 from perfdb.db.rows import SourceFile
 from perfdb.errors import Diagnostic
-from perfdb.formats import LogFormat, ParsedLog, collected, megatron_lm, starts
-from perfdb.formats.ending import Ending
+from perfdb.formats import LogFormat, ParsedLog, megatron_lm, outcome
+from perfdb.formats.outcome import Ending
 from perfdb.ingest.compression import Budget, chunks, plain_name, plain_suffix
 from perfdb.ingest.find import Source
 from perfdb.ingest.page import read_page
@@ -28,6 +28,9 @@ _OF_PERFDB: Final = re.compile(
     rb"^plan: \d+ to run, \d+ finished before, \d+ skipped$", re.MULTILINE
 )
 """What `perfdb run` says first, as in the file that Slurm keeps of the job's output."""
+
+_OBJECT: Final = re.compile(rb"\s*(?:\[\s*)?\{\s*\"")
+"""How a collector's JSON begins that holds the lines of a log."""
 
 _ERRORS: Final = ".err"
 """What a job writes to stderr; the end of a run whose steps stand in another file is no run."""
@@ -61,36 +64,32 @@ def look(path: Path, budget: Budget) -> Look:
 
     A single step may be quoted above the log's own: what follows tells.
     """
-    name, (content, _) = plain_name(path), collected.opened(chunks(path, budget))
+    name, content = plain_name(path), iter(chunks(path, budget))
     first = next(content, b"")
     head, window = first[:HEAD_BYTES], first
     seen = [formats.likest(head, name)]
     if seen[0].num_steps >= formats.MANY:
         return _of_steps(path, first, seen[0].format)
     seen += [formats.likest(first, name)] if len(first) > len(head) else []
-    start = starts.started(first)
+    start = outcome.started(first)
     for chunk in content:
         if seen[-1].num_steps > 1:
             break
         window = b"".join((head, window[-HEAD_BYTES:], chunk))
         seen.append(formats.likest(window, name))
-        start = start or starts.started(window)
+        start = start or outcome.started(window)
     best = max(seen, key=lambda one: one.num_steps)
     if best.format:
         return _of_steps(path, first, best.format)
-    return _of_no_step(path, head, start, starts.died(window[-HEAD_BYTES:], start))
+    return _of_no_step(path, head, start, outcome.died(window[-HEAD_BYTES:], start))
 
 
 def _of_steps(path: Path, head: bytes, found: LogFormat | None) -> Look:
-    if not collected.is_document(head):
+    if found is None or found.is_json or not _OBJECT.match(head):
         return Look(found)
-    within, by = "within one JSON document", "'.events[].message' or '.[].textPayload'"
-    if collected.has_objects(head):
-        within, by = "within JSON objects of a form that is not known", "'.OBJECT.message'"
-    message, remedy = f"holds the lines of a log {within}", f"as by jq -r {by}"
-    return Look(
-        oddity=Diagnostic(str(path), message, remedy=f"write them to a file as text, {remedy}")
-    )
+    message = "holds the lines of a log within JSON"
+    remedy = "write them to a file as text, as by jq -r '.OBJECT.message'"
+    return Look(oddity=Diagnostic(str(path), message, remedy=remedy))
 
 
 def _of_no_step(path: Path, head: bytes, start: str | None, end: Ending | None) -> Look:
@@ -125,14 +124,14 @@ def misread(source: Source, given: Words, logs: Sequence[ParsedLog]) -> Diagnost
         return None
     first = next(reason for log in logs for reason in reasons(str(source.path), log))
     looks, remedy = _looks(source, given, like)
-    message = f"--format {given.format.NAME}: {first.message}; the content looks like {looks}"
+    message = f"--format {given.format.name}: {first.message}; the content looks like {looks}"
     return replace(first, message=message, remedy=remedy)
 
 
 def _looks(source: Source, given: Words, like: LogFormat | None) -> tuple[str, str]:
     """What the content of a file looks like, and what to do."""
     if like:
-        return like.NAME, _LEAVE_OUT
+        return like.name, _LEAVE_OUT
     page = read_page(source, chunks(source.path, given.budget), given.context)
     if not isinstance(page, Rejected):
         return "a page with a table of results", _LEAVE_OUT
@@ -154,7 +153,7 @@ def _says_nothing(log: ParsedLog) -> bool:
 
 def of_a_rank(log: SourceFile, missing: Sequence[str]) -> tuple[Diagnostic, ...]:
     """Where the settings may be of a log that does not say them, though its program prints them."""
-    if log.parser != megatron_lm.NAME or "num_gpus" not in missing:
+    if log.parser != megatron_lm.FORMAT.name or "num_gpus" not in missing:
         return ()
     message = "its iterations are those of the last rank, and rank 0 prints the arguments"
     remedy = "if rank 0 has a log of its own, ingest the two as one: cat RANK_0 THIS > JOINED"

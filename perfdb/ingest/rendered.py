@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from operator import eq
 from typing import Final
 
-from perfdb.formats import automodel_console, automodel_training, torchtitan
+from perfdb.formats import automodel, automodel_json, torchtitan
 from perfdb.record import Outcome
 
-AT_ONCE: Final = frozenset((automodel_console.NAME, automodel_training.NAME))
+AT_ONCE: Final = frozenset((automodel.CONSOLE.name, automodel_json.TRAINING.name))
 """The formats that one program writes a run in."""
 
-OF_NODES: Final = torchtitan.NAME
+OF_NODES: Final = torchtitan.FORMAT.name
 """The format of which the logs of two nodes are known by their losses."""
 
 OF_RANKS: Final = "%std%.log%"
@@ -93,7 +93,7 @@ def attempt_of(path: str) -> str | None:
 
 def end_told(parser: str, outcome: Outcome) -> int:
     """How much a log says of the end of its run: training.jsonl holds steps and nothing else."""
-    if parser == automodel_training.NAME:
+    if parser == automodel_json.TRAINING.name:
         return 0
     return 1 if outcome is Outcome.INCOMPLETE else SAYS_END
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from perfdb import formats, measure
 from perfdb.db.sources import content_of
 from perfdb.errors import DamagedBytesError
-from perfdb.formats import ParsedLog, collected
+from perfdb.formats import ParsedLog
 from perfdb.groups import grouped
 from perfdb.ingest.logs import LOG_PARSER_VERSION
 from perfdb.ingest.page import PAGE_PARSER_VERSION
@@ -127,8 +127,8 @@ def _of_page(where: str, content: bytes, context: PageContext) -> Mapping[int | 
 
 @lru_cache(maxsize=8)
 def _of_file(parser: str, where: str, content: bytes) -> Mapping[int | None, list[_Read]]:
-    text, _ = collected.opened([content])
-    logs = grouped(formats.FORMATS[parser].parse(where, text), lambda log: log.emitted_line)
+    found = formats.FORMATS[parser].parse(where, [content])
+    logs = grouped(found, lambda log: log.emitted_line)
     return {line: list(map(_of_log, some)) for line, some in logs.items()}
 
 

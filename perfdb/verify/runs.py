@@ -14,8 +14,6 @@ from perfdb.db.rows import StepRow, step_rows
 from perfdb.db.sources import content_of
 from perfdb.db.tables import steps as steps_table
 from perfdb.errors import DamagedBytesError, RunDirError
-from perfdb.formats import collected, several
-from perfdb.formats.base import Content
 from perfdb.ingest import opened
 from perfdb.ingest.grown import number_in_log
 from perfdb.ingest.logs import LOG_PARSER_VERSION
@@ -172,10 +170,7 @@ def _of_log(connection: Connection, record: _File, run: Stored) -> _Reread | str
     if member is None:
         return f"read by {record.parser!r}, which this version does not know"
 
-    def again() -> Content:
-        return collected.opened(content_of(connection, record.source_id))[0]
-
-    logs = several.of_last(member, record.path, member.parse(record.path, again()), again)
+    logs = member.parse(record.path, content_of(connection, record.source_id))
     number = number_in_log(run.run_id)
     if not 1 <= number <= len(logs):
         return _Reread(run.result.key, None, ())

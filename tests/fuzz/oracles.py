@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from perfdb.db.rows import MeasuredRun, ResultRow, StepRow
+from perfdb.db.rows import MeasuredRun, ResultRow, StepRow, step_rows
 from perfdb.formats import ParsedLog, Reading
 from perfdb.formats.scan import LOOKAHEAD
 from perfdb.log_text import plain
@@ -103,9 +103,9 @@ def check_cut(before: Sequence[ParsedLog], whole: Sequence[ParsedLog]) -> None:
     kept = kept_steps(whole)
     if not kept:
         return
-    until = max(log.earlier_until or 0 for log in whole)
+    first = min(line for line, _ in kept.values())
     for key, (line, time) in kept_steps(before).items():
-        if line <= until:
+        if line < first:
             continue
         assert key in kept, (key, line, time)
         line_now, time_now = kept[key]
@@ -148,8 +148,9 @@ def check_step(row: StepRow) -> None:
 def check_run(run: MeasuredRun) -> None:
     """A run that is to be stored."""
     check_row(run.result)
-    assert all(a.step < b.step for a, b in pairwise(run.steps))
-    for step in run.steps:
+    steps = list(step_rows(run.steps))
+    assert all(a.step < b.step for a, b in pairwise(steps))
+    for step in steps:
         check_step(step)
     assert 0 <= run.run.warmup_steps
     assert 0 <= run.run.measured_steps

@@ -54,7 +54,7 @@ def _logs(name: str) -> Iterator[bytes]:
     for folder in SHARED:
         for path in sorted(one for one in folder.glob("*") if one.is_file()):
             content = path.read_bytes()[:MOST_BYTES]
-            if member.recognises(content, path.name):
+            if member.recognizes(content, path.name):
                 yield content
 
 

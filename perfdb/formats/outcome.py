@@ -1,23 +1,17 @@
-"""Tells how a run ended from its steps and from what its log says behind the last of them."""
+"""How a run ended, by its steps and by what its log prints behind the last of them."""
 
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from perfdb import out_of_memory
-from perfdb.formats.base import ParsedLog, Reading
-from perfdb.formats.begun import Starts
-from perfdb.formats.judged import judged
-from perfdb.formats.readings import Readings
-from perfdb.formats.scan import Piece
+from perfdb.formats.columns import Steps
+from perfdb.formats.scan import Piece, Section
 from perfdb.formats.settings import DUMPS
-from perfdb.formats.steps import Settled, begun_again
-from perfdb.record import Outcome, PartialCase
-
-WINDOW: Final = "skip_warmup(10)"
-"""The steps to take figures over where a format does not say other ones."""
+from perfdb.log_text import decoded, plain
+from perfdb.record import Outcome
 
 _STATED: Final = (
     (Outcome.OUT_OF_MEMORY, out_of_memory.SAID),
@@ -75,55 +69,30 @@ class Ending:
 
 @dataclass(frozen=True)
 class Account:
-    """What a log says of its run's end, beside its steps.
+    """What a log prints of the end of its run, apart from its steps.
 
-    `planned`: how many steps there were to be; None where the log does not say. `done`: the
-    program said that it is done. `last_words`: what stands behind the last step; `before`: what
-    stands among the last steps, where one rank may fail before another prints its step, or an
-    earlier attempt has ended: only what stands behind its first step is of the last attempt.
-    `starts`: where the program began.
+    `planned`: how many steps there were to be; None where the log does not state it. `done`: the
+    program reports that it is done. `epilogue`: the text behind the last step; `last_words`: the
+    text among the last steps, where one rank may fail before another prints its step, or an
+    earlier attempt has ended. `sections`: the text of each start.
     """
 
     planned: int | None
-    last_words: str = ""
+    epilogue: str = ""
     done: bool = False
-    before: Piece = _NOTHING
-    starts: Starts | None = None
+    last_words: Piece = _NOTHING
+    sections: Sequence[Section] = field(default=())
 
 
-def training_log(
-    configuration: PartialCase, steps: Settled, account: Account, window: str = WINDOW
-) -> ParsedLog:
-    """What a log of steps says, with how its run ended."""
-    steps = begun_again(steps, account.starts) if account.starts else steps
-    of_last = replace(account, before=account.before.since(steps.attempt_line))
-    end, attempt = ending(steps.readings, of_last), judged(window, steps, account.starts)
-    return ParsedLog(
-        configuration=configuration,
-        readings=steps.readings,
-        planned_steps=account.planned,
-        window=attempt.window,
-        restarts=steps.restarts,
-        restarted_at=attempt.restarted_at,
-        restarted_from=attempt.restarted_from,
-        goes_on=steps.goes_on,
-        earlier_until=steps.earlier_until,
-        outcome=end.outcome,
-        error=end.error,
-        problems=steps.problems,
-        notes=steps.notes,
-    )
-
-
-def ending(readings: Sequence[Reading], account: Account) -> Ending:
+def ending(steps: Steps, account: Account) -> Ending:
     """How the run ended. A number that is none counts first: its times are not worth keeping."""
-    not_a_number = _not_a_number(readings)
+    not_a_number = _not_a_number(steps)
     if not_a_number:
         return not_a_number
-    if not readings:
+    if not steps:
         broken = None if account.done else _broken(account)
         return broken or Ending(Outcome.NO_DATA, "the log holds no step that can be read")
-    last = readings[-1].step
+    last = steps[-1].step
     if account.done or (account.planned is not None and last >= account.planned):
         return Ending(Outcome.FINISHED)
     return _broken(account) or _incomplete(last, account.planned)
@@ -134,11 +103,11 @@ def _incomplete(last: int, planned: int | None) -> Ending:
     return Ending(Outcome.INCOMPLETE, f"the log ends at step {last}{of}")
 
 
-def _not_a_number(readings: Sequence[Reading]) -> Ending | None:
-    place = Readings.of(readings).first_not_finite()
+def _not_a_number(steps: Steps) -> Ending | None:
+    place = steps.first_not_finite()
     if place is None:
         return None
-    odd = readings[place]
+    odd = steps[place]
     if odd.loss is not None and not math.isfinite(odd.loss):
         return Ending(Outcome.NAN_LOSS, f"step {odd.step}: loss is {odd.loss}")
     message = f"step {odd.step}: gradient norm is {odd.grad_norm}"
@@ -159,7 +128,7 @@ def broken_start(tail: str, *, is_training: bool) -> Ending | None:
 
 def _broken(account: Account) -> Ending | None:
     """How a run broke off, by whatever says most of the reason."""
-    behind, before = account.last_words, _BEGINS.split(account.before.text)[-1]
+    behind, before = account.epilogue, _BEGINS.split(account.last_words.text)[-1]
     uncaught = "\n".join(_UNCAUGHT.findall(before))
     known = _reason(behind) or _reason(uncaught) or _stopped(behind)
     if known:
@@ -210,3 +179,38 @@ def _error_at(text: str, found: re.Match[str]) -> str | None:
     if not found[0].endswith(": ") and not (name and _START.search(text[line_start:start])):
         return None
     return text[start : start + _LONGEST_ERROR].partition("\n")[0].strip()
+
+
+STARTS: Final[Mapping[str, tuple[bytes, ...]]] = {
+    "megatron_bridge": (b"ConfigContainer",),
+    "megatron_lm": (b"-------- arguments --------",),
+    "automodel_console": (b"Experiment_details:", b"- nemo_automodel: "),
+    "torchtitan": (b"[titan] ", b" device mesh with parallelism: "),
+    "nemo1": (b" exp_manager:", b" nlp_overrides:"),
+    "nemo2": (b"[NeMo I 20", b"[NeMo W 20", b"MegatronStrategy("),
+}
+"""What a program prints when it begins, by its format; one that prints another's, too, is first."""
+
+DONE: Final[Mapping[str, re.Pattern[str]]] = {
+    "megatron": re.compile(
+        r"\[after training is done\]|exiting program (?:at iteration|after [\d.]+ minutes)"
+    ),
+    "nemo": re.compile(r"Trainer\.fit`? stopped: `max_(?:steps|epochs)=\d+` reached"),
+    "torchtitan": re.compile(r"Training completed"),
+}
+"""What a program prints when it is done."""
+
+
+def started(text: bytes) -> str | None:
+    """The format whose program begins in a part of a log, whether it has a step or not."""
+    shown = plain(text)
+    return next(
+        (name for name, marks in STARTS.items() if any(one in shown for one in marks)), None
+    )
+
+
+def died(tail: bytes, start: str | None) -> Ending | None:
+    """How a log without a step ends by its last bytes, if in an error. `start`: what began."""
+    text = decoded(plain(tail))
+    is_done = any(one.search(text) for one in DONE.values())
+    return None if is_done else broken_start(text, is_training=start is not None)

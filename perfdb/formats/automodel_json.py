@@ -1,32 +1,38 @@
-"""AutoModel's benchmark results as JSON: what the recipe writes, and what CI collects of it.
+"""AutoModel's files of JSON: the results of its benchmark recipe, and training.jsonl.
 
-Up to 0.6.0 `tflops_per_gpu` is the TFLOP of one global step over all GPUs; since 0.7.0 that is
-`tflops_total`. The rate of a GPU follows from it in two ways that must agree: over time and GPUs,
-and from MFU and the peak.
-Source of the format: nemo_automodel/recipes/llm/benchmark.py, 0.2.0 to 0.7.0.
+The benchmark recipe writes a summary, and CI collects it in groups. Up to 0.6.0 `tflops_per_gpu` is
+the TFLOP of one global step over all GPUs; since 0.7.0 that is `tflops_total`. The rate of a GPU
+follows from it in two ways that must agree: over time and GPUs, and from MFU and the peak.
+Source: nemo_automodel/recipes/llm/benchmark.py, 0.2.0 to 0.7.0.
+
+training.jsonl has an object for each step, counted from 0. A step's time is not in it: it is
+num_tokens_per_step / tps. Tokens vary from step to step, so a rate over steps is the sum of tokens
+over the sum of times. Up to 0.6.0 `tps_per_gpu` divides by data and context parallelism only: with
+tensor or pipeline parallelism it is too high.
+Source: nemo_automodel/components/loggers/metric_logger.py, 0.1.0 to 0.7.0.
 """
 
+import json
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Final
 
 from pydantic import Field
 
 from perfdb.errors import Diagnostic
 from perfdb.formats import settings
-from perfdb.formats.base import Content, ParsedLog
-from perfdb.formats.documents import (
-    Written,
-    checked,
-    has_keys,
-    identity,
-    json_object,
-    nothing,
-    texts,
-)
-from perfdb.formats.numbers import count, percent, positive
+from perfdb.formats.attempts import training_log
+from perfdb.formats.base import Content, LogFormat, ParsedLog, nothing
+from perfdb.formats.columns import Reading
+from perfdb.formats.documents import Written, checked, has_keys, identity, json_object, texts
+from perfdb.formats.numbers import count, finite, percent, positive, real, size_bytes
+from perfdb.formats.outcome import Account
+from perfdb.formats.scan import Piece, Scan
+from perfdb.formats.settle import Settled, marked
+from perfdb.log_text import plain
 from perfdb.record import MOST, Figures, Outcome, PartialCase
 
-NAME = "automodel_summary"
 TOLERANCE: Final = 0.005
 """By how much the two ways to a GPU's rate may differ: the printed figures are rounded."""
 
@@ -58,15 +64,13 @@ class _Summary(Written):
     backend_dispatcher: object = None
 
 
-def recognises(head: bytes, name: str) -> bool:
-    """Whether the names of the recipe's results stand among the first bytes of a JSON object."""
+def _recognizes_summary(head: bytes, name: str) -> int:
     return head.lstrip()[:1] == b"{" and (
         has_keys(head, "avg_iter_time_seconds") or has_keys(head, "metadata", "config", "results")
     )
 
 
-def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
-    """The one result."""
+def _parse_summary(where: str, content: Content) -> tuple[ParsedLog, ...]:
     found = json_object(where, content)
     if isinstance(found, Diagnostic):
         return nothing(found)
@@ -138,3 +142,68 @@ def _scope_note(where: str, summary: _Summary) -> tuple[Diagnostic, ...]:
         return ()
     message = "the text backbone alone is counted, in TFLOP/s and in MFU"
     return (Diagnostic(where, message, field="flops_scope"),)
+
+
+_DECODER = json.JSONDecoder()
+_MARKER = b'"step":'
+_LINE = re.compile(rb'\{"step": *\d+, [^\n]*?"tps": *[\d.eE+\-]+')
+
+
+def _recognizes_training(head: bytes, name: str) -> int:
+    return len(_LINE.findall(plain(head)))
+
+
+def _parse_training(where: str, content: Content) -> tuple[ParsedLog, ...]:
+    settled = marked(where, Scan(content, _MARKER), _MARKER, _reading, is_appended=True)
+    # The file holds steps and nothing else: where the last is whole, that is all it can tell.
+    account = Account(None, done=not _is_cut_off(settled))
+    settled = replace(settled, notes=(*settled.notes, *_notes(where, settled)))
+    log = training_log(settled, account)
+    return (replace(log, configuration=PartialCase(framework="automodel")),)
+
+
+def _reading(piece: Piece) -> Reading | str:
+    try:
+        said, _ = _DECODER.raw_decode(piece.text, max(piece.text.find("{"), 0))
+    except (ValueError, RecursionError):
+        return "a step that is not JSON"
+    if not isinstance(said, dict):
+        return "a step that is not a JSON object"
+    number, rate = finite(said.get("step")), positive(said.get("tps"))
+    # The recipe for diffusion language models has another word for it.
+    tokens = count(said.get("num_tokens_per_step", said.get("tokens_per_step")))
+    if number is None or number < 0 or not tokens or not rate:
+        return "a step without 'step', 'num_tokens_per_step' or 'tps': its time does not follow"
+    return Reading(
+        line=piece.line,
+        step=int(number) + 1,
+        step_time_s=tokens / rate,
+        loss=real(said.get("loss")),
+        grad_norm=real(said.get("grad_norm")),
+        peak_memory_bytes=size_bytes(said.get("mem"), 2**30),
+        tokens=tokens,
+        tokens_per_sec_per_gpu=positive(said.get("tps_per_gpu")),
+        mfu=percent(said.get("mfu")),
+    )
+
+
+def _is_cut_off(settled: Settled) -> bool:
+    last_step = int(settled.steps.line.max(initial=0))
+    return any((problem.line or 0) > last_step for problem in settled.problems)
+
+
+def _notes(where: str, settled: Settled) -> tuple[Diagnostic, ...]:
+    if not settled.steps:
+        return ()
+    rates = (
+        "up to 0.6.0 is tokens per second over data and context parallelism: with tensor or "
+        "pipeline parallelism it is too high, and it is not taken for a result"
+    )
+    end = "the file does not say how many steps there were to be: a killed run loses the last ones"
+    return (Diagnostic(where, rates, field="tps_per_gpu"), Diagnostic(where, end))
+
+
+SUMMARY: Final = LogFormat("automodel_summary", _recognizes_summary, _parse_summary, is_json=True)
+TRAINING: Final = LogFormat(
+    "automodel_training", _recognizes_training, _parse_training, is_json=True
+)

@@ -4,7 +4,7 @@ import pytest
 
 from perfdb.formats import FORMATS, ParsedLog
 from perfdb.formats import scan as scanning
-from perfdb.formats.ending import Ending, broken_start
+from perfdb.formats.outcome import Ending, broken_start
 from perfdb.record import Outcome
 from tests.logs import OUT_OF_MEMORY, step_line
 

@@ -1,24 +1,18 @@
-"""Reads the settings that a log prints: of several dumps those of the steps it is judged by.
+"""Finds the settings that a program prints, as `name=value` or `name: value`, in whatever layout.
 
-A program may print its settings before and after it overrides them, and a job that was queued again
-prints them anew. A setting with several values in one dump is left out: nobody says which one the
-run had.
+A program may print its settings before and after it overrides them: the last dump counts. A setting
+with several values in one dump is left out: nothing tells which one the run had.
 """
 
 import re
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Final
 
-from perfdb import aggregation
-from perfdb.formats import precisions, settings
-from perfdb.formats.base import ParsedLog
-from perfdb.formats.ending import WINDOW
-from perfdb.formats.piecewise import Cells
-from perfdb.formats.precisions import Pair, Stated
-from perfdb.formats.readings import Readings
+from perfdb.formats import precision, settings
+from perfdb.formats.base import RunSettings
+from perfdb.formats.precision import Pair, Stated
 from perfdb.formats.settings import (
     ADAPTER,
     DUMPS,
@@ -30,7 +24,6 @@ from perfdb.formats.settings import (
     SHAPE,
     Settings,
 )
-from perfdb.formats.spans import held_by, spans
 from perfdb.record import PartialCase
 
 Read = Callable[[str], Iterable[Pair]]
@@ -60,14 +53,14 @@ _MENTIONED = (
     ),
     *(
         re.compile(rf"({name})(?<!\w{name})['\"]?[ \t]*[=:][ \t]*{_ENABLED}?['\"]?([\w.\-]+)")
-        for name in precisions.NAMES
-        if name not in (*precisions.RECIPES_OF, "torch_dtype")
+        for name in precision.NAMES
+        if name not in (*precision.RECIPES_OF, "torch_dtype")
     ),
     # In quotes it is that of a checkpoint, which transformers prints.
     re.compile(r"(torch_dtype)(?<![\w'\"]torch_dtype)[ \t]*[=:][ \t]*['\"]?([\w.\-]+)"),
     *(
         re.compile(rf"({name})(?<!\w{name})['\"]?[ \t]*[=:][ \t]*['\"]?({words})\b")
-        for name, words in precisions.RECIPES_OF.items()
+        for name, words in precision.RECIPES_OF.items()
     ),
     # The class of a group, where its recipe is left out.
     re.compile(r"(te_fp8):[ \t]*\n[ \t]+(_target_|recipe):"),
@@ -103,35 +96,31 @@ class Printed:
         said = {"precision": self.precision.name} if self.precision.name else {}
         return settings.configuration(self.settings, **(said | known))
 
-    def of(self, log: ParsedLog, **known: object) -> ParsedLog:
-        """A log with what they say of its case, and with what they leave open."""
+    def described(self, known: Mapping[str, object], version: str | None = None) -> RunSettings:
+        """The same as settings of a run, with what they leave open."""
         configuration = self.configuration(**known)
-        said = {*configuration.model_fields_set, *(configuration.options or ())}
+        stated = {*configuration.model_fields_set, *(configuration.options or ())}
         doubts = {
             field: f"{name} {' and '.join(values)}"
             for name, field in _FIELDS.items()
-            if (values := self.several.get(name)) and field not in said
+            if (values := self.several.get(name)) and field not in stated
         }
         doubts |= settings.doubts(self.settings)
         doubts |= {"precision": self.precision.doubt} if self.precision.doubt else {}
-        shape = settings.shape(self.settings)
-        return replace(log, configuration=configuration, shape=shape, doubts=doubts)
+        return RunSettings(configuration, settings.shape(self.settings), doubts, version)
 
 
-def mentioned(text: str, log: ParsedLog | None = None) -> Printed:
-    """The settings that a text mentions as `name=value` or `name: value`, in whatever layout."""
-    return printed(text, _mentions, log)
+def mentioned(text: str) -> Printed:
+    """The settings that a text mentions as `name=value` or `name: value`."""
+    return printed(text, _mentions)
 
 
-def printed(text: str, read: Read, log: ParsedLog | None = None) -> Printed:
-    """The settings of a text that stands above the steps of a log and among the first of them.
-
-    A later dump holds over an earlier one, up to the first step that the log is judged by.
-    """
-    parts = [(part, list(read(part))) for part in _parts(text, log)]
+def printed(text: str, read: Read) -> Printed:
+    """The settings of a text: those of a later dump replace those of an earlier one."""
+    parts = [(part, list(read(part))) for part in _parts(text)]
     several: dict[str, tuple[str, ...]] = {}
     for _, pairs in parts:
-        several |= _values(pair for pair in pairs if pair[0] not in precisions.NAMES)
+        several |= _values(pair for pair in pairs if pair[0] not in precision.NAMES)
     one = {name: values[0] for name, values in several.items() if len(values) == 1}
     more = {name: values for name, values in several.items() if len(values) > 1}
     return Printed(one, more, _precision(parts, read))
@@ -167,7 +156,7 @@ def _values(pairs: Iterable[Pair]) -> dict[str, tuple[str, ...]]:
     values: dict[str, dict[str, str]] = {}
     for name, value in pairs:
         word = value.lower()
-        values.setdefault(name, {}).setdefault("" if word in precisions.NONE else word, value)
+        values.setdefault(name, {}).setdefault("" if word in precision.NONE else word, value)
     return {name: tuple(found.values()) for name, found in values.items()}
 
 
@@ -176,53 +165,16 @@ def _precision(parts: Sequence[tuple[str, Sequence[Pair]]], read: Read) -> State
 
     Where none does, of the last that says a precision.
     """
-    said = [[pair for pair in pairs if pair[0] in precisions.NAMES] for _, pairs in parts]
-    insisting = [list(read(precisions.insisting(part))) for part, _ in parts]
-    claiming = [place for place, pairs in enumerate(insisting) if precisions.claims(pairs)] or [
-        place for place, pairs in enumerate(said) if precisions.claims(pairs)
+    said = [[pair for pair in pairs if pair[0] in precision.NAMES] for _, pairs in parts]
+    insisting = [list(read(precision.insisting(part))) for part, _ in parts]
+    claiming = [place for place, pairs in enumerate(insisting) if precision.claims(pairs)] or [
+        place for place, pairs in enumerate(said) if precision.claims(pairs)
     ]
     start = claiming[-1] if claiming else 0
-    return precisions.of([*chain(*said[start:])], [*chain(*insisting[start:])])
+    return precision.of([*chain(*said[start:])], [*chain(*insisting[start:])])
 
 
-def judged(text: str, log: ParsedLog) -> str:
-    """What of such a text is not of a later attempt than the one that a log is judged by."""
-    return "".join(_parts(text, log))
-
-
-def _parts(text: str, log: ParsedLog | None) -> Sequence[str]:
-    """The dumps of a text, each with what stands behind it, and first what stands above them.
-
-    Those behind the first step that a log is judged by are left out: they are of a later attempt.
-    """
+def _parts(text: str) -> Sequence[str]:
+    """The dumps of a text, each with what is behind it, and first what is above them."""
     starts = sorted(found.start() for dump in _DUMPS for found in dump.finditer(text))
-    end = len(text)
-    if len(starts) > 1 and log and log.readings:
-        first = _offset(text, first_line(log))
-        later = [start for start in starts if start > first]
-        end = later[0] if 0 < len(later) < len(starts) else end
-    bounds = [0, *(start for start in starts if start < end), end]
-    return [text[start:stop] for start, stop in pairwise(bounds)]
-
-
-def first_line(log: ParsedLog) -> int:
-    """The line of the first step in the window of a log, or else of its last attempt."""
-    return int(Readings.of(log.readings).line[first_place(log)])
-
-
-def first_place(log: ParsedLog) -> int:
-    """The place of that step among the steps of the log."""
-    lasts = Readings.of(log.readings).step
-    judged = held_by(aggregation.named(log.window or WINDOW), lasts, spans(lasts))
-    again = min(bisect_left(Cells[int](lasts), log.restarted_at or 0), len(lasts) - 1)
-    return judged.start if judged.stop else again
-
-
-def _offset(text: str, line: int) -> int:
-    """Where a line of a text begins; its end if it has fewer."""
-    place = 0
-    for _ in range(line - 1):
-        place = text.find("\n", place) + 1
-        if not place:
-            return len(text)
-    return place
+    return [text[start:stop] for start, stop in pairwise([0, *starts, len(text)])]

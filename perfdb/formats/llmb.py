@@ -11,12 +11,10 @@ from typing import Final
 from perfdb import catalog
 from perfdb.errors import Diagnostic
 from perfdb.formats import experiment, settings
-from perfdb.formats.base import Content, ParsedLog
-from perfdb.formats.documents import Written, checked_yaml, nothing, texts, yaml_document
+from perfdb.formats.base import Content, LogFormat, ParsedLog, nothing
+from perfdb.formats.documents import Written, checked_yaml, texts, yaml_document
 from perfdb.formats.numbers import count
 from perfdb.record import PartialCase
-
-NAME = "llmb_config"
 
 _FRAMEWORKS: Final = {"megatron_bridge": "megatron-bridge", "nemo2": "nemo"}
 _TASKS: Final = {"pretrain": "pretrain", "finetune": "sft", "sft": "sft", "lora": "lora"}
@@ -56,12 +54,11 @@ class _Config(Written):
     job_config: _Job = _Job()
 
 
-def recognises(head: bytes, name: str) -> bool:
-    """Whether the groups of such a file are among the first bytes."""
+def _recognizes(head: bytes, name: str) -> int:
     return all(re.search(group, head) for group in _GROUPS)
 
 
-def parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
+def _parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """What the file says of the run beside it, with what the names of its folders add."""
     # As it is written: YAML has 25.10 for a number, which is 25.1.
     text = _VERSION.sub(rb"\1'\2'", b"".join(content))
@@ -127,3 +124,6 @@ def _changed(job: _Job) -> dict[str, object]:
     changed = texts(job.model_overrides or {})
     options = changed | ({"proxy": True} if job.proxy else {})
     return {"model": None, "options": options} if options else {}
+
+
+FORMAT: Final = LogFormat("llmb_config", _recognizes, _parse)

@@ -1,0 +1,209 @@
+"""Golden values of functional and performance tests, and the arguments of such a test.
+
+Megatron-LM: JSON with a metric by name, `{"iteration-time": {"start_step": 1, …, "values": {…}}}`,
+and model_config.yaml with the arguments and environment of the run; it is no account of a run but
+completes what the golden values state. Source: Megatron-LM, tests/functional_tests.
+
+Megatron-Bridge: `{"0": {"lm loss": …, "elapsed time per iteration (ms)": …, "GPU utilization": …},
+…, "max_alloc": …}`: a step's key is its iteration less one, the utilization is model TFLOP/s of a
+GPU, and memory is there once, in GB. Several such objects may be under names, as `baseline` and
+`current`: each is a result. Source: scripts/performance/utils/evaluate.py.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import PurePath
+from typing import Final
+
+import numpy as np
+
+from perfdb.errors import Diagnostic
+from perfdb.formats import settings
+from perfdb.formats.attempts import training_log
+from perfdb.formats.base import Content, LogFormat, ParsedLog, nothing
+from perfdb.formats.columns import Reading, StepColumn
+from perfdb.formats.documents import (
+    Written,
+    checked_yaml,
+    has_keys,
+    identity,
+    json_object,
+    texts,
+    yaml_document,
+)
+from perfdb.formats.numbers import count, positive, real, size_bytes
+from perfdb.formats.outcome import Account
+from perfdb.formats.settle import sampled_note, settle, steps_of
+from perfdb.record import Figures, Outcome, PartialCase
+
+_TIME, _AVERAGE = "iteration-time", "iteration_timing_avg"
+_LOSS, _MEMORY = "lm loss", "mem-max-allocated-bytes"
+_WHO: Final = PartialCase(framework="megatron-lm")
+
+_STEP_TIME: Final = "elapsed time per iteration (ms)"
+_NORM, _RATE, _PEAK = "grad norm", "GPU utilization", "max_alloc"
+_SKIPPED: Final = 0.7
+"""The share of the steps that Megatron-Bridge's own comparison leaves out at the start."""
+_BRIDGE: Final = PartialCase(framework="megatron-bridge")
+_STEP = re.compile(
+    rb'"\d+"\s*:\s*\{[^{}]*?"(?:elapsed time per iteration \(ms\)|GPU utilization|lm loss)"\s*:'
+)
+
+
+_ARGUMENTS = re.compile(rb"(?m)^MODEL_ARGS:[ \t\r]*$")
+
+
+class _Config(Written):
+    MODEL_ARGS: Mapping[str, object]
+    ENV_VARS: Mapping[str, object] = {}
+
+
+def _recognizes_bridge(head: bytes, name: str) -> int:
+    return head.lstrip()[:1] == b"{" and bool(_STEP.search(head))
+
+
+def _recognizes_megatron(head: bytes, name: str) -> int:
+    """By the name, which an empty file has too, or by the first metric."""
+    if PurePath(name).suffix != ".json" or _recognizes_bridge(head, name):
+        return False
+    return "golden" in PurePath(name).name or has_keys(
+        head, "start_step", "end_step", "step_interval"
+    )
+
+
+def _recognizes_config(head: bytes, name: str) -> int:
+    return bool(_ARGUMENTS.search(head))
+
+
+def _parse_megatron(where: str, content: Content) -> tuple[ParsedLog, ...]:
+    found = json_object(where, content)
+    if isinstance(found, Diagnostic):
+        return nothing(found, _WHO)
+    if not found:
+        message = "an empty object: no value was recorded"
+        return nothing(Diagnostic(where, message, line=1, remedy="record the values again"), _WHO)
+    readings = list(_of_series(found))
+    if readings:
+        return (_of_metrics(where, readings),)
+    average = positive(found.get(_AVERAGE))
+    return (_of_average(average, found),) if average else nothing(_no_time(where, found), _WHO)
+
+
+def _of_metrics(where: str, readings: list[Reading]) -> ParsedLog:
+    # The windows that Megatron-LM's own comparison takes the median over (common.py).
+    last = max(reading.step for reading in readings)
+    return _log_of(where, readings, _WHO, "window(5,20)" if last <= 25 else "window(30,45)")
+
+
+def _log_of(
+    where: str, readings: list[Reading], who: PartialCase, window: str, peak: int | None = None
+) -> ParsedLog:
+    problems: list[Diagnostic] = []
+    settled = settle(where, steps_of(where, readings, problems), problems)
+    steps = settled.steps
+    if peak and steps:
+        first = [peak, *[None] * (len(steps) - 1)]
+        steps = steps.with_columns(peak_memory_bytes=StepColumn.of(first, np.int64))
+    notes = (*settled.notes, *sampled_note(where, steps.step))
+    settled = replace(settled, steps=steps, notes=notes)
+    log = training_log(settled, Account(None, done=True), window)
+    return replace(log, configuration=who)
+
+
+def _of_average(average: float, found: Mapping[str, object]) -> ParsedLog:
+    return ParsedLog(
+        configuration=_WHO,
+        identity=identity(found),
+        emitted=Figures(step_time_s=average),
+        outcome=Outcome.FINISHED,
+    )
+
+
+def _no_time(where: str, found: Mapping[str, object]) -> Diagnostic:
+    metrics = ", ".join(map(repr, list(found)[:5]))
+    message = f"no time of a step: there is no {_TIME!r} with a value, only {metrics}"
+    return Diagnostic(where, message, remedy="is it of an inference test?")
+
+
+def _of_series(found: Mapping[str, object]) -> Iterator[Reading]:
+    losses, memory = _series(found.get(_LOSS)), _series(found.get(_MEMORY))
+    for step, seconds in _series(found.get(_TIME)).items():
+        if not math.isnan(seconds):
+            peak = size_bytes(memory.get(step))
+            # The file has one line for each value or only one: its lines say nothing.
+            yield Reading(1, step, seconds, loss=losses.get(step), peak_memory_bytes=peak)
+
+
+def _series(metric: object) -> dict[int, float]:
+    """The values of a metric by step, from 1; empty where it has no such shape."""
+    values = metric.get("values") if isinstance(metric, dict) else None
+    if not isinstance(values, dict):
+        return {}
+    series = {count(step): real(value) for step, value in values.items()}
+    return {step: value for step, value in series.items() if step and value is not None}
+
+
+def _parse_bridge(where: str, content: Content) -> tuple[ParsedLog, ...]:
+    found = json_object(where, content)
+    if isinstance(found, Diagnostic):
+        return nothing(found, _BRIDGE)
+    results = [_of_objects(where, one) for one in _with_steps(found)]
+    if not results:
+        message = f"no time of a step: there is no {_STEP_TIME!r} under a step's number"
+        return nothing(Diagnostic(where, message, remedy="record the values again"), _BRIDGE)
+    return tuple(results)
+
+
+def _with_steps(found: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
+    """The file's own object, or those in it, where they have steps with times."""
+    inner = [one for one in found.values() if isinstance(one, dict)]
+    for one in (found, *inner):
+        if any(_of_numbers(one)):
+            yield one
+
+
+def _of_objects(where: str, found: Mapping[str, object]) -> ParsedLog:
+    readings = list(_of_numbers(found))
+    steps = [one.step for one in readings]
+    # A window counts from the first step that there is, the comparison from step 1.
+    window = f"skip_warmup({max(0, int(_SKIPPED * max(steps)) + 1 - min(steps))})"
+    return _log_of(where, readings, _BRIDGE, window, size_bytes(found.get(_PEAK), 1e9))
+
+
+def _of_numbers(found: Mapping[str, object]) -> Iterator[Reading]:
+    for key, said in found.items():
+        seconds = positive(said.get(_STEP_TIME)) if isinstance(said, dict) else None
+        if isinstance(said, dict) and seconds and re.fullmatch(r"\d{1,15}", key):
+            yield Reading(
+                # The file has one line for each value or only one: its lines say nothing.
+                line=1,
+                step=int(key) + 1,
+                step_time_s=seconds / 1000,
+                loss=real(said.get(_LOSS)),
+                grad_norm=real(said.get(_NORM)),
+                model_tflops_per_sec_per_gpu=positive(said.get(_RATE)),
+            )
+
+
+def _parse_config(where: str, content: Content) -> tuple[ParsedLog, ...]:
+    who = PartialCase(framework="megatron-lm")
+    document = yaml_document(where, content)
+    config = document if isinstance(document, Diagnostic) else checked_yaml(document, _Config)
+    if isinstance(config, Diagnostic):
+        return nothing(config, who)
+    arguments = {
+        name.lstrip("-").replace("-", "_"): str(value) for name, value in config.MODEL_ARGS.items()
+    }
+    log = ParsedLog(
+        configuration=settings.configuration(arguments, framework="megatron-lm"),
+        environment=texts(config.ENV_VARS),
+        doubts=settings.doubts(arguments),
+    )
+    return (log,)
+
+
+MEGATRON: Final = LogFormat("megatron_golden", _recognizes_megatron, _parse_megatron, is_json=True)
+BRIDGE: Final = LogFormat("megatron_bridge_golden", _recognizes_bridge, _parse_bridge, is_json=True)
+CONFIG: Final = LogFormat("megatron_config", _recognizes_config, _parse_config)
