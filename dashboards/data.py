@@ -18,8 +18,8 @@ from perfdb.db import tables
 from perfdb.db.session import reading, reading_current, store_url
 from perfdb.queries import catalog, findings, results
 from perfdb.queries import runs as run_queries
-from perfdb.recompute.read import with_steps
 from perfdb.record import Finding, Release
+from perfdb.verify.stored import with_steps
 
 KEPT = 32
 """How many answers are cached for each query: a few states of the store, for a few people."""

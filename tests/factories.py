@@ -212,13 +212,12 @@ def stored(
     url: URL, *things: RunDir | PublishedResult, page: str = "data/published/page.md"
 ) -> None:
     """Put runs, and published rows as if read off one page, into a store, making it if need be."""
-    from perfdb.normalize import published_row
-
     from perfdb import ingest
     from perfdb.db import migrate, results
     from perfdb.db.rows import SourceFile
     from perfdb.db.session import writer
     from perfdb.ingest.page import PAGE_PARSER_VERSION
+    from perfdb.measure import of_page as published_row
 
     migrate.upgrade(url)
     runs = [thing.path for thing in things if isinstance(thing, RunDir)]

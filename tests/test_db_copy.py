@@ -22,9 +22,10 @@ from perfdb.db.transfer import transfer
 from perfdb.errors import StoreError
 from perfdb.ingest import Options, ingest, withdraw
 from perfdb.queries.scope import Scope
-from perfdb.recompute import Asked, recompute
 from perfdb.site import make
 from perfdb.site.files import Layout
+from perfdb.verify.figures import Asked
+from perfdb.verify.recompute import recompute
 from tests import factories, logs
 from tests.conftest import run_sql
 from tests.shell import Shell

@@ -10,9 +10,10 @@ from sqlalchemy import URL
 from perfdb.db import migrate
 from perfdb.errors import StoreError
 from perfdb.ingest import ingest
-from perfdb.recompute.figures import Asked
-from perfdb.recompute.revise import Scope, preview, recompute
+from perfdb.queries.scope import Scope
 from perfdb.verify import verify
+from perfdb.verify.figures import Asked
+from perfdb.verify.recompute import preview, recompute
 from tests.trees import NEMO, write_tree
 
 HASH = b"content_hash"

@@ -16,11 +16,13 @@ from sqlalchemy import URL, func, select
 from perfdb.db.tables import results, run_files, runs, sources, steps
 from perfdb.ingest import LogOptions, Options, Source, ingest, logs, opened, page, preview, scratch
 from perfdb.pages.base import PageContext
-from perfdb.recompute import Asked, Scope, recompute
+from perfdb.queries.scope import Scope
 from perfdb.rundir import RunDir
 from perfdb.site import page as site_page
 from perfdb.site import plain
 from perfdb.site.markup import Cell, Head, Table, table
+from perfdb.verify.figures import Asked
+from perfdb.verify.recompute import recompute
 from tests import factories
 from tests.logs import GIVEN, nemo, write
 from tests.snapshots import snapshot

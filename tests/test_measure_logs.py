@@ -21,9 +21,10 @@ from perfdb.ingest import LogOptions, Options, ingest
 from perfdb.messages import note_text
 from perfdb.pages.base import PageContext
 from perfdb.queries.scope import Scope
-from perfdb.recompute import Asked, recompute
 from perfdb.record import Figures, Note, NoteCode, Outcome, PartialCase, StepRecord
 from perfdb.verify import verify
+from perfdb.verify.figures import Asked
+from perfdb.verify.recompute import recompute
 from tests import factories
 from tests.trees import rows_of
 

@@ -14,16 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboards.views.runs import Measured
-from perfdb import catalog, compare, flops, metrics, recompute
+from perfdb import catalog, compare, flops, metrics
 from perfdb.db.rows import ResultRow
 from perfdb.export.results import STORED
 from perfdb.flops.conventions import NEMOTRON4_RECIPE
 from perfdb.queries.changes import all_revisions
 from perfdb.queries.results import FIELD_COLUMNS
-from perfdb.recompute.figures import DERIVED
 from perfdb.site import revisions
 from perfdb.site.contents import Revision
 from perfdb.stated import Stated
+from perfdb.verify import stored as verify_stored
+from perfdb.verify.figures import RECOMPUTED
 
 RECIPE = Path(__file__).parents[2] / "shared" / "seeds" / "nemotron4-dgxc-recipe.txt"
 COPY = Path(__file__).parents[1] / "data" / "published" / "nemotron4.md"
@@ -194,8 +195,8 @@ def test_mfu_is_against_the_dense_peak_of_the_precision(
     [
         ("perfdb/db/rows.py", {field.name for field in dataclasses.fields(ResultRow)}),
         ("perfdb/queries/results.py", {column.name for column in FIELD_COLUMNS}),
-        ("perfdb/recompute/figures.py", DERIVED),
-        ("perfdb/recompute/read.py", recompute.read._Figures.model_fields),
+        ("perfdb/verify/figures.py", RECOMPUTED),
+        ("perfdb/verify/stored.py", verify_stored._COLUMNS),
         ("perfdb/export/results.py", STORED),
         ("perfdb/compare/result.py", compare.Result.model_fields),
         ("perfdb/stated.py", Stated.model_fields),

@@ -25,11 +25,13 @@ from perfdb.formats import Reading
 from perfdb.formats.columns import Steps
 from perfdb.ingest import LogOptions, Options, ingest
 from perfdb.ingest import logs as log_reader
-from perfdb.queries.scope import Only
-from perfdb.recompute import Asked, Scope, figures, preview, recompute, revise
-from perfdb.recompute.figures import Stored
-from perfdb.record import Origin, Outcome
+from perfdb.queries.scope import Only, Scope
+from perfdb.record import Note, NoteCode, Origin, Outcome
 from perfdb.rundir import RunDir, StepsRead, Worker
+from perfdb.verify import figures
+from perfdb.verify.figures import Asked
+from perfdb.verify.recompute import preview, recompute
+from perfdb.verify.stored import StoredRun
 from tests import factories, logs
 from tests.shell import Shell
 from tests.snapshots import snapshot
@@ -249,22 +251,6 @@ def test_it_is_noted_in_the_ingest_log(filled: URL) -> None:
     )[-1]
 
 
-def test_what_fails_half_way_leaves_the_store_as_it_was(
-    filled: URL, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The audit comes last: where it fails, no revision is there."""
-    before = snapshot(filled)
-
-    def fail(*_: object) -> None:
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(revise, "renewed", fail)
-    with pytest.raises(ZeroDivisionError):
-        recompute(filled, ALL, LAST_THREE)
-
-    assert before == snapshot(filled)
-
-
 def test_two_at_once_make_one_revision(filled: URL) -> None:
     with ThreadPoolExecutor(4) as pool:
         done = [pool.submit(recompute, filled, ALL, LAST_THREE) for _ in range(4)]
@@ -290,7 +276,9 @@ def test_a_run_that_did_not_finish_has_no_figures_over_any_window(
 
 def test_a_run_directory_without_all_its_steps_stays_withheld(sqlite: URL, tmp_path: Path) -> None:
     factories.stored(sqlite, factories.write_run(tmp_path, measured_steps=20))
-    assert "10 of 22 steps" == in_force(sqlite)["withheld"]
+    withheld = in_force(sqlite)["withheld"]
+    assert isinstance(withheld, Note)
+    assert NoteCode.TOO_FEW_STEPS is withheld.code
 
     assert () == recompute(sqlite, ALL, LAST_THREE).changed
 
@@ -376,20 +364,6 @@ def test_what_an_earlier_version_made_of_means_is_found(
     assert (2, 25, 9.999) == (found["revision"], found["num_steps"], found["step_time_s"])
 
 
-def test_a_run_that_another_job_goes_on_with_says_so(sqlite: URL, tmp_path: Path) -> None:
-    """The arguments are printed again behind step 20, and no step is."""
-    start = "---- arguments ----\n  tensor_model_parallel_size ...... %d\n"
-    first, *rest = logs.megatron().splitlines(keepends=True)
-    text = start % 2 + first + "".join(rest[:4]) + start % 4 + "".join(rest[4:])
-    ingest([logs.write(tmp_path / "logs", text)], sqlite, logs.GIVEN)
-    notes = [
-        "the program begins again at step 6: the steps before it are of an earlier attempt",
-        "steps 6 to 20 alone have the settings of the case: of others tensor_parallel differ",
-    ]
-    found = in_force(sqlite)
-    assert ("skip_warmup(15)", 5, notes) == (found["window"], found["num_steps"], found["notes"])
-
-
 def attempt(gpus: int, first: int, last: int) -> str:
     """Steps of 128 GPU seconds, and what Megatron-LM prints above and among them."""
     arguments = f"---- arguments ----\n  world_size ..... {gpus}\n  seq_length ..... 8192\n"
@@ -442,25 +416,6 @@ def test_a_window_has_the_settings_of_the_attempt_that_it_lies_in(
         assert any(told in str(note) for note in report.notes)
 
 
-def test_a_case_keeps_its_figures_where_the_window_is_of_another_attempt(
-    sqlite: URL, tmp_path: Path
-) -> None:
-    """A copy that is read over that window is of what that attempt was."""
-    ingest([logs.write(tmp_path / "logs", RESUMED)], sqlite, over(None))
-    for window in (aggregation.between(11, 30), aggregation.last_n(50)):
-        [left] = recompute(sqlite, ALL, Asked(window)).left
-        assert left.reason == (
-            "the window holds steps of other settings: steps 31 to 60 alone have the settings of "
-            "the case: of others num_gpus differ"
-        )
-    [changed] = recompute(sqlite, ALL, Asked(aggregation.last_n(25))).changed
-    assert 4.0 == changed.after.step_time_s
-    ingest([logs.write(tmp_path / "copy", RESUMED)], sqlite, over("window(11,30)"))
-    assert (8.0, 8192.0) == (
-        in_force(sqlite)["step_time_s"], in_force(sqlite)["tokens_per_sec_per_gpu"],
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("text", "every", "bounds"),
     [
@@ -491,73 +446,6 @@ def test_a_case_keeps_its_figures_where_the_window_is_of_another_batch(
     assert before == in_force(sqlite)
     [changed] = recompute(sqlite, ALL, Asked(own)).changed
     assert own.name == changed.after.window
-
-
-@pytest.mark.parametrize(
-    ("window", "told", "stored"),
-    [
-        # Within the last attempt, whatever step of it has the most.
-        ("skip_warmup(31)", 1.5, 1.5),
-        ("window(21,24)", 1.5, 1.5),
-        ("last_n(5)", 1.5, 1.5),
-        # Within others and over several; of what is stored nothing tells where those began.
-        ("window(2,4)", 3.0, None),
-        ("window(12,14)", 9.0, None),
-        ("window(2,14)", 9.0, None),
-        ("skip_warmup(1)", 9.0, None),
-        ("skip_warmup(12)", 9.0, None),
-    ],
-)
-def test_a_restarted_run_has_the_memory_of_the_attempts_of_its_window(
-    sqlite: URL, tmp_path: Path, window: str, told: float, stored: float | None
-) -> None:
-    """By the log, and by its stored steps, until it is read over that window."""
-    titan = logs.titan(8192, 40, 2.0).replace("with [], []", "with ['dp_shard'], [8]")
-    mesh, start, *steps = titan.replace("1.50GiB(", "1.25GiB(").splitlines(keepends=True)
-
-    def attempt(first: int, last: int, most: str) -> str:
-        """Its first step alone has the most."""
-        begun = mesh + start.replace("step 1,", f"step {first},")
-        return begun + "".join(steps[first - 1 : last]).replace("1.25GiB(", f"{most}GiB(", 1)
-
-    text = attempt(1, 12, "3.00") + attempt(11, 22, "9.00") + attempt(21, 40, "1.50")
-    log = logs.write(tmp_path / "logs", text + "[titan] Training completed\n")
-
-    def found() -> tuple[object, ...]:
-        return in_force(sqlite)["window"], in_force(sqlite)["peak_memory_bytes"]
-
-    ingest([log], sqlite, logs.GIVEN)
-    assert ("skip_warmup(30)", 1.5 * 2**30) == found()
-    recompute(sqlite, ALL, Asked(aggregation.named(window)))
-    assert (window, stored and stored * 2**30) == found()
-    ingest([log], sqlite, replace(logs.GIVEN, logs=replace(logs.GIVEN.logs, window=window)))
-    assert (window, told * 2**30) == found()
-    recompute(sqlite, ALL, Asked())
-    assert (window, told * 2**30) == found()
-
-
-def test_a_restarted_run_says_so_over_any_window(sqlite: URL, tmp_path: Path) -> None:
-    """Its own window leaves out the first attempt, of 3 s, and ten steps behind the restart."""
-    first = "".join(logs.step_line(step, 40, 3.0) for step in range(25))
-    last = "".join(logs.step_line(step, 40, 9.0 if step < 30 else 2.0) for step in range(20, 40))
-    ingest([logs.write(tmp_path / "logs", first + last)], sqlite, logs.GIVEN)
-    note = (
-        "the log goes back to step 21 (a restart, or several ranks in one log): the steps before "
-        "it may be of an earlier attempt"
-    )
-    found = in_force(sqlite)
-    assert ("skip_warmup(30)", 10, 2.0, [note]) == (
-        found["window"], found["num_steps"], found["step_time_s"], found["notes"],
-    )  # fmt: skip
-
-    recompute(sqlite, ALL, Asked(aggregation.skip_warmup(10)))
-
-    found = in_force(sqlite)
-    assert (30, 3.0, [note]) == (found["num_steps"], found["step_time_s"], found["notes"])
-    [(message,)] = rows_of(
-        sqlite, select(findings.c.message).where(findings.c.rule == "step_spread")
-    )
-    assert str(message).endswith(f"too short; {note}")
 
 
 def test_only_what_is_asked_for_is_recomputed(store: URL, tmp_path: Path) -> None:
@@ -591,10 +479,8 @@ def test_names_that_are_not_in_the_store_are_refused_all_at_once(filled: URL) ->
     ] == str(refused.value).splitlines()
 
 
-def test_flops_of_another_shape_of_the_model_are_unknown(
-    sqlite: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whichever changed, the run or the catalogue; the steps hold, and the note says both."""
+def test_flops_of_another_shape_of_the_model_are_unknown(sqlite: URL, tmp_path: Path) -> None:
+    """The step times hold, and the note names both shapes."""
     run = factories.write_run(tmp_path)
     run.worker_config.write_text('{"model": {"num_layers": 64, "head_dim": 128}}')
     report = ingest([tmp_path], sqlite, Options())
@@ -605,22 +491,11 @@ def test_flops_of_another_shape_of_the_model_are_unknown(
     assert [(str(run.path), said)] == [(note.where, note.reason) for note in report.notes]
     names = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu", "notes")
     question = select(*(results.c[name] for name in names)).where(~results.c.superseded)
-    [(tokens, *rest)] = rows_of(sqlite, question)
-    assert [None, None, [said]] == rest
+    [(_, *rest)] = rows_of(sqlite, question)
+    shape = Note(NoteCode.MODEL_SHAPE, {"differences": "num_layers 64, not 32"})
+    assert [None, None, (shape,)] == rest
     for asked in (Asked(), Asked(convention=flops.CONVENTIONS["full"])):
         assert 1 == recompute(sqlite, ALL, asked).unchanged
-
-    model = catalog.model("llama3-8b").model_copy(update={"num_layers": 64})
-    monkeypatch.setattr(catalog, "models", lambda: {"llama3-8b": model})
-    measure._flops_per_token.cache_clear()
-    assert 1 == len(recompute(sqlite, ALL, Asked()).changed)
-    [(same, known, mfu, notes)] = rows_of(sqlite, question)
-    assert (tokens, []) == (same, notes)
-    assert known > 0 < mfu
-    monkeypatch.undo()
-    measure._flops_per_token.cache_clear()
-    assert 1 == len(recompute(sqlite, ALL, Asked()).changed)
-    assert [(tokens, None, None, [said])] == rows_of(sqlite, question)
 
 
 def test_a_store_that_is_not_there_is_refused(tmp_path: Path) -> None:
@@ -630,7 +505,7 @@ def test_a_store_that_is_not_there_is_refused(tmp_path: Path) -> None:
         recompute(store_url(str(tmp_path / "none.sqlite")), ALL, Asked())
 
 
-def _stored(times: list[float], window: aggregation.Window) -> tuple[Stored, list[Reading]]:
+def _stored(times: list[float], window: aggregation.Window) -> tuple[StoredRun, list[Reading]]:
     """A run as ingest reads it, and its steps."""
     steps = factories.steps(times)
     record = factories.record(warmup_steps=0, measured_steps=len(times))
@@ -638,7 +513,7 @@ def _stored(times: list[float], window: aggregation.Window) -> tuple[Stored, lis
     result = measure.with_figures(
         measured.result, selection.pick_steps(measured.steps, window), window
     )
-    stored = Stored(result, 1, 1, "r", 1, finished=True, of_log=False)
+    stored = StoredRun(result, 1, 1, "r", 1, finished=True, of_log=False)
     peak = steps[0].peak_memory_bytes
     return stored, [
         Reading(n, n, seconds, peak_memory_bytes=peak) for n, seconds in enumerate(times, 1)
@@ -702,13 +577,17 @@ def test_skipped_steps_do_not_count_and_the_note_is_that_of_the_window() -> None
     )
     again = figures.recomputed(replace(stored, result=half), given, Asked())
 
-    said = "steps that the optimizer skipped are not counted: 2 of"
-    assert (f"{said} 3, the first is step 1", None) == (most.withheld, most.step_time_s)
-    assert ((f"{said} 4, the first is step 1",), 2.0, 2) == (
-        half.notes, half.step_time_s, half.num_steps,
-    )  # fmt: skip
+    assert most.withheld is not None
+    assert ((2, 3), None) == (_skipped(most.withheld), most.step_time_s)
+    [note] = half.notes
+    assert ((2, 4), 2.0, 2) == (_skipped(note), half.step_time_s, half.num_steps)
     assert ((), 2.0) == (rest.notes, rest.step_time_s)
     assert half == again
+
+
+def _skipped(note: Note) -> tuple[object, object]:
+    assert NoteCode.SKIPPED_STEPS is note.code
+    return note.params["num_steps"], note.params["of"]
 
 
 def test_what_the_program_printed_is_taken_over_the_same_window() -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from perfdb.normalize import published_row
 from sqlalchemy import URL, func, select
 from sqlalchemy.exc import IntegrityError, OperationalError
 
@@ -26,6 +25,7 @@ from perfdb.db.tables import (
     steps,
     systems,
 )
+from perfdb.measure import of_page as published_row
 from perfdb.queries.results import current
 from perfdb.record import Figures, PublishedResult
 from tests import factories

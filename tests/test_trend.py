@@ -16,18 +16,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import URL
 
-from perfdb import aggregation, recompute
+from perfdb import aggregation
 from perfdb.cli.trended import BLOCKS, MOST_BARS, sparkline
 from perfdb.compare import Level, named
 from perfdb.compare.read import known_releases
 from perfdb.db.session import reading
 from perfdb.errors import InputError
-from perfdb.queries.scope import Only
+from perfdb.queries.scope import Only, Scope
 from perfdb.record import Case, Figures
 from perfdb.site import read as site
 from perfdb.site.overview import of_contents
 from perfdb.site.releases import release_pages
 from perfdb.trend import Series, follow, read
+from perfdb.verify.figures import Asked
+from perfdb.verify.recompute import recompute
 from tests import factories
 from tests.shell import Shell
 
@@ -559,9 +561,7 @@ def recomputed(lab: Lab, version: str, window: str) -> None:
     """Take the figures of one release over other steps."""
     with reading(lab.store) as connection:
         ids = named(version, known_releases(connection)).release_ids
-    report = recompute.recompute(
-        lab.store, recompute.Scope(release_ids=ids), recompute.Asked(aggregation.named(window))
-    )
+    report = recompute(lab.store, Scope(release_ids=ids), Asked(aggregation.named(window)))
     assert report.changed
 
 

@@ -11,10 +11,12 @@ from sqlalchemy import URL
 from perfdb import aggregation
 from perfdb.db.packing import packed
 from perfdb.ingest import Options, ingest
-from perfdb.recompute import Asked, Scope, recompute
+from perfdb.queries.scope import Scope
 from perfdb.record import Outcome
 from perfdb.rundir import RunDir
 from perfdb.verify import CHECKS, Verified, verify
+from perfdb.verify.figures import Asked
+from perfdb.verify.recompute import recompute
 from tests import factories, logs
 from tests.shell import Shell
 from tests.trees import NEMO, write_tree

@@ -12,12 +12,14 @@ from perfdb.errors import InputError
 from perfdb.ingest import Options, ingest, withdraw
 from perfdb.queries import catalog
 from perfdb.queries import results as questions
-from perfdb.recompute import Asked, Scope, recompute
+from perfdb.queries.scope import Scope
 from perfdb.site.changelog import changed, changelog
 from perfdb.site.pages import all_pages
 from perfdb.site.read import contents
 from perfdb.site.revisions import events
 from perfdb.verify import verify
+from perfdb.verify.figures import Asked
+from perfdb.verify.recompute import recompute
 from tests import factories, logs
 from tests.shell import Shell
 from tests.snapshots import snapshot

@@ -18,8 +18,8 @@ from perfdb.errors import Diagnostic
 from perfdb.units import UNKNOWN, significant
 
 if TYPE_CHECKING:
-    from perfdb.recompute import Changed, Report
-    from perfdb.recompute.figures import Stored
+    from perfdb.verify.recompute import Changed, RecomputeReport
+    from perfdb.verify.stored import StoredRun
 
 SHORT = {
     "step_time_s": "step time (s)",
@@ -64,19 +64,20 @@ def recompute(
     figures are never changed. It is one transaction: all of it happens, or nothing.
     """
     from perfdb import aggregation
-    from perfdb import recompute as recomputing
     from perfdb.compare.read import release_ids
     from perfdb.db.session import reading_current, store_url
     from perfdb.flops import CONVENTIONS
-    from perfdb.queries.scope import Only
+    from perfdb.queries.scope import Only, Scope
+    from perfdb.verify import recompute as recomputing
+    from perfdb.verify.figures import Asked
 
-    asked = recomputing.Asked(
+    asked = Asked(
         aggregation.named(window) if window else None,
         CONVENTIONS[convention] if convention else None,
     )
     url, release = store_url(db), only.pop("release")
     with reading_current(url) as connection:
-        scope = recomputing.Scope(Only(**only), release_ids(connection, release))
+        scope = Scope(Only(**only), release_ids(connection, release))
     act = recomputing.preview if dry_run else recomputing.recompute
     report = act(url, scope, asked)
     if as_json:
@@ -86,7 +87,7 @@ def recompute(
     return 1 if report.left else 0
 
 
-def _document(report: "Report", *, dry_run: bool) -> dict[str, object]:
+def _document(report: "RecomputeReport", *, dry_run: bool) -> dict[str, object]:
     return {
         "dry_run": dry_run,
         "examined": report.examined,
@@ -105,7 +106,7 @@ def _object(one: "Changed") -> dict[str, object]:
     }
 
 
-def _identity(stored: "Stored") -> dict[str, object]:
+def _identity(stored: "StoredRun") -> dict[str, object]:
     result = stored.result
     return {
         "run_id": stored.run_id,
@@ -116,7 +117,7 @@ def _identity(stored: "Stored") -> dict[str, object]:
     }
 
 
-def _print(report: "Report", *, dry_run: bool) -> None:
+def _print(report: "RecomputeReport", *, dry_run: bool) -> None:
     if report.changed:
         columns = ("Release", "System", "Run", "Before → after")
         title = "Would change" if dry_run else "Changed"

@@ -10,16 +10,16 @@ from sqlalchemy import URL, Connection
 
 from perfdb.db import migrate
 from perfdb.db.session import reading_current
-from perfdb.verify import published, rows, runs
+from perfdb.verify import published, runs, tables
 from perfdb.verify.base import Check, Fault, Item, PassedOver
 
 __all__ = ["CHECKS", "Fault", "PassedOver", "Verified", "Watched", "verify"]
 
 CHECKS: dict[str, Check] = {
-    "sources": rows.sources,
-    "references": rows.references,
-    "revisions": rows.revisions,
-    "orphans": rows.orphans,
+    "sources": tables.sources,
+    "references": tables.references,
+    "revisions": tables.revisions,
+    "orphans": tables.orphans,
     "figures": runs.figures,
     "steps": runs.steps,
     "published": published.published,

@@ -21,15 +21,15 @@ from perfdb.jsonfile import parse_json
 from perfdb.messages import note_text
 from perfdb.queries import checks, results
 from perfdb.queries import runs as run_queries
-from perfdb.recompute.figures import DERIVED, Asked, Stored, differences, recomputed
-from perfdb.recompute.read import AT_ONCE, stored, with_steps
 from perfdb.record import Outcome, RunRecord
 from perfdb.rundir import RunDir, parse_steps, parse_worker
 from perfdb.verify.base import Fault, Finding, PassedOver, Watch, other_version
+from perfdb.verify.figures import RECOMPUTED, Asked, differences, recomputed
+from perfdb.verify.stored import STEPS_AT_ONCE, StoredRun, stored, with_steps
 
 FIGURES = tuple(
     name
-    for name in DERIVED
+    for name in RECOMPUTED
     if name not in ("outcome", "withheld", "window", "emitted", "flops_convention", "notes")
 )
 """The columns that are empty in a result whose figures are withheld."""
@@ -77,7 +77,7 @@ def figures(connection: Connection, watch: Watch) -> Iterator[Finding]:
             yield Fault(where, "has no figures and does not say why")
 
 
-def _remedy(run: Stored) -> str:
+def _remedy(run: StoredRun) -> str:
     made_by, now = run.result.formula_version, flops.FORMULA_VERSION
     older = f" (made by formulas {made_by}, these are {now})" if made_by != now else ""
     return f"{older}; `perfdb recompute` would change it"
@@ -98,7 +98,7 @@ def steps(connection: Connection, watch: Watch) -> Iterator[Finding]:
 
 
 def _compared(
-    found: _Reread, run: Stored, outcome: Outcome, kept: Iterable[StepRow]
+    found: _Reread, run: StoredRun, outcome: Outcome, kept: Iterable[StepRow]
 ) -> Iterator[str]:
     if found.key != run.result.key:
         yield "its files are of another case or release than its result"
@@ -126,13 +126,13 @@ def _apart(kept: StepRow | None, read: StepRow | None) -> str:
     )
 
 
-def _stored_steps(connection: Connection, run: Stored) -> Iterator[StepRow]:
+def _stored_steps(connection: Connection, run: StoredRun) -> Iterator[StepRow]:
     question = run_queries.steps_of_row(run.run_row_id).with_only_columns(*STEP)
-    for row in connection.execute(question, execution_options={"yield_per": AT_ONCE}):
+    for row in connection.execute(question, execution_options={"yield_per": STEPS_AT_ONCE}):
         yield StepRow(*row)
 
 
-def _reread(connection: Connection, run: Stored) -> _Reread | str:
+def _reread(connection: Connection, run: StoredRun) -> _Reread | str:
     """What this version reads from the run's files, or a text that says why it cannot."""
     rows = connection.execute(checks.files_of(run.run_row_id)).mappings()
     files = [_File(**row) for row in rows]
@@ -165,7 +165,7 @@ def _of_directory(connection: Connection, files: Sequence[_File]) -> _Reread:
     return _Reread(whole.result.key, whole.run.outcome, step_rows(whole.steps))
 
 
-def _of_log(connection: Connection, record: _File, run: Stored) -> _Reread | str:
+def _of_log(connection: Connection, record: _File, run: StoredRun) -> _Reread | str:
     member = formats.FORMATS.get(record.parser)
     if member is None:
         return f"read by {record.parser!r}, which this version does not know"

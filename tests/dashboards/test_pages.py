@@ -21,9 +21,9 @@ from perfdb.db.findings import replace
 from perfdb.db.session import option
 from perfdb.ingest import ingest
 from perfdb.queries.scope import Scope
-from perfdb.recompute.figures import Asked
-from perfdb.recompute.revise import recompute
 from perfdb.record import Figures, Origin, Outcome, Release, Severity
+from perfdb.verify.figures import Asked
+from perfdb.verify.recompute import recompute
 from tests import logs
 from tests.factories import (
     TEN_STEPS,

@@ -12,42 +12,23 @@ from perfdb.db.rows import ResultRow
 from perfdb.flops.base import Convention
 from perfdb.formats import batch
 from perfdb.formats.columns import Steps
-from perfdb.record import Note, NoteCode, Outcome, WorkerConfiguration
+from perfdb.record import Note, NoteCode, Outcome
 from perfdb.selection import Selection
+from perfdb.verify.stored import StoredRun
 
-DERIVED = (
+RECOMPUTED = (
     "outcome", "withheld", "window", "num_steps", "num_means", "step_time_s", "step_time_mean_s",
     "step_time_stdev_s", "step_time_p10_s", "step_time_p90_s", "step_time_last_s",
     "tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "flops_convention", "mfu",
     "peak_tflops", "peak_memory_bytes", "emitted", "notes",
 )  # fmt: skip
-"""The columns of a result that follow from its steps, its case and the catalogue."""
+"""The columns of a result that follow from its steps, its case and the catalog."""
 
-TIMES = tuple(name for name in DERIVED if name.startswith("step_time_"))
+TIMES = tuple(name for name in RECOMPUTED if name.startswith("step_time_"))
 """Columns in seconds: of equal steps the deviation is 0, or a rounding error of the step time."""
 
 SAME = 1e-12
 """The relative difference up to which two figures are equal: one sum, added in another order."""
-
-
-@dataclass(frozen=True)
-class Stored:
-    """A measured result as it is stored, and what is known of its run."""
-
-    result: ResultRow
-    """With the run's content hash: that of all that the run was read from."""
-    result_id: int
-    release_id: int
-    run_id: str
-    run_row_id: int
-    finished: bool
-    """Whether the run finished, so that its steps may give figures in some window."""
-    of_log: bool
-    """Whether the run was read from a log."""
-    configuration: WorkerConfiguration | None = None
-    """What the worker of a run directory was told to do."""
-    averages: bool = False
-    """Whether that log is of one of `perfdb.formats.AVERAGES`."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +47,8 @@ class Change:
     after: object
 
 
-def recomputed(stored: Stored, given: Steps, asked: Asked) -> ResultRow:
-    """A result with its figures recomputed by today's formulas and catalogue.
+def recomputed(stored: StoredRun, given: Steps, asked: Asked) -> ResultRow:
+    """A result with its figures recomputed by today's formulas and catalog.
 
     The result is returned unchanged if its run did not finish or its window is unknown. If the
     window holds no step, or most of those in it were skipped by the optimizer, the figures are
@@ -91,7 +72,7 @@ def recomputed(stored: Stored, given: Steps, asked: Asked) -> ResultRow:
     return _counted_as(result, convention)
 
 
-def _picked(stored: Stored, given: Steps, window: Window) -> Selection:
+def _picked(stored: StoredRun, given: Steps, window: Window) -> Selection:
     """The lines of a window; no peak memory where nothing tells which attempts they are of.
 
     Of several attempts the notes tell where the last began, and no other.
@@ -108,7 +89,7 @@ def _picked(stored: Stored, given: Steps, window: Window) -> Selection:
 
 def differences(before: ResultRow, after: ResultRow) -> Mapping[str, Change]:
     """The derived columns in which two rows differ by more than a rounding error."""
-    pairs = {name: Change(getattr(before, name), getattr(after, name)) for name in DERIVED}
+    pairs = {name: Change(getattr(before, name), getattr(after, name)) for name in RECOMPUTED}
     return {
         name: pair
         for name, pair in pairs.items()
@@ -116,7 +97,7 @@ def differences(before: ResultRow, after: ResultRow) -> Mapping[str, Change]:
     }
 
 
-def _of_other_batch(stored: Stored, given: Steps, window: Window) -> Note | None:
+def _of_other_batch(stored: StoredRun, given: Steps, window: Window) -> Note | None:
     """Why the steps of a window are not of the case; None where nothing says so.
 
     Such a log says the batch of each line, by which its steps have their tokens. In other formats
@@ -169,7 +150,7 @@ def _without_figures(result: ResultRow, window: Window) -> ResultRow:
 
 
 def _is_made_anew(note: Note) -> bool:
-    """Whether a note holds of the steps of one window alone, or of the catalogue as it was."""
+    """Whether a note holds of the steps of one window alone, or of the catalog as it was."""
     return note.code in (
         NoteCode.VARIABLE_LENGTH_STEPS, NoteCode.SKIPPED_STEPS, NoteCode.MODEL_SHAPE,
     )  # fmt: skip

@@ -18,8 +18,8 @@ from perfdb.jsonfile import content_hash
 from perfdb.messages import note_text
 from perfdb.queries import results as result_queries
 from perfdb.queries.scope import Scope, within
-from perfdb.recompute.figures import DERIVED, Asked, Change, Stored, differences, recomputed
-from perfdb.recompute.read import with_steps
+from perfdb.verify.figures import RECOMPUTED, Asked, Change, differences, recomputed
+from perfdb.verify.stored import StoredRun, with_steps
 
 Question = Select[*tuple[object, ...]]
 
@@ -31,7 +31,7 @@ LOGGED_AS = "perfdb recompute"
 class Changed:
     """A result whose recomputed figures differ from the stored ones."""
 
-    stored: Stored
+    stored: StoredRun
     after: ResultRow
     changes: Mapping[str, Change]
 
@@ -40,12 +40,12 @@ class Changed:
 class Left:
     """A result left as it is, because the window that was asked for gives no figures, and why."""
 
-    stored: Stored
+    stored: StoredRun
     reason: str
 
 
 @dataclass(frozen=True)
-class Report:
+class RecomputeReport:
     """How many measured results were looked at, which of them changed, and which could not."""
 
     examined: int
@@ -58,13 +58,13 @@ class Report:
         return self.examined - len(self.changed) - len(self.left)
 
 
-def preview(url: URL, scope: Scope, asked: Asked) -> Report:
+def preview(url: URL, scope: Scope, asked: Asked) -> RecomputeReport:
     """What recomputing would change; nothing is stored. Raises StoreError and InputError."""
     with reading_current(url) as connection:
         return _report(connection, within(connection, result_queries.with_runs(), scope), asked)
 
 
-def recompute(url: URL, scope: Scope, asked: Asked) -> Report:
+def recompute(url: URL, scope: Scope, asked: Asked) -> RecomputeReport:
     """Recompute the figures of measured results, all in one transaction.
 
     What changes becomes a new revision, is noted in the ingest log, and its release is audited
@@ -77,7 +77,7 @@ def recompute(url: URL, scope: Scope, asked: Asked) -> Report:
         return retried(lambda: _in_one_transaction(engine, scope, asked))
 
 
-def _in_one_transaction(engine: Engine, scope: Scope, asked: Asked) -> Report:
+def _in_one_transaction(engine: Engine, scope: Scope, asked: Asked) -> RecomputeReport:
     when = datetime.now(UTC)
     with engine.begin() as connection:
         # On PostgreSQL an ingest of the same run waits for this one, or this one for it.
@@ -95,7 +95,7 @@ def _in_one_transaction(engine: Engine, scope: Scope, asked: Asked) -> Report:
         return report
 
 
-def _report(connection: Connection, question: Question, asked: Asked) -> Report:
+def _report(connection: Connection, question: Question, asked: Asked) -> RecomputeReport:
     rows = connection.execute(question).mappings().all()
     changed, left = [], []
     for stored, steps in with_steps(connection, rows):
@@ -104,12 +104,12 @@ def _report(connection: Connection, question: Question, asked: Asked) -> Report:
             left.append(Left(stored, note_text(after.withheld)))
         elif changes := differences(stored.result, after):
             changed.append(Changed(stored, after, changes))
-    return Report(len(rows), tuple(changed), tuple(left))
+    return RecomputeReport(len(rows), tuple(changed), tuple(left))
 
 
 def _revision(changed: Changed) -> Revision:
     """The new revision: its hash, of the run and the figures, differs from those before it."""
-    columns = {name: getattr(changed.after, name) for name in (*DERIVED, "formula_version")}
+    columns = {name: getattr(changed.after, name) for name in (*RECOMPUTED, "formula_version")}
     hashed = columns | {"of": changed.stored.result.content_hash}
     return Revision(changed.stored.result_id, content_hash(hashed), columns)
 
