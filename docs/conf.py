@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from perfdb import __version__
-from perfdb.site.files import FOLDERS
+from perfdb.site.addresses import FOLDERS
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))

@@ -12,7 +12,7 @@ from perfdb.db.tables import ingest_log
 from perfdb.ingest import Options, ingest, withdraw
 from perfdb.queries import findings as questions
 from perfdb.record import Finding
-from perfdb.site.read import contents
+from perfdb.site.data import read as contents
 from perfdb.site.revisions import events
 from tests.snapshots import snapshot
 

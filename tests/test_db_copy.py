@@ -22,8 +22,8 @@ from perfdb.db.transfer import transfer
 from perfdb.errors import StoreError
 from perfdb.ingest import Options, ingest, withdraw
 from perfdb.queries.scope import Scope
-from perfdb.site import make
-from perfdb.site.files import Layout
+from perfdb.site import build, build_cache
+from perfdb.site.files import SiteLayout
 from perfdb.verify.figures import Asked
 from perfdb.verify.recompute import recompute
 from tests import factories, logs
@@ -192,7 +192,7 @@ def test_both_stores_answer_alike(
 def made(url: URL, folder: Path) -> dict[str, bytes]:
     """The pages of the site, their data and their downloads."""
     folder.mkdir()
-    files = make.everything(Layout(folder), address(url), None)
+    files = build.everything(SiteLayout(folder), build_cache.Options(address(url), None))
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from perfdb.catalog import Model, System
 from perfdb.cli import cli
-from perfdb.site.files import FOLDERS
+from perfdb.site.addresses import FOLDERS
 from tests import archives, guides, logs
 from tests.conftest import database
 from tests.guides import Command, File

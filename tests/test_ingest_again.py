@@ -18,9 +18,9 @@ from perfdb.ingest import LogOptions, Options, Source, ingest, logs, opened, pag
 from perfdb.pages.base import PageContext
 from perfdb.queries.scope import Scope
 from perfdb.rundir import RunDir
-from perfdb.site import page as site_page
-from perfdb.site import plain
-from perfdb.site.markup import Cell, Head, Table, table
+from perfdb.site.files import MARK
+from perfdb.site.publish import PUBLISH_MARK
+from perfdb.site.tables import HtmlHead, plain
 from perfdb.verify.figures import Asked
 from perfdb.verify.recompute import recompute
 from tests import factories
@@ -165,19 +165,19 @@ def test_a_run_that_failed_is_unchanged_over_any_window(store: URL, tmp_path: Pa
     assert (0, 0, 1, 0) == counted(ingest([tmp_path], store, LAST_THREE))
 
 
-TABLE = table(
-    Table(
-        "results", (Head("Model"), Head("#-GPUs"), Head("Tokens / sec / GPU")), ((Cell("x"),) * 3,)
-    )
+TABLE = plain(
+    "results",
+    [HtmlHead("Model"), HtmlHead("#-GPUs"), HtmlHead("Tokens / sec / GPU")],
+    [("x", "x", "x")],
 )
 
 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("publish.md", f"---\n# {plain.MARK}\n---\n\n{PAGE}"),
-        ("site.md", f"---\n{site_page.MARK}\n---\n\n{PAGE}"),
-        ("site.html", f"<!DOCTYPE html>\n<html><body><h1>DGX-H100</h1>{TABLE.text}</body></html>"),
+        ("publish.md", f"---\n# {PUBLISH_MARK}\n---\n\n{PAGE}"),
+        ("site.md", f"---\n{MARK}\n---\n\n{PAGE}"),
+        ("site.html", f"<!DOCTYPE html>\n<html><body><h1>DGX-H100</h1>{TABLE}</body></html>"),
     ],
 )
 def test_a_page_that_perfdb_made_is_read_only_where_it_is_named(

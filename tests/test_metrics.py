@@ -21,7 +21,7 @@ from perfdb.flops.conventions import NEMOTRON4_RECIPE
 from perfdb.queries.changes import all_revisions
 from perfdb.queries.results import FIELD_COLUMNS
 from perfdb.site import revisions
-from perfdb.site.contents import Revision
+from perfdb.site.data import Revision
 from perfdb.stated import Stated
 from perfdb.verify import stored as verify_stored
 from perfdb.verify.figures import RECOMPUTED
@@ -201,7 +201,7 @@ def test_mfu_is_against_the_dense_peak_of_the_precision(
         ("perfdb/compare/result.py", compare.Result.model_fields),
         ("perfdb/stated.py", Stated.model_fields),
         ("perfdb/queries/changes.py", all_revisions().selected_columns.keys()),
-        ("perfdb/site/contents.py", Revision.model_fields),
+        ("perfdb/site/data.py", Revision.__dataclass_fields__),
         ("perfdb/site/revisions.py", revisions.FIGURES),
         ("dashboards/views/runs.py", Measured.model_fields),
     ],

@@ -17,7 +17,7 @@ from perfdb import ingest
 from perfdb.db.session import reading
 from perfdb.queries import results
 from perfdb.record import Figures, Method
-from perfdb.site.origin import CHOSEN
+from perfdb.site.cells import CHOSEN
 from tests import seeds
 from tests.factories import case, published, release, stored, write_run
 from tests.shell import Shell

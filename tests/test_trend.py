@@ -24,9 +24,9 @@ from perfdb.db.session import reading
 from perfdb.errors import InputError
 from perfdb.queries.scope import Only, Scope
 from perfdb.record import Case, Figures
-from perfdb.site import read as site
-from perfdb.site.overview import of_contents
-from perfdb.site.releases import release_pages
+from perfdb.site import data as site
+from perfdb.site.grouping import of_newest_releases
+from perfdb.site.releases import of_results
 from perfdb.trend import Series, follow, read
 from perfdb.verify.figures import Asked
 from perfdb.verify.recompute import recompute
@@ -108,8 +108,8 @@ def test_builds_of_several_commits_follow_one_another_in_the_order_of_time(lab: 
     contents = site.stored(lab.store)
     [pair] = contents.pairs
     assert (first, second, True) == (pair.before, pair.after, pair.is_newest)
-    assert [second] == [card.release for card in of_contents(contents).cards]
-    assert [second, first] == [page.release for page in release_pages(contents.results)]
+    assert [second] == [one.release for one in of_newest_releases(contents.results)][:1]
+    assert [second, first] == [page.release for page in of_results(contents.results)]
 
 
 def test_builds_of_one_file_are_in_the_order_of_its_dates_then_of_its_lines(

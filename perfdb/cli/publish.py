@@ -15,8 +15,8 @@ from perfdb.compare import named
 from perfdb.compare.read import known_releases
 from perfdb.db.session import reading_current, store_url
 from perfdb.record import Finding, Severity
-from perfdb.site import plain, publication
-from perfdb.site.publication import Publication
+from perfdb.site import publish as pages
+from perfdb.site.publish import Publication, Style
 
 
 @click.command()
@@ -52,7 +52,7 @@ from perfdb.site.publication import Publication
 @db_option
 def publish(
     releases: Sequence[str],
-    style: plain.Style,
+    style: Style,
     folder: Path,
     reviewed: Path | None,
     *,
@@ -67,13 +67,13 @@ def publish(
     """
     known = accepted(reviewed)
     with reading_current(store_url(words["db"])) as connection:
-        read = publication.read(connection, known, _wanted(connection, releases))
+        read = pages.read(connection, known, _wanted(connection, releases))
     if grave := closing(read.findings, words["gate"] or NEVER):
         _refuse(grave)
         return 1
-    made = publication.texts(read.pages, style, words["label"] or "")
-    _report(publication.write(folder, made), read, as_json)
-    for page in publication.left_behind(folder, read.paths):
+    made = pages.texts(read.pages, style, words["label"] or "")
+    _report(pages.write(folder, made), read, as_json)
+    for page in pages.left_behind(folder, read.paths):
         message = "made by perfdb publish, and the store has no such release any more; remove it"
         click.echo(f"note: {page}: {message}", err=True)
     for problem in read.refused:

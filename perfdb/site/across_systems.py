@@ -4,17 +4,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from markupsafe import Markup
+
 from perfdb import metrics, units
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS, TRILLION
-from perfdb.site import bests, columns, differences, figures, markup
-from perfdb.site.addresses import Address, hashed
-from perfdb.site.bests import RATE
-from perfdb.site.data import Result
+from perfdb.site import bests, columns, differences
+from perfdb.site.addresses import hashed
+from perfdb.site.cells import HtmlCell, figure_cell
+from perfdb.site.columns import GBS, GPUS, PRECISION, SYSTEM, ours
+from perfdb.site.data import SiteResult
 from perfdb.site.grouping import is_on_gpus, of_newest_releases, system_order
-from perfdb.site.markup import Cell, Head, Html, joined, tag
-from perfdb.site.profiles import GBS, GPUS, PRECISION, SYSTEM, ours
 from perfdb.site.series import qualifiers
+from perfdb.site.tables import HtmlHead, Made, described, table
+from perfdb.site.templates import joined
+from perfdb.stated import RATE, figure
 
 _WHERE: Final = ours(SYSTEM, PRECISION, GPUS)
 _SIZE: Final = ours(GPUS, GBS)
@@ -22,16 +26,16 @@ _Size = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Side:
+class SystemSide:
     """A result of some work on a system, and what it is held against on the first that has it."""
 
-    result: Result
-    base: Result
+    result: SiteResult
+    base: SiteResult
 
     @property
     def rate(self) -> float:
         """Tokens/s/GPU."""
-        return figures.figure(self.result, RATE) or 0.0
+        return figure(self.result, RATE) or 0.0
 
     @property
     def anchor(self) -> str:
@@ -47,20 +51,20 @@ class Side:
     @property
     def ratio(self) -> float:
         """Its rate ÷ that of the base."""
-        return self.rate / (figures.figure(self.base, RATE) or 1.0)
+        return self.rate / (figure(self.base, RATE) or 1.0)
 
 
-def compared(title: str, results: Sequence[Result], address: Address) -> Html:
+def compared(title: str, results: Sequence[SiteResult]) -> Markup:
     """The table of the newest release of each framework; nothing where no work ran on two."""
     newest = [result for result in of_newest_releases(results) if is_on_gpus(result)]
     sides = list(sides_of(newest))
     if all(side.is_first for side in sides):
-        return Html("")
+        return Markup("")
     fastest = [side.result for side in sides]
-    before, after = (columns.described(some, fastest, address) for some in (_WHERE, columns.WORK))
-    table = columns.table(
+    before, after = (described(some, fastest) for some in (_WHERE, columns.WORK))
+    made = table(
         f"{title}: by system",
-        [*before, *_figures(sides, address), *after],
+        [*before, *_figures(sides), *after],
         ids=[side.anchor for side in sides],
         notes=[
             (*_other_size(side), *differences.note(side.result, side.base, _system))
@@ -68,7 +72,7 @@ def compared(title: str, results: Sequence[Result], address: Address) -> Html:
         ],
     )
     left_out = bests.contradicted(sum(result.has_open_errors for result in newest))
-    return joined((tag("h3", "By system"), markup.table(table), bests.note(_NOTE, left_out)))
+    return joined((Markup("<h3>By system</h3>\n"), made, bests.note(_NOTE, left_out)))
 
 
 _NOTE: Final = (
@@ -80,7 +84,7 @@ _NOTE: Final = (
 )
 
 
-def sides_of(results: Iterable[Result]) -> Iterator[Side]:
+def sides_of(results: Iterable[SiteResult]) -> Iterator[SystemSide]:
     """The fastest of each work on each system, of rows without open errors.
 
     Each at a number of GPUs and a GBS of the first system where it has such a row.
@@ -94,21 +98,23 @@ def sides_of(results: Iterable[Result]) -> Iterator[Side]:
         sides = [_side(by_system[system], bases, fastest) for system in others]
         held = grouped(sides, lambda side: _size(side.base)) or {_size(fastest): []}
         for size, some in held.items():
-            yield from (Side(bases[size], base=bases[size]), *some)
+            yield from (SystemSide(bases[size], base=bases[size]), *some)
 
 
-def _side(results: Sequence[Result], bases: Mapping[_Size, Result], fastest: Result) -> Side:
+def _side(
+    results: Sequence[SiteResult], bases: Mapping[_Size, SiteResult], fastest: SiteResult
+) -> SystemSide:
     """A system against the same size on the first one; without any, the fastest of both."""
     shared = [result for result in results if _size(result) in bases]
     result = _fastest(shared or results)
-    return Side(result, base=bases.get(_size(result), fastest))
+    return SystemSide(result, base=bases.get(_size(result), fastest))
 
 
-def _fastest(results: Iterable[Result]) -> Result:
-    return max(results, key=lambda result: figures.figure(result, RATE) or 0.0)
+def _fastest(results: Iterable[SiteResult]) -> SiteResult:
+    return max(results, key=lambda result: figure(result, RATE) or 0.0)
 
 
-def _work(result: Result) -> tuple[object, ...]:
+def _work(result: SiteResult) -> tuple[object, ...]:
     """What two sides must share whatever their size."""
     return (
         result.framework, result.release, result.precision or "", result.task, result.variant,
@@ -116,41 +122,43 @@ def _work(result: Result) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _size(result: Result) -> _Size:
+def _size(result: SiteResult) -> _Size:
     return result.num_gpus, result.global_batch_size
 
 
-def _system(result: Result) -> str:
+def _system(result: SiteResult) -> str:
     return result.system_title
 
 
-def _other_size(side: Side) -> Iterator[str]:
+def _other_size(side: SystemSide) -> Iterator[str]:
     """That the work is not the same, as the GPUs or the batch are not; nothing where they are."""
     if different := ", ".join(differences.of_columns(_SIZE, side.result, side.base)):
         yield f"Not the same work: {different}."
 
 
-def _figures(sides: Sequence[Side], address: Address) -> Iterator[columns.Made]:
+def _figures(sides: Sequence[SystemSide]) -> Iterator[Made]:
     """The rate, how much faster it is, and what a trillion tokens takes."""
     rate = METRICS[RATE].title
-    head = Head(rate, numeric=True, falling=True)
-    yield head, [columns.figure(one.result, RATE, address) for one in sides]
+    head = HtmlHead(rate, numeric=True, falling=True)
+    yield head, [figure_cell(one.result, RATE) for one in sides]
     by = f"{rate} ÷ that of the first system, computed; a footnote names other GPUs and GBS"
-    head = Head("Against", by, falling=True)
+    head = HtmlHead("Against", by, falling=True)
     yield head, [_against(side) for side in sides]
-    head = Head("GPU-hours per 1T tokens", "10¹² ÷ tokens/s/GPU ÷ 3,600, computed", numeric=True)
-    yield head, [Cell(f"{metrics.gpu_hours(TRILLION, one.rate):,.0f}") for one in sides]
-    head = Head("Days to 1T tokens", "on the row's GPUs, computed", numeric=True)
-    yield head, [Cell(units.significant(_days(one))) for one in sides]
+    head = HtmlHead(
+        "GPU-hours per 1T tokens", "10¹² ÷ tokens/s/GPU ÷ 3,600, computed", numeric=True
+    )
+    yield head, [HtmlCell(f"{metrics.gpu_hours(TRILLION, one.rate):,.0f}") for one in sides]
+    head = HtmlHead("Days to 1T tokens", "on the row's GPUs, computed", numeric=True)
+    yield head, [HtmlCell(units.significant(_days(one))) for one in sides]
 
 
-def _against(side: Side) -> Cell:
+def _against(side: SystemSide) -> HtmlCell:
     """'2.20 × DGX-H100'."""
     if side.is_first:
-        return Cell(units.UNKNOWN)
-    return Cell(f"{units.number(side.ratio, 2)} × {side.base.system_title}", sort=side.ratio)
+        return HtmlCell(units.UNKNOWN)
+    return HtmlCell(f"{units.number(side.ratio, 2)} × {side.base.system_title}", sort=side.ratio)
 
 
-def _days(side: Side) -> float:
+def _days(side: SystemSide) -> float:
     every = metrics.global_tokens_per_sec(side.rate, side.result.num_gpus)
     return metrics.days_to_train(TRILLION, every)

@@ -1,13 +1,9 @@
-"""Which document shows what: the names that generated pages have."""
+"""Which document shows what: names that stay the same from build to build."""
 
 import hashlib
 import re
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
-
-Address = Callable[[str], str]
-"""From a document's name to its address, as seen from the page that links to it."""
 
 PERFORMANCE = "performance/index"
 ARCHIVE = "performance/archive"
@@ -19,18 +15,23 @@ RECIPES = "recipes/index"
 RUNS = "runs/index"
 SCALING = "scaling/index"
 SYSTEMS = "systems/index"
+DICTIONARY = "reference/data"
 
-OVERVIEW = "overview"
-"""The landing page's data, whatever document it is shown on."""
-RELEASES = "releases"
-"""The data that says which releases there are."""
+FOLDERS: Final = (
+    "changes", "models", "performance", "recipes", "runs", "scaling", "sources", "systems",
+)  # fmt: skip
+"""Where pages are made. Pages written by hand may be there too and are left alone."""
 
 UNATTRIBUTED: Final = "unattributed"
-"""What is there of a release whose version nobody stated."""
+"""The version of a release that nobody stated, in addresses."""
+TUNED: Final = ("sft", "lora")
+"""Tasks that are kinds of fine-tuning."""
+FINE_TUNING: Final = "fine-tuning"
+"""The section of several fine-tuning tasks in one table."""
 
 _TAKEN: Final = frozenset({"index", UNATTRIBUTED})
 _VERSION: Final = re.compile(r"v?\d|[^-]+$")
-"""What a version is told by behind a hyphen: it begins with a number, or is one word."""
+"""How the version behind a hyphen begins: with a number, or it is one word."""
 
 
 @lru_cache(maxsize=10_000)
@@ -58,8 +59,9 @@ def _release(framework: str, version: str | None) -> str:
     return f"{_page(framework)}/{_page(version) if version else UNATTRIBUTED}"
 
 
+@lru_cache(maxsize=100_000)
 def hashed(kind: str, known: tuple[object, ...]) -> str:
-    """What a part of a page is called, the same in every build: by what it is known by."""
+    """The anchor of a part of a page, the same in every build: made of what identifies it."""
     return f"{kind}-{hashlib.sha256(repr(known).encode()).hexdigest()[:12]}"
 
 
@@ -74,8 +76,8 @@ def label(framework: str, version: str | None) -> str:
     'ref-performance-nemo/rl-0.4' where the first could be that of another framework, too.
     """
     framework, version = _release(framework, version).split("/")
-    is_told = _VERSION.match(version) and not re.search(r"-v?\d", framework)
-    return f"ref-performance-{framework}{'-' if is_told else '/'}{version}"
+    is_clear = _VERSION.match(version) and not re.search(r"-v?\d", framework)
+    return f"ref-performance-{framework}{'-' if is_clear else '/'}{version}"
 
 
 def of_changes(framework: str, after: str | None = None) -> str:
@@ -116,18 +118,3 @@ def of_source(sha256: str) -> str:
 def of_audit(framework: str, version: str | None) -> str:
     """The page of what the audit found in a framework's release."""
     return f"{AUDIT}/{_release(framework, version)}"
-
-
-def of_entry(framework: str, version: str | None, anchor: str, address: Address) -> str:
-    """The address of a result's entry on the page of findings in its release."""
-    return f"{address(of_audit(framework, version))}#{anchor}"
-
-
-def of_tab(framework: str, version: str | None, system: str, address: Address) -> str:
-    """The address of a release's page with the tab of a system chosen."""
-    return f"{address(of_release(framework, version))}?system={slug(system)}"
-
-
-def of_row(framework: str, version: str | None, row: str, address: Address) -> str:
-    """The address of a row on its release's page, which opens the tabs that it stands in."""
-    return f"{address(of_release(framework, version))}#{row}"

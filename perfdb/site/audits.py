@@ -2,21 +2,26 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Final
+
+from markupsafe import Markup
 
 from perfdb import units
 from perfdb.audit.report import counts
 from perfdb.groups import grouped
-from perfdb.record import Finding, Frozen
-from perfdb.site import addresses
-from perfdb.site.addresses import Address
-from perfdb.site.contents import Contents
-from perfdb.site.data import Audited, Result
-from perfdb.site.findings import KINDS, badge, gravity, objections, still_open, titles_of
+from perfdb.record import Finding
+from perfdb.site import addresses, columns, links
+from perfdb.site.cells import HtmlCell, formatted, known
+from perfdb.site.columns import ShownColumn
+from perfdb.site.data import KINDS, Audited, SiteData, SiteResult
 from perfdb.site.grouping import newest_first
-from perfdb.site.markup import Cell, Content, Head, Html, Table, joined, link, table, tag, terms
-from perfdb.site.page import Kind, Page, document, part, shown, toctree
-from perfdb.site.words import release_title
+from perfdb.site.links import audit_entry, release_title
+from perfdb.site.page import Block, Page
+from perfdb.site.sources import work_title
+from perfdb.site.tables import HtmlHead, plain
+from perfdb.site.templates import badge, code, joined, link, paragraph, render
 
 MOST_OBJECTIONS: Final = 100
 """Open errors and warnings that are listed over all releases, the gravest first."""
@@ -29,7 +34,8 @@ MEANING: Final = (
 )
 
 
-class AuditedRelease(Frozen):
+@dataclass(frozen=True)
+class AuditedRelease:
     """The results of a release that have findings, the gravest first."""
 
     framework: str
@@ -41,214 +47,173 @@ class AuditedRelease(Frozen):
         """Its page."""
         return addresses.of_audit(self.framework, self.release)
 
+    @property
+    def title(self) -> str:
+        """'NeMo Framework 25.04'."""
+        return release_title(self.framework, self.release)
 
-Open = tuple[AuditedRelease, Audited, Finding]
-"""What nobody has explained yet, and where it stands."""
-
-
-class Objection(Frozen):
-    """An error or a warning that nobody has explained, and the entry that it stands in."""
-
-    kind: str
-    rule: str
-    title: str
-    framework: str
-    release: str | None
-    anchor: str
+    @property
+    def findings(self) -> list[Finding]:
+        """The findings of all its results."""
+        return [finding for audited in self.results for finding in audited.findings]
 
 
-class Count(Frozen):
-    """How many findings of each of KINDS a release has, and in all."""
-
-    framework: str
-    release: str | None
-    found: tuple[int, ...]
-    said: str
-
-
-class Audit(Frozen):
-    """What the last audit found over all releases. `left` objections are not listed."""
-
-    said: str
-    releases: tuple[Count, ...]
-    objections: tuple[Objection, ...]
-    left: int
+def pages(data: SiteData) -> Iterator[Page]:
+    """The findings of each release, and what is open over all of them."""
+    releases = of_releases(data.audited)
+    found = counts(finding for release in releases for finding in release.findings)
+    number = units.counted(len(releases), "release")
+    about = f"What the audit found in {number}: {found}." if releases else NONE
+    below = [release.document for release in releases]
+    yield Page(addresses.AUDIT, "Audit", about, partial(_audit, tuple(releases)), below=below)
+    for release in releases:
+        title = f"Audit of {release.title}"
+        results = units.counted(len(release.results), "result")
+        about = f"{title}: {counts(release.findings)} in {results}."
+        yield Page(release.document, title, about, partial(_entries, release))
 
 
-def _pages(contents: Contents) -> Iterator[Page]:
-    releases = of_releases(contents.audited)
-    if not releases:
-        none = "There are no findings."
-        yield Page(addresses.AUDIT, document("Audit", none, f"{none}\n"))
-        return
-    below, audit = toctree(release.document for release in releases), over_all(releases)
-    summary = f"What the audit found in {units.counted(len(releases), 'release')}: {audit.said}."
-    yield Page(addresses.AUDIT, document("Audit", summary, shown("audit"), below), audit)
-    for release, count in zip(releases, audit.releases, strict=True):
-        title = f"Audit of {release_title(release.framework, release.release)}"
-        about = f"{title}: {count.said} in {units.counted(len(release.results), 'result')}."
-        yield Page(release.document, document(title, about, shown("audit-entries")), release)
+NONE: Final = "There are no findings."
 
 
-def of_releases(audited: Sequence[Audited]) -> list[AuditedRelease]:
-    """By framework, the newest release first, and in it the gravest entry first."""
-    by_release = grouped(audited, lambda entry: (entry.result.framework, entry.result.release))
-    releases = [
-        AuditedRelease(
-            framework=framework, release=version, results=tuple(sorted(entries, key=_order))
-        )
-        for (framework, version), entries in by_release.items()
+def of_releases(audited: Iterable[Audited]) -> list[AuditedRelease]:
+    """The releases that have findings, the newest first."""
+    by_release = grouped(audited, lambda it: (it.result.framework, it.result.release))
+    found = [
+        AuditedRelease(framework, version, tuple(sorted(some, key=_order)))
+        for (framework, version), some in by_release.items()
     ]
-    return newest_first(releases, [entry.result for entry in audited])
+    return newest_first(found, [it.result for one in found for it in one.results])
 
 
 def _order(audited: Audited) -> tuple[int, str, int, str]:
     result = audited.result
-    return gravity(audited.findings[0]), result.source, result.source_line or 0, audited.anchor
+    gravity = KINDS.index(audited.findings[0].kind)
+    return gravity, result.source, result.source_line or 0, audited.anchor
 
 
-def over_all(releases: Sequence[AuditedRelease]) -> Audit:
-    """The counts of all releases, and the gravest of what is open."""
+def _audit(releases: Sequence[AuditedRelease]) -> list[Block]:
+    """How many findings there are, what the kinds mean, where they are, and what is open."""
+    if not releases:
+        return [paragraph(NONE)]
+    total = counts(finding for release in releases for finding in release.findings)
+    heads = [HtmlHead("Release"), *(HtmlHead(it.capitalize(), numeric=True) for it in KINDS)]
+    rows = [[_release(release), *_numbers(release)] for release in releases]
+    strong = Markup("<p><strong>{}.</strong></p>\n").format(total)
+    table = plain("Findings by release", heads, rows)
+    return [strong, *map(paragraph, MEANING), table, *_open(releases)]
+
+
+def _release(release: AuditedRelease) -> HtmlCell | str:
+    return HtmlCell(link(release.title, release.document), sort=release.title)
+
+
+def _numbers(release: AuditedRelease) -> Iterator[HtmlCell | str]:
+    of_kind = Counter(finding.kind for finding in release.findings)
+    return (HtmlCell(f"{of_kind[kind]:,}", sort=of_kind[kind]) for kind in KINDS)
+
+
+def _open(releases: Sequence[AuditedRelease]) -> Iterator[Block]:
+    """Errors and warnings that nobody has explained, the errors first."""
+    yield Markup("<h2>Open errors and warnings</h2>\n")
     found = [
         (release, audited, finding)
         for release in releases
         for audited in release.results
-        for finding in still_open(audited)
+        for finding in audited.open
     ]
-    gravest_first = sorted(found, key=lambda it: gravity(it[2]))
-    findings = [it for release in releases for one in release.results for it in one.findings]
-    return Audit(
-        said=counts(findings),
-        releases=tuple(map(_count, releases)),
-        objections=tuple(_objections(gravest_first[:MOST_OBJECTIONS])),
-        left=len(gravest_first[MOST_OBJECTIONS:]),
-    )
-
-
-def _objections(listed: Sequence[Open]) -> Iterator[Objection]:
-    """Those that are listed: to tell the title of an entry takes all entries of its release."""
-    releases = {release.document: release for release, _, _ in listed}
-    names = {name: titles_of(release.results) for name, release in releases.items()}
-    for release, audited, finding in listed:
-        yield Objection(
-            kind=finding.kind,
-            rule=finding.rule,
-            title=names[release.document][audited.anchor],
-            framework=release.framework,
-            release=release.release,
-            anchor=audited.anchor,
-        )
-
-
-def _count(release: AuditedRelease) -> Count:
-    findings = [finding for audited in release.results for finding in audited.findings]
-    of_kind = Counter(finding.kind for finding in findings)
-    return Count(
-        framework=release.framework,
-        release=release.release,
-        found=tuple(of_kind[kind] for kind in KINDS),
-        said=counts(findings),
-    )
-
-
-def overview(page: Audit, address: Address) -> Html:
-    """How many findings there are, what the kinds mean, where they are, and what is open."""
-    text = (tag("p", tag("strong", f"{page.said}.")), *(tag("p", meaning) for meaning in MEANING))
-    heads = [Head("Release"), *(Head(kind.capitalize(), numeric=True) for kind in KINDS)]
-    rows = [[_release(count, address), *map(_number, count.found)] for count in page.releases]
-    return joined((*text, table(Table("Findings by release", heads, rows)), *_open(page, address)))
-
-
-def _release(entry: Count | Objection, address: Address) -> Cell:
-    title = release_title(entry.framework, entry.release)
-    return Cell(
-        link(title, address(addresses.of_audit(entry.framework, entry.release))), sort=title
-    )
-
-
-def _number(count: int) -> Cell:
-    return Cell(f"{count:,}", sort=count)
-
-
-def _open(page: Audit, address: Address) -> Iterator[Html]:
-    """Errors and warnings that nobody has explained, the errors first."""
-    yield tag("h2", "Open errors and warnings")
-    if not page.objections:
-        yield tag("p", "There are none.")
+    if not found:
+        yield paragraph("There are none.")
         return
-    heads = [Head("Severity"), Head("Rule"), Head("Result", wide=True), Head("Release")]
-    rows = [_row(one, address) for one in page.objections]
-    yield table(Table("Open errors and warnings", heads, rows))
-    if page.left:
-        yield tag("p", f"On the pages of their releases: {page.left:,} more.")
+    found.sort(key=lambda it: KINDS.index(it[2].kind))
+    listed = found[:MOST_OBJECTIONS]
+    shown = {release.document: release for release, _, _ in listed}
+    names = {document: titles_of(release.results) for document, release in shown.items()}
+    heads = [
+        HtmlHead("Severity"),
+        HtmlHead("Rule"),
+        HtmlHead("Result", wide=True),
+        HtmlHead("Release"),
+    ]
+    rows = [
+        _row(release, audited, finding, names[release.document][audited.anchor])
+        for release, audited, finding in listed
+    ]
+    yield plain("Open errors and warnings", heads, rows)
+    left = len(found) - len(listed)
+    yield paragraph(f"On the pages of their releases: {left:,} more." if left else "")
 
 
-def _row(objection: Objection, address: Address) -> list[Cell]:
-    entry = addresses.of_entry(objection.framework, objection.release, objection.anchor, address)
+def _row(
+    release: AuditedRelease, audited: Audited, finding: Finding, name: str
+) -> list[HtmlCell | str]:
+    entry = audit_entry(release.framework, release.release, audited.anchor)
+    content = Markup('<a href="{}">{}</a>').format(entry, name)
     return [
-        Cell(badge(objection.kind), sort=KINDS.index(objection.kind)),
-        Cell(tag("code", objection.rule), sort=objection.rule),
-        Cell(link(objection.title, entry), sort=objection.title),
-        _release(objection, address),
+        HtmlCell(badge(finding.kind), sort=KINDS.index(finding.kind)),
+        HtmlCell(code(finding.rule), sort=finding.rule),
+        HtmlCell(content, sort=name),
+        _release(release),
     ]
 
 
-def entries(release: AuditedRelease, address: Address) -> Html:
+def _entries(release: AuditedRelease) -> list[Block]:
     """An entry for each result of a release that has findings; those worth knowing are folded."""
     names = titles_of(release.results)
-    articles = [
-        (audited, _entry(audited, names[audited.anchor], address)) for audited in release.results
+    entries = [(it, names[it.anchor], _place(it.result)) for it in release.results]
+    noted = [entry for entry in entries if not entry[0].objections]
+    return [
+        render(
+            "audit_entries",
+            objections=[entry for entry in entries if entry[0].objections],
+            noted=noted,
+            count=units.counted(len(noted), "result"),
+        )
     ]
-    worth_knowing = [article for audited, article in articles if not objections(audited)]
-    others = [article for audited, article in articles if objections(audited)]
-    if not worth_knowing:
-        return joined(others, "\n")
-    count = units.counted(len(worth_knowing), "result")
-    said = tag("summary", f"{count} with nothing but info")
-    return joined((*others, tag("details", joined((said, *worth_knowing), "\n"))), "\n")
 
 
-def _entry(audited: Audited, name: str, address: Address) -> Html:
-    parts = (
-        tag("h2", name),
-        tag("p", _places(audited.result, address), class_="perf-entry-source"),
-        tag("ul", [_item(finding) for finding in audited.findings]),
-    )
-    return tag("article", parts, class_="perf-entry", id=audited.anchor)
-
-
-def _places(result: Result, address: Address) -> Html:
+def _place(result: SiteResult) -> Markup:
     """Where the figures are from, and the table that shows them."""
-    page = addresses.of_tab(result.framework, result.release, result.system, address)
-    return joined((_evidence(result, address), link("table", page)), " · ")
+    tab = links.tab(result.framework, result.release, result.system)
+    table = Markup('<a href="{}">table</a>').format(tab)
+    return joined((_evidence(result), table), " · ")
 
 
-def _evidence(result: Result, address: Address) -> Content:
+def _evidence(result: SiteResult) -> Markup:
     if result.run_id is not None:
-        return link(f"run {result.run_id}", address(addresses.of_run(result.run_id)))
-    source = address(addresses.of_source(result.source_sha256))
+        return link(f"run {result.run_id}", addresses.of_run(result.run_id))
+    source = addresses.of_source(result.source_sha256)
     if result.source_line is None:
         return link(result.source, source)
     line = f"{result.source}, line {result.source_line}"
-    return link(line, f"{source}#L{result.source_line}")
+    return link(line, source, f"L{result.source_line}")
 
 
-def _item(finding: Finding) -> Html:
-    rule = tag("code", finding.rule)
-    sentence = tag("p", (badge(finding.kind), " ", rule, f" {finding.message}."))
-    return tag("li", (sentence, terms(_details(finding))))
+def titles_of(given: Iterable[Audited]) -> dict[str, str]:
+    """What each entry of a release is called: with all in which those of one name differ.
+
+    By its anchor.
+    """
+    names: dict[str, str] = {}
+    for name, some in grouped(given, lambda one: work_title(one.result)).items():
+        apart = [
+            it for it in columns.CASE.columns if len({known(it, one.result) for one in some}) > 1
+        ]
+        named = {one.anchor: ", ".join((name, *_configured(one, apart))) for one in some}
+        times = Counter(named.values())
+        names |= {
+            one.anchor: it if times[it] == 1 else f"{it}, {_from(one.result)}"
+            for one, it in zip(some, named.values(), strict=True)
+        }
+    return names
 
 
-def _details(finding: Finding) -> Iterable[tuple[str, str]]:
-    parts = [
-        ("Expected", finding.expected or units.UNKNOWN),
-        ("Found", finding.found or units.UNKNOWN),
-        ("Suggestion", finding.suggestion or ""),
-        ("Acknowledged", finding.acknowledged or ""),
-    ]
-    return [(name, text) for name, text in parts if text]
+def _from(result: SiteResult) -> str:
+    return f"run {result.run_id}" if result.run_id else f"line {result.source_line}"
 
 
-KIND = Kind(
-    _pages, {"audit": part(Audit, overview), "audit-entries": part(AuditedRelease, entries)}
-)
+def _configured(one: Audited, columns_: Iterable[ShownColumn]) -> Iterator[str]:
+    for column in columns_:
+        value = known(column, one.result)
+        if value is not None:
+            yield f"{column.title} {formatted(column, value)}"

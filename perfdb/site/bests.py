@@ -1,98 +1,136 @@
-"""The best figures: of a result, of a system, and of the newest releases as bars."""
+"""The best figures: of each system, the headline of a release, and the newest as bars."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+from markupsafe import Markup
+
 from perfdb import catalog, units
 from perfdb.catalog import titles
 from perfdb.compare import words
 from perfdb.metrics import CONVENTION_BOUND, METRICS, Metric
-from perfdb.site import charts, figures, palette, tables
+from perfdb.site import charts, links
 from perfdb.site.addresses import UNATTRIBUTED
-from perfdb.site.charts import Bar
-from perfdb.site.data import Result
-from perfdb.site.figures import COMPUTED, figure, is_computed
+from perfdb.site.cells import FLOPS, HtmlCell, figure_text, gpus, work
+from perfdb.site.charts import ChartBar
+from perfdb.site.data import SiteResult
 from perfdb.site.grouping import of_newest_releases, system_order
-from perfdb.site.markup import Html, tag
-from perfdb.site.profiles import MFU, STEP_TIME, TFLOPS, TOKENS, ours
-from perfdb.site.words import framework_title, gpus, release_title
+from perfdb.site.links import release_title
+from perfdb.site.templates import paragraph
+from perfdb.stated import RATE, figure, is_computed
 
 Key = TypeVar("Key")
 
-COLUMNS: Final = {column.fields[0]: column for column in ours(TOKENS, TFLOPS, MFU, STEP_TIME)}
-"""How each figure is printed, by its name."""
-
-RATE: Final = figures.RATE
-FLOPS: Final = "model_tflops_per_sec_per_gpu"
-
-OF_A_MODEL: Final = (RATE, FLOPS, "mfu")
-ACROSS_MODELS: Final = (FLOPS, "mfu")
-"""The figures a chart may show, the first of them that most results know: a token is not the same
-work in two models, a floating-point operation is."""
+HEADLINE: Final = "Highest TFLOP/s"
+RULE: Final = "of pre-training where there is any"
+PRETRAINING: Final = "pretrain"
 
 
-def release_of(result: Result) -> str:
+def best_of_each(
+    results: Iterable[SiteResult], metric: str, key: Callable[[SiteResult], Key]
+) -> dict[Key, SiteResult]:
+    """For each key the result of the highest figure; rows with open errors are left out."""
+    clean = [it for it in results if figure(it, metric) is not None and not it.has_open_errors]
+    rising = sorted(clean, key=lambda result: figure(result, metric) or 0.0)
+    return {key(result): result for result in rising}
+
+
+def highest(results: Iterable[SiteResult], metric: str) -> dict[str, SiteResult]:
+    """The highest figure on each system, in the order of the catalog, of rows without errors."""
+    best = best_of_each(results, metric, lambda one: one.system)
+    return {name: best[name] for name in sorted(best, key=system_order)}
+
+
+def headlines(results: Sequence[SiteResult]) -> tuple[SiteResult, ...]:
+    """The headline of each system: its highest TFLOP/s, of pre-training where it has any."""
+    first = [one for one in results if one.task == PRETRAINING]
+    return tuple((highest(results, FLOPS) | highest(first, FLOPS)).values())
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The highest TFLOP/s of several results, and where it was reached."""
+
+    result: SiteResult
+    where: str
+
+    @property
+    def cell(self) -> HtmlCell:
+        """The figure, which leads to its row, and its work; sorted by the figure."""
+        content = Markup('<a href="{}">{}</a> TFLOP/s/GPU: {}{}').format(
+            links.table_row(self.result), figure_text(self.result, FLOPS), work(self.result),
+            self.where,
+        )  # fmt: skip
+        return HtmlCell(content, sort=figure(self.result, FLOPS))
+
+
+def headline_cell(results: Sequence[SiteResult], where: Callable[[SiteResult], str]) -> HtmlCell:
+    """The headline of results; – where no row without an error states TFLOP/s.
+
+    `where` says what comes behind the work.
+    """
+    ranked = ((one.task == PRETRAINING, figure(one, FLOPS) or 0.0) for one in headlines(results))
+    pairs = zip(ranked, headlines(results), strict=True)
+    top = max(pairs, key=lambda pair: pair[0], default=None)
+    return Headline(top[1], where(top[1])).cell if top else HtmlCell(units.UNKNOWN)
+
+
+def release_of(result: SiteResult) -> str:
     """'Megatron-Bridge 26.06'."""
     return release_title(result.framework, result.release)
 
 
-def precision_of(result: Result) -> str:
+def precision_of(result: SiteResult) -> str:
     """'FP8-CS'; empty where no precision is stated."""
     return titles.precision(result.precision)
 
 
+OF_A_MODEL: Final = (RATE, FLOPS, "mfu")
+ACROSS_MODELS: Final = (FLOPS, "mfu")
+"""The figures of a chart: the first of them that most results have. A token is not the same work in
+two models, a floating-point operation is."""
+
+
 @dataclass(frozen=True)
-class Part:
+class LabelPart:
     """A part of a bar's label: what it tells, and its words; no words where that is unknown."""
 
     title: str
-    of: Callable[[Result], str]
+    of: Callable[[SiteResult], str]
 
 
-SYSTEM: Final = Part("system", lambda one: one.system_title)
-MODEL: Final = Part("model", lambda one: one.model_title)
-FRAMEWORK: Final = Part("framework", release_of)
-PRECISION: Final = Part("precision", precision_of)
-GPUS: Final = Part("number of GPUs", lambda one: gpus(one.num_gpus, one.system))
-CONVENTION: Final = Part("FLOPs convention", lambda one: one.flops_convention or "")
+SYSTEM: Final = LabelPart("system", lambda one: one.system_title)
+MODEL: Final = LabelPart("model", lambda one: one.model_title)
+FRAMEWORK: Final = LabelPart("framework", release_of)
+PRECISION: Final = LabelPart("precision", precision_of)
+GPUS: Final = LabelPart("number of GPUs", lambda one: gpus(one.num_gpus, one.system))
+CONVENTION: Final = LabelPart("FLOPs convention", lambda one: one.flops_convention or "")
 
-SEQUENCE: Final = Part("sequence length", lambda one: f"sequence {one.sequence_length:,}")
+SEQUENCE: Final = LabelPart("sequence length", lambda one: f"sequence {one.sequence_length:,}")
 
-ORIGIN: Final = Part("origin", lambda one: one.origin)
+ORIGIN: Final = LabelPart("origin", lambda one: one.origin)
 
 DETAILS: Final = (
     SEQUENCE,
-    Part("variant", lambda one: f"variant {framework_title(one.variant)}" if one.variant else ""),
+    LabelPart(
+        "variant", lambda one: f"variant {titles.framework(one.variant)}" if one.variant else ""
+    ),
     CONVENTION,
 )
 """What a label tells only where it is not the same in every bar."""
 
 
-def metric_for(results: Iterable[Result], names: Sequence[str]) -> Metric:
+def metric_for(results: Iterable[SiteResult], names: Sequence[str]) -> Metric:
     """The figure that most results know; of several the first."""
     stated = Counter(name for it in results for name in names if figure(it, name) is not None)
     return METRICS[max(names, key=lambda name: stated[name])]
 
 
-def marked(result: Result, metric: str) -> str:
-    """A figure with the mark of one that is computed."""
-    return f"{said(result, metric)}{COMPUTED if is_computed(result, metric) else ''}"
-
-
-def said(result: Result, metric: str) -> str:
-    """A figure as tables print it."""
-    if is_computed(result, metric):
-        return figures.said(result, metric)
-    column = COLUMNS[metric]
-    value = tables.known(column, result)
-    return tables.as_printed(column, result) or tables.formatted(column, value)
-
-
 def chart(
-    title: str, results: Sequence[Result], names: Sequence[str], parts: Sequence[Part]
-) -> Html:
+    title: str, results: Sequence[SiteResult], names: Sequence[str], parts: Sequence[LabelPart]
+) -> Markup:
     """The best of the newest releases as bars: one for each label. Nothing for fewer than two.
 
     A label has the parts, and of the DETAILS those in which the results differ. What has no bar is
@@ -120,12 +158,12 @@ def chart(
     )
     origin = differing([ORIGIN], shown)
     bars = [_bar((*key, *(part.of(it) for part in origin)), it, metric) for key, it in drawn]
-    return charts.beside(charts.bars(title, metric.title, bars), below)
+    return charts.with_note(charts.bars(title, metric.title, bars), below)
 
 
 def _ranked(
-    results: Iterable[Result], parts: Sequence[Part], metric: Metric
-) -> list[tuple[tuple[str, ...], Result]]:
+    results: Iterable[SiteResult], parts: Sequence[LabelPart], metric: Metric
+) -> list[tuple[tuple[str, ...], SiteResult]]:
     """The highest result of each label, the highest of them first."""
     best = best_of_each(results, metric.name, lambda one: tuple(part.of(one) for part in parts))
     return sorted(best.items(), key=lambda bar: (-(figure(bar[1], metric.name) or 0.0), bar[0]))
@@ -143,7 +181,7 @@ def _without(metric: Metric, count: int) -> str:
     return f"{units.counted(count, 'result')} {has} no {metric.title}." if count else ""
 
 
-def _unattributed(results: Iterable[Result], newest: Iterable[Result]) -> str:
+def _unattributed(results: Iterable[SiteResult], newest: Iterable[SiteResult]) -> str:
     """How many results no bar may be of, as nobody stated their release; empty for none."""
     drawn = {result.framework for result in newest if result.release is None}
     count = sum(it.release is None and it.framework not in drawn for it in results)
@@ -153,18 +191,18 @@ def _unattributed(results: Iterable[Result], newest: Iterable[Result]) -> str:
     return f"{units.counted(count, 'result')} of {releases} not drawn."
 
 
-def details(metric: Metric) -> list[Part]:
+def details(metric: Metric) -> list[LabelPart]:
     """The details that matter to a figure."""
     bound = metric.name in CONVENTION_BOUND
     return [part for part in DETAILS if part is not CONVENTION or bound]
 
 
-def differing(parts: Iterable[Part], results: Sequence[Result]) -> list[Part]:
+def differing(parts: Iterable[LabelPart], results: Sequence[SiteResult]) -> list[LabelPart]:
     """The parts that results differ in, without which their labels would seem to be alike."""
     return [part for part in parts if len({part.of(one) for one in results}) > 1]
 
 
-def _meaning(parts: Sequence[Part], drawn: Sequence[Result]) -> str:
+def _meaning(parts: Sequence[LabelPart], drawn: Sequence[SiteResult]) -> str:
     """What a bar is, and what bars of several frameworks do not tell."""
     *some, last = (part.title for part in parts)
     bar = (
@@ -179,25 +217,26 @@ def _meaning(parts: Sequence[Part], drawn: Sequence[Result]) -> str:
     )
 
 
-def _bar(key: tuple[str, ...], result: Result, metric: Metric) -> Bar:
+def _bar(key: tuple[str, ...], result: SiteResult, metric: Metric) -> ChartBar:
     value = figure(result, metric.name) or 0.0
     shown = value * 100 if metric.unit == "fraction" else value
     label = (*key, "computed") if is_computed(result, metric.name) else key
     colour = _colour(result.precision)
-    return Bar(" · ".join(filter(None, label)), shown, said(result, metric.name), colour)
+    return ChartBar(
+        " · ".join(filter(None, label)), shown, figure_text(result, metric.name), colour
+    )
 
 
 def _colour(precision: str | None) -> str:
     """By the peak that a precision is held against; one for all that have none."""
     entry = catalog.precisions().get(precision or "")
     peak = entry.peak if entry else None
-    return palette.OF_PEAKS.get(peak or "", palette.MUTED)
+    return charts.OF_PEAKS.get(peak or "", charts.MUTED)
 
 
-def note(*said: str) -> Html:
-    """What a drawing leaves out, below it; nothing where nothing is said."""
-    text = " ".join(filter(None, said))
-    return tag("p", text, class_="perf-note") if text else Html("")
+def note(*sentences: str) -> Markup:
+    """What a drawing leaves out, below it; nothing without a sentence."""
+    return paragraph(" ".join(filter(None, sentences)), "perf-note")
 
 
 def contradicted(count: int) -> str:
@@ -206,18 +245,3 @@ def contradicted(count: int) -> str:
         return ""
     left = f"{'is' if count == 1 else 'are'} left out."
     return f"{units.counted(count, 'row')} with open errors {left}"
-
-
-def highest(results: Iterable[Result], metric: str) -> dict[str, Result]:
-    """The highest figure on each system, in the order of the catalogue, of rows without errors."""
-    best = best_of_each(results, metric, lambda one: one.system)
-    return {name: best[name] for name in sorted(best, key=system_order)}
-
-
-def best_of_each(
-    results: Iterable[Result], metric: str, key: Callable[[Result], Key]
-) -> dict[Key, Result]:
-    """For each key the result of the highest figure; rows with open errors are left out."""
-    clean = [it for it in results if figure(it, metric) is not None and not it.has_open_errors]
-    rising = sorted(clean, key=lambda result: figure(result, metric) or 0.0)
-    return {key(result): result for result in rising}

@@ -4,16 +4,15 @@ from collections.abc import Sequence
 from itertools import compress
 from typing import Final
 
+from markupsafe import Markup
+
 from perfdb import units
 from perfdb.catalog import titles
 from perfdb.compare import Match, Result, Verdict, words
 from perfdb.site import bests, charts
-from perfdb.site.charts import Bar
-from perfdb.site.contents import ReleasePair
-from perfdb.site.markup import Html
-from perfdb.site.pairs import tally
-from perfdb.site.palette import BAD, FAINT, GOOD
-from perfdb.site.words import framework_title, gpus
+from perfdb.site.cells import gpus
+from perfdb.site.charts import BAD, FAINT, GOOD, ChartBar
+from perfdb.site.pairs import ReleasePair, tally
 
 ALWAYS: Final = (True, False, True, True, True, False, False)
 """Which words of a label stand also where they are the same in all."""
@@ -38,7 +37,7 @@ def signed(fraction: float | None) -> str:
     return f"{sign}{text}"
 
 
-def chart(pair: ReleasePair) -> Html:
+def chart(pair: ReleasePair) -> Markup:
     """The largest changes as bars, coloured by verdict. Nothing where nothing has changed."""
     known = [
         (change, match)
@@ -47,20 +46,19 @@ def chart(pair: ReleasePair) -> Html:
         if change is not None and signed(change) != NO_CHANGE
     ]
     if not known:
-        return Html("")
+        return Markup("")
     largest = sorted(known, key=lambda one: abs(one[0]), reverse=True)[: charts.MOST_BARS]
     ranked = sorted(largest, key=lambda one: one[0], reverse=True)
     labels = _labels([match for _, match in ranked])
     given = [
-        Bar(label, change * 100, signed(change), COLOURS.get(match.judgement.verdict, FAINT))
+        ChartBar(label, change * 100, signed(change), COLOURS.get(match.judgement.verdict, FAINT))
         for label, (change, match) in zip(labels, ranked, strict=True)
     ]
-    title = f"{framework_title(pair.framework)}: {pair.before} → {pair.after}"
-    drawn = charts.bars(title, f"change from {pair.before} to {pair.after} (%)", given)
-    return charts.beside(drawn, _note(pair, len(given), len(known)))
+    drawn = charts.bars(pair.title, f"change from {pair.before} to {pair.after} (%)", given)
+    return charts.with_note(drawn, _note(pair, len(given), len(known)))
 
 
-def _note(pair: ReleasePair, drawn: int, known: int) -> Html:
+def _note(pair: ReleasePair, drawn: int, known: int) -> Markup:
     """Which changes are drawn, and what has no bar."""
     some = f"{drawn} largest of {known}" if known > drawn else f"{drawn}"
     some += " change is" if known == 1 else " changes are"

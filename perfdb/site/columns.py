@@ -1,55 +1,374 @@
-"""Columns of tables that follow no page: each a head with its cells, one for each row."""
+"""The columns of tables: the profiles of published pages, of models, systems and runs."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal
 
-from perfdb import units
-from perfdb.site import addresses, bests, figures, tables
-from perfdb.site.addresses import Address
-from perfdb.site.data import Result
-from perfdb.site.markup import Cell, Head, Table
-from perfdb.site.profile import Column
-from perfdb.site.profiles import GBS, RELEASE, SEQUENCE, ours
-from perfdb.site.rows import row_id
+from perfdb.site.data import SiteResult
+from perfdb.site.glossary import TERMS
+
+__all__ = ["TERMS"]
+
+Kind = Literal[
+    "model", "precision", "task", "text", "integer", "figure", "seconds", "percent", "spread",
+    "outcome", "origin", "run", "log", "release", "moment", "system", "recipe", "options", "extra",
+]  # fmt: skip
+"""How a value is printed (`perfdb.site.cells`)."""
+
+DAYS: Final = "Time to train 1T tokens in days"
+"""A figure of pages that has no field."""
+
+
+@dataclass(frozen=True)
+class ShownColumn:
+    """A column. `fields`: the first of these that a result knows is what is printed.
+
+    `shown`: 'filled' drops it where a whole table has nothing in it, 'varies' also where every row
+    says the same, 'once' says that in a line above the table, 'apart' keeps it where rows differ in
+    nothing else, 'always' everywhere. `wide` lets its words wrap; `term` is its glossary entry.
+    `ours`: with our names and thousands separators whatever a page printed, for rows of many pages.
+    """
+
+    title: str
+    fields: tuple[str, ...]
+    kind: Kind = "integer"
+    digits: int = 0
+    shown: Literal["filled", "varies", "once", "apart", "always"] = "filled"
+    wide: bool = False
+    term: str | None = None
+    ours: bool = False
+
+    @property
+    def numeric(self) -> bool:
+        """Whether it holds numbers, which stand to the right."""
+        return self.kind == "integer" or (self.kind == "extra" and not self.wide) or self.is_figure
+
+    @property
+    def is_figure(self) -> bool:
+        """Whether it holds what was achieved, which leads to its evidence."""
+        return self.is_rate or self.kind in ("seconds", "spread") or self.title == DAYS
+
+    @property
+    def is_rate(self) -> bool:
+        """Whether more of it is better: sorting by it begins with the fastest."""
+        return self.kind in ("figure", "percent")
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A family of tables. `is_offered`: its results can be downloaded beside it."""
+
+    name: str
+    columns: tuple[ShownColumn, ...]
+    is_offered: bool = True
+
+
+MODEL = ShownColumn("Model", ("model_title",), "model", shown="always")
+GPUS = ShownColumn("#-GPUs", ("num_gpus",), shown="always")
+GBS = ShownColumn("GBS", ("global_batch_size",), shown="always", term="GBS")
+MBS = ShownColumn("MBS", ("micro_batch_size",), term="MBS")
+LBS = ShownColumn("LBS", ("local_batch_size",), term="LBS")
+GA = ShownColumn("GA", ("gradient_accumulation",), term="GA")
+SEQUENCE = ShownColumn("Sequence Length", ("sequence_length",), shown="always")
+FSDP = ShownColumn("FSDP", ("fsdp_size", "fsdp_enabled"), term="FSDP")
+DP = ShownColumn("DP", ("data_parallel",), term="DP")
+TP = ShownColumn("TP", ("tensor_parallel",), term="TP")
+SP = ShownColumn("SP", ("sequence_parallel",), term="SP")
+PP = ShownColumn("PP", ("pipeline_parallel",), term="PP")
+CP = ShownColumn("CP", ("context_parallel",), term="CP")
+VP = ShownColumn("VP", ("virtual_pipeline",), term="VP")
+EP = ShownColumn("EP", ("expert_parallel",), term="EP")
+ETP = ShownColumn("ETP", ("expert_tensor_parallel",), term="ETP")
+LAYOUT = (MBS, LBS, TP, PP, CP, EP, ETP, VP, FSDP)
+KERNELS = ShownColumn("Kernel Optimizations", ("kernels",), "text", wide=True)
+PRECISION = ShownColumn("Precision", ("precision",), "precision", term="Precision")
+CONTAINER = ShownColumn("Container", ("container",), "text", shown="varies")
+TOKENS = ShownColumn(
+    "Tokens / sec / GPU", ("tokens_per_sec_per_gpu",), "figure", term="Tokens/s/GPU"
+)
+TFLOPS = ShownColumn(
+    "Model TFLOP / sec / GPU",
+    ("model_tflops_per_sec_per_gpu",),
+    "figure",
+    digits=2,
+    term="TFLOP/s/GPU",
+)
+STEP_TIME = ShownColumn("Step time (s)", ("step_time_s",), "seconds", digits=4, term="Step time")
+SPREAD = ShownColumn("p10–p90 (s)", ("step_time_p10_s",), "spread", digits=4, term="p10–p90")
+STEPS = ShownColumn("n", ("num_steps",), term="n")
+MFU = ShownColumn("MFU", ("mfu",), "percent", digits=1, term="MFU")
+CONVENTION = ShownColumn("FLOPs convention", ("flops_convention",), "text", term="FLOPs convention")
+ORIGIN = ShownColumn("Origin", ("origin",), "origin", shown="always")
+OUTCOME = ShownColumn("Outcome", ("outcome",), "outcome", shown="always")
+TASK = ShownColumn("Task", ("task",), "task", shown="always")
+SYSTEM = ShownColumn("System", ("system_title",), "system", shown="always")
+VARIANT = ShownColumn("Variant", ("variant",), "text")
+
+_TELLING = (
+    PRECISION, MBS, LBS, GA, DP, TP, SP, PP, CP, VP, EP, ETP, FSDP,
+    KERNELS,
+    *(replace(column, shown="varies") for column in (SYSTEM, TASK, VARIANT)),
+    ShownColumn("Options", ("options",), "options", shown="apart", wide=True),
+)  # fmt: skip
+"""Whatever tells two cases apart (`perfdb.record.Case`)."""
+
+
+def _own(*columns: ShownColumn) -> tuple[ShownColumn, ...]:
+    """Columns that a family always prints, also where it has nothing to say in them."""
+    return tuple(replace(column, shown="always") for column in columns)
+
+
+def _telling(*columns: ShownColumn) -> tuple[ShownColumn, ...]:
+    """The columns, and behind them those without which two rows could be printed alike."""
+    own = {column.fields for column in columns}
+    return (*columns, *(column for column in _TELLING if column.fields not in own))
+
+
+def _family(name: str, *columns: ShownColumn) -> Profile:
+    """A family of its own columns: what tells rows apart, and where each is from, are behind."""
+    return Profile(name, (*_telling(*columns), CONTAINER, ORIGIN))
+
+
+DFM = _family(
+    "dfm",
+    *_own(MODEL),
+    replace(PRECISION, shown="once"),
+    *_own(GPUS, GBS, MBS, SEQUENCE, FSDP),
+    DP,
+    *_own(TP),
+    SP,
+    *_own(PP, CP, VP, EP),
+    GA,
+    TOKENS,
+    *_own(TFLOPS),
+)
+"""Its pages name no precision; DP, SP, GA and tokens stand on some of them only."""
+
+NEMO = _family(
+    "nemo",
+    *_own(MODEL),
+    PRECISION,
+    *_own(GPUS, GBS, MBS, SEQUENCE),
+    FSDP,
+    *_own(TP, PP, CP, VP, EP),
+    ETP,
+    *_own(GA),
+    STEP_TIME,
+    *_own(TOKENS, TFLOPS),
+    MFU,
+)
+"""FSDP stands on the pages of some systems only; what else is not always there is not theirs."""
+
+PLAIN, PACKED = _own(
+    SEQUENCE,
+    replace(SEQUENCE, title="Packed Sequence Length", term="Packed sequence length"),
+)
+"""What a page of fine-tuning calls the sequence length, as its samples are."""
+
+NEMO_FINE_TUNING = _family(
+    "nemo-fine-tuning",
+    *_own(MODEL, TASK),
+    PRECISION,
+    *_own(GPUS, GBS, MBS),
+    PACKED,
+    FSDP,
+    *_own(TP, PP),
+    CP,
+    *_own(VP),
+    EP,
+    *_own(GA),
+    STEP_TIME,
+    *_own(TOKENS, TFLOPS),
+    MFU,
+)
+"""Supervised and low-rank fine-tuning stand in one table."""
+
+AUTOMODEL = _family(
+    "automodel",
+    *_own(MODEL),
+    PRECISION,
+    *_own(
+        replace(GPUS, title="#GPUs"),
+        replace(STEP_TIME, title="Time per Global Step (s)"),
+        replace(TFLOPS, title="Model TFLOPs/sec/GPU"),
+        replace(TOKENS, title="Tokens/sec/GPU"),
+    ),
+    MFU,
+    *_own(GBS, MBS, LBS, GA, replace(SEQUENCE, title="Seq Length"), TP, PP, CP, EP, VP, FSDP),
+    *_own(KERNELS),
+)
+"""Wide, and with sentences in it: the figures stand before what they were reached with."""
+
+SCALING = _family(
+    "scaling",
+    *_own(
+        MODEL,
+        PRECISION,
+        replace(GPUS, title="GPUs"),
+        replace(STEP_TIME, title="Training step time (seconds per step)"),
+        ShownColumn("Throughput in tokens per second", ("tokens_per_sec",), "figure"),
+        replace(MFU, title="Model flops utilization", digits=2),
+        ShownColumn(DAYS, ("extras",), "extra"),
+        replace(SEQUENCE, title="SeqLen"),
+        ShownColumn("Layers", ("extras",), "extra"),
+        TP, PP, CP, EP, DP, VP, MBS, GBS, GA,
+    ),
+    TOKENS,
+    TFLOPS,
+)  # fmt: skip
+"""The same work at many scales, with the throughput of all GPUs together."""
+
+_OUR_TITLES = {
+    GPUS: "GPUs", SEQUENCE: "Sequence length", KERNELS: "Kernels",
+    TOKENS: "Tokens/s/GPU", TFLOPS: "TFLOP/s/GPU",
+}  # fmt: skip
+
+
+def ours(*columns: ShownColumn) -> tuple[ShownColumn, ...]:
+    """Columns as they are in tables that follow no published page."""
+    return tuple(
+        replace(column, title=_OUR_TITLES.get(column, column.title), ours=True)
+        for column in columns
+    )
+
+
+_RATES = (TOKENS, TFLOPS, MFU)
+_MEASURED = (
+    MODEL,
+    replace(TASK, shown="varies"),
+    PRECISION,
+    GPUS,
+    *_RATES,
+    STEP_TIME,
+    SPREAD,
+    STEPS,
+    ORIGIN, CONVENTION,
+    GBS, MBS, LBS, GA, SEQUENCE, DP, TP, SP, PP, CP, VP, EP, ETP, FSDP,
+    KERNELS,
+    CONTAINER,
+)  # fmt: skip
+MEASURED = Profile("measured", ours(*_telling(*_MEASURED)))
+_RUN = ShownColumn("Run", ("run_id",), "run", shown="always")
+_LOG = ShownColumn("Log", ("source",), "log", wide=True)
+_STARTED = ShownColumn("Started (UTC)", ("started_at",), "moment")
+RELEASE = ShownColumn("Release", ("release",), "release", shown="always")
+_RAN = (_RUN, OUTCOME, MODEL, PRECISION, GPUS)
+_WHERE = (STEP_TIME, _LOG, replace(SYSTEM, kind="text"), RELEASE, _STARTED)
+_RECIPE = ShownColumn("Recipe", ("recipe",), "recipe")
+RUNS = Profile("runs", ours(*_RAN, *_RATES, *_WHERE, _RECIPE, CONVENTION))
+LATEST = Profile("latest", ours(*_RAN, TFLOPS, *_WHERE), is_offered=False)
+"""The latest runs on the landing page."""
+
+_WORK = (
+    PRECISION, GPUS, *_RATES, STEP_TIME, RELEASE, ORIGIN, CONVENTION,
+    GBS, MBS, LBS, GA, SEQUENCE, TP, SP, PP, CP, VP, EP, ETP, FSDP,
+    KERNELS,
+    replace(VARIANT, shown="varies"),
+    replace(CONTAINER, shown="apart"),
+)  # fmt: skip
+"""The rates where a narrow screen still has them, and with them where they are from."""
+
+OF_MODEL = Profile("of-model", ours(*_telling(SYSTEM, replace(MODEL, shown="varies"), *_WORK)))
+ON_SYSTEM = Profile("on-system", ours(*_telling(MODEL, *_WORK)))
+
+CASE = Profile(
+    "case",
+    ours(
+        MODEL, PRECISION, GPUS, SEQUENCE, GBS, MBS, LBS, GA, DP, TP, SP, PP, CP, VP, EP, ETP, FSDP,
+        KERNELS,
+        VARIANT,
+        replace(CONTAINER, shown="filled"),
+    ),
+)  # fmt: skip
+"""The lines of a run's case; those that say nothing are left out."""
+
+FIGURES: Final = {column.fields[0]: column for column in ours(TOKENS, TFLOPS, MFU, STEP_TIME)}
+"""How each figure is printed, by its name."""
 
 WORK: Final = ours(
     GBS,
     SEQUENCE,
-    Column("Qualifiers", ("qualifiers",), "text", shown="varies"),
-    Column("Variant", ("variant",), "text", shown="varies"),
+    ShownColumn("Qualifiers", ("qualifiers",), "text", shown="varies"),
+    ShownColumn("Variant", ("variant",), "text", shown="varies"),
     RELEASE,
-    Column("Origin", ("origin",), "text", shown="always"),
+    ShownColumn("Origin", ("origin",), "text", shown="always"),
 )
-"""What says which work a row is, behind its figures."""
+"""The work of a row, behind its figures."""
 
-Made = tuple[Head, Sequence[Cell]]
-"""The head of a column, and its cell in each row."""
-
-
-def table(
-    label: str,
-    made: Iterable[Made],
-    ids: Sequence[str] = (),
-    notes: Sequence[Sequence[str]] = (),
-) -> Table:
-    """The table of some columns, with the names and the footnotes of its rows."""
-    heads, cells = zip(*made, strict=True)
-    return Table(label, heads, list(zip(*cells, strict=True)), ids=ids, notes=notes)
+NAMED: dict[str, Profile] = {
+    one.name: one
+    for one in (DFM, NEMO, NEMO_FINE_TUNING, AUTOMODEL, SCALING, MEASURED, OF_MODEL, ON_SYSTEM)
+}
+"""The profiles that a page written by hand can ask for."""
 
 
-def described(
-    columns: Iterable[Column], results: Sequence[Result], address: Address
-) -> Iterator[Made]:
-    """What results are: the columns that always stand, and those in which they differ."""
-    for column in columns:
-        cells = [tables.printed(column, one, address) for one in results]
-        if column.shown == "always" or len({cell.content for cell in cells}) > 1:
-            yield tables.head(column), cells
+def of_table(framework: str, task: str, *, of_all_gpus: bool = False) -> Profile:
+    """The profile of a table: as the framework prints the task, whoever measured its rows.
+
+    One whose rows state the throughput of all GPUs together shows how the work scales.
+    """
+    if of_all_gpus:
+        return SCALING
+    own = {"dfm": DFM, "automodel": AUTOMODEL}
+    return own.get(framework, NEMO if task == "pretrain" else NEMO_FINE_TUNING)
 
 
-def figure(result: Result | None, metric: str, address: Address) -> Cell:
-    """A figure that leads to the row of its result on the page of its release; – without one."""
-    if result is None:
-        return Cell(units.UNKNOWN)
-    row = addresses.of_row(result.framework, result.release, row_id(result), address)
-    return Cell(bests.marked(result, metric), sort=figures.figure(result, metric), evidence=row)
+def of_results(results: Sequence[SiteResult]) -> Profile:
+    """The profile of a release's table: as its framework prints the task.
+
+    Behind it are other figures that its pages state, what only measured rows have, and the columns
+    of its pages without a field.
+    """
+    first = results[0]
+    of_all_gpus = any(result.tokens_per_sec is not None for result in results)
+    profile = of_table(first.framework, first.task, of_all_gpus=of_all_gpus)
+    if not all(map(_is_packed, results)):
+        profile = replace(
+            profile, columns=tuple(PLAIN if it == PACKED else it for it in profile.columns)
+        )
+    own = {column.fields for column in profile.columns}
+    others = [it for it in _MEASURED if it.fields not in own and _is_needed(it, results)]
+    return replace(profile, columns=(*profile.columns, *others, *_extra_columns(results)))
+
+
+def by_system(profile: Profile) -> Profile:
+    """The profile of rows of a model, which their systems tell apart and name."""
+    own = {column.fields: column for column in profile.columns}
+    system, model = (own.pop(one.fields) for one in (SYSTEM, MODEL))
+    first = (replace(system, shown="always"), replace(model, shown="varies"))
+    return replace(profile, columns=(*first, *own.values()))
+
+
+def _is_needed(column: ShownColumn, results: Sequence[SiteResult]) -> bool:
+    """Whether a row states it, as a figure or how that was measured, or a row is measured."""
+    if any(result.is_measured for result in results):
+        return True
+    is_stated = column.is_figure or column in (CONVENTION, STEPS)
+    return is_stated and any(
+        getattr(result, field) not in (None, "") for result in results for field in column.fields
+    )
+
+
+def _is_packed(result: SiteResult) -> bool:
+    """Whether its page calls its sequences packed."""
+    return any(
+        title.casefold().startswith("packed") and "seq" in title.casefold() for title in result.raw
+    )
+
+
+def _extra_columns(results: Sequence[SiteResult]) -> Iterator[ShownColumn]:
+    """A column for each title without a field; its words wrap where they are no numbers."""
+    for title in dict.fromkeys(title for result in results for title in result.extras):
+        if re.sub(r"\W", "", title.casefold()) not in _NOTHING_NEW:
+            texts = [result.extras.get(title, "") for result in results]
+            is_numeric = all(_NUMBER.fullmatch(text) for text in texts)
+            yield ShownColumn(title, ("extras",), "extra", wide=not is_numeric)
+
+
+_NUMBER: Final = re.compile(r"-?[\d.,]*|–|N/A|n/a")
+_NOTHING_NEW: Final = {
+    "layers", "size", "timetotrain1ttokensindays", "esttimetotrainindays10ttokens1kgpus",
+    "esttimetofinetuneinmins10mtokens",
+}  # fmt: skip
+"""Letters and digits of titles of columns that follow from others, or are of the model."""

@@ -1,111 +1,92 @@
-"""What pages show: frozen values, kept as one JSON file a page.
+"""What the pages show, read from the store in one read-only transaction."""
 
-What only one kind of page shows stands in its module.
-"""
-
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from pydantic import ConfigDict
+from sqlalchemy import URL, Connection, Select
 
-from perfdb.messages import NoteText
-from perfdb.record import Finding, Frozen, Severity
+from perfdb import catalog as catalogue
+from perfdb.audit.report import counts, ordered
+from perfdb.audit.review import Entry, explained
+from perfdb.catalog import names
+from perfdb.compare.read import known_releases
+from perfdb.compare.releases import builds
+from perfdb.db.session import reading, require_current, store_url
+from perfdb.db.sources import content
+from perfdb.groups import grouped
+from perfdb.log_text import ESCAPE, decoded
+from perfdb.messages import note_text
+from perfdb.queries import changes, findings, results, runs
+from perfdb.queries.catalog import row_versions
+from perfdb.record import Finding, Note, Result, Severity
 from perfdb.rundir import RunDir
-from perfdb.site import addresses
-from perfdb.stated import Stated
+from perfdb.site import redaction
 
-RECIPE = RunDir(Path()).recipe.name
-"""What the recipe is called among the files of a run."""
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
-MOST_STEPS = 1000
+    from perfdb.site.pairs import ReleasePair
+    from perfdb.site.series import ScalingPage
+
+Kind = TypeVar("Kind", bound="DataclassInstance")
+StoredRow = dict[str, object]
+
+MOST_STEPS: Final = 1000
 """Rows of the table of steps; a page with more of them is slow to open, the file has them all."""
+MOST_LISTED_BYTES: Final = 1 << 20
+"""No line of a larger file is shown: it would have to be unpacked for each build."""
+RECIPE: Final = RunDir(Path()).recipe.name
+"""The name of the recipe among the files of a run."""
 
 
-class Row(Frozen):
-    """A row of a query; columns that a page has no use for are left behind."""
-
-    model_config = ConfigDict(extra="ignore")
-
-
-class Flag(Frozen):
-    """That the audit objects to a result: '1 error', how grave it is, and where the page says more.
+@dataclass(frozen=True)
+class Flag:
+    """What the audit objects to in a result: '1 error', and where the page of findings has it.
 
     `kind`: error, warning, or explained where all of it is acknowledged.
     """
 
-    said: str
+    counts: str
     kind: str
     anchor: str
 
 
-class Result(Row, Stated):
-    """A result with its case, release and source, as perfdb.queries.results gives it."""
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SiteResult(Result):
+    """A result with the audit's marks. `build` orders releases that only a commit tells apart."""
 
-    framework: str
-    release: str | None
     build: int = 0
-    """Its release's place among those that only the hash of a commit tells apart."""
-    container: str | None = None
-    system_title: str
-    model: str
-    model_title: str
-    qualifiers: str = ""
-    task: str
-    micro_batch_size: int | None = None
-    local_batch_size: int | None = None
-    gradient_accumulation: int | None = None
-    tensor_parallel: int | None = None
-    pipeline_parallel: int | None = None
-    context_parallel: int | None = None
-    expert_parallel: int | None = None
-    expert_tensor_parallel: int | None = None
-    virtual_pipeline: int | None = None
-    data_parallel: int | None = None
-    fsdp_enabled: bool | None = None
-    fsdp_size: int | None = None
-    sequence_parallel: bool | None = None
-    kernels: str = ""
-    variant: str | None = None
-    options: Mapping[str, object] = {}
-    step_time_mean_s: float | None = None
-    step_time_stdev_s: float | None = None
-    step_time_p10_s: float | None = None
-    step_time_p90_s: float | None = None
-    step_time_last_s: float | None = None
-    peak_tflops: float | None = None
-    flops_convention: str | None = None
-    formula_version: int | None = None
-    window: str | None = None
-    num_steps: int | None = None
-    num_results: int = 1
-    num_finished: int = 1
-    outcome: str
-    source: str
-    source_line: int | None = None
-    source_sha256: str
-    source_url: str | None = None
-    published_on: date | None = None
-    raw: Mapping[str, str] = {}
-    extras: Mapping[str, str] = {}
-    emitted: Mapping[str, float | None] = {}
-    notes: tuple[NoteText, ...] = ()
-    case_key: str = ""
-    workload_key: str = ""
-    run_id: str | None = None
-    recipe: str | None = None
-    started_at: datetime | None = None
     flag: Flag | None = None
     findings: str = ""
-    result_id: int = 0
+
+    @cached_property
+    def note_texts(self) -> tuple[str, ...]:
+        """The words of its notes."""
+        return tuple(map(note_text, self.notes))
 
     @property
-    def has_open_errors(self) -> bool:
-        """Whether the audit calls it an error, and nobody has explained that."""
-        return self.flag is not None and self.flag.kind == Severity.ERROR
+    def withheld_text(self) -> str:
+        """Why it has no figures; empty where it has."""
+        return note_text(self.withheld) if self.withheld else ""
+
+    @cached_property
+    def digest(self) -> str:
+        """The same for the same values."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return hashlib.sha256(repr(values).encode()).hexdigest()
+
+    def __repr__(self) -> str:
+        """Short: many pages are made of many results, and are known by what they are made of."""
+        return f"SiteResult({self.digest})"
 
 
-class Step(Row):
+@dataclass(frozen=True, kw_only=True)
+class RunStep:
     """A step of a run."""
 
     step: int
@@ -117,7 +98,8 @@ class Step(Row):
     source_line: int
 
 
-class RunFile(Row):
+@dataclass(frozen=True, kw_only=True)
+class RunFile:
     """A file of a run directory, by its name in there."""
 
     run_id: str
@@ -126,8 +108,9 @@ class RunFile(Row):
     size_bytes: int
 
 
-class Run(Row):
-    """A run, as perfdb.queries.catalog gives it."""
+@dataclass(frozen=True, kw_only=True)
+class StoredRun:
+    """A run, as perfdb.queries.catalog has it."""
 
     id: int = 0
     run_id: str
@@ -145,27 +128,29 @@ class Run(Row):
     summary: Mapping[str, object] | None = None
 
 
-class Link(Frozen):
+@dataclass(frozen=True)
+class Link:
     """A document of the site, and what it is called where it is linked."""
 
     text: str
     document: str
 
 
-class RunPage(Frozen):
-    """Everything on the page of a run. `recipe_text`: None where the run kept no recipe file.
+@dataclass(frozen=True, kw_only=True)
+class RunData:
+    """A run with its result, steps and files. `recipe_text`: None without a recipe file.
 
     `others` are the other runs of its case and release; `lines` those of the file that its steps
     are from, by their numbers; none of a file that is large.
     """
 
-    run: Run
-    result: Result
-    steps: tuple[Step, ...]
+    run: StoredRun
+    result: SiteResult
+    steps: tuple[RunStep, ...]
     files: tuple[RunFile, ...]
-    recipe_text: str | None
+    recipe_text: str | None = None
     others: tuple[Link, ...] = ()
-    lines: Mapping[int, str] = {}
+    lines: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def measured_file(self) -> RunFile | None:
@@ -178,63 +163,9 @@ class RunPage(Frozen):
         return next((file for file in self.files if file.name == RECIPE), None)
 
 
-class Tab(Frozen):
-    """The results of one tab: those of a system, or of a model."""
-
-    name: str
-    title: str
-    results: tuple[Result, ...]
-
-
-class Section(Frozen):
-    """The results of one task, and of one variant where the release has several."""
-
-    task: str
-    variant: str | None
-    tabs: tuple[Tab, ...]
-
-
-class ReleasePage(Frozen):
-    """Everything on the page of a release of a framework. `also` are pages that say more of it."""
-
-    framework: str
-    release: str | None
-    containers: tuple[str, ...]
-    sections: tuple[Section, ...]
-    also: tuple[Link, ...] = ()
-
-    @property
-    def document(self) -> str:
-        """The name of the page."""
-        return addresses.of_release(self.framework, self.release)
-
-    @property
-    def label(self) -> str:
-        """What {ref} calls it: 'ref-performance-nemo-25.04'."""
-        return addresses.label(self.framework, self.release)
-
-    @property
-    def results(self) -> tuple[Result, ...]:
-        """Every result of the page."""
-        return tuple(
-            result for section in self.sections for tab in section.tabs for result in tab.results
-        )
-
-
-class RunsPage(Frozen):
-    """The list of all runs."""
-
-    results: tuple[Result, ...]
-
-
-class SourcePage(Frozen):
-    """A published page, as it was when it was read, and its results in force.
-
-    `source_url` and `published_on` are what it says of its original. `newest` is the state of the
-    page that was read last, None where this is it; `earlier` counts the rows of the page that an
-    earlier state still stands for. `corrections` say of results, by their number in the store, what
-    they said before.
-    """
+@dataclass(frozen=True, kw_only=True)
+class SourceData:
+    """A state of a published page: its text, and what it says of its original."""
 
     path: str
     sha256: str
@@ -242,15 +173,295 @@ class SourcePage(Frozen):
     read_at: datetime | None = None
     source_url: str | None = None
     published_on: date | None = None
-    newest: Link | None = None
-    earlier: tuple[tuple[Link, int], ...] = ()
-    results: tuple[Result, ...] = ()
-    corrections: Mapping[int, str] = {}
 
 
-class Audited(Frozen):
+@dataclass(frozen=True, kw_only=True)
+class Audited:
     """A result that has findings, the gravest first. `anchor` names its entry."""
 
-    result: Result
+    result: SiteResult
     anchor: str
     findings: tuple[Finding, ...]
+
+    @property
+    def objections(self) -> list[Finding]:
+        """Its errors and warnings, also those that somebody has explained."""
+        return [one for one in self.findings if one.severity.reaches(Severity.WARNING)]
+
+    @property
+    def open(self) -> list[Finding]:
+        """Its errors and warnings that nobody has explained."""
+        return [one for one in self.objections if not one.acknowledged]
+
+    @property
+    def flag(self) -> Flag | None:
+        """The mark of the result; None where the findings are only worth knowing."""
+        raised = self.objections
+        return Flag(counts(raised), raised[0].kind, self.anchor) if raised else None
+
+
+KINDS: Final = (*(severity.value for severity in Severity), "explained")
+"""Kinds of findings, the gravest first. An acknowledged one is explained, however grave it is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Revision:
+    """The values of a result at one moment: `superseded_at` is None while it is current.
+
+    `withdrawn` is why its run does not count; `logged` is the log's reason for what superseded a
+    row of a page.
+    """
+
+    key: str
+    revision: int
+    created_at: datetime
+    superseded: bool
+    superseded_at: datetime | None
+    framework: str
+    release: str | None
+    system: str
+    system_title: str
+    model: str
+    model_title: str
+    qualifiers: str
+    task: str
+    variant: str | None = None
+    precision: str | None
+    num_gpus: int
+    origin: str
+    source: str
+    source_sha256: str
+    source_line: int | None
+    run_id: str | None
+    recipe: str | None = None
+    withdrawn: str | None = None
+    logged: str | None = None
+    outcome: str
+    withheld: Note | None
+    window: str | None = None
+    step_time_s: float | None
+    tokens_per_sec: float | None = None
+    tokens_per_sec_per_gpu: float | None
+    flops_convention: str | None = None
+    model_tflops_per_sec_per_gpu: float | None
+    mfu: float | None
+    peak_memory_bytes: int | None = None
+    raw: Mapping[str, str]
+    notes: tuple[Note, ...] = ()
+    printed: Mapping[str, str] = field(default_factory=dict)
+    result_id: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rejection:
+    """Something that was not stored, and why."""
+
+    at: datetime
+    path: str
+    line: int | None
+    reason: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SiteData:
+    """Everything that the store has for the site.
+
+    `current` are all results that are not superseded; `results` those of them that tables print,
+    one for each case, release and origin; `runs` are all; `audited` are the results that have
+    findings; `revisions` are of all results there ever were. `pairs` and `scaling` are what several
+    kinds of pages show of them: comparisons of releases, and series over numbers of GPUs.
+    """
+
+    results: tuple[SiteResult, ...] = ()
+    current: tuple[SiteResult, ...] = ()
+    runs: tuple[RunData, ...] = ()
+    sources: tuple[SourceData, ...] = ()
+    audited: tuple[Audited, ...] = ()
+    revisions: tuple[Revision, ...] = ()
+    rejections: tuple[Rejection, ...] = ()
+    pairs: "tuple[ReleasePair, ...]" = ()
+    scaling: "tuple[ScalingPage, ...]" = ()
+    hostnames: bool = False
+    """Whether pages of runs name the machine."""
+
+
+def stored(url: URL, accepted: Sequence[Entry] = ()) -> SiteData:
+    """The data of a store; `accepted` are findings that people have explained.
+
+    Raises StoreError where there is no database, or one of another version.
+    """
+    with reading(url) as connection:
+        require_current(connection, url.render_as_string())
+        return read(connection, accepted)
+
+
+def state(address: str) -> str:
+    """A short text that changes whenever the rows of a store on a server do. Raises StoreError."""
+    url = store_url(address)
+    with reading(url) as connection:
+        require_current(connection, url.render_as_string())
+        return repr(connection.execute(row_versions()).all())
+
+
+def read(connection: Connection, accepted: Sequence[Entry] = ()) -> SiteData:
+    """Everything but the bytes of run files. The same store always gives the same."""
+    build = dict[object, int](builds(known_releases(connection)).items())
+    rows = [
+        row | {"build": build.get(row["release_id"], 0)}
+        for row in _dicts(connection, results.current())
+    ]
+    called = _printed_titles(rows)
+    plain = list(map(_maker(SiteResult), _relocated(rows, called)))
+    audited = _audited(connection, plain, accepted)
+    current = [_marked(result, audited.get(result.result_id)) for result in plain]
+    by_id = {result.result_id: result for result in current}
+    return SiteData(
+        results=tuple(_shown(connection, current)),
+        current=tuple(current),
+        runs=tuple(_runs(connection, current)),
+        sources=tuple(_sources(connection)),
+        audited=tuple(replace(one, result=by_id[key]) for key, one in audited.items()),
+        revisions=tuple(
+            map(_maker(Revision), _relocated(_dicts(connection, changes.all_revisions()), called))
+        ),
+        rejections=tuple(
+            replace(one, path=redaction.of_path(one.path))
+            for one in _rows(connection, changes.all_rejections(), Rejection)
+        ),
+    )
+
+
+def representative(connection: Connection) -> list[SiteResult]:
+    """The results that tables print, without the marks of the audit."""
+    rows = _dicts(connection, results.representative())
+    return list(map(_maker(SiteResult), _relocated(rows, {})))
+
+
+def _printed_titles(rows: Iterable[StoredRow]) -> dict[object, str]:
+    """Titles of models that the catalog lacks, as the first row of a page prints them.
+
+    Without qualifiers, which follow the title wherever it is printed.
+    """
+    unknown = [row for row in rows if row["model"] not in catalogue.models()]
+    unknown.sort(key=lambda row: int(str(row["result_id"])), reverse=True)
+    printed = ((str(row["model"]), _printed_model(row)) for row in unknown)
+    titled = ((name, names.unqualified(text)) for name, text in printed)
+    return {name: title for name, title in titled if names.model(title) == names.ModelName(name)}
+
+
+def _printed_model(row: StoredRow) -> str:
+    printed = row["printed"]
+    return str(printed.get("model", "")) if isinstance(printed, Mapping) else ""
+
+
+def _relocated(rows: Iterable[StoredRow], called: Mapping[object, str]) -> Iterator[StoredRow]:
+    """Rows with these titles of models, and their sources without folders of a machine."""
+    for row in rows:
+        yield row | {
+            "model_title": called.get(row["model"], row["model_title"]),
+            "source": redaction.of_path(str(row["source"]), str(row["run_id"] or "") or None),
+        }
+
+
+def _audited(
+    connection: Connection, plain: Iterable[SiteResult], accepted: Sequence[Entry]
+) -> dict[int, Audited]:
+    """The results that have findings, by their number in the store."""
+    stored_findings = [
+        Finding.model_validate(row) for row in _dicts(connection, findings.current())
+    ]
+    found = grouped(explained(stored_findings, accepted), lambda one: one.result_id)
+    keys = dict(iter(connection.execute(changes.keys())))
+    return {
+        one.result_id: Audited(
+            result=one,
+            anchor=f"result-{keys[one.result_id][:12]}",
+            findings=tuple(
+                sorted(ordered(found[one.result_id]), key=lambda it: KINDS.index(it.kind))
+            ),
+        )
+        for one in plain
+        if one.result_id in found
+    }
+
+
+def _marked(result: SiteResult, audited: Audited | None) -> SiteResult:
+    """A result with what the audit found."""
+    if audited is None:
+        return result
+    rules = {f"{it.rule} ({it.severity.value})" for it in audited.findings}
+    flag = audited.flag
+    is_wrong = flag is not None and flag.kind == Severity.ERROR
+    return replace(result, flag=flag, findings=", ".join(sorted(rules)), has_open_errors=is_wrong)
+
+
+def _shown(connection: Connection, current: Iterable[SiteResult]) -> Iterator[SiteResult]:
+    """The results that tables print, each with how many it represents."""
+    numbers = {key: counted for key, *counted in connection.execute(changes.printed())}
+    for one in current:
+        if counted := numbers.get(one.result_id):
+            num_results, num_finished = counted
+            is_one = counted == [1, 1]
+            yield (
+                one if is_one else replace(one, num_results=num_results, num_finished=num_finished)
+            )
+
+
+def _runs(connection: Connection, current: Iterable[SiteResult]) -> Iterator[RunData]:
+    """Every run with its result, its steps and its files."""
+    of_run = {result.run_id: result for result in current if result.is_measured}
+    files = grouped(_rows(connection, runs.all_run_files(), RunFile), lambda file: file.run_id)
+    for run in _rows(connection, runs.all_runs(), StoredRun):
+        page = RunData(
+            run=replace(run, command=tuple(run.command)),
+            result=of_run[run.run_id],
+            steps=tuple(_rows(connection, runs.steps_of(run.run_id), RunStep)),
+            files=tuple(files.get(run.run_id, ())),
+        )
+        recipe, lines = page.recipe_file, _lines(connection, page.measured_file)
+        numbers = [step.source_line for step in page.steps[:MOST_STEPS]]
+        yield replace(
+            page,
+            recipe_text=_text(content(connection, recipe.sha256)) if recipe else None,
+            lines={it: _text(lines[it - 1]) for it in numbers if it <= len(lines)},
+        )
+
+
+def _lines(connection: Connection, file: RunFile | None) -> list[bytes]:
+    """The lines of a small file; none of a large one."""
+    if file is None or file.size_bytes > MOST_LISTED_BYTES:
+        return []
+    return content(connection, file.sha256).split(b"\n")
+
+
+def _text(data: bytes) -> str:
+    """Text of a file without colors; bytes that are no UTF-8 are shown as such."""
+    return decoded(ESCAPE.sub(b"", data))
+
+
+def _sources(connection: Connection) -> Iterator[SourceData]:
+    """Each state of the pages that results are from; one for the same bytes."""
+    rows = {str(row["sha256"]): row for row in _dicts(connection, changes.published_sources())}
+    for sha256, row in rows.items():
+        text = content(connection, sha256).decode("utf-8-sig", errors="replace")
+        moments = [row.get("ingested_at"), row.get("created_at")]
+        read_at = max((it for it in moments if isinstance(it, datetime)), default=None)
+        yield _maker(SourceData)(row | {"text": text, "read_at": read_at})
+
+
+def _rows(
+    connection: Connection, question: Select[*tuple[object, ...]], kind: type[Kind]
+) -> list[Kind]:
+    return list(map(_maker(kind), _dicts(connection, question)))
+
+
+def _maker(kind: type[Kind]) -> Callable[[StoredRow], Kind]:
+    """A function from a row to a dataclass; columns that it has no field for are left out."""
+    names = [it.name for it in fields(kind)]
+    return lambda row: kind(**{name: row[name] for name in names if name in row})
+
+
+def _dicts(connection: Connection, question: Select[*tuple[object, ...]]) -> Iterator[StoredRow]:
+    answer = connection.execute(question)
+    keys = list(answer.keys())
+    return (dict(zip(keys, row, strict=True)) for row in answer)

@@ -1,36 +1,70 @@
-"""Tables of a release, wherever a page declares them: empty until the store has the results.
+"""The directives of pages written by hand: tables of a release, and tables made from the code.
 
 `{perfdb-table}` is one table, or one tab for each system or model; `{perfdb-release-page}` is a
-whole page, a section for each task. Pages that are made from the store are declared in the same
-way; a page written by hand at the address of one of them takes its place.
+section of tabs for each task. They are empty until the store has the results.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import ClassVar, Final, get_args
 
 from docutils import nodes
 from docutils.parsers.rst import directives
-from sphinx import addnodes
+from docutils.statemachine import StringList
+from pydantic import TypeAdapter
+from sphinx.domains.std import Glossary
 
 from perfdb import catalog
 from perfdb.catalog import titles
 from perfdb.errors import suggestion
-from perfdb.site import addresses, markup, profiles, releases, tables
-from perfdb.site.addresses import UNATTRIBUTED, slug
-from perfdb.site.base import SiteDirective
-from perfdb.site.data import ReleasePage, Result, Tab
-from perfdb.site.grouping import Grouping, sections, tabs
-from perfdb.site.markup import Html, tag
-from perfdb.site.profile import Profile
-from perfdb.site.releases import Releases
-from perfdb.site.words import release_title, section_title
+from perfdb.site import addresses, columns, page, releases
+from perfdb.site.addresses import UNATTRIBUTED
+from perfdb.site.columns import TERMS
+from perfdb.site.data import SiteData, SiteResult
+from perfdb.site.directives import PageDirective, SiteDirective
+from perfdb.site.files import SiteLayout, write
+from perfdb.site.grouping import Grouping, ReleaseName, by_name, sections
+from perfdb.site.links import release_title, result_row, section_title
+from perfdb.site.page import Block, Tab, Tabs, offered
+from perfdb.site.releases import ReleaseData
+from perfdb.site.templates import paragraph
 
 OPTIONS: Final = ("framework", "release", "task", "system", "group-by", "profile")
-
 GROUPINGS: Final[Sequence[Grouping]] = get_args(Grouping)
+INDEX: Final = "declared/index"
+OVERVIEW: Final = "declared/overview"
+
+
+@dataclass(frozen=True)
+class ReleaseIndex:
+    """Which releases and systems there are: a page that waits for one is read anew by it."""
+
+    names: tuple[ReleaseName, ...] = ()
+    systems: tuple[str, ...] = ()
+
+
+@cache
+def _adapters() -> tuple[TypeAdapter[ReleaseIndex], TypeAdapter[ReleaseData]]:
+    return TypeAdapter(ReleaseIndex), TypeAdapter(ReleaseData)
+
+
+def write_data(layout: SiteLayout, data: SiteData) -> set[Path]:
+    """Write what directives of pages written by hand read: the results of each release."""
+    index, of_release = _adapters()
+    made = releases.of_data(data)
+    names = tuple((one.framework, one.release) for one in made)
+    systems = tuple(sorted({result.system for result in data.results}))
+    kept = {write(layout.data(INDEX), index.dump_json(ReleaseIndex(names, systems)))}
+    for one in made:
+        kept.add(write(_path(layout, one.document), of_release.dump_json(one, warnings=False)))
+    return kept
+
+
+def _path(layout: SiteLayout, document: str) -> Path:
+    return layout.data(f"declared/{document}")
 
 
 @dataclass(frozen=True)
@@ -43,9 +77,11 @@ class Declared:
     system: str | None = None
     group_by: Grouping | None = None
     profile: str | None = None
+    seen: Counter[str] = field(default_factory=Counter)
+    """How often the page has each row."""
 
-    def chosen(self, results: Iterable[Result]) -> list[Result]:
-        """Those of a release's results that are declared."""
+    def chosen(self, results: Iterable[SiteResult]) -> list[SiteResult]:
+        """The declared ones of a release's results."""
         return [
             one
             for one in results
@@ -57,34 +93,80 @@ class Declared:
         """'NeMo Framework 25.07, Fine-tuning (LoRA), DGX-H100'."""
         known = (
             release_title(self.framework, self.release),
-            section_title(self.task, None) if self.task else None,
+            section_title(self.task) if self.task else None,
             titles.system(self.system) if self.system else None,
         )
         return ", ".join(filter(None, known))
 
+    def table(self, label: str, results: Sequence[SiteResult]) -> list[Block]:
+        """A table with the columns that are declared, or those that the release prints."""
+        own = columns.of_results(results)
+        profile = columns.NAMED[self.profile] if self.profile else own
+        if self.group_by == "model":
+            profile = columns.by_system(profile)
+        ids = list(map(self._anchor, map(result_row, results)))
+        return offered(f"{label} results", results, profile, ids)
 
-class ReleaseDirective(SiteDirective):
-    """Results of a release: of the one that is declared, or of that which the page is made of."""
+    def tabs(self, label: str, results: Sequence[SiteResult]) -> Tabs:
+        """A tab for each system or model."""
+        group_by = self.group_by or "system"
+        tabs = [
+            Tab(it.name, it.title, self.table(f"{label}, {it.title}", it.results))
+            for it in by_name(results, group_by)
+        ]
+        return Tabs(group_by, tabs)
+
+    def _anchor(self, row: str) -> str:
+        """The anchor of a row on this page: as everywhere, but for one that it has already."""
+        self.seen[row] += 1
+        return row if self.seen[row] == 1 else f"{row}-{self.seen[row]}"
+
+
+class DeclaredDirective(SiteDirective):
+    """Results of a release that a page written by hand declares."""
 
     option_spec: ClassVar = dict.fromkeys(OPTIONS, directives.unchanged_required)
 
-    def asked(self) -> tuple[Declared, ReleasePage | None]:
-        """What is declared, and the release's data; None where the store has no such release."""
-        if not self.options:
-            page = self.data(self.env.docname, ReleasePage)
-            return Declared(page.framework, page.release), page
-        known = self.data(addresses.RELEASES, Releases)
-        problems = self._problems(known)
-        if problems:
-            raise self.error(f"{self.name}: {'; '.join(problems)}")
+    def run(self) -> list[nodes.Node]:
+        """The results, or that there are none yet."""
         declared = self._declared()
-        if (declared.framework, declared.release) not in known.names:
-            return declared, None
-        name = addresses.of_release(declared.framework, declared.release)
-        return declared, self.data(name, ReleasePage)
+        release = self._release(declared)
+        results = declared.chosen(release.results if release else ())
+        if results:
+            return self.made(self.blocks(declared, results))
+        text = (
+            f"There are no results yet of {declared.title}. They appear here when they are read "
+            "into the store and the site is built again."
+        )
+        return self.made([paragraph(text, "perf-empty")])
+
+    def blocks(self, declared: Declared, results: Sequence[SiteResult]) -> list[Block]:
+        """The results as blocks."""
+        raise NotImplementedError
+
+    def _release(self, declared: Declared) -> ReleaseData | None:
+        """The declared release; None where the store has no such release."""
+        if (declared.framework, declared.release) not in self._index().names:
+            return None
+        document = addresses.of_release(declared.framework, declared.release)
+        _, of_release = _adapters()
+        return of_release.validate_json(self._read(_path(self.layout, document)))
+
+    def _index(self) -> ReleaseIndex:
+        index, _ = _adapters()
+        return index.validate_json(self._read(self.layout.data(INDEX)))
+
+    def _read(self, path: Path) -> bytes:
+        """A file that this document depends on from now on."""
+        self.env.note_dependency(str(path))
+        return path.read_bytes()
 
     def _declared(self) -> Declared:
+        if problems := self._problems():
+            raise self.error(f"{self.name}: {'; '.join(problems)}")
         release = self.options["release"]
+        seen = self.env.temp_data.setdefault("perfdb-rows", Counter())
+        assert isinstance(seen, Counter)
         return Declared(
             framework=self.options["framework"],
             release=None if release == UNATTRIBUTED else release,
@@ -92,16 +174,19 @@ class ReleaseDirective(SiteDirective):
             system=self.options.get("system"),
             group_by=next((one for one in GROUPINGS if one == self.options.get("group-by")), None),
             profile=self.options.get("profile"),
+            seen=seen,
         )
 
-    def _problems(self, known: Releases) -> list[str]:
+    def _problems(self) -> list[str]:
         """Everything that is wrong with the options."""
+        known = self._index()
+        frameworks = {*titles.FRAMEWORKS, *(framework for framework, _ in known.names)}
         allowed: dict[str, Collection[str]] = {
-            "framework": sorted({*titles.FRAMEWORKS, *(framework for framework, _ in known.names)}),
+            "framework": sorted(frameworks),
             "task": list(titles.TASKS),
             "system": sorted({*catalog.systems(), *known.systems}),
             "group-by": GROUPINGS,
-            "profile": list(profiles.NAMED),
+            "profile": list(columns.NAMED),
         }
         missing = [name for name in ("framework", "release") if name not in self.options]
         wrong = [
@@ -112,104 +197,94 @@ class ReleaseDirective(SiteDirective):
         ]
         return [*(f":{name}: is missing" for name in missing), *wrong]
 
-    def table(self, label: str, results: Sequence[Result], declared: Declared) -> Html:
-        """A table with the columns that are declared, or those that the release prints."""
-        own = tables.of_results(results)
-        profile = profiles.NAMED[declared.profile] if declared.profile else own
-        if declared.group_by == "model":
-            profile = _by_system(profile)
-        made = tables.results_table(f"{label} results", results, profile, cache(self.address))
-        return markup.table(replace(made, ids=list(map(self._anchor, made.ids))))
 
-    def _anchor(self, row: str) -> str:
-        """What a row is called on this page: as everywhere, but for one that it has already."""
-        seen = self.env.temp_data.setdefault("perfdb-rows", Counter())
-        assert isinstance(seen, Counter)
-        seen[row] += 1
-        return row if seen[row] == 1 else f"{row}-{seen[row]}"
-
-    def tab_set(
-        self, given: Sequence[Tab], declared: Declared, group_by: Grouping, of: str
-    ) -> nodes.Node:
-        """A tab for each; they share a group, so that choosing one chooses it everywhere.
-
-        `of` is what all of them hold: readers hear it before the name of a tab's table.
-        """
-        tab_set = _component("tab-set")
-        for tab in given:
-            label = nodes.rubric(tab.title, tab.title, classes=["sd-tab-label"])
-            label["sync_id"], label["sync_group"] = slug(tab.name), group_by
-            content = _component("tab-content")
-            content += self.raw(self.table(f"{of}, {tab.title}", tab.results, declared))
-            item = _component("tab-item")
-            item += [label, content]
-            tab_set += item
-        return tab_set
-
-    def empty(self, declared: Declared) -> list[nodes.Node]:
-        """What stands where results will be."""
-        text = (
-            f"There are no results yet of {declared.title}. They appear here when they are read "
-            "into the store and the site is built again."
-        )
-        return self.raw(tag("p", text, class_="perf-empty"))
-
-
-class TableDirective(ReleaseDirective):
+class TableDirective(DeclaredDirective):
     """A table of a release's results, or a tab for each system or model."""
 
-    def run(self) -> list[nodes.Node]:
-        """The table, the tabs, or that there is nothing yet."""
-        declared, page = self.asked()
-        results = declared.chosen(page.results) if page else []
-        if not results:
-            return self.empty(declared)
+    def blocks(self, declared: Declared, results: Sequence[SiteResult]) -> list[Block]:
+        """The table, or the tabs."""
         if declared.group_by is None:
-            return self.raw(self.table(declared.title, results, declared))
-        group_by = declared.group_by
-        return [self.tab_set(tabs(results, group_by), declared, group_by, declared.title)]
+            return declared.table(declared.title, results)
+        return [declared.tabs(declared.title, results)]
 
 
-class ReleasePageDirective(ReleaseDirective):
+class ReleasePageDirective(DeclaredDirective):
     """All of a release: what its labels mean, and a section of tabs for each task."""
 
+    def blocks(self, declared: Declared, results: Sequence[SiteResult]) -> list[Block]:
+        """The head and the sections."""
+        made: list[Block] = [
+            page.Section(part.title, [declared.tabs(part.title, part.results)])
+            for part in sections(results)
+        ]
+        release = self._release(declared)
+        return [*([releases.head(release)] if release else []), *made]
+
+
+class OverviewDirective(SiteDirective):
+    """The newest releases and headline numbers."""
+
     def run(self) -> list[nodes.Node]:
-        """The head and the sections, or that there is nothing yet."""
-        declared, page = self.asked()
-        results = declared.chosen(page.results) if page else []
-        if page is None or not results:
-            return self.empty(declared)
-        made = self.raw(releases.head(page, self.address))
-        if page.document == self.env.docname:
-            made += _index_entry(page)
-        group_by = declared.group_by or "system"
-        for one in sections(results, group_by):
-            title = section_title(one.task, one.variant)
-            section = nodes.section("", nodes.title(title, title), names=[title.lower()])
-            self.state.document.note_implicit_target(section, section)
-            section += self.tab_set(one.tabs, declared, group_by, title)
-            made.append(section)
-        return made
+        """Counts and cards, or how to get data."""
+        return self.stored(OVERVIEW)
 
 
-def _index_entry(page: ReleasePage) -> Iterator[nodes.Node]:
-    """The version of a release, and below it in the index that of which framework.
+class NoDataDirective(SiteDirective):
+    """What a page of results shows while there are none."""
 
-    The search leads there: it passes over words of digits alone, and '25.07' is two of them.
-    """
-    if page.release is not None:
-        said = f"{page.release}; {page.framework} {page.release}"
-        yield addnodes.index(entries=[("single", said, "", "main", None)])
+    def run(self) -> list[nodes.Node]:
+        """How to get some."""
+        return self.made([page.no_data()])
 
 
-def _by_system(profile: Profile) -> Profile:
-    """The profile of rows of a model, which their systems tell apart and are called by."""
-    own = {column.fields: column for column in profile.columns}
-    system, model = (own.pop(one.fields) for one in (profiles.SYSTEM, profiles.MODEL))
-    first = (replace(system, shown="always"), replace(model, shown="varies"))
-    return replace(profile, columns=(*first, *own.values()))
+class DownloadsDirective(SiteDirective):
+    """The files of all results."""
+
+    def run(self) -> list[nodes.Node]:
+        """Links to those that there are."""
+        return self.all_downloads()
 
 
-def _component(name: str) -> nodes.container:
-    """A component of sphinx-design, as its own directives make it."""
-    return nodes.container(is_div=True, design_component=name, classes=[f"sd-{name}"])
+class ReferenceDirective(SiteDirective):
+    """A table made from the code: systems, models, metrics, conventions, peaks, schema, …"""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """The table of the name that is asked for."""
+        from perfdb.site import reference  # noqa: PLC0415  only a few pages need it
+
+        name = self.arguments[0]
+        if name not in reference.TABLES:
+            known = ", ".join(reference.TABLES)
+            raise self.error(f"{self.name}: no table {name!r}; known: {known}")
+        return self.made([reference.TABLES[name]()])
+
+
+class GlossaryDirective(Glossary):
+    """The abbreviations as a glossary, so that {term}`GBS` links to its entry."""
+
+    has_content = False
+
+    def run(self) -> list[nodes.Node]:
+        """Sphinx's own glossary, filled from the one table."""
+        lines = [
+            line
+            for term in TERMS.values()
+            for line in (term.short, f"    {term.name}: {term.meaning}", "")
+        ]
+        self.content = StringList(lines, source=__file__)
+        return super().run()
+
+
+DIRECTIVES: Final = {
+    "perfdb-downloads": DownloadsDirective,
+    "perfdb-glossary": GlossaryDirective,
+    "perfdb-no-data": NoDataDirective,
+    "perfdb-overview": OverviewDirective,
+    "perfdb-page": PageDirective,
+    "perfdb-reference": ReferenceDirective,
+    "perfdb-release-page": ReleasePageDirective,
+    "perfdb-table": TableDirective,
+}
+"""Every directive by the name that pages call it."""

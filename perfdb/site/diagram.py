@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from markupsafe import Markup
 from sqlalchemy import MetaData, Table
 
 from perfdb import units
-from perfdb.site.markup import Html, tag
-from perfdb.site.palette import GROUND, MUTED, RULE, SERIES, TEXT
+from perfdb.site.charts import GROUND, MUTED, RULE, SERIES, TEXT
+from perfdb.site.templates import render
 
 ROW: Final = 20
 BOX_WIDTH: Final = 120
@@ -24,7 +25,7 @@ LANE: Final = 8
 
 
 @dataclass(frozen=True)
-class Box:
+class TableBox:
     """Where a table stands, and the columns that are written in it."""
 
     table: Table
@@ -51,26 +52,43 @@ class Box:
         """The lower side."""
         return self.top + self.height
 
+    @property
+    def lines(self) -> list[str]:
+        """The references, and how many columns there are more."""
+        others = len(self.table.columns) - len(self.keys)
+        more = f"and {others} more" if self.keys else units.counted(others, "column")
+        return [*self.keys, more]
+
     def middle(self, row: int) -> int:
         """The middle of a row; 0 is the name."""
         return self.top + row * ROW + ROW // 2
 
 
-def drawing(metadata: MetaData) -> Html:
+@dataclass(frozen=True)
+class Edge:
+    """A line from a reference to the table that it leads to, and where it ends."""
+
+    way: str
+    end: int
+    height: int
+    color: str
+
+
+def drawing(metadata: MetaData) -> Markup:
     """The diagram of the tables."""
     boxes = placed(metadata.sorted_tables)
     width = max(box.left for box in boxes.values()) + BOX_WIDTH + MARGIN
     height = max(box.bottom for box in boxes.values()) + MARGIN
-    said = (
-        tag("title", "The tables of the store and their references"),
-        tag("desc", "; ".join(_sentences(boxes.values()))),
+    return render(
+        "diagram",
+        width=width,
+        height=height,
+        sentence="; ".join(_sentences(boxes.values())),
+        edges=list(_edges(boxes)),
+        boxes=list(boxes.values()),
+        box_width=BOX_WIDTH,
+        colors={"ground": GROUND, "rule": RULE, "text": TEXT, "muted": MUTED},
     )
-    parts = (*said, *_edges(boxes), *(_drawn(box) for box in boxes.values()))
-    shape = tag(
-        "svg", parts, role="img", class_="perf-diagram", viewBox=f"0 0 {width} {height}",
-        font_family="inherit", font_size="12",
-    )  # fmt: skip
-    return tag("figure", shape, class_="perf-figure", tabindex="0")
 
 
 def levels(tables: Iterable[Table]) -> dict[str, int]:
@@ -82,7 +100,7 @@ def levels(tables: Iterable[Table]) -> dict[str, int]:
     return found
 
 
-def placed(tables: Sequence[Table]) -> dict[str, Box]:
+def placed(tables: Sequence[Table]) -> dict[str, TableBox]:
     """A box for each table, one below the other in the columns of their levels.
 
     Tables that many refer to stand lowest, so that long lines pass below the boxes between.
@@ -90,10 +108,10 @@ def placed(tables: Sequence[Table]) -> dict[str, Box]:
     level_of = levels(tables)
     referred = [name for table in tables for name in _targets(table)]
     free = dict.fromkeys(level_of.values(), MARGIN)
-    boxes: dict[str, Box] = {}
+    boxes: dict[str, TableBox] = {}
     for table in sorted(tables, key=lambda one: (referred.count(one.name), one.name)):
         level = level_of[table.name]
-        box = boxes[table.name] = Box(table, level, free[level])
+        box = boxes[table.name] = TableBox(table, level, free[level])
         free[level] = box.bottom + BETWEEN
     return {table.name: boxes[table.name] for table in tables}
 
@@ -102,19 +120,19 @@ def _targets(table: Table) -> list[str]:
     return [key.column.table.name for column in table.columns for key in column.foreign_keys]
 
 
-def _references(boxes: Iterable[Box]) -> Iterator[tuple[Box, int, str]]:
+def _references(boxes: Iterable[TableBox]) -> Iterator[tuple[TableBox, int, str]]:
     """Each reference: the box, the row of the column in it, the table that it leads to."""
     for box in boxes:
         for row, target in enumerate(_targets(box.table), start=1):
             yield box, row, target
 
 
-def _sentences(boxes: Iterable[Box]) -> Iterator[str]:
+def _sentences(boxes: Iterable[TableBox]) -> Iterator[str]:
     for box, row, target in _references(boxes):
         yield f"{box.table.name}.{box.keys[row - 1]} refers to {target}"
 
 
-def _edges(boxes: Mapping[str, Box]) -> Iterator[Html]:
+def _edges(boxes: Mapping[str, TableBox]) -> Iterator[Edge]:
     """A line for each reference; those to the same table share their way."""
     farthest: dict[str, int] = {}
     for box, _, name in _references(boxes.values()):
@@ -131,12 +149,10 @@ def _edges(boxes: Mapping[str, Box]) -> Iterator[Html]:
         number = targets.index(name)
         way = _way(box, row, boxes[name], (lanes[name], LANE * (number + 1)))
         colour = SERIES[number % len(SERIES)]
-        yield tag("path", "", d=way, fill="none", stroke=colour, stroke_width="1.5")
-        end = boxes[name].left + BOX_WIDTH
-        yield tag("circle", "", cx=f"{end}", cy=f"{boxes[name].middle(0)}", r="3", fill=colour)
+        yield Edge(way, boxes[name].left + BOX_WIDTH, boxes[name].middle(0), colour)
 
 
-def _lane(target: Box, between: Sequence[Box]) -> int:
+def _lane(target: TableBox, between: Sequence[TableBox]) -> int:
     """The height nearest to a table's name at which a line meets none of the boxes between."""
     wanted = target.middle(0)
     edges = [side for box in between for side in (box.top - LANE, box.bottom + LANE)]
@@ -148,7 +164,7 @@ def _lane(target: Box, between: Sequence[Box]) -> int:
     return min(free, key=lambda height: abs(height - wanted))
 
 
-def _way(box: Box, row: int, target: Box, course: tuple[int, int]) -> str:
+def _way(box: TableBox, row: int, target: TableBox, course: tuple[int, int]) -> str:
     """From a row to the name of a table: straight across one gutter, else along its lane.
 
     `course` is the height of the lane, and how far from a box the line turns.
@@ -160,19 +176,3 @@ def _way(box: Box, row: int, target: Box, course: tuple[int, int]) -> str:
         return f"M{start[0]} {start[1]}H{near_end}V{end[1]}H{end[0]}"
     near_start = box.left - GUTTER + turn
     return f"M{start[0]} {start[1]}H{near_start}V{lane}H{near_end}V{end[1]}H{end[0]}"
-
-
-def _drawn(box: Box) -> Html:
-    frame = tag("rect", "", x=f"{box.left}", y=f"{box.top}", width=f"{BOX_WIDTH}",
-                height=f"{box.height}", rx="3", fill=GROUND, stroke=RULE)  # fmt: skip
-    others = len(box.table.columns) - len(box.keys)
-    rows = [_text(box, row, key) for row, key in enumerate(box.keys, start=1)]
-    said = f"and {others} more" if box.keys else units.counted(others, "column")
-    more = _text(box, len(box.keys) + 1, said, colour=MUTED)
-    name = _text(box, 0, box.table.name, weight="600")
-    return tag("g", (frame, name, *rows, more))
-
-
-def _text(box: Box, row: int, said: str, *, colour: str = TEXT, weight: str | None = None) -> Html:
-    return tag("text", said, x=f"{box.left + 8}", y=f"{box.middle(row) + 4}", fill=colour,
-               font_weight=weight)  # fmt: skip

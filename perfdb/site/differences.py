@@ -4,10 +4,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from perfdb import units
-from perfdb.site import tables
-from perfdb.site.data import Result
-from perfdb.site.profile import Column
-from perfdb.site.profiles import CP, EP, ETP, FSDP, GA, LBS, MBS, PP, SP, TP, VP, ours
+from perfdb.site.cells import formatted, known
+from perfdb.site.columns import (
+    CP,
+    EP,
+    ETP,
+    FSDP,
+    GA,
+    LBS,
+    MBS,
+    PP,
+    SP,
+    TP,
+    VP,
+    ShownColumn,
+    ours,
+)
+from perfdb.site.data import SiteResult
 
 MOST_OPTIONS: Final = 4
 """Options of a framework that are named with their values; the others are counted."""
@@ -18,7 +31,7 @@ _OTHERS: Final = ("kernels", "container")
 """What is too long to be printed twice."""
 
 
-def differences(its: Result, that: Result) -> Iterator[str]:
+def differences(its: SiteResult, that: SiteResult) -> Iterator[str]:
     """'TP 2 against 1', 'other kernels', 'recompute full against none': – where none is stated."""
     yield from of_columns(_LAYOUT, its, that)
     for field in _OTHERS:
@@ -32,25 +45,25 @@ def differences(its: Result, that: Result) -> Iterator[str]:
         yield units.counted(more, "other option")
 
 
-def of_columns(columns: Iterable[Column], its: Result, that: Result) -> Iterator[str]:
+def of_columns(columns: Iterable[ShownColumn], its: SiteResult, that: SiteResult) -> Iterator[str]:
     """'TP 2 against 1': the columns in which two results are printed otherwise."""
     for column in columns:
-        mine, other = (tables.formatted(column, tables.known(column, it)) for it in (its, that))
+        mine, other = (formatted(column, known(column, it)) for it in (its, that))
         if mine != other:
             yield f"{column.title} {mine} against {other}"
 
 
-def note(its: Result, that: Result, named: Callable[[Result], str]) -> Iterator[str]:
+def note(its: SiteResult, that: SiteResult, named: Callable[[SiteResult], str]) -> Iterator[str]:
     """The differences in a sentence; nothing where there are none."""
     if different := ", ".join(differences(its, that)):
         yield f"{named(its)} is configured differently from {named(that)}: {different}."
 
 
-def names(results: Iterable[Result], that: Result) -> list[str]:
+def names(results: Iterable[SiteResult], that: SiteResult) -> list[str]:
     """What any of some results has otherwise: 'TP', 'kernels', 'recompute'."""
     found: dict[str, None] = {}
     for it in results:
-        differing = [one for one in _NAMED if tables.known(one, it) != tables.known(one, that)]
+        differing = [one for one in _NAMED if known(one, it) != known(one, that)]
         found |= dict.fromkeys(column.title for column in differing)
         found |= dict.fromkeys(one for one in _OTHERS if getattr(it, one) != getattr(that, one))
         found |= dict.fromkeys(_options(it.options, that.options))

@@ -1,163 +1,174 @@
-"""The directives: each reads the data of its page and puts the HTML of a part in its place."""
+"""The directives: each puts the blocks of a page, or a table of the code, into its document."""
 
-import shlex
-from collections.abc import Iterable
-from functools import cache, partial
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
+from urllib.parse import quote
 
 from docutils import nodes
-from docutils.parsers.rst import directives
-from docutils.statemachine import StringList
-from sphinx.domains.std import Glossary
+from markupsafe import Markup
+from sphinx import addnodes
+from sphinx.builders import Builder
+from sphinx.util.docutils import SphinxDirective
+from sphinx.util.osutil import relative_uri
 
-from perfdb.site import addresses, overview, pages, places, reference, runs
-from perfdb.site.base import SiteDirective
-from perfdb.site.data import RunPage
-from perfdb.site.declared import ReleasePageDirective, TableDirective
-from perfdb.site.files import DOWNLOADS, EVERYTHING
-from perfdb.site.glossary import TERMS
-from perfdb.site.overview import Overview
-from perfdb.site.recipes import RecipePage
-
-
-class PartDirective(SiteDirective):
-    """A part of a page that is made from the store."""
-
-    required_arguments = 1
-    option_spec: ClassVar = {"number": directives.nonnegative_int}
-
-    def run(self) -> list[nodes.Node]:
-        """The part of the name that is given; of several that of the number."""
-        read = partial(self.data, self.env.docname)
-        make = pages.PARTS[self.arguments[0]]
-        return self.raw(make(read, self.options.get("number", 0), cache(self.address)))
+from perfdb.site import addresses, page
+from perfdb.site.addresses import slug
+from perfdb.site.blocks import Keeper, Stored, blocks_of
+from perfdb.site.downloads import FORMAT_TITLES
+from perfdb.site.files import DOWNLOADS, EVERYTHING, PUBLISHED, SiteLayout
+from perfdb.site.made_html import made_block, made_html
+from perfdb.site.page import Block
+from perfdb.site.templates import render_text, resolved
 
 
-class RunDirective(SiteDirective):
-    """A part of a run's page."""
+class SiteDirective(SphinxDirective):
+    """Blocks of a page as nodes. `builder` is that of the build that goes on."""
 
-    option_spec: ClassVar = {"part": directives.unchanged_required}
+    builder: ClassVar[Builder]
 
-    def run(self) -> list[nodes.Node]:
-        """The part; recipe, command and files are nodes, so that Sphinx highlights and copies."""
-        page, part = self.data(self.env.docname, RunPage), self.options["part"]
-        if part != "steps":  # no other shows lines, and to tell a thousand takes 20 ms
-            page = page.model_copy(update={"lines": {}})
-        page = page if self.config.perfdb_hostnames else places.without(page)
-        if part in runs.PARTS:
-            return self.raw(runs.PARTS[part](page, self.address))
-        if part == "files":
-            return self._files(page)
-        if part == "recipe":
-            text, language, what = page.recipe_text, "yaml", "recipe file"
-        else:
-            text, language, what = shell(page.run.command), "bash", "command"
-        return [_code(text, language) if text else nodes.paragraph(text=f"The run kept no {what}.")]
+    @property
+    def layout(self) -> SiteLayout:
+        """Where the files of the build are."""
+        return SiteLayout(Path(self.env.srcdir))
 
-    def _files(self, page: RunPage) -> list[nodes.Node]:
-        listed = nodes.bullet_list()
-        for file in page.files:
-            size = nodes.Text(f" {file.size_bytes:,} bytes")
-            listed += nodes.list_item("", nodes.paragraph("", "", self.download(file), size))
-        return [listed]
+    def html(self, html: str, names: Iterable[str] = ()) -> made_block:
+        """HTML as a node of this document, with its links to others."""
+        docname = self.env.docname
+        address = self.builder.get_relative_uri
+        return made_html(resolved(html, lambda name: address(docname, name)), names)
 
+    def stored(self, name: str) -> list[nodes.Node]:
+        """The blocks that the build has made; this document depends on them from now on."""
+        path = self.layout.data(name)
+        self.env.note_dependency(str(path))
+        if not path.is_file():
+            raise self.error(f"{self.name}: the store has nothing for {name!r}")
+        return self.as_nodes(blocks_of(path))
 
-def _code(text: str, language: str) -> nodes.Node:
-    return nodes.literal_block(text, text, language=language, force=True)
+    def made(self, blocks: Iterable[Block]) -> list[nodes.Node]:
+        """Blocks that were made just now, for a page written by hand."""
+        keeper = Keeper(self.layout, self.env.docname)
+        taken = set(map(Path, self.env.dependencies.get(self.env.docname, ())))
+        stored = keeper.blocks(blocks, taken)
+        return self.as_nodes(json.loads(json.dumps(stored)))
 
+    def as_nodes(self, blocks: Iterable[Stored]) -> list[nodes.Node]:
+        """Blocks as nodes of this document."""
+        return [node for block in blocks for node in self._nodes(block)]
 
-def shell(command: Iterable[str]) -> str:
-    """A command as a person would type it: each option with its value on a line of its own."""
-    words = map(shlex.quote, command)
-    return "".join(f" \\\n    {it}" if it.startswith("-") else f" {it}" for it in words)[1:]
+    def _nodes(self, block: Stored) -> Iterator[nodes.Node]:
+        match block:
+            case {"html": str(html)}:
+                yield self.html(html)
+            case {"section": str(title), "blocks": list(blocks)}:
+                yield self._section(title, blocks)
+            case {"tabs": list(tabs), "group": str(group)}:
+                yield self._tab_set(tabs, group)
+            case {"downloads": list(paths), "models": list(models)}:
+                yield self.html(self.download_links(paths), models)
+            case _:
+                yield from self._leaves(block)
 
+    def _leaves(self, block: Stored) -> Iterator[nodes.Node]:
+        match block:
+            case {"code": str(text), "language": str(language)}:
+                yield nodes.literal_block(text, text, language=language, force=True)
+            case {"files": list(listed), "before": str(before), "after": str(after)}:
+                yield _files(listed, before, after)
+            case {"everything": True}:
+                yield from self.all_downloads()
+            case {"entry": str(words)}:
+                yield addnodes.index(entries=[("single", words, "", "main", None)])
+            case _:
+                raise self.error(f"{self.name}: {block!r} is no block")
 
-class RecipeDirective(SiteDirective):
-    """A text of a recipe, to copy, to download, and the command that runs it."""
+    def _section(self, title: str, blocks: Sequence[Stored]) -> nodes.section:
+        section = nodes.section("", nodes.title(title, title), names=[title.lower()])
+        self.state.document.note_implicit_target(section, section)
+        # the anchor that MyST has for a heading, where that of docutils is another
+        anchor = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+        if anchor and anchor not in self.state.document.ids:
+            self.state.document.ids[anchor] = section
+            section["ids"].append(anchor)
+        section += self.as_nodes(blocks)
+        return section
 
-    option_spec: ClassVar = {"number": directives.nonnegative_int}
+    def _tab_set(self, tabs: Sequence[Mapping[str, object]], group: str) -> nodes.container:
+        """A tab for each; they share a group, so that choosing one chooses it everywhere."""
+        tab_set = _component("tab-set")
+        for tab in tabs:
+            title, blocks = str(tab["title"]), tab["blocks"]
+            label = nodes.rubric(title, title, classes=["sd-tab-label"])
+            label["sync_id"], label["sync_group"] = slug(str(tab["name"])), group
+            content = _component("tab-content")
+            assert isinstance(blocks, list)
+            content += self.as_nodes(blocks)
+            item = _component("tab-item")
+            item += [label, content]
+            tab_set += item
+        return tab_set
 
-    def run(self) -> list[nodes.Node]:
-        """Nodes, so that Sphinx highlights and copies."""
-        kept = self.data(self.env.docname, RecipePage).texts[self.options["number"]]
-        if kept.text is None or kept.file is None:
-            return [nodes.paragraph(text="The runs kept no recipe file.")]
-        said = nodes.Text(" to the folder that you are in, and run it again:")
-        download = nodes.paragraph("", "", nodes.Text("Download "), self.download(kept.file), said)
-        command = f"perfdb run {shlex.quote(Path(kept.file.name).name)}"
-        return [_code(kept.text, "yaml"), download, _code(command, "bash")]
-
-
-class OverviewDirective(SiteDirective):
-    """The newest releases and headline numbers."""
-
-    def run(self) -> list[nodes.Node]:
-        """Counts and cards, or how to get data."""
-        return self.raw(overview.html(self.data(addresses.OVERVIEW, Overview), self.address))
-
-
-class NoDataDirective(SiteDirective):
-    """What stands on a page of results where there are none."""
-
-    def run(self) -> list[nodes.Node]:
-        """How to get some."""
-        return self.raw(overview.NO_DATA)
-
-
-class DownloadsDirective(SiteDirective):
-    """The files of all results."""
-
-    def run(self) -> list[nodes.Node]:
-        """Links to those that there are."""
-        folder = Path(self.env.srcdir, DOWNLOADS)
-        made = sorted(folder.glob(f"{EVERYTHING}.*"))
+    def all_downloads(self) -> list[nodes.Node]:
+        """Links to the files of all results."""
+        root = Path(self.env.srcdir)
+        made = sorted((root / DOWNLOADS).glob(f"{EVERYTHING}.*"))
         if not made:
-            self.env.note_dependency(str(folder / EVERYTHING))
-            return self.raw(overview.NO_DATA)
-        return self.raw(self.links(made, "all data"))
+            self.env.note_dependency(str(root / DOWNLOADS / EVERYTHING))
+            return [self.html(page.no_data())]
+        paths = [path.relative_to(root).as_posix() for path in made]
+        return [self.html(self.download_links(paths, "all data"))]
+
+    def download_links(self, paths: Iterable[str], what: str = "") -> Markup:
+        """Links to files of tables; this document depends on them from now on."""
+        here = self.builder.get_target_uri(self.env.docname)
+        links = []
+        for path in paths:
+            self.env.note_dependency(str(Path(self.env.srcdir, path)))
+            name = f"{PUBLISHED}/{path.removeprefix(f'{DOWNLOADS}/')}"
+            title = FORMAT_TITLES[path.rpartition(".")[2]]
+            links.append((title, relative_uri(here, quote(name))))
+        known = addresses.DICTIONARY in self.env.found_docs
+        is_elsewhere = known and self.env.docname != addresses.DICTIONARY
+        return render_text(
+            '<p class="perf-downloads">Download {{ what }}'
+            "{% for title, path in links %}{% if not loop.first %} · {% endif %}"
+            '<a href="{{ path }}" download="">{{ title }}</a>{% endfor %}'
+            "{% if known %} · {{ link('what the columns mean', dictionary) }}{% endif %}</p>\n",
+            what=f"{what}: " if what else "",
+            links=links,
+            known=is_elsewhere,
+            dictionary=addresses.DICTIONARY,
+        )
 
 
-class ReferenceDirective(SiteDirective):
-    """A table made from the code: systems, models, metrics, conventions, peaks, schema, …"""
-
-    required_arguments = 1
+class PageDirective(SiteDirective):
+    """Everything on a page that is made from the store."""
 
     def run(self) -> list[nodes.Node]:
-        """The table of the name that is given."""
-        name = self.arguments[0]
-        if name not in reference.TABLES:
-            known = ", ".join(reference.TABLES)
-            raise self.error(f"{self.name}: no table {name!r}; known: {known}")
-        return self.raw(reference.TABLES[name]())
+        """The blocks that the build has made of this page."""
+        return self.stored(self.env.docname)
 
 
-class GlossaryDirective(Glossary):
-    """The abbreviations as a glossary, so that {term}`GBS` links to its entry."""
-
-    has_content = False
-
-    def run(self) -> list[nodes.Node]:
-        """Sphinx's own glossary, filled from the one table."""
-        lines = [
-            line
-            for term in TERMS.values()
-            for line in (term.short, f"    {term.name}: {term.meaning}", "")
-        ]
-        self.content = StringList(lines, source=__file__)
-        return super().run()
+def _component(name: str) -> nodes.container:
+    """A component of sphinx-design, as its own directives make it."""
+    return nodes.container(is_div=True, design_component=name, classes=[f"sd-{name}"])
 
 
-DIRECTIVES = {
-    "perfdb-downloads": DownloadsDirective,
-    "perfdb-glossary": GlossaryDirective,
-    "perfdb-no-data": NoDataDirective,
-    "perfdb-overview": OverviewDirective,
-    "perfdb-part": PartDirective,
-    "perfdb-recipe": RecipeDirective,
-    "perfdb-reference": ReferenceDirective,
-    "perfdb-release-page": ReleasePageDirective,
-    "perfdb-run": RunDirective,
-    "perfdb-table": TableDirective,
-}
-"""Every directive by the name that pages call it."""
+def _files(listed: Sequence[Mapping[str, object]], before: str, after: str) -> nodes.Node:
+    """Files of a run to download: one in a sentence, or a list with their sizes."""
+    links = [
+        addnodes.download_reference(
+            "", "", nodes.literal(text=str(file["name"])), reftarget=f"/{file['path']}"
+        )
+        for file in listed
+    ]
+    if before:
+        return nodes.paragraph("", "", nodes.Text(before), *links, nodes.Text(after))
+    items = nodes.bullet_list()
+    for file, link in zip(listed, links, strict=True):
+        size = nodes.Text(f" {file['size']:,} bytes")
+        items += nodes.list_item("", nodes.paragraph("", "", link, size))
+    return items

@@ -1,25 +1,21 @@
-"""The files that the site writes beside the documents, and those that it removes again.
+"""The files that a build writes next to the documents, and those that it removes again.
 
-Nothing is written that already says the same, so that a build only redoes what has changed.
+Nothing is written that has the same content already, so that a build only redoes what has changed.
 """
 
 import filecmp
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from perfdb.site.addresses import slug
+from perfdb.site.addresses import FOLDERS, slug
 
 if TYPE_CHECKING:
     from perfdb.site.data import RunFile
-    from perfdb.site.page import Page
-
-MARK: Final = "# Made by perfdb.site from the store; what is changed here is lost."
-"""Stands on the second line of every page that is made, and of none that is written."""
 
 GENERATED: Final = "_generated/perfdb"
 """The folder, inside the documents, of what is no document; it is ours alone."""
@@ -28,20 +24,16 @@ DOWNLOADS: Final = "_generated/perfdb-data"
 PUBLISHED: Final = "_data"
 """Where the files of tables are in the site."""
 EVERYTHING: Final = "results"
-"""What the file of all results is called."""
-
+"""The name of the file of all results."""
+MARK: Final = "# Made by perfdb.site from the store; what is changed here is lost."
+"""On the second line of every page that is made, and of none that is written."""
 DECLARING: Final = ("{perfdb-release-page}", "{perfdb-table}")
 """What a page written by hand has in it that takes the place of one that is made."""
 
-FOLDERS = (
-    "changes", "models", "performance", "recipes", "runs", "scaling", "sources", "systems",
-)  # fmt: skip
-"""Where pages are made. Pages written by hand may stand there too and are left alone."""
-
 
 @dataclass(frozen=True)
-class Layout:
-    """Where everything lies. `root` is the folder of the documents."""
+class SiteLayout:
+    """Where everything is. `root` is the folder of the documents."""
 
     root: Path
 
@@ -50,7 +42,7 @@ class Layout:
         return self.root / f"{name}.md"
 
     def data(self, name: str) -> Path:
-        """The data that a document's directives read."""
+        """The blocks of a document."""
         return self.root / GENERATED / "data" / f"{name}.json"
 
     def run_file(self, file: "RunFile") -> Path:
@@ -58,13 +50,17 @@ class Layout:
         name = slug(Path(file.name).name)
         return self.root / GENERATED / "files" / file.sha256[:16] / name
 
+    def downloads(self, name: str) -> Path:
+        """The folder of the files of a document's tables."""
+        return self.root / DOWNLOADS / name
+
     @property
     def done(self) -> Path:
         """What the last build was made from."""
         return self.root / GENERATED / "done.json"
 
     def pages(self) -> list[str]:
-        """Every page that stands where pages are made, whoever wrote it."""
+        """Every page where pages are made, whoever wrote it."""
         found = (page for folder in FOLDERS for page in (self.root / folder).rglob("*.md"))
         return sorted(page.relative_to(self.root).as_posix() for page in found)
 
@@ -81,23 +77,19 @@ def is_made(page: Path) -> bool:
         return MARK in (file.readline(), file.readline().rstrip("\n"))
 
 
-def write_pages(layout: Layout, pages: "Iterable[Page]") -> set[Path]:
-    """Write the pages and their data; the files that they are now made of.
+def write(path: Path, content: bytes) -> Path:
+    """Write a file unless it has just this content."""
+    if not path.is_file() or path.read_bytes() != content:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return path
 
-    A page written by hand that declares tables takes the place of the one that would be made.
-    Raises FileExistsError where another page written by hand stands in the way.
+
+def write_page(path: Path, text: str) -> Path:
+    """Write a page unless one written by hand takes its place.
+
+    Raises FileExistsError where a page written by hand that declares no results is in the way.
     """
-    kept: set[Path] = set()
-    for page in pages:
-        if page.text is not None:
-            kept.add(_write_text(layout.page(page.name), page.text))
-        if page.data is not None:
-            said = page.data.model_dump_json(exclude_defaults=True)
-            kept.add(write(layout.data(page.name), said.encode()))
-    return kept
-
-
-def _write_text(path: Path, text: str) -> Path:
     if not path.exists() or is_made(path):
         return write(path, text.encode())
     if any(one in path.read_text(encoding="utf-8", errors="replace") for one in DECLARING):
@@ -109,7 +101,7 @@ def _write_text(path: Path, text: str) -> Path:
 
 
 def write_run_files(
-    layout: Layout, files: "Iterable[RunFile]", content: Callable[[str], bytes]
+    layout: SiteLayout, files: "Iterable[RunFile]", content: Callable[[str], bytes]
 ) -> set[Path]:
     """Write the files of runs that are not there yet. A name holds the hash of its bytes."""
     kept: set[Path] = set()
@@ -121,15 +113,7 @@ def write_run_files(
     return kept
 
 
-def write(path: Path, content: bytes) -> Path:
-    """Write a file unless it already says just this."""
-    if not path.is_file() or path.read_bytes() != content:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    return path
-
-
-def remove_others(layout: Layout, kept: set[Path]) -> None:
+def remove_others(layout: SiteLayout, kept: Collection[Path]) -> None:
     """Remove what an earlier build has made and this one has not."""
     for path in layout.made():
         if path not in kept:

@@ -1,125 +1,210 @@
-"""A document that is made from the store, and a kind of such documents.
+"""A page that is made from the store: its document, its blocks, and how they are kept.
 
-A kind is a module: which pages there are of it, and the parts that stand on them. To add one write
-its module and add its KIND to the table in `perfdb.site.pages`.
+To write a kind of page, write a module with a function `pages(data: SiteData) -> Iterator[Page]`
+and add it to `KINDS` in `perfdb.site.build`. A page has a name (its address), a title, one sentence
+about it, and a `body`: a `functools.partial` of a function that makes its blocks. All that the
+function needs must be among the arguments of the partial: the page is made again only when these,
+or the code, change. Blocks are HTML (`Markup`, from a template or from `tables`), sections, tabs,
+code, downloads of a table's results, and links to files of runs. Link to other documents with
+`templates.link` or `templates.to`; no page needs to know its own address.
+
+    def pages(data):
+        yield Page("models/index", "Models", "3 models.", partial(_index, data.results))
+
+    def _index(results):
+        return [results_table("Models", results, ON_SYSTEM).html, Section("More", [paragraph("…")])]
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeVar
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
 
-from perfdb.record import Frozen
-from perfdb.site.addresses import Address
-from perfdb.site.contents import Contents
+from markupsafe import Markup
+
+from perfdb.site.addresses import FINE_TUNING, TUNED, slug
+from perfdb.site.columns import Profile
+from perfdb.site.data import RunFile, SiteResult
 from perfdb.site.files import MARK
-from perfdb.site.markup import Html
-from perfdb.site.words import myst, quoted
-
-NO_DATA = "```{perfdb-no-data}\n```\n"
+from perfdb.site.tables import results_table
+from perfdb.site.templates import render
+from perfdb.units import counted
 
 LONGEST: Final = 160
-"""Characters of what a page says of itself: about what a list of search results shows."""
-TAGS: Final = "tags: [performance, benchmarks, throughput, gpu]"
-CATEGORIES: Final = "categories: [reference]"
-"""As published pages of performance have them."""
-
-Data = TypeVar("Data", bound=Frozen)
-
-
-class Read(Protocol):
-    """What gives a page's data, which is of a kind."""
-
-    def __call__(self, kind: type[Data], /) -> Data:
-        """The data."""
-        ...
+"""Characters of the sentence about a page: about what a list of search results shows."""
+MOST_NAMES: Final = 4
+"""Names in the sentence about a page; of more it has their number."""
+FRONT: Final = (
+    "tags: [performance, benchmarks, throughput, gpu]",
+    "categories: [reference]",
+)
 
 
-Part = Callable[[Read, int, Address], Html]
-"""From a page's data to the HTML of a part; the number says which of several."""
+@dataclass(frozen=True)
+class Code:
+    """A text to copy, highlighted."""
+
+    text: str
+    language: str
+
+
+@dataclass(frozen=True)
+class Download:
+    """Results of the table above, as files to download."""
+
+    results: Sequence[SiteResult]
+
+    @property
+    def name(self) -> str:
+        """What the results share: 'nemo-25.04-pretrain-dgx-h100'."""
+        values = [
+            {getattr(result, field) for result in self.results}
+            for field in ("framework", "release", "task", "variant", "model", "system")
+        ]
+        named = [{FINE_TUNING} if it == set(TUNED) else it for it in values]
+        words = [str(it.pop()) for it in named if len(it) == 1 and None not in it]
+        return "-".join(slug(word) for word in words) or "results"
+
+
+@dataclass(frozen=True)
+class FileLinks:
+    """Files of runs to download: as a list with their sizes, or one in a sentence."""
+
+    files: Sequence[RunFile]
+    before: str = ""
+    after: str = ""
+
+
+@dataclass(frozen=True)
+class Tab:
+    """One tab of several."""
+
+    name: str
+    title: str
+    blocks: "Sequence[Block]"
+
+
+@dataclass(frozen=True)
+class Tabs:
+    """Tabs; those of one group are chosen together."""
+
+    group: str
+    tabs: Sequence[Tab]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what is below it."""
+
+    title: str
+    blocks: "Sequence[Block]"
+
+
+@dataclass(frozen=True)
+class IndexEntry:
+    """What the search finds the page by."""
+
+    words: str
+
+
+@dataclass(frozen=True)
+class AllDownloads:
+    """The files of all results."""
+
+
+Block = Markup | Code | Download | FileLinks | Tabs | Section | IndexEntry | AllDownloads
+Body = partial[list[Block]]
 
 
 @dataclass(frozen=True)
 class Page:
-    """A document: its name, its MyST text, and the data its directives read.
+    """A document that is made from the store.
 
-    `text` is None where data is kept for a page that somebody writes.
+    `below` are the pages that the navigation lists below it, `label` is what {ref} calls it;
+    `has_contents` keeps the list of its headings at the right.
     """
 
     name: str
-    text: str | None
-    data: Frozen | None = None
+    title: str
+    about: str
+    body: Body
+    below: Sequence[str] = ()
+    label: str = ""
+    has_contents: bool = False
+
+    @property
+    def text(self) -> str:
+        """The MyST text: front matter, title, and the directive in place of the blocks."""
+        aside = [] if self.has_contents else ["html_theme.sidebar_secondary.remove: true"]
+        about = f"description: {yaml_text(_shortened(self.about))}"
+        lines = ["---", MARK, about, *FRONT, *aside, "orphan: true", "---", ""]
+        lines += [f"({self.label})="] if self.label else []
+        lines += [f"# {myst(self.title)}", "", "```{perfdb-page}", "```", ""]
+        if self.below:
+            entries = [f"/{name}" for name in self.below]
+            lines += ["```{toctree}", ":hidden:", "", *entries, "```", ""]
+        return "\n".join(lines)
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A kind of page."""
-
-    pages: Callable[[Contents], Iterable[Page]]
-    parts: Mapping[str, Part] = field(default_factory=dict)
+def key_of(body: Body) -> str:
+    """The same as long as a body is made of the same."""
+    known = (body.func.__qualname__, body.args, sorted(body.keywords.items()))
+    return hashlib.sha256(repr(known).encode(errors="surrogatepass")).hexdigest()
 
 
-def part(kind: type[Data], make: Callable[[Data, Address], Html]) -> Part:
-    """A part of pages whose data is of a kind."""
-    return lambda read, _, address: make(read(kind), address)
+def offered(
+    label: str, results: Sequence[SiteResult], profile: Profile, ids: Sequence[str] = ()
+) -> list[Block]:
+    """The table of some results by a profile, with its downloads."""
+    table: Block = results_table(label, results, profile, ids).html
+    return [table, Download(tuple(results))] if profile.is_offered else [table]
 
 
-def numbered(kind: type[Data], make: Callable[[Data, int, Address], Html]) -> Part:
-    """A part of which a page has several: the number says which."""
-    return lambda read, number, address: make(read(kind), number, address)
+def summary_of_results(results: Sequence[SiteResult]) -> str:
+    """'39 published results', '1 measured result', '39 published and 2 measured results'."""
+    measured = sum(one.is_measured for one in results)
+    known = [(len(results) - measured, "published"), (measured, "measured")]
+    *others, (count, kind) = [one for one in known if one[0]]
+    words = [f"{number:,} {word}" for number, word in others]
+    return " and ".join([*words, counted(count, f"{kind} result")])
 
 
-def document(title: str, about: str, *parts: str, label: str = "", contents: bool = False) -> str:
-    """The MyST text of a page; `contents` keeps the list of its headings at the right.
-
-    `about` is a sentence that tells what the page holds, as plain text; `label` is what {ref} in
-    other pages calls it. It is an orphan: whether it stands in a toctree is for the project that
-    uses the pages to say.
-    """
-    aside = [] if contents else ["html_theme.sidebar_secondary.remove: true"]
-    front = "\n".join(["---", MARK, *_about(about), *aside, "orphan: true", "---", ""])
-    target = [f"({label})="] if label else []
-    return "\n".join([front, *target, f"# {myst(title)}\n", *parts])
+def summary_of_names(names: Iterable[str]) -> str:
+    """'A', 'A and B', 'A, B, C, D and 3 more': each once, in the order they come in."""
+    known = list(dict.fromkeys(names))
+    left = len(known) - MOST_NAMES
+    parts = [*known[:MOST_NAMES], f"{left:,} more"] if left > 0 else known
+    if len(parts) < 2:
+        return "".join(parts)
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
-def _about(sentence: str) -> list[str]:
-    """The lines of the front matter that tell what the page holds; of a long sentence the start."""
-    said = " ".join(sentence.split())
-    told = said if len(said) <= LONGEST else f"{said[: LONGEST - 1].rstrip()}…"
-    return [f"description: {quoted(told)}", TAGS, CATEGORIES]
+def no_data() -> Markup:
+    """What a page shows while there are no results: how to get some."""
+    return render("no_data")
 
 
-def listing(
-    name: str, about: str, introduction: str, data: Frozen | None, below: Iterable[str] = ()
-) -> Page:
-    """The page that lists the pages `below`. Its title and its part are called as its folder is.
-
-    `data` is what the part is made of; where it is None there is only the introduction.
-    """
-    folder, _, _ = name.partition("/")
-    title = folder.capitalize()
-    if data is None:
-        return Page(name, document(title, about, introduction))
-    return Page(name, document(title, about, introduction, shown(folder), toctree(below)), data)
+def myst(words: str) -> str:
+    """Any text as MyST that prints as that text, on one line: every sign is escaped."""
+    return "".join(f"\\{it}" if it in _SIGNS else it for it in " ".join(words.split()))
 
 
-def directive(name: str, argument: str = "", **options: object) -> str:
-    """A directive without content."""
-    given = "".join(f":{option}: {value}\n" for option, value in options.items())
-    return f"```{{{name}}} {argument}".rstrip() + f"\n{given}```\n"
+_SIGNS: Final = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 
 
-def shown(name: str, number: int | None = None) -> str:
-    """Where a part stands."""
-    which = {} if number is None else {"number": number}
-    return directive("perfdb-part", name, **which)
+def _shortened(sentence: str) -> str:
+    words = " ".join(sentence.split())
+    return words if len(words) <= LONGEST else f"{words[: LONGEST - 1].rstrip()}…"
 
 
-def section(title: str, *parts: str) -> str:
-    """A heading and what stands below it."""
-    return "\n".join([f"## {myst(title)}\n", *parts])
+_NOT_IN_YAML: Final = re.compile("[<\x7f-\x9f\ud800-\udfff\ufeff\ufffe\uffff]")
+"""What JSON leaves as it is, and YAML cannot hold; and what begins markup."""
 
 
-def toctree(names: Iterable[str]) -> str:
-    """The pages below a page; empty for none."""
-    entries = "".join(f"/{name}\n" for name in names)
-    return f"```{{toctree}}\n:hidden:\n\n{entries}```\n" if entries else ""
+def yaml_text(words: str) -> str:
+    """Any text as YAML, on one line; nor does a reader that knows no YAML find markup there."""
+    text = json.dumps(words, ensure_ascii=False)
+    return _NOT_IN_YAML.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)

@@ -2,17 +2,19 @@
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
 from perfdb import catalog
-from perfdb.compare import Match, Result, Verdict, comparison, marked, words
+from perfdb.catalog import titles
+from perfdb.compare import Comparison, Match, Result, Verdict, comparison, marked, words
 from perfdb.compare.verdict import gflop_per_token_apart
 from perfdb.groups import grouped
-from perfdb.record import Frozen
-from perfdb.site.bests import FLOPS, RATE
-from perfdb.site.contents import ReleasePair, Skipped
-from perfdb.site.words import framework_title, release_title
+from perfdb.site import addresses
+from perfdb.site.cells import FLOPS
+from perfdb.site.links import release_title
+from perfdb.stated import RATE
 from perfdb.versions import Precedence, is_rolling, version_order
 
 MOST_PAIRS: Final = 5
@@ -24,7 +26,41 @@ Work = Mapping[str, frozenset[object]]
 """The keys of the workloads of each release."""
 
 
-class Tally(Frozen):
+@dataclass(frozen=True, kw_only=True)
+class SkippedRelease:
+    """A release that a later one is not compared with, and why."""
+
+    release: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleasePair:
+    """A release of a framework against the newest before it that shares work.
+
+    `skipped` are those between.
+    """
+
+    framework: str
+    before: str
+    after: str
+    comparison: Comparison
+    skipped: tuple[SkippedRelease, ...] = ()
+    is_newest: bool = False
+
+    @property
+    def document(self) -> str:
+        """The name of its page: that of the newest release is the framework's own."""
+        return addresses.of_changes(self.framework, None if self.is_newest else self.after)
+
+    @property
+    def title(self) -> str:
+        """'NeMo Framework: 25.02 → 25.04'."""
+        return f"{titles.framework(self.framework)}: {self.before} → {self.after}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tally:
     """How a comparison came out: how many matches have each verdict."""
 
     counts: Mapping[Verdict, int]
@@ -35,19 +71,20 @@ class Tally(Frozen):
         count = self.counts[Verdict.NOT_JUDGED]
         return f"{count:,} {Verdict.NOT_JUDGED} (open errors)" if count else ""
 
-    def said(self, by: str = "") -> str:
+    def text(self, by: str = "") -> str:
         """'35 compared: 4 faster, 2 slower, 29 same; 4 not judged (open errors)'."""
         judged = {it: count for it, count in self.counts.items() if it != Verdict.NOT_JUDGED}
-        told = ", ".join(f"{count:,} {verdict}" for verdict, count in judged.items() if count)
-        compared = f"{sum(judged.values()):,} compared{by}{f': {told}' if told else ''}"
+        verdicts = ", ".join(f"{count:,} {verdict}" for verdict, count in judged.items() if count)
+        compared = f"{sum(judged.values()):,} compared{by}{f': {verdicts}' if verdicts else ''}"
         return "; ".join(filter(None, (compared, self.not_judged)))
 
 
-class Disagreement(Frozen):
+@dataclass(frozen=True, kw_only=True)
+class Disagreement:
     """A match whose TFLOP/s changed by another factor than its tokens/s: before and after."""
 
     work: str
-    said: str
+    text: str
     """'tokens/s/GPU 9,000 → 9,000, TFLOP/s/GPU 722 → 72,000'."""
 
 
@@ -59,7 +96,7 @@ def of_results(rows: Iterable[Row], wrong: Iterable[int]) -> Iterator[ReleasePai
     """
     of_releases = [row for row in rows if row["release"] is not None]
     stored = grouped(of_releases, lambda row: str(row["framework"]))
-    for framework in sorted(stored, key=framework_title):
+    for framework in sorted(stored, key=titles.framework):
         releases = grouped(stored[framework], lambda row: str(row["release"]))
         newest_first = sorted(releases.items(), key=_order, reverse=True)
         yield from _of_framework(framework, dict(newest_first), frozenset(wrong))
@@ -112,7 +149,7 @@ def _pairs(framework: str, work: Work, read: Read, trials: Container[str]) -> li
         is_newest, before = after == newest, _sharing(after, earlier, work)
         if earlier and (is_newest or before):
             found = _pair(framework, after, earlier, before, read)
-            made.append(found.model_copy(update={"is_newest": is_newest}))
+            made.append(replace(found, is_newest=is_newest))
     for after in [one for one in ordered if is_rolling(one)] if numbered else []:
         earlier = numbered if after in trials else first
         made.append(_pair(framework, after, earlier, _sharing(after, earlier, work), read))
@@ -129,11 +166,11 @@ def _pair(
 ) -> ReleasePair:
     """A release and the one of the earlier ones that shares work; of none the first of them."""
     before = sharing or earlier[0]
-    skipped: list[Skipped] = []
+    skipped: list[SkippedRelease] = []
     for passed in earlier[: earlier.index(before)]:
         ends = (release_title(framework, passed), release_title(framework, after))
         nothing = words.why_nothing(*ends, comparison(read(passed), read(after)))
-        skipped.append(Skipped(release=passed, reason=nothing))
+        skipped.append(SkippedRelease(release=passed, reason=nothing))
     return ReleasePair(
         framework=framework,
         before=before,
@@ -160,11 +197,11 @@ def disagreement(match: Match) -> Disagreement | None:
     conventions = {a.flops_convention, b.flops_convention} - {None}
     if rates is None or tflops is None or len(conventions) > 1 or not gflop_per_token_apart(a, b):
         return None
-    said = (
+    figures = (
         f"{name} {words.figure(a, metric)} → {words.figure(b, metric)}"
         for name, metric in (("tokens/s/GPU", RATE), ("TFLOP/s/GPU", FLOPS))
     )
-    return Disagreement(work=words.workload(b), said=", ".join(said))
+    return Disagreement(work=words.workload(b), text=", ".join(figures))
 
 
 def _ends(match: Match, metric: str) -> tuple[float, float] | None:

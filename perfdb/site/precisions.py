@@ -6,17 +6,22 @@ from dataclasses import dataclass, replace
 from itertools import compress
 from typing import Final
 
+from markupsafe import Markup
+
 from perfdb import catalog, units
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS
-from perfdb.site import bests, columns, differences, figures, markup
-from perfdb.site.addresses import Address, hashed
-from perfdb.site.bests import FLOPS, precision_of
-from perfdb.site.data import Result
-from perfdb.site.grouping import place, system_order
-from perfdb.site.markup import Cell, Head, Html, Table, joined, tag
-from perfdb.site.profiles import GPUS, SYSTEM, ours
+from perfdb.site import bests, columns, differences
+from perfdb.site.addresses import hashed
+from perfdb.site.bests import precision_of
+from perfdb.site.cells import FLOPS, HtmlCell, figure_cell
+from perfdb.site.columns import GPUS, SYSTEM, ours
+from perfdb.site.data import SiteResult
+from perfdb.site.grouping import catalog_order, system_order
 from perfdb.site.series import RATES, Rate
+from perfdb.site.tables import HtmlHead, HtmlTable, Made, described, of_columns
+from perfdb.site.templates import joined, render_text
+from perfdb.stated import figure, is_computed
 from perfdb.versions import Precedence, newness
 
 BASE: Final = "bf16"
@@ -42,11 +47,11 @@ class Work:
     """
 
     rate: Rate
-    best: Mapping[str, Result]
+    best: Mapping[str, SiteResult]
     wrong: int
 
     @property
-    def base(self) -> Result:
+    def base(self) -> SiteResult:
         """The result in BF16."""
         return self.best[BASE]
 
@@ -60,21 +65,21 @@ class Work:
         """The rate in a precision ÷ that in BF16; None where the work was not done in it."""
         if precision not in self.best:
             return None
-        rate, base = (figures.figure(self.best[name], self.rate) for name in (precision, BASE))
+        rate, base = (figure(self.best[name], self.rate) for name in (precision, BASE))
         return rate / base if rate and base else None
 
 
-def compared(title: str, results: Sequence[Result], address: Address) -> Html:
+def compared(title: str, results: Sequence[SiteResult]) -> Markup:
     """A table for each rate: of each framework on each system its newest release with such work.
 
     Nothing where no work was done in BF16 and in another precision.
     """
     works = newest(works_of(results))
     by_rate = {rate: [work for work in works if work.rate == rate] for rate in RATES}
-    return joined(_of_rate(title, some, address) for some in by_rate.values() if some)
+    return joined(_of_rate(title, some) for some in by_rate.values() if some)
 
 
-def works_of(results: Sequence[Result]) -> list[Work]:
+def works_of(results: Sequence[SiteResult]) -> list[Work]:
     """Each work that BF16 and another precision know a rate of, in tokens or else in FLOPs.
 
     By system, else in the order they come. What the audit calls an error is in none.
@@ -87,15 +92,15 @@ def works_of(results: Sequence[Result]) -> list[Work]:
     return sorted(works, key=lambda work: system_order(work.base.system))
 
 
-def _compared(results: Iterable[Result], rate: Rate) -> Iterator[Work]:
-    stating = [it for it in results if it.precision is not None and figures.figure(it, rate)]
+def _compared(results: Iterable[SiteResult], rate: Rate) -> Iterator[Work]:
+    stating = [it for it in results if it.precision is not None and figure(it, rate)]
     for same in grouped(stating, lambda it: (_work(it), _convention(it, rate))).values():
         best = bests.best_of_each(same, rate, lambda result: result.precision or "")
         if BASE in best and len(best) > 1:
             yield Work(rate, best, wrong=sum(result.has_open_errors for result in same))
 
 
-def _work(result: Result) -> tuple[object, ...]:
+def _work(result: SiteResult) -> tuple[object, ...]:
     """What is the same in every precision, and over which steps it was measured."""
     return (
         result.framework, result.release, result.system, result.task, result.variant,
@@ -104,7 +109,7 @@ def _work(result: Result) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _convention(result: Result, rate: Rate) -> str | None:
+def _convention(result: SiteResult, rate: Rate) -> str | None:
     return result.flops_convention if rate == FLOPS else None
 
 
@@ -122,16 +127,20 @@ def _place(work: Work) -> tuple[str, str]:
     return work.base.framework, work.base.system
 
 
-def _of_rate(title: str, works: Sequence[Work], address: Address) -> Html:
+def _of_rate(title: str, works: Sequence[Work]) -> Markup:
     """The first works of each framework on each system as a table, and the others folded."""
     heading = f"By precision: {METRICS[works[0].rate].title}"
-    every = _table(f"{title}: {heading}", works, address)
+    every = _table(f"{title}: {heading}", works)
     is_first = list(_is_first(works))
-    others = _only(every, [not first for first in is_first])
-    summary = tag("summary", f"{units.counted(len(others.rows), 'row')} more")
-    folded = tag("details", (summary, markup.table(others))) if others.rows else ""
-    shown = markup.table(_only(every, is_first))
-    return joined((tag("h3", heading), shown, _note(works), folded))
+    others = [row for row, first in zip(every.rows, is_first, strict=True) if not first]
+    shown = replace(every, rows=list(compress(every.rows, is_first))).html
+    folded = render_text(
+        "<details><summary>{{ count|counted('row') }} more</summary>{{ table }}</details>",
+        count=len(others),
+        table=replace(every, rows=others).html,
+    )
+    name = Markup("<h3>{}</h3>\n").format(heading)
+    return joined((name, shown, _note(works), folded if others else ""))
 
 
 def _is_first(works: Iterable[Work]) -> Iterator[bool]:
@@ -141,42 +150,33 @@ def _is_first(works: Iterable[Work]) -> Iterator[bool]:
         yield counts[_place(work)] <= MOST_WORKS
 
 
-def _only(table: Table, chosen: Sequence[bool]) -> Table:
-    return replace(
-        table,
-        rows=list(compress(table.rows, chosen)),
-        ids=list(compress(table.ids, chosen)),
-        notes=list(compress(table.notes, chosen)),
-    )
-
-
-def _table(label: str, works: Sequence[Work], address: Address) -> Table:
+def _table(label: str, works: Sequence[Work]) -> HtmlTable:
     bases = [work.base for work in works]
-    before, after = (columns.described(some, bases, address) for some in (_WHERE, columns.WORK))
-    return columns.table(
+    before, after = (described(some, bases) for some in (_WHERE, columns.WORK))
+    return of_columns(
         label,
-        [*before, *_of_precisions(works, address), *after],
+        [*before, *_of_precisions(works), *after],
         ids=[work.anchor for work in works],
         notes=[tuple(_otherwise(work)) for work in works],
     )
 
 
-def _of_precisions(works: Sequence[Work], address: Address) -> Iterator[columns.Made]:
+def _of_precisions(works: Sequence[Work]) -> Iterator[Made]:
     """The rate in each precision, BF16 first, and beside it how much faster that is."""
     rate = METRICS[works[0].rate].title
     titles = {name: precision_of(it) for work in works for name, it in work.best.items()}
     for name in sorted(titles, key=_precision_order):
-        head = Head(titles[name], rate, numeric=True, falling=True)
-        yield head, [columns.figure(it.best.get(name), it.rate, address) for it in works]
+        head = HtmlHead(titles[name], rate, numeric=True, falling=True)
+        yield head, [figure_cell(it.best.get(name), it.rate) for it in works]
         if name != BASE:
             formula = f"{rate} in {titles[name]} ÷ that in {titles[BASE]}, computed"
-            head = Head(f"{titles[name]} ÷ {titles[BASE]}", formula, numeric=True, falling=True)
-            yield head, [Cell(units.number(work.speed_up(name), 2)) for work in works]
+            head = HtmlHead(f"{titles[name]} ÷ {titles[BASE]}", formula, numeric=True, falling=True)
+            yield head, [HtmlCell(units.number(work.speed_up(name), 2)) for work in works]
 
 
 def _precision_order(name: str) -> tuple[bool, tuple[int, str]]:
     """BF16 first; a precision that the catalogue lacks comes last."""
-    return name != BASE, place(name, catalog.precisions())
+    return name != BASE, catalog_order(name, catalog.precisions())
 
 
 def _otherwise(work: Work) -> Iterator[str]:
@@ -185,10 +185,10 @@ def _otherwise(work: Work) -> Iterator[str]:
         yield from differences.note(work.best[name], work.base, precision_of)
 
 
-def _note(works: Sequence[Work]) -> Html:
+def _note(works: Sequence[Work]) -> Markup:
     """What is beside one another, and what is left out."""
     rates = [(result, work.rate) for work in works for result in work.best.values()]
-    computed = any(figures.is_computed(result, rate) for result, rate in rates)
+    computed = any(is_computed(result, rate) for result, rate in rates)
     return bests.note(
         "On each system the newest release of each framework that did the same work in BF16 and in "
         "another precision. Of several configurations the fastest is taken; where it is not that "

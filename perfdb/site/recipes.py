@@ -1,165 +1,115 @@
-"""The pages of recipes: the text that runs were made from, to copy, and the runs of each text."""
+"""The pages of recipes: each text that runs were made from, to copy, and the runs of it."""
 
+import shlex
 from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
 
 from perfdb import units
 from perfdb.groups import grouped
-from perfdb.record import Frozen
-from perfdb.site import addresses, markup
-from perfdb.site.addresses import Address
-from perfdb.site.contents import Contents
-from perfdb.site.data import RunFile, RunPage
-from perfdb.site.evidence import latest_first
-from perfdb.site.markup import Cell, Head, Html, link
-from perfdb.site.page import (
-    Kind,
-    Page,
-    directive,
-    document,
-    listing,
-    numbered,
-    part,
-    section,
-    shown,
-)
-from perfdb.site.tables import moment, outcome_badge
+from perfdb.site import addresses
+from perfdb.site.cells import HtmlCell, moment, outcome_badge
+from perfdb.site.data import RunData, SiteData
+from perfdb.site.page import Block, Code, FileLinks, Page, Section
+from perfdb.site.runs import latest_first
+from perfdb.site.tables import HtmlHead, plain
+from perfdb.site.templates import link, paragraph
 
-
-class RecipeRun(Frozen):
-    """A run of a recipe: enough of it to find it."""
-
-    run_id: str
-    outcome: str
-    system: str
-    num_gpus: int
-    started: str
-
-
-class RecipeText(Frozen):
-    """A text that a recipe had, the file it is kept in, and the runs that were made from it.
-
-    None: the runs kept no recipe file.
-    """
-
-    text: str | None
-    file: RunFile | None
-    runs: tuple[RecipeRun, ...]
-
-
-class RecipePage(Frozen):
-    """Everything on the page of a recipe; the text that was run last comes first."""
-
-    name: str
-    texts: tuple[RecipeText, ...]
-
-
-class RecipeLine(Frozen):
-    """A line of the list of recipes."""
-
-    name: str
-    texts: int
-    runs: int
-    last: str
-
-
-class RecipesPage(Frozen):
-    """The list of recipes."""
-
-    lines: tuple[RecipeLine, ...]
-
-
-PUBLISHED = (
+PUBLISHED: Final = (
     "Published rows have none: where their page names configuration files, so does a note below "
-    "the table.\n"
+    "the table."
 )
-NONE = f"No run in the store keeps a recipe. {PUBLISHED}"
-_VERSIONS = "different texts that the recipe had in the runs that were made from it"
-WHAT = f"Each recipe that runs in the store were made from, as the runs keep it. {PUBLISHED}"
+NONE: Final = f"No run in the store keeps a recipe. {PUBLISHED}"
+WHAT: Final = f"Each recipe that runs in the store were made from, as the runs keep it. {PUBLISHED}"
+_VERSIONS: Final = "different texts that the recipe had in the runs that were made from it"
+
+Texts = tuple[tuple[RunData, ...], ...]
+"""The runs of each text of a recipe; the text that was run last comes first."""
 
 
-def _pages(contents: Contents) -> Iterator[Page]:
-    named = grouped(contents.runs, lambda page: page.run.recipe or "")
-    pages = [_recipe(name, named[name]) for name in sorted(filter(None, named))]
-    lines = tuple(map(_line, pages))
-    below = [addresses.of_recipe(page.name) for page in pages]
-    data = RecipesPage(lines=lines) if lines else None
-    told = f"{units.counted(len(pages), 'recipe')} that runs were made from, with the runs of each."
-    yield listing(addresses.RECIPES, told, WHAT if data else NONE, data, below)
-    yield from map(_document, pages)
-
-
-def _recipe(name: str, runs: Sequence[RunPage]) -> RecipePage:
-    texts = grouped(latest_first(runs), lambda page: page.recipe_text)
-    made = tuple(
-        RecipeText(text=text, file=some[0].recipe_file, runs=tuple(map(_run, some)))
-        for text, some in texts.items()
+def pages(data: SiteData) -> Iterator[Page]:
+    """The page of each recipe, and their list."""
+    named = grouped(data.runs, lambda page: page.run.recipe or "")
+    recipes = {name: _texts(named[name]) for name in sorted(filter(None, named))}
+    number = units.counted(len(recipes), "recipe")
+    about = f"{number} that runs were made from, with the runs of each."
+    lines = tuple(
+        (name, sum(map(len, texts)), len(texts), moment(texts[0][0].run.started_at))
+        for name, texts in recipes.items()
     )
-    return RecipePage(name=name, texts=made)
+    below = [addresses.of_recipe(name) for name in recipes]
+    yield Page(addresses.RECIPES, "Recipes", about, partial(_index, lines), below=below)
+    for name, texts in recipes.items():
+        runs = units.counted(sum(map(len, texts)), "run")
+        about = f"The recipe {name}, to copy and to run again, and {runs} made from it."
+        yield Page(addresses.of_recipe(name), name, about, partial(_recipe, texts))
 
 
-def _run(page: RunPage) -> RecipeRun:
-    return RecipeRun(
-        run_id=page.run.run_id,
-        outcome=page.run.outcome,
-        system=page.result.system_title,
-        num_gpus=page.result.num_gpus,
-        started=moment(page.run.started_at),
-    )
+def _texts(runs: Sequence[RunData]) -> Texts:
+    by_text = grouped(latest_first(runs), lambda page: page.recipe_text)
+    return tuple(map(tuple, by_text.values()))
 
 
-def _line(page: RecipePage) -> RecipeLine:
-    return RecipeLine(
-        name=page.name,
-        texts=len(page.texts),
-        runs=sum(len(text.runs) for text in page.texts),
-        last=page.texts[0].runs[0].started,
-    )
-
-
-def _document(page: RecipePage) -> Page:
-    parts = []
-    for number, text in enumerate(page.texts):
-        title = "Recipe" if number == 0 else f"As it was until {text.runs[0].started} UTC"
-        recipe = directive("perfdb-recipe", number=number)
-        parts.append(section(title, recipe, shown("recipe-runs", number)))
-    runs = units.counted(sum(len(text.runs) for text in page.texts), "run")
-    about = f"The recipe {page.name}, to copy and to run again, and {runs} made from it."
-    return Page(addresses.of_recipe(page.name), document(page.name, about, *parts), page)
-
-
-def index(page: RecipesPage, address: Address) -> Html:
-    """The list of recipes."""
-    heads = [Head("Recipe"), Head("Runs", numeric=True), Head("Versions", _VERSIONS, numeric=True)]
-    heads.append(Head("Last run started (UTC)"))
-    rows = [
-        [
-            Cell(link(one.name, address(addresses.of_recipe(one.name))), sort=one.name),
-            Cell(f"{one.runs:,}"),
-            Cell(f"{one.texts:,}"),
-            Cell(one.last),
-        ]
-        for one in page.lines
+def _index(lines: Sequence[tuple[str, int, int, str]]) -> list[Block]:
+    if not lines:
+        return [paragraph(NONE)]
+    heads = [
+        HtmlHead("Recipe"),
+        HtmlHead("Runs", numeric=True),
+        HtmlHead("Versions", _VERSIONS, numeric=True),
+        HtmlHead("Last run started (UTC)"),
     ]
-    return markup.table(markup.Table("Recipes", heads, rows))
-
-
-def runs(page: RecipePage, number: int, address: Address) -> Html:
-    """The runs of a text."""
-    heads = [Head("Run"), Head("Outcome"), Head("System"), Head("GPUs", numeric=True)]
-    heads.append(Head("Started (UTC)"))
-    rows = [
+    rows: list[list[HtmlCell | str]] = [
         [
-            Cell(link(one.run_id, address(addresses.of_run(one.run_id))), sort=one.run_id),
-            Cell(outcome_badge(one.outcome)),
-            Cell(one.system),
-            Cell(f"{one.num_gpus:,}"),
-            Cell(one.started),
+            HtmlCell(link(name, addresses.of_recipe(name)), sort=name),
+            f"{runs:,}",
+            f"{texts:,}",
+            last,
         ]
-        for one in page.texts[number].runs
+        for name, runs, texts, last in lines
     ]
-    return markup.table(markup.Table("Runs of this recipe", heads, rows))
+    return [paragraph(WHAT), plain("Recipes", heads, rows)]
 
 
-KIND = Kind(
-    _pages, {"recipes": part(RecipesPage, index), "recipe-runs": numbered(RecipePage, runs)}
-)
+def _recipe(texts: Texts) -> list[Block]:
+    made: list[Block] = []
+    for number, runs in enumerate(texts):
+        until = moment(runs[0].run.started_at)
+        title = "Recipe" if number == 0 else f"As it was until {until} UTC"
+        made.append(Section(title, [*_text(runs[0]), _runs(runs)]))
+    return made
+
+
+def _text(run: RunData) -> list[Block]:
+    """A text of a recipe, to copy, to download, and the command that runs it."""
+    if run.recipe_text is None or run.recipe_file is None:
+        return [paragraph("The runs kept no recipe file.")]
+    after = " to the folder that you are in, and run it again:"
+    command = f"perfdb run {shlex.quote(Path(run.recipe_file.name).name)}"
+    return [
+        Code(run.recipe_text, "yaml"),
+        FileLinks([run.recipe_file], "Download ", after),
+        Code(command, "bash"),
+    ]
+
+
+def _runs(runs: Sequence[RunData]) -> Block:
+    heads = [
+        HtmlHead("Run"),
+        HtmlHead("Outcome"),
+        HtmlHead("System"),
+        HtmlHead("GPUs", numeric=True),
+        HtmlHead("Started (UTC)"),
+    ]
+    rows: list[list[HtmlCell | str]] = [
+        [
+            HtmlCell(link(it.run.run_id, addresses.of_run(it.run.run_id)), sort=it.run.run_id),
+            outcome_badge(it.run.outcome),
+            it.result.system_title,
+            f"{it.result.num_gpus:,}",
+            moment(it.run.started_at),
+        ]
+        for it in runs
+    ]
+    return plain("Runs of this recipe", heads, rows)

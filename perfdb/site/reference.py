@@ -1,31 +1,35 @@
-"""Tables made from the code itself, so that they cannot say anything else than it does."""
+"""Tables made from the code itself, so that they cannot differ from what it does."""
 
 from collections.abc import Callable, Mapping
 from inspect import getdoc
 from typing import Final
 
-from sqlalchemy import Column, Table
+from markupsafe import Markup
+from sqlalchemy import Column as SchemaColumn
+from sqlalchemy import Table as SchemaTable
 
 from perfdb import catalog, flops, metrics, units
 from perfdb.catalog import Model, System
 from perfdb.db import tables as schema
-from perfdb.site import diagram, dictionary, markup
-from perfdb.site.markup import Cell, Content, Head, Html, joined, tag
+from perfdb.site.diagram import drawing
+from perfdb.site.dictionary import dictionary_table
+from perfdb.site.tables import HtmlHead, plain
+from perfdb.site.templates import code, joined, render_text
 
-_SOURCE: Final = Head("Source", wide=True)
+_SOURCE: Final = HtmlHead("Source", wide=True)
 
 
-def systems() -> Html:
+def systems() -> Markup:
     """Every system of the catalogue."""
     heads = _heads("System", "Name", "GPU", n=("GPUs per node", "NVLink domain", "Memory (GB)"))
     rows = [_system_row(entry) for entry in catalog.systems().values()]
     return _table("Systems", [*heads, _SOURCE], rows)
 
 
-def _system_row(entry: System) -> list[Content]:
+def _system_row(entry: System) -> list[str]:
     return [
         entry.title,
-        tag("code", entry.name),
+        code(entry.name),
         units.text(entry.gpu),
         units.text(entry.gpus_per_node),
         units.text(entry.nvlink_domain),
@@ -34,10 +38,10 @@ def _system_row(entry: System) -> list[Content]:
     ]
 
 
-def peaks() -> Html:
+def peaks() -> Markup:
     """The dense peaks that MFU is computed against, each with its source."""
     heads = [*_heads("System", "Precision", n=("Dense peak (TFLOP/s/GPU)",)), _SOURCE]
-    rows: list[list[Content]] = [
+    rows: list[list[str]] = [
         [entry.title, name.upper(), units.number(peak.tflops), peak.source]
         for entry in catalog.systems().values()
         for name, peak in entry.peaks.items()
@@ -45,12 +49,12 @@ def peaks() -> Html:
     return _table("Dense peaks", heads, rows)
 
 
-def precisions() -> Html:
+def precisions() -> Markup:
     """Every precision recipe, how it scales, and the peak that it is measured against."""
-    rows: list[list[Content]] = [
+    rows: list[list[str]] = [
         [
             entry.title,
-            tag("code", entry.name),
+            code(entry.name),
             units.text(entry.peak and entry.peak.upper()),
             units.text(entry.scaling),
         ]
@@ -60,7 +64,7 @@ def precisions() -> Html:
     return _table("Precisions", heads, rows)
 
 
-def models() -> Html:
+def models() -> Markup:
     """Every model of the catalogue, with the numbers that its FLOPs follow from."""
     numbers = (
         "Layers", "Hidden", "FFN", "Heads", "KV heads", "Vocabulary", "Experts", "Top-k",
@@ -70,11 +74,11 @@ def models() -> Html:
     return _table("Models", heads, [_model_row(entry) for entry in catalog.models().values()])
 
 
-def _model_row(entry: Model) -> list[Content]:
+def _model_row(entry: Model) -> list[str]:
     per_token = flops.flops_per_token(entry, flops.LISTED_AT)
     return [
         entry.title,
-        tag("code", entry.name),
+        code(entry.name),
         entry.family,
         *(units.text(getattr(entry, name)) for name in _SHAPE),
         units.significant(per_token / 1e9 if per_token else None),
@@ -88,19 +92,19 @@ _SHAPE: Final = (
 )  # fmt: skip
 
 
-def metric_list() -> Html:
+def metric_list() -> Markup:
     """Every figure: its name, its unit, which way is better, its formula."""
-    rows: list[list[Content]] = [
-        [one.title, tag("code", one.name), one.unit, one.better, one.meaning, one.formula]
+    rows: list[list[str]] = [
+        [one.title, code(one.name), one.unit, one.better, one.meaning, one.formula]
         for one in metrics.METRICS.values()
     ]
     heads = [*_heads("Figure", "Field", "Unit", "Better"), *_wide("Meaning", "Formula")]
     return _table("Metrics", heads, rows)
 
 
-def conventions() -> Html:
+def conventions() -> Markup:
     """What is counted as model FLOPs, by the name that stands with each figure."""
-    rows: list[list[Content]] = [
+    rows: list[list[str]] = [
         [
             one.name,
             "half, for the causal mask" if one.causal_attention else "in full",
@@ -115,56 +119,58 @@ def conventions() -> Html:
     return _table("FLOPs conventions", heads, rows)
 
 
-def formulas() -> Html:
+def formulas() -> Markup:
     """The FLOPs formula of each architecture family, in its own words."""
-    rows: list[list[Content]] = [
-        [tag("code", family), formula.covers, getdoc(formula.cost) or ""]
+    rows: list[list[str]] = [
+        [code(family), formula.covers, getdoc(formula.cost) or ""]
         for family, formula in flops.FORMULAS.items()
     ]
     heads = [*_heads("Family"), *_wide("Covers", "Formula of a token's forward pass")]
     return _table("FLOPs formulas", heads, rows)
 
 
-def tables_of_schema() -> Html:
+def tables_of_schema() -> Markup:
     """Every table of the store with its columns."""
     return joined(_schema_table(one) for one in schema.metadata.sorted_tables)
 
 
-def diagram_of_schema() -> Html:
+def diagram_of_schema() -> Markup:
     """The tables of the store, and which refers to which."""
-    return diagram.drawing(schema.metadata)
+    return drawing(schema.metadata)
 
 
-def _schema_table(given: Table) -> Html:
-    rows = [_column_row(column) for column in given.columns]
+def _schema_table(table: SchemaTable) -> Markup:
+    rows = [_column_row(column) for column in table.columns]
     heads = [*_heads("Column", "Type", "Null", "Key"), *_wide("Holds")]
-    title = tag("h2", tag("code", given.name))
-    return tag("section", (title, _table(given.name, heads, rows)), id=f"table-{given.name}")
+    return render_text(
+        '<section id="table-{{ name }}"><h2><code>{{ name }}</code></h2>\n{{ table }}</section>\n',
+        name=table.name,
+        table=_table(table.name, heads, rows),
+    )
 
 
-def _column_row(column: "Column[object]") -> list[Content]:
+def _column_row(column: "SchemaColumn[object]") -> list[str]:
     target = next((key.target_fullname for key in column.foreign_keys), None)
     key = "primary" if column.primary_key else f"→ {target}" if target else ""
     null = "yes" if column.nullable else "no"
-    return [tag("code", column.name), str(column.type), null, key, column.comment or ""]
+    return [code(column.name), str(column.type), null, key, column.comment or ""]
 
 
-def _heads(*titles: str, n: tuple[str, ...] = ()) -> list[Head]:
-    return [*(Head(title) for title in titles), *(Head(title, numeric=True) for title in n)]
+def _heads(*titles: str, n: tuple[str, ...] = ()) -> list[HtmlHead]:
+    return [*(HtmlHead(title) for title in titles), *(HtmlHead(title, numeric=True) for title in n)]
 
 
-def _wide(*titles: str) -> list[Head]:
-    return [Head(title, wide=True) for title in titles]
+def _wide(*titles: str) -> list[HtmlHead]:
+    return [HtmlHead(title, wide=True) for title in titles]
 
 
-def _table(label: str, heads: list[Head], rows: list[list[Content]]) -> Html:
-    cells = [[Cell(content) for content in row] for row in rows]
-    return markup.table(markup.Table(label, heads, cells))
+def _table(label: str, heads: list[HtmlHead], rows: list[list[str]]) -> Markup:
+    return plain(label, heads, rows)
 
 
-TABLES: Final[Mapping[str, Callable[[], Html]]] = {
+TABLES: Final[Mapping[str, Callable[[], Markup]]] = {
     "conventions": conventions,
-    "data": dictionary.table,
+    "data": dictionary_table,
     "diagram": diagram_of_schema,
     "formulas": formulas,
     "metrics": metric_list,

@@ -2,19 +2,19 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from itertools import groupby
 from typing import Final, Literal, get_args
 
-from perfdb.audit.interval import cell_in
 from perfdb.db.ingest_log import FALLS_BACK_AFTER
 from perfdb.groups import grouped
+from perfdb.messages import note_text
 from perfdb.metrics import METRICS
-from perfdb.record import Frozen, Origin, Outcome
-from perfdb.site.contents import Rejection, Revision
-from perfdb.site.printed import cells_of, says, text_of
-from perfdb.site.tables import moment
+from perfdb.record import Note, Origin, Outcome
+from perfdb.site.cells import moment, printed_value
+from perfdb.site.data import Rejection, Revision
 from perfdb.units import UNKNOWN, significant, told_apart
 
 RUNS: Final = "runs"
@@ -44,7 +44,8 @@ run 'withdrawn: why'.
 """
 
 
-class Change(Frozen):
+@dataclass(frozen=True, kw_only=True)
+class Change:
     """A field that says something else than before. None: it was not there."""
 
     field: str
@@ -52,12 +53,13 @@ class Change(Frozen):
     new: str | None
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         """'Tokens / sec / GPU: 3238 → 6476'."""
         return f"{self.field}: {self.old or UNKNOWN} → {self.new or UNKNOWN}"
 
 
-class Event(Frozen):
+@dataclass(frozen=True, kw_only=True)
+class Event:
     """Something that became of a result, or of something that was not stored.
 
     What was rejected for the same reason is one event: `count` lines, from `line` to `last_line`.
@@ -116,7 +118,7 @@ def withdrawals(revisions: Iterable[Revision]) -> list[Event]:
 
 
 def _correction(event: Event) -> str:
-    changes = ", ".join(change.said for change in event.changes)
+    changes = ", ".join(change.text for change in event.changes)
     return f"{event.act} on {event.day}: {changes}"
 
 
@@ -190,19 +192,17 @@ def _revised(old: Revision, new: Revision) -> tuple[Act, tuple[Change, ...]]:
     told: list[Change] = []
     fields: Sequence[str] = FIGURES
     if old.raw and new.raw:
-        cells = cells_of(old), cells_of(new)
+        cells = old.raw, new.raw
         told += _differences(*cells)
-        fields = tuple(
-            name for name in FIGURES if cell_in(cells[0], name) == cell_in(cells[1], name)
-        )
+        fields = tuple(name for name in FIGURES if old.printed.get(name) == new.printed.get(name))
     changes = (*told, *_changes(old, new, fields), *_noted(old, new))
     return ("corrected" if differ else "read again"), changes
 
 
 def _noted(old: Revision, new: Revision) -> Iterator[Change]:
     """The notes that are gone, and those that have come."""
-    gone = "; ".join(note for note in old.notes if note not in new.notes)
-    come = "; ".join(note for note in new.notes if note not in old.notes)
+    gone = "; ".join(note_text(note) for note in old.notes if note not in new.notes)
+    come = "; ".join(note_text(note) for note in new.notes if note not in old.notes)
     if gone or come:
         yield Change(field="note", old=gone or None, new=come or None)
 
@@ -249,10 +249,11 @@ def _differences(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[Change
 def _said(name: str, one: Revision) -> str | None:
     """A figure as its page prints it where it does; else to four digits."""
     value = getattr(one, name)
+    if isinstance(value, Note):
+        return note_text(value)
     if value is None or isinstance(value, str):
         return value
-    text = text_of((name,), one)
-    return text if text and says(text, value) else significant(value)
+    return printed_value(one.printed, name, value) or significant(value)
 
 
 def _stated(one: Revision) -> dict[str, str]:

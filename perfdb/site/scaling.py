@@ -1,65 +1,58 @@
 """The pages of scaling: the same work on more and more GPUs, against the smallest of them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from docutils.nodes import make_id
+from markupsafe import Markup
 
 from perfdb import metrics, units
 from perfdb.metrics import CONVENTION_BOUND, METRICS, TRILLION
-from perfdb.record import Frozen
-from perfdb.site import (
-    addresses,
-    bests,
-    columns,
-    figures,
-    markup,
-    scaling_charts,
-    superlinear,
-    tables,
-)
-from perfdb.site.about import names
-from perfdb.site.addresses import Address, slug
-from perfdb.site.contents import Contents
-from perfdb.site.data import Audited, Result
-from perfdb.site.markup import Cell, Head, Html, joined, link, tag
-from perfdb.site.page import (
-    NO_DATA,
-    Kind,
-    Page,
-    document,
-    listing,
-    numbered,
-    part,
-    section,
-    shown,
-)
-from perfdb.site.printed import extras_of
-from perfdb.site.profiles import LAYOUT, ORIGIN, ours
-from perfdb.site.series import Rate, ScalingPage, Series
-from perfdb.site.words import release_title
+from perfdb.site import addresses, bests, links
+from perfdb.site.addresses import slug
+from perfdb.site.cells import COMPUTED, HtmlCell, cell, figure_cell, formatted, known
+from perfdb.site.columns import FIGURES, LAYOUT, ORIGIN, ours
+from perfdb.site.data import Audited, SiteData, SiteResult
+from perfdb.site.links import release_title
+from perfdb.site.page import Block, Page, Section, no_data, summary_of_names
+from perfdb.site.scaling_anomalies import RULE, anomaly_note, efficiency_cell
+from perfdb.site.scaling_charts import of_series
+from perfdb.site.series import Rate, ScaledModel, ScalingPage, Series
+from perfdb.site.tables import HtmlHead, Made, described, plain, table
+from perfdb.site.templates import link, paragraph, render_text, short_hash, to
+from perfdb.stated import RATE, figure
 
-SAID: Final = (
+WHAT: Final = (
     "The same work on more and more GPUs. Efficiency is the rate of each GPU as a share of that at "
-    "the smallest scale. Rows with open errors are in no series.\n"
+    "the smallest scale. Rows with open errors are in no series."
 )
-NONE: Final = "The store has no work at two or more numbers of GPUs yet.\n"
+NONE: Final = "The store has no work at two or more numbers of GPUs yet."
+HOW: Final = (
+    "Where several configurations were run at a scale, the fastest is shown; what of the "
+    "configuration changes with the scale has a column. Efficiency and days are computed from the "
+    "rates; a rate that is not stated is computed from those that are, or from the step time, and "
+    "says so. Days are those of 10¹² tokens without a pause. Rows with open errors are in no "
+    "series."
+)
 
 
-class ScalingIndex(Frozen):
-    """The list of scaling pages."""
-
-    pages: tuple[ScalingPage, ...]
-
-
-def _pages(contents: Contents) -> Iterator[Page]:
-    pages = contents.scaling
-    said = SAID if pages else NONE if contents.results else NO_DATA
-    data = ScalingIndex(pages=pages) if pages else None
-    releases = units.counted(len({(it.framework, it.release) for it in pages}), "release")
-    about = f"The same work on more and more GPUs, with its efficiency, in {releases}."
-    yield listing(addresses.SCALING, about, said, data, [page.document for page in pages])
-    yield from (_document(_with_entries(page, contents.audited)) for page in pages)
+def pages(data: SiteData) -> Iterator[Page]:
+    """The page of each release over the numbers of GPUs of a system, and their list."""
+    releases = len({(it.framework, it.release) for it in data.scaling})
+    number = units.counted(releases, "release")
+    about = f"The same work on more and more GPUs, with its efficiency, in {number}."
+    below = [page.document for page in data.scaling]
+    body = partial(_index, data.scaling, bool(data.results))
+    yield Page(addresses.SCALING, "Scaling", about, body, below=below)
+    for page in data.scaling:
+        release = release_title(page.framework, page.release)
+        title = f"Scaling of {release} on {page.system_title}"
+        names = summary_of_names(one.title for one in page.models)
+        about = f"{title}: {names}, with the efficiency at each scale."
+        body = partial(_scaling, _with_entries(page, data.audited))
+        yield Page(page.document, title, about, body, has_contents=True)
 
 
 def _with_entries(page: ScalingPage, audited: Iterable[Audited]) -> ScalingPage:
@@ -69,120 +62,120 @@ def _with_entries(page: ScalingPage, audited: Iterable[Audited]) -> ScalingPage:
     entries = {
         entry.result.result_id: entry.anchor
         for entry in audited
-        if entry.result.result_id in shown
-        and any(finding.rule == superlinear.RULE for finding in entry.findings)
+        if entry.result.result_id in shown and any(it.rule == RULE for it in entry.findings)
     }
-    return page.model_copy(update={"audited": entries})
+    return replace(page, audited=entries)
 
 
-def _document(page: ScalingPage) -> Page:
-    release = release_title(page.framework, page.release)
-    parts = [
-        section(model.title, shown("scaling-model", number))
-        for number, model in enumerate(page.models)
-    ]
-    title = f"Scaling of {release} on {page.system_title}"
-    about = (
-        f"{title}: {names(one.title for one in page.models)}, with the efficiency at each scale."
-    )
-    text = document(title, about, shown("scaling-head"), *parts, contents=True)
-    return Page(page.document, text, page)
-
-
-def index(page: ScalingIndex, address: Address) -> Html:
+def _index(pages_: Sequence[ScalingPage], any_results: bool) -> list[Block]:
     """The list: each series with its smallest and largest scale, and the efficiency at the end."""
-    heads = [Head("Work"), Head("Series", wide=True)]
-    heads.append(Head("GPUs", numeric=True))
-    heads.append(Head("Efficiency at the largest", numeric=True, near=True))
-    heads.append(Head("Release"))
+    if not pages_:
+        return [paragraph(NONE) if any_results else no_data()]
+    heads = [
+        HtmlHead("Work"),
+        HtmlHead("Series", wide=True),
+        HtmlHead("GPUs", numeric=True),
+        HtmlHead("Efficiency at the largest", numeric=True, near=True),
+        HtmlHead("Release"),
+    ]
     rows = [
-        _index_row(f"{model.title} on {on.system_title}", series, on, address)
-        for on in page.pages
+        _index_row(f"{model.title} on {on.system_title}", series, on)
+        for on in pages_
         for model in on.models
         for series in model.series
     ]
-    return markup.table(markup.Table("Scaling", heads, rows))
+    return [paragraph(WHAT), plain("Scaling", heads, rows)]
 
 
-def _index_row(title: str, series: Series, on: ScalingPage, address: Address) -> list[Cell]:
-    page = address(on.document)
+def _index_row(title: str, series: Series, on: ScalingPage) -> list[HtmlCell | str]:
     release = release_title(on.framework, on.release)
-    release_page = address(addresses.of_release(on.framework, on.release))
+    page = to(addresses.of_release(on.framework, on.release))
     smallest, *_, largest = series.points
+    sizes = f"{smallest.num_gpus:,} to {largest.num_gpus:,}"
     return [
-        Cell(link(title, f"{page}#{series.anchor}"), sort=title),
-        Cell(series.title),
-        Cell(f"{smallest.num_gpus:,} to {largest.num_gpus:,}", sort=largest.num_gpus),
-        superlinear.efficiency_of(largest, series, page),
-        Cell(link(markup.shortened(release), release_page), sort=release),
+        HtmlCell(link(title, on.document, series.anchor), sort=title),
+        series.title,
+        HtmlCell(sizes, sort=largest.num_gpus),
+        efficiency_cell(largest, series, to(on.document)),
+        HtmlCell(Markup('<a href="{}">{}</a>').format(page, short_hash(release)), sort=release),
     ]
 
 
-def head(page: ScalingPage, address: Address) -> Html:
-    """Where the figures are from, and what is computed."""
-    release = addresses.of_tab(page.framework, page.release, page.system, address)
-    links = (
-        link(release_title(page.framework, page.release), release),
-        link(page.system_title, address(addresses.of_system(page.system))),
-        link("every series", address(addresses.SCALING)),
+def _scaling(page: ScalingPage) -> list[Block]:
+    """The sources of the figures, what is computed, and a section for each model."""
+    head = render_text(
+        '<p><a href="{{ tab }}">{{ release }}</a> · {{ link(system_title, system) }} · '
+        "{{ link('every series', scaling) }}</p>\n<p>{{ how }}</p>\n",
+        tab=links.tab(page.framework, page.release, page.system),
+        release=release_title(page.framework, page.release),
+        system=addresses.of_system(page.system),
+        system_title=page.system_title,
+        scaling=addresses.SCALING,
+        how=HOW,
     )
-    text = (
-        "Where several configurations were run at a scale, the fastest is shown; what of the "
-        "configuration changes with the scale has a column. Efficiency and days are computed from "
-        "the rates; a rate that is not stated is computed from those that are, or from the step "
-        "time, and says so. Days are those of 10¹² tokens without a pause. Rows with open errors "
-        "are in no series."
-    )
-    return joined((tag("p", joined(links, " · ")), tag("p", text)))
+    return [head, *(Section(one.title, [_model(one, page)]) for one in page.models)]
 
 
-def model(page: ScalingPage, number: int, address: Address) -> Html:
+def _model(scaled: ScaledModel, page: ScalingPage) -> Markup:
     """The charts of a model, and the table of each series; #llama3-8b leads here."""
-    scaled = page.models[number]
     title = f"{scaled.title} on {page.system_title}"
-    every = link(f"Every result of {scaled.title}", address(addresses.of_model(scaled.model)))
-    made = [_series(title, series, page.audited, address) for series in scaled.series]
-    # the heading above it may be called the same
-    anchor = None if make_id(scaled.title) == slug(scaled.model) else slug(scaled.model)
-    parts = (*scaling_charts.of_series(title, scaled.series), *made, tag("p", every))
-    return tag("div", parts, class_="perf-at", id=anchor)
+    # the heading above it may have the same anchor
+    is_same = make_id(scaled.title) == slug(scaled.model)
+    return render_text(
+        '<div class="perf-at"{% if anchor %} id="{{ anchor }}"{% endif %}>'
+        "{% for part in parts %}{{ part }}{% endfor %}"
+        "<p>{{ link('Every result of ' ~ model, document) }}</p>\n</div>\n",
+        anchor="" if is_same else slug(scaled.model),
+        parts=[
+            *of_series(title, scaled.series),
+            *(_series(title, series, page.audited) for series in scaled.series),
+        ],
+        model=scaled.title,
+        document=addresses.of_model(scaled.model),
+    )
 
 
-def _series(title: str, series: Series, audited: Mapping[int, str], address: Address) -> Html:
+def _series(title: str, series: Series, audited: Mapping[int, str]) -> Markup:
     """The table of a series."""
     every = [
-        *_figures(series, address),
+        *_figures(series),
         *_as_printed(series.points),
-        *columns.described(ours(*LAYOUT), series.points, address),
-        (Head("Origin"), [tables.printed(ORIGIN, point, address) for point in series.points]),
+        *described(ours(*LAYOUT), series.points),
+        (HtmlHead("Origin"), [cell(ORIGIN, point) for point in series.points]),
     ]
     same = _the_same(series.points)
-    table = columns.table(
+    made = table(
         f"{title}: {series.title}",
         [(head, cells) for head, cells in every if _says_something(cells)],
         ids=[f"{series.anchor}-{point.num_gpus}" for point in series.points],
         notes=[(*same, *_counted_by(point, series.rate)) for point in series.points],
     )
-    heading = tag("h3", series.title, id=series.anchor)
-    above = superlinear.note(series, audited, address)
+    above = anomaly_note(series, audited)
     left_out = bests.note(bests.contradicted(series.wrong))
-    return joined((heading, markup.table(table), above, left_out))
+    return render_text(
+        '<h3 id="{{ series.anchor }}">{{ series.title }}</h3>\n{{ table }}{{ above }}'
+        "{{ left_out }}",
+        series=series,
+        table=made,
+        above=above,
+        left_out=left_out,
+    )
 
 
-def _says_something(cells: Iterable[Cell]) -> bool:
+def _says_something(cells: Iterable[HtmlCell]) -> bool:
     return any(cell.content != units.UNKNOWN for cell in cells)
 
 
-def _figures(series: Series, address: Address) -> list[columns.Made]:
+def _figures(series: Series) -> list[Made]:
     """The scale and its figures: as stated where it is stated, else computed."""
     return [
         _column("GPUs", None, (f"{point.num_gpus:,}" for point in series.points)),
-        _figure(METRICS[series.rate].title, series.rate, series, address),
-        (Head("Efficiency", "the rate of each GPU ÷ that at the smallest scale", numeric=True),
-         [superlinear.efficiency_of(point, series) for point in series.points]),
-        _figure("MFU", "mfu", series, address),
-        _figure("Step time (s)", "step_time_s", series, address),
-        (Head("Tokens/s, all GPUs", "as stated, else tokens/s/GPU × GPUs", numeric=True),
+        _figure(METRICS[series.rate].title, series.rate, series),
+        (HtmlHead("Efficiency", "the rate of each GPU ÷ that at the smallest scale", numeric=True),
+         [efficiency_cell(point, series) for point in series.points]),
+        _figure("MFU", "mfu", series),
+        _figure("Step time (s)", "step_time_s", series),
+        (HtmlHead("Tokens/s, all GPUs", "as stated, else tokens/s/GPU × GPUs", numeric=True),
          [_of_all(point) for point in series.points]),
         _column("Days to 1T tokens", "10¹² ÷ tokens/s of all GPUs ÷ 86,400",
                 (units.significant(_days(point)) for point in series.points)),
@@ -190,67 +183,63 @@ def _figures(series: Series, address: Address) -> list[columns.Made]:
     ]  # fmt: skip
 
 
-def _as_printed(points: Sequence[Result]) -> Iterator[columns.Made]:
+def _as_printed(points: Sequence[SiteResult]) -> Iterator[Made]:
     """The columns of the source that are none of ours and not the same at every scale."""
-    for name, texts in extras_of(points).items():
+    for name, texts in _extras(points).items():
         if len(set(texts)) > 1:
             yield _column(f"{name} (as printed)", None, (text or units.UNKNOWN for text in texts))
 
 
-def _the_same(points: Sequence[Result]) -> tuple[str, ...]:
+def _extras(points: Sequence[SiteResult]) -> dict[str, list[str]]:
+    """The texts of each column of the source that has no field, by its title."""
+    titles = dict.fromkeys(title for point in points for title in point.extras)
+    return {title: [point.extras.get(title, "") for point in points] for title in titles}
+
+
+def _the_same(points: Sequence[SiteResult]) -> tuple[str, ...]:
     """The footnote on what is known and the same at every scale: the layout, what was printed."""
     parts = []
     for column in ours(*LAYOUT):
-        first, *others = (tables.known(column, point) for point in points)
+        first, *others = (known(column, point) for point in points)
         if first is not None and all(value == first for value in others):
-            parts.append(f"{column.title} {tables.formatted(column, first)}")
-    for name, texts in extras_of(points).items():
+            parts.append(f"{column.title} {formatted(column, first)}")
+    for name, texts in _extras(points).items():
         if texts[0] and len(set(texts)) == 1:
             parts.append(f"{name} {texts[0]} (as printed)")
     return (f"{', '.join(parts)}.",) if parts else ()
 
 
-def _figure(title: str, metric: str, series: Series, address: Address) -> columns.Made:
-    cells = [columns.figure(point, metric, address) for point in series.points]
-    return Head(title, numeric=True), cells
+def _figure(title: str, metric: str, series: Series) -> Made:
+    cells = [figure_cell(point, metric) for point in series.points]
+    return HtmlHead(title, numeric=True), cells
 
 
-def _column(title: str, hint: str | None, texts: Iterable[str]) -> columns.Made:
-    return Head(title, hint, numeric=True), [Cell(text) for text in texts]
+def _column(title: str, hint: str | None, texts: Iterable[str]) -> Made:
+    return HtmlHead(title, hint, numeric=True), [HtmlCell(text) for text in texts]
 
 
-def _counted_by(result: Result, rate: Rate) -> tuple[str, ...]:
+def _counted_by(result: SiteResult, rate: Rate) -> tuple[str, ...]:
     """The footnote on how FLOPs are counted in those of its figures that the table has."""
     shown = (rate, "mfu")
-    is_bound = any(name in CONVENTION_BOUND and figures.figure(result, name) for name in shown)
+    is_bound = any(name in CONVENTION_BOUND and figure(result, name) for name in shown)
     named = result.flops_convention if is_bound else None
     return (f"FLOPs convention: {named}.",) if named else ()
 
 
-def _of_all(result: Result) -> Cell:
+def _of_all(result: SiteResult) -> HtmlCell:
     total = _total(result)
-    mark = "" if total is None or result.tokens_per_sec else figures.COMPUTED
-    return Cell(f"{tables.formatted(bests.COLUMNS[bests.RATE], total)}{mark}", sort=total)
+    mark = "" if total is None or result.tokens_per_sec else COMPUTED
+    return HtmlCell(f"{formatted(FIGURES[RATE], total)}{mark}", sort=total)
 
 
-def _total(result: Result) -> float | None:
+def _total(result: SiteResult) -> float | None:
     """Tokens per second of all GPUs."""
-    each = figures.figure(result, "tokens_per_sec_per_gpu")
+    each = figure(result, "tokens_per_sec_per_gpu")
     if result.tokens_per_sec or each is None:
         return result.tokens_per_sec
     return metrics.global_tokens_per_sec(each, result.num_gpus)
 
 
-def _days(result: Result) -> float | None:
+def _days(result: SiteResult) -> float | None:
     total = _total(result)
     return metrics.days_to_train(TRILLION, total) if total else None
-
-
-KIND = Kind(
-    _pages,
-    {
-        "scaling": part(ScalingIndex, index),
-        "scaling-head": part(ScalingPage, head),
-        "scaling-model": numbered(ScalingPage, model),
-    },
-)

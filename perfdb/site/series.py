@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from itertools import product
@@ -9,11 +10,11 @@ from typing import Final, Literal, get_args
 
 from perfdb import metrics
 from perfdb.groups import grouped
-from perfdb.record import Frozen
-from perfdb.site import addresses, bests, figures
-from perfdb.site.data import Result
+from perfdb.site import addresses, bests
+from perfdb.site.data import SiteResult
 from perfdb.site.grouping import newest_first, system_order
-from perfdb.site.words import section_title
+from perfdb.site.links import section_title
+from perfdb.stated import figure
 from perfdb.versions import natural
 
 Scaling = Literal["weak", "strong"]
@@ -24,7 +25,8 @@ RATES: Final[Sequence[Rate]] = get_args(Rate)
 _NODES: Final = re.compile(r"\d+[- ]nodes?")
 
 
-class Series(Frozen):
+@dataclass(frozen=True, kw_only=True)
+class Series:
     """The same work on two or more numbers of GPUs, in ascending order, the best of each.
 
     Weak: the global batch grows with the GPUs. Strong: it stays as it is. `rate` is the figure
@@ -33,7 +35,7 @@ class Series(Frozen):
 
     scaling: Scaling
     rate: Rate
-    points: tuple[Result, ...]
+    points: tuple[SiteResult, ...]
     wrong: int
 
     @property
@@ -60,7 +62,8 @@ class Series(Frozen):
         return f"{', '.join(filter(None, known))}: {self.scaling} scaling, {batch}"
 
 
-class ScaledModel(Frozen):
+@dataclass(frozen=True, kw_only=True)
+class ScaledModel:
     """The series of a model."""
 
     model: str
@@ -68,7 +71,8 @@ class ScaledModel(Frozen):
     series: tuple[Series, ...]
 
 
-class ScalingPage(Frozen):
+@dataclass(frozen=True, kw_only=True)
+class ScalingPage:
     """Everything on the page of a release over numbers of GPUs of a system.
 
     `audited` are the entries of results whose scaling the audit remarks on, by their number in the
@@ -80,7 +84,7 @@ class ScalingPage(Frozen):
     system: str
     system_title: str
     models: tuple[ScaledModel, ...]
-    audited: Mapping[int, str] = {}
+    audited: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def document(self) -> str:
@@ -88,7 +92,7 @@ class ScalingPage(Frozen):
         return addresses.of_scaling(self.framework, self.release, self.system)
 
 
-def groups(results: Sequence[Result]) -> list[ScalingPage]:
+def groups(results: Sequence[SiteResult]) -> list[ScalingPage]:
     """A page for each release and system with a series, the newest release first."""
     found = grouped(results, lambda one: (one.framework, one.release, one.system))
     pages = [
@@ -106,7 +110,7 @@ def groups(results: Sequence[Result]) -> list[ScalingPage]:
     return newest_first(by_system, results)
 
 
-def _models(results: Iterable[Result]) -> Iterator[ScaledModel]:
+def _models(results: Iterable[SiteResult]) -> Iterator[ScaledModel]:
     """Each model with a series, by its title."""
     found = grouped(results, lambda one: one.model).values()
     for some in sorted(found, key=lambda some: natural(some[0].model_title)):
@@ -114,7 +118,7 @@ def _models(results: Iterable[Result]) -> Iterator[ScaledModel]:
             yield ScaledModel(model=some[0].model, title=some[0].model_title, series=series)
 
 
-def _series(results: Iterable[Result]) -> Iterator[Series]:
+def _series(results: Iterable[SiteResult]) -> Iterator[Series]:
     """Every way in which results are the same work at several scales, weak scaling first."""
     by_rate = grouped(results, _rate_known)
     for scaling, rate in product(SCALINGS, RATES):
@@ -127,7 +131,7 @@ def _series(results: Iterable[Result]) -> Iterator[Series]:
                 yield Series(scaling=scaling, rate=rate, points=points, wrong=wrong)
 
 
-def _work(result: Result, scaling: Scaling) -> tuple[object, ...]:
+def _work(result: SiteResult, scaling: Scaling) -> tuple[object, ...]:
     """What stays the same: last the samples of each GPU, or those of all."""
     gpus = result.num_gpus if scaling == "weak" else 1
     return (
@@ -136,18 +140,18 @@ def _work(result: Result, scaling: Scaling) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def qualifiers(result: Result) -> str:
+def qualifiers(result: SiteResult) -> str:
     """What sets its model apart; '2-node' says how many GPUs there are."""
     said = result.qualifiers.split(", ")
     return ", ".join(one for one in said if not _NODES.fullmatch(one))
 
 
-def _rate_known(result: Result) -> Rate | None:
-    return next((rate for rate in RATES if figures.figure(result, rate) is not None), None)
+def _rate_known(result: SiteResult) -> Rate | None:
+    return next((rate for rate in RATES if figure(result, rate) is not None), None)
 
 
 def efficiency(series: Series) -> dict[int, float]:
     """The rate of each GPU as a share of that at the smallest scale, by number of GPUs."""
     return metrics.scaling_efficiency(
-        {one.num_gpus: figures.figure(one, series.rate) or 0.0 for one in series.points}
+        {one.num_gpus: figure(one, series.rate) or 0.0 for one in series.points}
     )

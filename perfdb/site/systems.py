@@ -1,116 +1,262 @@
-"""The page of a system: its specification, its best figures, its results in force."""
+"""The pages of systems: specification, best figures, results; and what pages of models share."""
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
 from typing import Final
+
+from markupsafe import Markup
 
 from perfdb import catalog, units
 from perfdb.catalog import System
 from perfdb.groups import grouped
-from perfdb.site import addresses, bests, headline, markup, profiles, subjects
-from perfdb.site.addresses import Address
-from perfdb.site.columns import Made
-from perfdb.site.contents import Contents
-from perfdb.site.data import Link, Result
-from perfdb.site.grouping import by_task, of_newest_releases, system_order
-from perfdb.site.markup import Cell, Content, Head, Html, facts, joined, tag
-from perfdb.site.page import Kind, Page, numbered, part
-from perfdb.site.series import ScalingPage
-from perfdb.site.subjects import Entries, Entry, Subject
-from perfdb.site.words import release_title, section_title
+from perfdb.site import addresses, bests, columns, links
+from perfdb.site.cells import HtmlCell
+from perfdb.site.columns import Profile
+from perfdb.site.data import Link, SiteData, SiteResult
+from perfdb.site.grouping import (
+    ReleaseName,
+    TaskGroup,
+    by_task,
+    newest_first,
+    of_newest_releases,
+    system_order,
+    work_order,
+)
+from perfdb.site.links import release_title
+from perfdb.site.page import (
+    Block,
+    Page,
+    Section,
+    no_data,
+    offered,
+    summary_of_names,
+    summary_of_results,
+)
+from perfdb.site.tables import HtmlHead, Made, plain, table
+from perfdb.site.templates import code, facts, joined, link, paragraph, render_text
 
-
-class SystemPage(Subject):
-    """Everything on the page of a system. `entry` is None for a name that the catalogue lacks."""
-
-    entry: System | None
-
-
-def _pages(contents: Contents) -> Iterator[Page]:
-    on_system = subjects.by_name(contents.results, lambda one: one.system)
-    scaling = grouped(contents.scaling, lambda one: one.system)
-    systems = [
-        _system(name, on_system[name], scaling.get(name, ()))
-        for name in sorted(on_system, key=system_order)
-    ]
-    introduction = "Every system that the store has results on.\n" + _without_results(on_system)
-    yield subjects.list_of(addresses.SYSTEMS, introduction, systems, map(_entry, systems))
-    last = ("Specification", "system-specification")
-    yield from (subjects.page_of(system, "system", last) for system in systems)
-
-
-def _without_results(on_system: Container[str]) -> str:
-    """The systems of the catalogue that the store has nothing on, for who looks for them."""
-    left = [system.title for name, system in catalog.systems().items() if name not in on_system]
-    return f"No results yet: {', '.join(left)}.\n" if left else ""
-
-
-def _system(name: str, results: Sequence[Result], scaling: Iterable[ScalingPage]) -> SystemPage:
-    entry = catalog.systems().get(name)
-    return SystemPage(
-        name=name,
-        document=addresses.of_system(name),
-        title=entry.title if entry else results[0].system_title,
-        entry=entry,
-        tasks=by_task(results),
-        scaling=tuple(
-            Link(text=release_title(one.framework, one.release), document=one.document)
-            for one in scaling
-        ),
-    )
-
-
-def _entry(page: SystemPage) -> Entry:
-    results = [result for task in page.tasks for result in task.results]
-    system = page.entry
-    return Entry(
-        document=page.document,
-        title=page.title,
-        counts=subjects.counts(page, lambda result: result.model),
-        highest=headline.highest(
-            of_newest_releases(results), lambda result: f", in {bests.release_of(result)}"
-        ),
-        peaks={name: peak.tflops for name, peak in system.peaks.items()} if system else {},
-        memory_gb=system.memory_gb if system else None,
-    )
-
-
-def index(page: Entries, address: Address) -> Html:
-    """The list of systems, with the headline, the dense peaks and the memory of each."""
-    return subjects.index("System", "Models", page.entries, _known(page.entries, address), address)
-
-
-def _known(given: Sequence[Entry], address: Address) -> Iterator[Made]:
-    top = Head(headline.TITLE, f"{_NEWEST}, {headline.RULE}", wide=True, near=True)
-    yield top, [headline.cell(one.highest, address) for one in given]
-    for name in dict.fromkeys(name for one in given for name in one.peaks):
-        peak = Head(f"{name.upper()} peak", "dense, TFLOP/s/GPU", numeric=True)
-        yield peak, [Cell(units.number(one.peaks.get(name))) for one in given]
-    memory = Head("Memory (GB)", "of each GPU", numeric=True)
-    yield memory, [Cell(units.number(one.memory_gb)) for one in given]
-
-
+MOST_ROWS: Final = 300
+"""Rows of a task's table, above which its older releases are only on pages of their own."""
+_PARTS: Final = (bests.MODEL, bests.FRAMEWORK, bests.PRECISION)
 _NEWEST: Final = "Of the newest release of each framework, without rows with open errors"
 
 
-def results(page: SystemPage, number: int, address: Address) -> Html:
-    """The results of a task: the best of each model as bars, the newest of them as a table."""
-    task = page.tasks[number]
-    title = f"{page.title}, {section_title(task.task, None)}"
-    best = bests.chart(f"{title}: best figures", task.results, bests.ACROSS_MODELS, _PARTS)
-    every = subjects.newest_results(title, task.results, profiles.ON_SYSTEM, address)
-    return joined((best, every))
+@dataclass(frozen=True)
+class Subject:
+    """A model or a system, its results, the newest release first, and its pages of scaling."""
+
+    name: str
+    document: str
+    title: str
+    results: tuple[SiteResult, ...]
+    scaling: tuple[Link, ...]
+
+    @property
+    def tasks(self) -> list[TaskGroup]:
+        """Its results by task."""
+        return by_task(self.results)
+
+    @property
+    def about(self) -> str:
+        """'Llama 3 8B: 12 published results of NeMo Framework 25.04 and NeMo AutoModel main.'"""
+        releases = summary_of_names(map(bests.release_of, self.results))
+        return f"{self.title}: {summary_of_results(self.results)} of {releases}."
 
 
-_PARTS: Final = (bests.MODEL, bests.FRAMEWORK, bests.PRECISION)
+def pages(data: SiteData) -> Iterator[Page]:
+    """The page of each system with results, and their list."""
+    on_system = results_by(data.results, lambda one: one.system)
+    scaling = grouped(data.scaling, lambda one: one.system)
+    systems = [
+        Subject(
+            name,
+            addresses.of_system(name),
+            _title(name, on_system[name][0]),
+            tuple(on_system[name]),
+            tuple(
+                Link(release_title(one.framework, one.release), one.document)
+                for one in scaling.get(name, ())
+            ),
+        )
+        for name in sorted(on_system, key=system_order)
+    ]
+    yield list_page(addresses.SYSTEMS, "system", systems, partial(_index, tuple(systems)))
+    for one in systems:
+        yield Page(one.document, one.title, one.about, partial(_system, one))
 
 
-def specification(page: SystemPage, _address: Address) -> Html:
-    """What the catalogue knows of the system, with the dense peaks and where each is from."""
-    entry = page.entry
+def _title(name: str, result: SiteResult) -> str:
+    entry = catalog.systems().get(name)
+    return entry.title if entry else result.system_title
+
+
+def results_by(
+    results: Sequence[SiteResult], name_of: Callable[[SiteResult], str]
+) -> dict[str, list[SiteResult]]:
+    """The results of each model or of each system, the newest release first."""
+    return grouped(newest_first(sorted(results, key=work_order), results), name_of)
+
+
+def list_page(
+    name: str, kind: str, subjects: Sequence[Subject], body: partial[list[Block]]
+) -> Page:
+    """The list of models or of systems."""
+    titles = summary_of_names(subject.title for subject in subjects) or "none yet"
+    about = f"{units.counted(len(subjects), kind)} with results: {titles}."
+    below = [subject.document for subject in subjects]
+    return Page(name, f"{kind.capitalize()}s", about, body if subjects else _NOTHING, below=below)
+
+
+def _nothing() -> list[Block]:
+    return [no_data()]
+
+
+_NOTHING: Final = partial(_nothing)
+
+
+def index_table(
+    label: str,
+    counted: str,
+    subjects: Sequence[Subject],
+    known: Iterable[Made],
+    of: Callable[[SiteResult], str],
+) -> Markup:
+    """The list of models or of systems: what is known of each, and how many results it has.
+
+    `counted` is the title of the last column, with the number of different values of `of`.
+    """
+    names = [HtmlCell(link(it.title, it.document), sort=it.title) for it in subjects]
+    measured = [sum(one.is_measured for one in it.results) for it in subjects]
+    numbers = {
+        "Results": [len(it.results) for it in subjects],
+        "Measured": measured,
+        "Published": [
+            len(it.results) - count for it, count in zip(subjects, measured, strict=True)
+        ],
+        "Releases": [len({(r.framework, r.release) for r in it.results}) for it in subjects],
+        counted: [len(set(map(of, it.results))) for it in subjects],
+    }
+    made = [
+        (HtmlHead(title, numeric=True), [HtmlCell(f"{number:,}") for number in column])
+        for title, column in numbers.items()
+    ]
+    return table(f"{label}s", [(HtmlHead(label), names), *known, *made])
+
+
+def _index(systems: Sequence[Subject]) -> list[Block]:
+    top = HtmlHead(bests.HEADLINE, f"{_NEWEST}, {bests.RULE}", wide=True, near=True)
+    highest = [
+        bests.headline_cell(
+            of_newest_releases(it.results), lambda result: f", in {bests.release_of(result)}"
+        )
+        for it in systems
+    ]
+    left = _without_results({it.name for it in systems})
+    missing = f" No results yet: {', '.join(left)}." if left else ""
+    return [
+        paragraph(f"Every system that the store has results on.{missing}"),
+        index_table(
+            "System", "Models", systems, [(top, highest), *_hardware(systems)], lambda it: it.model
+        ),
+    ]
+
+
+def _without_results(names: Container[str]) -> list[str]:
+    """The systems of the catalog that the store has nothing on, for who looks for them."""
+    return [system.title for name, system in catalog.systems().items() if name not in names]
+
+
+def _hardware(systems: Sequence[Subject]) -> Iterator[Made]:
+    """The dense peaks and the memory of each system."""
+    entries = [catalog.systems().get(it.name) for it in systems]
+    peaks = [it.peaks if it else {} for it in entries]
+    for name in dict.fromkeys(name for it in peaks for name in it):
+        head = HtmlHead(f"{name.upper()} peak", "dense, TFLOP/s/GPU", numeric=True)
+        yield (
+            head,
+            [HtmlCell(units.number(it[name].tflops if name in it else None)) for it in peaks],
+        )
+    memory = HtmlHead("Memory (GB)", "of each GPU", numeric=True)
+    yield memory, [HtmlCell(units.number(it.memory_gb if it else None)) for it in entries]
+
+
+def _system(system: Subject) -> list[Block]:
+    made: list[Block] = []
+    for task in system.tasks:
+        title = f"{system.title}, {task.title}"
+        best = bests.chart(f"{title}: best figures", task.results, bests.ACROSS_MODELS, _PARTS)
+        newest = newest_results(title, task.results, columns.ON_SYSTEM)
+        made.append(Section(task.title, [best, *newest]))
+    made += scaling_section(system)
+    return [*made, Section("Specification", [_specification(system.name)])]
+
+
+def scaling_section(subject: Subject, anchor: str = "") -> list[Block]:
+    """The pages that show it on more and more GPUs, from an anchor in them on."""
+    if not subject.scaling:
+        return []
+    links = render_text(
+        "<ul>{% for it in links %}<li>{{ link(it.text, it.document, anchor) }}</li>\n{% endfor %}"
+        "</ul>",
+        links=subject.scaling,
+        anchor=anchor,
+    )
+    return [Section("Scaling", [links])]
+
+
+def newest_results(title: str, results: Sequence[SiteResult], profile: Profile) -> list[Block]:
+    """The table of a task, and where the releases are that it has no room for."""
+    by_release = grouped(results, lambda result: (result.framework, result.release))
+    shown = recent({release: len(of_release) for release, of_release in by_release.items()})
+    rows = [result for result in results if (result.framework, result.release) in shown]
+    made, *download = offered(title, rows, profile)
+    older = [
+        (
+            release_title(*release),
+            links.tab(*release, some[0].system),
+            units.counted(len(some), "result"),
+        )
+        for release, some in by_release.items()
+        if release not in shown
+    ]
+    if not older:
+        return [made, *download]
+    folded = render_text(
+        "<details><summary>Older releases ({{ older|length }}) are on their own pages only"
+        "</summary>"
+        "<ul>{% for title, tab, count in older %}"
+        '<li><a href="{{ tab }}">{{ title }}</a>: {{ count }}</li>\n{% endfor %}</ul></details>',
+        older=older,
+    )
+    return [made, folded, *download]
+
+
+def recent(sizes: Mapping[ReleaseName, int]) -> set[ReleaseName]:
+    """The releases that a table has room for, of frameworks' releases from the newest on.
+
+    The newest of each framework always; of a framework none that is older than one left out.
+    """
+    by_framework = grouped(sizes, itemgetter(0)).values()
+    ranked = [pair for some in by_framework for pair in enumerate(some)]
+    shown, full, room = set[ReleaseName](), set[str](), MOST_ROWS
+    for rank, release in sorted(ranked, key=itemgetter(0)):
+        if rank and (release[0] in full or sizes[release] > room):
+            full.add(release[0])
+            continue
+        shown.add(release)
+        room -= sizes[release]
+    return shown
+
+
+def _specification(name: str) -> Markup:
+    """The system in the catalog, with its dense peaks and the source of each."""
+    entry = catalog.systems().get(name)
     if entry is None:
-        return tag("p", "The catalogue has no such system: its peaks are not known, nor any MFU.")
-    given: list[tuple[str, Content]] = [
-        ("Name", tag("code", entry.name)),
+        return paragraph("The catalogue has no such system: its peaks are not known, nor any MFU.")
+    known: list[tuple[str, str]] = [
+        ("Name", code(entry.name)),
         ("GPU", units.text(entry.gpu)),
         ("GPUs per node", units.text(entry.gpus_per_node)),
         ("NVLink domain (GPUs)", units.text(entry.nvlink_domain)),
@@ -118,26 +264,18 @@ def specification(page: SystemPage, _address: Address) -> Html:
         ("Memory per GPU, as nvidia-smi says (MiB)", units.number(entry.gpu_memory_mib)),
         ("Source", entry.source),
     ]
-    return joined((facts("Specification", given), _peaks(entry)))
+    return joined((facts("Specification", known), _peaks(entry)))
 
 
-def _peaks(entry: System) -> Html:
+def _peaks(entry: System) -> Markup:
     if not entry.peaks:
-        return tag("p", "The catalogue has no peak of this system, so that there is no MFU on it.")
-    heads = [Head("Precision"), Head("Dense peak (TFLOP/s/GPU)", numeric=True)]
-    rows = [
-        [Cell(name.upper()), Cell(units.number(peak.tflops)), Cell(peak.source)]
-        for name, peak in entry.peaks.items()
+        return paragraph("The catalogue has no peak of this system, so that there is no MFU on it.")
+    heads = [
+        HtmlHead("Precision"),
+        HtmlHead("Dense peak (TFLOP/s/GPU)", numeric=True),
+        HtmlHead("Source", wide=True),
     ]
-    return markup.table(markup.Table("Dense peaks", [*heads, Head("Source", wide=True)], rows))
-
-
-KIND = Kind(
-    _pages,
-    {
-        "systems": part(Entries, index),
-        "system-results": numbered(SystemPage, results),
-        "system-scaling": part(SystemPage, subjects.scaling),
-        "system-specification": part(SystemPage, specification),
-    },
-)
+    rows = [
+        [name.upper(), units.number(peak.tflops), peak.source] for name, peak in entry.peaks.items()
+    ]
+    return plain("Dense peaks", heads, rows)

@@ -20,7 +20,7 @@ from perfdb.db.session import store_url
 from perfdb.pages.base import PageContext
 from perfdb.record import Outcome
 from perfdb.rundir import RunDir
-from perfdb.site.files import FOLDERS
+from perfdb.site.addresses import FOLDERS
 from tests.factories import TEN_STEPS, case, published, release, stored, write_run
 
 ROOT = Path(__file__).parents[2]

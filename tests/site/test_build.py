@@ -17,7 +17,8 @@ from sqlalchemy import URL
 from perfdb.db import migrate
 from perfdb.db.session import store_url
 from perfdb.record import Figures
-from perfdb.site.files import FOLDERS, is_made
+from perfdb.site.addresses import FOLDERS
+from perfdb.site.files import is_made
 from tests.factories import case, published, release, stored, write_run
 from tests.site.conftest import DFM, EVIL, SEED, Site, site_of
 

@@ -17,7 +17,7 @@ from perfdb.catalog import titles
 from perfdb.db.session import store_url
 from perfdb.ingest import withdraw
 from perfdb.record import Figures, RecipeRef
-from perfdb.site import events, fresh
+from perfdb.site import build_cache, extension
 from perfdb.site.files import DOWNLOADS, GENERATED, PUBLISHED
 from tests.factories import case, published, release, stored, write_run
 
@@ -159,7 +159,7 @@ def test_a_store_of_the_future_is_read_each_time(project: Project, tmp_path: Pat
         os.utime(project.store, ns=(ahead, ahead))
         after = project.built()
     assert after == project.clean(tmp_path / "clean")
-    assert fresh.of_file(project.store) is None
+    assert build_cache.of_file(project.store) is None
     settle(project.store)
 
 
@@ -231,7 +231,7 @@ def test_another_perfdb_makes_every_page_anew(
     before = project.last
     monkeypatch.setattr(titles, "FRAMEWORKS", {"megatron-core": "Renamed"})
     assert before == project.built()
-    monkeypatch.setattr(fresh, "code", lambda: "another")
+    monkeypatch.setattr(build_cache, "code", lambda: "another")
     after = project.built()
     assert before != after == project.clean(tmp_path / "clean")
 
@@ -243,7 +243,7 @@ def test_nothing_is_asked_of_sphinx_that_the_next_one_lacks(
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         project.clean(tmp_path / "clean")
-    ours = Path(fresh.__file__).parent
+    ours = Path(build_cache.__file__).parent
     assert [] == [str(one.message) for one in said if ours in Path(one.filename).parents]
 
 
@@ -256,7 +256,7 @@ def test_what_is_installed_and_every_file_of_the_code_is_part_of_it(
     monkeypatch.syspath_prepend(installed)
     monkeypatch.syspath_prepend("")  # as `python -c` has it
     (code / "a.py").write_text("1")
-    known = [fresh.code.__wrapped__(code)]
+    known = [build_cache.code.__wrapped__(code)]
     for change in (
         lambda: (code / "a.py").write_text("2"),
         lambda: (code / "a.css").write_text("2"),
@@ -264,9 +264,9 @@ def test_what_is_installed_and_every_file_of_the_code_is_part_of_it(
         lambda: (installed / "sphinx-9.0.dist-info").rename(installed / "sphinx-9.1.dist-info"),
     ):
         change()
-        known.append(fresh.code.__wrapped__(code))
+        known.append(build_cache.code.__wrapped__(code))
     assert 5 == len(set(known))
-    assert known[-1] == fresh.code.__wrapped__(code)
+    assert known[-1] == build_cache.code.__wrapped__(code)
 
 
 @pytest.mark.parametrize(
@@ -304,8 +304,8 @@ def test_where_perfdb_lies_makes_no_other_site(
 ) -> None:
     """Nor does the folder of the documents: not even to what Sphinx tells sites apart by."""
     clean, elsewhere = tmp_path / "clean", tmp_path / "elsewhere"
-    shutil.copytree(events.STATIC, elsewhere)
-    monkeypatch.setattr(events, "STATIC", elsewhere)
+    shutil.copytree(extension.STATIC, elsewhere)
+    monkeypatch.setattr(extension, "STATIC", elsewhere)
     assert ".buildinfo" in project.last
     assert project.last == project.clean(clean)
 

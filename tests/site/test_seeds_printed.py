@@ -16,7 +16,7 @@ from bs4.element import Tag
 from perfdb import ingest
 from perfdb.db.session import store_url
 from perfdb.pages.base import PageContext
-from perfdb.site import profiles
+from perfdb.site import columns
 from tests.site.conftest import ROOT, Site
 
 SEEDS = ROOT.parent / "shared" / "seeds"
@@ -180,7 +180,7 @@ def test_the_columns_that_dfm_has_not_filled_yet_are_known_in_their_order() -> N
     lines = (SEEDS / "dfm-performance-skeleton.md").read_text().splitlines()
     [head] = {line for line in lines if line.startswith("| Model")}
     titles = [title.strip() for title in head.strip("|").split("|")]
-    assert titles == [one.title for one in profiles.DFM.columns if one.title in titles]
+    assert titles == [one.title for one in columns.DFM.columns if one.title in titles]
 
 
 def at_scale() -> Iterator[dict[str, str]]:

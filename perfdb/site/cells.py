@@ -1,0 +1,413 @@
+"""How a value of a result prints in a table: as its page printed it, or by the column's kind.
+
+Tables that follow a page keep the page's words where they have the same value; tables of rows from
+many pages (`ours`) keep the digits, with our names and thousands separators. A figure leads to its
+source line or run.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import isclose
+from typing import Final
+
+from markupsafe import Markup
+
+from perfdb import catalog, units
+from perfdb.catalog import titles
+from perfdb.record import CONFIGURATION_FIELDS, WORKLOAD_FIELDS, Outcome
+from perfdb.site import addresses, columns, links
+from perfdb.site.columns import Kind, ShownColumn
+from perfdb.site.data import SiteResult
+from perfdb.site.links import release_title, result_row
+from perfdb.site.templates import badge, joined, link, render_text, short_hash, to
+from perfdb.stated import MFU, figure, is_computed
+
+COMPUTED: Final = " (computed)"
+"""The mark of a figure that is not stated and follows from others that are."""
+FLOPS: Final = "model_tflops_per_sec_per_gpu"
+CHOSEN: Final = "the run of median step time, of two in the middle the faster"
+"""Which of the runs of a case is shown; see `perfdb.queries.results`."""
+
+_PRINTED_AS: Final = {"model_title": "model", "fsdp_size": "fsdp_enabled"}
+"""Fields of a result that pages have under the name of another."""
+_NAMED: Final[frozenset[Kind]] = frozenset({"model", "precision", "task"})
+"""Kinds of columns with names of our own for their values."""
+_SORTED: Final = re.compile(r"[\d.,]+ ?%?")
+"""Numbers that sort by their text; `8 120` or `GPUs*6` do not."""
+_ABSENT: Final = frozenset(
+    {"", "-", "--", "–", "—", "−", "n/a", "na", "n.a.", "none", "null", "nan", "tbd"}
+)
+"""What pages print where there is no value, in lower case."""
+
+
+@dataclass(frozen=True, slots=True)
+class HtmlCell:
+    """A cell; `sort` is what it is sorted by where its text will not do.
+
+    `evidence` is the link target of what a figure is read or computed from.
+    """
+
+    content: str
+    sort: float | str | None = None
+    evidence: str = ""
+
+
+def cells(column: ShownColumn, results: Sequence[SiteResult]) -> list[HtmlCell]:
+    """The cells of a column; equal values share theirs."""
+    if column.kind in PRINTERS:
+        return [cell(column, result) for result in results]
+    made: dict[tuple[object, ...], HtmlCell] = {}
+    found = []
+    for result in results:
+        value = known(column, result)
+        key = (printed_text(column.fields, result), value, type(value))
+        if key not in made:
+            made[key] = cell(column, result)
+        found.append(made[key])
+    return found
+
+
+def cell(column: ShownColumn, result: SiteResult) -> HtmlCell:
+    """The cell of a result in a column."""
+    return PRINTERS.get(column.kind, _plain)(column, result)
+
+
+def known(column: ShownColumn, result: SiteResult) -> object:
+    """The first of the column's fields that the result has; None without one."""
+    for field in column.fields:
+        value: object = getattr(result, field)
+        if value is not None and value != "":
+            return value
+    return None
+
+
+def printed_text(fields: Sequence[str], result: SiteResult) -> str | None:
+    """What the page printed for the first of the fields that it has a column for."""
+    if not result.printed:
+        return None
+    names = (_PRINTED_AS.get(field, field) for field in fields)
+    return next((result.printed[name] for name in names if name in result.printed), None)
+
+
+def as_printed(column: ShownColumn, result: SiteResult) -> str | None:
+    """What the page printed in this column, where that is still the result's value; else None."""
+    text, value = printed_text(column.fields, result), known(column, result)
+    if text is None or (column.ours and (column.kind in _NAMED or isinstance(value, bool))):
+        return None
+    if is_absent(text) or (column.ours and value is None and column.kind == "integer"):
+        return units.UNKNOWN if value is None else None
+    if value is not None and not _has_value(text, value):
+        return None
+    if not column.ours:
+        return text
+    if column.kind == "percent" and isinstance(value, float) and "%" not in text:
+        return units.percent(value, max(0, len(text.partition(".")[2]) - 2))
+    return units.regrouped(text)
+
+
+def printed_value(printed: Mapping[str, str], field: str, value: object) -> str | None:
+    """What a page printed of a field, where that is this value; else None."""
+    text = printed.get(field)
+    return text if text and _has_value(text, value) else None
+
+
+def _has_value(text: str, value: object) -> bool:
+    """Whether a printed number is this value; words and switches are taken as they are."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return True
+    try:
+        number = float(text.rstrip("%").replace(",", "").replace(" ", ""))
+    except ValueError:
+        return True
+    return isclose(number / (100 if text.endswith("%") else 1), value, rel_tol=1e-9)
+
+
+def is_absent(text: str) -> bool:
+    """Whether a cell of a page says that there is no value."""
+    return text.casefold() in _ABSENT
+
+
+def formatted(column: ShownColumn, value: object) -> str:
+    """A value by the column's kind and digits; – when unknown."""
+    match value:
+        case bool():
+            return ("off", "on")[value] if column.ours else str(int(value))
+        case int() | float() if column.kind == "figure":
+            return units.figure(value, column.digits)
+        case int() | float() if column.kind == "percent":
+            return units.share(value, column.digits)
+        case int() | float() if column.kind == "seconds":
+            return units.significant(value, column.digits)
+        case int() | float():
+            return f"{value:,}" if column.ours else str(value)
+        case _:
+            return units.text(value)
+
+
+def figure_text(result: SiteResult, metric: str) -> str:
+    """A figure as tables print it, without the mark of one that is computed."""
+    if is_computed(result, metric):
+        value = figure(result, metric)
+        return units.share(value) if metric == MFU else units.significant(value)
+    column = columns.FIGURES[metric]
+    return as_printed(column, result) or formatted(column, known(column, result))
+
+
+def marked(result: SiteResult, metric: str) -> str:
+    """A figure as tables print it, with the mark of one that is computed."""
+    mark = COMPUTED if is_computed(result, metric) else ""
+    return f"{figure_text(result, metric)}{mark}"
+
+
+def figure_cell(result: SiteResult | None, metric: str) -> HtmlCell:
+    """A figure that leads to the row of its result on its release's page; – without one."""
+    if result is None:
+        return HtmlCell(units.UNKNOWN)
+    return HtmlCell(marked(result, metric), figure(result, metric), links.table_row(result))
+
+
+def evidence(result: SiteResult) -> str:
+    """The link target of what a result's figures are read or computed from."""
+    if result.run_id is not None:
+        return to(addresses.of_run(result.run_id), "figures")
+    return to(addresses.of_source(result.source_sha256), result_row(result))
+
+
+def source_line(result: SiteResult) -> str:
+    """'data/published/dfm.md:74': the file that a result was read from, and the line in it.
+
+    'run log-5f0c, job.log' where the path does not name the run.
+    """
+    line = f":{result.source_line}" if result.source_line else ""
+    run = f"run {result.run_id}, " if result.run_id and result.run_id not in result.source else ""
+    return f"{run}{result.source}{line}"
+
+
+def flag_mark(result: SiteResult) -> Markup:
+    """'⚑ 1 error', leading to what the audit found; empty where it objects to nothing."""
+    return _flag(
+        '<a class="perf-flag {{ flag.kind }}" href="{{ entry }}" title="found by the audit">'
+        '<span aria-hidden="true">⚑</span> {{ flag.counts }}</a>',
+        result,
+    )
+
+
+def flag_sign(result: SiteResult) -> Markup:
+    """The sign alone, behind the name of a row: the style sheet has it, it is no part of a name."""
+    return _flag(
+        '<a class="perf-flag perf-sign {{ flag.kind }}" href="{{ entry }}" '
+        'title="{{ flag.counts }} found by the audit" '
+        'aria-label="{{ flag.counts }} found by the audit"></a>',
+        result,
+    )
+
+
+def _flag(source: str, result: SiteResult) -> Markup:
+    if result.flag is None:
+        return Markup("")
+    entry = links.audit_entry(result.framework, result.release, result.flag.anchor)
+    return render_text(source, flag=result.flag, entry=entry)
+
+
+def origin(result: SiteResult) -> Markup:
+    """Measured or published, what the audit found, and the run or line that the figures are of."""
+    links = [flag_mark(result), *_origin_links(result)]
+    return render_text(
+        '{{ badge(origin) }}{% if links %} <span class="perf-aside">{{ links }}</span>{% endif %}'
+        '{% if withheld %} <span class="perf-withheld">no figures: {{ withheld }}</span>'
+        "{% endif %}",
+        origin=str(result.origin),
+        links=joined(links, " "),
+        withheld=result.withheld_text,
+    )
+
+
+def which(result: SiteResult) -> str:
+    """'run', '1 of 3 runs', '1 of 3 runs, 2 finished'; of a page '1 of 2 results'."""
+    if result.num_results == 1:
+        return "run"
+    if result.run_id is None:
+        return f"1 of {result.num_results:,} results"
+    unfinished = result.num_finished < result.num_results
+    finished = f", {result.num_finished or 'none'} finished" if unfinished else ""
+    return f"1 of {result.num_results:,} runs{finished}"
+
+
+def _origin_links(result: SiteResult) -> Iterator[Markup]:
+    """The run of a row's figures and its recipe, or the page or file they are of, and the line."""
+    if result.run_id is not None:
+        yield link(which(result), addresses.of_run(result.run_id))
+        if result.recipe is not None:
+            yield link("recipe", addresses.of_recipe(result.recipe))
+        return
+    source = addresses.of_source(result.source_sha256)
+    if result.num_results > 1:
+        yield link(which(result), source)
+    if result.source_line is not None:
+        yield link(f"line {result.source_line}", source, f"L{result.source_line}")
+
+
+def gpus(count: int, system: str) -> str:
+    """'1 GPU', '2,048 GPUs'; '2 processes' on a system without GPUs."""
+    if catalog.has_gpus(system):
+        return units.counted(count, "GPU")
+    return f"{count:,} process{'' if count == 1 else 'es'}"
+
+
+def work(result: SiteResult) -> str:
+    """'Llama 3 8B, Pre-training, 8 GPUs, BF16': what was trained, and on how much."""
+    model = titles.qualified(result.model_title, result.qualifiers)
+    precision = titles.precision(result.precision) or "precision unknown"
+    size = gpus(result.num_gpus, result.system)
+    return ", ".join((model, titles.task(result.task), size, precision))
+
+
+def moment(when: datetime | None) -> str:
+    """2026-01-02 03:04:05, in UTC, in which the store keeps all moments; – when unknown."""
+    return f"{when.astimezone(UTC):%Y-%m-%d %H:%M:%S}" if when else units.UNKNOWN
+
+
+def outcome_badge(outcome: str) -> Markup:
+    """How a run ended, as a word in a box."""
+    return badge(outcome.replace("_", " "), "good" if outcome == Outcome.FINISHED else "bad")
+
+
+def is_shown(column: ShownColumn, made: Sequence[HtmlCell], results: Sequence[SiteResult]) -> bool:
+    """Whether a table needs a column with these cells."""
+    values = {cell.content for cell in made}
+    if column.shown == "always":
+        return True
+    if column.shown == "filled":
+        return values != {units.UNKNOWN}
+    return len(values) > 1 and (column.shown != "apart" or _tells_apart(column, made, results))
+
+
+def _tells_apart(
+    column: ShownColumn, made: Sequence[HtmlCell], results: Sequence[SiteResult]
+) -> bool:
+    """Whether two results of a release differ in it and in nothing else that was run."""
+    others = [field for field in _IDENTITY if field not in column.fields]
+    seen: dict[str, str] = {}
+    for one, shown in zip(results, made, strict=True):
+        key = repr([getattr(one, field) for field in others])
+        if seen.setdefault(key, shown.content) != shown.content:
+            return True
+    return False
+
+
+_IDENTITY: Final = (*WORKLOAD_FIELDS, *CONFIGURATION_FIELDS, "release", "container", "origin")
+"""What is printed of a result besides its figures."""
+
+
+def same_in_all(made: Mapping[ShownColumn, Sequence[HtmlCell]]) -> Iterator[str]:
+    """'Precision: FP8': a line in place of a column with the same value in every row."""
+    for column, row in made.items():
+        values = {cell.content for cell in row}
+        if column.shown == "once" and len(values) == 1 and values != {units.UNKNOWN}:
+            yield f"{column.title}: {values.pop()}"
+
+
+def _plain(column: ShownColumn, result: SiteResult) -> HtmlCell:
+    value = known(column, result)
+    text = as_printed(column, result) or formatted(column, value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or _SORTED.fullmatch(text):
+        return HtmlCell(text)
+    return HtmlCell(text, sort=value)
+
+
+def _figure(column: ShownColumn, result: SiteResult) -> HtmlCell:
+    """A figure; in our own tables one that is not stated is computed from those that are."""
+    name = column.fields[0]
+    if column.ours and known(column, result) is None and is_computed(result, name):
+        return HtmlCell(marked(result, name), sort=figure(result, name))
+    return _plain(column, result)
+
+
+def _task(column: ShownColumn, result: SiteResult) -> HtmlCell:
+    return HtmlCell(as_printed(column, result) or titles.task(result.task))
+
+
+def _options(_: ShownColumn, result: SiteResult) -> HtmlCell:
+    options = ", ".join(f"{name}={value}" for name, value in sorted(result.options.items()))
+    return HtmlCell(options or units.UNKNOWN)
+
+
+def _extra(column: ShownColumn, result: SiteResult) -> HtmlCell:
+    """A column of the source that has no field, under its title."""
+    text = result.extras.get(column.title, "")
+    return HtmlCell(units.UNKNOWN if is_absent(text) else text)
+
+
+def _precision(column: ShownColumn, result: SiteResult) -> HtmlCell:
+    text = as_printed(column, result) or titles.precision(result.precision)
+    return HtmlCell(text or units.UNKNOWN)
+
+
+def _model(column: ShownColumn, result: SiteResult) -> HtmlCell:
+    name = as_printed(column, result) or titles.qualified(result.model_title, result.qualifiers)
+    return HtmlCell(link(name, addresses.of_model(result.model)), sort=name)
+
+
+def _system(_: ShownColumn, result: SiteResult) -> HtmlCell:
+    title = result.system_title
+    return HtmlCell(link(title, addresses.of_system(result.system)), sort=title)
+
+
+def _spread(column: ShownColumn, result: SiteResult) -> HtmlCell:
+    low, high = result.step_time_p10_s, result.step_time_p90_s
+    if low is None or high is None:
+        return HtmlCell(units.UNKNOWN)
+    ends = (units.significant(end, column.digits) for end in (low, high))
+    return HtmlCell("–".join(ends), sort=low)
+
+
+def _run(_: ShownColumn, result: SiteResult) -> HtmlCell:
+    run_id = result.run_id or units.UNKNOWN
+    return HtmlCell(link(run_id, addresses.of_run(run_id)), sort=run_id)
+
+
+def _log(_: ShownColumn, result: SiteResult) -> HtmlCell:
+    """The file that a run was read from, where it is no run directory, which has a recipe."""
+    return HtmlCell(result.source if result.recipe is None else units.UNKNOWN)
+
+
+def _release(_: ShownColumn, result: SiteResult) -> HtmlCell:
+    title = release_title(result.framework, result.release)
+    tab = links.tab(result.framework, result.release, result.system)
+    return HtmlCell(Markup('<a href="{}">{}</a>').format(tab, short_hash(title)), sort=title)
+
+
+def _recipe(_: ShownColumn, result: SiteResult) -> HtmlCell:
+    if result.recipe is None:
+        return HtmlCell(units.UNKNOWN)
+    return HtmlCell(link(result.recipe, addresses.of_recipe(result.recipe)))
+
+
+def _moment(column: ShownColumn, result: SiteResult) -> HtmlCell:
+    value = known(column, result)
+    return HtmlCell(moment(value if isinstance(value, datetime) else None))
+
+
+Printer = Callable[[ShownColumn, SiteResult], HtmlCell]
+
+PRINTERS: Final[Mapping[Kind, Printer]] = {
+    "figure": _figure,
+    "percent": _figure,
+    "model": _model,
+    "precision": _precision,
+    "task": _task,
+    "extra": _extra,
+    "options": _options,
+    "spread": _spread,
+    "outcome": lambda _, result: HtmlCell(outcome_badge(result.outcome)),
+    "origin": lambda _, result: HtmlCell(origin(result), sort=str(result.origin)),
+    "run": _run,
+    "log": _log,
+    "release": _release,
+    "system": _system,
+    "recipe": _recipe,
+    "moment": _moment,
+}
+"""Kinds that take more than one value to print."""

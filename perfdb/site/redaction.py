@@ -1,0 +1,88 @@
+"""What the site leaves out: on which machine runs ran, and where on it. The store has it."""
+
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from pathlib import PurePosixPath
+from typing import Final
+
+from perfdb.record import Scalar
+
+_PART: Final = r"[^\s/:;,'\"=()<>|]"
+_PATH: Final = re.compile(
+    rf"(?:(?<![\w./~-])|(?<=file://)|(?<=\s-[A-Z])|(?<=^-[A-Z]))(?:/|(?:\.\./)+)(?:{_PART}+/)+{_PART}*"
+)
+"""A path of two parts or more that begins at the root or above the run, in a text. A flag such as
+-I may be right before it."""
+_HOMES: Final = ("home", "Users")
+"""Folders whose folders have the names of people."""
+_NAMES_A_HOST: Final = re.compile(r"host|nodelist|nodename|addr|user", re.IGNORECASE)
+"""What is in the names of fields and variables that identify a machine, or its owner."""
+
+Redactor = Callable[[str], str]
+
+
+@lru_cache(maxsize=10_000)
+def of_path(path: str, run_id: str | None = None) -> str:
+    """A path of a file that was read, without the folders of the machine that it was read on.
+
+    One in a run's folder begins with that folder; of others the name is left.
+    """
+    parts = PurePosixPath(path).parts
+    if not path.startswith("/") and ".." not in parts:
+        return path
+    if run_id is None or run_id not in parts:
+        return PurePosixPath(path).name
+    return f"{run_id}/{_within(path, run_id)}"
+
+
+def redactor(run_id: str, host: object) -> Redactor:
+    """A function that leaves folders and the name of the host out of texts of a run."""
+    name = _host(str(host)) if host else None
+
+    def redact(text: str) -> str:
+        short = _PATH.sub(lambda path: _within(path[0], run_id), text)
+        return name.sub("HOST", short) if name else short
+
+    return redact
+
+
+def redacted(value: object, redact: Redactor) -> object:
+    """A value of JSON without them, at whatever depth, and without fields that name a machine."""
+    match value:
+        case str():
+            return redact(value)
+        case Mapping():
+            return redacted_fields(value, redact)
+        case list() | tuple():
+            return [redacted(one, redact) for one in value]
+        case _:
+            return value
+
+
+def redacted_fields(values: Mapping[str, object], redact: Redactor) -> dict[str, object]:
+    """The fields of an object of JSON without them."""
+    kept = {name: one for name, one in values.items() if not _NAMES_A_HOST.search(name)}
+    return {name: redacted(one, redact) for name, one in kept.items()}
+
+
+def redacted_options(options: Mapping[str, Scalar], redact: Redactor) -> dict[str, Scalar]:
+    """Options of a framework without them."""
+    kept = {name: one for name, one in options.items() if not _NAMES_A_HOST.search(name)}
+    return {name: redact(one) if isinstance(one, str) else one for name, one in kept.items()}
+
+
+def _host(name: str) -> re.Pattern[str]:
+    """Finds a host by its whole name and by the first part of it, which may also name a file."""
+    first, _, domain = name.partition(".")
+    whole = f"{re.escape(name)}|" if domain else ""
+    return re.compile(rf"(?<![\w.-])(?:{whole}{re.escape(first)}(?!\.\w))(?![\w-])")
+
+
+def _within(path: str, run_id: str) -> str:
+    """'/home/me/runs/one/ranks' is 'ranks' to the run one, '/home/me/bin/python' is 'python'."""
+    parts = PurePosixPath(path).parts
+    if run_id in parts:
+        return "/".join(parts[parts.index(run_id) + 1 :]) or "."
+    is_home = len(parts) > 1 and parts[-2] in _HOMES
+    return "~" if is_home else parts[-1]
