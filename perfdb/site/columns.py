@@ -352,9 +352,7 @@ def _is_needed(column: ShownColumn, results: Sequence[SiteResult]) -> bool:
 
 def _is_packed(result: SiteResult) -> bool:
     """Whether its page calls its sequences packed."""
-    return any(
-        title.casefold().startswith("packed") and "seq" in title.casefold() for title in result.raw
-    )
+    return "packed_sequence_length" in result.printed
 
 
 def _extra_columns(results: Sequence[SiteResult]) -> Iterator[ShownColumn]:
