@@ -178,7 +178,10 @@ def gap_counts(steps: Ints) -> Mapping[int, int]:
     """How often there is each gap between lines, in the order in which they are first seen."""
     # Newer versions log the very first step too, whatever the interval.
     several = steps[1:] if len(steps) > 2 and steps[0] == 1 else steps
-    gaps, firsts, counts = np.unique(np.diff(several), return_index=True, return_counts=True)
+    gaps = np.diff(several)
+    if len(gaps) and (gaps == gaps[0]).all():
+        return {int(gaps[0]): len(gaps)}
+    gaps, firsts, counts = np.unique(gaps, return_index=True, return_counts=True)
     order = firsts.argsort()
     return dict(zip(gaps[order].tolist(), counts[order].tolist(), strict=True))
 

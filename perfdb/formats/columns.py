@@ -83,7 +83,9 @@ class StepColumn(NamedTuple):
 
     def distinct(self) -> list[float]:
         """Each known value once, in ascending order."""
-        found: list[float] = np.unique(self.values[self.known]).tolist()
+        values = self.values[self.known]
+        is_one = len(values) and (values == values[0]).all()
+        found: list[float] = (values[:1] if is_one else np.unique(values)).tolist()
         return found
 
     def slim(self) -> "StepColumn":

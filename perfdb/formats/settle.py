@@ -176,6 +176,8 @@ def _start_of_last(printed: Steps) -> int:
     """
     lowest = np.minimum.accumulate(printed.step)
     firsts = np.flatnonzero(_goes_back(printed) & (printed.step[1:] <= lowest[:-1])) + 1
+    if not len(firsts):
+        return 0
     places = np.unique(printed.step).searchsorted(printed.step)
     far = firsts[places[firsts - 1] - places[firsts] > MOST_APART]
     return int(far[-1]) if len(far) else 0
