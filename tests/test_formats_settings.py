@@ -149,10 +149,9 @@ def test_a_training_state_is_sharded_by_whichever_program_does_it(
 
 
 @pytest.mark.parametrize("nothing", ["None", "null", "none", "False", "false", "0", "0.0", ""])
-@pytest.mark.parametrize("name", settings.OPTIONS)
-def test_an_option_that_is_off_is_none(name: str, nothing: str) -> None:
+def test_an_option_that_is_off_is_none(nothing: str) -> None:
     """So that a version that prints it and one that does not run the same case."""
-    said = settings.configuration({name: nothing})
+    said = settings.configuration(dict.fromkeys(settings.OPTIONS, nothing))
     assert {} == said.model_dump(exclude_unset=True)
 
 

@@ -79,17 +79,17 @@ def _version(preamble: str) -> str | None:
 def _reading(piece: Piece) -> Reading | str:
     """A step with its label tokens, whose time is that of one token, until the batch is known."""
     step, rate = _STEP.search(piece.text), _RATE.search(piece.text)
-    said = dict(_VALUE.findall(piece.text))
-    tokens = count(said.get("num_label_tokens"))
+    values = dict(_VALUE.findall(piece.text))
+    tokens = count(values.get("num_label_tokens"))
     if not step or not rate or not positive(rate[1]) or not tokens:
         return "a step without its number, 'tps' of all GPUs or 'num_label_tokens'"
     return Reading(
         line=piece.line,
         step=int(step[1]) + 1,
         step_time_s=1 / float(rate[1]),
-        loss=real(said.get("loss")),
-        grad_norm=real(said.get("grad_norm")),
-        peak_memory_bytes=size_bytes(said.get("mem"), 2**30),
+        loss=real(values.get("loss")),
+        grad_norm=real(values.get("grad_norm")),
+        peak_memory_bytes=size_bytes(values.get("mem"), 2**30),
         tokens=tokens,
         tokens_per_sec_per_gpu=positive(rate[2]),
     )

@@ -109,13 +109,13 @@ def _flat(found: Mapping[str, object]) -> dict[str, object]:
 
 
 def _configuration(summary: _Summary) -> PartialCase:
-    said = texts(summary.model_dump(exclude_none=True))
+    values = texts(summary.model_dump(exclude_none=True))
     fields = {
         "model": settings.model(summary.model_name),
         "task": "lora" if summary.peft else None,
     }
     known = {name: value for name, value in fields.items() if value}
-    return settings.configuration(said, framework="automodel", **known)
+    return settings.configuration(values, framework="automodel", **known)
 
 
 def _rate(
@@ -164,26 +164,26 @@ def _parse_training(where: str, content: Content) -> tuple[ParsedLog, ...]:
 
 def _reading(piece: Piece) -> Reading | str:
     try:
-        said, _ = _DECODER.raw_decode(piece.text, max(piece.text.find("{"), 0))
+        values, _ = _DECODER.raw_decode(piece.text, max(piece.text.find("{"), 0))
     except (ValueError, RecursionError):
         return "a step that is not JSON"
-    if not isinstance(said, dict):
+    if not isinstance(values, dict):
         return "a step that is not a JSON object"
-    number, rate = finite(said.get("step")), positive(said.get("tps"))
+    number, rate = finite(values.get("step")), positive(values.get("tps"))
     # The recipe for diffusion language models has another word for it.
-    tokens = count(said.get("num_tokens_per_step", said.get("tokens_per_step")))
+    tokens = count(values.get("num_tokens_per_step", values.get("tokens_per_step")))
     if number is None or number < 0 or not tokens or not rate:
         return "a step without 'step', 'num_tokens_per_step' or 'tps': its time does not follow"
     return Reading(
         line=piece.line,
         step=int(number) + 1,
         step_time_s=tokens / rate,
-        loss=real(said.get("loss")),
-        grad_norm=real(said.get("grad_norm")),
-        peak_memory_bytes=size_bytes(said.get("mem"), 2**30),
+        loss=real(values.get("loss")),
+        grad_norm=real(values.get("grad_norm")),
+        peak_memory_bytes=size_bytes(values.get("mem"), 2**30),
         tokens=tokens,
-        tokens_per_sec_per_gpu=positive(said.get("tps_per_gpu")),
-        mfu=percent(said.get("mfu")),
+        tokens_per_sec_per_gpu=positive(values.get("tps_per_gpu")),
+        mfu=percent(values.get("mfu")),
     )
 
 

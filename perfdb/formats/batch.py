@@ -101,5 +101,5 @@ def _with_size(
 
 def _attempt_with_size(attempt: Attempt, size: int | None) -> Attempt:
     own = attempt.settings
-    said = own.configuration.model_copy(update={PRINTED: size})
-    return replace(attempt, settings=replace(own, configuration=said))
+    sized = own.configuration.model_copy(update={PRINTED: size})
+    return replace(attempt, settings=replace(own, configuration=sized))

@@ -1,4 +1,4 @@
-"""Finds markers in a block of a log, and the numbers of the lines that they stand on."""
+"""Finds markers in a block of a log, and the numbers of the lines that they are on."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -42,11 +42,11 @@ class Block:
         return next(counted, None) or _num_newlines(Str(self.text)[self.start : self.end])
 
     def holds(self, marker: bytes) -> bool:
-        """Whether a marker stands in it."""
+        """Whether a marker is in it."""
         return bool(Str(self.text)[self.start : self.end].find(marker) >= 0)
 
     def lines_with(self, marker: bytes) -> tuple[Places, Places]:
-        """Of each line that holds a marker, where it stands there first, and the line's number."""
+        """Of each line that holds a marker, where it is there first, and the line's number."""
         if marker not in self._found:
             self._found[marker] = self._search(marker)
         places, numbers, _ = self._found[marker]

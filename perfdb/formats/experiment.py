@@ -58,15 +58,15 @@ def configuration(name: str) -> PartialCase | None:
     A number of nodes says no number of GPUs; of them only a system can tell.
     """
     found = _NAME.match(name)
-    return _said(found) if found else None
+    return _stated(found) if found else None
 
 
 def of_path(path: str) -> PartialCase | None:
     """What the innermost folder or file says that has an experiment's name."""
-    return next(map(_said, _experiments(path)), None)
+    return next(map(_stated, _experiments(path)), None)
 
 
-def _said(found: re.Match[str]) -> PartialCase:
+def _stated(found: re.Match[str]) -> PartialCase:
     variant = _VARIANT.search(found["rest"])
     fields: dict[str, object] = {
         "task": _TASKS[found["task"]],
@@ -75,20 +75,20 @@ def _said(found: re.Match[str]) -> PartialCase:
         "num_gpus": count(found["gpus"] or found["bare"]),
         "variant": variant[1] if variant else None,
     }
-    said = {field: value for field, value in fields.items() if value}
-    return PartialCase.model_validate(said | _sizes(found["rest"]) | _system(found["rest"]))
+    known = {field: value for field, value in fields.items() if value}
+    return PartialCase.model_validate(known | _sizes(found["rest"]) | _system(found["rest"]))
 
 
 def sizes_of_path(path: str) -> PartialCase | None:
     """Which sizes folders and the file say in names of other kinds, and which precision with them:
     of two that say the same the inner one; None where none says a size.
     """
-    said: dict[str, object] = {}
+    stated: dict[str, object] = {}
     for part in reversed(_parts(path.lower())):
-        said |= _once(_SIZE.findall(part))
+        stated |= _once(_SIZE.findall(part))
         if len(precisions := set(_PRECISION.findall(part))) == 1:
-            said["precision"] = catalog.precision_of(precisions.pop())
-    return PartialCase.model_validate(said) if said.keys() & _UNMISTAKABLE else None
+            stated["precision"] = catalog.precision_of(precisions.pop())
+    return PartialCase.model_validate(stated) if stated.keys() & _UNMISTAKABLE else None
 
 
 def _once(found: Sequence[tuple[str, str]]) -> dict[str, object]:
@@ -107,11 +107,11 @@ def golden_values(path: str) -> PartialCase | None:
     found = _GOLDEN.fullmatch(_parts(path)[0])
     if not found:
         return None
-    said: dict[str, object] = {"framework": "megatron-lm", "variant": found[1]}
+    stated: dict[str, object] = {"framework": "megatron-lm", "variant": found[1]}
     system = settings.system(re.sub("dgx", "", found[1], flags=re.IGNORECASE))
     if system or "dgx" in found[1].lower():
-        said["system"] = system
-    return PartialCase.model_validate(said)
+        stated["system"] = system
+    return PartialCase.model_validate(stated)
 
 
 def nodes_of_path(path: str) -> int | None:

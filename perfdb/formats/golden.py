@@ -173,17 +173,17 @@ def _of_objects(where: str, found: Mapping[str, object]) -> ParsedLog:
 
 
 def _of_numbers(found: Mapping[str, object]) -> Iterator[Reading]:
-    for key, said in found.items():
-        seconds = positive(said.get(_STEP_TIME)) if isinstance(said, dict) else None
-        if isinstance(said, dict) and seconds and re.fullmatch(r"\d{1,15}", key):
+    for key, values in found.items():
+        seconds = positive(values.get(_STEP_TIME)) if isinstance(values, dict) else None
+        if isinstance(values, dict) and seconds and re.fullmatch(r"\d{1,15}", key):
             yield Reading(
                 # The file has one line for each value or only one: its lines say nothing.
                 line=1,
                 step=int(key) + 1,
                 step_time_s=seconds / 1000,
-                loss=real(said.get(_LOSS)),
-                grad_norm=real(said.get(_NORM)),
-                model_tflops_per_sec_per_gpu=positive(said.get(_RATE)),
+                loss=real(values.get(_LOSS)),
+                grad_norm=real(values.get(_NORM)),
+                model_tflops_per_sec_per_gpu=positive(values.get(_RATE)),
             )
 
 

@@ -1,4 +1,4 @@
-"""llmb-config_JOB.yaml: what NVIDIA's benchmark launcher notes of a job, beside the job's log.
+"""llmb-config_JOB.yaml: what NVIDIA's benchmark launcher notes of a job, next to the job's log.
 
 It is no account of a run: it completes what the log says. The folders that the file lies in have
 the experiment's name, which says more. Source: NVIDIA/dgxc-benchmarking, cli/llmb-run.
@@ -59,20 +59,21 @@ def _recognizes(head: bytes, name: str) -> int:
 
 
 def _parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
-    """What the file says of the run beside it, with what the names of its folders add."""
+    """What the file says of the run next to it, with what the names of its folders add."""
     # As it is written: YAML has 25.10 for a number, which is 25.1.
     text = _VERSION.sub(rb"\1'\2'", b"".join(content))
     document = yaml_document(where, [text])
     config = document if isinstance(document, Diagnostic) else checked_yaml(document, _Config)
     if isinstance(config, Diagnostic):
         return nothing(config)
-    said, named = _configuration(config), experiment.of_path(where)
+    configuration, named = _configuration(config), experiment.of_path(where)
     if named and named.task == "lora" and config.workload_info.workload_type == "finetune":
-        said = said.model_copy(update={"task": "lora"})  # the launcher has no other word for it
+        # The launcher has no other word for it.
+        configuration = configuration.model_copy(update={"task": "lora"})
     images = config.container_info.images
     version = config.workload_info.fw_version
     log = ParsedLog(
-        configuration=said.completed_by(named) if named else said,
+        configuration=configuration.completed_by(named) if named else configuration,
         framework_version=str(version) if version is not None else None,
         # pyxis writes # between the registry and the image, where Docker has a slash
         container=images[0].replace("#", "/", 1) if len(images) == 1 else None,
@@ -107,7 +108,7 @@ def _profiled(where: str, job: _Job) -> Iterator[Diagnostic]:
 def _configuration(config: _Config) -> PartialCase:
     workload, model = config.workload_info, config.model_info
     size = str(model.model_size) if model.model_size is not None else ""
-    said = {
+    configuration = {
         "framework": _FRAMEWORKS.get(workload.framework, workload.framework),
         "model": settings.model(f"{model.model_name} {size}".strip()),
         "task": _TASKS.get(workload.workload_type or ""),
@@ -115,7 +116,7 @@ def _configuration(config: _Config) -> PartialCase:
         "num_gpus": count(model.scale),
         "precision": catalog.precision_of(model.dtype) if model.dtype else None,
     }
-    known = {name: value for name, value in said.items() if value}
+    known = {name: value for name, value in configuration.items() if value}
     return PartialCase.model_validate(known | _changed(config.job_config))
 
 

@@ -1,7 +1,7 @@
 """Megatron-Bridge logs: Megatron's iteration lines, and the model TFLOP/s from another rank.
 
 `Step Time : 9.09s GPU utilization: 663.5MODEL_TFLOP/s/GPU` comes from rank 0, the iteration line
-from the last rank; nothing but the order of lines and the rounded time of the step tells which
+from the last rank; nothing but the order of lines and the rounded time of the step shows which
 iteration a rate belongs to. A rate on the wrong step is worse than none: what remains open is left
 out. Source of the format: src/megatron/bridge/training/utils/train_utils.py.
 """

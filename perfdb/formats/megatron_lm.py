@@ -187,7 +187,7 @@ def _of_deepspeed(where: str, line: int) -> ParsedLog:
 
 
 def _with_memory(settled: Settled, sections: Sequence[Section]) -> Settled:
-    """The steps with the peak memory that is printed beside them: the most of any rank's.
+    """The steps with the peak memory that is printed with them: the most of any rank's.
 
     A step that a later attempt printed again has the peak of that one.
     """

@@ -1,7 +1,7 @@
 """Finds the settings that a program prints, as `name=value` or `name: value`, in whatever layout.
 
 A program may print its settings before and after it overrides them: the last dump counts. A setting
-with several values in one dump is left out: nothing tells which one the run had.
+with several values in one dump is left out: which one the run had is unknown.
 """
 
 import re
@@ -45,7 +45,7 @@ _BACKEND = re.compile(
     r"backend(?<!\wbackend):[ \t]*\n(?P<depth>[ \t]++)[^\n]*(?:\n(?P=depth)[^\n]*)*+"
 )
 """AutoModel's group of the kernels of a model."""
-# The look behind stands after the name: a pattern that begins with a literal is found at once.
+# The look behind is after the name: a pattern that begins with a literal is found at once.
 _MENTIONED = (
     *(
         re.compile(rf"({name})(?<!\w{name})['\"]?\s*[=:]\s*['\"]?([\w.\-]+)")
@@ -93,8 +93,8 @@ class Printed:
 
     def configuration(self, **known: object) -> PartialCase:
         """What they say of a case; `known` are fields of it that are known without them."""
-        said = {"precision": self.precision.name} if self.precision.name else {}
-        return settings.configuration(self.settings, **(said | known))
+        own = {"precision": self.precision.name} if self.precision.name else {}
+        return settings.configuration(self.settings, **(own | known))
 
     def described(self, known: Mapping[str, object], version: str | None = None) -> RunSettings:
         """The same as settings of a run, with what they leave open."""
@@ -139,7 +139,7 @@ def _with_names(backend: re.Match[str]) -> str:
 
 
 def _without_prefixes(text: str) -> str:
-    """The same lines, those behind a key without what stands before it: digits may differ."""
+    """The same lines, those behind a key without what is before it: digits may differ."""
     lines, prefix = text.split("\n"), None
     for place, line in enumerate(lines):
         if prefix and (found := prefix.match(line)):
@@ -165,13 +165,13 @@ def _precision(parts: Sequence[tuple[str, Sequence[Pair]]], read: Read) -> State
 
     Where none does, of the last that says a precision.
     """
-    said = [[pair for pair in pairs if pair[0] in precision.NAMES] for _, pairs in parts]
+    own = [[pair for pair in pairs if pair[0] in precision.NAMES] for _, pairs in parts]
     insisting = [list(read(precision.insisting(part))) for part, _ in parts]
     claiming = [place for place, pairs in enumerate(insisting) if precision.claims(pairs)] or [
-        place for place, pairs in enumerate(said) if precision.claims(pairs)
+        place for place, pairs in enumerate(own) if precision.claims(pairs)
     ]
     start = claiming[-1] if claiming else 0
-    return precision.of([*chain(*said[start:])], [*chain(*insisting[start:])])
+    return precision.of([*chain(*own[start:])], [*chain(*insisting[start:])])
 
 
 def _parts(text: str) -> Sequence[str]:

@@ -53,16 +53,16 @@ _SETTINGS = (
 
 @dataclass(frozen=True)
 class Event:
-    """An event as it was logged: what it is of, its value, and what was said beside it.
+    """An event as it was logged: what it is of, its value, and its metadata.
 
-    `said`: all of it, with its time.
+    `text`: all of it, with its time.
     """
 
     line: int
     key: str
     value: object
     metadata: Mapping[str, object]
-    said: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -95,16 +95,16 @@ def _parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     blocks = run.blocks()
     end = _ending(run.stop, blocks)
     log = ParsedLog(
-        configuration=_configuration(run.said),
+        configuration=_configuration(run.settings),
         identity=run.hash.hexdigest(),
-        num_nodes=_num_nodes(run.said),
+        num_nodes=_num_nodes(run.settings),
         emitted=Figures(step_time_s=blocks.step_time_s),
         emitted_line=blocks.line,
         extras={_MEMORY: str(_memory(run.peak))} if run.peak else {},
         outcome=end.outcome,
         error=end.error,
         problems=few(where, problems),
-        notes=(*_note(where, blocks), *_kept(where, run.peak), *_by_rules(where, run.said)),
+        notes=(*_note(where, blocks), *_kept(where, run.peak), *_by_rules(where, run.settings)),
     )
     return (log,)
 
@@ -125,38 +125,38 @@ def events(where: str, content: Content, problems: list[Diagnostic]) -> Iterator
 def _event(piece: Piece) -> Event | str:
     place = piece.text.find("{")
     try:
-        said, end = _DECODER.raw_decode(piece.text, max(place, 0))
+        stated, end = _DECODER.raw_decode(piece.text, max(place, 0))
     except (ValueError, RecursionError):
         return "an event that is not JSON"
-    key = said.get("key") if isinstance(said, dict) else None
+    key = stated.get("key") if isinstance(stated, dict) else None
     if not isinstance(key, str):
         return "an event without a 'key'"
-    metadata = said.get("metadata")
-    beside = metadata if isinstance(metadata, dict) else {}
-    return Event(piece.line, key, said.get("value"), beside, piece.text[place:end])
+    metadata = stated.get("metadata")
+    details = metadata if isinstance(metadata, dict) else {}
+    return Event(piece.line, key, stated.get("value"), details, piece.text[place:end])
 
 
 class _Run:
     """What events tell of a run, in the order of its log. Of each block it keeps four numbers.
 
-    `starts`: the lines of the first two starts. `stop`: the last stop. `said`: settings.
-    `peak`: the first event of those with the most memory. `hash`: of all events.
+    `starts`: the lines of the first two starts. `stop`: the last stop. `settings`: those of its
+    events. `peak`: the first event of those with the most memory. `hash`: of all events.
     """
 
     def __init__(self) -> None:
         self.starts: list[int] = []
         self.stop: Event | None = None
         self.peak: Event | None = None
-        self.said: dict[str, object] = {}
+        self.settings: dict[str, object] = {}
         self.hash = hashlib.sha256()
         self._boundaries = array("d")
         self._lines, self._times, self._samples = array("q"), array("d"), array("d")
 
     def add(self, event: Event) -> None:
         """Take the next event."""
-        self.hash.update(event.said.encode(errors="replace"))
+        self.hash.update(event.text.encode(errors="replace"))
         if event.key in _SETTINGS:
-            self.said[event.key] = event.value
+            self.settings[event.key] = event.value
         elif event.key == "run_start":
             self.starts = [*self.starts, event.line][:2]
         elif event.key == "run_stop":
@@ -207,27 +207,27 @@ def _memory(event: Event) -> float:
     return _of(event.value, _MEMORY) or 0
 
 
-def _num_nodes(said: Mapping[str, object]) -> int | None:
-    platform = _PLATFORM.fullmatch(str(said.get("submission_platform") or ""))
+def _num_nodes(stated: Mapping[str, object]) -> int | None:
+    platform = _PLATFORM.fullmatch(str(stated.get("submission_platform") or ""))
     return count(platform[1]) if platform else None
 
 
-def _length_by_rules(said: Mapping[str, object]) -> int | None:
+def _length_by_rules(stated: Mapping[str, object]) -> int | None:
     """Of a benchmark whose events do not say the sequence length, where its rules do."""
-    if "max_sequence_length" in said or said.get("submission_division") != "closed":
+    if "max_sequence_length" in stated or stated.get("submission_division") != "closed":
         return None
-    return _LENGTHS.get(str(said.get("submission_benchmark")))
+    return _LENGTHS.get(str(stated.get("submission_benchmark")))
 
 
-def _configuration(said: Mapping[str, object]) -> PartialCase:
-    benchmark = str(said.get("submission_benchmark") or "")
+def _configuration(stated: Mapping[str, object]) -> PartialCase:
+    benchmark = str(stated.get("submission_benchmark") or "")
     fields = {
         "model": settings.model(benchmark.removesuffix("_lora")),
         "task": _task(benchmark),
-        "system": settings.system(str(said.get("submission_platform") or "")),
-        "global_batch_size": count(said.get("global_batch_size")),
-        "sequence_length": count(said.get("max_sequence_length")) or _length_by_rules(said),
-        "gradient_accumulation": count(said.get("gradient_accumulation_steps")),
+        "system": settings.system(str(stated.get("submission_platform") or "")),
+        "global_batch_size": count(stated.get("global_batch_size")),
+        "sequence_length": count(stated.get("max_sequence_length")) or _length_by_rules(stated),
+        "gradient_accumulation": count(stated.get("gradient_accumulation_steps")),
     }
     return PartialCase.model_validate({name: one for name, one in fields.items() if one})
 
@@ -256,8 +256,8 @@ def _kept(where: str, peak: Event | None) -> tuple[Diagnostic, ...]:
     return (Diagnostic(where, message, line=peak.line),)
 
 
-def _by_rules(where: str, said: Mapping[str, object]) -> tuple[Diagnostic, ...]:
-    length = _length_by_rules(said)
+def _by_rules(where: str, stated: Mapping[str, object]) -> tuple[Diagnostic, ...]:
+    length = _length_by_rules(stated)
     if length is None:
         return ()
     message = f"no event says the sequence length, which is {length:,} by the benchmark's rules"

@@ -6,8 +6,8 @@ mean over the log interval. Source: nemo/lightning/pytorch/callbacks/progress_pr
 A bar is drawn again and again, with carriage returns:
 `Epoch 0: : 100%|███| 50/50 [31:51<00:00, reduced_train_loss=6.130, train_step_timing in s=5.900]`
 Its counter is that of the step in an epoch. Its total is the steps of the epoch in NeMo 1, and from
-NeMo 2.0 on those of the whole run; the global step beside it, which counts from 0 or from 1 by
-version and is rounded where it is printed as 1e+3, tells the two apart.
+NeMo 2.0 on those of the whole run; the global step with it, which counts from 0 or from 1 by
+version and is rounded where it is printed as 1e+3, sets the two apart.
 Source: nemo/collections/nlp/parts/nlp_overrides.py, nemo/utils/exp_manager.py and
 nemo/lightning/pytorch/callbacks/progress_bar.py, 1.23 to 3.0.0.
 """
@@ -148,7 +148,7 @@ class _Bars:
         )
 
     def _steps_before(self, epoch: int, done: int, total: int, global_step: int | None) -> int:
-        """How many steps the epochs before had, by the last global step that tells."""
+        """How many steps the epochs before had, by the last global step that is exact."""
         if global_step is not None:
             if (first := global_step - done - epoch * total + 1) in (0, 1):
                 self._first_global_step = first

@@ -52,7 +52,7 @@ _UNCAUGHT = re.compile(r"\[rank\d+\]: \S[^\n]*")
 
 _TRACEBACK = "Traceback (most recent call last)"
 _LAST_LINES_CHARS = 1 << 12
-"""How far from the end of a log an error may stand that is to be its end."""
+"""How far from the end of a log an error may be that is its end."""
 _OF_OTHERS = re.compile(r"ChildFailedError|SignalException")
 _NAME = re.compile(r"[A-Za-z_][\w.]*$")
 _LONGEST_ERROR = 300
@@ -117,7 +117,7 @@ def _not_a_number(steps: Steps) -> Ending | None:
 def broken_start(tail: str, *, is_training: bool) -> Ending | None:
     """How a log ends that may be of a run without a step, by its last words.
 
-    An error that some program told of and went on from is none: it must be the last. A task of
+    An error that some program reported and went on from is none: it must be the last. A task of
     Slurm may be anything.
     """
     last = tail[-_LAST_LINES_CHARS:] if _TRACEBACK in tail else ""
@@ -158,8 +158,8 @@ def _stopped(text: str) -> Ending | None:
 def _raised(text: str) -> Ending | None:
     """The last error that is named, but for what a launcher says of the errors of others."""
     errors = (_error_at(text, found) for found in _ERROR.finditer(text))
-    told = [error for error in errors if error and not _OF_OTHERS.search(error)]
-    return Ending(Outcome.FAILED, told[-1]) if told else None
+    named = [error for error in errors if error and not _OF_OTHERS.search(error)]
+    return Ending(Outcome.FAILED, named[-1]) if named else None
 
 
 def _line_around(text: str, place: int) -> str:

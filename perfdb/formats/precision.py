@@ -92,15 +92,15 @@ def claims(pairs: Iterable[Pair]) -> frozenset[str]:
     """The precisions that settings claim: BF16 and FP16 where none claims a lower one.
 
     A setting that is off claims nothing: a model says `fp8: null` of what is written over it.
-    A word such as `precision: bf16-mixed` claims something beside an FP8 that is off, alone.
+    A word such as `precision: bf16-mixed` claims something next to an FP8 that is off, alone.
     """
-    said = list(pairs)
-    on = [(name, value) for name, value in said if is_on(value)]
+    printed = list(pairs)
+    on = [(name, value) for name, value in printed if is_on(value)]
     presets = {one for name, value in on if name == PRESET and (one := _of_preset(value))}
     fp4 = {"nvfp4" for name, _ in on if name in _FP4_NAMES}
-    fp8 = _fp8(said)
+    fp8 = _fp8(printed)
     bases = {name for name, _ in on if name in _BASES}
-    words = _of_words(said) if any(name in _FP8_NAMES for name, _ in said) else frozenset()
+    words = _of_words(printed) if any(name in _FP8_NAMES for name, _ in printed) else frozenset()
     return frozenset(presets | fp4 | fp8 or bases or words)
 
 
@@ -114,14 +114,14 @@ def is_on(value: str) -> bool:
     return bool(_PLAIN.fullmatch(value)) and value.lower() not in NONE
 
 
-def _fp8(said: Sequence[Pair]) -> set[str]:
+def _fp8(printed: Sequence[Pair]) -> set[str]:
     """The FP8 that settings claim: each that is on by the recipe behind it, else by any recipe.
 
-    A recipe has a default, which is printed beside `fp8: null` too.
+    A recipe has a default, which is printed with `fp8: null` too.
     """
     behind, others = set[str](), set[str]()
     is_used, is_fp8 = False, False
-    for name, value in said:
+    for name, value in printed:
         if name in _FP8_NAMES:
             is_used = is_on(value)
             is_fp8 |= is_used
@@ -142,12 +142,12 @@ def _of_preset(value: str) -> str | None:
     return _SCALINGS.get(found[2], name) if found[2] else found[1]
 
 
-def _of_words(said: Iterable[Pair]) -> frozenset[str]:
+def _of_words(printed: Iterable[Pair]) -> frozenset[str]:
     """The precisions of words, which hold where nothing else claims one.
 
     The layers of a model that is loaded as FP16 may be trained in BF16 all the same.
     """
-    return frozenset(one for name, value in said if (one := _of_word(name, value.lower())))
+    return frozenset(one for name, value in printed if (one := _of_word(name, value.lower())))
 
 
 def _of_word(name: str, word: str) -> str | None:
@@ -163,18 +163,18 @@ def _family(claimed: str) -> str:
 def _words(pairs: Iterable[Pair]) -> str:
     """'fp8 hybrid, fp8_recipe tensorwise': the settings that claim something, each once."""
     on = [(name, value) for name, value in pairs if is_on(value)]
-    said = [
+    printed = [
         (name, value)
         for name, value in on
         if (name != PRESET or _of_preset(value))
         and (name not in WORDS or _of_word(name, value.lower()))
     ]
-    low = [(name, value) for name, value in said if name not in (*_BASES, *WORDS)]
-    return ", ".join(dict.fromkeys(f"{name} {value}" for name, value in low or said))
+    low = [(name, value) for name, value in printed if name not in (*_BASES, *WORDS)]
+    return ", ".join(dict.fromkeys(f"{name} {value}" for name, value in low or printed))
 
 
 def _groups(text: str) -> Iterator[str]:
-    """The lines below `mixed_precision:` that stand deeper; a launcher may prefix all of them."""
+    """The lines below `mixed_precision:` that are deeper; a launcher may prefix all of them."""
     for found in _GROUP.finditer(text):
         width = found.start() - (text.rfind("\n", 0, found.start()) + 1)
         deeper = re.compile(rf"(?:[^\n]{{{width}}}[ \t][^\n]*\n?)*")

@@ -125,17 +125,17 @@ def configuration(settings: Settings, **known: object) -> PartialCase:
     fields = sharded | known
     for name, field in NAMES.items():
         value = settings.get(name)
-        is_said = _holds(name, settings)
-        if value is not None and field not in (*fields, *doubts(settings)) and is_said:
-            fields |= _said(field, value)
+        is_used = _holds(name, settings)
+        if value is not None and field not in (*fields, *doubts(settings)) and is_used:
+            fields |= _field(field, value)
     found = {
         "task": "lora" if precisions.is_on(settings.get(ADAPTER, "")) else None,
         "precision": precision(settings),
         "virtual_pipeline": _virtual_pipeline(settings),
         "options": options(settings),
     }
-    said = {field: value for field, value in found.items() if value}
-    return PartialCase.model_validate(said | fields)
+    known = {field: value for field, value in found.items() if value}
+    return PartialCase.model_validate(known | fields)
 
 
 def _holds(name: str, settings: Settings) -> bool:
@@ -156,7 +156,7 @@ def shape(settings: Settings) -> dict[str, int]:
     return {field: size for name, field in SHAPE.items() if (size := count(settings.get(name)))}
 
 
-def _said(field: str, value: str) -> dict[str, object]:
+def _field(field: str, value: str) -> dict[str, object]:
     if field in _FLAGS:
         known = value.lower() in (*_TRUE, *NONE)
         return {field: value.lower() in _TRUE} if known else {}
@@ -168,8 +168,8 @@ def _said(field: str, value: str) -> dict[str, object]:
 
 def precision(settings: Settings) -> str | None:
     """The precision recipe that Megatron's own settings amount to; None where they do not say."""
-    said = [(name, settings[name]) for name in precisions.NAMES if name in settings]
-    return precisions.of(said).name
+    pairs = [(name, settings[name]) for name in precisions.NAMES if name in settings]
+    return precisions.of(pairs).name
 
 
 def options(settings: Settings) -> dict[str, Scalar]:
@@ -250,8 +250,8 @@ def system(gpu: str | None) -> str | None:
     return known.name if known else None
 
 
-def gpus(said: Settings) -> dict[str, object]:
+def gpus(settings: Settings) -> dict[str, object]:
     """The number of GPUs, of how many nodes there are and how many devices each has."""
-    nodes, devices = count(said.get("num_nodes")), count(said.get("devices"))
+    nodes, devices = count(settings.get("num_nodes")), count(settings.get("devices"))
     size = count(nodes * devices) if nodes and devices else None
     return {"num_gpus": size} if size else {}

@@ -287,7 +287,7 @@ def amounts(printed: StepColumn) -> StepColumn:
 
 
 def interval_note(where: str, steps: Ints) -> tuple[Diagnostic, ...]:
-    """A note where each line of a log stands for several steps."""
+    """A note where each line of a log is of several steps."""
     usual = aggregation.usual_gap(aggregation.gap_counts(steps))
     counts = aggregation.steps_per_line(steps)
     seen = {usual, *(aggregation.intervals(counts[1:]) if any(counts.strides) else ())}

@@ -2,7 +2,7 @@
 
 `tps` is tokens per second of one GPU, the mean since the line before. A step's time is not printed:
 it follows from tps where the log says the batch, the sequence length and the mesh of GPUs. `memory`
-is the most that was reserved. Behind `tps` stand `tflops` and `mfu`, of early versions `mfu` alone;
+is the most that was reserved. Behind `tps` are `tflops` and `mfu`, of early versions `mfu` alone;
 it is `N/A` where it is not known.
 Source of the format: torchtitan/components/metrics.py, trainer.py (train.py up to 0.1.0) and
 distributed/parallel_dims.py, 0.1.0 to 0.3.0.
@@ -36,7 +36,7 @@ _FIELD = re.compile(
     r"(-?\d{1,3}(?:,\d{3})+(?:\.\d+)?|-?\d+(?:\.\d+)?|nan|inf)(?=[^\d.,e])"
 )
 _CUT = re.compile(r"\btps: *[\d,.]+\s*\Z")
-"""Something stands behind `tps` in every version: a line that ends in it is folded, or cut off."""
+"""Something is behind `tps` in every version: a line that ends in it is folded, or cut off."""
 _STEP_LINE = re.compile(rb"\bstep: *\d+ +loss: *\S+ [^\n]*?\btps: *[\d,]+")
 _START = re.compile(
     r"local batch size (\d{1,15}),(?: global batch size (\d{1,15}),)?"
@@ -51,7 +51,7 @@ _LOW = re.compile(
     r"\b(?:(Float8|MXFP8) (?:(tensorwise) scaled )?training active(?: with recipe (\w{1,50}))?"
     r"|Swapped to (Float8|MX)Linear layers)"
 )
-"""Up to 0.1.0 Float8 is said of MXFP8 too, before its recipe."""
+"""Up to 0.1.0 Float8 is found of MXFP8 too, before its recipe."""
 _CHECKPOINTING = re.compile(r"Applied (\w{1,50}) activation checkpointing to the model")
 _COMPILED = re.compile(r"Compiling each \w{1,50} with torch\.compile")
 _MESH = re.compile(r"device mesh with \[([^\]\n]{0,200})\], \[([\d, ]{0,100})\]")
@@ -118,20 +118,20 @@ def _reading(piece: Piece) -> Reading | str | None:
     if _CUT.search(piece.text):
         return "a step that ends in its 'tps', which may go on on the next line"
     step = _STEP.search(piece.text)
-    said = {name: value.replace(",", "") for name, value in _FIELD.findall(piece.text)}
-    rate = positive(said.get("tps"))
+    found = {name: value.replace(",", "") for name, value in _FIELD.findall(piece.text)}
+    rate = positive(found.get("tps"))
     if not step or not rate:
         return "a step without its number or 'tps'"
     return Reading(
         line=piece.line,
         step=int(step[1]),
         step_time_s=1 / rate,
-        loss=real(said.get("loss")),
-        grad_norm=real(said.get("grad_norm")),
-        peak_memory_bytes=size_bytes(said.get("memory"), 2**30),
-        model_tflops_per_sec_per_gpu=finite(said.get("tflops")),
+        loss=real(found.get("loss")),
+        grad_norm=real(found.get("grad_norm")),
+        peak_memory_bytes=size_bytes(found.get("memory"), 2**30),
+        model_tflops_per_sec_per_gpu=finite(found.get("tflops")),
         tokens_per_sec_per_gpu=rate,
-        mfu=percent(said.get("mfu")),
+        mfu=percent(found.get("mfu")),
     )
 
 
@@ -156,11 +156,11 @@ def _subject(preamble: str) -> dict[str, str | None]:
 
 
 def _precision(text: str) -> Stated:
-    """The low precision that a log tells of; BF16 has no line of its own."""
+    """The low precision that a log reports; BF16 has no line of its own."""
     pairs: list[Pair] = []
     for kind, scaling, recipe, layers in _LOW.findall(text):
-        said = recipe or scaling or ("mxfp8" if "MX" in kind + layers else "")
-        pairs += [("fp8", "true"), ("fp8_recipe", "mxfp8" if "mxfp8" in said else said)]
+        found = recipe or scaling or ("mxfp8" if "MX" in kind + layers else "")
+        pairs += [("fp8", "true"), ("fp8_recipe", "mxfp8" if "mxfp8" in found else found)]
     return precision.of(pairs)
 
 

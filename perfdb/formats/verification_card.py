@@ -1,6 +1,6 @@
 """Megatron-Bridge's verification cards: YAML with a result for each way and machine that was tried.
 
-A result is a `metrics` group with the mean step time of the last ten steps. What was run stands in
+A result is a `metrics` group with the mean step time of the last ten steps. What was run is in
 its `command`. A card seldom says the global batch size; it follows from the printed figures, which
 have seven digits and more. Source: examples/model_verification_cards.
 """
@@ -71,14 +71,14 @@ class _Card(Written):
 
 @dataclass(frozen=True)
 class _Leaf:
-    """A group that has metrics: where it stands, and what it and the groups around it say."""
+    """A group that has metrics: its place, and the values of it and of the groups around it."""
 
     place: Place
-    said: Mapping[str, object]
+    values: Mapping[str, object]
 
     def text(self, name: str) -> str | None:
         """A field that is a text."""
-        value = self.said.get(name)
+        value = self.values.get(name)
         return value if isinstance(value, str) else None
 
 
@@ -98,8 +98,8 @@ def _parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     if not leaves:
         problem = Diagnostic(where, f"no item has metrics with {_TIME!r}", line=1)
         return nothing(problem, PartialCase(framework="megatron-bridge"))
-    told = identity(document.content)
-    return tuple(replace(_result(document, card, leaf), identity=told) for leaf in leaves)
+    content_hash = identity(document.content)
+    return tuple(replace(_result(document, card, leaf), identity=content_hash) for leaf in leaves)
 
 
 def _leaves(place: Place, value: object, around: Mapping[str, object]) -> Iterator[_Leaf]:
@@ -107,17 +107,17 @@ def _leaves(place: Place, value: object, around: Mapping[str, object]) -> Iterat
         for index, item in enumerate(value):
             yield from _leaves((*place, index), item, around)
     elif isinstance(value, dict):
-        said = {**around, **{str(name): one for name, one in value.items()}}
+        own = {**around, **{str(name): one for name, one in value.items()}}
         if "metrics" in value:
-            yield _Leaf(place, said)
+            yield _Leaf(place, own)
             return
-        scalars = {name: one for name, one in said.items() if not isinstance(one, dict | list)}
+        scalars = {name: one for name, one in own.items() if not isinstance(one, dict | list)}
         for name, one in value.items():
             yield from _leaves((*place, str(name)), one, scalars)
 
 
 def _metrics(leaf: _Leaf) -> Mapping[str, object]:
-    metrics = leaf.said.get("metrics")
+    metrics = leaf.values.get("metrics")
     return metrics if isinstance(metrics, dict) else {}
 
 
@@ -131,10 +131,10 @@ def _result(document: Document, card: _Card, leaf: _Leaf) -> ParsedLog:
         model_tflops_per_sec_per_gpu=positive(metrics.get(_TFLOPS)),
         tokens_per_sec_per_gpu=positive(metrics.get(_TOKENS)),
     )
-    said = _configuration(card, leaf)
-    batch = PartialCase(global_batch_size=_global_batch_size(said, figures))
+    own = _configuration(card, leaf)
+    batch = PartialCase(global_batch_size=_global_batch_size(own, figures))
     return ParsedLog(
-        configuration=said.completed_by(batch) if batch.global_batch_size else said,
+        configuration=own.completed_by(batch) if batch.global_batch_size else own,
         framework_version=leaf.text("bridge_commit") or setting.bridge_commit,
         container=setting.base_container,
         emitted=figures,
@@ -154,7 +154,7 @@ def _extras(leaf: _Leaf) -> Mapping[str, str]:
     metrics, status = _metrics(leaf).items(), leaf.text("status")
     others = {str(name): str(value) for name, value in metrics if real(value) is not None}
     kept = {name: value for name, value in others.items() if name not in _READ}
-    verified = leaf.said.get(LAST_VERIFIED)
+    verified = leaf.values.get(LAST_VERIFIED)
     if verified and not isinstance(verified, dict | list):
         kept[LAST_VERIFIED] = str(verified)
     return kept | ({"status": status} if status and status != _VERIFIED else {})
@@ -168,12 +168,12 @@ def _unverified(document: Document, leaf: _Leaf) -> tuple[Diagnostic, ...]:
     return (document.problem((*leaf.place, "metrics", _TIME), message),)
 
 
-def _global_batch_size(said: PartialCase, figures: Figures) -> int | None:
+def _global_batch_size(own: PartialCase, figures: Figures) -> int | None:
     """tokens/s/GPU × GPUs × step time ÷ sequence length, where that is a whole number."""
     tokens, time = figures.tokens_per_sec_per_gpu, figures.step_time_s
-    if not (tokens and time and said.num_gpus and said.sequence_length):
+    if not (tokens and time and own.num_gpus and own.sequence_length):
         return None
-    size = finite(tokens * said.num_gpus * time / said.sequence_length)
+    size = finite(tokens * own.num_gpus * time / own.sequence_length)
     is_whole = size is not None and abs(size - round(size)) <= _WHOLE * size
     return count(round(size)) if size is not None and is_whole else None
 
@@ -181,10 +181,10 @@ def _global_batch_size(said: PartialCase, figures: Figures) -> int | None:
 def _configuration(card: _Card, leaf: _Leaf) -> PartialCase:
     """What the leaf, its command and its place say; the recipe's own values are not in the card."""
     item = next((part for part in leaf.place[1:] if isinstance(part, str)), "")
-    features = leaf.said.get("enabled_features")
-    said = texts(features) if isinstance(features, dict) else {}
-    said |= _of_command(leaf.text("command") or "")
-    nodes, per_node = count(said.get("nodes")), count(said.get("gpus_per_node"))
+    features = leaf.values.get("enabled_features")
+    own = texts(features) if isinstance(features, dict) else {}
+    own |= _of_command(leaf.text("command") or "")
+    nodes, per_node = count(own.get("nodes")), count(own.get("gpus_per_node"))
     size = count(nodes * per_node) if nodes and per_node else None
     fields: dict[str, object] = {
         "model": settings.model((card.model.hf_id or card.title or "").rpartition("/")[2]),
@@ -192,10 +192,10 @@ def _configuration(card: _Card, leaf: _Leaf) -> PartialCase:
         "variant": item if item != _PERFORMANCE else None,
         "system": _system(leaf.place),
         "precision": catalog.precision_of(leaf.text("precision") or ""),
-        "num_gpus": count(leaf.said.get("num_gpus")) or size,
+        "num_gpus": count(leaf.values.get("num_gpus")) or size,
     }
     known = {name: value for name, value in fields.items() if value}
-    return settings.configuration(said, framework="megatron-bridge", **known)
+    return settings.configuration(own, framework="megatron-bridge", **known)
 
 
 def _task(leaf: _Leaf, item: str) -> str | None:
@@ -224,8 +224,8 @@ def _of_command(command: str) -> dict[str, str]:
         is_option = path.startswith("-")
         if is_option or is_given:
             name = path.lstrip("-+").replace("-", "_").rpartition(".")[2]
-            said = value if is_given else "true" if _NO_VALUE.match(behind) else behind
-            found.setdefault(_SHORT.get(name, name), set()).add(said)
+            own = value if is_given else "true" if _NO_VALUE.match(behind) else behind
+            found.setdefault(_SHORT.get(name, name), set()).add(own)
     return {name: values.pop() for name, values in found.items() if len(values) == 1}
 
 

@@ -1,0 +1,132 @@
+"""Steps of logs: read by the thousand as one by one, each kept once, and what is refused."""
+
+import numpy as np
+import pytest
+
+from perfdb.formats import FORMATS, ParsedLog, Reading
+from perfdb.formats.block import Block
+from perfdb.formats.columns import StepColumn, Steps
+from perfdb.formats.megatron_lm import SYNTAX, steps_of
+from perfdb.formats.steplines import StepReader
+
+ITERATION = (
+    " [2026-01-16 07:32:24] iteration {step:8}/     999 | consumed samples: {samples:12} | "
+    "elapsed time per iteration (ms): {ms} | global batch size:  2048 | lm loss: {loss} | "
+    "grad norm: {norm} | number of skipped iterations:   {skipped} | "
+    "number of nan iterations:   0 |\n"
+)
+RATE = "Step Time : {time:.2f}s GPU utilization: {rate:.1f}MODEL_TFLOP/s/GPU\n"
+
+
+def iteration(step: int, ms: str = "1500.0", loss: str = "8.5E+00", **more: object) -> str:
+    fields = {"norm": "2.870", "skipped": 0, **more}
+    return ITERATION.format(step=step, samples=step * 2048, ms=ms, loss=loss, **fields)
+
+
+def parsed(text: str, name: str = "megatron_lm") -> ParsedLog:
+    [log] = FORMATS[name].parse("a.log", [text.encode()])
+    return log
+
+
+def nemo(steps: range, ranks: int = 1, time: float = 2.5) -> str:
+    return "".join(
+        f"Training epoch 0, iteration {step - 1}/99 | global_batch_size: 8 | "
+        f"global_step: {step - 1} | reduced_train_loss: 2.5 | train_step_timing in s: {time}\n"
+        for step in steps
+        for _ in range(ranks)
+    )
+
+
+def test_numbers_of_any_form_are_those_that_python_reads() -> None:
+    """Many lines of one shape, few of another, and some that are like no other."""
+    times = ["1500.0", "15000.5", "9.1", "123456789012345678.0", "1.5e3", "2E+02", "0.1"]
+    losses = ["1.344240E+01", "8.5", "-2.5E-03", "7", "1e22", "9.9E+30"]
+    lines = [
+        iteration(n + 1, times[n % len(times)], losses[n % len(losses)], norm=f"{n}.{n % 7}")
+        for n in range(2000)
+    ]
+    reader = StepReader("a.log", SYNTAX, steps_of)
+    reader.add(Block.of("".join(lines).encode(), 1))
+    steps = reader.steps()
+    assert [float(times[n % len(times)]) / 1000 for n in range(2000)] == steps.step_time_s.tolist()
+    assert [float(losses[n % len(losses)]) for n in range(2000)] == steps.column("loss").cells()
+    assert [float(f"{n}.{n % 7}") for n in range(2000)] == steps.column("grad_norm").cells()
+    assert [*range(1, 2001)] == steps.step.tolist() == steps.line.tolist()
+
+
+def test_a_step_that_is_wrapped_is_read_where_it_becomes_whole() -> None:
+    whole = iteration(1)
+    for place in (whole.index("elapsed"), whole.index("lm loss"), whole.index("number of nan")):
+        assert parsed(whole).steps == parsed(f"{whole[:place]}\n{whole[place:]}").steps
+    cut = f"{whole[: whole.index('lm loss')]}\nrank 3: 5.0 of 7 |\n"
+    assert (0, 1) == (len(parsed(cut).steps), len(parsed(cut).problems))
+
+
+def test_of_a_restart_each_step_is_kept_as_it_was_printed_last() -> None:
+    log = parsed(nemo(range(1, 31)) + nemo(range(21, 41), time=3.5), "nemo2")
+    assert [*range(1, 41)] == log.steps.step.tolist()
+    assert [2.5] * 20 + [3.5] * 20 == log.steps.step_time_s.tolist()
+    assert (21, (21,), "skip_warmup(30)") == (log.restarted_at, log.restarts, log.window)
+    assert "10 steps are printed more than once" in log.notes[0].message
+
+
+def test_the_lines_of_several_ranks_are_no_restarts() -> None:
+    log = parsed(nemo(range(1, 31), ranks=4), "nemo2")
+    assert (30, None, ()) == (len(log.steps), log.restarted_at, log.notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (nemo(range(1, 31)) + nemo(range(1, 21)), "a.log:31: the log begins again with its first"),
+        ("".join(nemo(range(1, 31)).splitlines(keepends=True)[::-1]), "a.log:1: its steps go back"),
+    ],
+)
+def test_several_runs_and_the_newest_line_first_are_refused(text: str, message: str) -> None:
+    log = parsed(text, "nemo2")
+    assert (0, "no_data") == (len(log.steps), log.outcome)
+    [problem] = log.problems
+    assert str(problem).startswith(message)
+    assert problem.remedy
+
+
+def test_training_jsonl_that_a_second_run_was_appended_to_has_the_second() -> None:
+    line = '{{"step": {}, "num_tokens_per_step": 4096, "tps": {}.0, "loss": 2.5}}\n'
+    first = "".join(line.format(step, 1024) for step in range(10))
+    log = parsed(
+        first + "".join(line.format(step, 2048) for step in range(8)), "automodel_training"
+    )
+    assert [2.0] * 8 == log.steps.step_time_s.tolist()
+    assert "lines 1 to 10 are of an earlier run" in log.notes[0].message
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_rates_of_rank_zero_belong_to_the_steps_with_their_time(before: bool) -> None:
+    """Of a log whose beginning is lost: by the one offset that fits the times."""
+    times = [1.5 + 0.25 * (step % 7) + 0.02 * step for step in range(30, 60)]
+    pairs = [
+        (RATE.format(time=time, rate=500 + step), iteration(step, f"{time * 1000:.1f}"))
+        for step, time in enumerate(times, 30)
+    ]
+    log = parsed("".join(a + b if before else b + a for a, b in pairs), "megatron_bridge")
+    rates = log.steps.column("model_tflops_per_sec_per_gpu")
+    assert [float(500 + step) for step in range(30, 60)] == rates.cells()
+
+
+def test_rates_that_may_be_of_several_steps_are_left_out_with_a_note() -> None:
+    text = "".join(RATE.format(time=1.5, rate=500 + n) + iteration(n) for n in range(30, 60))
+    log = parsed(text, "megatron_bridge")
+    assert not log.steps.column("model_tflops_per_sec_per_gpu").known.any()
+    assert any("may belong to one of several" in note.message for note in log.notes)
+
+
+def test_columns_of_steps_are_read_by_name_row_and_mask() -> None:
+    steps = Steps.of([Reading(5, 1, 2.5, loss=8.5), Reading(7, 2, 3.5), Reading(9, 3, 4.5, 7.5)])
+    values, known = steps.column("loss")
+    assert ([8.5, 7.5], [1, 0, 1]) == (values[known].tolist(), known.tolist())
+    assert [(1, 8.5), (2, None), (3, 7.5)] == list(steps.rows("step", "loss"))
+    assert [Reading(7, 2, 3.5)] == list(steps.at(steps.step == 2))
+    assert Reading(9, 3, 4.5, 7.5) == steps[-1]
+    tokens = StepColumn.full(np.array([8, 8, 8]))
+    assert [8] == steps.with_columns(tokens=tokens).column("tokens").distinct()
+    assert (0, []) == (len(Steps.of([])), list(Steps.of([]).rows("step")))
