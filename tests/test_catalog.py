@@ -23,10 +23,6 @@ def test_every_dgx_system_is_known_with_its_gpus_and_peaks(name: str) -> None:
     assert {"bf16", "fp8"} <= set(catalog.system(name).peaks)
 
 
-def test_the_cpu_has_no_peak() -> None:
-    assert catalog.peak("cpu", "bf16") is None
-
-
 def test_the_h100_peaks_are_those_the_nemotron_recipe_states() -> None:
     """989 TFLOP/s in BF16 and 1,979 in FP8."""
     bf16, fp8 = catalog.peak("dgx-h100", "bf16"), catalog.peak("dgx-h100", "fp8")
@@ -108,10 +104,6 @@ def test_different_gpus_in_one_machine_are_no_system() -> None:
     assert "different GPUs" in found.reason
 
 
-def test_no_line_is_no_gpu() -> None:
-    assert "cpu" == hardware.from_nvidia_smi("\n").system
-
-
 @pytest.mark.parametrize(
     ("printed", "model"),
     [("LLAMA3-8B", "llama3-8b"), ("LLAMA3.1_405B", "llama3.1-405b"), ("Llama 3 70B", "llama3-70b"),
@@ -172,11 +164,6 @@ def test_no_two_models_have_a_spelling_in_common() -> None:
         for spelling in {entry.name, entry.title, *entry.aliases}
     ]
     assert len({spelling for spelling, _ in set(spelled)}) == len(set(spelled))
-
-
-def test_a_part_of_a_title_that_holds_a_slash_is_no_model() -> None:
-    """'DeepSeekV3 (w/ MTP)' is no repository."""
-    assert catalog.named_model(" MTP)") is None
 
 
 def test_an_unknown_model_is_answered_with_a_suggestion() -> None:
@@ -353,14 +340,6 @@ def test_two_models_of_one_name_are_refused(tmp_path: Path) -> None:
     (tmp_path / "mixtral-8x7b.yaml").write_text(other)
     with pytest.raises(CatalogError, match=r"'Meta-Llama-3-8B' is llama3-8b in llama3-8b\.yaml:1"):
         models(*sorted(tmp_path.iterdir()))
-
-
-def test_a_model_of_another_size_is_not_refused(tmp_path: Path) -> None:
-    """Though its name has the same letters and digits."""
-    (tmp_path / "llama3-8b.yaml").write_text(LLAMA)
-    other = changed(MIXTRAL, "name: mixtral-8x7b", "name: llama-38b")
-    (tmp_path / "llama-38b.yaml").write_text(changed(other, "Mixtral 8x7B", "Llama 38B"))
-    assert {"llama3-8b", "llama-38b"} == set(models(*sorted(tmp_path.iterdir())))
 
 
 def test_the_guides_examples_can_be_added(tmp_path: Path) -> None:

@@ -149,10 +149,6 @@ def test_scaling_efficiency_is_against_the_smallest_scale() -> None:
     assert 2.66 / 2.78 == pytest.approx(found[2048])
 
 
-def test_no_scales_have_no_efficiency() -> None:
-    assert {} == metrics.scaling_efficiency({})
-
-
 def test_cost_of_a_million_tokens() -> None:
     """1,000 tokens/s are 3.6 million an hour: at 3.60 an hour, 1.00 a million."""
     assert 1.0 == pytest.approx(metrics.cost_per_million_tokens(1_000, 3.60))
@@ -227,29 +223,6 @@ def test_tokens_of_a_step_are_those_of_the_global_batch(
     assert batch * length == pytest.approx(metrics.global_tokens_per_sec(each, gpus) * seconds)
 
 
-@given(st.floats(1, 1e15), RATES, st.floats(1.01, 100))
-def test_training_takes_less_time_at_a_higher_rate(
-    tokens: float, rate: float, faster: float
-) -> None:
-    """In the same proportion; and a day has 86,400 seconds."""
-    days = metrics.days_to_train(tokens, rate)
-
-    assert tokens == pytest.approx(days * 86_400 * rate)
-    assert days / faster == pytest.approx(metrics.days_to_train(tokens, rate * faster))
-
-
-@given(RATES, st.floats(1e6, 1e13), st.floats(1, 1e5))
-def test_mfu_grows_with_the_work_and_shrinks_with_the_peak(
-    tokens_per_second: float, flops_per_token: float, peak: float
-) -> None:
-    achieved = metrics.model_tflops_per_sec_per_gpu(tokens_per_second, flops_per_token)
-
-    assert tokens_per_second * flops_per_token == pytest.approx(achieved * 1e12)
-    assert 1 == pytest.approx(metrics.mfu(peak, peak))
-    assert 2 * metrics.mfu(achieved, peak) == pytest.approx(metrics.mfu(2 * achieved, peak))
-    assert metrics.mfu(achieved, peak) / 2 == pytest.approx(metrics.mfu(achieved, 2 * peak))
-
-
 @given(st.dictionaries(SIZES, RATES, min_size=1, max_size=12), RATES)
 def test_scaling_efficiency_has_no_unit(rates: dict[int, float], unit: float) -> None:
     """In other units it is the same; at the smallest scale it is 1."""
@@ -259,25 +232,3 @@ def test_scaling_efficiency_has_no_unit(rates: dict[int, float], unit: float) ->
     assert sorted(rates) == list(found)
     assert 1 == found[min(rates)]
     assert found == pytest.approx(other)
-
-
-@given(RATES, st.floats(1e-3, 1e3), st.floats(1, 1e15), SIZES)
-def test_a_training_costs_what_its_gpu_hours_cost(
-    each: float, price: float, tokens: float, gpus: int
-) -> None:
-    """By the million tokens, or by the days that so many GPUs are busy: however many they are."""
-    by_tokens = metrics.cost_per_million_tokens(each, price) * tokens / 1e6
-    days = metrics.days_to_train(tokens, metrics.global_tokens_per_sec(each, gpus))
-
-    assert by_tokens == pytest.approx(days * 24 * gpus * price)
-
-
-@given(st.floats(0, 1), st.integers(1, 2**43))
-def test_memory_that_is_used_and_memory_that_is_free_are_all_of_it(
-    share: float, gpu_bytes: int
-) -> None:
-    free = metrics.memory_headroom(share * gpu_bytes, gpu_bytes)
-
-    assert free is not None
-    assert gpu_bytes == pytest.approx(share * gpu_bytes + free * gpu_bytes)
-    assert 0 <= free <= 1

@@ -15,8 +15,9 @@ from perfdb.catalog import titles
 from perfdb.compare.words import SHORT, counting
 from perfdb.export import csv
 from perfdb.export.results import table_of
+from perfdb.messages import note_text
 from perfdb.metrics import METRICS, Metric
-from perfdb.record import CONFIGURATION_FIELDS, Origin
+from perfdb.record import CONFIGURATION_FIELDS, Note, Origin
 from perfdb.units import UNKNOWN, counted
 from perfdb.versions import natural, newness
 
@@ -137,6 +138,10 @@ def worded(results: pd.DataFrame) -> pd.DataFrame:
     return results.assign(
         **titled_columns,
         model_title=list(map(titles.qualified, results["model_title"], results["qualifiers"])),
+        withheld=pd.array(
+            [note_text(note) if isinstance(note, Note) else None for note in results["withheld"]],
+            dtype="string",
+        ),
         source=[
             f"{path}:{line}" if pd.notna(line) else path
             for path, line in zip(results["source"], results["source_line"], strict=True)

@@ -3,9 +3,8 @@
 import pandas as pd
 import pytest
 
-from dashboards.charts import bars, labels
-from dashboards.tables import PALETTE
-from dashboards.views.explore import best_of_each, highest, newest
+from dashboards.charts import labels
+from dashboards.views.explore import best_of_each, newest
 from perfdb.metrics import METRICS
 
 MFU, TOKENS = METRICS["mfu"], METRICS["tokens_per_sec_per_gpu"]
@@ -69,11 +68,6 @@ def test_of_the_same_work_the_highest_is_the_bar_unless_it_is_wrong() -> None:
     assert [0.3] == list(best_of_each(rows, MFU)["mfu"])
 
 
-def test_a_convention_makes_no_difference_to_a_rate_in_tokens() -> None:
-    both = of(result(), result(flops_convention="causal"))
-    assert (1, 2) == (len(best_of_each(both, TOKENS)), len(best_of_each(both, MFU)))
-
-
 def test_the_newest_release_of_each_framework_is_drawn() -> None:
     """A branch and what nobody stated are the newest only where no release has a number."""
     given = [
@@ -99,11 +93,6 @@ def test_the_newest_of_builds_that_a_hash_tells_apart_is_the_last_of_them() -> N
     assert [1] == list(newest(rows.convert_dtypes()).index)
 
 
-def test_bars_keep_their_order_where_not_all_have_room() -> None:
-    rows = of(*(result(num_gpus=count, mfu=count / 100) for count in range(1, 51)))
-    assert list(range(11, 51)) == list(highest(best_of_each(rows, MFU), MFU)["num_gpus"])
-
-
 def test_words_name_the_work_and_a_figure_has_the_digits_of_its_page() -> None:
     rows = of(
         result(raw={"Tokens / sec / GPU": "13812.0"}),
@@ -122,17 +111,3 @@ def test_details_are_said_where_they_differ() -> None:
         "Pre-training · FP8 · NeMo Framework 25.04 · sequence 8,192",
         "Pre-training · FP8 · NeMo Framework 25.04 · variant Megatron-Bridge · sequence 4,096",
     ] == [words.partition("\n")[2] for words in labels(rows, TOKENS)]
-
-
-def test_a_release_in_a_chart_is_a_word_and_no_number() -> None:
-    rows = of(result(release_name="25.04"))
-    tooltip = bars(rows, MFU, ["DGX-H100"]).to_dict()["layer"][0]["encoding"]["tooltip"]
-    assert {"field": "release_name", "type": "nominal"} in tooltip
-
-
-def test_a_system_has_its_colour_whatever_else_is_shown() -> None:
-    """Nine systems, of which the ninth has the first colour again."""
-    systems = [f"System {number}" for number in range(9)]
-    drawn = bars(of(result(system_title="System 8")), MFU, systems).to_dict()
-    scale = drawn["layer"][0]["encoding"]["color"]["scale"]
-    assert (systems, [*PALETTE, PALETTE[0]]) == (scale["domain"], scale["range"])

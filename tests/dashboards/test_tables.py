@@ -2,7 +2,6 @@
 
 import math
 
-import altair as alt
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -15,11 +14,10 @@ from dashboards.tables import (
     plain_texts,
     plainly,
     printed,
-    tall,
     texts,
     widths_px,
 )
-from dashboards.views.explore import layout, titled
+from dashboards.views.explore import layout
 from perfdb.metrics import METRICS
 
 
@@ -117,23 +115,6 @@ def test_a_column_of_numbers_is_as_wide_as_what_it_shows():
     assert cells == [list(row) for row in zip(*texts(rows).values(), strict=True)]
 
 
-def test_a_row_in_words_says_how_many_of_its_system_worked():
-    cpu = {"model_title": "GPT tiny", "system_title": "CPU", "num_gpus": 2}
-    row = {**cpu, "release_name": "Megatron-Core 0.16.1", "source": "steps.jsonl"}
-    assert "GPT tiny, 2 × CPU, Megatron-Core 0.16.1 (steps.jsonl)" == titled(row)
-
-
-def test_no_column_has_a_format_that_a_browser_would_print_in_the_place_of_the_text():
-    formats = [one["type_config"].get("format") for one in columns(METRICS).values()]
-    assert [None] * len(METRICS) == formats
-
-
-def test_a_chart_keeps_its_rows_whatever_stands_beside_them():
-    mark = alt.Chart(pd.DataFrame({"a": [1]})).mark_point()
-    said = tall(alt.layer(mark), 44).to_dict()
-    assert (44, "fit-x") == (said["height"], said["autosize"]["type"])
-
-
 @pytest.mark.parametrize(
     ("ways", "text"),
     [
@@ -149,20 +130,3 @@ def test_a_layout_names_the_ways_in_which_a_model_is_divided(ways, text):
         "virtual_pipeline",
     )  # fmt: skip
     assert text == layout(dict(zip(names, ways, strict=True)))
-
-
-@pytest.mark.parametrize(
-    ("stated", "text"),
-    [
-        ({"tensor_parallel": 1, "fsdp_size": 64}, "FSDP64"),
-        ({"tensor_parallel": 1, "pipeline_parallel": 4, "fsdp_size": 256}, "PP4·FSDP256"),
-        ({"tensor_parallel": 1, "fsdp_enabled": True}, "FSDP"),
-        ({"tensor_parallel": 2, "fsdp_enabled": False}, "TP2"),
-        ({"tensor_parallel": 1, "fsdp_size": 1}, "TP1"),
-        ({"tensor_parallel": 1, "data_parallel": 32}, "DP32"),
-        ({"tensor_parallel": 2, "data_parallel": 32}, "TP2"),
-        ({"data_parallel": 1}, None),
-    ],
-)
-def test_a_layout_says_that_the_state_is_sharded_or_the_data_alone_divided(stated, text):
-    assert text == layout(stated)
