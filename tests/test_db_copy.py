@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import JSON, URL, Text, cast, select
 
-from perfdb import windows
+from perfdb import aggregation
 from perfdb.db import migrate, session
 from perfdb.db.packing import packed
 from perfdb.db.session import reading, store_url
@@ -54,7 +54,7 @@ def fill(url: URL, folder: Path) -> None:
     page.write_text(page.read_text().replace("12273", "12274"))
     ingest([page], url, NEMO)
     ingest([logs.write(folder / "logs")], url, logs.GIVEN)
-    recompute(url, Scope(), Asked(windows.named("last_n(4)")))
+    recompute(url, Scope(), Asked(aggregation.named("last_n(4)")))
     withdraw(["b"], url, "the fans had failed")
     with writing(url) as connection:
         connection.exec_driver_sql("UPDATE runs SET summary = NULL WHERE run_id = 'a'")

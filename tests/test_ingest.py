@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from perfdb.ended import WITHHELD
 from sqlalchemy import URL, func, select
 
 from perfdb.db.tables import ingest_log, results, runs, sources, steps
 from perfdb.ingest import Options, ingest
+from perfdb.messages import ENDED as WITHHELD
 from perfdb.pages.base import PageContext
 from perfdb.record import Outcome
 from tests import factories

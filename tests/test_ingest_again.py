@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from perfdb.windows import last_n
 from sqlalchemy import URL, func, select
 
+from perfdb.aggregation import last_n
 from perfdb.db.tables import results, run_files, runs, sources, steps
 from perfdb.ingest import LogOptions, Options, Source, ingest, logs, opened, page, preview, scratch
 from perfdb.pages.base import PageContext

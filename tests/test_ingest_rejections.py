@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from perfdb.ended import damage
 from sqlalchemy import URL, select
 from sqlalchemy.exc import OperationalError
 
@@ -18,6 +17,7 @@ from perfdb.db.tables import ingest_log, results, runs
 from perfdb.errors import Diagnostic, InputError, StoreError
 from perfdb.ingest import Options, Report, ingest
 from perfdb.rundir import RunDir, parse_steps
+from perfdb.validity import damage
 from tests import factories
 from tests.conftest import run_sql
 from tests.trees import NEMO, PAGE, counted, rows_of, write_tree

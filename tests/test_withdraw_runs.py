@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from perfdb.windows import last_n
 from sqlalchemy import URL, select
 
+from perfdb.aggregation import last_n
 from perfdb.db.session import reading
 from perfdb.db.tables import ingest_log, results, runs
 from perfdb.errors import InputError
