@@ -12,6 +12,8 @@ from perfdb.record import (
     Environment,
     Figures,
     Finding,
+    Note,
+    NoteCode,
     Outcome,
     PublishedResult,
     RecipeRef,
@@ -184,6 +186,9 @@ def published(line: int = 7, **changed: object) -> PublishedResult:
         "line": line,
         "raw": {"Model": "LLAMA3-8B", "Tokens / sec / GPU": "12,273"},
     }
+    if notes := changed.get("notes"):
+        assert isinstance(notes, tuple)
+        changed["notes"] = tuple(Note.of(NoteCode.FOOTNOTE, text=text) for text in notes)
     return PublishedResult.model_validate(fields | changed)
 
 
