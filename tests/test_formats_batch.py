@@ -46,7 +46,7 @@ def ramp(*sizes: tuple[int, int], every: int = 1) -> Batches:
 
 
 def said(found: ParsedLog) -> tuple[int | None, set[int | None]]:
-    return found.configuration.global_batch_size, {one.tokens for one in found.readings}
+    return found.configuration.global_batch_size, {one.tokens for one in found.steps}
 
 
 @pytest.mark.parametrize("name", START)
@@ -97,7 +97,7 @@ def test_the_tokens_of_steps_are_known_once_the_sequence_length_is(name: str) ->
     """As of --set: with another window the rate would else be of the wrong batch."""
     found = log(name, ramp((8, 32), (32, 64)), start="ConfigContainer:\n")
     assert (64, {None}) == said(found)
-    told = Readings.of(batch.with_tokens(found, 4096).readings)
+    told = Readings.of(batch.with_tokens(found, 4096).steps)
     assert {32 * 4096, 64 * 4096} == {one.tokens for one in told}
     assert batch.PRINTED not in told.columns
 

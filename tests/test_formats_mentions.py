@@ -228,7 +228,7 @@ def test_the_dump_is_that_of_the_attempt_that_is_judged(
     [log] = FORMATS["megatron_lm"].parse("a.log", chunks)
 
     case = log.configuration
-    window = log.window if log.readings else None
+    window = log.window if log.steps else None
     assert expected == (window, case.micro_batch_size, case.tensor_parallel)
     assert {} == log.doubts
 

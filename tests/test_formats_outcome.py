@@ -69,7 +69,7 @@ def test_memory_that_ran_out_is_told_in_many_ways(line: str) -> None:
     """Whatever ends the others afterwards."""
     behind = f"{line}\n{NCCL}srun: error: node042: tasks 0-7: Killed\n{CHILD_FAILED}"
     log = read(steps(1, 30) + behind)
-    assert (30, "out_of_memory", line) == (len(log.readings), log.outcome, log.error)
+    assert (30, "out_of_memory", line) == (len(log.steps), log.outcome, log.error)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_memory_that_ran_out_is_told_in_many_ways(line: str) -> None:
 )  # fmt: skip
 def test_a_run_that_broke_off_says_how(behind: str, outcome: str, error: str) -> None:
     log = read(steps(1, 30) + behind)
-    assert (30, outcome, error[:300]) == (len(log.readings), log.outcome, log.error)
+    assert (30, outcome, error[:300]) == (len(log.steps), log.outcome, log.error)
 
 
 ITERATION = (
@@ -157,7 +157,7 @@ def test_what_is_no_end_leaves_a_run_incomplete(behind: str) -> None:
 )
 def test_a_run_that_came_to_its_end_is_finished_whatever_follows(behind: str) -> None:
     log = read(steps(1, 50) + behind)
-    assert (50, "finished", None) == (len(log.readings), log.outcome, log.error)
+    assert (50, "finished", None) == (len(log.steps), log.outcome, log.error)
 
 
 UNCAUGHT = "[rank0]: Traceback (most recent call last):\n[rank0]: ValueError: a bad batch\n"
@@ -166,7 +166,7 @@ UNCAUGHT = "[rank0]: Traceback (most recent call last):\n[rank0]: ValueError: a 
 @pytest.mark.parametrize("behind", ["", CHILD_FAILED, SIGKILL, NCCL, SCANCEL])
 def test_a_rank_may_fail_before_another_prints_its_last_step(behind: str) -> None:
     log = read(steps(1, 30) + UNCAUGHT + steps(31, 31) + behind)
-    assert (31, "failed", "ValueError: a bad batch") == (len(log.readings), log.outcome, log.error)
+    assert (31, "failed", "ValueError: a bad batch") == (len(log.steps), log.outcome, log.error)
 
 
 def test_an_error_among_the_last_steps_explains_only_that_a_worker_failed() -> None:

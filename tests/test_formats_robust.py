@@ -37,7 +37,7 @@ def only(logs: Sequence[ParsedLog]) -> ParsedLog:
 
 
 def steps_before(log: ParsedLog, line: int) -> list[Reading]:
-    return [reading for reading in log.readings if reading.line < line]
+    return [reading for reading in log.steps if reading.line < line]
 
 
 def name_of(path: Path) -> str:
@@ -59,7 +59,7 @@ def test_a_cut_changes_no_step_that_stands_on_a_line_before_it(path: Path) -> No
         ):
             log = only(parse(path, [content[:cut]]))
             kept = {r.step: _timed(r) for r in steps_before(uncut, line)}
-            again = {r.step for r in log.readings if r.line >= line}
+            again = {r.step for r in log.steps if r.line >= line}
             expected = {step: time for step, time in kept.items() if step not in again}
             found = {r.step: _timed(r) for r in steps_before(log, line)}
             assert expected == found
@@ -75,7 +75,7 @@ def test_a_number_that_a_cut_shortens_is_no_step_time(path: Path) -> None:
     whole = {reading.step_time_s for reading in _all_attempts(path, content)}
     for cut in range(0, len(content), 37):
         log = only(parse(path, [content[:cut]]))
-        assert {reading.step_time_s for reading in log.readings} <= whole
+        assert {reading.step_time_s for reading in log.steps} <= whole
 
 
 def _all_attempts(path: Path, content: bytes) -> list[Reading]:
@@ -84,7 +84,7 @@ def _all_attempts(path: Path, content: bytes) -> list[Reading]:
     return [
         reading
         for end in [*ends, len(content)]
-        for reading in only(parse(path, [content[:end]])).readings
+        for reading in only(parse(path, [content[:end]])).steps
     ]
 
 
@@ -97,7 +97,7 @@ def test_flipped_bits_are_never_an_exception(path: Path, data: st.DataObject) ->
     for place in data.draw(st.lists(places, max_size=8)) if content else []:
         content[place] ^= 1 << data.draw(st.integers(0, 7))
     for log in parse(path, [bytes(content)]):
-        assert all(step.step_time_s > 0 for step in log.readings)
+        assert all(step.step_time_s > 0 for step in log.steps)
         FORMATS[path.parents[1].name].recognizes(bytes(content), path.name)
 
 
@@ -106,7 +106,7 @@ def test_flipped_bits_are_never_an_exception(path: Path, data: st.DataObject) ->
 @given(content=st.binary(max_size=3000), file_name=st.sampled_from(["a.log", "golden.json", ""]))
 def test_random_bytes_are_never_an_exception(name: str, content: bytes, file_name: str) -> None:
     FORMATS[name].recognizes(content, file_name)
-    assert not any(log.readings for log in FORMATS[name].parse(file_name, [content]))
+    assert not any(log.steps for log in FORMATS[name].parse(file_name, [content]))
 
 
 @pytest.mark.parametrize("path", LOGS, ids=name_of)
@@ -135,9 +135,9 @@ def test_another_rank_that_prints_between_the_lines_changes_no_step(
         for line in lines
         for part in (*data.draw(st.lists(st.sampled_from(chatter), max_size=2)), line)
     ]
-    expected = [_unplaced(reading) for reading in only(parse(path, [b"".join(lines)])).readings]
+    expected = [_unplaced(reading) for reading in only(parse(path, [b"".join(lines)])).steps]
     assert expected == [
-        _unplaced(reading) for reading in only(parse(path, [b"".join(mixed)])).readings
+        _unplaced(reading) for reading in only(parse(path, [b"".join(mixed)])).steps
     ]
 
 
@@ -151,8 +151,8 @@ def _unplaced(reading: Reading) -> Reading:
 def test_a_rank_that_prints_the_same_lines_changes_no_step(path: Path) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     twice = b"".join(line for line in lines for _ in range(2))
-    expected = [_unplaced(reading) for reading in only(parse(path, [b"".join(lines)])).readings]
-    assert expected == [_unplaced(reading) for reading in only(parse(path, [twice])).readings]
+    expected = [_unplaced(reading) for reading in only(parse(path, [b"".join(lines)])).steps]
+    assert expected == [_unplaced(reading) for reading in only(parse(path, [twice])).steps]
 
 
 def numbered_log(num_steps: int, noise: bytes) -> bytes:
@@ -167,7 +167,7 @@ def test_a_log_of_many_blocks_gives_each_step_its_own_line_and_time() -> None:
     content = numbered_log(3000, b"x" * 1500 + b"\n")
     log = only(FORMATS["nemo2"].parse("big.log", [content]))
     expected = [(2 * n + 2, n + 1, n % 7 + 1.25) for n in range(3000)]
-    assert expected == [(r.line, r.step, r.step_time_s) for r in log.readings]
+    assert expected == [(r.line, r.step, r.step_time_s) for r in log.steps]
 
 
 def test_a_step_wrapped_over_the_end_of_a_block_is_read() -> None:
@@ -179,7 +179,7 @@ def test_a_step_wrapped_over_the_end_of_a_block_is_read() -> None:
     for padding in range(0, 160, 31):
         content = b"y" * (scan.BLOCK_BYTES - padding - 1) + b"\n" + wrapped + b"z\n" * 40
         log = only(FORMATS["megatron_lm"].parse("big.log", [content]))
-        assert [(2, 1.5, 1.5)] == [(r.step, r.step_time_s, r.loss) for r in log.readings]
+        assert [(2, 1.5, 1.5)] == [(r.step, r.step_time_s, r.loss) for r in log.steps]
 
 
 def test_megabytes_without_a_line_break_are_read_in_bounded_pieces() -> None:
@@ -251,7 +251,7 @@ def test_a_second_step_on_a_line_that_looks_different_is_not_lost() -> None:
     glued = (other % (1, 1)).rstrip() + b" " + alike % (2, 2)
     log = only(FORMATS["nemo2"].parse("a.log", [alike % (0, 0), padding, glued, padding]))
     expected = [(1, 1, 1.5), (3, 2, 3.5), (3, 3, 1.5)]
-    assert expected == [reading[:3] for reading in log.readings]
+    assert expected == [reading[:3] for reading in log.steps]
 
 
 def test_settings_that_contradict_each_other_are_not_said() -> None:

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from perfdb.formats import FORMATS, ParsedLog, Reading
-from perfdb.formats.block import Block
 from perfdb.formats.columns import StepColumn, Steps
 from perfdb.formats.megatron_lm import SYNTAX, steps_of
+from perfdb.formats.scan import Block
 from perfdb.formats.steplines import StepReader
 
 ITERATION = (

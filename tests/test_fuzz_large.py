@@ -63,7 +63,7 @@ def test_megabytes_without_an_end_of_line_hold_no_step(name: str) -> None:
             yield b"step: 1  loss: tps: elapsed time per iteration (ms): " * (MIB // 53)
 
     logs = FORMATS[name].parse("train.log", endless())
-    assert not any(log.readings for log in logs)
+    assert not any(log.steps for log in logs)
 
 
 @pytest.mark.parametrize("mark", ["*", "[", "[^", "<sup>", "⁴"])

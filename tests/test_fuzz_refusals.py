@@ -66,9 +66,9 @@ def titan(mesh: str) -> bytes:
 def test_a_mesh_of_impossible_size_gives_no_step_time(digits: int) -> None:
     """16 × 8192 tokens ÷ (4096 tokens/s/GPU × 8 GPUs) are 4 s; of 10⁴⁰⁰ GPUs nothing follows."""
     [good] = FORMATS["torchtitan"].parse("a.log", [titan("8")])
-    assert [4.0] == [reading.step_time_s for reading in good.readings]
+    assert [4.0] == [reading.step_time_s for reading in good.steps]
     [bad] = FORMATS["torchtitan"].parse("a.log", [titan("9" * digits)])
-    assert () == tuple(bad.readings)
+    assert () == tuple(bad.steps)
     assert "no step time follows from tps" in str(bad.problems[-1])
 
 
@@ -76,5 +76,5 @@ def test_memory_that_rounds_to_no_byte_is_not_known() -> None:
     """Never zero for unknown."""
     line = b'{"step": 0, "loss": 2.5, "mem": %s, "tps": 10.0, "num_tokens_per_step": 20000}\n'
     parse = FORMATS["automodel_training"].parse
-    found = [parse("a.jsonl", [line % mem])[0].readings[0] for mem in (b"1.0", b"1e-320")]
+    found = [parse("a.jsonl", [line % mem])[0].steps[0] for mem in (b"1.0", b"1e-320")]
     assert [2**30, None] == [reading.peak_memory_bytes for reading in found]

@@ -91,7 +91,7 @@ def test_peak_memory_is_the_most_that_any_line_says(
     peaks: tuple[int | None, ...], expected: int | None
 ) -> None:
     """The window leaves out the first two lines; the steps that are kept say the same."""
-    plain = log().readings
+    plain = log().steps
     readings = tuple(
         one._replace(peak_memory_bytes=peak) for one, peak in zip(plain, peaks, strict=True)
     )
@@ -316,7 +316,7 @@ def test_a_mean_that_a_skipped_step_is_in_does_not_count() -> None:
 
 
 def test_a_window_that_begins_with_a_skipped_step_begins_there() -> None:
-    steps = [one._replace(skipped=one.step == 3) for one in log().readings]
+    steps = [one._replace(skipped=one.step == 3) for one in log().steps]
     assert 2 == measured(log(steps=tuple(steps))).run.warmup_steps
 
 

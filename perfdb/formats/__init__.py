@@ -2,8 +2,8 @@
 
 To add one: write its module with a `LogFormat` (perfdb.formats.base), add it to the table.
 
-A log of steps is read in one pass: `scan` cuts it into blocks, finds the marker of a step in them
-(`block`), and keeps the text around the steps. Lines of `key: value |` are read by the thousand
+A log of steps is read in one pass: `scan` cuts it into blocks, finds the marker of a step in them,
+and keeps the text around the steps. Lines of `key: value |` are read by the thousand
 (`steplines`, `shapes`), others one by one (`settle.marked`). `settle` keeps each step once, as
 `columns`; `mentions`, `settings` and `precision` read what the run was, `attempts` what changed at
 a restart, `outcome` how it ended. `torchtitan` is an example of the one way, `nemo` of the other.

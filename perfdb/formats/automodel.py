@@ -22,12 +22,11 @@ from perfdb.errors import Diagnostic
 from perfdb.formats import settings
 from perfdb.formats.attempts import settings_of, training_log, with_settings
 from perfdb.formats.base import Content, LogFormat, ParsedLog, RunSettings
-from perfdb.formats.block import Block
 from perfdb.formats.columns import Floats, Reading, Steps
 from perfdb.formats.mentions import mentioned
 from perfdb.formats.numbers import NUMBER, WHOLE, count, percent, positive, real, size_bytes
 from perfdb.formats.outcome import Account
-from perfdb.formats.scan import Piece, Scan, pieces
+from perfdb.formats.scan import Block, Piece, Scan, pieces
 from perfdb.formats.settle import Settled, marked, settle, steps_of, with_times
 from perfdb.formats.steplines import MOST_KEPT
 from perfdb.log_text import plain

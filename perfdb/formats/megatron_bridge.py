@@ -18,7 +18,6 @@ from perfdb.errors import Diagnostic
 from perfdb.formats import batch
 from perfdb.formats.attempts import LOADED, settings_of, with_settings
 from perfdb.formats.base import Content, LogFormat, ParsedLog, RunSettings
-from perfdb.formats.block import Block
 from perfdb.formats.columns import Flags, Floats, Ints, StepColumn, Steps
 from perfdb.formats.megatron_lm import (
     SYNTAX,
@@ -29,7 +28,7 @@ from perfdb.formats.megatron_lm import (
 )
 from perfdb.formats.mentions import mentioned
 from perfdb.formats.numbers import NUMBER
-from perfdb.formats.scan import Scan
+from perfdb.formats.scan import Block, Scan
 from perfdb.formats.steplines import StepReader
 from perfdb.log_text import decoded
 from perfdb.record import Outcome

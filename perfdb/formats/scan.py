@@ -5,15 +5,16 @@ but not a line. Escape sequences are removed before anything is searched for.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise, repeat
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
+from stringzilla import Str, bytesum
 
 from perfdb.formats.base import Content
-from perfdb.formats.block import Block
+from perfdb.formats.columns import Ints
 from perfdb.log_text import ESCAPE, decoded, plain
 
 BLOCK_BYTES: Final = 4 << 20
@@ -34,8 +35,85 @@ LAST_STEPS: Final = 3
 EPILOGUE_BLOCKS: Final = 3
 """How many blocks behind the last step are kept, at the beginning of that text and at its end."""
 
+LONG_PART_BYTES: Final = 1 << 12
+"""In parts of a text that are longer the ends of lines are not counted one by one."""
+_NOWHERE: Final = np.empty(0, np.int64)
+
 _Span = tuple[bytes, int, int]
 """A text, and where in it something starts and ends."""
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Whole lines of a log: those of `text` from `start` to `end`; `line` numbers the first.
+
+    Ints are in `text`, of which nothing is copied.
+    """
+
+    text: bytes
+    line: int
+    start: int
+    end: int
+    _found: dict[bytes, tuple[Ints, Ints, int]] = field(default_factory=dict, init=False)
+
+    @classmethod
+    def of(cls, text: bytes, line: int) -> "Block":
+        """A block that is all of a text."""
+        return cls(text, line, 0, len(text))
+
+    @property
+    def num_newlines(self) -> int:
+        """How many lines end in this block."""
+        counted = (num_newlines for _, _, num_newlines in self._found.values())
+        return next(counted, None) or _num_newlines(Str(self.text)[self.start : self.end])
+
+    def holds(self, marker: bytes) -> bool:
+        """Whether a marker is in it."""
+        return bool(Str(self.text)[self.start : self.end].find(marker) >= 0)
+
+    def lines_with(self, marker: bytes) -> tuple[Ints, Ints]:
+        """Of each line that holds a marker, where it is there first, and the line's number."""
+        if marker not in self._found:
+            self._found[marker] = self._search(marker)
+        places, numbers, _ = self._found[marker]
+        return places, numbers
+
+    def line_around(self, place: int) -> tuple[int, int]:
+        """Where the line of a place starts and ends, its line break included."""
+        start = self.text.rfind(b"\n", self.start, place) + 1
+        return start or self.start, self.text.find(b"\n", place, self.end) + 1 or self.end
+
+    def _search(self, marker: bytes) -> tuple[Ints, Ints, int]:
+        """The lines that hold a marker, and how many lines there are, by the text between them."""
+        text = Str(self.text)[self.start : self.end]
+        if text.find(marker) < 0:
+            return _NOWHERE, _NOWHERE, _num_newlines(text)
+        parts = list(text.split_iter(marker))
+        sizes = np.fromiter(map(len, parts), np.int64, len(parts))
+        places = (sizes + len(marker)).cumsum() - len(marker)
+        num_newlines = _newlines_between(text, parts, places)
+        is_first = num_newlines > 0
+        is_first[0], is_first[-1] = True, False
+        numbers = self.line + num_newlines.cumsum()
+        return self.start + places[is_first], numbers[is_first], int(num_newlines.sum())
+
+
+def _newlines_between(text: Str, parts: Sequence[Str], ends: Ints) -> Ints:
+    """How many lines end in each part of a text."""
+    if len(parts) * LONG_PART_BYTES > len(text):
+        return np.fromiter(map(Str.count, parts, repeat(b"\n")), np.int64, len(parts))
+    newlines, bounds = _newlines(text), pairwise([0, *ends.tolist()])
+    counts = (bytesum(newlines[start:end]) for start, end in bounds)
+    return np.fromiter(counts, np.int64, len(parts))
+
+
+def _num_newlines(text: Str) -> int:
+    return int(bytesum(_newlines(text)))
+
+
+def _newlines(text: Str) -> Str:
+    """A byte for each of a text: 1 where a line ends, of which the sum is found faster."""
+    return Str(np.equal(np.frombuffer(text, np.uint8), ord("\n")).view(np.uint8).data)
 
 
 @dataclass(frozen=True)
@@ -125,7 +203,7 @@ class Scan:
                 span = (block.text, block.start, block.end)
                 self._behind = [*self._behind[:EPILOGUE_BLOCKS], *latest, span]
 
-    def _keep_sections(self, block: Block, steps: npt.NDArray[np.int64]) -> None:
+    def _keep_sections(self, block: Block, steps: Ints) -> None:
         begin = block.start
         for place, line in self._starts_in(block):
             is_above = bool(steps.searchsorted(begin) < steps.searchsorted(place))
@@ -137,7 +215,7 @@ class Scan:
                 self.sections[-1].line = line
         self._add(block, begin, block.end, steps)
 
-    def _add(self, block: Block, start: int, end: int, steps: npt.NDArray[np.int64]) -> None:
+    def _add(self, block: Block, start: int, end: int, steps: Ints) -> None:
         inside = steps[steps.searchsorted(start) : steps.searchsorted(end)]
         self.sections[-1].add(block, start, end, int(inside[0]) if len(inside) else None)
 

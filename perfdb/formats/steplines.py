@@ -16,10 +16,9 @@ from typing import Final
 import numpy as np
 
 from perfdb.errors import Diagnostic
-from perfdb.formats.block import Block
 from perfdb.formats.columns import Flags, Floats, Ints, StepColumn, Steps
 from perfdb.formats.numbers import NUMBER, WHOLE
-from perfdb.formats.scan import LOOKAHEAD
+from perfdb.formats.scan import LOOKAHEAD, Block
 from perfdb.formats.shapes import Bytes, Shape, Span, shape_of
 from perfdb.log_text import decoded
 

@@ -32,8 +32,8 @@ def check_log(log: ParsedLog, content: bytes, printed: Collection[str]) -> None:
     `printed`: which of `step` and `step_time_s` stand on a step's line, so that they can be found.
     """
     lines = plain(content).split(b"\n")
-    assert all(a.step < b.step for a, b in pairwise(log.readings))
-    for reading in log.readings:
+    assert all(a.step < b.step for a, b in pairwise(log.steps))
+    for reading in log.steps:
         check_reading(reading)
         assert reading.line <= len(lines)
         check_place(reading, lines, printed)
@@ -90,7 +90,7 @@ def kept_steps(logs: Iterable[ParsedLog]) -> dict[tuple[int, int], tuple[int, fl
     return {
         (number, reading.step): (reading.line, reading.step_time_s)
         for number, log in enumerate(logs)
-        for reading in log.readings
+        for reading in log.steps
     }
 
 

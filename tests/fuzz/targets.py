@@ -105,7 +105,7 @@ def _check_stored(log: ParsedLog) -> None:
     if isinstance(of, attribute.Missing):
         return
     run = measure.LogRun(of.case, of.release, "log-1", "0" * 64)
-    if log.readings:
+    if log.steps:
         oracles.check_run(measure.of_log(log, run, measure.log_window(log, None)))
     else:
         oracles.check_row(measure.of_summary(log, run))
