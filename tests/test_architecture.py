@@ -73,7 +73,7 @@ def test_queries_are_asked_in_one_place() -> None:
     asking = {
         path.relative_to(ROOT).parts[1]
         for path in MODULES
-        if re.search(r"\bselect\(", path.read_text())
+        if re.search(r"(?<!\.)\bselect\(", path.read_text())
     }
     assert asking <= {"queries", "db"}
 

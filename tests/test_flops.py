@@ -15,7 +15,7 @@ from perfdb import catalog, flops
 from perfdb.catalog import Model
 from perfdb.catalog.entries import PARTS, WITHOUT_EXPERTS
 from perfdb.errors import CatalogError
-from perfdb.flops import Work, conventions, lora
+from perfdb.flops import CountedWork, conventions, lora
 from perfdb.flops.base import Convention
 from perfdb.flops.conventions import (
     AUTOMODEL,
@@ -164,7 +164,7 @@ def test_every_model_has_flops_under_every_convention() -> None:
 def test_a_model_without_the_numbers_of_its_family_has_unknown_flops(family: str) -> None:
     bare = catalog.model("gpt-tiny").model_copy(update={"family": family})
     assert flops.flops_per_token(bare, 4096) is None
-    assert flops.restate(100.0, Work(bare, 4096), FULL, CAUSAL) is None
+    assert flops.restate(100.0, CountedWork(bare, 4096), FULL, CAUSAL) is None
 
 
 def test_every_family_has_a_formula() -> None:
@@ -311,7 +311,7 @@ def test_megatron_bridge_counts_packed_lora_of_llama_3_70b_by_itself() -> None:
 
 @pytest.mark.parametrize("convention", flops.CONVENTIONS.values(), ids=lambda one: one.name)
 def test_restated_there_and_back_a_figure_is_itself(convention: Convention) -> None:
-    work = Work(catalog.model("gpt-oss-120b"), 4096)
+    work = CountedWork(catalog.model("gpt-oss-120b"), 4096)
     there = flops.restate(231.0, work, conventions.AUTOMODEL_25_10, convention)
     assert there
     back = flops.restate(there, work, convention, conventions.AUTOMODEL_25_10)
@@ -320,6 +320,6 @@ def test_restated_there_and_back_a_figure_is_itself(convention: Convention) -> N
 
 def test_restating_nemo_25_04_takes_the_masked_half_of_attention_out() -> None:
     """Llama 3 70B on GB200: 1,943 TFLOP/s at 481.4 GFLOP a token are 1,813 at 449.2."""
-    work = Work(catalog.model("llama3-70b"), 8192)
+    work = CountedWork(catalog.model("llama3-70b"), 8192)
     found = flops.restate(1943, work, conventions.NEMO_25_04, CAUSAL)
     assert 1943 * 449.2225 / 481.435 == pytest.approx(found, rel=1e-5)

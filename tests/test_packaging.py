@@ -34,12 +34,18 @@ def test_the_runner_needs_no_database() -> None:
 def test_help_imports_nothing_heavy() -> None:
     loaded = _modules_after("from click.testing import CliRunner; from perfdb.cli import cli; "
                             "CliRunner().invoke(cli, ['--help'])")  # fmt: skip
-    assert not loaded & {"sqlalchemy", "pandas", "pydantic", "yaml", "rich", "torch"}
+    assert not loaded & {"sqlalchemy", "pandas", "pydantic", "ruamel", "rich", "torch"}
+
+
+def test_the_help_of_recipes_imports_nothing_heavy() -> None:
+    loaded = _modules_after("from click.testing import CliRunner; from perfdb.cli import cli; "
+                            "CliRunner().invoke(cli, ['recipes', '--help'])")  # fmt: skip
+    assert not loaded & {"sqlalchemy", "pandas", "pydantic", "ruamel", "rich", "torch"}
 
 
 def test_a_site_is_made_without_what_reads_logs() -> None:
     """numpy stands for perfdb.formats, which load it, and a third of a second with it."""
-    loaded = _modules_after("import perfdb.site.make, perfdb.site.directives")
+    loaded = _modules_after("import perfdb.site.build, perfdb.site.directives")
     assert not loaded & {"numpy", "matplotlib", "pandas", "alembic", "torch"}
 
 

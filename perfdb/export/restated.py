@@ -82,7 +82,7 @@ def restate(row: Result, told: Told, to: Convention) -> Restated:
     if model is None or told.convention is None:
         return Restated(note=told.note or f"{row.model!r} is not in the catalogue")
     packed = _packed(row, told.convention)
-    work = flops.Work(model, row.sequence_length, row.task, packed)
+    work = flops.CountedWork(model, row.sequence_length, row.task, packed)
     factor = flops.restate(1.0, work, told.convention, to)
     if factor is None:
         return Restated(note=f"no formula covers {row.model}")

@@ -9,8 +9,8 @@ from perfdb.flops.conventions import CONVENTIONS, DEFAULT
 from perfdb.record import Task
 
 __all__ = [
-    "CONVENTIONS", "DEFAULT", "FORMULAS", "FORMULA_VERSION", "LISTED_AT", "Work", "flops_per_token",
-    "restate",
+    "CONVENTIONS", "DEFAULT", "FORMULAS", "FORMULA_VERSION", "LISTED_AT", "CountedWork",
+    "flops_per_token", "restate",
 ]  # fmt: skip
 
 FORMULAS: dict[str, FlopsFormula] = {
@@ -52,7 +52,7 @@ LISTED_AT = 8192
 
 
 @dataclass(frozen=True)
-class Work:
+class CountedWork:
     """What a figure is of."""
 
     model: Model
@@ -83,7 +83,7 @@ def flops_per_token(
 
 
 def restate(
-    tflops_per_sec_per_gpu: float, work: Work, from_: Convention, to: Convention
+    tflops_per_sec_per_gpu: float, work: CountedWork, from_: Convention, to: Convention
 ) -> float | None:
     """A TFLOP/s/GPU of one convention in another: what changes is what is counted, not the time.
 
