@@ -356,21 +356,6 @@ def test_a_window_longer_than_the_log_gives_no_figures(perfdb: Shell, tmp_path: 
     assert (None, "incomplete") == (row["step_time_s"], row["outcome"])
 
 
-def test_a_log_that_set_contradicts_is_noted(perfdb: Shell, tmp_path: Path) -> None:
-    """The log says its global batch size, 128; what --set says holds, and a note says so.
-
-    So it is with the model: its layers are those of another.
-    """
-    (tmp_path / "train.log").write_text(f"GPTConfig(num_layers=80)\n{NEMO_LOG}")
-
-    done = perfdb("ingest", "train.log", *words_of("global_batch_size=64"), "--release", "2.0")
-    [row] = json.loads(perfdb("export", "results", "--format", "json").stdout)
-
-    assert (0, 64) == (done.code, row["global_batch_size"])
-    assert "note: train.log: says global_batch_size 128, --set says 64\n" in done.stderr
-    assert "note: train.log: says num_layers 80, as llama3-70b; llama3-8b has" in done.stderr
-
-
 def test_a_log_whose_times_follow_from_its_gpus_is_not_mixed_with_others(
     perfdb: Shell, tmp_path: Path
 ) -> None:
@@ -398,13 +383,6 @@ def test_a_model_that_is_in_no_catalogue_is_noted_once(perfdb: Shell, tmp_path: 
     done = perfdb("ingest", "a.log", "b.log", *words_of("model=llama3-8c"), "--release", "2.0")
     told = "--set model: no model 'llama3-8c' in the catalogue; did you mean 'llama3-8b'?"
     assert (0, 1) == (done.code, done.stderr.count(told))
-
-
-def test_an_option_that_set_contradicts_is_noted(perfdb: Shell, tmp_path: Path) -> None:
-    (tmp_path / "train.log").write_text(NEMO_LOG)
-    done = perfdb("ingest", "train.log", "--precision", "bf16", "--set", "precision=fp8")
-    told = "note: --set precision: says fp8, --precision says bf16, which is not taken for logs\n"
-    assert told in done.stderr
 
 
 def row(precision: str, num_gpus: int, rate: str) -> str:

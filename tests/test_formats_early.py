@@ -12,7 +12,8 @@ from perfdb.db.tables import cases, results, runs
 from perfdb.formats import FORMATS
 from perfdb.ingest import LogOptions, Options, ingest
 from perfdb.ingest.compression import CHUNK_BYTES, Budget
-from perfdb.ingest.recognised import HEAD_BYTES, Look, look
+from perfdb.ingest.find import file
+from perfdb.ingest.recognition import HEAD_BYTES, Recognition, recognition
 from perfdb.pages.base import PageContext
 from perfdb.record import Note, NoteCode
 from tests.logs import GIVEN, SET, nemo, titan
@@ -59,7 +60,7 @@ def write(folder: Path, text: str, name: str = "train.log") -> Path:
 def test_a_log_that_dies_before_its_first_step_is_of_the_program_that_began(
     tmp_path: Path, name: str, end: str
 ) -> None:
-    shown = look(write(tmp_path, BEGUN[name] + end), Budget())
+    shown = recognition(file(write(tmp_path, BEGUN[name] + end), named=True), Budget())
     assert (None, FORMATS[name]) == (shown.format, shown.start)
 
 
@@ -68,19 +69,21 @@ def test_a_log_that_dies_before_its_first_step_is_of_the_program_that_began(
 def test_a_log_that_begins_and_has_no_error_is_of_no_format(
     tmp_path: Path, name: str, behind: str
 ) -> None:
-    assert Look() == look(write(tmp_path, BEGUN[name] + behind), Budget())
+    assert Recognition() == recognition(
+        file(write(tmp_path, BEGUN[name] + behind), named=True), Budget()
+    )
 
 
 @pytest.mark.parametrize("name", ENDED)
 def test_a_log_of_another_rank_that_came_to_its_end_did_not_die(tmp_path: Path, name: str) -> None:
     """One rank prints the steps, another that the training is done."""
     text = BEGUN[name] + ENDED[name] + RAISED + "srun: error: n1: tasks 0-7: Killed\n"
-    assert Look() == look(write(tmp_path, text), Budget())
+    assert Recognition() == recognition(file(write(tmp_path, text), named=True), Budget())
 
 
 def test_a_step_says_more_than_how_a_log_begins(tmp_path: Path) -> None:
-    shown = look(write(tmp_path, ARGUMENTS + nemo() + MEMORY), Budget())
-    assert Look(FORMATS["nemo2"]) == shown
+    shown = recognition(file(write(tmp_path, ARGUMENTS + nemo() + MEMORY), named=True), Budget())
+    assert Recognition(FORMATS["nemo2"]) == shown
 
 
 ITERATION = (
@@ -107,7 +110,7 @@ def test_a_step_that_is_quoted_above_a_logs_own_does_not_tell_its_format(
 ) -> None:
     start = ARGUMENTS if name == "megatron_lm" else ""
     text = f"{start}NOTE: as it said {QUOTED[quoted]}{'.' * between}\n{OWN[name]}"
-    assert FORMATS[name] is look(write(tmp_path, text), Budget()).format
+    assert FORMATS[name] is recognition(file(write(tmp_path, text), named=True), Budget()).format
 
 
 @pytest.mark.parametrize(
@@ -132,7 +135,10 @@ def test_a_start_and_an_end_are_found_wherever_they_stand(
 ) -> None:
     begun = "." * above + "\n" + ARGUMENTS
     text = begun + "." * (length - len(begun) - len(MEMORY)) + "\n" + MEMORY
-    assert FORMATS["megatron_lm"] is look(write(tmp_path, text), Budget()).start
+    assert (
+        FORMATS["megatron_lm"]
+        is recognition(file(write(tmp_path, text), named=True), Budget()).start
+    )
 
 
 def test_a_run_that_died_at_its_start_is_a_run_without_figures(sqlite: URL, tmp_path: Path) -> None:

@@ -35,8 +35,8 @@ WAITING = """
 import sys
 from perfdb.cli import main
 import perfdb.cli.ingest
-from perfdb.ingest import load
-load.MOST_SOURCES = 4
+from perfdb.ingest import pipeline
+pipeline.MOST_SOURCES = 4
 print("ready", flush=True)
 sys.stdin.readline()
 main()

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from perfdb.formats import FORMATS
-from perfdb.ingest.read import Rejected, read_run
+from perfdb.ingest.base import Rejected
+from perfdb.ingest.find import Source
+from perfdb.ingest.runs import RunFound, find_run, parse_run
 from perfdb.rundir import RunDir
 from tests import factories
 
@@ -44,7 +46,9 @@ def test_a_run_directory_of_impossible_numbers_is_refused(tmp_path: Path, messag
     """With the file and the field; of a step, with its line."""
     run = factories.write_run(tmp_path)
     REFUSED[message](run)
-    read = read_run(run)
+    found = find_run(Source(run.path, "run", named=True))
+    assert isinstance(found, RunFound)
+    read = parse_run(found)
     assert isinstance(read, Rejected)
     [problem] = read.problems
     assert message in str(problem)

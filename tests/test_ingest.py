@@ -9,12 +9,12 @@ from sqlalchemy import URL, func, select
 
 from perfdb.db.tables import ingest_log, results, runs, sources, steps
 from perfdb.ingest import Options, ingest
-from perfdb.messages import ENDED as WITHHELD
+from perfdb.messages import note_text
 from perfdb.pages.base import PageContext
-from perfdb.record import Outcome
+from perfdb.record import Note, NoteCode, Outcome
 from tests import factories
 from tests.snapshots import snapshot
-from tests.trees import NEMO, PAGE, counted, rows_of, write_tree
+from tests.trees import NEMO, PAGE, counted, rows_in_words, write_tree
 
 
 @pytest.fixture
@@ -52,6 +52,11 @@ def test_the_store_is_made_where_there_is_none(empty_database: URL, tree: Path) 
     assert (5, 0, 0, 0) == counted(ingest([tree], empty_database, NEMO))
 
 
+def ended(outcome: Outcome) -> str:
+    """How a run ended, in words."""
+    return note_text(Note.of(NoteCode.RUN_ENDED, outcome=outcome.value))
+
+
 def test_every_outcome_is_stored_and_only_finished_runs_have_figures(
     store: URL, tmp_path: Path
 ) -> None:
@@ -68,7 +73,7 @@ def test_every_outcome_is_stored_and_only_finished_runs_have_figures(
     report = ingest([tmp_path], store, Options())
 
     assert (len(Outcome) + 3, 0, 0, 0) == counted(report)
-    stored = rows_of(
+    stored = rows_in_words(
         store,
         select(runs.c.run_id, results.c.outcome, results.c.withheld, results.c.step_time_s).join(
             results, results.c.run_id == runs.c.id
@@ -81,7 +86,15 @@ def test_every_outcome_is_stored_and_only_finished_runs_have_figures(
         ("crashed", "incomplete", cut_off, None),
         ("cut", "incomplete", "9 of 10 steps", None),
         ("nan", "nan_loss", "the loss is nan at step 10", None),
-        *((outcome.value, outcome.value, WITHHELD[outcome], None) for outcome in failed),
+        *(
+            (
+                outcome.value,
+                outcome.value,
+                note_text(Note.of(NoteCode.RUN_ENDED, outcome=outcome.value)),
+                None,
+            )
+            for outcome in failed
+        ),
     } == set(stored)
 
 
@@ -95,11 +108,11 @@ def test_a_run_that_was_finished_since_replaces_itself(store: URL, tmp_path: Pat
     assert (0, 1, 0, 0) == counted(ingest([tmp_path], store, Options()))
 
     columns = (results.c.revision, results.c.superseded, results.c.outcome)
-    assert [(1, True, "incomplete"), (2, False, "finished")] == rows_of(
+    assert [(1, True, "incomplete"), (2, False, "finished")] == rows_in_words(
         store, select(*columns).order_by(results.c.revision)
     )
-    assert [(10,)] == rows_of(store, select(func.count()).select_from(steps))
-    assert [("finished",)] == rows_of(store, select(runs.c.outcome))
+    assert [(10,)] == rows_in_words(store, select(func.count()).select_from(steps))
+    assert [("finished",)] == rows_in_words(store, select(runs.c.outcome))
     assert (0, 0, 1, 0) == counted(ingest([tmp_path], store, Options()))
 
 
@@ -114,7 +127,7 @@ def test_a_page_edited_in_place_makes_a_revision(store: URL, tree: Path) -> None
     in_force = question.join(sources, results.c.source_id == sources.c.id).where(
         ~results.c.superseded, results.c.origin == "published"
     )
-    assert {(12300.0, 7, str(page)), (1563.0, 8, str(page))} == set(rows_of(store, in_force))
+    assert {(12300.0, 7, str(page)), (1563.0, 8, str(page))} == set(rows_in_words(store, in_force))
 
 
 def test_results_of_no_stated_release_are_counted(sqlite: URL, tmp_path: Path) -> None:
@@ -125,7 +138,7 @@ def test_results_of_no_stated_release_are_counted(sqlite: URL, tmp_path: Path) -
     report = ingest([page], sqlite, Options(PageContext(framework="nemo", precision="bf16")))
     assert (2, 0, 0, 0) == counted(report)
     told = f"{page}:7–8: each of 2 results names no release; pass --release"
-    assert ((told,), 2) == (report.unattributed, report.num_unattributed)
+    assert ((told,), 2) == (report.unattributed, len(report.nameless))
 
 
 def test_a_single_result_of_no_stated_release_is_told_by_its_case(
@@ -137,7 +150,7 @@ def test_a_single_result_of_no_stated_release_is_told_by_its_case(
 
     report = ingest([page], sqlite, Options(PageContext(framework="nemo", precision="bf16")))
     told = f"{page}:7: llama3-8b on dgx-h100 names no release; pass --release"
-    assert ((told,), 1) == (report.unattributed, report.num_unattributed)
+    assert ((told,), 1) == (report.unattributed, len(report.nameless))
 
 
 def test_the_log_says_what_became_of_each_source(sqlite: URL, tree: Path) -> None:
@@ -147,7 +160,7 @@ def test_the_log_says_what_became_of_each_source(sqlite: URL, tree: Path) -> Non
     ingest([tree], sqlite, NEMO)
 
     columns = (ingest_log.c.path, ingest_log.c.action, ingest_log.c.reason)
-    logged = rows_of(sqlite, select(*columns).order_by(ingest_log.c.id))
+    logged = rows_in_words(sqlite, select(*columns).order_by(ingest_log.c.id))
     page = str(tree / "published" / "nemo.md")
     expected = [(str(tree / "runs" / name), "new", "1 new") for name in "abc"]
     assert [*expected, (page, "new", "2 new"), (page, "revised", "1 revised")] == logged

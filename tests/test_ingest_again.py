@@ -9,23 +9,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-import zstandard
-from sqlalchemy import URL, func, select
+from sqlalchemy import URL, func, select, update
 
 from perfdb.aggregation import last_n
-from perfdb.db.tables import results, run_files, runs, sources, steps
-from perfdb.ingest import LogOptions, Options, Source, ingest, logs, opened, page, preview, scratch
+from perfdb.db.tables import results, run_files, runs, sources
+from perfdb.ingest import LogOptions, Options, Source, ingest, pipeline, preview
+from perfdb.ingest.companions import LOG_PARSER_VERSION
+from perfdb.ingest.runs import RUN_PARSER_VERSION
 from perfdb.pages.base import PageContext
-from perfdb.queries.scope import Scope
-from perfdb.rundir import RunDir
-from perfdb.site.files import MARK
-from perfdb.site.publish import PUBLISH_MARK
-from perfdb.site.tables import HtmlHead, plain
-from perfdb.verify.figures import Asked
-from perfdb.verify.recompute import recompute
+from perfdb.verify.recompute import Asked, Scope, recompute
 from tests import factories
 from tests.logs import GIVEN, nemo, write
-from tests.snapshots import snapshot
 from tests.trees import NEMO, PAGE, counted, rows_of, writing
 
 LAST_THREE = Options(logs=LogOptions(window="last_n(3)"))
@@ -39,17 +33,11 @@ IN_FORCE = (
 )
 
 
-@pytest.fixture
-def newer(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Turned on by `raised`: the parsers of the next version."""
-    return monkeypatch
-
-
-def raised(patched: pytest.MonkeyPatch) -> None:
-    patched.setattr(opened, "GRAIN_NS", -(10**15))
-    patched.setattr(logs, "LOG_PARSER_VERSION", 99)
-    patched.setattr(page, "PAGE_PARSER_VERSION", 99)
-    patched.setattr(opened, "RUN_PARSER_VERSION", 99)
+def age(url: URL) -> None:
+    """Make the store that of an older version, whose parsers have lower numbers."""
+    with writing(url) as connection:
+        connection.execute(update(sources).values(parser_version=0))
+        connection.execute(update(runs).values(stamp=None))
 
 
 @pytest.fixture
@@ -60,71 +48,31 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path / "tree"
 
 
-def test_a_newer_parser_that_reads_the_same_makes_no_revision(
-    store: URL, tree: Path, newer: pytest.MonkeyPatch
-) -> None:
-    """The results are then those that the newer one reads, with the steps and files beside them."""
-    ingest([tree], store, NEMO)
-    told = rows_of(store, select(steps).order_by(steps.c.step))
-    raised(newer)
-
-    assert (0, 0, 3, 0) == counted(ingest([tree], store, NEMO))
-
-    assert [(1, 99)] * 3 == rows_of(store, IN_FORCE)
-    assert told == rows_of(store, select(steps).order_by(steps.c.step))
-    read_by = select(sources.c.parser_version).join(
-        run_files, run_files.c.source_id == sources.c.id
-    )
-    assert [(99,)] * 6 == rows_of(store, read_by)
-    before = snapshot(store)
-    assert (0, 0, 3, 0) == counted(ingest([tree], store, NEMO))
-    assert before == snapshot(store)
-
-
-def test_a_newer_parser_that_reads_something_else_makes_a_revision(
-    store: URL, tree: Path, newer: pytest.MonkeyPatch
-) -> None:
-    """What the older one read is as if somebody had changed the store: the newer one holds."""
-    ingest([tree / "runs"], store, Options())
-    with writing(store) as connection:
-        connection.execute(results.update().values(step_time_s=1.0))
-    assert (0, 0, 1, 0) == counted(ingest([tree / "runs"], store, Options()))
-    raised(newer)
-
-    assert (0, 1, 0, 0) == counted(ingest([tree / "runs"], store, Options()))
-    in_force = select(results.c.revision, results.c.step_time_s).where(~results.c.superseded)
-    assert [(2, 12.15)] == rows_of(store, in_force)
-
-
-def test_a_newer_parser_does_not_undo_what_was_recomputed(
-    store: URL, tree: Path, newer: pytest.MonkeyPatch
-) -> None:
+def test_a_newer_parser_does_not_undo_what_was_recomputed(store: URL, tree: Path) -> None:
     """Its window was asked for; the run is read anew all the same."""
     ingest([tree / "runs"], store, Options())
     recompute(store, Scope(), Asked(last_n(3)))
-    raised(newer)
+    age(store)
 
     assert (0, 0, 1, 0) == counted(ingest([tree / "runs"], store, Options()))
 
-    assert [(2, 99)] == rows_of(store, IN_FORCE)
+    assert [(2, RUN_PARSER_VERSION)] == rows_of(store, IN_FORCE)
     assert [("last_n(3)",)] == rows_of(store, select(results.c.window).where(~results.c.superseded))
 
 
 @pytest.mark.parametrize("options", [GIVEN, Options()])
-def test_a_log_is_read_anew_by_a_newer_parser(
-    store: URL, tmp_path: Path, newer: pytest.MonkeyPatch, options: Options
-) -> None:
+def test_a_log_is_read_anew_by_a_newer_parser(store: URL, tmp_path: Path, options: Options) -> None:
     """With the words that it was read with; without them it stays as it is, and a note says so."""
-    path, before = write(tmp_path / "a"), logs.LOG_PARSER_VERSION
+    path = write(tmp_path / "a")
     ingest([path], store, GIVEN)
-    raised(newer)
+    age(store)
 
     report = ingest([path], store, options)
 
     assert (0, 0, 1, 0) == counted(report)
     again = options is GIVEN
-    assert [(1, 99 if again else before)] == rows_of(store, IN_FORCE)
-    assert again == (not [note for note in report.notes if "give them again" in str(note)])
+    assert [(1, LOG_PARSER_VERSION if again else 0)] == rows_of(store, IN_FORCE)
+    assert again == (not [note for note in report.notes if "pass them again" in str(note)])
 
 
 def test_a_window_is_for_run_directories_too(store: URL, tree: Path) -> None:
@@ -165,19 +113,18 @@ def test_a_run_that_failed_is_unchanged_over_any_window(store: URL, tmp_path: Pa
     assert (0, 0, 1, 0) == counted(ingest([tmp_path], store, LAST_THREE))
 
 
-TABLE = plain(
-    "results",
-    [HtmlHead("Model"), HtmlHead("#-GPUs"), HtmlHead("Tokens / sec / GPU")],
-    [("x", "x", "x")],
-)
+LOST = "what is changed here is lost."
 
 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("publish.md", f"---\n# {PUBLISH_MARK}\n---\n\n{PAGE}"),
-        ("site.md", f"---\n{MARK}\n---\n\n{PAGE}"),
-        ("site.html", f"<!DOCTYPE html>\n<html><body><h1>DGX-H100</h1>{TABLE}</body></html>"),
+        ("publish.md", f"---\n# Made by `perfdb publish`; {LOST}\n---\n\n{PAGE}"),
+        ("site.md", f"---\n# Made by perfdb.site from the store; {LOST}\n---\n\n{PAGE}"),
+        (
+            "site.html",
+            '<!DOCTYPE html>\n<html><body><h1>DGX-H100</h1><table class="perf"><tr><th>Model</th><th>#-GPUs</th><th>Tokens / sec / GPU</th></tr><tr><td>x</td><td>x</td><td>x</td></tr></table></body></html>',
+        ),
     ],
 )
 def test_a_page_that_perfdb_made_is_read_only_where_it_is_named(
@@ -191,39 +138,11 @@ def test_a_page_that_perfdb_made_is_read_only_where_it_is_named(
 
     report = ingest([folder], sqlite, NEMO)
 
-    assert ((0, 0, 0, 0), 0) == (counted(report), report.num_unattributed)
+    assert ((0, 0, 0, 0), 0) == (counted(report), len(report.nameless))
     [note] = report.notes
     assert (str(folder), True) == (note.where, note.message.startswith("passed over 2 pages"))
     _, named = preview([folder / f"a-{name}"], sqlite, NEMO)
     assert 2 == len(named) or name.endswith(".html")
-
-
-def test_a_large_console_log_is_kept_out_of_memory_and_comes_back_whole(
-    store: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its bytes are packed as they pass by, into the folder of the ingest."""
-    run = factories.write_run(tmp_path)
-    ranks = run.rank_logs / "0"
-    ranks.mkdir(parents=True)
-    content = os.urandom(3 << 17) + b"\n" * 100
-    for log in (run.console, ranks / "stdout.log"):
-        log.write_bytes(content)
-    monkeypatch.setattr(opened, "MOST_HELD_BYTES", 1 << 16)
-    found = opened.files_of(RunDir(run.path), tmp_path)
-    assert {"console.log", "ranks/0/stdout.log"} == {
-        name for name, file in found.by_name.items() if not isinstance(file.content, bytes)
-    }
-    before = {name: file.sha256 for name, file in found.by_name.items()}
-    monkeypatch.setattr(opened, "MOST_HELD_BYTES", 1 << 30)
-    assert before == {n: f.sha256 for n, f in opened.files_of(run).by_name.items()}
-
-    monkeypatch.setattr(opened, "MOST_HELD_BYTES", 1 << 16)
-    for expected in ((1, 0, 0, 0), (0, 0, 1, 0)):
-        assert expected == counted(ingest([run.path], store, Options()))
-    kept = select(sources.c.content).where(sources.c.path == str(run.console))
-    [(packed,)] = rows_of(store, kept)
-    assert isinstance(packed, bytes)
-    assert content == zstandard.ZstdDecompressor().decompressobj().decompress(packed)
 
 
 @pytest.mark.timeout(30)
@@ -254,7 +173,7 @@ def test_a_source_that_links_lead_to_is_read_once(sqlite: URL, tree: Path) -> No
 
 HOLD = """
 import sys, time
-from perfdb.ingest.scratch import scratch
+from perfdb.ingest.pipeline import scratch
 with scratch() as folder:
     print(folder, flush=True)
     time.sleep(60)
@@ -270,21 +189,21 @@ def test_what_a_killed_ingest_left_behind_is_removed_by_the_next(
     other = subprocess.Popen([sys.executable, "-c", HOLD], env=given, stdout=subprocess.PIPE)
     assert other.stdout
     held = Path(other.stdout.readline().decode().strip())
-    fresh, old = (tmp_path / f"{scratch.PREFIX}{name}" for name in ("fresh", "old"))
+    fresh, old = (tmp_path / f"{pipeline.PREFIX}{name}" for name in ("fresh", "old"))
     for folder in (fresh, old):
         folder.mkdir()
-    long_ago = time.time() - 2 * scratch.SETTLED_S
+    long_ago = time.time() - 2 * pipeline.SETTLED_S
     os.utime(old, (long_ago, long_ago))
     (tmp_path / "perfdb-of-somebody").mkdir()
     try:
-        scratch.sweep(tmp_path)
+        pipeline.sweep(tmp_path)
         assert (True, True, False) == (held.exists(), fresh.exists(), old.exists())
     finally:
         other.kill()
         other.wait()
         other.stdout.close()
 
-    with scratch.scratch() as mine:
+    with pipeline.scratch() as mine:
         assert (False, True) == (held.exists(), mine.exists())
     assert {"perfdb-of-somebody", fresh.name} == {path.name for path in tmp_path.iterdir()}
 
@@ -299,7 +218,7 @@ def test_an_ingest_writes_temporary_files_into_its_own_folder_alone(
     seen: set[str] = set()
 
     def watched(found: Sequence[Source]) -> Sequence[Source]:
-        seen.update(path.name[: len(scratch.PREFIX)] for path in temporary.iterdir())
+        seen.update(path.name[: len(pipeline.PREFIX)] for path in temporary.iterdir())
         return found
 
     noise = os.urandom(1 << 17).hex()
@@ -307,5 +226,5 @@ def test_an_ingest_writes_temporary_files_into_its_own_folder_alone(
     context = PageContext(release="2.0")
     report = ingest([path], sqlite, Options(context, watched=watched, logs=GIVEN.logs))
 
-    assert (1, {scratch.PREFIX}, []) == (report.new, seen, list(temporary.iterdir()))
+    assert (1, {pipeline.PREFIX}, []) == (report.new, seen, list(temporary.iterdir()))
     assert [(1,)] == rows_of(sqlite, select(func.count()).select_from(runs))

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,11 +15,10 @@ from perfdb.db import bulk, keys
 from perfdb.db import sources as files
 from perfdb.db.rows import SourceFile
 from perfdb.db.tables import ingest_log, results, run_files, runs, steps, systems
-from perfdb.ingest import Options, again, ingest, load, opened, put
+from perfdb.ingest import Options, ingest
 from perfdb.record import Release
 from perfdb.rundir import RunDir, parse_steps
 from tests import factories
-from tests.snapshots import snapshot
 from tests.trees import counted, rows_of, writing
 
 
@@ -37,20 +35,6 @@ def tree(tmp_path: Path) -> Path:
 
 def run_ids(url: URL) -> list[object]:
     return [row[0] for row in rows_of(url, select(runs.c.run_id).order_by(runs.c.run_id))]
-
-
-def test_runs_stored_together_are_stored_as_one_by_one(
-    store: URL, sqlite_template: Path, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Every row of every table is the same."""
-    alone = URL.create("sqlite", database=str(tmp_path / "alone.sqlite"))
-    Path(str(alone.database)).write_bytes(sqlite_template.read_bytes())
-    ingest([tree], store, Options())
-
-    monkeypatch.setattr(load, "MOST_SOURCES", 1)
-    ingest([tree], alone, Options())
-
-    assert snapshot(alone) == snapshot(store)
 
 
 def test_a_run_that_no_column_can_hold_spoils_no_other(store: URL, tree: Path) -> None:
@@ -72,74 +56,6 @@ def test_a_run_that_no_column_can_hold_spoils_no_other(store: URL, tree: Path) -
     assert (0, 0, 10, 2) == counted(ingest([tree], store, Options()))
 
 
-@pytest.mark.parametrize(("limit", "value"), [("MOST_SOURCES", 5), ("MOST_BYTES", 10_000)])
-def test_no_more_is_held_than_a_batch(
-    sqlite: URL, tree: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
-) -> None:
-    """Neither more sources nor, but for the last of them, more bytes."""
-    batches: list[list[int]] = []
-
-    def seen(engine: object, batch: Sequence[object]) -> object:
-        batches.append([load.size_bytes(one) for one in batch])
-        return put.put(engine, batch)
-
-    monkeypatch.setattr(load, limit, value)
-    monkeypatch.setattr(load, "put", seen)
-    ingest([tree], sqlite, Options())
-
-    assert 12 == sum(map(len, batches))
-    if limit == "MOST_SOURCES":
-        assert [5, 5, 2] == [len(batch) for batch in batches]
-    else:
-        assert 2 < len(batches)
-        assert all(sum(batch[:-1]) <= value for batch in batches)
-
-
-def test_a_run_that_is_unchanged_is_not_parsed(
-    store: URL, tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its bytes tell; the one that changed is parsed."""
-    ingest([tree], store, Options())
-    changed = RunDir(tree / "run-05")
-    factories.write_steps(changed, factories.steps()[:9])
-    parsed = []
-
-    def seen(found: put.RunFound) -> object:
-        parsed.append(found.run.path.name)
-        return parse(found)
-
-    parse = again.parse_run
-    monkeypatch.setattr(again, "parse_run", seen)
-
-    assert (0, 1, 11, 0) == counted(ingest([tree], store, Options()))
-    assert ["run-05"] == parsed
-
-
-@pytest.fixture
-def settled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Files count as settled when they are written; the runs whose files are opened from now on."""
-    opened_runs: list[str] = []
-
-    def noted(run: RunDir, *given: object) -> object:
-        opened_runs.append(run.path.name)
-        return files_of(run, *given)  # type: ignore[arg-type]
-
-    files_of = opened.files_of
-    monkeypatch.setattr(opened, "GRAIN_NS", -(10**15))
-    monkeypatch.setattr(opened, "files_of", noted)
-    return opened_runs
-
-
-def test_a_run_of_which_the_system_says_the_same_is_not_opened(
-    store: URL, tree: Path, settled: list[str]
-) -> None:
-    ingest([tree], store, Options())
-    settled.clear()
-
-    assert (0, 0, 12, 0) == counted(ingest([tree], store, Options()))
-    assert [] == settled
-
-
 def _same_size(run: RunDir) -> None:
     status = run.steps.stat()
     run.steps.write_bytes(run.steps.read_bytes().replace(b"12.0", b"13.0", 1))
@@ -154,43 +70,6 @@ def _another_rank(run: RunDir) -> None:
 
 def _one_less(run: RunDir) -> None:
     run.recipe.unlink()
-
-
-@pytest.mark.parametrize("change", [_same_size, _another_rank, _one_less])
-def test_a_run_that_changed_is_opened_though_its_sizes_and_dates_may_be_as_before(
-    store: URL, tree: Path, settled: list[str], change: Callable[[RunDir], None]
-) -> None:
-    ingest([tree], store, Options())
-    settled.clear()
-    change(RunDir(tree / "run-05"))
-
-    assert (0, 1, 11, 0) == counted(ingest([tree], store, Options()))
-    assert {"run-05"} == set(settled)
-    assert (0, 0, 12, 0) == counted(ingest([tree], store, Options()))
-    assert ["run-05"] == settled
-
-
-def test_a_run_that_was_moved_is_opened_once(store: URL, tree: Path, settled: list[str]) -> None:
-    """A copy has other inodes and times, and the same bytes."""
-    ingest([tree], store, Options())
-    settled.clear()
-    copy = shutil.copytree(tree, tree.with_name("copy"))
-
-    for opened_by_now in (12, 12):
-        assert (0, 0, 12, 0) == counted(ingest([copy], store, Options()))
-        assert opened_by_now == len(settled)
-
-
-def test_what_was_just_written_is_opened_each_time(
-    store: URL, tree: Path, settled: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It may change again within a moment that the file system does not tell from the last."""
-    monkeypatch.setattr(opened, "GRAIN_NS", 10**15)
-    ingest([tree], store, Options())
-    ingest([tree], store, Options())
-
-    assert 24 == len(settled)
-    assert [(None,)] * 12 == rows_of(store, select(runs.c.stamp))
 
 
 def test_an_id_that_no_column_can_hold_spoils_no_other(store: URL, tree: Path) -> None:
@@ -267,7 +146,7 @@ def test_of_two_copies_of_a_run_the_one_that_tells_more_counts(store: URL, tmp_p
     whole_steps = copy.steps.read_text()
     copy.summary.unlink()
     copy.steps.write_text(whole_steps[: len(whole_steps) // 2])
-    said = f"tells no more than {whole.path} of the run '{whole.path.name}', which stays as it is"
+    said = f"has no more than {whole.path} of the run '{whole.path.name}', which stays as it is"
 
     assert (1, 0, 0, 0) == counted(ingest([copy.path], store, Options()))
     assert (0, 1, 0, 0) == counted(ingest([whole.path], store, Options()))

@@ -5,13 +5,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL, select
 
-from perfdb.attribute import Attributed
+from perfdb.db.rows import SourceFile
 from perfdb.db.tables import cases, run_files, runs, systems
-from perfdb.formats import FORMATS
+from perfdb.formats import llmb, megatron_lm
 from perfdb.ingest import LogOptions, Options, ingest
-from perfdb.ingest.account import Account
-from perfdb.ingest.companions import Companion, Companions
-from perfdb.ingest.words import words
+from perfdb.ingest.attribution import Attributed, Attribution, KnownVersions
+from perfdb.ingest.companions import Companion, Folders
+from perfdb.ingest.find import file
+from perfdb.ingest.options import checked
 from perfdb.pages.base import PageContext
 from tests.archives import of_folder, tar
 from tests.archives import write as write_bytes
@@ -64,8 +65,8 @@ def test_a_launchers_file_is_of_the_log_of_its_job_or_of_the_only_log(
 ) -> None:
     """Nobody says which of several logs it is of."""
     folder = tree(tmp_path / "a", log, *others)
-    found = Companions().of(folder / log, "nemo2")
-    assert ([expected] if expected else []) == [one.path.name for one in found]
+    found = Folders().companions(file(folder / log, named=True), "nemo2")
+    assert ([expected] if expected else []) == [one.name for one in found]
 
 
 @pytest.mark.parametrize(
@@ -86,8 +87,8 @@ def test_a_file_speaks_of_logs_of_its_own_programs_only(
     tmp_path: Path, parser: str, expected: list[str]
 ) -> None:
     folder = tree(tmp_path / "a", "llmb-config_7.yaml", "model_config.yaml", "train.log")
-    found = Companions().of(folder / "train.log", parser)
-    assert expected == [one.path.name for one in found]
+    found = Folders().companions(file(folder / "train.log", named=True), parser)
+    assert expected == [one.name for one in found]
 
 
 BRIDGE = LLMB.replace("nemo2", "megatron_bridge")
@@ -110,13 +111,14 @@ def test_an_iteration_line_alone_does_not_say_the_program(
     above: str, beside: list[str], context: PageContext, expected: str
 ) -> None:
     """Megatron-Bridge prints it, too; a note says of what a log is taken that nobody says it of."""
-    [log] = FORMATS["megatron_lm"].parse("a.log", [(above + megatron()).encode()])
+    [log] = megatron_lm.FORMAT.parse("a.log", [(above + megatron()).encode()])
     files = [
-        Companion(Path("llmb-config_7.yaml"), b"", "llmb_config", said)
+        Companion(SourceFile("llmb-config_7.yaml", b"", llmb.FORMAT.name, 1), said)
         for text in beside
-        for said in FORMATS["llmb_config"].parse("llmb-config_7.yaml", [text.encode()])
+        for said in llmb.FORMAT.parse("llmb-config_7.yaml", [text.encode()])
     ]
-    account = Account("a.log", log, files, words(context, LogOptions((*SET, "release=1"))))
+    options = checked(Options(context, logs=LogOptions((*SET, "release=1"))))
+    account = Attribution("a.log", log, files, options.stated, KnownVersions())
     assert isinstance(account.of, Attributed)
     note = "a.log: nothing says its framework: megatron-lm is taken"
     taken = [", taken" for told in account.remarks() if str(told).startswith(note)]
@@ -124,9 +126,10 @@ def test_an_iteration_line_alone_does_not_say_the_program(
 
 
 def test_a_format_that_is_stated_says_the_program() -> None:
-    [log] = FORMATS["megatron_lm"].parse("a.log", [megatron().encode()])
+    [log] = megatron_lm.FORMAT.parse("a.log", [megatron().encode()])
     options = LogOptions((*SET, "release=1"), format="megatron_lm")
-    account = Account("a.log", log, (), words(PageContext(), options))
+    known = checked(Options(logs=options))
+    account = Attribution("a.log", log, (), known.stated, KnownVersions(), forced=True)
     assert isinstance(account.of, Attributed)
     assert ("megatron-lm", []) == (account.of.release.framework, [*account.remarks()])
 
@@ -207,7 +210,8 @@ RAMP = "  --global-batch-size: 1152\n  --rampup-batch-size: [384 384 97656250]\n
         ("a", (), "{}: names no global_batch_size (says rampup_batch_size 384 384 97656250); "
                   "pass --set global_batch_size=…"),
         ("a", ("global_batch_size=384",), None),
-        ("x_tp4_gbs1152", (), "says rampup_batch_size 384 384 97656250: what holds is not clear"),
+        ("x_tp4_gbs1152", (), "model_config.yaml says rampup_batch_size 384 384 97656250: "
+         "what holds is not clear"),
     ],
 )  # fmt: skip
 def test_of_a_batch_that_grows_golden_values_have_none_of_the_arguments(
@@ -225,38 +229,6 @@ def test_of_a_batch_that_grows_golden_values_have_none_of_the_arguments(
 
 
 EXPERIMENT = "{}_llama3_8b_bf16_gpus{}_tp1_pp1_cp1_vpNone_mbs1_gbs128"
-
-
-@pytest.mark.parametrize(
-    ("name", "config", "told"),
-    [
-        (("pretrain", 8), LLMB, []),
-        (("pretrain", 16), LLMB,
-         ["says num_gpus 8; the experiment's name says num_gpus 16, which holds"]),
-        (("pretrain", 8), LLMB.replace("8b", "70b").replace("scale: 8", "scale: 64"),
-         ["says model llama3-70b, num_gpus 64; the experiment's name says model llama3-8b, "
-          "num_gpus 8, which holds: nothing of the file is taken"]),
-        (("pretrain", 8), LLMB.replace("pretrain", "finetune"),
-         ["says task sft; the experiment's name says task pretrain, which holds: "
-          "nothing of the file is taken"]),
-        (("lora", 8), LLMB.replace("pretrain", "finetune"), []),
-    ],
-)  # fmt: skip
-def test_a_launchers_file_that_the_experiments_name_contradicts_is_told(
-    sqlite: URL, tmp_path: Path, name: tuple[str, int], config: str, told: list[str]
-) -> None:
-    """Of another model or task it lends nothing: the system is not known then, nor the release."""
-    folder = tmp_path / EXPERIMENT.format(*name)
-    path = write(folder)
-    write(folder, config, "llmb-config_7.yaml")
-
-    report = ingest([path], sqlite, LENGTH)
-
-    notes = [note.message for note in report.notes if "says what" not in note.message]
-    assert [f"llmb-config_7.yaml {one}" for one in told] == notes
-    nameless = f"{path}: names no system, release; pass --set system=… --release …"
-    is_lent = "nothing of the file" not in "".join(told)
-    assert (is_lent, [] if is_lent else [nameless]) == (bool(report.new), [*report.unattributed])
 
 
 def test_golden_values_of_one_test_are_of_the_machines_in_their_names(
@@ -309,22 +281,3 @@ def test_a_proxy_is_not_the_model_that_it_is_named_after(sqlite: URL, tmp_path: 
     assert f"{path}: names no model {why}; pass --set model=…" == told
     assert report.new == 1
     assert [({"proxy": True},)] == rows_of(sqlite, select(cases.c.options))
-
-
-def test_a_name_that_contradicts_the_log_is_told_and_which_fp8_is_taken_from_it(
-    sqlite: URL, tmp_path: Path
-) -> None:
-    """The log holds: TP 2 and the 128 samples of its steps; it does not say which FP8."""
-    folder = tmp_path / "pretrain_llama3_8b_fp8_cs_gpus8_tp4_pp1_cp1_vpNone_mbs1_gbs256_1"
-    settings = "seq_length=8192, tensor_model_parallel_size=2, micro_batch_size=4, fp8='hybrid'\n"
-    log = write(folder, f"{settings}micro_batch_size=2\n{nemo()}")
-
-    report = ingest([log], sqlite, Options(PageContext(release="1", system="dgx-h100")))
-
-    assert [
-        "says micro_batch_size 4 and 2: what holds is not clear",
-        "the experiment's name says global_batch_size 256, tensor_parallel 4; "
-        "the log says global_batch_size 128, tensor_parallel 2, which holds",
-    ] == [note.message for note in report.notes]
-    columns = (cases.c.precision, cases.c.tensor_parallel, cases.c.micro_batch_size)
-    assert [("fp8_cs", 2, 1)] == rows_of(sqlite, select(*columns))

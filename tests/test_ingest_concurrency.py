@@ -34,7 +34,8 @@ NEMO = Options(PageContext(framework="nemo", release="25.04", precision="bf16"))
 # So few runs in a transaction that there are many to be killed in.
 COMMAND = [
     sys.executable, "-c",
-    "from perfdb.cli import main; from perfdb.ingest import load; load.MOST_SOURCES = 5; main()",
+    "from perfdb.cli import main; from perfdb.ingest import pipeline; pipeline.MOST_SOURCES = 5;"
+    "main()",
     "ingest", "--framework", "nemo", "--release", "25.04", "--precision", "bf16",
 ]  # fmt: skip
 

@@ -4,15 +4,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from sqlalchemy import URL, Connection, func, select
+from sqlalchemy import URL, func, select
 
-from perfdb import catalog
 from perfdb.audit import check
-from perfdb.audit.check import AUDIT_VERSION, audit
+from perfdb.audit.check import audit
 from perfdb.db import findings as writes
 from perfdb.db.session import reading
-from perfdb.db.tables import findings, results, systems
-from perfdb.ingest import Options, audited, ingest
+from perfdb.db.tables import findings, results
+from perfdb.ingest import Options, ingest
 from perfdb.queries import findings as questions
 from perfdb.record import Finding
 from tests import factories
@@ -128,118 +127,6 @@ def test_a_run_that_turns_out_to_be_of_another_release_leaves_no_finding_behind(
 
     assert (["0.16.0"], ["0.17.0"]) == (before, [it.release for it in kept(store)])
     assert 1 == stored(store)
-
-
-def test_an_ingest_that_was_killed_before_its_audit_is_made_good_by_the_next(
-    store: URL, page: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Though the next one finds every source unchanged."""
-    with monkeypatch.context() as patched:
-        patched.setattr(audited, "audited", killed)
-        with pytest.raises(KeyboardInterrupt):
-            ingest([page], store, NEMO)
-    assert [] == kept(store)
-
-    assert 2 == ingest([page], store, NEMO).unchanged
-    assert ["micro_batch"] == [it.rule for it in kept(store)]
-
-
-def killed(*_: object) -> None:
-    """What a signal does to an ingest."""
-    raise KeyboardInterrupt
-
-
-def audits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The releases that are audited from now on, by their number."""
-    seen: list[int] = []
-
-    def noted(connection: Connection, release_id: int) -> None:
-        seen.append(release_id)
-        renewed(connection, release_id)
-
-    renewed = audited.renewed
-    monkeypatch.setattr(audited, "renewed", noted)
-    return seen
-
-
-def test_what_is_unchanged_is_not_audited_again(
-    store: URL, page: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The report has the findings that are kept; a version with other rules audits it anew."""
-    first = ingest([page], store, NEMO)
-    seen = audits(monkeypatch)
-
-    assert first.findings == ingest([page], store, NEMO).findings
-    assert [] == seen
-
-    monkeypatch.setattr(audited, "AUDIT_VERSION", AUDIT_VERSION + 1)
-    assert first.findings == ingest([page], store, NEMO).findings
-    assert 1 == len(seen)
-
-
-@pytest.mark.parametrize(("before", "after"), [("2399", "2400"), (SOUND, ""), (SWAPPED, MENDED)])
-def test_a_release_is_audited_again_when_a_result_changes(
-    store: URL, page: Path, monkeypatch: pytest.MonkeyPatch, before: str, after: str
-) -> None:
-    """Where one is revised, withdrawn, or another case than it was."""
-    ingest([page], store, NEMO)
-    seen = audits(monkeypatch)
-
-    page.write_text(page.read_text().replace(before, after))
-    ingest([page], store, NEMO)
-
-    assert 1 == len(seen)
-
-
-def test_what_another_release_says_of_a_case_is_not_said_of_the_first(
-    store: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It states the data parallelism that the first one left out: only its own is audited."""
-    factories.write_run(tmp_path / "a", case=factories.case(data_parallel=None))
-    ingest([tmp_path / "a"], store, Options())
-    factories.write_run(tmp_path / "b", run_id="b", release=factories.release("0.17.0"))
-    seen = audits(monkeypatch)
-
-    ingest([tmp_path / "b"], store, Options())
-    ingest([tmp_path / "a"], store, Options())
-    assert 1 == len(seen)
-
-
-def test_a_release_is_audited_again_when_the_catalogue_has_changed(
-    store: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The store then has the entry as the catalogue has it now."""
-    factories.write_run(tmp_path)
-    ingest([tmp_path], store, Options())
-    [specification] = rows_of(store, select(systems.c.specification))
-    older = {"specification": {"name": "dgx-h100"}, "title": "an older title"}
-    with writing(store) as connection:
-        connection.execute(systems.update().values(older))
-    seen = audits(monkeypatch)
-
-    ingest([tmp_path], store, Options())
-
-    assert 1 == len(seen)
-    assert [specification] == rows_of(store, select(systems.c.specification))
-    assert [(catalog.systems()["dgx-h100"].title,)] == rows_of(store, select(systems.c.title))
-
-
-def test_a_model_that_is_added_is_known_after_any_ingest(
-    store: URL, page: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also of pages that are not read again: what the store kept of them is no longer true."""
-    with monkeypatch.context() as earlier:
-        without = {name: it for name, it in catalog.models().items() if name != "llama3-8b"}
-        earlier.setattr(catalog, "models", lambda: without)
-        ingest([page], store, NEMO)
-        assert ["micro_batch", "unknown_model"] == sorted(it.rule for it in kept(store))
-
-    factories.write_run(page.parent / "runs")
-    report = ingest([page.parent / "runs"], store, Options())
-
-    assert "unknown_model" not in {it.rule for it in kept(store)}
-    assert {"0.16.0"} == {it.release for it in report.findings}, "those of what was read"
-    assert audited_anew(store) == kept(store)
 
 
 def test_several_that_read_of_one_release_at_once_keep_what_one_audit_finds(

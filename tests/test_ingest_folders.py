@@ -7,7 +7,6 @@ from sqlalchemy import URL, select
 
 from perfdb.db.tables import sources
 from perfdb.ingest import Report, ingest
-from perfdb.ingest.withdraw import withdraw
 from tests.logs import GIVEN, nemo, write
 from tests.trees import rows_of
 
@@ -84,7 +83,7 @@ def test_stderr_without_a_step_is_passed_over(sqlite: URL, tmp_path: Path, text:
 def test_stderr_that_is_named_is_a_run_that_failed(sqlite: URL, tmp_path: Path) -> None:
     path = write(tmp_path / "logs", STARTED + DIED, name="job-77.err")
     report = ingest([path], sqlite, GIVEN)
-    assert (1, ()) == (report.new + report.num_unattributed, report.rejected)
+    assert (1, ()) == (report.new + len(report.nameless), report.rejected)
 
 
 OTHER_NAMES = (
@@ -112,26 +111,3 @@ def test_such_a_log_without_a_step_is_told(sqlite: URL, tmp_path: Path, name: st
     path = write(tmp_path / "logs", "job starts" if ".log" in name else DIED, name)
     report = ingest([tmp_path / "logs"], sqlite, GIVEN)
     assert ((), (str(path),)) == (report.rejected, report.unknown)
-
-
-def test_a_path_that_told_of_another_run_before_says_so(sqlite: URL, tmp_path: Path) -> None:
-    """Not where the log grew, nor where the other run was withdrawn or is told of elsewhere."""
-    path = write(tmp_path / "logs", nemo([3.0] * 20))
-    ingest([path], sqlite, GIVEN)
-    write(tmp_path / "other", nemo([4.0, 3.5] * 10))
-    assert () == ingest([tmp_path / "other"], sqlite, GIVEN).notes
-
-    write(tmp_path / "logs", nemo([2.0, 2.5] * 10))
-    report = ingest([path], sqlite, GIVEN)
-    assert 1 == report.new
-    assert [str(note) for note in report.notes] == [
-        f"{path}: told of another run before, which stays; "
-        f"`perfdb withdraw {path}` takes all that was read from it"
-    ]
-
-    path.write_text(path.read_text() + "\n")
-    assert () == ingest([path], sqlite, GIVEN).notes
-    withdraw([str(path)], sqlite, "wrong")
-    write(tmp_path / "logs", nemo([2.0, 2.75] * 10))
-    report = ingest([path], sqlite, GIVEN)
-    assert (1, ()) == (report.new, report.notes)

@@ -23,7 +23,7 @@ from perfdb.verify import verify
 from tests import archives, factories
 from tests.logs import GIVEN, SET, SUMMARY, TIMES, megatron, nemo, step_line, titan, write
 from tests.snapshots import snapshot
-from tests.trees import NEMO, PAGE, counted, read_at, rows_of
+from tests.trees import NEMO, PAGE, counted, read_at, rows_in_words
 
 DATA = Path(__file__).parent / "data" / "formats"
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
@@ -32,7 +32,11 @@ CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
 def count(url: URL, table: str) -> int:
     """The rows of a table."""
     return int(
-        str(rows_of(url, select(func.count()).select_from(sources.metadata.tables[table]))[0][0])
+        str(
+            rows_in_words(url, select(func.count()).select_from(sources.metadata.tables[table]))[0][
+                0
+            ]
+        )
     )
 
 
@@ -45,8 +49,8 @@ def test_a_log_gives_a_run_with_its_steps_and_one_result(store: URL, tmp_path: P
     question = select(
         runs.c.outcome, runs.c.recipe, runs.c.started_at, runs.c.warmup_steps, runs.c.measured_steps
     )
-    assert [("finished", None, None, 10, 10)] == rows_of(store, question)
-    [row] = rows_of(
+    assert [("finished", None, None, 10, 10)] == rows_in_words(store, question)
+    [row] = rows_in_words(
         store,
         select(
             results.c.origin, results.c.window, results.c.num_steps, results.c.step_time_s,
@@ -61,7 +65,7 @@ def test_a_log_gives_a_run_with_its_steps_and_one_result(store: URL, tmp_path: P
         "measured", "skip_warmup(10)", 10, 2.1, pytest.approx(62415.238), "2.0", "llama3-8b", 128,
     ) == row  # fmt: skip
     first = select(steps.c.step, steps.c.step_time_s, steps.c.source_line).limit(1)
-    assert [(1, 20.0, 1)] == rows_of(store, first)
+    assert [(1, 20.0, 1)] == rows_in_words(store, first)
     assert 20 == count(store, "steps")
 
 
@@ -77,7 +81,7 @@ def test_the_figures_are_those_of_a_run_directory_with_the_same_steps(
 
     names = ("step_time_s", "step_time_mean_s", "step_time_stdev_s", "step_time_p10_s",
              "tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu", "window")  # fmt: skip
-    one, other = rows_of(sqlite, select(*[results.c[name] for name in names]))
+    one, other = rows_in_words(sqlite, select(*[results.c[name] for name in names]))
     assert one == other
     assert None not in one
 
@@ -116,35 +120,7 @@ def test_other_words_revise_it(store: URL, tmp_path: Path) -> None:
     question = select(releases.c.version, results.c.superseded).join(
         releases, results.c.release_id == releases.c.id
     )
-    assert {("2.0", True), ("2.1", False)} == set(rows_of(store, question))
-
-
-@pytest.mark.parametrize(
-    ("words", "other", "told"),
-    [
-        ("num_gpus=8", "num_gpus=16", "llama3-8b on 16 × dgx-h100, nemo 2.0"),
-        ("model=llama3-8b", "model=llama3-70b", "llama3-70b on 8 × dgx-h100, nemo 2.0"),
-        ("task=pretrain", "task=sft", "the same with other settings"),
-    ],
-)
-def test_the_same_bytes_are_one_run_and_a_note_says_what_it_was_of(
-    sqlite: URL, tmp_path: Path, words: str, other: str, told: str
-) -> None:
-    """Also of a copy in another place: the last that is said of them holds."""
-    path, copy = write(tmp_path / "a"), write(tmp_path / "b")
-    ingest([path], sqlite, GIVEN)
-
-    said = LogOptions(tuple(other if one == words else one for one in SET))
-    report = ingest([copy], sqlite, Options(GIVEN.context, logs=said))
-
-    assert ((0, 1, 0, 0), 1) == (counted(report), count(sqlite, "runs"))
-    [note] = report.notes
-    before = "llama3-8b on 8 × dgx-h100, nemo 2.0"
-    assert (str(copy), f"it was of {before}, and is of {told} from now on") == (
-        note.where,
-        note.message.partition(": ")[2],
-    )
-    assert () == ingest([path], sqlite, Options()).notes
+    assert {("2.0", True), ("2.1", False)} == set(rows_in_words(store, question))
 
 
 def test_an_unattributed_log_is_kept_until_somebody_says_what_it_is_of(
@@ -166,8 +142,8 @@ def test_an_unattributed_log_is_kept_until_somebody_says_what_it_is_of(
     assert (0, 0, 0, 0) == counted(first) == counted(second)
     assert not first.failed
     assert (before, entries) == (snapshot(store), count(store, "ingest_log"))
-    assert [(str(path), "nemo2")] == rows_of(store, select(sources.c.path, sources.c.parser))
-    [(action, reason)] = rows_of(store, select(ingest_log.c.action, ingest_log.c.reason))
+    assert [(str(path), "nemo2")] == rows_in_words(store, select(sources.c.path, sources.c.parser))
+    [(action, reason)] = rows_in_words(store, select(ingest_log.c.action, ingest_log.c.reason))
     assert "unattributed" == action
     assert str(reason).startswith("names no model, system")
 
@@ -235,7 +211,7 @@ def test_a_window_settles_the_batch_size(sqlite: URL, tmp_path: Path, start: str
     report = ingest([path], sqlite, asked)
     assert ((1, 0, 0, 0), ()) == (counted(report), report.unattributed)
     assert [f"{said}: all steps of window(13,20) have 128"] == [n.message for n in report.notes]
-    assert [(2.1, pytest.approx(62415.238))] == rows_of(sqlite, question)
+    assert [(2.1, pytest.approx(62415.238))] == rows_in_words(sqlite, question)
     assert [] == [it for one in verify(sqlite, lambda *_: lambda: None) for it in one.faults]
 
 
@@ -250,7 +226,7 @@ def test_a_batch_size_that_is_stated_makes_no_rate_of_steps_of_another(
     report = ingest([path], sqlite, replace(GIVEN, logs=logs))
 
     question = select(results.c.tokens_per_sec_per_gpu, results.c.model_tflops_per_sec_per_gpu)
-    assert [(pytest.approx(58982.4), None)] == rows_of(sqlite, question)
+    assert [(pytest.approx(58982.4), None)] == rows_in_words(sqlite, question)
     assert "step 11 has 524,288 tokens, not 128 × 8,192" in str(report.notes[-1])
     assert [] == [it for one in verify(sqlite, lambda *_: lambda: None) for it in one.faults]
 
@@ -263,7 +239,7 @@ def test_a_truncated_log_keeps_its_steps_and_has_no_figures(store: URL, tmp_path
     assert (1, 0, 0, 0) == counted(ingest([path], store, GIVEN))
 
     question = select(results.c.outcome, results.c.withheld, results.c.step_time_s, runs.c.outcome)
-    [row] = rows_of(store, question.join(runs, results.c.run_id == runs.c.id))
+    [row] = rows_in_words(store, question.join(runs, results.c.run_id == runs.c.id))
     assert ("incomplete", "the log ends at step 15 of 20", None, "incomplete") == row
     assert 15 == count(store, "steps")
 
@@ -276,9 +252,9 @@ def test_a_loss_that_is_no_number_withholds_the_figures(store: URL, tmp_path: Pa
     assert (1, 0, 0, 0) == counted(ingest([path], store, GIVEN))
 
     question = select(results.c.outcome, results.c.withheld, results.c.step_time_s)
-    assert [("nan_loss", "step 15: loss is nan", None)] == rows_of(store, question)
+    assert [("nan_loss", "step 15: loss is nan", None)] == rows_in_words(store, question)
     nothing = select(steps.c.step).where(steps.c.loss.is_(None))
-    assert [(15,)] == rows_of(store, nothing)
+    assert [(15,)] == rows_in_words(store, nothing)
 
 
 def test_a_window_without_a_step_is_incomplete(sqlite: URL, tmp_path: Path) -> None:
@@ -288,9 +264,9 @@ def test_a_window_without_a_step_is_incomplete(sqlite: URL, tmp_path: Path) -> N
     question = select(results.c.withheld, results.c.step_time_s).where(~results.c.superseded)
 
     ingest([path], sqlite, GIVEN)
-    assert [("no step in skip_warmup(10)", None)] == rows_of(sqlite, question)
+    assert [("no step in skip_warmup(10)", None)] == rows_in_words(sqlite, question)
     ingest([path], sqlite, last)
-    assert [(None, 2.0)] == rows_of(sqlite, question)
+    assert [(None, 2.0)] == rows_in_words(sqlite, question)
 
 
 def test_a_skipped_step_does_not_count_and_is_told_of(sqlite: URL, tmp_path: Path) -> None:
@@ -301,7 +277,7 @@ def test_a_skipped_step_does_not_count_and_is_told_of(sqlite: URL, tmp_path: Pat
     said = "steps that the optimizer skipped are not counted: 1 of 10, the first is step 15"
     assert [said] == [note.message for note in report.notes]
     shown = (results.c.outcome, results.c.num_steps, results.c.step_time_mean_s, results.c.notes)
-    assert [("finished", 9, 2.0, [said])] == rows_of(sqlite, select(*shown))
+    assert [("finished", 9, 2.0, [said])] == rows_in_words(sqlite, select(*shown))
 
 
 @pytest.mark.parametrize(("tokens", "rate"), [(64 * 4096, 32768.0), (50_000, 6250.0)])
@@ -319,7 +295,7 @@ def test_steps_of_other_lengths_than_the_cases_have_the_rate_of_their_tokens(
     report = ingest([path], sqlite, Options(logs=LogOptions(said)))
 
     question = select(results.c.step_time_s, results.c.tokens_per_sec_per_gpu)
-    assert [(1.0, rate)] == rows_of(sqlite, question)
+    assert [(1.0, rate)] == rows_in_words(sqlite, question)
     told = [note.message for note in report.notes if "tokens, not" in note.message]
     own = (
         "step 11 has 50,000 tokens, not 64 × 4,096: tokens/s are those of the steps, "
@@ -346,7 +322,7 @@ def test_a_log_is_of_what_lies_beside_it(store: URL, tmp_path: Path) -> None:
 
     assert ((1, 0, 0, 0), ()) == (counted(report), report.unattributed)
     question = select(releases.c.version, releases.c.container, models.c.name, cases.c.num_gpus)
-    [row] = rows_of(
+    [row] = rows_in_words(
         store,
         question.select_from(runs)
         .join(releases, runs.c.release_id == releases.c.id)
@@ -376,7 +352,7 @@ job_config:
     question = select(runs.c.environment, results.c.notes).join(
         results, results.c.run_id == runs.c.id
     )
-    assert [(variables, noted)] == rows_of(store, question)
+    assert [(variables, noted)] == rows_in_words(store, question)
 
 
 def test_a_run_has_the_memory_that_its_log_says_a_gpu_has(sqlite: URL, tmp_path: Path) -> None:
@@ -386,7 +362,9 @@ def test_a_run_has_the_memory_that_its_log_says_a_gpu_has(sqlite: URL, tmp_path:
     said = Options(PageContext(release="1"), logs=LogOptions(("model=llama3-8b", "task=pretrain")))
     ingest([tmp_path], sqlite, said)
 
-    assert [({"gpu_memory_bytes": 79 * 2**30},)] == rows_of(sqlite, select(runs.c.environment))
+    assert [({"gpu_memory_bytes": 79 * 2**30},)] == rows_in_words(
+        sqlite, select(runs.c.environment)
+    )
 
 
 def test_of_two_files_beside_a_log_neither_is_believed(sqlite: URL, tmp_path: Path) -> None:
@@ -447,7 +425,7 @@ def test_a_log_that_failed_before_its_first_step_is_kept_with_its_last_error(
 
     assert (1, 0, 0, 0) == counted(ingest([path], sqlite, forced))
 
-    [(found, reason, time)] = rows_of(
+    [(found, reason, time)] = rows_in_words(
         sqlite, select(runs.c.outcome, runs.c.error, results.c.step_time_s).join(results)
     )
     assert (outcome, None, 0) == (found, time, count(sqlite, "steps"))
@@ -568,7 +546,7 @@ def test_the_bytes_of_a_large_log_can_be_had_back(store: URL, tmp_path: Path) ->
 
     ingest([path], store, GIVEN)
 
-    [(content, sha256, size)] = rows_of(
+    [(content, sha256, size)] = rows_in_words(
         store, select(sources.c.content, sources.c.sha256, sources.c.size_bytes)
     )
     assert isinstance(content, bytes)
@@ -666,7 +644,7 @@ def test_a_file_that_sums_up_gives_its_figures_as_printed(store: URL, tmp_path: 
 
     names = ("origin", "step_time_s", "model_tflops_per_sec_per_gpu", "mfu",
              "tokens_per_sec_per_gpu", "window", "formula_version")  # fmt: skip
-    [row] = rows_of(store, select(*[results.c[name] for name in names]))
+    [row] = rows_in_words(store, select(*[results.c[name] for name in names]))
     assert ("published", 1.25, 400.0, 0.4, None, "skip_warmup(2)", None) == row
     assert (0, 0, 1, 0) == counted(ingest([path], store, options))
 

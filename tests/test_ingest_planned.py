@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL, inspect, select, update
 
-from perfdb.db import migrate
 from perfdb.db.packing import unpacked
 from perfdb.db.session import reading
 from perfdb.db.tables import releases, results, sources
@@ -210,22 +209,6 @@ def test_a_dry_run_waits_for_nobody(store: URL, tree: Path) -> None:
         said, _ = preview([tree], store, NEMO)
 
     assert (0, 0, 5, 0) == counted(said)
-
-
-def test_a_file_of_an_older_schema_is_tried_on_a_newer_copy(sqlite: URL, tree: Path) -> None:
-    """As ingest would bring it up; it stays what it is."""
-    ingest([tree], sqlite, NEMO)
-    migrate.downgrade(sqlite, "0005")
-
-    assert (0, 0, 5, 0) == counted(preview([tree], sqlite, NEMO)[0])
-    assert "0005" == migrate.current(sqlite)
-
-
-def test_a_server_of_an_older_schema_is_to_be_upgraded_first(postgres: URL, tree: Path) -> None:
-    """A copy of it would have to be of its schema."""
-    migrate.downgrade(postgres, "0005")
-    with pytest.raises(StoreError, match="run `perfdb db upgrade"):
-        preview([tree], postgres, NEMO)
 
 
 def test_a_file_that_is_no_database_is_told(tmp_path: Path, tree: Path) -> None:

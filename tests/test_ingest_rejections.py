@@ -13,7 +13,7 @@ from sqlalchemy import URL, select
 from sqlalchemy.exc import OperationalError
 
 from perfdb.db.session import failed, is_missing
-from perfdb.db.tables import ingest_log, results, runs
+from perfdb.db.tables import ingest_log, runs
 from perfdb.errors import Diagnostic, InputError, StoreError
 from perfdb.ingest import Options, Report, ingest
 from perfdb.rundir import RunDir, parse_steps
@@ -281,51 +281,6 @@ def of_what_stays(report: Report) -> list[Diagnostic]:
 
 
 REMEDY = "mend what is rejected: what the page no longer states is then withdrawn"
-
-
-def test_what_a_rejected_row_said_before_is_told_to_stay_in_force(store: URL, tree: Path) -> None:
-    """A typo takes no figure away, and what the page no longer says is not kept in silence."""
-    ingest([tree], store, NEMO)
-    page = tree / "published" / "nemo.md"
-    page.write_text(PAGE.replace("12273", "12Z73"))
-    since = today()
-
-    report = ingest([page], store, NEMO)
-
-    assert (0, 0, 1, 1) == counted(report)
-    assert (str(page), 7) == (report.rejected[0].where, report.rejected[0].line)
-    assert str(report.notes[-1]) in [
-        f"{page}:7: the result read from this line on {day} (llama3-8b on 8 × dgx-h100, 12,273 "
-        f"tokens/s/GPU) stays in force; {REMEDY}"
-        for day in (since, today())
-    ]
-    in_force = select(results.c.tokens_per_sec_per_gpu).where(
-        ~results.c.superseded, results.c.origin == "published"
-    )
-    assert {(12273.0,), (1563.0,)} == set(rows_of(store, in_force))
-
-    page.write_text(PAGE)
-    assert [] == of_what_stays(ingest([page], store, NEMO))
-
-
-def test_of_a_page_that_cannot_be_read_at_all_every_result_is_told_of(
-    store: URL, tree: Path
-) -> None:
-    """Many of them together; and so where the file is no page any more."""
-    page = tree / "published" / "nemo.md"
-    line = "| LLAMA3-70B | {} | 128 | 1 | 8192 | 4 | 8 | 1 | 1563 |\n"
-    page.write_text(PAGE + "".join(map(line.format, (128, 256, 512, 1024))))
-    assert (6, 0, 0, 0) == counted(ingest([page], store, NEMO))
-
-    page.write_text(page.read_text().replace("| Model |", "| Modell |"))
-    unreadable = ingest([page], store, NEMO)
-    page.write_text("Nothing here.\n")
-    no_page = ingest([page], store, NEMO)
-
-    assert (6, 1) == (len(unreadable.rejected), len(no_page.rejected))
-    for report in (unreadable, no_page):
-        assert str(report.notes[-1]).startswith(f"{page}: 6 results read from it on ")
-        assert report.notes[-1].message.endswith(" stay in force")
 
 
 def test_nothing_is_told_of_rows_that_were_never_read(sqlite: URL, tree: Path) -> None:

@@ -25,7 +25,7 @@ from perfdb.queries.results import representative
 from perfdb.verify import verify
 from tests.logs import CARD, SUMMARY, write
 from tests.snapshots import snapshot
-from tests.trees import counted, rows_of
+from tests.trees import counted, rows_in_words
 
 SUMMED = Options(
     PageContext(release="0.6.0"),
@@ -85,7 +85,7 @@ def test_files_that_sum_up_runs_of_one_case_are_repeats(store: URL, tmp_path: Pa
     assert (4, 0, 0, 0) == counted(ingest([tmp_path], store, SUMMED))
     assert (0, 0, 4, 0) == counted(ingest([tmp_path], store, Options()))
 
-    assert [(1.25,), (1.3,), (1.4,), (1.5,)] == rows_of(store, TIMES)
+    assert [(1.25,), (1.3,), (1.4,), (1.5,)] == rows_in_words(store, TIMES)
     with reading(store) as connection:
         [printed] = connection.execute(representative()).mappings().all()
         exported = table(connection)
@@ -118,7 +118,7 @@ def test_a_copy_of_a_file_that_sums_up_is_the_same_result(store: URL, tmp_path: 
 
     for options in (Options(), SUMMED):
         assert (0, 0, 1, 0) == counted(ingest([copy], store, options))
-    assert [(1.25, False)] == rows_of(store, HISTORY)
+    assert [(1.25, False)] == rows_in_words(store, HISTORY)
 
 
 MLPERF = (FORMATS / "mlperf/good/two_blocks.txt").read_text()
@@ -163,7 +163,7 @@ def test_other_words_revise_what_a_file_that_sums_up_states(store: URL, tmp_path
     question = select(releases.c.version, cases.c.num_gpus, results.c.revision)
     joined = question.join(cases, results.c.case_id == cases.c.id)
     in_force = joined.join(releases, results.c.release_id == releases.c.id)
-    assert [("0.7.0", 16, 3)] == rows_of(store, in_force.where(~results.c.superseded))
+    assert [("0.7.0", 16, 3)] == rows_in_words(store, in_force.where(~results.c.superseded))
     assert [] == faults(store)
 
 
@@ -176,11 +176,11 @@ def test_a_file_that_sums_up_and_is_rewritten_states_anew(store: URL, tmp_path: 
     report = ingest([path], store, SUMMED)
 
     assert ((1, 0, 0, 0), 1) == (counted(report), report.withdrawn)
-    assert [(1.25, True), (1.5, False)] == rows_of(store, HISTORY)
+    assert [(1.25, True), (1.5, False)] == rows_in_words(store, HISTORY)
     summary(tmp_path / "a", 1.25)
     report = ingest([path], store, SUMMED)
     assert ((0, 1, 0, 0), 1, [(1.25,)]) == (
-        counted(report), report.withdrawn, rows_of(store, TIMES),
+        counted(report), report.withdrawn, rows_in_words(store, TIMES),
     )  # fmt: skip
     assert [] == faults(store)
 
@@ -190,7 +190,7 @@ def test_a_file_that_states_two_results_of_a_case_has_both(store: URL, tmp_path:
     for expected in ((2, 0, 0, 0), (0, 0, 2, 0)):
         report = ingest([path], store, Options())
         assert (expected, []) == (counted(report), list(report.rejected))
-    assert [(5.81429,), (5.88942,)] == rows_of(store, TIMES)
+    assert [(5.81429,), (5.88942,)] == rows_in_words(store, TIMES)
 
 
 def test_the_peak_memory_that_a_file_states_is_that_of_its_result(
@@ -202,7 +202,7 @@ def test_the_peak_memory_that_a_file_states_is_that_of_its_result(
     for expected in ((1, 0, 0, 0), (0, 0, 1, 0)):
         assert expected == counted(ingest([path], sqlite, Options()))
 
-    assert [(61 * 2**30,)] == rows_of(sqlite, select(results.c.peak_memory_bytes))
+    assert [(61 * 2**30,)] == rows_in_words(sqlite, select(results.c.peak_memory_bytes))
 
 
 OF_THE_CARD = """\
@@ -233,42 +233,6 @@ def earlier(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.setattr(measure, "of_summary", by_case)
     monkeypatch.setattr(log_reader, "LOG_PARSER_VERSION", 3)
     return monkeypatch
-
-
-def test_what_an_earlier_version_kept_of_files_that_sum_up_is_stored_anew(
-    store: URL, tmp_path: Path, earlier: pytest.MonkeyPatch
-) -> None:
-    """Of two repeats it kept the last, which lies elsewhere now: no row of before is in force."""
-    paths = [summary(tmp_path / name, time) for name, time in (("a", 1.25), ("b", 1.5))]
-    assert (1, 1, 0, 0) == counted(ingest(paths, store, SUMMED))
-    earlier.undo()
-    (tmp_path / "b").rename(tmp_path / "c")
-
-    report = ingest([tmp_path], store, SUMMED)
-
-    assert ((2, 0, 0, 0), 1, ()) == (counted(report), report.withdrawn, report.notes)
-    assert [(1.25, True), (1.5, True), (1.25, False), (1.5, False)] == rows_of(store, HISTORY)
-    before = snapshot(store)
-    again = ingest([tmp_path], store, SUMMED)
-    assert ((0, 0, 2, 0), 0) == (counted(again), again.withdrawn)
-    assert before == snapshot(store)
-    assert [] == faults(store)
-
-
-def test_a_page_holds_again_what_an_earlier_version_let_a_file_take_from_it(
-    store: URL, tmp_path: Path, earlier: pytest.MonkeyPatch
-) -> None:
-    """5.9 s on the page and, read after it, 5.88942 s on a card: each stands for itself now."""
-    page, card = (write(tmp_path / "a", *it) for it in ((OF_THE_CARD, "a.md"), (ONE, "card.yaml")))
-    for path in (page, card):
-        ingest([path], store, Options())
-    assert [(5.88942,)] == rows_of(store, TIMES)
-    earlier.undo()
-
-    ingest([card], store, Options())
-
-    assert [(5.88942,), (5.9,)] == rows_of(store, TIMES)
-    assert [] == faults(store)
 
 
 def test_without_the_words_of_before_a_file_that_sums_up_stays_as_it_is(
@@ -302,5 +266,5 @@ def test_figures_of_a_run_that_did_not_finish_are_withheld_with_the_reason(
     assert (1, 0, 0, 0) == counted(ingest([path], store, OF_MLPERF))
 
     question = select(results.c.outcome, results.c.withheld, results.c.step_time_s)
-    assert [(outcome, why, None)] == rows_of(store, question)
+    assert [(outcome, why, None)] == rows_in_words(store, question)
     assert [] == faults(store)

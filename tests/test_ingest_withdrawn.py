@@ -9,9 +9,7 @@ from sqlalchemy import URL, select
 from perfdb.audit.check import audit, stored
 from perfdb.db.session import reading
 from perfdb.db.tables import ingest_log, results, sources
-from perfdb.errors import InputError
 from perfdb.ingest import Options, Report, ingest
-from perfdb.ingest.withdraw import withdraw
 from perfdb.pages.base import PageContext
 from perfdb.verify import verify
 from tests import logs
@@ -66,92 +64,6 @@ def check_sound(store: URL) -> None:
         assert [] == [it for it in audit(*stored(connection)) if it.rule == "two_pages"]
 
 
-def test_a_result_that_another_page_states_too_falls_back_to_it(store: URL) -> None:
-    """The report and the log say so, and reading both pages again changes nothing."""
-    read(store, "a.md")
-    assert (0, 0, 2, 0) == counted(read(store, "b.md"))
-
-    report = read(store, "a.md", [OF_70B])
-
-    assert ((0, 1, 1, 0), 0) == (counted(report), report.withdrawn)
-    assert ["a.md: 1 result is no longer stated here; what b.md states holds"] == [
-        str(note) for note in report.notes
-    ]
-    logged = rows_of(store, select(ingest_log.c.path, ingest_log.c.action, ingest_log.c.reason))
-    assert ("a.md", "revised", "1 as b.md states") == logged[-1]
-    assert [(1621.0, "a.md"), (12812.0, "b.md")] == in_force(store)
-    before = snapshot(store)
-    assert (0, 0, 1, 0) == counted(read(store, "a.md", [OF_70B]))
-    assert (0, 0, 2, 0) == counted(read(store, "b.md"))
-    assert before == snapshot(store)
-    check_sound(store)
-
-
-def test_of_pages_that_disagree_the_figure_of_the_one_that_still_states_it_holds(
-    store: URL,
-) -> None:
-    """Put back, the row speaks anew: 12,500 was overruled, then held, then is overruled again."""
-    read(store, "b.md", [OF_8B.format("12,500"), OF_70B])
-    read(store, "a.md")
-
-    assert 0 == read(store, "a.md", [OF_70B]).withdrawn
-    assert [(1621.0, "b.md"), (12500.0, "b.md")] == in_force(store)
-    check_sound(store)
-
-    assert (0, 1, 1, 0) == counted(read(store, "a.md"))
-    assert (12812.0, "a.md") == in_force(store)[-1]
-
-
-def test_a_page_withdraws_its_own_row_where_another_page_holds_the_rest(store: URL) -> None:
-    """Of its two rows one is in force as the page read first states it."""
-    read(store, "b.md", [OF_70B])
-    read(store, "a.md")
-
-    assert 1 == read(store, "a.md", [OF_70B]).withdrawn
-    assert [(1621.0, "b.md")] == in_force(store)
-
-
-def test_what_the_other_page_has_dropped_before_is_withdrawn(store: URL) -> None:
-    """Its last state counts, not what it stated once."""
-    for name in ("a.md", "b.md"):
-        read(store, name)
-    assert (0, 0, 1, 0) == counted(read(store, "b.md", [OF_70B]))
-
-    assert 1 == read(store, "a.md", [OF_70B]).withdrawn
-    assert [(1621.0, "a.md")] == in_force(store)
-
-
-def test_a_page_that_returned_to_an_earlier_state_states_what_that_stated(store: URL) -> None:
-    """The bytes are those of its first state, which is its last one again."""
-    for name, rows in [("a.md", BOTH), ("b.md", BOTH), ("b.md", [OF_70B]), ("b.md", BOTH)]:
-        read(store, name, rows)
-
-    assert 0 == read(store, "a.md", [OF_70B]).withdrawn
-    assert (12812.0, "b.md") == in_force(store)[-1]
-
-
-def test_a_page_that_does_not_say_its_release_is_to_be_read_again(store: URL) -> None:
-    """Nobody knows that it is of the same release: the result is withdrawn, and a note says so."""
-    for name in ("a.md", "b.md"):
-        read(store, name, head=SILENT, release="25.04")
-
-    report = read(store, "a.md", [OF_70B], head=SILENT, release="25.04")
-
-    assert 1 == report.withdrawn
-    assert ["b.md: prints results that another page no longer states, and not their release"] == [
-        f"{note.where}: {note.message}" for note in report.notes
-    ]
-    assert (0, 1, 1, 0) == counted(read(store, "b.md", head=SILENT, release="25.04"))
-    assert (12812.0, "b.md") == in_force(store)[-1]
-
-
-def test_a_page_of_another_release_keeps_nothing_alive(store: URL) -> None:
-    read(store, "a.md")
-    read(store, "b.md", head=HEAD.format(", release: '25.07'"))
-    report = read(store, "a.md", [OF_70B])
-    assert (1, ()) == (report.withdrawn, report.notes)
-
-
 def test_a_page_without_rows_withdraws_all_it_stated_when_it_is_named(
     store: URL, perfdb: Shell
 ) -> None:
@@ -194,32 +106,6 @@ def test_a_page_that_is_gone_is_withdrawn_by_its_path(store: URL, perfdb: Shell)
     assert before == snapshot(store)
     check_sound(store)
     assert (0, 2, 0, 0) == counted(read(store, "a.md"))
-
-
-def test_a_page_that_was_withdrawn_keeps_nothing_alive(store: URL, perfdb: Shell) -> None:
-    """What the other page states holds until that is withdrawn, too."""
-    for name in ("a.md", "b.md"):
-        read(store, name)
-
-    code, said, beside = perfdb("withdraw", "a.md")
-
-    assert (0, "0 withdrawn, 2 revised\n") == (code, said)
-    assert "note: a.md: 2 results are no longer stated here; what b.md states holds\n" in beside
-    assert [(1621.0, "b.md"), (12812.0, "b.md")] == in_force(store)
-    check_sound(store)
-    code, said, _ = perfdb("withdraw", "b.md", "--json")
-    assert (0, '{\n  "withdrawn": 2,\n  "revised": 0\n}\n') == (code, said)
-    assert [] == in_force(store)
-
-
-def test_a_page_that_holds_nothing_keeps_nothing_alive_once_it_is_withdrawn(
-    store: URL, perfdb: Shell
-) -> None:
-    """What it states another page holds: it is a page of the store all the same."""
-    for name in ("a.md", "b.md"):
-        read(store, name)
-    assert (0, "0 withdrawn\n") == perfdb("withdraw", "b.md")[:2]
-    assert (0, "2 withdrawn\n") == perfdb("withdraw", "a.md")[:2]
 
 
 def test_a_path_that_no_page_was_read_from_cannot_be_withdrawn(store: URL, perfdb: Shell) -> None:
@@ -315,24 +201,6 @@ def test_a_file_of_results_is_withdrawn_as_a_page_is(
     check_sound(store)
 
 
-def test_a_copy_of_a_file_of_results_that_is_withdrawn_is_named(store: URL, perfdb: Shell) -> None:
-    """What it is of was said when it was read, and is not kept; until it is withdrawn as well."""
-    for name in ("a.json", "b.json"):
-        Path(name).write_text(logs.SUMMARY)
-        perfdb("ingest", name, *SAID)
-
-    code, said, beside = perfdb("withdraw", "a.json")
-
-    assert (0, "1 withdrawn\n") == (code, said)
-    assert (
-        "note: b.json: holds the bytes of results that are withdrawn; read it again with its "
-        "options to keep them, or withdraw it as well\n"
-    ) == beside
-    perfdb("ingest", "a.json", *SAID)
-    perfdb("withdraw", "b.json")
-    assert "" == perfdb("withdraw", "a.json").stderr
-
-
 def test_a_file_of_results_is_not_undone(store: URL, perfdb: Shell) -> None:
     Path("card.yaml").write_bytes((FORMATS / FILES["a verification card"][0]).read_bytes())
     perfdb("ingest", "card.yaml")
@@ -373,36 +241,6 @@ def test_a_file_of_a_run_is_no_file_of_results(store: URL, perfdb: Shell) -> Non
     check_sound(store)
 
 
-def test_a_copy_of_an_earlier_state_of_a_page_is_not_that_page(store: URL) -> None:
-    """A copy of the last one is, though no result was read anew from it."""
-    copy, again = Path("kept.md"), (*BOTH, "")
-    read(store, "a.md")
-    read(store, "a.md", again)
-
-    copy.write_text(STATED + "".join(f"{row}\n" for row in BOTH))
-    with pytest.raises(InputError, match="nothing in the store"):
-        withdraw(["kept.md"], store)
-    copy.write_text(STATED + "".join(f"{row}\n" for row in again))
-    assert 2 == withdraw(["kept.md"], store).withdrawn
-
-
-def test_pages_of_one_name_read_from_their_own_folders_keep_their_results(
-    store: URL, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """They share no case; a note says so, once, and reading the first again takes nothing back."""
-    told = []
-    for name, row in (("8b", BOTH[0]), ("70b", OF_70B), ("8b", BOTH[0])):
-        folder = tmp_path / name
-        folder.mkdir(exist_ok=True)
-        monkeypatch.chdir(folder)
-        report = read(store, "a.md", [row])
-        assert 0 == report.withdrawn
-        told.append([str(note).partition("read from")[0] for note in report.notes])
-
-    assert [[], ["a.md: 1 result of nemo 25.04, "], []] == told
-    assert [(1621.0, "a.md"), (12812.0, "a.md")] == in_force(store)
-
-
 @pytest.mark.parametrize(
     ("old", "new"), [("| 128 |", "| 256 |"), ("8B", "9B"), ("framework: nemo", "framework: acme")]
 )
@@ -414,16 +252,3 @@ def test_a_page_whose_only_case_is_corrected_is_the_same_page(
     report = read(store, "a.md", [BOTH[0].replace(old, new)], STATED.replace(old, new))
     assert (1, ()) == (report.withdrawn, report.notes)
     assert 1 == len(in_force(store))
-
-
-def test_results_of_a_release_that_a_page_no_longer_names_are_told_once(store: URL) -> None:
-    """They stay in force: the page may have moved on to the next release."""
-    read(store, "a.md")
-    report = read(store, "a.md", head=STATED.replace("25.04", "25.07"))
-    (note,) = report.notes
-    assert "2 results of nemo 25.04, read from it on" in note.message
-    assert "stay in force: it does not name that release now" in note.message
-    assert 4 == len(in_force(store))
-    again = read(store, "a.md", ["| LLAMA3-8B | 8 | 128 | 8192 | 13,000 |", OF_70B],
-                 STATED.replace("25.04", "25.07"))  # fmt: skip
-    assert () == again.notes

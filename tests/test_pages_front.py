@@ -9,8 +9,7 @@ from sqlalchemy import URL, select
 from perfdb import ingest
 from perfdb.catalog import names, titles
 from perfdb.db.tables import results, sources
-from perfdb.ingest import page as page_reader
-from perfdb.ingest.words import LogOptions, words
+from perfdb.ingest.options import LogOptions, Options, checked
 from perfdb.pages import reader
 from perfdb.pages.base import PageContext, PageRead
 from perfdb.record import Method, Original
@@ -157,16 +156,6 @@ def test_a_page_that_changes_its_mind_makes_revisions_and_another_original(
     assert [(*said, 12273.0), (*said, 1563.0)] == rows_of(store, STORED)
 
 
-def test_a_newer_reader_keeps_the_original_for_its_own_source(
-    store: URL, page: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ingest.ingest([page], store, NEMO)
-    monkeypatch.setattr(page_reader, "PAGE_PARSER_VERSION", 99)
-    ingest.ingest([page], store, NEMO)
-    (first, *said), (second, *again) = rows_of(store, ORIGINALS)
-    assert (first, said) == (second, again)
-
-
 def test_verify_names_a_window_that_the_page_does_not_state(sqlite: URL, page: Path) -> None:
     ingest.ingest([page], sqlite, NEMO)
     with writing(sqlite) as connection:
@@ -217,12 +206,13 @@ def test_our_pages_state_what_their_seeds_state(
 def test_a_framework_is_known_by_its_usual_names(said: str, known: str) -> None:
     """In the front matter, and as --framework and --set say it; one not known keeps its name."""
     (stated, *_) = read_page(stating().replace("framework: nemo", f"framework: {said}")).results
-    given = words(PageContext(framework=said), LogOptions((f"framework={said}",)))
+    logs = LogOptions((f"framework={said}",))
+    given = checked(Options(PageContext(framework=said), logs=logs))
     assert (known, known) == (stated.release.framework, stated.case.framework)
     assert (known, known, known) == (
         given.context.framework,
-        given.said.configuration.framework,
-        given.said.fallback.framework,
+        given.stated.case.framework,
+        given.stated.fallback.framework,
     )
 
 

@@ -24,7 +24,6 @@ from perfdb.flops import lora
 from perfdb.formats import Reading
 from perfdb.formats.columns import Steps
 from perfdb.ingest import LogOptions, Options, ingest
-from perfdb.ingest import logs as log_reader
 from perfdb.queries.scope import Only, Scope
 from perfdb.record import Note, NoteCode, Origin, Outcome
 from perfdb.rundir import RunDir, StepsRead, Worker
@@ -341,27 +340,6 @@ def test_a_log_of_means_has_the_figures_that_ingest_made(sqlite: URL, tmp_path: 
     )  # fmt: skip
 
     assert 1 == recompute(sqlite, ALL, Asked()).unchanged
-
-
-@pytest.mark.parametrize("by", ["recompute", "ingest"])
-def test_what_an_earlier_version_made_of_means_is_found(
-    sqlite: URL, tmp_path: Path, by: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It took the lines of step 25 and 50 for these steps alone."""
-    log = logs.write(tmp_path / "logs", EVERY_25TH)
-    with monkeypatch.context() as earlier:
-        earlier.setattr(log_reader, "AVERAGES", frozenset())
-        earlier.setattr(log_reader, "LOG_PARSER_VERSION", 2)
-        ingest([log], sqlite, logs.GIVEN)
-    assert (1, 9.999) == (in_force(sqlite)["num_steps"], in_force(sqlite)["step_time_s"])
-
-    if by == "recompute":
-        recompute(sqlite, ALL, Asked())
-    else:
-        assert 1 == ingest([log], sqlite, logs.GIVEN).revised
-
-    found = in_force(sqlite)
-    assert (2, 25, 9.999) == (found["revision"], found["num_steps"], found["step_time_s"])
 
 
 def attempt(gpus: int, first: int, last: int) -> str:

@@ -10,12 +10,14 @@ from perfdb.db.rows import ResultRow
 from perfdb.db.session import reading, writer
 from perfdb.errors import Diagnostic
 from perfdb.ingest import Options, Report, find
-from perfdb.ingest.logs import read_any
-from perfdb.ingest.read import problems_of, results_of
-from perfdb.ingest.scratch import scratch
-from perfdb.ingest.words import words
+from perfdb.ingest.base import Read, problems_of, results_of
+from perfdb.ingest.logs import read_source
+from perfdb.ingest.options import checked
+from perfdb.ingest.pipeline import scratch
+from perfdb.ingest.runs import RunFound, parse_run
+from perfdb.messages import note_text
 from perfdb.pages.base import PageContext
-from perfdb.record import Outcome
+from perfdb.record import Note, Outcome
 from tests import factories
 
 PAGE = """\
@@ -61,11 +63,24 @@ def rows_of(url: URL, question: Select[*tuple[object, ...]]) -> list[tuple[objec
         return [tuple(row) for row in connection.execute(question)]
 
 
+def rows_in_words(url: URL, question: Select[*tuple[object, ...]]) -> list[tuple[object, ...]]:
+    """The answer of a store, notes in words."""
+    return [tuple(map(_plain, row)) for row in rows_of(url, question)]
+
+
+def _plain(cell: object) -> object:
+    """A cell of a row, notes in words."""
+    if isinstance(cell, tuple) and all(isinstance(one, Note) for one in cell):
+        return [note_text(one) for one in cell]
+    return note_text(cell) if isinstance(cell, Note) else cell
+
+
 def read_at(path: Path, options: Options) -> tuple[list[ResultRow], list[Diagnostic]]:
     """The results that a path holds, and what of it is rejected; there is no store."""
     with scratch() as folder:
-        given = words(options.context, options.logs, folder)
-        reads = [read for source in find([path]) for read in read_any(source, given)]
+        options_read = checked(options, folder)
+        found = [one for source in find([path]) for one in read_source(source, options_read)]
+        reads: list[Read] = [parse_run(it) if isinstance(it, RunFound) else it for it in found]
     rows = [row for read in reads for row in results_of(read)]
     return rows, [problem for read in reads for problem in problems_of(read)]
 

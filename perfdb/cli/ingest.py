@@ -7,7 +7,6 @@ import click
 from rich.console import Console
 from rich.progress import track
 
-from perfdb import attribute, disputed
 from perfdb import ingest as ingestion
 from perfdb.audit.report import counts, objects, place, sentence
 from perfdb.audit.review import accepted, explained
@@ -16,6 +15,7 @@ from perfdb.cli.options import db_option, json_option, print_json, window_option
 from perfdb.db.ingest_log import Action
 from perfdb.db.session import store_url
 from perfdb.errors import Diagnostic, InputError
+from perfdb.ingest.attribution import stated, unknown_model
 from perfdb.pages.base import PageContext
 from perfdb.record import Finding
 
@@ -74,8 +74,7 @@ def ingest(
         settings, words.pop("format"), words.pop("window"), archive_limit
     )
     options = ingestion.Options(PageContext(**words), _watched, of_logs)
-    said = attribute.said(options.context, settings)
-    for note in filter(None, (attribute.unknown_model(said), *disputed.overruled(said))):
+    if note := unknown_model(stated(options.context, settings)):
         click.echo(f"note: {note}", err=True)
     known, url = accepted(None), store_url(db)
     if dry_run:
@@ -159,7 +158,7 @@ def _print(report: ingestion.Report) -> None:
         "withdrawn": report.withdrawn,
         "rejected": len(report.rejected),
         "still running": len(report.still_running),
-        "unattributed": report.num_unattributed,
+        "unattributed": len(report.nameless),
     }
     always = ("new", "revised", "unchanged", "rejected")
     shown = [

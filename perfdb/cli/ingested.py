@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 import click
 
 from perfdb.cli.options import print_table
-from perfdb.ingest import Change, Shown
-from perfdb.ingest.shown import FIGURES, exactly
+from perfdb.ingest import Change
+from perfdb.ingest.changes import FIGURES, exactly, figure_text
 from perfdb.messages import note_text
 from perfdb.pages.columns import title_by_field
-from perfdb.record import Release
+from perfdb.record import Release, Result
 from perfdb.units import UNKNOWN
 
 COLUMNS = (
@@ -21,7 +21,7 @@ OTHERS = "Otherwise"
 
 RELEASE = ("framework", "release")
 WORK = ("system", "model", "task", "precision", "num_gpus", "global_batch_size")
-"""What a result is of, by the fields of `perfdb.ingest.Shown`."""
+"""What a result is of, by the fields of `perfdb.record.Result`."""
 
 STATED = ("tokens_per_sec", "flops_convention", "window", "notes", "outcome", "withheld", "source",
           "source_line")  # fmt: skip
@@ -41,7 +41,7 @@ def objects(changes: Iterable[Change]) -> list[dict[str, object]]:
     ]
 
 
-def _said(one: Shown) -> dict[str, object]:
+def _said(one: Result) -> dict[str, object]:
     stated = {name: getattr(one, name) for name in (*FIGURES, *STATED)}
     stated["notes"] = [note_text(note) for note in one.notes]
     stated["withheld"] = note_text(one.withheld) if one.withheld else None
@@ -72,14 +72,14 @@ def _cells(change: Change) -> Iterator[object]:
     yield f"{one.source}:{one.source_line}" if one.source_line else one.source
 
 
-def _figure(before: Shown, one: Shown, name: str) -> str:
+def _figure(before: Result, one: Result, name: str) -> str:
     """'14,079 → 14,709', to so many digits that they differ."""
     was, is_ = getattr(before, name), getattr(one, name)
     if was == is_:
-        return one.said(name)
-    if before.said(name) == one.said(name):
+        return figure_text(one, name)
+    if figure_text(before, name) == figure_text(one, name):
         return f"{exactly(name, was)} → {exactly(name, is_)}"
-    return f"{before.said(name)} → {one.said(name)}"
+    return f"{figure_text(before, name)} → {figure_text(one, name)}"
 
 
 def _others(change: Change) -> Iterator[str]:
@@ -93,7 +93,7 @@ def _others(change: Change) -> Iterator[str]:
             yield f"{name}: {old.get(name) or UNKNOWN} → {new.get(name) or UNKNOWN}"
 
 
-def _besides(one: Shown) -> dict[str, str | None]:
+def _besides(one: Result) -> dict[str, str | None]:
     """What a result says besides its figures: the cells of its row, its notes and its method."""
     figures = title_by_field(tuple(one.raw))
     shown = {figures.get(name) for name in FIGURES}

@@ -12,7 +12,6 @@ from sqlalchemy import Connection, Select, func, or_, select, true, update
 from perfdb.db import findings
 from perfdb.db import results as stored
 from perfdb.db import sources as files
-from perfdb.db.ingest_log import FALLS_BACK_AFTER
 from perfdb.db.rows import ResultRow, SourceFile
 from perfdb.db.tables import releases, results, run_files, runs, sources, took_its_place
 from perfdb.record import Origin, Original
@@ -50,18 +49,6 @@ def drop(connection: Connection, path: str, rows: Sequence[ResultRow], when: dat
     return len(gone)
 
 
-def fall_back(
-    connection: Connection, source: SourceFile, rows: Sequence[ResultRow], when: datetime
-) -> None:
-    """Add a revision to results that were withdrawn: what another page states of them.
-
-    It begins a moment after they were withdrawn: no page corrected the other.
-    """
-    past = stored.written(connection, [row.key for row in rows])
-    place = stored.Place(files.id_of(connection, source, when), None, when + FALLS_BACK_AFTER)
-    findings.unmark(connection, stored.append(connection, [(row, place) for row in rows], past))
-
-
 def keep_state(
     connection: Connection, page: SourceFile, original: Original, when: datetime
 ) -> None:
@@ -88,15 +75,6 @@ def last_id(connection: Connection, page: SourceFile) -> int | None:
     question = _states(page.parser).where(sources.c.path == page.path).limit(1)
     found: int | None = connection.scalar(question)
     return found
-
-
-def other_pages(connection: Connection, parser: str, but: str) -> dict[str, int]:
-    """The last state of every page but that of a path: ids of sources by path, the newest first."""
-    question = _states(parser).where(sources.c.path != but)
-    last: dict[str, int] = {}
-    for id_, path in connection.execute(question):
-        last.setdefault(path, id_)
-    return last
 
 
 def spelled(connection: Connection, page: SourceFile, spellings: Sequence[str]) -> str | None:
@@ -135,16 +113,6 @@ def stating(connection: Connection, spellings: Sequence[str]) -> tuple[SourceFil
     there = [SourceFile(path, b"", *read_by) for path, *read_by in connection.execute(question)]
     first = next((path for path in spellings if any(it.path == path for it in there)), None)
     return tuple(it for it in there if it.path == first)
-
-
-def of_the_same_bytes(
-    connection: Connection, result_ids: Sequence[int], but: SourceFile
-) -> set[int]:
-    """The ids of all sources with the bytes that results were read from, but a file's own."""
-    read = select(sources.c.sha256).join(results, results.c.source_id == sources.c.id)
-    of_others = results.c.id.in_(result_ids), sources.c.sha256 != but.sha256
-    same = sources.c.sha256.in_(read.where(*of_others))
-    return set(connection.scalars(select(sources.c.id).where(same)))
 
 
 def paths_of_bytes(connection: Connection, sha256: str) -> tuple[str, ...]:

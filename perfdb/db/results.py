@@ -152,7 +152,7 @@ def put_page(
     acted = list(zip(rows, actions, strict=True))
     changed = [row for row, action in acted if action is not Action.UNCHANGED]
     kept = [row for row, action in acted if action is Action.UNCHANGED]
-    gone = no_longer_stated(connection, source.path, rows) if whole else ()
+    gone = no_longer_stated(connection, source.path, rows) if whole and rows else ()
     release_ids = supersede(connection, [one.id for one in gone], when)
     moved = [(one.id, row) for row in kept for one in _read_before(row, past, source)]
     if changed or moved:
@@ -201,20 +201,16 @@ def _was_withdrawn(one: Written, following: Written | None = None) -> bool:
 
 
 def no_longer_stated(
-    connection: Connection, path: str, given: Sequence[ResultRow], *, same_page: bool = False
+    connection: Connection, path: str, rows: Sequence[ResultRow]
 ) -> tuple[Withdrawn, ...]:
-    """The results in force that an earlier state of a page said and this one does not.
+    """The current results that were read from this path before and are not on the page now.
 
-    It is a state of the same page if this one still shows one of its cases, or is known to be:
-    two pages have one path where each was read from a folder of its own. Only rows of the
-    releases it states now are withdrawn, or of no stated release: a page that now shows the next
-    release leaves the last one as it was.
+    Only those of the releases that it states now, or of no stated release: a page that now shows
+    the next release leaves the last one as it was.
     """
-    earlier = list(_of_page(connection, path, of_releases(given)))
-    stated = {row.key for row in given}
-    shown = {row.case.key for row in given}
-    same = {one.source_id for one in earlier if same_page or one.case_key in shown}
-    return tuple(one for one in earlier if one.source_id in same and one.key not in stated)
+    stated = {row.key for row in rows}
+    earlier = _of_page(connection, path, of_releases(rows))
+    return tuple(one for one in earlier if one.key not in stated)
 
 
 def of_releases(given: Sequence[ResultRow]) -> ColumnElement[bool]:
@@ -370,7 +366,7 @@ def same(connection: Connection, wanted: Mapping[int, ResultRow]) -> set[int]:
 
 
 def _is_same(stored: RowMapping, row: ResultRow) -> bool:
-    return all(stored[name] == _as_stored(getattr(row, name)) for name in _COMPARED)
+    return all(_as_stored(stored[name]) == _as_stored(getattr(row, name)) for name in _COMPARED)
 
 
 def _as_stored(value: object) -> object:

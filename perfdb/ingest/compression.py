@@ -1,4 +1,4 @@
-"""Reads files that may be compressed, in bounded memory, and says where one is damaged."""
+"""Compressed files: their plain bytes in bounded memory, and their names without the suffix."""
 
 import bz2
 import lzma
@@ -16,7 +16,8 @@ from perfdb.db.packing import little_by_little
 from perfdb.errors import ArchiveError, Diagnostic
 
 CHUNK_BYTES: Final = 4 << 20
-"""As large as a block of a log, of which nothing is then joined."""
+"""Bytes of a chunk: as many as a block of a log, so that blocks need no joining."""
+
 MOST_MEMORY_BYTES: Final = 128 << 20
 """What a decompressor may remember of what it has read: xz -9 asks for half of it."""
 
@@ -24,15 +25,13 @@ SUFFIXES: Final = (".gz", ".zst", ".xz", ".bz2")
 
 _ROTATED = re.compile(r".+(\.(?:log|out|err|txt|jsonl))[.-](?:\d[\d.t:_-]*|old)")
 """What logrotate and its like make of a log's name: `train.log.1`, `x.out-20260301`."""
-_OF_JOB = re.compile(r".+\.([oe])\d[\d.-]*")
+_STREAM = re.compile(r".+\.([oe])\d[\d.-]*|std([oe])(?:ut|rr)")
 """What PBS and Grid Engine keep of a job: `train.o12345`, of an array `train.o12345.2`."""
-_STREAM = re.compile(r"std(o|e)(?:ut|rr)")
-_STREAMS: Final = {"o": ".out", "e": ".err"}
 
 
 @dataclass
 class Budget:
-    """How much may be unpacked of one file that was met, with all that lies in it.
+    """How much may be unpacked of one file that was found, with all that it holds.
 
     `most_of_one` is of a single member, `most_bytes` and `most_members` of all together.
     """
@@ -56,20 +55,16 @@ class Budget:
         """Count bytes that were unpacked. Raises ArchiveError."""
         self.unpacked_bytes += num_bytes
         if self.unpacked_bytes > self.most_bytes:
-            raise ArchiveError(too_large(where, self.most_bytes))
+            message = f"unpacks to more than {self.most_bytes / 2**30:.3g} GiB"
+            remedy = "raise --archive-limit if you trust it"
+            raise ArchiveError(Diagnostic(where, message, remedy=remedy))
 
-    def meet(self, where: str) -> None:
+    def count_member(self, where: str) -> None:
         """Count a member. Raises ArchiveError."""
         self.num_members += 1
         if self.num_members > self.most_members:
             message = f"holds more than {self.most_members:,} members"
             raise ArchiveError(Diagnostic(where, message, remedy="unpack it and name what to read"))
-
-
-def too_large(where: str, most_bytes: int) -> Diagnostic:
-    """The problem of what unpacks to more than may be read."""
-    message = f"unpacks to more than {most_bytes / 2**30:.3g} GiB"
-    return Diagnostic(where, message, remedy="raise --archive-limit if you trust it")
 
 
 class Decompressor(Protocol):
@@ -82,7 +77,7 @@ class Decompressor(Protocol):
 
     @property
     def unused_data(self) -> bytes:
-        """What was given behind the end."""
+        """The bytes behind the end."""
         ...
 
     def decompress(self, data: bytes, /) -> bytes:
@@ -100,7 +95,7 @@ DECOMPRESSORS: Final[dict[bytes, Callable[[], Decompressor]]] = {
     b"\xfd7zXZ\x00": lambda: lzma.LZMADecompressor(memlimit=MOST_MEMORY_BYTES),
     b"\x28\xb5\x2f\xfd": _zstd,
 }
-"""By the first bytes of a file."""
+"""By the first bytes of a file. The file objects of the library have no limit of memory for xz."""
 
 
 def plain_name(path: PurePath) -> str:
@@ -113,8 +108,10 @@ def plain_suffix(path: PurePath) -> str:
     name = plain_name(path).lower()
     if rotated := _ROTATED.fullmatch(name):
         return rotated[1]
-    stream = _OF_JOB.fullmatch(name) or _STREAM.fullmatch(name)
-    return _STREAMS[stream[1]] if stream else PurePath(name).suffix
+    stream = _STREAM.fullmatch(name)
+    if stream:
+        return ".out" if "o" in stream.groups() else ".err"
+    return PurePath(name).suffix
 
 
 def chunks(path: Path, budget: Budget) -> Iterator[bytes]:

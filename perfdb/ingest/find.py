@@ -1,83 +1,112 @@
 """Finds what there is to read at the paths given: run directories, pages, logs and archives."""
 
 import os
-from collections.abc import Container, Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePath
-from typing import Literal
+from typing import Final, Literal
 
 from perfdb.errors import Diagnostic, InputError
 from perfdb.formats import experiment
-from perfdb.ingest import names
 from perfdb.ingest.compression import plain_suffix
 from perfdb.rundir import RECORD, RunDir
 
-PAGES = (".md", ".mdx", ".rst", ".html", ".htm")
-LOGS = (".log", ".out", ".err", ".txt", ".json", ".jsonl", ".yaml", ".yml")
-ARCHIVES = (".tar", ".tgz", ".tbz2", ".txz", ".tzst", ".zip", ".gz", ".zst", ".xz", ".bz2")
-"""The suffixes of files that are looked at in a folder, also where a log's name goes on behind
-them; a file that is named may have any.
-"""
+PAGES: Final = (".md", ".mdx", ".rst", ".html", ".htm")
+LOGS: Final = (".log", ".out", ".err", ".txt", ".json", ".jsonl", ".yaml", ".yml")
+ARCHIVES: Final = (
+    ".tar", ".tgz", ".tbz2", ".txz", ".tzst", ".zip", ".gz", ".zst", ".xz", ".bz2",
+)  # fmt: skip
+"""The suffixes of files that are read below a folder; a file that is named may have any."""
 
-LOOKED_AT = frozenset((*PAGES, *LOGS, *ARCHIVES))
+READ: Final = frozenset((*PAGES, *LOGS, *ARCHIVES))
+
+LONGEST_SHOWN: Final = 200
+
+_ODD = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+"""Characters that would break a line of output or a row of the store; lone surrogates are bytes
+that are no UTF-8."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A temporary folder with the files of an archive; without an archive, the file system."""
+
+    folder: str = ""
+    archive: str = ""
+
+    def name(self, path: Path | str) -> str:
+        """The path under which a file is reported and stored: `ARCHIVE!/PATH` in an archive."""
+        text = str(path)
+        if not self.archive or not text.startswith(self.folder):
+            return text
+        inner = text[len(self.folder) + 1 :]
+        return f"{self.archive}!/{inner}" if inner else self.archive
 
 
 @dataclass(frozen=True)
 class Source:
     """A run directory, a file that may be a page, a log or an archive, or what is not read.
 
-    That is a folder that cannot be read, or a link to one that is not searched.
-    `named`: the user gave this very path, so that it must be something; a file that was met in a
+    `closed` is a folder that cannot be read, `linked` a link to one that is not searched.
+    `named`: the user gave this very path, so that it must be something; a file that was found in a
     folder may hold no figures at all.
     """
 
     path: Path
     kind: Literal["run", "page", "log", "closed", "linked"]
     named: bool
+    place: Place = Place()
+
+    @property
+    def where(self) -> str:
+        """The path under which it is reported and stored."""
+        return self.place.name(self.path)
 
 
-def find(paths: Iterable[Path]) -> list[Source]:
+def find(paths: Iterable[Path], place: Place | None = None) -> list[Source]:
     """Each source at or below the paths once, folders in path order. Raises InputError."""
-    given = list(paths)
-    missing = [problem for path in given for problem in _missing(path)]
+    wanted = list(paths)
+    missing = [problem for path in wanted for problem in _missing(path)]
     if missing:
         raise InputError(missing)
-    searched: set[str] = set()
-    found = {key: source for path in given for key, source in _at(path, searched)}
-    return [source for source in found.values() if not _is_known_link(source, found, searched)]
+    finder = _Finder(place or Place())
+    for path in wanted:
+        finder.add(path)
+    return finder.sources()
 
 
-def _is_known_link(source: Source, found: Container[str], searched: Container[str]) -> bool:
-    """Whether it is a link to a folder that is read where it lies."""
-    if source.kind != "linked":
+def file(path: Path, *, named: bool, place: Place | None = None) -> Source:
+    """A file by its suffix. Whether it is an archive, its content decides."""
+    is_page = path.suffix.lower() in PAGES
+    return Source(path, "page" if is_page else "log", named, place or Place())
+
+
+def is_read(path: PurePath) -> bool:
+    """Whether a file below a folder is one to read, by its path relative to that folder."""
+    if path.suffix.lower() not in READ and plain_suffix(path) not in READ:
         return False
-    target = os.path.realpath(source.path)
-    return target in searched or target in found
+    return not any(map(_is_skipped, ("", *path.parts), path.parts))
 
 
-def file(path: Path, *, named: bool) -> Source:
-    """A file by its suffix. Whether it is an archive its content will tell."""
-    return Source(path, "page" if path.suffix.lower() in PAGES else "log", named)
+def name_fault(name: str) -> str | None:
+    """Why the name of a file cannot be kept; None for one that can."""
+    if not (odd := _ODD.search(name)):
+        return None
+    if odd[0] >= "\ud800":
+        return "the name is not UTF-8"
+    return "the name holds a line break or another control character"
 
 
-def run(path: Path, *, named: bool) -> Source:
-    """A run directory, unless its name is one that cannot be kept."""
-    return Source(path, "closed" if names.fault(str(path)) else "run", named)
+def printable(name: str) -> str:
+    """A name on one line that any terminal and any store takes."""
+    plain = _ODD.sub(lambda odd: ascii(odd[0])[1:-1], name)
+    return plain if len(plain) <= LONGEST_SHOWN else f"{plain[:LONGEST_SHOWN]}…"
 
 
-def is_looked_at(path: PurePath) -> bool:
-    """Whether a file that was met below a folder is one to look at, by its path alone.
-
-    `path` is relative to that folder.
-    """
-    if path.suffix.lower() not in LOOKED_AT and plain_suffix(path) not in LOOKED_AT:
-        return False
-    return not any(map(_is_passed_over, ("", *path.parts), path.parts))
-
-
-def _is_passed_over(folder: str, name: str) -> bool:
-    """What is hidden, and the copy of a program's code that lies in an experiment's folder."""
+def _is_skipped(folder: str, name: str) -> bool:
+    """Hidden files, and the copy of a program's code that is in an experiment's folder."""
     is_code = name == "code" and experiment.configuration(folder) is not None
     return name.startswith(".") or is_code
 
@@ -91,27 +120,60 @@ def _missing(path: Path) -> Iterator[Diagnostic]:
         yield Diagnostic(str(path), error.strerror or str(error))
 
 
-def _at(path: Path, searched: set[str]) -> Iterator[tuple[str, Source]]:
-    """Each source at or below a path, and where it really is, whatever links lead to it.
+@dataclass
+class _Finder:
+    """The sources found so far, by their real paths, and the folders that were searched."""
 
-    The folders that are looked into are added to those that are searched.
-    """
-    if not path.is_dir():
-        is_record = path == RunDir(path.parent).record
-        found = run(path.parent, named=True) if is_record else file(path, named=True)
-        yield os.path.realpath(found.path), found
-    elif RunDir(path).is_run():
-        yield os.path.realpath(path), run(path, named=True)
-    else:
-        below = _Below(path)
+    place: Place
+    found: dict[str, Source] = field(default_factory=dict)
+    searched: set[str] = field(default_factory=set)
+
+    def add(self, path: Path) -> None:
+        if not path.is_dir():
+            is_record = path == RunDir(path.parent).record
+            source = (
+                self._run(path.parent, named=True)
+                if is_record
+                else file(path, named=True, place=self.place)
+            )
+            self.found[os.path.realpath(source.path)] = source
+        elif RunDir(path).is_run():
+            self.found[os.path.realpath(path)] = self._run(path, named=True)
+        else:
+            self._add_below(path)
+
+    def sources(self) -> list[Source]:
+        return [source for source in self.found.values() if not self._is_read_elsewhere(source)]
+
+    def _is_read_elsewhere(self, source: Source) -> bool:
+        """Whether it is a link to a folder that is read in its own place."""
+        if source.kind != "linked":
+            return False
+        target = os.path.realpath(source.path)
+        return target in self.searched or target in self.found
+
+    def _add_below(self, top: Path) -> None:
+        below = _Below(top)
         below.walk()
-        searched |= below.searched
-        yield from below.sources()
+        self.searched |= below.searched
+        for path in sorted(below.runs, key=_parts):
+            self.found[below.real(path)] = self._run(Path(path), named=False)
+        for path in sorted(below.files, key=_parts):
+            self.found[below.real(path)] = file(Path(path), named=False, place=self.place)
+        for path in sorted(below.closed, key=_parts):
+            self.found[path] = Source(Path(path), "closed", False, self.place)
+        for path in sorted(below.linked, key=_parts):
+            self.found[path] = Source(Path(path), "linked", False, self.place)
+
+    def _run(self, path: Path, *, named: bool) -> Source:
+        """A run directory, unless its name is one that cannot be kept."""
+        kind: Literal["run", "closed"] = "closed" if name_fault(str(path)) else "run"
+        return Source(path, kind, named, self.place)
 
 
 @dataclass
 class _Below:
-    """What lies below a folder, in the order it is met. Links to folders are not followed."""
+    """What is below a folder. Links to folders are not followed."""
 
     top: Path
     runs: list[str] = field(default_factory=list)
@@ -124,7 +186,7 @@ class _Below:
     def walk(self) -> None:
         left = [(str(self.top), False)]
         while left:
-            folder, inside = left.pop()
+            folder, in_run = left.pop()
             try:
                 with os.scandir(folder) as listed:
                     entries = list(listed)
@@ -133,57 +195,45 @@ class _Below:
                 continue
             if any(entry.name == RECORD and _is_file(entry) for entry in entries):
                 self.runs.append(folder)
-                inside = True
-            left += ((entry.path, inside) for entry in entries if _is_open(entry, folder))
-            self.searched.add(self._really(folder))
-            if not inside:
-                self._note_files(entries)
+                in_run = True
+            left += ((entry.path, in_run) for entry in entries if _is_folder(entry, folder))
+            self.searched.add(self.real(folder))
+            if not in_run:
+                self._add_files(entries)
                 self.linked += (entry.path for entry in entries if _is_link(entry, folder))
 
-    def _note_files(self, entries: Iterable[os.DirEntry[str]]) -> None:
+    def real(self, path: str) -> str:
+        if path in self.links:
+            return os.path.realpath(path)
+        return self._real_top + path[len(str(self.top)) :]
+
+    @cached_property
+    def _real_top(self) -> str:
+        return os.path.realpath(self.top)
+
+    def _add_files(self, entries: Iterable[os.DirEntry[str]]) -> None:
         for entry in entries:
-            if _is_file(entry) and is_looked_at(PurePath(entry.name)):
+            if _is_file(entry) and is_read(PurePath(entry.name)):
                 self.files.append(entry.path)
                 if entry.is_symlink():
                     self.links.add(entry.path)
-
-    def sources(self) -> Iterator[tuple[str, Source]]:
-        """Runs, then files, each in path order."""
-        for path in sorted(self.runs, key=_parts):
-            yield self._really(path), run(Path(path), named=False)
-        for path in sorted(self.files, key=_parts):
-            yield self._really(path), file(Path(path), named=False)
-        for path in sorted(self.closed, key=_parts):
-            yield path, Source(Path(path), "closed", False)
-        for path in sorted(self.linked, key=_parts):
-            yield path, Source(Path(path), "linked", False)
-
-    @cached_property
-    def _top(self) -> str:
-        return os.path.realpath(self.top)
-
-    def _really(self, path: str) -> str:
-        if path in self.links:
-            return os.path.realpath(path)
-        return self._top + path[len(str(self.top)) :]
 
 
 def _parts(path: str) -> list[str]:
     return path.split("/")
 
 
-def _is_open(entry: os.DirEntry[str], folder: str) -> bool:
-    """Whether an entry of a folder is a folder to look into."""
-    return entry.is_dir(follow_symlinks=False) and _is_shown(entry, folder)
+def _is_folder(entry: os.DirEntry[str], folder: str) -> bool:
+    return entry.is_dir(follow_symlinks=False) and not _is_skipped_in(folder, entry)
 
 
 def _is_link(entry: os.DirEntry[str], folder: str) -> bool:
-    """Whether an entry of a folder is a link to another folder."""
-    return entry.is_symlink() and Path(entry.path).is_dir() and _is_shown(entry, folder)
+    is_link = entry.is_symlink() and Path(entry.path).is_dir()
+    return is_link and not _is_skipped_in(folder, entry)
 
 
-def _is_shown(entry: os.DirEntry[str], folder: str) -> bool:
-    return not _is_passed_over(folder.rpartition("/")[2], entry.name)
+def _is_skipped_in(folder: str, entry: os.DirEntry[str]) -> bool:
+    return _is_skipped(folder.rpartition("/")[2], entry.name)
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:

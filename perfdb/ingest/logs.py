@@ -5,38 +5,36 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
-from perfdb import measure, said_before
-from perfdb.attribute import Attributed, Missing
+from perfdb import measure, selection
+from perfdb.aggregation import Window
 from perfdb.db.packing import Packed, unpacked_pieces
-from perfdb.db.rows import MeasuredRun, ResultRow, RunFiles, SourceFile
+from perfdb.db.rows import ResultRow, RunFiles, SourceFile
 from perfdb.errors import ArchiveError, Diagnostic
-from perfdb.formats import AVERAGES, LogFormat, ParsedLog, attempts, batch
-from perfdb.ingest import archive, names, window_notes
-from perfdb.ingest.account import Account
-from perfdb.ingest.companions import Companion
+from perfdb.formats import AVERAGES, FORMATS, LogFormat, ParsedLog, attempts, batch, megatron_lm
+from perfdb.ingest.archives import is_archive, unpack
+from perfdb.ingest.attribution import Attributed, Attribution, Missing
+from perfdb.ingest.base import PageRows, Read, Rejected, RunRead, Skipped, Unattributed, rejected
+from perfdb.ingest.companions import LOG_PARSER_VERSION
 from perfdb.ingest.compression import chunks, plain_name, plain_size_bytes, plain_suffix
-from perfdb.ingest.find import Source
-from perfdb.ingest.members import is_archive
-from perfdb.ingest.page import once_each, read_page
-from perfdb.ingest.read import (
-    PageRows,
-    PassedOver,
-    Read,
-    Rejected,
-    RunRead,
-    Unattributed,
-    read_run,
+from perfdb.ingest.find import Place, Source, find, name_fault, printable
+from perfdb.ingest.options import Checked
+from perfdb.ingest.pages import once_each, read_page
+from perfdb.ingest.recognition import (
+    Recognition,
+    is_blank,
+    is_empty,
+    is_mismatch,
+    is_run,
+    reasons,
+    recognition,
 )
-from perfdb.ingest.recognised import Look, is_blank, is_empty, look_at, misread, of_a_rank, reasons
-from perfdb.ingest.words import Words
+from perfdb.ingest.runs import RunFound, find_run, parse_run
 from perfdb.jsonfile import content_hash
-from perfdb.record import Figures, Note, NoteCode
-from perfdb.rundir import RunDir
-
-LOG_PARSER_VERSION = 12
-"""Kept with each log; raised when perfdb.formats reads something else out of the same bytes."""
+from perfdb.messages import note_text
+from perfdb.record import Note, NoteCode
 
 MOST_DOCUMENT_BYTES: Final = {".json": 16 << 20, ".yaml": 2 << 20, ".yml": 2 << 20}
 """What a file may have that is read whole: it takes up to a hundred times as much memory."""
@@ -48,246 +46,305 @@ LOG_NAMES: Final = (".log", ".out", ".err", ".jsonl")
 """The suffixes of files that are logs and nothing else."""
 
 _TABLE: Final = re.compile(rb"---:?[ \t]*\|")
-"""What stands under the header of a page's table; a log has none."""
+"""What is under the header of a page's table; a log has none."""
+
+_LOG_ID = re.compile(r"log-[0-9a-f]{16}(?:-(\d+))?")
 
 
-def read_any(source: Source, given: Words) -> Iterator[Read]:
-    """All that a source says. What is wrong with it is part of the answer, not an error."""
-    where = str(source.path)
-    if fault := names.fault(where):
-        where = names.shown(where)
-        yield Rejected(where, (Diagnostic(where, fault, remedy="give it another name"),))
+def number_in_log(run_id: str) -> int:
+    """Which of the runs of its log a run is; 0 where it was read from none."""
+    found = _LOG_ID.fullmatch(run_id)
+    return int(found[1] or 1) if found else 0
+
+
+def read_source(source: Source, options: Checked) -> Iterator[Read | RunFound]:
+    """All that a source holds. What is wrong with it is part of the answer, not an error."""
+    if source.kind == "linked":
+        yield Skipped(printable(source.where), "linked")
+        return
+    where = source.where
+    if fault := name_fault(where):
+        yield rejected(printable(where), fault, "give it another name")
         return
     try:
-        yield from _read(source, given)
+        yield from _read(source, options if source.place.archive else options.fresh())
     except OSError as error:
-        yield Rejected(where, (Diagnostic(where, error.strerror or str(error)),))
+        yield rejected(where, error.strerror or str(error))
     except ArchiveError as error:
-        yield Rejected(where, tuple(error.problems))
+        yield Rejected(where, tuple(replace(one, where=where) for one in error.problems))
 
 
-def _read(source: Source, given: Words) -> Iterable[Read]:
+def _read(source: Source, options: Checked) -> Iterable[Read | RunFound]:
     """Raises OSError and ArchiveError."""
+    where = source.where
     if source.kind == "run":
-        return [read_run(RunDir(source.path), given.window, given.scratch)]
+        return [find_run(source, options.window, options.scratch)]
     if source.kind == "closed":
         os.scandir(source.path).close()
-    where = str(source.path)
     if not source.path.is_file():
-        problem = Diagnostic(
-            where, "neither a file nor a folder", remedy="write it to a file first"
-        )
-        return [Rejected(where, (problem,))]
-    fresh = replace(given, budget=replace(given.budget)) if given.depth == 0 else given
+        return [rejected(where, "neither a file nor a folder", "write it to a file first")]
     if is_archive(source.path):
-        return _read_archive(source, fresh)
-    if source.named and is_blank(source.path, fresh.budget):
-        problem = Diagnostic(where, "the file is empty", remedy="write or copy it again")
-        return [Rejected(where, (problem,))]
-    if source.kind == "log" or (source.named and given.format):
-        return _read_log(source, fresh)
-    return [_read_page(source, fresh)]
+        return _read_archive(source, options)
+    if source.named and is_blank(source, options.budget):
+        return [rejected(where, "the file is empty", "write or copy it again")]
+    if source.kind == "log" or (source.named and options.format):
+        return _read_log(source, options)
+    return [_read_page(source, options)]
 
 
-def _read_archive(source: Source, given: Words) -> Iterable[Read]:
-    if given.depth == archive.MOST_DEEP:
-        return [archive.too_deep(source)]
-    inner = replace(given, depth=given.depth + 1)
+def _read_archive(source: Source, options: Checked) -> Iterator[Read]:
+    """All that an archive holds, each source named `ARCHIVE!/PATH`."""
+    where = source.where
+    if source.place.archive:
+        yield rejected(where, "an archive in an archive is not read", "unpack the outer one")
+        return
+    with TemporaryDirectory(prefix="perfdb-", dir=options.scratch) as name:
+        listing = unpack(source.path, Path(name), options.budget)
+        problems = list(listing.problems(where))
+        yield from (Rejected(problem.where, (problem,)) for problem in problems)
+        found = find([Path(name)], Place(name, where))
+        for one in found:
+            for read in read_source(replace(one, named=False), options):
+                yield parse_run(read) if isinstance(read, RunFound) else read
+        if source.named and not found and not problems:
+            yield rejected(where, "the archive holds no run directory, page or log")
 
-    def read(one: Source) -> Iterator[Read]:
-        return read_any(one, inner)
 
-    return archive.reads(source, given.budget, read, given.companions.meet, given.scratch)
-
-
-def _read_page(source: Source, given: Words) -> PageRows | PassedOver | Rejected:
-    return read_page(source, chunks(source.path, given.budget), given.context)
+def _read_page(source: Source, options: Checked) -> PageRows | Skipped | Rejected:
+    return read_page(source, chunks(source.path, options.budget), options.context)
 
 
-def _read_log(source: Source, given: Words) -> Iterable[Read]:
-    """A file that no format recognises is taken for a page, if it may be one."""
-    forced = given.format if source.named else None
-    shown = Look(forced) if forced else look_at(source, given.budget)
+def _read_log(source: Source, options: Checked) -> Iterable[Read]:
+    """A file that no format recognizes is taken for a page, if it may be one."""
+    forced = options.format if source.named else None
+    shown = Recognition(forced) if forced else recognition(source, options.budget)
     found = shown.format or shown.start
-    if found and _may_quote_a_log(source, given):
-        page = _read_page(source, given)
+    if found and _may_quote_a_log(source, options):
+        page = _read_page(source, options)
         if not isinstance(page, Rejected):
             return [page]
-    if found is None or (given.format is not None and found is not given.format):
-        return _of_no_format(source, given, shown)
-    packed, logs = _parsed(found, source, given)
-    if forced and (problem := misread(source, given, logs)):
-        return [Rejected(problem.where, (problem,))]
+    if found is None or (options.format is not None and found is not options.format):
+        return _of_no_format(source, options, shown)
+    packed, logs = _parsed(found, source, options)
+    if forced and (mismatch := _mismatch(source, options, logs)):
+        return [mismatch]
     if all(log.outcome is None for log in logs):
-        return _companion_read(source, found)
-    file = SourceFile(str(source.path), packed, found.name, LOG_PARSER_VERSION)
-    return _LogFile(file, logs, given, given.companions.of(source.path, found.name)).reads()
+        message = f"{found.name}: says what a run was and holds no result"
+        remedy = "name the log beside it, which is read with it"
+        return [rejected(source.where, message, remedy)] if source.named else []
+    file = SourceFile(source.where, packed, found.name, LOG_PARSER_VERSION)
+    return _LogFile(source, file, logs, options).reads()
 
 
-def _parsed(found: LogFormat, source: Source, given: Words) -> tuple[Packed, Sequence[ParsedLog]]:
-    """The bytes of a file, and what they say."""
-    where, packed = str(source.path), Packed(given.scratch)
-    kept = packed.passing(_not_too_large(source.path, chunks(source.path, given.budget)))
-    size = plain_size_bytes(source.path)
-    logs = found.parse(where, kept)
+def _parsed(
+    found: LogFormat, source: Source, options: Checked
+) -> tuple[Packed, Sequence[ParsedLog]]:
+    """The bytes of a file, compressed and hashed, and what the format reads in them."""
+    packed, size = Packed(options.scratch), plain_size_bytes(source.path)
+    content = chunks(source.path, options.budget)
+    kept = packed.passing(_limited(source, content))
+    logs = found.parse(source.where, kept)
     for _ in kept:
         pass  # what the format had no need of is kept all the same
     packed.close()
-    if size not in (None, packed.size_bytes):  # what is kept has grown while it was read
-        logs = found.parse(where, unpacked_pieces(packed.compressed()))
-    return packed, [attempts.of_window(log, given.window) for log in logs]
+
+    if size not in (None, packed.size_bytes):  # the file has grown while it was read
+        logs = found.parse(source.where, unpacked_pieces(packed.compressed()))
+    return packed, [attempts.of_window(log, options.window) for log in logs]
 
 
-def _of_no_format(source: Source, given: Words, shown: Look) -> Sequence[Read]:
-    """A page, or a log by its name that no format knows: it is told, with what is odd about it."""
+def _of_no_format(source: Source, options: Checked, shown: Recognition) -> Sequence[Read]:
+    """A page, or a log by its name that no format knows: it is reported, with what is odd in it."""
     suffix = plain_suffix(source.path)
     if source.named or suffix in PLAIN_TEXT:
-        page = _read_page(source, given)
+        page = _read_page(source, options)
         if not (source.named and shown.oddity and isinstance(page, Rejected)):
             return [page]
-    elif suffix not in LOG_NAMES or given.format is not None:
+    elif suffix not in LOG_NAMES or options.format is not None:
         return []
-    where = str(source.path)
-    return [Rejected(where, (shown.oddity,)) if shown.oddity else PassedOver(where, "unknown")]
+    if shown.oddity:
+        return [Rejected(source.where, (shown.oddity,))]
+    return [Skipped(source.where, "unknown")]
 
 
-def _may_quote_a_log(source: Source, given: Words) -> bool:
+def _may_quote_a_log(source: Source, options: Checked) -> bool:
     """Whether a text that looks like a log may be a page that shows lines of one."""
-    if given.format or plain_suffix(source.path) not in PLAIN_TEXT:
+    if options.format or plain_suffix(source.path) not in PLAIN_TEXT:
         return False
-    return any(map(_TABLE.search, chunks(source.path, given.budget)))
+    return any(map(_TABLE.search, chunks(source.path, options.budget)))
 
 
-def _not_too_large(path: Path, content: Iterable[bytes]) -> Iterator[bytes]:
+def _limited(source: Source, content: Iterable[bytes]) -> Iterator[bytes]:
     """The same chunks. Raises ArchiveError for a document that is too large to be one."""
-    most = MOST_DOCUMENT_BYTES.get(plain_suffix(path))
+    most = MOST_DOCUMENT_BYTES.get(plain_suffix(source.path))
     size = 0
     for chunk in content:
         size += len(chunk)
         if most and size > most:
             message = f"larger than {most >> 20} MiB, which no file of settings or results is"
-            raise ArchiveError(Diagnostic(str(path), message))
+            raise ArchiveError(Diagnostic(source.where, message))
         yield chunk
 
 
-def _companion_read(source: Source, found: LogFormat) -> Sequence[Read]:
-    """A file that only says what other files are of is no result of its own."""
-    where = str(source.path)
-    message = f"{found.name}: says what a run was and holds no result"
-    remedy = "name the log beside it, which is read with it"
-    problem = Diagnostic(where, message, remedy=remedy)
-    return [Rejected(where, (problem,))] if source.named else []
+def _mismatch(source: Source, options: Checked, logs: Sequence[ParsedLog]) -> Rejected | None:
+    """What is wrong with a file that the format of --format finds nothing in."""
+    forced, like = options.format, recognition(source, options.budget).format
+    if forced is None or not is_mismatch(forced, like, logs):
+        return None
+    looks, remedy = "no format that is known", f"known: {', '.join(sorted(FORMATS))}"
+    if like:
+        looks, remedy = like.name, "leave --format out"
+    elif not isinstance(_read_page(source, options), Rejected):
+        looks, remedy = "a page with a table of results", "leave --format out"
+    first = next(reason for log in logs for reason in reasons(source.where, log))
+    message = f"--format {forced.name}: {first.message}; the content looks like {looks}"
+    return Rejected(source.where, (replace(first, message=message, remedy=remedy),))
 
 
 @dataclass(frozen=True)
 class _LogFile:
-    """A file of a known format, what it holds, what was said of it and what lies beside it."""
+    """A file of a known format, and what it holds."""
 
-    source: SourceFile
+    source: Source
+    file: SourceFile
     logs: Sequence[ParsedLog]
-    words: Words
-    beside: tuple[Companion, ...]
+    options: Checked
 
     def reads(self) -> Iterator[Read]:
         """Each run, the results that are only printed, and what cannot be stored."""
-        where = self.source.path
-        rows: list[ResultRow] = []
-        notes: list[Diagnostic] = []
-        beside: dict[str, None] = {}
+        where = self.source.where
+        printed: list[tuple[ResultRow, Attribution]] = []
         for number, log in enumerate(map(self._over_window, self.logs), start=1):
-            account = Account(where, log, self.beside, self.words)
-            of = account.of
-            if mixed := account.not_to_be_mixed:
-                yield Rejected(where, mixed)
+            attribution = self._attribution(log)
+            of = attribution.of
+            if attribution.contradictions:
+                yield Rejected(where, attribution.contradictions)
             elif is_empty(log):
                 yield Rejected(where, reasons(where, log))
             elif isinstance(of, Missing):
-                yield self._unattributed(account, number, of)
-            elif _is_run(log):
-                yield self._run(account, number, of)
+                yield self._unattributed(attribution, number, of)
+            elif is_run(log):
+                yield self._run(attribution, number, of)
             else:
-                known_by = self._run_id(number, log.identity)
-                run = measure.LogRun(of.case, of.release, known_by, self.source.sha256)
-                rows.append(measure.of_summary(log, run))
-                notes += (*log.problems, *log.notes, *account.remarks(), *self._no_window(log))
-                beside |= dict.fromkeys(account.beside_it)
-        if rows:
-            yield replace(self._printed(rows, notes), beside=tuple(beside))
+                printed.append((self._printed(log, number, of), attribution))
+        if printed:
+            yield self._page(printed)
 
-    @property
-    def _averages(self) -> bool:
-        return self.source.parser in AVERAGES
+    def _attribution(self, log: ParsedLog) -> Attribution:
+        files = self.options.folders.companions(self.source, self.file.parser)
+        options = self.options
+        forced = options.format is not None
+        return Attribution(self.source.where, log, files, options.stated, options.versions, forced)
 
     def _run_id(self, number: int, identity: str | None = None) -> str:
-        """The same for the same bytes, wherever they lie, or for what a file says by its hash."""
-        several = f"-{number}" if len(self.logs) > 1 else ""
-        return f"log-{(identity or self.source.sha256)[:16]}{several}"
+        """The same for the same bytes, wherever they are, or for what a file states by its hash."""
+        several_runs = f"-{number}" if len(self.logs) > 1 else ""
+        return f"log-{(identity or self.file.sha256)[:16]}{several_runs}"
+
+    def _window(self, log: ParsedLog) -> Window:
+        return measure.log_window(log, self.options.window)
 
     def _over_window(self, log: ParsedLog) -> ParsedLog:
-        window, said = measure.log_window(log, self.words.window), self.words.said
-        asked = said.configuration.global_batch_size
-        return batch.of_window(self.source.path, log, window, asked)
+        size = self.options.stated.case.global_batch_size
+        return batch.of_window(self.source.where, log, self._window(log), size)
 
-    def _no_window(self, log: ParsedLog) -> Iterator[Diagnostic]:
-        asked = self.words.window
-        if asked and asked.name != log.window:
-            message = f"--window {asked.name} is not taken: its figures are as they are printed"
-            yield Diagnostic(self.source.path, message)
-
-    def _run(self, account: Account, number: int, of: Attributed) -> RunRead:
-        log, everything = account.told, (self.source, *map(_companion_file, account.companions))
-        name = plain_name(Path(self.source.path))
-        by_name = {plain_name(Path(one.path)): one for one in everything}
-        files = RunFiles(by_name, name, name)
+    def _run(self, attribution: Attribution, number: int, of: Attributed) -> RunRead:
+        log, where = attribution.with_environment, self.source.where
+        everything = (self.file, *(one.source for one in attribution.companions))
+        name = plain_name(Path(where))
+        files = RunFiles({plain_name(Path(one.path)): one for one in everything}, name, name)
         content = content_hash({"files": [one.sha256 for one in everything]})
-        run = measure.LogRun(
-            of.case, of.release, self._run_id(number), content, self._averages,
-            tuple(
-                Note(NoteCode.REPORTED, {"text": note.message}) for note in account.notes
-            ),
-        )  # fmt: skip
-        measured = self._measured(log, run)
-
-        def anew(now: Attributed, before: Attributed) -> MeasuredRun:
-            holds = said_before.held(now, before, self.words.said)
-            return self._measured(log, replace(run, case=holds.case, release=holds.release))
-
-        window = measure.log_window(log, self.words.window)
-        odd = window_notes.notes(
-            self.source.path, log, measured.result, window, averages=self._averages
+        averages = self.file.parser in AVERAGES
+        notes = tuple(Note(NoteCode.REPORTED, {"text": note.message}) for note in attribution.notes)
+        run = measure.LogRun(of.case, of.release, self._run_id(number), content, averages, notes)
+        measured = measure.of_log(log, run, self._window(log))
+        odd = _window_notes(where, log, measured.result, self._window(log), averages=averages)
+        window = self.options.window
+        return RunRead(
+            where,
+            measured,
+            files,
+            (*log.problems, *log.notes, *attribution.remarks(), *attribution.notes, *odd),
+            self.options.any_of_logs,
+            window.name if window else None,
+            attribution.paths,
         )
-        notes = (*log.problems, *log.notes, *account.remarks(), *account.notes, *odd)
-        asked = self.words.window.name if self.words.window else None
-        insisted, beside = self.words.any_of_logs, account.beside_it
-        # What was said of the same bytes may be of an attempt that is not the window's.
-        again = None if asked and log.changed_settings else anew
-        return RunRead(self.source.path, measured, files, notes, insisted, asked, again, beside)
 
-    def _measured(self, log: ParsedLog, run: measure.LogRun) -> MeasuredRun:
-        return measure.of_log(log, run, measure.log_window(log, self.words.window))
-
-    def _unattributed(self, account: Account, number: int, missing: Missing) -> Unattributed:
-        log = account.log
+    def _unattributed(
+        self, attribution: Attribution, number: int, missing: Missing
+    ) -> Unattributed:
+        log = attribution.log
         line = log.emitted_line
         if log.readings and len(self.logs) > 1:
             line = log.readings[0].line
-        problem = missing.problem(self.source.path, line)
-        run_id = self._run_id(number) if _is_run(log) else None
-        of_rank = of_a_rank(self.source, missing.names)
-        notes = (*log.problems, *log.notes, *account.of_others, *of_rank)
-        insisted = self.words.any_of_logs
-        return Unattributed(self.source, problem, run_id, insisted, missing.names, notes)
+        notes = (*log.problems, *log.notes, *attribution.other_runs())
+        return Unattributed(
+            self.file,
+            missing.problem(self.source.where, line),
+            self._run_id(number) if is_run(log) else None,
+            self.options.any_of_logs,
+            missing.names,
+            (*notes, *self._of_a_rank(missing)),
+        )
 
-    def _printed(self, rows: Sequence[ResultRow], notes: Iterable[Diagnostic]) -> PageRows:
-        kept, repeated = once_each(self.source.path, rows)
-        whole = len(rows) == len(self.logs)
-        return PageRows(self.source, kept, repeated, tuple(notes), whole, self.words.any_of_logs)
+    def _of_a_rank(self, missing: Missing) -> Iterator[Diagnostic]:
+        """Where the settings may be of a log that lacks them, though its program prints them."""
+        if self.file.parser == megatron_lm.FORMAT.name and "num_gpus" in missing.names:
+            message = "its iterations are those of the last rank, and rank 0 prints the arguments"
+            remedy = (
+                "if rank 0 has a log of its own, ingest the two as one: cat RANK_0 THIS > JOINED"
+            )
+            yield Diagnostic(self.source.where, message, remedy=remedy)
+
+    def _printed(self, log: ParsedLog, number: int, of: Attributed) -> ResultRow:
+        run_id = self._run_id(number, log.identity)
+        return measure.of_summary(
+            log, measure.LogRun(of.case, of.release, run_id, self.file.sha256)
+        )
+
+    def _page(self, printed: Sequence[tuple[ResultRow, Attribution]]) -> PageRows:
+        where = self.source.where
+        rows, repeated = once_each(where, [row for row, _ in printed])
+        notes: list[Diagnostic] = []
+        for _, attribution in printed:
+            log = attribution.log
+            notes += (*log.problems, *log.notes, *attribution.remarks(), *self._no_window(log))
+        companions = dict.fromkeys(path for _, one in printed for path in one.paths)
+        whole, explicit = len(printed) == len(self.logs), self.options.any_of_logs
+        return PageRows(
+            self.file, rows, repeated, tuple(notes), whole, explicit, companions=tuple(companions)
+        )
+
+    def _no_window(self, log: ParsedLog) -> Iterator[Diagnostic]:
+        window = self.options.window
+        if window and window.name != log.window:
+            message = f"--window {window.name} is not taken: its figures are as they are printed"
+            yield Diagnostic(self.source.where, message)
 
 
-def _is_run(log: ParsedLog) -> bool:
-    """Whether it tells of a run, if only that it failed, and does not only sum one up."""
-    return bool(log.readings) or log.emitted == Figures()
+def _window_notes(
+    where: str, log: ParsedLog, result: ResultRow, window: Window, *, averages: bool
+) -> Iterator[Diagnostic]:
+    """Steps that do not count, that are of other settings, or that have other tokens.
 
-
-def _companion_file(one: Companion) -> SourceFile:
-    return SourceFile(str(one.path), one.content, one.format, LOG_PARSER_VERSION)
+    `averages`: whether the log's format is one of those in `perfdb.formats.AVERAGES`.
+    """
+    withheld = result.withheld
+    for note in (*filter(None, [withheld]), *result.notes):
+        if note.code is NoteCode.SKIPPED_STEPS:
+            yield Diagnostic(where, note_text(note))
+    if withheld and withheld.code is NoteCode.WINDOW_OF_OTHER_SETTINGS:
+        remedy = "pass --window for steps of one attempt"
+        yield Diagnostic(where, f"no figures: {note_text(withheld)}", remedy=remedy)
+    if result.step_time_s is None:
+        return
+    case = result.case
+    log = batch.with_tokens(log, case.sequence_length)
+    within = selection.pick_steps(log.steps, window, averages=averages).steps
+    place = selection.first_of_other_tokens(within, case)
+    if place is not None:
+        odd, expected = within[place], f"{case.global_batch_size:,} × {case.sequence_length:,}"
+        rated = measure.has_note(result, NoteCode.VARIABLE_LENGTH_STEPS)
+        known = "tokens/s are those of the steps, TFLOP/s and MFU" if rated else "rates"
+        message = f"step {odd.step} has {odd.tokens:,} tokens, not {expected}"
+        yield Diagnostic(where, f"{message}: {known} are unknown")

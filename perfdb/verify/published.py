@@ -12,9 +12,9 @@ from perfdb.db.sources import content_of
 from perfdb.errors import DamagedBytesError
 from perfdb.fields import FIGURES
 from perfdb.groups import grouped
-from perfdb.ingest.logs import LOG_PARSER_VERSION
-from perfdb.ingest.page import PAGE_PARSER_VERSION
-from perfdb.ingest.read import PAGE
+from perfdb.ingest.base import PAGE
+from perfdb.ingest.companions import LOG_PARSER_VERSION
+from perfdb.ingest.pages import PAGE_PARSER_VERSION
 from perfdb.page_text import decoded_page
 from perfdb.pages import reader
 from perfdb.pages.base import PageContext

@@ -13,7 +13,7 @@ from perfdb.db.results import Revision
 from perfdb.db.rows import ResultRow
 from perfdb.db.session import reading_current, retried, storing
 from perfdb.db.tables import results
-from perfdb.ingest.audited import renewed
+from perfdb.ingest.findings import renewed
 from perfdb.jsonfile import content_hash
 from perfdb.messages import note_text
 from perfdb.queries import results as result_queries

@@ -14,9 +14,9 @@ from perfdb.db.rows import StepRow, step_rows
 from perfdb.db.sources import content_of
 from perfdb.db.tables import steps as steps_table
 from perfdb.errors import DamagedBytesError, RunDirError
-from perfdb.ingest import opened
-from perfdb.ingest.grown import number_in_log
-from perfdb.ingest.logs import LOG_PARSER_VERSION
+from perfdb.ingest import runs as opened
+from perfdb.ingest.companions import LOG_PARSER_VERSION
+from perfdb.ingest.logs import number_in_log
 from perfdb.jsonfile import parse_json
 from perfdb.messages import note_text
 from perfdb.queries import checks, results

@@ -17,18 +17,20 @@ from random import Random
 
 from sqlalchemy import Connection, text
 
-from perfdb import aggregation, attribute, measure
+from perfdb import aggregation, measure
 from perfdb.audit import review
 from perfdb.db import migrate
 from perfdb.db.session import reading, store_url
 from perfdb.errors import Diagnostic, InputError
 from perfdb.formats import FORMATS, LogFormat, ParsedLog
 from perfdb.ingest import LogOptions, Options, ingest
+from perfdb.ingest.attribution import Attribution, KnownVersions, Missing, stated
+from perfdb.ingest.base import PageRows, Read, Rejected, RunRead
 from perfdb.ingest.compression import Budget
-from perfdb.ingest.find import file
-from perfdb.ingest.logs import read_any
-from perfdb.ingest.read import PageRows, Read, Rejected, RunRead, read_run
-from perfdb.ingest.words import words
+from perfdb.ingest.find import Source, file
+from perfdb.ingest.logs import read_source
+from perfdb.ingest.options import checked as checked_options
+from perfdb.ingest.runs import RunFound, find_run, parse_run
 from perfdb.page_text import decoded_page
 from perfdb.pages import front, reader
 from perfdb.pages.base import PageContext
@@ -56,7 +58,7 @@ CONTEXT = PageContext("nemo", "25.04", None, "dgx-h100", "bf16")
 SET = ("model=llama3-8b", "num_gpus=8", "sequence_length=8192", "task=pretrain",
        "global_batch_size=128")  # fmt: skip
 GIVEN = Options(CONTEXT, logs=LogOptions(SET))
-SAID = attribute.said(CONTEXT, SET)
+SAID = stated(CONTEXT, SET)
 
 
 @dataclass(frozen=True)
@@ -101,8 +103,8 @@ def of_log(member: LogFormat, content: bytes) -> None:
 
 def _check_stored(log: ParsedLog) -> None:
     """What a log's run would be in the store, were it of some case."""
-    of = attribute.attributed(log, (), SAID)
-    if isinstance(of, attribute.Missing):
+    of = Attribution("x.log", log, (), SAID, KnownVersions()).of
+    if isinstance(of, Missing):
         return
     run = measure.LogRun(of.case, of.release, "log-1", "0" * 64)
     if log.steps:
@@ -158,9 +160,9 @@ def of_words(content: bytes) -> None:
         picked = aggregation.named(given).pick([one.step for one in steps])
         assert len(steps) == len(picked)
     with _refused():
-        attribute.said(CONTEXT, given.split("\n"))
+        stated(CONTEXT, given.split("\n"))
     with _refused():
-        words(PageContext(*given.split("\n", 4)[:5]), LogOptions())
+        checked_options(Options(PageContext(*given.split("\n", 4)[:5])))
 
 
 def of_archive(content: bytes) -> None:
@@ -168,8 +170,9 @@ def of_archive(content: bytes) -> None:
     with _folder() as folder:
         path = folder / "a.zip"
         path.write_bytes(content)
-        given = replace(words(CONTEXT, GIVEN.logs), budget=Budget(2 << 20, 300))
-        for read in read_any(file(path, named=True), given):
+        given = replace(checked_options(GIVEN), budget=Budget(2 << 20, 300))
+        for read in read_source(file(path, named=True), given):
+            assert not isinstance(read, RunFound)
             _check_read(read, str(path))
         assert [path] == list(folder.rglob("*"))
 
@@ -179,7 +182,9 @@ def of_run(content: bytes) -> None:
     with _folder() as folder:
         trees.write(content, folder)
         if RunDir(folder).is_run():
-            _check_read(read_run(RunDir(folder)), str(folder))
+            found = find_run(Source(folder, "run", named=True))
+            read = parse_run(found) if isinstance(found, RunFound) else found
+            _check_read(read, str(folder))
 
 
 def of_tree(content: bytes) -> None:

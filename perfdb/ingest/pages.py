@@ -7,19 +7,21 @@ from typing import Final
 from perfdb import measure
 from perfdb.db.rows import ResultRow, SourceFile
 from perfdb.errors import Diagnostic
+from perfdb.ingest.base import PAGE, PageRows, Rejected, Skipped
 from perfdb.ingest.find import Source
-from perfdb.ingest.read import PAGE, PageRows, PassedOver, Rejected
 from perfdb.page_text import decoded_page
 from perfdb.pages import reader
 from perfdb.pages.base import PageContext
 
-UNKNOWN = "neither a run directory, a page with a table of results nor a log of a known format"
+UNKNOWN: Final = (
+    "neither a run directory, a page with a table of results nor a log of a known format"
+)
 """What is wrong with a file that is named and holds nothing to read."""
 
-MOST_PAGE_BYTES = 8 << 20
+MOST_PAGE_BYTES: Final = 8 << 20
 """What a page may have: published pages have a hundredth of it."""
 
-PAGE_PARSER_VERSION = 15
+PAGE_PARSER_VERSION: Final = 15
 """Kept with each page; raised when perfdb.pages reads something else out of the same text."""
 
 _OURS: Final = re.compile(
@@ -28,14 +30,14 @@ _OURS: Final = re.compile(
     re.MULTILINE,
 )
 """What the pages of `perfdb.site` and of `perfdb publish` have in their head, and what every table
-of results has that a site of perfdb shows: a store holds their figures already."""
+of results has on a site of perfdb: a store holds their figures already."""
 
 
 def read_page(
     source: Source, chunks: Iterable[bytes], context: PageContext
-) -> PageRows | PassedOver | Rejected:
-    """A page's rows. A file that is no page, or one of ours, is passed over unless it is named."""
-    where = str(source.path)
+) -> PageRows | Skipped | Rejected:
+    """A page's rows. A file that is no page, or one of ours, is skipped unless it is named."""
+    where = source.where
     content = _page(chunks)
     if content is None:
         return _unknown(source, f"larger than {MOST_PAGE_BYTES >> 20} MiB, which no page is")
@@ -46,13 +48,36 @@ def read_page(
     if not reader.looks_like_page(text, named=source.named):
         return _not_read(source, text)
     if not source.named and _OURS.search(text):
-        return PassedOver(where)
+        return Skipped(where, "made")
     found = reader.read(where, text, context)
     rows, repeated = once_each(where, [measure.of_page(row) for row in found.results])
-    file = SourceFile(where, content, PAGE, PAGE_PARSER_VERSION)
     problems = (*found.problems, *repeated)
-    emptied = source.named and not rows and not problems
-    return PageRows(file, rows, problems, found.notes, emptied=emptied, original=found.original)
+    return PageRows(
+        SourceFile(where, content, PAGE, PAGE_PARSER_VERSION),
+        rows,
+        problems,
+        found.notes,
+        emptied=source.named and not rows and not problems,
+        original=found.original,
+    )
+
+
+def once_each(
+    where: str, rows: Sequence[ResultRow]
+) -> tuple[tuple[ResultRow, ...], tuple[Diagnostic, ...]]:
+    """Each result of a page once: of two rows for the same case neither is more right.
+
+    The first is kept; another one is a problem if it has other figures.
+    """
+    first: dict[str, ResultRow] = {}
+    problems: list[Diagnostic] = []
+    for row in rows:
+        kept = first.setdefault(row.key, row)
+        if kept.content_hash != row.content_hash:
+            message = f"the same case as line {kept.source_line}, with other figures"
+            remedy = "remove one of the rows, or say what sets them apart"
+            problems.append(Diagnostic(where, message, line=row.source_line, remedy=remedy))
+    return tuple(first.values()), tuple(problems)
 
 
 def _page(chunks: Iterable[bytes]) -> bytes | None:
@@ -66,43 +91,23 @@ def _page(chunks: Iterable[bytes]) -> bytes | None:
 
 
 def _undecoded(source: Source, content: bytes, error: UnicodeDecodeError) -> Rejected:
-    """A page that is not encoded as it says; a file that is no page in any case is passed over."""
-    where = str(source.path)
+    """A page that is not encoded as it says; a file that is no page in any case is skipped."""
     if not reader.looks_like_page(content.decode("latin-1"), named=source.named):
         return _unknown(source)
     message = f"byte 0x{content[error.start]:02x} is no {error.encoding.upper()}"
     line = content.count(b"\n", 0, error.start) + 1
-    problem = Diagnostic(where, message, line=line, remedy="save the page as UTF-8")
-    return Rejected(where, (problem,))
+    problem = Diagnostic(source.where, message, line=line, remedy="save the page as UTF-8")
+    return Rejected(source.where, (problem,))
 
 
 def _not_read(source: Source, text: str) -> Rejected:
-    """A text without a table of results; told where a table of it looks like figures."""
-    where = str(source.path)
-    found = reader.not_read(where, text, named=source.named)
+    """A text without a table of results; reported where a table of it looks like figures."""
+    found = reader.not_read(source.where, text, named=source.named)
     if not found or _OURS.search(text):
         return _unknown(source)
-    return Rejected(where, found) if source.named else Rejected(where, (), found)
+    return Rejected(source.where, *((found,) if source.named else ((), found)))
 
 
 def _unknown(source: Source, message: str = UNKNOWN) -> Rejected:
-    where = str(source.path)
-    return Rejected(where, (Diagnostic(where, message),) if source.named else ())
-
-
-def once_each(
-    where: str, rows: Sequence[ResultRow]
-) -> tuple[tuple[ResultRow, ...], tuple[Diagnostic, ...]]:
-    """Each result of a page once: of two rows for the same case neither is more right.
-
-    The first is kept; another one is a problem if it says something else.
-    """
-    first: dict[str, ResultRow] = {}
-    problems: list[Diagnostic] = []
-    for row in rows:
-        kept = first.setdefault(row.key, row)
-        if kept.content_hash != row.content_hash:
-            message = f"the same case as line {kept.source_line}, with other figures"
-            remedy = "remove one of the rows, or say what sets them apart"
-            problems.append(Diagnostic(where, message, line=row.source_line, remedy=remedy))
-    return tuple(first.values()), tuple(problems)
+    problem = Diagnostic(source.where, message)
+    return Rejected(source.where, (problem,) if source.named else ())

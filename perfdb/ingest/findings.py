@@ -1,4 +1,4 @@
-"""Audits the releases whose results have changed, and keeps what is found beside the results.
+"""Audits the releases whose results have changed, and keeps the findings with the results.
 
 The mark of a release tells whether it is to be audited, whatever was read: an ingest that was
 killed before its audit leaves none, a change of the catalogue takes it away from releases of other
