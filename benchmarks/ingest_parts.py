@@ -79,11 +79,11 @@ def peak_mib() -> float:
 def in_parts(url: URL, runs: Path) -> tuple[dict[str, Took], dict[str, float]]:
     """Each part of an ingest: the same calls, timed one by one."""
     from perfdb.db.session import writer
-    from perfdb.ingest.audited import audited
+    from perfdb.ingest.base import RunRead
     from perfdb.ingest.find import find
-    from perfdb.ingest.put import put
-    from perfdb.ingest.read import RunFound, RunRead, find_files, parse_run
-    from perfdb.rundir import RunDir
+    from perfdb.ingest.findings import audited
+    from perfdb.ingest.runs import RunFound, find_run, parse_run
+    from perfdb.ingest.store import put
 
     took: dict[str, Took] = {}
     engine = writer(url)
@@ -92,7 +92,7 @@ def in_parts(url: URL, runs: Path) -> tuple[dict[str, Took], dict[str, float]]:
     run_ids: list[str] = []
     while some := list(islice(sources, AT_ONCE)):
         with timed(took, "open and hash"):
-            found = [find_files(RunDir(source.path)) for source in some]
+            found = [find_run(source) for source in some]
             hashed = [one for one in found if isinstance(one, RunFound) and one.files.content_hash]
         with timed(took, "parse"):
             read = [one for one in map(parse_run, hashed) if isinstance(one, RunRead)]

@@ -114,6 +114,9 @@ def test_a_run_that_failed_is_unchanged_over_any_window(store: URL, tmp_path: Pa
 
 
 LOST = "what is changed here is lost."
+MADE = """\
+<table class="perf"><tr><th>Model</th><th>#-GPUs</th><th>Tokens / sec / GPU</th></tr>
+<tr><td>x</td><td>x</td><td>x</td></tr></table>"""
 
 
 @pytest.mark.parametrize(
@@ -123,7 +126,7 @@ LOST = "what is changed here is lost."
         ("site.md", f"---\n# Made by perfdb.site from the store; {LOST}\n---\n\n{PAGE}"),
         (
             "site.html",
-            '<!DOCTYPE html>\n<html><body><h1>DGX-H100</h1><table class="perf"><tr><th>Model</th><th>#-GPUs</th><th>Tokens / sec / GPU</th></tr><tr><td>x</td><td>x</td><td>x</td></tr></table></body></html>',
+            f"<!DOCTYPE html>\n<html><body><h1>DGX-H100</h1>{MADE}</body></html>",
         ),
     ],
 )
