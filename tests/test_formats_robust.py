@@ -189,7 +189,7 @@ def test_megabytes_without_a_line_break_are_read_in_bounded_pieces() -> None:
 
 def test_chunks_of_the_size_of_a_block_are_not_copied() -> None:
     chunks = [bytes([number]) * scan.BLOCK_BYTES for number in range(3)]
-    assert list(map(id, chunks)) == list(map(id, scan._sized(chunks)))
+    assert list(map(id, chunks)) == list(map(id, scan._sized(chunks, scan.BLOCK_BYTES)))
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
@@ -198,11 +198,11 @@ def test_chunks_of_the_size_of_a_block_are_not_copied() -> None:
     chunk=st.sampled_from([1 << 14, 5000, 1 << 20]),
 )
 def test_blocks_are_all_of_a_log_in_order_and_part_no_step(
-    monkeypatch: pytest.MonkeyPatch, lines: list[tuple[int, bool]], chunk: int
+    lines: list[tuple[int, bool]], chunk: int
 ) -> None:
-    monkeypatch.setattr(scan, "BLOCK_BYTES", 1 << 14)
     content = b"".join(b"x" * size + b"Ta ra" * step + b"\n" for size, step in lines)
-    log = Scan([content[at : at + chunk] for at in range(0, len(content), chunk)], b"Ta ra")
+    chunks = [content[at : at + chunk] for at in range(0, len(content), chunk)]
+    log = Scan(chunks, b"Ta ra", block_bytes=1 << 14)
     start = 0
     for block in log._blocks():
         text = block.text[block.start : block.end]

@@ -175,10 +175,17 @@ class Scan:
     text behind the last one: its beginning and its end.
     """
 
-    def __init__(self, content: Content, *markers: bytes, starts: tuple[bytes, ...] = ()) -> None:
+    def __init__(
+        self,
+        content: Content,
+        *markers: bytes,
+        starts: tuple[bytes, ...] = (),
+        block_bytes: int = BLOCK_BYTES,
+    ) -> None:
         self.line = 1
         self.sections = [Section(0)]
         self._content = content
+        self._block_bytes = block_bytes
         self._markers = markers
         self._starts = starts
         self._last_step = 1
@@ -262,8 +269,8 @@ class Scan:
         that chunk, every byte would be copied.
         """
         left = b""
-        for chunk in _sized(self._content):
-            is_last = len(chunk) < BLOCK_BYTES  # it is short, and nothing comes behind it
+        for chunk in _sized(self._content, self._block_bytes):
+            is_last = len(chunk) < self._block_bytes  # it is short, and nothing comes behind it
             start = 0 if is_last else self._end_of(chunk[:SEAM_BYTES])
             if left and start:
                 yield left + chunk[:start], 0, len(left) + start
@@ -289,17 +296,17 @@ class Scan:
         return end if last < 0 else text.rfind(b"\n", 0, last) + 1
 
 
-def _sized(content: Content) -> Iterator[bytes]:
+def _sized(content: Content, block_bytes: int) -> Iterator[bytes]:
     """The same bytes in chunks of one size, but for the last."""
     held: list[bytes] = []
     size = 0
     for chunk in content:
         held.append(chunk)
         size += len(chunk)
-        if size >= BLOCK_BYTES:
+        if size >= block_bytes:
             text = b"".join(held)
-            end = size - size % BLOCK_BYTES
-            yield from (text[at : at + BLOCK_BYTES] for at in range(0, end, BLOCK_BYTES))
+            end = size - size % block_bytes
+            yield from (text[at : at + block_bytes] for at in range(0, end, block_bytes))
             held = [text[end:]] if end < size else []
             size -= end
     if size:
