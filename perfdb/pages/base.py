@@ -1,7 +1,7 @@
 """What a page is in any markup: pieces in reading order; and what reading it gives."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -117,6 +117,18 @@ MARK: Final = re.compile(
     r"\[\^([^\]\s]{1,99})\]|\[([^\]\s]{1,99})\]_|(?<=[^\s*†‡§])([*†‡§⁰¹²³⁴-⁹]+)(?=\s*$)"
 )
 """A reference to a footnote in a text: `[^1]`, `[1]_`, and a sign behind a value: `661†`."""
+
+
+_OF_NUMBER: Final = "0123456789.,"
+
+
+def joined(runs: Iterable[str]) -> str:
+    """Runs of text as one; the digits of two runs, as in `2<b>5</b>`, stay apart."""
+    text = ""
+    for run in runs:
+        apart = text[-1:] and run[:1] and {text[-1], run[0]} <= {*_OF_NUMBER}
+        text += f"\n{run}" if apart else run
+    return text
 
 
 def without_marks(text: str) -> str:

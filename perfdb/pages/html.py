@@ -8,7 +8,19 @@ from typing import Final
 from bs4 import BeautifulSoup, Tag
 from bs4.element import NavigableString, PageElement, PreformattedString
 
-from perfdb.pages.base import BoxEnd, BoxStart, Cell, Grid, Heading, Line, Page, Piece, Row, Unread
+from perfdb.pages.base import (
+    BoxEnd,
+    BoxStart,
+    Cell,
+    Grid,
+    Heading,
+    Line,
+    Page,
+    Piece,
+    Row,
+    Unread,
+    joined,
+)
 
 _DOCUMENT = re.compile(
     r"\s*(?:<!--(?:(?!-->).)*-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.I | re.DOTALL
@@ -63,7 +75,7 @@ def words(markup: str) -> str:
 
 def text_of(root: Tag) -> str:
     """The words of an element: footnote marks as `[^1]`, withdrawn text as `~~text~~`."""
-    texts = "".join(_runs(root, 0)).split("\n")
+    texts = joined(filter(None, _runs(root, 0))).split("\n")
     return "\n".join(filter(None, (" ".join(text.split()) for text in texts)))
 
 

@@ -29,6 +29,7 @@ from perfdb.pages.base import (
     Row,
     Unread,
     is_note_box,
+    joined,
 )
 
 _BLOCKS = MarkdownIt("commonmark").enable("table").use(front_matter_plugin).use(footnote_plugin)
@@ -89,7 +90,8 @@ def words(markup: str) -> str:
     if re.search(r"</?[a-zA-Z]", text):
         return html.words(_INLINE.renderInline(text))
     tokens = _INLINE.parseInline(text)
-    return "".join(_run(child) for token in tokens for child in token.children or ()).strip()
+    runs = (_run(child) for token in tokens for child in token.children or ())
+    return joined(filter(None, runs)).strip()
 
 
 def _run(token: Token) -> str:

@@ -114,13 +114,13 @@ _SETTINGS: Final[dict[str, Any]] = {
 
 def _known(found: re.Match[str]) -> str:
     name = found[2].casefold()
-    box = "perfdb-left" if name == "csv-table" else "perfdb-box"
+    box = "perfdb-left" if name in ("csv-table", "contents") else "perfdb-box"
     return found[0] if name in _OF_DOCUTILS else f"{found[1]}.. {box}::"
 
 
 _OF_DOCUTILS: Final = frozenset(
     {"list-table", "table", "raw", "note", "tip", "warning", "important", "hint",
-     "caution", "admonition", "code", "code-block", "contents", "include", "meta", "math", "image",
+     "caution", "admonition", "code", "code-block", "include", "meta", "math", "image",
      "figure", "replace", "rubric", "container", "comment", "parsed-literal"}
 )  # fmt: skip
 
