@@ -11,9 +11,9 @@ import pandas as pd
 from dashboards import data
 from dashboards.tables import COMPUTED, GREY, PALETTE, Layers, column, ink, printed, tall
 from perfdb.catalog import titles
-from perfdb.compare import Match, Result, Verdict, words
+from perfdb.compare import Match, Verdict, report
 from perfdb.metrics import CONVENTION_BOUND, Metric
-from perfdb.record import Origin
+from perfdb.record import Origin, Result
 
 ROW_PX = 58
 """The height of a bar with two lines of text above it, which have the chart's whole width."""
@@ -67,7 +67,7 @@ VERDICT_STYLES: Mapping[Verdict, VerdictStyle] = {
 
 def verdict_mark(verdict: Verdict, metric: str) -> str:
     """A verdict as it is printed: '▲ faster'."""
-    return f"{VERDICT_STYLES[verdict].sign} {words.named(verdict, metric)}"
+    return f"{VERDICT_STYLES[verdict].sign} {report.named(verdict, metric)}"
 
 
 _WORK: Final[Sequence[Callable[[Result], str]]] = (
@@ -100,7 +100,7 @@ def ratios(numbered: Sequence[tuple[int, Match]]) -> Layers:
     )
     seen = [v for v in Verdict if v in {match.judgement.verdict for match in matches}]
     legend = alt.Legend(title="B is", orient="top")
-    labels = [words.named(verdict, matches[0].metric) for verdict in seen]
+    labels = [report.named(verdict, matches[0].metric) for verdict in seen]
     colours = alt.Scale(domain=labels, range=[VERDICT_STYLES[verdict].colour for verdict in seen])
     shapes = alt.Scale(domain=labels, range=[VERDICT_STYLES[verdict].shape for verdict in seen])
     colour = alt.Color("verdict:N", scale=colours, legend=legend)
@@ -127,12 +127,12 @@ def _rows(numbered: Sequence[tuple[int, Match]]) -> list[dict[str, str | float |
     return [
         {
             "case": f"{place}. {name}",
-            "work": words.workload(match.a.shown),
+            "work": report.workload(match.a.shown),
             "ratio": match.judgement.ratio,
             "low": match.judgement.low,
             "high": match.judgement.high,
-            "verdict": words.named(match.judgement.verdict, match.metric),
-            "how": words.how(match),
+            "verdict": report.named(match.judgement.verdict, match.metric),
+            "how": report.how(match),
         }
         for (place, match), name in zip(numbered, names, strict=True)
     ]
@@ -149,7 +149,7 @@ def _names(matches: Sequence[Match]) -> list[str]:
             f"{name}, {part(it)}" if count[name] > 1 else name
             for it, name in zip(results, names, strict=True)
         ]
-    return words.told_apart(names, matches)
+    return report.told_apart(names, matches)
 
 
 def _briefly(result: Result) -> str:

@@ -12,13 +12,13 @@ from dashboards.findings import Findings, by_result
 from dashboards.release_pairs import Work
 from perfdb import aggregation, selection
 from perfdb.audit.review import accepted, explained
-from perfdb.compare import Choice, Result, read
+from perfdb.compare import Choice, read
 from perfdb.compare.releases import builds
 from perfdb.db import tables
 from perfdb.db.session import reading, reading_current, store_url
 from perfdb.queries import catalog, findings, results
 from perfdb.queries import runs as run_queries
-from perfdb.record import Finding, Release
+from perfdb.record import Finding, Release, Result
 from perfdb.verify.stored import with_steps
 
 KEPT = 32

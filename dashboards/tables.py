@@ -14,9 +14,8 @@ from streamlit.elements.lib.column_types import ColumnConfig
 
 from dashboards import data
 from perfdb import stated
-from perfdb.compare import digits
-from perfdb.compare.digits import Raw, decimals
-from perfdb.compare.words import SHORT
+from perfdb.compare import report as digits
+from perfdb.compare.report import SHORT, Raw, decimals
 from perfdb.metrics import METRICS, Metric
 from perfdb.stated import FOLLOWING, Stated
 from perfdb.units import UNKNOWN
@@ -112,7 +111,7 @@ def ink() -> str:
 
 
 def printed(metric: Metric, value: float | None, raw: Raw | None = None) -> str:
-    """A figure as text, as `perfdb.compare.digits.printed` says; – also for pandas' NA."""
+    """A figure as text, as `perfdb.compare.report.printed` says; – also for pandas' NA."""
     return digits.printed(metric, None if pd.isna(value) else value, raw)
 
 

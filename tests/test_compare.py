@@ -1,5 +1,6 @@
 """Comparing two releases: what is matched, which figure, how sure, and in what words."""
 
+import dataclasses
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from math import exp, log, pi, sqrt
@@ -7,13 +8,12 @@ from math import exp, log, pi, sqrt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from perfdb.audit.printed import half_unit
 
+from perfdb.audit.interval import half_unit
 from perfdb.compare import (
     Comparison,
     Difference,
     Level,
-    Result,
     Side,
     Verdict,
     both_named,
@@ -21,15 +21,15 @@ from perfdb.compare import (
     marked,
     metric_for,
     named,
-    words,
+    report,
 )
-from perfdb.compare.document import document
 from perfdb.compare.noise import spread
+from perfdb.compare.output import document
 from perfdb.compare.releases import Choice, KnownRelease, choices
 from perfdb.compare.verdict import TOO_NOISY, judge
 from perfdb.errors import InputError
 from perfdb.metrics import METRICS
-from perfdb.record import Origin, Outcome
+from perfdb.record import Note, NoteCode, Origin, Outcome, Result
 from perfdb.stated import RATE
 from tests.factories import case
 
@@ -59,7 +59,19 @@ def result(**changed: object) -> Result:
         "mfu": 0.404,
         "flops_convention": None,
     }
-    return Result.model_validate(fields | changed)
+    values = fields | changed
+    for name in ("withheld", "notes"):
+        if name in values:
+            values[name] = noted(values[name])
+    known = {field.name for field in dataclasses.fields(Result)}
+    return Result(**{name: it for name, it in values.items() if name in known})  # type: ignore[arg-type]
+
+
+def noted(words: object) -> object:
+    """Words as notes."""
+    if isinstance(words, str):
+        return Note.of(NoteCode.REPORTED, text=words)
+    return tuple(map(noted, words)) if isinstance(words, (list, tuple)) else words
 
 
 def at(step_time_s: float, **changed: object) -> Result:
@@ -147,7 +159,7 @@ class TestMatching:
 
     def test_a_measured_result_meets_a_published_one_only_where_it_has_no_other(self):
         match = only_match(at(4.0), printed(31_000))
-        assert "A: measured; B: published" == words.remark(match)
+        assert "A: measured; B: published" == report.remark(match)
         assert Verdict.UNKNOWN == match.judgement.verdict
 
 
@@ -162,7 +174,7 @@ class TestSide:
     def test_a_failed_run_is_shown_only_where_none_finished(self):
         failed = at(1.0, outcome=Outcome.FAILED, withheld="failed")
         assert 5.0 == Side((failed, at(5.0))).shown.step_time_s
-        assert "failed" == words.ended(Side((failed,)))
+        assert "failed" == report.ended(Side((failed,)))
 
 
 class TestMetric:
@@ -283,8 +295,8 @@ class TestVerdict:
     def test_what_finished_in_a_and_not_in_b_is_failed_with_how_it_ended(self, outcome, said):
         found = comparison([at(4.0)], [at(4.0, outcome=outcome, withheld="why")])
         (match,) = found.matched
-        assert (said, True) == (words.verdict(match.judgement, match.metric), found.missing)
-        assert "A: measured; B: measured, why" == words.remark(match)
+        assert (said, True) == (report.verdict(match.judgement, match.metric), found.missing)
+        assert "A: measured; B: measured, why" == report.remark(match)
 
     @pytest.mark.parametrize("b", [{}, {"outcome": Outcome.NAN_LOSS, "withheld": "NaN"}])
     def test_what_did_not_finish_in_a_is_unknown(self, b):
@@ -392,7 +404,7 @@ class TestVerdict:
         a, b = (result(origin=Origin.PUBLISHED, **(nothing | one)) for one in (a, b))
         match = only_match(a, b, metric)
         assert (Verdict.UNKNOWN, said) == (match.judgement.verdict, match.judgement.reason)
-        assert "; ".join(filter(None, ("published", said))) == words.remark(match)
+        assert "; ".join(filter(None, ("published", said))) == report.remark(match)
 
     def test_a_published_figure_has_no_spread(self):
         assert spread(Side((printed(9_300), printed(9_400))), "step_time_s") is None
@@ -411,7 +423,7 @@ RESULTS = st.lists(
         ),
     ),
     max_size=8,
-).map(lambda made: [one.model_copy(update={"result_id": n}) for n, one in enumerate(made)])
+).map(lambda made: [dataclasses.replace(one, result_id=n) for n, one in enumerate(made)])
 
 
 def is_noisy(match) -> bool:
@@ -495,7 +507,7 @@ class TestWindows:
         assert (Verdict.UNKNOWN, "windows differ: skip_warmup(10) / last_n(10)") == (
             judged.judgement.verdict, judged.judgement.reason,
         )  # fmt: skip
-        assert "measured; windows differ: skip_warmup(10) / last_n(10)" == words.remark(judged)
+        assert "measured; windows differ: skip_warmup(10) / last_n(10)" == report.remark(judged)
 
     def test_one_of_several_runs_over_another_window_is_enough(self):
         mixed = [at(4.0, window="skip_warmup(10)"), at(4.1, window="last")]
@@ -541,7 +553,7 @@ class TestOpenErrors:
     )
     def test_a_match_with_an_open_error_on_either_side_is_not_judged(self, a, b, said):
         match = only_match(a, b)
-        assert (Verdict.NOT_JUDGED, said) == (match.judgement.verdict, words.remark(match))
+        assert (Verdict.NOT_JUDGED, said) == (match.judgement.verdict, report.remark(match))
 
     def test_what_is_not_judged_keeps_its_figures_and_is_counted_by_itself(self):
         """4 s to 3 s is 4/3 the throughput."""
@@ -551,7 +563,7 @@ class TestOpenErrors:
         assert [4 / 3] * 2 == pytest.approx([wrong.judgement.ratio, right.judgement.ratio])
         assert (right,) == found.judged
         expected = "2 matched: 1 faster, 1 not judged. 0 only in A, 0 only in B."
-        assert expected == words.summary(found)
+        assert expected == report.summary(found)
 
     def test_the_document_says_which_side_has_it(self):
         found = document(comparison([at(4.0), at(4.0, case=case(system="cpu"))], [self.WRONG]))
@@ -715,30 +727,30 @@ class TestWords:
             "Nothing to compare: one and other share no work: "
             "different systems (DGX-H100 / DGX-B200); different precisions (BF16 / FP8-MX)."
         )
-        assert expected == words.why_nothing("one", "other", found)
+        assert expected == report.why_nothing("one", "other", found)
 
     def test_a_release_without_results_is_said_to_have_none(self):
         found = comparison([], [at(4.0)])
-        assert "Nothing to compare: one has no results." == words.why_nothing("one", "two", found)
+        assert "Nothing to compare: one has no results." == report.why_nothing("one", "two", found)
 
     def test_releases_that_share_each_field_but_no_combination_say_so(self):
         ours = [at(4.0), at(4.0, case=case(system="cpu", model="gpt-tiny"))]
         theirs = [at(4.0, case=case(model="gpt-tiny")), at(4.0, case=case(system="cpu"))]
-        said = words.why_nothing("one", "two", comparison(ours, theirs))
+        said = report.why_nothing("one", "two", comparison(ours, theirs))
         assert said.endswith("no combination of them is in both.")
 
     def test_a_summary_counts_each_verdict(self):
         found = comparison([at(4.0), at(1.0, case=case(system="cpu"))], [at(3.0)])
-        assert "1 matched: 1 faster. 1 only in A, 0 only in B." == words.summary(found)
+        assert "1 matched: 1 faster. 1 only in A, 0 only in B." == report.summary(found)
 
     def test_a_case_reads_in_a_line(self):
         expected = "LLAMA3-8B · Pre-training · BF16 · 8 × DGX-H100 · sequence 8,192 · GBS 128"
-        assert expected == words.workload(at(4.0))
-        assert "MBS 1, TP 1, PP 1, CP 2" == words.configuration(at(4.0))
+        assert expected == report.workload(at(4.0))
+        assert "MBS 1, TP 1, PP 1, CP 2" == report.configuration(at(4.0))
 
     def test_a_retuned_configuration_says_what_changed(self):
         match = only_match(at(4.0), at(4.0, case=case(tensor_parallel=4, variant="x")))
-        assert "best of each: TP 1 → 4, variant – → x" == words.how(match)
+        assert "best of each: TP 1 → 4, variant – → x" == report.how(match)
 
 
 def test_the_document_has_exactly_the_promised_parts():
@@ -775,8 +787,8 @@ def test_a_median_that_is_no_run_s_stands_beside_those_shown(a, b, said, medians
     """The ratio is that of the medians: 128 × 8192 ÷ 8 × (1 ÷ 12 + 1 ÷ 12.9) ÷ 2 = 10,541.6."""
     found = comparison(*([at(time) for time in some] for some in (a, b)))
     (match,) = found.matched
-    assert words.remark(match).startswith(said)
-    assert "median" in said or "median" not in words.remark(match)
+    assert report.remark(match).startswith(said)
+    assert "median" in said or "median" not in report.remark(match)
     (told,) = document(found)["matched"]
     assert medians == pytest.approx((told["median_a"], told["median_b"]), abs=0.06)
     assert told["ratio"] == told["median_b"] / told["median_a"]
@@ -784,7 +796,7 @@ def test_a_median_that_is_no_run_s_stands_beside_those_shown(a, b, said, medians
 
 def test_several_runs_are_counted():
     side = Side((at(4.0), at(3.0)))
-    assert "measured, 2 runs" == words.remark_of(side)
+    assert "measured, 2 runs" == report.remark_of(side)
 
 
 OOM = at(4.0, outcome=Outcome.OUT_OF_MEMORY, withheld="no memory")
@@ -802,7 +814,7 @@ NAN = at(4.0, outcome=Outcome.NAN_LOSS, withheld="nan")
 def test_a_side_says_that_its_runs_were_in_several_containers(containers, said):
     side = [at(4.0, container=name) for name in containers]
     found = comparison(side, [at(4.0)])
-    assert said == words.remark_of(found.matched[0].a)
+    assert said == report.remark_of(found.matched[0].a)
     assert len(set(containers)) == document(found)["matched"][0]["num_containers_a"]
 
 
@@ -817,7 +829,7 @@ def test_a_side_says_that_its_runs_were_in_several_containers(containers, said):
 )
 def test_runs_that_did_not_finish_are_counted_apart(runs, said, num_finished):
     (match,) = document(comparison([at(4.0)], runs))["matched"]
-    assert (said, 1) == (words.remark_of(Side(runs)), match["num_finished_a"])
+    assert (said, 1) == (report.remark_of(Side(runs)), match["num_finished_a"])
     assert (len(runs), num_finished) == (match["num_results_b"], match["num_finished_b"])
 
 

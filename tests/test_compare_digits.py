@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfdb.compare.digits import decimals
+from perfdb.compare.report import decimals
 
 
 @pytest.mark.parametrize(

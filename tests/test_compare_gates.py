@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL
 
-from perfdb.compare import Judgement, Verdict, comparison, words
+from perfdb.compare import Judgement, Verdict, comparison, report
 from perfdb.record import Case, Release
 from tests.factories import case, release, stored, write_run
 from tests.shell import Shell
@@ -158,4 +158,4 @@ def test_layouts_of_the_same_work_stand_in_their_order() -> None:
     ],
 )
 def test_an_interval_that_leaves_out_1_is_printed_so(low: float, high: float, said: str) -> None:
-    assert said == words.interval(Judgement(0.985, low, high, Verdict.SLOWER))
+    assert said == report.interval(Judgement(0.985, low, high, Verdict.SLOWER))

@@ -2,8 +2,9 @@
 
 import pytest
 
-from perfdb.compare import comparison, instead
-from perfdb.compare.document import document
+from perfdb.compare import comparison
+from perfdb.compare.match import nearest_text
+from perfdb.compare.output import document
 from perfdb.record import Case
 from tests.factories import case
 from tests.test_compare import at
@@ -42,7 +43,7 @@ def test_what_differs_in_one_such_field_is_named(
     found = comparison([at(4.0)], [at(4.0, case=one) for one in others])
     [side] = found.only_a
     [lone] = document(found)["only_a"]
-    assert (said, values) == (instead.said(side, found.only_b), lone["instead_in_b"])
+    assert (said, values) == (nearest_text(side, found.only_b), lone["instead_in_b"])
 
 
 def test_what_b_has_in_both_releases_takes_the_place_of_nothing() -> None:
@@ -50,4 +51,4 @@ def test_what_b_has_in_both_releases_takes_the_place_of_nothing() -> None:
     both = case(global_batch_size=256)
     found = comparison([at(4.0), at(8.0, case=both)], [at(8.0, case=both)])
     [side] = found.only_a
-    assert "" == instead.said(side, found.only_b)
+    assert "" == nearest_text(side, found.only_b)

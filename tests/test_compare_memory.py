@@ -1,6 +1,7 @@
 """Peak memory in comparisons and trends: it has no spread, and 1 % is what an allocator rounds."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import URL
 
-from perfdb.compare import Side, Verdict, comparison, words
-from perfdb.compare.result import Result
+from perfdb.compare import Side, Verdict, comparison, report
 from perfdb.compare.verdict import judge
 from perfdb.metrics import METRICS
+from perfdb.record import Result
 from perfdb.rundir import RunDir
 from tests import factories
 from tests.shell import Shell
@@ -96,10 +97,10 @@ def test_what_is_better_one_way_is_worse_the_other(a_gb: float, b_gb: float) -> 
 def test_memory_is_not_said_to_be_fast() -> None:
     """A comparison by several metrics counts each verdict by its own word."""
     more = comparison([of(58)], [of(74)], MEMORY)
-    assert "1 matched: 1 worse. 0 only in A, 0 only in B." == words.summary(more)
-    assert ["better", "faster"] == [words.named(Verdict.FASTER, it) for it in (MEMORY, "mfu")]
+    assert "1 matched: 1 worse. 0 only in A, 0 only in B." == report.summary(more)
+    assert ["better", "faster"] == [report.named(Verdict.FASTER, it) for it in (MEMORY, "mfu")]
     assert {"same", "unknown", "failed", "not judged"} == {
-        words.named(one, MEMORY) for one in Verdict if one not in (Verdict.FASTER, Verdict.SLOWER)
+        report.named(one, MEMORY) for one in Verdict if one not in (Verdict.FASTER, Verdict.SLOWER)
     }
     assert [MEMORY] == [it.name for it in METRICS.values() if it.tolerance is not None]
 
@@ -113,7 +114,7 @@ def written(folder: Path, name: str, version: str, peak_gb: int, later: int) -> 
         started_at=factories.STARTED + timedelta(days=later),
     )
     warmup, *others = factories.steps((12.0,) * 10, peak_memory_bytes=peak_gb * 10**9 - 10**8)
-    peak = warmup.model_copy(update={MEMORY: peak_gb * 10**9})
+    peak = replace(warmup, **{MEMORY: peak_gb * 10**9})
     factories.write_steps(run, [peak, *others])
     return run
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfdb import stated
-from perfdb.compare import Side, Verdict, words
+from perfdb.compare import Side, Verdict, report
 from perfdb.compare.match import comparison
 from perfdb.compare.noise import (
     RUN_TO_RUN,
@@ -177,7 +177,7 @@ class TestUneven:
             match.metric, match.judgement.verdict, match.judgement.low,
         )  # fmt: skip
         said = "steps differ in tokens: a single run shows no noise, repeat it"
-        assert words.remark(match).endswith(said)
+        assert report.remark(match).endswith(said)
         assert Verdict.SAME is judge(match.a, match.b, "step_time_s").verdict
 
     def test_equal_steps_are_judged_by_their_times(self):
@@ -274,7 +274,7 @@ class TestTooNoisy:
         assert (Verdict.UNKNOWN, "too noisy to tell: ±7.9 %") == (
             noisy.judgement.verdict, noisy.judgement.reason,
         )  # fmt: skip
-        assert "measured; too noisy to tell: ±7.9 %" == words.remark(noisy)
+        assert "measured; too noisy to tell: ±7.9 %" == report.remark(noisy)
         assert (Verdict.SAME, None) == (quiet.judgement.verdict, quiet.judgement.reason)
 
     def test_what_stands_out_of_the_noise_is_told(self):

@@ -10,7 +10,7 @@ import yaml
 from sqlalchemy import URL, select
 
 from perfdb import measure
-from perfdb.compare import comparison, words
+from perfdb.compare import comparison, report
 from perfdb.compare.read import known_releases, results_of
 from perfdb.db.rows import ResultRow
 from perfdb.db.session import reading
@@ -93,7 +93,7 @@ def test_files_that_sum_up_runs_of_one_case_are_repeats(store: URL, tmp_path: Pa
         [side] = comparison(*[results_of(connection, choices[0])] * 2).matched
     assert (1.3, 4) == (printed["step_time_s"], printed["num_results"])
     assert 4 == len(exported.rows)
-    assert "published, 4 results, median 1.350; too noisy to tell: ±14.4 %" == words.remark(side)
+    assert "published, 4 results, median 1.350; too noisy to tell: ±14.4 %" == report.remark(side)
     assert (1.0, True) == (side.judgement.ratio, side.judgement.low is not None)
 
 

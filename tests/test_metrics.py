@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboards.views.runs import Measured
-from perfdb import catalog, compare, flops, metrics
+from perfdb import catalog, flops, metrics, record
 from perfdb.db.rows import ResultRow
 from perfdb.export.results import STORED
 from perfdb.flops.conventions import NEMOTRON4_RECIPE
@@ -194,7 +194,7 @@ def test_mfu_is_against_the_dense_peak_of_the_precision(
         ("perfdb/verify/figures.py", RECOMPUTED),
         ("perfdb/verify/stored.py", verify_stored._COLUMNS),
         ("perfdb/export/results.py", STORED),
-        ("perfdb/compare/result.py", compare.Result.model_fields),
+        ("perfdb/record.py", {one.name for one in dataclasses.fields(record.Result)}),
         ("perfdb/stated.py", Stated.model_fields),
         ("perfdb/queries/changes.py", all_revisions().selected_columns.keys()),
         ("perfdb/site/data.py", Revision.__dataclass_fields__),

@@ -18,8 +18,9 @@ from sqlalchemy import URL
 
 from perfdb import aggregation
 from perfdb.cli.trended import BLOCKS, MOST_BARS, sparkline
-from perfdb.compare import Level, named
+from perfdb.compare import Level, named, read
 from perfdb.compare.read import known_releases
+from perfdb.compare.trend import Series, follow
 from perfdb.db.session import reading
 from perfdb.errors import InputError
 from perfdb.queries.scope import Only, Scope
@@ -27,7 +28,6 @@ from perfdb.record import Case, Figures
 from perfdb.site import data as site
 from perfdb.site.grouping import of_newest_releases
 from perfdb.site.releases import of_results
-from perfdb.trend import Series, follow, read
 from perfdb.verify.figures import Asked
 from perfdb.verify.recompute import recompute
 from tests import factories
@@ -64,7 +64,7 @@ class Lab:
     ) -> list[Series]:
         """The series that words mean; of Llama 3 8B without a word."""
         with reading(self.store) as connection:
-            found = read.results(connection, words or ("llama3-8b",), only or Only())
+            found = read.results_of_words(connection, words or ("llama3-8b",), only or Only())
             return follow(found, known_releases(connection), level, metric)
 
 

@@ -20,16 +20,16 @@ from perfdb.compare import (
     Choice,
     Comparison,
     Match,
-    Result,
     Side,
     Verdict,
     comparison,
     marked,
     metric_for,
-    words,
+    report,
+    usable,
 )
 from perfdb.metrics import METRICS, Metric
-from perfdb.record import Finding
+from perfdb.record import Finding, Result
 from perfdb.units import UNKNOWN, figure
 
 AUTOMATIC = "Tokens/s/GPU, where known"
@@ -73,7 +73,7 @@ def show() -> None:
         _matches(found.matched, audited, name_a, name_b)
         _charted(found)
     else:
-        st.info(plain(words.why_nothing(name_a, name_b, found)))
+        st.info(plain(report.why_nothing(name_a, name_b, found)))
     _unmatched(found, (name_a, name_b), metric)
 
 
@@ -113,7 +113,7 @@ def _matches(matches: Sequence[Match], audited: Findings, name_a: str, name_b: s
     else:
         st.table(escaped(styled(matches, audited)), hide_index=True)
     listed(
-        (f"{letter}: {words.workload(side.shown)}", _findings(side, audited))
+        (f"{letter}: {report.workload(side.shown)}", _findings(side, audited))
         for match in matches
         for letter, side in (("A", match.a), ("B", match.b))
     )
@@ -131,7 +131,7 @@ def _charted(found: Comparison) -> None:
     if known:
         st.subheader("B/A by case")
     drawn = gravest(right)
-    first = words.named(Verdict.SLOWER, found.matched[0].metric)
+    first = report.named(Verdict.SLOWER, found.matched[0].metric)
     some = f"{len(drawn)} of {len(right)} are drawn: what is {first}, then the largest changes."
     sentences = (
         some if len(drawn) < len(right) else "",
@@ -187,14 +187,14 @@ def _row(match: Match, audited: Findings) -> dict[str, str | float | None]:
         **_subject(result),
         "B/A": match.judgement.ratio,
         "B is": verdict_mark(match.judgement.verdict, match.metric),
-        "95 %": words.interval(match.judgement).replace(" ", NO_BREAK),
-        "A": words.figure(match.a.shown, metric.name),
-        "B": words.figure(match.b.shown, metric.name),
+        "95 %": report.interval(match.judgement).replace(" ", NO_BREAK),
+        "A": report.figure(match.a.shown, metric.name),
+        "B": report.figure(match.b.shown, metric.name),
         "Figure": metric.title,
         "Audit": _audit(match, audited),
         **_work(result),
-        "Configuration": words.how(match),
-        "Figures are": words.remark(match),
+        "Configuration": report.how(match),
+        "Figures are": report.remark(match),
     }
 
 
@@ -211,7 +211,7 @@ def _lone(sides: Sequence[Side], asked: str | None) -> Styler:
     table = pd.DataFrame(map(_alone, sides, metrics)).astype({"Value": "Float64"})
     styled = table.style
     for place, (side, metric) in enumerate(zip(sides, metrics, strict=True)):
-        as_printed = partial(_as_printed, words.figure(side.shown, metric.name))
+        as_printed = partial(_as_printed, report.figure(side.shown, metric.name))
         styled.format(as_printed, subset=([place], ["Value"]), na_rep=UNKNOWN)
     return styled
 
@@ -224,11 +224,11 @@ def _alone(side: Side, metric: Metric) -> dict[str, str | float | None]:
     result = side.shown
     return {
         **_subject(result),
-        "Value": result.figure(metric.name),
+        "Value": usable(result, metric.name),
         "Figure": metric.title,
         **_work(result),
-        "Configuration": words.configuration(result),
-        "Figures are": words.remark_of(side),
+        "Configuration": report.configuration(result),
+        "Figures are": report.remark_of(side),
     }
 
 

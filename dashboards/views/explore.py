@@ -12,7 +12,7 @@ from dashboards.findings import FLAG, Findings, is_wrong, listed, mark
 from dashboards.tables import COMPUTED, STYLED, computed, filled, followed, grid
 from perfdb import catalog
 from perfdb.catalog import titles
-from perfdb.compare.words import SHORT, counting
+from perfdb.compare.report import SHORT, counting
 from perfdb.export import csv
 from perfdb.export.results import table_of
 from perfdb.messages import note_text

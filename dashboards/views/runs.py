@@ -14,7 +14,8 @@ from dashboards.choices import remembered, remembered_some
 from dashboards.findings import Findings, bullets, is_wrong, mark, plain
 from dashboards.tables import columns, grid, printed, whole, widths_px
 from perfdb.catalog import titles
-from perfdb.compare import Result, words
+from perfdb.compare import report
+from perfdb.compare.read import of_rows
 from perfdb.messages import NoteText
 from perfdb.metrics import METRICS
 from perfdb.record import Figures, Frozen, Outcome
@@ -124,8 +125,9 @@ def _show_run(store: data.Store, run: ChosenRun) -> None:
 
 def _case(results: pd.DataFrame) -> str:
     """'Llama 3 8B · Pre-training · BF16 · 8 × DGX-H100 · … · MBS 1, TP 2': what a run is of."""
-    result = Result.model_validate(data.records(results)[0])
-    return f"{words.workload(result)} · {words.configuration(result)}"
+    row = data.records(results)[0]
+    [result] = of_rows([{str(name): value for name, value in row.items()}])
+    return f"{report.workload(result)} · {report.configuration(result)}"
 
 
 def _figures(results: pd.DataFrame, audited: Findings) -> None:

@@ -22,14 +22,14 @@ from perfdb.compare import (
     Verdict,
     both_named,
     comparison,
-    instead,
     marked,
     metric_for,
     read,
+    report,
     together,
-    words,
 )
-from perfdb.compare.document import document
+from perfdb.compare.match import nearest_text
+from perfdb.compare.output import document
 from perfdb.db.session import reading_current, store_url
 from perfdb.metrics import METRICS
 from perfdb.queries.scope import Only
@@ -78,13 +78,13 @@ def compare(
     as_json = style == "json"
     for names, one in compared:
         if not one.matched:
-            click.echo(words.why_nothing(*names, one, asked), err=as_json)
+            click.echo(report.why_nothing(*names, one, asked), err=as_json)
         if not as_json:
             _print(names, one, metric)
     if as_json:
         print_json(document(found))
     elif len(compared) > 1:
-        click.echo(f"{len(compared)} frameworks: {words.summary(found)}")
+        click.echo(f"{len(compared)} frameworks: {report.summary(found)}")
     say_not_judged(len(found.matched) - len(found.judged), err=as_json)
     _say_pooled(found)
     return _gated(found, gate, judging.least)
@@ -138,29 +138,29 @@ def _print(names: Names, found: Comparison, metric: str | None) -> None:
     for name, sides in zip(names, (found.only_a, found.only_b), strict=True):
         if sides:
             others = found.only_b if sides is found.only_a else ()
-            rows = [_unmatched(side, metric, instead.said(side, others)) for side in sides]
+            rows = [_unmatched(side, metric, nearest_text(side, others)) for side in sides]
             print_table(f"Only in {name}", ["Case", "Figure", "Value"], rows)
-    click.echo(words.summary(found))
+    click.echo(report.summary(found))
 
 
 def _row(it: Match) -> tuple[str, ...]:
     metric, a, b = METRICS[it.metric], it.a.shown, it.b.shown
-    notes = words.workload(a), words.how(it), words.remark(it)
+    notes = report.workload(a), report.how(it), report.remark(it)
     return (
         _cell(notes),
         metric.title,
-        words.figure(a, metric.name),
-        words.figure(b, metric.name),
+        report.figure(a, metric.name),
+        report.figure(b, metric.name),
         figure(it.judgement.ratio, 3),
-        words.interval(it.judgement),
-        "\n".join(filter(None, (words.verdict(it.judgement, it.metric), words.failed(it.b)))),
+        report.interval(it.judgement),
+        "\n".join(filter(None, (report.verdict(it.judgement, it.metric), report.failed(it.b)))),
     )
 
 
 def _unmatched(side: Side, asked: str | None, hint: str) -> tuple[str, ...]:
     metric, it = METRICS[metric_for([side], [side], asked)], side.shown
-    notes = words.workload(it), words.configuration(it), words.remark_of(side), hint
-    return _cell(notes), metric.title, words.figure(it, metric.name)
+    notes = report.workload(it), report.configuration(it), report.remark_of(side), hint
+    return _cell(notes), metric.title, report.figure(it, metric.name)
 
 
 def _cell(notes: Iterable[str]) -> str:

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import click
 
-from perfdb import trend as trending
 from perfdb.cli.gate import gate_option, say_untold
 from perfdb.cli.judged import Judging, judged_options, say_not_judged, wrong
 from perfdb.cli.options import (
@@ -17,12 +16,14 @@ from perfdb.cli.options import (
     print_json,
 )
 from perfdb.cli.trended import print_series
-from perfdb.compare import Choice, Level, marked
+from perfdb.compare import Choice, Level, marked, read
+from perfdb.compare import trend as trending
+from perfdb.compare.output import series
 from perfdb.compare.read import known_releases
+from perfdb.compare.trend import Series
 from perfdb.db.session import reading_current, store_url
 from perfdb.queries.scope import Only
-from perfdb.trend import Series, Timed, read
-from perfdb.trend.document import document
+from perfdb.record import Result
 
 Gates = Sequence[frozenset[str]]
 """The gates that each series closes."""
@@ -92,7 +93,8 @@ def trend(
     """
     db, metric = only.pop("db"), only.pop("metric")
     with reading_current(store_url(db)) as connection:
-        results = marked(read.results(connection, asked, Only(**only)), wrong(connection, judging))
+        asked_for = read.results_of_words(connection, asked, Only(**only))
+        results = marked(asked_for, wrong(connection, judging))
         choices = known_releases(connection)
         versions = read.versions(connection, choices)
     keys = [word.lower() for word in asked if read.is_key(word)]
@@ -111,8 +113,8 @@ def trend(
 
 
 def _document(found: Sequence[Series], closed: Gates) -> dict[str, object]:
-    series = [document(*one) for one in zip(found, closed, strict=True)]
-    return {"closed": sorted(frozenset().union(*closed)), "series": series}
+    listed = [series(*one) for one in zip(found, closed, strict=True)]
+    return {"closed": sorted(frozenset().union(*closed)), "series": listed}
 
 
 def _closed(one: Series, gate: frozenset[str], least: float) -> frozenset[str]:
@@ -121,7 +123,7 @@ def _closed(one: Series, gate: frozenset[str], least: float) -> frozenset[str]:
 
 
 def _followed(
-    results: Sequence[Timed],
+    results: Sequence[Result],
     choices: Sequence[Choice],
     metric: str | None,
     keys: Sequence[str] | None,

@@ -7,10 +7,11 @@ from statistics import fmean
 import click
 
 from perfdb.cli.options import print_table
-from perfdb.compare import Level, Verdict, words
-from perfdb.compare.digits import printed
+from perfdb.compare import Level, Verdict, report
+from perfdb.compare.report import printed
+from perfdb.compare.trend import Decline, Point, Series
 from perfdb.metrics import METRICS
-from perfdb.trend import Decline, Point, Series, Timed
+from perfdb.record import Result
 from perfdb.units import UNKNOWN, counted, percent
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -21,7 +22,7 @@ PIPE_WIDTH = 120
 """Columns where stdout is no terminal."""
 
 
-def print_series(found: Sequence[Series], results: Sequence[Timed], *, only_news: bool) -> None:
+def print_series(found: Sequence[Series], results: Sequence[Result], *, only_news: bool) -> None:
     """Series over releases, and what is in one alone; with `only_news` those that have some.
 
     `results` are all that they were made of.
@@ -43,9 +44,9 @@ def print_series(found: Sequence[Series], results: Sequence[Timed], *, only_news
 
 def _print(one: Series) -> None:
     metric, it = METRICS[one.metric], one.shown
-    title = f"{words.workload(it)}\n{it.framework}, {it.origin}"
+    title = f"{report.workload(it)}\n{it.framework}, {it.origin}"
     if one.level is Level.CONFIGURATION:
-        title += f", {words.configuration(it)}"
+        title += f", {report.configuration(it)}"
     columns = ("Release", metric.title, "Change", "95 % interval", "Verdict", "Runs")
     print_table(title, columns, (_row(one, point) for point in one.points), PIPE_WIDTH)
     if said := _said(one):
@@ -53,7 +54,7 @@ def _print(one: Series) -> None:
 
 
 def _said(one: Series) -> str:
-    worse = words.named(Verdict.SLOWER, one.metric)
+    worse = report.named(Verdict.SLOWER, one.metric)
     said = [f"first {worse}: {one.regression.release}"] if one.regression else []
     said += ["made up for since"] if one.recovered else []
     said += [_declined(one.decline, worse)] if one.decline else []
@@ -69,7 +70,7 @@ def _said(one: Series) -> str:
 
 def _declined(found: Decline, worse: str) -> str:
     """'1.20 is slower than the best release, 1.0: -21.2 % (0.777 – 0.799)'."""
-    ratio, within = found.judgement.ratio, words.interval(found.judgement)
+    ratio, within = found.judgement.ratio, report.interval(found.judgement)
     change = UNKNOWN if ratio is None else _signed(ratio - 1)
     said = (
         f"{found.newest.release} is {worse} than the best release, {found.best.release}: {change}"
@@ -104,7 +105,7 @@ def _print_failed(found: Sequence[Series]) -> None:
 def _how(point: Point) -> str:
     """How many runs failed; 'out of memory', and on the next line why it has no figures."""
     reason = point.judgement.reason if point.judgement else None
-    return words.failed(point.side) or "\n".join(filter(None, (reason, words.ended(point.side))))
+    return report.failed(point.side) or "\n".join(filter(None, (reason, report.ended(point.side))))
 
 
 def _print_untold(found: Sequence[Series]) -> None:
@@ -117,14 +118,14 @@ def _why(point: Point) -> str:
     if point.cannot_be_told:
         return point.cannot_be_told
     has_ratio = point.judgement is not None and point.judgement.ratio is not None
-    return words.ended(point.side) or ("no spread" if has_ratio else "no figure of one of them")
+    return report.ended(point.side) or ("no spread" if has_ratio else "no figure of one of them")
 
 
 def _work(one: Series, *marks: str) -> str:
     """Its work, of a case by itself how it was done, and marks: each on a line, the last empty."""
     of_case = one.level is Level.CONFIGURATION
-    how = words.configuration(one.shown) if of_case else ""
-    return "\n".join((*filter(None, (words.workload(one.shown), how, *marks)), ""))
+    how = report.configuration(one.shown) if of_case else ""
+    return "\n".join((*filter(None, (report.workload(one.shown), how, *marks)), ""))
 
 
 def _step(one: Series, point: Point) -> str:
@@ -133,8 +134,8 @@ def _step(one: Series, point: Point) -> str:
 
 def _last(one: Series) -> tuple[str, ...]:
     point, metric = (one.releases or one.points)[-1], METRICS[one.metric]
-    figure = words.figure(point.side.shown, metric.name)
-    marks = ", ".join(filter(None, (one.shown.origin, metric.title, words.flag(point.side))))
+    figure = report.figure(point.side.shown, metric.name)
+    marks = ", ".join(filter(None, (one.shown.origin, metric.title, report.flag(point.side))))
     return _work(one, marks), f"{one.shown.framework} {point.release}", figure, _runs(one, point)
 
 
@@ -142,21 +143,21 @@ def _row(series: Series, point: Point) -> tuple[str, ...]:
     metric, judged = METRICS[series.metric], point.judgement
     ratio = judged.ratio if judged else None
     against = f"against {point.against}" if point.is_apart and point.against else ""
-    lost = words.runs(point.side) if point.side.finished != point.side.results else ""
+    lost = report.runs(point.side) if point.side.finished != point.side.results else ""
     notes = (
-        words.changes(point.differences),
+        report.changes(point.differences),
         lost,
-        words.containers(point.side),
-        words.ended(point.side),
-        words.flag(point.side),
-        words.median(point.side, metric.name),
+        report.containers(point.side),
+        report.ended(point.side),
+        report.flag(point.side),
+        report.median(point.side, metric.name),
     )
     return (
         "\n".join(filter(None, (point.release, against, *notes))),
-        words.figure(point.side.shown, metric.name),
+        report.figure(point.side.shown, metric.name),
         UNKNOWN if ratio is None else _signed(ratio - 1),
-        words.interval(judged) if judged else UNKNOWN,
-        words.verdict(judged, series.metric) if judged else "",
+        report.interval(judged) if judged else UNKNOWN,
+        report.verdict(judged, series.metric) if judged else "",
         _runs(series, point),
     )
 
@@ -202,7 +203,7 @@ def _summary(found: Sequence[Series], *, only_news: bool) -> str:
         "failed": sum(bool(one.failed) for one in found),
         "cannot be told": sum(bool(one.untold) for one in found),
     }
-    named = dict.fromkeys(words.named(Verdict.SLOWER, one.metric) for one in found)
+    named = dict.fromkeys(report.named(Verdict.SLOWER, one.metric) for one in found)
     worse = " or ".join(named or [Verdict.SLOWER])
     parts = [f"{sum(one.is_slower() for one in found)} {worse} than before"]
     parts += [f"{count} {word}" for word, count in counts.items() if count]

@@ -1,6 +1,8 @@
-"""Compare two releases: match their results, judge each pair by its noise, say it in words."""
+"""Compare releases: match results, judge each pair by its noise, follow them over time."""
 
-from perfdb.compare.base import (
+from perfdb.compare.match import comparison, metric_for
+from perfdb.compare.releases import Choice, both_named, named
+from perfdb.compare.sides import (
     Comparison,
     Difference,
     Judgement,
@@ -8,13 +10,12 @@ from perfdb.compare.base import (
     Match,
     Side,
     Verdict,
+    marked,
     together,
+    usable,
 )
-from perfdb.compare.match import comparison, metric_for
-from perfdb.compare.releases import Choice, both_named, named
-from perfdb.compare.result import Result, marked
 
 __all__ = [
-    "Choice", "Comparison", "Difference", "Judgement", "Level", "Match", "Result", "Side",
-    "Verdict", "both_named", "comparison", "marked", "metric_for", "named", "together",
+    "Choice", "Comparison", "Difference", "Judgement", "Level", "Match", "Side", "Verdict",
+    "both_named", "comparison", "marked", "metric_for", "named", "together", "usable",
 ]  # fmt: skip

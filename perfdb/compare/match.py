@@ -1,13 +1,23 @@
-"""Which results of two releases belong together: by case, and by workload."""
+"""Which results of two releases belong together: by case, by workload, and nearly."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import attrgetter, ne
+from typing import Final
 
-from perfdb.compare.base import Comparison, Difference, Level, Match, Side
-from perfdb.compare.result import Result
+from perfdb.catalog import titles
+from perfdb.compare.sides import (
+    Comparison,
+    Difference,
+    Level,
+    Match,
+    Side,
+    layout_order,
+    work_order,
+)
 from perfdb.compare.verdict import judge
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS, PREFERRED
-from perfdb.record import CONFIGURATION_FIELDS, Origin
+from perfdb.record import CONFIGURATION_FIELDS, WORKLOAD_FIELDS, Origin, Result, Scalar
 
 Sides = Mapping[Origin, Side]
 
@@ -119,9 +129,44 @@ def _workload_key(side: Side) -> str:
 
 
 def _order(side: Side) -> tuple[object, ...]:
-    return (*side.shown.work_order, *side.shown.layout_order, side.origin)
+    return (*work_order(side.shown), *layout_order(side.shown), side.origin)
 
 
 def _order_of_match(match: Match) -> tuple[object, ...]:
     it = match.a.shown
-    return (*it.work_order, match.level, *it.layout_order, it.origin)
+    return (*work_order(it), match.level, *layout_order(it), it.origin)
+
+
+AT: Final[Mapping[str, Callable[[Result], str]]] = {
+    "num_gpus": lambda it: f"{it.num_gpus:,} GPUs",
+    "precision": lambda it: titles.precision(it.precision) or "an unknown precision",
+    "sequence_length": lambda it: f"sequence {it.sequence_length:,}",
+    "global_batch_size": lambda it: f"GBS {it.global_batch_size:,}",
+}
+"""The fields in which a recipe is changed on purpose, and how their values read."""
+
+_WORK: Final = attrgetter(*WORKLOAD_FIELDS)
+
+
+def nearest(side: Side, others: Iterable[Side]) -> dict[str, list[Scalar | None]]:
+    """The values that others have of a field, where they differ from a side in that field alone."""
+    found: dict[str, list[Scalar | None]] = {}
+    for field, other in _differing_in_one(side, others):
+        value = getattr(other, field)
+        if value not in found.setdefault(field, []):
+            found[field].append(value)
+    return found
+
+
+def nearest_text(side: Side, others: Iterable[Side]) -> str:
+    """'B has it at GBS 128 or FP8-MX'; empty where it has nothing of the kind."""
+    found = dict.fromkeys(AT[field](other) for field, other in _differing_in_one(side, others))
+    return f"B has it at {' or '.join(found)}" if found else ""
+
+
+def _differing_in_one(side: Side, others: Iterable[Side]) -> Iterator[tuple[str, Result]]:
+    work = _WORK(side.shown)
+    for other in others:
+        differs = list(map(ne, work, _WORK(other.shown)))
+        if sum(differs) == 1 and (field := WORKLOAD_FIELDS[differs.index(True)]) in AT:
+            yield field, other.shown

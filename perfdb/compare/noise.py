@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from math import pi, sqrt
 from statistics import fmean
 
-from perfdb.compare.base import Side
-from perfdb.compare.result import Result
-from perfdb.record import Origin
+from perfdb.compare.sides import Side
+from perfdb.record import Origin, Result
 
 RUN_TO_RUN = 0.0051
 """The relative standard deviation between runs of one case that is assumed: of a single run at the
@@ -54,7 +53,7 @@ def spread(side: Side, metric: str) -> Spread | None:
     figures = side.repeats(metric)
     if len(figures) > 1:
         return of_runs(figures)
-    is_told = side.origin is Origin.MEASURED and not side.is_uneven(metric)
+    is_told = side.origin == Origin.MEASURED and not side.is_uneven(metric)
     return _of_steps(side.shown) if is_told else None
 
 
@@ -101,7 +100,7 @@ def half_between(a: Side, b: Side, metric: str) -> float | None:
     several = [figures for side in (a, b) if len(figures := side.repeats(metric)) > 1]
     of_others = half_of_one_more(several[0]) if len(several) == 1 else 0.0
     if ours is None or theirs is None:
-        return of_others or None if a.origin is b.origin is Origin.PUBLISHED else None
+        return of_others or None if a.origin == b.origin == Origin.PUBLISHED else None
     return max(half_interval(ours, theirs), of_others)
 
 

@@ -1,15 +1,23 @@
-"""What a comparison reads from the store: the releases, and the results of one."""
+"""What comparisons and trends read from the store: releases, results, and their open errors."""
 
-from collections.abc import Sequence
+import dataclasses
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Final
 
 from sqlalchemy import Connection
 
 from perfdb.audit.review import Entry, explained
-from perfdb.compare.releases import Choice, KnownRelease, choices, named
-from perfdb.compare.result import Result
-from perfdb.queries import catalog, findings, results
-from perfdb.queries.scope import Only, Scope, within
-from perfdb.record import Finding
+from perfdb.compare.releases import Choice, KnownRelease, choices, in_order, named
+from perfdb.errors import Diagnostic, InputError
+from perfdb.queries import catalog, findings
+from perfdb.queries import results as queries
+from perfdb.queries.scope import Only, Scope, narrowed, spelled, within
+from perfdb.queries.scope import known as in_store
+from perfdb.record import Finding, Origin, Result
+from perfdb.versions import is_numbered
 
 
 def known_releases(connection: Connection) -> tuple[Choice, ...]:
@@ -31,8 +39,18 @@ def results_of(
     Raises InputError for a framework, system or model that the store does not have.
     """
     scope = Scope(only or Only(), choice.release_ids)
-    rows = connection.execute(within(connection, results.current(), scope)).mappings()
-    return tuple(map(Result.model_validate, rows))
+    return tuple(queries.read(connection, within(connection, queries.current(), scope)))
+
+
+def of_rows(rows: Iterable[Mapping[str, object]]) -> tuple[Result, ...]:
+    """Results from rows of `perfdb.queries.results.current`, as mappings by column."""
+    make: Callable[..., Result] = Result
+    return tuple(
+        make(**{name: value for name, value in row.items() if name in _ATTRIBUTES}) for row in rows
+    )
+
+
+_ATTRIBUTES: Final = frozenset(one.name for one in dataclasses.fields(Result))
 
 
 def open_errors(connection: Connection, known: Sequence[Entry]) -> frozenset[int]:
@@ -43,3 +61,81 @@ def open_errors(connection: Connection, known: Sequence[Entry]) -> frozenset[int
     rows = connection.execute(findings.errors()).mappings()
     found = explained(map(Finding.model_validate, rows), known)
     return frozenset(it.result_id for it in found if it.result_id is not None and it.is_open_error)
+
+
+def results_of_words(
+    connection: Connection, words: Sequence[str], only: Only
+) -> tuple[Result, ...]:
+    """The results in force of the models or keys that were asked for, of these alone.
+
+    Without a word they are all. Raises InputError for every word that means nothing in the store,
+    and where nothing is left.
+    """
+    names = connection.scalars(catalog.model_names()).all()
+    wanted = [spelled(word) for word in words]
+    everything = queries.of_words(wanted) if wanted else queries.current()
+    question = narrowed(everything, in_store(connection, only))
+    found = tuple(queries.read(connection, question))
+    problems = [
+        _nothing(word, names)
+        for word, name in zip(words, wanted, strict=True)
+        if not connection.execute(queries.of_words([name]).limit(1)).first()
+    ]
+    if not found and not problems:
+        problems = [_nothing_left(words, only)]
+    if problems:
+        raise InputError(problems)
+    return found
+
+
+def versions(
+    connection: Connection, choices: Sequence[Choice]
+) -> Mapping[tuple[str, Origin], Sequence[str]]:
+    """The releases of each framework that have results of an origin, in the order of `choices`.
+
+    Unstated releases and rolling branches are left out, as they have no place in that order.
+    """
+    of_ids: dict[int, set[tuple[str, Origin]]] = defaultdict(set)
+    for row in connection.execute(catalog.all_releases()).mappings():
+        of_ids[row["release_id"]].add((row["framework"], Origin(row["origin"])))
+    found: dict[tuple[str, Origin], list[str]] = defaultdict(list)
+    numbered = {
+        one for choice in choices if is_numbered(choice.version) for one in choice.release_ids
+    }
+    for number, name in in_order(choices).items():
+        for key in of_ids[number] if number in numbered else ():
+            if name not in found[key]:
+                found[key].append(name)
+    return found
+
+
+def is_key(word: str) -> bool:
+    """Whether a word is the beginning of a key rather than the name of a model."""
+    return re.fullmatch(rf"[0-9a-fA-F]{{{queries.KEY_LENGTH},64}}", word) is not None
+
+
+def _nothing(word: str, names: Sequence[str]) -> Diagnostic:
+    if not names:
+        remedy = "the store holds no results; fill it with `perfdb ingest`"
+    elif close := get_close_matches(spelled(word), names, n=3, cutoff=0.5):
+        remedy = f"did you mean {' or '.join(close)}?"
+    else:
+        remedy = f"known models: {', '.join(names)}; or give the beginning of a key"
+    return Diagnostic("trend", f"no results of {word!r}", remedy=remedy)
+
+
+def _nothing_left(words: Sequence[str], only: Only) -> Diagnostic:
+    if not _options(only):
+        return Diagnostic("trend", "no results", remedy="fill the store with `perfdb ingest`")
+    asked = " ".join(filter(None, (", ".join(words), _said(only))))
+    remedy = f"leave out one of {', '.join(_options(only))}"
+    return Diagnostic("trend", f"no results of {asked}", remedy=remedy)
+
+
+def _options(only: Only) -> list[str]:
+    return [f"--{name}" for name, value in vars(only).items() if value is not None]
+
+
+def _said(only: Only) -> str:
+    said = {"framework": "of", "system": "on"}
+    return " ".join(f"{word} {value}" for name, word in said.items() if (value := vars(only)[name]))

@@ -7,12 +7,11 @@ from typing import Final
 
 from perfdb import stated
 from perfdb.audit.interval import cell_in, half_unit
-from perfdb.compare.base import Judgement, Side, Verdict
 from perfdb.compare.noise import half_between, spread
-from perfdb.compare.result import Result
+from perfdb.compare.sides import Judgement, Side, Verdict, usable
 from perfdb.metrics import CONVENTION_BOUND, METRICS
-from perfdb.record import Origin, Outcome
-from perfdb.stated import RATE, Stated
+from perfdb.record import Origin, Outcome, Result
+from perfdb.stated import RATE
 from perfdb.units import number, significant, text
 
 TOO_NOISY = 0.05
@@ -63,7 +62,7 @@ def judge(a: Side, b: Side, metric: str) -> Judgement:
     - `not judged`, whatever the figures say, where the audit has open errors of either side.
     """
     outcomes = a.shown.outcome, b.shown.outcome
-    if outcomes[0] is Outcome.FINISHED is not outcomes[1]:
+    if outcomes[0] == Outcome.FINISHED != outcomes[1]:
         return Judgement(None, None, None, Verdict.FAILED, ENDED[outcomes[1]])
     judged = _by_figures(a, b, metric)
     if a.shown.has_open_errors or b.shown.has_open_errors:
@@ -83,7 +82,7 @@ def _by_figures(a: Side, b: Side, metric: str) -> Judgement:
     if reason := _differ_in_window(a, b) or _differ_in_convention(a.shown, b.shown, metric):
         return Judgement(ratio, None, None, Verdict.UNKNOWN, reason, is_no_measure=True)
     rounding = _rounding(a, b, metric) + _waived(a.shown, b.shown, metric) * figure_b
-    if a.origin is b.origin and (half := half_between(a, b, metric)) is not None:
+    if a.origin == b.origin and (half := half_between(a, b, metric)) is not None:
         if None in (spread(a, metric), spread(b, metric)):  # a page is no sharper than its digits
             half = max(half, rounding / min(figure_a, figure_b))
         return _by_interval(figure_a, figure_b, half, metric)
@@ -116,14 +115,14 @@ def _by_interval(figure_a: float, figure_b: float, half: float, metric: str) -> 
 
 def _rounding(a: Side, b: Side, metric: str) -> float:
     """By how much two figures without spread may differ and still be the same."""
-    if a.origin is b.origin is Origin.PUBLISHED:
+    if a.origin == b.origin == Origin.PUBLISHED:
         return sum(max(_half_units(side, metric)) for side in (a, b))
     return 0.0 if a.median(metric) == b.median(metric) else inf
 
 
 def _half_units(side: Side, metric: str) -> Iterator[float]:
     for one in side.finished:
-        if figure := one.figure(metric):
+        if figure := usable(one, metric):
             yield half_unit(figure, metric, cell_in(one.raw, metric))
 
 
@@ -154,12 +153,12 @@ def _of_larger(tolerance: float) -> float:
 
 def _lone_and_uneven(a: Side, b: Side, metric: str) -> str | None:
     is_uneven = a.is_uneven(metric) or b.is_uneven(metric)
-    return LONE_AND_UNEVEN if is_uneven and a.origin is b.origin else None
+    return LONE_AND_UNEVEN if is_uneven and a.origin == b.origin else None
 
 
 def _differ_in_window(a: Side, b: Side) -> str | None:
     """Steps of another part of a run are faster or slower for that alone, within a side, too."""
-    if not a.origin is b.origin is Origin.MEASURED or len(a.windows | b.windows) < 2:
+    if not a.origin == b.origin == Origin.MEASURED or len(a.windows | b.windows) < 2:
         return None
     return f"windows differ: {text(a.window)} / {text(b.window)}"
 
@@ -198,10 +197,9 @@ def _waived(a: Result, b: Result, metric: str) -> float:
 
 def _gflop_per_token(result: Result) -> tuple[float, float] | None:
     """What a result counts, and the share of it that rounding leaves open."""
-    known = {name: value for name in (*_RATES, _TFLOPS) if (value := result.figure(name))}
-    tokens = stated.figure(
-        Stated.model_validate(vars(result) | dict.fromkeys(_RATES) | known), RATE
-    )
+    known = {name: value for name in (*_RATES, _TFLOPS) if (value := usable(result, name))}
+    nothing: dict[str, float | None] = dict.fromkeys(_RATES)
+    tokens = stated.figure(replace(result, **(nothing | known)), RATE)  # type: ignore[arg-type]
     if tokens is None or _TFLOPS not in known:
         return None
     by = next(iter(known)), _TFLOPS

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from perfdb import catalog, units
 from perfdb.catalog import titles
-from perfdb.compare import words
+from perfdb.compare import report
 from perfdb.metrics import CONVENTION_BOUND, METRICS, Metric
 from perfdb.site import charts, links
 from perfdb.site.addresses import UNATTRIBUTED
@@ -149,7 +149,7 @@ def chart(
     shown = [result for _, result in drawn]
     below = note(
         _meaning(label, shown),
-        words.counting(metric, (result.flops_convention for result in shown)),
+        report.counting(metric, (result.flops_convention for result in shown)),
         f"The {len(drawn)} highest of {len(ranked)} are drawn." if len(ranked) > len(drawn) else "",
         contradicted(len(newest) - len(clean)),
         _without(metric, len(clean) - len(stating)),

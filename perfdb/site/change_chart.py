@@ -8,7 +8,8 @@ from markupsafe import Markup
 
 from perfdb import units
 from perfdb.catalog import titles
-from perfdb.compare import Match, Result, Verdict, words
+from perfdb.compare import Match, Verdict, report
+from perfdb.record import Result
 from perfdb.site import bests, charts
 from perfdb.site.cells import gpus
 from perfdb.site.charts import BAD, FAINT, GOOD, ChartBar
@@ -78,7 +79,7 @@ def _labels(matches: Sequence[Match]) -> list[str]:
     differ = [len(set(column)) > 1 for column in zip(*rows, strict=True)]
     told = [always or differs for always, differs in zip(ALWAYS, differ, strict=True)]
     labels = [" · ".join(filter(None, compress(row, told))) for row in rows]
-    return words.told_apart(labels, matches)
+    return report.told_apart(labels, matches)
 
 
 def _named(it: Result) -> tuple[str, ...]:

@@ -9,9 +9,10 @@ from markupsafe import Markup
 
 from perfdb import units
 from perfdb.catalog import titles
-from perfdb.compare import Match, Result, Side, Verdict, metric_for, words
+from perfdb.compare import Match, Side, Verdict, metric_for, report, usable
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS
+from perfdb.record import Result
 from perfdb.site import addresses, links
 from perfdb.site.cells import HtmlCell
 from perfdb.site.change_chart import change_of, chart, signed
@@ -173,7 +174,7 @@ def _came_out(pair: ReleasePair) -> str:
     if found.matched:
         return tally(pair).text()
     before, after = (release_title(pair.framework, name) for name in (pair.before, pair.after))
-    return words.why_nothing(before, after, found).removesuffix(".")
+    return report.why_nothing(before, after, found).removesuffix(".")
 
 
 def _matched(pair: ReleasePair, rows: Rows) -> Markup:
@@ -222,7 +223,7 @@ def _order(match: Match) -> tuple[int, float]:
 def _disagreements(pair: ReleasePair) -> Markup:
     """Where the TFLOP/s changed otherwise than the tokens/s."""
     found = [(one, it) for it in pair.comparison.matched if (one := disagreement(it))]
-    works = words.told_apart([one.work for one, _ in found], [match for _, match in found])
+    works = report.told_apart([one.work for one, _ in found], [match for _, match in found])
     return render_text(
         "{% if items %}<p>The same work takes the same FLOPs per token, so that both figures "
         "change alike. Here TFLOP/s/GPU and tokens/s/GPU disagree:</p>\n<ul>"
@@ -239,10 +240,10 @@ def _match_row(match: Match, rows: Rows) -> list[HtmlCell]:
         HtmlCell(METRICS[match.metric].title),
         *(_figure(side.shown, match.metric, rows) for side in (match.a, match.b)),
         HtmlCell(signed(percent), sort=percent),
-        HtmlCell(words.interval(match.judgement), sort=match.judgement.low),
+        HtmlCell(report.interval(match.judgement), sort=match.judgement.low),
         HtmlCell(_verdict(match)),
-        HtmlCell(words.how(match)),
-        HtmlCell(words.remark(match)),
+        HtmlCell(report.how(match)),
+        HtmlCell(report.remark(match)),
     ]
 
 
@@ -250,25 +251,25 @@ def _figure(result: Result, metric: str, rows: Rows) -> HtmlCell:
     """A figure, leading to its row on the page of its release."""
     row = rows.get(result.result_id)
     at = to(addresses.of_release(result.framework, result.release), row) if row else ""
-    return HtmlCell(words.figure(result, metric), sort=result.figure(metric), evidence=at)
+    return HtmlCell(report.figure(result, metric), sort=usable(result, metric), evidence=at)
 
 
 def _case(result: Result) -> tuple[HtmlCell, HtmlCell]:
     """The model, leading to the table that shows the figure, and the rest of the work."""
     page = links.tab(result.framework, result.release, result.system)
-    model, *rest = words.workload(result).split(" · ")
+    model, *rest = report.workload(result).split(" · ")
     content = Markup('<a href="{}">{}</a>').format(page, model)
-    return HtmlCell(content, sort=words.workload(result)), HtmlCell(" · ".join(rest))
+    return HtmlCell(content, sort=report.workload(result)), HtmlCell(" · ".join(rest))
 
 
 def _verdict(match: Match) -> Markup:
     """The verdict in a box, how B ended where it failed, and whether errors keep it from one."""
     verdict = match.judgement.verdict
     kind = BADGES.get(verdict, "explained")
-    box = badge(words.verdict(match.judgement, match.metric), kind)
+    box = badge(report.verdict(match.judgement, match.metric), kind)
     if verdict is not Verdict.NOT_JUDGED:
         return box
-    return Markup('{} <span class="perf-flag error">{}</span>').format(box, words.OPEN_ERRORS)
+    return Markup('{} <span class="perf-flag error">{}</span>').format(box, report.OPEN_ERRORS)
 
 
 def _unmatched_row(side: Side, rows: Rows) -> list[HtmlCell]:
@@ -277,6 +278,6 @@ def _unmatched_row(side: Side, rows: Rows) -> list[HtmlCell]:
         *_case(result),
         HtmlCell(metric.title),
         _figure(result, metric.name, rows),
-        HtmlCell(words.configuration(result)),
-        HtmlCell(words.remark_of(side)),
+        HtmlCell(report.configuration(result)),
+        HtmlCell(report.remark_of(side)),
     ]

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from perfdb import units
 from perfdb.catalog import titles
-from perfdb.compare import Comparison, Match, Side, Verdict, words
+from perfdb.compare import Comparison, Match, Side, Verdict, report
 from perfdb.groups import grouped
 from perfdb.site import addresses, bests, columns, links
 from perfdb.site.cells import FLOPS, figure_text, work
@@ -172,8 +172,8 @@ def _extremes(found: Comparison) -> Iterator[str]:
     """The largest change for the better and for the worse."""
     named = {"best": _extreme(found, Verdict.FASTER), "worst": _extreme(found, Verdict.SLOWER)}
     known = {name: most for name, most in named.items() if most}
-    names = [words.workload(it.b.shown) for it in known.values()]
-    works = words.told_apart(names, [*known.values()])
+    names = [report.workload(it.b.shown) for it in known.values()]
+    works = report.told_apart(names, [*known.values()])
     for (name, most), work_ in zip(known.items(), works, strict=True):
         yield f"{name}: {signed(change_of(most))} {UNITS[most.metric]}, {work_}"
 

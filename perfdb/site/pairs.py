@@ -8,9 +8,11 @@ from typing import Final
 
 from perfdb import catalog
 from perfdb.catalog import titles
-from perfdb.compare import Comparison, Match, Result, Verdict, comparison, marked, words
+from perfdb.compare import Comparison, Match, Verdict, comparison, marked, report, usable
+from perfdb.compare.read import of_rows
 from perfdb.compare.verdict import gflop_per_token_apart
 from perfdb.groups import grouped
+from perfdb.record import Result
 from perfdb.site import addresses
 from perfdb.site.cells import FLOPS
 from perfdb.site.links import release_title
@@ -112,7 +114,7 @@ def _of_framework(
 ) -> list[ReleasePair]:
     @cache
     def read(version: str) -> tuple[Result, ...]:
-        return marked(map(Result.model_validate, releases[version]), wrong)
+        return marked(of_rows(releases[version]), wrong)
 
     trials = {
         version
@@ -169,7 +171,7 @@ def _pair(
     skipped: list[SkippedRelease] = []
     for passed in earlier[: earlier.index(before)]:
         ends = (release_title(framework, passed), release_title(framework, after))
-        nothing = words.why_nothing(*ends, comparison(read(passed), read(after)))
+        nothing = report.why_nothing(*ends, comparison(read(passed), read(after)))
         skipped.append(SkippedRelease(release=passed, reason=nothing))
     return ReleasePair(
         framework=framework,
@@ -198,13 +200,13 @@ def disagreement(match: Match) -> Disagreement | None:
     if rates is None or tflops is None or len(conventions) > 1 or not gflop_per_token_apart(a, b):
         return None
     figures = (
-        f"{name} {words.figure(a, metric)} → {words.figure(b, metric)}"
+        f"{name} {report.figure(a, metric)} → {report.figure(b, metric)}"
         for name, metric in (("tokens/s/GPU", RATE), ("TFLOP/s/GPU", FLOPS))
     )
-    return Disagreement(work=words.workload(b), text=", ".join(figures))
+    return Disagreement(work=report.workload(b), text=", ".join(figures))
 
 
 def _ends(match: Match, metric: str) -> tuple[float, float] | None:
     """A figure before and after; None where one of them is not known."""
-    before, after = match.a.shown.figure(metric), match.b.shown.figure(metric)
+    before, after = usable(match.a.shown, metric), usable(match.b.shown, metric)
     return (before, after) if before is not None and after is not None else None

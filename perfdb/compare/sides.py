@@ -1,16 +1,49 @@
-"""What a comparison gives: the sides of a match, verdicts."""
+"""What is compared: the sides of a match, matches, and the verdicts on them."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
-from math import inf, isclose
+from math import inf, isclose, isfinite
 from statistics import median
 
-from perfdb.compare.result import FAULTS, Result
 from perfdb.metrics import CONVENTION_BOUND
-from perfdb.record import Origin, Scalar
+from perfdb.record import CONFIGURATION_FIELDS, NoteCode, Origin, Outcome, Result, Scalar
 from perfdb.stated import RATE
+from perfdb.versions import natural
+
+FAULTS = (
+    Outcome.FAILED, Outcome.OUT_OF_MEMORY, Outcome.NAN_LOSS, Outcome.NAN_GRAD_NORM,
+    Outcome.TIMED_OUT,
+)  # fmt: skip
+"""The outcomes of a run that failed by itself, and was not stopped."""
+
+
+def usable(result: Result, metric: str) -> float | None:
+    """The value of a metric; None where it is unknown, withheld, or cannot be a rate."""
+    value = None if result.withheld else result.figure(metric)
+    return value if value is not None and isfinite(value) and value > 0 else None
+
+
+def work_order(result: Result) -> tuple[object, ...]:
+    """A key that sorts results by what was done: model, system, task, precision, then sizes."""
+    work = (natural(result.model_title), natural(result.system_title), result.task)
+    size = (result.num_gpus, result.sequence_length, result.global_batch_size)
+    return (*work, result.precision or "", *size)
+
+
+def layout_order(result: Result) -> tuple[object, ...]:
+    """A key that sorts results of the same work by how it was done: MBS, LBS, TP, PP, …"""
+    values = [result.value(name) for name in CONFIGURATION_FIELDS]
+    texts = (natural("" if value is None else str(value)) for value in values)
+    return (*texts, result.case_key)
+
+
+def marked(results: Iterable[Result], wrong: Collection[int]) -> tuple[Result, ...]:
+    """The results; those whose numbers are among the wrong ones are marked with open errors."""
+    return tuple(
+        replace(one, has_open_errors=True) if one.result_id in wrong else one for one in results
+    )
 
 
 class Verdict(StrEnum):
@@ -78,7 +111,9 @@ class Side:
 
     def is_uneven(self, metric: str) -> bool:
         """Whether its figures depend on how many tokens the steps happened to have."""
-        return metric == RATE and any(one.is_uneven for one in self.finished)
+        return metric == RATE and any(
+            one.has_note(NoteCode.VARIABLE_LENGTH_STEPS) for one in self.finished
+        )
 
     @property
     def finished(self) -> tuple[Result, ...]:
@@ -125,7 +160,7 @@ class Side:
 
 
 def _figures(results: Iterable[Result], metric: str) -> list[float]:
-    return [figure for one in results if (figure := one.figure(metric)) is not None]
+    return [figure for one in results if (figure := usable(one, metric)) is not None]
 
 
 def _by_step_time(result: Result) -> tuple[bool, float, int]:

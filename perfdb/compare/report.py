@@ -1,38 +1,75 @@
-"""How a comparison reads: a case in a line, what differs, and why nothing matched."""
+"""How a comparison reads: a case in a line, figures with their digits, why nothing matched."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import isclose, isnan
 from operator import itemgetter
 from typing import Final
 
+from perfdb import fields, units
+from perfdb.audit.interval import cell_in
 from perfdb.catalog import titles
-from perfdb.compare.base import Comparison, Difference, Judgement, Match, Side, Verdict
-from perfdb.compare.digits import printed
-from perfdb.compare.result import Result
+from perfdb.compare.sides import Comparison, Difference, Judgement, Match, Side, Verdict, usable
 from perfdb.compare.verdict import ENDED
 from perfdb.groups import grouped
+from perfdb.messages import note_text
 from perfdb.metrics import CONVENTION_BOUND, METRICS, Metric
 from perfdb.queries.scope import EVERY, Only
-from perfdb.record import Origin, Outcome
-from perfdb.units import UNKNOWN, number, text
+from perfdb.record import CONFIGURATION_FIELDS, Origin, Outcome, Result
+from perfdb.units import UNKNOWN, number, percent, share, significant, text
+
+Raw = Mapping[str, str]
+"""The cells of a row by the titles of their columns, as its page prints them; empty for a run."""
+
+_NUMBER = re.compile(r"(\d[\d,]*)(?:\.(\d+))?")
+
+
+def printed(metric: Metric, value: float | None, raw: Raw | None = None) -> str:
+    """A figure in its metric's unit as text: with the digits its page printed; – when unknown.
+
+    `value` is in the unit of the metric, seconds or tokens/s, and a share of 1 for MFU, which is
+    printed in percent. One of a run has as many decimals as the metric has, or three significant
+    digits where it would lose its digits so; a step time has four significant digits.
+    """
+    if value is None or isnan(value):
+        return UNKNOWN
+    found = decimals(raw, metric.name, value) if raw else None
+    if metric.name == "step_time_s" and found is None:
+        return significant(value, metric.digits)
+    return with_digits(metric, value, found)
+
+
+def with_digits(metric: Metric, value: float, found: int | None) -> str:
+    """A figure with so many decimals; None: as many as its metric has, or enough to say it."""
+    if metric.name == "mfu":
+        return share(value) if found is None else percent(value, found)
+    return units.figure(value, metric.digits) if found is None else number(value, found)
+
+
+def decimals(raw: Raw, field: str, value: float) -> int | None:
+    """How many decimals a figure has on its page; for MFU, how many its percentage has.
+
+    None if the page has no such column, or prints another value: in another unit, or from before
+    a correction.
+    """
+    return next(_found(cell_in(raw, field) or "", field, value), None)
+
+
+def _found(text: str, field: str, value: float) -> Iterator[int]:
+    for whole, fraction in _NUMBER.findall(text):
+        read = float(f"{whole.replace(',', '')}.{fraction or 0}")
+        if field == "mfu" and isclose(read, value * 100):
+            yield len(fraction)
+        elif isclose(read, value):
+            yield max(0, len(fraction) - 2) if field == "mfu" else len(fraction)
+
 
 OPEN_ERRORS: Final = "⚑ open errors"
 """The mark of a figure in which the audit finds errors that nobody has accepted."""
 
-SHORT: Mapping[str, str] = {
-    "micro_batch_size": "MBS",
-    "local_batch_size": "LBS",
-    "tensor_parallel": "TP",
-    "pipeline_parallel": "PP",
-    "context_parallel": "CP",
-    "expert_parallel": "EP",
-    "expert_tensor_parallel": "ETP",
-    "virtual_pipeline": "VP",
-    "fsdp_enabled": "FSDP",
-    "fsdp_size": "FSDP size",
-    "sequence_parallel": "SP",
-    "kernels": "kernels",
-    "variant": "variant",
+SHORT: Final[Mapping[str, str]] = {
+    name: fields.short(name) for name in CONFIGURATION_FIELDS if name != "options"
 }
 """What pages print for a configuration field."""
 
@@ -58,7 +95,7 @@ _TITLES: Mapping[str, Callable[[str], str]] = {
 
 def figure(result: Result, metric: str) -> str:
     """A figure as tables print it: of a page with its digits; – where it is not known."""
-    return printed(METRICS[metric], result.figure(metric), result.raw)
+    return printed(METRICS[metric], usable(result, metric), result.raw)
 
 
 def workload(result: Result) -> str:
@@ -179,7 +216,7 @@ def median(side: Side, metric: str) -> str:
 
 def runs(side: Side) -> str:
     """'3 runs', '1 of 3 runs (2 out of memory)', 'none of 2 runs (…)'; empty for a single one."""
-    count, what = len(side.results), "runs" if side.origin is Origin.MEASURED else "results"
+    count, what = len(side.results), "runs" if side.origin == Origin.MEASURED else "results"
     if count == 1:
         return ""
     lost = Counter(_how_it_ended(one) for one in side.results if one.withheld is not None)
@@ -217,8 +254,8 @@ def flag(side: Side) -> str:
 def ended(side: Side) -> str:
     """Why a side has no figures, in words; empty where it has them."""
     it = side.shown
-    unfinished = "" if it.outcome is Outcome.FINISHED else it.outcome.replace("_", " ")
-    return it.withheld or unfinished
+    unfinished = "" if it.outcome == Outcome.FINISHED else it.outcome.replace("_", " ")
+    return note_text(it.withheld) if it.withheld else unfinished
 
 
 def counting(metric: Metric, conventions: Iterable[str | None]) -> str:
