@@ -26,6 +26,7 @@ from perfdb.compare import (
 from perfdb.compare.noise import spread
 from perfdb.compare.output import document
 from perfdb.compare.releases import Choice, KnownRelease, choices
+from perfdb.compare.sides import usable
 from perfdb.compare.verdict import TOO_NOISY, judge
 from perfdb.errors import InputError
 from perfdb.metrics import METRICS
@@ -71,7 +72,7 @@ def noted(words: object) -> object:
     """Words as notes."""
     if isinstance(words, str):
         return Note.of(NoteCode.REPORTED, text=words)
-    return tuple(map(noted, words)) if isinstance(words, (list, tuple)) else words
+    return words
 
 
 def at(step_time_s: float, **changed: object) -> Result:
@@ -434,7 +435,7 @@ def is_noisy(match) -> bool:
 @given(RESULTS)
 def test_a_release_is_the_same_as_itself(results):
     found = comparison(results, results)
-    told = [m for m in found.matched if m.a.shown.figure(m.metric) is not None]
+    told = [m for m in found.matched if usable(m.a.shown, m.metric) is not None]
     assert [(1.0, Verdict.UNKNOWN if is_noisy(m) else Verdict.SAME) for m in told] == [
         (m.judgement.ratio, m.judgement.verdict) for m in told
     ]

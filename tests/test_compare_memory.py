@@ -1,7 +1,6 @@
 """Peak memory in comparisons and trends: it has no spread, and 1 % is what an allocator rounds."""
 
 import json
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -114,7 +113,7 @@ def written(folder: Path, name: str, version: str, peak_gb: int, later: int) -> 
         started_at=factories.STARTED + timedelta(days=later),
     )
     warmup, *others = factories.steps((12.0,) * 10, peak_memory_bytes=peak_gb * 10**9 - 10**8)
-    peak = replace(warmup, **{MEMORY: peak_gb * 10**9})
+    peak = warmup.model_copy(update={MEMORY: peak_gb * 10**9})
     factories.write_steps(run, [peak, *others])
     return run
 

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfdb import stated
 from perfdb.compare import Side, Verdict, report
 from perfdb.compare.match import comparison
 from perfdb.compare.noise import (
@@ -24,6 +23,7 @@ from perfdb.compare.noise import (
     student_t_95,
 )
 from perfdb.compare.verdict import judge
+from perfdb.record import Note, NoteCode
 from perfdb.stated import RATE
 from tests.test_compare import at, only_match, printed
 
@@ -153,7 +153,7 @@ class TestUneven:
     @staticmethod
     def rated(*rates: float) -> Side:
         """Runs of the same step time, and of such tokens/s/GPU."""
-        notes = [stated.UNEVEN]
+        notes = (Note(NoteCode.VARIABLE_LENGTH_STEPS),)
         return Side(tuple(at(4.0, tokens_per_sec_per_gpu=rate, notes=notes) for rate in rates))
 
     def test_the_rates_of_the_runs_show_how_far_they_are_apart(self):
