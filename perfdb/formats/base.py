@@ -100,11 +100,6 @@ class ParsedLog:
         """The framework that wrote the file."""
         return self.configuration.framework
 
-    @property
-    def readings(self) -> Steps:
-        """The steps, by their former name."""
-        return self.steps
-
 
 @dataclass(frozen=True)
 class LogFormat:

@@ -275,8 +275,8 @@ class _LogFile:
     ) -> Unattributed:
         log = attribution.log
         line = log.emitted_line
-        if log.readings and len(self.logs) > 1:
-            line = log.readings[0].line
+        if log.steps and len(self.logs) > 1:
+            line = log.steps[0].line
         notes = (*log.problems, *log.notes, *attribution.other_runs())
         return Unattributed(
             self.file,

@@ -116,7 +116,7 @@ def is_empty(log: ParsedLog) -> bool:
 
 def is_run(log: ParsedLog) -> bool:
     """Whether it is of a run, if only that it failed, and does not only sum one up."""
-    return bool(log.readings) or log.emitted == Figures()
+    return bool(log.steps) or log.emitted == Figures()
 
 
 def reasons(where: str, log: ParsedLog) -> tuple[Diagnostic, ...]:
@@ -125,4 +125,4 @@ def reasons(where: str, log: ParsedLog) -> tuple[Diagnostic, ...]:
 
 
 def _has_no_figures(log: ParsedLog) -> bool:
-    return not log.readings and not any(log.emitted.model_dump().values())
+    return not log.steps and not any(log.emitted.model_dump().values())
