@@ -189,7 +189,12 @@ def published(line: int = 7, **changed: object) -> PublishedResult:
     if notes := changed.get("notes"):
         assert isinstance(notes, tuple)
         changed["notes"] = tuple(Note.of(NoteCode.FOOTNOTE, text=text) for text in notes)
-    return PublishedResult.model_validate(fields | changed)
+    known = fields | changed
+    raw = known["raw"]
+    assert isinstance(raw, dict)
+    titles = {"Model": "model", "Tokens / sec / GPU": "tokens_per_sec_per_gpu"}
+    printed = {titles[title]: text for title, text in raw.items() if title in titles}
+    return PublishedResult.model_validate({"printed": printed} | known)
 
 
 def finding(result_id: int, **changed: object) -> Finding:

@@ -4,6 +4,7 @@ A page's blocks are kept as JSON behind the key of what they were made from: a b
 blocks of pages whose key, or whose files, have changed.
 """
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -23,6 +24,7 @@ from perfdb.db.sources import content
 from perfdb.errors import Diagnostic, InputError, PerfdbError
 from perfdb.site import (
     audits,
+    build_cache,
     changelog,
     changes,
     data,
@@ -42,7 +44,7 @@ from perfdb.site import (
     withdrawn,
 )  # fmt: skip
 from perfdb.site.blocks import Keeper
-from perfdb.site.build_cache import Options, code
+from perfdb.site.build_cache import Options
 from perfdb.site.data import SiteData
 from perfdb.site.files import SiteLayout
 from perfdb.site.page import Block, Body, Page, key_of
@@ -106,7 +108,7 @@ def _entries(accepted: Path | None) -> tuple[Entry, ...]:
 
 def _written(layout: SiteLayout, found: SiteData, url: URL) -> set[Path]:
     kept = write_pages(layout, all_pages(found)) | declared.write_data(layout, found)
-    kept.add(_write_blocks(layout, declared.OVERVIEW, partial(_overview, found)))
+    kept |= _write_blocks(layout, declared.OVERVIEW, partial(_overview, found))
     run_files = [file for run in found.runs for file in run.files]
     if run_files:
         with reading(url) as connection:
@@ -126,7 +128,7 @@ def write_pages(layout: SiteLayout, pages: Iterable[Page]) -> set[Path]:
     kept: set[Path] = set()
     for page in pages:
         kept.add(files.write_page(layout.page(page.name), page.text))
-        kept.add(_write_blocks(layout, page.name, page.body))
+        kept |= _write_blocks(layout, page.name, page.body)
     return kept
 
 
@@ -134,15 +136,18 @@ def _overview(found: SiteData) -> list[Block]:
     return [home.overview(found)]
 
 
-def _write_blocks(layout: SiteLayout, name: str, body: Body) -> Path:
-    """Write the blocks of a page, unless they are there, with their downloads."""
-    path, key = layout.data(name), f"{code()[:16]} {key_of(body)}"
-    if _is_made_from(path, key) and all(map(Path.is_file, downloads_of(layout, path))):
-        return path
+def _write_blocks(layout: SiteLayout, name: str, body: Body) -> set[Path]:
+    """Write the blocks of a page with their downloads, unless they are there; their files."""
+    path, key = layout.data(name), f"{build_cache.code()[:16]} {key_of(body)}"
+    known = _downloads_of(path) if _is_made_from(path, key) else None
+    if known is not None and all(_digest(layout.root / it) == known[it] for it in known):
+        return {path, *(layout.root / it for it in known)}
     keeper = Keeper(layout, name)
     kept = keeper.blocks(body())
-    text = "\n".join([key, json.dumps(keeper.files), json.dumps(kept, ensure_ascii=False)])
-    return files.write(path, text.encode(errors="surrogatepass"))
+    digests = {it: _digest(layout.root / it) for it in keeper.files}
+    text = "\n".join([key, json.dumps(digests), json.dumps(kept, ensure_ascii=False)])
+    files.write(path, text.encode(errors="surrogatepass"))
+    return {path, *(layout.root / it for it in keeper.files)}
 
 
 def _is_made_from(path: Path, key: str) -> bool:
@@ -152,9 +157,13 @@ def _is_made_from(path: Path, key: str) -> bool:
         return file.readline().rstrip(b"\n") == key.encode()
 
 
-def downloads_of(layout: SiteLayout, path: Path) -> list[Path]:
-    """The files of the tables of a page."""
+def _downloads_of(path: Path) -> dict[str, str]:
+    """The files of the tables of a page, with the hashes of what was written."""
     with path.open("rb") as file:
         file.readline()
-        names: list[str] = json.loads(file.readline())
-    return [layout.root / name for name in names]
+        digests: dict[str, str] = json.loads(file.readline())
+    return digests
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""

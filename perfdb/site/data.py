@@ -359,6 +359,7 @@ def _relocated(rows: Iterable[StoredRow], called: Mapping[object, str]) -> Itera
     for row in rows:
         yield row | {
             "model_title": called.get(row["model"], row["model_title"]),
+            "notes": tuple(row["notes"]) if isinstance(row["notes"], list) else row["notes"],
             "source": redaction.of_path(str(row["source"]), str(row["run_id"] or "") or None),
         }
 
