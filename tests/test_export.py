@@ -18,7 +18,7 @@ from perfdb.export.base import Column, Table
 from perfdb.export.results import table
 from perfdb.ingest import Options, ingest
 from perfdb.pages.base import PageContext
-from perfdb.record import Figures, Outcome
+from perfdb.record import Figures, Note, NoteCode, Outcome
 from tests import factories
 from tests.shell import Shell
 
@@ -197,9 +197,13 @@ def test_rows_that_are_alike_say_what_tells_them_apart(
     } == {tuple(row[name] for name in names) for row in rows_of(sqlite, style)}
 
 
+def footnote(text: str) -> Note:
+    return Note(NoteCode.FOOTNOTE, {"text": text})
+
+
 def test_several_notes_are_one_text(store: URL) -> None:
     """They have commas and semicolons of their own, and a row of CSV stays one line."""
-    factories.stored(store, factories.published(notes=("a, b; c", "d")))
+    factories.stored(store, factories.published(notes=tuple(map(footnote, ("a, b; c", "d")))))
     [row] = rows_of(store, "csv")
     assert ("a, b; c | d", "") == (row["notes"], row["variant"])
     assert 2 == len(exported(store, "csv").splitlines())
@@ -250,7 +254,7 @@ def test_results_are_narrowed_as_in_other_commands(
     dfm = factories.release("main", framework="dfm")
     factories.stored(
         sqlite,
-        factories.published(notes=("a",)),
+        factories.published(notes=(footnote("a"),)),
         factories.published(
             notes=("b",), case=nemo.model_copy(update={"system": "dgx-b200"}), release=newer
         ),

@@ -79,26 +79,3 @@ def test_a_definition_that_one_bit_has_made_bytes_is_no_text(sqlite: URL) -> Non
     connection.close()
     with pytest.raises(StoreError, match="definitions of the tables are no text; the file is dam"):
         migrate.differences(sqlite)
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "told"),
-    [
-        (b"\taction TEXT", b"\taataon TEXT", "not those of its schema: 'action'"),
-        (b"REFERENCES models", b"REFERENCES iodels", "not those of its schema: iodels"),
-        (b"attempt INTEGER", b"attempt0INTEGER", "not those of its schema: (in table"),
-        (b", audited_version", b", auditud_version", 'no such column: "audited_version"'),
-        (b'CREATE TABLE "runs"', b'CREATE TABLE "runS"', "error in table runs"),
-    ],
-)
-def test_a_damaged_store_is_not_moved_to_another_schema(
-    sqlite: URL, before: bytes, after: bytes, told: str
-) -> None:
-    """A migration asks for what a store of its schema has."""
-    store = Path(str(sqlite.database))
-    whole = store.read_bytes()
-    assert before in whole
-    store.write_bytes(whole.replace(before, after))
-    with pytest.raises(StoreError, match=r"store\.sqlite: .*; the file is damaged") as refused:
-        migrate.downgrade(sqlite, "base")
-    assert told in str(refused.value)

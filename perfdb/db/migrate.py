@@ -9,11 +9,11 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import URL, Connection, event
-from sqlalchemy.exc import CompileError, DBAPIError, NoReferenceError, NoSuchTableError
+from sqlalchemy.exc import DBAPIError, NoReferenceError
 
 import perfdb
 from perfdb.db import session
-from perfdb.db.session import DAMAGED, failed, is_race, opened, reading, writer
+from perfdb.db.session import failed, is_race, opened, reading, writer
 from perfdb.errors import StoreError
 
 PACKAGE = Path(perfdb.__file__).parent
@@ -70,11 +70,6 @@ def _migrate(url: URL, revision: str, where: str, *, upwards: bool) -> None:
     except CommandError as error:
         remedy = "use the perfdb that wrote it, or a newer one" if upwards else _known()
         raise StoreError(f"{where}: {error}; {remedy}") from error
-    except (CompileError, NoSuchTableError, KeyError) as error:  # it lacks what its schema has
-        if engine.dialect.name != "sqlite":
-            raise
-        message = f"its tables are not those of its schema: {error}"
-        raise StoreError(f"{where}: {message}; {DAMAGED}") from error
     except DBAPIError as error:
         if is_race(error):
             raise
