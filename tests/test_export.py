@@ -256,10 +256,14 @@ def test_results_are_narrowed_as_in_other_commands(
         sqlite,
         factories.published(notes=(footnote("a"),)),
         factories.published(
-            notes=("b",), case=nemo.model_copy(update={"system": "dgx-b200"}), release=newer
+            notes=(footnote("b"),),
+            case=nemo.model_copy(update={"system": "dgx-b200"}),
+            release=newer,
         ),
         factories.published(
-            notes=("c",), case=factories.case(framework="dfm", model="llama3-70b"), release=dfm
+            notes=(footnote("c"),),
+            case=factories.case(framework="dfm", model="llama3-70b"),
+            release=dfm,
         ),
     )
     address = ("--db", sqlite.render_as_string())
