@@ -25,9 +25,6 @@ from perfdb.db.session import reading
 from perfdb.errors import InputError
 from perfdb.queries.scope import Only, Scope
 from perfdb.record import Case, Figures
-from perfdb.site import data as site
-from perfdb.site.grouping import of_newest_releases
-from perfdb.site.releases import of_results
 from perfdb.verify.figures import Asked
 from perfdb.verify.recompute import recompute
 from tests import factories
@@ -97,7 +94,7 @@ def test_releases_follow_one_another_in_the_order_of_their_versions(lab: Lab) ->
 
 
 def test_builds_of_several_commits_follow_one_another_in_the_order_of_time(lab: Lab) -> None:
-    """The letters of a hash are no order; the pages of the site have the same."""
+    """The letters of a hash are no order."""
     first, second = "0.16.0rc0+c4d5e6f", "0.16.0rc0+1a2b3c4"
     lab.ran(first, 12.0)
     lab.ran(second, 13.0)
@@ -105,11 +102,6 @@ def test_builds_of_several_commits_follow_one_another_in_the_order_of_time(lab: 
     [series] = lab.followed()
 
     assert [(first, None), (second, "slower")] == verdicts(series)
-    contents = site.stored(lab.store)
-    [pair] = contents.pairs
-    assert (first, second, True) == (pair.before, pair.after, pair.is_newest)
-    assert [second] == [one.release for one in of_newest_releases(contents.results)][:1]
-    assert [second, first] == [page.release for page in of_results(contents.results)]
 
 
 def test_builds_of_one_file_are_in_the_order_of_its_dates_then_of_its_lines(

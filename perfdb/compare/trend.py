@@ -316,7 +316,7 @@ def noted_missing(
 ) -> list[Series]:
     """The series, each with the newest release that lacks it, or that another took its place.
 
-    `versions` are those of each framework and origin in their order (`perfdb.compare.read.versions`).
+    `versions` are those of each framework and origin in their order.
     What never finished is not missed, nor a case that was the best of its work until a new or a
     faster one took its place: the series of the work tells what became of it.
     """
