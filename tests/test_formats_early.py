@@ -166,7 +166,7 @@ def test_one_whose_log_does_not_say_what_it_was_of_waits_for_words(
     sqlite: URL, tmp_path: Path
 ) -> None:
     write(tmp_path / "a", BEGUN["nemo2"] + RAISED)
-    assert 1 == ingest([tmp_path], sqlite, Options()).num_unattributed
+    assert 1 == len(ingest([tmp_path], sqlite, Options()).nameless)
     said = Options(GIVEN.context, logs=LogOptions((*SET, "global_batch_size=64")))
     assert (1, 0, 0, 0) == counted(ingest([tmp_path / "a" / "train.log"], sqlite, said))
     assert [("failed", "ValueError: bad data")] == rows_of(

@@ -160,7 +160,7 @@ def test_of_two_copies_of_a_run_the_one_that_tells_more_counts(store: URL, tmp_p
     copy.steps.write_text(whole_steps.replace("12.", "1."))
     report = ingest([copy.path], store, Options())
     [problem] = report.rejected
-    assert f"of {whole.path} is in the store and says otherwise" in problem.message
+    assert f"of {whole.path} is in the store and differs" in problem.message
     in_force = select(results.c.step_time_s).where(~results.c.superseded)
     assert [(12.15,)] == rows_of(store, in_force)
 

@@ -11,7 +11,7 @@ from perfdb.ingest import LogOptions, Options, Report, ingest
 from perfdb.pages.base import PageContext
 from tests import factories
 from tests.shell import Shell
-from tests.trees import rows_of, write_tree
+from tests.trees import rows_in_words, write_tree
 
 SLURM = """\
 srun: job 3 queued and waiting for resources
@@ -59,7 +59,7 @@ def test_a_run_that_says_finished_and_lacks_steps_is_told(sqlite: URL, tmp_path:
     why = "20 of 43 steps"
     assert [(str(run.path), f"says that it finished, and is incomplete: {why}")] == said(report)
     question = select(results.c.withheld, runs.c.error).join(runs)
-    assert [(why, why)] == rows_of(sqlite, question)
+    assert [(why, why)] == rows_in_words(sqlite, question)
 
 
 def test_the_output_of_a_job_that_ran_perfdb_is_passed_over(perfdb: Shell, tmp_path: Path) -> None:

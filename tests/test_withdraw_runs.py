@@ -10,7 +10,6 @@ from perfdb.db.session import reading
 from perfdb.db.tables import ingest_log, results, runs
 from perfdb.errors import InputError
 from perfdb.ingest import Options, ingest, withdraw
-from perfdb.queries import catalog
 from perfdb.queries import results as questions
 from perfdb.queries import runs as runs_queries
 from perfdb.queries.scope import Scope
@@ -65,7 +64,7 @@ def test_a_run_is_withdrawn_by_its_id_or_its_directory(
         [row] = connection.execute(questions.representative()).mappings()
         assert ("good", 1) == (row["run_id"], row["num_results"])
         assert ["good"] == [it.run_id for it in connection.execute(runs_queries.all_runs())]
-        assert 10 == len(connection.execute(catalog.steps_of("bad")).all())
+        assert 10 == len(connection.execute(runs_queries.steps_of("bad")).all())
     check_sound(store)
     before = snapshot(store)
     assert (0, "0 withdrawn\n") == perfdb("withdraw", named, "--reason", "again")[:2]
