@@ -1,0 +1,132 @@
+"""Results as the site reads them from the store, and pages as a reader has them."""
+
+from collections.abc import Iterable, Sequence
+
+from bs4 import BeautifulSoup
+from bs4.element import Tag
+from markupsafe import Markup
+
+from perfdb.record import Finding, Origin, Severity
+from perfdb.site.build import with_comparisons
+from perfdb.site.data import Audited, Flag, SiteData, SiteResult
+from perfdb.site.page import Block, Code, Page, Section, Tabs
+
+HASH = "0123456789abcdef" * 4
+EVIL = "<script>alert(1)</script> *m* `c` {{ x }} {term}`y` | & \"q\" 'p'"
+WRONG = Flag("1 error", "error", "result-0")
+
+
+def result(**changed: object) -> SiteResult:
+    """A measured result of Llama 3 8B in BF16 on a DGX-H100, with these fields changed."""
+    fields: dict[str, object] = {
+        "framework": "megatron-core",
+        "release": "0.16.0",
+        "system": "dgx-h100",
+        "system_title": "DGX-H100",
+        "model": "llama3-8b",
+        "model_title": "Llama 3 8B",
+        "precision": "bf16",
+        "num_gpus": 8,
+        "global_batch_size": 128,
+        "sequence_length": 8192,
+        "step_time_s": 4.05,
+        "window": "skip_warmup(2)",
+        "tokens_per_sec_per_gpu": 32363.5,
+        "model_tflops_per_sec_per_gpu": 1665.6,
+        "mfu": 0.4312,
+        "origin": Origin.MEASURED,
+        "source": "runs/run-1/steps.jsonl",
+        "source_sha256": HASH,
+        "run_id": "run-1",
+        "has_open_errors": changed.get("flag") is WRONG,
+    }
+    return SiteResult(**(fields | changed))  # type: ignore[arg-type]
+
+
+def row(**changed: object) -> SiteResult:
+    """A row of NeMo 25.04's page: Llama 3 70B in FP8 on 64 GPUs, with these fields changed."""
+    fields: dict[str, object] = {
+        "framework": "nemo",
+        "release": "25.04",
+        "model": "llama3-70b",
+        "model_title": "Llama 3 70B",
+        "precision": "fp8",
+        "num_gpus": 64,
+        "step_time_s": None,
+        "window": None,
+        "tokens_per_sec_per_gpu": 1621.0,
+        "model_tflops_per_sec_per_gpu": None,
+        "mfu": None,
+        "origin": Origin.PUBLISHED,
+        "source": "data/published/nemo.md",
+        "source_line": 74,
+        "run_id": None,
+    }
+    return result(**(fields | changed))
+
+
+def site_data(results: Iterable[SiteResult], audited: Iterable[Audited] = ()) -> SiteData:
+    """What a site has of results and of what the audit found in them."""
+    known = tuple(results)
+    return with_comparisons(SiteData(results=known, current=known, audited=tuple(audited)))
+
+
+def finding(severity: Severity = Severity.ERROR, **changed: object) -> Finding:
+    """A finding that a row's GBS and MBS are swapped, with these fields changed."""
+    fields: dict[str, object] = {
+        "rule": "micro_batch",
+        "severity": severity,
+        "fields": ("global_batch_size", "micro_batch_size"),
+        "expected": "GBS 64, MBS 1",
+        "found": "GBS 1, MBS 64",
+        "message": "a global batch of 1 cannot hold micro-batches of 64",
+        "suggestion": "swap them: GBS 64, MBS 1",
+        "model": "llama3-70b",
+        "system": "dgx-h100",
+        "release": "25.04",
+        "source": "data/published/nemo.md",
+        "source_line": 74,
+        "framework": "nemo",
+    }
+    return Finding.model_validate(fields | changed)
+
+
+def html(blocks: Iterable[Block]) -> str:
+    """The HTML of blocks, with their sections, and their code in an element."""
+    return "".join(map(_html, blocks))
+
+
+def _html(block: Block) -> str:
+    match block:
+        case Markup():
+            return str(block)
+        case Section(title, blocks):
+            return str(Markup("<h2>{}</h2>").format(title)) + html(blocks)
+        case Tabs(_, tabs):
+            return "".join(html(tab.blocks) for tab in tabs)
+        case Code(text, _):
+            return str(Markup("<pre>{}</pre>").format(text))
+        case _:
+            return ""
+
+
+def soup(shown: Page | str) -> BeautifulSoup:
+    """The elements of a page, or of HTML."""
+    return BeautifulSoup(shown if isinstance(shown, str) else html(shown.body()), "html.parser")
+
+
+def words(element: Tag | None) -> str:
+    """Its text, on one line."""
+    assert element is not None
+    return " ".join(element.get_text(" ").split())
+
+
+def table(shown: Tag) -> list[dict[str, str]]:
+    """The rows of every table, by the titles of their columns."""
+    return [line for one in shown.select("table.perf") for line in _rows(one)]
+
+
+def _rows(one: Tag) -> Sequence[dict[str, str]]:
+    heads = [words(head) for head in one.select("thead th")]
+    rows = [[words(it) for it in line.select("th, td")] for line in one.select("tbody tr")]
+    return [dict(zip(heads, line, strict=True)) for line in rows]

@@ -1,0 +1,123 @@
+"""Pages of the audit: what is open over all releases, and the entries of each."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from bs4 import BeautifulSoup
+
+from perfdb.record import Finding, Severity
+from perfdb.site import audits
+from perfdb.site.data import Audited
+from perfdb.site.page import Page
+from tests.site.samples import EVIL, finding, result, row, site_data, soup, table, words
+
+ERROR, WARNING, INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
+
+
+def audited(key: str, *found: Finding, **changed: object) -> Audited:
+    """A published result with findings."""
+    return Audited(result=row(**changed), anchor=f"result-{key}", findings=found)
+
+
+def pages_of(*known: Audited) -> dict[str, Page]:
+    return {page.name: page for page in audits.pages(site_data([], known))}
+
+
+def entries(shown: BeautifulSoup, where: str = "article") -> Sequence[str]:
+    return [str(entry["id"]) for entry in shown.select(where)]
+
+
+def test_a_release_has_its_entries_the_gravest_first_and_info_folded() -> None:
+    accepted = finding(ERROR, acknowledged="fine")
+    made = pages_of(
+        audited("info", finding(INFO), source_line=1),
+        audited("ninth", finding(), source_line=9),
+        audited("third", finding(), source_line=3),
+        audited("accepted", finding(INFO), accepted),
+        audited("older", finding(WARNING), release="25.02"),
+        audited("other", finding(INFO), framework="automodel"),
+    )
+    names = ("automodel/25.04", "nemo/25.04", "nemo/25.02")
+    folder = "performance/audit"
+    assert list(made) == [folder, *(f"{folder}/{name}" for name in names)]
+    shown = soup(made[f"{folder}/nemo/25.04"])
+    order = ("third", "ninth", "accepted", "info")
+    assert entries(shown) == [f"result-{key}" for key in order]
+    assert entries(shown, "details article") == ["result-info"]
+
+
+def test_an_entry_has_all_of_a_finding_and_leads_to_its_line_and_table() -> None:
+    known = (finding(), finding(INFO, suggestion=None, expected=None, rule="scaling"))
+    _, page = pages_of(audited("a", *known)).values()
+    shown = soup(page)
+    assert words(shown.h2) == "Llama 3 70B, FP8, Pre-training, 64 GPUs on DGX-H100"
+    source, tab = shown.select("p.perf-entry-source a")
+    assert words(source) == "data/published/nemo.md, line 74"
+    assert str(source["href"]).endswith("#L74")
+    assert tab["href"] == "perfdb:performance/nemo/25.04?system=dgx-h100"
+    message = "a global batch of 1 cannot hold micro-batches of 64."
+    assert [words(item) for item in shown.select("li")] == [
+        f"error micro_batch {message} "
+        "Expected GBS 64, MBS 1 Found GBS 1, MBS 64 Suggestion swap them: GBS 64, MBS 1",
+        f"info scaling {message} Expected – Found GBS 1, MBS 64",
+    ]
+
+
+def test_open_findings_of_all_releases_come_first_the_gravest_of_them_at_the_top() -> None:
+    index, *_ = pages_of(
+        audited("a", finding(WARNING), release="25.11"),
+        audited("b", finding(), finding(INFO), release="25.02"),
+        audited("c", finding(acknowledged="fine")),
+    ).values()
+    shown = soup(index)
+    counted, opened = (table(BeautifulSoup(str(one), "html.parser"))
+                       for one in shown.select(".perf-wrap"))  # fmt: skip
+    nemo = "NeMo Framework"
+    assert [list(line.values()) for line in counted] == [
+        [f"{nemo} 25.11", "0", "1", "0", "0"],
+        [f"{nemo} 25.04", "0", "0", "0", "1"],
+        [f"{nemo} 25.02", "1", "0", "1", "0"],
+    ]
+    kinds = [next(iter(line.values())) for line in opened]
+    assert kinds == ["error", "warning"]
+    assert "1 error, 1 warning, 1 info, 1 explained." in words(shown.p)
+    assert any(
+        link["href"] == "perfdb:performance/audit/nemo/25.02#result-b" for link in shown.select("a")
+    )
+
+
+def test_of_very_many_findings_the_gravest_are_listed_and_the_others_counted() -> None:
+    known = [audited(str(n), finding(WARNING)) for n in range(149)]
+    index, page = pages_of(*known, audited("last", finding())).values()
+    shown = soup(index)
+    assert len(shown.select("table.perf")[1].select("tbody tr")) == audits.MOST_OBJECTIONS
+    assert "On the pages of their releases: 50 more." in words(shown)
+    assert len(entries(soup(page))) == 150
+
+
+def test_entries_have_headings_of_their_own() -> None:
+    works: tuple[dict[str, object], ...] = (
+        {}, {"precision": "bf16"}, {"precision": "bf16", "variant": "nemo"},
+        {"tensor_parallel": 2}, {"source_line": 75},
+    )  # fmt: skip
+    known = [audited(str(n), finding(), **work) for n, work in enumerate(works)]
+    _, page = pages_of(*known).values()
+    titles = [words(title) for title in soup(page).select("h2")]
+    assert len(set(titles)) == len(works)
+    assert any(title.endswith("line 75") for title in titles)
+
+
+def test_an_entry_of_a_measured_result_leads_to_its_run() -> None:
+    one = Audited(result=result(), anchor="result-0", findings=(finding(),))
+    _, page = pages_of(one).values()
+    link = soup(page).select("p.perf-entry-source a")[0]
+    assert (words(link), link["href"]) == ("run run-1", "perfdb:runs/run-1")
+
+
+def test_findings_full_of_markup_print_as_text() -> None:
+    texts = dict.fromkeys(("rule", "message", "expected", "found", "suggestion"), EVIL)
+    one = audited("a", finding(**texts, acknowledged=EVIL))
+    made = pages_of(replace(one, result=replace(one.result, model_title=EVIL)))
+    for shown in map(soup, made.values()):
+        assert not shown.select("script, em")
+    assert words(shown).count(EVIL) == 7

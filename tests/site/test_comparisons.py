@@ -1,0 +1,203 @@
+"""Systems and precisions next to each other: which results are the same work, and the ratios."""
+
+import pytest
+from bs4 import BeautifulSoup
+
+from perfdb.record import Note, NoteCode
+from perfdb.site import across_systems, bests, precisions
+from perfdb.site.data import SiteResult
+from tests.site.samples import EVIL, WRONG, result, row, soup, table, words
+
+NEMOTRON4 = (
+    (16, 64, 98_550.0, 132_396.0),
+    (64, 256, 392_725.0, 529_584.0),
+    (2048, 8192, 12_069_940.0, 16_054_752.0),
+)
+"""GPUs, GBS, and tokens/s of all GPUs in BF16 and FP8: the recipe's tables of Nemotron-4 15B."""
+
+
+def pair(**changed: object) -> list[SiteResult]:
+    """The same work in BF16, and in FP8-CS at half as much again, with these fields changed."""
+    fields = {"precision": "fp8_cs", "tokens_per_sec_per_gpu": 48545.25} | changed
+    return [result(), result(**fields)]
+
+
+def by_precision(*results: SiteResult) -> BeautifulSoup:
+    return soup(precisions.compared("Llama 3 8B", results))
+
+
+def by_system(*results: SiteResult) -> BeautifulSoup:
+    return soup(across_systems.compared("Llama 3 70B", results))
+
+
+def test_ratios_are_those_of_the_published_totals() -> None:
+    """98,550 ÷ 16 = 6,159 and 132,396 ÷ 16 = 8,275; 132,396 ÷ 98,550 = 1.343, 529,584 ÷ 392,725 =
+    1.348, 16,054,752 ÷ 12,069,940 = 1.330."""
+    rows = [
+        row(model="nemotron4-15b", model_title="Nemotron-4 15B", num_gpus=gpus, precision=precision,
+            global_batch_size=gbs, tokens_per_sec=total, tokens_per_sec_per_gpu=None)
+        for gpus, gbs, *totals in NEMOTRON4
+        for precision, total in zip(("bf16", "fp8"), totals, strict=True)
+    ]  # fmt: skip
+    shown = by_precision(*rows)
+    columns = ("GPUs", "BF16", "FP8", "FP8 ÷ BF16")
+    assert [tuple(line[name] for name in columns) for line in table(shown)] == [
+        ("16", "6,159 (computed)", "8,275 (computed)", "1.34"),
+        ("64", "6,136 (computed)", "8,275 (computed)", "1.35"),
+        ("2,048", "5,894 (computed)", "7,839 (computed)", "1.33"),
+    ]
+    assert "tokens/s of all GPUs ÷ GPUs" in words(shown)
+
+
+def test_precisions_are_in_the_order_of_the_catalog_after_bf16() -> None:
+    names = ("other", "nvfp4", "fp8_mx", "fp32")
+    [line] = table(by_precision(result(), *(result(precision=name) for name in names)))
+    titles = ("FP32", "FP8-MX", "NVFP4", "other")
+    wanted = ["BF16", *(head for one in titles for head in (one, f"{one} ÷ BF16"))]
+    assert list(line)[2 : 2 + len(wanted)] == wanted
+
+
+@pytest.mark.parametrize(
+    "results",
+    [
+        [],
+        [result(), result(tensor_parallel=2)],
+        [result(precision="fp8_cs"), result(precision="nvfp4")],
+        [result(), result(precision=None)],
+        pair(withheld=Note(NoteCode.CUT_OFF)),
+        pair(has_open_errors=True),
+        *(
+            pair(**other)
+            for other in (
+                {"framework": "nemo"}, {"release": "0.9.1"}, {"system": "dgx-b200"},
+                {"task": "sft"}, {"variant": "automodel"}, {"qualifiers": "dropout"},
+                {"num_gpus": 16}, {"sequence_length": 4096}, {"global_batch_size": 256},
+                {"window": "last"},
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_work_that_is_not_the_same_has_no_ratio(results: list[SiteResult]) -> None:
+    assert precisions.compared("Llama 3 8B", results) == ""
+
+
+@pytest.mark.parametrize(
+    ("base", "other", "text"),
+    [
+        ({}, {"tensor_parallel": 2, "fsdp_enabled": True, "kernels": "fused"},
+         "TP 2 against –, FSDP on against –, other kernels"),
+        ({"options": {"init": "a"}}, {"options": {"recompute": "full", "init": "a"}},
+         "recompute full against –"),
+        ({}, {"options": dict.fromkeys("fedcba", 1)},
+         "a 1 against –, b 1 against –, c 1 against –, d 1 against –, 2 other options"),
+        ({}, {"options": {"e": EVIL}}, f"e {EVIL} against –"),
+    ],
+)  # fmt: skip
+def test_another_configuration_is_a_footnote(
+    base: dict[str, object], other: dict[str, object], text: str
+) -> None:
+    fast = result(precision="fp8_cs", **other)
+    shown = by_precision(result(**base), fast)
+    [note] = shown.select(".perf-notes li")
+    assert note.get_text() == f"FP8-CS is configured differently from BF16: {text}."
+    [mark] = shown.select("tbody th .perf-mark a")
+    assert mark["href"] == f"#{note['id']}"
+
+
+def test_rows_with_open_errors_are_left_out_and_counted() -> None:
+    wrong = result(precision="fp8_cs", tokens_per_sec_per_gpu=99999.0, flag=WRONG)
+    shown = by_precision(*pair(), wrong)
+    assert [line["FP8-CS ÷ BF16"] for line in table(shown)] == ["1.50"]
+    assert "1 row with open errors is left out." in words(shown)
+
+
+def test_flops_are_compared_within_a_convention_where_tokens_are_not_known() -> None:
+    """700 ÷ 400 = 1.75."""
+    same = {"tokens_per_sec_per_gpu": None, "step_time_s": None, "flops_convention": "causal"}
+    base = result(**same, model_tflops_per_sec_per_gpu=400.0)
+    fast = same | {"precision": "fp8_cs", "model_tflops_per_sec_per_gpu": 700.0}
+    assert [it["FP8-CS ÷ BF16"] for it in table(by_precision(base, result(**fast)))] == ["1.75"]
+    other = result(**fast | {"flops_convention": "full"})
+    assert precisions.compared("Llama 3 8B", [base, other]) == ""
+
+
+def test_the_newest_release_with_such_work_is_shown_for_each_framework_and_system() -> None:
+    """The newest of all was run in FP8 alone."""
+    of_releases = [
+        result(release=release, precision=precision)
+        for release in ("0.9", "0.10")
+        for precision in ("bf16", "fp8_cs")
+    ]
+    alone = result(release="0.11", precision="fp8_cs")
+    works = precisions.newest(precisions.works_of([*of_releases, alone]))
+    assert [one.base.release for one in works] == ["0.10"]
+
+
+def test_works_beyond_the_first_are_folded() -> None:
+    counts = range(1, precisions.MOST_WORKS + 4)
+    results = [
+        result(num_gpus=count, precision=precision)
+        for count in counts
+        for precision in ("bf16", "nvfp4")
+    ]
+    shown = by_precision(*results)
+    assert [words(it) for it in shown.select("summary")] == ["3 rows more"]
+    ids = {str(line["id"]) for line in shown.select("tbody tr")}
+    assert len(ids) == len(shown.select("tbody tr")) == len(counts)
+
+
+def test_names_full_of_markup_print_as_text() -> None:
+    changed = {"variant": EVIL, "qualifiers": EVIL}
+    shown = by_precision(result(**changed), result(**changed, precision=EVIL))
+    assert shown.select("script, em, code") == []
+    assert EVIL in table(shown)[0]
+
+
+def test_a_system_is_compared_with_the_first_that_did_the_same_work() -> None:
+    """3,562 ÷ 1,621 = 2.197; 10¹² ÷ 1,621 ÷ 3,600 = 171,362 hours; ÷ 64 ÷ 24 = 111.6 days."""
+    b200 = row(system="dgx-b200", system_title="DGX-B200", tokens_per_sec_per_gpu=3562.0)
+    slow = row(num_gpus=128, tokens_per_sec_per_gpu=1500.0)
+    old = row(release="24.12", tokens_per_sec_per_gpu=9000.0)
+    columns = ("System", "Tokens/s/GPU", "Against", "GPU-hours per 1T tokens", "Days to 1T tokens")
+    lines = table(by_system(b200, slow, old, row()))
+    assert [tuple(line[it] for it in columns) for line in lines] == [
+        ("DGX-H100", "1,621", "–", "171,362", "111.6"),
+        ("DGX-B200", "3,562", "2.20 × DGX-H100", "77,984", "50.77"),
+    ]  # fmt: skip
+
+
+def test_the_same_size_is_compared_where_both_systems_have_it() -> None:
+    """1,600 ÷ 800 = 2; against 1,000 tokens/s/GPU on 64 GPUs it would be 1.6, and is that where
+    the first system has no such row."""
+    other = {"num_gpus": 512, "global_batch_size": 1024}
+    small = row(tokens_per_sec_per_gpu=1000.0)
+    equal = row(tokens_per_sec_per_gpu=800.0, **other)
+    b200 = row(system="dgx-b200", tokens_per_sec_per_gpu=1600.0, **other)
+    assert [side.ratio for side in across_systems.sides_of([small, equal, b200])] == [1.0, 2.0]
+    shown = words(by_system(small, b200))
+    assert "1.60 × DGX-H100" in shown
+    assert "Not the same work: GPUs 512 against 64, GBS 1,024 against 128." in shown
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"precision": "bf16"}, {"sequence_length": 4096}, {"task": "lora"}, {"qualifiers": "x"}],
+)
+def test_other_work_on_another_system_has_no_ratio(other: dict[str, object]) -> None:
+    assert across_systems.compared("Llama 3 70B", [row(), row(system="dgx-b200", **other)]) == ""
+
+
+def test_bars_are_the_best_of_each_label_in_the_newest_release_without_errors() -> None:
+    results = [
+        result(tokens_per_sec_per_gpu=rate, **changed)
+        for rate, changed in (
+            (9000.0, {"release": "0.15.0"}), (500.0, {"flag": WRONG}), (100.0, {}),
+            (200.0, {"tensor_parallel": 2}), (300.0, {"precision": "fp8_cs"}),
+        )
+    ]  # fmt: skip
+    parts = [bests.SYSTEM, bests.FRAMEWORK, bests.PRECISION, bests.GPUS]
+    shown = soup(bests.chart("Llama 3 8B", results, bests.OF_A_MODEL, parts))
+    label = "DGX-H100 · Megatron-Core 0.16.0"
+    assert f"{label} · FP8-CS · 8 GPUs: 300; {label} · BF16 · 8 GPUs: 200." in words(shown.desc)
+    assert "1 row with open errors is left out." in words(shown)
+    assert bests.chart("Llama 3 8B", results[2:3], bests.OF_A_MODEL, parts) == ""

@@ -1,0 +1,157 @@
+"""Pages of scaling: which results are a series, and its efficiency."""
+
+from fractions import Fraction
+
+import pytest
+from bs4 import BeautifulSoup
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfdb.record import Severity
+from perfdb.site import scaling
+from perfdb.site.data import Audited, SiteResult
+from perfdb.site.series import efficiency, groups
+from tests.site.samples import WRONG, finding, result, row, site_data, soup, table, words
+
+
+def page_of(*results: SiteResult, audited: tuple[Audited, ...] = ()) -> BeautifulSoup:
+    """The page of the one release and system that has a series."""
+    _, page = scaling.pages(site_data(results, audited))
+    return soup(page)
+
+
+def nemotron4() -> list[SiteResult]:
+    """The recipe's rows of Nemotron-4 15B in BF16, of no release."""
+    sizes = ((16, 98_550.0), (64, 392_725.0), (2048, 12_069_940.0))
+    return [
+        row(model="nemotron4-15b", model_title="Nemotron-4 15B", release=None, precision="bf16",
+            num_gpus=gpus, global_batch_size=4 * gpus, sequence_length=4096, fsdp_enabled=False,
+            tokens_per_sec=total, tokens_per_sec_per_gpu=None)
+        for gpus, total in sizes
+    ]  # fmt: skip
+
+
+def test_efficiency_and_days_follow_from_the_published_totals() -> None:
+    """392,725 ÷ 64 of 98,550 ÷ 16 is 99.6 %; 12,069,940 ÷ 2,048 is 95.7 %.
+
+    10¹² ÷ 98,550 ÷ 86,400 = 117.4 days.
+    """
+    shown = page_of(*nemotron4())
+    columns = ("GPUs", "Efficiency", "Tokens/s, all GPUs", "Days to 1T tokens")
+    assert [tuple(line[it] for it in columns) for line in table(shown)] == [
+        ("16", "100.0%", "98,550", "117.4"),
+        ("64", "99.6%", "392,725", "29.47"),
+        ("2,048", "95.7%", "12,069,940", "0.9589"),
+    ]
+    assert words(shown.select_one("p.perf-notes")) == "All rows: FSDP off."
+
+
+def test_the_list_leads_to_each_series_with_the_efficiency_at_its_end() -> None:
+    index, page = scaling.pages(site_data(nemotron4()))
+    [line] = table(soup(index))
+    assert line["GPUs"] == "16 to 2,048"
+    assert line["Efficiency at the largest"] == "95.7%"
+    [link] = soup(index).select("th a")
+    [heading] = soup(page).select("h3")
+    assert link["href"] == f"perfdb:{page.name}#{heading['id']}"
+    assert page.name == "scaling/nemo/unattributed/dgx-h100"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"sequence_length": 4096}, {"precision": "fp8_cs"}, {"task": "sft"}, {"release": "0.9.1"},
+        {"system": "dgx-b200"}, {"global_batch_size": 100}, {"flag": WRONG}, {"model": "llama2-7b"},
+    ],
+)  # fmt: skip
+def test_other_work_is_no_series(other: dict[str, object]) -> None:
+    assert groups([result(), result(num_gpus=16)])
+    assert not groups([result(), result(num_gpus=16, **other)])
+
+
+def test_a_row_with_open_errors_is_counted() -> None:
+    wrong = result(num_gpus=32, tokens_per_sec_per_gpu=161_817.5, flag=WRONG)
+    shown = page_of(result(), result(num_gpus=16), wrong)
+    assert [line["GPUs"] for line in table(shown)] == ["8", "16"]
+    assert "1 row with open errors is left out." in words(shown)
+
+
+def test_the_number_of_nodes_in_a_name_is_not_other_work() -> None:
+    """AutoModel's page calls a row on 16 GPUs '2-node'; 984.85 of 1,091.85 are 90.2 %."""
+    same = {"global_batch_size": 32}
+    one = row(**same, num_gpus=8, tokens_per_sec_per_gpu=1091.85)
+    two = row(**same, num_gpus=16, tokens_per_sec_per_gpu=984.85, qualifiers="2-node")
+    other = row(**same, num_gpus=32, tokens_per_sec_per_gpu=900.0, qualifiers="dropless")
+    shown = table(page_of(one, two, other))
+    assert [line["Efficiency"] for line in shown] == ["100.0%", "90.2%"]
+
+
+def test_of_several_configurations_the_fastest_is_shown_and_what_differs_has_a_column() -> None:
+    slow = result(num_gpus=16, tokens_per_sec_per_gpu=1.0, tensor_parallel=2)
+    fast = result(num_gpus=16, tokens_per_sec_per_gpu=2.0, tensor_parallel=4)
+    shown = table(page_of(result(num_gpus=8, tensor_parallel=1), fast, slow))
+    assert [line["TP"] for line in shown] == ["1", "4"]
+
+
+def test_an_efficiency_above_100_percent_leads_to_what_may_be_why() -> None:
+    """32,000 to 41,600 tokens/s/GPU is 130 %, with another layout."""
+    results = [
+        result(num_gpus=gpus, tokens_per_sec_per_gpu=rate, tensor_parallel=size,
+               global_batch_size=16 * gpus, result_id=gpus)
+        for gpus, rate, size in ((8, 32_000.0, 4), (16, 31_000.0, 4), (32, 41_600.0, 2))
+    ]  # fmt: skip
+    known = finding(Severity.INFO, rule="scaling")
+    audited = Audited(result=results[2], anchor="result-32", findings=(known,))
+    shown = page_of(*results, audited=(audited,))
+    assert [line["Efficiency"] for line in table(shown)] == ["100.0%", "96.9%", "130.0% *"]
+    [note] = shown.select("p[id$='-above']")
+    assert words(note) == (
+        "* Above 100 % at 32 GPUs: each GPU is faster there than at the smallest scale, 8 GPUs. "
+        "Not the same at both: TP. The audit's findings: 32 GPUs ."
+    )
+    [entry] = note.select("a")
+    assert str(entry["href"]).endswith("megatron-core/0.16.0#result-32")
+
+
+@pytest.mark.parametrize(
+    ("rates", "is_marked"),
+    [
+        ((1200.0, 1201.0), False),  # half a unit of 1,200 and of 1,201 is 0.08 %
+        ((1200.0, 1202.0), True),
+        ((32_000.5, 32_010.5), False),  # 100.03 % is printed as 100.0 %
+        ((1200.0, 1100.0), False),
+    ],
+)
+def test_rounding_alone_is_not_above_100_percent(
+    rates: tuple[float, float], *, is_marked: bool
+) -> None:
+    results = [
+        result(num_gpus=gpus, global_batch_size=16 * gpus, tokens_per_sec_per_gpu=rate)
+        for gpus, rate in zip((8, 16), rates, strict=True)
+    ]
+    assert bool(page_of(*results).select("p[id$='-above']")) == is_marked
+
+
+def test_a_store_without_scales_reports_so() -> None:
+    [index] = scaling.pages(site_data([result()]))
+    assert "no work at two or more numbers of GPUs" in words(soup(index).p)
+
+
+SIZES = st.tuples(st.integers(1, 64), st.integers(1, 256), st.floats(1, 1e6))
+
+
+@given(st.lists(SIZES, min_size=1, max_size=9))
+def test_a_series_is_in_order_begins_at_one_and_keeps_its_batch(
+    sizes: list[tuple[int, int, float]],
+) -> None:
+    results = [
+        result(num_gpus=gpus, global_batch_size=gbs, tokens_per_sec_per_gpu=rate)
+        for gpus, gbs, rate in sizes
+    ]
+    for one in (it for page in groups(results) for model in page.models for it in model.series):
+        counts = [point.num_gpus for point in one.points]
+        assert sorted(set(counts)) == counts
+        assert efficiency(one)[counts[0]] == 1
+        weak = one.scaling == "weak"
+        batches = {Fraction(it.global_batch_size, it.num_gpus if weak else 1) for it in one.points}
+        assert len(batches) == 1
