@@ -199,8 +199,10 @@ def labels(best: pd.DataFrame, metric: Metric) -> list[str]:
 
 
 def _label(row: Mapping[Hashable, object], metric: Metric, differing: Sequence[str]) -> str:
-    raw = row["raw"]
-    figure = printed(metric, float(str(row[metric.name])), raw if isinstance(raw, dict) else None)
+    cell_texts = row["printed"]
+    figure = printed(
+        metric, float(str(row[metric.name])), cell_texts if isinstance(cell_texts, dict) else None
+    )
     figure += COMPUTED if row.get(column(metric.name)) is not None else ""
     others = (
         row["task"],

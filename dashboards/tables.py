@@ -15,7 +15,7 @@ from streamlit.elements.lib.column_types import ColumnConfig
 from dashboards import data
 from perfdb import stated
 from perfdb.compare import report as digits
-from perfdb.compare.report import SHORT, Raw, decimals
+from perfdb.compare.report import SHORT, Printed, decimals
 from perfdb.metrics import METRICS, Metric
 from perfdb.stated import FOLLOWING, Stated
 from perfdb.units import UNKNOWN
@@ -110,20 +110,20 @@ def ink() -> str:
     return "#d5d5d5" if st.context.theme.type == "dark" else "#4a4a4a"
 
 
-def printed(metric: Metric, value: float | None, raw: Raw | None = None) -> str:
+def printed(metric: Metric, value: float | None, cell_texts: Printed | None = None) -> str:
     """A figure as text, as `perfdb.compare.report.printed` says; – also for pandas' NA."""
-    return digits.printed(metric, None if pd.isna(value) else value, raw)
+    return digits.printed(metric, None if pd.isna(value) else value, cell_texts)
 
 
 def grid(
     rows: pd.DataFrame,
     described: str,
-    raw: Sequence[Raw] | None = None,
+    cell_texts: Sequence[Printed] | None = None,
     computed: Computed | None = None,
 ) -> None:
     """A table to sort and search; `described` says what it is to those who do not see it.
 
-    `raw`: what pages print of each row, where its figures are to have the digits of their page.
+    `cell_texts`: what pages print of each row, where its figures are to have the digits of their page.
     `computed`: those that no row states. A table of more than STYLED rows is as of `plainly`.
     """
     follow = {name: those for name, those in (computed or {}).items() if name in rows}
@@ -132,8 +132,8 @@ def grid(
         shown = plainly(rows, follow)
         config = columns(map(str, shown), widths_px(whole(rows) | plain_texts(shown)), PLAIN)
     else:
-        shown = figures(rows, raw, follow)
-        config = columns(map(str, rows), widths_px(whole(rows) | texts(rows, raw, follow)))
+        shown = figures(rows, cell_texts, follow)
+        config = columns(map(str, rows), widths_px(whole(rows) | texts(rows, cell_texts, follow)))
     st.dataframe(shown, hide_index=True, column_config=config, placeholder=UNKNOWN, alt=described)
 
 
@@ -148,7 +148,9 @@ def tall(chart: Layers, rows_px: int) -> Layers:
 
 
 def figures(
-    rows: pd.DataFrame, raw: Sequence[Raw] | None = None, computed: Computed | None = None
+    rows: pd.DataFrame,
+    cell_texts: Sequence[Printed] | None = None,
+    computed: Computed | None = None,
 ) -> Styler:
     """The rows with their figures printed one by one, and what is computed with its mark."""
     names: list[Hashable] = [name for name in METRICS if name in rows]
@@ -159,7 +161,7 @@ def figures(
     styled.format("{:,}", subset=sizes, na_rep=UNKNOWN)
     for name in names:
         metric = METRICS[str(name)]
-        for like, labels in _alike(metric, rows[name], raw or ()).items():
+        for like, labels in _alike(metric, rows[name], cell_texts or ()).items():
             styled.format(partial(digits.with_digits, metric, found=like), subset=(labels, [name]))
     for name, those in (computed or {}).items():
         styled.format(partial(_marked, METRICS[name]), subset=(those[those].index, [name]))
@@ -188,11 +190,13 @@ def plain_texts(rows: pd.DataFrame) -> dict[str, list[str]]:
 
 
 def texts(
-    rows: pd.DataFrame, raw: Sequence[Raw] | None = None, computed: Computed | None = None
+    rows: pd.DataFrame,
+    cell_texts: Sequence[Printed] | None = None,
+    computed: Computed | None = None,
 ) -> dict[str, list[str]]:
     """What `figures` prints in each column of numbers."""
     printing = {
-        name: list(map(partial(printed, METRICS[name]), rows[name], raw or repeat({})))
+        name: list(map(partial(printed, METRICS[name]), rows[name], cell_texts or repeat({})))
         for name in METRICS
         if name in rows
     }
@@ -235,11 +239,11 @@ def _marked(metric: Metric, value: float) -> str:
 
 
 def _alike(
-    metric: Metric, values: "pd.Series[float]", raw: Sequence[Raw]
+    metric: Metric, values: "pd.Series[float]", cell_texts: Sequence[Printed]
 ) -> dict[int, list[Hashable]]:
     """The rows whose pages print a figure with so many decimals: a Styler formats many at once."""
     groups: dict[int, list[Hashable]] = defaultdict(list)
-    for (label, value), cells in zip(values.items(), raw, strict=False):
+    for (label, value), cells in zip(values.items(), cell_texts, strict=False):
         if not pd.isna(value) and (found := decimals(cells, metric.name, value)) is not None:
             groups[found].append(label)
     return groups

@@ -189,7 +189,7 @@ def _table(results: pd.DataFrame) -> None:
     )
     names = [name for name in SHOWN if name in known and _says_something(known[name])]
     described = "The results with their figures, configuration and source"
-    grid(known[names], described, list(results["raw"]), computed(results))
+    grid(known[names], described, list(results["printed"]), computed(results))
 
 
 def _download(results: pd.DataFrame) -> None:

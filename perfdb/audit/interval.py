@@ -9,7 +9,6 @@ from math import inf, isclose
 from typing import Final
 
 from perfdb import fields
-from perfdb.pages import columns
 from perfdb.record import Result
 from perfdb.units import significant
 
@@ -112,13 +111,7 @@ def _upper(one: Interval) -> float:
 
 def cell(row: Result, field: str) -> str | None:
     """The text of the cell that a figure was read from; None where there was none."""
-    return row.printed.get(field) if row.printed else cell_in(row.raw, field)
-
-
-def cell_in(raw: Mapping[str, str], field: str) -> str | None:
-    """The same, in the cells of a row by the titles of their columns."""
-    title = columns.title_by_field(tuple(raw)).get(field)
-    return raw[title] if title else None
+    return row.printed.get(field)
 
 
 def shown(row: Result, names: Sequence[str]) -> str:

@@ -8,7 +8,6 @@ from operator import itemgetter
 from typing import Final
 
 from perfdb import fields, units
-from perfdb.audit.interval import cell_in
 from perfdb.catalog import titles
 from perfdb.compare.sides import Comparison, Difference, Judgement, Match, Side, Verdict, usable
 from perfdb.compare.verdict import ENDED
@@ -19,13 +18,13 @@ from perfdb.queries.scope import EVERY, Only
 from perfdb.record import CONFIGURATION_FIELDS, Origin, Outcome, Result
 from perfdb.units import UNKNOWN, number, percent, share, significant, text
 
-Raw = Mapping[str, str]
-"""The cells of a row by the titles of their columns, as its page prints them; empty for a run."""
+Printed = Mapping[str, str]
+"""The text of each cell of a row by field, as its page prints it; empty for a run."""
 
 _NUMBER = re.compile(r"(\d[\d,]*)(?:\.(\d+))?")
 
 
-def printed(metric: Metric, value: float | None, raw: Raw | None = None) -> str:
+def printed(metric: Metric, value: float | None, texts: Printed | None = None) -> str:
     """A figure in its metric's unit as text: with the digits its page printed; – when unknown.
 
     `value` is in the unit of the metric, seconds or tokens/s, and a share of 1 for MFU, which is
@@ -34,7 +33,7 @@ def printed(metric: Metric, value: float | None, raw: Raw | None = None) -> str:
     """
     if value is None or isnan(value):
         return UNKNOWN
-    found = decimals(raw, metric.name, value) if raw else None
+    found = decimals(texts, metric.name, value) if texts else None
     if metric.name == "step_time_s" and found is None:
         return significant(value, metric.digits)
     return with_digits(metric, value, found)
@@ -47,13 +46,13 @@ def with_digits(metric: Metric, value: float, found: int | None) -> str:
     return units.figure(value, metric.digits) if found is None else number(value, found)
 
 
-def decimals(raw: Raw, field: str, value: float) -> int | None:
+def decimals(texts: Printed, field: str, value: float) -> int | None:
     """How many decimals a figure has on its page; for MFU, how many its percentage has.
 
     None if the page has no such column, or prints another value: in another unit, or from before
     a correction.
     """
-    return next(_found(cell_in(raw, field) or "", field, value), None)
+    return next(_found(texts.get(field, ""), field, value), None)
 
 
 def _found(text: str, field: str, value: float) -> Iterator[int]:
@@ -95,7 +94,7 @@ _TITLES: Mapping[str, Callable[[str], str]] = {
 
 def figure(result: Result, metric: str) -> str:
     """A figure as tables print it: of a page with its digits; – where it is not known."""
-    return printed(METRICS[metric], usable(result, metric), result.raw)
+    return printed(METRICS[metric], usable(result, metric), result.printed)
 
 
 def workload(result: Result) -> str:
@@ -210,7 +209,7 @@ def remark_of(side: Side) -> str:
 
 def median(side: Side, metric: str) -> str:
     """'median 10,550', which a verdict is on; empty where it is the figure that tables print."""
-    said = printed(METRICS[metric], side.median(metric), side.shown.raw)
+    said = printed(METRICS[metric], side.median(metric), side.shown.printed)
     return "" if said == figure(side.shown, metric) else f"median {said}"
 
 

@@ -6,7 +6,7 @@ from math import exp, inf, log, log1p
 from typing import Final
 
 from perfdb import stated
-from perfdb.audit.interval import cell_in, half_unit
+from perfdb.audit.interval import half_unit
 from perfdb.compare.noise import half_between, spread
 from perfdb.compare.sides import Judgement, Side, Verdict, usable
 from perfdb.metrics import CONVENTION_BOUND, METRICS
@@ -123,7 +123,7 @@ def _rounding(a: Side, b: Side, metric: str) -> float:
 def _half_units(side: Side, metric: str) -> Iterator[float]:
     for one in side.finished:
         if figure := usable(one, metric):
-            yield half_unit(figure, metric, cell_in(one.raw, metric))
+            yield half_unit(figure, metric, one.printed.get(metric))
 
 
 def _verdict(change: float, tolerance: float, metric: str) -> Verdict:
@@ -204,6 +204,6 @@ def _gflop_per_token(result: Result) -> tuple[float, float] | None:
         return None
     by = next(iter(known)), _TFLOPS
     rounding = sum(
-        half_unit(known[name], name, cell_in(result.raw, name)) / known[name] for name in by
+        half_unit(known[name], name, result.printed.get(name)) / known[name] for name in by
     )
     return known[_TFLOPS] * 1e3 / tokens, rounding

@@ -6,7 +6,7 @@ from typing import Final
 from markupsafe import Markup
 
 from perfdb import units
-from perfdb.audit.interval import cell_in, half_unit
+from perfdb.audit.interval import half_unit
 from perfdb.site.cells import HtmlCell
 from perfdb.site.data import SiteResult
 from perfdb.site.differences import names
@@ -41,7 +41,7 @@ def _half_unit(result: SiteResult, rate: Rate) -> float:
     for field in (rate, "tokens_per_sec", "step_time_s"):
         stated: float | None = getattr(result, field)
         if stated:
-            return half_unit(stated, field, cell_in(result.raw, field)) / stated
+            return half_unit(stated, field, result.printed.get(field)) / stated
     return 0.0
 
 
