@@ -123,7 +123,7 @@ def grid(
 ) -> None:
     """A table to sort and search; `described` says what it is to those who do not see it.
 
-    `cell_texts`: what pages print of each row, where its figures are to have the digits of their page.
+    `cell_texts`: what pages print of each row, where its figures are to have those digits.
     `computed`: those that no row states. A table of more than STYLED rows is as of `plainly`.
     """
     follow = {name: those for name, those in (computed or {}).items() if name in rows}

@@ -342,6 +342,7 @@ def test_published_figures_have_the_digits_of_their_page(perfdb, sqlite):
             release=Release(framework="nemo", version=version),
             figures=Figures(**{field: float(text)}),
             raw={title: text},
+            printed={field: text},
         )
         stored(sqlite, row, page=f"{number}.md")
     _, out, _ = perfdb("compare", "25.02", "25.04", "--db", address(sqlite))

@@ -72,9 +72,9 @@ def test_a_table_prints_a_published_figure_with_the_digits_of_its_page():
         index=[4, 7, 9],
     )
     raw = [
-        {"Step Time (s)": "18.90", "Model TFLOP / sec / GPU": "250"},
+        {"step_time_s": "18.90", "model_tflops_per_sec_per_gpu": "250"},
         {},
-        {"Model TFLOP / sec / GPU": "867"},
+        {"model_tflops_per_sec_per_gpu": "867"},
     ]
     cells = [
         [cell["display_value"] for cell in row if cell["type"] == "td"]
