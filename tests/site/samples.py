@@ -1,5 +1,6 @@
 """Results as the site reads them from the store, and pages as a reader has them."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 from bs4 import BeautifulSoup
@@ -7,7 +8,7 @@ from bs4.element import Tag
 from markupsafe import Markup
 
 from perfdb.record import Finding, Origin, Severity
-from perfdb.site.build import with_comparisons
+from perfdb.site.build import all_pages, with_comparisons
 from perfdb.site.data import Audited, Flag, SiteData, SiteResult
 from perfdb.site.page import Block, Code, Page, Section, Tabs
 
@@ -130,3 +131,19 @@ def _rows(one: Tag) -> Sequence[dict[str, str]]:
     heads = [words(head) for head in one.select("thead th")]
     rows = [[words(it) for it in line.select("th, td")] for line in one.select("tbody tr")]
     return [dict(zip(heads, line, strict=True)) for line in rows]
+
+
+def page_named(name: str, data: SiteData) -> BeautifulSoup:
+    """A page of the site of some data."""
+    return soup(next(page for page in all_pages(data) if page.name == name))
+
+
+def part(shown: BeautifulSoup, title: str) -> BeautifulSoup:
+    """What is below the headings that begin with a title."""
+    found: list[str] = []
+    for heading in shown.find_all("h3", string=re.compile(f"^{title}")):
+        for element in heading.next_siblings:
+            if isinstance(element, Tag) and element.name in ("h2", "h3"):
+                break
+            found.append(str(element))
+    return soup("".join(found))

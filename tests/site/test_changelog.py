@@ -11,7 +11,8 @@ from sqlalchemy import URL
 from perfdb import ingest
 from perfdb.pages.base import PageContext
 from perfdb.record import Note, NoteCode
-from perfdb.site import changelog, data, withdrawn
+from perfdb.site import changelog, data
+from perfdb.site.build import all_pages
 from perfdb.site.data import Rejection, Revision, SiteData, SourceData
 from tests.factories import stored, write_run
 from tests.site.samples import EVIL, HASH, soup, table, words
@@ -172,8 +173,8 @@ SOURCE = f"sources/{HASH[:16]}"
 
 def texts(*revisions: Revision) -> dict[str, str]:
     """The words of each page of what was withdrawn."""
-    made = withdrawn.pages(SiteData(revisions=revisions))
-    return {page.name: words(soup(page)) for page in made}
+    made = all_pages(SiteData(revisions=revisions))
+    return {page.name: words(soup(page)) for page in made if page.title.endswith("(withdrawn)")}
 
 
 def gone(key: str, reason: str | None = None, **changed: object) -> Revision:

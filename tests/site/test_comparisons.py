@@ -4,9 +4,8 @@ import pytest
 from bs4 import BeautifulSoup
 
 from perfdb.record import Note, NoteCode
-from perfdb.site import across_systems, bests, precisions
 from perfdb.site.data import SiteResult
-from tests.site.samples import EVIL, WRONG, result, row, soup, table, words
+from tests.site.samples import EVIL, WRONG, page_named, part, result, row, site_data, table, words
 
 NEMOTRON4 = (
     (16, 64, 98_550.0, 132_396.0),
@@ -23,11 +22,13 @@ def pair(**changed: object) -> list[SiteResult]:
 
 
 def by_precision(*results: SiteResult) -> BeautifulSoup:
-    return soup(precisions.compared("Llama 3 8B", results))
+    """The tables of a model's page; empty where there are none."""
+    return part(page_named(f"models/{results[0].model}", site_data(results)), "By precision")
 
 
 def by_system(*results: SiteResult) -> BeautifulSoup:
-    return soup(across_systems.compared("Llama 3 70B", results))
+    """The table of a model's page; empty where there is none."""
+    return part(page_named(f"models/{results[0].model}", site_data(results)), "By system")
 
 
 def test_ratios_are_those_of_the_published_totals() -> None:
@@ -60,7 +61,6 @@ def test_precisions_are_in_the_order_of_the_catalog_after_bf16() -> None:
 @pytest.mark.parametrize(
     "results",
     [
-        [],
         [result(), result(tensor_parallel=2)],
         [result(precision="fp8_cs"), result(precision="nvfp4")],
         [result(), result(precision=None)],
@@ -78,7 +78,7 @@ def test_precisions_are_in_the_order_of_the_catalog_after_bf16() -> None:
     ],
 )  # fmt: skip
 def test_work_that_is_not_the_same_has_no_ratio(results: list[SiteResult]) -> None:
-    assert precisions.compared("Llama 3 8B", results) == ""
+    assert not by_precision(*results)("table")
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_flops_are_compared_within_a_convention_where_tokens_are_not_known() -> 
     fast = same | {"precision": "fp8_cs", "model_tflops_per_sec_per_gpu": 700.0}
     assert [it["FP8-CS ÷ BF16"] for it in table(by_precision(base, result(**fast)))] == ["1.75"]
     other = result(**fast | {"flops_convention": "full"})
-    assert precisions.compared("Llama 3 8B", [base, other]) == ""
+    assert not by_precision(base, other)("table")
 
 
 def test_the_newest_release_with_such_work_is_shown_for_each_framework_and_system() -> None:
@@ -129,12 +129,12 @@ def test_the_newest_release_with_such_work_is_shown_for_each_framework_and_syste
         for precision in ("bf16", "fp8_cs")
     ]
     alone = result(release="0.11", precision="fp8_cs")
-    works = precisions.newest(precisions.works_of([*of_releases, alone]))
-    assert [one.base.release for one in works] == ["0.10"]
+    [line] = table(by_precision(*of_releases, alone))
+    assert line["Release"] == "Megatron-Core 0.10"
 
 
 def test_works_beyond_the_first_are_folded() -> None:
-    counts = range(1, precisions.MOST_WORKS + 4)
+    counts = range(1, 12)
     results = [
         result(num_gpus=count, precision=precision)
         for count in counts
@@ -173,7 +173,8 @@ def test_the_same_size_is_compared_where_both_systems_have_it() -> None:
     small = row(tokens_per_sec_per_gpu=1000.0)
     equal = row(tokens_per_sec_per_gpu=800.0, **other)
     b200 = row(system="dgx-b200", tokens_per_sec_per_gpu=1600.0, **other)
-    assert [side.ratio for side in across_systems.sides_of([small, equal, b200])] == [1.0, 2.0]
+    lines = table(by_system(small, equal, b200))
+    assert [line["Against"] for line in lines] == ["–", "2.00 × DGX-H100"]
     shown = words(by_system(small, b200))
     assert "1.60 × DGX-H100" in shown
     assert "Not the same work: GPUs 512 against 64, GBS 1,024 against 128." in shown
@@ -184,7 +185,7 @@ def test_the_same_size_is_compared_where_both_systems_have_it() -> None:
     [{"precision": "bf16"}, {"sequence_length": 4096}, {"task": "lora"}, {"qualifiers": "x"}],
 )
 def test_other_work_on_another_system_has_no_ratio(other: dict[str, object]) -> None:
-    assert across_systems.compared("Llama 3 70B", [row(), row(system="dgx-b200", **other)]) == ""
+    assert not by_system(row(), row(system="dgx-b200", **other))("table")
 
 
 def test_bars_are_the_best_of_each_label_in_the_newest_release_without_errors() -> None:
@@ -195,9 +196,8 @@ def test_bars_are_the_best_of_each_label_in_the_newest_release_without_errors() 
             (200.0, {"tensor_parallel": 2}), (300.0, {"precision": "fp8_cs"}),
         )
     ]  # fmt: skip
-    parts = [bests.SYSTEM, bests.FRAMEWORK, bests.PRECISION, bests.GPUS]
-    shown = soup(bests.chart("Llama 3 8B", results, bests.OF_A_MODEL, parts))
+    shown = page_named("models/llama3-8b", site_data(results))
     label = "DGX-H100 · Megatron-Core 0.16.0"
     assert f"{label} · FP8-CS · 8 GPUs: 300; {label} · BF16 · 8 GPUs: 200." in words(shown.desc)
     assert "1 row with open errors is left out." in words(shown)
-    assert bests.chart("Llama 3 8B", results[2:3], bests.OF_A_MODEL, parts) == ""
+    assert not page_named("models/llama3-8b", site_data(results[2:3]))("svg")

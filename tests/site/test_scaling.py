@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from perfdb.record import Severity
 from perfdb.site import scaling
 from perfdb.site.data import Audited, SiteResult
-from perfdb.site.series import efficiency, groups
 from tests.site.samples import WRONG, finding, result, row, site_data, soup, table, words
 
 
@@ -65,8 +64,8 @@ def test_the_list_leads_to_each_series_with_the_efficiency_at_its_end() -> None:
     ],
 )  # fmt: skip
 def test_other_work_is_no_series(other: dict[str, object]) -> None:
-    assert groups([result(), result(num_gpus=16)])
-    assert not groups([result(), result(num_gpus=16, **other)])
+    assert site_data([result(), result(num_gpus=16)]).scaling
+    assert not site_data([result(), result(num_gpus=16, **other)]).scaling
 
 
 def test_a_row_with_open_errors_is_counted() -> None:
@@ -141,17 +140,17 @@ SIZES = st.tuples(st.integers(1, 64), st.integers(1, 256), st.floats(1, 1e6))
 
 
 @given(st.lists(SIZES, min_size=1, max_size=9))
-def test_a_series_is_in_order_begins_at_one_and_keeps_its_batch(
+def test_a_series_is_in_order_and_keeps_its_batch(
     sizes: list[tuple[int, int, float]],
 ) -> None:
     results = [
         result(num_gpus=gpus, global_batch_size=gbs, tokens_per_sec_per_gpu=rate)
         for gpus, gbs, rate in sizes
     ]
-    for one in (it for page in groups(results) for model in page.models for it in model.series):
+    pages = site_data(results).scaling
+    for one in (it for page in pages for model in page.models for it in model.series):
         counts = [point.num_gpus for point in one.points]
         assert sorted(set(counts)) == counts
-        assert efficiency(one)[counts[0]] == 1
         weak = one.scaling == "weak"
         batches = {Fraction(it.global_batch_size, it.num_gpus if weak else 1) for it in one.points}
         assert len(batches) == 1
