@@ -19,6 +19,8 @@ from perfdb.audit.base import Release
 from perfdb.audit.check import RULES, audit
 from perfdb.db.session import reading
 from perfdb.ingest import Options, ingest
+from perfdb.page_text import seconds
+from perfdb.pages.columns import title_by_field
 from perfdb.record import Finding, Note, NoteCode, Origin, Result, Severity
 
 ROOT = Path(__file__).parents[1]
@@ -30,6 +32,15 @@ WORKED = {path.stem: yaml.safe_load(path.read_text()) for path in (DATA / "rules
 EXAMPLES = yaml.safe_load((DATA / "arithmetic.yml").read_text())
 
 needs_seeds = pytest.mark.skipif(not SEEDS.is_dir(), reason="the seeds are not beside the checkout")
+
+
+def printed(raw: Mapping[str, str]) -> Mapping[str, str]:
+    """The texts of a page's cells by field, as a page is read."""
+    titles = title_by_field(tuple(raw))
+    return {
+        field: seconds(raw[title]) if "ms" in title else raw[title]
+        for field, title in titles.items()
+    }
 
 
 def result(**changed: Any) -> Result:
@@ -46,7 +57,8 @@ def result(**changed: Any) -> Result:
     }
     changed.pop(ELSEWHERE, None)
     notes = tuple(Note.of(NoteCode.REPORTED, text=text) for text in changed.get("notes", ()))
-    typed = {"origin": Origin(changed.get("origin", "published")), "notes": notes}
+    typed: dict[str, Any] = {"origin": Origin(changed.get("origin", "published")), "notes": notes}
+    typed["printed"] = printed(changed.get("raw", {}))
     return Result(**(fields | changed | typed))
 
 
